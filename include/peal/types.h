@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The few types that every part of Peal shares: status codes, data types, reduce operations. */
+#ifndef PEAL_TYPES_H
+#define PEAL_TYPES_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a call ended. PEAL_OK is zero; everything else names one kind of failure. */
+enum peal_status {
+    PEAL_OK = 0,
+    PEAL_INVALID,     /* bad input: text, file, argument; diagnostics say where */
+    PEAL_NO_MEMORY,   /* an allocation failed or a stated limit would be passed */
+    PEAL_SYSTEM,      /* the operating system refused; errno was logged */
+    PEAL_TIMEOUT,     /* no progress within the time-out */
+    PEAL_PEER_DEAD,   /* a rank of this communicator has died */
+    PEAL_MISMATCH,    /* ranks made different calls at the same position */
+    PEAL_UNSUPPORTED, /* a valid request that this build or machine cannot serve */
+    PEAL_CLOSED,      /* the communicator was closed or has failed earlier */
+    PEAL_PENDING,     /* a non-blocking operation has not completed yet */
+    PEAL_STATUS_COUNT
+};
+
+/* A short lower-case description; never NULL. */
+const char *peal_status_text(enum peal_status status);
+
+enum peal_dtype {
+    PEAL_F16,
+    PEAL_BF16,
+    PEAL_F32,
+    PEAL_F64,
+    PEAL_I8,
+    PEAL_U8,
+    PEAL_I32,
+    PEAL_I64,
+    PEAL_DTYPE_COUNT
+};
+
+enum peal_reduce {
+    PEAL_SUM,
+    PEAL_PROD,
+    PEAL_MAX,
+    PEAL_MIN,
+    PEAL_AVG, /* sum divided by the number of ranks; floating point only */
+    PEAL_AND, /* and, or, xor: bitwise; integers only */
+    PEAL_OR,
+    PEAL_XOR,
+    PEAL_REDUCE_COUNT
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

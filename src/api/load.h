@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a name or a file to a plan, in one call each: parse, deduce, lower, instantiate. */
+#ifndef PEAL_API_LOAD_H
+#define PEAL_API_LOAD_H
+
+#include "ir/module.h"
+#include "plan/instantiate.h"
+
+/* A loaded program: a file's module or the library, lowered on demand. Owns source and module. */
+struct peal_program;
+
+/* `what` is a path (has a '/' or ends in .peal) or a built-in kernel's name. */
+enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
+                                   struct peal_program **out);
+/* The text is copied. */
+enum peal_status peal_program_text(const char *name, const char *text, size_t len,
+                                   struct peal_diags *diags, struct peal_program **out);
+void peal_program_close(struct peal_program *program);
+
+/* The lowered kernel of that name; NULL name: the built-in asked for, or the file's last kernel. */
+const struct peal_kernel *peal_program_kernel(struct peal_program *program, const char *name,
+                                              struct peal_diags *diags);
+
+#endif

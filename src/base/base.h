@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base: what every folder stands on.
+ *
+ *   arena.h   memory that is freed all at once        vec.h    growing arrays
+ *   text.h    a growing string, number formats        intern.h one pointer per distinct name
+ *   diag.h    collected diagnostics with carets       dtype.h  data types and functions
+ *   hash.h    64-bit hashing                          size.h   checked sizes, K M G parsing
+ *
+ * Start reading at diag.h: it is how every reader of input reports what it dislikes.
+ */
+#ifndef PEAL_BASE_BASE_H
+#define PEAL_BASE_BASE_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/dtype.h"
+#include "base/hash.h"
+#include "base/intern.h"
+#include "base/size.h"
+#include "base/text.h"
+#include "base/vec.h"
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The small containers of base. */
+#include "base/base.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void arena_stops_at_its_limit(void **state)
+{
+    (void)state;
+    struct peal_arena arena;
+    peal_arena_init(&arena, 10000);
+    size_t got = 0;
+    while (got < 100000 && peal_arena_alloc(&arena, 100))
+        got += 100;
+    assert_true(got > 5000 && got <= 10000);
+    assert_null(peal_arena_alloc(&arena, SIZE_MAX));
+    peal_arena_release(&arena);
+}
+
+static void equal_names_intern_to_equal_pointers(void **state)
+{
+    (void)state;
+    struct peal_arena arena;
+    struct peal_intern intern;
+    peal_arena_init(&arena, 0);
+    peal_intern_init(&intern, &arena);
+    const char *first[1000];
+    for (int i = 0; i < 1000; i++) {
+        char name[16];
+        int len = snprintf(name, sizeof name, "name%d", i);
+        first[i] = peal_intern_text(&intern, name, (size_t)len);
+    }
+    for (int i = 0; i < 1000; i++) {
+        char name[16];
+        int len = snprintf(name, sizeof name, "name%d", i);
+        assert_ptr_equal(first[i], peal_intern_text(&intern, name, (size_t)len));
+    }
+    peal_intern_release(&intern);
+    peal_arena_release(&arena);
+}
+
+static void sizes_parse_and_format(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        const char *text;
+        bool ok;
+        uint64_t value;
+    } rows[] = {
+        {__LINE__, "0", true, 0},
+        {__LINE__, "64M", true, 64 << 20},
+        {__LINE__, "3k", true, 3072},
+        {__LINE__, "", false, 0},
+        {__LINE__, "K", false, 0},
+        {__LINE__, "10GB", false, 0},
+        {__LINE__, "-1", false, 0},
+        {__LINE__, "99999999999999999999", false, 0},
+        {__LINE__, "18446744073709551615G", false, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t value = 7;
+        if (peal_size_parse(rows[i].text, &value) != rows[i].ok ||
+            (rows[i].ok && value != rows[i].value))
+            fail_msg("row at line %d", rows[i].line);
+    }
+    char buf[24];
+    assert_string_equal(peal_size_format(0, buf), "0");
+    assert_string_equal(peal_size_format(1000, buf), "1000");
+    assert_string_equal(peal_size_format(64 << 20, buf), "64M");
+}
+
+static void diagnostics_point_at_the_place(void **state)
+{
+    (void)state;
+    struct peal_source source = {"a.peal", "first\n  second line\n", 20};
+    struct peal_diags diags;
+    struct peal_text out = {0};
+    peal_diags_init(&diags);
+    peal_diag_error(&diags, (struct peal_pos){&source, 2, 3, 6}, "bad '%s'", "second");
+    peal_diag_note(&diags, (struct peal_pos){&source, 1, 1, 0}, "see here");
+    peal_diags_print(&diags, false, &out);
+    assert_string_equal(peal_text_get(&out), "a.peal:2:3: error: bad 'second'\n"
+                                             "      second line\n"
+                                             "      ^~~~~~\n"
+                                             "a.peal:1:1: note: see here\n"
+                                             "    first\n"
+                                             "    ^\n");
+    peal_text_release(&out);
+    peal_diags_release(&diags);
+}
+
+static void only_the_first_errors_are_kept(void **state)
+{
+    (void)state;
+    struct peal_diags diags;
+    struct peal_text out = {0};
+    peal_diags_init(&diags);
+    for (int i = 0; i < PEAL_DIAG_MOST + 5; i++)
+        peal_diag_error(&diags, (struct peal_pos){0}, "error %d", i);
+    assert_int_equal(diags.list.len, PEAL_DIAG_MOST);
+    peal_diags_print(&diags, false, &out);
+    assert_non_null(strstr(peal_text_get(&out), "and 5 more errors\n"));
+    peal_text_release(&out);
+    peal_diags_release(&diags);
+}
+
+static void json_strings_are_escaped(void **state)
+{
+    (void)state;
+    struct peal_text out = {0};
+    peal_text_json(&out, "a\"b\\c\n\x01");
+    assert_string_equal(peal_text_get(&out), "\"a\\\"b\\\\c\\n\\u0001\"");
+    peal_text_release(&out);
+}
+
+static void every_function_has_a_name_and_is_found_by_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < PEAL_FN_COUNT; i++) {
+        enum peal_fn fn;
+        const char *name = peal_fn_info((enum peal_fn)i)->name;
+        assert_true(peal_fn_find(name, strlen(name), &fn));
+        assert_int_equal(fn, i);
+    }
+    assert_true(peal_reduce_takes(PEAL_AND, PEAL_I32));
+    assert_false(peal_reduce_takes(PEAL_AND, PEAL_F32));
+    assert_false(peal_reduce_takes(PEAL_AVG, PEAL_I64));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arena_stops_at_its_limit),
+        cmocka_unit_test(equal_names_intern_to_equal_pointers),
+        cmocka_unit_test(sizes_parse_and_format),
+        cmocka_unit_test(diagnostics_point_at_the_place),
+        cmocka_unit_test(only_the_first_errors_are_kept),
+        cmocka_unit_test(json_strings_are_escaped),
+        cmocka_unit_test(every_function_has_a_name_and_is_found_by_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collecting and printing diagnostics. */
+#include "base/diag.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void peal_diags_init(struct peal_diags *diags)
+{
+    *diags = (struct peal_diags){.errors = 0};
+    peal_arena_init(&diags->arena, 0);
+}
+
+void peal_diags_release(struct peal_diags *diags)
+{
+    peal_vec_release(&diags->list);
+    peal_arena_release(&diags->arena);
+    diags->errors = 0;
+}
+
+static void add(struct peal_diags *diags, enum peal_severity severity, struct peal_pos pos,
+                const char *format, va_list args)
+{
+    if (!diags)
+        return;
+    if (severity == PEAL_ERROR)
+        diags->errors++;
+    if (diags->errors > PEAL_DIAG_MOST)
+        return;
+    char buf[1024];
+    int len = vsnprintf(buf, sizeof buf, format, args);
+    if (len < 0)
+        return;
+    size_t kept = (size_t)len < sizeof buf ? (size_t)len : sizeof buf - 1;
+    char *message = peal_arena_copy(&diags->arena, buf, kept);
+    if (message)
+        (void)peal_vec_push(&diags->list, ((struct peal_diag){severity, pos, message}));
+}
+
+void peal_diag_error(struct peal_diags *diags, struct peal_pos pos, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add(diags, PEAL_ERROR, pos, format, args);
+    va_end(args);
+}
+
+void peal_diag_note(struct peal_diags *diags, struct peal_pos pos, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add(diags, PEAL_NOTE, pos, format, args);
+    va_end(args);
+}
+
+/* The line of `pos`, without its newline; false when the source does not have it. */
+static bool find_line(struct peal_pos pos, const char **out, size_t *out_len)
+{
+    if (!pos.source || !pos.source->text || pos.line == 0)
+        return false;
+    const char *at = pos.source->text;
+    const char *end = at + pos.source->len;
+    for (uint32_t line = 1; line < pos.line; line++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        if (!newline)
+            return false;
+        at = newline + 1;
+    }
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    *out = at;
+    *out_len = (size_t)((newline ? newline : end) - at);
+    return true;
+}
+
+/* Shows at most 120 bytes of the line, from a place that keeps the caret in view. */
+static void print_caret(struct peal_pos pos, bool color, struct peal_text *out)
+{
+    const char *line;
+    size_t len;
+    if (!find_line(pos, &line, &len) || pos.col == 0 || pos.col > len + 1)
+        return;
+    enum { WIDEST = 120 };
+    size_t column = pos.col - 1;
+    size_t from = column > WIDEST - 40 ? column - (WIDEST - 40) : 0;
+    size_t shown = len - from < WIDEST ? len - from : WIDEST;
+    peal_text_puts(out, "    ");
+    for (size_t i = from; i < from + shown; i++) {
+        char c = line[i];
+        peal_text_add(out, (unsigned char)c < 0x20 || c == 0x7f ? " " : &c, 1);
+    }
+    peal_text_puts(out, "\n    ");
+    for (size_t i = from; i < column; i++)
+        peal_text_puts(out, " ");
+    peal_text_puts(out, color ? "\033[32m^" : "^");
+    for (size_t i = 1; i < pos.len && column + i < from + shown; i++)
+        peal_text_puts(out, "~");
+    peal_text_puts(out, color ? "\033[0m\n" : "\n");
+}
+
+void peal_diags_print(const struct peal_diags *diags, bool color, struct peal_text *out)
+{
+    for (size_t i = 0; i < diags->list.len; i++) {
+        const struct peal_diag *diag = &diags->list.at[i];
+        const char *tint = diag->severity == PEAL_ERROR ? "\033[31m" : "\033[36m";
+        if (diag->pos.source) {
+            peal_text_puts(out, diag->pos.source->name);
+            if (diag->pos.line)
+                peal_text_printf(out, ":%u:%u", diag->pos.line, diag->pos.col);
+            peal_text_puts(out, ": ");
+        }
+        peal_text_printf(out, "%s%s:%s %s\n", color ? tint : "",
+                         diag->severity == PEAL_ERROR ? "error" : "note", color ? "\033[0m" : "",
+                         diag->message);
+        print_caret(diag->pos, color, out);
+    }
+    if (diags->errors > PEAL_DIAG_MOST)
+        peal_text_printf(out, "and %zu more errors\n", diags->errors - PEAL_DIAG_MOST);
+}

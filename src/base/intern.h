@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Interning: equal texts become equal pointers, so names compare with ==. */
+#ifndef PEAL_BASE_INTERN_H
+#define PEAL_BASE_INTERN_H
+
+#include "base/arena.h"
+
+struct peal_intern {
+    struct peal_arena *arena; /* owns the texts; borrowed */
+    const char **slots;
+    size_t count;
+    size_t cap; /* a power of two, or 0 */
+};
+
+void peal_intern_init(struct peal_intern *intern, struct peal_arena *arena);
+void peal_intern_release(struct peal_intern *intern);
+
+/* NULL when out of memory. */
+const char *peal_intern_text(struct peal_intern *intern, const char *text, size_t len);
+
+#endif

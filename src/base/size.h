@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes: overflow-checked arithmetic and the K, M, G notation of the command line. */
+#ifndef PEAL_BASE_SIZE_H
+#define PEAL_BASE_SIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* False on overflow; *out is then unchanged. */
+bool peal_size_add(uint64_t a, uint64_t b, uint64_t *out);
+bool peal_size_mul(uint64_t a, uint64_t b, uint64_t *out);
+
+/* Rounds up to a multiple of a power of two. */
+static inline uint64_t peal_size_align(uint64_t size, uint64_t alignment)
+{
+    return (size + alignment - 1) & ~(alignment - 1);
+}
+
+/* Reads all of `text` as a decimal number with an optional K, M or G (powers of 1024). */
+bool peal_size_parse(const char *text, uint64_t *out);
+/* "8", "512", "8K", "64M": exact where a unit divides, otherwise bytes. Returns buf. */
+const char *peal_size_format(uint64_t size, char buf[static 24]);
+
+#endif

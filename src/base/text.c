@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The growing string behind text.h. */
+#include "base/text.h"
+
+#include "base/vec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void peal_text_release(struct peal_text *text)
+{
+    free(text->at);
+    *text = (struct peal_text){0};
+}
+
+static bool make_room(struct peal_text *text, size_t extra)
+{
+    if (text->failed)
+        return false;
+    if (text->cap - text->len > extra)
+        return true;
+    text->failed = !peal_vec_grow((void **)&text->at, &text->cap, text->len, extra + 1, 1);
+    return !text->failed;
+}
+
+void peal_text_add(struct peal_text *text, const char *bytes, size_t len)
+{
+    if (!make_room(text, len))
+        return;
+    memcpy(text->at + text->len, bytes, len);
+    text->len += len;
+    text->at[text->len] = '\0';
+}
+
+void peal_text_puts(struct peal_text *text, const char *string)
+{
+    peal_text_add(text, string, strlen(string));
+}
+
+void peal_text_vprintf(struct peal_text *text, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, format, args);
+    if (len >= 0 && make_room(text, (size_t)len)) {
+        vsnprintf(text->at + text->len, (size_t)len + 1, format, again);
+        text->len += (size_t)len;
+    }
+    va_end(again);
+}
+
+void peal_text_printf(struct peal_text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    peal_text_vprintf(text, format, args);
+    va_end(args);
+}
+
+void peal_text_json(struct peal_text *text, const char *string)
+{
+    peal_text_puts(text, "\"");
+    for (; *string; string++) {
+        unsigned char c = (unsigned char)*string;
+        if (c == '"' || c == '\\')
+            peal_text_printf(text, "\\%c", c);
+        else if (c == '\n')
+            peal_text_puts(text, "\\n");
+        else if (c < 0x20)
+            peal_text_printf(text, "\\u%04x", c);
+        else
+            peal_text_add(text, string, 1);
+    }
+    peal_text_puts(text, "\"");
+}
+
+const char *peal_text_get(const struct peal_text *text)
+{
+    return text->at ? text->at : "";
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A growing string for printers and dumps. Sticky: after a failed allocation, writes do nothing. */
+#ifndef PEAL_BASE_TEXT_H
+#define PEAL_BASE_TEXT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct peal_text {
+    char *at; /* NUL-terminated once anything was added; NULL before */
+    size_t len;
+    size_t cap;
+    bool failed;
+};
+
+void peal_text_release(struct peal_text *text);
+void peal_text_add(struct peal_text *text, const char *bytes, size_t len);
+void peal_text_puts(struct peal_text *text, const char *string);
+void peal_text_printf(struct peal_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void peal_text_vprintf(struct peal_text *text, const char *format, va_list args);
+/* A JSON string with its quotes; control bytes escaped, other bytes as they are. */
+void peal_text_json(struct peal_text *text, const char *string);
+/* Never NULL: an empty text reads as "". */
+const char *peal_text_get(const struct peal_text *text);
+
+#endif
