@@ -1,7 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-.PHONY: all test
-all:
-	@meson setup build >/dev/null 2>&1 || true
-	@ninja -C build
-test: all
-	meson test -C build --print-errorlogs
+# The front door. Everything is built by meson and ninja; this file only names what people do.
+#
+#   make          builds build/peal and the libraries
+#   make demo     installs what is missing, builds, and shows ring allreduce on 4 ranks
+#   make test     installs what is missing, builds, runs the test suite
+#   make help     lists the rest
+SHELL := /bin/sh
+BUILD ?= build
+DESTDIR ?=
+PREFIX ?= /usr/local
+VERSION := $(shell sed -n "s/^ *version: '\(.*\)',/\1/p" meson.build)
+.PHONY: all deps test test-long demo bench install format clean help
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@scripts/install --check build
+	@meson setup --prefix $(PREFIX) $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+
+deps: ## install the packages for building and testing
+	@scripts/install build test
+
+test: ## install what is missing, build, run all suites, with sanitizers
+	@scripts/install build test
+	@scripts/test
+
+test-long: ## the tests that take minutes
+	@scripts/install build test
+	@scripts/test --long
+
+demo: ## install what is missing, build, show ring allreduce on 4 ranks
+	@scripts/install build
+	@$(MAKE) --no-print-directory all >/dev/null
+	@scripts/demo $(BUILD)/peal
+
+bench: ## install the comparators, measure, print ratios
+	@scripts/install build bench
+	@$(MAKE) --no-print-directory all >/dev/null
+	@if [ -x bench/run ]; then bench/run; else echo "bench/run is not there yet" >&2; exit 3; fi
+
+install: all ## install into PREFIX (default /usr/local), below DESTDIR if given
+	@meson configure $(BUILD) --prefix $(PREFIX) >/dev/null
+	@DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD)
+
+format: ## lay out all C files as .clang-format says
+	@scripts/install tools
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean: ## remove all build folders
+	rm -rf build build-asan build-tsan build-fuzz
+
+help:
+	@echo "make            build $(BUILD)/peal and the libraries"
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1#\2/p' Makefile | \
+	    while IFS='#' read -r name text; do printf '%-15s %s\n' "$$name" "$$text"; done
