@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The JSON writer behind json.h, and the only place that knows how to quote untrusted bytes. */
+#include "report/json.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void peal_json_init(struct peal_json *json, struct peal_text *out, unsigned indent)
+{
+    *json = (struct peal_json){.out = out, .indent = indent};
+}
+
+static uint64_t level_bit(const struct peal_json *json)
+{
+    return UINT64_C(1) << (json->depth - 1);
+}
+
+static void new_line(struct peal_json *json)
+{
+    if (json->indent)
+        peal_text_printf(json->out, "\n%*s", (int)(json->indent * json->depth), "");
+}
+
+/* Comma and line end before an element, unless its key has already seen to that. */
+static void begin_value(struct peal_json *json)
+{
+    if (json->after_key) {
+        json->after_key = false;
+        return;
+    }
+    if (json->depth == 0)
+        return;
+    assert(!(json->objects & level_bit(json)) && "a member of an object needs its key");
+    if (json->filled & level_bit(json))
+        peal_text_puts(json->out, ",");
+    json->filled |= level_bit(json);
+    new_line(json);
+}
+
+static void open_level(struct peal_json *json, bool is_object)
+{
+    begin_value(json);
+    assert(json->depth < PEAL_JSON_DEPTH && "nested too deeply");
+    json->depth++;
+    json->filled &= ~level_bit(json);
+    json->objects &= ~level_bit(json);
+    if (is_object)
+        json->objects |= level_bit(json);
+    peal_text_puts(json->out, is_object ? "{" : "[");
+}
+
+static void close_level(struct peal_json *json, bool is_object)
+{
+    assert(json->depth > 0 && !json->after_key && "an end without its begin");
+    assert(!!(json->objects & level_bit(json)) == is_object && "the other kind of end");
+    bool filled = json->filled & level_bit(json);
+    json->depth--;
+    if (filled)
+        new_line(json);
+    peal_text_puts(json->out, is_object ? "}" : "]");
+}
+
+void peal_json_object(struct peal_json *json)
+{
+    open_level(json, true);
+}
+
+void peal_json_object_end(struct peal_json *json)
+{
+    close_level(json, true);
+}
+
+void peal_json_array(struct peal_json *json)
+{
+    open_level(json, false);
+}
+
+void peal_json_array_end(struct peal_json *json)
+{
+    close_level(json, false);
+}
+
+/* Length of the UTF-8 sequence at p (of at most len bytes), 0 if it is not one: overlong forms,
+ * surrogates and values past U+10FFFF are refused. */
+static size_t utf8_len(const unsigned char *p, size_t len)
+{
+    if (p[0] < 0x80)
+        return 1;
+    size_t want = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+    if (p[0] < 0xc2 || p[0] > 0xf4 || len < want)
+        return 0;
+    for (size_t i = 1; i < want; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return want;
+}
+
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';
+}
+
+static void add_escaped(struct peal_text *out, unsigned char c)
+{
+    if (c == '"' || c == '\\')
+        peal_text_printf(out, "\\%c", c);
+    else if (c == '\n')
+        peal_text_puts(out, "\\n");
+    else if (c == '\t')
+        peal_text_puts(out, "\\t");
+    else
+        peal_text_printf(out, "\\u%04x", c);
+}
+
+static void add_quoted(struct peal_text *out, const char *bytes, size_t len)
+{
+    const unsigned char *p = (const unsigned char *)bytes;
+    peal_text_puts(out, "\"");
+    for (size_t i = 0; i < len;) {
+        size_t plain = i;
+        while (plain < len && is_plain(p[plain]))
+            plain++;
+        if (plain > i) {
+            peal_text_add(out, bytes + i, plain - i);
+            i = plain;
+            continue;
+        }
+        size_t step = utf8_len(p + i, len - i);
+        if (step == 0)
+            peal_text_puts(out, "\xef\xbf\xbd"), step = 1;
+        else if (step == 1)
+            add_escaped(out, p[i]);
+        else if (step == 3 && memcmp(p + i, "\xe2\x80\xa8", 3) == 0)
+            peal_text_puts(out, "\\u2028");
+        else if (step == 3 && memcmp(p + i, "\xe2\x80\xa9", 3) == 0)
+            peal_text_puts(out, "\\u2029");
+        else
+            peal_text_add(out, bytes + i, step);
+        i += step;
+    }
+    peal_text_puts(out, "\"");
+}
+
+void peal_json_key(struct peal_json *json, const char *key)
+{
+    assert(json->depth > 0 && (json->objects & level_bit(json)) && !json->after_key &&
+           "a key stands in an object");
+    if (json->filled & level_bit(json))
+        peal_text_puts(json->out, ",");
+    json->filled |= level_bit(json);
+    new_line(json);
+    add_quoted(json->out, key, strlen(key));
+    peal_text_puts(json->out, json->indent ? ": " : ":");
+    json->after_key = true;
+}
+
+void peal_json_bytes(struct peal_json *json, const char *bytes, size_t len)
+{
+    begin_value(json);
+    add_quoted(json->out, bytes, len);
+}
+
+void peal_json_string(struct peal_json *json, const char *string)
+{
+    if (string)
+        peal_json_bytes(json, string, strlen(string));
+    else
+        peal_json_null(json);
+}
+
+void peal_json_int(struct peal_json *json, int64_t value)
+{
+    begin_value(json);
+    peal_text_printf(json->out, "%lld", (long long)value);
+}
+
+void peal_json_uint(struct peal_json *json, uint64_t value)
+{
+    begin_value(json);
+    peal_text_printf(json->out, "%llu", (unsigned long long)value);
+}
+
+void peal_json_real(struct peal_json *json, double value)
+{
+    if (!isfinite(value)) {
+        peal_json_null(json);
+        return;
+    }
+    begin_value(json);
+    char digits[40];
+    for (int precision = 6; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    peal_text_puts(json->out, digits);
+}
+
+void peal_json_bool(struct peal_json *json, bool value)
+{
+    begin_value(json);
+    peal_text_puts(json->out, value ? "true" : "false");
+}
+
+void peal_json_null(struct peal_json *json)
+{
+    begin_value(json);
+    peal_text_puts(json->out, "null");
+}
+
+void peal_json_raw(struct peal_json *json, const char *value)
+{
+    begin_value(json);
+    peal_text_puts(json->out, value);
+}
+
+void peal_json_put_string(struct peal_json *json, const char *key, const char *value)
+{
+    peal_json_key(json, key);
+    peal_json_string(json, value);
+}
+
+void peal_json_put_int(struct peal_json *json, const char *key, int64_t value)
+{
+    peal_json_key(json, key);
+    peal_json_int(json, value);
+}
+
+void peal_json_put_uint(struct peal_json *json, const char *key, uint64_t value)
+{
+    peal_json_key(json, key);
+    peal_json_uint(json, value);
+}
+
+void peal_json_put_real(struct peal_json *json, const char *key, double value)
+{
+    peal_json_key(json, key);
+    peal_json_real(json, value);
+}
+
+void peal_json_put_bool(struct peal_json *json, const char *key, bool value)
+{
+    peal_json_key(json, key);
+    peal_json_bool(json, value);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A streaming JSON writer for every result that leaves the program.
+ *
+ *   struct peal_json json;
+ *   peal_json_init(&json, &text, 2);
+ *   peal_json_object(&json);
+ *   peal_json_key(&json, "ranks"), peal_json_uint(&json, 4);
+ *   peal_json_object_end(&json);
+ *
+ * Commas, colons and line ends are its business. What it writes is always valid UTF-8 and may stand
+ * inside a script element of an HTML page: `<`, `>`, `&` and the two line separators of Unicode are
+ * escaped, and bytes that are not UTF-8 become U+FFFD.
+ *
+ * Misuse (a value without its key, an unbalanced end) is our own bug and asserted.
+ */
+#ifndef PEAL_REPORT_JSON_H
+#define PEAL_REPORT_JSON_H
+
+#include "base/text.h"
+
+#include <stdint.h>
+
+enum { PEAL_JSON_DEPTH = 64 };
+
+struct peal_json {
+    struct peal_text *out; /* borrowed */
+    unsigned indent;       /* spaces a level; 0 = all on one line */
+    unsigned depth;
+    uint64_t objects; /* bit per level: an object, not an array */
+    uint64_t filled;  /* bit per level: has an element already */
+    bool after_key;
+};
+
+void peal_json_init(struct peal_json *json, struct peal_text *out, unsigned indent);
+
+void peal_json_object(struct peal_json *json);
+void peal_json_object_end(struct peal_json *json);
+void peal_json_array(struct peal_json *json);
+void peal_json_array_end(struct peal_json *json);
+void peal_json_key(struct peal_json *json, const char *key);
+
+/* NULL is written as null. */
+void peal_json_string(struct peal_json *json, const char *string);
+/* len bytes that may hold NUL. */
+void peal_json_bytes(struct peal_json *json, const char *bytes, size_t len);
+void peal_json_int(struct peal_json *json, int64_t value);
+void peal_json_uint(struct peal_json *json, uint64_t value);
+/* The shortest text that reads back as the same double; null for what JSON cannot say. */
+void peal_json_real(struct peal_json *json, double value);
+void peal_json_bool(struct peal_json *json, bool value);
+void peal_json_null(struct peal_json *json);
+/* A value that is JSON already; the caller answers for it. */
+void peal_json_raw(struct peal_json *json, const char *value);
+
+/* Key and value in one call. */
+void peal_json_put_string(struct peal_json *json, const char *key, const char *value);
+void peal_json_put_int(struct peal_json *json, const char *key, int64_t value);
+void peal_json_put_uint(struct peal_json *json, const char *key, uint64_t value);
+void peal_json_put_real(struct peal_json *json, const char *key, double value);
+void peal_json_put_bool(struct peal_json *json, const char *key, bool value);
+
+#endif
