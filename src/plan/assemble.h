@@ -44,6 +44,8 @@ uint32_t peal_assembler_string(struct peal_assembler *a, const char *text);
 
 uint32_t peal_assembler_buf(struct peal_assembler *a, const struct peal_buf_spec *spec);
 void peal_assembler_len(struct peal_assembler *a, uint32_t rank, uint32_t buf, uint64_t len);
+/* Makes the buffer at least that long on every rank. */
+void peal_assembler_at_least(struct peal_assembler *a, uint32_t buf, uint64_t len);
 uint32_t peal_assembler_signal(struct peal_assembler *a, const char *name,
                                enum peal_signal_kind kind, uint32_t cells);
 /* The channel with this key, made if it is new. Lanes are noted by the send and recv ops. */
@@ -75,13 +77,17 @@ void peal_assembler_compute(struct peal_assembler *a, enum peal_fn fn, struct pe
                             uint64_t count, uint32_t divisor);
 void peal_assembler_accumulate(struct peal_assembler *a, enum peal_fn fn, struct peal_ref dst,
                                struct peal_ref src, uint32_t rows, uint64_t count, uint32_t flags);
-/* flags: PEAL_OP_SET, PEAL_OP_RELAXED, PEAL_OP_EQUAL, PEAL_OP_HAS_REG (reg). index is within the
- * signal; with phases, absolute cell numbers are in the phase table. */
-void peal_assembler_notify(struct peal_assembler *a, uint32_t rank, uint32_t cell, uint32_t phases,
-                           int64_t value, uint32_t flags);
-void peal_assembler_wait(struct peal_assembler *a, uint32_t cell, uint32_t phases, int64_t value,
-                         uint32_t flags, uint16_t reg, uint16_t back);
-void peal_assembler_peek(struct peal_assembler *a, uint32_t cell, uint32_t phases, uint16_t reg);
+/* The cell number of a signal's cell. index may be past the signal's end: that is for verify to
+ * find. */
+uint32_t peal_assembler_cell(const struct peal_assembler *a, uint32_t signal, uint32_t index);
+/* Cell `index` of `signal`, or with phases (not PEAL_NONE) the cell numbers in the phase table.
+ * flags: PEAL_OP_SET, PEAL_OP_RELAXED, PEAL_OP_EQUAL, PEAL_OP_HAS_REG. */
+void peal_assembler_notify(struct peal_assembler *a, uint32_t rank, uint32_t signal, uint32_t index,
+                           uint32_t phases, int64_t value, uint32_t flags);
+void peal_assembler_wait(struct peal_assembler *a, uint32_t signal, uint32_t index, uint32_t phases,
+                         int64_t value, uint32_t flags);
+void peal_assembler_peek(struct peal_assembler *a, uint32_t signal, uint32_t index, uint32_t phases,
+                         uint16_t reg);
 void peal_assembler_send(struct peal_assembler *a, uint32_t channel, struct peal_ref src,
                          uint32_t rows, uint64_t count);
 void peal_assembler_recv(struct peal_assembler *a, uint32_t channel, struct peal_ref dst,
@@ -90,12 +96,17 @@ void peal_assembler_recv_slot(struct peal_assembler *a, uint32_t channel, enum p
                               uint64_t count);
 void peal_assembler_free_slot(struct peal_assembler *a, uint32_t channel);
 
+/* The op added last, for what the calls above do not say (sync.reg, sync.back); NULL after a
+ * failure. */
+struct peal_op *peal_assembler_last(struct peal_assembler *a);
+
 /* Channel depth and slot size of every channel; slot_bytes 0 = the largest payload of the plan. */
 void peal_assembler_channel_shape(struct peal_assembler *a, uint32_t depth, uint64_t slot_bytes);
 
 /* Lays out scratch, computes one-writer counts, shared totals and the hash, and makes the block
  * (freed with free). PEAL_INVALID: a one-writer cell with several writers, a channel with two
- * sending lanes, unequal sends and recvs, ...: said in diags, with positions. Frees the assembler.
+ * sending lanes, ...: said in diags, with positions. Unequal sends and recvs are for verify to
+ * find. Frees the assembler.
  */
 enum peal_status peal_assembler_finish(struct peal_assembler *a, struct peal_diags *diags,
                                        struct peal_plan **out);

@@ -71,7 +71,7 @@ enum peal_op_flags {
  */
 struct peal_op {
     uint8_t kind;  /* enum peal_op_kind */
-    uint8_t fn;    /* compute, accumulate: enum peal_fn */
+    uint8_t fn;    /* compute, accumulate: enum peal_fn; sync ops: see peal_op_signal */
     uint8_t flags; /* enum peal_op_flags */
     uint8_t dtype; /* mem: the destination's (send: the source's) dtype */
     uint32_t pos;  /* index into positions, or PEAL_NONE */
@@ -194,7 +194,8 @@ struct peal_channel {
     uint16_t sender_lane, receiver_lane;
     uint32_t depth;      /* slots */
     uint64_t slot_bytes; /* at least the largest payload */
-    uint64_t messages;   /* per launch; sends = recvs. A one-rank plan counts its own side */
+    uint64_t sends; /* per launch; equal in a sound plan. A one-rank plan counts its own side */
+    uint64_t recvs;
 };
 
 /* What the kernel promises: see docs/language.md, "contracts". */
@@ -293,7 +294,7 @@ PEAL_PLAN_TABLE(struct peal_ref, refs)
 PEAL_PLAN_TABLE(struct peal_buf, bufs)
 PEAL_PLAN_TABLE(uint64_t, lens) /* elements: [rank index * bufs + buf] */
 PEAL_PLAN_TABLE(struct peal_signal, signals)
-PEAL_PLAN_TABLE(int64_t, totals) /* [rank index * totals_stride + signal.first_total + index] */
+PEAL_PLAN_TABLE(int64_t, totals) /* see peal_plan_total */
 PEAL_PLAN_TABLE(struct peal_channel, channels)
 PEAL_PLAN_TABLE(uint64_t, phases) /* groups of `period` offsets or cell numbers */
 PEAL_PLAN_TABLE(struct peal_param, params)
@@ -323,6 +324,14 @@ static inline uint32_t peal_plan_lane_count(const struct peal_plan *plan, uint32
 static inline uint64_t peal_plan_len(const struct peal_plan *plan, uint32_t rank, uint32_t buf)
 {
     return peal_plan_lens(plan)[(uint64_t)(rank - plan->rank_first) * plan->bufs.count + buf];
+}
+
+/* What one launch adds to shared cell `index` of `signal` on `rank`. */
+static inline int64_t peal_plan_total(const struct peal_plan *plan, uint32_t rank, uint64_t launch,
+                                      const struct peal_signal *signal, uint32_t index)
+{
+    uint64_t row = (uint64_t)(rank - plan->rank_first) * plan->period + launch % plan->period;
+    return peal_plan_totals(plan)[row * plan->totals_stride + signal->first_total + index];
 }
 
 static inline bool peal_op_is_sync(const struct peal_op *op)
@@ -364,7 +373,11 @@ static inline uint32_t peal_op_cell(const struct peal_plan *plan, const struct p
                : (uint32_t)peal_plan_phases(plan)[op->sync.phases + launch % plan->period];
 }
 
-/* The signal that a cell number belongs to. */
-const struct peal_signal *peal_plan_signal_of(const struct peal_plan *plan, uint32_t cell);
+/* Index of the signal that a sync op was written for; its cell may be outside of it (verify finds
+ * that). */
+static inline uint32_t peal_op_signal(const struct peal_op *op)
+{
+    return op->fn | (uint32_t)op->dtype << 8;
+}
 
 #endif
