@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading and storing blocks: every dtype into and out of every work type. */
+#include "compute/stage.h"
+
+#include "compute/convert.h"
+
+#include <assert.h>
+
+int64_t peal_int_wrap(int64_t value, enum peal_dtype dtype)
+{
+    switch (dtype) {
+    case PEAL_I8:
+        return (int8_t)value;
+    case PEAL_U8:
+        return (uint8_t)value;
+    case PEAL_I32:
+        return (int32_t)value;
+    default:
+        assert(dtype == PEAL_I64);
+        return value;
+    }
+}
+
+static int64_t float_to_int(double value, enum peal_dtype dtype)
+{
+    switch (dtype) {
+    case PEAL_I8:
+        return peal_f64_to_int(value, INT8_MIN, INT8_MAX);
+    case PEAL_U8:
+        return peal_f64_to_int(value, 0, UINT8_MAX);
+    case PEAL_I32:
+        return peal_f64_to_int(value, INT32_MIN, INT32_MAX);
+    default:
+        assert(dtype == PEAL_I64);
+        return peal_f64_to_int(value, INT64_MIN, INT64_MAX);
+    }
+}
+
+int64_t peal_const_int(const struct peal_operand *constant)
+{
+    return float_to_int(constant->value, constant->dtype);
+}
+
+double peal_const_f64(const struct peal_operand *constant)
+{
+    switch (constant->dtype) {
+    case PEAL_F16:
+        return peal_f16_to_f32(peal_f64_to_f16(constant->value));
+    case PEAL_BF16:
+        return peal_bf16_to_f32(peal_f64_to_bf16(constant->value));
+    case PEAL_F32:
+        return (float)constant->value;
+    case PEAL_F64:
+        return constant->value;
+    default:
+        return (double)peal_const_int(constant);
+    }
+}
+
+static void load_const(union peal_stage *stage, enum peal_dtype work,
+                       const struct peal_operand *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (work == PEAL_F64)
+            stage->f64[i] = peal_const_f64(src);
+        else if (work == PEAL_I64)
+            stage->i64[i] = peal_const_int(src);
+        else if (peal_dtype_is_float(src->dtype))
+            stage->f32[i] = (float)peal_const_f64(src);
+        else
+            stage->f32[i] = (float)peal_const_int(src);
+    }
+}
+
+/* stage[i] = convert(element i), elements of `type` at any address. */
+#define LOAD(field, type, convert)                                                                 \
+    for (size_t i = 0; i < n; i++) {                                                               \
+        type element;                                                                              \
+        memcpy(&element, (const char *)src->at + (first + i) * sizeof element, sizeof element);    \
+        stage->field[i] = convert(element);                                                        \
+    }                                                                                              \
+    break
+
+static void load_f32(union peal_stage *stage, const struct peal_operand *src, size_t first,
+                     size_t n)
+{
+    switch (src->dtype) {
+    case PEAL_F16:
+        LOAD(f32, uint16_t, peal_f16_to_f32);
+    case PEAL_BF16:
+        LOAD(f32, uint16_t, peal_bf16_to_f32);
+    case PEAL_F32:
+        LOAD(f32, float, (float));
+    case PEAL_I8:
+        LOAD(f32, int8_t, (float));
+    case PEAL_U8:
+        LOAD(f32, uint8_t, (float));
+    case PEAL_I32:
+        LOAD(f32, int32_t, (float));
+    case PEAL_I64:
+        LOAD(f32, int64_t, (float));
+    default:
+        assert(!"an operand of f64 makes the work type f64");
+    }
+}
+
+static void load_f64(union peal_stage *stage, const struct peal_operand *src, size_t first,
+                     size_t n)
+{
+    switch (src->dtype) {
+    case PEAL_F16:
+        LOAD(f64, uint16_t, peal_f16_to_f32);
+    case PEAL_BF16:
+        LOAD(f64, uint16_t, peal_bf16_to_f32);
+    case PEAL_F32:
+        LOAD(f64, float, (double));
+    case PEAL_F64:
+        LOAD(f64, double, (double));
+    case PEAL_I8:
+        LOAD(f64, int8_t, (double));
+    case PEAL_U8:
+        LOAD(f64, uint8_t, (double));
+    case PEAL_I32:
+        LOAD(f64, int32_t, (double));
+    case PEAL_I64:
+        LOAD(f64, int64_t, (double));
+    default:
+        assert(!"a dtype");
+    }
+}
+
+static void load_int(union peal_stage *stage, const struct peal_operand *src, size_t first,
+                     size_t n)
+{
+    switch (src->dtype) {
+    case PEAL_I8:
+        LOAD(i64, int8_t, (int64_t));
+    case PEAL_U8:
+        LOAD(i64, uint8_t, (int64_t));
+    case PEAL_I32:
+        LOAD(i64, int32_t, (int64_t));
+    case PEAL_I64:
+        LOAD(i64, int64_t, (int64_t));
+    default:
+        assert(!"an operand of floating point makes the work type floating point");
+    }
+}
+
+void peal_stage_load(union peal_stage *stage, enum peal_dtype work, const struct peal_operand *src,
+                     size_t first, size_t n)
+{
+    if (!src->at)
+        load_const(stage, work, src, n);
+    else if (work == PEAL_F32)
+        load_f32(stage, src, first, n);
+    else if (work == PEAL_F64)
+        load_f64(stage, src, first, n);
+    else
+        load_int(stage, src, first, n);
+}
+
+/* element i = convert(value i) */
+#define STORE(field, type, convert)                                                                \
+    for (size_t i = 0; i < n; i++) {                                                               \
+        type element = (type)convert(stage->field[i]);                                             \
+        memcpy((char *)dst->at + (first + i) * sizeof element, &element, sizeof element);          \
+    }                                                                                              \
+    break
+#define TO_INT(value) float_to_int(value, dst->dtype)
+
+static void store_f32(const union peal_stage *stage, const struct peal_operand *dst, size_t first,
+                      size_t n)
+{
+    switch (dst->dtype) {
+    case PEAL_F16:
+        STORE(f32, uint16_t, peal_f32_to_f16);
+    case PEAL_BF16:
+        STORE(f32, uint16_t, peal_f32_to_bf16);
+    case PEAL_F32:
+        STORE(f32, float, peal_f32_canonical);
+    case PEAL_I8:
+        STORE(f32, int8_t, TO_INT);
+    case PEAL_U8:
+        STORE(f32, uint8_t, TO_INT);
+    case PEAL_I32:
+        STORE(f32, int32_t, TO_INT);
+    case PEAL_I64:
+        STORE(f32, int64_t, TO_INT);
+    default:
+        assert(!"a destination of f64 makes the work type f64");
+    }
+}
+
+static void store_f64(const union peal_stage *stage, const struct peal_operand *dst, size_t first,
+                      size_t n)
+{
+    switch (dst->dtype) {
+    case PEAL_F16:
+        STORE(f64, uint16_t, peal_f64_to_f16);
+    case PEAL_BF16:
+        STORE(f64, uint16_t, peal_f64_to_bf16);
+    case PEAL_F32:
+        STORE(f64, float, peal_f32_canonical);
+    case PEAL_F64:
+        STORE(f64, double, peal_f64_canonical);
+    case PEAL_I8:
+        STORE(f64, int8_t, TO_INT);
+    case PEAL_U8:
+        STORE(f64, uint8_t, TO_INT);
+    case PEAL_I32:
+        STORE(f64, int32_t, TO_INT);
+    case PEAL_I64:
+        STORE(f64, int64_t, TO_INT);
+    default:
+        assert(!"a dtype");
+    }
+}
+
+static void store_int(const union peal_stage *stage, const struct peal_operand *dst, size_t first,
+                      size_t n)
+{
+    switch (dst->dtype) {
+    case PEAL_I8:
+    case PEAL_U8:
+        STORE(i64, uint8_t, (uint64_t));
+    case PEAL_I32:
+        STORE(i64, uint32_t, (uint64_t));
+    case PEAL_I64:
+        STORE(i64, uint64_t, (uint64_t));
+    default:
+        assert(!"a destination of floating point makes the work type floating point");
+    }
+}
+
+static void divide(union peal_stage *stage, enum peal_dtype work, uint32_t divisor,
+                   enum peal_dtype dtype, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (work == PEAL_F32)
+            stage->f32[i] /= (float)divisor;
+        else if (work == PEAL_F64)
+            stage->f64[i] /= divisor;
+        else
+            stage->i64[i] = peal_int_wrap(stage->i64[i], dtype) / (int64_t)divisor;
+    }
+}
+
+void peal_stage_store(union peal_stage *stage, enum peal_dtype work, uint32_t divisor,
+                      const struct peal_operand *dst, size_t first, size_t n)
+{
+    if (divisor > 1)
+        divide(stage, work, divisor, dst->dtype, n);
+    if (work == PEAL_F32)
+        store_f32(stage, dst, first, n);
+    else if (work == PEAL_F64)
+        store_f64(stage, dst, first, n);
+    else
+        store_int(stage, dst, first, n);
+}
