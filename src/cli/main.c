@@ -1,10 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal: one command a file. */
+/* peal COMMAND [options] ...: finds the command in commands.def, parses by its table, runs it. */
+#include "cli/cli.h"
+#include "cli/help.h"
+
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool wants_color(int fd)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    if (no_color && *no_color)
+        return false;
+    return isatty(fd) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static bool asks_for_help(const struct peal_command *command, int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+        if (command->stops_at_arg && argv[i][0] != '-')
+            return false;
+    }
+    return false;
+}
+
+static int run_command(struct peal_cli *cli, int argc, char **argv)
+{
+    const struct peal_command *command = cli->command;
+    void *options = peal_arena_alloc(cli->arena, command->size);
+    struct peal_args args;
+    struct peal_text error = {0};
+    if (!options)
+        return peal_cli_fail(cli, "out of memory");
+    if (command->size)
+        memcpy(options, command->defaults, command->size);
+    int code;
+    if (!peal_options_parse(command->options, command->stops_at_arg, argc, argv, options,
+                            cli->arena, &args, &error))
+        code = peal_cli_usage(cli, "%s", peal_text_get(&error));
+    else if (args.len < command->least_args)
+        code = peal_cli_usage(cli, "needs %s", command->args);
+    else if (command->most_args >= 0 && args.len > command->most_args)
+        code = peal_cli_usage(cli, "unexpected argument '%s'", args.at[command->most_args]);
+    else
+        code = command->run(cli, options, args.at, args.len);
+    peal_text_release(&error);
+    return code;
+}
+
+static int find_and_run(struct peal_cli *cli, int argc, char **argv)
+{
+    if (argc < 2) {
+        struct peal_text text = {0};
+        peal_help_overview(&text);
+        return peal_cli_print(cli, &text, PEAL_EXIT_USAGE);
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0) {
+        printf("peal %s\n", PEAL_VERSION);
+        return PEAL_EXIT_OK;
+    }
+    cli->command = peal_command_find(name);
+    if (!cli->command)
+        return peal_help_unknown(cli, name);
+    if (asks_for_help(cli->command, argc - 2, argv + 2)) {
+        struct peal_text text = {0};
+        peal_help_command(cli->command, &text);
+        return peal_cli_print(cli, &text, PEAL_EXIT_OK);
+    }
+    return run_command(cli, argc - 2, argv + 2);
+}
 
 int main(int argc, char **argv)
 {
-    if (argc == 2 && argv[1][0] == '-')
-        printf("peal 0.1.0\n");
-    return 0;
+    struct peal_arena arena;
+    peal_arena_init(&arena, 0);
+    struct peal_cli cli = {
+        .arena = &arena,
+        .color = wants_color(STDOUT_FILENO),
+        .color_err = wants_color(STDERR_FILENO),
+    };
+    int code = find_and_run(&cli, argc, argv);
+    /* A full disk shows itself only here, and must not look like success. */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fputs("peal: could not write the output\n", stderr);
+        if (code == PEAL_EXIT_OK)
+            code = PEAL_EXIT_OTHER;
+    }
+    peal_arena_release(&arena);
+    return code;
 }

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every command needs: the table of commands, messages, files. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct peal_command *const *peal_commands(size_t *count)
+{
+    static const struct peal_command *const commands[] = {
+#define COMMAND(name) &peal_cmd_##name,
+#include "cli/commands.def"
+#undef COMMAND
+    };
+    *count = sizeof commands / sizeof *commands;
+    return commands;
+}
+
+const struct peal_command *peal_command_find(const char *name)
+{
+    size_t count;
+    const struct peal_command *const *commands = peal_commands(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    }
+    return NULL;
+}
+
+static void say(const struct peal_cli *cli, const char *format, va_list args)
+{
+    fflush(stdout);
+    if (cli->command)
+        fprintf(stderr, "peal %s: ", cli->command->name);
+    else
+        fputs("peal: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+int peal_cli_usage(const struct peal_cli *cli, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(cli, format, args);
+    va_end(args);
+    fprintf(stderr, "see 'peal help%s%s'\n", cli->command ? " " : "",
+            cli->command ? cli->command->name : "");
+    return PEAL_EXIT_USAGE;
+}
+
+int peal_cli_fail(const struct peal_cli *cli, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(cli, format, args);
+    va_end(args);
+    return PEAL_EXIT_OTHER;
+}
+
+int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
+                   const struct peal_diags *diags)
+{
+    if (diags->list.len == 0)
+        return peal_cli_fail(cli, "%s", peal_status_text(status));
+    struct peal_text text = {0};
+    peal_diags_print(diags, cli->color_err, &text);
+    fflush(stdout);
+    fputs(peal_text_get(&text), stderr);
+    peal_text_release(&text);
+    return PEAL_EXIT_OTHER;
+}
+
+int peal_cli_print(const struct peal_cli *cli, struct peal_text *text, int code)
+{
+    if (text->failed)
+        code = peal_cli_fail(cli, "out of memory");
+    else if (fwrite(peal_text_get(text), 1, text->len, stdout) != text->len)
+        code = peal_cli_fail(cli, "could not write the output: %s", strerror(errno));
+    peal_text_release(text);
+    return code;
+}
+
+bool peal_cli_read(const struct peal_cli *cli, const char *path, struct peal_source *out)
+{
+    enum { LARGEST = 256 << 20, PIECE = 64 << 10 };
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        peal_cli_fail(cli, "could not open '%s': %s", path, strerror(errno));
+        return false;
+    }
+    struct peal_text text = {0};
+    char *piece = malloc(PIECE);
+    size_t got = 0;
+    while (piece && text.len <= LARGEST && (got = fread(piece, 1, PIECE, file)) > 0)
+        peal_text_add(&text, piece, got);
+    bool good = false;
+    char *copy = NULL;
+    if (ferror(file))
+        peal_cli_fail(cli, "could not read '%s': %s", path, strerror(errno));
+    else if (text.len > LARGEST)
+        peal_cli_fail(cli, "'%s' is larger than %d MiB", path, LARGEST >> 20);
+    else if (!piece || text.failed ||
+             !(copy = peal_arena_copy(cli->arena, peal_text_get(&text), text.len)))
+        peal_cli_fail(cli, "out of memory");
+    else
+        good = true;
+    if (good)
+        *out = (struct peal_source){path, copy, text.len};
+    free(piece);
+    peal_text_release(&text);
+    fclose(file);
+    return good;
+}
+
+bool peal_cli_write(const struct peal_cli *cli, const char *path, const struct peal_text *text)
+{
+    if (text->failed) {
+        peal_cli_fail(cli, "out of memory");
+        return false;
+    }
+    bool to_stdout = strcmp(path, "-") == 0;
+    FILE *file = to_stdout ? stdout : fopen(path, "wb");
+    bool good = file && fwrite(peal_text_get(text), 1, text->len, file) == text->len;
+    if (file && !to_stdout)
+        good = fclose(file) == 0 && good;
+    if (!good)
+        peal_cli_fail(cli, "could not write '%s': %s", path, strerror(errno));
+    return good;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli: the command line. Turns arguments into calls of the other folders and results into text.
+ *
+ *   commands.def   the list of commands, in the order help shows them
+ *   cmd_NAME.c     one command: its options (a table), its help, its run function
+ *   main.c         finds the command, parses, runs, ends with its exit code
+ *   options.h      tables of options: parsing and help come from the same rows
+ *   kernel_args.h  the options that name and bind a kernel, shared by plan, verify, sim, run, ...
+ *   progress.h     a line with an estimate on a terminal, nothing in a pipe
+ *
+ * To add a command: a line in commands.def and a file cmd_NAME.c that defines peal_cmd_NAME.
+ * Start reading at cmd_plan.c.
+ */
+#ifndef PEAL_CLI_CLI_H
+#define PEAL_CLI_CLI_H
+
+#include "base/base.h"
+#include "cli/options.h"
+
+#include <peal/types.h>
+
+/* What `peal` ends with. */
+enum peal_exit {
+    PEAL_EXIT_OK = 0,    /* done; proved; the result is right */
+    PEAL_EXIT_NO = 1,    /* the answer is no: refuted, rejected, a wrong result */
+    PEAL_EXIT_USAGE = 2, /* the command line is wrong; nothing was done */
+    PEAL_EXIT_OTHER = 3  /* no answer: unreadable input, not decided, the system refused */
+};
+
+struct peal_command;
+
+/* What a command may use while it runs. */
+struct peal_cli {
+    const struct peal_command *command;
+    struct peal_arena *arena; /* freed when the command has ended */
+    bool color;               /* on stdout: it is a terminal, and NO_COLOR is not set */
+    bool color_err;           /* the same for stderr */
+};
+
+struct peal_command {
+    const char *name;
+    const char *args;                  /* as shown after the options: "KERNEL", "FILE...", "" */
+    const char *summary;               /* one line, lower case, no full stop */
+    const char *details;               /* paragraphs for `peal help NAME`; NULL = none */
+    const struct peal_option *options; /* ends with a row without a name; NULL = none */
+    const void *defaults;              /* the options struct as it is when nothing is given */
+    size_t size;                       /* of that struct */
+    int least_args, most_args;         /* most_args < 0: any number */
+    bool stops_at_arg; /* options end at the first argument: what follows belongs to it */
+    int (*run)(struct peal_cli *cli, const void *options, char **args, int nargs);
+};
+
+#define COMMAND(name) extern const struct peal_command peal_cmd_##name;
+#include "cli/commands.def"
+#undef COMMAND
+
+/* All commands, and how many. */
+const struct peal_command *const *peal_commands(size_t *count);
+/* NULL when there is none of that name. */
+const struct peal_command *peal_command_find(const char *name);
+
+/* Each prints a message to stderr and returns the exit code to end with. */
+int peal_cli_usage(const struct peal_cli *cli, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int peal_cli_fail(const struct peal_cli *cli, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The diagnostics, or the status in words where there are none. */
+int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
+                   const struct peal_diags *diags);
+
+/* Writes the text to stdout, releases it and returns `code`, or PEAL_EXIT_OTHER when it could not
+ * be made or written. */
+int peal_cli_print(const struct peal_cli *cli, struct peal_text *text, int code);
+
+/* Reads a whole file into the command's arena; false after a message. Limited to 256 MiB. */
+bool peal_cli_read(const struct peal_cli *cli, const char *path, struct peal_source *out);
+/* Writes a whole file; false after a message. "-" is stdout. */
+bool peal_cli_write(const struct peal_cli *cli, const char *path, const struct peal_text *text);
+
+#endif

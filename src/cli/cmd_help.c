@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal help [COMMAND] */
+#include "cli/help.h"
+
+#include <string.h>
+
+void peal_help_overview(struct peal_text *out)
+{
+    peal_text_puts(out, "usage: peal COMMAND [options] ...\n\n");
+    peal_help_wrap("Peal proves, simulates and runs collective-communication kernels.\n\n", out);
+    size_t count;
+    const struct peal_command *const *commands = peal_commands(&count);
+    for (size_t i = 0; i < count; i++)
+        peal_text_printf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    peal_text_puts(out, "\n");
+    peal_help_wrap(
+        "'peal help COMMAND' and 'peal COMMAND --help' tell more; 'peal --version' says which "
+        "version this is.\n\n"
+        "Ranges are written 2..16, 0..64+8 or 8..64K*2, lists 2,3,8; sizes take K, M and G "
+        "(powers of 1024). Colour is used on a terminal only, and not at all if NO_COLOR is "
+        "set.\n\n"
+        "Exit codes:\n"
+        "  0  done, proved, the result is right\n"
+        "  1  the answer is no: refuted, rejected, a wrong result\n"
+        "  2  the command line is wrong\n"
+        "  3  no answer: unreadable input, not decided, the system refused\n",
+        out);
+}
+
+void peal_help_command(const struct peal_command *command, struct peal_text *out)
+{
+    peal_text_printf(out, "usage: peal %s", command->name);
+    if (command->options && command->options->name)
+        peal_text_puts(out, " [options]");
+    if (*command->args)
+        peal_text_printf(out, " %s", command->args);
+    peal_text_puts(out, "\n\n");
+    peal_text_printf(out, "%s\n", command->summary);
+    if (command->details) {
+        peal_text_puts(out, "\n");
+        peal_help_wrap(command->details, out);
+    }
+    if (command->options && command->options->name) {
+        peal_text_puts(out, "\noptions:\n");
+        peal_options_help(command->options, out);
+    }
+}
+
+int peal_help_unknown(const struct peal_cli *cli, const char *name)
+{
+    enum { MOST = 64 };
+    const char *names[MOST + 1] = {NULL};
+    size_t count;
+    const struct peal_command *const *commands = peal_commands(&count);
+    for (size_t i = 0; i < count && i < MOST; i++)
+        names[i] = commands[i]->name;
+    const struct peal_cli general = {.arena = cli->arena};
+    const char *near = peal_suggest(name, names);
+    const char *what = name[0] == '-' ? "option" : "command";
+    if (near)
+        return peal_cli_usage(&general, "unknown %s '%s'; did you mean '%s'?", what, name, near);
+    return peal_cli_usage(&general, "unknown %s '%s'", what, name);
+}
+
+static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
+{
+    (void)options;
+    struct peal_text text = {0};
+    if (nargs == 0) {
+        peal_help_overview(&text);
+        return peal_cli_print(cli, &text, PEAL_EXIT_OK);
+    }
+    const struct peal_command *command = peal_command_find(args[0]);
+    if (!command)
+        return peal_help_unknown(cli, args[0]);
+    peal_help_command(command, &text);
+    return peal_cli_print(cli, &text, PEAL_EXIT_OK);
+}
+
+const struct peal_command peal_cmd_help = {
+    .name = "help",
+    .args = "[COMMAND]",
+    .summary = "explain a command",
+    .most_args = 1,
+    .run = run,
+};

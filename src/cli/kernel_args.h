@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options that bind a kernel's parameters, shared by every command that makes plans.
+ *
+ * How dimensions are bound: --count gives its value to every dimension that --set does not name.
+ * `T[n]` with --count 1K has n = 1024; `T[rows, cols]` with --set cols=64 --count 32 has 32 rows.
+ * Other integer parameters come from --set, except `root`, which has an option of its own.
+ */
+#ifndef PEAL_CLI_KERNEL_ARGS_H
+#define PEAL_CLI_KERNEL_ARGS_H
+
+#include "cli/cli.h"
+#include "plan/instantiate.h"
+
+struct peal_kernel_options {
+    struct peal_ints ranks;  /* -n; empty = not given */
+    struct peal_ints counts; /* --count; empty = not given */
+    const char *kernel;      /* --kernel; NULL = the file's last, or the built-in named */
+    enum peal_dtype dtype;
+    enum peal_reduce reduce;
+    int64_t root;
+    int64_t depth;
+    uint64_t slot_bytes;
+    bool in_place;
+    struct peal_pairs set;
+};
+
+#define PEAL_KERNEL_DEFAULTS                                                                       \
+    {                                                                                              \
+        .dtype = PEAL_F32, .reduce = PEAL_SUM                                                      \
+    }
+
+/* The rows, for a struct `type` with a member `member` of type struct peal_kernel_options. */
+#define PEAL_KERNEL_ROWS(type, member)                                                             \
+    {"ranks",           'n', PEAL_OPTION_LIST,   offsetof(type, member.ranks), "P",                \
+     "number of ranks", 1,   PEAL_PLAN_MAX_RANKS},                                                 \
+        {"count",                                                                                  \
+         'c',                                                                                      \
+         PEAL_OPTION_LIST,                                                                         \
+         offsetof(type, member.counts),                                                            \
+         "N",                                                                                      \
+         "elements: binds every dimension that --set does not name",                               \
+         0,                                                                                        \
+         INT64_MAX},                                                                               \
+        {"dtype",                                                                                  \
+         't',                                                                                      \
+         PEAL_OPTION_DTYPE,                                                                        \
+         offsetof(type, member.dtype),                                                             \
+         "T",                                                                                      \
+         "the type T: f16 bf16 f32 f64 i8 u8 i32 i64 (default f32)",                               \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"op",                                                                                     \
+         0,                                                                                        \
+         PEAL_OPTION_REDUCE,                                                                       \
+         offsetof(type, member.reduce),                                                            \
+         "OP",                                                                                     \
+         "the reduce operation: sum prod max min avg and or xor (default sum)",                    \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"root",                                                                                   \
+         'r',                                                                                      \
+         PEAL_OPTION_INT,                                                                          \
+         offsetof(type, member.root),                                                              \
+         "R",                                                                                      \
+         "the root (default 0)",                                                                   \
+         0,                                                                                        \
+         PEAL_PLAN_MAX_RANKS - 1},                                                                 \
+        {"depth",                                                                                  \
+         0,                                                                                        \
+         PEAL_OPTION_INT,                                                                          \
+         offsetof(type, member.depth),                                                             \
+         "D",                                                                                      \
+         "slots of a channel (default 2)",                                                         \
+         1,                                                                                        \
+         65536},                                                                                   \
+        {"slot-bytes",                                                                             \
+         0,                                                                                        \
+         PEAL_OPTION_SIZE,                                                                         \
+         offsetof(type, member.slot_bytes),                                                        \
+         "B",                                                                                      \
+         "bytes of a channel's slot; larger payloads are split (default: the largest payload)",    \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"in-place",                                                                               \
+         0,                                                                                        \
+         PEAL_OPTION_FLAG,                                                                         \
+         offsetof(type, member.in_place),                                                          \
+         NULL,                                                                                     \
+         "the result takes the place of the input",                                                \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"set",                                                                                    \
+         's',                                                                                      \
+         PEAL_OPTION_PAIRS,                                                                        \
+         offsetof(type, member.set),                                                               \
+         "NAME=V",                                                                                 \
+         "bind a dimension or an integer parameter; lists for arrays; may be repeated",            \
+         0,                                                                                        \
+         0},                                                                                       \
+    {                                                                                              \
+        "kernel", 'k', PEAL_OPTION_STRING, offsetof(type, member.kernel), "NAME",                  \
+            "which kernel of the file (default: the last one)", 0, 0                               \
+    }
+
+/* A plan's bindings for one number of ranks and one count. Values live in the command's arena;
+ * false after a message (a usage error: PEAL_EXIT_USAGE). `symmetric` and the limits are left to
+ * the caller. */
+bool peal_kernel_bind(const struct peal_cli *cli, const struct peal_kernel *kernel,
+                      const struct peal_kernel_options *options, uint32_t nranks, int64_t count,
+                      struct peal_bind *out);
+
+/* The only value of a list that a command takes one of; `fallback` when it was not given (negative:
+ * the option is required). False after a message. */
+bool peal_kernel_one(const struct peal_cli *cli, const struct peal_ints *list, const char *name,
+                     int64_t fallback, int64_t *out);
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parsing arguments by a table of options. */
+#include "cli/options.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct parser {
+    const struct peal_option *table;
+    char *target;
+    struct peal_arena *arena;
+    struct peal_text *error;
+};
+
+/* A decimal with sign and K, M, G. */
+static bool read_int(const char *text, int64_t *out)
+{
+    bool negative = *text == '-';
+    uint64_t size;
+    if (!peal_size_parse(text + negative, &size) || size > INT64_MAX)
+        return false;
+    *out = negative ? -(int64_t)size : (int64_t)size;
+    return true;
+}
+
+/* One element of a list: "4", "2..16", "0..64+8", "8..64K*2". Appends to values. */
+static bool read_range(char *text, struct peal_ints *values, struct peal_text *error)
+{
+    char *dots = strstr(text, "..");
+    int64_t first, last, step = 1;
+    char how = '+';
+    if (dots) {
+        *dots = '\0';
+        char *mark = strpbrk(dots + 2, "+*");
+        if (mark) {
+            how = *mark;
+            *mark = '\0';
+            if (!read_int(mark + 1, &step) || step < (how == '*' ? 2 : 1)) {
+                peal_text_printf(error, "'%s' is not a step", mark + 1);
+                return false;
+            }
+        }
+    }
+    if (!read_int(text, &first)) {
+        peal_text_printf(error, "'%s' is not a number", text);
+        return false;
+    }
+    if (dots && !read_int(dots + 2, &last)) {
+        peal_text_printf(error, "'%s' is not a number", dots + 2);
+        return false;
+    }
+    if (!dots)
+        last = first;
+    if (last < first || (how == '*' && first < 1 && last != first)) {
+        peal_text_printf(error, "the range from %" PRId64 " to %" PRId64 " is empty or endless",
+                         first, last);
+        return false;
+    }
+    for (int64_t at = first;;) {
+        if (values->len == PEAL_OPTION_MOST_VALUES) {
+            peal_text_printf(error, "more than %d values", PEAL_OPTION_MOST_VALUES);
+            return false;
+        }
+        values->at[values->len++] = at;
+        int64_t next;
+        bool over = how == '*' ? __builtin_mul_overflow(at, step, &next)
+                               : __builtin_add_overflow(at, step, &next);
+        if (over || next > last)
+            return true;
+        at = next;
+    }
+}
+
+bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_ints *out,
+                     struct peal_text *error)
+{
+    char *copy = peal_arena_copy(arena, text, strlen(text));
+    struct peal_ints values = {
+        .at = malloc(sizeof(int64_t) * PEAL_OPTION_MOST_VALUES),
+    };
+    bool good = copy && values.at;
+    if (!good)
+        peal_text_puts(error, "out of memory");
+    while (good && copy) {
+        char *comma = strchr(copy, ',');
+        if (comma)
+            *comma = '\0';
+        good = read_range(copy, &values, error);
+        copy = comma ? comma + 1 : NULL;
+    }
+    if (good) {
+        out->len = values.len;
+        out->at = peal_arena_alloc(arena, values.len * sizeof(int64_t));
+        good = out->at != NULL;
+        if (good)
+            memcpy(out->at, values.at, values.len * sizeof(int64_t));
+    }
+    free(values.at);
+    return good;
+}
+
+static bool in_bounds(const struct parser *parser, const struct peal_option *option, int64_t value)
+{
+    bool any = option->least == 0 && option->most == 0;
+    int64_t most = any ? INT64_MAX : option->most;
+    if (value >= option->least && value <= most)
+        return true;
+    if (any)
+        peal_text_printf(parser->error, "%" PRId64 " is below 0", value);
+    else
+        peal_text_printf(parser->error, "%" PRId64 " is not in %" PRId64 "..%" PRId64, value,
+                         option->least, most);
+    return false;
+}
+
+static bool read_list(const struct parser *parser, const struct peal_option *option,
+                      const char *text, struct peal_ints *out)
+{
+    if (!peal_ints_parse(text, parser->arena, out, parser->error))
+        return false;
+    for (size_t i = 0; i < out->len; i++) {
+        if (!in_bounds(parser, option, out->at[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool read_pair(const struct parser *parser, const char *text, struct peal_pairs *pairs)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text) {
+        peal_text_printf(parser->error, "'%s' is not KEY=VALUE", text);
+        return false;
+    }
+    /* Few pairs come by hand: a new array for each is simplest, and the arena frees them all. */
+    struct peal_pair *grown = peal_arena_alloc(parser->arena, (pairs->len + 1) * sizeof *grown);
+    char *key = peal_arena_copy(parser->arena, text, (size_t)(equals - text));
+    if (!grown || !key) {
+        peal_text_puts(parser->error, "out of memory");
+        return false;
+    }
+    if (pairs->len)
+        memcpy(grown, pairs->at, pairs->len * sizeof *grown);
+    grown[pairs->len] = (struct peal_pair){key, equals + 1};
+    pairs->at = grown;
+    pairs->len++;
+    return true;
+}
+
+static bool reject_word(const struct parser *parser, const char *text, const char *what,
+                        const char *const *words)
+{
+    const char *near = peal_suggest(text, words);
+    peal_text_printf(parser->error, "'%s' is not a %s", text, what);
+    if (near) {
+        peal_text_printf(parser->error, "; did you mean '%s'?", near);
+        return false;
+    }
+    peal_text_puts(parser->error, ":");
+    for (; *words; words++)
+        peal_text_printf(parser->error, " %s", *words);
+    return false;
+}
+
+static bool read_dtype(const struct parser *parser, const char *text, enum peal_dtype *out)
+{
+    if (peal_dtype_find(text, strlen(text), out))
+        return true;
+    const char *words[PEAL_DTYPE_COUNT + 1] = {NULL};
+    for (int i = 0; i < PEAL_DTYPE_COUNT; i++)
+        words[i] = peal_dtype_name((enum peal_dtype)i);
+    return reject_word(parser, text, "data type", words);
+}
+
+static bool read_reduce(const struct parser *parser, const char *text, enum peal_reduce *out)
+{
+    if (peal_reduce_find(text, strlen(text), out))
+        return true;
+    const char *words[PEAL_REDUCE_COUNT + 1] = {NULL};
+    for (int i = 0; i < PEAL_REDUCE_COUNT; i++)
+        words[i] = peal_reduce_name((enum peal_reduce)i);
+    return reject_word(parser, text, "reduce operation", words);
+}
+
+static bool read_choice(const struct parser *parser, const struct peal_option *option,
+                        const char *text, int *out)
+{
+    enum { MOST_WORDS = 32 };
+    const char *words[MOST_WORDS + 1] = {NULL};
+    int count = 0;
+    char *copy = peal_arena_copy(parser->arena, option->value, strlen(option->value));
+    char *rest = NULL;
+    for (char *word = copy ? strtok_r(copy, "|", &rest) : NULL; word && count < MOST_WORDS;
+         word = strtok_r(NULL, "|", &rest)) {
+        if (strcmp(word, text) == 0) {
+            *out = count;
+            return true;
+        }
+        words[count++] = word;
+    }
+    return reject_word(parser, text, "choice", words);
+}
+
+static bool read_value(const struct parser *parser, const struct peal_option *option,
+                       const char *text)
+{
+    void *field = parser->target + option->offset;
+    switch (option->kind) {
+    case PEAL_OPTION_FLAG:
+        *(bool *)field = true;
+        return true;
+    case PEAL_OPTION_INT: {
+        int64_t value;
+        if (!read_int(text, &value)) {
+            peal_text_printf(parser->error, "'%s' is not a number", text);
+            return false;
+        }
+        if (!in_bounds(parser, option, value))
+            return false;
+        *(int64_t *)field = value;
+        return true;
+    }
+    case PEAL_OPTION_SIZE:
+        if (peal_size_parse(text, (uint64_t *)field))
+            return true;
+        peal_text_printf(parser->error, "'%s' is not a size: a number and K, M or G", text);
+        return false;
+    case PEAL_OPTION_LIST:
+        return read_list(parser, option, text, field);
+    case PEAL_OPTION_STRING:
+        *(const char **)field = text;
+        return true;
+    case PEAL_OPTION_PAIRS:
+        return read_pair(parser, text, field);
+    case PEAL_OPTION_DTYPE:
+        return read_dtype(parser, text, field);
+    case PEAL_OPTION_REDUCE:
+        return read_reduce(parser, text, field);
+    case PEAL_OPTION_CHOICE:
+        return read_choice(parser, option, text, field);
+    }
+    return false;
+}
+
+static const struct peal_option *find_long(const struct peal_option *table, const char *name,
+                                           size_t len)
+{
+    for (; table && table->name; table++) {
+        if (strlen(table->name) == len && memcmp(table->name, name, len) == 0)
+            return table;
+    }
+    return NULL;
+}
+
+static const struct peal_option *find_letter(const struct peal_option *table, char letter)
+{
+    for (; table && table->name; table++) {
+        if (table->letter == letter)
+            return table;
+    }
+    return NULL;
+}
+
+static void report_unknown(const struct parser *parser, const char *arg)
+{
+    enum { MOST_NAMES = 64 };
+    const char *names[MOST_NAMES + 1] = {NULL};
+    int count = 0;
+    for (const struct peal_option *row = parser->table; row && row->name && count < MOST_NAMES;
+         row++)
+        names[count++] = row->name;
+    size_t len = strcspn(arg, "=");
+    char *word = peal_arena_copy(parser->arena, arg, len);
+    peal_text_printf(parser->error, "unknown option '%s'", word ? word : arg);
+    const char *near = word && strncmp(word, "--", 2) == 0 ? peal_suggest(word + 2, names) : NULL;
+    if (near)
+        peal_text_printf(parser->error, "; did you mean '--%s'?", near);
+}
+
+/* Reads the option at argv[0]. Returns how many arguments it took, 0 on error. */
+static int read_option(const struct parser *parser, int argc, char **argv)
+{
+    const char *arg = argv[0];
+    bool is_long = arg[1] == '-';
+    size_t name_len = is_long ? strcspn(arg + 2, "=") : 1;
+    const struct peal_option *option =
+        is_long ? find_long(parser->table, arg + 2, name_len) : find_letter(parser->table, arg[1]);
+    if (!option) {
+        report_unknown(parser, arg);
+        return 0;
+    }
+    const char *rest = is_long ? arg + 2 + name_len : arg + 2;
+    const char *value = *rest == '\0' ? NULL : is_long ? rest + 1 : rest;
+    int taken = 1;
+    if (option->kind == PEAL_OPTION_FLAG) {
+        if (value) {
+            peal_text_printf(parser->error, "'--%s' takes no value", option->name);
+            return 0;
+        }
+    } else if (!value) {
+        if (argc < 2) {
+            peal_text_printf(parser->error, "'--%s' needs a value: %s", option->name,
+                             option->value);
+            return 0;
+        }
+        value = argv[1];
+        taken = 2;
+    }
+    struct peal_text why = {0};
+    struct parser inner = *parser;
+    inner.error = &why;
+    if (!read_value(&inner, option, value)) {
+        peal_text_printf(parser->error, "--%s: %s", option->name, peal_text_get(&why));
+        taken = 0;
+    }
+    peal_text_release(&why);
+    return taken;
+}
+
+bool peal_options_parse(const struct peal_option *table, bool stops_at_arg, int argc, char **argv,
+                        void *target, struct peal_arena *arena, struct peal_args *args,
+                        struct peal_text *error)
+{
+    struct parser parser = {table, target, arena, error};
+    args->at = peal_arena_alloc(arena, ((size_t)argc + 1) * sizeof *args->at);
+    args->len = 0;
+    if (!args->at) {
+        peal_text_puts(error, "out of memory");
+        return false;
+    }
+    bool only_args = false;
+    for (int i = 0; i < argc;) {
+        bool is_option = !only_args && argv[i][0] == '-' && argv[i][1] != '\0';
+        if (is_option && strcmp(argv[i], "--") == 0) {
+            only_args = true;
+            i++;
+        } else if (is_option) {
+            int taken = read_option(&parser, argc - i, argv + i);
+            if (!taken)
+                return false;
+            i += taken;
+        } else {
+            only_args = only_args || stops_at_arg;
+            args->at[args->len++] = argv[i++];
+        }
+    }
+    return true;
+}

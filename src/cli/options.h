@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options as tables: a row says how an option is written, what it takes and where it goes.
+ *
+ *   struct plan_options { struct peal_kernel_options kernel; bool json; };
+ *   static const struct peal_option options[] = {
+ *       PEAL_KERNEL_ROWS(struct plan_options, kernel),
+ *       {"json", 0, PEAL_OPTION_FLAG, offsetof(struct plan_options, json), NULL,
+ *        "print JSON", 0, 0},
+ *       {NULL},
+ *   };
+ *
+ * Written `--name VALUE`, `--name=VALUE`, `-x VALUE` or `-xVALUE`; `--` ends the options.
+ */
+#ifndef PEAL_CLI_OPTIONS_H
+#define PEAL_CLI_OPTIONS_H
+
+#include "base/base.h"
+
+#include <stdint.h>
+
+enum peal_option_kind {
+    PEAL_OPTION_FLAG, /* bool */
+    PEAL_OPTION_INT,  /* int64_t in least .. most */
+    PEAL_OPTION_SIZE, /* uint64_t; takes K, M, G */
+    PEAL_OPTION_LIST, /* struct peal_ints: 4, 2..16, 8..64K*2, 0..64+8, 2,3,8; all in least .. most
+                       */
+    PEAL_OPTION_STRING, /* const char * */
+    PEAL_OPTION_PAIRS,  /* struct peal_pairs: KEY=VALUE, may be repeated */
+    PEAL_OPTION_DTYPE,  /* enum peal_dtype */
+    PEAL_OPTION_REDUCE, /* enum peal_reduce */
+    PEAL_OPTION_CHOICE  /* int: which of the words in `value`, "spin|yield|futex" */
+};
+
+struct peal_ints {
+    int64_t *at;
+    size_t len; /* 0 = not given */
+};
+
+struct peal_pair {
+    const char *key;
+    const char *value;
+};
+
+struct peal_pairs {
+    struct peal_pair *at;
+    size_t len;
+};
+
+/* A range or list gives at most this many values. */
+enum { PEAL_OPTION_MOST_VALUES = 65536 };
+
+struct peal_option {
+    const char *name; /* without dashes; NULL ends the table */
+    char letter;      /* 0 = none */
+    enum peal_option_kind kind;
+    size_t offset;     /* into the command's options struct */
+    const char *value; /* what help calls the value: "P", "FILE"; CHOICE: the words */
+    const char *help;
+    int64_t least, most; /* INT, LIST; both 0 = anything from 0 on */
+};
+
+/* What stood between the options, in order. Points into argv. */
+struct peal_args {
+    char **at;
+    int len;
+};
+
+/* Reads argv[0 .. argc-1] (no program name) by the table into `target`, which holds the defaults.
+ * Lists, pairs and args live in the arena, strings in argv. False with a message in `error`. */
+bool peal_options_parse(const struct peal_option *table, bool stops_at_arg, int argc, char **argv,
+                        void *target, struct peal_arena *arena, struct peal_args *args,
+                        struct peal_text *error);
+
+/* One value as LIST reads it; false with a message. */
+bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_ints *out,
+                     struct peal_text *error);
+
+/* The table as help shows it, at most 80 columns wide. */
+void peal_options_help(const struct peal_option *table, struct peal_text *out);
+/* Wraps paragraphs (separated by empty lines) at 80 columns; lines that start with a space stay as
+ * they are. */
+void peal_help_wrap(const char *text, struct peal_text *out);
+
+/* The candidate nearest to `word`, or NULL if none is near: for "did you mean". The list ends with
+ * NULL. */
+const char *peal_suggest(const char *word, const char *const *candidates);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options are parsed by their table, and wrong ones are told apart. */
+#include "cli/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct sample {
+    bool json;
+    int64_t root;
+    uint64_t size;
+    struct peal_ints ranks;
+    const char *file;
+    struct peal_pairs set;
+    enum peal_dtype dtype;
+    enum peal_reduce reduce;
+    int wait;
+};
+
+#define AT(member) offsetof(struct sample, member)
+static const struct peal_option table[] = {
+    {"json", 'j', PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
+    {"root", 'r', PEAL_OPTION_INT, AT(root), "R", "the root", -1, 15},
+    {"size", 0, PEAL_OPTION_SIZE, AT(size), "B", "bytes", 0, 0},
+    {"ranks", 'n', PEAL_OPTION_LIST, AT(ranks), "P", "ranks", 1, 64},
+    {"file", 0, PEAL_OPTION_STRING, AT(file), "FILE", "a file", 0, 0},
+    {"set", 0, PEAL_OPTION_PAIRS, AT(set), "K=V", "a pair", 0, 0},
+    {"dtype", 0, PEAL_OPTION_DTYPE, AT(dtype), "T", "type", 0, 0},
+    {"op", 0, PEAL_OPTION_REDUCE, AT(reduce), "OP", "op", 0, 0},
+    {"wait", 0, PEAL_OPTION_CHOICE, AT(wait), "spin|yield|futex", "how", 0, 0},
+    {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
+};
+
+enum { MOST_WORDS = 24 };
+
+struct parsed {
+    struct sample sample;
+    struct peal_args args;
+    struct peal_text error;
+    struct peal_arena arena;
+    char line[256];
+    char *words[MOST_WORDS];
+    bool good;
+};
+
+/* Parses a command line whose words are separated by blanks. */
+static void parse(struct parsed *parsed, const char *line, bool stops_at_arg)
+{
+    *parsed = (struct parsed){.good = false};
+    peal_arena_init(&parsed->arena, 0);
+    snprintf(parsed->line, sizeof parsed->line, "%s", line);
+    int count = 0;
+    char *rest;
+    for (char *word = strtok_r(parsed->line, " ", &rest); word && count < MOST_WORDS;
+         word = strtok_r(NULL, " ", &rest))
+        parsed->words[count++] = word;
+    parsed->good = peal_options_parse(table, stops_at_arg, count, parsed->words, &parsed->sample,
+                                      &parsed->arena, &parsed->args, &parsed->error);
+}
+
+static void release(struct parsed *parsed)
+{
+    peal_text_release(&parsed->error);
+    peal_arena_release(&parsed->arena);
+}
+
+static void values_reach_their_fields(void **state)
+{
+    (void)state;
+    struct parsed p;
+    parse(&p,
+          "a --json -r -1 --size=8K -n2..4 --file=x=y --set a=1 --set b= --dtype bf16 --op max "
+          "--wait yield",
+          false);
+    assert_string_equal(peal_text_get(&p.error), "");
+    assert_true(p.good);
+    assert_true(p.sample.json);
+    assert_int_equal(p.sample.root, -1);
+    assert_int_equal(p.sample.size, 8192);
+    assert_int_equal(p.sample.ranks.len, 3);
+    assert_int_equal(p.sample.ranks.at[2], 4);
+    assert_string_equal(p.sample.file, "x=y");
+    assert_int_equal(p.sample.set.len, 2);
+    assert_string_equal(p.sample.set.at[0].key, "a");
+    assert_string_equal(p.sample.set.at[1].value, "");
+    assert_int_equal(p.sample.dtype, PEAL_BF16);
+    assert_int_equal(p.sample.reduce, PEAL_MAX);
+    assert_int_equal(p.sample.wait, 1);
+    assert_int_equal(p.args.len, 1);
+    release(&p);
+}
+
+static void what_follows_the_program_belongs_to_it(void **state)
+{
+    (void)state;
+    struct parsed p;
+    parse(&p, "-j prog -j --nonsense", true);
+    assert_true(p.good);
+    assert_int_equal(p.args.len, 3);
+    release(&p);
+    parse(&p, "-- -j", false);
+    assert_true(p.good);
+    assert_false(p.sample.json);
+    assert_int_equal(p.args.len, 1);
+    release(&p);
+}
+
+static void wrong_options_are_explained(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        const char *words;
+        const char *error;
+    } rows[] = {
+        {__LINE__, "--jsno", "unknown option '--jsno'; did you mean '--json'?"},
+        {__LINE__, "--frobnicate=3", "unknown option '--frobnicate'"},
+        {__LINE__, "-x", "unknown option '-x'"},
+        {__LINE__, "--json=1", "'--json' takes no value"},
+        {__LINE__, "--root", "'--root' needs a value: R"},
+        {__LINE__, "--root x", "--root: 'x' is not a number"},
+        {__LINE__, "--root 16", "--root: 16 is not in -1..15"},
+        {__LINE__, "--size 8Q", "--size: '8Q' is not a size: a number and K, M or G"},
+        {__LINE__, "-n 0..4", "--ranks: 0 is not in 1..64"},
+        {__LINE__, "-n 4..2", "--ranks: the range from 4 to 2 is empty or endless"},
+        {__LINE__, "-n 2,,3", "--ranks: '' is not a number"},
+        {__LINE__, "-n 2..8*1", "--ranks: '1' is not a step"},
+        {__LINE__, "-n 1..1000000", "--ranks: more than 65536 values"},
+        {__LINE__, "--set x", "--set: 'x' is not KEY=VALUE"},
+        {__LINE__, "--dtype f33", "--dtype: 'f33' is not a data type; did you mean 'f32'?"},
+        {__LINE__, "--wait block", "--wait: 'block' is not a choice: spin yield futex"},
+        {__LINE__, "--size 99999999999999999999", NULL},
+        {__LINE__, "-n 9223372036854775807..9223372036854775807+9223372036854775807", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct parsed p;
+        parse(&p, rows[i].words, false);
+        if (p.good || (rows[i].error && strcmp(peal_text_get(&p.error), rows[i].error) != 0))
+            fail_msg("line %d: '%s'", rows[i].line, peal_text_get(&p.error));
+        release(&p);
+    }
+}
+
+static void ranges_and_lists_give_their_values(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        const char *text;
+        int64_t values[8];
+        size_t count;
+    } rows[] = {
+        {__LINE__, "4", {4}, 1},
+        {__LINE__, "2..5", {2, 3, 4, 5}, 4},
+        {__LINE__, "2,3,8", {2, 3, 8}, 3},
+        {__LINE__, "1..2,7", {1, 2, 7}, 3},
+        {__LINE__, "0..10+4", {0, 4, 8}, 3},
+        {__LINE__, "8..1K*8", {8, 64, 512}, 3},
+        {__LINE__, "-2..1", {-2, -1, 0, 1}, 4},
+        {__LINE__, "9223372036854775806..9223372036854775807", {INT64_MAX - 1, INT64_MAX}, 2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_arena arena;
+        peal_arena_init(&arena, 0);
+        struct peal_text error = {0};
+        struct peal_ints ints;
+        bool good = peal_ints_parse(rows[i].text, &arena, &ints, &error);
+        if (!good || ints.len != rows[i].count ||
+            memcmp(ints.at, rows[i].values, ints.len * sizeof *ints.at) != 0)
+            fail_msg("line %d: '%s' %s", rows[i].line, rows[i].text, peal_text_get(&error));
+        peal_text_release(&error);
+        peal_arena_release(&arena);
+    }
+}
+
+static void help_fits_80_columns(void **state)
+{
+    (void)state;
+    static const struct peal_option wordy[] = {
+        {"a-very-long-option-name", 'x', PEAL_OPTION_STRING, 0, "SOMETHING",
+         "a help text that is so long that it has to be broken somewhere before column eighty, "
+         "and then once more for good measure",
+         0, 0},
+        {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
+    };
+    struct peal_text text = {0};
+    peal_options_help(wordy, &text);
+    peal_help_wrap("Words words words words words words words words words words words words words "
+                   "words words.\n\n  as it is\nafter",
+                   &text);
+    const char *at = peal_text_get(&text);
+    while (*at) {
+        size_t len = strcspn(at, "\n");
+        assert_true(len <= 80);
+        at += len + (at[len] == '\n');
+    }
+    assert_non_null(strstr(peal_text_get(&text), "\n\n  as it is\nafter\n"));
+    peal_text_release(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_reach_their_fields),
+        cmocka_unit_test(what_follows_the_program_belongs_to_it),
+        cmocka_unit_test(wrong_options_are_explained),
+        cmocka_unit_test(ranges_and_lists_give_their_values),
+        cmocka_unit_test(help_fits_80_columns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

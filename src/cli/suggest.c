@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "Did you mean": the nearest word by edit distance with swaps (optimal string alignment). */
+#include "cli/options.h"
+
+#include <string.h>
+
+enum { LONGEST = 40 };
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Inserting, dropping, changing a letter and swapping two neighbours cost 1 each. */
+static int distance(const char *a, const char *b)
+{
+    size_t alen = strlen(a), blen = strlen(b);
+    if (alen > LONGEST || blen > LONGEST)
+        return LONGEST;
+    int rows[3][LONGEST + 1];
+    for (size_t j = 0; j <= blen; j++)
+        rows[0][j] = (int)j;
+    for (size_t i = 1; i <= alen; i++) {
+        int *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= blen; j++) {
+            int change = above[j - 1] + (a[i - 1] != b[j - 1]);
+            row[j] = least(change, least(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], two_above[j - 2] + 1);
+        }
+    }
+    return rows[alen % 3][blen];
+}
+
+const char *peal_suggest(const char *word, const char *const *candidates)
+{
+    const char *best = NULL;
+    int best_distance = (int)strlen(word) / 3 + 2; /* further away is a guess, not a typo */
+    for (; *candidates; candidates++) {
+        int d = distance(word, *candidates);
+        if (d < best_distance) {
+            best = *candidates;
+            best_distance = d;
+        }
+    }
+    return best;
+}
