@@ -108,8 +108,8 @@ struct peal_sim_blocked {
 struct peal_sim_deadlock {
     uint64_t time;
     uint32_t blocked; /* lanes in `lanes` */
-    uint32_t cycle;   /* how many of them, from the first, form the cycle; 0 = none: a lane waits for
-                         one that has ended */
+    uint32_t cycle; /* how many of them, from the first, form the cycle; 0 = none: a lane waits for
+                       one that has ended */
     const struct peal_sim_blocked *lanes;
 };
 /* NULL if the last run did not deadlock. */
@@ -118,13 +118,13 @@ const struct peal_sim_deadlock *peal_sim_deadlock(const struct peal_sim *sim);
 void peal_sim_deadlock_print(const struct peal_sim *sim, struct peal_text *out);
 
 struct peal_sim_stats {
-    uint64_t time;                   /* when the last rank ended its last launch */
+    uint64_t time;                     /* when the last rank ended its last launch */
     uint64_t causes[PEAL_CAUSE_COUNT]; /* along the critical path: their sum is `time` */
     uint64_t events, messages, transfers, bytes;
     uint64_t polls;
     uint64_t credit_stalls; /* sends that had to wait for a slot */
-    uint32_t slots_used;    /* most slots of one channel in use at once, credits under way counted */
-    uint64_t hash;          /* of every op's start and end: equal hashes, equal runs */
+    uint32_t slots_used; /* most slots of one channel in use at once, credits under way counted */
+    uint64_t hash;       /* of every op's start and end: equal hashes, equal runs */
 };
 const struct peal_sim_stats *peal_sim_stats(const struct peal_sim *sim);
 
@@ -167,14 +167,14 @@ enum peal_sim_track_kind {
 /* An op as it ran: [start, ready) blocked, [ready, end) at work. */
 struct peal_sim_op {
     uint64_t start, ready, end;
-    uint64_t op;       /* index into the plan's ops: kind, source position */
+    uint64_t op; /* index into the plan's ops: kind, source position */
     uint32_t rank;
     uint32_t launch;
     uint16_t lane;
-    uint8_t stall;     /* enum peal_sim_stall of the blocked part */
-    uint8_t by_own;    /* `by` is the op before it in its lane */
-    uint32_t by;       /* index in the log of the op that let this one go on last, or PEAL_NONE */
-    uint32_t message;  /* index of the message that carried it, or PEAL_NONE */
+    uint8_t stall;    /* enum peal_sim_stall of the blocked part */
+    uint8_t by_own;   /* `by` is the op before it in its lane */
+    uint32_t by;      /* index in the log of the op that let this one go on last, or PEAL_NONE */
+    uint32_t message; /* index of the message that carried it, or PEAL_NONE */
 };
 
 enum peal_sim_message_kind {
