@@ -133,7 +133,14 @@ struct peal_slice {
     struct peal_expr *b; /* len or k */
 };
 
-enum { PEAL_MAX_SLICES = 2 };
+enum {
+    PEAL_MAX_SLICES = 2,
+    PEAL_MAX_PARAMS = 64,
+    PEAL_MAX_BACK = 15, /* wait ... at launch - back */
+    /* Both bound the recursion of every pass over the tree, whatever the input. */
+    PEAL_MAX_HEIGHT = 500, /* of an expression: also of a + b + c + ... */
+    PEAL_MAX_NESTING = 200 /* of blocks and parentheses in a text */
+};
 
 struct peal_expr {
     enum peal_expr_kind kind;
@@ -153,7 +160,8 @@ struct peal_expr {
     struct peal_expr *b; /* second operand; AT: peer; RECV: channel name or NULL */
     struct peal_slice slices[PEAL_MAX_SLICES];
     int nslices;
-    bool in_slot; /* RECV */
+    bool in_slot;    /* RECV */
+    uint16_t height; /* of the tree under this node, itself included; at most PEAL_MAX_HEIGHT */
 };
 
 /* A named thing of a kernel. */
@@ -261,7 +269,7 @@ struct peal_kernel {
     const char *doc;        /* the comment directly above the kernel, "" if none */
     const char *implements; /* NULL = no contract */
     struct peal_pos implements_pos;
-    struct peal_symbol *params[64]; /* in order */
+    struct peal_symbol *params[PEAL_MAX_PARAMS]; /* in order */
     int nparams;
     struct peal_symbol *symbols; /* all of them; deduce links and numbers them */
     uint32_t nslots;
@@ -278,12 +286,30 @@ struct peal_module {
     const struct peal_source *source; /* of the text; borrowed, NULL for built modules */
 };
 
-/* Both accept a memory limit through PEAL_MODULE_LIMIT. NULL when out of memory. */
+/* The memory of a module can never grow beyond this. */
+#define PEAL_MODULE_LIMIT ((size_t)256 << 20)
+
+/* NULL when out of memory. */
 struct peal_module *peal_module_new(void);
 void peal_module_free(struct peal_module *module);
+/* NULL when there is none of that name. */
 struct peal_kernel *peal_module_find(const struct peal_module *module, const char *name);
 
-/* A small text can never take more than this: 256 MiB. */
-#define PEAL_MODULE_LIMIT ((size_t)256 << 20)
+/* Nodes of the module's arena, zeroed but for what is given; NULL when out of memory. The name must
+ * be interned in the module. */
+struct peal_expr *peal_expr_new(struct peal_module *module, enum peal_expr_kind kind,
+                                struct peal_pos pos);
+struct peal_stmt *peal_stmt_new(struct peal_module *module, enum peal_stmt_kind kind,
+                                struct peal_pos pos);
+struct peal_symbol *peal_symbol_new(struct peal_module *module, enum peal_symbol_kind kind,
+                                    const char *name, struct peal_pos pos);
+/* Sets expr->height from its operands; false when the tree is higher than PEAL_MAX_HEIGHT. */
+bool peal_expr_measure(struct peal_expr *expr);
+
+/* Walks: `visit` gets every expression of an expression or statement (not of its body), operands
+ * first. */
+typedef void peal_expr_visit(struct peal_expr *expr, void *context);
+void peal_expr_walk(struct peal_expr *expr, peal_expr_visit *visit, void *context);
+void peal_stmt_walk_exprs(struct peal_stmt *stmt, peal_expr_visit *visit, void *context);
 
 #endif

@@ -21,6 +21,17 @@ struct peal_op_info {
     const char *meaning;
 };
 
+/* The port by which a channel leaves its sender; a channel is (name, sender, port, receiver). */
+enum peal_port {
+    PEAL_PORT_PEER, /* by peer expression */
+    PEAL_PORT_N,
+    PEAL_PORT_S,
+    PEAL_PORT_E,
+    PEAL_PORT_W,
+    PEAL_PORT_PARENT,
+    PEAL_PORT_CHILD /* + child number */
+};
+
 /* The row of a kind; kind must be below PEAL_OP_KIND_COUNT. */
 const struct peal_op_info *peal_op_info(enum peal_op_kind kind);
 

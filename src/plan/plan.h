@@ -22,6 +22,7 @@
 #define PEAL_PLAN_PLAN_H
 
 #include "base/dtype.h"
+#include "ir/contract.h"
 #include "ir/ops.h"
 
 #include <assert.h>
@@ -176,17 +177,6 @@ struct peal_signal {
     uint32_t first_total; /* shared: where its cells' totals start within a rank's row of totals */
 };
 
-/* The port by which a channel leaves its sender; a channel is (name, sender, port, receiver). */
-enum peal_port {
-    PEAL_PORT_PEER, /* by peer expression */
-    PEAL_PORT_N,
-    PEAL_PORT_S,
-    PEAL_PORT_E,
-    PEAL_PORT_W,
-    PEAL_PORT_PARENT,
-    PEAL_PORT_CHILD /* + child number */
-};
-
 struct peal_channel {
     uint32_t name; /* strings; the empty string for unnamed ones */
     uint32_t port;
@@ -196,22 +186,6 @@ struct peal_channel {
     uint64_t slot_bytes; /* at least the largest payload */
     uint64_t sends; /* per launch; equal in a sound plan. A one-rank plan counts its own side */
     uint64_t recvs;
-};
-
-/* What the kernel promises: see docs/language.md, "contracts". */
-enum peal_contract {
-    PEAL_CONTRACT_NONE,
-    PEAL_CONTRACT_ALLREDUCE,
-    PEAL_CONTRACT_ALLGATHER,
-    PEAL_CONTRACT_REDUCE_SCATTER,
-    PEAL_CONTRACT_BROADCAST,
-    PEAL_CONTRACT_REDUCE,
-    PEAL_CONTRACT_GATHER,
-    PEAL_CONTRACT_SCATTER,
-    PEAL_CONTRACT_ALL_TO_ALL,
-    PEAL_CONTRACT_ALL_TO_ALL_V,
-    PEAL_CONTRACT_BARRIER,
-    PEAL_CONTRACT_COUNT
 };
 
 struct peal_lane {
@@ -259,7 +233,7 @@ struct peal_plan {
     uint32_t rank_first;
     uint32_t rank_count;
     uint32_t period; /* launches after which phases repeat; 1 without `launch mod` */
-    uint32_t contract;
+    uint32_t contract; /* enum peal_contract: see docs/language.md, "Contracts" */
     uint32_t contract_in;  /* buf that the contract calls x, or PEAL_NONE */
     uint32_t contract_out; /* y */
     uint32_t dtype;        /* T */

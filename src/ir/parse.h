@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text to module. The grammar is docs/language.md; names and types are deduce's business. */
+#ifndef PEAL_IR_PARSE_H
+#define PEAL_IR_PARSE_H
+
+#include "ir/module.h"
+
+/* PEAL_INVALID: what is wrong is in diags, several errors in one go. The source is borrowed and
+ * must outlive the module, whose positions point into it. On PEAL_OK *out is freed with
+ * peal_module_free. */
+enum peal_status peal_parse(const struct peal_source *source, struct peal_diags *diags,
+                            struct peal_module **out);
+
+/* True for the words that cannot be names. */
+bool peal_word_is_reserved(const char *word, size_t len);
+
+#endif
