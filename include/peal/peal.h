@@ -37,8 +37,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEAL_API __attribute__((visibility("default")))
-
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -3,6 +3,9 @@
 #ifndef PEAL_TYPES_H
 #define PEAL_TYPES_H
 
+/* Marks what libpeal.so exports. */
+#define PEAL_API __attribute__((visibility("default")))
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -23,7 +26,7 @@ enum peal_status {
 };
 
 /* A short lower-case description; never NULL. */
-const char *peal_status_text(enum peal_status status);
+PEAL_API const char *peal_status_text(enum peal_status status);
 
 enum peal_dtype {
     PEAL_F16,
