@@ -219,6 +219,7 @@ struct peal_symbol {
     bool is_local;              /* int parameters: known on its own rank only */
     bool synthesised;           /* made by a pass, not by the author */
     enum peal_signal_mode mode; /* signals */
+    struct peal_expr *initial;  /* int parameters: the default where none is bound, or NULL */
     int64_t value;              /* BUILTIN: enum peal_special */
 };
 

@@ -188,6 +188,10 @@ static bool parse_param_type(struct peal_parser *p, struct peal_symbol *symbol)
             symbol->shape[0] = peal_parse_expr(p);
             if (!symbol->shape[0] || !peal_parser_want(p, "]"))
                 return false;
+        } else if (!symbol->is_local && peal_parser_take(p, "=")) {
+            symbol->initial = peal_parse_expr(p);
+            if (!symbol->initial)
+                return false;
         }
     } else if (peal_parser_take(p, "reduce")) {
         symbol->kind = PEAL_SYMBOL_REDUCE;

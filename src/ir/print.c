@@ -256,6 +256,10 @@ static void print_param(const struct peal_symbol *param, struct peal_text *out)
     case PEAL_SYMBOL_INTS:
         peal_text_printf(out, "%s%s: int", param->is_local ? "local " : "", param->name);
         print_shape(param, out);
+        if (param->initial) {
+            peal_text_puts(out, " = ");
+            peal_print_expr(param->initial, out);
+        }
         break;
     case PEAL_SYMBOL_REDUCE:
         peal_text_printf(out, "%s: reduce", param->name);

@@ -147,13 +147,14 @@ static void kernels_keep_their_comment_and_break_long_headers(void **state)
                "local c:int[nranks]) implements allreduce { y = x // copy\n }\n"
                "kernel b(inout a_rather_long_name: window f32[rows, cols], out another_long_name: "
                "T[n], op: reduce)"
-               " { }",
+               " { }\nkernel d(most:int=2*n, in x:T[n]) { }",
                "// One line.\n//\n//  Two.\n"
                "kernel k(in x: T[n], y: window T[n], op: reduce, local c: int[nranks]) "
                "implements "
                "allreduce {\n    y = x\n}\n\n"
                "kernel b(\n        inout a_rather_long_name: window f32[rows, cols],\n"
-               "        out another_long_name: T[n],\n        op: reduce) {\n}\n");
+               "        out another_long_name: T[n],\n        op: reduce) {\n}\n\n"
+               "kernel d(most: int = 2 * n, in x: T[n]) {\n}\n");
 }
 
 int main(void)
