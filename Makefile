@@ -10,7 +10,7 @@ BUILD ?= build
 DESTDIR ?=
 PREFIX ?= /usr/local
 VERSION := $(shell sed -n "s/^ *version: '\(.*\)',/\1/p" meson.build)
-.PHONY: all deps test test-long demo bench install format clean help
+.PHONY: all deps test test-long demo bench install dist deb format clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -45,12 +45,23 @@ install: all ## install into PREFIX (default /usr/local), below DESTDIR if given
 	@meson configure $(BUILD) --prefix $(PREFIX) >/dev/null
 	@DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD)
 
+dist: ## a source archive of what is committed: dist/peal-VERSION.tar.xz
+	@mkdir -p dist
+	@git archive --prefix=peal-$(VERSION)/ HEAD | xz >dist/peal-$(VERSION).tar.xz
+	@echo dist/peal-$(VERSION).tar.xz
+
+deb: ## a Debian package in dist/
+	@scripts/install build test
+	@[ -f build-deb/build.ninja ] || meson setup --prefix /usr --buildtype release build-deb >/dev/null
+	@ninja -C build-deb >/dev/null
+	@scripts/deb build-deb dist
+
 format: ## lay out all C files as .clang-format says
 	@scripts/install tools
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove all build folders
-	rm -rf build build-asan build-tsan build-fuzz
+	rm -rf build build-asan build-tsan build-fuzz build-deb dist
 
 help:
 	@echo "make            build $(BUILD)/peal and the libraries"

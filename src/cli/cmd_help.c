@@ -62,25 +62,53 @@ int peal_help_unknown(const struct peal_cli *cli, const char *name)
     return peal_cli_usage(&general, "unknown %s '%s'", what, name);
 }
 
+enum format { TEXT, SCDOC, BASH, ZSH };
+
+struct help_options {
+    int format;
+};
+
+static const struct peal_option options_table[] = {
+    {"format", 0, PEAL_OPTION_CHOICE, offsetof(struct help_options, format), "text|scdoc|bash|zsh",
+     "as text, as a manual page's source, or as a completion script for a shell", 0, 0},
+    {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
+};
+
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
-    (void)options;
+    enum format format = (enum format)((const struct help_options *)options)->format;
     struct peal_text text = {0};
     if (nargs == 0) {
-        peal_help_overview(&text);
+        if (format == SCDOC)
+            return peal_cli_usage(cli, "--format scdoc needs a command");
+        if (format == TEXT)
+            peal_help_overview(&text);
+        else if (format == BASH)
+            peal_help_bash(&text);
+        else
+            peal_help_zsh(&text);
         return peal_cli_print(cli, &text, PEAL_EXIT_OK);
     }
     const struct peal_command *command = peal_command_find(args[0]);
     if (!command)
         return peal_help_unknown(cli, args[0]);
-    peal_help_command(command, &text);
+    if (format == SCDOC)
+        peal_help_man(command, &text);
+    else
+        peal_help_command(command, &text);
     return peal_cli_print(cli, &text, PEAL_EXIT_OK);
 }
+
+static const struct help_options defaults = {.format = TEXT};
 
 const struct peal_command peal_cmd_help = {
     .name = "help",
     .args = "[COMMAND]",
     .summary = "explain a command",
+    .details = "Without a command: what commands there are, and the exit codes.\n",
+    .options = options_table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
     .most_args = 1,
     .run = run,
 };

@@ -7,6 +7,11 @@
 
 void peal_help_overview(struct peal_text *out);
 void peal_help_command(const struct peal_command *command, struct peal_text *out);
+/* The same as a manual page in scdoc's notation. */
+void peal_help_man(const struct peal_command *command, struct peal_text *out);
+/* Completion scripts for all commands. */
+void peal_help_bash(struct peal_text *out);
+void peal_help_zsh(struct peal_text *out);
 /* Says that there is no such command, and which one is near; returns PEAL_EXIT_USAGE. */
 int peal_help_unknown(const struct peal_cli *cli, const char *name);
 

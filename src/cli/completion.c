@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shell completion, from the tables that parse. */
+#include "cli/help.h"
+
+#include <string.h>
+
+/* The words an option can take, separated by blanks; NULL where it takes anything. */
+static bool add_words(const struct peal_option *option, struct peal_text *out)
+{
+    switch (option->kind) {
+    case PEAL_OPTION_DTYPE:
+        for (int i = 0; i < PEAL_DTYPE_COUNT; i++)
+            peal_text_printf(out, "%s%s", i ? " " : "", peal_dtype_name((enum peal_dtype)i));
+        return true;
+    case PEAL_OPTION_REDUCE:
+        for (int i = 0; i < PEAL_REDUCE_COUNT; i++)
+            peal_text_printf(out, "%s%s", i ? " " : "", peal_reduce_name((enum peal_reduce)i));
+        return true;
+    case PEAL_OPTION_CHOICE:
+        for (const char *at = option->value; *at; at++)
+            peal_text_add(out, *at == '|' ? " " : at, 1);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void add_bash_values(const struct peal_command *command, struct peal_text *out)
+{
+    for (const struct peal_option *row = command->options; row && row->name; row++) {
+        struct peal_text words = {0};
+        bool has_words = add_words(row, &words);
+        if (has_words || row->kind != PEAL_OPTION_FLAG) {
+            peal_text_printf(out, "    %s,--%s", command->name, row->name);
+            if (row->letter)
+                peal_text_printf(out, " | %s,-%c", command->name, row->letter);
+            if (has_words)
+                peal_text_printf(out, ") words='%s' ;;\n", peal_text_get(&words));
+            else
+                peal_text_puts(out, ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
+        }
+        peal_text_release(&words);
+    }
+}
+
+void peal_help_bash(struct peal_text *out)
+{
+    size_t count;
+    const struct peal_command *const *commands = peal_commands(&count);
+    peal_text_puts(
+        out, "# bash completion for peal; made by 'peal help --format bash'\n"
+             "_peal() {\n"
+             "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+             "    local command=${COMP_WORDS[1]} words=\n"
+             "    COMPREPLY=()\n"
+             "    if [ \"$COMP_CWORD\" -eq 1 ] || [ \"$command,$COMP_CWORD\" = help,2 ]; then\n"
+             "        words='");
+    for (size_t i = 0; i < count; i++)
+        peal_text_printf(out, "%s%s", i ? " " : "", commands[i]->name);
+    peal_text_puts(out, "'\n"
+                        "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+                        "        return\n"
+                        "    fi\n"
+                        "    case \"$command,$before\" in\n");
+    for (size_t i = 0; i < count; i++)
+        add_bash_values(commands[i], out);
+    peal_text_puts(out, "    esac\n"
+                        "    if [ -z \"$words\" ] && [ \"${word#-}\" != \"$word\" ]; then\n"
+                        "        case \"$command\" in\n");
+    for (size_t i = 0; i < count; i++) {
+        peal_text_printf(out, "        %s) words='--help", commands[i]->name);
+        for (const struct peal_option *row = commands[i]->options; row && row->name; row++)
+            peal_text_printf(out, " --%s", row->name);
+        peal_text_puts(out, "' ;;\n");
+    }
+    peal_text_puts(out, "        esac\n"
+                        "    fi\n"
+                        "    if [ -n \"$words\" ]; then\n"
+                        "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+                        "    else\n"
+                        "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+                        "    fi\n"
+                        "}\n"
+                        "complete -o filenames -F _peal peal\n");
+}
+
+/* Text inside a single-quoted _arguments specification. */
+static void add_zsh_text(const char *text, struct peal_text *out)
+{
+    for (; *text; text++) {
+        if (*text == '\'')
+            peal_text_puts(out, "'\\''");
+        else if (strchr("[]:\\", *text))
+            peal_text_printf(out, "\\%c", *text);
+        else
+            peal_text_add(out, text, 1);
+    }
+}
+
+static void add_zsh_option(const struct peal_option *row, struct peal_text *out)
+{
+    struct peal_text words = {0};
+    const char *repeat = row->kind == PEAL_OPTION_PAIRS ? "*" : "";
+    if (row->letter)
+        peal_text_printf(out, " \\\n            '%s'{-%c,--%s}'[", repeat, row->letter, row->name);
+    else
+        peal_text_printf(out, " \\\n            '%s--%s[", repeat, row->name);
+    add_zsh_text(row->help, out);
+    peal_text_puts(out, "]");
+    if (row->kind != PEAL_OPTION_FLAG) {
+        peal_text_puts(out, ":value:");
+        if (add_words(row, &words))
+            peal_text_printf(out, "(%s)", peal_text_get(&words));
+        else if (row->kind == PEAL_OPTION_STRING)
+            peal_text_puts(out, "_files");
+    }
+    peal_text_puts(out, "'");
+    peal_text_release(&words);
+}
+
+void peal_help_zsh(struct peal_text *out)
+{
+    size_t count;
+    const struct peal_command *const *commands = peal_commands(&count);
+    peal_text_puts(out, "#compdef peal\n"
+                        "# zsh completion for peal; made by 'peal help --format zsh'\n"
+                        "_peal() {\n"
+                        "    local -a commands\n"
+                        "    commands=(\n");
+    for (size_t i = 0; i < count; i++) {
+        peal_text_printf(out, "        '%s:", commands[i]->name);
+        add_zsh_text(commands[i]->summary, out);
+        peal_text_puts(out, "'\n");
+    }
+    peal_text_puts(out, "    )\n"
+                        "    if (( CURRENT == 2 )); then\n"
+                        "        _describe command commands\n"
+                        "        return\n"
+                        "    fi\n"
+                        "    local command=$words[2]\n"
+                        "    shift words\n"
+                        "    (( CURRENT-- ))\n"
+                        "    case $command in\n");
+    for (size_t i = 0; i < count; i++) {
+        peal_text_printf(out, "    %s)\n        _arguments -s '--help[explain the command]'",
+                         commands[i]->name);
+        for (const struct peal_option *row = commands[i]->options; row && row->name; row++)
+            add_zsh_option(row, out);
+        peal_text_puts(out, " \\\n            '*:argument:_files'\n        ;;\n");
+    }
+    peal_text_puts(out, "    esac\n"
+                        "}\n"
+                        "_peal \"$@\"\n");
+}
