@@ -10,7 +10,7 @@ BUILD ?= build
 DESTDIR ?=
 PREFIX ?= /usr/local
 VERSION := $(shell sed -n "s/^ *version: '\(.*\)',/\1/p" meson.build)
-.PHONY: all deps test test-long demo bench install dist deb format clean help
+.PHONY: all deps test test-long fuzz demo bench install dist deb format clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -30,6 +30,10 @@ test: ## install what is missing, build, run all suites, with sanitizers
 test-long: ## the tests that take minutes
 	@scripts/install build test
 	@scripts/test --long
+
+fuzz: ## fuzz every reader of input for a minute each (FUZZ_SECONDS=60)
+	@scripts/install build test
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} scripts/test fuzz
 
 demo: ## install what is missing, build, show ring allreduce on 4 ranks
 	@scripts/install build

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A block from outside is checked before it is read: whatever passes can be walked in full. */
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *why = NULL;
+    if (!peal_plan_check(data, size, &why)) {
+        if (!why)
+            abort(); /* rejected without a word */
+        return 0;
+    }
+    const struct peal_plan *plan = (const struct peal_plan *)data;
+    volatile uint64_t sum = 0;
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        const struct peal_op *op = &peal_plan_ops(plan)[i];
+        if (peal_op_is_sync(op)) {
+            sum += peal_op_cell(plan, op, 0);
+            continue;
+        }
+        for (uint32_t s = 0; s < op->mem.nsrc; s++)
+            sum += peal_ref_offset(plan, peal_op_src(plan, op, s), 1);
+    }
+    for (uint64_t i = 0; i < plan->bufs.count; i++)
+        sum += strlen(peal_plan_string(plan, peal_plan_bufs(plan)[i].name));
+    return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any text either parses or is rejected with at least one error; what parses prints canonically:
+ * printing what was parsed from the print gives the same text. */
+#include "ir/parse.h"
+#include "ir/print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct peal_module *parse(const char *name, const char *text, size_t len,
+                                 struct peal_source *source)
+{
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    *source = (struct peal_source){name, text, len};
+    struct peal_module *module = NULL;
+    enum peal_status status = peal_parse(source, &diags, &module);
+    if (status == PEAL_INVALID && diags.errors == 0)
+        abort(); /* rejected without a word */
+    struct peal_text shown = {0};
+    peal_diags_print(&diags, false, &shown);
+    peal_text_release(&shown);
+    peal_diags_release(&diags);
+    return status == PEAL_OK ? module : NULL;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct peal_source source, again_source;
+    struct peal_module *module = parse("input", (const char *)data, size, &source);
+    if (!module)
+        return 0;
+    struct peal_text first = {0}, second = {0};
+    peal_print_module(module, &first);
+    struct peal_module *again = parse("printed", peal_text_get(&first), first.len, &again_source);
+    if (!again) {
+        fprintf(stderr, "printed text does not parse:\n%s\n", peal_text_get(&first));
+        abort();
+    }
+    peal_print_module(again, &second);
+    if (strcmp(peal_text_get(&first), peal_text_get(&second)) != 0) {
+        fprintf(stderr, "printing twice differs:\n%s----\n%s\n", peal_text_get(&first),
+                peal_text_get(&second));
+        abort();
+    }
+    peal_text_release(&first);
+    peal_text_release(&second);
+    peal_module_free(again);
+    peal_module_free(module);
+    return 0;
+}
