@@ -7,7 +7,7 @@
  *   pair.h        the two-operand functions on one pair of values
  *   elementary.h  exp, log, tanh, ...: one definition in plain arithmetic, shared by all variants
  *   atomic.c      accumulate
- *   vector.h      the SIMD variants' loops; avx2.c, avx512.c and neon.c supply the instructions
+ *   vector.inc      the SIMD variants' loops; avx2.c, avx512.c and neon.c supply the instructions
  *   find.c        which variants this machine can run
  *
  * What a result is

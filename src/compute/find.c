@@ -5,6 +5,9 @@
 #include "compute/variants.h"
 
 #include <string.h>
+#ifdef PEAL_HAVE_AVX2
+#include <cpuid.h>
+#endif
 
 static bool always(void)
 {
@@ -14,7 +17,8 @@ static bool always(void)
 #ifdef PEAL_HAVE_AVX2
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    unsigned a, b, c = 0, d; /* not every compiler's __builtin_cpu_supports knows f16c */
+    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 #endif
 

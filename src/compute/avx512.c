@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The instructions of AVX-512 (F, BW, DQ, VL) for vector.inc. Parts of vectors use masks, which
+ * touch no memory beyond them. */
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define VARIANT peal_compute_avx512
+#define VARIANT_NAME "avx512"
+#define VECTOR_BYTES ((size_t)64)
+
+#define INLINE static inline __attribute__((always_inline))
+
+#define REG_f32 __m512
+#define REG_f16 __m512
+#define REG_bf16 __m512
+#define REG_f64 __m512d
+#define REG_i8 __m512i
+#define REG_u8 __m512i
+#define REG_i32 __m512i
+#define REG_i64 __m512i
+#define LANES_f32 ((size_t)16)
+#define LANES_f16 ((size_t)16)
+#define LANES_bf16 ((size_t)16)
+#define LANES_f64 ((size_t)8)
+#define LANES_i8 ((size_t)64)
+#define LANES_u8 ((size_t)64)
+#define LANES_i32 ((size_t)16)
+#define LANES_i64 ((size_t)8)
+
+/* The lowest n lanes, n < 64. */
+INLINE uint64_t lanes(size_t n)
+{
+    return (UINT64_C(1) << n) - 1;
+}
+
+INLINE void store_fence(void)
+{
+    _mm_sfence();
+}
+
+INLINE __m512 set_f32(float value)
+{
+    return _mm512_set1_ps(value);
+}
+INLINE __m512 add_f32(__m512 a, __m512 b)
+{
+    return _mm512_add_ps(a, b);
+}
+INLINE __m512 sub_f32(__m512 a, __m512 b)
+{
+    return _mm512_sub_ps(a, b);
+}
+INLINE __m512 mul_f32(__m512 a, __m512 b)
+{
+    return _mm512_mul_ps(a, b);
+}
+INLINE __m512 div_f32(__m512 a, __m512 b)
+{
+    return _mm512_div_ps(a, b);
+}
+
+INLINE __m512 finish_f32(__m512 v)
+{
+    __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    return _mm512_castsi512_ps(
+        _mm512_mask_set1_epi32(_mm512_castps_si512(v), nan, (int)0x7fc00000));
+}
+
+/* maxps gives its second operand for zeros of different sign and for NaN. Both orders, and their
+ * common bits: +0 unless both are -0. NaN is put in where either was. */
+INLINE __m512 max_f32(__m512 a, __m512 b)
+{
+    __mmask16 nan = _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+    __m512 m = _mm512_and_ps(_mm512_max_ps(a, b), _mm512_max_ps(b, a));
+    return _mm512_mask_add_ps(m, nan, a, b);
+}
+INLINE __m512 min_f32(__m512 a, __m512 b)
+{
+    __mmask16 nan = _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+    __m512 m = _mm512_or_ps(_mm512_min_ps(a, b), _mm512_min_ps(b, a));
+    return _mm512_mask_add_ps(m, nan, a, b);
+}
+
+INLINE __m512 load_f32(const void *p)
+{
+    return _mm512_loadu_ps(p);
+}
+INLINE __m512 load_part_f32(const void *p, size_t n)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)lanes(n), p);
+}
+INLINE void store_f32(void *p, __m512 v)
+{
+    _mm512_storeu_ps(p, v);
+}
+INLINE void store_part_f32(void *p, __m512 v, size_t n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)lanes(n), v);
+}
+INLINE void stream_f32(void *p, __m512 v)
+{
+    _mm512_stream_ps(p, v);
+}
+
+/* f16: the conversion instructions round as asked and keep denormals whatever the control word. */
+INLINE __m512 load_f16(const void *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256(p));
+}
+INLINE __m512 load_part_f16(const void *p, size_t n)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)lanes(n), p));
+}
+INLINE __m256i narrow_f16(__m512 v)
+{
+    return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* bf16: the upper half of an f32. Rounding adds just below half of the last place, and one more if
+ * that place is odd; v has no NaN but the canonical one, which this leaves alone. */
+INLINE __m512 widen_bf16(__m256i v)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
+}
+INLINE __m512 load_bf16(const void *p)
+{
+    return widen_bf16(_mm256_loadu_si256(p));
+}
+INLINE __m512 load_part_bf16(const void *p, size_t n)
+{
+    return widen_bf16(_mm256_maskz_loadu_epi16((__mmask16)lanes(n), p));
+}
+INLINE __m256i narrow_bf16(__m512 v)
+{
+    __m512i bits = _mm512_castps_si512(v);
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    bits = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16));
+}
+
+#define HALF(T)                                                                                    \
+    INLINE void store_##T(void *p, __m512 v)                                                       \
+    {                                                                                              \
+        _mm256_storeu_si256(p, narrow_##T(v));                                                     \
+    }                                                                                              \
+    INLINE void store_part_##T(void *p, __m512 v, size_t n)                                        \
+    {                                                                                              \
+        _mm256_mask_storeu_epi16(p, (__mmask16)lanes(n), narrow_##T(v));                           \
+    }                                                                                              \
+    INLINE void stream_##T(void *p, __m512 v)                                                      \
+    {                                                                                              \
+        _mm256_stream_si256(p, narrow_##T(v));                                                     \
+    }
+HALF(f16)
+HALF(bf16)
+
+#define add_f16 add_f32
+#define mul_f16 mul_f32
+#define max_f16 max_f32
+#define min_f16 min_f32
+#define finish_f16 finish_f32
+#define add_bf16 add_f32
+#define mul_bf16 mul_f32
+#define max_bf16 max_f32
+#define min_bf16 min_f32
+#define finish_bf16 finish_f32
+
+INLINE __m512d add_f64(__m512d a, __m512d b)
+{
+    return _mm512_add_pd(a, b);
+}
+INLINE __m512d mul_f64(__m512d a, __m512d b)
+{
+    return _mm512_mul_pd(a, b);
+}
+INLINE __m512d finish_f64(__m512d v)
+{
+    __mmask8 nan = _mm512_cmp_pd_mask(v, v, _CMP_UNORD_Q);
+    return _mm512_castsi512_pd(
+        _mm512_mask_set1_epi64(_mm512_castpd_si512(v), nan, INT64_C(0x7ff8000000000000)));
+}
+INLINE __m512d max_f64(__m512d a, __m512d b)
+{
+    __mmask8 nan = _mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q);
+    __m512d m = _mm512_and_pd(_mm512_max_pd(a, b), _mm512_max_pd(b, a));
+    return _mm512_mask_add_pd(m, nan, a, b);
+}
+INLINE __m512d min_f64(__m512d a, __m512d b)
+{
+    __mmask8 nan = _mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q);
+    __m512d m = _mm512_or_pd(_mm512_min_pd(a, b), _mm512_min_pd(b, a));
+    return _mm512_mask_add_pd(m, nan, a, b);
+}
+INLINE __m512d load_f64(const void *p)
+{
+    return _mm512_loadu_pd(p);
+}
+INLINE __m512d load_part_f64(const void *p, size_t n)
+{
+    return _mm512_maskz_loadu_pd((__mmask8)lanes(n), p);
+}
+INLINE void store_f64(void *p, __m512d v)
+{
+    _mm512_storeu_pd(p, v);
+}
+INLINE void store_part_f64(void *p, __m512d v, size_t n)
+{
+    _mm512_mask_storeu_pd(p, (__mmask8)lanes(n), v);
+}
+INLINE void stream_f64(void *p, __m512d v)
+{
+    _mm512_stream_pd(p, v);
+}
+
+#define INTEGER(T, width, mask, max, min)                                                          \
+    INLINE __m512i load_##T(const void *p)                                                         \
+    {                                                                                              \
+        return _mm512_loadu_si512(p);                                                              \
+    }                                                                                              \
+    INLINE __m512i load_part_##T(const void *p, size_t n)                                          \
+    {                                                                                              \
+        return _mm512_maskz_loadu_epi##width((mask)lanes(n), p);                                   \
+    }                                                                                              \
+    INLINE void store_##T(void *p, __m512i v)                                                      \
+    {                                                                                              \
+        _mm512_storeu_si512(p, v);                                                                 \
+    }                                                                                              \
+    INLINE void store_part_##T(void *p, __m512i v, size_t n)                                       \
+    {                                                                                              \
+        _mm512_mask_storeu_epi##width(p, (mask)lanes(n), v);                                       \
+    }                                                                                              \
+    INLINE void stream_##T(void *p, __m512i v)                                                     \
+    {                                                                                              \
+        _mm512_stream_si512(p, v);                                                                 \
+    }                                                                                              \
+    INLINE __m512i add_##T(__m512i a, __m512i b)                                                   \
+    {                                                                                              \
+        return _mm512_add_epi##width(a, b);                                                        \
+    }                                                                                              \
+    INLINE __m512i max_##T(__m512i a, __m512i b)                                                   \
+    {                                                                                              \
+        return max(a, b);                                                                          \
+    }                                                                                              \
+    INLINE __m512i min_##T(__m512i a, __m512i b)                                                   \
+    {                                                                                              \
+        return min(a, b);                                                                          \
+    }                                                                                              \
+    INLINE __m512i and_##T(__m512i a, __m512i b)                                                   \
+    {                                                                                              \
+        return _mm512_and_si512(a, b);                                                             \
+    }                                                                                              \
+    INLINE __m512i or_##T(__m512i a, __m512i b)                                                    \
+    {                                                                                              \
+        return _mm512_or_si512(a, b);                                                              \
+    }                                                                                              \
+    INLINE __m512i xor_##T(__m512i a, __m512i b)                                                   \
+    {                                                                                              \
+        return _mm512_xor_si512(a, b);                                                             \
+    }                                                                                              \
+    INLINE __m512i finish_##T(__m512i v)                                                           \
+    {                                                                                              \
+        return v;                                                                                  \
+    }
+INTEGER(i8, 8, __mmask64, _mm512_max_epi8, _mm512_min_epi8)
+INTEGER(u8, 8, __mmask64, _mm512_max_epu8, _mm512_min_epu8)
+INTEGER(i32, 32, __mmask16, _mm512_max_epi32, _mm512_min_epi32)
+INTEGER(i64, 64, __mmask8, _mm512_max_epi64, _mm512_min_epi64)
+
+/* There is no product of bytes: even and odd ones as 16-bit products. */
+INLINE __m512i mul_u8(__m512i a, __m512i b)
+{
+    __m512i even = _mm512_mullo_epi16(a, b);
+    __m512i odd = _mm512_mullo_epi16(_mm512_srli_epi16(a, 8), _mm512_srli_epi16(b, 8));
+    return _mm512_mask_blend_epi8(UINT64_C(0xaaaaaaaaaaaaaaaa), even, _mm512_slli_epi16(odd, 8));
+}
+#define mul_i8 mul_u8
+INLINE __m512i mul_i32(__m512i a, __m512i b)
+{
+    return _mm512_mullo_epi32(a, b);
+}
+INLINE __m512i mul_i64(__m512i a, __m512i b)
+{
+    return _mm512_mullo_epi64(a, b);
+}
+
+#include "compute/vector.inc"

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every variant that this machine runs against generic C, to the bit: every function and dtype,
+ * lengths 0 to 300, every misalignment, guard bytes, in place, special values, mixed dtypes.
+ *
+ * PEAL_SEED=N repeats a run; the seed is printed.
+ */
+#include "compute/compute.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum {
+    MOST_SRC = 66,
+    MOST_LEN = 300,
+    GUARD = 128,
+    ROOM = GUARD + 64 + 8 * MOST_LEN + GUARD,
+};
+
+static uint64_t rng_state;
+
+static uint64_t rng(void)
+{
+    rng_state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t x = rng_state;
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+static uint32_t below(uint32_t n)
+{
+    return (uint32_t)(rng() % n);
+}
+
+/* Where rounding, NaN, zeros, infinities, denormals and wrapping show. */
+static const uint16_t special_16[] = {0x0000, 0x8000, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00,
+                                      0xfe01, 0x7c01, 0xffff, 0x0001, 0x8001, 0x03ff, 0x0400,
+                                      0x7bff, 0xfbff, 0x3f80, 0x7f80, 0xff80, 0x7fc1, 0x7f81};
+static const uint32_t special_32[] = {0,          0x80000000, 0x3f800000, 0xbf800000, 0x7f800000,
+                                      0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, 0xffffffff,
+                                      1,          0x80000001, 0x007fffff, 0x00800000, 0x7f7fffff,
+                                      0x477fefff, 0x477ff000, 0x33000000, 0x33000001, 0x387fe000,
+                                      0x3f808000, 0x3f818000, 0x80000000, 0x7fffffff, 2};
+static const uint64_t special_64[] = {0,
+                                      UINT64_C(0x8000000000000000),
+                                      UINT64_C(0x3ff0000000000000),
+                                      UINT64_C(0x7ff0000000000000),
+                                      UINT64_C(0xfff0000000000000),
+                                      UINT64_C(0x7ff8000000000000),
+                                      UINT64_C(0xfff0000000000001),
+                                      UINT64_C(0xffffffffffffffff),
+                                      1,
+                                      UINT64_C(0x000fffffffffffff),
+                                      UINT64_C(0x7fefffffffffffff),
+                                      UINT64_C(0x3ff0020000000001)};
+
+#define PICK(table) (table)[below(sizeof(table) / sizeof *(table))]
+
+static void fill(void *at, enum peal_dtype dtype, size_t count)
+{
+    size_t size = peal_dtype_size(dtype);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits = rng();
+        if (below(2) == 0)
+            bits = size == 2 ? PICK(special_16) : size == 4 ? PICK(special_32) : PICK(special_64);
+        else if (below(2) == 0 && dtype == PEAL_F32)
+            bits = (bits & 0x807fffff) | (uint64_t)(120 + below(16)) << 23; /* sums that round */
+        memcpy((char *)at + i * size, &bits, size);
+    }
+}
+
+/* One call: the same operands for both sides, each side with a destination of its own. */
+struct call {
+    enum peal_fn fn;
+    enum peal_dtype dtype[MOST_SRC + 1]; /* sources, then the destination */
+    uint32_t nsrc;
+    uint32_t offset[MOST_SRC + 1];
+    bool is_const[MOST_SRC];
+    double value[MOST_SRC];
+    int in_place; /* the source that is the destination, or -1 */
+    uint32_t divisor;
+    bool stream;
+    size_t count;
+};
+
+static char src_room[MOST_SRC][ROOM], dst_room[2][ROOM];
+
+static void report(const struct call *call, const struct peal_compute *variant)
+{
+    print_error("%s %s: count %zu, %u sources, in place %d, divisor %u, stream %d, dtypes",
+                variant->name, peal_fn_info(call->fn)->name, call->count, call->nsrc,
+                call->in_place, call->divisor, call->stream);
+    for (uint32_t s = 0; s < call->nsrc; s++)
+        print_error(" %s+%u%s", peal_dtype_name(call->dtype[s]), call->offset[s],
+                    call->is_const[s] ? " (constant)" : "");
+    print_error(" -> %s+%u\n", peal_dtype_name(call->dtype[MOST_SRC]), call->offset[MOST_SRC]);
+    for (size_t i = 0; i < ROOM; i++) {
+        if (dst_room[0][i] != dst_room[1][i]) {
+            print_error("first difference at byte %td: 0x%02x instead of 0x%02x\n",
+                        (ptrdiff_t)i - GUARD - (ptrdiff_t)call->offset[MOST_SRC],
+                        dst_room[1][i] & 0xff, dst_room[0][i] & 0xff);
+            break;
+        }
+    }
+    fail_msg("differs from generic");
+}
+
+static void compare(const struct call *call, const struct peal_compute *variant)
+{
+    enum peal_dtype to = call->dtype[MOST_SRC];
+    uint32_t to_offset = call->offset[MOST_SRC];
+    memset(dst_room, 0xa5, sizeof dst_room);
+    for (uint32_t s = 0; s < call->nsrc; s++)
+        fill(src_room[s] + GUARD + call->offset[s], call->dtype[s], call->count);
+    const struct peal_compute *sides[2] = {&peal_compute_generic, variant};
+    for (int side = 0; side < 2; side++) {
+        struct peal_operand dst = {dst_room[side] + GUARD + to_offset, 0, to}, src[MOST_SRC];
+        for (uint32_t s = 0; s < call->nsrc; s++) {
+            src[s] = (struct peal_operand){src_room[s] + GUARD + call->offset[s], call->value[s],
+                                           call->dtype[s]};
+            if (call->is_const[s])
+                src[s].at = NULL;
+            if (call->in_place == (int)s) {
+                memcpy(dst.at, src_room[s] + GUARD + call->offset[s],
+                       call->count * peal_dtype_size(to));
+                src[s].at = dst.at;
+            }
+        }
+        if (call->stream)
+            sides[side]->combine_stream(call->fn, &dst, src, call->nsrc, call->count,
+                                        call->divisor);
+        else
+            sides[side]->combine(call->fn, &dst, src, call->nsrc, call->count, call->divisor);
+    }
+    if (memcmp(dst_room[0], dst_room[1], ROOM) != 0)
+        report(call, variant);
+}
+
+static uint32_t sources_of(enum peal_fn fn)
+{
+    static const uint32_t numbers[] = {2, 2, 3, 4, 1, 5, 8, 9, 64, 65};
+    int operands = peal_fn_info(fn)->operands;
+    return operands ? (uint32_t)operands : PICK(numbers);
+}
+
+static struct call plain_call(enum peal_fn fn, enum peal_dtype dtype, size_t count)
+{
+    struct call call = {.fn = fn, .nsrc = sources_of(fn), .in_place = -1, .count = count};
+    for (uint32_t s = 0; s <= MOST_SRC; s++) {
+        call.dtype[s] = dtype;
+        call.offset[s] = below(2) ? 0 : below(64);
+    }
+    return call;
+}
+
+/* Calls check() with every variant but generic. */
+static void for_each_variant(void (*check)(const struct peal_compute *))
+{
+    const struct peal_compute *variant;
+    for (unsigned i = 1; (variant = peal_compute_at(i)); i++)
+        check(variant);
+}
+
+static void check_lengths(const struct peal_compute *variant)
+{
+    for (enum peal_fn fn = 0; fn < PEAL_FN_COUNT; fn++) {
+        for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPE_COUNT; dtype++) {
+            if (!peal_fn_takes(fn, dtype))
+                continue;
+            for (size_t count = 0; count <= MOST_LEN; count++) {
+                struct call call = plain_call(fn, dtype, count);
+                call.stream = below(4) == 0;
+                if (below(4) == 0)
+                    call.in_place = (int)below(call.nsrc);
+                if (below(8) == 0 && fn != PEAL_FN_SOFTMAX)
+                    call.divisor = 1 + below(9);
+                compare(&call, variant);
+            }
+        }
+    }
+}
+
+static void every_function_and_dtype_agrees_at_lengths_0_to_300(void **state)
+{
+    (void)state;
+    for_each_variant(check_lengths);
+}
+
+static void check_alignments(const struct peal_compute *variant)
+{
+    for (enum peal_fn fn = 0; fn < PEAL_FN_COUNT; fn++) {
+        for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPE_COUNT; dtype++) {
+            if (!peal_fn_takes(fn, dtype) || !peal_fn_info(fn)->commutes)
+                continue;
+            for (uint32_t i = 0; i < 4 * 64; i++) {
+                struct call call = plain_call(fn, dtype, 60 + below(200));
+                call.nsrc = 2 + i % 3;
+                for (uint32_t s = 0; s <= MOST_SRC; s++)
+                    call.offset[s] = below(64);
+                call.offset[i & 1 ? MOST_SRC : below(call.nsrc)] = i / 4;
+                call.stream = i & 2;
+                compare(&call, variant);
+            }
+        }
+    }
+}
+
+static void every_misalignment_of_sources_and_destination_agrees(void **state)
+{
+    (void)state;
+    for_each_variant(check_alignments);
+}
+
+/* Random dtypes for each operand, within what the function takes; constants among the sources. */
+static void check_mixed(const struct peal_compute *variant)
+{
+    for (int i = 0; i < 30000; i++) {
+        enum peal_fn fn = (enum peal_fn)below(PEAL_FN_COUNT);
+        struct call call = plain_call(fn, PEAL_F32, below(below(4) ? 40 : MOST_LEN));
+        enum peal_dtype most = below(4) ? PEAL_F32 : PEAL_DTYPE_COUNT - 1;
+        for (uint32_t s = 0; s <= MOST_SRC; s++) {
+            do
+                call.dtype[s] = (enum peal_dtype)below(
+                    peal_fn_takes(fn, PEAL_F32) ? (uint32_t)most + 1 : PEAL_DTYPE_COUNT);
+            while (!peal_fn_takes(fn, call.dtype[s]));
+            if (s < MOST_SRC && below(4) == 0) {
+                call.is_const[s] = true;
+                call.value[s] = below(2) ? 0.1 * (int)(below(2000) - 1000) : (double)below(300);
+            }
+        }
+        if (below(3) == 0 && fn != PEAL_FN_SOFTMAX)
+            call.divisor = below(20);
+        uint32_t s = below(call.nsrc);
+        if (below(3) == 0 && !call.is_const[s] && call.dtype[s] == call.dtype[MOST_SRC])
+            call.in_place = (int)s;
+        call.stream = below(4) == 0;
+        compare(&call, variant);
+    }
+}
+
+static void operands_of_different_dtypes_agree(void **state)
+{
+    (void)state;
+    for_each_variant(check_mixed);
+}
+
+static void check_directly(const struct peal_compute *variant)
+{
+    for (enum peal_fn fn = 0; fn < PEAL_FN_COUNT; fn++) {
+        for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPE_COUNT; dtype++) {
+            peal_reducer *direct = variant->reducer(fn, dtype);
+            if (!peal_fn_takes(fn, dtype) || !peal_fn_info(fn)->commutes) {
+                assert_null(direct);
+                continue;
+            }
+            assert_non_null(direct);
+            static uint64_t a[100], b[100], expected[100], got[100];
+            fill(a, dtype, 100);
+            fill(b, dtype, 100);
+            struct peal_operand dst = {expected, 0, dtype};
+            struct peal_operand src[2] = {{a, 0, dtype}, {b, 0, dtype}};
+            peal_compute_generic.combine(fn, &dst, src, 2, 100, 1);
+            direct(got, (const void *const[]){a, b}, 2, 100);
+            assert_memory_equal(got, expected, 100 * peal_dtype_size(dtype));
+        }
+    }
+}
+
+static void reducers_exist_for_all_commuting_functions(void **state)
+{
+    (void)state;
+    for_each_variant(check_directly);
+}
+
+/* An array that ends where memory does: a byte read or written beyond it faults. */
+static char *at_the_edge(char *page_end, size_t bytes)
+{
+    return page_end - bytes;
+}
+
+static void check_edges(const struct peal_compute *variant)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *end[3];
+    for (int i = 0; i < 3; i++) {
+        char *map =
+            mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(map != MAP_FAILED);
+        end[i] = map + page;
+        assert_int_equal(mprotect(end[i], page, PROT_NONE), 0);
+    }
+    for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPE_COUNT; dtype++) {
+        for (size_t count = 0; count <= 150; count++) {
+            size_t bytes = count * peal_dtype_size(dtype);
+            struct peal_operand dst = {at_the_edge(end[2], bytes), 0, dtype};
+            struct peal_operand src[2] = {{at_the_edge(end[0], bytes), 0, dtype},
+                                          {at_the_edge(end[1], bytes), 0, dtype}};
+            variant->combine(PEAL_FN_ADD, &dst, src, 2, count, 1);
+            variant->combine_stream(PEAL_FN_ADD, &dst, src, 2, count, 1);
+            variant->combine(PEAL_FN_ADD, &dst, src, 2, count, 3);
+            variant->copy(dst.at, src[0].at, bytes);
+            variant->copy_stream(dst.at, src[0].at, bytes);
+        }
+    }
+    for (int i = 0; i < 3; i++)
+        munmap(end[i] - page, 2 * page);
+}
+
+static void nothing_beyond_the_operands_is_touched(void **state)
+{
+    (void)state;
+    check_edges(&peal_compute_generic);
+    for_each_variant(check_edges);
+}
+
+static void check_copies(const struct peal_compute *variant)
+{
+    static char from[1400], to[1400], expected[1400];
+    for (int i = 0; i < 4000; i++) {
+        size_t bytes = below(1000), a = below(64), b = below(64);
+        fill(from, PEAL_U8, sizeof from);
+        memset(to, 0xa5, sizeof to);
+        memset(expected, 0xa5, sizeof expected);
+        memcpy(expected + GUARD + b, from + GUARD + a, bytes);
+        (i & 1 ? variant->copy : variant->copy_stream)(to + GUARD + b, from + GUARD + a, bytes);
+        assert_memory_equal(to, expected, sizeof to);
+    }
+}
+
+static void copies_move_exactly_their_bytes(void **state)
+{
+    (void)state;
+    check_copies(&peal_compute_generic);
+    for_each_variant(check_copies);
+}
+
+static void the_best_variant_is_found_by_its_name(void **state)
+{
+    (void)state;
+    const struct peal_compute *best = peal_compute_best();
+    assert_ptr_equal(peal_compute_find(best->name), best);
+    assert_ptr_equal(peal_compute_find("generic"), &peal_compute_generic);
+    assert_null(peal_compute_find("abacus"));
+}
+
+int main(void)
+{
+    const char *given = getenv("PEAL_SEED");
+    rng_state = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) ^ (uint64_t)getpid() << 32;
+    printf("seed %llu\n", (unsigned long long)rng_state);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_function_and_dtype_agrees_at_lengths_0_to_300),
+        cmocka_unit_test(every_misalignment_of_sources_and_destination_agrees),
+        cmocka_unit_test(operands_of_different_dtypes_agree),
+        cmocka_unit_test(reducers_exist_for_all_commuting_functions),
+        cmocka_unit_test(nothing_beyond_the_operands_is_touched),
+        cmocka_unit_test(copies_move_exactly_their_bytes),
+        cmocka_unit_test(the_best_variant_is_found_by_its_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
