@@ -599,3 +599,43 @@ void peal_assembler_channel_shape(struct peal_assembler *a, uint32_t depth, uint
     a->depth = depth;
     a->slot_bytes = slot_bytes;
 }
+
+uint32_t peal_assembler_cols(const struct peal_assembler *a, uint32_t buf)
+{
+    return buf < a->bufs.len ? a->bufs.at[buf].cols : 0;
+}
+
+uint32_t peal_assembler_cells(const struct peal_assembler *a, uint32_t signal)
+{
+    return signal < a->signals.len ? a->signals.at[signal].cells : 0;
+}
+
+enum peal_signal_kind peal_assembler_signal_kind(const struct peal_assembler *a, uint32_t signal)
+{
+    return signal < a->signals.len ? (enum peal_signal_kind)a->signals.at[signal].kind
+                                   : PEAL_SIGNAL_ONE_WRITER;
+}
+
+void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op, const struct peal_ref *refs)
+{
+    struct peal_op *to = add_op(a, (enum peal_op_kind)op->kind);
+    if (!to)
+        return;
+    *to = *op;
+    if (peal_op_is_sync(op))
+        return;
+    uint32_t n = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    set_mem(a, to, op->mem.nsrc, op->mem.rows, op->mem.count);
+    if (op->kind >= PEAL_OP_SEND) {
+        struct peal_channel *c = use_channel(a, to, op->mem.channel, op->kind == PEAL_OP_SEND);
+        if (c && op->kind != PEAL_OP_FREE)
+            *(op->kind == PEAL_OP_SEND ? &c->sends : &c->recvs) += 1;
+    }
+    if (!peal_vec_reserve(&a->refs, n)) {
+        fail_memory(a);
+        return;
+    }
+    if (n)
+        memcpy(a->refs.at + a->refs.len, refs, n * sizeof *refs);
+    a->refs.len += n;
+}

@@ -152,10 +152,7 @@ static bool check_ref(struct check *c, const struct peal_ref *ref)
         return true;
     if (ref->buf == PEAL_BUF_SLOT)
         return expect(c, ref->row < p->channels.count, "bad slot operand");
-    return expect(c,
-                  ref->buf < p->bufs.count && ref->rank < p->nranks &&
-                      peal_plan_bufs(p)[ref->buf].alias == PEAL_NONE,
-                  "bad operand") &&
+    return expect(c, ref->buf < p->bufs.count && ref->rank < p->nranks, "bad operand") &&
            expect(c,
                   ref->phases == PEAL_NONE ||
                       (ref->phases % p->period == 0 && ref->phases < p->phases.count),
