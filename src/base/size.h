@@ -17,6 +17,10 @@ static inline uint64_t peal_size_align(uint64_t size, uint64_t alignment)
     return (size + alignment - 1) & ~(alignment - 1);
 }
 
+/* Where part c of n elements cut in k starts: floor(c * n / k), without overflow. 0 <= c <= k, k >
+ * 0. */
+uint64_t peal_size_part(uint64_t c, uint64_t n, uint64_t k);
+
 /* Reads all of `text` as a decimal number with an optional K, M or G (powers of 1024). */
 bool peal_size_parse(const char *text, uint64_t *out);
 /* "8", "512", "8K", "64M": exact where a unit divides, otherwise bytes. Returns buf. */

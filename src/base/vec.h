@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #define PEAL_VEC(type)                                                                             \
     struct {                                                                                       \

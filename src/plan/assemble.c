@@ -600,6 +600,18 @@ void peal_assembler_channel_shape(struct peal_assembler *a, uint32_t depth, uint
     a->slot_bytes = slot_bytes;
 }
 
+void peal_assembler_alias(struct peal_assembler *a, uint32_t part, uint32_t whole)
+{
+    if (a->status == PEAL_OK)
+        a->bufs.at[part].alias = whole;
+}
+
+void peal_assembler_set_cols(struct peal_assembler *a, uint32_t buf, uint32_t cols)
+{
+    if (a->status == PEAL_OK)
+        a->bufs.at[buf].cols = cols;
+}
+
 uint32_t peal_assembler_cols(const struct peal_assembler *a, uint32_t buf)
 {
     return buf < a->bufs.len ? a->bufs.at[buf].cols : 0;
@@ -616,7 +628,8 @@ enum peal_signal_kind peal_assembler_signal_kind(const struct peal_assembler *a,
                                    : PEAL_SIGNAL_ONE_WRITER;
 }
 
-void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op, const struct peal_ref *refs)
+void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op,
+                           const struct peal_ref *refs)
 {
     struct peal_op *to = add_op(a, (enum peal_op_kind)op->kind);
     if (!to)

@@ -96,13 +96,17 @@ void peal_assembler_recv_slot(struct peal_assembler *a, uint32_t channel, enum p
                               uint64_t count);
 void peal_assembler_free_slot(struct peal_assembler *a, uint32_t channel);
 
+/* In place: `part` is a part of `whole`. */
+void peal_assembler_alias(struct peal_assembler *a, uint32_t part, uint32_t whole);
+void peal_assembler_set_cols(struct peal_assembler *a, uint32_t buf, uint32_t cols);
 /* What was declared. */
 uint32_t peal_assembler_cols(const struct peal_assembler *a, uint32_t buf);
 uint32_t peal_assembler_cells(const struct peal_assembler *a, uint32_t signal);
 enum peal_signal_kind peal_assembler_signal_kind(const struct peal_assembler *a, uint32_t signal);
 
 /* An op of any kind with its refs, as another list has it. */
-void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op, const struct peal_ref *refs);
+void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op,
+                           const struct peal_ref *refs);
 
 /* The op added last, for what the calls above do not say (sync.reg, sync.back); NULL after a
  * failure. */

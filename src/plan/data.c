@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data statements: an expression is evaluated straight into its destination; operands that are not places go
- * through temporaries, and fuse removes what was not needed. */
+/* Data statements: an expression is evaluated straight into its destination; operands that are not
+ * places go through temporaries, and fuse removes what was not needed. */
 #include "plan/internal.h"
 
 #include <inttypes.h>
@@ -98,8 +98,8 @@ static bool overlap_badly(const struct part *a, const struct part *b)
 {
     if (a->ref.buf != b->ref.buf || a->ref.rank != b->ref.rank || a->ref.buf >= PEAL_BUF_SLOT)
         return false;
-    if (a->ref.row == b->ref.row && a->ref.offset == b->ref.offset && a->ref.phases == b->ref.phases &&
-        a->rows == b->rows && a->count == b->count)
+    if (a->ref.row == b->ref.row && a->ref.offset == b->ref.offset &&
+        a->ref.phases == b->ref.phases && a->rows == b->rows && a->count == b->count)
         return false; /* exactly in place */
     if (a->ref.phases != PEAL_NONE || b->ref.phases != PEAL_NONE || a->dims == 2 || b->dims == 2)
         return true;
@@ -122,10 +122,12 @@ static struct peal_op *mem_op(struct instantiation *t, enum peal_op_kind kind,
 }
 
 /* dst = src, converting where the element types differ. */
-static void move(struct instantiation *t, const struct part *dst, const struct part *src, uint32_t divisor)
+static void move(struct instantiation *t, const struct part *dst, const struct part *src,
+                 uint32_t divisor)
 {
     struct peal_ref refs[2] = {dst->ref, src->ref};
-    bool converts = dst->ref.dtype != src->ref.dtype || src->ref.buf == PEAL_BUF_CONST || divisor > 1;
+    bool converts =
+        dst->ref.dtype != src->ref.dtype || src->ref.buf == PEAL_BUF_CONST || divisor > 1;
     struct peal_op *op = mem_op(t, converts ? PEAL_OP_COMPUTE : PEAL_OP_COPY, refs, 2, dst);
     if (op && converts) {
         op->fn = PEAL_FN_ID;
@@ -146,9 +148,11 @@ static struct channel_use *use_of(struct instantiation *t, uint32_t channel)
     return &t->channel_uses.at[t->channel_uses.len - 1];
 }
 
-/* Cuts a payload into pieces of at most a slot: whole rows, or parts of the only one. Calls emit for each. */
+/* Cuts a payload into pieces of at most a slot: whole rows, or parts of the only one. Calls emit
+ * for each. */
 static void split(struct instantiation *t, const struct part *whole,
-                  void (*emit)(struct instantiation *, uint32_t, const struct part *), uint32_t channel)
+                  void (*emit)(struct instantiation *, uint32_t, const struct part *),
+                  uint32_t channel)
 {
     uint64_t size = peal_dtype_size(whole->ref.dtype), most = t->bind->slot_bytes;
     if (!most || whole->rows * whole->count * size <= most) {
@@ -176,7 +180,8 @@ static void split(struct instantiation *t, const struct part *whole,
     }
     uint64_t step = whole->count ? most / (whole->count * size) : whole->rows;
     if (!step || t->kinds.at[whole->ref.buf] != PEAL_BUF_PARAM) {
-        peal_inst_fail(t, t->pos, "this payload cannot be split into slots of %" PRIu64 " bytes", most);
+        peal_inst_fail(t, t->pos, "this payload cannot be split into slots of %" PRIu64 " bytes",
+                       most);
         return;
     }
     for (uint32_t at = 0; at < whole->rows && t->status == PEAL_OK; at += (uint32_t)step) {
@@ -210,8 +215,8 @@ static uint32_t recv_channel(struct instantiation *t, const struct peal_expr *e)
 }
 
 /* recv_slot: the payload stays where it is; b becomes the tile that names it. */
-static void receive_in_slot(struct instantiation *t, const struct peal_expr *e, enum peal_dtype wire,
-                            const struct part *shape, struct binding *b)
+static void receive_in_slot(struct instantiation *t, const struct peal_expr *e,
+                            enum peal_dtype wire, const struct part *shape, struct binding *b)
 {
     uint32_t channel = recv_channel(t, e);
     struct channel_use *use = t->status == PEAL_OK ? use_of(t, channel) : NULL;
@@ -220,8 +225,8 @@ static void receive_in_slot(struct instantiation *t, const struct peal_expr *e, 
         return;
     uint64_t bytes = shape->rows * shape->count * peal_dtype_size(wire);
     if (t->bind->slot_bytes && bytes > t->bind->slot_bytes) {
-        peal_inst_fail(t, e->pos, "a payload of %" PRIu64 " bytes does not fit a slot of %" PRIu64, bytes,
-                       t->bind->slot_bytes);
+        peal_inst_fail(t, e->pos, "a payload of %" PRIu64 " bytes does not fit a slot of %" PRIu64,
+                       bytes, t->bind->slot_bytes);
         return;
     }
     op->mem.channel = channel;
@@ -280,8 +285,8 @@ struct sources {
     PEAL_VEC(struct part) list;
 };
 
-static struct part operand(struct instantiation *t, const struct peal_expr *e, const struct part *shape,
-                           enum peal_dtype dtype)
+static struct part operand(struct instantiation *t, const struct peal_expr *e,
+                           const struct part *shape, enum peal_dtype dtype)
 {
     struct part p = {.any_shape = true};
     e = chosen(t, e);
@@ -294,7 +299,8 @@ static struct part operand(struct instantiation *t, const struct peal_expr *e, c
             want_shape(t, e, &p, shape);
         return p;
     }
-    enum peal_dtype own = e->kind == PEAL_EXPR_RECV ? wire_dtype(t, e, shape) : peal_inst_dtype(t, e->type.elem);
+    enum peal_dtype own =
+        e->kind == PEAL_EXPR_RECV ? wire_dtype(t, e, shape) : peal_inst_dtype(t, e->type.elem);
     if (e->kind == PEAL_EXPR_RECV && e->in_slot) {
         struct binding slot = {0};
         receive_in_slot(t, e, own, shape, &slot);
@@ -320,7 +326,8 @@ static bool data_fn(struct instantiation *t, const struct peal_expr *e, enum pea
     return false;
 }
 
-/* Adds e's operands; op(op(a, b), c) becomes one list, because a variadic function goes from left to right. */
+/* Adds e's operands; op(op(a, b), c) becomes one list, because a variadic function goes from left
+ * to right. */
 static void collect(struct instantiation *t, const struct peal_expr *e, struct sources *s,
                     const struct part *dst, enum peal_dtype dtype)
 {
@@ -328,7 +335,8 @@ static void collect(struct instantiation *t, const struct peal_expr *e, struct s
     enum peal_fn inner;
     bool variadic = peal_fn_info(s->fn)->operands == 0;
     const struct peal_expr *rest = e->kind == PEAL_EXPR_BINARY ? e->b : e->a->next;
-    if (variadic && !is_place(first) && !is_scalar(first) && data_fn(t, first, &inner) && inner == s->fn)
+    if (variadic && !is_place(first) && !is_scalar(first) && data_fn(t, first, &inner) &&
+        inner == s->fn)
         collect(t, first, s, dst, dtype);
     else if (!peal_vec_push(&s->list, operand(t, first, dst, dtype)))
         peal_inst_no_memory(t);
@@ -375,7 +383,8 @@ static void compute(struct instantiation *t, const struct part *dst, const struc
         return;
     }
     if (!peal_fn_takes(s.fn, dtype)) {
-        peal_inst_fail(t, e->pos, "'%s' does not take %s", peal_fn_info(s.fn)->name, peal_dtype_name(dtype));
+        peal_inst_fail(t, e->pos, "'%s' does not take %s", peal_fn_info(s.fn)->name,
+                       peal_dtype_name(dtype));
         return;
     }
     collect(t, e, &s, dst, dtype);
@@ -386,7 +395,8 @@ static void compute(struct instantiation *t, const struct part *dst, const struc
     peal_vec_release(&s.list);
 }
 
-static void store(struct instantiation *t, const struct part *dst, const struct peal_expr *e, uint32_t divisor)
+static void store(struct instantiation *t, const struct part *dst, const struct peal_expr *e,
+                  uint32_t divisor)
 {
     struct part src;
     e = chosen(t, e);
@@ -428,14 +438,15 @@ void peal_inst_store(struct instantiation *t, const struct part *dst, const stru
     store(t, dst, value, 0);
 }
 
-static bool written_shape(struct instantiation *t, const struct peal_symbol *symbol, struct part *out)
+static bool written_shape(struct instantiation *t, const struct peal_symbol *symbol,
+                          struct part *out)
 {
     int64_t n[2] = {1, 1};
     for (int i = 0; i < 2 && symbol->shape[i]; i++) {
         n[i] = peal_inst_int(t, symbol->shape[i]);
         if (n[i] < 0 || n[i] > INT64_MAX / 64)
-            return peal_inst_fail(t, symbol->pos, "'%s' cannot have %" PRId64 " elements", symbol->name,
-                                  n[i]);
+            return peal_inst_fail(t, symbol->pos, "'%s' cannot have %" PRId64 " elements",
+                                  symbol->name, n[i]);
     }
     bool two_d = symbol->shape[1] != NULL;
     if (two_d && (n[0] > UINT32_MAX || n[1] > UINT32_MAX))
@@ -448,7 +459,8 @@ static bool written_shape(struct instantiation *t, const struct peal_symbol *sym
     return t->status == PEAL_OK;
 }
 
-static void bind_tile(struct instantiation *t, const struct peal_symbol *symbol, const struct part *tile)
+static void bind_tile(struct instantiation *t, const struct peal_symbol *symbol,
+                      const struct part *tile)
 {
     t->env[symbol->slot] = (struct binding){
         .bound = true,
@@ -478,7 +490,8 @@ void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s)
     bind_tile(t, symbol, &tile);
 }
 
-/* tile = value: a new value of the same shape. A tile in a slot, or one of another shape, is made anew. */
+/* tile = value: a new value of the same shape. A tile in a slot, or one of another shape, is made
+ * anew. */
 void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s)
 {
     const struct peal_symbol *symbol = s->a->symbol;
@@ -511,7 +524,8 @@ void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s)
         return;
     enum peal_dtype dtype = (enum peal_dtype)dst.ref.dtype;
     if (!peal_reduce_takes(reduce, dtype)) {
-        peal_inst_fail(t, s->pos, "'%s' does not take %s", peal_reduce_name(reduce), peal_dtype_name(dtype));
+        peal_inst_fail(t, s->pos, "'%s' does not take %s", peal_reduce_name(reduce),
+                       peal_dtype_name(dtype));
         return;
     }
     src = operand(t, s->b, &dst, dtype);
@@ -562,7 +576,8 @@ void peal_inst_free(struct instantiation *t, const struct peal_stmt *s)
     if (!use)
         return;
     if (use->freed != b->message) {
-        peal_inst_fail(t, s->pos, "slots of a queue are given back in order: an older one is in use");
+        peal_inst_fail(t, s->pos,
+                       "slots of a queue are given back in order: an older one is in use");
         return;
     }
     use->freed++;

@@ -57,7 +57,9 @@ static int64_t arithmetic(struct instantiation *t, const struct peal_expr *e, in
             return 0;
         }
         if (b == -1)
-            return e->op == PEAL_INT_MOD ? 0 : __builtin_sub_overflow(0, a, &out) ? overflow(t, e) : out;
+            return e->op == PEAL_INT_MOD                ? 0
+                   : __builtin_sub_overflow(0, a, &out) ? overflow(t, e)
+                                                        : out;
         return e->op == PEAL_INT_MOD ? modulo(a, b) : divide(a, b);
     case PEAL_INT_SHL:
         if (b < 0 || b > 62 || a < 0 || a > INT64_MAX >> b)
@@ -171,23 +173,18 @@ static int64_t sum(struct instantiation *t, const struct peal_expr *e)
     return total;
 }
 
-/* floor(c * n / k) with no overflow for n, k below 2^62. */
-static int64_t part_start(int64_t c, int64_t n, int64_t k)
-{
-    return (int64_t)((__int128)c * n / k);
-}
-
 static int64_t part_len(struct instantiation *t, const struct peal_expr *e)
 {
     const struct peal_expr *arg = e->a;
     int64_t c = peal_inst_int(t, arg), n = peal_inst_int(t, arg->next);
     int64_t k = peal_inst_int(t, arg->next->next);
     if (k <= 0 || c < 0 || c >= k || n < 0) {
-        peal_inst_fail(t, e->pos, "there is no part %" PRId64 " of %" PRId64 " in %" PRId64 " parts", c, n,
-                       k);
+        peal_inst_fail(t, e->pos,
+                       "there is no part %" PRId64 " of %" PRId64 " in %" PRId64 " parts", c, n, k);
         return 0;
     }
-    return part_start(c + 1, n, k) - part_start(c, n, k);
+    return (int64_t)(peal_size_part((uint64_t)c + 1, (uint64_t)n, (uint64_t)k) -
+                     peal_size_part((uint64_t)c, (uint64_t)n, (uint64_t)k));
 }
 
 static int64_t extreme(struct instantiation *t, const struct peal_expr *e, bool largest)

@@ -8,8 +8,8 @@
  */
 #include "plan/assemble_internal.h"
 
-#include "base/hash.h"
 #include "base/size.h"
+#include "plan/hash.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -315,17 +315,6 @@ static uint64_t *dense_lens(const struct peal_assembler *a)
     return lens;
 }
 
-static uint64_t hash_plan(const struct peal_plan *plan)
-{
-    uint64_t from = plan->ranks.offset, to = plan->positions.offset;
-    uint64_t hash = peal_hash_bytes((const char *)plan + from, to - from, 0);
-    struct peal_plan header = *plan;
-    header.hash = 0;
-    header.positions = header.strings = (struct peal_table){0, 0};
-    header.block_len = 0;
-    return peal_hash_bytes(&header, sizeof header, hash);
-}
-
 static struct peal_plan *make_block(struct peal_assembler *a)
 {
     uint64_t *lens = dense_lens(a);
@@ -337,7 +326,7 @@ static struct peal_plan *make_block(struct peal_assembler *a)
     if (w.plan) {
         place_all(a, &w, lens);
         *w.plan = a->header;
-        w.plan->hash = hash_plan(w.plan);
+        w.plan->hash = peal_plan_hash(w.plan);
     }
     free(lens);
     return w.plan;

@@ -6,8 +6,8 @@
  *   z = x                free c
  *                        z = x
  *
- * A channel's slots are given back in order, so a slot whose elder is still in use waits for it. A slot that is never
- * used is given back at once. */
+ * A channel's slots are given back in order, so a slot whose elder is still in use waits for it. A
+ * slot that is never used is given back at once. */
 #include "plan/lane.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct slot {
 };
 
 struct slots {
-    PEAL_VEC(struct slot) list; /* in order of receipt */
+    PEAL_VEC(struct slot) list;  /* in order of receipt */
     PEAL_VEC(uint32_t) received; /* per channel, in this launch */
     PEAL_VEC(uint32_t) freed;
 };
@@ -70,7 +70,8 @@ static bool find_slots(struct slots *s, const struct peal_lane_ops *lane)
         }
         for (uint32_t k = 0; k < ref_count(op); k++) {
             const struct peal_ref *ref = &lane->refs.at[op->mem.ref + k];
-            struct slot *slot = ref->buf == PEAL_BUF_SLOT ? find_slot(s, ref->row, ref->rank) : NULL;
+            struct slot *slot =
+                ref->buf == PEAL_BUF_SLOT ? find_slot(s, ref->row, ref->rank) : NULL;
             if (slot)
                 slot->last_use = i;
         }

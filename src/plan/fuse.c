@@ -6,11 +6,12 @@
  *   acc = add(acc, part@2)
  *   y = acc
  *
- * An op U that reads a tile takes over the op D that made it, if nobody else reads that tile value, so that D's reads
- * happen at U's place instead. That is the same program for every other rank only if no synchronisation lies between
- * D and U, or D reads nothing but constants and buffers that nobody writes meanwhile (`stable`); and the same for
- * this lane only if nothing between them writes what D reads. Sums are never regrouped: only a chain on the
- * first operand is folded. Tiles hold f32 where T is f16 or bf16, so folding does not change a rounding.
+ * An op U that reads a tile takes over the op D that made it, if nobody else reads that tile value,
+ * so that D's reads happen at U's place instead. That is the same program for every other rank only
+ * if no synchronisation lies between D and U, or D reads nothing but constants and buffers that
+ * nobody writes meanwhile (`stable`); and the same for this lane only if nothing between them
+ * writes what D reads. Sums are never regrouped: only a chain on the first operand is folded. Tiles
+ * hold f32 where T is f16 or bf16, so folding does not change a rounding.
  *
  * The lane is rewritten front to back into `out`; U always merges with an op of the output. */
 #include "plan/lane.h"
@@ -56,7 +57,8 @@ static bool whole_tile(const struct fuser *f, const struct peal_ref *ref)
     return is_tile(f, ref) && ref->offset == 0 && ref->row == 0 && ref->phases == PEAL_NONE;
 }
 
-/* Backwards: which reads of a tile are the last ones of that value. A tile that one op reads twice has none there. */
+/* Backwards: which reads of a tile are the last ones of that value. A tile that one op reads twice
+ * has none there. */
 static void find_last_uses(struct fuser *f)
 {
     uint8_t *live = calloc(f->context->nbufs + 1, 1);
@@ -83,7 +85,8 @@ static void find_last_uses(struct fuser *f)
                     last_use[k] = last_use[m] = 0;
             }
         }
-        if (end - ndst > 4) /* wide ones come from op(a, b, ...): only the first operand is worth folding */
+        if (end - ndst >
+            4) /* wide ones come from op(a, b, ...): only the first operand is worth folding */
             memset(last_use + ndst + 1, 0, end - ndst - 1);
     }
     free(live);
@@ -97,7 +100,8 @@ static bool overlap(const struct peal_op *x, const struct peal_ref *a, const str
     if (a->phases != PEAL_NONE || b->phases != PEAL_NONE || x->mem.rows > 1 || y->mem.rows > 1 ||
         a->row != b->row)
         return true; /* not worth knowing better */
-    return a->offset < b->offset + extent(y, b->dtype) && b->offset < a->offset + extent(x, a->dtype);
+    return a->offset < b->offset + extent(y, b->dtype) &&
+           b->offset < a->offset + extent(x, a->dtype);
 }
 
 static bool same_place(const struct peal_ref *a, const struct peal_ref *b)
@@ -133,7 +137,8 @@ static bool reads_can_move(const struct fuser *f, size_t d)
 }
 
 /* The function that U would be after taking over D as its operand k, or false. */
-static bool can_take_over(const struct fuser *f, const struct peal_op *u, uint32_t k, const struct peal_op *d)
+static bool can_take_over(const struct fuser *f, const struct peal_op *u, uint32_t k,
+                          const struct peal_op *d)
 {
     const struct peal_ref *dst = f->out->refs.at + d->mem.ref;
     if (d->kind == PEAL_OP_COPY)
@@ -145,12 +150,13 @@ static bool can_take_over(const struct fuser *f, const struct peal_op *u, uint32
         return (u->dtype == dst->dtype ||
                 (dst->dtype == PEAL_F32 && (u->dtype == PEAL_F16 || u->dtype == PEAL_BF16))) &&
                !(d->mem.divisor > 1 && u->kind != PEAL_OP_COPY && u->mem.divisor > 1);
-    return u->kind == PEAL_OP_COMPUTE && u->fn == d->fn && k == 0 && d->mem.divisor <= 1 && !rounds &&
-           peal_fn_info((enum peal_fn)d->fn)->operands == 0 &&
+    return u->kind == PEAL_OP_COMPUTE && u->fn == d->fn && k == 0 && d->mem.divisor <= 1 &&
+           !rounds && peal_fn_info((enum peal_fn)d->fn)->operands == 0 &&
            u->mem.nsrc + d->mem.nsrc - 1 <= PEAL_PLAN_MAX_SOURCES;
 }
 
-/* The output op that made source k of U (refs in the output's tail), if U can take it over; -1 otherwise. */
+/* The output op that made source k of U (refs in the output's tail), if U can take it over; -1
+ * otherwise. */
 static long find_maker(const struct fuser *f, const struct peal_op *u, const struct peal_ref *refs,
                        uint32_t k, bool last)
 {
@@ -204,7 +210,8 @@ static bool merge(struct fuser *f, struct peal_op *u, uint32_t k, size_t at)
     struct peal_op d = f->out->ops.at[at];
     uint32_t dn = d.mem.nsrc, ndst = dst_count(u), un = ndst + u->mem.nsrc;
     uint32_t d_at = d.mem.ref + dst_count(&d);
-    /* U's refs are the tail: [dst] s0 .. sk .. ; the result is appended after them, then moved down. */
+    /* U's refs are the tail: [dst] s0 .. sk .. ; the result is appended after them, then moved
+     * down. */
     if (!peal_vec_reserve(&f->out->refs, (size_t)un + dn))
         return false;
     struct peal_ref *refs = f->out->refs.at;
@@ -219,7 +226,8 @@ static bool merge(struct fuser *f, struct peal_op *u, uint32_t k, size_t at)
         struct peal_ref *to = refs + u->mem.ref + un;
         memcpy(to, refs + u->mem.ref, (ndst + k) * sizeof *to);
         memcpy(to + ndst + k, refs + d_at, dn * sizeof *to);
-        memcpy(to + ndst + k + dn, refs + u->mem.ref + ndst + k + 1, (un - ndst - k - 1) * sizeof *to);
+        memcpy(to + ndst + k + dn, refs + u->mem.ref + ndst + k + 1,
+               (un - ndst - k - 1) * sizeof *to);
         memmove(refs + u->mem.ref, to, (un + dn - 1) * sizeof *to);
         f->out->refs.len = u->mem.ref + un + dn - 1;
     }
@@ -248,12 +256,15 @@ static bool take(struct fuser *f, size_t i)
     if (!peal_vec_reserve(&f->out->refs, n))
         return false;
     if (n)
-        memcpy(f->out->refs.at + f->out->refs.len, f->in->refs.at + first, n * sizeof *f->out->refs.at);
+        memcpy(f->out->refs.at + f->out->refs.len, f->in->refs.at + first,
+               n * sizeof *f->out->refs.at);
     op.mem.ref = (uint32_t)f->out->refs.len;
     f->out->refs.len += n;
-    /* From the last operand to the first, so that the operands still to look at keep their place. */
+    /* From the last operand to the first, so that the operands still to look at keep their place.
+     */
     for (uint32_t k = n - ndst; k-- > 0;) {
-        long at = find_maker(f, &op, f->out->refs.at + op.mem.ref, k, f->last_use[first + ndst + k]);
+        long at =
+            find_maker(f, &op, f->out->refs.at + op.mem.ref, k, f->last_use[first + ndst + k]);
         if (at >= 0 && !merge(f, &op, k, (size_t)at))
             return false;
     }

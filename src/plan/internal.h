@@ -3,7 +3,8 @@
  *
  *   instantiate.c  parameters, ranks, contract, the end          eval.c   integers
  *   walk.c         statements: control flow, signals, channels    place.c  buffers, parts and tiles
- *   data.c         data: copies, computes, receives               scope.c  logical zero of inlined calls
+ *   data.c         data: copies, computes, receives               scope.c  logical zero of inlined
+ * calls
  */
 #ifndef PEAL_PLAN_INTERNAL_H
 #define PEAL_PLAN_INTERNAL_H
@@ -18,14 +19,14 @@ struct binding {
     int64_t value;        /* ints: dimensions, parameters, lets, vars, loop variables; booleans */
     const int64_t *array; /* int arrays */
     size_t array_len;
-    uint32_t buf;         /* buffers and tiles */
+    uint32_t buf; /* buffers and tiles */
     enum peal_dtype dtype;
-    uint64_t base;        /* in place: elements into buf */
-    uint32_t rows;        /* 2-D; 0 = 1-D */
-    uint64_t cols;        /* elements, or elements a row */
+    uint64_t base; /* in place: elements into buf */
+    uint32_t rows; /* 2-D; 0 = 1-D */
+    uint64_t cols; /* elements, or elements a row */
     uint32_t signal, cells;
-    uint32_t reg;         /* counters */
-    bool in_slot;         /* tile of recv_slot */
+    uint32_t reg; /* counters */
+    bool in_slot; /* tile of recv_slot */
     uint32_t channel, message;
     bool freed;
 };
@@ -90,8 +91,8 @@ struct instantiation {
     PEAL_VEC(bool) stable;
 };
 
-/* A sync op inside an inlined call carries this flag, and the call's number in sync.after (notify) or sync.reg (wait), until
- * scope.c has run. */
+/* A sync op inside an inlined call carries this flag, and the call's number in sync.after (notify)
+ * or sync.reg (wait), until scope.c has run. */
 enum { PEAL_OP_SCOPED = 128 };
 
 /* Reports once and makes the instantiation fail. Returns false. */
@@ -101,7 +102,8 @@ bool peal_inst_fail(struct instantiation *t, struct peal_pos pos, const char *fo
 /* eval.c. On failure they report and return 0. */
 int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e);
 bool peal_inst_bool(struct instantiation *t, const struct peal_expr *e);
-/* The rank behind a peer expression or port; for ports also which port of the sender. Reports if there is none. */
+/* The rank behind a peer expression or port; for ports also which port of the sender. Reports if
+ * there is none. */
 struct peer {
     uint32_t rank;
     uint32_t port;          /* leaving this rank */
@@ -126,7 +128,8 @@ struct cell {
 bool peal_inst_cell(struct instantiation *t, const struct peal_expr *e, struct cell *out);
 
 /* data.c */
-void peal_inst_store(struct instantiation *t, const struct part *dst, const struct peal_expr *value);
+void peal_inst_store(struct instantiation *t, const struct part *dst,
+                     const struct peal_expr *value);
 void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One lane's ops while they are made, before they go into the plan. Internal to this folder.
  *
- * Refs of an op are at refs[op.mem.ref ...] of the same list. SLOT refs carry, until insert_frees has run, the number of
- * their message (0, 1, ... per channel and launch) in `rank`; afterwards the number of older unfreed slots.
+ * Refs of an op are at refs[op.mem.ref ...] of the same list. SLOT refs carry, until insert_frees
+ * has run, the number of their message (0, 1, ... per channel and launch) in `rank`; afterwards the
+ * number of older unfreed slots.
  */
 #ifndef PEAL_PLAN_LANE_H
 #define PEAL_PLAN_LANE_H
@@ -18,15 +19,16 @@ struct peal_lane_ops {
 /* What fuse must know of buffers. */
 struct peal_fuse_context {
     const uint8_t *kinds;  /* enum peal_buf_kind by buffer */
-    const bool *stable;    /* by buffer: nobody writes it while the kernel runs (a private parameter that is only read) */
+    const bool *stable;    /* by buffer: nobody writes it while the kernel runs (a private parameter
+                              that is only read) */
     const uint8_t *dtypes; /* by buffer */
     uint32_t nbufs;
     uint32_t rank;
     struct peal_lane_ops *out; /* scratch for the result; swapped with the lane */
 };
 
-/* Ends every RECV_SLOT that has no FREE of its own after its last use, and makes SLOT refs relative. False: out of
- * memory. The list is rewritten in place. */
+/* Ends every RECV_SLOT that has no FREE of its own after its last use, and makes SLOT refs
+ * relative. False: out of memory. The list is rewritten in place. */
 bool peal_lane_insert_frees(struct peal_lane_ops *lane, struct peal_lane_ops *scratch);
 
 /* See fuse.c. False: out of memory. */

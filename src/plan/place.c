@@ -45,19 +45,19 @@ static bool narrow(struct instantiation *t, const struct peal_expr *e, const str
     if (s->kind == PEAL_SLICE_PART) {
         if (b <= 0 || a < 0 || a >= b)
             return peal_inst_fail(t, e->pos, "there is no part %" PRId64 " of %" PRId64, a, b);
-        from = (int64_t)((__int128)a * n / b);
-        len = (int64_t)((__int128)(a + 1) * n / b) - from;
+        from = (int64_t)peal_size_part((uint64_t)a, (uint64_t)n, (uint64_t)b);
+        len = (int64_t)peal_size_part((uint64_t)a + 1, (uint64_t)n, (uint64_t)b) - from;
     } else {
         from = a;
         len = s->kind == PEAL_SLICE_INDEX ? 1 : b;
     }
     bool inside = from >= 0 && len >= 0 && from <= n && len <= n - from;
-    bool tolerable = t->bind->lenient && from >= 0 && len >= 0 && from < INT64_MAX / 64 &&
-                     len < INT64_MAX / 64;
+    bool tolerable =
+        t->bind->lenient && from >= 0 && len >= 0 && from < INT64_MAX / 64 && len < INT64_MAX / 64;
     if (!inside && !tolerable)
         return peal_inst_fail(t, e->pos,
-                              "%" PRId64 " elements from %" PRId64 " on are outside of %" PRId64, len,
-                              from, n);
+                              "%" PRId64 " elements from %" PRId64 " on are outside of %" PRId64,
+                              len, from, n);
     *first += (uint64_t)from;
     *extent = (uint64_t)len;
     return true;

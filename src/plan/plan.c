@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal_plan_check: may this block, from wherever, be read as a plan? */
+/* peal_plan_check: may this block, from wherever, be read as a plan? And a plan's hash. */
 #include "plan/plan.h"
+
+#include "base/hash.h"
+#include "plan/hash.h"
 
 #include <string.h>
 
@@ -235,4 +238,15 @@ bool peal_plan_check(const void *block, size_t len, const char **why)
         return true;
     *why = c.why;
     return false;
+}
+
+uint64_t peal_plan_hash(const struct peal_plan *plan)
+{
+    uint64_t from = plan->ranks.offset, to = plan->positions.offset;
+    uint64_t hash = peal_hash_bytes((const char *)plan + from, to - from, 0);
+    struct peal_plan header = *plan;
+    header.hash = 0;
+    header.positions = header.strings = (struct peal_table){0, 0};
+    header.block_len = 0;
+    return peal_hash_bytes(&header, sizeof header, hash);
 }

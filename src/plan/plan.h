@@ -154,10 +154,10 @@ struct peal_buf {
     uint8_t flags;
     uint32_t
         param; /* parameters: position among the kernel's buffer parameters; others PEAL_NONE */
-    uint32_t alias;  /* in place: the parameter that this one is a part of, or PEAL_NONE. On allgather
-                        and gather x is y's own part, on reduce_scatter and scatter y is x's; otherwise
-                        they start together. Refs go through the other one (gather and scatter: on
-                        the root only). */
+    uint32_t alias;  /* in place: the parameter that this one is a part of, or PEAL_NONE. On
+                        allgather  and gather x is y's own part, on reduce_scatter and scatter y is
+                        x's; otherwise  they start together. Refs go through the other one (gather
+                        and  scatter: on  the root only). */
     uint32_t cols;   /* 2-D: elements a row as declared; 0 = 1-D. The row stride of parameters is
                         bound at   launch (>= cols); that of scratch is cols. */
     uint32_t lane;   /* tiles: lane number within the rank */
@@ -234,8 +234,8 @@ struct peal_plan {
     uint32_t nranks;
     uint32_t rank_first;
     uint32_t rank_count;
-    uint32_t period; /* launches after which phases repeat; 1 without `launch mod` */
-    uint32_t contract; /* enum peal_contract: see docs/language.md, "Contracts" */
+    uint32_t period;       /* launches after which phases repeat; 1 without `launch mod` */
+    uint32_t contract;     /* enum peal_contract: see docs/language.md, "Contracts" */
     uint32_t contract_in;  /* buf that the contract calls x, or PEAL_NONE */
     uint32_t contract_out; /* y */
     uint32_t dtype;        /* T */

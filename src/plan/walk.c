@@ -13,7 +13,8 @@ struct peal_op *peal_inst_op(struct instantiation *t, enum peal_op_kind kind,
         peal_inst_fail(t, t->pos, "the plan would have more than %" PRIu64 " ops", t->most_ops);
         return NULL;
     }
-    struct peal_op op = {.kind = (uint8_t)kind, .pos = peal_assembler_position(t->a, t->pos, t->via)};
+    struct peal_op op = {.kind = (uint8_t)kind,
+                         .pos = peal_assembler_position(t->a, t->pos, t->via)};
     op.mem.ref = (uint32_t)t->now.refs.len;
     if (!peal_vec_push(&t->now.ops, op) || !peal_vec_reserve(&t->now.refs, n)) {
         peal_inst_no_memory(t);
@@ -61,7 +62,8 @@ static bool is_logical(const struct instantiation *t, uint32_t signal)
 }
 
 /* A sync op, marked with its inlined call where there is one. */
-static struct peal_op *sync_op(struct instantiation *t, enum peal_op_kind kind, const struct cell *cell)
+static struct peal_op *sync_op(struct instantiation *t, enum peal_op_kind kind,
+                               const struct cell *cell)
 {
     struct peal_op *op = peal_inst_op(t, kind, NULL, 0);
     if (!op)
@@ -144,14 +146,16 @@ static void declare_signal(struct instantiation *t, const struct peal_symbol *sy
     };
     int64_t cells = symbol->shape[0] ? peal_inst_int(t, symbol->shape[0]) : 1;
     if (t->status == PEAL_OK && (cells < 0 || cells > INT32_MAX))
-        peal_inst_fail(t, symbol->pos, "signal '%s' cannot have %" PRId64 " cells", symbol->name, cells);
+        peal_inst_fail(t, symbol->pos, "signal '%s' cannot have %" PRId64 " cells", symbol->name,
+                       cells);
     if (t->status != PEAL_OK)
         return;
     uint32_t *signal = &t->decls[symbol->slot];
     if (*signal == PEAL_NONE)
         *signal = peal_assembler_signal(t->a, symbol->name, kinds[symbol->mode], (uint32_t)cells);
     else if (peal_assembler_cells(t->a, *signal) != (uint32_t)cells)
-        peal_inst_fail(t, symbol->pos, "signal '%s' must have the same size on all ranks", symbol->name);
+        peal_inst_fail(t, symbol->pos, "signal '%s' must have the same size on all ranks",
+                       symbol->name);
     t->env[symbol->slot] = (struct binding){.bound = true, .signal = *signal};
 }
 
@@ -164,8 +168,8 @@ static void declare_buffer(struct instantiation *t, const struct peal_symbol *sy
         return;
     if (rows < 0 || cols < 0 || rows > UINT32_MAX || (symbol->shape[1] && cols > UINT32_MAX) ||
         __builtin_mul_overflow(rows, cols, &len) || len > INT64_MAX / 64) {
-        peal_inst_fail(t, symbol->pos, "'%s' cannot have %" PRId64 " x %" PRId64 " elements", symbol->name,
-                       rows, cols);
+        peal_inst_fail(t, symbol->pos, "'%s' cannot have %" PRId64 " x %" PRId64 " elements",
+                       symbol->name, rows, cols);
         return;
     }
     struct peal_buf_spec spec = {
@@ -182,7 +186,8 @@ static void declare_buffer(struct instantiation *t, const struct peal_symbol *sy
         *buf = peal_inst_buf(t, &spec, false);
     peal_assembler_at_least(t->a, *buf, (uint64_t)len);
     if (peal_assembler_cols(t->a, *buf) != spec.cols)
-        peal_inst_fail(t, symbol->pos, "the rows of '%s' must be as long on all ranks", symbol->name);
+        peal_inst_fail(t, symbol->pos, "the rows of '%s' must be as long on all ranks",
+                       symbol->name);
     t->env[symbol->slot] = (struct binding){
         .bound = true,
         .buf = *buf,
@@ -213,8 +218,8 @@ static void walk_grid(struct instantiation *t, const struct peal_stmt *s)
         return;
     }
     if (a < 1 || b < 1 || a > t->bind->nranks || b > t->bind->nranks || a * b != t->bind->nranks)
-        peal_inst_fail(t, s->pos, "a grid of %" PRId64 " x %" PRId64 " does not have %u ranks", a, b,
-                       t->bind->nranks);
+        peal_inst_fail(t, s->pos, "a grid of %" PRId64 " x %" PRId64 " does not have %u ranks", a,
+                       b, t->bind->nranks);
     t->grid.rows = a;
     t->grid.cols = b;
     t->grid.torus = s->torus;
@@ -239,12 +244,14 @@ static void walk_let(struct instantiation *t, const struct peal_stmt *s)
             walk_peek(t, s);
         } else {
             struct counter v = eval_counter(t, s->a);
-            t->env[s->symbol->slot] = (struct binding){.bound = true, .reg = v.reg, .value = v.value};
+            t->env[s->symbol->slot] =
+                (struct binding){.bound = true, .reg = v.reg, .value = v.value};
         }
         break;
     default:
         set_int(t, s->symbol,
-                s->a->type.kind == PEAL_TYPE_BOOL ? peal_inst_bool(t, s->a) : peal_inst_int(t, s->a));
+                s->a->type.kind == PEAL_TYPE_BOOL ? peal_inst_bool(t, s->a)
+                                                  : peal_inst_int(t, s->a));
     }
 }
 
@@ -253,7 +260,8 @@ static void walk_assign(struct instantiation *t, const struct peal_stmt *s)
     const struct peal_symbol *symbol = s->a->kind == PEAL_EXPR_NAME ? s->a->symbol : NULL;
     if (symbol && symbol->kind == PEAL_SYMBOL_VAR) {
         set_int(t, symbol,
-                s->b->type.kind == PEAL_TYPE_BOOL ? peal_inst_bool(t, s->b) : peal_inst_int(t, s->b));
+                s->b->type.kind == PEAL_TYPE_BOOL ? peal_inst_bool(t, s->b)
+                                                  : peal_inst_int(t, s->b));
     } else if (symbol && symbol->kind == PEAL_SYMBOL_TILE) {
         peal_inst_assign_tile(t, s);
     } else {
