@@ -24,9 +24,6 @@ struct peal_kernel_options {
     struct peal_pairs set;
 };
 
-/* The count where none is given: divisible by most things, small enough to read. */
-enum { PEAL_KERNEL_COUNT = 64 };
-
 #define PEAL_KERNEL_DEFAULTS                                                                       \
     {                                                                                              \
         .dtype = PEAL_F32, .reduce = PEAL_SUM                                                      \
@@ -41,7 +38,7 @@ enum { PEAL_KERNEL_COUNT = 64 };
          PEAL_OPTION_LIST,                                                                         \
          offsetof(type, member.counts),                                                            \
          "N",                                                                                      \
-         "elements: binds every dimension that --set does not name (default 64)",                  \
+         "elements: binds every dimension that --set does not name",                               \
          0,                                                                                        \
          INT64_MAX},                                                                               \
         {"dtype",                                                                                  \

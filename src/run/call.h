@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls: a collective as a sequence of launches of one image, blocking or not.
+ *
+ * A large call is cut into segments; each is one launch. Blocking calls use context 0, non-blocking
+ * ones contexts 1, 2, ... in turn: call i starts when the one before it in its context has ended
+ * here. Whoever waits moves everything that is under way, in the order of issue.
+ */
+#ifndef PEAL_RUN_CALL_H
+#define PEAL_RUN_CALL_H
+
+#include "run/exec.h"
+#include "run/mail.h"
+#include "run/pause.h"
+
+/* Memory bound to one base, or split among several, for a whole call. Each launch takes the next
+ * `segment` bytes of it. */
+struct peal_bound {
+    uint32_t base;
+    uint32_t rows; /* 0: one base. Otherwise the segment is cut into that many bases */
+    char *at;
+    uint64_t bytes;
+    uint64_t stride; /* of 2-D parameters bound as a whole: bytes a row */
+};
+
+struct peal_call {
+    struct peal_image *image;
+    struct peal_bound *bounds;
+    uint32_t nbounds;
+    uint64_t segment; /* bytes */
+    uint64_t launches;
+    uint32_t element; /* bytes of an element: cuts fall between elements */
+    bool stream;      /* large: write results past the caches */
+    uint64_t what, count;
+    uint32_t signature;
+
+    uint64_t done; /* launches */
+    uint64_t seq;
+    struct peal_call *next; /* of the active non-blocking ones, oldest first */
+    uint32_t context;
+    bool active;
+    enum peal_status status; /* PEAL_PENDING until it has ended */
+};
+
+struct peal_engine {
+    struct peal_team *team;
+    struct peal_frame frames[PEAL_CONTEXTS];
+    uint64_t seqs[PEAL_STREAMS];
+    struct peal_call *active;
+    struct peal_mail mail;
+    uint32_t nested; /* guards progress against itself */
+};
+
+enum peal_status peal_engine_init(struct peal_engine *engine, struct peal_team *team);
+void peal_engine_release(struct peal_engine *engine);
+
+/* Runs a call to its end. */
+enum peal_status peal_call_run(struct peal_engine *engine, struct peal_call *call);
+/* Starts a call; it must stay where it is until it has ended. May block for an older one. */
+enum peal_status peal_call_start(struct peal_engine *engine, struct peal_call *call);
+/* Moves everything that can move. True if anything did. */
+bool peal_engine_progress(struct peal_engine *engine);
+/* Waits until *status is no longer PEAL_PENDING, moving everything meanwhile. */
+enum peal_status peal_engine_wait(struct peal_engine *engine, const enum peal_status *status);
+
+#endif

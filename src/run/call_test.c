@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans run on threads as ranks: results, launches back to back, segments, faults. Plans are put
+ * together here, so that nothing but the run folder can be at fault. */
+#include "plan/assemble.h"
+#include "run/call.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Everyone publishes, one wave, everyone adds all: two halves take turns by launch. */
+static struct peal_plan *flat_plan(uint32_t nranks, uint32_t rank, uint64_t n)
+{
+    struct peal_assembler *a = peal_assembler_new(nranks, rank, 1);
+    struct peal_plan *header = peal_assembler_header(a);
+    header->period = 2;
+    header->kernel = peal_assembler_string(a, "flat");
+    uint32_t x = peal_assembler_buf(a, &(struct peal_buf_spec){.name = "x",
+                                                               .kind = PEAL_BUF_PARAM,
+                                                               .dir = PEAL_DIR_IN,
+                                                               .dtype = PEAL_I32,
+                                                               .param = 0,
+                                                               .alias = PEAL_NONE,
+                                                               .len = n});
+    uint32_t y = peal_assembler_buf(a, &(struct peal_buf_spec){.name = "y",
+                                                               .kind = PEAL_BUF_PARAM,
+                                                               .dir = PEAL_DIR_OUT,
+                                                               .dtype = PEAL_I32,
+                                                               .param = 1,
+                                                               .alias = PEAL_NONE,
+                                                               .len = n});
+    uint32_t slot = peal_assembler_buf(a, &(struct peal_buf_spec){.name = "slot",
+                                                                  .kind = PEAL_BUF_WINDOW,
+                                                                  .dtype = PEAL_I32,
+                                                                  .param = PEAL_NONE,
+                                                                  .alias = PEAL_NONE,
+                                                                  .len = 2 * n});
+    uint32_t ready = peal_assembler_signal(a, "ready", PEAL_SIGNAL_ONE_WRITER, nranks);
+    uint64_t halves[2] = {0, n * 4};
+    uint32_t phases = peal_assembler_phases(a, halves);
+    peal_assembler_rank_begin(a, rank);
+    struct peal_ref own = peal_ref_make(rank, slot, PEAL_I32, 0);
+    own.phases = phases;
+    peal_assembler_copy(a, own, peal_ref_make(rank, x, PEAL_I32, 0), 1, n);
+    for (uint32_t p = 0; p < nranks; p++) {
+        if (p != rank)
+            peal_assembler_notify(a, p, ready, rank, PEAL_NONE, 1, 0);
+    }
+    struct peal_ref all[16];
+    for (uint32_t p = 0; p < nranks; p++) {
+        if (p != rank)
+            peal_assembler_wait(a, ready, p, PEAL_NONE, 1, 0);
+        all[p] = peal_ref_make(p, slot, PEAL_I32, 0);
+        all[p].phases = phases;
+    }
+    peal_assembler_compute(a, PEAL_FN_ADD, peal_ref_make(rank, y, PEAL_I32, 0), all, nranks, 1, n,
+                           0);
+    struct peal_plan *plan = NULL;
+    assert_int_equal(peal_assembler_finish(a, NULL, &plan), PEAL_OK);
+    return plan;
+}
+
+struct worker {
+    struct peal_team *team;
+    pthread_t thread;
+    uint32_t count; /* elements of a call */
+    uint32_t calls;
+    uint32_t absent; /* this rank makes no calls; UINT32_MAX: none */
+    uint32_t odd;    /* this rank's signature differs; UINT32_MAX: none */
+    enum peal_status status;
+    uint32_t wrong;
+};
+
+enum { SEGMENT = 64 }; /* elements of a launch */
+
+static void *work(void *argument)
+{
+    struct worker *w = argument;
+    struct peal_engine engine;
+    if (peal_engine_init(&engine, w->team) != PEAL_OK || w->team->rank == w->absent)
+        goto release;
+    uint32_t rank = w->team->rank, size = w->team->size;
+    struct peal_image *image = NULL;
+    struct peal_image_how how = {.rank = rank, .clip = true};
+    w->status = peal_image_new(flat_plan(size, rank, SEGMENT), &how, w->team->compute, &image);
+    int32_t *x = calloc(w->count + 1, sizeof *x), *y = calloc(w->count + 1, sizeof *y);
+    for (uint32_t c = 0; c < w->calls && w->status == PEAL_OK; c++) {
+        for (uint32_t i = 0; i < w->count; i++)
+            x[i] = (int32_t)(rank * 1000 + i + c);
+        struct peal_bound bounds[2] = {
+            {.base = image->params[0].base, .at = (char *)x, .bytes = w->count * 4},
+            {.base = image->params[1].base, .at = (char *)y, .bytes = w->count * 4}};
+        struct peal_call call = {.image = image,
+                                 .bounds = bounds,
+                                 .nbounds = 2,
+                                 .segment = SEGMENT * 4,
+                                 .launches = (w->count + SEGMENT - 1) / SEGMENT,
+                                 .element = 4,
+                                 .what = rank == w->odd ? 2 : 1,
+                                 .count = w->count,
+                                 .signature = rank == w->odd ? 8 : 7};
+        w->status = peal_call_run(&engine, &call);
+        for (uint32_t i = 0; w->status == PEAL_OK && i < w->count; i++) {
+            int32_t sum = (int32_t)(size * (i + c) + 1000 * (size * (size - 1) / 2));
+            w->wrong += y[i] != sum;
+        }
+    }
+    free(x);
+    free(y);
+    peal_image_free(image);
+release:
+    peal_engine_release(&engine);
+    return NULL;
+}
+
+static void run(uint32_t size, struct worker *workers, const struct worker *like,
+                uint32_t timeout_ms)
+{
+    struct peal_team *teams[16];
+    assert_int_equal(peal_team_open_threads(size, timeout_ms, teams), PEAL_OK);
+    for (uint32_t r = 0; r < size; r++) {
+        workers[r] = *like;
+        workers[r].team = teams[r];
+        teams[r]->quiet = true;
+        pthread_create(&workers[r].thread, NULL, work, &workers[r]);
+    }
+    for (uint32_t r = 0; r < size; r++)
+        pthread_join(workers[r].thread, NULL);
+}
+
+static void close_all(uint32_t size, struct worker *workers)
+{
+    for (uint32_t r = 0; r < size; r++)
+        peal_team_close(workers[r].team);
+}
+
+static void sums_are_right_over_many_launches(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        uint32_t size, count, calls;
+    } rows[] = {
+        {__LINE__, 1, 10, 3},   {__LINE__, 2, 1, 500},  {__LINE__, 2, 1000, 50},
+        {__LINE__, 3, 64, 50},  {__LINE__, 4, 65, 100}, {__LINE__, 7, 0, 5},
+        {__LINE__, 8, 129, 20}, {__LINE__, 16, 7, 20},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct worker workers[16];
+        struct worker like = {.count = rows[i].count,
+                              .calls = rows[i].calls,
+                              .absent = UINT32_MAX,
+                              .odd = UINT32_MAX};
+        run(rows[i].size, workers, &like, 20000);
+        for (uint32_t r = 0; r < rows[i].size; r++) {
+            if (workers[r].status != PEAL_OK || workers[r].wrong != 0)
+                fail_msg("row at line %d, rank %u: %s, %u wrong", rows[i].line, r,
+                         peal_status_text(workers[r].status), workers[r].wrong);
+        }
+        close_all(rows[i].size, workers);
+    }
+}
+
+static void a_missing_rank_times_out_on_all_with_one_report(void **state)
+{
+    (void)state;
+    struct worker workers[16];
+    struct worker like = {.count = 5, .calls = 3, .absent = 1, .odd = UINT32_MAX};
+    run(3, workers, &like, 150);
+    for (uint32_t r = 0; r < 3; r++) {
+        if (r == 1)
+            continue;
+        assert_int_equal(workers[r].status, PEAL_TIMEOUT);
+        const char *text = peal_text_get(&workers[r].team->error);
+        assert_non_null(strstr(text, "no progress for"));
+        assert_non_null(strstr(text, "rank 1"));
+        assert_non_null(strstr(text, "outside any call"));
+        assert_non_null(strstr(text, "kernel 'flat'"));
+        assert_string_equal(text, peal_text_get(&workers[0].team->error));
+    }
+    close_all(3, workers);
+}
+
+static void another_call_on_one_rank_is_a_mismatch_on_all(void **state)
+{
+    (void)state;
+    struct worker workers[16];
+    struct worker like = {.count = 5, .calls = 3, .absent = UINT32_MAX, .odd = 2};
+    run(4, workers, &like, 20000);
+    for (uint32_t r = 0; r < 4; r++) {
+        assert_int_equal(workers[r].status, PEAL_MISMATCH);
+        assert_non_null(strstr(peal_text_get(&workers[r].team->error), "mismatch in call 1"));
+    }
+    close_all(4, workers);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_right_over_many_launches),
+        cmocka_unit_test(a_missing_rank_times_out_on_all_with_one_report),
+        cmocka_unit_test(another_call_on_one_rank_is_a_mismatch_on_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

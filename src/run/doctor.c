@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See doctor.h. All of it runs in the slow path of waits. */
+#include "run/doctor.h"
+
+#include "run/collective.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void write_words(_Atomic uint64_t *words, size_t n, const char *text)
+{
+    size_t len = strlen(text);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t word = 0;
+        if (i * 8 < len)
+            memcpy(&word, text + i * 8, len - i * 8 < 8 ? len - i * 8 : 8);
+        if (i == n - 1)
+            word &= UINT64_MAX >> 8;                                  /* the last byte stays NUL */
+        atomic_store_explicit(&words[i], word, memory_order_release); /* see wait_version */
+    }
+}
+
+static void put_wait(struct peal_team *team, const char *text)
+{
+    struct peal_control *own = peal_team_own(team);
+    uint32_t version = atomic_load_explicit(&own->wait_version, memory_order_relaxed); /* ours */
+    /* A seqlock: odd first, the words, then even. Partner: read_wait. */
+    atomic_store_explicit(&own->wait_version, version + 1, memory_order_release);
+    write_words(own->wait_text, PEAL_WAIT_WORDS, text);
+    atomic_store_explicit(&own->wait_version, version + 2, memory_order_release);
+}
+
+static void read_wait(const struct peal_control *control, char out[PEAL_WAIT_WORDS * 8])
+{
+    for (int attempt = 0; attempt < 100; attempt++) {
+        /* Partner: put_wait. A torn text is read again. */
+        uint32_t before = atomic_load_explicit(&control->wait_version, memory_order_acquire);
+        for (int i = 0; i < PEAL_WAIT_WORDS; i++) {
+            uint64_t word = atomic_load_explicit(&control->wait_text[i], memory_order_acquire);
+            memcpy(out + i * 8, &word, 8);
+        }
+        out[PEAL_WAIT_WORDS * 8 - 1] = '\0';
+        if (before % 2 == 0 &&
+            before == atomic_load_explicit(&control->wait_version, memory_order_acquire))
+            return;
+    }
+}
+
+void peal_doctor_publish(struct peal_team *team, const struct peal_pause *pause)
+{
+    struct peal_text text = {0};
+    if (pause->describe)
+        pause->describe(pause->context, &text);
+    put_wait(team, peal_text_get(&text));
+    peal_text_release(&text);
+}
+
+void peal_doctor_unpublish(struct peal_team *team)
+{
+    put_wait(team, "");
+}
+
+/* ---- looking at a rank ---- */
+
+struct call {
+    uint64_t seq, what, count;
+};
+
+/* The call with that number of that stream; false if it has not come, or is too long ago. */
+static bool read_call(const struct peal_control *control, uint32_t stream, uint64_t seq,
+                      struct call *out)
+{
+    const struct peal_call_record *record = &control->history[stream][seq % PEAL_CALL_HISTORY];
+    /* Partner: peal_team_enter. */
+    out->seq = atomic_load_explicit(&record->seq, memory_order_acquire);
+    out->what = atomic_load_explicit(&record->what, memory_order_acquire);
+    out->count = atomic_load_explicit(&record->count, memory_order_acquire);
+    return out->seq == seq && seq == atomic_load_explicit(&record->seq, memory_order_acquire);
+}
+
+void peal_doctor_describe(const struct peal_control *control, struct peal_text *out)
+{
+    /* Acquire on life; partner: peal_team_close. The rest is for the reader's eyes. */
+    uint32_t life = atomic_load_explicit(&control->life, memory_order_acquire);
+    uint32_t stream = atomic_load_explicit(&control->stream, memory_order_relaxed) % PEAL_STREAMS;
+    uint64_t seq = atomic_load_explicit(&control->calls[stream], memory_order_acquire);
+    const char *blocking = stream == 0 ? "" : "non-blocking ";
+    struct call call;
+    if (life == PEAL_LIFE_LEFT) {
+        peal_text_puts(out, "has closed the communicator");
+        return;
+    }
+    if (life != PEAL_LIFE_INSIDE) {
+        peal_text_printf(out, "outside any call, after its %scall %llu", blocking,
+                         (unsigned long long)seq);
+        if (read_call(control, stream, seq, &call)) {
+            peal_text_puts(out, " (");
+            peal_collective_describe(call.what, call.count, out);
+            peal_text_puts(out, ")");
+        }
+        return;
+    }
+    peal_text_printf(out, "in %scall %llu", blocking, (unsigned long long)seq);
+    if (read_call(control, stream, seq, &call)) {
+        peal_text_puts(out, ", ");
+        peal_collective_describe(call.what, call.count, out);
+    }
+    char wait[PEAL_WAIT_WORDS * 8] = "";
+    read_wait(control, wait);
+    if (wait[0])
+        peal_text_printf(out, ": %s", wait);
+}
+
+void peal_doctor_exit_text(uint32_t rank, struct peal_text *out)
+{
+    const char *fd_text = getenv("PEAL_STATUS_FD");
+    if (!fd_text)
+        return;
+    int fd = atoi(fd_text);
+    uint32_t word = 0;
+    for (int i = 0; i < 50; i++) { /* the launcher may be a moment behind */
+        if (pread(fd, &word, sizeof word, (off_t)(rank * sizeof word)) != (ssize_t)sizeof word)
+            return;
+        if (word != 0)
+            break;
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+    int status = (int)(word & 0xffff);
+    if (word == 0)
+        return;
+    if (WIFSIGNALED(status))
+        peal_text_printf(out, ", killed by signal %d", WTERMSIG(status));
+    else
+        peal_text_printf(out, ", ended with exit code %d", WEXITSTATUS(status));
+}
+
+/* ---- the report ---- */
+
+static void add_ranks(struct peal_team *team, uint32_t culprit, uint64_t waited_ns,
+                      struct peal_text *out)
+{
+    for (uint32_t r = 0; r < team->size; r++) {
+        const struct peal_control *control = team->controls[r];
+        peal_text_printf(out, "  rank %u (pid %d)%s ", r, control->pid, r == culprit ? " <--" : "");
+        if (peal_team_is_dead(team, r)) {
+            peal_text_puts(out, "is dead");
+            peal_doctor_exit_text(r, out);
+            peal_text_puts(out, ", last seen ");
+        }
+        peal_doctor_describe(control, out);
+        uint32_t life = atomic_load_explicit(&control->life, memory_order_relaxed); /* for show */
+        if (r != team->rank && life == PEAL_LIFE_OUTSIDE && waited_ns > 0)
+            peal_text_printf(out, ", for %.1f s or more", (double)waited_ns / 1e9);
+        peal_text_puts(out, "\n");
+    }
+}
+
+static enum peal_status fail(struct peal_team *team, const struct peal_pause *pause,
+                             enum peal_status status, uint32_t culprit, uint64_t waited_ns,
+                             const char *headline)
+{
+    struct peal_text report = {0};
+    peal_doctor_publish(team, pause);
+    peal_text_printf(&report, "peal: rank %u: %s\n", team->rank, headline);
+    add_ranks(team, culprit, waited_ns, &report);
+    enum peal_status held = peal_team_fail(team, status, culprit, &report);
+    peal_text_release(&report);
+    return held;
+}
+
+/* The first peer whose call of the same number is another one; size if there is none. */
+static uint32_t find_other(const struct peal_team *team, const struct peal_pause *pause,
+                           struct call *own, struct call *other)
+{
+    if (pause->seq == 0 || !read_call(peal_team_own(team), pause->stream, pause->seq, own))
+        return team->size;
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (r != team->rank && read_call(team->controls[r], pause->stream, pause->seq, other) &&
+            (other->what != own->what || other->count != own->count))
+            return r;
+    }
+    return team->size;
+}
+
+static enum peal_status report_other(struct peal_team *team, const struct peal_pause *pause,
+                                     uint32_t rank, const struct call *own,
+                                     const struct call *other)
+{
+    struct peal_text text = {0};
+    peal_text_printf(&text, "mismatch in call %llu: rank %u calls ", (unsigned long long)own->seq,
+                     team->rank);
+    peal_collective_describe(own->what, own->count, &text);
+    peal_text_printf(&text, ", rank %u calls ", rank);
+    peal_collective_describe(other->what, other->count, &text);
+    enum peal_status status = fail(team, pause, PEAL_MISMATCH, rank, 0, peal_text_get(&text));
+    peal_text_release(&text);
+    return status;
+}
+
+enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_pause *pause)
+{
+    struct call own, other;
+    uint32_t rank = find_other(team, pause, &own, &other);
+    if (rank < team->size)
+        return report_other(team, pause, rank, &own, &other);
+    return fail(team, pause, PEAL_MISMATCH, team->rank, 0,
+                "a peer's message belongs to another call (the arguments differ)");
+}
+
+static enum peal_status check_peers(struct peal_team *team, const struct peal_pause *pause)
+{
+    char line[160];
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (peal_team_is_dead(team, r)) {
+            struct peal_text how = {0};
+            peal_doctor_exit_text(r, &how);
+            snprintf(line, sizeof line, "rank %u (pid %d) is dead%s", r, team->controls[r]->pid,
+                     peal_text_get(&how));
+            peal_text_release(&how);
+            return fail(team, pause, PEAL_PEER_DEAD, r, 0, line);
+        }
+        /* Partner: peal_team_close. */
+        bool left =
+            atomic_load_explicit(&team->controls[r]->life, memory_order_acquire) == PEAL_LIFE_LEFT;
+        uint64_t seq =
+            atomic_load_explicit(&team->controls[r]->calls[pause->stream], memory_order_acquire);
+        if (left && r != team->rank && seq < pause->seq) {
+            snprintf(line, sizeof line, "rank %u has closed the communicator before call %llu", r,
+                     (unsigned long long)pause->seq);
+            return fail(team, pause, PEAL_MISMATCH, r, 0, line);
+        }
+    }
+    return PEAL_OK;
+}
+
+/* Whom to suspect of a time-out: one that is outside any call, else one that waits for nobody. */
+static uint32_t suspect(const struct peal_team *team)
+{
+    uint32_t silent = team->rank;
+    for (uint32_t r = 0; r < team->size; r++) {
+        const struct peal_control *control = team->controls[r];
+        if (r == team->rank)
+            continue;
+        if (atomic_load_explicit(&control->life, memory_order_relaxed) == PEAL_LIFE_OUTSIDE)
+            return r; /* relaxed: a guess for the report */
+        char wait[PEAL_WAIT_WORDS * 8] = "";
+        read_wait(control, wait);
+        if (!wait[0])
+            silent = r;
+    }
+    return silent;
+}
+
+enum peal_status peal_doctor_check(struct peal_team *team, const struct peal_pause *pause,
+                                   uint64_t waited_ns)
+{
+    enum peal_status status = check_peers(team, pause);
+    if (status != PEAL_OK)
+        return status;
+    struct call own, other;
+    uint32_t rank = find_other(team, pause, &own, &other);
+    if (rank < team->size)
+        return report_other(team, pause, rank, &own, &other);
+    if (team->timeout_ms == 0 || waited_ns < (uint64_t)team->timeout_ms * 1000000)
+        return PEAL_OK;
+    char line[160];
+    uint32_t culprit = suspect(team);
+    snprintf(line, sizeof line, "no progress for %.1f s%s", (double)waited_ns / 1e9,
+             culprit == team->rank ? "" : "; the marked rank holds the others up");
+    return fail(team, pause, PEAL_TIMEOUT, culprit, waited_ns, line);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The doctor: why a rank waits, and the report when it waits in vain.
+ *
+ * While a rank waits for long, it writes down where (publish) and looks after its peers (check):
+ * has one died, left, or come to another call? The first to find something wrong, or to lose its
+ * patience, reports for all.
+ */
+#ifndef PEAL_RUN_DOCTOR_H
+#define PEAL_RUN_DOCTOR_H
+
+#include "run/pause.h"
+
+void peal_doctor_publish(struct peal_team *team, const struct peal_pause *pause);
+void peal_doctor_unpublish(struct peal_team *team);
+
+/* PEAL_OK to go on waiting; otherwise the team has failed. */
+enum peal_status peal_doctor_check(struct peal_team *team, const struct peal_pause *pause,
+                                   uint64_t waited_ns);
+
+/* A peer's message did not fit this rank's call: finds out which peer, reports, fails the team. */
+enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_pause *pause);
+
+/* What a rank does right now, as one line without newline; also of a job that is only looked at. */
+void peal_doctor_describe(const struct peal_control *control, struct peal_text *out);
+
+/* How a process ended, if the launcher has told: " by signal 9", or "". Launchers pass a window of
+ * one word a rank (wait status | 1 << 31) as descriptor PEAL_STATUS_FD. */
+void peal_doctor_exit_text(uint32_t rank, struct peal_text *out);
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor's loop. Nothing here allocates, locks or calls the system, except to wake a peer
+ * that sleeps. */
+#include "run/exec.h"
+
+#include "run/channel.h"
+#include "run/pause.h"
+
+#include <string.h>
+
+enum { STREAM_LEAST = 4096 }; /* bytes of a step below which streaming does not pay */
+
+enum lane_end { LANE_ENDED, LANE_BLOCKED, LANE_MISMATCH };
+
+/* ---- operands ---- */
+
+static inline char *address(const struct peal_frame *frame, const struct peal_place *place,
+                            uint32_t row)
+{
+    if (__builtin_expect(place->base >= PEAL_BASE_SLOT, 0)) {
+        const struct peal_image_channel *channel = &frame->image->channels[place->channel];
+        const struct peal_port_state *port = &frame->family->ports[place->channel];
+        struct peal_slot *slot = peal_channel_slot(frame, channel, port->freed + place->row);
+        return peal_slot_payload(slot, channel) + place->offset + row * place->pitch;
+    }
+    const struct peal_base *base = &frame->bases[place->base];
+    return base->at + (place->row + row) * base->stride + place->offset + row * place->pitch;
+}
+
+/* The elements of a step that exist: see image.h on clipping. */
+static uint64_t clipped(const struct peal_frame *frame, const struct peal_step *step,
+                        const struct peal_place *places, uint32_t n)
+{
+    uint64_t count = step->mem.count;
+    for (uint32_t i = 0; i < n; i++) {
+        if (places[i].base <= frame->image->size || places[i].base >= PEAL_BASE_SLOT)
+            continue;
+        uint64_t limit = frame->bases[places[i].base].limit;
+        uint64_t left =
+            limit <= places[i].offset
+                ? 0
+                : (limit - places[i].offset) / peal_dtype_size((enum peal_dtype)places[i].dtype);
+        count = left < count ? left : count;
+    }
+    return count;
+}
+
+static void fill_operand(const struct peal_frame *frame, const struct peal_place *place,
+                         uint32_t row, struct peal_operand *out)
+{
+    out->dtype = (enum peal_dtype)place->dtype;
+    out->at = NULL;
+    if (place->base == PEAL_BASE_CONST)
+        memcpy(&out->value, &place->offset, sizeof out->value);
+    else
+        out->at = address(frame, place, row);
+}
+
+static void combine(struct peal_frame *frame, const struct peal_step *step,
+                    const struct peal_place *places, uint32_t row, uint64_t count)
+{
+    const struct peal_compute *compute = frame->team->compute;
+    struct peal_operand dst;
+    fill_operand(frame, &places[0], row, &dst);
+    for (uint32_t i = 0; i < step->mem.nsrc; i++)
+        fill_operand(frame, &places[1 + i], row, &frame->operands[i]);
+    if (step->kind == PEAL_STEP_ACCUMULATE) {
+        if (!(step->flags & PEAL_STEP_SET)) {
+            compute->accumulate((enum peal_fn)step->fn, &dst, frame->operands, count);
+            return;
+        }
+        frame->operands[1] = frame->operands[0];
+        frame->operands[0] = dst;
+        compute->combine((enum peal_fn)step->fn, &dst, frame->operands, 2, count, 0);
+        return;
+    }
+    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) &&
+                  count * peal_dtype_size(dst.dtype) >= STREAM_LEAST;
+    for (uint32_t i = 0; stream && i < step->mem.nsrc; i++)
+        stream = frame->operands[i].at != dst.at;
+    (stream ? compute->combine_stream : compute->combine)(
+        (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, count, step->mem.extra);
+}
+
+/* copy, reduce, combine, accumulate. */
+static void work(struct peal_frame *frame, const struct peal_step *step)
+{
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    uint64_t count = step->mem.count;
+    if (step->flags & PEAL_STEP_CLIP)
+        count = clipped(frame, step, places, step->mem.nsrc + 1);
+    if (count == 0)
+        return;
+    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM);
+    for (uint32_t row = 0; row < step->mem.rows; row++) {
+        if (step->kind == PEAL_STEP_COPY) {
+            uint64_t bytes = count * peal_dtype_size((enum peal_dtype)places[0].dtype);
+            char *dst = address(frame, &places[0], row);
+            const char *src = address(frame, &places[1], row);
+            if (dst == src)
+                continue; /* in place: the plan's copy onto itself */
+            if (stream && bytes >= STREAM_LEAST)
+                frame->team->compute->copy_stream(dst, src, bytes);
+            else if (bytes <= 64)
+                memcpy(dst, src, bytes);
+            else
+                frame->team->compute->copy(dst, src, bytes);
+        } else if (step->kind == PEAL_STEP_REDUCE && !stream) {
+            for (uint32_t i = 0; i < step->mem.nsrc; i++)
+                frame->pointers[i] = address(frame, &places[1 + i], row);
+            step->mem.reducer(address(frame, &places[0], row), (const void *const *)frame->pointers,
+                              step->mem.nsrc, count);
+        } else {
+            combine(frame, step, places, row, count);
+        }
+    }
+}
+
+/* ---- cells ---- */
+
+static inline struct peal_cell *cell_at(const struct peal_frame *frame, uint32_t rank,
+                                        uint64_t offset)
+{
+    return (struct peal_cell *)(frame->bases[rank].at + offset);
+}
+
+static void notify(struct peal_frame *frame, const struct peal_step *step, const int64_t *regs)
+{
+    struct peal_cell *cell = cell_at(frame, step->sync.rank, step->sync.offset);
+    int64_t value = step->sync.value;
+    memory_order order = frame->image->seq_cst ? memory_order_seq_cst : memory_order_release;
+    if (step->flags & PEAL_STEP_HAS_REG)
+        value += regs[step->sync.reg];
+    if (step->kind == PEAL_STEP_NOTIFY) {
+        uint64_t word = frame->launch << 32 | (uint64_t)value;
+        if (frame->image->count_shift)
+            word |= frame->signature & 0xffff;
+        /* Release; partner: the acquire load of a wait on the cell's owner. */
+        atomic_store_explicit(&cell->value, word, order);
+    } else if (step->flags & PEAL_STEP_SET) {
+        atomic_store_explicit(&cell->value, (uint64_t)value, order); /* same partner */
+    } else {
+        atomic_fetch_add_explicit(&cell->value, (uint64_t)value, order); /* same partner */
+    }
+    peal_wake_if_sleeping(frame->team, step->sync.rank);
+}
+
+static inline bool compare(bool equal, int64_t actual, int64_t wanted)
+{
+    return equal ? actual == wanted : actual >= wanted;
+}
+
+enum wait_end { WAIT_NO, WAIT_YES, WAIT_MISMATCH };
+
+static inline enum wait_end test_one_writer(const struct peal_frame *frame,
+                                            const struct peal_step *step, uint64_t word)
+{
+    uint64_t launch = frame->launch - step->sync.back;
+    uint32_t shift = frame->image->count_shift;
+    uint64_t wanted = launch << 32 | (uint64_t)step->sync.value;
+    if (__builtin_expect(step->flags & PEAL_STEP_EQUAL, 0)) {
+        if (word >> shift != wanted >> shift)
+            return WAIT_NO;
+    } else if ((int64_t)(word - wanted) < 0) {
+        return WAIT_NO;
+    }
+    /* In this very launch, the signature must be ours. Older ones were compared then. */
+    bool other = shift && (uint32_t)(word >> 32) == (uint32_t)frame->launch &&
+                 (word & 0xffff) != (frame->signature & 0xffff);
+    return __builtin_expect(other, 0) ? WAIT_MISMATCH : WAIT_YES;
+}
+
+static inline enum wait_end test_wait(const struct peal_frame *frame, const struct peal_step *step,
+                                      const int64_t *regs)
+{
+    struct peal_cell *cell = cell_at(frame, frame->team->rank, step->sync.offset);
+    /* Acquire; partner: notify on the writer's rank. */
+    uint64_t word = atomic_load_explicit(
+        &cell->value, frame->image->seq_cst ? memory_order_seq_cst : memory_order_acquire);
+    if (step->kind == PEAL_STEP_WAIT) {
+        if (step->sync.back >= frame->launch)
+            return WAIT_YES; /* there was no such launch */
+        return test_one_writer(frame, step, word);
+    }
+    int64_t actual = (int64_t)word;
+    int64_t wanted = step->sync.value;
+    if (step->kind == PEAL_STEP_WAIT_SHARED)
+        actual -= frame->family->shared[step->sync.shared];
+    if (step->flags & PEAL_STEP_HAS_REG)
+        wanted += regs[step->sync.reg];
+    return compare(step->flags & PEAL_STEP_EQUAL, actual, wanted) ? WAIT_YES : WAIT_NO;
+}
+
+static enum wait_end spin_wait(const struct peal_frame *frame, const struct peal_step *step,
+                               const int64_t *regs, uint32_t spins)
+{
+    enum wait_end end = test_wait(frame, step, regs);
+    for (uint32_t i = 0; end == WAIT_NO && i < spins; i++) {
+        if (i > 64)
+            peal_relax();
+        end = test_wait(frame, step, regs);
+    }
+    return end;
+}
+
+static void peek(struct peal_frame *frame, const struct peal_step *step, int64_t *regs)
+{
+    struct peal_cell *cell = cell_at(frame, frame->team->rank, step->sync.offset);
+    /* Relaxed by meaning; seq_cst because plans with peek are explored that way. */
+    uint64_t word = atomic_load_explicit(&cell->value, memory_order_seq_cst);
+    const struct peal_op *op = &peal_plan_ops(frame->image->plan)[step->op];
+    const struct peal_signal *signal = &peal_plan_signals(frame->image->plan)[peal_op_signal(op)];
+    int64_t value = (int64_t)word;
+    if (signal->kind == PEAL_SIGNAL_SHARED)
+        value -= frame->family->shared[step->sync.shared];
+    else if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
+        value = word >> 32 == (uint32_t)frame->launch
+                    ? (int64_t)((uint32_t)word >> frame->image->count_shift)
+                    : 0;
+    regs[step->sync.reg] = value;
+}
+
+/* ---- channels ---- */
+
+static enum wait_end send(struct peal_frame *frame, const struct peal_step *step)
+{
+    const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
+    struct peal_port_state *port = &frame->family->ports[step->mem.extra];
+    if (!peal_channel_can_send(frame, channel, port))
+        return WAIT_NO;
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    uint64_t count = step->flags & PEAL_STEP_CLIP ? clipped(frame, step, places, step->mem.nsrc)
+                                                  : step->mem.count;
+    uint64_t bytes = count * peal_dtype_size((enum peal_dtype)places[0].dtype);
+    struct peal_slot *slot = peal_channel_slot(frame, channel, port->sent);
+    char *payload = peal_slot_payload(slot, channel);
+    for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
+        memcpy(payload + row * bytes, address(frame, &places[0], row), bytes);
+    slot->signature = frame->signature;
+    slot->launch = (uint32_t)frame->launch;
+    slot->bytes = bytes * step->mem.rows;
+    port->sent++;
+    /* Partner: peal_channel_can_receive. */
+    atomic_store_explicit(&slot->seq, port->sent, memory_order_release);
+    peal_wake_if_sleeping(frame->team, channel->receiver);
+    return WAIT_YES;
+}
+
+static enum wait_end receive(struct peal_frame *frame, const struct peal_step *step)
+{
+    const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
+    struct peal_port_state *port = &frame->family->ports[step->mem.extra];
+    if (!peal_channel_can_receive(frame, channel, port))
+        return WAIT_NO;
+    struct peal_slot *slot = peal_channel_slot(frame, channel, port->received);
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    uint64_t element = peal_dtype_size((enum peal_dtype)step->dtype);
+    uint64_t count = step->mem.count;
+    if (step->kind == PEAL_STEP_RECV && (step->flags & PEAL_STEP_CLIP))
+        count = clipped(frame, step, places, 1);
+    uint64_t expected = count * element * step->mem.rows;
+    bool fits = frame->image->clip ? slot->bytes <= expected : slot->bytes == expected;
+    if (!fits || slot->signature != frame->signature)
+        return WAIT_MISMATCH;
+    port->received++;
+    if (step->kind == PEAL_STEP_RECV_SLOT)
+        return WAIT_YES;
+    const char *payload = peal_slot_payload(slot, channel);
+    uint64_t bytes = slot->bytes / step->mem.rows;
+    for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
+        memcpy(address(frame, &places[0], row), payload + row * bytes, bytes);
+    peal_channel_free(frame, channel, port);
+    peal_wake_if_sleeping(frame->team, channel->sender);
+    return WAIT_YES;
+}
+
+static enum wait_end spin_channel(struct peal_frame *frame, const struct peal_step *step,
+                                  uint32_t spins)
+{
+    bool sends = step->kind == PEAL_STEP_SEND;
+    enum wait_end end = sends ? send(frame, step) : receive(frame, step);
+    for (uint32_t i = 0; end == WAIT_NO && i < spins; i++) {
+        if (i > 64)
+            peal_relax();
+        end = sends ? send(frame, step) : receive(frame, step);
+    }
+    return end;
+}
+
+/* ---- lanes ---- */
+
+static enum lane_end run_lane(struct peal_frame *frame, struct peal_lane_state *lane,
+                              uint32_t spins)
+{
+    const struct peal_step *step = lane->at;
+    for (;; step++) {
+        enum wait_end end = WAIT_YES;
+        switch ((enum peal_step_kind)step->kind) {
+        case PEAL_STEP_COPY:
+        case PEAL_STEP_REDUCE:
+        case PEAL_STEP_COMBINE:
+        case PEAL_STEP_ACCUMULATE:
+            work(frame, step);
+            break;
+        case PEAL_STEP_NOTIFY:
+        case PEAL_STEP_NOTIFY_SHARED:
+        case PEAL_STEP_NOTIFY_RAW:
+            notify(frame, step, lane->regs);
+            break;
+        case PEAL_STEP_WAIT:
+        case PEAL_STEP_WAIT_SHARED:
+        case PEAL_STEP_WAIT_RAW:
+            end = spin_wait(frame, step, lane->regs, spins);
+            break;
+        case PEAL_STEP_PEEK:
+            peek(frame, step, lane->regs);
+            break;
+        case PEAL_STEP_SEND:
+        case PEAL_STEP_RECV:
+        case PEAL_STEP_RECV_SLOT:
+            end = spin_channel(frame, step, spins);
+            break;
+        case PEAL_STEP_FREE: {
+            const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
+            peal_channel_free(frame, channel, &frame->family->ports[step->mem.extra]);
+            peal_wake_if_sleeping(frame->team, channel->sender);
+            break;
+        }
+        case PEAL_STEP_END:
+            lane->at = NULL;
+            frame->moved = true;
+            return LANE_ENDED;
+        }
+        if (end == WAIT_YES)
+            continue;
+        frame->moved |= lane->at != step;
+        lane->at = step;
+        return end == WAIT_NO ? LANE_BLOCKED : LANE_MISMATCH;
+    }
+}
+
+static void end_launch(struct peal_frame *frame)
+{
+    const struct peal_image *image = frame->image;
+    const int64_t *totals = image->totals + frame->launch % image->period * image->nshared;
+    for (uint32_t i = 0; i < image->nshared; i++)
+        frame->family->shared[i] += totals[i];
+}
+
+enum peal_progress peal_frame_run(struct peal_frame *frame, uint32_t spins)
+{
+    uint32_t lanes = frame->image->nlanes;
+    if (lanes > 1)
+        spins = 0; /* another lane may be able to move */
+    for (;;) {
+        bool round_moved = false;
+        for (uint32_t l = 0; l < lanes; l++) {
+            struct peal_lane_state *lane = &frame->lanes[l];
+            if (!lane->at)
+                continue;
+            const struct peal_step *before = lane->at;
+            enum lane_end end = run_lane(frame, lane, spins);
+            if (end == LANE_MISMATCH)
+                return PEAL_RUN_MISMATCH;
+            round_moved |= lane->at != before;
+            if (end == LANE_ENDED && --frame->live == 0) {
+                end_launch(frame);
+                return PEAL_RUN_ENDED;
+            }
+        }
+        if (!round_moved || lanes == 1)
+            return PEAL_RUN_BLOCKED;
+    }
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor: runs the lanes of one launch until they end or block. */
+#ifndef PEAL_RUN_EXEC_H
+#define PEAL_RUN_EXEC_H
+
+#include "run/family.h"
+#include "run/image.h"
+#include "run/team.h"
+
+/* Memory bound to a launch. */
+struct peal_base {
+    char *at;
+    uint64_t limit;  /* bytes that exist; parameters only */
+    uint64_t stride; /* bytes a row; 2-D parameters only */
+};
+
+struct peal_lane_state {
+    const struct peal_step *at; /* NULL: ended */
+    int64_t *regs;
+};
+
+enum peal_progress {
+    PEAL_RUN_ENDED,
+    PEAL_RUN_BLOCKED,  /* nothing can move */
+    PEAL_RUN_MISMATCH, /* a peer is in another call: `culprit` may say who */
+};
+
+/* A launch in a context. */
+struct peal_frame {
+    const struct peal_team *team;
+    struct peal_regions regions;
+    struct peal_image *image;
+    struct peal_family *family;
+    struct peal_base *bases; /* image->nbases */
+    uint32_t bases_cap;
+    char *scratch; /* private */
+    uint64_t scratch_cap;
+    void **pointers; /* room for a step's sources */
+    struct peal_operand *operands;
+    uint32_t pointers_cap;
+    struct peal_lane_state *lanes;
+    uint32_t lanes_cap;
+    int64_t *regs;
+    uint32_t regs_cap;
+    uint32_t live;      /* lanes that have not ended */
+    uint32_t signature; /* of the call; its low 16 bits are in cells */
+    bool stream;        /* large call: parameters are written past the caches */
+    bool moved;         /* since the caller cleared it */
+    uint64_t launch;    /* the family's number of this launch */
+};
+
+void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uint32_t context);
+void peal_frame_release(struct peal_frame *frame);
+
+/* Makes the frame ready for launches of an image: memory and family. Bases of parameters are the
+ * caller's to fill in. */
+enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *image,
+                                 uint32_t context);
+/* Begins a launch: the image must be loaded and its parameters bound. */
+void peal_frame_launch(struct peal_frame *frame);
+/* Runs on. `spins` polls are made before a single lane counts as blocked. */
+enum peal_progress peal_frame_run(struct peal_frame *frame, uint32_t spins);
+
+/* Where the first blocked lane waits, as one line. */
+void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out);
+
+#endif

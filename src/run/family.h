@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Families: where launches of the same layout live.
+ *
+ * A family is a region at the same offset of every rank's window (cells, channels, scratch), with
+ * launch numbers of its own from 1 on. Plans of one kernel with the same layout share it, whatever
+ * their type and operation; different kernels, roots or sizes never do. So the launches that follow
+ * each other in a region are exactly the sequence that verify proves safe.
+ *
+ * Regions are taken in the order of the calls of one stream, which is the same on all ranks, and
+ * are never given back.
+ */
+#ifndef PEAL_RUN_FAMILY_H
+#define PEAL_RUN_FAMILY_H
+
+#include "run/image.h"
+#include "run/team.h"
+
+/* This rank's ends of a channel; messages are numbered from 0 over all launches. */
+struct peal_port_state {
+    uint64_t sent;
+    uint64_t credit; /* slots known to be free again: the last value read */
+    uint64_t received;
+    uint64_t freed;
+};
+
+struct peal_family {
+    struct peal_family *next; /* in its context */
+    uint64_t key;
+    uint64_t offset;   /* of the region in the window */
+    uint64_t launches; /* so far; the current one during a launch */
+    int64_t *shared;   /* what each own shared cell held before this launch */
+    struct peal_port_state *ports;
+};
+
+/* A context's regions. */
+struct peal_regions {
+    struct peal_family *families;
+    uint64_t offset; /* of the context in the window */
+    uint64_t used, pool, span;
+};
+
+void peal_regions_init(struct peal_regions *regions, const struct peal_team *team,
+                       uint32_t context);
+void peal_regions_release(struct peal_regions *regions);
+/* The family of an image in these regions, made if it is new. PEAL_NO_MEMORY when the context is
+ * full. */
+enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_team *team,
+                                   const struct peal_image *image, struct peal_family **out);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames: the memory around a launch, and how a blocked one describes itself. */
+#include "run/exec.h"
+
+#include "plan/dump.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uint32_t context)
+{
+    *frame = (struct peal_frame){.team = team};
+    peal_regions_init(&frame->regions, team, context);
+}
+
+void peal_frame_release(struct peal_frame *frame)
+{
+    peal_regions_release(&frame->regions);
+    free(frame->bases);
+    free(frame->scratch);
+    free(frame->pointers);
+    free(frame->operands);
+    free(frame->lanes);
+    free(frame->regs);
+    *frame = (struct peal_frame){0};
+}
+
+/* Makes *at hold `wanted` elements; contents are not kept. */
+static bool make_room(void **at, uint32_t *cap, uint32_t wanted, size_t element)
+{
+    if (wanted <= *cap)
+        return true;
+    void *bigger = calloc(wanted, element);
+    if (!bigger)
+        return false;
+    free(*at);
+    *at = bigger;
+    *cap = wanted;
+    return true;
+}
+
+static uint32_t most_sources(const struct peal_image *image)
+{
+    uint32_t most = 2;
+    for (uint32_t i = 0; i < image->nsteps; i++) {
+        const struct peal_step *step = &image->steps[i];
+        if (step->kind <= PEAL_STEP_ACCUMULATE && step->mem.nsrc > most)
+            most = step->mem.nsrc;
+    }
+    return most;
+}
+
+static enum peal_status reserve(struct peal_frame *frame, const struct peal_image *image)
+{
+    uint32_t regs = 0;
+    for (uint32_t l = 0; l < image->nlanes; l++)
+        regs += image->lanes[l].regs;
+    uint32_t sources = most_sources(image);
+    uint32_t operands_cap = frame->pointers_cap;
+    if (!make_room((void **)&frame->bases, &frame->bases_cap, image->nbases,
+                   sizeof *frame->bases) ||
+        !make_room((void **)&frame->lanes, &frame->lanes_cap, image->nlanes,
+                   sizeof *frame->lanes) ||
+        !make_room((void **)&frame->regs, &frame->regs_cap, regs + 1, sizeof *frame->regs) ||
+        !make_room((void **)&frame->operands, &operands_cap, sources, sizeof *frame->operands) ||
+        !make_room((void **)&frame->pointers, &frame->pointers_cap, sources,
+                   sizeof *frame->pointers))
+        return PEAL_NO_MEMORY;
+    if (image->plan->private_bytes > frame->scratch_cap) {
+        char *bigger =
+            aligned_alloc(PEAL_LINE, (image->plan->private_bytes + 4095) & ~UINT64_C(4095));
+        if (!bigger)
+            return PEAL_NO_MEMORY;
+        free(frame->scratch);
+        frame->scratch = bigger;
+        frame->scratch_cap = image->plan->private_bytes;
+    }
+    return PEAL_OK;
+}
+
+enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *image,
+                                 uint32_t context)
+{
+    if (frame->image == image)
+        return PEAL_OK;
+    frame->image = NULL;
+    enum peal_status status = reserve(frame, image);
+    if (status != PEAL_OK)
+        return status;
+    if (!image->families[context])
+        status = peal_regions_find(&frame->regions, frame->team, image, &image->families[context]);
+    if (status != PEAL_OK)
+        return status;
+    frame->image = image;
+    frame->family = image->families[context];
+    for (uint32_t r = 0; r < image->size; r++)
+        frame->bases[r] =
+            (struct peal_base){peal_team_window(frame->team, r) + frame->family->offset, 0, 0};
+    frame->bases[image->size] = (struct peal_base){frame->scratch, 0, 0};
+    return PEAL_OK;
+}
+
+void peal_frame_launch(struct peal_frame *frame)
+{
+    const struct peal_image *image = frame->image;
+    frame->launch = ++frame->family->launches;
+    const struct peal_step *steps =
+        image->steps + (size_t)(frame->launch % image->period) * image->nsteps;
+    int64_t *regs = frame->regs;
+    for (uint32_t l = 0; l < image->nlanes; l++) {
+        frame->lanes[l] = (struct peal_lane_state){steps + image->lanes[l].first, regs};
+        regs += image->lanes[l].regs;
+    }
+    frame->live = image->nlanes;
+}
+
+static const char *source_line(const struct peal_plan *plan, const struct peal_op *op,
+                               char buf[static 96])
+{
+    buf[0] = '\0';
+    if (op->pos == PEAL_NONE || op->pos >= plan->positions.count)
+        return buf;
+    const struct peal_position *pos = &peal_plan_positions(plan)[op->pos];
+    snprintf(buf, 96, " at %.70s:%u", peal_plan_string(plan, pos->source), pos->line);
+    return buf;
+}
+
+void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out)
+{
+    if (!frame->image || frame->live == 0)
+        return;
+    const struct peal_plan *plan = frame->image->plan;
+    for (uint32_t l = 0; l < frame->image->nlanes; l++) {
+        const struct peal_step *step = frame->lanes[l].at;
+        if (!step || step->kind == PEAL_STEP_END)
+            continue;
+        const struct peal_op *op = &peal_plan_ops(plan)[step->op];
+        char where[96];
+        peal_text_printf(out, "kernel '%s'%s: ", peal_plan_string(plan, plan->kernel),
+                         source_line(plan, op, where));
+        peal_plan_dump_op(plan, frame->team->rank, op, out);
+        if (step->kind == PEAL_STEP_WAIT || step->kind == PEAL_STEP_WAIT_SHARED ||
+            step->kind == PEAL_STEP_WAIT_RAW) {
+            const struct peal_cell *cell =
+                (const struct peal_cell *)(frame->bases[frame->team->rank].at + step->sync.offset);
+            /* Relaxed: for the reader's eyes only. */
+            uint64_t word = atomic_load_explicit(&cell->value, memory_order_relaxed);
+            long long actual = (long long)word;
+            if (step->kind == PEAL_STEP_WAIT)
+                actual = (uint32_t)(word >> 32) == (uint32_t)(frame->launch - step->sync.back)
+                             ? (long long)((uint32_t)word >> frame->image->count_shift)
+                             : 0;
+            else if (step->kind == PEAL_STEP_WAIT_SHARED)
+                actual -= frame->family->shared[step->sync.shared];
+            peal_text_printf(out, ", actual %lld", actual);
+        }
+        return;
+    }
+}

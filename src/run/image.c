@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns a plan into an image. Done once per plan; see image.h for the layout. */
+#include "run/image.h"
+
+#include "base/hash.h"
+#include "base/size.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COUNT = 0xffff }; /* that a cell can hold beside a signature */
+
+static uint64_t align_line(uint64_t bytes)
+{
+    return peal_size_align(bytes, PEAL_LINE);
+}
+
+static bool is_param(const struct peal_plan *plan, uint32_t buf)
+{
+    return buf < plan->bufs.count && peal_plan_bufs(plan)[buf].kind == PEAL_BUF_PARAM;
+}
+
+/* ---- sizes ---- */
+
+static void size_params(struct peal_image *image, const struct peal_image_how *how)
+{
+    const struct peal_plan *plan = image->plan;
+    const struct peal_buf *bufs = peal_plan_bufs(plan);
+    image->nbases = plan->nranks + 1;
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        if (bufs[b].kind != PEAL_BUF_PARAM)
+            continue; /* aliased ones too: off the root, gather and scatter use both */
+        struct peal_image_param *param = &image->params[image->nparams++];
+        *param = (struct peal_image_param){.buf = b,
+                                           .param = bufs[b].param,
+                                           .base = image->nbases,
+                                           .rows = 1,
+                                           .symmetric = (bufs[b].flags & PEAL_BUF_SYMMETRIC) != 0,
+                                           .cols = bufs[b].cols,
+                                           .len = peal_plan_len(plan, image->rank, b)};
+        if (how->rows_as_bases && param->cols != 0)
+            param->rows = param->len > 0 ? (uint32_t)(param->len / param->cols) : 1;
+        image->nbases += param->rows * (param->symmetric ? plan->nranks : 1);
+    }
+}
+
+/* Channels lie behind the cells: credits of the sender, then slots of the receiver, each counted
+ * from the start of that rank's region. All ranks compute the same from the whole plan. */
+static bool lay_out_channels(struct peal_image *image, uint64_t *end)
+{
+    const struct peal_plan *plan = image->plan;
+    uint64_t cells = (uint64_t)plan->cells * PEAL_LINE;
+    uint64_t *next = calloc(plan->nranks, sizeof *next);
+    if (!next)
+        return false;
+    for (uint32_t r = 0; r < plan->nranks; r++)
+        next[r] = cells;
+    for (uint32_t c = 0; c < image->nchannels; c++) {
+        const struct peal_channel *from = &peal_plan_channels(plan)[c];
+        struct peal_image_channel *channel = &image->channels[c];
+        uint64_t payload = from->slot_bytes <= PEAL_SLOT_INLINE ? 0 : align_line(from->slot_bytes);
+        *channel = (struct peal_image_channel){.sender = from->sender,
+                                               .receiver = from->receiver,
+                                               .depth = from->depth,
+                                               .slot_bytes = from->slot_bytes,
+                                               .stride = PEAL_LINE + payload};
+        channel->credit = next[from->sender];
+        next[from->sender] += PEAL_LINE;
+        channel->slots = next[from->receiver];
+        next[from->receiver] += channel->stride * channel->depth;
+    }
+    *end = cells;
+    for (uint32_t r = 0; r < plan->nranks; r++)
+        *end = next[r] > *end ? next[r] : *end;
+    free(next);
+    return true;
+}
+
+/* ---- operands ---- */
+
+static struct peal_place place_of(const struct peal_image *image, const struct peal_ref *ref,
+                                  uint32_t phase, uint64_t count)
+{
+    const struct peal_plan *plan = image->plan;
+    struct peal_place place = {.dtype = ref->dtype};
+    if (ref->buf == PEAL_BUF_CONST) {
+        place.base = PEAL_BASE_CONST;
+        place.offset = ref->offset;
+        return place;
+    }
+    if (ref->buf == PEAL_BUF_SLOT) {
+        place.base = PEAL_BASE_SLOT;
+        place.channel = ref->row;
+        place.row = ref->rank;
+        place.offset = ref->offset;
+        return place;
+    }
+    const struct peal_buf *buf = &peal_plan_bufs(plan)[ref->buf];
+    uint64_t offset = peal_ref_offset(plan, ref, phase);
+    uint64_t element = peal_dtype_size((enum peal_dtype)buf->dtype);
+    if (buf->kind == PEAL_BUF_PARAM) {
+        const struct peal_image_param *param = image->params;
+        while (param->buf != ref->buf)
+            param++;
+        uint32_t group = param->symmetric ? ref->rank * param->rows : 0;
+        place.base = param->base + group;
+        place.offset = offset;
+        if (param->rows > 1)
+            place.base += ref->row;
+        else
+            place.row = ref->row;
+        place.pitch = buf->cols == 0 ? count * element : 0;
+        return place;
+    }
+    uint64_t pitch = buf->cols != 0 ? buf->cols * element : count * element;
+    place.base = buf->kind == PEAL_BUF_WINDOW ? ref->rank : plan->nranks;
+    place.offset = buf->offset + ref->row * pitch + offset;
+    if (buf->kind == PEAL_BUF_WINDOW)
+        place.offset += image->scratch;
+    place.pitch = pitch;
+    return place;
+}
+
+/* ---- steps ---- */
+
+static uint8_t flags_of(const struct peal_image *image, const struct peal_op *op)
+{
+    const struct peal_plan *plan = image->plan;
+    uint8_t flags = 0;
+    const struct peal_ref *refs = peal_plan_refs(plan) + op->mem.ref;
+    uint32_t n = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    for (uint32_t i = 0; i < n; i++) {
+        if (is_param(plan, refs[i].buf))
+            flags |= PEAL_STEP_CLIP;
+    }
+    if (peal_op_has_dst(op) && is_param(plan, refs[0].buf))
+        flags |= PEAL_STEP_STREAM;
+    return image->clip ? flags : flags & (uint8_t)~PEAL_STEP_CLIP;
+}
+
+static enum peal_step_kind mem_kind(const struct peal_plan *plan, const struct peal_op *op)
+{
+    const struct peal_ref *refs = peal_plan_refs(plan) + op->mem.ref;
+    switch (op->kind) {
+    case PEAL_OP_COPY:
+        return refs[0].dtype == refs[1].dtype && refs[1].buf != PEAL_BUF_CONST ? PEAL_STEP_COPY
+                                                                               : PEAL_STEP_COMBINE;
+    case PEAL_OP_COMPUTE: {
+        bool plain = op->mem.divisor <= 1 && op->mem.nsrc >= 2;
+        for (uint32_t i = 1; i <= op->mem.nsrc; i++)
+            plain = plain && refs[i].dtype == refs[0].dtype && refs[i].buf != PEAL_BUF_CONST;
+        return plain ? PEAL_STEP_REDUCE : PEAL_STEP_COMBINE;
+    }
+    case PEAL_OP_ACCUMULATE:
+        return PEAL_STEP_ACCUMULATE;
+    case PEAL_OP_SEND:
+        return PEAL_STEP_SEND;
+    case PEAL_OP_RECV:
+        return PEAL_STEP_RECV;
+    case PEAL_OP_RECV_SLOT:
+        return PEAL_STEP_RECV_SLOT;
+    default:
+        return PEAL_STEP_FREE;
+    }
+}
+
+/* Rows that are bases of their own become steps of their own. */
+static bool must_split(const struct peal_image *image, const struct peal_op *op)
+{
+    if (op->mem.rows <= 1)
+        return false;
+    const struct peal_ref *refs = peal_plan_refs(image->plan) + op->mem.ref;
+    uint32_t n = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t p = 0; p < image->nparams; p++) {
+            if (image->params[p].buf == refs[i].buf && image->params[p].rows > 1)
+                return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t add_mem(struct peal_image *image, const struct peal_compute *compute,
+                        uint32_t op_index, uint32_t phase, uint32_t row, struct peal_step *step,
+                        uint32_t *nplaces)
+{
+    const struct peal_plan *plan = image->plan;
+    const struct peal_op *op = &peal_plan_ops(plan)[op_index];
+    bool split = must_split(image, op);
+    uint32_t n = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    *step = (struct peal_step){.kind = (uint8_t)mem_kind(plan, op),
+                               .fn = op->kind == PEAL_OP_COPY ? PEAL_FN_ID : op->fn,
+                               .flags = flags_of(image, op),
+                               .dtype = op->dtype,
+                               .op = op_index,
+                               .mem = {.first = *nplaces,
+                                       .nsrc = op->mem.nsrc,
+                                       .count = op->mem.count,
+                                       .rows = split ? 1 : op->mem.rows,
+                                       .extra = op->mem.channel}};
+    for (uint32_t i = 0; i < n; i++) {
+        struct peal_place place =
+            place_of(image, peal_plan_refs(plan) + op->mem.ref + i, phase, op->mem.count);
+        if (split) {
+            bool own_base = place.base > plan->nranks && place.base < PEAL_BASE_SLOT;
+            place.base += own_base ? row : 0;
+            place.offset += own_base ? 0 : row * place.pitch;
+        }
+        image->places[(*nplaces)++] = place;
+    }
+    if (op->kind == PEAL_OP_COPY)
+        step->mem.extra = 0;
+    if (step->kind == PEAL_STEP_REDUCE) {
+        if (compute->reducer)
+            step->mem.reducer = compute->reducer((enum peal_fn)op->fn, (enum peal_dtype)op->dtype);
+        if (!step->mem.reducer)
+            step->kind = PEAL_STEP_COMBINE;
+    }
+    if (step->kind == PEAL_STEP_ACCUMULATE)
+        step->flags |= op->flags & PEAL_OP_EXCLUSIVE ? PEAL_STEP_SET : 0;
+    return split ? op->mem.rows : 1;
+}
+
+static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, uint32_t phase,
+                                 struct peal_step *step)
+{
+    const struct peal_plan *plan = image->plan;
+    const struct peal_op *op = &peal_plan_ops(plan)[op_index];
+    uint32_t cell = peal_op_cell(plan, op, phase);
+    const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
+    static const uint8_t kinds[2][3] = {
+        {PEAL_STEP_NOTIFY, PEAL_STEP_NOTIFY_SHARED, PEAL_STEP_NOTIFY_RAW},
+        {PEAL_STEP_WAIT, PEAL_STEP_WAIT_SHARED, PEAL_STEP_WAIT_RAW}};
+    uint32_t column = signal->kind > PEAL_SIGNAL_RAW ? PEAL_SIGNAL_RAW : signal->kind;
+    *step = (struct peal_step){
+        .kind = op->kind == PEAL_OP_PEEK ? PEAL_STEP_PEEK : kinds[op->kind == PEAL_OP_WAIT][column],
+        .op = op_index,
+        .sync = {.offset = (uint64_t)cell * PEAL_LINE,
+                 .rank = op->sync.rank,
+                 .value = op->sync.value,
+                 .shared = signal->kind == PEAL_SIGNAL_SHARED
+                               ? signal->first_total + cell - signal->first_cell
+                               : PEAL_NONE}};
+    if (op->flags & PEAL_OP_SET)
+        step->flags |= PEAL_STEP_SET;
+    if (op->flags & PEAL_OP_EQUAL)
+        step->flags |= PEAL_STEP_EQUAL;
+    if (op->flags & PEAL_OP_HAS_REG)
+        step->flags |= PEAL_STEP_HAS_REG;
+    if (step->kind == PEAL_STEP_NOTIFY) {
+        step->sync.value = (int64_t)op->sync.after << image->count_shift;
+        return PEAL_OK;
+    }
+    step->sync.reg = op->sync.reg;
+    step->sync.back = op->kind == PEAL_OP_WAIT ? op->sync.back : 0;
+    if (step->kind == PEAL_STEP_WAIT)
+        step->sync.value = op->sync.value << image->count_shift;
+    bool plain = step->sync.back == 0 && !(step->flags & PEAL_STEP_HAS_REG);
+    return step->kind != PEAL_STEP_WAIT_SHARED || plain ? PEAL_OK : PEAL_UNSUPPORTED;
+}
+
+static enum peal_status add_phase(struct peal_image *image, const struct peal_compute *compute,
+                                  uint32_t phase)
+{
+    const struct peal_plan *plan = image->plan;
+    uint32_t at = phase * image->nsteps;
+    uint32_t places = phase * image->nplaces;
+    for (uint32_t l = 0; l < image->nlanes; l++) {
+        const struct peal_lane *lane = peal_plan_lane(plan, image->rank, l);
+        image->lanes[l] = (struct peal_image_lane){at - phase * image->nsteps, lane->regs};
+        for (uint64_t i = lane->first_op; i < lane->first_op + lane->ops; i++) {
+            const struct peal_op *op = &peal_plan_ops(plan)[i];
+            if (peal_op_is_sync(op)) {
+                enum peal_status status = add_sync(image, (uint32_t)i, phase, &image->steps[at++]);
+                if (status != PEAL_OK)
+                    return status;
+                continue;
+            }
+            uint32_t rows = 1;
+            for (uint32_t row = 0; row < rows; row++)
+                rows =
+                    add_mem(image, compute, (uint32_t)i, phase, row, &image->steps[at++], &places);
+        }
+        image->steps[at++] = (struct peal_step){.kind = PEAL_STEP_END};
+    }
+    return PEAL_OK;
+}
+
+/* ---- counting before allocating ---- */
+
+static void count_steps(struct peal_image *image)
+{
+    const struct peal_plan *plan = image->plan;
+    int64_t most = 0;
+    for (uint32_t l = 0; l < image->nlanes; l++) {
+        const struct peal_lane *lane = peal_plan_lane(plan, image->rank, l);
+        for (uint64_t i = lane->first_op; i < lane->first_op + lane->ops; i++) {
+            const struct peal_op *op = &peal_plan_ops(plan)[i];
+            uint32_t rows = 1;
+            if (peal_op_is_sync(op)) {
+                int64_t value = op->kind == PEAL_OP_NOTIFY ? op->sync.after : op->sync.value;
+                most = value > most ? value : most;
+            } else {
+                rows = must_split(image, op) ? op->mem.rows : 1;
+                image->nplaces += rows * (op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0));
+            }
+            image->nsteps += rows;
+        }
+        image->nsteps++;
+    }
+    image->count_shift = most <= MOST_COUNT ? 16 : 0;
+}
+
+static uint64_t family_key(const struct peal_image *image, uint64_t seed)
+{
+    const struct peal_plan *plan = image->plan;
+    const char *kernel = peal_plan_string(plan, plan->kernel);
+    uint64_t key = peal_hash_bytes(kernel, strlen(kernel), seed);
+    key = peal_hash_u64(plan->root, key);
+    key = peal_hash_u64(plan->cells, key);
+    key = peal_hash_u64(plan->window_bytes, key);
+    key = peal_hash_u64(image->region_bytes, key);
+    key = peal_hash_u64(image->count_shift, key);
+    for (uint32_t c = 0; c < image->nchannels; c++)
+        key = peal_hash_u64(image->channels[c].stride * 64 + image->channels[c].depth, key);
+    return key;
+}
+
+enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
+                                const struct peal_compute *compute, struct peal_image **out)
+{
+    struct peal_image *image = calloc(1, sizeof *image);
+    if (!image) {
+        free(plan);
+        return PEAL_NO_MEMORY;
+    }
+    image->plan = plan;
+    image->rank = how->rank;
+    image->size = plan->nranks;
+    image->clip = how->clip;
+    image->seq_cst = !plan->monotone;
+    image->period = plan->period;
+    image->nlanes = peal_plan_lane_count(plan, how->rank);
+    image->nchannels = (uint32_t)plan->channels.count;
+    enum peal_status status = PEAL_NO_MEMORY;
+    image->params = calloc(plan->bufs.count + 1, sizeof *image->params);
+    image->lanes = calloc(image->nlanes + 1, sizeof *image->lanes);
+    image->channels = calloc(image->nchannels + 1, sizeof *image->channels);
+    if (!image->params || !image->lanes || !image->channels)
+        goto free_image;
+    assert(image->nchannels == 0 || plan->rank_count == plan->nranks);
+    size_params(image, how);
+    count_steps(image);
+    if (!lay_out_channels(image, &image->scratch))
+        goto free_image;
+    image->region_bytes = image->scratch + align_line(plan->window_bytes);
+    image->family_key = family_key(image, how->key);
+    image->nshared = plan->totals_stride;
+    image->totals = calloc((size_t)image->nshared * image->period + 1, sizeof *image->totals);
+    image->steps = calloc((size_t)image->nsteps * image->period, sizeof *image->steps);
+    image->places = calloc((size_t)image->nplaces * image->period + 1, sizeof *image->places);
+    if (!image->totals || !image->steps || !image->places)
+        goto free_image;
+    size_t totals = (size_t)image->nshared * image->period;
+    memcpy(image->totals, peal_plan_totals(plan) + (how->rank - plan->rank_first) * totals,
+           totals * sizeof *image->totals);
+    status = PEAL_OK;
+    for (uint32_t phase = 0; status == PEAL_OK && phase < image->period; phase++)
+        status = add_phase(image, compute, phase);
+    if (status != PEAL_OK)
+        goto free_image;
+    *out = image;
+    return PEAL_OK;
+free_image:
+    peal_image_free(image);
+    return status;
+}
+
+void peal_image_free(struct peal_image *image)
+{
+    if (!image)
+        return;
+    free(image->plan);
+    free(image->params);
+    free(image->lanes);
+    free(image->channels);
+    free(image->totals);
+    free(image->steps);
+    free(image->places);
+    free(image);
+}

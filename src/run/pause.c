@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See pause.h. Everything here is the slow path: a wait that was satisfied while polling never
+ * comes here. */
+#include "run/pause.h"
+
+#include "run/doctor.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SLEEP_NS = 20000000,      /* at most, so that a dead peer is noticed */
+    BLIND_SLEEP_NS = 1000000, /* without membarrier a wake-up can be missed */
+    CHECK_NS = 20000000,      /* between two looks at the peers */
+    PUBLISH_NS = 5000000      /* a wait this long is worth writing down */
+};
+
+uint64_t peal_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint32_t count_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    int n = CPU_COUNT(&set);
+    return n > 0 ? (uint32_t)n : 1;
+}
+
+void peal_policy_choose(uint32_t size, struct peal_policy *out)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t cores = count_cores();
+    /* A rank bound to one core still has the machine's other cores for its peers. */
+    if (cores == 1 && online > 1)
+        cores = (uint32_t)online;
+    out->cores = cores;
+    bool fits = size <= cores;
+    out->spins = fits ? 2000 : 16;
+    out->yield_ns = fits ? 2000000 : 1000000;
+    out->has_membarrier =
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+static void arm(struct peal_team *team, struct peal_pause *pause)
+{
+    struct peal_control *own = peal_team_own(team);
+    /* Relaxed: whoever adds to it does so after its change; the value only has to be older than
+     * the poll that follows. */
+    pause->ticket = atomic_load_explicit(&own->wake, memory_order_relaxed);
+    /* seq_cst with the barrier below; partner: peal_wake_if_sleeping. */
+    atomic_store_explicit(&own->sleeping, 1, memory_order_seq_cst);
+    if (team->policy.has_membarrier)
+        syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    pause->armed = true;
+}
+
+static void disarm(struct peal_team *team, struct peal_pause *pause)
+{
+    if (pause->armed)
+        /* Relaxed: a late reader makes a needless wake-up, nothing else. */
+        atomic_store_explicit(&peal_team_own(team)->sleeping, 0, memory_order_relaxed);
+    pause->armed = false;
+}
+
+static void sleep_armed(struct peal_team *team, struct peal_pause *pause)
+{
+    struct timespec most = {0, team->policy.has_membarrier ? SLEEP_NS : BLIND_SLEEP_NS};
+    syscall(SYS_futex, &peal_team_own(team)->wake, FUTEX_WAIT, pause->ticket, &most, NULL, 0);
+    disarm(team, pause);
+}
+
+enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *pause)
+{
+    pause->polls++;
+    if (pause->armed) {
+        sleep_armed(team, pause);
+    } else if (pause->polls == 1) {
+        pause->began_ns = pause->checked_ns = peal_now_ns();
+        sched_yield();
+        return peal_team_failure(team);
+    }
+    if (pause->polls < 64) {
+        sched_yield();
+        return peal_team_failure(team);
+    }
+    uint64_t now = peal_now_ns();
+    enum peal_status status = peal_team_failure(team);
+    if (status != PEAL_OK)
+        return status;
+    if (now - pause->began_ns >= PUBLISH_NS && !pause->published) {
+        pause->published = true;
+        peal_doctor_publish(team, pause);
+    }
+    if (now - pause->checked_ns >= CHECK_NS) {
+        pause->checked_ns = now;
+        status = peal_doctor_check(team, pause, now - pause->began_ns);
+        if (status != PEAL_OK)
+            return status;
+    }
+    if (now - pause->began_ns < team->policy.yield_ns)
+        sched_yield();
+    else
+        arm(team, pause);
+    return PEAL_OK;
+}
+
+void peal_pause_reset(struct peal_team *team, struct peal_pause *pause)
+{
+    disarm(team, pause);
+    if (pause->published)
+        peal_doctor_unpublish(team);
+    pause->published = false;
+    pause->polls = 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How to wait: poll, then yield the core, then sleep; and look after peers meanwhile.
+ *
+ * A notify that finds nobody asleep makes no system call and needs no fence: it stores, then reads
+ * the owner's `sleeping` word, and the two may pass each other. The sleeper pays instead: it sets
+ * the word, then makes every other thread of the group pass a barrier (membarrier), then polls once
+ * more, then sleeps on `wake`. Either the notifier's store was before its barrier, and the last
+ * poll sees it, or its read of `sleeping` comes after, and it wakes. Where the kernel has no such
+ * barrier, sleeps last a millisecond at most.
+ */
+#ifndef PEAL_RUN_PAUSE_H
+#define PEAL_RUN_PAUSE_H
+
+#include "run/team.h"
+
+struct peal_pause {
+    uint32_t polls;
+    bool armed;      /* `sleeping` is set; poll once more, then sleep */
+    uint32_t ticket; /* the futex's value when armed */
+    uint64_t began_ns;
+    uint64_t checked_ns;
+    /* Says where this rank waits, for the doctor; called in the slow path only. */
+    void (*describe)(void *context, struct peal_text *out);
+    void *context;
+    uint32_t stream; /* the call that waits: compared with the peers' */
+    uint64_t seq;
+    bool published; /* the wait text is in the control block */
+};
+
+void peal_policy_choose(uint32_t size, struct peal_policy *out);
+uint64_t peal_now_ns(void);
+
+/* Nothing could move: spend some time, then poll again if this returns PEAL_OK. */
+enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *pause);
+/* Something moved: start over, taking back what was published. */
+void peal_pause_reset(struct peal_team *team, struct peal_pause *pause);
+
+static inline void peal_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* After a change that `rank` may wait for. */
+static inline void peal_wake_if_sleeping(const struct peal_team *team, uint32_t rank)
+{
+    /* Relaxed, and after the change in program order: see above. The compiler barrier keeps it
+     * there; partner: arm in pause.c. */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (__builtin_expect(
+            atomic_load_explicit(&team->controls[rank]->sleeping, memory_order_relaxed) != 0, 0))
+        peal_team_wake(team, rank);
+}
+
+#endif

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rendezvous.h. The messages are fixed structs with one window attached to each:
+ *
+ *   member -> leader   hello + window          leader -> member   welcome, then count x (peer +
+ * window)
+ */
+#include "run/rendezvous.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HELLO_MAGIC UINT32_C(0x70656c68)
+#define VERSION UINT32_C(1)
+
+struct hello {
+    uint32_t magic, version;
+    uint32_t rank, size;
+    char host[64];
+    char boot[40];
+};
+
+struct welcome {
+    uint32_t magic;
+    uint32_t status; /* enum peal_status */
+    uint32_t count;
+    uint32_t self;
+    char why[240];
+};
+
+struct peer {
+    uint32_t rank;
+    int32_t pid;
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void identify(struct hello *out, const struct peal_rendezvous *how)
+{
+    *out = (struct hello){
+        .magic = HELLO_MAGIC, .version = VERSION, .rank = how->rank, .size = how->size};
+    (void)gethostname(out->host, sizeof out->host - 1);
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t got = read(fd, out->boot, sizeof out->boot - 1);
+        (void)got;
+        close(fd);
+    }
+}
+
+static socklen_t name_socket(const char *job, uint32_t leader, struct sockaddr_un *out)
+{
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int len = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "peal-%u-%u-%s",
+                       (unsigned)getuid(), leader, job);
+    if (len > (int)sizeof out->sun_path - 2)
+        len = (int)sizeof out->sun_path - 2;
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+}
+
+static bool same_user(int fd, int32_t *pid)
+{
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 || cred.uid != getuid())
+        return false;
+    *pid = cred.pid;
+    return true;
+}
+
+/* One message with an optional descriptor; false on any failure or at the deadline. */
+static bool send_message(int fd, const void *data, size_t len, int pass)
+{
+    struct iovec iov = {(void *)(uintptr_t)data, len};
+    union {
+        char space[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {.space = {0}};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (pass >= 0) {
+        msg.msg_control = control.space;
+        msg.msg_controllen = sizeof control.space;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &pass, sizeof pass);
+    }
+    ssize_t sent;
+    do {
+        sent = sendmsg(fd, &msg, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)len;
+}
+
+static bool receive_message(int fd, void *data, size_t len, int *passed, uint64_t deadline)
+{
+    *passed = -1;
+    struct iovec iov = {data, len};
+    union {
+        char space[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    for (;;) {
+        struct msghdr msg = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = sizeof control.space};
+        uint64_t now = now_ms();
+        struct pollfd poll_fd = {fd, POLLIN, 0};
+        int ready = poll(&poll_fd, 1, now >= deadline ? 0 : (int)(deadline - now));
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0)
+            return false;
+        ssize_t got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+        if (got < 0 && errno == EINTR)
+            continue;
+        struct cmsghdr *c = got > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+            memcpy(passed, CMSG_DATA(c), sizeof *passed);
+        return got == (ssize_t)len;
+    }
+}
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+/* ---- the leader ---- */
+
+struct guest {
+    int socket;
+    int window;
+    int32_t pid;
+    bool here;
+};
+
+/* Takes a newcomer in. A wrong one is told why; *fatal is set if it means that the job is wrong. */
+static void admit(const struct peal_rendezvous *how, const struct hello *own, int socket,
+                  struct guest *guests, uint64_t deadline, struct peal_text *fatal)
+{
+    struct hello hello;
+    int window = -1;
+    int32_t pid = 0;
+    struct welcome no = {.magic = HELLO_MAGIC, .status = PEAL_INVALID};
+    uint64_t soon = now_ms() + 2000 < deadline ? now_ms() + 2000 : deadline;
+    if (!same_user(socket, &pid) || !receive_message(socket, &hello, sizeof hello, &window, soon) ||
+        hello.magic != HELLO_MAGIC || window < 0) {
+        if (window >= 0)
+            close(window);
+        close(socket);
+        return;
+    }
+    hello.host[sizeof hello.host - 1] = hello.boot[sizeof hello.boot - 1] = '\0';
+    if (hello.version != VERSION)
+        peal_text_printf(fatal, "rank %u is of another version of peal", hello.rank);
+    else if (strcmp(hello.boot, own->boot) != 0 || strcmp(hello.host, own->host) != 0)
+        peal_text_printf(fatal, "rank %u is on another host ('%s', not '%s')", hello.rank,
+                         hello.host, own->host);
+    else if (hello.size != how->size)
+        peal_text_printf(fatal, "rank %u was told of %u ranks, rank %u of %u", hello.rank,
+                         hello.size, how->rank, how->size);
+    else if (hello.rank >= how->size || guests[hello.rank].here)
+        peal_text_printf(fatal, "rank %u came twice or does not exist", hello.rank);
+    if (fatal->len > 0) {
+        snprintf(no.why, sizeof no.why, "%s", peal_text_get(fatal));
+        (void)send_message(socket, &no, sizeof no, -1);
+        close(window);
+        close(socket);
+        return;
+    }
+    guests[hello.rank] = (struct guest){socket, window, pid, true};
+}
+
+static bool all_here(const struct peal_rendezvous *how, const struct guest *guests,
+                     uint32_t *missing)
+{
+    for (uint32_t r = 0; r < how->size; r++) {
+        if (guests[r].here || (how->optional && how->optional[r] && how->gone(how->context, r)))
+            continue;
+        *missing = r;
+        return false;
+    }
+    return true;
+}
+
+static int listen_as(const char *job, uint32_t leader, uint64_t deadline)
+{
+    struct sockaddr_un name;
+    socklen_t len = name_socket(job, leader, &name);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    while (bind(fd, (struct sockaddr *)&name, len) != 0) {
+        if (errno != EADDRINUSE || now_ms() >= deadline) {
+            close(fd);
+            return -1;
+        }
+        sleep_ms(2); /* an earlier meeting of the same job is just ending */
+    }
+    if (listen(fd, 256) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static enum peal_status collect(const struct peal_rendezvous *how, struct guest *guests,
+                                uint64_t deadline, struct peal_text *why)
+{
+    struct hello own;
+    identify(&own, how);
+    int fd = listen_as(how->job, how->rank, deadline);
+    if (fd < 0) {
+        peal_text_printf(why, "cannot listen for job '%s': %s", how->job, strerror(errno));
+        return PEAL_SYSTEM;
+    }
+    enum peal_status status = PEAL_OK;
+    uint32_t missing = 0;
+    while (status == PEAL_OK && !all_here(how, guests, &missing)) {
+        if (now_ms() >= deadline) {
+            peal_text_printf(why, "rank %u of %u did not come to job '%s' in time", missing,
+                             how->size, how->job);
+            status = PEAL_TIMEOUT;
+            break;
+        }
+        struct pollfd poll_fd = {fd, POLLIN, 0};
+        if (poll(&poll_fd, 1, 20) <= 0)
+            continue;
+        int socket = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+        if (socket >= 0)
+            admit(how, &own, socket, guests, deadline, why);
+        if (why->len > 0)
+            status = PEAL_INVALID;
+    }
+    close(fd);
+    return status;
+}
+
+static void dismiss(const struct peal_rendezvous *how, const struct guest *guests,
+                    enum peal_status status, const struct peal_meeting *meeting, const char *why)
+{
+    uint32_t self = 0;
+    for (uint32_t r = 0; r < how->size; r++) {
+        if (!guests[r].here)
+            continue;
+        struct welcome welcome = {.magic = HELLO_MAGIC,
+                                  .status = (uint32_t)status,
+                                  .count = meeting->count,
+                                  .self = self++};
+        snprintf(welcome.why, sizeof welcome.why, "%s", why);
+        if (guests[r].socket < 0)
+            continue;
+        bool ok = send_message(guests[r].socket, &welcome, sizeof welcome, -1);
+        for (uint32_t i = 0; ok && status == PEAL_OK && i < meeting->count; i++) {
+            struct peer peer = {meeting->members[i].rank, meeting->members[i].pid};
+            ok = send_message(guests[r].socket, &peer, sizeof peer, meeting->members[i].fd);
+        }
+        close(guests[r].socket);
+    }
+}
+
+static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadline,
+                             struct peal_text *why, struct peal_meeting *out)
+{
+    struct guest *guests = calloc(how->size, sizeof *guests);
+    struct peal_meeting meeting = {.members = calloc(how->size, sizeof *meeting.members)};
+    if (!guests || !meeting.members) {
+        free(guests);
+        free(meeting.members);
+        return PEAL_NO_MEMORY;
+    }
+    guests[how->rank] =
+        (struct guest){-1, fcntl(how->window, F_DUPFD_CLOEXEC, 0), (int32_t)getpid(), true};
+    enum peal_status status = collect(how, guests, deadline, why);
+    for (uint32_t r = 0; r < how->size; r++) {
+        if (!guests[r].here)
+            continue;
+        if (r == how->rank)
+            meeting.self = meeting.count;
+        meeting.members[meeting.count++] = (struct peal_member){r, guests[r].pid, guests[r].window};
+    }
+    dismiss(how, guests, status, &meeting, peal_text_get(why));
+    free(guests);
+    if (status == PEAL_OK)
+        *out = meeting;
+    else
+        peal_meeting_release(&meeting);
+    return status;
+}
+
+/* ---- everyone else ---- */
+
+static int connect_to(const char *job, uint32_t leader)
+{
+    struct sockaddr_un name;
+    socklen_t len = name_socket(job, leader, &name);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    if (connect(fd, (struct sockaddr *)&name, len) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* PEAL_PENDING: the leader went away before it answered; try again. */
+static enum peal_status follow_once(const struct peal_rendezvous *how, int socket,
+                                    uint64_t deadline, struct peal_text *why,
+                                    struct peal_meeting *out)
+{
+    struct hello hello;
+    struct welcome welcome;
+    int none;
+    int32_t pid;
+    identify(&hello, how);
+    if (!same_user(socket, &pid)) {
+        peal_text_printf(why, "job '%s' is led by another user", how->job);
+        return PEAL_INVALID;
+    }
+    if (!send_message(socket, &hello, sizeof hello, how->window) ||
+        !receive_message(socket, &welcome, sizeof welcome, &none, deadline) ||
+        welcome.magic != HELLO_MAGIC)
+        return PEAL_PENDING;
+    welcome.why[sizeof welcome.why - 1] = '\0';
+    if (welcome.status != PEAL_OK) {
+        peal_text_puts(why, welcome.why);
+        return welcome.status < PEAL_STATUS_COUNT ? (enum peal_status)welcome.status : PEAL_INVALID;
+    }
+    if (welcome.count == 0 || welcome.count > how->size || welcome.self >= welcome.count)
+        return PEAL_SYSTEM;
+    struct peal_meeting meeting = {.self = welcome.self,
+                                   .members = calloc(welcome.count, sizeof *meeting.members)};
+    if (!meeting.members)
+        return PEAL_NO_MEMORY;
+    for (; meeting.count < welcome.count; meeting.count++) {
+        struct peer peer;
+        int fd;
+        if (!receive_message(socket, &peer, sizeof peer, &fd, deadline) || fd < 0) {
+            peal_text_puts(why, "the leader went away during the meeting");
+            peal_meeting_release(&meeting);
+            return PEAL_PEER_DEAD;
+        }
+        meeting.members[meeting.count] = (struct peal_member){peer.rank, peer.pid, fd};
+    }
+    *out = meeting;
+    return PEAL_OK;
+}
+
+static enum peal_status follow(const struct peal_rendezvous *how, uint32_t leader,
+                               uint64_t deadline, struct peal_text *why, struct peal_meeting *out)
+{
+    for (long pause = 1;; pause = pause < 16 ? pause * 2 : 16) {
+        int socket = connect_to(how->job, leader);
+        if (socket >= 0) {
+            enum peal_status status = follow_once(how, socket, deadline, why, out);
+            close(socket);
+            if (status != PEAL_PENDING)
+                return status;
+        }
+        if (how->optional && how->optional[leader] && how->gone(how->context, leader))
+            return PEAL_PEER_DEAD; /* the caller turns to the next leader */
+        if (now_ms() >= deadline) {
+            peal_text_printf(why, "rank %u of job '%s' was not there in time", leader, how->job);
+            return PEAL_TIMEOUT;
+        }
+        sleep_ms(pause);
+    }
+}
+
+enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, uint32_t leader,
+                                      struct peal_text *why, struct peal_meeting *out)
+{
+    uint64_t deadline = now_ms() + how->timeout_ms;
+    return how->rank == leader ? lead(how, deadline, why, out)
+                               : follow(how, leader, deadline, why, out);
+}
+
+void peal_meeting_release(struct peal_meeting *meeting)
+{
+    for (uint32_t i = 0; i < meeting->count; i++) {
+        if (meeting->members[i].fd >= 0)
+            close(meeting->members[i].fd);
+    }
+    free(meeting->members);
+    *meeting = (struct peal_meeting){0};
+}
+
+void peal_job_make(char out[static 40])
+{
+    uint64_t bits[2] = {0};
+    if (getrandom(bits, sizeof bits, 0) != sizeof bits) {
+        bits[0] = now_ms();
+        bits[1] = (uint64_t)getpid();
+    }
+    snprintf(out, 40, "%016llx%016llx", (unsigned long long)bits[0], (unsigned long long)bits[1]);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lies in shared memory: the layout of a rank's window.
+ *
+ *   0            control block: identity, sleep word, failure word, calls, waits, report
+ *   CONTROL      mailboxes of point-to-point messages, one from each rank
+ *   ...          contexts: regions of cells, channels and scratch (family.h)
+ *
+ * Each line has one writer unless it says otherwise. Everything is fixed-width and survives the
+ * death of its writer at any moment: readers bound every index they find here.
+ */
+#ifndef PEAL_RUN_SHARED_H
+#define PEAL_RUN_SHARED_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    PEAL_LINE = 64,
+    PEAL_CONTEXTS = 5,      /* context 0: blocking calls; 1 to 4: non-blocking ones in turn */
+    PEAL_STREAMS = 2,       /* call sequences: blocking, non-blocking */
+    PEAL_CALL_HISTORY = 16, /* last calls of each stream that peers can still compare with */
+    PEAL_WAIT_WORDS = 40,
+    PEAL_REPORT_WORDS = 1024,
+    PEAL_NAME_BYTES = 48
+};
+
+#define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
+#define PEAL_CONTROL_VERSION UINT32_C(1)
+
+/* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
+struct peal_cell {
+    _Alignas(PEAL_LINE) _Atomic uint64_t value;
+};
+static_assert(sizeof(struct peal_cell) == PEAL_LINE, "a cell has a line of its own");
+
+/* A call as its peers compare it. seq is stored last (release) and read first (acquire). */
+struct peal_call_record {
+    _Atomic uint64_t seq;   /* 1 for the first call of the stream */
+    _Atomic uint64_t what;  /* peal_call_what */
+    _Atomic uint64_t count; /* elements, or a hash of counts */
+    uint64_t pad;
+};
+
+enum peal_life {
+    PEAL_LIFE_OPENING,
+    PEAL_LIFE_OUTSIDE, /* in no call */
+    PEAL_LIFE_INSIDE,
+    PEAL_LIFE_LEFT /* closed */
+};
+
+struct peal_control {
+    _Alignas(PEAL_LINE) uint32_t magic; /* this line: written before the window is passed on */
+    uint32_t version;
+    uint32_t rank, size;
+    int32_t pid;
+    uint32_t pool_kib; /* populated bytes of context 0; the same on all ranks */
+    uint64_t bytes;
+    char job[24];
+
+    /* Set by the owner before it sleeps; read by whoever has changed something it may wait for.
+     * See pause.h for the order. `wake` is the futex; anybody adds to it. */
+    _Alignas(PEAL_LINE) _Atomic uint32_t sleeping;
+    _Atomic uint32_t wake;
+
+    /* Written by anybody, once (compare and swap from 0): status | culprit << 8. Release; the
+     * owner's acquire load is in its slow path. */
+    _Alignas(PEAL_LINE) _Atomic uint64_t failure;
+
+    _Alignas(PEAL_LINE) _Atomic uint32_t life; /* enum peal_life */
+    _Atomic uint32_t stream;                   /* of the call the owner is in */
+    _Atomic uint64_t calls[PEAL_STREAMS];      /* the last seq of each stream */
+
+    _Alignas(PEAL_LINE) struct peal_call_record history[PEAL_STREAMS][PEAL_CALL_HISTORY];
+
+    /* Where the owner waits, as text; a seqlock: odd while it is written. Empty: not waiting. */
+    _Alignas(PEAL_LINE) _Atomic uint32_t wait_version;
+    _Atomic uint64_t wait_text[PEAL_WAIT_WORDS];
+
+    /* Rank 0's: the report of the failure, written by the rank that won `failure` here; complete
+     * when report_done is 1 (release; partner: the acquire in peal_team_report). */
+    _Alignas(PEAL_LINE) _Atomic uint32_t report_done;
+    _Atomic uint64_t report_text[PEAL_REPORT_WORDS];
+};
+static_assert(offsetof(struct peal_control, sleeping) == PEAL_LINE, "identity is one line");
+
+/* A message's first line: sequence number and payload beside each other, so that a small message
+ * is one line and needs no flag. Larger payloads follow in the slot's next lines. */
+enum { PEAL_SLOT_INLINE = 40 };
+struct peal_slot {
+    _Alignas(PEAL_LINE) _Atomic uint64_t seq; /* message number + 1; stored last, with release */
+    uint32_t signature;
+    uint32_t launch;
+    uint64_t bytes;
+    char payload[PEAL_SLOT_INLINE];
+};
+static_assert(sizeof(struct peal_slot) == PEAL_LINE, "a slot starts with one line");
+
+static inline uint64_t peal_call_what(uint32_t collective, uint32_t dtype, uint32_t reduce,
+                                      uint32_t root)
+{
+    return (uint64_t)collective << 48 | (uint64_t)(dtype & 0xff) << 40 |
+           (uint64_t)(reduce & 0xff) << 32 | root;
+}
+
+#endif

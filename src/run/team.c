@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening, failing and closing a team. */
+#include "run/team.h"
+
+#include "base/size.h"
+#include "run/mail.h"
+#include "run/pause.h"
+#include "run/rendezvous.h"
+#include "run/topo.h"
+#include "run/window.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CONTROL_BYTES = 16384, CONTEXT_SPAN = 64 << 20, PAGE = 4096 };
+static_assert(sizeof(struct peal_control) <= CONTROL_BYTES, "the control block fits its place");
+
+struct peal_shared_windows {
+    _Atomic uint32_t users; /* acq_rel decrement: the last one sees all others' writes and frees */
+    uint32_t size;
+    uint64_t bytes;
+    struct peal_control **controls;
+    int *fds;
+};
+
+static uint64_t read_env_size(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    uint64_t value;
+    return text && peal_size_parse(text, &value) ? value : otherwise;
+}
+
+static void lay_out(uint32_t size, struct peal_layout *out)
+{
+    uint64_t pool = read_env_size("PEAL_WINDOW_POOL", 8 << 20);
+    if (pool < 64 << 10)
+        pool = 64 << 10;
+    if (pool > CONTEXT_SPAN)
+        pool = CONTEXT_SPAN;
+    out->pool_bytes = peal_size_align(pool, 8 * PAGE);
+    out->mail = CONTROL_BYTES;
+    out->contexts = peal_size_align(out->mail + size * peal_mail_bytes(), PAGE);
+    out->span = CONTEXT_SPAN;
+    out->bytes = out->contexts + PEAL_CONTEXTS * out->span;
+}
+
+/* Populated bytes of a context. */
+static uint64_t pool_of(const struct peal_layout *layout, uint32_t context)
+{
+    return context == 0 ? layout->pool_bytes / 2 : layout->pool_bytes / 8;
+}
+
+static void write_identity(struct peal_control *control, uint32_t rank, uint32_t size,
+                           const char *job, const struct peal_layout *layout)
+{
+    control->magic = PEAL_CONTROL_MAGIC;
+    control->version = PEAL_CONTROL_VERSION;
+    control->rank = rank;
+    control->size = size;
+    control->pid = (int32_t)getpid();
+    control->pool_kib = (uint32_t)(layout->pool_bytes >> 10);
+    control->bytes = layout->bytes;
+    snprintf(control->job, sizeof control->job, "%.23s", job);
+    atomic_store_explicit(&control->life, PEAL_LIFE_OUTSIDE, memory_order_relaxed);
+}
+
+/* Reserves what the owner populates; a machine without that memory says so here, not by a fault. */
+static enum peal_status reserve_pools(int fd, const struct peal_layout *layout)
+{
+    enum peal_status status = peal_window_reserve(fd, 0, layout->mail);
+    for (uint32_t c = 0; status == PEAL_OK && c < PEAL_CONTEXTS; c++)
+        status = peal_window_reserve(fd, layout->contexts + c * layout->span, pool_of(layout, c));
+    return status;
+}
+
+static struct peal_control *map_window(int fd, const struct peal_layout *layout)
+{
+    char *at = peal_window_map(fd, 0, layout->bytes, false);
+    if (!at)
+        return NULL;
+    peal_window_populate(at, CONTROL_BYTES);
+    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
+        peal_window_populate(at + layout->contexts + c * layout->span, pool_of(layout, c));
+    return (struct peal_control *)at;
+}
+
+static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
+                                  uint32_t timeout_ms)
+{
+    struct peal_team *team = calloc(1, sizeof *team);
+    if (!team)
+        return NULL;
+    team->rank = rank;
+    team->size = size;
+    snprintf(team->job, sizeof team->job, "%s", job);
+    team->timeout_ms = timeout_ms;
+    team->compute = peal_compute_best();
+    const char *variant = getenv("PEAL_COMPUTE");
+    if (variant && peal_compute_find(variant))
+        team->compute = peal_compute_find(variant);
+    lay_out(size, &team->layout);
+    team->heap_end = team->layout.bytes;
+    team->controls = calloc(size, sizeof(struct peal_control *));
+    team->pidfds = calloc(size, sizeof(int));
+    if (!team->controls || !team->pidfds) {
+        free(team->controls);
+        free(team->pidfds);
+        free(team);
+        return NULL;
+    }
+    for (uint32_t r = 0; r < size; r++)
+        team->pidfds[r] = -1;
+    peal_policy_choose(size, &team->policy);
+    return team;
+}
+
+/* Takes the meeting's windows over, mapping each. */
+static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeting,
+                              struct peal_text *why)
+{
+    team->fds = calloc(team->size, sizeof(int));
+    if (!team->fds)
+        return PEAL_NO_MEMORY;
+    for (uint32_t r = 0; r < team->size; r++)
+        team->fds[r] = -1;
+    for (uint32_t r = 0; r < team->size; r++) {
+        team->fds[r] = meeting->members[r].fd;
+        meeting->members[r].fd = -1;
+        team->controls[r] = map_window(team->fds[r], &team->layout);
+        if (!team->controls[r]) {
+            peal_text_printf(why, "cannot map the window of rank %u: %s", r, strerror(errno));
+            return PEAL_NO_MEMORY;
+        }
+        const struct peal_control *control = team->controls[r];
+        if (control->magic != PEAL_CONTROL_MAGIC || control->version != PEAL_CONTROL_VERSION ||
+            control->bytes != team->layout.bytes ||
+            control->pool_kib != (uint32_t)(team->layout.pool_bytes >> 10)) {
+            peal_text_printf(why, "rank %u has a window of another layout (PEAL_WINDOW_POOL?)", r);
+            return PEAL_INVALID;
+        }
+        if (r != team->rank)
+            team->pidfds[r] = (int)syscall(SYS_pidfd_open, meeting->members[r].pid, 0);
+    }
+    return PEAL_OK;
+}
+
+enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_text *why,
+                                struct peal_team **out)
+{
+    struct peal_layout layout;
+    lay_out(how->size, &layout);
+    int fd = -1;
+    enum peal_status status = peal_window_open(layout.bytes, &fd);
+    if (status == PEAL_OK)
+        status = reserve_pools(fd, &layout);
+    struct peal_control *own =
+        status == PEAL_OK ? peal_window_map(fd, 0, CONTROL_BYTES, true) : NULL;
+    if (!own) {
+        if (fd >= 0)
+            close(fd);
+        peal_text_printf(why, "cannot make a window of %llu KiB: %s",
+                         (unsigned long long)layout.pool_bytes >> 10, strerror(errno));
+        return status == PEAL_OK ? PEAL_SYSTEM : status;
+    }
+    write_identity(own, how->rank, how->size, how->job, &layout);
+    peal_window_unmap(own, CONTROL_BYTES);
+
+    struct peal_rendezvous meet = {.job = how->job,
+                                   .rank = how->rank,
+                                   .size = how->size,
+                                   .timeout_ms = how->timeout_ms ? how->timeout_ms : 60000,
+                                   .window = fd,
+                                   .optional = how->optional,
+                                   .gone = how->gone,
+                                   .context = how->context};
+    struct peal_meeting meeting = {0};
+    status = peal_rendezvous_meet(&meet, how->leader, why, &meeting);
+    close(fd);
+    if (status != PEAL_OK)
+        return status;
+    /* Those who came are ranks 0, 1, ... in their old order; the layout was made for all. */
+    struct peal_team *team = new_team(meeting.self, how->size, how->job, how->timeout_ms);
+    if (!team) {
+        peal_meeting_release(&meeting);
+        return PEAL_NO_MEMORY;
+    }
+    team->size = meeting.count;
+    team->quiet = how->quiet;
+    status = adopt(team, &meeting, why);
+    peal_meeting_release(&meeting);
+    if (status != PEAL_OK) {
+        peal_team_close(team);
+        return status;
+    }
+    peal_policy_choose(team->size, &team->policy);
+    peal_topo_bind(team->rank, team->size);
+    *out = team;
+    return PEAL_OK;
+}
+
+static void release_shared(struct peal_shared_windows *shared)
+{
+    /* Partner: the other users' decrements. */
+    if (atomic_fetch_sub_explicit(&shared->users, 1, memory_order_acq_rel) != 1)
+        return;
+    for (uint32_t r = 0; r < shared->size; r++) {
+        peal_window_unmap(shared->controls[r], shared->bytes);
+        if (shared->fds[r] >= 0)
+            close(shared->fds[r]);
+    }
+    free(shared->controls);
+    free(shared->fds);
+    free(shared);
+}
+
+static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_layout *layout)
+{
+    struct peal_shared_windows *shared = calloc(1, sizeof *shared);
+    if (!shared)
+        return NULL;
+    shared->size = size;
+    shared->bytes = layout->bytes;
+    atomic_init(&shared->users, 1);
+    shared->controls = calloc(size, sizeof(struct peal_control *));
+    shared->fds = malloc(size * sizeof(int));
+    bool ok = shared->controls && shared->fds;
+    for (uint32_t r = 0; shared->fds && r < size; r++)
+        shared->fds[r] = -1;
+    for (uint32_t r = 0; ok && r < size; r++) {
+        ok = peal_window_open(layout->bytes, &shared->fds[r]) == PEAL_OK &&
+             reserve_pools(shared->fds[r], layout) == PEAL_OK &&
+             (shared->controls[r] = map_window(shared->fds[r], layout)) != NULL;
+    }
+    if (ok)
+        return shared;
+    if (!shared->controls || !shared->fds)
+        shared->size = 0;
+    release_shared(shared);
+    return NULL;
+}
+
+enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms,
+                                        struct peal_team **teams)
+{
+    struct peal_layout layout;
+    lay_out(size, &layout);
+    char job[40];
+    peal_job_make(job);
+    struct peal_shared_windows *shared = new_shared(size, &layout);
+    if (!shared)
+        return PEAL_NO_MEMORY;
+    uint32_t made = 0;
+    for (; made < size; made++) {
+        struct peal_team *team = new_team(made, size, job, timeout_ms);
+        if (!team)
+            break;
+        team->threads = true;
+        team->shared = shared;
+        atomic_fetch_add_explicit(&shared->users, 1, memory_order_relaxed); /* we hold one */
+        memcpy(team->controls, shared->controls, size * sizeof(struct peal_control *));
+        team->fds = shared->fds;
+        write_identity(team->controls[made], made, size, job, &layout);
+        teams[made] = team;
+    }
+    release_shared(shared);
+    if (made == size)
+        return PEAL_OK;
+    while (made > 0)
+        peal_team_close(teams[--made]);
+    return PEAL_NO_MEMORY;
+}
+
+void peal_team_close(struct peal_team *team)
+{
+    if (!team)
+        return;
+    if (team->controls[team->rank]) {
+        /* Release: a peer that sees it (doctor.c, acquire) sees what was sent before. */
+        atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_LEFT, memory_order_release);
+        for (uint32_t r = 0; r < team->size; r++) {
+            if (team->controls[r])
+                peal_team_wake(team, r);
+        }
+    }
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (team->pidfds[r] >= 0)
+            close(team->pidfds[r]);
+        if (team->threads)
+            continue;
+        peal_window_unmap(team->controls[r], team->layout.bytes);
+        if (team->fds && team->fds[r] >= 0)
+            close(team->fds[r]);
+    }
+    if (team->shared)
+        release_shared(team->shared);
+    else
+        free(team->fds);
+    free(team->controls);
+    free(team->pidfds);
+    peal_text_release(&team->error);
+    free(team);
+}
+
+bool peal_team_is_dead(const struct peal_team *team, uint32_t rank)
+{
+    if (team->pidfds[rank] < 0)
+        return false;
+    struct pollfd poll_fd = {team->pidfds[rank], POLLIN, 0};
+    return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN);
+}
+
+void peal_team_wake(const struct peal_team *team, uint32_t rank)
+{
+    struct peal_control *control = team->controls[rank];
+    /* Relaxed: the futex call orders it; the sleeper compares the value it read before polling. */
+    atomic_fetch_add_explicit(&control->wake, 1, memory_order_relaxed);
+    syscall(SYS_futex, &control->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void peal_team_enter(struct peal_team *team, uint32_t stream, uint64_t seq, uint64_t what,
+                     uint64_t count)
+{
+    struct peal_control *own = peal_team_own(team);
+    struct peal_call_record *record = &own->history[stream][seq % PEAL_CALL_HISTORY];
+    /* A reader (doctor.c) that sees seq by acquire sees what belongs to it, or a later call's,
+     * and reads seq again. */
+    atomic_store_explicit(&record->seq, 0, memory_order_release);
+    atomic_store_explicit(&record->what, what, memory_order_release);
+    atomic_store_explicit(&record->count, count, memory_order_release);
+    atomic_store_explicit(&record->seq, seq, memory_order_release);
+    atomic_store_explicit(&own->calls[stream], seq, memory_order_release);
+    atomic_store_explicit(&own->stream, stream, memory_order_relaxed); /* for reports only */
+    atomic_store_explicit(&own->life, PEAL_LIFE_INSIDE, memory_order_relaxed);
+}
+
+static void copy_report(struct peal_team *team, struct peal_control *first)
+{
+    /* The winner is formatting; it takes microseconds. A winner that died leaves it unwritten. */
+    for (int i = 0; i < 200; i++) {
+        /* Partner: the release in peal_team_fail. */
+        if (atomic_load_explicit(&first->report_done, memory_order_acquire))
+            break;
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    char text[PEAL_REPORT_WORDS * 8];
+    for (int i = 0; i < PEAL_REPORT_WORDS; i++) {
+        uint64_t word = atomic_load_explicit(&first->report_text[i], memory_order_relaxed);
+        memcpy(text + i * 8, &word, 8);
+    }
+    text[sizeof text - 1] = '\0';
+    team->error.len = 0;
+    peal_text_puts(&team->error, text);
+}
+
+enum peal_status peal_team_failure(struct peal_team *team)
+{
+    /* Partner: the compare and swap in peal_team_fail. */
+    uint64_t failure = atomic_load_explicit(&peal_team_own(team)->failure, memory_order_acquire);
+    if (failure == 0)
+        return PEAL_OK;
+    if (team->failed == PEAL_OK) {
+        team->failed = (enum peal_status)(failure & 0xff);
+        copy_report(team, team->controls[0]);
+    }
+    return team->failed;
+}
+
+enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status, uint32_t culprit,
+                                const struct peal_text *report)
+{
+    uint64_t none = 0;
+    uint64_t value = (uint64_t)status | (uint64_t)culprit << 8;
+    struct peal_control *first = team->controls[0];
+    /* acq_rel: the winner's report comes after; a loser sees who won. */
+    bool won = atomic_compare_exchange_strong_explicit(&first->failure, &none, value,
+                                                       memory_order_acq_rel, memory_order_acquire);
+    if (!won)
+        value = none;
+    if (won) {
+        char text[PEAL_REPORT_WORDS * 8] = {0};
+        snprintf(text, sizeof text, "%s", peal_text_get(report));
+        for (int i = 0; i < PEAL_REPORT_WORDS; i++) {
+            uint64_t word;
+            memcpy(&word, text + i * 8, 8);
+            atomic_store_explicit(&first->report_text[i], word, memory_order_relaxed);
+        }
+        /* Partner: copy_report. */
+        atomic_store_explicit(&first->report_done, 1, memory_order_release);
+        if (!team->quiet)
+            fprintf(stderr, "%s", peal_text_get(report));
+    }
+    for (uint32_t r = 0; r < team->size; r++) {
+        none = 0;
+        /* Release, partner: peal_team_failure on rank r. */
+        (void)atomic_compare_exchange_strong_explicit(&team->controls[r]->failure, &none, value,
+                                                      memory_order_acq_rel, memory_order_acquire);
+        peal_team_wake(team, r);
+    }
+    return peal_team_failure(team);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run: plans on real ranks, processes of one host or threads of one process.
+ *
+ *   team.h        this file: ranks that share windows; failure, and who is still alive
+ *   shared.h      what lies in the windows             window.h      shared memory
+ *   rendezvous.h  how windows get to the peers         topo.h        cores and binding
+ *   program.h     a plan, ready to be executed         family.h      its cells, channels, scratch
+ *   exec.h        the executor                         channel.h     queues of slots
+ *   pause.h       spin, yield, sleep                   mail.h        point-to-point messages
+ *   call.h        one collective call: segments of a plan, blocking or not
+ *   select.h      which algorithm                      doctor.h      who waits for whom, and why
+ *
+ * Start reading at exec.c: everything else is there so that its loop has nothing to ask.
+ */
+#ifndef PEAL_RUN_TEAM_H
+#define PEAL_RUN_TEAM_H
+
+#include "base/text.h"
+#include "compute/compute.h"
+#include "run/shared.h"
+
+#include <stdbool.h>
+
+/* Bytes of a window, and where its parts begin: a function of the number of ranks. */
+struct peal_layout {
+    uint64_t mail;       /* mailboxes, one from each rank */
+    uint64_t contexts;   /* first context */
+    uint64_t span;       /* address space of a context; memory only as used */
+    uint64_t bytes;      /* of all: where symmetric memory begins in the file */
+    uint64_t pool_bytes; /* populated when opened: half for context 0, the rest shared */
+};
+
+/* How patient a wait is: see pause.h. */
+struct peal_policy {
+    uint32_t spins;      /* polls before the first yield */
+    uint64_t yield_ns;   /* yields before the first sleep */
+    bool has_membarrier; /* a sleeper can order itself against all notifiers */
+    uint32_t cores;      /* that this process may use */
+};
+
+/* Windows that threads of one process share; freed by the last. */
+struct peal_shared_windows;
+
+struct peal_team {
+    uint32_t rank, size;
+    bool threads;
+    bool quiet;
+    char job[64];
+    uint32_t timeout_ms;
+    uint64_t generation; /* counts splits and shrinks, for names */
+    struct peal_layout layout;
+    struct peal_policy policy;
+    const struct peal_compute *compute;
+    struct peal_control **controls; /* of each rank, as mapped here: starts of the windows */
+    int *fds;                       /* windows; NULL for threads */
+    int *pidfds;                    /* -1 = none */
+    struct peal_shared_windows *shared;
+    uint64_t heap_end; /* bytes of the window file in use by symmetric memory */
+
+    enum peal_status failed; /* PEAL_OK while usable */
+    struct peal_text error;
+};
+
+static inline struct peal_control *peal_team_own(const struct peal_team *team)
+{
+    return team->controls[team->rank];
+}
+
+static inline char *peal_team_window(const struct peal_team *team, uint32_t rank)
+{
+    return (char *)team->controls[rank];
+}
+
+struct peal_team_how {
+    uint32_t rank, size;
+    const char *job;
+    uint32_t timeout_ms;
+    bool quiet;
+    /* For shrink: who may be missing. See rendezvous.h. */
+    const uint8_t *optional;
+    int (*gone)(void *context, uint32_t rank);
+    void *context;
+    uint32_t leader;
+};
+
+/* Collective over a rendezvous. `why` gets a line on failure. */
+enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_text *why,
+                                struct peal_team **out);
+/* `size` teams in this process, teams[r] for rank r. */
+enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms,
+                                        struct peal_team **teams);
+void peal_team_close(struct peal_team *team);
+
+/* Ends the team's life on every rank: the first to call it writes the report and prints it (unless
+ * quiet); everybody gets its status and text. Returns the status that holds. */
+enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status, uint32_t culprit,
+                                const struct peal_text *report);
+/* Takes over a failure that a peer has found; PEAL_OK if there is none. */
+enum peal_status peal_team_failure(struct peal_team *team);
+
+/* True once the process of that rank has ended. Threads never do. */
+bool peal_team_is_dead(const struct peal_team *team, uint32_t rank);
+/* Wakes a rank that sleeps; see pause.h for when to call it. */
+void peal_team_wake(const struct peal_team *team, uint32_t rank);
+
+/* What this rank is doing, for its peers: before and after every call. */
+void peal_team_enter(struct peal_team *team, uint32_t stream, uint64_t seq, uint64_t what,
+                     uint64_t count);
+static inline void peal_team_leave(struct peal_team *team)
+{
+    atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_OUTSIDE, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows are memfds, sealed against shrinking: a peer cannot make another's loads fault. */
+#include "run/window.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum peal_status peal_window_open(uint64_t bytes, int *out)
+{
+    int fd = memfd_create("peal", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return PEAL_SYSTEM;
+    if (ftruncate(fd, (off_t)bytes) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+        close(fd);
+        return errno == ENOMEM || errno == EFBIG ? PEAL_NO_MEMORY : PEAL_SYSTEM;
+    }
+    *out = fd;
+    return PEAL_OK;
+}
+
+/* What the machine could still give, in bytes; 0 if unknown. */
+static uint64_t available(void)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    if (!file)
+        return 0;
+    char line[128];
+    unsigned long long kib = 0;
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+            break;
+    }
+    fclose(file);
+    return (uint64_t)kib << 10;
+}
+
+enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
+{
+    if (bytes == 0)
+        return PEAL_OK;
+    if (offset + bytes < offset || offset + bytes > (uint64_t)INT64_MAX)
+        return PEAL_NO_MEMORY;
+    /* fallocate takes page after page until it fails, and by then others may have been killed. */
+    if (bytes >= (1 << 20)) {
+        uint64_t most = available();
+        if (most != 0 && bytes > most - most / 16)
+            return PEAL_NO_MEMORY;
+    }
+    int error;
+    do {
+        error = fallocate(fd, 0, (off_t)offset, (off_t)bytes) == 0 ? 0 : errno;
+    } while (error == EINTR);
+    if (error == 0)
+        return PEAL_OK;
+    return error == ENOSPC || error == ENOMEM || error == EFBIG ? PEAL_NO_MEMORY : PEAL_SYSTEM;
+}
+
+void *peal_window_map(int fd, uint64_t offset, uint64_t bytes, bool populate)
+{
+    void *at =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+    if (at == MAP_FAILED)
+        return NULL;
+    (void)madvise(at, bytes, MADV_DONTDUMP);
+    (void)madvise(at, bytes, MADV_HUGEPAGE);
+    if (populate)
+        peal_window_populate(at, bytes);
+    return at;
+}
+
+void peal_window_populate(void *at, uint64_t bytes)
+{
+    (void)madvise(at, bytes, MADV_POPULATE_WRITE); /* only saves time: refusal is fine */
+}
+
+void peal_window_unmap(void *at, uint64_t bytes)
+{
+    if (at)
+        munmap(at, bytes);
+}
+
+void peal_window_discard(int fd, uint64_t offset, uint64_t bytes)
+{
+    (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A window: shared memory without a name, which ends with its last user. */
+#ifndef PEAL_RUN_WINDOW_H
+#define PEAL_RUN_WINDOW_H
+
+#include <peal/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A sparse memfd of that many bytes; only what is touched or reserved takes memory. */
+enum peal_status peal_window_open(uint64_t bytes, int *out);
+/* Makes sure that [offset, offset + bytes) has memory, growing the file if needed. PEAL_NO_MEMORY
+ * if it would not fit what the machine has left: then nothing has been taken. */
+enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes);
+/* Maps a part; `populate` makes the first touch cheap. NULL when refused. */
+void *peal_window_map(int fd, uint64_t offset, uint64_t bytes, bool populate);
+void peal_window_populate(void *at, uint64_t bytes);
+void peal_window_unmap(void *at, uint64_t bytes);
+/* Gives the memory of a part back to the system. */
+void peal_window_discard(int fd, uint64_t offset, uint64_t bytes);
+
+#endif
