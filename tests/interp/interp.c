@@ -68,7 +68,7 @@ void peal_interp_free(struct peal_interp *in)
 
 static bool is_image(const struct peal_buf *buf)
 {
-    return buf->kind == PEAL_BUF_PARAM && buf->alias == PEAL_NONE;
+    return buf->kind == PEAL_BUF_PARAM;
 }
 
 /* An image per rank and parameter, filled with the pattern. */

@@ -53,8 +53,9 @@ void peal_interp_free(struct peal_interp *in);
  * out of memory or if the plan is not for all ranks of this interpreter. */
 size_t peal_interp_launch(struct peal_interp *in, const struct peal_plan *plan);
 
-/* The parameter buffer `buf` (not an aliased one) of a rank in a launch, densely packed: what the
- * caller put in, and what it finds when the rank has left the launch. */
+/* The parameter buffer `buf` of a rank in a launch, densely packed: what the caller put in, and
+ * what it finds when the rank has left the launch. Where the plan works in place, it does not name
+ * the aliased buffer. */
 void *peal_interp_input(struct peal_interp *in, size_t launch, uint32_t rank, uint32_t buf);
 const void *peal_interp_output(const struct peal_interp *in, size_t launch, uint32_t rank,
                                uint32_t buf);

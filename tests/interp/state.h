@@ -14,7 +14,7 @@ struct bytes {
 
 struct launch {
     const struct peal_plan *plan;
-    struct bytes *inputs; /* [rank * bufs + buf]; parameters that are not aliased only */
+    struct bytes *inputs; /* [rank * bufs + buf]; parameters only */
     struct bytes *outputs;
 };
 
