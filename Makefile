@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door. Everything is built by meson and ninja; this file only names what people do.
 #
-#   make          builds build/peal and the libraries
+#   make          installs what is missing, builds build/peal and the libraries
 #   make demo     installs what is missing, builds, and shows ring allreduce on 4 ranks
 #   make test     installs what is missing, builds, runs the test suite
 #   make help     lists the rest
@@ -16,7 +16,7 @@ all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
 $(BUILD)/build.ninja:
-	@scripts/install --check build
+	@scripts/install build
 	@meson setup --prefix $(PREFIX) $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 

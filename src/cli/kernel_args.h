@@ -24,6 +24,9 @@ struct peal_kernel_options {
     struct peal_pairs set;
 };
 
+/* The count where none is given: divisible by most things, small enough to read. */
+enum { PEAL_KERNEL_COUNT = 64 };
+
 #define PEAL_KERNEL_DEFAULTS                                                                       \
     {                                                                                              \
         .dtype = PEAL_F32, .reduce = PEAL_SUM                                                      \
@@ -38,7 +41,7 @@ struct peal_kernel_options {
          PEAL_OPTION_LIST,                                                                         \
          offsetof(type, member.counts),                                                            \
          "N",                                                                                      \
-         "elements: binds every dimension that --set does not name",                               \
+         "elements: binds every dimension that --set does not name (default 64)",                  \
          0,                                                                                        \
          INT64_MAX},                                                                               \
         {"dtype",                                                                                  \

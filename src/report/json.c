@@ -83,10 +83,9 @@ void peal_json_array_end(struct peal_json *json)
     close_level(json, false);
 }
 
-/* Length of the UTF-8 sequence at p (of at most len bytes), 0 if it is not one: overlong forms,
- * surrogates and values past U+10FFFF are refused. */
-static size_t utf8_len(const unsigned char *p, size_t len)
+size_t peal_utf8_len(const char *bytes, size_t len)
 {
+    const unsigned char *p = (const unsigned char *)bytes;
     if (p[0] < 0x80)
         return 1;
     size_t want = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
@@ -131,7 +130,7 @@ static void add_quoted(struct peal_text *out, const char *bytes, size_t len)
             i = plain;
             continue;
         }
-        size_t step = utf8_len(p + i, len - i);
+        size_t step = peal_utf8_len(bytes + i, len - i);
         if (step == 0)
             peal_text_puts(out, "\xef\xbf\xbd"), step = 1;
         else if (step == 1)
@@ -174,16 +173,30 @@ void peal_json_string(struct peal_json *json, const char *string)
         peal_json_null(json);
 }
 
+/* By hand, because pages hold millions of numbers and printf would be most of their cost. */
+static void add_digits(struct peal_text *out, bool negative, uint64_t value)
+{
+    char digits[24];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    if (negative)
+        digits[--at] = '-';
+    peal_text_add(out, digits + at, sizeof digits - at);
+}
+
 void peal_json_int(struct peal_json *json, int64_t value)
 {
     begin_value(json);
-    peal_text_printf(json->out, "%lld", (long long)value);
+    add_digits(json->out, value < 0, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
 void peal_json_uint(struct peal_json *json, uint64_t value)
 {
     begin_value(json);
-    peal_text_printf(json->out, "%llu", (unsigned long long)value);
+    add_digits(json->out, false, value);
 }
 
 void peal_json_real(struct peal_json *json, double value)

@@ -59,4 +59,8 @@ void peal_json_put_uint(struct peal_json *json, const char *key, uint64_t value)
 void peal_json_put_real(struct peal_json *json, const char *key, double value);
 void peal_json_put_bool(struct peal_json *json, const char *key, bool value);
 
+/* Length of the UTF-8 sequence that the len (> 0) bytes start with, 0 if it is not one: overlong
+ * forms, surrogates and values past U+10FFFF are refused. */
+size_t peal_utf8_len(const char *bytes, size_t len);
+
 #endif
