@@ -25,6 +25,7 @@ deps: ## install the packages for building and testing
 
 test: ## install what is missing, build, run all suites, with sanitizers
 	@scripts/install build test
+	@scripts/install browser 2>/dev/null || echo "no chromium here: the tests of the page are skipped"
 	@scripts/test
 
 test-long: ## the tests that take minutes

@@ -72,14 +72,17 @@ class Diagram {
     return this.gutterWidth;
   }
 
-  // The text, cut to a width; measured once a font, since measuring every text would cost more than drawing it.
+  // The text, cut to a width. A mean character width tells where to start, so that few texts need measuring.
   shorten(c, text, width) {
     if (this.measuredFont !== c.font) {
       this.measuredFont = c.font;
-      this.charWidth = c.measureText('notify compute slot 0123 [part] += 1').width / 34;
+      this.charWidth = c.measureText('notify compute slot 0123 [part] += 1').width / 35;
     }
-    const most = Math.floor(width / this.charWidth);
-    return text.length <= most ? text : most < 3 ? '' : text.slice(0, most - 1) + '…';
+    if (text.length * this.charWidth < width * 0.7) return text;
+    let most = Math.min(text.length, Math.ceil(width / this.charWidth) + 4);
+    let short = text.slice(0, most);
+    while (most > 1 && c.measureText(short).width > width) short = text.slice(0, --most - 1) + '…';
+    return most > 1 ? short : '';
   }
 
   trackLabel(track) { return this.model.texts[this.model.tracks.label[track]]; }
@@ -358,10 +361,17 @@ class Diagram {
     c.textBaseline = 'middle';
     for (let k = 0; k < texts.length; k += 5) {
       const bar = texts[k], width = texts[k + 3] - 8;
-      const text = this.shorten(c, bars.joined[bar] ? formatCount(bars.joined[bar] + 1) + ' ops' : strings[bars.label[bar]], width);
+      const text = bars.joined[bar] ? formatCount(bars.joined[bar] + 1) + ' ops' : strings[bars.label[bar]];
       const isWait = categories[bars.category[bar]] === 'wait' && !(bars.flags[bar] & FLAG_BAD);
       c.fillStyle = texts[k + 4] || isWait ? colours.muted : colours['on-bar'];
-      c.fillText(text, texts[k + 1] + 4, texts[k + 2] + barHeight / 2 + 0.5);
+      const short = this.shorten(c, text, width), middle = texts[k + 2] + barHeight / 2 + 0.5;
+      const cut = text.indexOf(' ');
+      if (short === text || cut < 0 || barHeight < 30) {
+        c.fillText(short, texts[k + 1] + 4, middle);
+      } else { // the verb above, its operands below
+        c.fillText(this.shorten(c, text.slice(0, cut), width), texts[k + 1] + 4, middle - 7.5);
+        c.fillText(this.shorten(c, text.slice(cut + 1), width), texts[k + 1] + 4, middle + 7.5);
+      }
     }
   }
 

@@ -176,11 +176,11 @@ class StepPlayer {
         if (access.memory !== index) continue;
         const now = i === this.done - 1, bad = access.flags & FLAG_BAD;
         if (!now && !bad) continue;
-        const flip = access.to > memory.bytes - access.from; // the text goes where there is more room
-        marks.push(el('span', {
-          class: 'mark' + (bad ? ' bad' : '') + (now ? '' : ' past') + (flip ? ' flip' : ''),
-          style: { 'margin-left': percent(access.from), width: percent(access.to - access.from) },
-        }, el('span', {}, 'rank ' + step.rank + ' ' + ACCESS_KINDS[access.kind] + 's ' + range(access.from, access.to))));
+        const late = memory.bytes > 0 && access.from / memory.bytes > 0.2; // then the text goes to the right edge
+        marks.push(el('div', { class: 'mark' + (bad ? ' bad' : '') + (now ? '' : ' past') },
+          el('i', { style: { 'margin-left': percent(access.from), width: percent(access.to - access.from) } }),
+          el('span', late ? { class: 'late' } : { style: { 'margin-left': percent(access.from) } },
+            'rank ' + step.rank + ' ' + ACCESS_KINDS[access.kind] + 's ' + range(access.from, access.to))));
       }
     });
     return marks;
