@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs that are not monotone: all interleavings of their sync steps.
+ *
+ * A state is how far each thread is, with the values of those cells and registers that depend on
+ * the order. An access may happen while its thread stands between the steps around it, so a race is
+ * a state where two threads stand at conflicting accesses. States that lead to the same faults are
+ * left out: if some thread's next step commutes with all that the others may still do, and the
+ * accesses it leaves behind conflict with none of theirs, only that thread is moved.
+ */
+#ifndef PEAL_VERIFY_EXPLORE_H
+#define PEAL_VERIFY_EXPLORE_H
+
+#include "verify/story.h"
+
+/* Sets verdict, fault and story. Beyond options->most_states or most_bytes: a directed search, then
+ * undecided. */
+void peal_explore(struct program *p, const struct peal_verify_options *options, struct answer *a);
+
+#endif

@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Schedules told as steps: every sync op with the cell's value, every access to the bytes that
+ * matter, and the end. */
+#include "verify/story.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *peal_answer_text(struct answer *a, const char *format, ...)
+{
+    struct peal_text text = {0};
+    va_list args;
+    va_start(args, format);
+    peal_text_vprintf(&text, format, args);
+    va_end(args);
+    char *copy = peal_arena_copy(&a->arena, peal_text_get(&text), text.len);
+    peal_text_release(&text);
+    if (!copy)
+        a->failed = true;
+    return copy ? copy : "";
+}
+
+struct peal_verify_place peal_story_place(const struct program *p, uint32_t launch,
+                                          const struct peal_op *op, struct answer *a)
+{
+    const struct peal_plan *plan = p->plans[launch];
+    if (!op || op->pos == PEAL_NONE)
+        return (struct peal_verify_place){"", 0, 0, 0};
+    const struct peal_position *at = &peal_plan_positions(plan)[op->pos];
+    return (struct peal_verify_place){peal_answer_text(a, "%s", peal_plan_string(plan, at->source)),
+                                      at->line, at->col, at->len};
+}
+
+/* --- one op as text -------------------------------------------------------------------------- */
+
+static void put_ref(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
+                    const struct peal_ref *ref, uint32_t launch, struct peal_text *out)
+{
+    if (ref->buf == PEAL_BUF_CONST) {
+        double value;
+        memcpy(&value, &ref->offset, sizeof value);
+        peal_text_printf(out, "%g", value);
+        return;
+    }
+    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
+    uint64_t first = peal_ref_offset(plan, ref, launch) / size;
+    if (ref->buf == PEAL_BUF_SLOT) {
+        peal_text_puts(out, "slot");
+    } else {
+        peal_text_puts(out, peal_plan_string(plan, peal_plan_bufs(plan)[ref->buf].name));
+        if (ref->rank != rank)
+            peal_text_printf(out, "@%u", ref->rank);
+    }
+    if (op->mem.rows > 1 || ref->row > 0)
+        peal_text_printf(out, "[%u +: %u, %" PRIu64 " +: %" PRIu64 "]", ref->row, op->mem.rows,
+                         first, op->mem.count);
+    else
+        peal_text_printf(out, "[%" PRIu64 " +: %" PRIu64 "]", first, op->mem.count);
+}
+
+static void put_sync(const struct program *p, uint32_t launch, uint32_t rank,
+                     const struct peal_op *op, struct peal_text *out)
+{
+    const struct peal_plan *plan = p->plans[launch];
+    const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
+    uint32_t index = peal_op_cell(plan, op, launch) - signal->first_cell;
+    peal_text_printf(out, "%s %s%s", peal_op_info((enum peal_op_kind)op->kind)->name,
+                     (op->flags & PEAL_OP_RELAXED) ? "relaxed " : "",
+                     peal_plan_string(plan, signal->name));
+    if (signal->cells > 1 || index > 0)
+        peal_text_printf(out, "[%u]", index);
+    if (op->sync.rank != rank)
+        peal_text_printf(out, "@%u", op->sync.rank);
+    if (op->kind == PEAL_OP_PEEK)
+        return;
+    const char *relation = op->kind == PEAL_OP_NOTIFY    ? (op->flags & PEAL_OP_SET) ? "=" : "+="
+                           : (op->flags & PEAL_OP_EQUAL) ? "=="
+                                                         : ">=";
+    peal_text_printf(out, " %s %s%" PRId64, relation,
+                     (op->flags & PEAL_OP_HAS_REG) ? "peeked + " : "", op->sync.value);
+    if (op->kind == PEAL_OP_WAIT && !(op->flags & PEAL_OP_HAS_REG) && op->sync.back)
+        peal_text_printf(out, " at launch - %u", op->sync.back);
+}
+
+static void put_op(const struct program *p, uint32_t launch, uint32_t rank,
+                   const struct peal_op *op, struct peal_text *out)
+{
+    const struct peal_plan *plan = p->plans[launch];
+    if (peal_op_is_sync(op)) {
+        put_sync(p, launch, rank, op, out);
+        return;
+    }
+    const char *name = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE
+                           ? peal_fn_info((enum peal_fn)op->fn)->name
+                           : peal_op_info((enum peal_op_kind)op->kind)->name;
+    if (peal_op_has_dst(op)) {
+        put_ref(plan, rank, op, peal_op_dst(plan, op), launch, out);
+        peal_text_puts(out, op->kind == PEAL_OP_ACCUMULATE ? " " : " = ");
+    }
+    if (op->kind == PEAL_OP_ACCUMULATE)
+        peal_text_printf(out, "%s= ", name);
+    else if (op->kind != PEAL_OP_COPY)
+        peal_text_printf(out, "%s%s", name, op->kind == PEAL_OP_COMPUTE ? "(" : " ");
+    for (uint32_t i = 0; i < op->mem.nsrc; i++) {
+        if (i == 4 && op->mem.nsrc > 6) {
+            peal_text_printf(out, ", ... %u more", op->mem.nsrc - i);
+            break;
+        }
+        peal_text_puts(out, i ? ", " : "");
+        put_ref(plan, rank, op, peal_op_src(plan, op, i), launch, out);
+    }
+    if (op->kind == PEAL_OP_COMPUTE)
+        peal_text_puts(out, ")");
+    if (op->kind >= PEAL_OP_SEND) {
+        const struct peal_channel *ch = &peal_plan_channels(plan)[op->mem.channel];
+        bool sends = op->kind == PEAL_OP_SEND;
+        peal_text_printf(out, " %s %u", sends ? "to" : "from", sends ? ch->receiver : ch->sender);
+        if (ch->name)
+            peal_text_printf(out, " on %s", peal_plan_string(plan, ch->name));
+    }
+}
+
+/* --- telling --------------------------------------------------------------------------------- */
+
+struct teller {
+    const struct program *p;
+    struct answer *a;
+    PEAL_VEC(struct peal_verify_step) steps;
+    uint32_t *at;    /* [thread] steps taken */
+    uint32_t *shown; /* [thread] accesses shown: index into mine */
+    int64_t *value;  /* [cell] */
+    uint32_t *by;    /* [cell] step that changed it last, or PEAL_NONE */
+    int64_t **regs;  /* [thread] */
+    const struct race *race;
+};
+
+static bool tell_begin(struct teller *t, const struct program *p, struct answer *a)
+{
+    *t = (struct teller){.p = p, .a = a};
+    t->at = calloc(p->nthreads + 1u, sizeof *t->at);
+    t->shown = calloc(p->nthreads + 1u, sizeof *t->shown);
+    t->value = calloc(p->ncells + 1u, sizeof *t->value);
+    t->by = malloc((p->ncells + 1u) * sizeof *t->by);
+    t->regs = peal_arena_alloc(&a->arena, (p->nthreads + 1u) * sizeof *t->regs);
+    if (!t->at || !t->shown || !t->value || !t->by || !t->regs)
+        return false;
+    memcpy(t->value, p->initial, p->ncells * sizeof *t->value);
+    memset(t->by, 0xff, p->ncells * sizeof *t->by);
+    for (uint32_t i = 0; i < p->nthreads; i++) {
+        t->regs[i] = peal_arena_alloc(&a->arena, (p->threads[i].nregs + 1u) * sizeof(int64_t));
+        if (!t->regs[i])
+            return false;
+    }
+    return true;
+}
+
+static void tell_end(struct teller *t)
+{
+    struct peal_verification *v = &t->a->v;
+    struct peal_verify_step *steps =
+        peal_arena_alloc(&t->a->arena, (t->steps.len + 1) * sizeof *steps);
+    if (steps) {
+        if (t->steps.len)
+            memcpy(steps, t->steps.at, t->steps.len * sizeof *steps);
+        v->steps = steps;
+        v->nsteps = (uint32_t)t->steps.len;
+    } else {
+        t->a->failed = true;
+    }
+    peal_vec_release(&t->steps);
+    free(t->at);
+    free(t->shown);
+    free(t->value);
+    free(t->by);
+}
+
+/* A step for an op of a thread; returns its number. */
+static uint32_t tell_op(struct teller *t, uint32_t thread, uint32_t op)
+{
+    const struct thread *th = &t->p->threads[thread];
+    struct peal_verify_step step = {
+        .rank = th->rank, .lane = th->lane, .op = PEAL_NONE, .waits_for = PEAL_NONE};
+    if (op >= OP_CALLER_LEAVES) {
+        step.place = (struct peal_verify_place){"", 0, 0, 0};
+        step.text = op == OP_CALLER_ENTERS ? "the caller uses its buffer before the launch"
+                                           : "the caller uses its buffer after the launch";
+    } else {
+        const struct peal_op *at = peal_program_op(t->p, thread, op, &step.launch);
+        struct peal_text text = {0};
+        put_op(t->p, step.launch, th->rank, at, &text);
+        step.op = op - th->first_op[step.launch];
+        step.place = peal_story_place(t->p, step.launch, at, t->a);
+        step.text = peal_answer_text(t->a, "%s", peal_text_get(&text));
+        peal_text_release(&text);
+    }
+    if (!peal_vec_push(&t->steps, step))
+        t->a->failed = true;
+    return t->steps.len ? (uint32_t)t->steps.len - 1 : 0;
+}
+
+static const char *cell_name(struct teller *t, uint32_t cell)
+{
+    struct peal_text text = {0};
+    peal_program_cell_name(t->p, cell, &text);
+    const char *copy = peal_answer_text(t->a, "%s", peal_text_get(&text));
+    peal_text_release(&text);
+    return copy;
+}
+
+/* Accesses of the thread to the contested bytes that come before its next step. */
+static void tell_accesses(struct teller *t, uint32_t thread)
+{
+    if (!t->race)
+        return;
+    const struct program *p = t->p;
+    const struct access *a = &p->accesses.at[t->race->a];
+    for (; t->shown[thread] < p->accesses.len; t->shown[thread]++) {
+        uint32_t i = t->shown[thread];
+        const struct access *x = &p->accesses.at[i];
+        if (x->thread > thread || (x->thread == thread && x->step > t->at[thread]))
+            return;
+        if (x->thread != thread || x->location != a->location || x->hi <= t->race->lo ||
+            x->lo >= t->race->hi)
+            continue;
+        if (i == t->race->a || i == t->race->b)
+            return; /* told last */
+        if (t->steps.len && t->steps.at[t->steps.len - 1].rank == p->threads[thread].rank &&
+            t->steps.at[t->steps.len - 1].lane == p->threads[thread].lane &&
+            x->op < OP_CALLER_LEAVES &&
+            t->steps.at[t->steps.len - 1].op == x->op - p->threads[thread].first_op[x->launch] &&
+            t->steps.at[t->steps.len - 1].launch == x->launch)
+            continue; /* the same op, its other operand */
+        uint32_t step = tell_op(t, thread, x->op);
+        if (t->steps.len)
+            t->steps.at[step].launch = x->launch;
+    }
+}
+
+/* Takes the thread's next step. */
+static void tell_step(struct teller *t, uint32_t thread)
+{
+    const struct program *p = t->p;
+    uint32_t i = t->at[thread];
+    const struct step *s = peal_program_step(p, thread, i);
+    uint32_t op = p->step_op[p->threads[thread].first_step + i];
+    tell_accesses(t, thread);
+    int64_t before = t->value[s->cell];
+    int64_t amount = s->value + ((s->flags & STEP_HAS_REG) ? t->regs[thread][s->reg] : 0);
+    bool waits = s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL;
+    if (s->kind == STEP_ADD)
+        t->value[s->cell] += amount;
+    else if (s->kind == STEP_SET)
+        t->value[s->cell] = amount;
+    else if (s->kind == STEP_PEEK)
+        t->regs[thread][s->reg] = before;
+    uint32_t from = waits ? t->by[s->cell] : PEAL_NONE;
+    uint32_t told = PEAL_NONE;
+    if (op != PEAL_NONE) {
+        struct peal_verify_step *last = t->steps.len ? &t->steps.at[t->steps.len - 1] : NULL;
+        uint32_t launch;
+        (void)peal_program_op(p, thread, op, &launch);
+        /* The second half of a send or recv is not told again. */
+        if (i > 0 && p->step_op[p->threads[thread].first_step + i - 1] == op && last) {
+            told = (uint32_t)t->steps.len - 1;
+        } else {
+            told = tell_op(t, thread, op);
+            if (t->steps.len) {
+                last = &t->steps.at[told];
+                last->cell = cell_name(t, s->cell);
+                last->before = peal_program_logical(p, s->cell, before, launch);
+                last->after = peal_program_logical(p, s->cell, t->value[s->cell], launch);
+                last->waits_for = from;
+            }
+        }
+    }
+    if (s->kind <= STEP_SET)
+        t->by[s->cell] = told;
+    t->at[thread]++;
+}
+
+/* Runs all threads to `need`, recording who takes the next step: threads in turn, each as far as it
+ * can. */
+static bool tell_past(struct teller *t, const uint32_t *need)
+{
+    const struct program *p = t->p;
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (uint32_t i = 0; i < p->nthreads; i++) {
+            while (t->at[i] < need[i]) {
+                const struct step *s = peal_program_step(p, i, t->at[i]);
+                if (s->kind == STEP_WAIT && t->value[s->cell] < s->value)
+                    break;
+                tell_step(t, i);
+                moved = true;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < p->nthreads; i++) {
+        if (t->at[i] < need[i])
+            return false;
+    }
+    return true;
+}
+
+void peal_story_access(const struct program *p, uint32_t i, uint32_t step, uint32_t location,
+                       bool writes, struct range bytes, struct answer *a)
+{
+    const struct memory *m = &p->memory.at[location / p->nranks];
+    uint64_t size = peal_dtype_size((enum peal_dtype)m->dtype);
+    a->v.accesses_at[i] = (struct peal_verify_access){
+        .step = step,
+        .writes = writes,
+        .buf = peal_answer_text(a, "%s", m->name),
+        .rank = location % p->nranks,
+        .first_byte = bytes.lo,
+        .bytes = bytes.hi - bytes.lo,
+        .first_element = bytes.lo / size,
+        .elements = (bytes.hi + size - 1) / size - bytes.lo / size,
+    };
+    if (a->v.naccesses <= i)
+        a->v.naccesses = i + 1;
+}
+
+static const char *race_kind(const struct access *a, const struct access *b)
+{
+    if (a->kind == ACCESS_READ || b->kind == ACCESS_READ)
+        return "a read and a write";
+    return a->kind == ACCESS_WRITE && b->kind == ACCESS_WRITE ? "two writes"
+                                                              : "a write and an accumulate";
+}
+
+static void tell_collision(struct teller *t, const struct race *race)
+{
+    const struct program *p = t->p;
+    const struct access *x[2] = {&p->accesses.at[race->a], &p->accesses.at[race->b]};
+    for (uint32_t i = 0; i < 2; i++)
+        tell_accesses(t, x[i]->thread);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t step = tell_op(t, x[i]->thread, x[i]->op);
+        if (t->steps.len) {
+            t->steps.at[step].launch = x[i]->launch;
+            t->steps.at[step].collides = true;
+        }
+        peal_story_access(p, i, step, x[i]->location, x[i]->kind != ACCESS_READ,
+                          (struct range){race->lo, race->hi}, t->a);
+    }
+    const struct peal_verify_access *at = &t->a->v.accesses_at[0];
+    t->a->v.why = peal_answer_text(
+        t->a, "%s of '%s' on rank %u can happen at the same time (ranks %u and %u)",
+        race_kind(x[0], x[1]), at->buf, at->rank, p->threads[x[0]->thread].rank,
+        p->threads[x[1]->thread].rank);
+}
+
+struct bound {
+    uint64_t steps;
+    uint32_t race;
+};
+
+static int by_bound(const void *a, const void *b)
+{
+    const struct bound *x = a, *y = b;
+    if (x->steps != y->steps)
+        return x->steps < y->steps ? -1 : 1;
+    return (x->race > y->race) - (x->race < y->race);
+}
+
+/* The race with the shortest story: branch and bound over those with the fewest own steps. */
+static const struct race *choose(const struct program *p, const struct race_report *report,
+                                 uint32_t *need, bool *shortest)
+{
+    struct bound *bounds = malloc((report->races.len + 1) * sizeof *bounds);
+    uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
+    uint32_t *trial = malloc((p->nthreads + 1u) * sizeof *trial);
+    const struct race *best = NULL;
+    uint64_t best_steps = UINT64_MAX, tries = 0, most_tries = 1 + 20000000 / (p->nsteps + 1);
+    if (!bounds || !goal || !trial)
+        goto done;
+    for (uint32_t i = 0; i < report->races.len; i++) {
+        const struct race *r = &report->races.at[i];
+        bounds[i] =
+            (struct bound){(uint64_t)p->accesses.at[r->a].step + p->accesses.at[r->b].step, i};
+    }
+    qsort(bounds, report->races.len, sizeof *bounds, by_bound);
+    *shortest = report->total == report->races.len;
+    for (uint32_t i = 0; i < report->races.len && bounds[i].steps < best_steps; i++) {
+        const struct race *r = &report->races.at[bounds[i].race];
+        bool unique;
+        uint64_t steps = 0;
+        if (++tries > most_tries) {
+            *shortest = false;
+            break;
+        }
+        memset(goal, 0xff, p->nthreads * sizeof *goal);
+        goal[p->accesses.at[r->a].thread] = p->accesses.at[r->a].step;
+        goal[p->accesses.at[r->b].thread] = p->accesses.at[r->b].step;
+        if (!peal_story_past(p, goal, trial, &unique))
+            break;
+        *shortest = *shortest && unique;
+        for (uint32_t t = 0; t < p->nthreads; t++)
+            steps += trial[t];
+        if (steps < best_steps) {
+            best = r;
+            best_steps = steps;
+            memcpy(need, trial, p->nthreads * sizeof *need);
+        }
+    }
+done:
+    free(bounds);
+    free(goal);
+    free(trial);
+    return best;
+}
+
+void peal_story_race(const struct program *p, const struct race_report *report, struct answer *a)
+{
+    struct teller t;
+    uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
+    bool shortest = false;
+    const struct race *race = need ? choose(p, report, need, &shortest) : NULL;
+    if (!race || !tell_begin(&t, p, a)) {
+        a->failed = true;
+        free(need);
+        return;
+    }
+    t.race = race;
+    a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
+    (void)tell_past(&t, need);
+    tell_collision(&t, race);
+    tell_end(&t);
+    free(need);
+}
+
+void peal_story_cell(const struct program *p, const struct race_report *report, struct answer *a)
+{
+    struct teller t;
+    uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
+    uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
+    bool shortest = false;
+    if (goal && need && tell_begin(&t, p, a)) {
+        memset(goal, 0xff, p->nthreads * sizeof *goal);
+        /* The later write goes first: that is what must not happen. */
+        goal[report->cell_thread[1]] = report->cell_step[1] + 1;
+        uint32_t first = report->cell_step[0];
+        if (!peal_story_past(p, goal, need, &shortest))
+            a->failed = true;
+        if (need[report->cell_thread[0]] > first)
+            need[report->cell_thread[0]] = first;
+        (void)tell_past(&t, need);
+        while (t.at[report->cell_thread[0]] < first + 1) {
+            const struct step *s =
+                peal_program_step(p, report->cell_thread[0], t.at[report->cell_thread[0]]);
+            if (s->kind == STEP_WAIT && t.value[s->cell] < s->value)
+                break;
+            tell_step(&t, report->cell_thread[0]);
+        }
+        uint32_t cell = peal_program_step(p, report->cell_thread[1], report->cell_step[1])->cell;
+        a->v.why = peal_answer_text(a,
+                                    "cell %s is written by rank %u and by rank %u, and nothing "
+                                    "orders them: the count falls",
+                                    cell_name(&t, cell), p->threads[report->cell_thread[0]].rank,
+                                    p->threads[report->cell_thread[1]].rank);
+        a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
+        tell_end(&t);
+    } else {
+        a->failed = true;
+    }
+    free(goal);
+    free(need);
+}
+
+void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, uint32_t op,
+                   struct answer *a)
+{
+    struct teller t;
+    if (!tell_begin(&t, p, a)) {
+        a->failed = true;
+        return;
+    }
+    uint32_t step = tell_op(&t, thread, op);
+    if (t.steps.len)
+        t.steps.at[step].launch = launch;
+    tell_end(&t);
+    a->v.story = PEAL_STORY_SHORTEST;
+}
+
+/* --- deadlock -------------------------------------------------------------------------------- */
+
+/* Threads that could still write the cell, as ranks. */
+static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *count,
+                                 uint32_t *blocked_one)
+{
+    const struct program *p = t->p;
+    uint32_t *ranks = peal_arena_alloc(&t->a->arena, (p->nthreads + 1u) * sizeof *ranks);
+    uint32_t n = 0;
+    *blocked_one = PEAL_NONE;
+    for (uint32_t u = 0; u < p->nthreads && ranks; u++) {
+        for (uint32_t i = t->at[u]; i < p->threads[u].nsteps; i++) {
+            const struct step *s = peal_program_step(p, u, i);
+            if (s->cell != cell || s->kind > STEP_SET)
+                continue;
+            if (*blocked_one == PEAL_NONE)
+                *blocked_one = u;
+            if (n == 0 || ranks[n - 1] != p->threads[u].rank)
+                ranks[n++] = p->threads[u].rank;
+            break;
+        }
+    }
+    *count = n;
+    return ranks;
+}
+
+/* Adds the blocked waits, and marks the cycle among them. */
+static void tell_blocked(struct teller *t)
+{
+    const struct program *p = t->p;
+    struct peal_verify_wait *waits =
+        peal_arena_alloc(&t->a->arena, (p->nthreads + 1u) * sizeof *waits);
+    uint32_t *next = malloc((p->nthreads + 1u) * sizeof *next);
+    uint32_t *number = malloc((p->nthreads + 1u) * sizeof *number);
+    uint32_t n = 0, first = PEAL_NONE;
+    if (!waits || !next || !number) {
+        t->a->failed = true;
+        free(next);
+        free(number);
+        return;
+    }
+    for (uint32_t u = 0; u < p->nthreads; u++) {
+        next[u] = number[u] = PEAL_NONE;
+        if (t->at[u] >= p->threads[u].nsteps)
+            continue;
+        const struct step *s = peal_program_step(p, u, t->at[u]);
+        if (s->kind != STEP_WAIT && s->kind != STEP_WAIT_EQUAL)
+            continue;
+        uint32_t op = p->step_op[p->threads[u].first_step + t->at[u]];
+        uint32_t launch = peal_program_step_launch(p, u, t->at[u]), step = PEAL_NONE;
+        int64_t expected = s->value + ((s->flags & STEP_HAS_REG) ? t->regs[u][s->reg] : 0);
+        if (op != PEAL_NONE) {
+            (void)peal_program_op(p, u, op, &launch);
+            step = tell_op(t, u, op);
+            t->steps.at[step].blocked = true;
+            t->steps.at[step].cell = cell_name(t, s->cell);
+            t->steps.at[step].before = t->steps.at[step].after =
+                peal_program_logical(p, s->cell, t->value[s->cell], launch);
+        }
+        number[u] = n;
+        int64_t base = p->cells[s->cell].kind == CELL_SHARED
+                           ? p->base[(uint64_t)launch * p->ncells + s->cell]
+                       : p->cells[s->cell].kind == CELL_ONE_WRITER ? ((int64_t)launch + 1) << 32
+                                                                   : 0;
+        waits[n] = (struct peal_verify_wait){
+            .step = step,
+            .launch = launch,
+            .rank = p->threads[u].rank,
+            .lane = p->threads[u].lane,
+            .cell = cell_name(t, s->cell),
+            .relation = s->kind == STEP_WAIT ? ">=" : "==",
+            .expected = expected - base,
+            .actual = peal_program_logical(p, s->cell, t->value[s->cell], launch),
+        };
+        waits[n].notifiers = notifiers(t, s->cell, &waits[n].nnotifiers, &next[u]);
+        if (first == PEAL_NONE)
+            first = u;
+        n++;
+    }
+    uint32_t at = first;
+    for (uint32_t i = 0; i < n && at != PEAL_NONE && number[at] != PEAL_NONE; i++)
+        at = next[at] == PEAL_NONE ? PEAL_NONE : next[at];
+    for (uint32_t i = 0; i < n && at != PEAL_NONE && number[at] != PEAL_NONE; i++) {
+        waits[number[at]].in_cycle = true;
+        at = next[at];
+    }
+    t->a->v.waits = waits;
+    t->a->v.nwaits = n;
+    for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
+        if (waits[i].nnotifiers == 0)
+            t->a->v.why = peal_answer_text(t->a,
+                                           "rank %u waits for %s %s %" PRId64 ", it is %" PRId64
+                                           ", and nobody will change it",
+                                           waits[i].rank, waits[i].cell, waits[i].relation,
+                                           waits[i].expected, waits[i].actual);
+    }
+    for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
+        if (waits[i].in_cycle)
+            t->a->v.why = peal_answer_text(t->a, "rank %u waits for %s, and so on in a circle",
+                                           waits[i].rank, waits[i].cell);
+    }
+    if (!t->a->v.why)
+        t->a->v.why = "a schedule stops short";
+    free(next);
+    free(number);
+}
+
+void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a)
+{
+    struct teller t;
+    uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
+    uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
+    bool shortest = false;
+    if (!goal || !need || !tell_begin(&t, p, a)) {
+        a->failed = true;
+        free(goal);
+        free(need);
+        return;
+    }
+    /* Those that stand still stand where they stand in every schedule: their pasts are the story.
+     */
+    for (uint32_t u = 0; u < p->nthreads; u++)
+        goal[u] = stuck->at[u] < p->threads[u].nsteps ? stuck->at[u] : PEAL_NONE;
+    if (!peal_story_past(p, goal, need, &shortest))
+        a->failed = true;
+    (void)tell_past(&t, need);
+    /* Who has left the story stands at its end: it will notify nobody any more. */
+    memcpy(t.at, stuck->at, p->nthreads * sizeof *t.at);
+    memcpy(t.value, stuck->value, p->ncells * sizeof *t.value);
+    tell_blocked(&t);
+    a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
+    tell_end(&t);
+    free(goal);
+    free(need);
+}
+
+void peal_story_schedule(const struct program *p, const struct schedule *s, const struct race *race,
+                         struct answer *a)
+{
+    struct teller t;
+    if (!tell_begin(&t, p, a)) {
+        a->failed = true;
+        return;
+    }
+    t.race = race;
+    for (uint64_t i = 0; i < s->count; i++)
+        tell_step(&t, s->thread[i]);
+    if (race)
+        tell_collision(&t, race);
+    else
+        tell_blocked(&t);
+    a->v.story = PEAL_STORY_MINIMAL;
+    tell_end(&t);
+}

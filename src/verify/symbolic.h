@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Symbolic execution: one schedule of a program whose schedules all agree.
+ *
+ * Once no two conflicting accesses are unordered, every schedule leaves the same values (but for
+ * accumulates in an order left to chance, which are marked), so one is enough. Reads of memory that
+ * nobody wrote are found on the way; when a rank leaves a launch, its output is compared with the
+ * contract.
+ */
+#ifndef PEAL_VERIFY_SYMBOLIC_H
+#define PEAL_VERIFY_SYMBOLIC_H
+
+#include "verify/story.h"
+#include "verify/value.h"
+
+struct message {
+    struct pieces pieces;
+    uint64_t count;
+    uint8_t dtype;
+};
+
+struct queue {
+    PEAL_VEC(struct message) list;
+    size_t received; /* messages before this one were received; from freed on they are in use */
+    size_t freed;
+};
+
+struct symbolic {
+    struct program *p;
+    struct answer *a;
+    struct values values;
+    struct pieces *memory; /* [location] */
+    struct queue *queues;  /* [channel] */
+    const bool *unordered; /* [location] or NULL */
+    int64_t *cell;         /* [cell] */
+    uint32_t *step, *op;   /* [thread] */
+    uint32_t *launch;      /* [thread] launch it is in */
+    int64_t **regs;        /* [thread] */
+    uint32_t undefined;
+    struct pieces *first_output; /* [rank] y of the first launch */
+    bool done;                   /* a fault was told, or memory ran out */
+    uint32_t thread;             /* whose op is being executed */
+    PEAL_VEC(struct piece) scratch;
+    uint64_t opaque;
+};
+
+/* Sets fault, wrong, bits and order of the answer. unordered: see race_report; NULL = none. */
+void peal_symbolic_check(struct program *p, const bool *unordered, uint64_t most_bytes,
+                         struct answer *a);
+
+/* contract.c. A rank leaves a launch: does its output hold what the contract says? */
+void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
+/* All have ended: do the ranks agree to the bit, and is there one order for all elements? */
+void peal_contract_end(struct symbolic *s);
+/* Where a buffer of a plan is: itself, or a part of the parameter it aliases. */
+uint32_t peal_contract_place(const struct peal_plan *plan, uint32_t buf, uint32_t rank,
+                             uint64_t *offset);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of calls: build, early faults, then order or exploration, then values, then advice. */
+#include "verify/verify.h"
+
+#include "verify/explore.h"
+#include "verify/story.h"
+#include "verify/symbolic.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Stands for any value at all in a cell that was never initialised. */
+#define ANY_HIGH (INT64_C(1) << 60)
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void set_uninitialised(struct program *p, int64_t value)
+{
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        if (p->cells[c].uninitialised)
+            p->initial[c] = value;
+    }
+}
+
+static void refute(struct answer *a, enum peal_fault fault)
+{
+    a->v.verdict = PEAL_REFUTED;
+    a->v.fault = fault;
+}
+
+static void undecided(struct answer *a, const char *why)
+{
+    a->v.verdict = PEAL_UNDECIDED;
+    a->v.why = why;
+}
+
+static void tell_early(const struct program *p, struct answer *a)
+{
+    const struct early_fault *e = &p->early;
+    refute(a, e->fault);
+    peal_story_op(p, e->thread, e->launch, e->op, a);
+    a->v.why = e->why;
+    if (e->location != PEAL_NONE)
+        peal_story_access(p, 0, 0, e->location, false, (struct range){e->lo, e->hi}, a);
+}
+
+/* One run decides. A cell of unknown value is as low as can be. */
+static bool check_deadlock(struct program *p, const struct peal_verify_options *o, struct answer *a)
+{
+    struct run run;
+    set_uninitialised(p, -ANY_HIGH);
+    if (!peal_run_init(&run, p)) {
+        undecided(a, "out of memory");
+        return false;
+    }
+    peal_run_go(&run);
+    bool finished = peal_run_finished(&run);
+    if (!finished) {
+        refute(a, PEAL_FAULT_DEADLOCK);
+        if (!o->no_story)
+            peal_story_stuck(p, &run, a);
+    }
+    peal_run_release(&run);
+    return finished;
+}
+
+static void note_open(const struct program *p, const struct race_report *r, struct answer *a)
+{
+    if (r->closed || r->open == PEAL_NONE)
+        return;
+    const struct access *x = &p->accesses.at[r->open];
+    uint32_t launch;
+    struct peal_verify_place at = {"", 0, 0, 0};
+    if (x->op < OP_CALLER_LEAVES)
+        at = peal_story_place(p, x->launch, peal_program_op(p, x->thread, x->op, &launch), a);
+    a->v.open_why = peal_answer_text(
+        a, "rank %u %s '%s' of rank %u %s (%s:%u)", p->threads[x->thread].rank,
+        x->kind == ACCESS_READ ? "may read" : "may write",
+        p->memory.at[x->location / p->nranks].name, x->location % p->nranks,
+        r->open_at_entry ? "before that rank has entered" : "after that rank has left", at.file,
+        at.line);
+}
+
+/* Races, cells with two writers, barriers. False: decided. */
+static bool check_races(struct program *p, const struct peal_verify_options *o, struct answer *a,
+                        struct race_report *r)
+{
+    set_uninitialised(p, ANY_HIGH);
+    if (peal_race_find(p, o->workers, o->most_bytes, r) != PEAL_OK) {
+        undecided(a, "the memory limit was reached while looking for races");
+        return false;
+    }
+    if (r->races.len) {
+        refute(a, PEAL_FAULT_RACE);
+        if (!o->no_story)
+            peal_story_race(p, r, a);
+        return false;
+    }
+    if (r->cell_broken) {
+        refute(a, PEAL_FAULT_SIGNAL);
+        if (!o->no_story)
+            peal_story_cell(p, r, a);
+        return false;
+    }
+    if (r->barrier_broken) {
+        refute(a, PEAL_FAULT_RESULT);
+        a->v.why = peal_answer_text(
+            a, "rank %u may leave launch %u of the barrier before rank %u has entered it",
+            r->leaves, r->broken_launch, r->enters);
+        return false;
+    }
+    note_open(p, r, a);
+    return true;
+}
+
+/* What every adding step gives a shared cell must be what the plan says its owner counts with. */
+static bool check_totals(const struct program *p, struct answer *a)
+{
+    if (!p->base)
+        return true;
+    int64_t *sum = calloc(p->ncells + 1u, sizeof *sum);
+    bool good = sum;
+    for (uint64_t i = 0; i < p->nsteps && good; i++) {
+        if (p->steps[i].kind == STEP_ADD)
+            sum[p->steps[i].cell] += p->steps[i].value;
+    }
+    const int64_t *end = p->base + (uint64_t)p->launches * p->ncells;
+    for (uint32_t c = 0; c < p->ncells && good; c++) {
+        if (p->cells[c].kind == CELL_SHARED && sum[c] != end[c]) {
+            struct peal_text name = {0};
+            peal_program_cell_name(p, c, &name);
+            refute(a, PEAL_FAULT_SIGNAL);
+            a->v.why = peal_answer_text(a, "%s: its owner's total is not what is added",
+                                        peal_text_get(&name));
+            peal_text_release(&name);
+            good = false;
+        }
+    }
+    free(sum);
+    return good;
+}
+
+static void check_balance(const struct program *p, struct answer *a)
+{
+    for (uint32_t c = 0; c < p->channels.len; c++) {
+        const struct channel *ch = &p->channels.at[c];
+        if (ch->nsent == ch->nreceived)
+            continue;
+        refute(a, PEAL_FAULT_CHANNEL);
+        a->v.why =
+            peal_answer_text(a, "%llu sends but %llu recvs on the channel from rank %u to rank %u",
+                             (unsigned long long)ch->nsent, (unsigned long long)ch->nreceived,
+                             ch->sender, ch->receiver);
+        return;
+    }
+}
+
+/* After all schedules are known to agree: values, and what can be said about them. */
+static void finish_proof(struct program *p, const struct peal_verify_options *o,
+                         const bool *unordered, struct answer *a)
+{
+    a->v.verdict = PEAL_PROVED;
+    if (p->unbalanced) {
+        check_balance(p, a);
+        return;
+    }
+    if (!o->no_result)
+        peal_symbolic_check(p, unordered, o->most_bytes, a);
+}
+
+static void decide_monotone(struct program *p, const struct peal_verify_options *o,
+                            struct answer *a)
+{
+    struct race_report r = {0};
+    if (!check_totals(p, a) || !check_deadlock(p, o, a))
+        return;
+    if (check_races(p, o, a, &r)) {
+        a->v.reuse = p->launches < 2 ? PEAL_REUSE_SINGLE_SHOT
+                     : r.closed      ? PEAL_REUSE_CLOSED
+                                     : PEAL_REUSE_REPEATABLE;
+        finish_proof(p, o, r.unordered, a);
+    }
+    peal_race_release(&r);
+    if (a->v.verdict == PEAL_PROVED && p->channels.len && !o->no_story) {
+        uint64_t most = 1;
+        for (uint32_t c = 0; c < p->channels.len; c++) {
+            a->v.depth = p->channels.at[c].depth;
+            most = p->channels.at[c].nsent > most ? p->channels.at[c].nsent : most;
+        }
+        a->v.least_depth = peal_order_least_depth(p, (uint32_t)(most < 1u << 30 ? most : 1u << 30));
+    }
+}
+
+static void decide_explore(struct program *p, const struct peal_verify_options *o, struct answer *a)
+{
+    if (!check_totals(p, a))
+        return;
+    peal_explore(p, o, a);
+    if (a->v.verdict == PEAL_PROVED) {
+        a->v.reuse = p->launches > 1 ? PEAL_REUSE_REPEATABLE : PEAL_REUSE_SINGLE_SHOT;
+        finish_proof(p, o, NULL, a);
+    }
+}
+
+static void describe(const struct program *p, struct answer *a)
+{
+    const struct peal_plan *plan = p->plans[0];
+    struct peal_verification *v = &a->v;
+    v->nranks = p->nranks;
+    v->launches = p->launches;
+    v->period = plan->period;
+    v->kernel = peal_answer_text(a, "%s", peal_plan_string(plan, plan->kernel));
+    v->plan_hash = plan->hash;
+    v->contract = (enum peal_contract)plan->contract;
+    v->monotone = p->monotone;
+    v->has_relaxed = p->has_relaxed;
+    v->ops = p->ops;
+    v->accesses = p->accesses.len;
+}
+
+enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint32_t count,
+                                      const struct peal_verify_options *options,
+                                      struct peal_verification **out)
+{
+    struct peal_verify_options o = *options;
+    o.most_bytes = o.most_bytes ? o.most_bytes : UINT64_C(2) << 30;
+    o.most_states = o.most_states ? o.most_states : UINT64_C(20000000);
+    if (count == 0)
+        return PEAL_INVALID;
+    struct answer *a = calloc(1, sizeof *a);
+    if (!a)
+        return PEAL_NO_MEMORY;
+    peal_arena_init(&a->arena, 0);
+    double start = now_ms();
+    struct program p;
+    enum peal_status status = peal_program_build(&p, plans, count, o.most_bytes);
+    if (status == PEAL_INVALID) {
+        peal_program_release(&p);
+        peal_verification_free(&a->v);
+        return status;
+    }
+    describe(&p, a);
+    if (status != PEAL_OK)
+        undecided(a, p.why);
+    else if (p.early.fault != PEAL_FAULT_NONE)
+        tell_early(&p, a);
+    else if (p.monotone && o.engine != PEAL_ENGINE_EXPLORE)
+        decide_monotone(&p, &o, a);
+    else if (o.engine == PEAL_ENGINE_ORDER)
+        undecided(a, p.not_monotone);
+    else
+        decide_explore(&p, &o, a);
+    if (a->v.verdict != PEAL_PROVED)
+        a->v.reuse = PEAL_REUSE_NONE;
+    peal_program_release(&p);
+    if (a->failed && a->v.verdict != PEAL_REFUTED)
+        undecided(a, "out of memory");
+    a->v.milliseconds = now_ms() - start;
+    *out = &a->v;
+    return PEAL_OK;
+}
+
+uint32_t peal_verify_launches(const struct peal_plan *plan)
+{
+    uint32_t most = plan->period;
+    const struct peal_op *op = peal_plan_ops(plan);
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        if (op[i].kind == PEAL_OP_WAIT && !(op[i].flags & PEAL_OP_HAS_REG) &&
+            op[i].sync.back > most)
+            most = op[i].sync.back;
+    }
+    return most + 1;
+}
+
+enum peal_status peal_verify_plan(const struct peal_plan *plan,
+                                  const struct peal_verify_options *options,
+                                  struct peal_verification **out)
+{
+    uint32_t launches = options->launches ? options->launches : peal_verify_launches(plan);
+    const struct peal_plan **plans = malloc(launches * sizeof *plans);
+    if (!plans)
+        return PEAL_NO_MEMORY;
+    for (uint32_t i = 0; i < launches; i++)
+        plans[i] = plan;
+    enum peal_status status = peal_verify_sequence(plans, launches, options, out);
+    free(plans);
+    if (status != PEAL_OK)
+        return status;
+    /* Fewer launches than a sound proof needs say nothing about more of them. */
+    if ((*out)->verdict == PEAL_PROVED && launches < peal_verify_launches(plan))
+        (*out)->reuse = PEAL_REUSE_SINGLE_SHOT;
+    return PEAL_OK;
+}
+
+void peal_verification_free(struct peal_verification *v)
+{
+    if (!v)
+        return;
+    struct answer *a = (struct answer *)v;
+    peal_arena_release(&a->arena);
+    free(a);
+}
