@@ -56,6 +56,19 @@ struct peal_operand {
 /* dst[i] = src[0][i] fn src[1][i] fn ..., all of one dtype; nsrc >= 1, no divisor. */
 typedef void peal_reducer(void *dst, const void *const *src, uint32_t nsrc, size_t count);
 
+/* A reduction with several destinations, all of one dtype: each of them gets the result. fn must
+ * commute (fn.def), or be ID with one source. nsrc, ndst >= 1. A destination may be a source. */
+struct peal_spread {
+    enum peal_fn fn;
+    enum peal_dtype dtype;
+    bool stream; /* as combine_stream, the fence included; where the destinations differ in their
+                    distance from a multiple of 64 bytes, they are stored to plainly */
+    uint32_t ndst, nsrc;
+    void *const *dst;
+    const void *const *src;
+    size_t count;
+};
+
 /* One variant. All functions may be called from any thread at any time; none allocates. */
 struct peal_compute {
     const char *name;
@@ -75,6 +88,10 @@ struct peal_compute {
     /* The direct way for sources and destination of one dtype: resolved once, called often. NULL
      * where this variant has none; combine then does it. */
     peal_reducer *(*reducer)(enum peal_fn fn, enum peal_dtype dtype);
+
+    /* Faster than combine and copies of its result: the stores to peers' memory, which wait for
+     * their lines, overlap with the loads. */
+    void (*spread)(const struct peal_spread *spread);
 
     /* memcpy; and the same by stores that pass the caches by, a store fence included. */
     void (*copy)(void *dst, const void *src, size_t bytes);

@@ -209,6 +209,35 @@ static void copy(void *dst, const void *src, size_t bytes)
         memcpy(dst, src, bytes);
 }
 
+static void spread(const struct peal_spread *how)
+{
+    assert(how->nsrc >= 1 && how->ndst >= 1);
+    if (how->fn == PEAL_FN_ID) {
+        for (uint32_t d = 0; d < how->ndst; d++) {
+            if (how->dst[d] != how->src[0])
+                copy(how->dst[d], how->src[0], how->count * peal_dtype_size(how->dtype));
+        }
+        return;
+    }
+    assert(peal_fn_info(how->fn)->commutes && peal_fn_takes(how->fn, how->dtype));
+    struct peal_operand operand = {NULL, 0, how->dtype};
+    enum peal_dtype work = peal_compute_work(&operand, &operand, 1);
+    for (size_t first = 0; first < how->count; first += PEAL_STAGE_LEN) {
+        size_t n = how->count - first < PEAL_STAGE_LEN ? how->count - first : PEAL_STAGE_LEN;
+        union peal_stage a, b;
+        for (uint32_t s = 0; s < how->nsrc; s++) {
+            operand.at = (void *)(uintptr_t)how->src[s]; /* sources are only read */
+            peal_stage_load(s == 0 ? &a : &b, work, &operand, first, n);
+            if (s > 0)
+                apply_pair(how->fn, work, &a, &b, n);
+        }
+        for (uint32_t d = 0; d < how->ndst; d++) {
+            operand.at = how->dst[d];
+            peal_stage_store(&a, work, 1, &operand, first, n);
+        }
+    }
+}
+
 static peal_reducer *no_reducer(enum peal_fn fn, enum peal_dtype dtype)
 {
     (void)fn;
@@ -221,6 +250,7 @@ const struct peal_compute peal_compute_generic = {
     .combine = combine,
     .combine_stream = combine,
     .reducer = no_reducer,
+    .spread = spread,
     .copy = copy,
     .copy_stream = copy,
     .accumulate = peal_accumulate,

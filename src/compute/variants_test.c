@@ -280,6 +280,71 @@ static void reducers_exist_for_all_commuting_functions(void **state)
     for_each_variant(check_directly);
 }
 
+enum { MOST_DST = 5, SPREAD_ROOM = ROOM * MOST_DST };
+
+/* Both sides work on a copy of the same memory, in which destinations may be sources. */
+static void check_spread(const struct peal_compute *variant)
+{
+    static char memory[2][2 * SPREAD_ROOM], before[2 * SPREAD_ROOM];
+    static const enum peal_fn fns[] = {PEAL_FN_ADD, PEAL_FN_MUL, PEAL_FN_MAXIMUM, PEAL_FN_ID};
+    for (int i = 0; i < 10000; i++) {
+        enum peal_dtype dtype = (enum peal_dtype)below(PEAL_DTYPE_COUNT);
+        size_t count = below(MOST_LEN);
+        uint32_t ndst = 1 + below(MOST_DST), nsrc = 1 + below(MOST_DST), align = below(64);
+        enum peal_fn fn = PICK(fns);
+        nsrc = fn == PEAL_FN_ID ? 1 : nsrc;
+        size_t to[MOST_DST], from[MOST_DST];
+        for (uint32_t d = 0; d < ndst; d++)
+            to[d] = (size_t)d * ROOM + GUARD + (i & 1 ? align & ~7u : below(64));
+        for (uint32_t s = 0; s < nsrc; s++) {
+            from[s] = SPREAD_ROOM + (size_t)s * ROOM + GUARD + below(64);
+            if (below(4) == 0)
+                from[s] = to[below(ndst)];
+        }
+        for (uint32_t s = 0; s < nsrc; s++)
+            fill(before + from[s], dtype, count);
+        for (int side = 0; side < 2; side++) {
+            memcpy(memory[side], before, sizeof before);
+            void *dst[MOST_DST];
+            const void *src[MOST_DST];
+            for (uint32_t d = 0; d < ndst; d++)
+                dst[d] = memory[side] + to[d];
+            for (uint32_t s = 0; s < nsrc; s++)
+                src[s] = memory[side] + from[s];
+            struct peal_spread how = {fn, dtype, below(2), ndst, nsrc, dst, src, count};
+            (side ? variant : &peal_compute_generic)->spread(&how);
+        }
+        if (memcmp(memory[0], memory[1], sizeof before) != 0)
+            fail_msg("%s spread %s %s: count %zu, %u sources, %u destinations", variant->name,
+                     peal_fn_info(fn)->name, peal_dtype_name(dtype), count, nsrc, ndst);
+    }
+}
+
+/* The definition of spread itself: combine, then copies. */
+static void generic_spread_is_combine_and_copies(void **state)
+{
+    (void)state;
+    static uint64_t a[MOST_LEN], b[MOST_LEN], one[MOST_LEN], two[MOST_LEN], expected[MOST_LEN];
+    for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPE_COUNT; dtype++) {
+        fill(a, dtype, MOST_LEN);
+        fill(b, dtype, MOST_LEN);
+        struct peal_operand src[2] = {{a, 0, dtype}, {b, 0, dtype}}, dst = {expected, 0, dtype};
+        peal_compute_generic.combine(PEAL_FN_ADD, &dst, src, 2, MOST_LEN, 1);
+        struct peal_spread how = {
+            PEAL_FN_ADD, dtype, false, 2, 2, (void *const[]){one, two}, (const void *const[]){a, b},
+            MOST_LEN};
+        peal_compute_generic.spread(&how);
+        assert_memory_equal(one, expected, MOST_LEN * peal_dtype_size(dtype));
+        assert_memory_equal(two, expected, MOST_LEN * peal_dtype_size(dtype));
+    }
+}
+
+static void several_destinations_agree(void **state)
+{
+    (void)state;
+    for_each_variant(check_spread);
+}
+
 /* An array that ends where memory does: a byte read or written beyond it faults. */
 static char *at_the_edge(char *page_end, size_t bytes)
 {
@@ -361,6 +426,8 @@ int main(void)
         cmocka_unit_test(every_misalignment_of_sources_and_destination_agrees),
         cmocka_unit_test(operands_of_different_dtypes_agree),
         cmocka_unit_test(reducers_exist_for_all_commuting_functions),
+        cmocka_unit_test(generic_spread_is_combine_and_copies),
+        cmocka_unit_test(several_destinations_agree),
         cmocka_unit_test(nothing_beyond_the_operands_is_touched),
         cmocka_unit_test(copies_move_exactly_their_bytes),
         cmocka_unit_test(the_best_variant_is_found_by_its_name),

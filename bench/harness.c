@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness.h"
+
+#include "measure.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[BENCH_COLLECTIVES] = {
+    [BENCH_ALLREDUCE] = "allreduce",           [BENCH_ALLGATHER] = "allgather",
+    [BENCH_REDUCE_SCATTER] = "reduce_scatter", [BENCH_BROADCAST] = "broadcast",
+    [BENCH_ALL_TO_ALL] = "all_to_all",         [BENCH_BARRIER] = "barrier",
+};
+
+static const char usage[] =
+    "usage: PROGRAM COLLECTIVE [-b 8] [-e 64M] [-f 4] [-t SECONDS] [-i ITERATIONS] [-m MODE] "
+    "[-l LABEL]\n"
+    "COLLECTIVE is allreduce, allgather, reduce_scatter, broadcast, all_to_all or barrier\n"
+    "-b, -e, -f  first and last size, factor between them   -t  seconds for each result\n"
+    "-i  most calls for each result                         -m  hot, fresh or both\n"
+    "-l  the name to print for the library\n";
+
+struct options {
+    enum bench_collective collective;
+    size_t first, last, factor;
+    double seconds;
+    int most;
+    bool modes[2]; /* hot, fresh */
+    const char *label;
+};
+
+static volatile float sink; /* what is read goes here, so that reading is not left out */
+
+const char *bench_collective_name(enum bench_collective collective)
+{
+    return names[collective];
+}
+
+enum bench_collective bench_collective_find(const char *name)
+{
+    for (int i = 0; i < BENCH_COLLECTIVES; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return (enum bench_collective)i;
+    }
+    fprintf(stderr, "no collective '%s'\n%s", name, usage);
+    exit(2);
+}
+
+static struct options read_options(const char *label, int argc, char **argv)
+{
+    struct options o = {BENCH_ALLREDUCE, 8, (size_t)64 << 20, 4, 0.5, 2000, {true, true}, label};
+    if (argc < 2 || argc % 2 != 0) {
+        fputs(usage, stderr);
+        exit(2);
+    }
+    o.collective = bench_collective_find(argv[1]);
+    for (int i = 2; i + 1 < argc; i += 2) {
+        const char *value = argv[i + 1];
+        if (strcmp(argv[i], "-b") == 0) {
+            o.first = bench_size(value);
+        } else if (strcmp(argv[i], "-e") == 0) {
+            o.last = bench_size(value);
+        } else if (strcmp(argv[i], "-f") == 0) {
+            o.factor = bench_size(value);
+        } else if (strcmp(argv[i], "-t") == 0) {
+            o.seconds = atof(value);
+        } else if (strcmp(argv[i], "-i") == 0) {
+            o.most = atoi(value);
+        } else if (strcmp(argv[i], "-m") == 0) {
+            o.modes[0] = strcmp(value, "fresh") != 0;
+            o.modes[1] = strcmp(value, "hot") != 0;
+        } else if (strcmp(argv[i], "-l") == 0) {
+            o.label = value;
+        } else {
+            fputs(usage, stderr);
+            exit(2);
+        }
+    }
+    if (o.factor < 2)
+        o.factor = 2;
+    if (o.most < 3)
+        o.most = 3;
+    return o;
+}
+
+static bool has_blocks(enum bench_collective collective)
+{
+    return collective == BENCH_ALLGATHER || collective == BENCH_REDUCE_SCATTER ||
+           collective == BENCH_ALL_TO_ALL;
+}
+
+/* Small integers: sums are exact in f32 whatever the order. */
+static float value_at(int rank, size_t i)
+{
+    return (float)(rank + 1 + (int)(i % 7));
+}
+
+static size_t input_count(const struct bench_library *library, const struct bench_call *call)
+{
+    if (call->collective == BENCH_BARRIER ||
+        (call->collective == BENCH_BROADCAST && library->rank != 0))
+        return 0;
+    return call->collective == BENCH_ALLGATHER ? call->count / (size_t)library->size : call->count;
+}
+
+static size_t output_count(const struct bench_library *library, const struct bench_call *call)
+{
+    if (call->collective == BENCH_BARRIER)
+        return 0;
+    return call->collective == BENCH_REDUCE_SCATTER ? call->count / (size_t)library->size
+                                                    : call->count;
+}
+
+static float *output_of(const struct bench_call *call)
+{
+    return call->collective == BENCH_BROADCAST ? call->send : call->recv;
+}
+
+static void write_input(const struct bench_library *library, const struct bench_call *call)
+{
+    size_t n = input_count(library, call);
+    for (size_t i = 0; i < n; i++)
+        call->send[i] = value_at(library->rank, i);
+}
+
+static float expected_at(const struct bench_library *library, const struct bench_call *call,
+                         size_t i)
+{
+    int size = library->size;
+    size_t block = call->count / (size_t)size, own = block * (size_t)library->rank;
+    float ranks = (float)(size * (size + 1) / 2);
+    switch (call->collective) {
+    case BENCH_ALLREDUCE:
+        return ranks + (float)(size * (int)(i % 7));
+    case BENCH_REDUCE_SCATTER:
+        return ranks + (float)(size * (int)((own + i) % 7));
+    case BENCH_ALLGATHER:
+        return value_at((int)(i / block), i % block);
+    case BENCH_ALL_TO_ALL:
+        return value_at((int)(i / block), own + i % block);
+    default:
+        return value_at(0, i);
+    }
+}
+
+static bool result_is_right(const struct bench_library *library, const struct bench_call *call)
+{
+    size_t n = output_count(library, call);
+    const float *output = output_of(call);
+    for (size_t i = 0; i < n; i++) {
+        if (output[i] != expected_at(library, call, i))
+            return false;
+    }
+    return true;
+}
+
+/* Writes the input again and reads a value of each cache line of the output. */
+static void touch(const struct bench_library *library, const struct bench_call *call)
+{
+    size_t n = output_count(library, call);
+    const float *output = output_of(call);
+    float sum = 0;
+    for (size_t i = 0; i < n; i += 16)
+        sum += output[i];
+    sink = sum;
+    write_input(library, call);
+}
+
+static double time_once(const struct bench_library *library, const struct bench_call *call,
+                        bool fresh)
+{
+    if (fresh)
+        touch(library, call);
+    library->barrier();
+    double start = bench_now_us();
+    library->call(call);
+    return bench_now_us() - start;
+}
+
+static void measure(const struct bench_library *library, const struct bench_call *call,
+                    const struct options *o, bool fresh, bool right)
+{
+    double *times = malloc((size_t)o->most * sizeof *times);
+    if (!times)
+        exit(1);
+    /* How many calls fit: by the slowest rank, everything around the call included. The least of
+     * some trials, so that one interruption does not decide. */
+    double each = INFINITY;
+    for (int i = 0; i < 5; i++) {
+        double start = bench_now_us();
+        time_once(library, call, fresh);
+        each = fmin(each, bench_now_us() - start);
+    }
+    library->maximum(&each, 1);
+    double fits = o->seconds * 1e6 / each;
+    int n = fits > o->most ? o->most : fits < 5 ? 5 : (int)fits;
+    n = n > o->most ? o->most : n;
+    for (int i = 0; i < n; i++)
+        times[i] = time_once(library, call, fresh);
+    library->maximum(times, n);
+    if (library->rank == 0) {
+        size_t bytes = call->collective == BENCH_BARRIER ? 0 : call->count * sizeof(float);
+        double median = bench_median(times, (size_t)n);
+        printf("{\"system\": \"%s\", \"collective\": \"%s\", \"nranks\": %d, \"bytes\": %zu, "
+               "\"mode\": \"%s\", \"calls\": %d, \"min_us\": %.3f, \"median_us\": %.3f, "
+               "\"p90_us\": %.3f, \"right\": %s}\n",
+               o->label, bench_collective_name(call->collective), library->size, bytes,
+               fresh ? "fresh" : "hot", n, times[0], median, bench_quantile(times, (size_t)n, 0.9),
+               right ? "true" : "false");
+        fflush(stdout);
+    }
+    free(times);
+}
+
+static void measure_size(const struct bench_library *library, const struct options *o,
+                         struct bench_call *call)
+{
+    if (library->prepare)
+        library->prepare(call);
+    memset(call->recv, 0, call->count * sizeof(float));
+    if (call->collective == BENCH_BROADCAST)
+        memset(call->send, 0, call->count * sizeof(float));
+    write_input(library, call);
+    library->barrier();
+    library->call(call);
+    double wrong = !result_is_right(library, call);
+    library->maximum(&wrong, 1);
+    for (int fresh = 0; fresh < 2; fresh++) {
+        if (o->modes[fresh])
+            measure(library, call, o, fresh, wrong == 0);
+    }
+}
+
+static void *own_memory(size_t bytes)
+{
+    void *at = NULL;
+    return posix_memalign(&at, 4096, bytes) == 0 ? at : NULL;
+}
+
+int bench_run(const struct bench_library *library, int argc, char **argv)
+{
+    struct options o = read_options(library->name, argc, argv);
+    if (library->pin)
+        bench_pin(library->rank);
+    size_t room = (o.last + 4096) / sizeof(float) * sizeof(float) + (size_t)library->size * 64;
+    void *(*alloc)(size_t) = library->alloc ? library->alloc : own_memory;
+    float *send = alloc(room), *recv = alloc(room);
+    if (!send || !recv) {
+        fprintf(stderr, "no memory for buffers of %zu bytes\n", room);
+        return 1;
+    }
+    memset(send, 0, room);
+    memset(recv, 0, room);
+    if (o.collective == BENCH_BARRIER)
+        o.first = o.last = 0;
+    for (size_t bytes = o.first; bytes <= o.last; bytes *= o.factor) {
+        size_t count = bytes / sizeof(float), size = (size_t)library->size;
+        if (has_blocks(o.collective))
+            count = count < size ? size : count / size * size;
+        struct bench_call call = {o.collective, send, recv, count};
+        measure_size(library, &o, &call);
+        if (bytes == 0)
+            break;
+    }
+    return 0;
+}

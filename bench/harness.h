@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Times the collectives of one library. The library is a struct of functions; everything else, the
+ * method above all, is the same for all of them:
+ *
+ *   all ranks:  [fresh: rewrite the input, read the output]  barrier  start  CALL  stop
+ *
+ * A call's time is that of its slowest rank; the median over the calls is reported. `hot` leaves
+ * the buffers alone between calls, as the usual benchmarks do; `fresh` has every rank write its
+ * input and read its output before every call, as programs do. Results are checked once per size.
+ *
+ * Sizes are those of the larger buffer of a rank: allreduce and broadcast: the buffer; allgather:
+ * the receive buffer; reduce_scatter and all_to_all: the send buffer. f32, sum.
+ *
+ * One line of JSON per result, on rank 0's standard output.
+ */
+#ifndef PEAL_BENCH_HARNESS_H
+#define PEAL_BENCH_HARNESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum bench_collective {
+    BENCH_ALLREDUCE,
+    BENCH_ALLGATHER,
+    BENCH_REDUCE_SCATTER,
+    BENCH_BROADCAST,
+    BENCH_ALL_TO_ALL,
+    BENCH_BARRIER,
+    BENCH_COLLECTIVES
+};
+
+const char *bench_collective_name(enum bench_collective collective);
+/* Ends the program with a message if there is none of this name. */
+enum bench_collective bench_collective_find(const char *name);
+
+struct bench_call {
+    enum bench_collective collective;
+    float *send; /* broadcast, from rank 0: the only buffer */
+    float *recv;
+    size_t count; /* elements of the larger buffer; a multiple of the number of ranks where the
+                     collective has blocks */
+};
+
+struct bench_library {
+    const char *name;
+    int rank, size;
+    bool pin; /* ranks to processors, round robin */
+    void (*call)(const struct bench_call *call);
+    void (*barrier)(void);
+    /* Every rank gets the greatest of all ranks' values, place by place. */
+    void (*maximum)(double *values, int count);
+    /* NULL: memory of the process. */
+    void *(*alloc)(size_t bytes);
+    /* Called before the first call of a size; the library may prepare. May be NULL. */
+    void (*prepare)(const struct bench_call *call);
+};
+
+/* Reads the options (--help lists them), measures, prints. Returns the exit status. */
+int bench_run(const struct bench_library *library, int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

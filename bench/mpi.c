@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The harness on MPI: built with mpicc.openmpi and with mpicc.mpich. */
+#include "harness.h"
+
+#include <mpi.h>
+
+static int size;
+
+static void call(const struct bench_call *c)
+{
+    int count = (int)c->count, block = count / size;
+    switch (c->collective) {
+    case BENCH_ALLREDUCE:
+        MPI_Allreduce(c->send, c->recv, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        break;
+    case BENCH_ALLGATHER:
+        MPI_Allgather(c->send, block, MPI_FLOAT, c->recv, block, MPI_FLOAT, MPI_COMM_WORLD);
+        break;
+    case BENCH_REDUCE_SCATTER:
+        MPI_Reduce_scatter_block(c->send, c->recv, block, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        break;
+    case BENCH_BROADCAST:
+        MPI_Bcast(c->send, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+        break;
+    case BENCH_ALL_TO_ALL:
+        MPI_Alltoall(c->send, block, MPI_FLOAT, c->recv, block, MPI_FLOAT, MPI_COMM_WORLD);
+        break;
+    default:
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+static void barrier(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void maximum(double *values, int count)
+{
+    MPI_Allreduce(MPI_IN_PLACE, values, count, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+}
+
+int main(int argc, char **argv)
+{
+    struct bench_library library = {
+        .name = "mpi", .pin = true, .call = call, .barrier = barrier, .maximum = maximum};
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &library.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &library.size);
+    size = library.size;
+    int status = bench_run(&library, argc, argv);
+    MPI_Finalize();
+    return status;
+}
