@@ -32,7 +32,7 @@ enum peal_type_kind {
     PEAL_TYPE_NONE,    /* not deduced yet */
     PEAL_TYPE_INT,     /* known when a plan is made */
     PEAL_TYPE_BOOL,    /* likewise */
-    PEAL_TYPE_FLOAT,   /* a floating-point constant */
+    PEAL_TYPE_FLOAT,   /* a floating-point number known when a plan is made */
     PEAL_TYPE_INTS,    /* an array of ints: a parameter `counts: int[n]` */
     PEAL_TYPE_BUFFER,  /* memory: a parameter, window, private buffer, or a part of one */
     PEAL_TYPE_TILE,    /* a value of the lane: let, or the result of a function */
@@ -107,12 +107,13 @@ enum peal_builtin {
     PEAL_BUILTIN_CDIV,   /* cdiv(a, b) of ints */
     PEAL_BUILTIN_LOG2,   /* log2(a): floor */
     PEAL_BUILTIN_PART,   /* part(c, n, k): length of part c of n elements in k parts */
-    PEAL_BUILTIN_SELECT, /* select(condition, a, b) of ints */
+    PEAL_BUILTIN_SELECT, /* select(condition, a, b) of ints or data; only one of them is evaluated
+                          */
     PEAL_BUILTIN_SUM,    /* sum(counts), sum(counts, k): the first k */
     PEAL_BUILTIN_LEN,    /* len(buffer or tile): elements */
     PEAL_BUILTIN_HAS,    /* has(port): is there a neighbour */
     PEAL_BUILTIN_PEER,   /* peer(port): its rank */
-    PEAL_BUILTIN_FILL,   /* fill(value, len): a tile */
+    PEAL_BUILTIN_FILL,   /* fill(value, len), fill(value, rows, cols): a tile */
     PEAL_BUILTIN_FINAL,  /* final(op, tile): divides by nranks if op is avg */
     PEAL_BUILTIN_FN,     /* an elementwise function: `fn` */
     PEAL_BUILTIN_REDUCE, /* a reduce parameter or constant applied: op(a, b, ...): `symbol` or
@@ -153,8 +154,8 @@ struct peal_expr {
     struct peal_symbol *symbol; /* NAME, and CALL of a reduce parameter: deduced */
     enum peal_int_op op;        /* UNARY, BINARY */
     enum peal_builtin builtin;  /* CALL: deduced */
-    enum peal_fn fn;            /* CALL of an elementwise function, BINARY on tiles: deduced */
-    enum peal_reduce reduce;    /* CALL or NAME of a constant reduce operation: deduced */
+    enum peal_fn fn; /* CALL of an elementwise function, UNARY and BINARY on data: deduced */
+    enum peal_reduce reduce; /* CALL or NAME of a constant reduce operation: deduced */
     struct peal_expr
         *a; /* operand, base, or first argument; RECV: peer; PEEK: cell; PORT child: number */
     struct peal_expr *b; /* second operand; AT: peer; RECV: channel name or NULL */
@@ -203,8 +204,8 @@ enum peal_buffer_place { PEAL_PLACE_PARAM, PEAL_PLACE_WINDOW, PEAL_PLACE_PRIVATE
 
 struct peal_symbol {
     enum peal_symbol_kind kind;
-    const char
-        *name; /* unique within the kernel after deduce; a shadowing one is renamed by inlining */
+    const char *name; /* unique among the names visible at one place; buffers, signals and channels:
+                         within the kernel */
     struct peal_pos pos;      /* where it is declared */
     struct peal_symbol *next; /* all symbols of the kernel, in order of declaration */
     struct peal_type type;
@@ -215,9 +216,12 @@ struct peal_symbol {
     unsigned dir; /* buffer parameters: as written (0 = to be inferred), then inferred: 1 in, 2 out,
                      3 inout */
     bool dir_written;
-    bool is_window;             /* buffer parameters: declared `window` */
-    bool is_local;              /* int parameters: known on its own rank only */
-    bool synthesised;           /* made by a pass, not by the author */
+    unsigned
+        effects;    /* buffer parameters: 1 read, 2 written by the body, calls included; deduced */
+    bool is_window; /* buffer parameters: declared `window` */
+    bool wide_written; /* tiles: declared `wide`; type.elem.wide is deduced from what is assigned */
+    bool is_local;     /* int parameters: known on its own rank only */
+    bool synthesised;  /* made by a pass, not by the author */
     enum peal_signal_mode mode; /* signals */
     struct peal_expr *initial;  /* int parameters: the default where none is bound, or NULL */
     int64_t value;              /* BUILTIN: enum peal_special */

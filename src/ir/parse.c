@@ -310,9 +310,8 @@ static void skip_to_kernel(struct peal_parser *p)
     p->depth = 0;
 }
 
-static void parse_module(struct peal_parser *p)
+static void parse_module(struct peal_parser *p, struct peal_kernel **tail)
 {
-    struct peal_kernel **tail = &p->module->kernels;
     while (p->token.kind != PEAL_TOKEN_END && !p->gave_up) {
         struct peal_kernel *kernel =
             peal_parser_at(p, "kernel") ? parse_kernel(p) : peal_parser_expected(p, "'kernel'");
@@ -325,31 +324,43 @@ static void parse_module(struct peal_parser *p)
     }
 }
 
-enum peal_status peal_parse(const struct peal_source *source, struct peal_diags *diags,
-                            struct peal_module **out)
+enum peal_status peal_parse_into(struct peal_module *module, const struct peal_source *source,
+                                 struct peal_diags *diags)
 {
     if (source->len >= (size_t)1 << 31) {
         peal_diag_error(diags, (struct peal_pos){.source = source},
                         "the text is longer than 2 GiB");
         return PEAL_INVALID;
     }
+    struct peal_parser p = {.module = module, .diags = diags};
+    struct peal_kernel **tail = &module->kernels;
+    while (*tail)
+        tail = &(*tail)->next;
+    peal_lexer_init(&p.lexer, source);
+    p.ahead = peal_lexer_next(&p.lexer);
+    peal_parser_step(&p);
+    parse_module(&p, tail);
+    if (p.errors == 0 && !p.no_memory && !*tail) {
+        peal_diag_error(diags, p.token.pos, "there is no kernel in this text");
+        p.errors++;
+    }
+    if (!p.errors && !p.no_memory)
+        return PEAL_OK;
+    *tail = NULL;
+    return p.no_memory ? PEAL_NO_MEMORY : PEAL_INVALID;
+}
+
+enum peal_status peal_parse(const struct peal_source *source, struct peal_diags *diags,
+                            struct peal_module **out)
+{
     struct peal_module *module = peal_module_new();
     if (!module)
         return PEAL_NO_MEMORY;
     module->source = source;
-    struct peal_parser p = {.module = module, .diags = diags};
-    peal_lexer_init(&p.lexer, source);
-    p.ahead = peal_lexer_next(&p.lexer);
-    peal_parser_step(&p);
-    parse_module(&p);
-    if (p.errors == 0 && !p.no_memory && !module->kernels) {
-        peal_diag_error(diags, p.token.pos, "there is no kernel in this text");
-        p.errors++;
-    }
-    if (p.errors || p.no_memory) {
+    enum peal_status status = peal_parse_into(module, source, diags);
+    if (status != PEAL_OK)
         peal_module_free(module);
-        return p.no_memory ? PEAL_NO_MEMORY : PEAL_INVALID;
-    }
-    *out = module;
-    return PEAL_OK;
+    else
+        *out = module;
+    return status;
 }

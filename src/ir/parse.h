@@ -11,6 +11,11 @@
 enum peal_status peal_parse(const struct peal_source *source, struct peal_diags *diags,
                             struct peal_module **out);
 
+/* Adds the kernels of a text to those that the module has. After a failure the module has none of
+ * the text's kernels; it is still freed by its owner. */
+enum peal_status peal_parse_into(struct peal_module *module, const struct peal_source *source,
+                                 struct peal_diags *diags);
+
 /* True for the words that cannot be names. */
 bool peal_word_is_reserved(const char *word, size_t len);
 

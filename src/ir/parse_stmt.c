@@ -110,7 +110,8 @@ static bool parse_let(struct peal_parser *p, struct peal_stmt *stmt)
     if (peal_parser_take(p, ":")) {
         stmt->typed = true;
         stmt->symbol->kind = PEAL_SYMBOL_TILE;
-        stmt->symbol->type.elem.wide = peal_parser_take(p, "wide");
+        stmt->symbol->wide_written = peal_parser_take(p, "wide");
+        stmt->symbol->type.elem.wide = stmt->symbol->wide_written;
         if (!peal_parse_memory(p, stmt->symbol))
             return false;
     }

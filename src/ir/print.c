@@ -109,7 +109,7 @@ static void print_let(const struct peal_stmt *stmt, struct peal_text *out)
 {
     peal_text_printf(out, "let %s", stmt->symbol->name);
     if (stmt->typed) {
-        peal_text_puts(out, stmt->symbol->type.elem.wide ? ": wide " : ": ");
+        peal_text_puts(out, stmt->symbol->wide_written ? ": wide " : ": ");
         print_memory(stmt->symbol, out);
     }
     peal_text_puts(out, " = ");
