@@ -9,7 +9,9 @@
 /* A loaded program: a file's module or the library, lowered on demand. Owns source and module. */
 struct peal_program;
 
-/* `what` is a path (has a '/' or ends in .peal) or a built-in kernel's name. */
+/* `what` is a path (has a '/' or ends in .peal) or a built-in kernel's name. On PEAL_INVALID *out
+ * may still be set (set it to NULL before): diagnostics point into its text, so close it after
+ * printing them. */
 enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
                                    struct peal_program **out);
 /* The text is copied. */
@@ -20,5 +22,8 @@ void peal_program_close(struct peal_program *program);
 /* The lowered kernel of that name; NULL name: the built-in asked for, or the file's last kernel. */
 const struct peal_kernel *peal_program_kernel(struct peal_program *program, const char *name,
                                               struct peal_diags *diags);
+
+/* The module as written: the file's, or the library. */
+const struct peal_module *peal_program_module(const struct peal_program *program);
 
 #endif

@@ -205,12 +205,18 @@ static void emit_recv(struct instantiation *t, uint32_t channel, const struct pa
         op->mem.channel = channel;
 }
 
+/* Names a queue; unnamed ones are the empty string. */
+static const char *channel_name(const struct peal_expr *e)
+{
+    return !e ? "" : e->symbol ? e->symbol->name : e->name;
+}
+
 static uint32_t recv_channel(struct instantiation *t, const struct peal_expr *e)
 {
     struct peer peer = peal_inst_peer(t, e->a);
     if (t->status != PEAL_OK)
         return 0;
-    const char *name = e->b ? e->b->name : "";
+    const char *name = channel_name(e->b);
     return peal_assembler_channel(t->a, name, peer.rank, peer.incoming_port, t->rank);
 }
 
@@ -561,7 +567,7 @@ void peal_inst_send(struct instantiation *t, const struct peal_stmt *s)
     if (t->status != PEAL_OK)
         return;
     uint32_t channel =
-        peal_assembler_channel(t->a, s->c ? s->c->name : "", t->rank, peer.port, peer.rank);
+        peal_assembler_channel(t->a, channel_name(s->c), t->rank, peer.port, peer.rank);
     split(t, &src, emit_send, channel);
 }
 
