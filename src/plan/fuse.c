@@ -26,6 +26,7 @@ struct fuser {
     struct peal_lane_ops *out;
     const struct peal_fuse_context *context;
     uint32_t *made_by; /* by buffer: output op + 1 that wrote the whole tile last, 0 = none */
+    uint8_t *was_read; /* by buffer: an op of the output reads the value that made_by made */
     uint8_t *last_use; /* by input ref: the tile value it reads is not read again */
     size_t syncs;      /* sync ops in the output so far */
     PEAL_VEC(size_t) syncs_before; /* by output op */
@@ -145,6 +146,10 @@ static bool can_take_over(const struct fuser *f, const struct peal_op *u, uint32
         return true; /* a tile copy only renames */
     if (d->kind != PEAL_OP_COMPUTE || d->fn == PEAL_FN_SOFTMAX)
         return false;
+    bool widens = d->fn == PEAL_FN_ID && d->mem.divisor <= 1 && dst->dtype == PEAL_F32 &&
+                  dst[1].buf != PEAL_BUF_CONST;
+    if (widens && u->kind == PEAL_OP_COMPUTE && u->fn != PEAL_FN_ID)
+        return true; /* f16 and bf16 operands are widened where they are used */
     bool rounds = dst->dtype == PEAL_F16 || dst->dtype == PEAL_BF16;
     if (u->kind == PEAL_OP_COPY || (u->kind == PEAL_OP_COMPUTE && u->fn == PEAL_FN_ID))
         return (u->dtype == dst->dtype ||
@@ -161,7 +166,7 @@ static long find_maker(const struct fuser *f, const struct peal_op *u, const str
                        uint32_t k, bool last)
 {
     const struct peal_ref *src = &refs[dst_count(u) + k];
-    if (!last || !whole_tile(f, src) || !f->made_by[src->buf])
+    if (!last || !whole_tile(f, src) || !f->made_by[src->buf] || f->was_read[src->buf])
         return -1;
     size_t at = f->made_by[src->buf] - 1;
     const struct peal_op *d = &f->out->ops.at[at];
@@ -232,7 +237,9 @@ static bool merge(struct fuser *f, struct peal_op *u, uint32_t k, size_t at)
         f->out->refs.len = u->mem.ref + un + dn - 1;
     }
     u->mem.nsrc += dn - 1;
-    if (d.kind == PEAL_OP_COMPUTE && u->kind != PEAL_OP_SEND) {
+    bool renames = d.kind == PEAL_OP_COMPUTE && d.fn == PEAL_FN_ID && u->kind == PEAL_OP_COMPUTE &&
+                   u->fn != PEAL_FN_ID;
+    if (d.kind == PEAL_OP_COMPUTE && !renames) {
         if (u->kind == PEAL_OP_COPY)
             u->mem.divisor = 0;
         u->kind = PEAL_OP_COMPUTE;
@@ -269,12 +276,18 @@ static bool take(struct fuser *f, size_t i)
             return false;
     }
     f->syncs += is_ordering(&op);
+    const struct peal_ref *dst = &f->out->refs.at[op.mem.ref];
+    for (uint32_t k = ndst; k < ndst + op.mem.nsrc; k++) {
+        if (is_tile(f, &dst[k]))
+            f->was_read[dst[k].buf] = 1;
+    }
     if (ndst) {
-        const struct peal_ref *dst = &f->out->refs.at[op.mem.ref];
-        if (is_tile(f, dst))
+        if (is_tile(f, dst)) {
+            f->was_read[dst->buf] = 0;
             f->made_by[dst->buf] = whole_tile(f, dst) && op.kind <= PEAL_OP_COMPUTE
                                        ? (uint32_t)f->out->ops.len + 1
                                        : 0;
+        }
     }
     return peal_vec_push(&f->out->ops, op) && peal_vec_push(&f->syncs_before, f->syncs);
 }
@@ -284,8 +297,9 @@ bool peal_lane_fuse(struct peal_lane_ops *lane, const struct peal_fuse_context *
     struct fuser f = {.in = lane, .out = context->out, .context = context};
     f.out->ops.len = f.out->refs.len = 0;
     f.made_by = calloc(context->nbufs + 1, sizeof *f.made_by);
+    f.was_read = calloc(context->nbufs + 1, 1);
     f.last_use = calloc(lane->refs.len + 1, 1);
-    bool ok = f.made_by && f.last_use;
+    bool ok = f.made_by && f.was_read && f.last_use;
     if (ok)
         find_last_uses(&f);
     for (size_t i = 0; i < lane->ops.len && ok; i++)
@@ -296,6 +310,7 @@ bool peal_lane_fuse(struct peal_lane_ops *lane, const struct peal_fuse_context *
         *context->out = swap;
     }
     free(f.made_by);
+    free(f.was_read);
     free(f.last_use);
     peal_vec_release(&f.syncs_before);
     return ok;

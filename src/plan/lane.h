@@ -18,12 +18,10 @@ struct peal_lane_ops {
 
 /* What fuse must know of buffers. */
 struct peal_fuse_context {
-    const uint8_t *kinds;  /* enum peal_buf_kind by buffer */
-    const bool *stable;    /* by buffer: nobody writes it while the kernel runs (a private parameter
-                              that is only read) */
-    const uint8_t *dtypes; /* by buffer */
+    const uint8_t *kinds; /* enum peal_buf_kind by buffer */
+    const bool *stable;   /* by buffer: nobody writes it while the kernel runs (a private parameter
+                             that is only read) */
     uint32_t nbufs;
-    uint32_t rank;
     struct peal_lane_ops *out; /* scratch for the result; swapped with the lane */
 };
 
