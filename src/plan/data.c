@@ -70,11 +70,16 @@ static void want_shape(struct instantiation *t, const struct peal_expr *e, const
 /* The shape that an expression has by itself; false if it takes its context's (recv, constants). */
 static bool find_shape(struct instantiation *t, const struct peal_expr *e, struct part *out)
 {
-    e = chosen(t, e);
     if (is_place(e))
         return peal_inst_part(t, e, out);
     if (is_scalar(e) || e->kind == PEAL_EXPR_RECV)
         return false;
+    if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_SELECT) {
+        /* A recv that is chosen takes the shape of what would have been. */
+        bool first = peal_inst_bool(t, e->a);
+        const struct peal_expr *yes = e->a->next, *no = yes->next;
+        return find_shape(t, first ? yes : no, out) || find_shape(t, first ? no : yes, out);
+    }
     if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FILL) {
         int64_t n = peal_inst_int(t, e->a->next);
         if (n < 0)
@@ -482,7 +487,7 @@ void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s)
     struct part shape;
     const struct peal_symbol *symbol = s->symbol;
     const struct peal_expr *value = chosen(t, s->a);
-    if (s->typed ? !written_shape(t, symbol, &shape) : !find_shape(t, value, &shape)) {
+    if (s->typed ? !written_shape(t, symbol, &shape) : !find_shape(t, s->a, &shape)) {
         peal_inst_fail(t, s->a->pos, "the shape of '%s' is not known; write it: let %s: T[n] = ...",
                        symbol->name, symbol->name);
         return;
@@ -509,7 +514,7 @@ void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s)
     }
     old = shape = peal_inst_tile_part(t, b);
     const struct peal_expr *value = chosen(t, s->b);
-    if (find_shape(t, value, &shape))
+    if (is_place(value) && find_shape(t, value, &shape))
         want_shape(t, s->b, &shape, &old);
     if (t->status != PEAL_OK)
         return;

@@ -73,8 +73,12 @@ struct instantiation {
     uint32_t *decls; /* by slot: buffer or signal of a declaration, or PEAL_NONE */
     uint32_t rank, lane;
     bool lane_open;
-    struct peal_pos pos; /* of the statement being walked */
-    uint32_t phase;      /* of `launch mod` while a place is evaluated */
+    struct peal_pos pos;    /* of the statement being walked */
+    struct known_position { /* positions looked up lately, by line */
+        struct peal_pos pos;
+        uint32_t via, index;
+    } known[64];
+    uint32_t phase; /* of `launch mod` while a place is evaluated */
     bool saw_phase;
     uint32_t via;  /* position of the call being walked, or PEAL_NONE */
     uint32_t call; /* number of the inlined call being walked; 0 outside */

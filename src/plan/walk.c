@@ -4,6 +4,19 @@
 
 #include <inttypes.h>
 
+/* The current statement's position in the plan. A loop comes back to the same few. */
+static uint32_t position(struct instantiation *t)
+{
+    struct known_position *known = &t->known[t->pos.line % 64];
+    if (known->pos.source != t->pos.source || known->pos.line != t->pos.line ||
+        known->pos.col != t->pos.col || known->via != t->via || !t->pos.line) {
+        known->pos = t->pos;
+        known->via = t->via;
+        known->index = peal_assembler_position(t->a, t->pos, t->via);
+    }
+    return known->index;
+}
+
 struct peal_op *peal_inst_op(struct instantiation *t, enum peal_op_kind kind,
                              const struct peal_ref *refs, uint32_t n)
 {
@@ -13,8 +26,7 @@ struct peal_op *peal_inst_op(struct instantiation *t, enum peal_op_kind kind,
         peal_inst_fail(t, t->pos, "the plan would have more than %" PRIu64 " ops", t->most_ops);
         return NULL;
     }
-    struct peal_op op = {.kind = (uint8_t)kind,
-                         .pos = peal_assembler_position(t->a, t->pos, t->via)};
+    struct peal_op op = {.kind = (uint8_t)kind, .pos = position(t)};
     op.mem.ref = (uint32_t)t->now.refs.len;
     if (!peal_vec_push(&t->now.ops, op) || !peal_vec_reserve(&t->now.refs, n)) {
         peal_inst_no_memory(t);
