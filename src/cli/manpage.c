@@ -8,12 +8,10 @@
 /* Escapes what scdoc would take for markup. */
 static void add_plain(const char *text, struct peal_text *out)
 {
-    bool starts_line = true;
     for (; *text; text++) {
-        if (strchr("_*\\#~<>[]", *text) || (starts_line && strchr("-.", *text)))
+        if (strchr("_*\\#~<>[]", *text))
             peal_text_puts(out, "\\");
         peal_text_add(out, text, 1);
-        starts_line = *text == '\n';
     }
 }
 

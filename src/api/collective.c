@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collectives of peal.h, blocking and not: each says what its arguments are. */
+#include "api/arguments.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum peal_status run(struct peal_comm *comm, struct peal_arguments args)
+{
+    struct peal_call call = {0};
+    enum peal_status status = peal_comm_check(comm);
+    if (status == PEAL_OK)
+        status = peal_arguments_check(comm, &args);
+    if (status == PEAL_OK)
+        status = peal_arguments_resolve(comm, &args, comm->bounds, &call);
+    if (status == PEAL_OK)
+        status = peal_comm_end(comm, peal_call_run(&comm->engine, &call));
+    return status;
+}
+
+static enum peal_status start(struct peal_comm *comm, struct peal_arguments args,
+                              struct peal_request **out)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status == PEAL_OK && !out)
+        status = peal_comm_fail(comm, PEAL_INVALID, "no place for the request");
+    if (status == PEAL_OK)
+        status = peal_arguments_check(comm, &args);
+    if (status != PEAL_OK)
+        return status;
+    size_t bounds = 2 * comm->team->size + 2;
+    struct peal_request *request = calloc(1, sizeof *request + bounds * sizeof(struct peal_bound));
+    if (!request)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a request");
+    request->comm = comm;
+    status = peal_arguments_resolve(comm, &args, request->bounds, &request->call);
+    if (status == PEAL_OK)
+        status = peal_comm_end(comm, peal_call_start(&comm->engine, &request->call));
+    if (status != PEAL_OK)
+        free(request);
+    else
+        *out = request;
+    return status;
+}
+
+#define ARGS(...)                                                                                  \
+    (struct peal_arguments)                                                                        \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+enum peal_status peal_barrier(struct peal_comm *comm)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_BARRIER));
+}
+
+enum peal_status peal_allreduce(struct peal_comm *comm, const void *send, void *recv,
+                                uint64_t count, enum peal_dtype dtype, enum peal_reduce op)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_ALLREDUCE, .send = send, .recv = recv,
+                          .count = count, .dtype = dtype, .reduce = op));
+}
+
+enum peal_status peal_reduce(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                             enum peal_dtype dtype, enum peal_reduce op, uint32_t root)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_REDUCE, .send = send, .recv = recv,
+                          .count = count, .dtype = dtype, .reduce = op, .root = root));
+}
+
+enum peal_status peal_broadcast(struct peal_comm *comm, void *buffer, uint64_t count,
+                                enum peal_dtype dtype, uint32_t root)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_BROADCAST, .send = buffer, .recv = buffer,
+                          .count = count, .dtype = dtype, .root = root));
+}
+
+enum peal_status peal_allgather(struct peal_comm *comm, const void *send, void *recv,
+                                uint64_t count, enum peal_dtype dtype)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_ALLGATHER, .send = send, .recv = recv,
+                          .count = count, .dtype = dtype));
+}
+
+enum peal_status peal_reduce_scatter(struct peal_comm *comm, const void *send, void *recv,
+                                     uint64_t count, enum peal_dtype dtype, enum peal_reduce op)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_REDUCE_SCATTER, .send = send, .recv = recv,
+                          .count = count, .dtype = dtype, .reduce = op));
+}
+
+enum peal_status peal_gather(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                             enum peal_dtype dtype, uint32_t root)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_GATHER, .send = send, .recv = recv,
+                          .count = count, .dtype = dtype, .root = root));
+}
+
+enum peal_status peal_scatter(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                              enum peal_dtype dtype, uint32_t root)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_SCATTER, .send = send, .recv = recv,
+                          .count = count, .dtype = dtype, .root = root));
+}
+
+enum peal_status peal_all_to_all(struct peal_comm *comm, const void *send, void *recv,
+                                 uint64_t count, enum peal_dtype dtype)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_ALL_TO_ALL, .send = send, .recv = recv,
+                          .count = count, .dtype = dtype));
+}
+
+enum peal_status peal_allgather_v(struct peal_comm *comm, const void *send, void *recv,
+                                  const uint64_t *counts, const uint64_t *offsets,
+                                  enum peal_dtype dtype)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_ALLGATHER_V, .send = send, .recv = recv,
+                          .count = 0, .dtype = dtype, .counts = counts, .offsets = offsets));
+}
+
+enum peal_status peal_reduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
+                                       const uint64_t *counts, enum peal_dtype dtype,
+                                       enum peal_reduce op)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_REDUCE_SCATTER_V, .send = send, .recv = recv,
+                          .count = 0, .dtype = dtype, .reduce = op, .counts = counts));
+}
+
+enum peal_status peal_gather_v(struct peal_comm *comm, const void *send, void *recv,
+                               const uint64_t *counts, const uint64_t *offsets,
+                               enum peal_dtype dtype, uint32_t root)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_GATHER_V, .send = send, .recv = recv, .count = 0,
+                          .dtype = dtype, .root = root, .counts = counts, .offsets = offsets));
+}
+
+enum peal_status peal_scatter_v(struct peal_comm *comm, const void *send, void *recv,
+                                const uint64_t *counts, const uint64_t *offsets,
+                                enum peal_dtype dtype, uint32_t root)
+{
+    return run(comm, ARGS(.collective = PEAL_CALL_SCATTER_V, .send = send, .recv = recv, .count = 0,
+                          .dtype = dtype, .root = root, .counts = counts, .offsets = offsets));
+}
+
+enum peal_status peal_ibarrier(struct peal_comm *comm, struct peal_request **out)
+{
+    return start(comm, ARGS(.collective = PEAL_CALL_BARRIER), out);
+}
+
+enum peal_status peal_iallreduce(struct peal_comm *comm, const void *send, void *recv,
+                                 uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                 struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_ALLREDUCE, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype, .reduce = op),
+                 out);
+}
+
+enum peal_status peal_ireduce(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                              enum peal_dtype dtype, enum peal_reduce op, uint32_t root,
+                              struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_REDUCE, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype, .reduce = op, .root = root),
+                 out);
+}
+
+enum peal_status peal_ibroadcast(struct peal_comm *comm, void *buffer, uint64_t count,
+                                 enum peal_dtype dtype, uint32_t root, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_BROADCAST, .send = buffer, .recv = buffer,
+                      .count = count, .dtype = dtype, .root = root),
+                 out);
+}
+
+enum peal_status peal_iallgather(struct peal_comm *comm, const void *send, void *recv,
+                                 uint64_t count, enum peal_dtype dtype, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_ALLGATHER, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype),
+                 out);
+}
+
+enum peal_status peal_ireduce_scatter(struct peal_comm *comm, const void *send, void *recv,
+                                      uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                      struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_REDUCE_SCATTER, .send = send, .recv = recv,
+                      .count = count, .dtype = dtype, .reduce = op),
+                 out);
+}
+
+enum peal_status peal_igather(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                              enum peal_dtype dtype, uint32_t root, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_GATHER, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype, .root = root),
+                 out);
+}
+
+enum peal_status peal_iscatter(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                               enum peal_dtype dtype, uint32_t root, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_SCATTER, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype, .root = root),
+                 out);
+}
+
+enum peal_status peal_iall_to_all(struct peal_comm *comm, const void *send, void *recv,
+                                  uint64_t count, enum peal_dtype dtype, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_ALL_TO_ALL, .send = send, .recv = recv,
+                      .count = count, .dtype = dtype),
+                 out);
+}
+
+enum peal_status peal_iallgather_v(struct peal_comm *comm, const void *send, void *recv,
+                                   const uint64_t *counts, const uint64_t *offsets,
+                                   enum peal_dtype dtype, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_ALLGATHER_V, .send = send, .recv = recv, .count = 0,
+                      .dtype = dtype, .counts = counts, .offsets = offsets),
+                 out);
+}
+
+enum peal_status peal_ireduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
+                                        const uint64_t *counts, enum peal_dtype dtype,
+                                        enum peal_reduce op, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_REDUCE_SCATTER_V, .send = send, .recv = recv,
+                      .count = 0, .dtype = dtype, .reduce = op, .counts = counts),
+                 out);
+}
+
+enum peal_status peal_igather_v(struct peal_comm *comm, const void *send, void *recv,
+                                const uint64_t *counts, const uint64_t *offsets,
+                                enum peal_dtype dtype, uint32_t root, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_GATHER_V, .send = send, .recv = recv, .count = 0,
+                      .dtype = dtype, .root = root, .counts = counts, .offsets = offsets),
+                 out);
+}
+
+enum peal_status peal_iscatter_v(struct peal_comm *comm, const void *send, void *recv,
+                                 const uint64_t *counts, const uint64_t *offsets,
+                                 enum peal_dtype dtype, uint32_t root, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_SCATTER_V, .send = send, .recv = recv, .count = 0,
+                      .dtype = dtype, .root = root, .counts = counts, .offsets = offsets),
+                 out);
+}
+
+enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective collective,
+                                    const void *own, void *all, uint64_t bytes)
+{
+    struct peal_arguments args = ARGS(.collective = PEAL_CALL_ALLGATHER, .send = own, .recv = all,
+                                      .count = bytes, .dtype = PEAL_U8);
+    struct peal_call call = {0};
+    enum peal_status status = peal_comm_check(comm);
+    if (status == PEAL_OK)
+        status = peal_arguments_resolve(comm, &args, comm->bounds, &call);
+    if (status != PEAL_OK)
+        return status;
+    call.what = peal_call_what(collective, 0, 0, 0);
+    call.signature ^= collective * UINT32_C(0x9e3779b9);
+    return peal_comm_end(comm, peal_call_run(&comm->engine, &call));
+}

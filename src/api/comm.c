@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Communicators: opening, closing, what they say about themselves. */
+#include "api/comm.h"
+
+#include "api/env.h"
+#include "run/rendezvous.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The reason why the last open in this thread failed: there is no communicator to keep it. */
+static _Thread_local char open_error[1024];
+
+static enum peal_status fail_open(enum peal_status status, struct peal_text *why)
+{
+    snprintf(open_error, sizeof open_error, "%s",
+             why->len > 0 ? peal_text_get(why) : peal_status_text(status));
+    peal_text_release(why);
+    return status;
+}
+
+enum peal_status peal_comm_fail(struct peal_comm *comm, enum peal_status status, const char *format,
+                                ...)
+{
+    va_list args;
+    va_start(args, format);
+    comm->error.len = 0;
+    peal_text_vprintf(&comm->error, format, args);
+    va_end(args);
+    return status;
+}
+
+enum peal_status peal_comm_check(struct peal_comm *comm)
+{
+    if (!comm)
+        return PEAL_INVALID;
+    if (__builtin_expect(peal_team_failure(comm->team) != PEAL_OK, 0)) {
+        peal_comm_fail(comm, PEAL_CLOSED, "%s", peal_text_get(&comm->team->error));
+        return PEAL_CLOSED;
+    }
+    return PEAL_OK;
+}
+
+enum peal_status peal_comm_end(struct peal_comm *comm, enum peal_status status)
+{
+    if (__builtin_expect(status != PEAL_OK && comm->team->failed != PEAL_OK, 0))
+        peal_comm_fail(comm, status, "%s", peal_text_get(&comm->team->error));
+    return status;
+}
+
+/* PEAL_ALGO="allreduce=ring,broadcast=flat". What is not understood is an error: a forced
+ * algorithm that is not taken would be worse. */
+static enum peal_status force_from_env(struct peal_comm *comm)
+{
+    const char *text = getenv("PEAL_ALGO");
+    char copy[512];
+    if (!text)
+        return PEAL_OK;
+    snprintf(copy, sizeof copy, "%s", text);
+    char *rest = copy;
+    for (char *item; (item = strsep(&rest, ",")) != NULL;) {
+        char *algo = strchr(item, '=');
+        if (item[0] == '\0')
+            continue;
+        if (!algo)
+            return peal_comm_fail(comm, PEAL_INVALID, "PEAL_ALGO: '%s' is not COLLECTIVE=ALGO",
+                                  item);
+        *algo++ = '\0';
+        enum peal_status status = peal_comm_set_algo(comm, item, algo);
+        if (status != PEAL_OK)
+            return status;
+    }
+    return PEAL_OK;
+}
+
+enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
+{
+    struct peal_comm *comm = calloc(1, sizeof *comm);
+    if (!comm) {
+        peal_team_close(team);
+        return PEAL_NO_MEMORY;
+    }
+    comm->team = team;
+    peal_plans_init(&comm->plans, team);
+    comm->bounds_cap = 2 * team->size + 2;
+    comm->bounds = calloc(comm->bounds_cap, sizeof *comm->bounds);
+    enum peal_status status = peal_engine_init(&comm->engine, team);
+    char path[256];
+    if (peal_tune_path(path, sizeof path))
+        peal_rules_load(path, &comm->rules);
+    if (status == PEAL_OK && !comm->bounds)
+        status = PEAL_NO_MEMORY;
+    if (status == PEAL_OK)
+        status = force_from_env(comm);
+    if (status != PEAL_OK) {
+        snprintf(open_error, sizeof open_error, "%s", peal_text_get(&comm->error));
+        peal_comm_close(comm);
+        return status;
+    }
+    *out = comm;
+    return PEAL_OK;
+}
+
+static uint32_t default_timeout(uint32_t given)
+{
+    const char *text = getenv("PEAL_TIMEOUT_MS");
+    if (given != 0)
+        return given;
+    return text && text[0] ? (uint32_t)strtoul(text, NULL, 10) : 60000;
+}
+
+/* Agrees on an unguessable job name through a store: rank 0 makes it. */
+static enum peal_status meet_by_store(const struct peal_open *how, char job[static 64],
+                                      struct peal_text *why)
+{
+    const char *name = how->job ? how->job : "";
+    char key[96], made[40];
+    size_t len = 0;
+    snprintf(key, sizeof key, "peal-job-%.60s", name);
+    if (how->rank == 0) {
+        peal_job_make(made);
+        if (how->store->set(how->store->context, key, made, strlen(made)) != 0) {
+            peal_text_puts(why, "the store refused to set the job's name");
+            return PEAL_SYSTEM;
+        }
+        snprintf(job, 64, "%s", made);
+        return PEAL_OK;
+    }
+    if (how->store->get(how->store->context, key, made, sizeof made - 1, &len) != 0 ||
+        len >= sizeof made) {
+        peal_text_puts(why, "the store did not give the job's name");
+        return PEAL_SYSTEM;
+    }
+    snprintf(job, 64, "%.*s", (int)len, made);
+    return PEAL_OK;
+}
+
+enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **out)
+{
+    static const struct peal_open none = {0};
+    struct peal_text why = {0};
+    struct peal_env env = {0};
+    how = how ? how : &none;
+    if (!out)
+        return PEAL_INVALID;
+    enum peal_status status = PEAL_OK;
+    if (how->size == 0) {
+        status = peal_env_read(&env, &why);
+        if (status == PEAL_OK && how->job)
+            snprintf(env.job, sizeof env.job, "%s", how->job);
+    } else {
+        env = (struct peal_env){.rank = how->rank, .size = how->size};
+        snprintf(env.job, sizeof env.job, "%s", how->job ? how->job : "");
+        if (how->rank >= how->size) {
+            peal_text_printf(&why, "rank %u of %u ranks", how->rank, how->size);
+            status = PEAL_INVALID;
+        } else if (how->store) {
+            status = meet_by_store(how, env.job, &why);
+        } else if (!how->job && how->size > 1) {
+            peal_text_puts(&why, "a job name or a store is needed to find the other ranks");
+            status = PEAL_INVALID;
+        }
+    }
+    if (status == PEAL_OK && env.size > PEAL_MOST_RANKS) {
+        peal_text_printf(&why, "%u ranks; at most %d are supported", env.size, PEAL_MOST_RANKS);
+        status = PEAL_UNSUPPORTED;
+    }
+    if (status != PEAL_OK)
+        return fail_open(status, &why);
+    struct peal_team_how team_how = {.rank = env.rank,
+                                     .size = env.size,
+                                     .job = env.job,
+                                     .timeout_ms = default_timeout(how->timeout_ms),
+                                     .quiet = how->quiet != 0};
+    struct peal_team *team;
+    status = peal_team_open(&team_how, &why, &team);
+    if (status != PEAL_OK)
+        return fail_open(status, &why);
+    peal_text_release(&why);
+    return peal_comm_new(team, out);
+}
+
+enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms)
+{
+    struct peal_text why = {0};
+    if (!comms || size == 0 || size > PEAL_MOST_RANKS) {
+        peal_text_printf(&why, "%u ranks; 1 to %d are supported", size, PEAL_MOST_RANKS);
+        return fail_open(PEAL_INVALID, &why);
+    }
+    struct peal_team *teams[PEAL_MOST_RANKS];
+    enum peal_status status = peal_team_open_threads(size, default_timeout(0), teams);
+    uint32_t made = 0;
+    while (status == PEAL_OK && made < size) {
+        status = peal_comm_new(teams[made], &comms[made]);
+        made++;
+    }
+    if (status == PEAL_OK)
+        return PEAL_OK;
+    for (uint32_t r = 0; r + 1 < made; r++)
+        peal_comm_close(comms[r]);
+    for (uint32_t r = made; made > 0 && r < size; r++)
+        peal_team_close(teams[r]);
+    return fail_open(status, &why);
+}
+
+void peal_comm_close(struct peal_comm *comm)
+{
+    if (!comm)
+        return;
+    peal_symmetric_release(comm);
+    peal_engine_release(&comm->engine);
+    peal_plans_release(&comm->plans);
+    peal_rules_release(&comm->rules);
+    peal_team_close(comm->team);
+    free(comm->bounds);
+    peal_text_release(&comm->error);
+    peal_text_release(&comm->explained);
+    free(comm);
+}
+
+uint32_t peal_comm_rank(const struct peal_comm *comm)
+{
+    return comm->team->rank;
+}
+
+uint32_t peal_comm_size(const struct peal_comm *comm)
+{
+    return comm->team->size;
+}
+
+void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms)
+{
+    comm->team->timeout_ms = timeout_ms;
+}
+
+const char *peal_comm_error(const struct peal_comm *comm)
+{
+    return comm ? peal_text_get(&comm->error) : open_error;
+}
+
+static uint32_t find_collective(const char *name)
+{
+    for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
+        if (strcmp(peal_collective_name(c), name) == 0)
+            return c;
+    }
+    return PEAL_CALL_NONE;
+}
+
+enum peal_status peal_comm_set_algo(struct peal_comm *comm, const char *collective,
+                                    const char *algo)
+{
+    uint32_t c = collective ? find_collective(collective) : PEAL_CALL_NONE;
+    if (c == PEAL_CALL_NONE)
+        return peal_comm_fail(comm, PEAL_INVALID, "there is no collective '%s'",
+                              collective ? collective : "");
+    const struct peal_algo *found = algo && algo[0] ? peal_algo_find(c, algo) : NULL;
+    if (algo && algo[0] && !found)
+        return peal_comm_fail(comm, PEAL_INVALID, "%s has no algorithm '%s'", collective, algo);
+    comm->forced[c] = found;
+    memset(comm->memos, 0, sizeof comm->memos);
+    return PEAL_OK;
+}
+
+const char *peal_comm_explain(struct peal_comm *comm, const char *collective, uint64_t bytes,
+                              int symmetric)
+{
+    uint32_t c = find_collective(collective);
+    comm->explained.len = 0;
+    if (c == PEAL_CALL_NONE) {
+        peal_text_printf(&comm->explained, "there is no collective '%s'", collective);
+        return peal_text_get(&comm->explained);
+    }
+    struct peal_choice choice = peal_choose(&comm->rules, comm->forced[c], c, comm->team->size,
+                                            comm->team->policy.cores, bytes, symmetric != 0);
+    char size[24], segment[24];
+    peal_text_printf(&comm->explained,
+                     "%s of %s bytes on %u ranks and %u cores: '%s' (%s), segments of %s bytes: %s",
+                     collective, peal_size_format(bytes, size), comm->team->size,
+                     comm->team->policy.cores, choice.algo->name, choice.algo->kernel,
+                     peal_size_format(choice.segment, segment), choice.why);
+    return peal_text_get(&comm->explained);
+}

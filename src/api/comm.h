@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api: implements peal.h, and brings the folders together.
+ *
+ *   load.h        from a name or a file to a lowered kernel
+ *   comm.h        this file: the communicator       env.h         what launchers say
+ *   plans.h       the plan cache                     collective.c  arguments -> calls
+ *   symmetric.c   symmetric memory                   message.c     point to point
+ *   user.c        kernels of the user's              group.c       split and shrink
+ */
+#ifndef PEAL_API_COMM_H
+#define PEAL_API_COMM_H
+
+#include "api/plans.h"
+#include "run/call.h"
+#include "run/select.h"
+
+#include <peal/peal.h>
+
+/* Symmetric memory: one allocation, as mapped here from every rank. */
+struct peal_symmetric {
+    struct peal_symmetric *next;
+    uint64_t offset; /* in the window files */
+    uint64_t bytes;
+    char **at; /* by rank */
+};
+
+/* What the last call of a collective resolved to, for calls that repeat. */
+struct peal_memo {
+    uint64_t what, count;
+    uint64_t flags;
+    struct peal_image *image;
+    const struct peal_algo *algo;
+    uint64_t segment; /* bytes */
+    uint64_t launches;
+    uint32_t signature;
+    bool stream;
+};
+
+struct peal_comm {
+    struct peal_team *team;
+    struct peal_engine engine;
+    struct peal_plans plans;
+    struct peal_table_of_rules rules;
+    const struct peal_algo *forced[PEAL_CALL_COUNT];
+    struct peal_memo memos[PEAL_CALL_COUNT];
+    struct peal_bound *bounds; /* of the blocking call under way */
+    uint32_t bounds_cap;
+    struct peal_symmetric *symmetric;
+    uint64_t generation; /* splits and shrinks so far */
+    struct peal_text error;
+    struct peal_text explained;
+};
+
+struct peal_request {
+    struct peal_comm *comm;
+    struct peal_call call;
+    struct peal_letter *letters; /* messages */
+    uint32_t nletters;
+    uint32_t next_letter; /* the first that has not been seen to end */
+    struct peal_bound bounds[];
+};
+
+/* Remembers a message for peal_comm_error and returns the status. */
+enum peal_status peal_comm_fail(struct peal_comm *comm, enum peal_status status, const char *format,
+                                ...) __attribute__((format(printf, 3, 4)));
+/* PEAL_OK while the communicator can be used. */
+enum peal_status peal_comm_check(struct peal_comm *comm);
+/* Takes over a team. Closes it on failure. */
+enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out);
+/* The status of a finished call, with the team's report as error text where it has failed. */
+enum peal_status peal_comm_end(struct peal_comm *comm, enum peal_status status);
+
+/* The allocation that holds [at, at + bytes) of this rank, or NULL. */
+const struct peal_symmetric *peal_symmetric_find(const struct peal_comm *comm, const void *at,
+                                                 uint64_t bytes);
+void peal_symmetric_release(struct peal_comm *comm);
+
+/* A small allgather for the communicator's own use: `bytes` from everyone. */
+enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective collective,
+                                    const void *own, void *all, uint64_t bytes);
+
+#endif

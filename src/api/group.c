@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* New communicators out of old ones: split, and shrink after a failure. */
+#include "api/comm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct ticket {
+    int32_t color, key;
+    uint32_t rank;
+    uint32_t pad;
+};
+
+static int compare_tickets(const void *a, const void *b)
+{
+    const struct ticket *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* The own group among all tickets, sorted; returns its size. */
+static uint32_t select_group(struct ticket *tickets, uint32_t size, uint32_t rank, uint32_t *self)
+{
+    int32_t color = tickets[rank].color;
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < size; r++) {
+        if (tickets[r].color == color)
+            tickets[n++] = tickets[r];
+    }
+    qsort(tickets, n, sizeof *tickets, compare_tickets);
+    for (uint32_t i = 0; i < n; i++) {
+        if (tickets[i].rank == rank)
+            *self = i;
+    }
+    return n;
+}
+
+/* Threads: the group's first rank makes all teams and hands them out through the parent. */
+static enum peal_status split_threads(struct peal_comm *comm, const struct ticket *group,
+                                      uint32_t size, uint32_t self, struct peal_team **out)
+{
+    struct peal_team *teams[PEAL_MOST_RANKS] = {0};
+    uint64_t own[PEAL_MOST_RANKS] = {0};
+    uint32_t all = comm->team->size;
+    uint64_t *table = calloc((size_t)all * all, sizeof *table);
+    enum peal_status status = table ? PEAL_OK : PEAL_NO_MEMORY;
+    if (status == PEAL_OK && size > 0 && self == 0)
+        status = peal_team_open_threads(size, comm->team->timeout_ms, teams);
+    for (uint32_t i = 0; i < size && self == 0 && status == PEAL_OK; i++)
+        own[group[i].rank] = (uint64_t)(uintptr_t)teams[i];
+    if (!table)
+        return status;
+    enum peal_status told =
+        peal_comm_exchange(comm, PEAL_CALL_SPLIT, own, table, all * sizeof *own);
+    if (told == PEAL_OK && size > 0) {
+        uint64_t at = table[(size_t)group[0].rank * all + comm->team->rank];
+        *out = (struct peal_team *)(uintptr_t)at;
+        told = at ? PEAL_OK : PEAL_NO_MEMORY;
+    }
+    free(table);
+    return told != PEAL_OK ? told : status;
+}
+
+static enum peal_status split_processes(struct peal_comm *comm, const struct ticket *group,
+                                        uint32_t size, uint32_t self, struct peal_team **out)
+{
+    char job[64];
+    struct peal_text why = {0};
+    snprintf(job, sizeof job, "%.32s.%llu.%u", comm->team->job,
+             (unsigned long long)comm->generation, group[0].rank);
+    struct peal_team_how how = {.rank = self,
+                                .size = size,
+                                .job = job,
+                                .timeout_ms = comm->team->timeout_ms,
+                                .quiet = comm->team->quiet};
+    enum peal_status status = peal_team_open(&how, &why, out);
+    if (status != PEAL_OK)
+        peal_comm_fail(comm, status, "split: %s", peal_text_get(&why));
+    peal_text_release(&why);
+    return status;
+}
+
+enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key, struct peal_comm **out)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK || !out)
+        return status != PEAL_OK ? status : PEAL_INVALID;
+    struct ticket own = {.color = color < 0 ? -1 : color, .key = key, .rank = comm->team->rank};
+    struct ticket tickets[PEAL_MOST_RANKS];
+    status = peal_comm_exchange(comm, PEAL_CALL_SPLIT, &own, tickets, sizeof own);
+    if (status != PEAL_OK)
+        return status;
+    comm->generation++;
+    uint32_t self = 0;
+    uint32_t size = select_group(tickets, comm->team->size, comm->team->rank, &self);
+    if (color < 0)
+        size = 0;
+    struct peal_team *team = NULL;
+    if (comm->team->threads)
+        status = split_threads(comm, tickets, size, self, &team);
+    else if (size > 0)
+        status = split_processes(comm, tickets, size, self, &team);
+    if (status != PEAL_OK)
+        return status;
+    if (size == 0) {
+        *out = NULL;
+        return PEAL_OK;
+    }
+    team->quiet = comm->team->quiet;
+    return peal_comm_new(team, out);
+}
+
+static int is_gone(void *context, uint32_t rank)
+{
+    const struct peal_team *team = context;
+    /* Partner: peal_team_close. */
+    return peal_team_is_dead(team, rank) ||
+           atomic_load_explicit(&team->controls[rank]->life, memory_order_acquire) ==
+               PEAL_LIFE_LEFT;
+}
+
+enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out)
+{
+    if (!comm || !out)
+        return PEAL_INVALID;
+    struct peal_team *old = comm->team;
+    if (old->threads)
+        return peal_comm_fail(comm, PEAL_UNSUPPORTED,
+                              "shrink: threads do not die alone; open a new communicator");
+    uint8_t optional[PEAL_MOST_RANKS];
+    for (uint32_t r = 0; r < old->size; r++)
+        optional[r] = 1;
+    char job[64];
+    snprintf(job, sizeof job, "%.32s.%llu.shrink", old->job,
+             (unsigned long long)comm->generation++);
+    struct peal_text why = {0};
+    enum peal_status status = PEAL_PEER_DEAD;
+    struct peal_team *team = NULL;
+    /* The lowest living rank leads; when it dies too, the next one. */
+    for (uint32_t leader = 0; leader < old->size && status == PEAL_PEER_DEAD; leader++) {
+        if (leader != old->rank && is_gone(old, leader))
+            continue;
+        why.len = 0;
+        struct peal_team_how how = {.rank = old->rank,
+                                    .size = old->size,
+                                    .job = job,
+                                    .timeout_ms = old->timeout_ms,
+                                    .quiet = old->quiet,
+                                    .optional = optional,
+                                    .gone = is_gone,
+                                    .context = old,
+                                    .leader = leader};
+        status = peal_team_open(&how, &why, &team);
+    }
+    if (status != PEAL_OK)
+        peal_comm_fail(comm, status, "shrink: %s", peal_text_get(&why));
+    peal_text_release(&why);
+    return status == PEAL_OK ? peal_comm_new(team, out) : status;
+}

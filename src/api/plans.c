@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See plans.h. */
+#include "api/plans.h"
+
+#include "base/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void peal_plans_init(struct peal_plans *plans, const struct peal_team *team)
+{
+    *plans = (struct peal_plans){.team = team};
+}
+
+void peal_plans_release(struct peal_plans *plans)
+{
+    for (size_t i = 0; i < plans->cap; i++)
+        peal_image_free(plans->entries[i].image);
+    free(plans->entries);
+    peal_program_close(plans->library);
+    *plans = (struct peal_plans){0};
+}
+
+static bool same_key(const struct peal_plan_key *a, const struct peal_plan_key *b)
+{
+    return a->algo == b->algo && a->count == b->count && a->most == b->most && a->root == b->root &&
+           a->dtype == b->dtype && a->reduce == b->reduce && a->in_place == b->in_place &&
+           a->symmetric == b->symmetric;
+}
+
+static uint64_t hash_key(const struct peal_plan_key *key)
+{
+    uint64_t small = (uint64_t)key->root << 32 | (uint64_t)key->dtype << 24 |
+                     (uint64_t)key->reduce << 16 | (uint64_t)key->in_place << 1 | key->symmetric;
+    uint64_t hash = peal_hash_u64((uint64_t)(uintptr_t)key->algo, small);
+    return peal_hash_u64(key->count, hash ^ key->most);
+}
+
+static struct peal_plan_entry *place(struct peal_plan_entry *entries, size_t cap,
+                                     const struct peal_plan_key *key)
+{
+    size_t i = hash_key(key) & (cap - 1);
+    while (entries[i].image && !same_key(&entries[i].key, key))
+        i = (i + 1) & (cap - 1);
+    return &entries[i];
+}
+
+static bool grow(struct peal_plans *plans)
+{
+    size_t cap = plans->cap ? plans->cap * 2 : 64;
+    struct peal_plan_entry *entries = calloc(cap, sizeof *entries);
+    if (!entries)
+        return false;
+    for (size_t i = 0; i < plans->cap; i++) {
+        if (plans->entries[i].image)
+            *place(entries, cap, &plans->entries[i].key) = plans->entries[i];
+    }
+    free(plans->entries);
+    plans->entries = entries;
+    plans->cap = cap;
+    return true;
+}
+
+static enum peal_status find_kernel(struct peal_plans *plans, const struct peal_algo *algo,
+                                    struct peal_diags *diags, const struct peal_kernel **out)
+{
+    enum peal_status status = PEAL_OK;
+    if (!plans->library)
+        status = peal_program_open(algo->kernel, diags, &plans->library);
+    if (status != PEAL_OK) {
+        peal_program_close(plans->library);
+        plans->library = NULL;
+        return status;
+    }
+    *out = peal_program_kernel(plans->library, algo->kernel, diags);
+    return *out ? PEAL_OK : PEAL_INVALID;
+}
+
+enum peal_status peal_plans_make(const struct peal_team *team, const struct peal_kernel *kernel,
+                                 const struct peal_bind *bind, const struct peal_image_how *how,
+                                 struct peal_text *why, struct peal_image **out)
+{
+    struct peal_bind own = *bind;
+    struct peal_diags diags;
+    struct peal_plan *plan = NULL;
+    peal_diags_init(&diags);
+    own.rank = team->rank;
+    enum peal_status status = peal_instantiate(kernel, &own, &diags, &plan);
+    if (status == PEAL_OK && plan->channels.count > 0) {
+        /* Where a channel lies follows from all channels: see image.h. */
+        free(plan);
+        own.rank = PEAL_NONE;
+        status = peal_instantiate(kernel, &own, &diags, &plan);
+    }
+    if (status == PEAL_OK)
+        status = peal_image_new(plan, how, team->compute, out);
+    if (status != PEAL_OK)
+        peal_diags_print(&diags, false, why);
+    peal_diags_release(&diags);
+    return status;
+}
+
+static enum peal_status make(struct peal_plans *plans, const struct peal_plan_key *key,
+                             struct peal_text *why, struct peal_image **out)
+{
+    struct peal_diags diags;
+    const struct peal_kernel *kernel;
+    peal_diags_init(&diags);
+    enum peal_status status = find_kernel(plans, key->algo, &diags, &kernel);
+    if (status != PEAL_OK)
+        peal_diags_print(&diags, false, why);
+    peal_diags_release(&diags);
+    if (status != PEAL_OK)
+        return status;
+    int64_t count = (int64_t)key->count, most = (int64_t)key->most;
+    uint8_t shape = key->algo->shape;
+    bool rows = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS;
+    struct peal_bind_value values[2] = {{rows ? "m" : "n", &count, 1, false},
+                                        {"most", &most, 1, false}};
+    uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
+    struct peal_bind bind = {.nranks = plans->team->size,
+                             .dtype = (enum peal_dtype)key->dtype,
+                             .reduce = (enum peal_reduce)key->reduce,
+                             .values = values,
+                             .nvalues = shape == PEAL_SHAPE_NONE ? 0 : 1 + key->algo->has_most,
+                             .root = key->root,
+                             .in_place = key->in_place,
+                             .symmetric = key->symmetric,
+                             .channel_depth = 8,
+                             .slot_bytes = key->count * element};
+    struct peal_image_how how = {.rank = plans->team->rank,
+                                 .clip = shape != PEAL_SHAPE_WHOLE,
+                                 .rows_as_bases = rows,
+                                 .key = shape == PEAL_SHAPE_WHOLE ? key->count * element : 0};
+    return peal_plans_make(plans->team, kernel, &bind, &how, why, out);
+}
+
+enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_plan_key *key,
+                                 struct peal_text *why, struct peal_image **out)
+{
+    if (plans->count * 2 >= plans->cap && !grow(plans))
+        return PEAL_NO_MEMORY;
+    struct peal_plan_entry *entry = place(plans->entries, plans->cap, key);
+    if (!entry->image) {
+        struct peal_image *image = NULL;
+        enum peal_status status = make(plans, key, why, &image);
+        if (status != PEAL_OK)
+            return status;
+        *entry = (struct peal_plan_entry){*key, image};
+        plans->count++;
+    }
+    *out = entry->image;
+    return PEAL_OK;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From checked arguments to a call: algorithm, plan, segments, and which memory is bound where. */
+#include "api/arguments.h"
+
+#include "base/hash.h"
+
+#include <string.h>
+
+enum { STREAM_BYTES = 4 << 20 }; /* calls from here on write their results past the caches */
+
+/* ---- classes of counts ---- */
+
+/* Few: 40 bytes (one line of a channel), then 64 * 4^k. Launches may bind less than a plan's. */
+static uint64_t coarse_class(uint64_t bytes)
+{
+    if (bytes <= PEAL_SLOT_INLINE)
+        return PEAL_SLOT_INLINE;
+    uint64_t class = 64;
+    while (class < bytes)
+        class *= 4;
+    return class;
+}
+
+/* Eight to the octave: where steps between scratch buffers are not cut to what is bound. */
+static uint64_t fine_class(uint64_t bytes)
+{
+    if (bytes <= 512)
+        return (bytes + 63) / 64 * 64;
+    uint64_t step = UINT64_C(1) << (63 - __builtin_clzll(bytes) - 3);
+    return (bytes + step - 1) / step * step;
+}
+
+/* ---- segments ---- */
+
+struct cutting {
+    uint64_t segment; /* bytes of a launch */
+    uint64_t launches;
+    uint64_t count; /* elements of the plan: n or m */
+    uint64_t most;
+};
+
+/* Even segments of whole blocks of 16 elements. */
+static void cut_call(const struct peal_choice *choice, uint64_t elements, uint32_t element,
+                     uint32_t ranks, struct cutting *out)
+{
+    uint64_t most = choice->segment / element;
+    most = most < 16 ? 16 : most;
+    uint64_t launches = (elements + most - 1) / most;
+    launches = launches ? launches : 1;
+    uint64_t segment = ((elements + launches - 1) / launches + 15) / 16 * 16;
+    segment = segment < 16 ? 16 : segment;
+    *out = (struct cutting){.segment = segment * element, .launches = launches};
+    switch ((enum peal_shape)choice->algo->shape) {
+    case PEAL_SHAPE_NONE:
+        break;
+    case PEAL_SHAPE_WHOLE:
+        *out = (struct cutting){elements * element, 1, elements, elements};
+        break;
+    case PEAL_SHAPE_ROWS: {
+        uint64_t row = (segment / 16 + ranks - 1) / ranks * 16 * element;
+        out->count = fine_class(row) / element;
+        out->most = coarse_class(fine_class(row)) / element;
+        break;
+    }
+    default:
+        out->count =
+            coarse_class(elements < segment ? elements * element : segment * element) / element;
+        out->most = out->count;
+        break;
+    }
+}
+
+/* ---- identity ---- */
+
+static uint64_t identity_count(const struct peal_comm *comm, const struct peal_arguments *args)
+{
+    if (!args->counts)
+        return args->count;
+    /* Offsets may differ between ranks: they are of the own memory. */
+    return peal_hash_bytes(args->counts, comm->team->size * sizeof(uint64_t), 1);
+}
+
+static uint64_t largest_block(const struct peal_comm *comm, const struct peal_arguments *args)
+{
+    uint64_t most = args->count;
+    for (uint32_t r = 0; args->counts && r < comm->team->size; r++)
+        most = args->counts[r] > most ? args->counts[r] : most;
+    return most;
+}
+
+/* Both sides in symmetric memory: offsets that must be the same everywhere go into the hash. */
+static bool is_symmetric(const struct peal_comm *comm, const struct peal_arguments *args,
+                         uint64_t bytes, uint64_t *offsets)
+{
+    if (!comm->symmetric || args->counts || bytes == 0)
+        return false;
+    const struct peal_symmetric *send = peal_symmetric_find(comm, args->send, bytes);
+    const struct peal_symmetric *recv = peal_symmetric_find(comm, args->recv, bytes);
+    if (!send || !recv)
+        return false;
+    uint32_t rank = comm->team->rank;
+    *offsets = peal_hash_u64(send->offset + (uint64_t)((const char *)args->send - send->at[rank]),
+                             recv->offset + (uint64_t)((const char *)args->recv - recv->at[rank]));
+    return true;
+}
+
+/* ---- binding ---- */
+
+static const struct peal_image_param *param_of(const struct peal_image *image, uint32_t buf)
+{
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        if (image->params[i].buf == buf)
+            return &image->params[i];
+    }
+    return NULL;
+}
+
+/* One side that is a vector: as it is, or cut into rows; of every rank if symmetric. */
+static uint32_t bind_vector(const struct peal_comm *comm, const struct peal_image_param *param,
+                            const void *at, uint64_t bytes, bool rows, struct peal_bound *out)
+{
+    uint32_t ranks = param->symmetric ? comm->team->size : 1;
+    const struct peal_symmetric *symmetric =
+        param->symmetric ? peal_symmetric_find(comm, at, bytes) : NULL;
+    for (uint32_t r = 0; r < ranks; r++) {
+        char *from = (char *)(uintptr_t)at;
+        if (symmetric)
+            from = symmetric->at[r] + (from - symmetric->at[comm->team->rank]);
+        out[r] = (struct peal_bound){.base = param->base + r * param->rows,
+                                     .rows = rows ? param->rows : 0,
+                                     .at = from,
+                                     .bytes = bytes};
+    }
+    return ranks;
+}
+
+/* One side that has all blocks: a base for each. */
+static uint32_t bind_blocks(const struct peal_comm *comm, const struct peal_arguments *args,
+                            const struct peal_image_param *param, const void *at, bool here,
+                            struct peal_bound *out)
+{
+    uint64_t element = peal_dtype_size(args->dtype), offset = 0;
+    for (uint32_t r = 0; r < comm->team->size; r++) {
+        uint64_t count = peal_arguments_block(args, r);
+        uint64_t from = args->offsets ? args->offsets[r] : offset;
+        out[r] = (struct peal_bound){.base = param->base + r,
+                                     .at = (char *)(uintptr_t)at + (here ? from * element : 0),
+                                     .bytes = here ? count * element : 0};
+        offset += count;
+    }
+    return comm->team->size;
+}
+
+static bool send_has_blocks(uint32_t collective)
+{
+    return collective == PEAL_CALL_REDUCE_SCATTER || collective == PEAL_CALL_SCATTER ||
+           collective == PEAL_CALL_ALL_TO_ALL;
+}
+
+static bool recv_has_blocks(uint32_t collective)
+{
+    return collective == PEAL_CALL_ALLGATHER || collective == PEAL_CALL_GATHER ||
+           collective == PEAL_CALL_ALL_TO_ALL;
+}
+
+static uint32_t bind_sides(const struct peal_comm *comm, const struct peal_arguments *args,
+                           const struct peal_memo *memo, struct peal_bound *out)
+{
+    const struct peal_image *image = memo->image;
+    uint32_t collective = memo->algo->collective, rank = comm->team->rank, n = 0;
+    bool root = rank == args->root;
+    const struct peal_image_param *x = param_of(image, image->plan->contract_in);
+    const struct peal_image_param *y = param_of(image, image->plan->contract_out);
+    uint64_t element = peal_dtype_size(args->dtype);
+    uint64_t own = peal_arguments_block(args, rank) * element;
+    bool rows = memo->algo->shape == PEAL_SHAPE_ROWS;
+    bool blocks = memo->algo->shape == PEAL_SHAPE_BLOCKS;
+    if (x && blocks && send_has_blocks(collective))
+        n += bind_blocks(comm, args, x, args->send, collective != PEAL_CALL_SCATTER || root, out);
+    else if (x)
+        n += bind_vector(comm, x, args->send, own, rows, out);
+    if (y && y != x && blocks && recv_has_blocks(collective))
+        n +=
+            bind_blocks(comm, args, y, args->recv, collective != PEAL_CALL_GATHER || root, out + n);
+    else if (y && y != x) {
+        bool here = collective != PEAL_CALL_REDUCE || root;
+        n += bind_vector(comm, y, args->recv, here ? own : 0, rows, out + n);
+    }
+    return n;
+}
+
+/* ---- the memo ---- */
+
+static enum peal_status remember(struct peal_comm *comm, const struct peal_arguments *args,
+                                 bool symmetric, uint64_t offsets, struct peal_memo *memo)
+{
+    uint32_t even = peal_collective_even(args->collective);
+    uint32_t element = (uint32_t)peal_dtype_size(args->dtype);
+    uint64_t elements = largest_block(comm, args);
+    const struct peal_team *team = comm->team;
+    struct peal_choice choice = peal_choose(&comm->rules, comm->forced[even], even, team->size,
+                                            team->policy.cores, elements * element, symmetric);
+    if (choice.algo->shape == PEAL_SHAPE_WHOLE && args->counts)
+        choice = peal_choose(NULL, NULL, even, team->size, team->policy.cores, elements * element,
+                             false); /* uneven blocks need a kernel that takes them */
+    uint64_t whole = choice.algo->shape == PEAL_SHAPE_WHOLE ? team->size : 1;
+    struct cutting cutting;
+    cut_call(&choice, elements * whole, element, team->size, &cutting);
+    struct peal_plan_key key = {.algo = choice.algo,
+                                .count = cutting.count,
+                                .most = choice.algo->has_most ? cutting.most : 0,
+                                .root = args->root,
+                                .dtype = (uint8_t)args->dtype,
+                                .reduce = (uint8_t)args->reduce,
+                                .in_place = args->in_place,
+                                .symmetric = choice.algo->symmetric};
+    struct peal_text why = {0};
+    enum peal_status status = peal_plans_find(&comm->plans, &key, &why, &memo->image);
+    if (status != PEAL_OK) {
+        peal_comm_fail(comm, status, "%s: cannot make the plan of '%s': %s",
+                       peal_collective_name(args->collective), choice.algo->kernel,
+                       why.len ? peal_text_get(&why) : peal_status_text(status));
+        peal_text_release(&why);
+        return status;
+    }
+    memo->algo = choice.algo;
+    memo->segment = cutting.segment;
+    memo->launches = cutting.launches;
+    uint64_t hash = peal_hash_u64(memo->what, memo->count);
+    hash = peal_hash_u64(cutting.segment, hash);
+    hash = peal_hash_bytes(choice.algo->kernel, strlen(choice.algo->kernel), hash);
+    if (choice.algo->symmetric)
+        hash = peal_hash_u64(offsets, hash);
+    memo->signature = (uint32_t)(hash ^ hash >> 32);
+    uint64_t total =
+        elements * element * (choice.algo->shape == PEAL_SHAPE_BLOCKS ? team->size : 1);
+    memo->stream = total >= STREAM_BYTES;
+    return PEAL_OK;
+}
+
+enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct peal_arguments *args,
+                                        struct peal_bound *bounds, struct peal_call *out)
+{
+    struct peal_memo *memo = &comm->memos[args->collective];
+    uint64_t what =
+        peal_call_what(args->collective, (uint32_t)args->dtype, (uint32_t)args->reduce, args->root);
+    uint64_t count = identity_count(comm, args);
+    uint64_t offsets = 0;
+    bool symmetric = is_symmetric(comm, args, args->count * peal_dtype_size(args->dtype), &offsets);
+    uint64_t flags = (uint64_t)args->in_place << 1 | symmetric;
+    if (symmetric)
+        flags ^= offsets << 2;
+    if (!memo->image || memo->what != what || memo->count != count || memo->flags != flags) {
+        memo->image = NULL;
+        memo->what = what;
+        memo->count = count;
+        memo->flags = flags;
+        enum peal_status status = remember(comm, args, symmetric, offsets, memo);
+        if (status != PEAL_OK) {
+            memo->image = NULL;
+            return status;
+        }
+    }
+    out->image = memo->image;
+    out->bounds = bounds;
+    out->nbounds = bind_sides(comm, args, memo, bounds);
+    out->segment = memo->segment;
+    out->launches = memo->launches;
+    out->element = (uint32_t)peal_dtype_size(args->dtype);
+    out->stream = memo->stream;
+    out->what = what;
+    out->count = count;
+    out->signature = memo->signature;
+    return PEAL_OK;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Symmetric memory: a stretch at the same offset of every rank's window file, mapped everywhere. */
+#include "api/comm.h"
+
+#include "base/size.h"
+#include "run/window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE = 4096 };
+
+static void unmap(struct peal_comm *comm, struct peal_symmetric *memory)
+{
+    struct peal_team *team = comm->team;
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (!team->threads || r == team->rank)
+            peal_window_unmap(memory->at[r], memory->bytes);
+    }
+    free(memory->at);
+    free(memory);
+}
+
+void peal_symmetric_release(struct peal_comm *comm)
+{
+    while (comm->symmetric) {
+        struct peal_symmetric *memory = comm->symmetric;
+        comm->symmetric = memory->next;
+        unmap(comm, memory);
+    }
+}
+
+const struct peal_symmetric *peal_symmetric_find(const struct peal_comm *comm, const void *at,
+                                                 uint64_t bytes)
+{
+    for (const struct peal_symmetric *m = comm->symmetric; m; m = m->next) {
+        const char *own = m->at[comm->team->rank];
+        if ((const char *)at >= own && (const char *)at < own + m->bytes &&
+            bytes <= m->bytes - (uint64_t)((const char *)at - own))
+            return m;
+    }
+    return NULL;
+}
+
+/* What everyone tells everyone about an allocation. */
+struct offer {
+    uint64_t status;
+    uint64_t bytes;
+    uint64_t at; /* threads: the address, which is everyone's */
+};
+
+static struct peal_symmetric *map_own(struct peal_comm *comm, uint64_t bytes,
+                                      enum peal_status *status)
+{
+    struct peal_team *team = comm->team;
+    struct peal_symmetric *memory = calloc(1, sizeof *memory);
+    *status = PEAL_NO_MEMORY;
+    if (!memory)
+        return NULL;
+    memory->at = calloc(team->size, sizeof(char *));
+    memory->bytes = bytes;
+    memory->offset = team->heap_end;
+    if (memory->at && bytes > 0) {
+        *status = peal_window_reserve(team->fds[team->rank], memory->offset, bytes);
+        if (*status == PEAL_OK) {
+            memory->at[team->rank] =
+                peal_window_map(team->fds[team->rank], memory->offset, bytes, true);
+            *status = memory->at[team->rank] ? PEAL_OK : PEAL_NO_MEMORY;
+        }
+    }
+    return memory;
+}
+
+/* True if every rank has memory of the same size. */
+static bool all_agree(struct peal_comm *comm, const struct offer *offers, enum peal_status *status)
+{
+    for (uint32_t r = 0; r < comm->team->size; r++) {
+        if (offers[r].bytes != offers[comm->team->rank].bytes) {
+            *status = peal_comm_fail(comm, PEAL_MISMATCH,
+                                     "symmetric_alloc: rank %u wants %llu bytes, rank %u %llu", r,
+                                     (unsigned long long)offers[r].bytes, comm->team->rank,
+                                     (unsigned long long)offers[comm->team->rank].bytes);
+            return false;
+        }
+        if (offers[r].status != PEAL_OK) {
+            *status = peal_comm_fail(comm, (enum peal_status)offers[r].status,
+                                     "symmetric_alloc: rank %u has no room for %llu bytes", r,
+                                     (unsigned long long)offers[r].bytes);
+            return false;
+        }
+    }
+    return true;
+}
+
+enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void **out)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK || !out)
+        return status != PEAL_OK ? status : PEAL_INVALID;
+    struct peal_team *team = comm->team;
+    uint64_t whole = bytes > (uint64_t)INT64_MAX / 4 ? 0 : peal_size_align(bytes ? bytes : 1, PAGE);
+    struct peal_symmetric *memory = map_own(comm, whole, &status);
+    struct offer *offers = calloc(team->size, sizeof *offers);
+    struct offer own = {.status = !memory || !memory->at || !offers ? PEAL_NO_MEMORY : status,
+                        .bytes = bytes};
+    if (memory && memory->at)
+        own.at = (uint64_t)(uintptr_t)memory->at[team->rank];
+    struct offer spare[PEAL_MOST_RANKS];
+    struct offer *all = offers ? offers : spare;
+    status = peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_ALLOC, &own, all, sizeof own);
+    bool ok = status == PEAL_OK && all_agree(comm, all, &status);
+    for (uint32_t r = 0; ok && r < team->size; r++) {
+        if (r == team->rank)
+            continue;
+        memory->at[r] = team->threads ? (char *)(uintptr_t)all[r].at
+                                      : peal_window_map(team->fds[r], memory->offset, whole, true);
+        if (!memory->at[r]) {
+            status = peal_comm_fail(comm, PEAL_NO_MEMORY, "symmetric_alloc: cannot map rank %u", r);
+            ok = false;
+        }
+    }
+    free(offers);
+    if (ok) {
+        team->heap_end += whole;
+        memory->next = comm->symmetric;
+        comm->symmetric = memory;
+        *out = memory->at[team->rank];
+        return PEAL_OK;
+    }
+    if (memory && memory->at) {
+        if (own.status == PEAL_OK)
+            peal_window_discard(team->fds[team->rank], memory->offset, whole);
+        unmap(comm, memory);
+    } else {
+        free(memory);
+    }
+    return status;
+}
+
+enum peal_status peal_symmetric_free(struct peal_comm *comm, void *at)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK || !at)
+        return status;
+    struct peal_team *team = comm->team;
+    struct peal_symmetric **link = &comm->symmetric;
+    while (*link && (*link)->at[team->rank] != at)
+        link = &(*link)->next;
+    if (!*link)
+        return peal_comm_fail(comm, PEAL_INVALID, "this is no symmetric memory");
+    struct peal_symmetric *memory = *link;
+    uint64_t own = memory->offset, all[PEAL_MOST_RANKS];
+    /* After this, no peer is in an earlier call that may still use it. */
+    status = peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_FREE, &own, all, sizeof own);
+    if (status != PEAL_OK)
+        return status;
+    *link = memory->next;
+    memset(comm->memos, 0, sizeof comm->memos);
+    /* Offsets are not reused, only the memory is given back: peers' views stay distinct. */
+    peal_window_discard(team->fds[team->rank], memory->offset, memory->bytes);
+    unmap(comm, memory);
+    return PEAL_OK;
+}
+
+void *peal_symmetric_at(struct peal_comm *comm, const void *memory, uint32_t rank)
+{
+    const struct peal_symmetric *found = peal_symmetric_find(comm, memory, 1);
+    if (!found || rank >= comm->team->size)
+        return NULL;
+    return found->at[rank] + ((const char *)memory - found->at[comm->team->rank]);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels of the user's: loaded from text, launched with checked arguments. */
+#include "api/comm.h"
+
+#include "base/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A plan that was made for certain arguments. */
+struct version {
+    struct version *next;
+    uint64_t key;
+    struct peal_image *image;
+};
+
+struct peal_user_kernel {
+    struct peal_comm *comm;
+    struct peal_program *program;
+    const struct peal_kernel *kernel;
+    uint64_t text_hash;
+    struct version *versions;
+};
+
+enum { MOST_VALUES = 128 };
+
+/* A launch as it is put together. */
+struct launch {
+    struct peal_bind bind;
+    struct peal_bind_value values[MOST_VALUES];
+    int64_t numbers[MOST_VALUES];
+    uint64_t key;    /* of everything the plan depends on */
+    uint64_t shared; /* of what is the same on all ranks */
+    bool any_window;
+};
+
+enum peal_status peal_user_kernel_load(struct peal_comm *comm, const char *text, const char *name,
+                                       struct peal_user_kernel **out)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK)
+        return status;
+    if (!out || (!text && !name))
+        return peal_comm_fail(comm, PEAL_INVALID, "neither a text nor a name");
+    struct peal_diags diags;
+    struct peal_user_kernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a kernel");
+    peal_diags_init(&diags);
+    kernel->comm = comm;
+    status = text ? peal_program_text("kernel", text, strlen(text), &diags, &kernel->program)
+                  : peal_program_open(name, &diags, &kernel->program);
+    if (status == PEAL_OK) {
+        kernel->kernel = peal_program_kernel(kernel->program, name, &diags);
+        status = kernel->kernel ? PEAL_OK : PEAL_INVALID;
+    }
+    if (status == PEAL_OK) {
+        const char *what = text ? text : name;
+        kernel->text_hash = peal_hash_bytes(what, strlen(what), 7);
+        kernel->text_hash =
+            peal_hash_bytes(kernel->kernel->name, strlen(kernel->kernel->name), kernel->text_hash);
+        *out = kernel;
+    } else {
+        struct peal_text why = {0};
+        peal_diags_print(&diags, false, &why);
+        peal_comm_fail(comm, status, "%s",
+                       why.len ? peal_text_get(&why) : peal_status_text(status));
+        peal_text_release(&why);
+    }
+    peal_diags_release(&diags);
+    if (status != PEAL_OK)
+        peal_user_kernel_free(kernel);
+    return status;
+}
+
+void peal_user_kernel_free(struct peal_user_kernel *kernel)
+{
+    if (!kernel)
+        return;
+    while (kernel->versions) {
+        struct version *version = kernel->versions;
+        kernel->versions = version->next;
+        peal_image_free(version->image);
+        free(version);
+    }
+    peal_program_close(kernel->program);
+    free(kernel);
+}
+
+/* ---- arguments ---- */
+
+static void add_value(struct launch *launch, const char *name, const int64_t *values, size_t count,
+                      bool local)
+{
+    struct peal_bind *bind = &launch->bind;
+    if (bind->nvalues == MOST_VALUES)
+        return;
+    if (count == 1) {
+        launch->numbers[bind->nvalues] = values[0];
+        values = &launch->numbers[bind->nvalues];
+    }
+    launch->values[bind->nvalues++] = (struct peal_bind_value){name, values, count, false};
+    launch->key = peal_hash_bytes(values, count * sizeof *values, launch->key);
+    if (!local)
+        launch->shared = peal_hash_bytes(values, count * sizeof *values, launch->shared);
+}
+
+static bool has_value(const struct launch *launch, const char *name)
+{
+    for (size_t i = 0; i < launch->bind.nvalues; i++) {
+        if (strcmp(launch->values[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t element_of(const struct peal_symbol *param, enum peal_dtype dtype)
+{
+    const struct peal_elem *elem = &param->type.elem;
+    return peal_dtype_size(elem->generic ? dtype : elem->dtype);
+}
+
+/* A dimension that stands alone in a buffer's shape follows from how much there is. */
+static void infer_dims(struct launch *launch, const struct peal_kernel *kernel,
+                       const struct peal_arg *args, enum peal_dtype dtype)
+{
+    for (int i = 0; i < kernel->nparams; i++) {
+        const struct peal_symbol *param = kernel->params[i];
+        const struct peal_expr *shape = param->shape[0];
+        if (param->kind != PEAL_SYMBOL_BUFFER || !shape || param->shape[1] ||
+            shape->kind != PEAL_EXPR_NAME || !shape->symbol ||
+            shape->symbol->kind != PEAL_SYMBOL_DIM || has_value(launch, shape->name))
+            continue;
+        int64_t count = (int64_t)(args[i].bytes / element_of(param, dtype));
+        add_value(launch, shape->name, &count, 1, false);
+    }
+}
+
+static enum peal_status take_argument(struct peal_user_kernel *kernel, struct launch *launch,
+                                      const struct peal_symbol *param, const struct peal_arg *arg)
+{
+    static const struct {
+        enum peal_symbol_kind symbol;
+        const char *name;
+    } kinds[] = {[PEAL_ARG_BUFFER] = {PEAL_SYMBOL_BUFFER, "a buffer"},
+                 [PEAL_ARG_INT] = {PEAL_SYMBOL_INT, "an int"},
+                 [PEAL_ARG_INTS] = {PEAL_SYMBOL_INTS, "an array of ints"},
+                 [PEAL_ARG_REDUCE] = {PEAL_SYMBOL_REDUCE, "a reduce operation"}};
+    struct peal_comm *comm = kernel->comm;
+    if ((unsigned)arg->kind > PEAL_ARG_REDUCE || kinds[arg->kind].symbol != param->kind)
+        return peal_comm_fail(comm, PEAL_INVALID, "parameter '%s' of '%s' is not %s", param->name,
+                              kernel->kernel->name,
+                              (unsigned)arg->kind > PEAL_ARG_REDUCE ? "of a known kind"
+                                                                    : kinds[arg->kind].name);
+    switch (arg->kind) {
+    case PEAL_ARG_INT:
+        add_value(launch, param->name, &arg->value, 1, param->is_local);
+        break;
+    case PEAL_ARG_INTS:
+        if (!arg->values && arg->nvalues > 0)
+            return peal_comm_fail(comm, PEAL_INVALID, "parameter '%s' has no values", param->name);
+        add_value(launch, param->name, arg->values, arg->nvalues, param->is_local);
+        break;
+    case PEAL_ARG_REDUCE:
+        if ((unsigned)arg->reduce >= PEAL_REDUCE_COUNT)
+            return peal_comm_fail(comm, PEAL_INVALID, "there is no operation %d", (int)arg->reduce);
+        launch->bind.reduce = arg->reduce;
+        launch->key = peal_hash_u64(arg->reduce, launch->key);
+        launch->shared = peal_hash_u64(arg->reduce, launch->shared);
+        break;
+    case PEAL_ARG_BUFFER:
+        launch->any_window |= param->is_window;
+        break;
+    }
+    return PEAL_OK;
+}
+
+static bool touches(const struct peal_arg *a, const struct peal_arg *b)
+{
+    uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+    return a->bytes > 0 && b->bytes > 0 && x < y + b->bytes && y < x + a->bytes;
+}
+
+/* The contract's x and y may be the same memory; nothing else may overlap. */
+static enum peal_status check_overlap(struct peal_user_kernel *kernel, struct launch *launch,
+                                      const struct peal_arg *args, size_t nargs)
+{
+    for (size_t a = 0; a < nargs; a++) {
+        for (size_t b = a + 1; b < nargs; b++) {
+            if (args[a].kind != PEAL_ARG_BUFFER || args[b].kind != PEAL_ARG_BUFFER ||
+                !touches(&args[a], &args[b]))
+                continue;
+            const struct peal_symbol *x = kernel->kernel->params[a], *y = kernel->kernel->params[b];
+            bool writes = (x->dir | y->dir) & 2;
+            if (!writes)
+                continue;
+            if (args[a].data != args[b].data || !kernel->kernel->implements)
+                return peal_comm_fail(kernel->comm, PEAL_INVALID, "buffers '%s' and '%s' overlap",
+                                      x->name, y->name);
+            launch->bind.in_place = true;
+            launch->key ^= 1;
+        }
+    }
+    return PEAL_OK;
+}
+
+/* ---- plans and memory ---- */
+
+static enum peal_status find_version(struct peal_user_kernel *kernel, struct launch *launch,
+                                     struct peal_image **out)
+{
+    for (struct version *version = kernel->versions; version; version = version->next) {
+        if (version->key == launch->key) {
+            *out = version->image;
+            return PEAL_OK;
+        }
+    }
+    struct peal_comm *comm = kernel->comm;
+    struct version *version = calloc(1, sizeof *version);
+    struct peal_text why = {0};
+    if (!version)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a plan");
+    struct peal_image_how how = {.rank = comm->team->rank, .key = launch->shared};
+    enum peal_status status =
+        peal_plans_make(comm->team, kernel->kernel, &launch->bind, &how, &why, &version->image);
+    if (status != PEAL_OK) {
+        peal_comm_fail(comm, status, "cannot make a plan of '%s': %s", kernel->kernel->name,
+                       why.len ? peal_text_get(&why) : peal_status_text(status));
+        free(version);
+    } else {
+        version->key = launch->key;
+        version->next = kernel->versions;
+        kernel->versions = version;
+        *out = version->image;
+    }
+    peal_text_release(&why);
+    return status;
+}
+
+/* The argument of a plan's buffer parameter: parameters are counted among buffers only. */
+static const struct peal_arg *argument_of(const struct peal_kernel *kernel,
+                                          const struct peal_arg *args, uint32_t buffer,
+                                          const struct peal_symbol **param)
+{
+    for (int i = 0; i < kernel->nparams; i++) {
+        if (kernel->params[i]->kind == PEAL_SYMBOL_BUFFER && buffer-- == 0) {
+            *param = kernel->params[i];
+            return &args[i];
+        }
+    }
+    assert(!"every buffer parameter of the plan is one of the kernel's");
+    return NULL;
+}
+
+static enum peal_status bind_param(struct peal_user_kernel *kernel, const struct peal_image *image,
+                                   const struct peal_image_param *param,
+                                   const struct peal_arg *args, struct peal_bound *out, uint32_t *n)
+{
+    struct peal_comm *comm = kernel->comm;
+    const struct peal_symbol *symbol;
+    const struct peal_arg *arg = argument_of(kernel->kernel, args, param->param, &symbol);
+    uint64_t element =
+        peal_dtype_size((enum peal_dtype)peal_plan_bufs(image->plan)[param->buf].dtype);
+    uint64_t stride = arg->stride ? arg->stride : param->cols;
+    uint64_t rows = param->cols ? param->len / param->cols : 0, need;
+    if (param->cols && stride < param->cols)
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              "buffer '%s' has rows of %u elements, stride %llu", symbol->name,
+                              param->cols, (unsigned long long)stride);
+    uint64_t elements = param->cols ? (rows ? (rows - 1) * stride + param->cols : 0) : param->len;
+    if (!peal_size_mul(elements, element, &need) || arg->bytes < need || (need > 0 && !arg->data))
+        return peal_comm_fail(comm, PEAL_INVALID, "buffer '%s' needs %llu bytes, there are %llu",
+                              symbol->name, (unsigned long long)(elements * element),
+                              (unsigned long long)arg->bytes);
+    const struct peal_symmetric *symmetric =
+        param->symmetric ? peal_symmetric_find(comm, arg->data, need) : NULL;
+    if (param->symmetric && !symmetric && need > 0)
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              "window parameter '%s' is not in symmetric memory", symbol->name);
+    for (uint32_t r = 0; r < (param->symmetric ? comm->team->size : 1); r++) {
+        char *at = arg->data;
+        if (symmetric)
+            at = symmetric->at[r] + (at - symmetric->at[comm->team->rank]);
+        out[(*n)++] = (struct peal_bound){
+            .base = param->base + r, .at = at, .bytes = need, .stride = stride * element};
+    }
+    return PEAL_OK;
+}
+
+static enum peal_status run_launch(struct peal_user_kernel *kernel, const struct launch *launch,
+                                   struct peal_image *image, const struct peal_arg *args)
+{
+    struct peal_comm *comm = kernel->comm;
+    struct peal_bound *bounds =
+        calloc((size_t)image->nparams * comm->team->size + 1, sizeof *bounds);
+    uint32_t n = 0;
+    enum peal_status status =
+        bounds ? PEAL_OK : peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
+    for (uint32_t i = 0; status == PEAL_OK && i < image->nparams; i++)
+        status = bind_param(kernel, image, &image->params[i], args, bounds, &n);
+    if (status == PEAL_OK) {
+        struct peal_call call = {.image = image,
+                                 .bounds = bounds,
+                                 .nbounds = n,
+                                 .segment = INT64_MAX,
+                                 .launches = 1,
+                                 .element = 1,
+                                 .what = peal_call_what(PEAL_CALL_KERNEL, 0, 0, 0),
+                                 .count = launch->shared,
+                                 .signature = (uint32_t)(launch->shared ^ launch->shared >> 32)};
+        status = peal_comm_end(comm, peal_call_run(&comm->engine, &call));
+    }
+    free(bounds);
+    return status;
+}
+
+enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum peal_dtype dtype,
+                                         const struct peal_arg *args, size_t nargs,
+                                         const struct peal_dim *dims, size_t ndims)
+{
+    if (!kernel)
+        return PEAL_INVALID;
+    struct peal_comm *comm = kernel->comm;
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK)
+        return status;
+    if ((unsigned)dtype >= PEAL_DTYPE_COUNT || nargs != (size_t)kernel->kernel->nparams)
+        return peal_comm_fail(comm, PEAL_INVALID, "'%s' takes %d arguments, not %zu",
+                              kernel->kernel->name, kernel->kernel->nparams, nargs);
+    struct launch *launch = calloc(1, sizeof *launch);
+    if (!launch)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
+    launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);
+    launch->bind =
+        (struct peal_bind){.nranks = comm->team->size, .dtype = dtype, .values = launch->values};
+    for (size_t i = 0; i < ndims; i++)
+        add_value(launch, dims[i].name, &dims[i].value, 1, false);
+    for (size_t i = 0; status == PEAL_OK && i < nargs; i++)
+        status = take_argument(kernel, launch, kernel->kernel->params[i], &args[i]);
+    struct peal_image *image = NULL;
+    if (status == PEAL_OK) {
+        infer_dims(launch, kernel->kernel, args, dtype);
+        launch->bind.symmetric = launch->any_window;
+        status = check_overlap(kernel, launch, args, nargs);
+    }
+    if (status == PEAL_OK)
+        status = find_version(kernel, launch, &image);
+    if (status == PEAL_OK)
+        status = run_launch(kernel, launch, image, args);
+    free(launch);
+    return status;
+}

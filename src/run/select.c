@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See select.h. */
+#include "run/select.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE PEAL_SHAPE_NONE
+#define FLAT PEAL_SHAPE_FLAT
+#define ROWS PEAL_SHAPE_ROWS
+#define BLOCKS PEAL_SHAPE_BLOCKS
+#define WHOLE PEAL_SHAPE_WHOLE
+
+/* The first algorithm of a collective is its last resort: it takes every size. */
+static const struct peal_algo algos[] = {
+    {PEAL_CALL_BARRIER, NONE, false, false, "mesh", "barrier_mesh"},
+    {PEAL_CALL_BARRIER, NONE, false, false, "central", "barrier_central"},
+    {PEAL_CALL_BARRIER, NONE, false, false, "dissemination", "barrier_dissemination"},
+    {PEAL_CALL_BARRIER, NONE, false, false, "direct", "barrier_direct"},
+
+    {PEAL_CALL_ALLREDUCE, ROWS, false, true, "rows", "allreduce_rows"},
+    {PEAL_CALL_ALLREDUCE, FLAT, false, true, "small", "allreduce_small"},
+    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "direct", "allreduce_direct"},
+    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "central", "allreduce_central"},
+    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "mesh", "allreduce_mesh"},
+    {PEAL_CALL_ALLREDUCE, FLAT, false, true, "mesh2", "allreduce_mesh2"},
+    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "ring", "allreduce_ring"},
+    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "ring_slot", "allreduce_ring_slot"},
+    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "biring", "allreduce_biring"},
+    {PEAL_CALL_ALLREDUCE, FLAT, false, true, "doubling", "allreduce_doubling"},
+    {PEAL_CALL_ALLREDUCE, FLAT, false, true, "halving", "allreduce_halving"},
+    {PEAL_CALL_ALLREDUCE, ROWS, true, false, "push", "allreduce_push"},
+
+    {PEAL_CALL_REDUCE, ROWS, false, true, "rows", "reduce_rows"},
+    {PEAL_CALL_REDUCE, FLAT, false, false, "mesh", "reduce_mesh"},
+    {PEAL_CALL_REDUCE, FLAT, false, false, "binomial", "reduce_binomial"},
+    {PEAL_CALL_REDUCE, FLAT, false, false, "direct", "reduce_direct"},
+
+    {PEAL_CALL_BROADCAST, FLAT, false, true, "pipe", "broadcast_pipe"},
+    {PEAL_CALL_BROADCAST, FLAT, false, false, "flat", "broadcast_flat"},
+    {PEAL_CALL_BROADCAST, FLAT, false, false, "binomial", "broadcast_binomial"},
+    {PEAL_CALL_BROADCAST, FLAT, false, true, "chain", "broadcast_chain"},
+    {PEAL_CALL_BROADCAST, FLAT, false, false, "direct", "broadcast_direct"},
+
+    {PEAL_CALL_ALLGATHER, BLOCKS, false, true, "rows", "allgather_rows"},
+    {PEAL_CALL_ALLGATHER, WHOLE, false, false, "ring", "allgather_ring"},
+
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, false, true, "rows", "reduce_scatter_rows"},
+
+    {PEAL_CALL_GATHER, BLOCKS, false, true, "rows", "gather_rows"},
+    {PEAL_CALL_SCATTER, BLOCKS, false, true, "rows", "scatter_rows"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, false, true, "rows", "all_to_all_rows"},
+};
+
+enum { ALGOS = sizeof algos / sizeof *algos };
+
+const struct peal_algo *peal_algos(size_t *count)
+{
+    *count = ALGOS;
+    return algos;
+}
+
+const struct peal_algo *peal_algo_find(uint32_t collective, const char *name)
+{
+    for (size_t i = 0; i < ALGOS; i++) {
+        if (algos[i].collective == collective && strcmp(algos[i].name, name) == 0)
+            return &algos[i];
+    }
+    return NULL;
+}
+
+uint32_t peal_collective_even(uint32_t collective)
+{
+    switch (collective) {
+    case PEAL_CALL_ALLGATHER_V:
+        return PEAL_CALL_ALLGATHER;
+    case PEAL_CALL_REDUCE_SCATTER_V:
+        return PEAL_CALL_REDUCE_SCATTER;
+    case PEAL_CALL_GATHER_V:
+        return PEAL_CALL_GATHER;
+    case PEAL_CALL_SCATTER_V:
+        return PEAL_CALL_SCATTER;
+    default:
+        return collective;
+    }
+}
+
+/* The built-in table; see docs/performance.md for how it was measured. A segment is the bytes of a
+ * vector (flat, rows) or of one block (blocks) that go in one launch. */
+static const struct {
+    uint8_t collective;
+    bool symmetric;
+    int cores; /* 1: a core for each rank; 2: fewer; 3: either */
+    uint16_t least_ranks, most_ranks;
+    uint64_t bytes;
+    const char *algo;
+    uint64_t segment;
+} builtin[] = {
+    {PEAL_CALL_ALLREDUCE, false, 1, 1, 4, 40, "direct", 40},
+    {PEAL_CALL_ALLREDUCE, false, 1, 1, 4, 8192, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, false, 1, 1, 256, 2048, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, false, 2, 1, 8, 4096, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, false, 2, 9, 256, 1024, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, true, 3, 1, 256, 8192, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, true, 3, 1, 256, UINT64_MAX, "push", 1 << 20},
+    {PEAL_CALL_ALLREDUCE, false, 1, 1, 256, UINT64_MAX, "rows", 256 << 10},
+    {PEAL_CALL_ALLREDUCE, false, 2, 1, 256, UINT64_MAX, "rows", 1 << 20},
+    {PEAL_CALL_REDUCE, false, 3, 1, 256, 4096, "mesh", 65536},
+    {PEAL_CALL_REDUCE, false, 3, 1, 256, UINT64_MAX, "rows", 512 << 10},
+    {PEAL_CALL_BROADCAST, false, 3, 1, 256, UINT64_MAX, "pipe", 128 << 10},
+    {PEAL_CALL_ALLGATHER, false, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, false, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
+    {PEAL_CALL_GATHER, false, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_SCATTER, false, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_ALL_TO_ALL, false, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
+    {PEAL_CALL_BARRIER, false, 3, 1, 256, UINT64_MAX, "mesh", 0},
+};
+
+/* ---- tables on disk ---- */
+
+bool peal_tune_path(char *out, size_t cap)
+{
+    const char *file = getenv("PEAL_TUNE_FILE");
+    const char *config = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    int len;
+    if (file && file[0])
+        len = snprintf(out, cap, "%s", file);
+    else if (config && config[0])
+        len = snprintf(out, cap, "%s/peal/tune", config);
+    else if (home && home[0])
+        len = snprintf(out, cap, "%s/.config/peal/tune", home);
+    else
+        return false;
+    return len > 0 && (size_t)len < cap;
+}
+
+/* "allreduce private 2 65536 rows 262144": collective, memory, ranks, bytes, algorithm, segment. */
+static bool read_rule(const char *line, struct peal_rule *out)
+{
+    char collective[24], memory[16], algo[24];
+    unsigned ranks;
+    unsigned long long bytes, segment;
+    if (sscanf(line, "%23s %15s %u %llu %23s %llu", collective, memory, &ranks, &bytes, algo,
+               &segment) != 6 ||
+        ranks == 0 || ranks > UINT16_MAX || segment == 0)
+        return false;
+    for (uint32_t c = 0; c < PEAL_CALL_COUNT; c++) {
+        const struct peal_algo *found = peal_algo_find(c, algo);
+        if (!found || strcmp(peal_collective_name(c), collective) != 0)
+            continue;
+        *out = (struct peal_rule){.collective = (uint8_t)c,
+                                  .symmetric = strcmp(memory, "symmetric") == 0,
+                                  .least_ranks = (uint16_t)ranks,
+                                  .most_ranks = (uint16_t)ranks,
+                                  .either = true,
+                                  .bytes = bytes,
+                                  .algo = found,
+                                  .segment = segment};
+        return out->symmetric || !found->symmetric;
+    }
+    return false;
+}
+
+void peal_rules_load(const char *path, struct peal_table_of_rules *out)
+{
+    enum { MOST_RULES = 4096 };
+    *out = (struct peal_table_of_rules){0};
+    snprintf(out->path, sizeof out->path, "%s", path);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    char line[256];
+    while (out->count < MOST_RULES && fgets(line, sizeof line, file)) {
+        struct peal_rule rule;
+        if (!read_rule(line, &rule))
+            continue;
+        struct peal_rule *more = realloc(out->rules, (out->count + 1) * sizeof *more);
+        if (!more)
+            break;
+        out->rules = more;
+        out->rules[out->count++] = rule;
+    }
+    fclose(file);
+}
+
+void peal_rules_release(struct peal_table_of_rules *table)
+{
+    free(table->rules);
+    *table = (struct peal_table_of_rules){0};
+}
+
+/* ---- choosing ---- */
+
+static uint64_t default_segment(const struct peal_algo *algo)
+{
+    return algo->shape == PEAL_SHAPE_ROWS ? 256 << 10 : 64 << 10;
+}
+
+struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
+                               const struct peal_algo *forced, uint32_t collective, uint32_t ranks,
+                               uint32_t cores, uint64_t bytes, bool symmetric)
+{
+    if (forced && (symmetric || !forced->symmetric))
+        return (struct peal_choice){forced, default_segment(forced), "forced"};
+    for (size_t i = 0; tuned && i < tuned->count; i++) {
+        const struct peal_rule *rule = &tuned->rules[i];
+        if (rule->collective == collective && rule->symmetric == symmetric &&
+            ranks >= rule->least_ranks && ranks <= rule->most_ranks && bytes <= rule->bytes)
+            return (struct peal_choice){rule->algo, rule->segment, "measured on this machine"};
+    }
+    int kind = ranks <= cores ? 1 : 2;
+    for (int pass = 0; pass < 2; pass++) {
+        bool wanted = symmetric && pass == 0;
+        if (!wanted && pass == 0)
+            continue;
+        for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) {
+            if (builtin[i].collective == collective && builtin[i].symmetric == wanted &&
+                (builtin[i].cores & kind) && ranks >= builtin[i].least_ranks &&
+                ranks <= builtin[i].most_ranks && bytes <= builtin[i].bytes)
+                return (struct peal_choice){peal_algo_find(collective, builtin[i].algo),
+                                            builtin[i].segment, "built-in table"};
+        }
+    }
+    for (size_t i = 0; i < ALGOS; i++) {
+        if (algos[i].collective == collective)
+            return (struct peal_choice){&algos[i], default_segment(&algos[i]), "the only one"};
+    }
+    return (struct peal_choice){0};
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which algorithm a call takes: a table by collective, ranks, bytes and kind of memory.
+ *
+ * The built-in table works untuned. `peal tune` measures this machine and writes one that comes
+ * first; a forced algorithm (environment or call) comes before both.
+ */
+#ifndef PEAL_RUN_SELECT_H
+#define PEAL_RUN_SELECT_H
+
+#include "run/collective.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How a kernel takes its vectors. */
+enum peal_shape {
+    PEAL_SHAPE_NONE,   /* no data */
+    PEAL_SHAPE_FLAT,   /* T[n]: a segment is a stretch of the vector */
+    PEAL_SHAPE_ROWS,   /* T[nranks, m]: the segment is cut into a row for each rank */
+    PEAL_SHAPE_BLOCKS, /* each rank's block is a row: a segment is a stretch of every block */
+    PEAL_SHAPE_WHOLE   /* T[n] of the contract: one launch for the whole call */
+};
+
+struct peal_algo {
+    uint8_t collective; /* enum peal_collective; uneven calls use the even one's */
+    uint8_t shape;
+    bool symmetric; /* needs symmetric memory */
+    bool has_most;
+    const char *name;   /* as users force it: "rows" */
+    const char *kernel; /* in the library: "allreduce_rows" */
+};
+
+/* All of them. */
+const struct peal_algo *peal_algos(size_t *count);
+/* NULL if there is none; name and collective as in the table. */
+const struct peal_algo *peal_algo_find(uint32_t collective, const char *name);
+/* The even collective that serves an uneven one; others map to themselves. */
+uint32_t peal_collective_even(uint32_t collective);
+
+/* One line of a table: calls of up to `bytes` (a vector's, or a block's) take this algorithm, in
+ * segments of at most `segment` bytes. */
+struct peal_rule {
+    uint8_t collective;
+    bool symmetric;
+    uint16_t least_ranks, most_ranks; /* inclusive */
+    bool oversubscribed;              /* for more ranks than cores; otherwise for at most as many */
+    bool either;                      /* ... or for both */
+    uint64_t bytes;
+    const struct peal_algo *algo;
+    uint64_t segment;
+};
+
+struct peal_table_of_rules {
+    struct peal_rule *rules;
+    size_t count;
+    char path[256]; /* where it was read from */
+};
+
+/* Where `peal tune` keeps its result: $PEAL_TUNE_FILE, or peal/tune in the configuration folder.
+ * False if there is no such folder to speak of. */
+bool peal_tune_path(char *out, size_t cap);
+/* Reads a table; a missing file gives an empty one. Lines that are not understood are skipped. */
+void peal_rules_load(const char *path, struct peal_table_of_rules *out);
+void peal_rules_release(struct peal_table_of_rules *table);
+
+struct peal_choice {
+    const struct peal_algo *algo;
+    uint64_t segment;
+    const char *why; /* static */
+};
+
+/* Never fails: there is a last resort for every collective. `forced` may be NULL. */
+struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
+                               const struct peal_algo *forced, uint32_t collective, uint32_t ranks,
+                               uint32_t cores, uint64_t bytes, bool symmetric);
+
+#endif
