@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const char *const names[BENCH_COLLECTIVES] = {
     [BENCH_ALLREDUCE] = "allreduce",           [BENCH_ALLGATHER] = "allgather",
@@ -237,6 +239,25 @@ static void *own_memory(size_t bytes)
 {
     void *at = NULL;
     return posix_memalign(&at, 4096, bytes) == 0 ? at : NULL;
+}
+
+int bench_fork(int ranks)
+{
+    for (int r = 0; r < ranks; r++) {
+        pid_t pid = fork();
+        if (pid < 0) {
+            perror("fork");
+            exit(1);
+        }
+        if (pid == 0)
+            return r;
+    }
+    int worst = 0, status;
+    while (wait(&status) > 0) {
+        int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+        worst = code > worst ? code : worst;
+    }
+    exit(worst);
 }
 
 int bench_run(const struct bench_library *library, int argc, char **argv)

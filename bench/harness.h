@@ -59,6 +59,10 @@ struct bench_library {
     void (*prepare)(const struct bench_call *call);
 };
 
+/* For libraries without a launcher: makes `ranks` children and returns each one's rank in it. In
+ * the parent, waits for them and ends the program with the worst of their exit statuses. */
+int bench_fork(int ranks);
+
 /* Reads the options (--help lists them), measures, prints. Returns the exit status. */
 int bench_run(const struct bench_library *library, int argc, char **argv);
 

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The harness on Peal's public interface. BENCH_RANKS ranks; with BENCH_SYMMETRIC=1 the buffers are
+ * symmetric memory. Use through `compare`, or: BENCH_RANKS=2 bench-peal allreduce */
+#include <peal/peal.h>
+
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct peal_comm *comm;
+
+static void check(enum peal_status status)
+{
+    if (status != PEAL_OK) {
+        fprintf(stderr, "peal: %s\n%s\n", peal_status_text(status), peal_comm_error(comm));
+        exit(1);
+    }
+}
+
+static void call(const struct bench_call *c)
+{
+    uint64_t block = c->count / peal_comm_size(comm);
+    switch (c->collective) {
+    case BENCH_ALLREDUCE:
+        check(peal_allreduce(comm, c->send, c->recv, c->count, PEAL_F32, PEAL_SUM));
+        break;
+    case BENCH_ALLGATHER:
+        check(peal_allgather(comm, c->send, c->recv, block, PEAL_F32));
+        break;
+    case BENCH_REDUCE_SCATTER:
+        check(peal_reduce_scatter(comm, c->send, c->recv, block, PEAL_F32, PEAL_SUM));
+        break;
+    case BENCH_BROADCAST:
+        check(peal_broadcast(comm, c->send, c->count, PEAL_F32, 0));
+        break;
+    case BENCH_ALL_TO_ALL:
+        check(peal_all_to_all(comm, c->send, c->recv, block, PEAL_F32));
+        break;
+    default:
+        check(peal_barrier(comm));
+    }
+}
+
+static void barrier(void)
+{
+    check(peal_barrier(comm));
+}
+
+static void maximum(double *values, int count)
+{
+    check(peal_allreduce(comm, values, values, (uint64_t)count, PEAL_F64, PEAL_MAX));
+}
+
+static void *symmetric(size_t bytes)
+{
+    void *at = NULL;
+    check(peal_symmetric_alloc(comm, bytes, &at));
+    return at;
+}
+
+int main(int argc, char **argv)
+{
+    const char *ranks = getenv("BENCH_RANKS"), *with_symmetric = getenv("BENCH_SYMMETRIC");
+    bool uses_symmetric = with_symmetric && *with_symmetric == '1';
+    int size = ranks ? atoi(ranks) : 2;
+    char job[32];
+    snprintf(job, sizeof job, "bench-%ld", (long)getpid());
+    struct bench_library library = {.name = uses_symmetric ? "peal, symmetric" : "peal",
+                                    .size = size,
+                                    .pin = true,
+                                    .call = call,
+                                    .barrier = barrier,
+                                    .maximum = maximum,
+                                    .alloc = uses_symmetric ? symmetric : NULL};
+    library.rank = bench_fork(size);
+    struct peal_open how = {.size = (uint32_t)size, .rank = (uint32_t)library.rank, .job = job};
+    check(peal_comm_open(&how, &comm));
+    int status = bench_run(&library, argc, argv);
+    check(peal_barrier(comm));
+    peal_comm_close(comm);
+    return status;
+}
