@@ -19,6 +19,29 @@ bool peal_kernel_one(const struct peal_cli *cli, const struct peal_ints *list, c
     return true;
 }
 
+const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const char *what,
+                                           const struct peal_kernel_options *options,
+                                           struct peal_program **program)
+{
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    const struct peal_kernel *kernel = NULL;
+    struct peal_program *opened = NULL;
+    enum peal_status status = peal_program_open(what, &diags, &opened);
+    if (status == PEAL_OK) {
+        kernel = peal_program_kernel(opened, options->kernel, &diags);
+        status = kernel ? PEAL_OK : PEAL_INVALID;
+    }
+    if (status == PEAL_OK) {
+        *program = opened;
+    } else {
+        peal_cli_diags(cli, status, &diags);
+        peal_program_close(opened);
+    }
+    peal_diags_release(&diags);
+    return kernel;
+}
+
 static bool is_bindable(const struct peal_symbol *symbol)
 {
     return symbol->kind == PEAL_SYMBOL_DIM || symbol->kind == PEAL_SYMBOL_INT ||

@@ -8,8 +8,8 @@
 #ifndef PEAL_CLI_KERNEL_ARGS_H
 #define PEAL_CLI_KERNEL_ARGS_H
 
+#include "api/load.h"
 #include "cli/cli.h"
-#include "plan/instantiate.h"
 
 struct peal_kernel_options {
     struct peal_ints ranks;  /* -n; empty = not given */
@@ -104,6 +104,12 @@ enum { PEAL_KERNEL_COUNT = 64 };
         "kernel", 'k', PEAL_OPTION_STRING, offsetof(type, member.kernel), "NAME",                  \
             "which kernel of the file (default: the last one)", 0, 0                               \
     }
+
+/* The kernel that a command names: `what` is a file or a built-in, --kernel chooses. NULL after a
+ * message (PEAL_EXIT_OTHER). The program owns the kernel; close it with peal_program_close. */
+const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const char *what,
+                                           const struct peal_kernel_options *options,
+                                           struct peal_program **program);
 
 /* A plan's bindings for one number of ranks and one count. Values live in the command's arena;
  * false after a message (a usage error: PEAL_EXIT_USAGE). `symmetric` and the limits are left to

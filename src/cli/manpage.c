@@ -8,10 +8,12 @@
 /* Escapes what scdoc would take for markup. */
 static void add_plain(const char *text, struct peal_text *out)
 {
+    bool starts_line = true;
     for (; *text; text++) {
-        if (strchr("_*\\#~<>[]", *text))
+        if (strchr("_*\\#~<>[]", *text) || (starts_line && strchr("-.", *text)))
             peal_text_puts(out, "\\");
         peal_text_add(out, text, 1);
+        starts_line = *text == '\n';
     }
 }
 

@@ -147,6 +147,18 @@ static void deduce_params(struct peal_deducer *d)
     }
 }
 
+/* Are all kernels that are called right themselves. */
+static bool sound_calls(const struct peal_stmt *stmt)
+{
+    for (; stmt; stmt = stmt->next) {
+        if (stmt->kind == PEAL_STMT_CALL && !(stmt->callee && stmt->callee->deduced))
+            return false;
+        if (!sound_calls(stmt->body) || !sound_calls(stmt->other))
+            return false;
+    }
+    return true;
+}
+
 static void deduce_kernel(struct peal_deducer *d, struct peal_kernel *kernel)
 {
     d->kernel = kernel;
@@ -166,12 +178,12 @@ static void deduce_kernel(struct peal_deducer *d, struct peal_kernel *kernel)
     deduce_params(d);
     peal_deduce_stmts(d, kernel->body);
     if (peal_deducer_goes_on(d))
-        peal_deduce_effects(d);
+        peal_deduce_effects(d, d->errors == errors && sound_calls(kernel->body));
     if (d->errors == errors && peal_deducer_goes_on(d)) {
         peal_deduce_contract(d);
         peal_deduce_wide(d);
     }
-    kernel->deduced = d->errors == errors && !d->no_memory;
+    kernel->deduced = d->errors == errors && !d->no_memory && sound_calls(kernel->body);
     kernel->lowered = kernel->deduced && !contains(kernel->body, PEAL_STMT_CALL, NULL);
     peal_intern_release(&d->atoms);
     peal_arena_release(&d->scratch);

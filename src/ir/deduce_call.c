@@ -119,8 +119,9 @@ struct peal_call peal_call_bind(const struct peal_stmt *stmt)
     return call;
 }
 
-/* The dimensions of the callee as far as plain shapes tell them. */
+/* What the arguments tell about the callee: its T, and dimensions as far as plain shapes say. */
 struct dims {
+    const struct peal_expr *generic; /* the first argument for a buffer of T */
     int count;
     const struct peal_symbol *symbols[2 * PEAL_MAX_PARAMS];
     struct peal_poly values[2 * PEAL_MAX_PARAMS];
@@ -175,6 +176,18 @@ static void check_buffer(struct peal_deducer *d, const struct peal_symbol *param
         peal_deducer_note(d, param->pos, "the parameter is declared here");
         return;
     }
+    if (param->type.elem.generic && !dims->generic)
+        dims->generic = arg;
+    struct peal_elem elem = dims->generic ? dims->generic->type.elem : type->elem;
+    if (param->type.elem.generic &&
+        (elem.generic != type->elem.generic || (!elem.generic && elem.dtype != type->elem.dtype))) {
+        peal_deducer_error(d, arg->pos,
+                           "'%s' is of %s and '%s' of %s, and both are for buffers of T",
+                           peal_show_expr(dims->generic).text, peal_elem_text(elem),
+                           peal_show_expr(arg).text, peal_elem_text(type->elem));
+        peal_deducer_note(d, param->pos, "the parameter is declared here");
+        return;
+    }
     for (int i = 0; i < type->dims; i++) {
         const struct peal_expr *length = param->shape[i];
         if (length->kind == PEAL_EXPR_NAME && length->symbol &&
@@ -204,6 +217,11 @@ static void check_arg(struct peal_deducer *d, const struct peal_symbol *param,
     }
 }
 
+static const char *signal_shape(const struct peal_symbol *signal)
+{
+    return signal->type.dims ? "an array" : "one cell";
+}
+
 /* The caller's signal must be what the callee's own one is. */
 static void check_signal(struct peal_deducer *d, const struct peal_call *call)
 {
@@ -221,13 +239,11 @@ static void check_signal(struct peal_deducer *d, const struct peal_call *call)
         peal_deducer_error(d, arg->pos, "a signal is given by its name, and '%s' is a part",
                            peal_show_expr(arg).text);
     } else if (own->type.dims != given->type.dims || own->mode != given->mode) {
-        peal_deducer_error(
-            d, arg->pos, "'%s' cannot replace signal '%s': one is %s, the other %s", given->name,
-            own->name,
-            own->type.dims != given->type.dims ? (given->type.dims ? "an array" : "one cell")
-                                               : "of another mode",
-            own->type.dims != given->type.dims ? (own->type.dims ? "an array" : "one cell")
-                                               : "not");
+        static const char *const modes[] = {"of one writer", "shared", "raw", "raw uninitialised"};
+        bool shapes = own->type.dims != given->type.dims;
+        peal_deducer_error(d, arg->pos, "'%s' is %s, and signal '%s', which it replaces, is %s",
+                           given->name, shapes ? signal_shape(given) : modes[given->mode],
+                           own->name, shapes ? signal_shape(own) : modes[own->mode]);
         peal_deducer_note(d, own->pos, "'%s' is declared here", own->name);
     }
 }

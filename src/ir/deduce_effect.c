@@ -169,7 +169,7 @@ static void check_signals(struct peal_deducer *d)
     }
 }
 
-void peal_deduce_effects(struct peal_deducer *d)
+void peal_deduce_effects(struct peal_deducer *d, bool sound)
 {
     d->kernel->period = 1;
     block_effects(d, d->kernel->body);
@@ -179,9 +179,10 @@ void peal_deduce_effects(struct peal_deducer *d)
             continue;
         if (!param->dir_written)
             param->dir = param->effects ? param->effects : 1;
-        else if ((param->dir & 2) && !(param->effects & 2))
+        else if (sound && (param->dir & 2) && !(param->effects & 2))
             peal_deducer_error(d, param->pos, "'%s' is an %s parameter and is never written",
                                param->name, param->dir == 2 ? "out" : "inout");
     }
-    check_signals(d);
+    if (sound)
+        check_signals(d);
 }

@@ -36,12 +36,13 @@ static struct peal_elem join(struct peal_elem a, struct peal_elem b)
     return out;
 }
 
-void peal_deduce_fit(struct peal_deducer *d, const struct peal_expr *a, const struct peal_value *x,
+bool peal_deduce_fit(struct peal_deducer *d, const struct peal_expr *a, const struct peal_value *x,
                      const struct peal_expr *b, const struct peal_value *y, int dims)
 {
     for (int i = 0; i < dims; i++) {
         const struct peal_poly difference = peal_poly_add(&x->d[i], &y->d[i], -1);
-        const char *unit = dims == 1 ? "elements" : i == 0 ? "rows" : "columns";
+        static const char *const units[] = {"element", "row", "column"};
+        const char *unit = units[dims == 1 ? 0 : i + 1];
         int64_t more;
         int64_t left;
         int64_t right;
@@ -50,14 +51,17 @@ void peal_deduce_fit(struct peal_deducer *d, const struct peal_expr *a, const st
         struct peal_shown first = peal_show_expr(a);
         struct peal_shown second = peal_show_expr(b);
         if (peal_poly_is_int(&x->d[i], &left) && peal_poly_is_int(&y->d[i], &right))
-            peal_deducer_error(d, b->pos, "shapes do not match: '%s' has %lld %s and '%s' has %lld",
-                               first.text, (long long)left, unit, second.text, (long long)right);
+            peal_deducer_error(
+                d, b->pos, "shapes do not match: '%s' has %lld %s%s and '%s' has %lld", first.text,
+                (long long)left, unit, left == 1 ? "" : "s", second.text, (long long)right);
         else
-            peal_deducer_error(d, b->pos, "shapes do not match: '%s' has %lld %s %s than '%s'",
-                               first.text, (long long)(more < 0 ? -more : more),
-                               more < 0 ? "fewer" : "more", unit, second.text);
-        return;
+            peal_deducer_error(d, b->pos, "shapes do not match: '%s' has %lld %s%s %s than '%s'",
+                               first.text, (long long)(more < 0 ? -more : more), unit,
+                               more == 1 || more == -1 ? "" : "s", more < 0 ? "fewer" : "more",
+                               second.text);
+        return false;
     }
+    return true;
 }
 
 /* recv and fill, and functions of nothing else. */
@@ -111,15 +115,16 @@ void peal_mix_add(struct peal_deducer *d, struct peal_mix *mix, struct peal_expr
     }
     if (mix->first) {
         if (type->dims && type->dims != mix->type.dims) {
-            peal_deducer_error(d, expr->pos,
-                               "shapes do not match: '%s' has %d dimensions and '%s' %d",
-                               peal_show_expr(mix->first).text, mix->type.dims,
-                               peal_show_expr(expr).text, type->dims);
+            bool flat = type->dims == 1;
+            peal_deducer_error(d, expr->pos, "shapes do not match: '%s' has %s and '%s' has %s",
+                               peal_show_expr(mix->first).text,
+                               flat ? "two dimensions" : "one dimension", peal_show_expr(expr).text,
+                               flat ? "one" : "two");
             mix->bad = true;
             return;
         }
-        if (type->dims)
-            peal_deduce_fit(d, mix->first, &mix->shape, expr, value, type->dims);
+        if (type->dims && !peal_deduce_fit(d, mix->first, &mix->shape, expr, value, type->dims))
+            mix->bad = true;
         if (open)
             return;
         if (!peal_elems_fit(mix->type.elem, type->elem)) {

@@ -20,6 +20,12 @@ static const struct peal_symbol *find_param(const struct peal_kernel *kernel, co
     return NULL;
 }
 
+static bool is_counts(const struct peal_kernel *kernel, const char *name)
+{
+    const struct peal_symbol *param = find_param(kernel, name);
+    return param && param->kind == PEAL_SYMBOL_INTS && param->is_local;
+}
+
 static void check_data(struct peal_deducer *d)
 {
     bool reads = false;
@@ -71,10 +77,6 @@ void peal_deduce_contract(struct peal_deducer *d)
     const struct peal_symbol *root = find_param(kernel, "root");
     if (info->has_root && (!root || root->kind != PEAL_SYMBOL_INT))
         wants(d, "a parameter 'root: int'");
-    const char *const matrix[] = {"sends", "recvs"};
-    for (int i = 0; info->has_matrix && i < 2; i++) {
-        const struct peal_symbol *param = find_param(kernel, matrix[i]);
-        if (!param || param->kind != PEAL_SYMBOL_INTS || !param->is_local)
-            wants(d, "parameters 'local sends: int[nranks]' and 'local recvs: int[nranks]'");
-    }
+    if (info->has_matrix && !(is_counts(kernel, "sends") && is_counts(kernel, "recvs")))
+        wants(d, "parameters 'local sends: int[nranks]' and 'local recvs: int[nranks]'");
 }

@@ -136,7 +136,8 @@ void peal_mix_add(struct peal_deducer *d, struct peal_mix *mix, struct peal_expr
 void peal_mix_adopt(struct peal_expr *expr, const struct peal_mix *mix);
 /* Arithmetic on 16-bit floats is done in f32. */
 struct peal_elem peal_elem_widen(struct peal_elem elem);
-void peal_deduce_fit(struct peal_deducer *d, const struct peal_expr *a, const struct peal_value *x,
+/* False after a report: lengths that are known to differ. */
+bool peal_deduce_fit(struct peal_deducer *d, const struct peal_expr *a, const struct peal_value *x,
                      const struct peal_expr *b, const struct peal_value *y, int dims);
 bool peal_elems_fit(struct peal_elem a, struct peal_elem b);
 const char *peal_elem_text(struct peal_elem elem);
@@ -167,7 +168,8 @@ struct peal_kernel *peal_deduce_callee(struct peal_deducer *d, const struct peal
 void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt);
 
 /* deduce_effect.c */
-void peal_deduce_effects(struct peal_deducer *d);
+/* `sound`: nothing was wrong so far, so that what is missing is missing indeed. */
+void peal_deduce_effects(struct peal_deducer *d, bool sound);
 
 /* deduce_wide.c */
 void peal_deduce_wide(struct peal_deducer *d);

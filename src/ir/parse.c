@@ -332,6 +332,13 @@ enum peal_status peal_parse_into(struct peal_module *module, const struct peal_s
                         "the text is longer than 2 GiB");
         return PEAL_INVALID;
     }
+    const char *nul = source->len ? memchr(source->text, '\0', source->len) : NULL;
+    if (nul) {
+        peal_diag_error(diags, (struct peal_pos){.source = source},
+                        "there is a NUL byte at offset %zu: this is not a text",
+                        (size_t)(nul - source->text));
+        return PEAL_INVALID;
+    }
     struct peal_parser p = {.module = module, .diags = diags};
     struct peal_kernel **tail = &module->kernels;
     while (*tail)

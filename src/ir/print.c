@@ -292,6 +292,15 @@ static void print_doc(const char *doc, struct peal_text *out)
     }
 }
 
+void peal_print_signature(const struct peal_kernel *kernel, struct peal_text *out)
+{
+    peal_text_printf(out, "%s(", kernel->name);
+    print_params(kernel, ", ", out);
+    peal_text_puts(out, ")");
+    if (kernel->implements)
+        peal_text_printf(out, " implements %s", kernel->implements);
+}
+
 void peal_print_kernel(const struct peal_kernel *kernel, struct peal_text *out)
 {
     print_doc(kernel->doc, out);

@@ -362,7 +362,7 @@ static bool acquire(struct instantiation *t)
     bool one = bind->rank != PEAL_NONE;
     t->via = PEAL_NONE;
     t->most_ops = bind->most_ops ? bind->most_ops : UINT64_C(1) << 27;
-    t->most_steps = t->most_ops * 2;
+    t->most_steps = t->most_ops * 4;
     t->env = calloc(t->kernel->nslots + 1, sizeof *t->env);
     t->decls = malloc((t->kernel->nslots + 1) * sizeof *t->decls);
     t->a = peal_assembler_new(bind->nranks, one ? bind->rank : 0, one ? 1 : bind->nranks);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Nothing is added once the page has failed. */
 #define PUSH(page, vec, value)                                                                     \
     ((page)->failed = (page)->failed || !peal_vec_push(&(page)->vec, value))
 
@@ -25,6 +26,8 @@ void peal_page_init(struct peal_page *page, enum peal_page_kind kind, const char
 
 void peal_page_release(struct peal_page *page)
 {
+    for (size_t i = 0; i < page->tables.len; i++)
+        peal_report_table_free(page->tables.at[i].table);
     peal_vec_release(&page->facts);
     peal_vec_release(&page->notes);
     peal_vec_release(&page->sources);
@@ -406,11 +409,12 @@ void peal_page_point(struct peal_page *page, double x, double y)
         page->curves.at[page->curves.len - 1].count++;
 }
 
-void peal_page_table(struct peal_page *page, const char *title,
-                     const struct peal_report_table *table)
+void peal_page_table(struct peal_page *page, const char *title, struct peal_report_table *table)
 {
     struct peal_page_table entry = {peal_page_text(page, title), table};
     PUSH(page, tables, entry);
+    if (page->failed)
+        peal_report_table_free(table);
 }
 
 const char *peal_page_time(uint64_t ps, char buf[static 32])

@@ -199,7 +199,7 @@ struct peal_page_source {
 
 struct peal_page_table {
     uint32_t title;
-    const struct peal_report_table *table; /* borrowed until the page is printed */
+    struct peal_report_table *table; /* the page's own */
 };
 
 /* The bar that a track is joining into, and how its time is spent. */
@@ -308,8 +308,8 @@ uint32_t peal_page_curve(struct peal_page *page, uint32_t plot, const char *name
                          enum peal_page_curve_style style);
 /* Points go to the curve added last. */
 void peal_page_point(struct peal_page *page, double x, double y);
-void peal_page_table(struct peal_page *page, const char *title,
-                     const struct peal_report_table *table);
+/* The page takes the table over and frees it. */
+void peal_page_table(struct peal_page *page, const char *title, struct peal_report_table *table);
 
 /* Sorts bars by track and start, arrows by start; both printers call it first. */
 void peal_page_sort(struct peal_page *page);

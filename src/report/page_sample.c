@@ -253,7 +253,7 @@ static void make_simulation(struct peal_page *page, uint32_t side, uint32_t step
     peal_page_note(page, "router buffers are taken as infinite");
 }
 
-static struct peal_report_table *make_sweep(struct peal_page *page)
+static void make_sweep(struct peal_page *page)
 {
     struct peal_report_table *table = peal_report_table_new();
     peal_report_table_column(table, "bytes", PEAL_ALIGN_RIGHT);
@@ -282,7 +282,6 @@ static struct peal_report_table *make_sweep(struct peal_page *page)
     for (double ranks = 2; ranks <= 64; ranks += 2)
         peal_page_point(page, ranks, 2 * (ranks - 1) * 20000);
     peal_page_table(page, "All runs", table);
-    return table;
 }
 
 /* Texts that would break out of a careless page. */
@@ -322,7 +321,6 @@ int main(int argc, char **argv)
         return 2;
     }
     struct peal_page page = {0};
-    struct peal_report_table *table = NULL;
     if (strcmp(argv[1], "counterexample") == 0)
         make_counterexample(&page);
     else if (strcmp(argv[1], "simulation") == 0)
@@ -332,7 +330,7 @@ int main(int argc, char **argv)
     else if (strcmp(argv[1], "hostile") == 0)
         make_hostile(&page);
     else if (strcmp(argv[1], "sweep") == 0)
-        table = make_sweep(&page);
+        make_sweep(&page);
     else
         return 2;
     struct peal_text out = {0};
@@ -342,7 +340,6 @@ int main(int argc, char **argv)
         is_svg ? peal_page_svg(&page, NULL, &out) : peal_page_html(&page, &out);
     int failed = status != PEAL_OK || write_text(argv[2], &out);
     peal_text_release(&out);
-    peal_report_table_free(table);
     peal_page_release(&page);
     return failed;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a fuzz target without libFuzzer: on every file of a corpus, then on mutations of them.
  *
- *   fuzz-NAME FOLDER [ROUNDS] [SEED]
+ *   fuzz-NAME ROUNDS FOLDER...
  *
  * The seed is printed, and FUZZ_SEED sets it: a failure can be repeated with any compiler. With
  * clang, `make fuzz` builds the same targets with libFuzzer, which also grows the corpus.
@@ -36,10 +36,10 @@ static size_t below(uint64_t *state, size_t limit)
     return limit ? (size_t)(next_random(state) % limit) : 0;
 }
 
-static int read_corpus(const char *folder, struct input *inputs)
+/* Adds the folder's files to `count` inputs; returns how many there are then. */
+static int read_corpus(const char *folder, struct input *inputs, int count)
 {
     DIR *dir = opendir(folder);
-    int count = 0;
     for (struct dirent *entry; dir && count < MOST_FILES && (entry = readdir(dir)) != NULL;) {
         if (entry->d_name[0] == '.')
             continue;
@@ -104,13 +104,15 @@ static void run_one(const uint8_t *bytes, size_t len)
 int main(int argc, char **argv)
 {
     static struct input inputs[MOST_FILES];
-    int count = argc > 1 ? read_corpus(argv[1], inputs) : 0;
+    int count = 0;
+    for (int i = 2; i < argc; i++)
+        count = read_corpus(argv[i], inputs, count);
     if (count == 0) {
-        fprintf(stderr, "usage: %s FOLDER-WITH-FILES [ROUNDS] [SEED]\n", argv[0]);
+        fprintf(stderr, "usage: %s ROUNDS FOLDER-WITH-FILES...\n", argv[0]);
         return 2;
     }
-    long rounds = argc > 2 ? atol(argv[2]) : 0;
-    const char *given = argc > 3 ? argv[3] : getenv("FUZZ_SEED");
+    long rounds = atol(argv[1]);
+    const char *given = getenv("FUZZ_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     printf("%d files, %ld rounds, seed %" PRIu64 "\n", count, rounds, seed);
     fflush(stdout);

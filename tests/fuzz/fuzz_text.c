@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text either parses or is rejected with at least one error; what parses prints canonically:
- * printing what was parsed from the print gives the same text. */
+ * printing what was parsed from the print gives the same text. Deducing it succeeds or says why
+ * not. */
+#include "ir/deduce.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 
@@ -27,6 +29,16 @@ static struct peal_module *parse(const char *name, const char *text, size_t len,
     return status == PEAL_OK ? module : NULL;
 }
 
+static void deduce(struct peal_module *module)
+{
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_deduce(module, NULL, &diags);
+    if ((status == PEAL_INVALID) != (diags.errors > 0))
+        abort(); /* an error that is not one, or a rejection without a word */
+    peal_diags_release(&diags);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct peal_source source, again_source;
@@ -46,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 peal_text_get(&second));
         abort();
     }
+    deduce(module);
     peal_text_release(&first);
     peal_text_release(&second);
     peal_module_free(again);

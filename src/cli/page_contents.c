@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The replay in words behind page_contents.h.
+ *
+ * A value is an expression and the index of its first element: part 1 of x@0 is {x@0, 256}. Values
+ * of equal index combine to one expression with that index, "x@0 + x@1"; values of different index
+ * are written out, "x@0[0 .. 4) + x@1[8 .. 12)", and the result has no index of its own.
+ */
+#include "cli/page_contents.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 200, MOST_ROWS = 64, MOST_PIECES = 256 };
+
+/* A stretch of a buffer (in bytes) or of an operand (in elements). text 0 = never written. */
+struct piece {
+    uint64_t first, count;
+    uint64_t index; /* of its first element in the expression's own count, if indexed */
+    uint32_t text;
+    uint32_t size; /* bytes of an element */
+    bool indexed;
+};
+
+/* A vector of pieces in order, without gaps. */
+struct pieces {
+    struct piece *at;
+    size_t len, cap;
+};
+
+struct queue {
+    struct pieces *payloads;
+    size_t len, cap;
+    size_t received, freed;
+};
+
+struct peal_contents {
+    struct peal_page *page;
+    const struct peal_plan *plan;
+    struct pieces *memory; /* [rank * bufs + buf], in bytes; empty = nothing known yet */
+    uint32_t *shown;       /* the same index: the page's memory, or PEAL_PAGE_NONE */
+    bool *touched;
+    struct queue *queues; /* per channel */
+    uint64_t *launch;     /* per rank: whose inputs are in memory */
+};
+
+struct peal_contents *peal_contents_new(struct peal_page *page, const struct peal_plan *plan)
+{
+    struct peal_contents *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    size_t places = (size_t)plan->nranks * plan->bufs.count + 1;
+    c->page = page;
+    c->plan = plan;
+    c->memory = calloc(places, sizeof *c->memory);
+    c->shown = calloc(places, sizeof *c->shown);
+    c->touched = calloc(places, sizeof *c->touched);
+    c->queues = calloc(plan->channels.count + 1, sizeof *c->queues);
+    c->launch = calloc(plan->nranks, sizeof *c->launch);
+    if (c->memory && c->shown && c->touched && c->queues && c->launch) {
+        memset(c->shown, 0xff, places * sizeof *c->shown);
+        return c;
+    }
+    peal_contents_free(c);
+    return NULL;
+}
+
+void peal_contents_free(struct peal_contents *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; c->memory && i < (size_t)c->plan->nranks * c->plan->bufs.count; i++)
+        free(c->memory[i].at);
+    for (size_t i = 0; c->queues && i < c->plan->channels.count; i++) {
+        for (size_t k = 0; k < c->queues[i].len; k++)
+            free(c->queues[i].payloads[k].at);
+        free(c->queues[i].payloads);
+    }
+    free(c->memory);
+    free(c->shown);
+    free(c->touched);
+    free(c->queues);
+    free(c->launch);
+    free(c);
+}
+
+static void push(struct peal_contents *c, struct pieces *list, struct piece piece)
+{
+    if (piece.count && !peal_vec_push(list, piece))
+        c->page->failed = true;
+}
+
+/* The part of `piece` in [from, to), which must overlap it. `unit`: bytes of one count. */
+static struct piece clip(struct piece piece, uint64_t from, uint64_t to, uint64_t unit)
+{
+    uint64_t end = piece.first + piece.count;
+    struct piece part = piece;
+    part.first = from > piece.first ? from : piece.first;
+    part.count = (to < end ? to : end) - part.first;
+    part.index += (part.first - piece.first) * unit / piece.size;
+    return part;
+}
+
+/* Replaces what the list holds in the new piece's range. Counts are bytes. */
+static void put(struct peal_contents *c, struct pieces *list, struct piece piece)
+{
+    struct pieces fresh = {0};
+    uint64_t from = piece.first, to = piece.first + piece.count;
+    bool done = false;
+    for (size_t i = 0; i < list->len; i++) {
+        struct piece old = list->at[i];
+        uint64_t end = old.first + old.count;
+        if (old.first < from)
+            push(c, &fresh, clip(old, old.first, from < end ? from : end, 1));
+        if (!done && end > from) {
+            push(c, &fresh, piece);
+            done = true;
+        }
+        if (end > to)
+            push(c, &fresh, clip(old, to > old.first ? to : old.first, end, 1));
+    }
+    if (!done)
+        push(c, &fresh, piece);
+    free(list->at);
+    *list = fresh;
+}
+
+static size_t place_of(const struct peal_contents *c, uint32_t rank, uint32_t buf)
+{
+    return (size_t)rank * c->plan->bufs.count + buf;
+}
+
+static bool is_memory(const struct peal_contents *c, const struct peal_ref *ref)
+{
+    return ref->buf < c->plan->bufs.count && ref->rank < c->plan->nranks;
+}
+
+/* The bytes of row `row` of an operand. Parameters are shown with the smallest row stride. */
+static uint64_t row_start(const struct peal_contents *c, const struct peal_ref *ref, uint32_t row,
+                          uint64_t launch)
+{
+    const struct peal_buf *buf = &peal_plan_bufs(c->plan)[ref->buf];
+    uint64_t stride = (uint64_t)buf->cols * peal_dtype_size((enum peal_dtype)buf->dtype);
+    return (ref->row + (uint64_t)row) * stride + peal_ref_offset(c->plan, ref, launch);
+}
+
+static uint32_t rows_of(const struct peal_op *op)
+{
+    return op->mem.rows < MOST_ROWS ? op->mem.rows : MOST_ROWS;
+}
+
+/* Adds the list's [from, from + bytes) as operand elements from `first` on. */
+static void read_bytes(struct peal_contents *c, const struct pieces *list, uint64_t from,
+                       uint64_t bytes, struct piece like, struct pieces *out)
+{
+    uint64_t at = from, size = like.size;
+    for (size_t i = 0; i < list->len && at < from + bytes; i++) {
+        uint64_t end = list->at[i].first + list->at[i].count;
+        if (end <= at || list->at[i].first >= from + bytes)
+            continue;
+        struct piece part = clip(list->at[i], at, from + bytes, 1);
+        if (part.first > at) /* a gap: never written */
+            push(c, out,
+                 (struct piece){.first = like.first + (at - from) / size,
+                                .count = (part.first - at) / size,
+                                .size = like.size});
+        at = part.first + part.count;
+        part.first = like.first + (part.first - from) / size;
+        part.count = part.count / size;
+        push(c, out, part);
+    }
+    if (at < from + bytes) /* what is past the known pieces was never written */
+        push(c, out,
+             (struct piece){.first = like.first + (at - from) / size,
+                            .count = (from + bytes - at) / size,
+                            .size = like.size});
+}
+
+/* A payload is kept in operand elements; an offset into it is elements too. */
+static void read_payload(struct peal_contents *c, const struct pieces *payload, uint64_t skip,
+                         uint64_t total, struct pieces *out)
+{
+    for (size_t i = 0; payload && i < payload->len; i++) {
+        uint64_t end = payload->at[i].first + payload->at[i].count;
+        if (end <= skip || payload->at[i].first >= skip + total)
+            continue;
+        struct piece part = clip(payload->at[i], skip, skip + total, payload->at[i].size);
+        part.first -= skip;
+        push(c, out, part);
+    }
+}
+
+static const struct pieces *find_slot(const struct peal_contents *c, const struct peal_ref *ref)
+{
+    const struct queue *queue = &c->queues[ref->row];
+    size_t at = queue->freed + ref->rank;
+    return at < queue->len ? &queue->payloads[at] : NULL;
+}
+
+static void read_operand(struct peal_contents *c, const struct peal_op *op,
+                         const struct peal_ref *ref, uint64_t launch, struct pieces *out)
+{
+    uint32_t size = (uint32_t)peal_dtype_size((enum peal_dtype)ref->dtype);
+    uint64_t total = op->mem.count * op->mem.rows;
+    if (ref->buf == PEAL_BUF_CONST) {
+        double value;
+        memcpy(&value, &ref->offset, sizeof value);
+        struct piece piece = {.count = total, .size = size};
+        piece.text = peal_page_printf(c->page, "%g", value);
+        push(c, out, piece);
+    } else if (ref->buf == PEAL_BUF_SLOT) {
+        read_payload(c, find_slot(c, ref), ref->offset / size, total, out);
+    } else if (is_memory(c, ref)) {
+        const struct pieces *list = &c->memory[place_of(c, ref->rank, ref->buf)];
+        for (uint32_t row = 0; row < rows_of(op); row++)
+            read_bytes(c, list, row_start(c, ref, row, launch), op->mem.count * size,
+                       (struct piece){.first = row * op->mem.count, .size = size}, out);
+    }
+}
+
+/* "x@1[4 .. 8)"; without the range where the element stands at its own index. */
+static uint32_t describe(struct peal_contents *c, const struct piece *piece, uint64_t count,
+                         uint64_t own_index)
+{
+    const char *text = peal_page_get(c->page, piece->text);
+    if (!piece->text || !piece->indexed || piece->index == own_index)
+        return piece->text;
+    bool wrap = strchr(text, ' ') != NULL;
+    return peal_page_printf(c->page, "%s%s%s[%" PRIu64 " .. %" PRIu64 ")", wrap ? "(" : "", text,
+                            wrap ? ")" : "", piece->index, piece->index + count);
+}
+
+static void show_change(struct peal_contents *c, size_t place, const struct piece *piece)
+{
+    if (c->shown[place] == PEAL_PAGE_NONE)
+        return;
+    uint32_t text = describe(c, piece, piece->count / piece->size, piece->first / piece->size);
+    peal_page_change_memory(c->page, c->shown[place], piece->first, piece->first + piece->count,
+                            peal_page_get(c->page, text));
+}
+
+/* Stores operand pieces where the op's destination is. */
+static void write_operand(struct peal_contents *c, const struct peal_op *op,
+                          const struct peal_ref *ref, uint64_t launch, const struct pieces *values)
+{
+    if (!is_memory(c, ref))
+        return;
+    size_t place = place_of(c, ref->rank, ref->buf);
+    uint32_t size = (uint32_t)peal_dtype_size((enum peal_dtype)ref->dtype);
+    for (uint32_t row = 0; row < rows_of(op); row++) {
+        uint64_t start = row_start(c, ref, row, launch), first = row * op->mem.count;
+        for (size_t i = 0; i < values->len && i < MOST_PIECES; i++) {
+            const struct piece *value = &values->at[i];
+            if (value->first + value->count <= first || value->first >= first + op->mem.count)
+                continue;
+            struct piece piece = clip(*value, first, first + op->mem.count, value->size);
+            piece.first = start + (piece.first - first) * size;
+            piece.count *= size;
+            piece.size = size;
+            put(c, &c->memory[place], piece);
+            show_change(c, place, &piece);
+        }
+    }
+}
+
+static const char *infix_of(enum peal_fn fn)
+{
+    const char *name = peal_fn_info(fn)->name;
+    return strcmp(name, "add") == 0   ? " + "
+           : strcmp(name, "sub") == 0 ? " - "
+           : strcmp(name, "mul") == 0 ? " * "
+           : strcmp(name, "div") == 0 ? " / "
+                                      : NULL;
+}
+
+/* The expression of one stretch of a compute's result, from the stretches of its operands. */
+static struct piece combine(struct peal_contents *c, const struct peal_op *op,
+                            const struct piece *operands, uint32_t count)
+{
+    const char *infix = count > 1 ? infix_of((enum peal_fn)op->fn) : NULL;
+    bool sum = infix && infix[1] == '+';
+    bool same = true; /* all indexed ones have the same index: it is the result's */
+    struct piece result = {
+        .first = operands[0].first, .count = operands[0].count, .size = operands[0].size};
+    for (uint32_t i = 0; i < count; i++) {
+        if (!operands[i].indexed)
+            continue;
+        same = same && (!result.indexed || result.index == operands[i].index);
+        result.indexed = true;
+        result.index = operands[i].index;
+    }
+    result.indexed = result.indexed && same;
+    struct peal_text text = {0};
+    if (!infix)
+        peal_text_printf(&text, "%s(", peal_fn_info((enum peal_fn)op->fn)->name);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t operand =
+            same ? operands[i].text : describe(c, &operands[i], operands[i].count, UINT64_MAX);
+        const char *word = operand ? peal_page_get(c->page, operand) : "?";
+        bool wrap = infix && !sum && strchr(word, ' ');
+        peal_text_printf(&text, "%s%s%s%s", i ? (infix ? infix : ", ") : "", wrap ? "(" : "", word,
+                         wrap ? ")" : "");
+    }
+    peal_text_puts(&text, infix ? "" : ")");
+    if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
+        peal_text_printf(&text, " / %u", op->mem.divisor);
+    result.text = text.len > LONGEST
+                      ? peal_page_printf(c->page, "%.*s ...", LONGEST - 40, peal_text_get(&text))
+                      : peal_page_text(c->page, peal_text_get(&text));
+    peal_text_release(&text);
+    return result;
+}
+
+/* Cuts the operands' stretches so that they fit, and combines each. */
+static void combine_all(struct peal_contents *c, const struct peal_op *op, struct pieces *operands,
+                        uint32_t count, struct pieces *out)
+{
+    uint64_t total = op->mem.count * op->mem.rows, at = 0;
+    struct piece *parts = calloc(count, sizeof *parts);
+    size_t *next = calloc(count, sizeof *next);
+    c->page->failed = c->page->failed || !parts || !next;
+    while (!c->page->failed && at < total && out->len < MOST_PIECES) {
+        uint64_t end = total;
+        for (uint32_t i = 0; i < count; i++) {
+            struct pieces *list = &operands[i];
+            while (next[i] < list->len && list->at[next[i]].first + list->at[next[i]].count <= at)
+                next[i]++;
+            parts[i] = next[i] < list->len
+                           ? list->at[next[i]]
+                           : (struct piece){.first = at, .count = total - at, .size = 1};
+            uint64_t stop = parts[i].first + parts[i].count;
+            end = stop < end ? stop : end;
+        }
+        for (uint32_t i = 0; i < count; i++)
+            parts[i] = clip(parts[i], at, end, parts[i].size);
+        push(c, out, combine(c, op, parts, count));
+        at = end;
+    }
+    free(parts);
+    free(next);
+}
+
+static void show_access(struct peal_contents *c, const struct peal_op *op,
+                        const struct peal_ref *ref, uint64_t launch, uint8_t kind,
+                        const struct peal_contents_mark *marks, uint32_t nmarks)
+{
+    if (!is_memory(c, ref) || op->mem.count == 0)
+        return;
+    uint32_t memory = c->shown[place_of(c, ref->rank, ref->buf)];
+    if (memory == PEAL_PAGE_NONE)
+        return;
+    uint64_t bytes = op->mem.count * peal_dtype_size((enum peal_dtype)ref->dtype);
+    const char *name = peal_plan_string(c->plan, peal_plan_bufs(c->plan)[ref->buf].name);
+    for (uint32_t row = 0; row < rows_of(op); row++) {
+        uint64_t from = row_start(c, ref, row, launch), to = from + bytes;
+        bool covered = false;
+        for (uint32_t i = 0; i < nmarks; i++) {
+            uint64_t end = marks[i].first_byte + marks[i].bytes;
+            uint64_t low = marks[i].first_byte > from ? marks[i].first_byte : from;
+            uint64_t high = end < to ? end : to;
+            if (marks[i].rank != ref->rank || strcmp(marks[i].buf, name) != 0 || low >= high ||
+                marks[i].writes != (kind != PEAL_ACCESS_READ))
+                continue;
+            peal_page_access(c->page,
+                             (struct peal_page_access){memory, low, high, kind, PEAL_BAR_BAD});
+            covered = covered || (low == from && high == to);
+        }
+        if (!covered)
+            peal_page_access(c->page, (struct peal_page_access){memory, from, to, kind, 0});
+    }
+}
+
+/* Inputs hold their own names; each launch brings new ones: x, x', x''. */
+static void fill_inputs(struct peal_contents *c, uint32_t rank, uint64_t launch)
+{
+    char primes[5] = "''''";
+    primes[launch < 4 ? launch : 4] = '\0';
+    for (uint32_t i = 0; i < c->plan->bufs.count; i++) {
+        const struct peal_buf *buf = &peal_plan_bufs(c->plan)[i];
+        if (buf->kind != PEAL_BUF_PARAM || !(buf->dir & PEAL_DIR_IN) || buf->alias != PEAL_NONE)
+            continue;
+        size_t place = place_of(c, rank, i);
+        uint32_t size = (uint32_t)peal_dtype_size((enum peal_dtype)buf->dtype);
+        struct piece piece = {
+            .count = peal_plan_len(c->plan, rank, i) * size, .size = size, .indexed = true};
+        piece.text = peal_page_printf(c->page, "%s%s@%u", peal_plan_string(c->plan, buf->name),
+                                      primes, rank);
+        if (!piece.count)
+            continue;
+        put(c, &c->memory[place], piece);
+        show_change(c, place, &piece);
+    }
+}
+
+void peal_contents_touch(struct peal_contents *c, const struct peal_op *op)
+{
+    if (!c || peal_op_is_sync(op) || op->kind == PEAL_OP_RECV_SLOT || op->kind == PEAL_OP_FREE)
+        return;
+    uint32_t refs = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    for (uint32_t i = 0; i < refs; i++) {
+        const struct peal_ref *ref = peal_plan_refs(c->plan) + op->mem.ref + i;
+        if (is_memory(c, ref) && peal_plan_bufs(c->plan)[ref->buf].kind != PEAL_BUF_TILE)
+            c->touched[place_of(c, ref->rank, ref->buf)] = true;
+    }
+}
+
+void peal_contents_start(struct peal_contents *c)
+{
+    if (!c)
+        return;
+    for (uint32_t rank = 0; rank < c->plan->nranks; rank++) {
+        for (uint32_t i = 0; i < c->plan->bufs.count; i++) {
+            const struct peal_buf *buf = &peal_plan_bufs(c->plan)[i];
+            size_t place = place_of(c, rank, i);
+            uint32_t size = (uint32_t)peal_dtype_size((enum peal_dtype)buf->dtype);
+            if (c->touched[place])
+                c->shown[place] =
+                    peal_page_memory(c->page, rank, peal_plan_string(c->plan, buf->name),
+                                     peal_plan_len(c->plan, rank, i) * size, size);
+        }
+        fill_inputs(c, rank, 0);
+    }
+}
+
+static void take_message(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
+{
+    struct queue *queue = &c->queues[op->mem.channel];
+    const struct peal_ref *dst = peal_op_dst(c->plan, op);
+    if (op->kind == PEAL_OP_FREE || op->kind == PEAL_OP_RECV)
+        queue->freed++;
+    if (op->kind == PEAL_OP_FREE)
+        return;
+    if (dst && queue->received < queue->len)
+        write_operand(c, op, dst, launch, &queue->payloads[queue->received]);
+    queue->received++;
+}
+
+static void send_message(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
+{
+    struct pieces payload = {0};
+    read_operand(c, op, peal_op_src(c->plan, op, 0), launch, &payload);
+    struct queue *queue = &c->queues[op->mem.channel];
+    if (queue->len == queue->cap && !peal_vec_grow((void **)&queue->payloads, &queue->cap,
+                                                   queue->len, 1, sizeof *queue->payloads)) {
+        c->page->failed = true;
+        free(payload.at);
+        return;
+    }
+    queue->payloads[queue->len++] = payload;
+}
+
+/* copy, compute, accumulate. */
+static void move_values(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
+{
+    const struct peal_ref *dst = peal_op_dst(c->plan, op);
+    bool updates = op->kind == PEAL_OP_ACCUMULATE;
+    uint32_t count = op->mem.nsrc + (updates ? 1 : 0);
+    struct pieces *operands = calloc(count ? count : 1, sizeof *operands), result = {0};
+    if (!operands) {
+        c->page->failed = true;
+        return;
+    }
+    if (updates)
+        read_operand(c, op, dst, launch, &operands[0]);
+    for (uint32_t i = 0; i < op->mem.nsrc; i++)
+        read_operand(c, op, peal_op_src(c->plan, op, i), launch, &operands[i + (updates ? 1 : 0)]);
+    if (op->kind == PEAL_OP_COPY) {
+        write_operand(c, op, dst, launch, &operands[0]);
+    } else if (count > 0) {
+        combine_all(c, op, operands, count, &result);
+        write_operand(c, op, dst, launch, &result);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        free(operands[i].at);
+    free(operands);
+    free(result.at);
+}
+
+void peal_contents_step(struct peal_contents *c, uint32_t rank, uint64_t launch,
+                        const struct peal_op *op, const struct peal_contents_mark *marks,
+                        uint32_t nmarks)
+{
+    if (!c || c->page->failed)
+        return;
+    if (launch > c->launch[rank]) {
+        c->launch[rank] = launch;
+        fill_inputs(c, rank, launch);
+    }
+    if (peal_op_is_sync(op))
+        return;
+    for (uint32_t i = 0; i < op->mem.nsrc; i++)
+        show_access(c, op, peal_op_src(c->plan, op, i), launch, PEAL_ACCESS_READ, marks, nmarks);
+    if (peal_op_has_dst(op))
+        show_access(c, op, peal_op_dst(c->plan, op), launch,
+                    op->kind == PEAL_OP_ACCUMULATE ? PEAL_ACCESS_UPDATE : PEAL_ACCESS_WRITE, marks,
+                    nmarks);
+    if (op->kind == PEAL_OP_SEND)
+        send_message(c, op, launch);
+    else if (op->kind > PEAL_OP_SEND)
+        take_message(c, op, launch);
+    else
+        move_values(c, op, launch);
+}

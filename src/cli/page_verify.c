@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers of the verifier as a page; see page_verify.h. */
+#include "cli/page_verify.h"
+
+#include "cli/page_contents.h"
+#include "cli/page_plan.h"
+#include "cli/page_schedule.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The cells that a story names, by their text: "ready[1]@2". */
+struct cells {
+    struct {
+        const char *name;
+        uint32_t cell; /* the page's */
+    } * at;
+    size_t len, cap;
+};
+
+struct story {
+    struct peal_page *page;
+    struct peal_page_plan plan;
+    const struct peal_verification *v;
+    struct peal_contents *contents;
+    struct cells cells;
+};
+
+static const struct peal_op *op_of(const struct story *s, const struct peal_verify_step *step)
+{
+    if (step->op == PEAL_NONE)
+        return NULL;
+    const struct peal_lane *lane = peal_plan_lane(s->plan.plan, step->rank, step->lane);
+    return peal_plan_ops(s->plan.plan) + lane->first_op + step->op;
+}
+
+/* The caller's own accesses have no op, but may have a place. */
+static uint32_t place_of(const struct story *s, const struct peal_verify_step *step)
+{
+    const struct peal_op *op = op_of(s, step);
+    if (op)
+        return peal_page_plan_place(&s->plan, (uint64_t)(op - peal_plan_ops(s->plan.plan)));
+    for (uint32_t i = 0; i < s->page->sources.len; i++)
+        if (step->place.line &&
+            strcmp(peal_page_get(s->page, s->page->sources.at[i].name), step->place.file) == 0)
+            return peal_page_place(s->page,
+                                   (struct peal_page_place){i, step->place.line, step->place.col,
+                                                            step->place.len, PEAL_PAGE_NONE});
+    return 0;
+}
+
+static uint32_t find_cell(const struct story *s, const char *name)
+{
+    for (size_t i = 0; i < s->cells.len; i++)
+        if (strcmp(s->cells.at[i].name, name) == 0)
+            return s->cells.at[i].cell;
+    return PEAL_PAGE_NONE;
+}
+
+/* A cell belongs to the rank after its '@', or to the rank that names it without one. */
+static void add_cell(struct story *s, const struct peal_verify_step *step)
+{
+    if (!step->cell || find_cell(s, step->cell) != PEAL_PAGE_NONE)
+        return;
+    const char *at = strrchr(step->cell, '@');
+    uint32_t rank = at ? (uint32_t)strtoul(at + 1, NULL, 10) : step->rank;
+    char name[128], value[32];
+    snprintf(name, sizeof name, "%.*s", at ? (int)(at - step->cell) : 100, step->cell);
+    snprintf(value, sizeof value, "%" PRId64, step->before);
+    if (s->cells.len == s->cells.cap && !peal_vec_grow((void **)&s->cells.at, &s->cells.cap,
+                                                       s->cells.len, 1, sizeof *s->cells.at)) {
+        s->page->failed = true;
+        return;
+    }
+    s->cells.at[s->cells.len].name = step->cell;
+    s->cells.at[s->cells.len++].cell = peal_page_cell(s->page, rank, name, value);
+}
+
+static uint32_t step_detail(const struct story *s, const struct peal_verify_step *step)
+{
+    struct peal_text text = {0};
+    if (step->cell && step->before != step->after)
+        peal_text_printf(&text, "%s: %" PRId64 " -> %" PRId64, step->cell, step->before,
+                         step->after);
+    else if (step->cell)
+        peal_text_printf(&text, "%s is %" PRId64, step->cell, step->before);
+    if (step->blocked)
+        peal_text_printf(&text, "%swaits for ever", text.len ? "; " : "");
+    if (step->collides)
+        peal_text_printf(&text, "%scollides", text.len ? "; " : "");
+    uint32_t index = peal_page_text(s->page, peal_text_get(&text));
+    peal_text_release(&text);
+    return index;
+}
+
+static void tell_step(struct story *s, uint32_t i)
+{
+    const struct peal_verify_step *step = &s->v->steps[i];
+    const struct peal_op *op = op_of(s, step);
+    uint8_t flags =
+        (step->collides ? PEAL_BAR_BAD : 0) | (step->blocked ? PEAL_BAR_BAD | PEAL_BAR_OPEN : 0);
+    peal_page_step(s->page,
+                   &(struct peal_page_step){
+                       .track = peal_page_plan_track(&s->plan, step->rank, step->lane),
+                       .rank = step->rank,
+                       .lane = step->lane,
+                       .launch = step->launch,
+                       .label = peal_page_text(s->page, step->text),
+                       .detail = step_detail(s, step),
+                       .place = place_of(s, step),
+                       .category = (uint8_t)(op ? peal_page_op_category(op) : PEAL_BAR_OTHER),
+                       .flags = flags});
+    struct peal_contents_mark marks[2];
+    uint32_t nmarks = 0;
+    for (uint32_t k = 0; k < s->v->naccesses; k++) {
+        const struct peal_verify_access *a = &s->v->accesses_at[k];
+        if (a->step == i && a->buf)
+            marks[nmarks++] =
+                (struct peal_contents_mark){a->buf, a->rank, a->first_byte, a->bytes, a->writes};
+    }
+    if (op && !step->blocked)
+        peal_contents_step(s->contents, step->rank, step->launch, op, marks, nmarks);
+    if (step->cell && step->before != step->after)
+        peal_page_change_cell(s->page, find_cell(s, step->cell), step->after);
+}
+
+static void add_arrow(struct story *s, uint32_t from, uint32_t to, const char *label, uint8_t flags,
+                      enum peal_page_category category)
+{
+    const struct peal_verify_step *a = &s->v->steps[from], *b = &s->v->steps[to];
+    peal_page_arrow(s->page, &(struct peal_page_arrow){
+                                 .from = from + 1,
+                                 .to = to > from ? to : from + 1,
+                                 .from_track = peal_page_plan_track(&s->plan, a->rank, a->lane),
+                                 .to_track = peal_page_plan_track(&s->plan, b->rank, b->lane),
+                                 .label = peal_page_text(s->page, label),
+                                 .category = (uint8_t)category,
+                                 .flags = flags});
+}
+
+static void tell_story(struct story *s)
+{
+    for (uint32_t i = 0; i < s->v->nsteps; i++) {
+        const struct peal_op *op = op_of(s, &s->v->steps[i]);
+        add_cell(s, &s->v->steps[i]);
+        if (op)
+            peal_contents_touch(s->contents, op);
+    }
+    peal_contents_start(s->contents);
+    for (uint32_t i = 0; i < s->v->nsteps; i++)
+        tell_step(s, i);
+    for (uint32_t i = 0; i < s->v->nsteps && i < PEAL_PAGE_STEPS; i++) {
+        const struct peal_verify_step *step = &s->v->steps[i];
+        if (step->waits_for != PEAL_NONE && step->waits_for < i)
+            add_arrow(s, step->waits_for, i, step->cell ? step->cell : "message", 0,
+                      step->cell ? PEAL_BAR_NOTIFY : PEAL_BAR_SEND);
+    }
+    if (s->v->naccesses == 2) {
+        uint32_t a = s->v->accesses_at[0].step, b = s->v->accesses_at[1].step;
+        if (a != b && a < s->v->nsteps && b < s->v->nsteps)
+            add_arrow(s, a < b ? a : b, a < b ? b : a, "nothing orders these two", PEAL_BAR_BAD,
+                      PEAL_BAR_OTHER);
+    }
+}
+
+static void add_waits(struct peal_page *page, const struct peal_verification *v)
+{
+    struct peal_report_table *table = peal_report_table_new();
+    static const char *const titles[] = {"rank", "waits for", "is", "could be notified by", ""};
+    for (size_t i = 0; i < 5; i++)
+        peal_report_table_column(table, titles[i], i == 0 || i == 2 ? PEAL_ALIGN_RIGHT : 0);
+    for (uint32_t i = 0; i < v->nwaits; i++) {
+        const struct peal_verify_wait *w = &v->waits[i];
+        struct peal_text who = {0};
+        for (uint32_t k = 0; k < w->nnotifiers; k++)
+            peal_text_printf(&who, "%srank %u", k ? ", " : "", w->notifiers[k]);
+        peal_report_table_cell(table, "%u", w->rank);
+        peal_report_table_cell(table, "%s %s %" PRId64, w->cell, w->relation, w->expected);
+        peal_report_table_cell(table, "%" PRId64, w->actual);
+        peal_report_table_cell(table, "%s", w->nnotifiers ? peal_text_get(&who) : "nobody");
+        peal_report_table_cell(table, "%s", w->in_cycle ? "in the circle" : "");
+        peal_text_release(&who);
+    }
+    peal_page_table(page, "Who waits for whom", table);
+}
+
+static void add_wrong(struct peal_page *page, const struct peal_verify_wrong *wrong)
+{
+    struct peal_report_table *table = peal_report_table_new();
+    peal_report_table_column(table, "", PEAL_ALIGN_LEFT);
+    peal_report_table_column(table, "", PEAL_ALIGN_LEFT);
+    peal_report_table_cell(table, "where");
+    peal_report_table_cell(table, "%s@%u, elements %" PRIu64 " .. %" PRIu64 ", launch %u",
+                           wrong->buf, wrong->rank, wrong->first_element,
+                           wrong->first_element + wrong->elements, wrong->launch + 1);
+    peal_report_table_cell(table, "expected");
+    peal_report_table_cell(table, "%s", wrong->expected);
+    peal_report_table_cell(table, "obtained");
+    peal_report_table_cell(table, "%s", wrong->obtained);
+    peal_page_table(page, "The wrong result", table);
+}
+
+static void add_advice(struct peal_page *page, const struct peal_verification *v)
+{
+    struct peal_report_table *table = peal_report_table_new();
+    peal_report_table_column(table, "", PEAL_ALIGN_LEFT);
+    peal_report_table_column(table, "what", PEAL_ALIGN_LEFT);
+    for (uint32_t i = 0; i < v->nadvice; i++) {
+        peal_report_table_cell(table, "%s", v->advice[i].mends ? "would mend it" : "not needed");
+        peal_report_table_cell(table, "%s", v->advice[i].text);
+    }
+    peal_page_table(page, "Advice", table);
+}
+
+static void add_answers(struct peal_page *page, const struct peal_page_answer *answers,
+                        size_t count)
+{
+    static const struct {
+        const char *title;
+        enum peal_align align;
+    } columns[] = {
+        {"ranks", PEAL_ALIGN_RIGHT},    {"count", PEAL_ALIGN_RIGHT}, {"verdict", PEAL_ALIGN_LEFT},
+        {"fault", PEAL_ALIGN_LEFT},     {"reuse", PEAL_ALIGN_LEFT},  {"bits", PEAL_ALIGN_LEFT},
+        {"launches", PEAL_ALIGN_RIGHT}, {"ops", PEAL_ALIGN_RIGHT},   {"ms", PEAL_ALIGN_RIGHT}};
+    static const char *const bits[] = {"", "same on all ranks", "differ between ranks"};
+    struct peal_report_table *table = peal_report_table_new();
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
+        peal_report_table_column(table, columns[i].title, columns[i].align);
+    for (size_t i = 0; i < count; i++) {
+        const struct peal_verification *v = answers[i].verification;
+        peal_report_table_cell(table, "%u", v->nranks);
+        peal_report_table_cell(table, "%" PRIu64, answers[i].count);
+        peal_report_table_cell(table, "%s", peal_verdict_name(v->verdict));
+        peal_report_table_cell(table, "%s",
+                               v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault) : "");
+        peal_report_table_cell(table, "%s",
+                               v->verdict == PEAL_PROVED ? peal_reuse_name(v->reuse) : "");
+        peal_report_table_cell(table, "%s", v->verdict == PEAL_PROVED ? bits[v->bits] : "");
+        peal_report_table_cell(table, "%u", v->launches);
+        peal_report_table_cell(table, "%" PRIu64, v->ops);
+        peal_report_table_cell(table, "%.2f", v->milliseconds);
+    }
+    peal_page_table(page, "All answers", table);
+}
+
+/* "proved at 2, 3, 4 ranks": one fact a verdict. */
+static void add_summary(struct peal_page *page, const struct peal_page_answer *answers,
+                        size_t count)
+{
+    for (int verdict = PEAL_PROVED; verdict <= PEAL_UNDECIDED; verdict++) {
+        struct peal_text text = {0};
+        uint32_t last = 0, run = 0; /* consecutive rank numbers become a range */
+        for (size_t i = 0; i < count; i++) {
+            const struct peal_verification *v = answers[i].verification;
+            if ((int)v->verdict != verdict || (text.len && v->nranks == last))
+                continue;
+            if (text.len && v->nranks == last + 1) {
+                run++;
+            } else {
+                if (run)
+                    peal_text_printf(&text, "..%u", last);
+                peal_text_printf(&text, "%s%u", text.len ? ", " : "", v->nranks);
+                run = 0;
+            }
+            last = v->nranks;
+        }
+        if (run)
+            peal_text_printf(&text, "..%u", last);
+        if (text.len)
+            peal_page_fact(page, peal_verdict_name((enum peal_verdict)verdict), "%s ranks",
+                           peal_text_get(&text));
+        peal_text_release(&text);
+    }
+}
+
+static size_t choose(const struct peal_page_answer *answers, size_t count)
+{
+    static const enum peal_verdict order[] = {PEAL_REFUTED, PEAL_UNDECIDED, PEAL_PROVED};
+    for (size_t k = 0; k < 3; k++)
+        for (size_t i = 0; i < count; i++)
+            if (answers[i].verification->verdict == order[k] && answers[i].plan)
+                return i;
+    return 0;
+}
+
+static void add_head(struct peal_page *page, const struct peal_page_answer *shown)
+{
+    const struct peal_verification *v = shown->verification;
+    static const enum peal_page_tone tones[] = {PEAL_TONE_GOOD, PEAL_TONE_BAD, PEAL_TONE_UNSURE};
+    char verdict[64];
+    snprintf(verdict, sizeof verdict, "%s at %u ranks", peal_verdict_name(v->verdict), v->nranks);
+    peal_page_verdict(page, tones[v->verdict], verdict);
+    if (v->verdict == PEAL_PROVED)
+        peal_page_headline(page,
+                           "no deadlock, no race, no uninitialised read over all schedules of %u "
+                           "launches back to back%s%s",
+                           v->launches,
+                           v->contract != PEAL_CONTRACT_NONE ? "; every element is what the "
+                                                               "contract says: "
+                                                             : "",
+                           v->contract != PEAL_CONTRACT_NONE ? peal_contract_name(v->contract)
+                                                             : "");
+    else
+        peal_page_headline(page, "%s%s%s",
+                           v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault) : "",
+                           v->verdict == PEAL_REFUTED ? ": " : "", v->why ? v->why : "");
+}
+
+static void add_facts(struct peal_page *page, const struct peal_page_answer *shown)
+{
+    const struct peal_verification *v = shown->verification;
+    if (shown->plan)
+        peal_page_plan_facts(page, shown->plan);
+    peal_page_fact(page, "launches", "%u", v->launches);
+    if (v->verdict == PEAL_PROVED)
+        peal_page_fact(page, "reuse", "%s", peal_reuse_name(v->reuse));
+    if (v->verdict == PEAL_REFUTED && v->nsteps)
+        peal_page_fact(page, "counterexample", "%u steps, %s", v->nsteps,
+                       v->story == PEAL_STORY_SHORTEST ? "the shortest" : "minimal");
+    if (v->least_depth)
+        peal_page_fact(page, "channel depth", "%u suffices", v->least_depth);
+}
+
+void peal_page_verify(struct peal_page *page, const struct peal_page_answer *answers, size_t count)
+{
+    const struct peal_page_answer *shown = &answers[choose(answers, count)];
+    const struct peal_verification *v = shown->verification;
+    struct story s = {.page = page, .v = v};
+    page->unit = PEAL_UNIT_STEPS;
+    add_head(page, shown);
+    add_summary(page, answers, count);
+    add_facts(page, shown);
+    if (shown->plan && v->nsteps) {
+        peal_page_plan_init(&s.plan, page, shown->plan);
+        peal_page_plan_tracks(&s.plan);
+        s.contents = page->failed ? NULL : peal_contents_new(page, shown->plan);
+        if (!page->failed)
+            tell_story(&s);
+    } else if (shown->plan && v->verdict == PEAL_PROVED) {
+        peal_page_plan_init(&s.plan, page, shown->plan);
+        peal_page_plan_tracks(&s.plan);
+        peal_page_schedule(&s.plan);
+    }
+    if (v->nwaits)
+        add_waits(page, v);
+    if (v->wrong.buf)
+        add_wrong(page, &v->wrong);
+    if (v->nadvice)
+        add_advice(page, v);
+    add_answers(page, answers, count);
+    peal_contents_free(s.contents);
+    peal_page_plan_release(&s.plan);
+    free(s.cells.at);
+}

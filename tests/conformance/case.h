@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel under test: what its signature asks for, and plans of it for given sizes. */
+#ifndef PEAL_CONFORMANCE_CASE_H
+#define PEAL_CONFORMANCE_CASE_H
+
+#include "conformance/contract.h"
+#include "ir/module.h"
+#include "plan/instantiate.h"
+
+enum { MOST_RANKS = 32 };
+
+struct subject {
+    const struct peal_kernel *kernel;
+    bool has_root, has_op, has_most, has_counts, has_sends;
+    bool in_place; /* its x and y may be the same memory */
+    enum contract_order order;
+};
+
+struct variant {
+    uint32_t nranks;
+    uint64_t n;
+    enum peal_dtype dtype;
+    enum peal_reduce reduce;
+    uint32_t root;
+    bool in_place, no_fuse;
+    uint64_t most;  /* 0 = not bound */
+    uint32_t depth; /* of channels; 0 = the default */
+    uint64_t seed;  /* of uneven counts */
+};
+
+/* A plan, and the sizes it was made for. */
+struct made {
+    struct peal_plan *plan;
+    struct contract_sizes sizes;
+    int64_t counts[MOST_RANKS];
+    int64_t sends[MOST_RANKS * MOST_RANKS];
+};
+
+struct subject subject_of(const struct peal_kernel *kernel);
+/* False if the kernel refuses, with what it says in `why`. */
+bool case_make(const struct subject *subject, const struct variant *variant, struct made *out,
+               struct peal_text *why);
+void made_release(struct made *made);
+
+#endif

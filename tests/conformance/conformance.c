@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every library kernel against its contract.
+ *
+ *   conformance quick|full FILE.peal...      prints TAP, a line per kernel
+ *
+ * A trial is five launches back to back, of up to three plans that differ in count and root, on the
+ * same memory, under several schedules; inputs change with every launch. `quick` takes a few ranks
+ * and counts, `full` all of them, with every data type, operation and root.
+ */
+#include "api/load.h"
+#include "conformance/case.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LAUNCHES = 5, PLANS = 3 };
+static const size_t sequence[LAUNCHES] = {0, 1, 0, 2, 1};
+
+struct run {
+    const struct subject *subject;
+    bool full;
+    uint64_t trials;
+    uint64_t seed;
+    struct peal_text why;
+};
+
+static const char *describe(const struct variant *v, char text[static 256])
+{
+    snprintf(text, 256, "P=%u n=%llu %s %s root=%u most=%llu depth=%u%s%s", v->nranks,
+             (unsigned long long)v->n, peal_dtype_name(v->dtype), peal_reduce_name(v->reduce),
+             v->root, (unsigned long long)v->most, v->depth, v->in_place ? " in-place" : "",
+             v->no_fuse ? " unfused" : "");
+    return text;
+}
+
+/* Runs the launches under one schedule and checks each. */
+static bool run_once(struct run *run, struct peal_interp *in, const struct made *made,
+                     enum contract_data data, const struct peal_interp_schedule *schedule)
+{
+    if (peal_interp_run(in, schedule) != PEAL_INTERP_DONE) {
+        peal_text_printf(&run->why, "does not end well:\n%s", peal_interp_why(in));
+        return false;
+    }
+    for (size_t l = 0; l < LAUNCHES; l++) {
+        const struct made *m = &made[sequence[l]];
+        if (!contract_holds(in, l, m->plan, &m->sizes, data, run->subject->order, &run->why)) {
+            peal_text_printf(&run->why, "\nschedule %d, seed %llu, lazy %u", (int)schedule->order,
+                             (unsigned long long)schedule->seed, schedule->lazy);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool run_launches(struct run *run, const struct made *made, enum contract_data data)
+{
+    uint32_t nranks = made[0].plan->nranks;
+    struct peal_interp *in = peal_interp_new(nranks);
+    bool good = true;
+    for (size_t l = 0; l < LAUNCHES && good; l++) {
+        const struct made *m = &made[sequence[l]];
+        good = peal_interp_launch(in, m->plan) == l;
+        if (good)
+            contract_fill(in, l, m->plan, &m->sizes, data, run->seed);
+    }
+    for (int k = 0; k < 4 && good; k++) {
+        struct peal_interp_schedule schedule = {.order = (enum peal_interp_order)k,
+                                                .seed = run->seed,
+                                                .lazy = (uint32_t)(run->seed % nranks)};
+        good = run_once(run, in, made, data, &schedule);
+    }
+    peal_interp_free(in);
+    return good;
+}
+
+static bool may_be_in_place(const struct subject *s, uint64_t n, uint32_t nranks)
+{
+    bool blocks = strcmp(s->kernel->implements, "all_to_all") == 0;
+    return s->in_place && (!blocks || n % nranks == 0);
+}
+
+/* Windows in place exchange blocks of one size only. */
+static bool takes_count(const struct subject *s, uint64_t n, uint32_t nranks)
+{
+    return strcmp(s->kernel->name, "all_to_all_window") != 0 || n % nranks == 0;
+}
+
+/* One trial: the variant, and two more with other counts and roots on the same memory. */
+static bool try(struct run *run, struct variant v)
+{
+    static const uint64_t other[PLANS][2] = {{1, 0}, {0, 1}, {2, 5}}; /* n * a + b */
+    struct made made[PLANS] = {{0}};
+    uint32_t root = v.root;
+    uint64_t n = v.n;
+    bool good = true;
+    char text[256];
+    if (run->subject->has_sends && !v.most)
+        v.most = 2 * n + 5;
+    for (size_t i = 0; i < PLANS && good; i++) {
+        /* Halves are at the same places only if they are made for the same most count. */
+        bool same_count = run->subject->has_most && !v.most;
+        v.n = same_count ? n : other[i][0] * n + other[i][1];
+        bool fits = takes_count(run->subject, v.n, v.nranks) &&
+                    (!v.in_place || may_be_in_place(run->subject, v.n, v.nranks));
+        v.n = fits ? v.n : n;
+        v.root = (root + (uint32_t)i) % v.nranks;
+        v.seed = run->seed + i;
+        good = case_make(run->subject, &v, &made[i], &run->why);
+    }
+    enum contract_data data = run->seed % 2 ? DATA_ROUGH : DATA_EXACT;
+    if (!run->subject->has_op || !peal_dtype_is_float(v.dtype) || v.reduce == PEAL_PROD)
+        data = DATA_EXACT;
+    if (good)
+        good = run_launches(run, made, data);
+    if (!good)
+        peal_text_printf(&run->why, "\n%s (%s data)", describe(&v, text),
+                         data == DATA_EXACT ? "exact" : "rough");
+    for (size_t i = 0; i < PLANS; i++)
+        made_release(&made[i]);
+    run->trials++;
+    run->seed++;
+    return good;
+}
+
+/* All roots, in place and not, fused and not, halves at a given distance and not. */
+static bool try_shapes(struct run *run, struct variant v)
+{
+    uint32_t roots = run->subject->has_root ? v.nranks : 1;
+    uint32_t step = run->full ? 1 : roots > 2 ? roots / 2 : 1;
+    for (uint32_t root = 0; root < roots; root += step) {
+        for (int k = 0; k < 8; k++) {
+            v.root = root;
+            v.in_place = k & 1;
+            v.no_fuse = k & 2;
+            v.most = k & 4 ? 2 * v.n + 7 : 0;
+            v.depth = k & 4 ? 1 : 0;
+            if (v.in_place && !may_be_in_place(run->subject, v.n, v.nranks))
+                continue;
+            if (!try(run, v))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Every data type with every operation it has; the other choices take turns. */
+static bool try_types(struct run *run, struct variant v)
+{
+    for (int d = 0; d < PEAL_DTYPE_COUNT; d++) {
+        for (int op = 0; op < (run->subject->has_op ? PEAL_REDUCE_COUNT : 1); op++) {
+            if (!peal_reduce_takes((enum peal_reduce)op, (enum peal_dtype)d) &&
+                run->subject->has_op)
+                continue;
+            v.dtype = (enum peal_dtype)d;
+            v.reduce = (enum peal_reduce)op;
+            v.root = (uint32_t)(run->trials % v.nranks);
+            v.no_fuse = run->trials / 2 % 2;
+            v.most = run->trials / 3 % 2 ? 2 * v.n + 7 : 0;
+            v.in_place = run->trials / 5 % 2 && may_be_in_place(run->subject, v.n, v.nranks);
+            if (!try(run, v))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool try_kernel(struct run *run)
+{
+    for (uint32_t nranks = 1; nranks <= 17; nranks++) {
+        const uint64_t counts[] = {0, 1, nranks - 1, nranks, nranks + 1, 3 * nranks + 2, 256};
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            bool quick = (nranks <= 5 || nranks == 8) && (c == 1 || c == 4 || c == 5);
+            if ((!run->full && !quick) || !takes_count(run->subject, counts[c], nranks))
+                continue;
+            struct variant v = {.nranks = nranks, .n = counts[c], .dtype = PEAL_F32};
+            if (!try_shapes(run, v))
+                return false;
+            if ((run->full || (nranks == 3 && c == 5)) && !try_types(run, v))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void print_failure(const char *text)
+{
+    for (const char *line = text; *line;) {
+        size_t len = strcspn(line, "\n");
+        printf("# %.*s\n", (int)len, line);
+        line += len + (line[len] == '\n');
+    }
+}
+
+static bool check_kernel(struct peal_program *program, const char *name, bool full, int number)
+{
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    const struct peal_kernel *kernel = peal_program_kernel(program, name, &diags);
+    struct subject subject = {0};
+    struct run run = {.subject = &subject, .full = full, .seed = 1};
+    bool good = kernel;
+    if (kernel) {
+        subject = subject_of(kernel);
+        good = !kernel->implements || try_kernel(&run);
+    } else {
+        peal_diags_print(&diags, false, &run.why);
+    }
+    printf("%s %d - %s (%llu trials)\n", good ? "ok" : "not ok", number, name,
+           (unsigned long long)run.trials);
+    print_failure(peal_text_get(&run.why));
+    fflush(stdout);
+    peal_text_release(&run.why);
+    peal_diags_release(&diags);
+    return good;
+}
+
+/* Returns how many kernels fail; a file that cannot be read counts as one. */
+static int check_file(const char *path, bool full, int *number)
+{
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    struct peal_program *program = NULL;
+    int failed = 0;
+    if (peal_program_open(path, &diags, &program) == PEAL_OK) {
+        const struct peal_kernel *kernel = peal_program_module(program)->kernels;
+        for (; kernel; kernel = kernel->next)
+            failed += !check_kernel(program, kernel->name, full, ++*number);
+    } else {
+        struct peal_text text = {0};
+        peal_diags_print(&diags, false, &text);
+        printf("not ok %d - %s\n", ++*number, path);
+        print_failure(peal_text_get(&text));
+        peal_text_release(&text);
+        failed = 1;
+    }
+    peal_program_close(program);
+    peal_diags_release(&diags);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3 || (strcmp(argv[1], "quick") != 0 && strcmp(argv[1], "full") != 0)) {
+        fprintf(stderr, "usage: conformance quick|full FILE.peal...\n");
+        return 2;
+    }
+    int number = 0, failed = 0;
+    for (int i = 2; i < argc; i++)
+        failed += check_file(argv[i], strcmp(argv[1], "full") == 0, &number);
+    printf("1..%d\n", number);
+    return failed != 0;
+}

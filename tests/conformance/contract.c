@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See contract.h. A rank's x and y are found as the caller sees them: in place, x or y is a part of
+ * the other. */
+#include "conformance/contract.h"
+
+#include "base/hash.h"
+#include "interp/scalar.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Elements of a parameter: where the contract's x or y is on a rank. */
+struct span {
+    uint32_t buf;
+    uint64_t first, len;
+};
+
+struct setting {
+    struct peal_interp *in;
+    size_t launch;
+    const struct peal_plan *plan;
+    const struct contract_sizes *sizes;
+    size_t size; /* of an element */
+};
+
+static uint64_t part_first(const struct setting *s, uint64_t part)
+{
+    if (!s->sizes->counts)
+        return part * s->sizes->n / s->plan->nranks;
+    uint64_t first = 0;
+    for (uint64_t r = 0; r < part; r++)
+        first += (uint64_t)s->sizes->counts[r];
+    return first;
+}
+
+static uint64_t part_len(const struct setting *s, uint64_t part)
+{
+    return part_first(s, part + 1) - part_first(s, part);
+}
+
+/* all_to_all_v: elements from `from` to `to`. */
+static uint64_t block_len(const struct setting *s, uint32_t from, uint32_t to)
+{
+    return (uint64_t)s->sizes->sends[(uint64_t)from * s->plan->nranks + to];
+}
+
+static bool is_part_in(uint32_t contract)
+{
+    return contract == PEAL_CONTRACT_ALLGATHER || contract == PEAL_CONTRACT_GATHER;
+}
+
+static bool is_part_out(uint32_t contract)
+{
+    return contract == PEAL_CONTRACT_REDUCE_SCATTER || contract == PEAL_CONTRACT_SCATTER;
+}
+
+static uint64_t whole_len(const struct setting *s, uint32_t rank, bool out)
+{
+    if (s->plan->contract == PEAL_CONTRACT_ALL_TO_ALL && out)
+        return s->plan->nranks * part_len(s, rank);
+    if (s->plan->contract != PEAL_CONTRACT_ALL_TO_ALL_V)
+        return s->sizes->n;
+    uint64_t len = 0;
+    for (uint32_t q = 0; q < s->plan->nranks; q++)
+        len += out ? block_len(s, q, rank) : block_len(s, rank, q);
+    return len;
+}
+
+static struct span span_of(const struct setting *s, uint32_t rank, bool out)
+{
+    const struct peal_plan *plan = s->plan;
+    uint32_t buf = out ? plan->contract_out : plan->contract_in;
+    uint32_t alias = peal_plan_bufs(plan)[buf].alias;
+    bool root_only =
+        plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
+    if (root_only && rank != plan->root)
+        alias = PEAL_NONE;
+    bool inside = alias != PEAL_NONE || plan->contract_in == plan->contract_out;
+    bool is_part = out ? is_part_out(plan->contract) : is_part_in(plan->contract);
+    struct span span = {.buf = alias != PEAL_NONE ? alias : buf};
+    span.first = is_part && inside ? part_first(s, rank) : 0;
+    span.len = is_part ? part_len(s, rank) : whole_len(s, rank, out);
+    return span;
+}
+
+static unsigned char *x_of(const struct setting *s, uint32_t rank)
+{
+    struct span span = span_of(s, rank, false);
+    return (unsigned char *)peal_interp_input(s->in, s->launch, rank, span.buf) +
+           span.first * s->size;
+}
+
+static const unsigned char *y_of(const struct setting *s, uint32_t rank)
+{
+    struct span span = span_of(s, rank, true);
+    return (const unsigned char *)peal_interp_output(s->in, s->launch, rank, span.buf) +
+           span.first * s->size;
+}
+
+static struct setting setting_of(struct peal_interp *in, size_t launch,
+                                 const struct peal_plan *plan, const struct contract_sizes *sizes)
+{
+    return (struct setting){in, launch, plan, sizes, peal_dtype_size((enum peal_dtype)plan->dtype)};
+}
+
+/* Small numbers whose sums, and powers of two whose products, every type holds exactly; the odd
+ * NaN, infinity and zeros of both signs. Integers wrap, so any bits do for them. */
+static double exact_value(uint64_t random, uint32_t reduce, uint32_t rank)
+{
+    static const double factors[] = {1, -1, 2, 0.5};
+    if (random % 61 == 0)
+        return NAN;
+    if (reduce == PEAL_PROD)
+        return factors[rank % 4 ? random % 2 : random % 4];
+    if (random % 53 == 0)
+        return INFINITY;
+    if (random % 5 == 0)
+        return random % 2 ? 0.0 : -0.0;
+    return reduce == PEAL_MAX || reduce == PEAL_MIN ? (double)(random % 64) - 32
+                                                    : (double)(random % 8);
+}
+
+void contract_fill(struct peal_interp *in, size_t launch, const struct peal_plan *plan,
+                   const struct contract_sizes *sizes, enum contract_data data, uint64_t seed)
+{
+    if (plan->contract_in == PEAL_NONE)
+        return;
+    struct setting s = setting_of(in, launch, plan, sizes);
+    enum peal_dtype dtype = (enum peal_dtype)plan->dtype;
+    bool bits = plan->reduce == PEAL_NONE || !peal_dtype_is_float(dtype);
+    for (uint32_t r = 0; r < plan->nranks; r++) {
+        uint64_t len = span_of(&s, r, false).len;
+        unsigned char *x = x_of(&s, r);
+        for (uint64_t i = 0; i < len; i++) {
+            uint64_t random = peal_hash_u64(i, peal_hash_u64(r + 1, seed * 64 + launch));
+            double value = exact_value(random >> 8, plan->reduce, r);
+            if (data == DATA_ROUGH)
+                value = (double)(random >> 11) * 0x1p-53 + 0.5;
+            if (bits)
+                memcpy(x + i * s.size, &random, s.size);
+            else
+                peal_scalar_store(x + i * s.size, dtype,
+                                  (struct peal_scalar){.work = PEAL_F64, .real = value});
+        }
+    }
+}
+
+static int64_t combine_integers(uint32_t reduce, int64_t a, int64_t b)
+{
+    switch (reduce) {
+    case PEAL_SUM:
+        return (int64_t)((uint64_t)a + (uint64_t)b);
+    case PEAL_PROD:
+        return (int64_t)((uint64_t)a * (uint64_t)b);
+    case PEAL_MAX:
+        return a > b ? a : b;
+    case PEAL_MIN:
+        return a < b ? a : b;
+    case PEAL_AND:
+        return a & b;
+    case PEAL_OR:
+        return a | b;
+    default:
+        return a ^ b;
+    }
+}
+
+static double combine_reals(uint32_t reduce, double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return NAN;
+    if (reduce == PEAL_SUM || reduce == PEAL_AVG)
+        return a + b;
+    if (reduce == PEAL_PROD)
+        return a * b;
+    bool a_is_less = a < b || (a == b && signbit(a));
+    return a_is_less == (reduce == PEAL_MIN) ? a : b;
+}
+
+/* Element i of the reduction, in rank order, in f32 or f64 as the rules say, rounded into `out`. */
+static void reduce_element(const struct setting *s, uint64_t i, unsigned char *out)
+{
+    enum peal_dtype dtype = (enum peal_dtype)s->plan->dtype;
+    enum peal_dtype work = peal_scalar_work(PEAL_I8, dtype);
+    struct peal_scalar acc = peal_scalar_load(x_of(s, 0) + i * s->size, dtype, work);
+    for (uint32_t r = 1; r < s->plan->nranks; r++) {
+        struct peal_scalar v = peal_scalar_load(x_of(s, r) + i * s->size, dtype, work);
+        acc.integer = combine_integers(s->plan->reduce, acc.integer, v.integer);
+        acc.real = combine_reals(s->plan->reduce, acc.real, v.real);
+        if (work == PEAL_F32)
+            acc.real = (float)acc.real;
+    }
+    if (s->plan->reduce == PEAL_AVG)
+        acc = peal_scalar_divide(acc, s->plan->nranks, dtype);
+    /* A rank alone combines nothing; its value passes as it is. */
+    if (s->plan->nranks == 1)
+        memcpy(out, x_of(s, 0) + i * s->size, s->size);
+    else
+        peal_scalar_store(out, dtype, acc);
+}
+
+/* Element i of rank r's y, as the contract says. */
+static void expected(const struct setting *s, uint32_t rank, uint64_t i, unsigned char *out)
+{
+    uint32_t nranks = s->plan->nranks, q = 0;
+    uint64_t at = i;
+    switch (s->plan->contract) {
+    case PEAL_CONTRACT_ALLREDUCE:
+    case PEAL_CONTRACT_REDUCE:
+        reduce_element(s, i, out);
+        return;
+    case PEAL_CONTRACT_REDUCE_SCATTER:
+        reduce_element(s, part_first(s, rank) + i, out);
+        return;
+    case PEAL_CONTRACT_ALLGATHER:
+    case PEAL_CONTRACT_GATHER:
+        while (q < nranks && i >= part_first(s, q + 1))
+            q++;
+        at = i - part_first(s, q);
+        break;
+    case PEAL_CONTRACT_BROADCAST:
+        q = s->plan->root;
+        break;
+    case PEAL_CONTRACT_SCATTER:
+        q = s->plan->root;
+        at = part_first(s, rank) + i;
+        break;
+    case PEAL_CONTRACT_ALL_TO_ALL:
+        q = (uint32_t)(i / part_len(s, rank));
+        at = part_first(s, rank) + i % part_len(s, rank);
+        break;
+    default: /* PEAL_CONTRACT_ALL_TO_ALL_V */
+        for (; at >= block_len(s, q, rank); q++)
+            at -= block_len(s, q, rank);
+        for (uint32_t to = 0; to < rank; to++)
+            at += block_len(s, q, to);
+        break;
+    }
+    memcpy(out, x_of(s, q) + at * s->size, s->size);
+}
+
+/* Whether got is as near to want as any order of roundings can bring it. */
+static bool is_close(const struct setting *s, const unsigned char *got, const unsigned char *want)
+{
+    static const double steps[PEAL_DTYPE_COUNT] = {
+        [PEAL_F16] = 0x1p-10, [PEAL_BF16] = 0x1p-7, [PEAL_F32] = 0x1p-23, [PEAL_F64] = 0x1p-52};
+    enum peal_dtype dtype = (enum peal_dtype)s->plan->dtype;
+    double a = peal_scalar_load(got, dtype, PEAL_F64).real;
+    double b = peal_scalar_load(want, dtype, PEAL_F64).real;
+    return fabs(a - b) <= 2 * s->plan->nranks * steps[dtype] * fabs(b);
+}
+
+static bool has_result(const struct setting *s, uint32_t rank)
+{
+    bool rooted =
+        s->plan->contract == PEAL_CONTRACT_REDUCE || s->plan->contract == PEAL_CONTRACT_GATHER;
+    return !rooted || rank == s->plan->root;
+}
+
+static bool rank_holds(const struct setting *s, uint32_t r, bool exact, bool same,
+                       struct peal_text *why)
+{
+    uint64_t len = span_of(s, r, true).len;
+    const unsigned char *y = y_of(s, r);
+    for (uint64_t i = 0; i < len; i++) {
+        unsigned char want[8];
+        const unsigned char *got = y + i * s->size;
+        expected(s, r, i, want);
+        const char *wrong = NULL;
+        if (exact ? memcmp(got, want, s->size) != 0 : !is_close(s, got, want))
+            wrong = "is not what the contract says";
+        else if (same && memcmp(got, y_of(s, 0) + i * s->size, s->size) != 0)
+            wrong = "has other bits than on rank 0";
+        if (!wrong)
+            continue;
+        enum peal_dtype dtype = (enum peal_dtype)s->plan->dtype;
+        enum peal_dtype work = peal_scalar_work(PEAL_I8, dtype);
+        struct peal_scalar g = peal_scalar_load(got, dtype, work);
+        struct peal_scalar w = peal_scalar_load(want, dtype, work);
+        peal_text_printf(why, "launch %zu, rank %u: y[%llu] %s: got %.17g, want %.17g", s->launch,
+                         r, (unsigned long long)i, wrong,
+                         work == PEAL_I64 ? (double)g.integer : g.real,
+                         work == PEAL_I64 ? (double)w.integer : w.real);
+        return false;
+    }
+    return true;
+}
+
+bool contract_holds(struct peal_interp *in, size_t launch, const struct peal_plan *plan,
+                    const struct contract_sizes *sizes, enum contract_data data,
+                    enum contract_order order, struct peal_text *why)
+{
+    if (plan->contract_out == PEAL_NONE)
+        return true;
+    struct setting s = setting_of(in, launch, plan, sizes);
+    bool exact = data == DATA_EXACT || order == ORDER_RANKS;
+    bool same = order == ORDER_SAME_BITS && plan->contract == PEAL_CONTRACT_ALLREDUCE;
+    for (uint32_t r = 0; r < plan->nranks; r++) {
+        if (has_result(&s, r) && !rank_holds(&s, r, exact, same, why))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Three results that can be worked out by hand, by every library kernel that can give them.
+ *
+ *   goldens FILE.peal...      prints TAP, a line per kernel
+ *
+ *   allreduce   x[i] = i + 100 rank, 256 f32:      y[i] = sum over r of (i + 100 r)
+ *   broadcast   x[i] = 100 rank + i, 64 f32:       y[i] = 100 root + i
+ *   all_to_all  x[dst C + j] = 1000 rank + 100 dst + j:   y[src C + j] = 1000 src + 100 rank + j
+ */
+#include "api/load.h"
+#include "conformance/case.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { BLOCK = 16 };
+
+struct golden {
+    const char *contract;
+    uint64_t count; /* 0: BLOCK for every rank */
+    float (*given)(uint32_t rank, uint64_t i);
+    float (*want)(uint32_t rank, uint64_t i, uint32_t nranks, uint32_t root);
+};
+
+static float allreduce_given(uint32_t rank, uint64_t i)
+{
+    return (float)(i + 100 * rank);
+}
+
+static float allreduce_want(uint32_t rank, uint64_t i, uint32_t nranks, uint32_t root)
+{
+    (void)rank;
+    (void)root;
+    return (float)(nranks * i + 50 * nranks * (nranks - 1));
+}
+
+static float broadcast_given(uint32_t rank, uint64_t i)
+{
+    return (float)(100 * rank + i);
+}
+
+static float broadcast_want(uint32_t rank, uint64_t i, uint32_t nranks, uint32_t root)
+{
+    (void)rank;
+    (void)nranks;
+    return (float)(100 * root + i);
+}
+
+static float all_to_all_given(uint32_t rank, uint64_t i)
+{
+    return (float)(1000 * rank + 100 * (i / BLOCK) + i % BLOCK);
+}
+
+static float all_to_all_want(uint32_t rank, uint64_t i, uint32_t nranks, uint32_t root)
+{
+    (void)nranks;
+    (void)root;
+    return (float)(1000 * (i / BLOCK) + 100 * rank + i % BLOCK);
+}
+
+static const struct golden goldens[] = {
+    {"allreduce", 256, allreduce_given, allreduce_want},
+    {"broadcast", 64, broadcast_given, broadcast_want},
+    {"all_to_all", 0, all_to_all_given, all_to_all_want},
+};
+
+static bool run(const struct golden *g, const struct made *made, uint32_t root,
+                struct peal_text *why)
+{
+    const struct peal_plan *plan = made->plan;
+    uint32_t nranks = plan->nranks;
+    uint64_t n = made->sizes.n;
+    struct peal_interp *in = peal_interp_new(nranks);
+    bool good = peal_interp_launch(in, plan) == 0;
+    for (uint32_t r = 0; r < nranks && good; r++) {
+        float *x = peal_interp_input(in, 0, r, plan->contract_in);
+        for (uint64_t i = 0; i < n; i++)
+            x[i] = g->given(r, i);
+    }
+    good = good && peal_interp_run(in, &(struct peal_interp_schedule){0}) == PEAL_INTERP_DONE;
+    if (!good)
+        peal_text_puts(why, peal_interp_why(in));
+    for (uint32_t r = 0; r < nranks && good; r++) {
+        const float *y = peal_interp_output(in, 0, r, plan->contract_out);
+        for (uint64_t i = 0; i < n && good; i++) {
+            good = y[i] == g->want(r, i, nranks, root);
+            if (!good)
+                peal_text_printf(why, "P=%u root=%u rank %u: y[%llu] = %g, want %g", nranks, root,
+                                 r, (unsigned long long)i, y[i], g->want(r, i, nranks, root));
+        }
+    }
+    peal_interp_free(in);
+    return good;
+}
+
+static bool check(const struct golden *g, const struct peal_kernel *kernel, struct peal_text *why)
+{
+    struct subject subject = subject_of(kernel);
+    bool good = true;
+    for (uint32_t nranks = 2; nranks <= 16 && good; nranks++) {
+        for (uint32_t root = 0; root < (subject.has_root ? nranks : 1) && good; root++) {
+            struct variant v = {.nranks = nranks,
+                                .n = g->count ? g->count : (uint64_t)BLOCK * nranks,
+                                .dtype = PEAL_F32,
+                                .reduce = PEAL_SUM,
+                                .root = root};
+            struct made made;
+            good = case_make(&subject, &v, &made, why) && run(g, &made, root, why);
+            made_release(&made);
+        }
+    }
+    return good;
+}
+
+static int check_file(const char *path, int *number)
+{
+    int failed = 0;
+    struct peal_program *program = NULL;
+    if (peal_program_open(path, NULL, &program) != PEAL_OK) {
+        printf("not ok %d - %s cannot be read\n", ++*number, path);
+        failed = 1;
+    }
+    const struct peal_kernel *k = failed ? NULL : peal_program_module(program)->kernels;
+    for (; k; k = k->next) {
+        for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+            if (!k->implements || strcmp(k->implements, goldens[i].contract) != 0)
+                continue;
+            struct peal_text why = {0};
+            const struct peal_kernel *lowered = peal_program_kernel(program, k->name, NULL);
+            bool good = lowered && check(&goldens[i], lowered, &why);
+            printf("%s %d - %s\n", good ? "ok" : "not ok", ++*number, k->name);
+            if (!good)
+                printf("# %s\n", peal_text_get(&why));
+            peal_text_release(&why);
+            failed += !good;
+        }
+    }
+    peal_program_close(program);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    int number = 0, failed = 0;
+    for (int i = 1; i < argc; i++)
+        failed += check_file(argv[i], &number);
+    printf("1..%d\n", number);
+    return failed != 0;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What instantiate refuses, with the words it uses; and that every refusal is quick. */
+#include "api/load.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct row {
+    int line;
+    const char *text; /* of one kernel */
+    const char *message;
+    uint32_t nranks;
+    int64_t n;
+    enum peal_dtype dtype;
+    enum peal_reduce reduce;
+    struct peal_bind more; /* in_place, slot_bytes, ... */
+};
+
+#define RING "let right = (rank + 1) % nranks let left = (rank - 1) % nranks "
+
+static const struct row rows[] = {
+    {__LINE__, "kernel k(out y: T[n]) { y = 1 / 1 - 1 }", NULL, 2, 4, PEAL_F32, PEAL_SUM, {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { let a = n / (n - 4) y = x }",
+     "division by zero",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { let a = n * 9223372036854775807 y = x }",
+     "this overflows 64 bits",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { y[0 +: 4] = x[n / 2 +: 4] }",
+     "4 elements from 2 on are outside of 4",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { y[0 +: 2] = x[0 +: n / 2 + 1] }",
+     "this has 3 elements where 2 are wanted",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { y[n of 2] = x[0 of 2] }",
+     "there is no part 4 of 2",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n], op: reduce) { y = op(x, x) }",
+     "'and' does not take f32",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_AND,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n], op: reduce) { y = op(x, x) }",
+     "'avg' does not take i32",
+     2,
+     4,
+     PEAL_I32,
+     PEAL_AVG,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { y = exp(x) }",
+     "'exp' does not take i8",
+     2,
+     4,
+     PEAL_I8,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n], root: int) { y = x }",
+     "root 7 is not a rank of 2",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {.root = 7}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n], most: int) { y = x }",
+     "parameter 'most' has no value",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { assert n < 4, \"n is too large for this\" y = x }",
+     "n is too large for this",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { " RING "window w: T[n] w@(rank + 1) = x y = x }",
+     "rank 2 does not exist",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { signal s[n] notify s[n / 2 * 2]@0 += 1 wait s[0] >= 0 y "
+     "= x }",
+     "cell 4 is outside of a signal of 4 cells",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { signal s for p in peers { notify s@p += 1 } wait s >= 1 "
+     "y = x }",
+     "cell 0 of signal 's' on rank 2 has two writers; a cell with several writers is declared "
+     "'signal shared'",
+     3,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { signal s notify s@0 = 4294967296 wait s >= 0 y = x }",
+     "the count of signal 's' leaves the range of 32 bits",
+     1,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { grid 2, 2 y = x }",
+     "a grid of 2 x 2 does not have 3 ranks",
+     3,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { grid 1, nranks send x to E y = recv from W }",
+     "there is no such neighbour",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { for i in 0 .. 1 << 60 { let a = i } y = x }",
+     "the kernel runs more than 4000 steps",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {.most_ops = 1000}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { for i in 0 .. 1 << 60 { y = x } }",
+     "the plan would have more than 1000 ops",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {.most_ops = 1000}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { for i in 0 .. n step n - 4 { y = x } }",
+     "a loop needs a step other than 0",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { window w: T[n * 1000000000000000000] y = x }",
+     "'w' cannot have 1 x 4000000000000000000 elements",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { y = x }",
+     "dimension 'n' cannot be -1",
+     2,
+     -1,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { y = x }",
+     "0 ranks: a plan has 1 to 65536",
+     0,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { y = x }",
+     "100000 ranks: a plan has 1 to 65536",
+     100000,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { " RING
+     "send x to right let t: T[n] = recv_slot from left y = t }",
+     "a payload of 16 bytes does not fit a slot of 8",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {.slot_bytes = 8}},
+    {__LINE__,
+     "kernel k(in x: T[n], out y: T[n]) { " RING
+     "send x to right let t: T[n] = recv_slot from left free t y = t }",
+     "'t' was given back by 'free'",
+     2,
+     4,
+     PEAL_F32,
+     PEAL_SUM,
+     {0}},
+};
+
+/* The first error's message, or NULL; also that a plan comes out exactly when there is none. */
+static const char *instantiate(const struct row *row, struct peal_diags *diags,
+                               struct peal_program **program)
+{
+    struct peal_plan *plan = NULL;
+    enum peal_status status =
+        peal_program_text("k.peal", row->text, strlen(row->text), diags, program);
+    const struct peal_kernel *kernel =
+        status == PEAL_OK ? peal_program_kernel(*program, "k", diags) : NULL;
+    struct peal_bind_value n = {"n", &row->n, 1, false};
+    struct peal_bind bind = row->more;
+    bind.nranks = row->nranks;
+    bind.rank = PEAL_NONE;
+    bind.dtype = row->dtype;
+    bind.reduce = row->reduce;
+    bind.values = &n;
+    bind.nvalues = 1;
+    if (kernel)
+        status = peal_instantiate(kernel, &bind, diags, &plan);
+    assert_true((status == PEAL_OK) == (diags->errors == 0));
+    assert_true((status == PEAL_OK) == (plan != NULL));
+    free(plan);
+    return diags->list.len ? diags->list.at[0].message : NULL;
+}
+
+static void what_cannot_be_is_refused_in_clear_words(void **state)
+{
+    (void)state;
+    int failures = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_diags diags;
+        struct peal_program *program = NULL;
+        peal_diags_init(&diags);
+        const char *got = instantiate(&rows[i], &diags, &program);
+        const char *want = rows[i].message;
+        bool same = !got == !want && (!got || strcmp(got, want) == 0);
+        if (!same)
+            print_error("line %d: '%s' instead of '%s'\n", rows[i].line, got ? got : "(none)",
+                        want ? want : "(none)");
+        failures += !same;
+        peal_program_close(program);
+        peal_diags_release(&diags);
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* A part cut out of the whole plan and one made alone are the same ops. */
+static void one_rank_alone_is_the_same_as_cut_out(void **state)
+{
+    (void)state;
+    static const char *const kernels[] = {"allreduce_ring", "allreduce_small", "allreduce_chunked",
+                                          "broadcast_binomial", "barrier_dissemination"};
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        struct peal_diags diags;
+        struct peal_program *program = NULL;
+        struct peal_plan *whole = NULL;
+        int64_t n = 37;
+        struct peal_bind_value value = {"n", &n, 1, false};
+        struct peal_bind bind = {
+            .nranks = 5, .rank = PEAL_NONE, .dtype = PEAL_F32, .values = &value, .nvalues = 1};
+        peal_diags_init(&diags);
+        assert_int_equal(peal_program_open(kernels[i], &diags, &program), PEAL_OK);
+        const struct peal_kernel *kernel = peal_program_kernel(program, NULL, &diags);
+        assert_int_equal(peal_instantiate(kernel, &bind, &diags, &whole), PEAL_OK);
+        for (bind.rank = 0; bind.rank < 5; bind.rank++) {
+            struct peal_plan *part = NULL;
+            assert_int_equal(peal_instantiate(kernel, &bind, &diags, &part), PEAL_OK);
+            const struct peal_lane *a = peal_plan_lane(whole, bind.rank, 0);
+            const struct peal_lane *b = peal_plan_lane(part, bind.rank, 0);
+            assert_int_equal(a->ops, b->ops);
+            for (uint64_t k = 0; k < a->ops; k++) {
+                const struct peal_op *x = peal_plan_ops(whole) + a->first_op + k;
+                const struct peal_op *y = peal_plan_ops(part) + b->first_op + k;
+                assert_int_equal(x->kind, y->kind);
+                if (peal_op_is_sync(x))
+                    assert_memory_equal(&x->sync, &y->sync, sizeof x->sync);
+                else
+                    assert_int_equal(x->mem.count, y->mem.count);
+            }
+            free(part);
+        }
+        free(whole);
+        peal_program_close(program);
+        peal_diags_release(&diags);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_is_refused_in_clear_words),
+        cmocka_unit_test(one_rank_alone_is_the_same_as_cut_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
