@@ -28,6 +28,8 @@ struct subject subject_of(const struct peal_kernel *kernel)
         subject.has_counts |= strcmp(param->name, "counts") == 0;
         subject.has_sends |= strcmp(param->name, "sends") == 0;
     }
+    for (const struct peal_symbol *s = kernel->symbols; s; s = s->next)
+        subject.has_rows |= s->kind == PEAL_SYMBOL_DIM && strcmp(s->name, "m") == 0;
     subject.in_place = buffers == 2 && kernel->implements && !subject.has_sends &&
                        !strstr(kernel->doc, "Not in place");
     return subject;
@@ -76,7 +78,7 @@ bool case_make(const struct subject *subject, const struct variant *v, struct ma
     int64_t recvs[MOST_RANKS * MOST_RANKS];
     for (uint32_t i = 0; i < v->nranks * v->nranks; i++)
         recvs[i] = out->sends[i % v->nranks * v->nranks + i / v->nranks];
-    int64_t n = (int64_t)v->n, most = (int64_t)v->most;
+    int64_t n = (int64_t)v->n, most = (int64_t)v->most, m = 0;
     struct peal_bind_value values[5];
     size_t nvalues = 0;
     if (subject->has_counts) {
@@ -86,6 +88,10 @@ bool case_make(const struct subject *subject, const struct variant *v, struct ma
         out->sizes.sends = out->sends;
         values[nvalues++] = (struct peal_bind_value){"sends", out->sends, v->nranks, true};
         values[nvalues++] = (struct peal_bind_value){"recvs", recvs, v->nranks, true};
+    } else if (subject->has_rows) {
+        m = (n + v->nranks - 1) / v->nranks;
+        out->sizes.n = (uint64_t)m * v->nranks;
+        values[nvalues++] = (struct peal_bind_value){"m", &m, 1, true};
     } else if (subject->kernel->nparams) {
         values[nvalues++] = (struct peal_bind_value){"n", &n, 1, true};
     }

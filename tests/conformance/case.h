@@ -12,6 +12,7 @@ enum { MOST_RANKS = 32 };
 struct subject {
     const struct peal_kernel *kernel;
     bool has_root, has_op, has_most, has_counts, has_sends;
+    bool has_rows; /* its vectors come as `m` elements for every rank */
     bool in_place; /* its x and y may be the same memory */
     enum contract_order order;
 };
@@ -37,7 +38,8 @@ struct made {
 };
 
 struct subject subject_of(const struct peal_kernel *kernel);
-/* False if the kernel refuses, with what it says in `why`. */
+/* Where vectors come as rows, n is rounded up to whole ones. False if the kernel refuses, with what
+ * it says in `why`. */
 bool case_make(const struct subject *subject, const struct variant *variant, struct made *out,
                struct peal_text *why);
 void made_release(struct made *made);

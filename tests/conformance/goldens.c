@@ -112,6 +112,15 @@ static bool check(const struct golden *g, const struct peal_kernel *kernel, stru
     return good;
 }
 
+static void print_why(const char *text)
+{
+    for (const char *line = text; *line;) {
+        size_t len = strcspn(line, "\n");
+        printf("# %.*s\n", (int)len, line);
+        line += len + (line[len] == '\n');
+    }
+}
+
 static int check_file(const char *path, int *number)
 {
     int failed = 0;
@@ -129,8 +138,7 @@ static int check_file(const char *path, int *number)
             const struct peal_kernel *lowered = peal_program_kernel(program, k->name, NULL);
             bool good = lowered && check(&goldens[i], lowered, &why);
             printf("%s %d - %s\n", good ? "ok" : "not ok", ++*number, k->name);
-            if (!good)
-                printf("# %s\n", peal_text_get(&why));
+            print_why(peal_text_get(&why));
             peal_text_release(&why);
             failed += !good;
         }
