@@ -58,11 +58,18 @@ struct peal_machine_keys {
     uint64_t data;
 };
 
+enum peal_machine_key {
+#define KEY(ID, path, field, kind, fallback, least, most, words, meaning) PEAL_KEY_##ID,
+#include "sim/machine.def"
+    PEAL_KEY_COUNT
+};
+
 struct peal_machine {
     struct peal_arena arena;
     const char *name; /* of the file, for messages */
     struct peal_machine_keys keys;
-    uint32_t pes; /* of the whole machine */
+    bool given[PEAL_KEY_COUNT]; /* by the file or --set; others have their default, or nothing */
+    uint32_t pes;               /* of the whole machine */
 };
 
 enum {
@@ -77,9 +84,17 @@ enum peal_status peal_machine_open(const char *path, struct peal_diags *diags,
                                    struct peal_machine **out);
 void peal_machine_free(struct peal_machine *machine);
 
-/* One "key=value" of --set: "links.pe.bw_GBps=64". Same checks as in the file. */
-enum peal_status peal_machine_set(struct peal_machine *machine, const char *setting,
-                                  struct peal_diags *diags);
+/* "key=value" settings: "links.pe.bw_GBps=64". Same checks as in the file, made when all are in; on
+ * PEAL_INVALID the machine is as before. */
+enum peal_status peal_machine_set(struct peal_machine *machine, const char *const *settings,
+                                  size_t count, struct peal_diags *diags);
+
+/* Path of a key ("dma.setup_ps"), what it means, and its value as a machine file would have it
+ * (empty: none). */
+const char *peal_machine_key_path(enum peal_machine_key key);
+const char *peal_machine_key_meaning(enum peal_machine_key key);
+void peal_machine_key_value(const struct peal_machine *machine, enum peal_machine_key key,
+                            struct peal_text *out);
 
 /* The resolved machine as a machine file. */
 void peal_machine_print(const struct peal_machine *machine, struct peal_text *out);

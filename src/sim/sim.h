@@ -94,6 +94,10 @@ enum peal_status peal_sim_run(struct peal_sim *sim);
 /* Phase 2: replays what the log has gained since the last call, on the launches' buffers. */
 enum peal_status peal_sim_sync(struct peal_sim *sim);
 
+/* Is this element carried by a replay? Always, except with sampled data. */
+bool peal_sim_carried(const struct peal_sim *sim, const struct peal_plan *plan, uint32_t buf,
+                      uint64_t element);
+
 /* One blocked lane of a deadlock; those on the wait-for cycle come first, in its order. */
 struct peal_sim_blocked {
     uint32_t rank, lane;
@@ -223,9 +227,5 @@ struct peal_sim_step {
 /* The path in order of time; *out is allocated, freed with free. Needs options.log. */
 enum peal_status peal_sim_path(const struct peal_sim *sim, struct peal_sim_step **out,
                                uint64_t *count);
-
-/* All of the above as one JSON object, for the page and other programs; docs/simulator.md has its
- * fields. At most `most` ops are written (0 = all). */
-void peal_sim_record(const struct peal_sim *sim, uint64_t most, struct peal_text *out);
 
 #endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DMA engines: two virtual channels a PE, data and comm, first in first out each.
+ *
+ * Closed form, where the channels do not share an engine and memory ports have no limit: a
+ * transfer starts when the one before it has been read, and all its times follow at once.
+ *
+ * By events otherwise: the engine grants packets. A channel alone gets all of its transfer in one
+ * grant; when the other channel asks meanwhile, that grant is cut at the next packet. The head of a
+ * message leaves with its first packet and moves as if the rest followed at full speed; if
+ * arbitration delays its last byte, its arrival is delayed by as much (`delay`).
+ */
+#include "sim/engine.h"
+
+#include <assert.h>
+#include <string.h>
+
+static uint64_t latency_of(const struct peal_sim *sim, uint8_t mem)
+{
+    return mem == PEAL_NO_MEM ? 0 : sim->machine->keys.mem_lat[mem];
+}
+
+static uint8_t rate_of(const struct peal_sim *sim, uint8_t mem)
+{
+    uint8_t rate = mem == PEAL_NO_MEM ? sim->no_rate : sim->mem_rate[mem];
+    return rate > sim->dma_rate ? rate : sim->dma_rate;
+}
+
+/* Bytes the engine has to move itself: a load's are its answer's. */
+static uint64_t engine_bytes(const struct peal_xfer *x)
+{
+    return x->kind == PEAL_XFER_REQUEST ? x->load_bytes : x->bytes;
+}
+
+static uint64_t setup_of(const struct peal_sim *sim, const struct peal_xfer *x)
+{
+    return x->kind == PEAL_XFER_NOTIFY ? 0 : sim->machine->keys.dma_setup;
+}
+
+/* Where its time goes while the head waits for `queue` and then for set-up and source memory. */
+static void leave(struct peal_sim *sim, uint32_t xfer, uint64_t waited, uint64_t begin)
+{
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    uint64_t latency = x->kind == PEAL_XFER_REQUEST ? 0 : latency_of(sim, x->source);
+    x->causes[PEAL_CAUSE_QUEUE] += waited;
+    x->causes[PEAL_CAUSE_ISSUE] += setup_of(sim, x);
+    x->causes[PEAL_CAUSE_MEMORY] += latency;
+    x->head = begin + latency;
+    peal_sim_link_enter(sim, xfer);
+}
+
+static void note_bar(struct peal_sim *sim, const struct peal_xfer *x, int vc, uint64_t start,
+                     uint64_t end)
+{
+    if (sim->options.log)
+        peal_sim_oplog_bar(sim, (struct peal_sim_bar){.start = start,
+                                                      .end = end,
+                                                      .id = sim->lanes.at[x->lane].rank,
+                                                      .sub = (uint16_t)vc,
+                                                      .track = PEAL_TRACK_DMA,
+                                                      .op = x->op,
+                                                      .message = x->message});
+}
+
+bool peal_sim_dma_room(struct peal_sim *sim, uint32_t index, int vc)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    struct peal_dma *dma = &sim->ranks[lane->rank].dma[vc];
+    uint64_t depth = sim->machine->keys.dma_queue;
+    if (sim->dma_event) {
+        if (dma->waiting < depth)
+            return true;
+        lane->state = PEAL_LANE_ROOM;
+        return false;
+    }
+    if (dma->begun < depth || dma->starts[dma->begun % depth] <= lane->time)
+        return true;
+    uint64_t start = dma->starts[dma->begun % depth];
+    lane->stalls[PEAL_STALL_DMA] += start - lane->time;
+    lane->causes[PEAL_CAUSE_QUEUE] += start - lane->time;
+    lane->stall = PEAL_STALL_DMA;
+    lane->ready = lane->time = start;
+    return !peal_sim_must_step(sim, index);
+}
+
+/* By events: the next grant of an idle engine. */
+static void grant(struct peal_sim *sim, uint32_t rank, int which);
+
+static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer);
+
+void peal_sim_dma_take(struct peal_sim *sim, uint32_t index, int vc, uint32_t xfer)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    struct peal_dma *dma = &sim->ranks[lane->rank].dma[vc];
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    x->lane = index;
+    x->launch = sim->ranks[lane->rank].launch;
+    x->sent = lane->time;
+    x->at = sim->ranks[lane->rank].pe;
+    x->rate = x->kind == PEAL_XFER_REQUEST ? sim->dma_rate : rate_of(sim, x->source);
+    memcpy(x->causes, lane->causes, sizeof x->causes);
+    sim->stats.transfers++;
+    sim->stats.bytes += x->bytes;
+    if (sim->dma_event) {
+        x->in_dma = true;
+        enqueue(sim, lane->rank, vc, xfer);
+        return;
+    }
+    uint64_t start = dma->free > lane->time ? dma->free : lane->time;
+    uint64_t begin = start + setup_of(sim, x);
+    uint64_t held = peal_sim_bytes_time(sim, x->rate, engine_bytes(x));
+    dma->starts[dma->begun++ % sim->machine->keys.dma_queue] = start;
+    dma->free = begin + held;
+    dma->busy += dma->free - start;
+    note_bar(sim, x, vc, start, dma->free);
+    if (!sim->machine->keys.send_async && x->kind == PEAL_XFER_SEND) {
+        uint64_t waited = dma->free - lane->time;
+        lane->stalls[PEAL_STALL_DMA] += waited;
+        lane->causes[PEAL_CAUSE_QUEUE] += start - lane->time;
+        lane->causes[PEAL_CAUSE_ISSUE] += begin - start;
+        lane->causes[sim->rate_is_memory[x->rate] ? PEAL_CAUSE_MEMORY : PEAL_CAUSE_SERIAL] += held;
+        lane->time = dma->free;
+    }
+    leave(sim, xfer, start - x->sent, begin);
+}
+
+/* A transfer between memories of one PE; true: the lane has moved on to its end. */
+bool peal_sim_dma_move(struct peal_sim *sim, uint32_t index, uint64_t bytes, uint8_t source,
+                       uint8_t target)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    if (bytes == 0)
+        return true;
+    uint32_t xfer = peal_sim_xfer_new(sim);
+    if (xfer == PEAL_NONE)
+        return false;
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    x->kind = PEAL_XFER_LOCAL;
+    x->bytes = bytes;
+    x->source = source;
+    x->target = target;
+    x->to = sim->ranks[lane->rank].pe;
+    x->op = lane->log;
+    lane->state = PEAL_LANE_MOVE;
+    peal_sim_dma_take(sim, index, PEAL_VC_DATA, xfer);
+    /* In closed form its end is known already, and the lane has been told. */
+    return lane->state != PEAL_LANE_MOVE;
+}
+
+static int engine_of(const struct peal_sim *sim, int vc)
+{
+    return sim->machine->keys.dma_arb == PEAL_ARB_INDEPENDENT ? vc : 0;
+}
+
+static void schedule(struct peal_sim *sim, uint32_t rank, int which)
+{
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    struct peal_dma *dma = &sim->ranks[rank].dma[engine->granted - 1];
+    uint8_t rate = sim->xfers.at[dma->first].rate;
+    uint64_t end = engine->grant_base + peal_sim_bytes_time(sim, rate, engine->grant_bytes);
+    peal_queue_push(&sim->queue, end,
+                    (uint32_t)PEAL_EVENT_FREE << PEAL_EVENT_CLASS_SHIFT |
+                        (rank * 2 + (uint32_t)which),
+                    ++engine->generation);
+}
+
+/* Another channel asks while a long grant runs: end it with the packet under way. */
+static void cut_grant(struct peal_sim *sim, uint32_t rank, int which)
+{
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    struct peal_dma *dma = &sim->ranks[rank].dma[engine->granted - 1];
+    struct peal_rate rate = sim->rates[sim->xfers.at[dma->first].rate];
+    uint64_t packet = sim->machine->keys.dma_packet;
+    if (engine->grant_bytes <= packet || rate.num == 0)
+        return;
+    uint64_t elapsed = sim->now > engine->grant_base ? sim->now - engine->grant_base : 0;
+    uint64_t done = (uint64_t)((double)elapsed * (double)rate.den / (double)rate.num);
+    uint64_t packets = (done + packet - 1) / packet;
+    uint64_t bytes = (packets ? packets : 1) * packet;
+    if (bytes < engine->grant_bytes) {
+        engine->grant_bytes = bytes;
+        schedule(sim, rank, which);
+    }
+}
+
+static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer)
+{
+    struct peal_dma *dma = &sim->ranks[rank].dma[vc];
+    int which = engine_of(sim, vc);
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    sim->xfers.at[xfer].dma_next = PEAL_NONE;
+    if (dma->waiting++ > 0) {
+        sim->xfers.at[dma->last].dma_next = xfer;
+        dma->last = xfer;
+        return;
+    }
+    dma->first = dma->last = xfer;
+    dma->left = engine_bytes(&sim->xfers.at[xfer]);
+    dma->begun_first = false;
+    if (engine->granted == 0)
+        grant(sim, rank, which);
+    else if (engine->granted - 1 != vc)
+        cut_grant(sim, rank, which);
+}
+
+/* Which channel is served next: -1 = none asks. */
+static int choose(const struct peal_sim *sim, uint32_t rank, int which)
+{
+    const struct peal_rank_run *r = &sim->ranks[rank];
+    uint64_t arb = sim->machine->keys.dma_arb;
+    if (arb == PEAL_ARB_INDEPENDENT)
+        return r->dma[which].waiting ? which : -1;
+    int wanted = arb == PEAL_ARB_PRIORITY ? PEAL_VC_COMM : r->engine[which].turn;
+    if (r->dma[wanted].waiting)
+        return wanted;
+    return r->dma[1 - wanted].waiting ? 1 - wanted : -1;
+}
+
+/* The first grant of a transfer: set-up, the source's port, and its head leaves. */
+static uint64_t begin_first(struct peal_sim *sim, uint32_t rank, struct peal_dma *dma)
+{
+    uint32_t xfer = dma->first;
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    uint64_t begin = sim->now + setup_of(sim, x);
+    uint64_t bytes = engine_bytes(x);
+    dma->begun_first = true;
+    if (x->kind != PEAL_XFER_REQUEST && peal_sim_memory_limited(sim, x->source)) {
+        uint64_t held = peal_sim_bytes_time(sim, sim->mem_rate[x->source], bytes);
+        uint64_t start = peal_sim_memory_take(sim, sim->ranks[rank].pe, x->source, begin, held);
+        x->causes[PEAL_CAUSE_MEMORY] += start - begin;
+        begin = start;
+    }
+    x->tail = begin + peal_sim_bytes_time(sim, x->rate, bytes);
+    leave(sim, xfer, sim->now - x->sent, begin);
+    return begin;
+}
+
+static void grant(struct peal_sim *sim, uint32_t rank, int which)
+{
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    int vc = choose(sim, rank, which);
+    if (vc < 0)
+        return;
+    struct peal_dma *dma = &sim->ranks[rank].dma[vc];
+    bool shared = sim->machine->keys.dma_arb != PEAL_ARB_INDEPENDENT;
+    bool contended = shared && sim->ranks[rank].dma[1 - vc].waiting;
+    engine->granted = (uint8_t)(vc + 1);
+    engine->turn = (uint8_t)(1 - vc);
+    engine->grant_start = engine->grant_base = sim->now;
+    engine->grant_bytes = dma->left;
+    if (contended && dma->left > sim->machine->keys.dma_packet)
+        engine->grant_bytes = sim->machine->keys.dma_packet;
+    if (!dma->begun_first)
+        engine->grant_base = begin_first(sim, rank, dma);
+    schedule(sim, rank, which);
+}
+
+/* Its last byte has left the engine. */
+static void finish_first(struct peal_sim *sim, uint32_t rank, struct peal_dma *dma)
+{
+    uint32_t xfer = dma->first;
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    dma->waiting--;
+    dma->first = x->dma_next;
+    if (dma->waiting) {
+        dma->left = engine_bytes(&sim->xfers.at[dma->first]);
+        dma->begun_first = false;
+    }
+    x->in_dma = false;
+    x->delay = sim->now - x->tail;
+    if (x->stretched) { /* everything else is done: only the last byte was awaited */
+        x->stretched = false;
+        peal_sim_link_done(sim, xfer);
+    }
+    for (uint32_t lane = rank; lane < sim->lanes.len; lane += sim->nranks) {
+        if (sim->lanes.at[lane].state == PEAL_LANE_ROOM)
+            peal_sim_ready(sim, lane);
+    }
+}
+
+void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t generation)
+{
+    uint32_t rank = component / 2;
+    int which = (int)(component % 2);
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    if (generation != engine->generation)
+        return; /* the grant was cut */
+    int vc = engine->granted - 1;
+    struct peal_dma *dma = &sim->ranks[rank].dma[vc];
+    const struct peal_xfer *x = &sim->xfers.at[dma->first];
+    note_bar(sim, x, vc, engine->grant_start, sim->now);
+    dma->busy += sim->now - engine->grant_start;
+    dma->left -= engine->grant_bytes;
+    engine->granted = 0;
+    if (dma->left == 0)
+        finish_first(sim, rank, dma);
+    if (engine->granted == 0)
+        grant(sim, rank, which);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine: events in order, lanes to run in between, launches one after the other. */
+#include "sim/engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void peal_sim_fail(struct peal_sim *sim, enum peal_status status)
+{
+    if (sim->status == PEAL_OK)
+        sim->status = status;
+}
+
+void peal_sim_ready(struct peal_sim *sim, uint32_t lane)
+{
+    if (sim->lanes.at[lane].state == PEAL_LANE_READY)
+        return;
+    sim->lanes.at[lane].state = PEAL_LANE_READY;
+    if (!peal_vec_push(&sim->ready, lane))
+        peal_sim_fail(sim, PEAL_NO_MEMORY);
+}
+
+void peal_sim_step_later(struct peal_sim *sim, uint32_t lane)
+{
+    sim->lanes.at[lane].state = PEAL_LANE_STEP;
+    peal_queue_push(&sim->queue, sim->lanes.at[lane].time,
+                    (uint32_t)PEAL_EVENT_STEP << PEAL_EVENT_CLASS_SHIFT | lane, lane);
+}
+
+uint32_t peal_sim_xfer_new(struct peal_sim *sim)
+{
+    uint32_t index = sim->free_xfer;
+    if (index != PEAL_NONE) {
+        sim->free_xfer = sim->xfers.at[index].next;
+    } else {
+        if (sim->xfers.len >= PEAL_NONE - 1 || !peal_vec_reserve(&sim->xfers, 1)) {
+            peal_sim_fail(sim, PEAL_NO_MEMORY);
+            return PEAL_NONE;
+        }
+        index = (uint32_t)sim->xfers.len++;
+    }
+    struct peal_xfer *x = &sim->xfers.at[index];
+    memset(x, 0, sizeof *x);
+    x->delivered = PEAL_NEVER;
+    x->next = x->dma_next = x->op = x->message = PEAL_NONE;
+    sim->live_xfers++;
+    return index;
+}
+
+void peal_sim_xfer_free(struct peal_sim *sim, uint32_t xfer)
+{
+    sim->xfers.at[xfer].next = sim->free_xfer;
+    sim->free_xfer = xfer;
+    sim->live_xfers--;
+}
+
+void peal_sim_xfer_at(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_stage stage,
+                      uint32_t component)
+{
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    x->stage = (uint8_t)stage;
+    peal_queue_push(&sim->queue, x->head,
+                    (uint32_t)PEAL_EVENT_ARRIVE << PEAL_EVENT_CLASS_SHIFT | component, xfer);
+}
+
+static void arrive(struct peal_sim *sim, uint32_t xfer)
+{
+    switch ((enum peal_xfer_stage)sim->xfers.at[xfer].stage) {
+    case PEAL_STAGE_SOURCE:
+        peal_sim_dma_source(sim, xfer);
+        break;
+    case PEAL_STAGE_LINK:
+        peal_sim_link_arrive(sim, xfer);
+        break;
+    case PEAL_STAGE_TARGET:
+        peal_sim_link_target_event(sim, xfer);
+        break;
+    case PEAL_STAGE_FLOW:
+        peal_sim_fluid_start(sim, xfer);
+        break;
+    case PEAL_STAGE_DONE:
+        peal_sim_link_done_event(sim, xfer);
+        break;
+    }
+}
+
+static void handle(struct peal_sim *sim, const struct peal_event *event)
+{
+    uint32_t component = event->who & ((UINT32_C(1) << PEAL_EVENT_CLASS_SHIFT) - 1);
+    switch ((enum peal_event_class)(event->who >> PEAL_EVENT_CLASS_SHIFT)) {
+    case PEAL_EVENT_FREE:
+        peal_sim_dma_event(sim, component, event->what);
+        break;
+    case PEAL_EVENT_ARRIVE:
+        arrive(sim, event->what);
+        break;
+    case PEAL_EVENT_STEP:
+        if (component == PEAL_FLUID_COMPONENT)
+            peal_sim_fluid_event(sim, event->what);
+        else
+            peal_sim_ready(sim, component);
+        break;
+    }
+}
+
+static void run_ready(struct peal_sim *sim)
+{
+    while (sim->ready_cursor < sim->ready.len && sim->status == PEAL_OK) {
+        uint32_t lane = sim->ready.at[sim->ready_cursor++];
+        sim->lanes.at[lane].state = PEAL_LANE_IDLE;
+        peal_sim_lane_run(sim, lane);
+    }
+    sim->ready.len = sim->ready_cursor = 0;
+}
+
+/* The rank's next launch, if there is one: all its lanes start together. */
+bool peal_sim_next_launch(struct peal_sim *sim, uint32_t rank)
+{
+    struct peal_rank_run *r = &sim->ranks[rank];
+    if (r->launch >= sim->calls.len)
+        return false;
+    const struct peal_sim_call *call = &sim->calls.at[r->launch];
+    const struct peal_plan *plan = call->instance->plan;
+    uint32_t lanes = peal_plan_lane_count(plan, rank);
+    if (call->not_before && call->not_before[rank] > r->time) {
+        r->causes[PEAL_CAUSE_ISSUE] += call->not_before[rank] - r->time;
+        r->time = call->not_before[rank];
+    }
+    r->active = lanes;
+    for (uint32_t i = 0; i < lanes; i++) {
+        const struct peal_lane *source = peal_plan_lane(plan, rank, i);
+        struct peal_lane_run *lane = &sim->lanes.at[i * sim->nranks + rank];
+        lane->op = peal_plan_ops(plan) + source->first_op;
+        lane->end = lane->op + source->ops;
+        lane->time = r->time;
+        lane->phase = 0;
+        lane->cell_event = PEAL_NEVER;
+        memcpy(lane->causes, r->causes, sizeof lane->causes);
+        if (source->regs) {
+            int64_t *regs = realloc(lane->regs, source->regs * sizeof *regs);
+            if (!regs) {
+                peal_sim_fail(sim, PEAL_NO_MEMORY);
+                return false;
+            }
+            memset(regs, 0, source->regs * sizeof *regs);
+            lane->regs = regs;
+        }
+        peal_sim_ready(sim, i * sim->nranks + rank);
+    }
+    return true;
+}
+
+/* The lane has done its last op of this launch; the last lane of a rank ends the launch there. */
+void peal_sim_lane_end(struct peal_sim *sim, uint32_t index)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    struct peal_rank_run *r = &sim->ranks[lane->rank];
+    lane->state = PEAL_LANE_DONE;
+    assert(r->active > 0);
+    if (--r->active > 0)
+        return;
+    const struct peal_lane_run *latest = NULL;
+    uint32_t lanes = peal_plan_lane_count(peal_sim_instance(sim, lane)->plan, lane->rank);
+    for (uint32_t i = 0; i < lanes; i++) {
+        const struct peal_lane_run *other = &sim->lanes.at[i * sim->nranks + lane->rank];
+        if (!latest || other->time > latest->time)
+            latest = other;
+    }
+    r->time = latest->time;
+    memcpy(r->causes, latest->causes, sizeof r->causes);
+    peal_sim_signal_launch_end(sim, peal_sim_instance(sim, lane), lane->rank);
+    r->launch++;
+    peal_sim_next_launch(sim, lane->rank);
+}
+
+static void sum_up(struct peal_sim *sim)
+{
+    sim->stats.events = sim->queue.popped;
+    sim->stats.slots_used = 0;
+    for (uint32_t i = 0; i < sim->nranks; i++) {
+        const struct peal_rank_run *r = &sim->ranks[i];
+        if (i > 0 && r->time <= sim->stats.time)
+            continue;
+        sim->stats.time = r->time;
+        memcpy(sim->stats.causes, r->causes, sizeof r->causes);
+    }
+    for (size_t i = 0; i < sim->instances.len; i++) {
+        const struct peal_instance *instance = sim->instances.at[i];
+        for (uint64_t c = 0; c < instance->plan->channels.count; c++) {
+            if (instance->queues[c].used > sim->stats.slots_used)
+                sim->stats.slots_used = instance->queues[c].used;
+        }
+    }
+}
+
+enum peal_status peal_sim_run(struct peal_sim *sim)
+{
+    struct peal_event event;
+    bool stuck = false;
+    if (sim->deadlock.blocked)
+        return PEAL_CLOSED;
+    for (uint32_t rank = 0; rank < sim->nranks && sim->status == PEAL_OK; rank++) {
+        if (sim->ranks[rank].active == 0)
+            peal_sim_next_launch(sim, rank);
+    }
+    run_ready(sim);
+    while (sim->status == PEAL_OK && peal_queue_pop(&sim->queue, &event)) {
+        sim->now = event.time;
+        handle(sim, &event);
+        if (sim->ready.len)
+            run_ready(sim);
+    }
+    if (sim->queue.failed)
+        peal_sim_fail(sim, PEAL_NO_MEMORY);
+    if (sim->status != PEAL_OK)
+        return sim->status;
+    for (uint32_t rank = 0; rank < sim->nranks; rank++)
+        stuck |= sim->ranks[rank].active > 0;
+    sum_up(sim);
+    if (stuck)
+        peal_sim_deadlock_find(sim);
+    return sim->status;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a simulation, shared by its components. Not for callers: they use sim.h.
+ *
+ * How time moves. A lane runs its ops in a loop (pe.c) and has a time of its own, at or after
+ * `now`. What belongs to the lane alone, or is told to it with its time (a message, a credit), can
+ * be worked out before the clock gets there; so a lane runs ahead until it has to wait for
+ * something whose time is not known yet. What is shared (links, limited memory ports, DMA engines
+ * under arbitration or used by several lanes, cells) is only touched at its own event. Machines and
+ * plans that need the latter everywhere are run `strict`: lanes too move only at their events.
+ *
+ * Transfers. Everything that crosses the machine is a struct peal_xfer:
+ *
+ *   lane --> DMA queue --> source memory --> link --> link --> ... --> destination memory --> done
+ *
+ * Each stage starts at max(head, free), is held for bytes * (largest ps/B so far), and passes the
+ * head on after its latency.
+ */
+#ifndef PEAL_SIM_ENGINE_H
+#define PEAL_SIM_ENGINE_H
+
+#include "sim/queue.h"
+#include "sim/sim.h"
+
+#define PEAL_NEVER UINT64_MAX
+
+enum { PEAL_VC_DATA, PEAL_VC_COMM, PEAL_VC_COUNT };
+enum { PEAL_NO_MEM = PEAL_MEM_COUNT }; /* a constant, a request: no memory on that side */
+enum { PEAL_LINKS_PER_PE = 8 };
+enum { PEAL_FLUID_COMPONENT = (1 << PEAL_EVENT_CLASS_SHIFT) - 1 };
+
+enum peal_xfer_kind {
+    PEAL_XFER_SEND,
+    PEAL_XFER_WRITE,
+    PEAL_XFER_NOTIFY,
+    PEAL_XFER_REQUEST, /* of a load; becomes its ANSWER at the far end */
+    PEAL_XFER_ANSWER,
+    PEAL_XFER_LOCAL, /* between memories of one PE */
+    PEAL_XFER_CREDIT
+};
+
+/* What the next event of a transfer is. */
+enum peal_xfer_stage {
+    PEAL_STAGE_SOURCE, /* take the source memory's port */
+    PEAL_STAGE_LINK,   /* head at the next link */
+    PEAL_STAGE_TARGET, /* head at the destination memory */
+    PEAL_STAGE_FLOW,   /* fluid: latency is over, bytes start to flow */
+    PEAL_STAGE_DONE    /* last byte there */
+};
+
+struct peal_xfer {
+    uint64_t head;      /* at the current stage */
+    uint64_t delivered; /* PEAL_NEVER until known */
+    union {
+        uint64_t credit; /* SEND: when the sender may use the slot again; PEAL_NEVER until known */
+        int64_t value;   /* NOTIFY: cell becomes (set) or gains this */
+    };
+    uint64_t bytes; /* on the way */
+    uint64_t sent;
+    uint64_t causes[PEAL_CAUSE_COUNT]; /* of the path that leads here: they add up to the time */
+    uint64_t tail; /* DMA under arbitration: when its last byte left, or would */
+    uint32_t next; /* in a channel, or free */
+    uint32_t dma_next;
+    uint32_t lane;   /* who issued it */
+    uint32_t at, to; /* PEs */
+    uint32_t where;  /* SEND, CREDIT: channel; NOTIFY: cell */
+    uint32_t launch;
+    uint32_t op;         /* log: op that sent it; later, SEND: op that freed its slot */
+    uint32_t message;    /* log */
+    uint32_t epoch;      /* WRITE: see peal_lane.epoch */
+    uint32_t link, hop;  /* the next link, and where it leads */
+    uint64_t load_bytes; /* REQUEST: of the answer */
+    uint64_t delay;      /* of its last byte, by arbitration */
+    uint8_t kind, stage, rate, level;
+    uint8_t source, target; /* memories */
+    uint8_t load_target;    /* REQUEST: memory of the answer */
+    bool set;               /* NOTIFY */
+    bool is_add;            /* WRITE: the target is read as well */
+    bool stored;            /* its bytes have been in a router's buffer */
+    bool in_dma,
+        stretched; /* DMA by events: its last byte has not left; and nothing else is missing */
+    bool in_slot;  /* SEND: received, in use, not freed */
+};
+
+/* A queue between two lanes. Its messages form a list from `oldest`: first those the receiver is
+ * done with but whose credit is not back, then those in slots, then those on their way. */
+struct peal_ipcq {
+    uint32_t oldest, newest;
+    uint32_t to_receive; /* the first one not yet received */
+    uint32_t to_free;    /* in-slot use: the first one received and not freed */
+    uint32_t in_use, used;
+    uint32_t depth;
+    uint32_t sender, receiver; /* lanes */
+    bool sender_waits, receiver_waits;
+    uint64_t credit_time;
+    uint64_t messages, stalls, stall_time;
+};
+
+/* A plan on this machine: cells and queues persist over its launches. */
+struct peal_instance {
+    const struct peal_plan *plan;
+    struct peal_ipcq *queues;
+    int64_t *cells;   /* [rank * plan->cells + cell] */
+    int64_t *bases;   /* the same for shared cells: what earlier launches have added */
+    uint8_t *kinds;   /* of each cell: enum peal_signal_kind */
+    uint32_t *totals; /* of each shared cell: index within a rank's row */
+    uint8_t *buf_mem; /* memory of each buffer */
+    uint32_t lanes;   /* most of any rank */
+    uint32_t params;  /* buffer parameters */
+};
+
+struct peal_sim_call {
+    struct peal_instance *instance;
+    void **buffers;
+    uint64_t *row_bytes;
+    uint64_t *not_before;
+};
+
+enum peal_lane_state {
+    PEAL_LANE_IDLE,
+    PEAL_LANE_READY, /* on the list of those to run */
+    PEAL_LANE_STEP,  /* its event is in the queue */
+    PEAL_LANE_RECV,
+    PEAL_LANE_CREDIT,
+    PEAL_LANE_CELL,
+    PEAL_LANE_LOAD,  /* remote loads under way */
+    PEAL_LANE_MOVE,  /* a local transfer, DMA by events */
+    PEAL_LANE_FENCE, /* writes under way */
+    PEAL_LANE_ROOM,  /* no room in the DMA queue, DMA by events */
+    PEAL_LANE_ASYNC, /* an own asynchronous recv */
+    PEAL_LANE_DONE
+};
+
+/* An asynchronous op that has been issued and not yet been waited for. */
+struct peal_pending {
+    const struct peal_op *op;
+    uint64_t posted;
+    uint64_t end; /* PEAL_NEVER: a recv whose message is not known yet */
+    uint64_t causes[PEAL_CAUSE_COUNT];
+    uint32_t log;
+};
+enum { PEAL_PENDING_MOST = 8 };
+
+struct peal_lane_run {
+    const struct peal_op *op, *end;
+    uint64_t time;  /* its own */
+    uint64_t start; /* of the current op */
+    uint64_t ready; /* of the current op: when it was last let go on */
+    uint64_t causes[PEAL_CAUSE_COUNT];
+    uint32_t rank;
+    uint16_t number;
+    uint8_t state;
+    uint8_t phase; /* of the current op */
+    uint8_t stall;
+    uint8_t npending;
+    uint32_t holding; /* recv: the message being copied out */
+    uint32_t issued;  /* compute: remote sources asked for */
+    uint32_t log;     /* index of the current op in the log */
+    uint32_t by, message;
+    /* Writes under way: those of the newest destination, and all others. */
+    uint32_t epoch, epoch_to, epoch_pending, other_pending;
+    uint64_t epoch_done, other_done;
+    uint64_t fence_causes[PEAL_CAUSE_COUNT];
+    uint32_t loads;
+    uint64_t load_done;
+    uint64_t load_causes[PEAL_CAUSE_COUNT];
+    uint32_t cell;       /* wait: the cell it is blocked on */
+    uint64_t cell_event; /* when that changed so that the wait may pass, or PEAL_NEVER */
+    int64_t *regs;
+    struct peal_pending *pending; /* PEAL_PENDING_MOST, made when first needed */
+    uint64_t stalls[PEAL_STALL_COUNT];
+};
+
+/* One virtual channel of a DMA engine. */
+struct peal_dma {
+    uint64_t free;  /* closed form: when it can start the next transfer */
+    uint64_t begun; /* transfers */
+    uint64_t busy;
+    uint64_t *starts; /* of the last dma.queue transfers: room in the queue */
+    /* By events: */
+    uint32_t first, last, waiting; /* transfers; `first` is being moved */
+    uint64_t left;                 /* bytes of it still to move */
+    bool begun_first;
+};
+
+/* The engine that both channels of a PE share under arbitration; otherwise one each. */
+struct peal_dma_engine {
+    uint32_t generation; /* of its FREE event */
+    uint8_t granted;     /* virtual channel + 1, 0 = idle */
+    uint8_t turn;        /* round-robin: whose turn is next */
+    uint64_t grant_start, grant_bytes, grant_base;
+};
+
+struct peal_rank_run {
+    uint32_t pe;
+    uint32_t launch; /* the one it is in, or the next */
+    uint32_t active; /* lanes */
+    uint64_t time;
+    uint64_t causes[PEAL_CAUSE_COUNT];
+    uint64_t math_free, math_busy;
+    struct peal_dma dma[PEAL_VC_COUNT];
+    struct peal_dma_engine engine[PEAL_VC_COUNT];
+};
+
+struct peal_link_run {
+    uint64_t free, busy, bytes, messages;
+};
+
+struct peal_node {
+    uint16_t cx, cy, px, py;
+    uint32_t sip;
+};
+
+/* ceil(bytes * rate) of the last size asked for. */
+struct peal_rate_memo {
+    uint64_t bytes, time;
+};
+
+enum { PEAL_RATES = 12 };
+
+struct peal_fluid;
+struct peal_replay;
+
+struct peal_sim {
+    const struct peal_machine *machine;
+    struct peal_sim_options options;
+    uint32_t nranks;
+    uint64_t now;
+    bool strict;             /* lanes move only at their events */
+    bool dma_event;          /* DMA by events: arbitration or limited ports */
+    enum peal_status status; /* sticky */
+    struct peal_queue queue;
+
+    /* Rates in rising order of ps/B; transfers carry an index. */
+    struct peal_rate rates[PEAL_RATES];
+    bool rate_is_memory[PEAL_RATES];
+    struct peal_rate_memo memo[PEAL_RATES];
+    uint8_t link_rate[PEAL_LEVEL_COUNT], mem_rate[PEAL_MEM_COUNT], add_rate[PEAL_MEM_COUNT],
+        dma_rate, no_rate;
+    uint64_t math_lanes[PEAL_DTYPE_COUNT];
+
+    struct peal_node *nodes; /* of each PE */
+    uint32_t *grid;          /* PE at [sip, y, x] */
+    uint32_t *pe_rank;       /* rank on a PE, or PEAL_NONE */
+    struct peal_link_run *links;
+    uint32_t nlinks;
+    uint64_t *ports; /* free times: [memory index * ports + port] */
+    uint32_t port_base[PEAL_MEM_COUNT];
+
+    struct peal_rank_run *ranks;
+    uint64_t *dma_starts;
+    PEAL_VEC(struct peal_lane_run) lanes; /* [lane * nranks + rank] */
+    PEAL_VEC(uint32_t) ready;
+    size_t ready_cursor;
+    PEAL_VEC(struct peal_xfer) xfers;
+    uint32_t free_xfer;
+    uint32_t live_xfers;
+    PEAL_VEC(struct peal_instance *) instances;
+    PEAL_VEC(struct peal_sim_call) calls;
+    struct peal_fluid *fluid;
+
+    PEAL_VEC(struct peal_sim_op) log_ops;
+    PEAL_VEC(struct peal_sim_message) log_messages;
+    PEAL_VEC(struct peal_sim_bar) log_bars;
+    struct peal_replay *replay;
+
+    struct peal_sim_stats stats;
+    struct peal_sim_deadlock deadlock;
+    PEAL_VEC(struct peal_sim_blocked) blocked;
+};
+
+/* router.c, place.c */
+bool peal_sim_router_init(struct peal_sim *sim);
+/* The link from `at` towards `to`, and where it ends. at != to. The flat switch is PE `pes`. */
+uint32_t peal_sim_router_next(const struct peal_sim *sim, uint32_t at, uint32_t to, uint32_t *next,
+                              enum peal_level *level);
+/* The ends of a link; false if the machine has no such link. */
+bool peal_sim_router_ends(const struct peal_sim *sim, uint32_t link, uint32_t *from, uint32_t *to,
+                          enum peal_level *level);
+bool peal_sim_place(const struct peal_sim *sim, uint32_t nranks, uint32_t *pe_of_rank);
+
+/* engine.c */
+void peal_sim_fail(struct peal_sim *sim, enum peal_status status);
+void peal_sim_ready(struct peal_sim *sim, uint32_t lane);      /* to be run before the next event */
+void peal_sim_step_later(struct peal_sim *sim, uint32_t lane); /* at its own time */
+uint32_t peal_sim_xfer_new(struct peal_sim *sim);
+void peal_sim_xfer_free(struct peal_sim *sim, uint32_t xfer);
+/* The transfer's next event, at its head. */
+void peal_sim_xfer_at(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_stage stage,
+                      uint32_t component);
+void peal_sim_lane_end(struct peal_sim *sim, uint32_t lane);
+bool peal_sim_next_launch(struct peal_sim *sim, uint32_t rank);
+
+static inline uint64_t peal_sim_bytes_time(struct peal_sim *sim, uint8_t rate, uint64_t bytes)
+{
+    struct peal_rate_memo *memo = &sim->memo[rate];
+    if (memo->bytes != bytes) {
+        memo->bytes = bytes;
+        memo->time = peal_rate_time(sim->rates[rate], bytes);
+    }
+    return memo->time;
+}
+
+/* When a lane that has waited since `since` notices something that happened at `event` (later). */
+uint64_t peal_sim_notice(struct peal_sim *sim, uint64_t since, uint64_t event);
+/* The lane was held up until `event` by whoever's path `causes` tells. */
+void peal_sim_held(struct peal_sim *sim, struct peal_lane_run *lane, enum peal_sim_stall stall,
+                   uint64_t event, const uint64_t *causes);
+
+/* pe.c */
+void peal_sim_lane_run(struct peal_sim *sim, uint32_t lane);
+
+/* What an op handler answers. */
+enum peal_progress_kind {
+    PEAL_OP_DONE,
+    PEAL_OP_BLOCKED, /* the lane's state says on what; it is run again from the same op */
+};
+bool peal_sim_must_step(struct peal_sim *sim, uint32_t lane); /* strict: reach its time first */
+
+/* dma.c: room blocks the lane while the queue is full (false); then it hands a transfer over: kind,
+ * bytes, memories, `to` are set. */
+void peal_sim_dma_take(struct peal_sim *sim, uint32_t lane, int vc, uint32_t xfer);
+bool peal_sim_dma_room(struct peal_sim *sim, uint32_t lane, int vc);
+void peal_sim_dma_source(struct peal_sim *sim, uint32_t xfer);
+void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t generation);
+/* A transfer within a PE. True: the lane has moved on to its end; false: it blocks until then. */
+bool peal_sim_dma_move(struct peal_sim *sim, uint32_t lane, uint64_t bytes, uint8_t source,
+                       uint8_t target);
+
+/* memory.c */
+bool peal_sim_memory_init(struct peal_sim *sim);
+bool peal_sim_memory_limited(const struct peal_sim *sim, uint8_t mem);
+uint64_t peal_sim_memory_take(struct peal_sim *sim, uint32_t pe, uint8_t mem, uint64_t from,
+                              uint64_t held);
+uint32_t peal_sim_memory_component(const struct peal_sim *sim, uint32_t pe, uint8_t mem);
+
+/* link.c */
+void peal_sim_link_enter(struct peal_sim *sim, uint32_t xfer); /* at its head, from `at` to `to` */
+void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer);
+void peal_sim_link_target(struct peal_sim *sim, uint32_t xfer);
+void peal_sim_link_target_event(struct peal_sim *sim, uint32_t xfer);
+void peal_sim_link_done(struct peal_sim *sim, uint32_t xfer); /* `delivered` is known */
+void peal_sim_link_done_event(struct peal_sim *sim, uint32_t xfer);
+
+/* fluid.c */
+bool peal_sim_fluid_init(struct peal_sim *sim);
+void peal_sim_fluid_free(struct peal_fluid *fluid);
+uint64_t peal_sim_fluid_latency(const struct peal_sim *sim, const struct peal_xfer *x);
+void peal_sim_fluid_start(struct peal_sim *sim, uint32_t xfer);
+void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation);
+
+/* math.c */
+bool peal_sim_math_run(struct peal_sim *sim, uint32_t lane, const struct peal_op *op);
+
+/* async.c */
+bool peal_sim_async_check(struct peal_sim *sim, uint32_t lane, const struct peal_op *op);
+bool peal_sim_async_drain(struct peal_sim *sim, uint32_t lane);
+/* False: the list is full, and the lane blocks on its oldest entry. */
+bool peal_sim_async_add(struct peal_sim *sim, uint32_t lane, const struct peal_op *op, uint64_t end,
+                        const uint64_t *causes);
+void peal_sim_async_arrived(struct peal_sim *sim, struct peal_ipcq *queue);
+
+/* ipcq.c */
+bool peal_sim_ipcq_init(struct peal_sim *sim, struct peal_instance *instance);
+enum peal_progress_kind peal_sim_ipcq_send(struct peal_sim *sim, uint32_t lane);
+enum peal_progress_kind peal_sim_ipcq_recv(struct peal_sim *sim, uint32_t lane);
+enum peal_progress_kind peal_sim_ipcq_recv_slot(struct peal_sim *sim, uint32_t lane);
+enum peal_progress_kind peal_sim_ipcq_free(struct peal_sim *sim, uint32_t lane);
+void peal_sim_ipcq_arrived(struct peal_sim *sim, uint32_t xfer);
+
+/* credit.c */
+uint64_t peal_sim_credit_time(struct peal_sim *sim, uint32_t from, uint32_t to);
+/* The slot of `xfer` is free at `time` by a lane; the credit goes back. */
+void peal_sim_credit_return(struct peal_sim *sim, uint32_t lane, struct peal_ipcq *queue,
+                            uint32_t xfer, uint64_t time, const uint64_t *causes);
+void peal_sim_credit_arrived(struct peal_sim *sim, uint32_t xfer);
+
+/* signal.c */
+enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t lane);
+enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t lane);
+enum peal_progress_kind peal_sim_signal_peek(struct peal_sim *sim, uint32_t lane);
+void peal_sim_signal_apply(struct peal_sim *sim, uint32_t xfer);
+/* Writes under way: a new one, and the news that one has arrived. */
+void peal_sim_signal_write(struct peal_lane_run *lane, struct peal_xfer *xfer, uint32_t to);
+void peal_sim_signal_written(struct peal_sim *sim, uint32_t xfer);
+/* Blocks (false) until writes to ranks other than `to` have arrived; PEAL_NONE: all of them. */
+bool peal_sim_signal_fence(struct peal_sim *sim, uint32_t lane, uint32_t to);
+int64_t peal_sim_signal_logical(const struct peal_sim *sim, const struct peal_instance *instance,
+                                uint32_t rank, uint32_t cell, uint64_t launch);
+void peal_sim_signal_launch_end(struct peal_sim *sim, struct peal_instance *instance,
+                                uint32_t rank);
+
+/* oplog.c */
+uint32_t peal_sim_oplog_begin(struct peal_sim *sim, const struct peal_lane_run *lane);
+void peal_sim_oplog_end(struct peal_sim *sim, struct peal_lane_run *lane);
+void peal_sim_oplog_send(struct peal_sim *sim, struct peal_lane_run *lane, struct peal_xfer *xfer,
+                         uint32_t to_rank, enum peal_sim_message_kind kind);
+void peal_sim_oplog_delivered(struct peal_sim *sim, const struct peal_xfer *xfer);
+void peal_sim_oplog_bar(struct peal_sim *sim, struct peal_sim_bar bar);
+
+/* replay.c */
+bool peal_sim_replay_note(struct peal_sim *sim, const struct peal_lane_run *lane,
+                          const struct peal_op *op, uint64_t time);
+void peal_sim_replay_free(struct peal_replay *replay);
+
+/* deadlock.c */
+void peal_sim_deadlock_find(struct peal_sim *sim);
+
+static inline struct peal_instance *peal_sim_instance(const struct peal_sim *sim,
+                                                      const struct peal_lane_run *lane)
+{
+    return sim->calls.at[sim->ranks[lane->rank].launch].instance;
+}
+
+#endif

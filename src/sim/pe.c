@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A PE's lanes: op after op, until one has to wait.
+ *
+ * A handler that cannot go on leaves its lane's state saying for what, and is run again from the
+ * same op when that has come; `phase` says how far the op has got.
+ */
+#include "sim/engine.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { PHASE_FETCH, PHASE_ISSUED, PHASE_LOADING, PHASE_LOADED, PHASE_WORKED, PHASE_MOVED };
+
+bool peal_sim_must_step(struct peal_sim *sim, uint32_t index)
+{
+    if (!sim->strict || sim->lanes.at[index].time <= sim->now)
+        return false;
+    peal_sim_step_later(sim, index);
+    return true;
+}
+
+uint64_t peal_sim_notice(struct peal_sim *sim, uint64_t since, uint64_t event)
+{
+    const struct peal_machine_keys *k = &sim->machine->keys;
+    if (k->backpressure == PEAL_SLEEP)
+        return event + k->wake;
+    return since + (event - since + k->poll - 1) / k->poll * k->poll;
+}
+
+void peal_sim_held(struct peal_sim *sim, struct peal_lane_run *lane, enum peal_sim_stall stall,
+                   uint64_t event, const uint64_t *causes)
+{
+    uint64_t noticed = peal_sim_notice(sim, lane->time, event);
+    if (sim->machine->keys.backpressure == PEAL_POLL)
+        sim->stats.polls += (noticed - lane->time) / sim->machine->keys.poll + 1;
+    lane->stalls[stall] += event - lane->time;
+    lane->stalls[PEAL_STALL_POLL] += noticed - event;
+    lane->stall = (uint8_t)stall;
+    memcpy(lane->causes, causes, sizeof lane->causes);
+    lane->causes[PEAL_CAUSE_WAKE] += noticed - event;
+    lane->time = lane->ready = noticed;
+}
+
+static bool is_remote(const struct peal_lane_run *lane, const struct peal_ref *ref)
+{
+    return ref->buf < PEAL_BUF_SLOT && ref->rank != lane->rank;
+}
+
+static uint8_t memory_of(const struct peal_sim *sim, const struct peal_instance *instance,
+                         const struct peal_ref *ref)
+{
+    if (ref->buf == PEAL_BUF_CONST)
+        return PEAL_NO_MEM;
+    return ref->buf == PEAL_BUF_SLOT ? (uint8_t)sim->machine->keys.space
+                                     : instance->buf_mem[ref->buf];
+}
+
+static uint64_t bytes_of(const struct peal_op *op, const struct peal_ref *ref)
+{
+    return op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)ref->dtype);
+}
+
+/* Asks for one remote operand. */
+static bool load(struct peal_sim *sim, uint32_t index, const struct peal_ref *ref, uint8_t target)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    struct peal_instance *instance = peal_sim_instance(sim, lane);
+    if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
+        return false;
+    uint32_t xfer = peal_sim_xfer_new(sim);
+    if (xfer == PEAL_NONE)
+        return false;
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    x->kind = PEAL_XFER_REQUEST;
+    x->bytes = sim->machine->keys.request_bytes;
+    x->load_bytes = bytes_of(lane->op, ref);
+    x->source = memory_of(sim, instance, ref);
+    x->target = PEAL_NO_MEM;
+    x->load_target = target;
+    x->to = sim->ranks[ref->rank].pe;
+    lane->loads++;
+    peal_sim_oplog_send(sim, lane, x, ref->rank, PEAL_MESSAGE_LOAD);
+    peal_sim_dma_take(sim, index, PEAL_VC_DATA, xfer);
+    return true;
+}
+
+/* Loads the op's remote sources, all under way at once; false while the lane blocks. */
+static bool load_sources(struct peal_sim *sim, uint32_t index)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    const struct peal_instance *instance = peal_sim_instance(sim, lane);
+    const struct peal_plan *plan = instance->plan;
+    const struct peal_op *op = lane->op;
+    if (lane->phase == PHASE_ISSUED) {
+        const struct peal_ref *dst = peal_op_dst(plan, op);
+        /* A copy loads into its destination, a compute into where tiles are. */
+        uint8_t target = op->kind == PEAL_OP_COPY && !is_remote(lane, dst)
+                             ? memory_of(sim, instance, dst)
+                             : (uint8_t)sim->machine->keys.place_tile;
+        for (; lane->issued < op->mem.nsrc; lane->issued++) {
+            const struct peal_ref *src = peal_op_src(plan, op, lane->issued);
+            if (is_remote(lane, src) && bytes_of(op, src) > 0 && !load(sim, index, src, target))
+                return false;
+        }
+        lane->issued = 0;
+        lane->phase = PHASE_LOADING;
+    }
+    if (lane->phase == PHASE_LOADING) {
+        if (lane->loads) {
+            lane->state = PEAL_LANE_LOAD;
+            return false;
+        }
+        lane->phase = PHASE_LOADED;
+        if (lane->load_done > lane->time) {
+            lane->stalls[PEAL_STALL_DATA] += lane->load_done - lane->time;
+            lane->stall = PEAL_STALL_DATA;
+            lane->time = lane->ready = lane->load_done;
+            memcpy(lane->causes, lane->load_causes, sizeof lane->causes);
+        }
+        lane->load_done = 0;
+    }
+    return !peal_sim_must_step(sim, index);
+}
+
+/* A posted write of the op's result to another rank. */
+static bool store(struct peal_sim *sim, uint32_t index, const struct peal_ref *dst, uint8_t source)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    struct peal_instance *instance = peal_sim_instance(sim, lane);
+    if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
+        return false;
+    uint32_t xfer = peal_sim_xfer_new(sim);
+    if (xfer == PEAL_NONE)
+        return false;
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    x->kind = PEAL_XFER_WRITE;
+    x->bytes = bytes_of(lane->op, dst);
+    x->source = source;
+    x->target = memory_of(sim, instance, dst);
+    x->is_add = lane->op->kind == PEAL_OP_ACCUMULATE;
+    x->to = sim->ranks[dst->rank].pe;
+    peal_sim_signal_write(lane, x, dst->rank);
+    peal_sim_oplog_send(sim, lane, x, dst->rank, PEAL_MESSAGE_WRITE);
+    peal_sim_dma_take(sim, index, PEAL_VC_DATA, xfer);
+    return true;
+}
+
+static enum peal_progress_kind copy(struct peal_sim *sim, uint32_t index)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    const struct peal_instance *instance = peal_sim_instance(sim, lane);
+    const struct peal_op *op = lane->op;
+    const struct peal_ref *dst = peal_op_dst(instance->plan, op);
+    const struct peal_ref *src = peal_op_src(instance->plan, op, 0);
+    if (lane->phase == PHASE_MOVED || bytes_of(op, dst) == 0)
+        return PEAL_OP_DONE;
+    bool loads = is_remote(lane, src);
+    if (loads && !load_sources(sim, index))
+        return PEAL_OP_BLOCKED;
+    if (is_remote(lane, dst)) {
+        uint8_t source =
+            loads ? (uint8_t)sim->machine->keys.place_tile : memory_of(sim, instance, src);
+        return store(sim, index, dst, source) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
+    }
+    if (loads)
+        return PEAL_OP_DONE;
+    if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
+        return PEAL_OP_BLOCKED;
+    lane->phase = PHASE_MOVED;
+    return peal_sim_dma_move(sim, index, bytes_of(op, dst), memory_of(sim, instance, src),
+                             memory_of(sim, instance, dst))
+               ? PEAL_OP_DONE
+               : PEAL_OP_BLOCKED;
+}
+
+static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    const struct peal_instance *instance = peal_sim_instance(sim, lane);
+    const struct peal_op *op = lane->op;
+    const struct peal_ref *dst = peal_op_dst(instance->plan, op);
+    bool remote = is_remote(lane, dst);
+    if (lane->phase < PHASE_WORKED) {
+        if (!load_sources(sim, index))
+            return PEAL_OP_BLOCKED;
+        /* An accumulate over there is worked out by the memory over there. */
+        bool works = !(op->kind == PEAL_OP_ACCUMULATE && remote);
+        if (works && !peal_sim_math_run(sim, index, op))
+            return PEAL_OP_BLOCKED;
+        lane->phase = PHASE_WORKED;
+        if (peal_sim_must_step(sim, index))
+            return PEAL_OP_BLOCKED;
+    }
+    if (!remote || bytes_of(op, dst) == 0)
+        return PEAL_OP_DONE;
+    /* A remote result leaves when it is there, asynchronous math or not. */
+    if (lane->npending && !peal_sim_async_drain(sim, index))
+        return PEAL_OP_BLOCKED;
+    return store(sim, index, dst, (uint8_t)sim->machine->keys.place_tile) ? PEAL_OP_DONE
+                                                                          : PEAL_OP_BLOCKED;
+}
+
+static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index)
+{
+    switch ((enum peal_op_kind)sim->lanes.at[index].op->kind) {
+    case PEAL_OP_COPY:
+        return copy(sim, index);
+    case PEAL_OP_COMPUTE:
+    case PEAL_OP_ACCUMULATE:
+        return compute(sim, index);
+    case PEAL_OP_NOTIFY:
+        return peal_sim_signal_notify(sim, index);
+    case PEAL_OP_WAIT:
+        return peal_sim_signal_wait(sim, index);
+    case PEAL_OP_PEEK:
+        return peal_sim_signal_peek(sim, index);
+    case PEAL_OP_SEND:
+        return peal_sim_ipcq_send(sim, index);
+    case PEAL_OP_RECV:
+        return peal_sim_ipcq_recv(sim, index);
+    case PEAL_OP_RECV_SLOT:
+        return peal_sim_ipcq_recv_slot(sim, index);
+    case PEAL_OP_FREE:
+        return peal_sim_ipcq_free(sim, index);
+    case PEAL_OP_KIND_COUNT:
+        break;
+    }
+    assert(!"every op has a handler");
+    return PEAL_OP_DONE;
+}
+
+void peal_sim_lane_run(struct peal_sim *sim, uint32_t index)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    while (sim->status == PEAL_OK) {
+        if (lane->op == lane->end) {
+            if (lane->npending && !peal_sim_async_drain(sim, index))
+                return;
+            peal_sim_lane_end(sim, index);
+            return;
+        }
+        if (lane->phase == PHASE_FETCH) {
+            lane->start = lane->ready = lane->time;
+            lane->time += sim->machine->keys.issue;
+            lane->causes[PEAL_CAUSE_ISSUE] += sim->machine->keys.issue;
+            lane->phase = PHASE_ISSUED;
+            lane->by = lane->message = PEAL_NONE;
+            if (sim->options.log)
+                lane->log = peal_sim_oplog_begin(sim, lane);
+        }
+        if (peal_sim_must_step(sim, index))
+            return;
+        if (lane->npending && lane->phase == PHASE_ISSUED &&
+            !peal_sim_async_check(sim, index, lane->op))
+            return;
+        if (run_op(sim, index) == PEAL_OP_BLOCKED)
+            return;
+        peal_sim_oplog_end(sim, lane);
+        bool noted_later = lane->op->kind == PEAL_OP_RECV && sim->machine->keys.recv_async;
+        if (sim->options.data && !noted_later &&
+            !peal_sim_replay_note(sim, lane, lane->op, lane->ready))
+            peal_sim_fail(sim, PEAL_NO_MEMORY);
+        lane->op++;
+        lane->phase = PHASE_FETCH;
+    }
+}

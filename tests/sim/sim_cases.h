@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the simulator's tests share: plans from kernels, machines from files, runs, data. */
+#ifndef PEAL_TESTS_SIM_CASES_H
+#define PEAL_TESTS_SIM_CASES_H
+
+#include "api/load.h"
+#include "sim/sim.h"
+
+struct case_plan {
+    const char *text;   /* Peal text, or NULL */
+    const char *kernel; /* a built-in's name, or the kernel of `text` (NULL: its last) */
+    uint32_t nranks;
+    int64_t count;
+    uint32_t depth;
+    uint64_t slot_bytes;
+    enum peal_reduce reduce;
+    enum peal_dtype dtype;
+    int64_t root;
+};
+
+/* Both end the test on failure, with the diagnostics. settings: "a=b c=d", or NULL. */
+struct peal_plan *case_plan_make(const struct case_plan *spec);
+struct peal_machine *case_machine(const char *file, const char *settings);
+/* NULL if the kernel refuses these parameters (an assert): the case does not exist. */
+struct peal_plan *case_plan_try(const struct case_plan *spec);
+
+struct case_run {
+    uint64_t time;
+    struct peal_sim_stats stats;
+    bool deadlock;
+};
+/* One launch (or several) without data. */
+struct case_run case_run(const struct peal_plan *plan, const struct peal_machine *machine,
+                         const struct peal_sim_options *options, uint32_t launches);
+
+/* Runs with data and holds the result to the plan's contract; ends the test if it is not met. */
+void case_check(const struct peal_plan *plan, const struct peal_machine *machine,
+                const struct peal_sim_options *options, uint32_t launches);
+
+#endif
