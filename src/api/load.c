@@ -123,7 +123,7 @@ static enum peal_status read_file(const char *path, struct peal_diags *diags, ch
     return PEAL_OK;
 }
 
-static bool is_path(const char *what)
+bool peal_program_is_path(const char *what)
 {
     size_t len = strlen(what);
     return strchr(what, '/') || (len > 5 && strcmp(what + len - 5, ".peal") == 0);
@@ -158,7 +158,7 @@ enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
 {
     char *text;
     size_t len;
-    if (!is_path(what))
+    if (!peal_program_is_path(what))
         return open_builtin(what, diags, out);
     enum peal_status status = read_file(what, diags, &text, &len);
     if (status != PEAL_OK)

@@ -14,6 +14,8 @@ struct peal_program;
  * printing them. */
 enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
                                    struct peal_program **out);
+/* Is this the path of a file, or a built-in's name? */
+bool peal_program_is_path(const char *what);
 /* The text is copied. */
 enum peal_status peal_program_text(const char *name, const char *text, size_t len,
                                    struct peal_diags *diags, struct peal_program **out);

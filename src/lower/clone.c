@@ -7,12 +7,13 @@
 #include <string.h>
 
 bool peal_clone_begin(struct peal_clone *clone, struct peal_module *module,
-                      struct peal_kernel *target, uint32_t nslots, const char *prefix)
+                      struct peal_kernel *target, uint32_t nslots)
 {
-    *clone = (struct peal_clone){.module = module, .target = target, .prefix = prefix};
+    *clone = (struct peal_clone){.module = module, .target = target};
     clone->map = calloc(nslots + 1, sizeof *clone->map);
     for (struct peal_symbol *s = target->symbols; s; s = s->next)
         clone->last = s;
+    clone->boundary = clone->last;
     clone->failed = !clone->map;
     return !clone->failed;
 }
@@ -32,26 +33,23 @@ static void *check(struct peal_clone *clone, void *node)
 
 static bool is_taken(const struct peal_clone *clone, const char *name)
 {
-    for (const struct peal_symbol *s = clone->target->symbols; s; s = s->next) {
+    for (const struct peal_symbol *s = clone->target->symbols; s && clone->boundary; s = s->next) {
         if (s->name == name)
             return true;
+        if (s == clone->boundary)
+            break;
     }
     return false;
 }
 
-/* `name` itself, then prefix_name, then prefix_name_2, ... */
+/* `name` itself, then name_2, name_3, ... */
 static const char *free_name(struct peal_clone *clone, const char *name)
 {
     struct peal_intern *names = &clone->module->names;
     const char *try = peal_intern_text(names, name, strlen(name));
-    for (int i = 1; try && is_taken(clone, try); i++) {
+    for (int i = 2; try && is_taken(clone, try); i++) {
         char text[256];
-        int len;
-        if (i == 1)
-            len = snprintf(text, sizeof text, "%s_%s", clone->prefix ? clone->prefix : "k", name);
-        else
-            len = snprintf(text, sizeof text, "%s_%s_%d", clone->prefix ? clone->prefix : "k", name,
-                           i);
+        int len = snprintf(text, sizeof text, "%s_%d", name, i);
         if (len < 0 || (size_t)len >= sizeof text)
             return NULL;
         try = peal_intern_text(names, text, (size_t)len);

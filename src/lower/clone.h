@@ -19,15 +19,16 @@ struct peal_clone_map {
 struct peal_clone {
     struct peal_module *module; /* of the target; owns the copies */
     struct peal_kernel *target;
-    const char *prefix;         /* for names that are taken: prefix_name; NULL: keep names */
     struct peal_clone_map *map; /* by slot of the source kernel */
-    struct peal_symbol *last;   /* of the target's symbols */
+    const struct peal_symbol
+        *boundary;            /* the last symbol that was there before; names up to it are taken */
+    struct peal_symbol *last; /* of the target's symbols */
     bool failed;
 };
 
 /* nslots: of the source kernel. False when out of memory. */
 bool peal_clone_begin(struct peal_clone *clone, struct peal_module *module,
-                      struct peal_kernel *target, uint32_t nslots, const char *prefix);
+                      struct peal_kernel *target, uint32_t nslots);
 void peal_clone_end(struct peal_clone *clone);
 
 struct peal_symbol *peal_clone_symbol(struct peal_clone *clone, const struct peal_symbol *symbol);

@@ -4,9 +4,13 @@
  *   before   if 1 < 2 { x[2 * 3] = y[0] } else { ... }
  *   after    x[6] = y[0]
  *
+ * Lets that inlining made and nobody reads are dropped.
+ *
  * Needs: nothing. Keeps: everything. Division by zero and overflow are left for instantiate to
  * report where they are executed. */
 #include "lower/lower.h"
+
+#include <stdlib.h>
 
 static bool is_int(const struct peal_expr *e, int64_t *out)
 {
@@ -104,11 +108,49 @@ static struct peal_stmt *fold_body(struct peal_stmt *body)
     return first;
 }
 
+static void count_use(struct peal_expr *e, void *context)
+{
+    uint32_t *uses = context;
+    if (e->symbol)
+        uses[e->symbol->slot]++;
+}
+
+static void count_uses(struct peal_stmt *body, uint32_t *uses)
+{
+    for (struct peal_stmt *s = body; s; s = s->next) {
+        peal_stmt_walk_exprs(s, count_use, uses);
+        count_uses(s->body, uses);
+        count_uses(s->other, uses);
+    }
+}
+
+static struct peal_stmt *drop_unused(struct peal_stmt *body, const uint32_t *uses)
+{
+    struct peal_stmt *first = NULL, **tail = &first;
+    for (struct peal_stmt *s = body; s; s = s->next) {
+        s->body = drop_unused(s->body, uses);
+        s->other = drop_unused(s->other, uses);
+        if (s->kind == PEAL_STMT_LET && s->symbol->synthesised && !uses[s->symbol->slot])
+            continue;
+        *tail = s;
+        tail = &s->next;
+    }
+    *tail = NULL;
+    return first;
+}
+
 enum peal_status peal_lower_fold(struct peal_module *module, struct peal_kernel *kernel,
                                  struct peal_diags *diags)
 {
     (void)module;
-    (void)diags;
     kernel->body = fold_body(kernel->body);
+    uint32_t *uses = calloc(kernel->nslots + 1, sizeof *uses);
+    if (!uses) {
+        peal_diag_error(diags, kernel->pos, "out of memory");
+        return PEAL_NO_MEMORY;
+    }
+    count_uses(kernel->body, uses);
+    kernel->body = drop_unused(kernel->body, uses);
+    free(uses);
     return PEAL_OK;
 }

@@ -60,7 +60,7 @@ static struct peal_expr *extent_of(struct inliner *in, struct peal_clone *clone,
         if (!s || !s->shape[1])
             return NULL;
         struct peal_clone same;
-        if (!peal_clone_begin(&same, in->module, in->kernel, in->kernel->nslots, NULL))
+        if (!peal_clone_begin(&same, in->module, in->kernel, in->kernel->nslots))
             return NULL;
         for (struct peal_symbol *k = in->kernel->symbols; k; k = k->next)
             same.map[k->slot].symbol = k;
@@ -70,7 +70,7 @@ static struct peal_expr *extent_of(struct inliner *in, struct peal_clone *clone,
     }
     struct peal_expr *len = peal_expr_new(in->module, PEAL_EXPR_CALL, arg->pos);
     struct peal_clone same;
-    if (!len || !peal_clone_begin(&same, in->module, in->kernel, in->kernel->nslots, NULL))
+    if (!len || !peal_clone_begin(&same, in->module, in->kernel, in->kernel->nslots))
         return NULL;
     for (struct peal_symbol *k = in->kernel->symbols; k; k = k->next)
         same.map[k->slot].symbol = k;
@@ -179,7 +179,7 @@ static void inline_call(struct inliner *in, struct peal_stmt *stmt, int depth)
                         call.callee->name);
         return;
     }
-    if (!peal_clone_begin(&clone, in->module, in->kernel, call.callee->nslots, call.callee->name)) {
+    if (!peal_clone_begin(&clone, in->module, in->kernel, call.callee->nslots)) {
         run_out(in, stmt->pos);
         return;
     }

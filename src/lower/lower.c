@@ -33,7 +33,7 @@ static struct peal_kernel *copy_kernel(const struct peal_kernel *kernel, struct 
     copy->name = peal_intern_text(&into->names, kernel->name, strlen(kernel->name));
     copy->symbols = NULL;
     copy->nslots = 0;
-    if (!peal_clone_begin(&clone, into, copy, kernel->nslots, NULL))
+    if (!peal_clone_begin(&clone, into, copy, kernel->nslots))
         return NULL;
     for (const struct peal_symbol *s = kernel->symbols; s; s = s->next)
         (void)peal_clone_symbol(&clone, s);
