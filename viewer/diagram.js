@@ -366,7 +366,7 @@ class Diagram {
       c.fillStyle = texts[k + 4] || isWait ? colours.muted : colours['on-bar'];
       const short = this.shorten(c, text, width), middle = texts[k + 2] + barHeight / 2 + 0.5;
       const cut = text.indexOf(' ');
-      if (short === text || cut < 0 || barHeight < 30) {
+      if (short === text || !/^[a-z_]+ /.test(text) || barHeight < 30) {
         c.fillText(short, texts[k + 1] + 4, middle);
       } else { // the verb above, its operands below
         c.fillText(this.shorten(c, text.slice(0, cut), width), texts[k + 1] + 4, middle - 7.5);
@@ -376,9 +376,11 @@ class Diagram {
   }
 
   arrowLine(i) {
-    const { arrows } = this.model, half = this.rowHeight() / 2;
-    return [this.xOf(arrows.from[i]), this.yOf(this.rowOf[arrows.fromTrack[i]]) + half,
-      this.xOf(arrows.to[i]), this.yOf(this.rowOf[arrows.toTrack[i]]) + half];
+    // From the edge of one bar to the edge of the other, so that neither's text is crossed; steps have room to be slanted.
+    const { arrows } = this.model, half = this.rowHeight() / 2, slant = this.model.unit === 'steps' ? 0.22 : 0;
+    const from = this.rowOf[arrows.fromTrack[i]], to = this.rowOf[arrows.toTrack[i]];
+    const reach = half < 7 ? 0 : (half - 3) * Math.sign(to - from);
+    return [this.xOf(arrows.from[i] - slant), this.yOf(from) + half + reach, this.xOf(arrows.to[i] + slant), this.yOf(to) + half - reach];
   }
 
   paintArrows(c, colours, firstRow, lastRow) {

@@ -70,7 +70,7 @@ function decodeSteps(raw) {
   const steps = decodeRecords(raw.steps, ['track', 'rank', 'lane', 'launch', 'label', 'detail', 'place', 'category',
     'flags', 'accesses', 'changes']);
   const accesses = decodeRecords(raw.accesses, ['memory', 'from', 'to', 'kind', 'flags']);
-  const changes = decodeRecords(raw.changes, ['memory', 'cell', 'from', 'to', 'value']);
+  const changes = decodeRecords(raw.changes, ['memory', 'cell', 'from', 'to', 'value', 'quiet']);
   let access = 0;
   let change = changes.length - steps.reduce((sum, step) => sum + step.changes, 0);
   const initial = changes.slice(0, change);

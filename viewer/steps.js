@@ -27,7 +27,7 @@ function applyChange(state, change, step) {
     if (piece.from < change.from) pieces.push({ ...piece, to: change.from });
     if (piece.to > change.to) pieces.push({ ...piece, from: change.to });
   }
-  pieces.push({ from: change.from, to: change.to, value: change.value, step });
+  pieces.push({ from: change.from, to: change.to, value: change.value, step: change.quiet ? -1 : step });
   state.memory[change.memory] = pieces.sort((a, b) => a.from - b.from);
 }
 

@@ -43,6 +43,7 @@ struct peal_contents {
     bool *touched;
     struct queue *queues; /* per channel */
     uint64_t *launch;     /* per rank: whose inputs are in memory */
+    bool quiet;           /* the op being replayed is no step of its own */
 };
 
 struct peal_contents *peal_contents_new(struct peal_page *page, const struct peal_plan *plan)
@@ -237,7 +238,7 @@ static void show_change(struct peal_contents *c, size_t place, const struct piec
         return;
     uint32_t text = describe(c, piece, piece->count / piece->size, piece->first / piece->size);
     peal_page_change_memory(c->page, c->shown[place], piece->first, piece->first + piece->count,
-                            peal_page_get(c->page, text));
+                            peal_page_get(c->page, text), c->quiet);
 }
 
 /* Stores operand pieces where the op's destination is. */
@@ -477,28 +478,55 @@ static void move_values(struct peal_contents *c, const struct peal_op *op, uint6
     free(result.at);
 }
 
-void peal_contents_step(struct peal_contents *c, uint32_t rank, uint64_t launch,
-                        const struct peal_op *op, const struct peal_contents_mark *marks,
-                        uint32_t nmarks)
+static void enter_launch(struct peal_contents *c, uint32_t rank, uint64_t launch)
 {
-    if (!c || c->page->failed)
+    if (launch <= c->launch[rank])
         return;
-    if (launch > c->launch[rank]) {
-        c->launch[rank] = launch;
-        fill_inputs(c, rank, launch);
-    }
+    bool quiet = c->quiet;
+    c->quiet = true;
+    c->launch[rank] = launch;
+    fill_inputs(c, rank, launch);
+    c->quiet = quiet;
+}
+
+static void replay(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
+{
     if (peal_op_is_sync(op))
         return;
-    for (uint32_t i = 0; i < op->mem.nsrc; i++)
-        show_access(c, op, peal_op_src(c->plan, op, i), launch, PEAL_ACCESS_READ, marks, nmarks);
-    if (peal_op_has_dst(op))
-        show_access(c, op, peal_op_dst(c->plan, op), launch,
-                    op->kind == PEAL_OP_ACCUMULATE ? PEAL_ACCESS_UPDATE : PEAL_ACCESS_WRITE, marks,
-                    nmarks);
     if (op->kind == PEAL_OP_SEND)
         send_message(c, op, launch);
     else if (op->kind > PEAL_OP_SEND)
         take_message(c, op, launch);
     else
         move_values(c, op, launch);
+}
+
+void peal_contents_skip(struct peal_contents *c, uint32_t rank, uint64_t launch,
+                        const struct peal_op *op)
+{
+    if (!c || c->page->failed)
+        return;
+    c->quiet = true;
+    enter_launch(c, rank, launch);
+    replay(c, op, launch);
+    c->quiet = false;
+}
+
+void peal_contents_step(struct peal_contents *c, uint32_t rank, uint64_t launch,
+                        const struct peal_op *op, const struct peal_contents_mark *marks,
+                        uint32_t nmarks)
+{
+    if (!c || c->page->failed)
+        return;
+    enter_launch(c, rank, launch);
+    if (!peal_op_is_sync(op)) {
+        for (uint32_t i = 0; i < op->mem.nsrc; i++)
+            show_access(c, op, peal_op_src(c->plan, op, i), launch, PEAL_ACCESS_READ, marks,
+                        nmarks);
+        if (peal_op_has_dst(op))
+            show_access(c, op, peal_op_dst(c->plan, op), launch,
+                        op->kind == PEAL_OP_ACCUMULATE ? PEAL_ACCESS_UPDATE : PEAL_ACCESS_WRITE,
+                        marks, nmarks);
+    }
+    replay(c, op, launch);
 }

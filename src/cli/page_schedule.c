@@ -110,16 +110,15 @@ static void draw_cause(struct schedule *s, const struct lane *lane, const struct
     if (!cause.known || cause.track == lane->track)
         return;
     bool message = op->kind != PEAL_OP_WAIT;
-    peal_page_arrow(
-        s->p->page,
-        &(struct peal_page_arrow){
-            .from = cause.round + 1,
-            .to = s->round + (message ? 0 : 1) > cause.round + 1 ? s->round : cause.round + 1,
-            .from_track = cause.track,
-            .to_track = lane->track,
-            .label = peal_page_text(s->p->page, message ? "message" : "notify"),
-            .bytes = message ? peal_page_op_bytes(s->plan, op) : 0,
-            .category = message ? PEAL_BAR_SEND : PEAL_BAR_NOTIFY});
+    peal_page_arrow(s->p->page,
+                    &(struct peal_page_arrow){
+                        .from = cause.round + 1,
+                        .to = s->round,
+                        .from_track = cause.track,
+                        .to_track = lane->track,
+                        .label = peal_page_text(s->p->page, message ? "message" : "notify"),
+                        .bytes = message ? peal_page_op_bytes(s->plan, op) : 0,
+                        .category = message ? PEAL_BAR_SEND : PEAL_BAR_NOTIFY});
 }
 
 static void run_op(struct schedule *s, struct lane *lane, const struct peal_op *op)

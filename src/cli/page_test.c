@@ -175,6 +175,10 @@ static void a_race_is_told_with_its_bytes(void **state)
         assert_int_equal(access->to, PART * 4);
         assert_string_equal(peal_page_get(&page, page.memories.at[access->memory].name), "slot");
     }
+    /* The story leaves out that y = x came first; the contents know it. */
+    const struct peal_page_change *last = &page.changes.at[page.changes.len - 1];
+    assert_non_null(strstr(peal_page_get(&page, last->value), "x@"));
+    assert_null(strstr(peal_page_get(&page, last->value), "?"));
     assert_int_equal(bad_steps, 2);
     assert_int_equal(bad_accesses, 2);
     assert_int_equal(writes, 1);

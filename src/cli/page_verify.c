@@ -20,12 +20,18 @@ struct cells {
     size_t len, cap;
 };
 
+/* How far a lane has come. */
+struct progress {
+    uint32_t launch, op;
+};
+
 struct story {
     struct peal_page *page;
     struct peal_page_plan plan;
     const struct peal_verification *v;
     struct peal_contents *contents;
     struct cells cells;
+    struct progress *lanes; /* by the plan's lane number */
 };
 
 static const struct peal_op *op_of(const struct story *s, const struct peal_verify_step *step)
@@ -95,6 +101,40 @@ static uint32_t step_detail(const struct story *s, const struct peal_verify_step
     return index;
 }
 
+/* A story leaves out what does not matter to it. Whatever stands before a step in program order has
+ * happened all the same: up to `op` of `launch` in this lane, all of earlier launches in all lanes.
+ */
+static void catch_up_lane(struct story *s, uint32_t rank, uint32_t lane, uint32_t launch,
+                          uint32_t op)
+{
+    const struct peal_plan *plan = s->plan.plan;
+    const struct peal_lane *from = peal_plan_lane(plan, rank, lane);
+    struct progress *at = &s->lanes[from - peal_plan_lanes(plan)];
+    while (at->launch < launch || (at->launch == launch && at->op < op)) {
+        if (at->op < from->ops)
+            peal_contents_skip(s->contents, rank, at->launch,
+                               peal_plan_ops(plan) + from->first_op + at->op++);
+        if (at->op >= from->ops && at->launch < launch)
+            *at = (struct progress){at->launch + 1, 0};
+        else if (at->op >= from->ops)
+            break;
+    }
+}
+
+static void catch_up(struct story *s, const struct peal_verify_step *step)
+{
+    for (uint32_t lane = 0; lane < peal_plan_lane_count(s->plan.plan, step->rank); lane++)
+        catch_up_lane(s, step->rank, lane, step->launch,
+                      lane == step->lane && step->op != PEAL_NONE ? step->op : 0);
+}
+
+static void pass_step(struct story *s, const struct peal_verify_step *step)
+{
+    const struct peal_lane *lane = peal_plan_lane(s->plan.plan, step->rank, step->lane);
+    if (step->op != PEAL_NONE)
+        s->lanes[lane - peal_plan_lanes(s->plan.plan)].op = step->op + 1;
+}
+
 static void tell_step(struct story *s, uint32_t i)
 {
     const struct peal_verify_step *step = &s->v->steps[i];
@@ -120,6 +160,9 @@ static void tell_step(struct story *s, uint32_t i)
             marks[nmarks++] =
                 (struct peal_contents_mark){a->buf, a->rank, a->first_byte, a->bytes, a->writes};
     }
+    catch_up(s, step);
+    if (!step->blocked)
+        pass_step(s, step);
     if (op && !step->blocked)
         peal_contents_step(s->contents, step->rank, step->launch, op, marks, nmarks);
     if (step->cell && step->before != step->after)
@@ -295,8 +338,8 @@ static void add_head(struct peal_page *page, const struct peal_page_answer *show
     if (v->verdict == PEAL_PROVED)
         peal_page_headline(page,
                            "no deadlock, no race, no uninitialised read over all schedules of %u "
-                           "launches back to back%s%s",
-                           v->launches,
+                           "launch%s%s%s",
+                           v->launches, v->launches == 1 ? "" : "es back to back",
                            v->contract != PEAL_CONTRACT_NONE ? "; every element is what the "
                                                                "contract says: "
                                                              : "",
@@ -336,6 +379,8 @@ void peal_page_verify(struct peal_page *page, const struct peal_page_answer *ans
         peal_page_plan_init(&s.plan, page, shown->plan);
         peal_page_plan_tracks(&s.plan);
         s.contents = page->failed ? NULL : peal_contents_new(page, shown->plan);
+        s.lanes = calloc(shown->plan->lanes.count + 1, sizeof *s.lanes);
+        page->failed = page->failed || !s.contents || !s.lanes;
         if (!page->failed)
             tell_story(&s);
     } else if (shown->plan && v->verdict == PEAL_PROVED) {
@@ -352,5 +397,6 @@ void peal_page_verify(struct peal_page *page, const struct peal_page_answer *ans
     add_answers(page, answers, count);
     peal_contents_free(s.contents);
     peal_page_plan_release(&s.plan);
+    free(s.lanes);
     free(s.cells.at);
 }

@@ -329,13 +329,14 @@ static void add_change(struct peal_page *page, struct peal_page_change change)
 }
 
 void peal_page_change_memory(struct peal_page *page, uint32_t memory, uint64_t from, uint64_t to,
-                             const char *value)
+                             const char *value, bool quiet)
 {
     add_change(page, (struct peal_page_change){.memory = memory,
                                                .cell = PEAL_PAGE_NONE,
                                                .from = from,
                                                .to = to,
-                                               .value = peal_page_text(page, value)});
+                                               .value = peal_page_text(page, value),
+                                               .quiet = quiet});
 }
 
 void peal_page_change_cell(struct peal_page *page, uint32_t cell, int64_t value)

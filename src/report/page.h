@@ -132,6 +132,7 @@ struct peal_page_change {
     uint32_t cell;
     uint64_t from, to;
     uint32_t value; /* text */
+    bool quiet;     /* not this step's own doing: not pointed out */
 };
 
 /* The machine: nodes at places of the caller's choice, directed links, frames around groups. */
@@ -289,7 +290,7 @@ uint32_t peal_page_cell(struct peal_page *page, uint32_t rank, const char *name,
 void peal_page_step(struct peal_page *page, const struct peal_page_step *step);
 void peal_page_access(struct peal_page *page, struct peal_page_access access);
 void peal_page_change_memory(struct peal_page *page, uint32_t memory, uint64_t from, uint64_t to,
-                             const char *value);
+                             const char *value, bool quiet);
 void peal_page_change_cell(struct peal_page *page, uint32_t cell, int64_t value);
 
 uint32_t peal_page_node(struct peal_page *page, struct peal_page_node node);

@@ -92,6 +92,7 @@ GETTER_OR_NONE(change_cell, struct peal_page_change, cell)
 GETTER(change_from, struct peal_page_change, from)
 GETTER(change_to, struct peal_page_change, to)
 GETTER(change_value, struct peal_page_change, value)
+GETTER(change_quiet, struct peal_page_change, quiet)
 GETTER(hop_track, struct peal_page_hop, track)
 GETTER(hop_start, struct peal_page_hop, start)
 GETTER(hop_end, struct peal_page_hop, end)
@@ -243,6 +244,7 @@ static void write_steps(const struct peal_page *page, struct peal_json *json)
     COLUMN(json, "from", page->changes, change_from);
     COLUMN(json, "to", page->changes, change_to);
     COLUMN(json, "value", page->changes, change_value);
+    COLUMN(json, "quiet", page->changes, change_quiet);
     peal_json_object_end(json);
 }
 

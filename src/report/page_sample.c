@@ -73,7 +73,7 @@ static void add_step_effects(struct peal_page *page, size_t i, const uint32_t *s
         snprintf(value, sizeof value, "x%u[%u]", step->rank, (unsigned)(i % 3));
         peal_page_access(page, (struct peal_page_access){slots[step->rank], 0, 1024,
                                                          PEAL_ACCESS_WRITE, step->flags});
-        peal_page_change_memory(page, slots[step->rank], 0, 1024, value);
+        peal_page_change_memory(page, slots[step->rank], 0, 1024, value, false);
     } else if (step->category == PEAL_BAR_COMPUTE) {
         uint32_t left = (step->rank + 2) % 3;
         peal_page_access(
@@ -81,7 +81,7 @@ static void add_step_effects(struct peal_page *page, size_t i, const uint32_t *s
         peal_page_access(page, (struct peal_page_access){slots[3 + step->rank], 1024, 2048,
                                                          PEAL_ACCESS_UPDATE, 0});
         snprintf(value, sizeof value, "x%u + x%u", left, step->rank);
-        peal_page_change_memory(page, slots[3 + step->rank], 1024, 2048, value);
+        peal_page_change_memory(page, slots[3 + step->rank], 1024, 2048, value, false);
     } else if (step->category == PEAL_BAR_NOTIFY) {
         uint32_t right = (step->rank + 1) % 3;
         peal_page_change_cell(page, cells[right], ++counts[right]);
@@ -113,7 +113,7 @@ static void make_counterexample(struct peal_page *page)
     for (uint32_t rank = 0; rank < 3; rank++) {
         slots[3 + rank] = peal_page_memory(page, rank, "y", 3072, 4);
         snprintf(name, sizeof name, "x%u", rank);
-        peal_page_change_memory(page, slots[3 + rank], 0, 3072, name);
+        peal_page_change_memory(page, slots[3 + rank], 0, 3072, name, false);
     }
     for (size_t i = 0; i < sizeof sample_steps / sizeof sample_steps[0]; i++) {
         const struct sample_step *step = &sample_steps[i];
@@ -302,7 +302,7 @@ static void make_hostile(struct peal_page *page)
     peal_page_cell(page, 0, evil, evil);
     peal_page_step(page, &(struct peal_page_step){.label = peal_page_text(page, evil),
                                                   .place = add_place(page, source, 1, 1, 9)});
-    peal_page_change_memory(page, memory, 0, 8, evil);
+    peal_page_change_memory(page, memory, 0, 8, evil, false);
 }
 
 static int write_text(const char *path, const struct peal_text *text)

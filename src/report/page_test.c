@@ -134,7 +134,7 @@ static void steps_own_what_follows_them(void **state)
     peal_page_track(&page, "rank 0", 0);
     uint32_t memory = peal_page_memory(&page, 0, "slot", 64, 4);
     uint32_t cell = peal_page_cell(&page, 0, "ready", "0");
-    peal_page_change_memory(&page, memory, 0, 64, "x0");
+    peal_page_change_memory(&page, memory, 0, 64, "x0", false);
     peal_page_step(&page, &(struct peal_page_step){.label = peal_page_text(&page, "copy")});
     peal_page_access(&page, (struct peal_page_access){memory, 0, 64, PEAL_ACCESS_WRITE, 0});
     peal_page_step(&page, &(struct peal_page_step){.label = peal_page_text(&page, "notify")});

@@ -187,6 +187,23 @@ static const char *stroke_of(const struct peal_page_arrow *arrow)
     return arrow->category == PEAL_BAR_COPY ? "0" : "7";
 }
 
+/* From the edge of one bar to the edge of the other, so that neither's text is crossed. */
+static void add_arrow(const struct picture *p, const struct peal_page_arrow *arrow)
+{
+    double slant = p->page->unit == PEAL_UNIT_STEPS ? 0.22 * (x_of(p, p->from + 1) - p->left) : 0;
+    double half = p->row / 2, reach = half < 7 ? 0 : half - 4;
+    if (arrow->to_track < arrow->from_track)
+        reach = -reach;
+    else if (arrow->to_track == arrow->from_track)
+        reach = 0;
+    peal_text_printf(p->out,
+                     "<path class=\"a s%s\" marker-end=\"url(#h)\" d=\"M%.1f %.1fL%.1f "
+                     "%.1f\"/>\n",
+                     stroke_of(arrow), x_of(p, arrow->from) - slant,
+                     y_of(p, arrow->from_track) + half + reach, x_of(p, arrow->to) + slant,
+                     y_of(p, arrow->to_track) + half - reach);
+}
+
 static void add_arrows(const struct picture *p)
 {
     size_t visible = 0;
@@ -195,12 +212,7 @@ static void add_arrows(const struct picture *p)
         if (arrow->from_track >= p->tracks || arrow->to_track >= p->tracks ||
             arrow->from < p->from || arrow->to > p->to || visible++ >= 2000)
             continue;
-        peal_text_printf(p->out,
-                         "<path class=\"a s%s\" marker-end=\"url(#h)\" d=\"M%.1f %.1fL%.1f "
-                         "%.1f\"/>\n",
-                         stroke_of(arrow), x_of(p, arrow->from),
-                         y_of(p, arrow->from_track) + p->row / 2, x_of(p, arrow->to),
-                         y_of(p, arrow->to_track) + p->row / 2);
+        add_arrow(p, arrow);
     }
 }
 
