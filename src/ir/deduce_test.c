@@ -215,6 +215,91 @@ static void the_period_is_the_least_common_one(void **state)
     }
 }
 
+/* `head`, `count` times `unit` with %d replaced by a running number, `end`. */
+static struct peal_text repeated(const char *head, const char *unit, int count, const char *end)
+{
+    struct peal_text text = {0};
+    peal_text_puts(&text, head);
+    for (int i = 0; i < count; i++) {
+        const char *at = strstr(unit, "%d");
+        const char *rest = unit;
+        for (; at; rest = at + 2, at = strstr(rest, "%d")) {
+            peal_text_add(&text, rest, (size_t)(at - rest));
+            peal_text_printf(&text, "%d", i);
+        }
+        peal_text_puts(&text, rest);
+    }
+    peal_text_puts(&text, end);
+    return text;
+}
+
+/* What would take for ever if any step looked at all names, kernels or tiles. */
+static void large_texts_take_no_longer_than_their_length(void **state)
+{
+    static const struct {
+        int line;
+        const char *head, *unit, *end;
+        enum peal_status expected;
+    } rows[] = {
+        {__LINE__, "kernel k() {\n", "let a%d = rank + %d\n", "}", PEAL_OK},
+        {__LINE__, "kernel k() {\n", "let a%d = b%d\n", "}", PEAL_INVALID},
+        {__LINE__, "kernel k() {\n", "for i in 0 .. 2 { let a = i }\n", "}", PEAL_OK},
+        {__LINE__, "kernel k(x: T[n]) {\nlet a = x\n", "let t%d = a a = t%d\n", "a = a + a }",
+         PEAL_OK},
+        {__LINE__, "", "kernel k%d(x: T[n]) { let t = x }\n", "kernel k(x: T[n]) { k9(x) }",
+         PEAL_OK},
+        {__LINE__, "", "kernel k%d(x: T[n]) { x = x x%d(x) }\n", "", PEAL_INVALID},
+        {__LINE__, "kernel k() {\nlet c = 1\n",
+         "signal s%d[c] notify s%d[0] += 1 wait s%d[0] >= 1\n", "}", PEAL_OK},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_text text = repeated(rows[i].head, rows[i].unit, 50000, rows[i].end);
+        struct peal_source source = {"t.peal", peal_text_get(&text), text.len};
+        struct peal_module *module = NULL;
+        assert_int_equal(peal_parse(&source, NULL, &module), PEAL_OK);
+        enum peal_status status = peal_deduce(module, peal_library_module(*state), NULL);
+        if (status != rows[i].expected)
+            fail_msg("row at line %d: %s", rows[i].line, peal_status_text(status));
+        peal_module_free(module);
+        peal_text_release(&text);
+    }
+}
+
+/* Nested in ways that could double the work at every level. */
+static void deep_texts_take_no_longer_than_their_length(void **state)
+{
+    static const struct {
+        int line;
+        const char *head, *open, *middle, *close, *end;
+    } rows[] = {
+        {__LINE__, "kernel k(c: int[9]) { let a = ", "c[", "0", "]", "}"},
+        {__LINE__, "kernel k() { let a = ", "min(1, ", "0", ")", "}"},
+        {__LINE__, "kernel k(x: T[n]) { x = ", "max(x, ", "x", ")", "}"},
+        {__LINE__, "kernel k(x: T[n]) { x = ", "select(rank == 0, x, ", "x", ")", "}"},
+        {__LINE__, "kernel k(x: T[n]) { x = ", "((recv from 0) + ", "x", ")", "}"},
+        {__LINE__, "kernel k(x: T[n]) { x = ", "fill(len(x) - ", "0", ", n)", "}"},
+        {__LINE__, "kernel k() { ", "if rank == 0 { ", "barrier()", "}", "}"},
+    };
+    enum { LEVELS = 90 };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_text text = {0};
+        peal_text_puts(&text, rows[i].head);
+        for (int j = 0; j < LEVELS; j++)
+            peal_text_puts(&text, rows[i].open);
+        peal_text_puts(&text, rows[i].middle);
+        for (int j = 0; j < LEVELS; j++)
+            peal_text_puts(&text, rows[i].close);
+        peal_text_puts(&text, rows[i].end);
+        struct peal_source source = {"t.peal", peal_text_get(&text), text.len};
+        struct peal_module *module = NULL;
+        if (peal_parse(&source, NULL, &module) != PEAL_OK)
+            fail_msg("row at line %d does not parse", rows[i].line);
+        (void)peal_deduce(module, peal_library_module(*state), NULL); /* it ends */
+        peal_module_free(module);
+        peal_text_release(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +307,8 @@ int main(void)
         cmocka_unit_test(tiles_are_wide_where_arithmetic_reaches_them),
         cmocka_unit_test(calls_find_their_kernel_and_its_arguments),
         cmocka_unit_test(the_period_is_the_least_common_one),
+        cmocka_unit_test(large_texts_take_no_longer_than_their_length),
+        cmocka_unit_test(deep_texts_take_no_longer_than_their_length),
     };
     return cmocka_run_group_tests(tests, open_library, close_library);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text either parses or is rejected with at least one error; what parses prints canonically:
  * printing what was parsed from the print gives the same text. Deducing it succeeds or says why
- * not. */
+ * not; what it makes is well formed, and the printed text is right where the original is. */
 #include "ir/deduce.h"
 #include "ir/parse.h"
 #include "ir/print.h"
+#include "ir/validate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,14 +30,22 @@ static struct peal_module *parse(const char *name, const char *text, size_t len,
     return status == PEAL_OK ? module : NULL;
 }
 
-static void deduce(struct peal_module *module)
+/* True if the module is right. */
+static bool deduce(struct peal_module *module)
 {
     struct peal_diags diags;
     peal_diags_init(&diags);
     enum peal_status status = peal_deduce(module, NULL, &diags);
     if ((status == PEAL_INVALID) != (diags.errors > 0))
         abort(); /* an error that is not one, or a rejection without a word */
+    if (!peal_validate(module, "deduce", &diags)) {
+        struct peal_text shown = {0};
+        peal_diags_print(&diags, false, &shown);
+        fputs(peal_text_get(&shown), stderr);
+        abort();
+    }
     peal_diags_release(&diags);
+    return status == PEAL_OK;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -58,7 +67,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 peal_text_get(&second));
         abort();
     }
-    deduce(module);
+    if (deduce(module) != deduce(again)) {
+        fprintf(stderr,
+                "printed text is not right where the original is, or the other way round\n");
+        abort();
+    }
     peal_text_release(&first);
     peal_text_release(&second);
     peal_module_free(again);
