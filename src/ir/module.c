@@ -68,6 +68,46 @@ struct peal_symbol *peal_symbol_new(struct peal_module *module, enum peal_symbol
     return symbol;
 }
 
+/* Copies an optional child; false when out of memory. */
+static bool copy_child(struct peal_module *module, struct peal_expr **child)
+{
+    if (*child)
+        *child = peal_expr_copy(module, *child);
+    else
+        return true;
+    return *child != NULL;
+}
+
+/* The same for a list of arguments. */
+static bool copy_list(struct peal_module *module, struct peal_expr **list)
+{
+    const struct peal_expr *from = *list;
+    struct peal_expr **tail = list;
+    *list = NULL;
+    for (; from; from = from->next) {
+        *tail = peal_expr_copy(module, from);
+        if (!*tail)
+            return false;
+        tail = &(*tail)->next;
+    }
+    return true;
+}
+
+struct peal_expr *peal_expr_copy(struct peal_module *module, const struct peal_expr *expr)
+{
+    struct peal_expr *copy = peal_expr_new(module, expr->kind, expr->pos);
+    if (!copy)
+        return NULL;
+    *copy = *expr;
+    copy->next = NULL;
+    bool ok = expr->kind == PEAL_EXPR_CALL
+                  ? copy_list(module, &copy->a)
+                  : copy_child(module, &copy->a) && copy_child(module, &copy->b);
+    for (int i = 0; i < copy->nslices && ok; i++)
+        ok = copy_child(module, &copy->slices[i].a) && copy_child(module, &copy->slices[i].b);
+    return ok ? copy : NULL;
+}
+
 static unsigned higher(const struct peal_expr *expr, unsigned height)
 {
     return expr && expr->height > height ? expr->height : height;

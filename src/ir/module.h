@@ -308,6 +308,9 @@ struct peal_stmt *peal_stmt_new(struct peal_module *module, enum peal_stmt_kind 
                                 struct peal_pos pos);
 struct peal_symbol *peal_symbol_new(struct peal_module *module, enum peal_symbol_kind kind,
                                     const char *name, struct peal_pos pos);
+/* A copy of the whole tree under expr, alone (next is NULL); names are taken over as they are. NULL
+ * when out of memory. */
+struct peal_expr *peal_expr_copy(struct peal_module *module, const struct peal_expr *expr);
 /* Sets expr->height from its operands; false when the tree is higher than PEAL_MAX_HEIGHT. */
 bool peal_expr_measure(struct peal_expr *expr);
 
