@@ -230,7 +230,9 @@ static void bind_buffers(struct instantiation *t, const struct ends *ends)
     struct binding *part = &t->env[x_part ? ends->x->slot : ends->y->slot];
     const struct binding *whole = &t->env[x_part ? ends->y->slot : ends->x->slot];
     part->buf = whole->buf;
-    part->base = x_part || y_is_the_part(ends->contract) ? part_start(t, whole->cols) : 0;
+    bool own_part = x_part || y_is_the_part(ends->contract);
+    part->base = own_part && !whole->rows ? part_start(t, whole->cols) : 0;
+    part->base_row = own_part && whole->rows ? t->rank : 0;
 }
 
 /* Parameters go into the plan as bound, for contracts and reports. */

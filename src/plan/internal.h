@@ -21,9 +21,10 @@ struct binding {
     size_t array_len;
     uint32_t buf; /* buffers and tiles */
     enum peal_dtype dtype;
-    uint64_t base; /* in place: elements into buf */
-    uint32_t rows; /* 2-D; 0 = 1-D */
-    uint64_t cols; /* elements, or elements a row */
+    uint64_t base;     /* in place: elements into buf */
+    uint32_t base_row; /* in place: row of buf, where that has rows and this has not */
+    uint32_t rows;     /* 2-D; 0 = 1-D */
+    uint64_t cols;     /* elements, or elements a row */
     uint32_t signal, cells;
     uint32_t reg; /* counters */
     bool in_slot; /* tile of recv_slot */

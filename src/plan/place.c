@@ -100,6 +100,7 @@ struct part peal_inst_tile_part(const struct instantiation *t, const struct bind
         .rows = b->rows ? b->rows : 1,
         .count = b->cols,
         .first = b->base,
+        .row = b->base_row,
         .dims = b->rows ? 2 : 1,
     };
     p.ref = peal_ref_make(t->rank, b->buf, b->dtype, 0);
