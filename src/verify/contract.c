@@ -45,8 +45,10 @@ uint32_t peal_contract_place(const struct peal_plan *plan, uint32_t buf, uint32_
                              uint64_t *offset)
 {
     const struct peal_buf *b = &peal_plan_bufs(plan)[buf];
+    bool at_root_only =
+        plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
     *offset = 0;
-    if (b->alias == PEAL_NONE)
+    if (b->alias == PEAL_NONE || (at_root_only && rank != plan->root))
         return buf;
     uint64_t whole = peal_plan_len(plan, rank, b->alias), own = peal_plan_len(plan, rank, buf);
     bool parts =
@@ -216,6 +218,7 @@ static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expec
         e->from = i;
         e->lo = part_start(plan, len, i);
         e->hi = part_start(plan, len, i + 1);
+        e->index = plan->contract_in == plan->contract_out ? e->lo : 0;
         return true;
     case PEAL_CONTRACT_ALL_TO_ALL:
         whole = peal_plan_len(plan, i, plan->contract_in);
@@ -225,7 +228,8 @@ static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expec
         e->hi = len / n * (i + 1);
         return true;
     case PEAL_CONTRACT_ALL_TO_ALL_V: {
-        const struct peal_param *send = find_param(plan, "send"), *recv = find_param(plan, "recv");
+        const struct peal_param *send = find_param(plan, "sends"),
+                                *recv = find_param(plan, "recvs");
         if (!send || !recv)
             return false;
         e->from = i;
@@ -251,6 +255,13 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     struct judge j = {.s = s, .plan = plan, .rank = rank, .launch = launch};
     uint64_t offset, len = peal_plan_len(plan, rank, plan->contract_out);
     uint32_t y = peal_contract_place(plan, plan->contract_out, rank, &offset);
+    bool is_part =
+        plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
+    if (is_part && plan->contract_in == plan->contract_out) {
+        /* One buffer for both: y is the own part of it. */
+        offset = part_start(plan, len, rank);
+        len = part_start(plan, len, rank + 1) - offset;
+    }
     uint32_t location = s->p->memory_of[launch][y] * s->p->nranks + rank;
     j.x = s->p->memory_of[launch][plan->contract_in];
     j.fn = plan->reduce < PEAL_REDUCE_COUNT ? peal_reduce_fn((enum peal_reduce)plan->reduce)

@@ -324,8 +324,9 @@ static bool inside(const struct peal_plan *plan, const struct peal_op *op,
         return false;
     if (buf->cols) {
         uint64_t row_bytes = (uint64_t)buf->cols * size;
-        return offset <= row_bytes && width <= row_bytes - offset &&
-               (uint64_t)ref->row + op->mem.rows <= *bytes / row_bytes;
+        /* Whole rows may be in the offset already; what is left stays within one. */
+        return width <= row_bytes - offset % row_bytes &&
+               ref->row + offset / row_bytes + op->mem.rows <= *bytes / row_bytes;
     }
     return peal_size_mul(width, op->mem.rows, &width) && offset <= *bytes &&
            width <= *bytes - offset;

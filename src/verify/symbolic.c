@@ -320,22 +320,23 @@ static void receive(struct symbolic *s, const struct peal_op *op)
 
 /* --- launches and steps ---------------------------------------------------------------------- */
 
-/* The caller brings its inputs, and its outputs hold nothing. */
+/* The caller brings its inputs, and its outputs hold nothing. In place, the memory that x and y
+ * share holds x: where x is a part of y, it is filled in after the whole. */
 static void enter(struct symbolic *s, uint32_t rank, uint32_t launch)
 {
     const struct peal_plan *plan = s->p->plans[launch];
-    for (int inputs = 0; inputs < 2; inputs++) {
+    for (int parts = 0; parts < 2; parts++) {
         for (uint32_t b = 0; b < plan->bufs.count; b++) {
             const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
             bool in = buf->dir & PEAL_DIR_IN;
-            if (buf->kind != PEAL_BUF_PARAM || in != (inputs == 1))
+            if (buf->kind != PEAL_BUF_PARAM)
                 continue;
             uint64_t offset, len = peal_plan_len(plan, rank, b);
             uint32_t base = peal_contract_place(plan, b, rank, &offset);
             uint32_t m = s->p->memory_of[launch][b];
             uint32_t location = s->p->memory_of[launch][base] * s->p->nranks + rank;
-            if (!in && base != b)
-                continue; /* an output that is a part of an input */
+            if ((base != b) != (parts == 1) || (base != b && b != plan->contract_in))
+                continue;
             uint32_t node =
                 in ? peal_value_input(&s->values, launch, rank, m, (enum peal_dtype)buf->dtype)
                    : s->undefined;
