@@ -152,11 +152,20 @@ static void shrink(struct search *s, uint32_t a, uint32_t b)
     free(trial);
 }
 
+/* Looking for all faults, the first of each kind is enough, and then both end the search. */
+static bool go_on(const struct search *s)
+{
+    return s->options->all_faults && !(s->a->v.has_race && s->a->v.has_deadlock);
+}
+
 static void tell_race(struct search *s, uint32_t t, uint32_t u)
 {
+    s->a->v.has_race = true;
+    if (s->options->all_faults && s->a->v.verdict == PEAL_REFUTED)
+        return;
     s->a->v.verdict = PEAL_REFUTED;
     s->a->v.fault = PEAL_FAULT_RACE;
-    if (s->options->no_story)
+    if (s->options->no_story || s->options->all_faults)
         return;
     shrink(s, t, u);
     struct race race = peal_space_collision(&s->space, t, u);
@@ -165,9 +174,12 @@ static void tell_race(struct search *s, uint32_t t, uint32_t u)
 
 static void tell_deadlock(struct search *s)
 {
+    s->a->v.has_deadlock = true;
+    if (s->options->all_faults && s->a->v.verdict == PEAL_REFUTED)
+        return;
     s->a->v.verdict = PEAL_REFUTED;
     s->a->v.fault = PEAL_FAULT_DEADLOCK;
-    if (!s->options->no_story)
+    if (!s->options->no_story && !s->options->all_faults)
         peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, s->a);
 }
 
@@ -178,7 +190,7 @@ static bool races_at_start(struct search *s)
         uint32_t u = peal_space_race(&s->space, t);
         if (u != PEAL_NONE) {
             tell_race(s, t, u);
-            return true;
+            return !go_on(s);
         }
     }
     return false;
@@ -297,7 +309,7 @@ static bool search_all(struct search *s)
     ended = s->out_of_room;
     if (!ended && s->space.unfinished && !any_enabled(s)) {
         tell_deadlock(s);
-        ended = true;
+        ended = !go_on(s);
     }
     if (!ended && !peal_vec_push(&stack, ((struct frame){.alone = find_alone(s)})))
         ended = s->out_of_room = true;
@@ -315,14 +327,15 @@ static bool search_all(struct search *s)
         f->undo = peal_space_take(&s->space, t);
         ended = !peal_vec_push(&s->path, t);
         uint32_t u = peal_space_race(&s->space, t);
-        if (u != PEAL_NONE) {
+        bool stuck = s->space.unfinished && !any_enabled(s);
+        if (u != PEAL_NONE)
             tell_race(s, t, u);
-            ended = true;
-        } else if (s->space.unfinished && !any_enabled(s)) {
+        if (stuck)
             tell_deadlock(s);
+        if ((u != PEAL_NONE || stuck) && !go_on(s)) {
             ended = true;
         } else if (is_new(s)) {
-            ended =
+            ended = ended ||
                 !peal_vec_push(&stack, ((struct frame){.alone = find_alone(s)})) || s->out_of_room;
         } else {
             ended = s->out_of_room;
@@ -346,13 +359,13 @@ static void release(struct search *s)
 /* Decides for the initial values as they are. True: proved. */
 static bool decide(struct search *s)
 {
-    if (search_directed(s))
+    if (!s->options->all_faults && search_directed(s))
         return false;
     s->nkeys = 0;
     if (s->slots)
         memset(s->slots, 0, s->cap * sizeof *s->slots);
     if (!search_all(s))
-        return true;
+        return s->a->v.verdict != PEAL_REFUTED;
     if (s->out_of_room && s->a->v.verdict != PEAL_REFUTED) {
         s->a->v.verdict = PEAL_UNDECIDED;
         s->a->v.why = peal_answer_text(

@@ -126,9 +126,11 @@ static void run_lazily(struct run *run, uint32_t l)
 {
     uint32_t nsteps = run->p->threads[l].nsteps;
     peal_run_reset(run);
+    /* A step that no execution reaches comes after everything. */
+    memset(run->clock, 0xff, run->p->nsteps * sizeof *run->clock);
     run->limit[l] = 0;
     peal_run_go(run);
-    for (uint32_t i = 1; i <= nsteps; i++) {
+    for (uint32_t i = 1; i <= nsteps && run->at[l] == i - 1; i++) {
         run->now = i - 1; /* l's own step i-1 is taken with i-1 steps behind it */
         peal_run_allow(run, l, i);
         /* l first: then what its step enables counts it. */

@@ -63,6 +63,7 @@ static bool check_deadlock(struct program *p, const struct peal_verify_options *
     bool finished = peal_run_finished(&run);
     if (!finished) {
         refute(a, PEAL_FAULT_DEADLOCK);
+        a->v.has_deadlock = true;
         if (!o->no_story)
             peal_story_stuck(p, &run, a);
     }
@@ -97,11 +98,16 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
         return false;
     }
     if (r->races.len) {
+        a->v.has_race = true;
+        if (a->v.verdict == PEAL_REFUTED)
+            return false;
         refute(a, PEAL_FAULT_RACE);
         if (!o->no_story)
             peal_story_race(p, r, a);
         return false;
     }
+    if (a->v.verdict == PEAL_REFUTED)
+        return false; /* a deadlock is told already */
     if (r->cell_broken) {
         refute(a, PEAL_FAULT_SIGNAL);
         if (!o->no_story)
@@ -178,7 +184,7 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
                             struct answer *a)
 {
     struct race_report r = {0};
-    if (!check_totals(p, a) || !check_deadlock(p, o, a))
+    if (!check_totals(p, a) || (!check_deadlock(p, o, a) && !o->all_faults))
         return;
     if (check_races(p, o, a, &r)) {
         a->v.reuse = p->launches < 2 ? PEAL_REUSE_SINGLE_SHOT

@@ -58,6 +58,7 @@ struct peal_verify_options {
     bool no_result;          /* leave out symbolic execution */
     bool advice;             /* look for mends and for redundant synchronisation */
     bool no_story;           /* only the verdict: leave out counterexample and channel depth */
+    bool all_faults;         /* go on after a fault: deadlock and race are both looked for */
 };
 
 /* A place in the user's text. file is "" and line 0 where there is none. */
@@ -122,7 +123,8 @@ struct peal_verify_advice {
 /* The answer. Freed with peal_verification_free; all texts live as long. */
 struct peal_verification {
     enum peal_verdict verdict;
-    enum peal_fault fault; /* refuted */
+    enum peal_fault fault; /* refuted: the one that is told */
+    bool has_deadlock, has_race; /* with all_faults: which of the two there are */
     const char *why;       /* one line; undecided: what stopped the analysis */
     uint32_t nranks, launches, period;
     const char *kernel;

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "random/program.h"
+
+#include "base/hash.h"
+#include "plan/assemble.h"
+
+#include <stdlib.h>
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+struct dice {
+    uint64_t state;
+};
+
+static uint32_t roll(struct dice *d, uint32_t sides)
+{
+    d->state += UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(peal_hash_u64(d->state, 99) >> 33) % sides;
+}
+
+static struct random_op any_op(struct dice *d, const struct random_program *p, uint32_t thread)
+{
+    static const enum random_kind monotone[] = {RANDOM_ADD,   RANDOM_ADD,    RANDOM_WAIT,
+                                                RANDOM_WAIT,  RANDOM_READ,   RANDOM_READ,
+                                                RANDOM_WRITE, RANDOM_ADD_TO, RANDOM_MAX_TO};
+    static const enum random_kind other[] = {RANDOM_ADD,   RANDOM_SET,        RANDOM_WAIT,
+                                             RANDOM_WAIT,  RANDOM_WAIT_EQUAL, RANDOM_READ,
+                                             RANDOM_WRITE, RANDOM_ADD,        RANDOM_ADD_TO};
+    struct random_op op = {.rank = roll(d, p->ranks), .at = roll(d, CELLS)};
+    op.kind = p->monotone ? monotone[roll(d, 9)] : other[roll(d, 9)];
+    if (op.kind == RANDOM_ADD)
+        op.value = p->monotone ? 1 + (int)roll(d, 2) : (int)roll(d, 4) - 1;
+    else
+        op.value = (int)roll(d, 3);
+    if (op.kind == RANDOM_WAIT || op.kind == RANDOM_WAIT_EQUAL)
+        op.rank = p->rank_of[thread];
+    if (op.kind == RANDOM_WAIT)
+        op.value = 1 + (int)roll(d, 2);
+    return op;
+}
+
+static void insert(struct dice *d, struct random_program *p, uint32_t thread, uint32_t from,
+                   struct random_op op, uint32_t *at)
+{
+    if (p->nops[thread] == MOST_OPS) {
+        *at = MOST_OPS;
+        return;
+    }
+    *at = from + roll(d, p->nops[thread] - from + 1);
+    for (uint32_t i = p->nops[thread]++; i > *at; i--)
+        p->ops[thread][i] = p->ops[thread][i - 1];
+    p->ops[thread][*at] = op;
+}
+
+/* A message: a send somewhere, a recv (or a slot that is freed later) somewhere. */
+static void add_message(struct dice *d, struct random_program *p, uint32_t channel)
+{
+    uint32_t sender = p->sender[channel], receiver = p->receiver[channel], at;
+    if (p->nops[sender] == MOST_OPS || p->nops[receiver] + 1 >= MOST_OPS)
+        return;
+    struct random_op op = {RANDOM_SEND, p->rank_of[sender], channel, (int)roll(d, BUFS)};
+    insert(d, p, sender, 0, op, &at);
+    op.rank = p->rank_of[receiver];
+    op.value = (int)roll(d, BUFS);
+    op.kind = roll(d, 3) ? RANDOM_RECV : RANDOM_RECV_SLOT;
+    /* Slots are freed in the order in which they came: late, but before the next recv. */
+    insert(d, p, receiver, p->nops[receiver], op, &at);
+    if (op.kind == RANDOM_RECV_SLOT) {
+        if (p->nops[receiver] + 1 < MOST_OPS && roll(d, 2)) {
+            struct random_op between = any_op(d, p, receiver);
+            p->ops[receiver][p->nops[receiver]++] = between;
+        }
+        op.kind = RANDOM_FREE;
+        p->ops[receiver][p->nops[receiver]++] = op;
+    }
+}
+
+/* Most random waits would wait for ever, and most accesses collide. So most waits get a threshold
+ * that is reached in the end, and some accesses move to a place of their own thread. */
+static void soften(struct dice *d, struct random_program *p)
+{
+    for (uint32_t t = 0; t < p->threads; t++) {
+        for (uint32_t i = 0; i < p->nops[t]; i++) {
+            struct random_op *op = &p->ops[t][i];
+            if (op->kind >= RANDOM_READ && op->kind <= RANDOM_MAX_TO && roll(d, 2)) {
+                op->rank = t % p->ranks;
+                op->at = t / p->ranks % BUFS;
+            }
+            if ((op->kind != RANDOM_WAIT && op->kind != RANDOM_WAIT_EQUAL) || roll(d, 6) == 0)
+                continue;
+            int sum = 0;
+            for (uint32_t u = 0; u < p->threads; u++) {
+                for (uint32_t k = 0; k < p->nops[u]; k++) {
+                    const struct random_op *add = &p->ops[u][k];
+                    bool later = u == t && k > i;
+                    if (add->kind == RANDOM_ADD && add->rank == op->rank && add->at == op->at &&
+                        !later)
+                        sum += add->value;
+                }
+            }
+            if (sum <= 0)
+                *op = (struct random_op){RANDOM_READ, t % p->ranks, t / p->ranks % BUFS, 0};
+            else
+                op->value = roll(d, 2) ? sum : 1 + (int)roll(d, (uint32_t)sum);
+        }
+    }
+}
+
+struct random_program random_program_make(uint64_t seed)
+{
+    struct dice d = {seed * 7919 + 1};
+    struct random_program p = {.ranks = 2 + roll(&d, 2), .launches = 1 + roll(&d, 4) / 3};
+    p.monotone = roll(&d, 2);
+    p.shared = p.monotone && roll(&d, 2);
+    p.depth = 1 + roll(&d, 2);
+    for (uint32_t r = 0; r < p.ranks; r++) {
+        uint32_t lanes = 1 + (p.threads + p.ranks - r < MOST_THREADS && roll(&d, 4) == 0);
+        for (uint32_t l = 0; l < lanes; l++) {
+            p.rank_of[p.threads] = r;
+            p.lane_of[p.threads++] = l;
+        }
+    }
+    for (uint32_t t = 0; t < p.threads; t++) {
+        uint32_t n = 1 + roll(&d, p.ranks == 2 ? 5 : 4);
+        for (uint32_t i = 0; i < n; i++)
+            p.ops[t][p.nops[t]++] = any_op(&d, &p, t);
+    }
+    soften(&d, &p);
+    p.nchannels = roll(&d, MOST_CHANNELS + 1);
+    for (uint32_t c = 0; c < p.nchannels; c++) {
+        p.sender[c] = roll(&d, p.threads);
+        p.receiver[c] = (p.sender[c] + 1 + roll(&d, p.threads - 1)) % p.threads;
+        /* One channel a pair of ranks: two channels of one pair would have one name. */
+        if (p.rank_of[p.sender[c]] == p.rank_of[p.receiver[c]] ||
+            (c == 1 && p.rank_of[p.sender[0]] == p.rank_of[p.sender[1]] &&
+             p.rank_of[p.receiver[0]] == p.rank_of[p.receiver[1]])) {
+            p.nchannels = c;
+            break;
+        }
+        uint32_t messages = 1 + roll(&d, 3);
+        for (uint32_t m = 0; m < messages; m++)
+            add_message(&d, &p, c);
+    }
+    return p;
+}
+
+/* --- as a plan ------------------------------------------------------------------------------- */
+
+struct plan_maker {
+    struct peal_assembler *a;
+    const struct random_program *p;
+    uint32_t buf[BUFS], tile[2], channel[MOST_CHANNELS], signal;
+};
+
+static void add_op(struct plan_maker *m, uint32_t thread, const struct random_op *op)
+{
+    struct peal_ref tile =
+        peal_ref_make(m->p->rank_of[thread], m->tile[m->p->lane_of[thread]], PEAL_F32, 0);
+    struct peal_ref one = peal_ref_const(1, PEAL_F32);
+    bool channels = op->kind >= RANDOM_SEND;
+    struct peal_ref memory =
+        peal_ref_make(op->rank, m->buf[channels ? op->value : (int)op->at], PEAL_F32, 0);
+    switch (op->kind) {
+    case RANDOM_ADD:
+    case RANDOM_SET:
+        peal_assembler_notify(m->a, op->rank, m->signal, op->at, PEAL_NONE, op->value,
+                              op->kind == RANDOM_SET ? PEAL_OP_SET : 0);
+        break;
+    case RANDOM_WAIT:
+    case RANDOM_WAIT_EQUAL:
+        peal_assembler_wait(m->a, m->signal, op->at, PEAL_NONE, op->value,
+                            op->kind == RANDOM_WAIT_EQUAL ? PEAL_OP_EQUAL : 0);
+        break;
+    case RANDOM_READ:
+        peal_assembler_copy(m->a, tile, memory, 1, 1);
+        break;
+    case RANDOM_WRITE:
+        peal_assembler_copy(m->a, memory, one, 1, 1);
+        break;
+    case RANDOM_ADD_TO:
+    case RANDOM_MAX_TO:
+        peal_assembler_accumulate(m->a, op->kind == RANDOM_ADD_TO ? PEAL_FN_ADD : PEAL_FN_MAXIMUM,
+                                  memory, one, 1, 1, 0);
+        break;
+    case RANDOM_SEND:
+        peal_assembler_send(m->a, m->channel[op->at], memory, 1, 1);
+        break;
+    case RANDOM_RECV:
+        peal_assembler_recv(m->a, m->channel[op->at], memory, 1, 1);
+        break;
+    case RANDOM_RECV_SLOT:
+        peal_assembler_recv_slot(m->a, m->channel[op->at], PEAL_F32, 1);
+        break;
+    case RANDOM_FREE:
+        peal_assembler_free_slot(m->a, m->channel[op->at]);
+        break;
+    }
+}
+
+struct peal_plan *random_program_plan(const struct random_program *p)
+{
+    struct plan_maker m = {.a = peal_assembler_new(p->ranks, 0, p->ranks), .p = p};
+    struct peal_plan *plan = NULL;
+    struct peal_buf_spec spec = {.name = "a",
+                                 .kind = PEAL_BUF_WINDOW,
+                                 .dtype = PEAL_F32,
+                                 .param = PEAL_NONE,
+                                 .alias = PEAL_NONE,
+                                 .len = 1};
+    m.buf[0] = peal_assembler_buf(m.a, &spec);
+    spec.name = "b";
+    m.buf[1] = peal_assembler_buf(m.a, &spec);
+    spec.kind = PEAL_BUF_TILE;
+    for (spec.lane = 0; spec.lane < 2; spec.lane++) {
+        spec.name = "tile";
+        m.tile[spec.lane] = peal_assembler_buf(m.a, &spec);
+    }
+    m.signal =
+        peal_assembler_signal(m.a, "s", p->shared ? PEAL_SIGNAL_SHARED : PEAL_SIGNAL_RAW, CELLS);
+    for (uint32_t c = 0; c < p->nchannels; c++)
+        m.channel[c] = peal_assembler_channel(m.a, "", p->rank_of[p->sender[c]], PEAL_PORT_PEER,
+                                              p->rank_of[p->receiver[c]]);
+    peal_assembler_channel_shape(m.a, p->depth, 0);
+    for (uint32_t t = 0; t < p->threads; t++) {
+        if (p->lane_of[t] == 0)
+            peal_assembler_rank_begin(m.a, p->rank_of[t]);
+        else
+            peal_assembler_lane_begin(m.a);
+        for (uint32_t i = 0; i < p->nops[t]; i++)
+            add_op(&m, t, &p->ops[t][i]);
+    }
+    return peal_assembler_finish(m.a, NULL, &plan) == PEAL_OK ? plan : NULL;
+}
+
+/* --- as Promela ------------------------------------------------------------------------------ */
+
+/* What a shared cell's owner has moved its base by before a launch. */
+static int base_of(const struct random_program *p, uint32_t rank, uint32_t cell, uint32_t launch)
+{
+    int sum = 0;
+    for (uint32_t t = 0; t < p->threads; t++) {
+        for (uint32_t i = 0; i < p->nops[t]; i++) {
+            const struct random_op *op = &p->ops[t][i];
+            if (op->kind == RANDOM_ADD && op->rank == rank && op->at == cell)
+                sum += op->value;
+        }
+    }
+    return p->shared ? sum * (int)launch : 0;
+}
+
+static void put_op(const struct random_program *p, const struct random_op *op, uint32_t launch,
+                   struct peal_text *out)
+{
+    uint32_t cell = op->rank * CELLS + op->at, place = op->rank * BUFS + op->at;
+    uint32_t own = op->rank * BUFS + (uint32_t)op->value;
+    int want = op->value + base_of(p, op->rank, op->at, launch);
+    switch (op->kind) {
+    case RANDOM_ADD:
+        peal_text_printf(out, "  c[%u] = c[%u] + %d;\n", cell, cell, op->value);
+        break;
+    case RANDOM_SET:
+        peal_text_printf(out, "  c[%u] = %d;\n", cell, op->value);
+        break;
+    case RANDOM_WAIT:
+        peal_text_printf(out, "  c[%u] >= %d;\n", cell, want);
+        break;
+    case RANDOM_WAIT_EQUAL:
+        peal_text_printf(out, "  c[%u] == %d;\n", cell, want);
+        break;
+    case RANDOM_READ:
+        peal_text_printf(out, "  READ(%u);\n", place);
+        break;
+    case RANDOM_WRITE:
+        peal_text_printf(out, "  WRITE(%u);\n", place);
+        break;
+    case RANDOM_ADD_TO:
+        peal_text_printf(out, "  ADDTO(%u);\n", place);
+        break;
+    case RANDOM_MAX_TO:
+        peal_text_printf(out, "  MAXTO(%u);\n", place);
+        break;
+    case RANDOM_SEND:
+        peal_text_printf(out, "  nfull(q%u); READ(%u); q%u!0;\n", op->at, own, op->at);
+        break;
+    case RANDOM_RECV:
+        peal_text_printf(out, "  nempty(q%u); WRITE(%u); q%u?_;\n", op->at, own, op->at);
+        break;
+    case RANDOM_RECV_SLOT:
+        peal_text_printf(out, "  nempty(q%u);\n", op->at);
+        break;
+    case RANDOM_FREE:
+        peal_text_printf(out, "  q%u?_;\n", op->at);
+        break;
+    }
+}
+
+void random_program_promela(const struct random_program *p, unsigned number, struct peal_text *out)
+{
+    for (uint32_t t = 0; t < p->threads; t++) {
+        uint32_t lanes = 0;
+        for (uint32_t u = 0; u < p->threads; u++)
+            lanes += p->rank_of[u] == p->rank_of[t];
+        peal_text_printf(out, "proctype T%u_%u(chan q0; chan q1) {\n", number, t);
+        for (uint32_t l = 0; l < p->launches; l++) {
+            uint32_t r = p->rank_of[t];
+            if (lanes > 1)
+                peal_text_printf(
+                    out, p->lane_of[t] ? "  started[%u] > %u;\n" : "  started[%u]++;\n", r, l);
+            for (uint32_t i = 0; i < p->nops[t]; i++)
+                put_op(p, &p->ops[t][i], l, out);
+            if (lanes > 1 && p->lane_of[t])
+                peal_text_printf(out, "  ended[%u]++;\n", r);
+            else if (lanes > 1)
+                peal_text_printf(out, "  ended[%u] >= %u;\n", r, (lanes - 1) * (l + 1));
+        }
+        peal_text_puts(out, "  skip\n}\n");
+    }
+    peal_text_printf(
+        out,
+        "proctype Start%u() {\n  chan q0 = [%u] of {bit}; chan q1 = [%u] of {bit};\n  atomic {\n",
+        number, p->depth, p->depth);
+    for (uint32_t t = 0; t < p->threads; t++)
+        peal_text_printf(out, "    run T%u_%u(q0, q1);\n", number, t);
+    peal_text_puts(out, "  }\n}\n");
+}

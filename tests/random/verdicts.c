@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* random-verdicts promela FIRST COUNT   a Promela model of COUNT programs, chosen at run time by
+ * $WHICH random-verdicts verdicts FIRST COUNT  one line per program: number, deadlock (0 or 1),
+ * race (0 or 1) random-verdicts agree FIRST COUNT     both analyses of the verifier on every
+ * monotone program
+ */
+#include "random/program.h"
+#include "verify/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const head =
+    "c_decl { #include <stdlib.h>\n}\nbyte which;\n"
+    "short c[8]; byte rd[8]; byte wr[8]; byte ad[8]; byte mx[8]; byte started[4]; byte ended[4];\n"
+    "inline READ(l) { d_step { assert(wr[l] == 0 && ad[l] == 0 && mx[l] == 0); rd[l]++ }; rd[l]-- "
+    "}\n"
+    "inline WRITE(l) { d_step { assert(wr[l] == 0 && rd[l] == 0 && ad[l] == 0 && mx[l] == 0); "
+    "wr[l]++ }; wr[l]-- }\n"
+    "inline ADDTO(l) { d_step { assert(wr[l] == 0 && rd[l] == 0 && mx[l] == 0); ad[l]++ }; ad[l]-- "
+    "}\n"
+    "inline MAXTO(l) { d_step { assert(wr[l] == 0 && rd[l] == 0 && ad[l] == 0); mx[l]++ }; mx[l]-- "
+    "}\n";
+
+static int put_promela(uint64_t first, uint64_t count)
+{
+    struct peal_text out = {0};
+    peal_text_puts(&out, head);
+    for (uint64_t i = 0; i < count; i++) {
+        struct random_program p = random_program_make(first + i);
+        random_program_promela(&p, (unsigned)i, &out);
+    }
+    peal_text_puts(&out, "init {\n  c_code { now.which = atoi(getenv(\"WHICH\")); };\n  if\n");
+    for (uint64_t i = 0; i < count; i++)
+        peal_text_printf(&out, "  :: which == %u -> run Start%u()\n", (unsigned)i, (unsigned)i);
+    peal_text_puts(&out, "  fi\n}\n");
+    fputs(peal_text_get(&out), stdout);
+    peal_text_release(&out);
+    return 0;
+}
+
+static struct peal_verification *judge(uint64_t seed, enum peal_engine engine)
+{
+    struct random_program p = random_program_make(seed);
+    struct peal_plan *plan = random_program_plan(&p);
+    struct peal_verification *v = NULL;
+    struct peal_verify_options o = {.launches = p.launches,
+                                    .engine = engine,
+                                    .all_faults = true,
+                                    .no_result = true,
+                                    .no_story = true};
+    if (!plan || peal_verify_plan(plan, &o, &v) != PEAL_OK) {
+        fprintf(stderr, "program %llu: no verdict\n", (unsigned long long)seed);
+        exit(3);
+    }
+    free(plan);
+    return v;
+}
+
+static int put_verdicts(uint64_t first, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        struct peal_verification *v = judge(first + i, PEAL_ENGINE_AUTO);
+        printf("%llu %d %d %s\n", (unsigned long long)(first + i), v->has_deadlock, v->has_race,
+               v->verdict == PEAL_UNDECIDED ? "undecided"
+               : v->monotone                ? "exact"
+                                            : "explored");
+        peal_verification_free(v);
+    }
+    return 0;
+}
+
+/* The polynomial analysis and exploration, on every program that both can decide. */
+static int compare(uint64_t first, uint64_t count)
+{
+    unsigned both = 0, differ = 0, bad = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        struct peal_verification *a = judge(first + i, PEAL_ENGINE_AUTO);
+        if (a->monotone) {
+            struct peal_verification *b = judge(first + i, PEAL_ENGINE_EXPLORE);
+            both++;
+            bad += a->has_deadlock || a->has_race;
+            if (a->has_deadlock != b->has_deadlock || a->has_race != b->has_race ||
+                b->verdict == PEAL_UNDECIDED) {
+                differ++;
+                printf("program %llu: exact says deadlock %d race %d, exploration %d %d\n",
+                       (unsigned long long)(first + i), a->has_deadlock, a->has_race,
+                       b->has_deadlock, b->has_race);
+            }
+            peal_verification_free(b);
+        }
+        peal_verification_free(a);
+    }
+    printf("%u monotone programs, %u of them faulty: %u differ\n", both, bad, differ);
+    return differ || both < count / 4 || bad == 0 || bad == both;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4)
+        return 2;
+    uint64_t first = strtoull(argv[2], NULL, 10), count = strtoull(argv[3], NULL, 10);
+    if (strcmp(argv[1], "promela") == 0)
+        return put_promela(first, count);
+    if (strcmp(argv[1], "verdicts") == 0)
+        return put_verdicts(first, count);
+    return strcmp(argv[1], "agree") == 0 ? compare(first, count) : 2;
+}
