@@ -188,6 +188,12 @@ static void compare(struct judge *j, const struct expected *e, uint32_t location
 
 /* --- the contracts --------------------------------------------------------------------------- */
 
+/* One parameter is both x and y: then every part is in its place in it. */
+static bool one_buffer(const struct peal_plan *plan)
+{
+    return plan->contract_in == plan->contract_out;
+}
+
 /* y of rank r is `count` stretches; the i-th. False: nothing expected there. */
 static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expected *e)
 {
@@ -218,7 +224,7 @@ static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expec
         e->from = i;
         e->lo = part_start(plan, len, i);
         e->hi = part_start(plan, len, i + 1);
-        e->index = plan->contract_in == plan->contract_out ? e->lo : 0;
+        e->index = one_buffer(plan) ? e->lo : 0;
         return true;
     case PEAL_CONTRACT_ALL_TO_ALL:
         whole = peal_plan_len(plan, i, plan->contract_in);
@@ -257,7 +263,7 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     uint32_t y = peal_contract_place(plan, plan->contract_out, rank, &offset);
     bool is_part =
         plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
-    if (is_part && plan->contract_in == plan->contract_out) {
+    if (is_part && one_buffer(plan)) {
         /* One buffer for both: y is the own part of it. */
         offset = part_start(plan, len, rank);
         len = part_start(plan, len, rank + 1) - offset;

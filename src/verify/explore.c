@@ -335,8 +335,8 @@ static bool search_all(struct search *s)
         if ((u != PEAL_NONE || stuck) && !go_on(s)) {
             ended = true;
         } else if (is_new(s)) {
-            ended = ended ||
-                !peal_vec_push(&stack, ((struct frame){.alone = find_alone(s)})) || s->out_of_room;
+            ended = ended || !peal_vec_push(&stack, ((struct frame){.alone = find_alone(s)})) ||
+                    s->out_of_room;
         } else {
             ended = s->out_of_room;
             peal_space_untake(&s->space, f->undo);

@@ -96,7 +96,6 @@ static uint32_t find_channel(struct program *p, const struct peal_plan *plan, ui
         .sender = ch->sender,
         .receiver = ch->receiver,
         .depth = ch->depth,
-        .slot_bytes = ch->slot_bytes,
         .sender_thread = PEAL_NONE,
         .receiver_thread = PEAL_NONE,
     };
@@ -439,7 +438,8 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
     uint32_t c = p->channel_of[w->launch][op->mem.channel];
     struct channel *ch = &p->channels.at[c];
     uint64_t bytes = op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)op->dtype);
-    if (op->kind != PEAL_OP_FREE && bytes > ch->slot_bytes)
+    if (op->kind != PEAL_OP_FREE &&
+        bytes > peal_plan_channels(plan)[op->mem.channel].slot_bytes)
         early(w, PEAL_FAULT_CHANNEL, "a payload does not fit its slot");
     if (op->kind == PEAL_OP_SEND) {
         own_channel(w, &ch->sender_thread);

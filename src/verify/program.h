@@ -108,7 +108,6 @@ struct signal {
 struct channel {
     const char *name;
     uint32_t port, sender, receiver, depth;
-    uint64_t slot_bytes;
     uint32_t sent, freed;                    /* cells */
     uint64_t nsent, nreceived, nfreed;       /* while building */
     uint32_t sender_thread, receiver_thread; /* PEAL_NONE = not used */

@@ -123,9 +123,9 @@ struct peal_verify_advice {
 /* The answer. Freed with peal_verification_free; all texts live as long. */
 struct peal_verification {
     enum peal_verdict verdict;
-    enum peal_fault fault; /* refuted: the one that is told */
+    enum peal_fault fault;       /* refuted: the one that is told */
     bool has_deadlock, has_race; /* with all_faults: which of the two there are */
-    const char *why;       /* one line; undecided: what stopped the analysis */
+    const char *why;             /* one line; undecided: what stopped the analysis */
     uint32_t nranks, launches, period;
     const char *kernel;
     uint64_t plan_hash;

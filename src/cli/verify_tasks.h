@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `peal verify` has to prove, cut into tasks that threads share.
+ *
+ * For every number of ranks and every count there is one task for the plan alone, launched as often
+ * as a sound proof needs. And for every number of ranks there is one task for sequences of
+ * different plans: every ordered pair of roots and every ordered pair of counts, in every order of
+ * so many launches.
+ */
+#ifndef PEAL_CLI_VERIFY_TASKS_H
+#define PEAL_CLI_VERIFY_TASKS_H
+
+#include "cli/kernel_args.h"
+#include "verify/verify.h"
+
+struct peal_verify_task {
+    uint32_t nranks;
+    int64_t count;     /* of the plan alone */
+    bool sequences;    /* pairs of roots and counts; otherwise the plan alone */
+    uint64_t proved;   /* sequences */
+    const char *first; /* sequences: what was launched in the one that is not proved */
+    struct peal_verification *answer; /* NULL: no plan could be made */
+    struct peal_plan *plan;           /* alone and refuted: kept for the page */
+    enum peal_status status;
+    struct peal_diags diags; /* why there is no plan */
+    struct peal_arena arena;
+};
+
+struct peal_verify_job {
+    const struct peal_kernel *kernel;
+    const struct peal_kernel_options *options;
+    struct peal_verify_options verify;
+    const int64_t *counts;
+    size_t ncounts;
+    bool no_sequences;
+    uint32_t workers;
+    const char *cache; /* folder of verdicts, or NULL */
+    struct peal_verify_task *tasks;
+    size_t ntasks;
+    void (*done)(void *); /* after each task, from any thread */
+    void *done_with;
+};
+
+/* Makes the tasks, smallest number of ranks first, in the command's arena. False: out of memory. */
+bool peal_verify_plan_tasks(struct peal_cli *cli, struct peal_verify_job *job, const int64_t *ranks,
+                            size_t nranks);
+void peal_verify_run_tasks(struct peal_verify_job *job);
+void peal_verify_free_tasks(struct peal_verify_job *job);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Proofs in a folder, one small text file each. */
+#include "verify/cache.h"
+
+#include "base/hash.h"
+#include "verify/story.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Counts up whenever the analysis or the file changes: older proofs are then not found. */
+#define CACHE_VERSION UINT64_C(1)
+
+const char *peal_cache_folder(struct peal_arena *arena)
+{
+    struct peal_text path = {0};
+    const char *own = getenv("PEAL_CACHE"), *cache = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
+    if (own && *own)
+        peal_text_puts(&path, own);
+    else if (cache && *cache == '/')
+        peal_text_printf(&path, "%s/peal", cache);
+    else if (home && *home == '/')
+        peal_text_printf(&path, "%s/.cache/peal", home);
+    const char *folder = NULL;
+    if (path.len && !path.failed) {
+        bool there = mkdir(path.at, 0700) == 0 || errno == EEXIST;
+        folder = there ? peal_arena_copy(arena, path.at, path.len) : NULL;
+    }
+    peal_text_release(&path);
+    return folder;
+}
+
+static uint64_t make_key(const struct peal_plan *plan, const struct peal_verify_options *o,
+                         uint32_t launches)
+{
+    uint64_t shape = peal_plan_shape(plan);
+    uint64_t key = peal_hash_u64(shape ? shape : plan->hash, CACHE_VERSION);
+    key = peal_hash_u64(launches, key);
+    return peal_hash_u64((uint64_t)o->no_result | (uint64_t)o->engine << 1, key);
+}
+
+static void put_path(const char *folder, uint64_t key, struct peal_text *out)
+{
+    peal_text_printf(out, "%s/proved-%016" PRIx64, folder, key);
+}
+
+/* One fact a line; the two texts come last. */
+static bool read_proof(const char *path, struct answer *a)
+{
+    FILE *file = fopen(path, "r");
+    char open_why[512] = "", bits_why[1024] = "";
+    int reuse, bits, same_order, monotone, relaxed;
+    struct peal_verification *v = &a->v;
+    if (!file)
+        return false;
+    bool good = fscanf(file,
+                       "peal proof 1\nreuse %d\nbits %d %d %" SCNx64 "\ndepth %" SCNu32 " %" SCNu32
+                       "\nmonotone %d %d\nsize %" SCNu64 " %" SCNu64 " %" SCNu64 "\n",
+                       &reuse, &bits, &same_order, &v->order_hash, &v->least_depth, &v->depth,
+                       &monotone, &relaxed, &v->ops, &v->accesses, &v->states) == 11 &&
+                reuse >= 0 && reuse <= PEAL_REUSE_CLOSED && bits >= 0 &&
+                bits <= PEAL_BITS_DIFFERENT && fgets(open_why, sizeof open_why, file) &&
+                fgets(bits_why, sizeof bits_why, file);
+    fclose(file);
+    if (!good)
+        return false;
+    open_why[strcspn(open_why, "\n")] = bits_why[strcspn(bits_why, "\n")] = '\0';
+    v->verdict = PEAL_PROVED;
+    v->reuse = (enum peal_reuse)reuse;
+    v->bits = (enum peal_bits)bits;
+    v->same_order = same_order;
+    v->monotone = monotone;
+    v->has_relaxed = relaxed;
+    v->open_why = *open_why ? peal_answer_text(a, "%s", open_why) : NULL;
+    v->bits_why = *bits_why ? peal_answer_text(a, "%s", bits_why) : NULL;
+    v->cached = true;
+    return true;
+}
+
+/* Written under another name and renamed: readers see all of it or nothing. */
+static void write_proof(const char *path, const struct peal_verification *v)
+{
+    struct peal_text temporary = {0};
+    peal_text_printf(&temporary, "%s.%ld.%p", path, (long)getpid(), (const void *)v);
+    FILE *file = temporary.failed ? NULL : fopen(temporary.at, "w");
+    if (file) {
+        fprintf(file,
+                "peal proof 1\nreuse %d\nbits %d %d %" PRIx64 "\ndepth %" PRIu32 " %" PRIu32
+                "\nmonotone %d %d\nsize %" PRIu64 " %" PRIu64 " %" PRIu64 "\n%.500s\n%.1000s\n",
+                (int)v->reuse, (int)v->bits, v->same_order, v->order_hash, v->least_depth, v->depth,
+                v->monotone, v->has_relaxed, v->ops, v->accesses, v->states,
+                v->open_why ? v->open_why : "", v->bits_why ? v->bits_why : "");
+        bool good = fclose(file) == 0;
+        if (!good || rename(temporary.at, path) != 0)
+            remove(temporary.at);
+    }
+    peal_text_release(&temporary);
+}
+
+static struct peal_verification *from_cache(const struct peal_plan *plan, uint32_t launches,
+                                            const char *path)
+{
+    struct answer *a = calloc(1, sizeof *a);
+    struct timespec start, end;
+    if (!a)
+        return NULL;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    peal_arena_init(&a->arena, 0);
+    if (!read_proof(path, a) || a->failed) {
+        peal_verification_free(&a->v);
+        return NULL;
+    }
+    a->v.nranks = plan->nranks;
+    a->v.launches = launches;
+    a->v.period = plan->period;
+    a->v.kernel = peal_answer_text(a, "%s", peal_plan_string(plan, plan->kernel));
+    a->v.plan_hash = plan->hash;
+    a->v.contract = (enum peal_contract)plan->contract;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    a->v.milliseconds =
+        (double)(end.tv_sec - start.tv_sec) * 1e3 + (double)(end.tv_nsec - start.tv_nsec) / 1e6;
+    return &a->v;
+}
+
+enum peal_status peal_verify_cached(const struct peal_plan *plan,
+                                    const struct peal_verify_options *options, const char *folder,
+                                    struct peal_verification **out)
+{
+    if (!folder)
+        return peal_verify_plan(plan, options, out);
+    uint32_t launches = options->launches ? options->launches : peal_verify_launches(plan);
+    struct peal_text path = {0};
+    put_path(folder, make_key(plan, options, launches), &path);
+    *out = path.failed ? NULL : from_cache(plan, launches, path.at);
+    enum peal_status status = PEAL_OK;
+    if (!*out) {
+        status = peal_verify_plan(plan, options, out);
+        if (status == PEAL_OK && (*out)->verdict == PEAL_PROVED && !path.failed)
+            write_proof(path.at, *out);
+    }
+    peal_text_release(&path);
+    return status;
+}

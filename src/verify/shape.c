@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shape of a plan: what is left when lengths are forgotten but not how ranges overlap.
+ *
+ * Every buffer (and every channel's messages) is cut at all starts and ends of ranges and at the
+ * contract's parts. An op carries a cut of one operand over to all others, so the cuts are carried
+ * on until nothing changes; then each stretch between cuts behaves as one element. Ranges are
+ * hashed as the numbers of their first and last cut.
+ */
+#include "verify/cache.h"
+
+#include "base/hash.h"
+#include "base/vec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CUTS = 100000, MOST_ROUNDS = 64 };
+
+struct cuts {
+    PEAL_VEC(uint64_t) at; /* sorted elements */
+};
+
+struct shaper {
+    const struct peal_plan *plan;
+    struct cuts *cuts; /* [buf], then [channel] */
+    size_t total;
+    bool changed, failed;
+};
+
+static size_t find_cut(const struct cuts *c, uint64_t value)
+{
+    size_t lo = 0, hi = c->at.len;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (c->at.at[mid] < value)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void cut(struct shaper *s, struct cuts *c, uint64_t value)
+{
+    size_t i = find_cut(c, value);
+    if (s->failed || (i < c->at.len && c->at.at[i] == value))
+        return;
+    if (++s->total > MOST_CUTS || !peal_vec_push(&c->at, value)) {
+        s->failed = true;
+        return;
+    }
+    memmove(c->at.at + i + 1, c->at.at + i, (c->at.len - 1 - i) * sizeof *c->at.at);
+    c->at.at[i] = value;
+    s->changed = true;
+}
+
+/* An operand as a stretch of one set of cuts; NULL: a constant. */
+struct stretch {
+    struct cuts *cuts;
+    uint64_t lo;
+};
+
+static struct stretch stretch_of(const struct shaper *s, const struct peal_ref *ref,
+                                 uint32_t launch)
+{
+    const struct peal_plan *plan = s->plan;
+    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
+    if (ref->buf == PEAL_BUF_CONST)
+        return (struct stretch){NULL, 0};
+    uint64_t lo = peal_ref_offset(plan, ref, launch) / size;
+    if (ref->buf == PEAL_BUF_SLOT)
+        return (struct stretch){&s->cuts[plan->bufs.count + ref->row], lo};
+    lo += (uint64_t)ref->row * peal_plan_bufs(plan)[ref->buf].cols;
+    return (struct stretch){&s->cuts[ref->buf], lo};
+}
+
+/* Carries the cuts of every operand of an op over to the others. */
+static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
+{
+    const struct peal_plan *plan = s->plan;
+    uint32_t nrefs = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    uint64_t count = op->mem.count * op->mem.rows;
+    bool queue = op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV;
+    for (uint32_t i = 0; i < nrefs + queue && !s->failed; i++) {
+        struct stretch from =
+            i == nrefs ? (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}
+                       : stretch_of(s, peal_plan_refs(plan) + op->mem.ref + i, launch);
+        if (!from.cuts)
+            continue;
+        cut(s, from.cuts, from.lo);
+        cut(s, from.cuts, from.lo + count);
+        for (uint32_t k = 0; k < nrefs + queue && !s->failed; k++) {
+            struct stretch to =
+                k == nrefs ? (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}
+                           : stretch_of(s, peal_plan_refs(plan) + op->mem.ref + k, launch);
+            if (!to.cuts || (to.cuts == from.cuts && to.lo == from.lo))
+                continue;
+            for (size_t c = find_cut(from.cuts, from.lo);
+                 c < from.cuts->at.len && from.cuts->at.at[c] <= from.lo + count && !s->failed; c++)
+                cut(s, to.cuts, to.lo + (from.cuts->at.at[c] - from.lo));
+        }
+    }
+}
+
+/* Where the contract cuts x and y: even parts of every length that a rank has. */
+static void cut_parts(struct shaper *s, uint32_t buf)
+{
+    const struct peal_plan *plan = s->plan;
+    if (buf == PEAL_NONE)
+        return;
+    for (uint32_t r = 0; r < plan->nranks; r++) {
+        uint64_t n = peal_plan_len(plan, r, buf);
+        cut(s, &s->cuts[buf], n);
+        for (uint32_t q = 0; q <= plan->nranks && r == 0; q++)
+            cut(s, &s->cuts[buf], n / plan->nranks * q + n % plan->nranks * q / plan->nranks);
+    }
+}
+
+static void find_cuts(struct shaper *s)
+{
+    const struct peal_plan *plan = s->plan;
+    cut_parts(s, plan->contract_in);
+    cut_parts(s, plan->contract_out);
+    s->changed = true;
+    for (int round = 0; s->changed && !s->failed; round++) {
+        s->changed = false;
+        s->failed = round == MOST_ROUNDS;
+        for (uint64_t i = 0; i < plan->ops.count && !s->failed; i++) {
+            const struct peal_op *op = &peal_plan_ops(plan)[i];
+            for (uint32_t l = 0; l < plan->period && !peal_op_is_sync(op); l++)
+                carry(s, op, l);
+        }
+    }
+}
+
+static uint64_t hash_range(struct stretch at, uint64_t count, uint64_t h)
+{
+    if (!at.cuts)
+        return h;
+    h = peal_hash_u64(find_cut(at.cuts, at.lo), h);
+    return peal_hash_u64(find_cut(at.cuts, at.lo + count) | (uint64_t)(count > 0) << 63, h);
+}
+
+static uint64_t hash_op(const struct shaper *s, const struct peal_op *op, uint64_t h)
+{
+    const struct peal_plan *plan = s->plan;
+    h = peal_hash_u64((uint64_t)op->kind | (uint64_t)op->fn << 8 | (uint64_t)op->flags << 16 |
+                          (uint64_t)op->dtype << 24,
+                      h);
+    if (peal_op_is_sync(op)) {
+        h = peal_hash_u64((uint64_t)op->sync.rank << 32 | op->sync.after, h);
+        for (uint32_t l = 0; l < plan->period; l++)
+            h = peal_hash_u64(peal_op_cell(plan, op, l), h);
+        return peal_hash_u64((uint64_t)op->sync.value, h);
+    }
+    h = peal_hash_u64((uint64_t)op->mem.nsrc << 32 | op->mem.channel, h);
+    uint32_t nrefs = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    for (uint32_t i = 0; i < nrefs; i++) {
+        const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
+        h = peal_hash_u64((uint64_t)ref->rank << 32 | (uint64_t)ref->buf << 8 | ref->dtype, h);
+        if (ref->buf == PEAL_BUF_CONST)
+            h = peal_hash_u64(ref->offset, h);
+        /* Two-dimensional ops keep their exact places: rows are not stretches. */
+        if (op->mem.rows > 1 || ref->row > 0)
+            h = peal_hash_u64(op->mem.count ^ ref->offset << 20,
+                              peal_hash_u64((uint64_t)op->mem.rows << 32 | ref->row, h));
+        for (uint32_t l = 0; l < plan->period; l++)
+            h = hash_range(stretch_of(s, ref, l), op->mem.count * op->mem.rows, h);
+    }
+    if (op->kind >= PEAL_OP_SEND && op->kind <= PEAL_OP_RECV_SLOT)
+        h = hash_range((struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0},
+                       op->mem.count * op->mem.rows, h);
+    return h;
+}
+
+static uint64_t hash_tables(const struct shaper *s)
+{
+    const struct peal_plan *plan = s->plan;
+    uint64_t h = peal_hash_u64((uint64_t)plan->nranks << 32 | plan->period, 1);
+    h = peal_hash_u64((uint64_t)plan->contract << 32 | plan->dtype, h);
+    h = peal_hash_u64((uint64_t)plan->reduce << 32 | plan->root, h);
+    h = peal_hash_u64((uint64_t)plan->contract_in << 32 | plan->contract_out, h);
+    h = peal_hash_bytes(peal_plan_ranks(plan), plan->ranks.count * sizeof(struct peal_rank_part),
+                        h);
+    h = peal_hash_bytes(peal_plan_lanes(plan), plan->lanes.count * sizeof(struct peal_lane), h);
+    h = peal_hash_bytes(peal_plan_signals(plan), plan->signals.count * sizeof(struct peal_signal),
+                        h);
+    h = peal_hash_bytes(peal_plan_totals(plan), plan->totals.count * sizeof(int64_t), h);
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
+        h = peal_hash_u64((uint64_t)buf->kind | (uint64_t)buf->dir << 8 |
+                              (uint64_t)buf->dtype << 16 | (uint64_t)buf->flags << 24 |
+                              (uint64_t)buf->alias << 32,
+                          h);
+        h = peal_hash_u64(buf->lane, h);
+        for (uint32_t r = 0; r < plan->nranks; r++) {
+            uint64_t n = peal_plan_len(plan, r, b);
+            size_t at = find_cut(&s->cuts[b], n);
+            /* A length that is no cut is only known to lie behind all cuts or between two. */
+            bool exact = at < s->cuts[b].at.len && s->cuts[b].at.at[at] == n;
+            h = peal_hash_u64((uint64_t)at << 1 | exact, h);
+        }
+    }
+    for (uint32_t c = 0; c < plan->channels.count; c++) {
+        const struct peal_channel *ch = &peal_plan_channels(plan)[c];
+        h = peal_hash_u64((uint64_t)ch->sender << 32 | ch->receiver, h);
+        h = peal_hash_u64((uint64_t)ch->depth << 32 | ch->port, h);
+        h = peal_hash_u64((uint64_t)ch->sender_lane << 32 | ch->receiver_lane, h);
+    }
+    return h;
+}
+
+uint64_t peal_plan_shape(const struct peal_plan *plan)
+{
+    size_t sets = plan->bufs.count + plan->channels.count;
+    struct shaper s = {.plan = plan};
+    uint64_t h = 0;
+    /* Parts given by counts, and matrices of blocks, are part of the contract: no shape. */
+    for (uint64_t i = 0; i < plan->params.count; i++) {
+        if (peal_plan_params(plan)[i].count > 1)
+            return 0;
+    }
+    if (plan->rank_count != plan->nranks || !(s.cuts = calloc(sets + 1, sizeof *s.cuts)))
+        return 0;
+    find_cuts(&s);
+    if (!s.failed) {
+        h = hash_tables(&s);
+        for (uint64_t i = 0; i < plan->ops.count; i++)
+            h = hash_op(&s, &peal_plan_ops(plan)[i], h);
+        h += h == 0;
+    }
+    for (size_t i = 0; i < sets; i++)
+        peal_vec_release(&s.cuts[i].at);
+    free(s.cuts);
+    return h;
+}
