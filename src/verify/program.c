@@ -294,8 +294,7 @@ uint32_t peal_program_rows(const struct peal_plan *plan, const struct peal_op *o
         return 0;
     if (cols == 0 || op->mem.rows <= 1)
         return op->mem.rows ? 1 : 0;
-    uint64_t offset = ref->phases == PEAL_NONE ? ref->offset : 1;
-    return offset == 0 && op->mem.count == cols ? 1 : op->mem.rows;
+    return op->mem.count == cols ? 1 : op->mem.rows; /* inside its buffer, it starts with a row */
 }
 
 struct range peal_program_range(const struct peal_plan *plan, const struct peal_op *op,
@@ -322,10 +321,14 @@ static bool inside(const struct peal_plan *plan, const struct peal_op *op,
     if (!peal_size_mul(op->mem.count, size, &width))
         return false;
     if (buf->cols) {
-        uint64_t row_bytes = (uint64_t)buf->cols * size;
-        /* Whole rows may be in the offset already; what is left stays within one. */
-        return width <= row_bytes - offset % row_bytes &&
-               ref->row + offset / row_bytes + op->mem.rows <= *bytes / row_bytes;
+        /* Of scratch, whose stride is known, whole rows may be part of the offset. */
+        uint64_t row_bytes = (uint64_t)buf->cols * size, row = ref->row;
+        if (buf->kind != PEAL_BUF_PARAM) {
+            row += offset / row_bytes;
+            offset %= row_bytes;
+        }
+        return offset <= row_bytes && width <= row_bytes - offset &&
+               row + op->mem.rows <= *bytes / row_bytes;
     }
     return peal_size_mul(width, op->mem.rows, &width) && offset <= *bytes &&
            width <= *bytes - offset;
@@ -438,8 +441,7 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
     uint32_t c = p->channel_of[w->launch][op->mem.channel];
     struct channel *ch = &p->channels.at[c];
     uint64_t bytes = op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)op->dtype);
-    if (op->kind != PEAL_OP_FREE &&
-        bytes > peal_plan_channels(plan)[op->mem.channel].slot_bytes)
+    if (op->kind != PEAL_OP_FREE && bytes > peal_plan_channels(plan)[op->mem.channel].slot_bytes)
         early(w, PEAL_FAULT_CHANNEL, "a payload does not fit its slot");
     if (op->kind == PEAL_OP_SEND) {
         own_channel(w, &ch->sender_thread);
