@@ -22,18 +22,22 @@ class Diagram {
     this.onSelect = () => {};
     this.onView = () => {};
     this.frame = 0;
+    this.groups = new Set(); // texts of the groups that are switched on
     this.filter(() => true);
     this.listen();
   }
 
   // Rows.
 
-  filter(accepts) {
+  // Tracks of ranks that are accepted; groups other than the ranks' own (engines, links) only while they are switched on.
+  filter(accepts = this.accepts) {
     const { tracks } = this.model;
+    this.accepts = accepts;
     this.rows = [];
     this.rowOf.fill(-1);
     for (let t = 0; t < tracks.count; t++) {
       if (tracks.rank[t] >= 0 && !accepts(tracks.rank[t])) continue;
+      if (tracks.group[t] && !this.groups.has(tracks.group[t])) continue;
       this.rowOf[t] = this.rows.length;
       this.rows.push(t);
     }
@@ -376,10 +380,10 @@ class Diagram {
   }
 
   arrowLine(i) {
-    // From the edge of one bar to the edge of the other, so that neither's text is crossed; steps have room to be slanted.
+    // From near the edge of one bar to near that of the other, so that little text is crossed; steps have room to be slanted.
     const { arrows } = this.model, half = this.rowHeight() / 2, slant = this.model.unit === 'steps' ? 0.22 : 0;
     const from = this.rowOf[arrows.fromTrack[i]], to = this.rowOf[arrows.toTrack[i]];
-    const reach = half < 7 ? 0 : (half - 3) * Math.sign(to - from);
+    const reach = half < 7 ? 0 : half * 0.5 * Math.sign(to - from);
     return [this.xOf(arrows.from[i] - slant), this.yOf(from) + half + reach, this.xOf(arrows.to[i] + slant), this.yOf(to) + half - reach];
   }
 

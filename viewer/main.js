@@ -74,6 +74,7 @@ class Page {
       byId('state').hidden = model.steps.memories.length + model.steps.cells.length === 0;
       this.player = new StepPlayer(model, diagram, this.source);
     }
+    this.buildGroups();
     this.buildLegend();
     new ResizeObserver(() => {
       if (this.fitted) diagram.view.row = 0;
@@ -81,6 +82,23 @@ class Page {
     }).observe(byId('diagram'));
     this.fitted = true;
     diagram.setView(0, model.end * 1.02);
+  }
+
+  // Engines and links have tracks too, which are shown on demand.
+  buildGroups() {
+    const { model, diagram } = this;
+    const groups = [...new Set(model.tracks.group)].filter(group => group > 0);
+    replace(byId('group-buttons'), ...groups.map(group => {
+      const button = el('button', { type: 'button', 'aria-pressed': 'false' }, model.texts[group]);
+      button.addEventListener('click', () => {
+        const on = !diagram.groups.has(group);
+        if (on) diagram.groups.add(group);
+        else diagram.groups.delete(group);
+        button.setAttribute('aria-pressed', String(on));
+        diagram.filter();
+      });
+      return button;
+    }));
   }
 
   buildLegend() {

@@ -90,7 +90,8 @@ function decodeModel(raw) {
   const model = {
     raw, kind: raw.kind, unit: raw.unit, texts: raw.texts, categories: raw.categories, sources: raw.sources,
     places: decodeRecords(raw.places, ['source', 'line', 'col', 'len', 'via']),
-    tracks: { count: raw.tracks.count, label: column(raw.tracks, 'label', Int32Array), rank: Int32Array.from(trackRank) },
+    tracks: { count: raw.tracks.count, label: column(raw.tracks, 'label', Int32Array), rank: Int32Array.from(trackRank),
+      group: column(raw.tracks, 'group', Int32Array) },
     bars: decodeBars(raw.bars, raw.tracks.count),
     arrows: decodeArrows(raw.arrows),
     steps: decodeSteps(raw),

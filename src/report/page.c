@@ -191,7 +191,13 @@ uint32_t peal_page_place(struct peal_page *page, struct peal_page_place place)
 
 uint32_t peal_page_track(struct peal_page *page, const char *label, uint32_t rank)
 {
-    struct peal_page_track track = {peal_page_text(page, label), rank};
+    return peal_page_track_of(page, "", label, rank);
+}
+
+uint32_t peal_page_track_of(struct peal_page *page, const char *group, const char *label,
+                            uint32_t rank)
+{
+    struct peal_page_track track = {peal_page_text(page, label), rank, peal_page_text(page, group)};
     struct peal_page_open open = {0};
     PUSH(page, tracks, track);
     PUSH(page, open, open);

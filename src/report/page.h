@@ -69,6 +69,7 @@ struct peal_page_place {
 struct peal_page_track {
     uint32_t label; /* text */
     uint32_t rank;  /* what the filter by rank goes by, or PEAL_PAGE_NONE */
+    uint32_t group; /* text: shown only when asked for by this name; 0 = always */
 };
 
 /* Texts and places are indices from peal_page_text and peal_page_place; 0 is none. */
@@ -274,6 +275,9 @@ void peal_page_note(struct peal_page *page, const char *format, ...)
 uint32_t peal_page_source(struct peal_page *page, const char *name, const char *text, size_t len);
 uint32_t peal_page_place(struct peal_page *page, struct peal_page_place place);
 uint32_t peal_page_track(struct peal_page *page, const char *label, uint32_t rank);
+/* A track that is shown on demand: an engine, a link. */
+uint32_t peal_page_track_of(struct peal_page *page, const char *group, const char *label,
+                            uint32_t rank);
 
 /* After the tracks, before the bars: how many bars and arrows will come, and when the last ends. */
 void peal_page_expect(struct peal_page *page, uint64_t bars, uint64_t arrows, uint64_t horizon);

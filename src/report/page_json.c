@@ -46,6 +46,7 @@ GETTER(place_len, struct peal_page_place, len)
 GETTER_OR_NONE(place_via, struct peal_page_place, via)
 GETTER(track_label, struct peal_page_track, label)
 GETTER_OR_NONE(track_rank, struct peal_page_track, rank)
+GETTER(track_group, struct peal_page_track, group)
 GETTER(bar_track, struct peal_page_bar, track)
 GETTER(bar_length, struct peal_page_bar, end - it->start)
 GETTER(bar_bytes, struct peal_page_bar, bytes)
@@ -170,6 +171,7 @@ static void write_bars(const struct peal_page *page, struct peal_json *json)
     begin_list(json, "tracks", page->tracks.len);
     COLUMN(json, "label", page->tracks, track_label);
     COLUMN(json, "rank", page->tracks, track_rank);
+    COLUMN(json, "group", page->tracks, track_group);
     peal_json_object_end(json);
 
     begin_list(json, "bars", page->bars.len);

@@ -187,11 +187,11 @@ static const char *stroke_of(const struct peal_page_arrow *arrow)
     return arrow->category == PEAL_BAR_COPY ? "0" : "7";
 }
 
-/* From the edge of one bar to the edge of the other, so that neither's text is crossed. */
+/* From near the edge of one bar to near that of the other, so that little text is crossed. */
 static void add_arrow(const struct picture *p, const struct peal_page_arrow *arrow)
 {
     double slant = p->page->unit == PEAL_UNIT_STEPS ? 0.22 * (x_of(p, p->from + 1) - p->left) : 0;
-    double half = p->row / 2, reach = half < 7 ? 0 : half - 4;
+    double half = p->row / 2, reach = half < 7 ? 0 : half * 0.5;
     if (arrow->to_track < arrow->from_track)
         reach = -reach;
     else if (arrow->to_track == arrow->from_track)
@@ -263,7 +263,8 @@ static void measure(struct picture *p, const struct peal_svg_options *options)
 {
     const struct peal_page *page = p->page;
     uint32_t most = options->tracks ? options->tracks : 64;
-    p->tracks = page->tracks.len < most ? (uint32_t)page->tracks.len : most;
+    while (p->tracks < page->tracks.len && p->tracks < most && !page->tracks.at[p->tracks].group)
+        p->tracks++; /* tracks shown on demand stand last */
     p->row = options->row ? options->row : 34;
     p->from = options->from;
     p->to = options->to;
