@@ -87,8 +87,9 @@ static unsigned char *operand_row(const struct where *w, const struct peal_ref *
     uint64_t start = offset;
     if (buf->cols) {
         uint64_t stride = (uint64_t)buf->cols * peal_dtype_size(buf->dtype);
-        /* Whole rows may be in the offset already; what is left must stay within one. */
-        if (len > stride - offset % stride) {
+        /* Of scratch, whose stride is known, whole rows may be part of the offset. */
+        uint64_t column = buf->kind == PEAL_BUF_PARAM ? offset : offset % stride;
+        if (column > stride || len > stride - column) {
             broken(w, "an access outside of its row");
             return NULL;
         }
