@@ -31,6 +31,8 @@ static int level_of(const struct peal_expr *expr)
         return peal_operator(PEAL_INT_NEG)->level; /* what follows it would join its place */
     case PEAL_EXPR_RECV:
         return PEAL_LEVEL_LOOSEST; /* its peer takes all that follows */
+    case PEAL_EXPR_LAUNCH_MOD:
+        return PEAL_LEVEL_LOOSEST + 1; /* a primary, but it does not look like one */
     default:
         return LEVEL_PRIMARY;
     }

@@ -309,14 +309,18 @@ static bool check_kernel(struct validation *v)
     return !v->failed;
 }
 
+bool peal_validate_kernel(const struct peal_kernel *kernel, const char *after_pass,
+                          struct peal_diags *diags)
+{
+    struct validation v = {.kernel = kernel, .pass = after_pass, .diags = diags};
+    return !kernel->deduced || check_kernel(&v);
+}
+
 bool peal_validate(const struct peal_module *module, const char *after_pass,
                    struct peal_diags *diags)
 {
     bool good = true;
-    for (const struct peal_kernel *k = module->kernels; k; k = k->next) {
-        struct validation v = {.kernel = k, .pass = after_pass, .diags = diags};
-        if (k->deduced && !check_kernel(&v))
-            good = false;
-    }
+    for (const struct peal_kernel *k = module->kernels; k; k = k->next)
+        good &= peal_validate_kernel(k, after_pass, diags);
     return good;
 }

@@ -20,4 +20,7 @@
 bool peal_validate(const struct peal_module *module, const char *after_pass,
                    struct peal_diags *diags);
 
+bool peal_validate_kernel(const struct peal_kernel *kernel, const char *after_pass,
+                          struct peal_diags *diags);
+
 #endif

@@ -2,6 +2,7 @@
 /* The pipeline. */
 #include "lower/lower.h"
 
+#include "ir/validate.h"
 #include "lower/clone.h"
 
 #include <string.h>
@@ -67,6 +68,10 @@ enum peal_status peal_lower(const struct peal_kernel *kernel, struct peal_module
             return status;
         }
         copy->lowered = true; /* from the first pass on there are no calls */
+        if (!peal_validate_kernel(copy, passes[i].name, diags)) {
+            *tail = NULL;
+            return PEAL_INVALID;
+        }
         if (hook)
             hook->after(passes[i].name, copy, hook->context);
     }
