@@ -32,4 +32,8 @@ struct peal_call {
 /* Sorts the arguments of a call that deduce has accepted. */
 struct peal_call peal_call_bind(const struct peal_stmt *stmt);
 
+/* The functions that are not elementwise (fn.def has those): min, max, part, ...; NULL after the
+ * last. */
+const char *peal_function_name(size_t i);
+
 #endif

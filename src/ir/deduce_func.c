@@ -27,6 +27,11 @@ static int find_builtin(const char *name)
     return -1;
 }
 
+const char *peal_function_name(size_t i)
+{
+    return i < BUILTINS ? builtins[i].name : NULL;
+}
+
 bool peal_function_is_known(const char *name)
 {
     return find_builtin(name) >= 0;

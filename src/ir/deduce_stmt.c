@@ -137,8 +137,8 @@ static void deduce_let(struct peal_deducer *d, struct peal_stmt *stmt)
         return;
     }
     bool is_counter = type->kind == PEAL_TYPE_COUNTER;
-    bool is_known = type->kind == PEAL_TYPE_INT || type->kind == PEAL_TYPE_BOOL ||
-                    type->kind == PEAL_TYPE_FLOAT || type->kind == PEAL_TYPE_NONE;
+    bool is_known =
+        type->kind == PEAL_TYPE_INT || type->kind == PEAL_TYPE_BOOL || type->kind == PEAL_TYPE_NONE;
     if (is_counter && stmt->a->kind != PEAL_EXPR_PEEK)
         peal_deducer_error(d, stmt->a->pos,
                            "a counter is named by 'let %s = peek ...' alone; add "

@@ -39,7 +39,7 @@ static int close_library(void **state)
 static void every_text_of_the_folder_is_listed(void **state)
 {
     (void)state;
-    DIR *folder = opendir(KERNELS);
+    DIR *folder = opendir(SOURCE_ROOT "/kernels");
     assert_non_null(folder);
     size_t found = 0;
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {

@@ -23,6 +23,11 @@ bool peal_word_is_reserved(const char *word, size_t len)
     return false;
 }
 
+const char *peal_word_reserved(size_t i)
+{
+    return i < sizeof reserved / sizeof *reserved ? reserved[i] : NULL;
+}
+
 void peal_parser_step(struct peal_parser *p)
 {
     p->last = p->token.pos;

@@ -18,5 +18,7 @@ enum peal_status peal_parse_into(struct peal_module *module, const struct peal_s
 
 /* True for the words that cannot be names. */
 bool peal_word_is_reserved(const char *word, size_t len);
+/* All of them, one after the other; NULL after the last. */
+const char *peal_word_reserved(size_t i);
 
 #endif

@@ -81,10 +81,13 @@ static bool find_shape(struct instantiation *t, const struct peal_expr *e, struc
         return find_shape(t, first ? yes : no, out) || find_shape(t, first ? no : yes, out);
     }
     if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FILL) {
-        int64_t n = peal_inst_int(t, e->a->next);
-        if (n < 0)
-            return peal_inst_fail(t, e->pos, "a tile of %" PRId64 " elements", n);
-        *out = (struct part){.rows = 1, .count = (uint64_t)n, .dims = 1};
+        const struct peal_expr *cols = e->a->next->next;
+        int64_t rows = cols ? peal_inst_int(t, e->a->next) : 1;
+        int64_t n = peal_inst_int(t, cols ? cols : e->a->next);
+        if (n < 0 || rows < 0 || rows > UINT32_MAX)
+            return peal_inst_fail(t, e->pos, "a tile of %" PRId64 " x %" PRId64 " elements", rows,
+                                  n);
+        *out = (struct part){.rows = (uint32_t)rows, .count = (uint64_t)n, .dims = cols ? 2 : 1};
         return true;
     }
     if (e->kind == PEAL_EXPR_BINARY)
