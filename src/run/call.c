@@ -9,7 +9,7 @@
 
 enum peal_status peal_engine_init(struct peal_engine *engine, struct peal_team *team)
 {
-    *engine = (struct peal_engine){.team = team};
+    *engine = (struct peal_engine){.team = team, .spins = team->policy.spins};
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
         peal_frame_init(&engine->frames[c], team, c);
     return peal_mail_init(&engine->mail, team);
@@ -82,9 +82,14 @@ static enum peal_status finish(struct peal_engine *engine, struct peal_frame *fr
                                const struct peal_call *call)
 {
     struct peal_team *team = engine->team;
-    enum peal_progress progress = peal_frame_run(frame, team->policy.spins);
-    if (__builtin_expect(progress == PEAL_RUN_ENDED, 1))
+    enum peal_progress progress = peal_frame_run(frame, engine->spins);
+    if (__builtin_expect(progress == PEAL_RUN_ENDED, 1)) {
+        if (engine->spins < team->policy.spins)
+            engine->spins += 1 + engine->spins / 8;
         return PEAL_OK;
+    }
+    /* The peer may need this very core, whatever the number of cores says. */
+    engine->spins = engine->spins > 32 ? engine->spins / 2 : 16;
     struct waiter waiter = {frame, engine};
     struct peal_pause pause = {
         .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};
@@ -97,7 +102,7 @@ static enum peal_status finish(struct peal_engine *engine, struct peal_frame *fr
         frame->moved = false;
         status = peal_pause_step(team, &pause);
         if (status == PEAL_OK)
-            progress = peal_frame_run(frame, frame->moved ? team->policy.spins : 1);
+            progress = peal_frame_run(frame, engine->spins);
     }
     if (progress == PEAL_RUN_MISMATCH)
         status = peal_doctor_mismatch(team, &pause);

@@ -47,6 +47,7 @@ struct peal_engine {
     uint64_t seqs[PEAL_STREAMS];
     struct peal_call *active;
     struct peal_mail mail;
+    uint32_t spins;  /* polls before a yield: falls when they are in vain, and recovers */
     uint32_t nested; /* guards progress against itself */
 };
 

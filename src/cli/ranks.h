@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts ranks for a command: as processes of this program, or as threads of it. */
+#ifndef PEAL_CLI_RANKS_H
+#define PEAL_CLI_RANKS_H
+
+#include "cli/cli.h"
+
+#include <peal/peal.h>
+#include <sys/types.h>
+
+struct peal_ranks {
+    uint32_t count;
+    bool threads;
+    bool bind;  /* to cores, if there is one for each */
+    bool quiet; /* reports are not printed */
+    /* What each rank does; returns its exit code. */
+    int (*body)(struct peal_comm *comm, void *context);
+    void *context;
+};
+
+/* Runs the ranks to their end. Returns the highest exit code; PEAL_EXIT_OTHER after a message if a
+ * rank could not be started or was killed. */
+int peal_ranks_run(const struct peal_cli *cli, const struct peal_ranks *ranks);
+
+/* A window with one word a rank, in which a launcher says how a process ended (doctor.h). */
+int peal_ranks_status_open(uint32_t count);
+void peal_ranks_status_put(int fd, uint32_t rank, int wait_status);
+
+#endif
