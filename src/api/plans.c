@@ -131,7 +131,9 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     struct peal_image_how how = {.rank = plans->team->rank,
                                  .clip = shape != PEAL_SHAPE_WHOLE,
                                  .rows_as_bases = rows,
-                                 .key = shape == PEAL_SHAPE_WHOLE ? key->count * element : 0};
+                                 /* Steps between buffers follow from it, where sizes are
+                                    rounded. */
+                                 .key = (key->most ? key->most : key->count) * element};
     return peal_plans_make(plans->team, kernel, &bind, &how, why, out);
 }
 

@@ -157,12 +157,19 @@ static bool open_message(struct peal_mail *mail, uint32_t from, const struct pea
     return true;
 }
 
+static bool take_aside(struct peal_mail *mail, struct peal_letter *letter);
+
+/* A message is whole. A letter that was posted while it came takes it now, before the sender's next
+ * one can. */
 static void close_aside(struct peal_mail *mail, struct peal_aside *aside)
 {
     struct peal_aside **link = &mail->asides;
     while (*link)
         link = &(*link)->next;
     *link = aside;
+    struct peal_letter *letter = find_taker(mail, aside->sender, aside->tag);
+    if (letter)
+        (void)take_aside(mail, letter);
 }
 
 /* Takes one fragment from a sender; false when there is none. */
@@ -230,14 +237,12 @@ bool peal_mail_progress(struct peal_mail *mail)
 {
     if (!mail->letters)
         return false;
-    bool moved = false, receives = false;
+    bool moved = false;
     for (struct peal_letter *letter = mail->letters; letter; letter = letter->next) {
         if (letter->status != PEAL_PENDING)
             continue;
         if (letter->sends)
             moved |= send_some(mail, letter);
-        else
-            receives = true;
     }
     /* A sender that waits for room also empties its own boxes: two ranks that send to each other
      * would wait for each other otherwise. */
@@ -245,7 +250,6 @@ bool peal_mail_progress(struct peal_mail *mail)
         while (take_fragment(mail, r))
             moved = true;
     }
-    (void)receives;
     for (struct peal_letter **link = &mail->letters; *link;) {
         if ((*link)->status != PEAL_PENDING)
             *link = (*link)->next;
