@@ -20,6 +20,8 @@ extern "C" {
 
 /* Microseconds of a clock that never jumps. */
 double bench_now_us(void);
+/* Microseconds of processor time of this process: other work on the machine does not add to it. */
+double bench_cpu_us(void);
 /* Sorts the values. n must not be 0. */
 double bench_median(double *values, size_t n);
 /* The value below which a share (0 .. 1) of the sorted values lies. */

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens before anything runs: reading the library, making plans, verifying, simulating.
+ * Milliseconds of processor time (the median of several) and the process's peak memory. One line of
+ * JSON per result.
+ *
+ *   plan [--large]      with the cases that take seconds and hundreds of megabytes
+ *   plan --sim P BYTES  only the simulation of a ring of P ranks, to set beside simgrid_ring.cc
+ */
+#include "api/load.h"
+#include "ir/library.h"
+#include "measure.h"
+#include "sim/sim.h"
+#include "verify/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { MOST_ROUNDS = 11 };
+
+/* One plan: kernel, ranks, elements; rank PEAL_NONE: all of them. */
+struct job {
+    const char *kernel;
+    uint32_t ranks, rank;
+    int64_t count;
+};
+
+static void die(const char *what, struct peal_diags *diags)
+{
+    struct peal_text text = {0};
+    peal_diags_print(diags, false, &text);
+    fprintf(stderr, "%s\n%s", what, peal_text_get(&text));
+    exit(1);
+}
+
+static void report(const char *what, const struct job *job, double *us, int rounds, uint64_t ops)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("{\"what\": \"%s\", \"kernel\": \"%s\", \"nranks\": %u, \"all_ranks\": %s, \"ops\": "
+           "%llu, \"cpu_ms\": %.3f, \"peak_mb\": %ld}\n",
+           what, job ? job->kernel : "", job ? job->ranks : 0,
+           job && job->rank == PEAL_NONE ? "true" : "false", (unsigned long long)ops,
+           bench_median(us, (size_t)rounds) / 1e3, usage.ru_maxrss / 1024);
+    fflush(stdout);
+}
+
+static void time_library(void)
+{
+    double us[MOST_ROUNDS];
+    for (int i = 0; i < MOST_ROUNDS; i++) {
+        struct peal_diags diags;
+        struct peal_library *library = NULL;
+        peal_diags_init(&diags);
+        double start = bench_cpu_us();
+        if (peal_library_open(&diags, &library) != PEAL_OK)
+            die("the library", &diags);
+        us[i] = bench_cpu_us() - start;
+        peal_library_close(library);
+        peal_diags_release(&diags);
+    }
+    report("parse library", NULL, us, MOST_ROUNDS, 0);
+}
+
+/* Instantiates `rounds` times; the last plan is returned, freed with free. */
+static struct peal_plan *time_instantiate(const struct job *job, int rounds)
+{
+    double us[MOST_ROUNDS];
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    struct peal_plan *plan = NULL;
+    peal_diags_init(&diags);
+    const struct peal_kernel *kernel = NULL;
+    if (peal_program_open(job->kernel, &diags, &program) == PEAL_OK)
+        kernel = peal_program_kernel(program, NULL, &diags);
+    if (!kernel)
+        die(job->kernel, &diags);
+    struct peal_bind_value n = {.name = "n", .values = &job->count, .count = 1};
+    struct peal_bind bind = {.nranks = job->ranks,
+                             .rank = job->rank,
+                             .dtype = PEAL_F32,
+                             .reduce = PEAL_SUM,
+                             .values = &n,
+                             .nvalues = 1};
+    for (int i = 0; i < rounds; i++) {
+        free(plan);
+        double start = bench_cpu_us();
+        if (peal_instantiate(kernel, &bind, &diags, &plan) != PEAL_OK)
+            die(job->kernel, &diags);
+        us[i] = bench_cpu_us() - start;
+    }
+    report("instantiate", job, us, rounds, plan->ops.count);
+    peal_program_close(program);
+    peal_diags_release(&diags);
+    return plan;
+}
+
+static void time_verify(const struct job *job, int rounds)
+{
+    struct peal_plan *plan = time_instantiate(job, 1);
+    double us[MOST_ROUNDS];
+    for (int i = 0; i < rounds; i++) {
+        struct peal_verification *answer = NULL;
+        double start = bench_cpu_us();
+        enum peal_status status = peal_verify_plan(plan, &(struct peal_verify_options){0}, &answer);
+        us[i] = bench_cpu_us() - start;
+        if (status != PEAL_OK || answer->verdict != PEAL_PROVED) {
+            fprintf(stderr, "%s is not proved at %u ranks\n", job->kernel, job->ranks);
+            exit(1);
+        }
+        peal_verification_free(answer);
+    }
+    report("verify", job, us, rounds, plan->ops.count);
+    free(plan);
+}
+
+/* Nothing costs time but the links, so that the figure can be set beside another simulator's. */
+static const char machine_text[] = "topology: {flat: 65536}\n"
+                                   "links: {flat: {bw_GBps: 10, lat_ns: 50}}\n"
+                                   "ipcq: {slots: 1024, slot_bytes: 0}\n"
+                                   "dma: {bw_GBps: .inf, queue: 256}\n"
+                                   "credit: {mode: fast, bytes: 0}\n"
+                                   "mem: {tcm: {bw_GBps: .inf}, hbm: {bw_GBps: .inf}}\n"
+                                   "math: {clock_GHz: .inf, lanes: {f32: 1}}\n"
+                                   "signal: {notify_bytes: 0, request_bytes: 0}\n";
+
+/* Time without data. */
+static void time_sim(const struct job *job, int rounds)
+{
+    struct peal_plan *plan = time_instantiate(job, 1);
+    struct peal_source source = {"bench.yaml", machine_text, sizeof machine_text - 1};
+    struct peal_diags diags;
+    struct peal_machine *machine = NULL;
+    double us[MOST_ROUNDS];
+    peal_diags_init(&diags);
+    if (peal_machine_read(&source, &diags, &machine) != PEAL_OK)
+        die("the machine", &diags);
+    for (int i = 0; i < rounds; i++) {
+        struct peal_sim *sim = NULL;
+        double start = bench_cpu_us();
+        if (peal_sim_new(machine, job->ranks, &(struct peal_sim_options){0}, &diags, &sim) !=
+                PEAL_OK ||
+            peal_sim_launch(sim, plan, &(struct peal_sim_args){0}, &diags) != PEAL_OK ||
+            peal_sim_run(sim) != PEAL_OK || peal_sim_deadlock(sim))
+            die("the simulation", &diags);
+        us[i] = bench_cpu_us() - start;
+        if (i == 0)
+            fprintf(stderr, "%s at %u ranks: %.3f us of simulated time, %llu messages\n",
+                    job->kernel, job->ranks, (double)peal_sim_stats(sim)->time / 1e6,
+                    (unsigned long long)peal_sim_stats(sim)->messages);
+        peal_sim_free(sim);
+    }
+    report("simulate", job, us, rounds, plan->ops.count);
+    peal_machine_free(machine);
+    peal_diags_release(&diags);
+    free(plan);
+}
+
+int main(int argc, char **argv)
+{
+    bool large = argc > 1 && strcmp(argv[1], "--large") == 0;
+    if (argc == 4 && strcmp(argv[1], "--sim") == 0) {
+        struct job ring = {"allreduce_chunked", (uint32_t)atoi(argv[2]), PEAL_NONE,
+                           (int64_t)(bench_size(argv[3]) / sizeof(float))};
+        time_sim(&ring, 1);
+        return 0;
+    }
+    time_library();
+    free(time_instantiate(&(struct job){"allreduce_ring", 16, 3, 1 << 20}, MOST_ROUNDS));
+    free(time_instantiate(&(struct job){"allreduce_ring", 16, PEAL_NONE, 1 << 20}, MOST_ROUNDS));
+    time_verify(&(struct job){"allreduce_ring", 4, PEAL_NONE, 1 << 12}, MOST_ROUNDS);
+    time_verify(&(struct job){"allreduce_ring", 16, PEAL_NONE, 1 << 12}, 3);
+    time_verify(&(struct job){"allreduce_mesh2", 8, PEAL_NONE, 1 << 12}, 3);
+    time_sim(&(struct job){"allreduce_chunked", 256, PEAL_NONE, 1 << 20}, 3);
+    if (large) {
+        free(time_instantiate(&(struct job){"allreduce_ring", 1024, PEAL_NONE, 1 << 20}, 3));
+        time_sim(&(struct job){"allreduce_chunked", 1024, PEAL_NONE, 1 << 20}, 3);
+    }
+    return 0;
+}
