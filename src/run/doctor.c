@@ -215,7 +215,13 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_pa
 {
     char line[160];
     for (uint32_t r = 0; r < team->size; r++) {
-        if (peal_team_is_dead(team, r)) {
+        /* A process that ended after closing is not missed: what it owed to calls up to its last
+         * one is in shared memory. The end is looked for first, so that life is then final. */
+        bool ended = peal_team_is_dead(team, r);
+        /* Partner: peal_team_close. */
+        bool left =
+            atomic_load_explicit(&team->controls[r]->life, memory_order_acquire) == PEAL_LIFE_LEFT;
+        if (ended && !left) {
             struct peal_text how = {0};
             peal_doctor_exit_text(r, &how);
             snprintf(line, sizeof line, "rank %u (pid %d) is dead%s", r, team->controls[r]->pid,
@@ -223,9 +229,6 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_pa
             peal_text_release(&how);
             return fail(team, pause, PEAL_PEER_DEAD, r, 0, line);
         }
-        /* Partner: peal_team_close. */
-        bool left =
-            atomic_load_explicit(&team->controls[r]->life, memory_order_acquire) == PEAL_LIFE_LEFT;
         uint64_t seq =
             atomic_load_explicit(&team->controls[r]->calls[pause->stream], memory_order_acquire);
         if (left && r != team->rank && seq < pause->seq) {
