@@ -2,17 +2,24 @@
 /* The part of a page that comes from its plan; see page_plan.h. */
 #include "cli/page_plan.h"
 
+#include "ir/library.h"
 #include "plan/dump.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t find_source(const struct peal_page *page, const char *name)
+/* A source that the page has, or a built-in text, which is added. */
+static uint32_t find_source(struct peal_page *page, const char *name)
 {
     for (uint32_t i = 0; i < page->sources.len; i++)
         if (strcmp(peal_page_get(page, page->sources.at[i].name), name) == 0)
             return i;
+    for (size_t i = 0; i < peal_library_text_count; i++) {
+        const struct peal_source *text = &peal_library_texts[i];
+        if (strcmp(text->name, name) == 0)
+            return peal_page_source(page, name, text->text, text->len);
+    }
     return PEAL_PAGE_NONE;
 }
 

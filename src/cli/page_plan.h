@@ -15,7 +15,8 @@ struct peal_page_plan {
     uint32_t *tracks; /* page track of each lane, by the plan's lane number */
 };
 
-/* Sources that positions name must have been added to the page before; the others have no text. */
+/* Files that positions name must have been added to the page before; built-in texts are added here.
+ */
 void peal_page_plan_init(struct peal_page_plan *p, struct peal_page *page,
                          const struct peal_plan *plan);
 void peal_page_plan_release(struct peal_page_plan *p);
