@@ -86,7 +86,7 @@ class Diagram {
     let most = Math.min(text.length, Math.ceil(width / this.charWidth) + 4);
     let short = text.slice(0, most);
     while (most > 1 && c.measureText(short).width > width) short = text.slice(0, --most - 1) + '…';
-    return most > 1 ? short : '';
+    return most > 3 || short === text ? short : ''; // a letter or two say nothing
   }
 
   trackLabel(track) { return this.model.texts[this.model.tracks.label[track]]; }

@@ -27,6 +27,7 @@ class Page {
     this.setTheme(preferredTheme());
     this.listen();
     if (this.player) this.player.advance(this.firstBadStep());
+    else if (model.bars.count) this.source.scrollTo(model.bars.place[0]);
   }
 
   // Head.

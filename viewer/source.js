@@ -70,6 +70,14 @@ class SourcePanel {
     this.showCallers(at.via);
   }
 
+  // Brings a place into view without lighting it.
+  scrollTo(place) {
+    const at = this.model.places[place];
+    if (!place || at.source < 0) return;
+    if (at.source !== this.shown) this.show(at.source);
+    if (this.lines[at.line - 1]) this.code.scrollTop += this.lines[at.line - 1].getBoundingClientRect().top - this.code.getBoundingClientRect().top - 60;
+  }
+
   showCallers(via) {
     for (let hops = 0; via >= 0 && via < this.model.places.length && hops < 16; hops++) {
       const caller = this.model.places[via];

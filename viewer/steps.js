@@ -138,7 +138,8 @@ class StepPlayer {
     const step = steps.list[this.done - 1];
     const acts = step && step.rank === rank;
     const last = steps.list.slice(0, this.done).filter(other => other.rank === rank).pop();
-    const cells = steps.cells.map((cell, i) => ({ cell, now: state.cells[i] })).filter(({ cell }) => cell.rank === rank);
+    const cells = steps.cells.map((cell, i) => ({ cell, now: state.cells[i] })).filter(({ cell }) => cell.rank === rank)
+      .sort((a, b) => texts[a.cell.name].localeCompare(texts[b.cell.name], 'en', { numeric: true }));
     return el('section', {
       class: 'rank' + (acts ? ' acts' : '') + (acts && step.flags & FLAG_BAD ? ' bad' : ''), 'aria-label': 'rank ' + rank,
     }, el('h3', {}, 'rank ' + rank, el('small', { class: 'mono' }, last ? texts[last.label] : 'not started')),
@@ -165,7 +166,9 @@ class StepPlayer {
     }, piece.value ? texts[piece.value] : '')));
     return el('div', { class: 'memory' },
       el('div', {}, el('span', { class: 'name mono' }, texts[memory.name]), el('span', {}, formatBytes(memory.bytes))),
-      strip, el('div', { class: 'marks mono' }, ...this.marks(index, memory, percent, range)));
+      strip, el('div', { class: 'marks mono' }, ...this.marks(index, memory, percent, range),
+        ...pieces.filter(piece => this.done > 0 && piece.step === this.done - 1).slice(0, 8).map(piece =>
+          el('div', { class: 'becomes' }, range(piece.from, piece.to) + ' = ' + texts[piece.value]))));
   }
 
   // The accesses of this step, and every colliding one up to here.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal verify: prove a kernel over all schedules, or tell how it goes wrong. */
 #include "api/load.h"
+#include "cli/page_file.h"
 #include "cli/page_verify.h"
 #include "cli/progress.h"
 #include "cli/verify_tasks.h"
@@ -253,7 +254,6 @@ static bool write_page(struct peal_cli *cli, const struct peal_verify_job *job, 
                        const char *file)
 {
     struct peal_page page;
-    struct peal_text text = {0};
     struct peal_page_answer *answers =
         peal_arena_alloc(cli->arena, (job->ntasks + 1) * sizeof *answers);
     size_t n = 0;
@@ -262,18 +262,11 @@ static bool write_page(struct peal_cli *cli, const struct peal_verify_job *job, 
         if (t->answer)
             answers[n++] = (struct peal_page_answer){t->answer, t->plan, (uint64_t)t->count};
     }
-    peal_page_init(&page, PEAL_PAGE_VERIFY, job->kernel->name);
-    struct peal_source source;
-    if (strchr(file, '/') || (strlen(file) > 5 && strcmp(file + strlen(file) - 5, ".peal") == 0)) {
-        if (peal_cli_read(cli, file, &source))
-            peal_page_source(&page, source.name, source.text, source.len);
-    }
+    if (!n)
+        return true; /* no plan could be made; the messages say why */
+    peal_page_begin(cli, &page, PEAL_PAGE_VERIFY, job->kernel->name, file);
     peal_page_verify(&page, answers, n);
-    bool good =
-        answers && peal_page_html(&page, &text) == PEAL_OK && peal_cli_write(cli, path, &text);
-    peal_text_release(&text);
-    peal_page_release(&page);
-    return good;
+    return peal_page_save(cli, &page, path);
 }
 
 /* --- running --------------------------------------------------------------------------------- */
@@ -302,6 +295,7 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
         .counts = o->kernel.counts.len ? o->kernel.counts.at : default_counts,
         .ncounts = o->kernel.counts.len ? o->kernel.counts.len : 1,
         .no_sequences = o->alone || o->launches == 1,
+        .keep_plans = o->html != NULL,
         .workers = o->jobs     ? (uint32_t)o->jobs
                    : cores > 0 ? (uint32_t)cores
                                : 1,

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const int badness[] = {[PEAL_PROVED] = 0, [PEAL_REFUTED] = 2, [PEAL_UNDECIDED] = 1};
+
 /* The cells that a story names, by their text: "ready[1]@2". */
 struct cells {
     struct {
@@ -36,10 +38,35 @@ struct story {
 
 static const struct peal_op *op_of(const struct story *s, const struct peal_verify_step *step)
 {
-    if (step->op == PEAL_NONE)
+    if (step->op == PEAL_NONE || !s->plan.plan)
         return NULL;
     const struct peal_lane *lane = peal_plan_lane(s->plan.plan, step->rank, step->lane);
     return peal_plan_ops(s->plan.plan) + lane->first_op + step->op;
+}
+
+/* Without a plan (a sequence of several) there is one track a rank. */
+static uint32_t track_of(const struct story *s, const struct peal_verify_step *step)
+{
+    return s->plan.plan ? peal_page_plan_track(&s->plan, step->rank, step->lane) : step->rank;
+}
+
+static enum peal_page_category category_of(const struct story *s,
+                                           const struct peal_verify_step *step)
+{
+    static const struct {
+        const char *word;
+        enum peal_page_category category;
+    } words[] = {{"notify ", PEAL_BAR_NOTIFY},
+                 {"wait ", PEAL_BAR_WAIT},
+                 {"send ", PEAL_BAR_SEND},
+                 {"recv", PEAL_BAR_RECV}};
+    const struct peal_op *op = op_of(s, step);
+    if (op)
+        return peal_page_op_category(op);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strncmp(step->text, words[i].word, strlen(words[i].word)) == 0)
+            return words[i].category;
+    return strstr(step->text, " = ") ? PEAL_BAR_COPY : PEAL_BAR_OTHER;
 }
 
 /* The caller's own accesses have no op, but may have a place. */
@@ -135,23 +162,48 @@ static void pass_step(struct story *s, const struct peal_verify_step *step)
         s->lanes[lane - peal_plan_lanes(s->plan.plan)].op = step->op + 1;
 }
 
+/* Without a plan nothing is known of buffers but the bytes that collide: these are shown. */
+static void show_collision(struct story *s, uint32_t step)
+{
+    for (uint32_t k = 0; k < s->v->naccesses && !s->plan.plan; k++) {
+        const struct peal_verify_access *a = &s->v->accesses_at[k];
+        uint64_t end = a->first_byte + a->bytes;
+        if (a->step != step || !a->buf)
+            continue;
+        uint32_t memory = 0;
+        while (memory < s->page->memories.len &&
+               (s->page->memories.at[memory].rank != a->rank ||
+                strcmp(peal_page_get(s->page, s->page->memories.at[memory].name), a->buf) != 0))
+            memory++;
+        if (memory == s->page->memories.len)
+            peal_page_memory(s->page, a->rank, a->buf, end,
+                             a->elements ? (uint32_t)(a->bytes / a->elements) : 1);
+        if (s->page->failed)
+            return;
+        if (end > s->page->memories.at[memory].bytes)
+            s->page->memories.at[memory].bytes = end;
+        peal_page_access(s->page,
+                         (struct peal_page_access){memory, a->first_byte, end,
+                                                   a->writes ? PEAL_ACCESS_WRITE : PEAL_ACCESS_READ,
+                                                   PEAL_BAR_BAD});
+    }
+}
+
 static void tell_step(struct story *s, uint32_t i)
 {
     const struct peal_verify_step *step = &s->v->steps[i];
     const struct peal_op *op = op_of(s, step);
     uint8_t flags =
         (step->collides ? PEAL_BAR_BAD : 0) | (step->blocked ? PEAL_BAR_BAD | PEAL_BAR_OPEN : 0);
-    peal_page_step(s->page,
-                   &(struct peal_page_step){
-                       .track = peal_page_plan_track(&s->plan, step->rank, step->lane),
-                       .rank = step->rank,
-                       .lane = step->lane,
-                       .launch = step->launch,
-                       .label = peal_page_text(s->page, step->text),
-                       .detail = step_detail(s, step),
-                       .place = place_of(s, step),
-                       .category = (uint8_t)(op ? peal_page_op_category(op) : PEAL_BAR_OTHER),
-                       .flags = flags});
+    peal_page_step(s->page, &(struct peal_page_step){.track = track_of(s, step),
+                                                     .rank = step->rank,
+                                                     .lane = step->lane,
+                                                     .launch = step->launch,
+                                                     .label = peal_page_text(s->page, step->text),
+                                                     .detail = step_detail(s, step),
+                                                     .place = place_of(s, step),
+                                                     .category = (uint8_t)category_of(s, step),
+                                                     .flags = flags});
     struct peal_contents_mark marks[2];
     uint32_t nmarks = 0;
     for (uint32_t k = 0; k < s->v->naccesses; k++) {
@@ -160,9 +212,12 @@ static void tell_step(struct story *s, uint32_t i)
             marks[nmarks++] =
                 (struct peal_contents_mark){a->buf, a->rank, a->first_byte, a->bytes, a->writes};
     }
-    catch_up(s, step);
-    if (!step->blocked)
-        pass_step(s, step);
+    if (s->contents) {
+        catch_up(s, step);
+        if (!step->blocked)
+            pass_step(s, step);
+    }
+    show_collision(s, i);
     if (op && !step->blocked)
         peal_contents_step(s->contents, step->rank, step->launch, op, marks, nmarks);
     if (step->cell && step->before != step->after)
@@ -173,14 +228,13 @@ static void add_arrow(struct story *s, uint32_t from, uint32_t to, const char *l
                       enum peal_page_category category)
 {
     const struct peal_verify_step *a = &s->v->steps[from], *b = &s->v->steps[to];
-    peal_page_arrow(s->page, &(struct peal_page_arrow){
-                                 .from = from + 1,
-                                 .to = to > from ? to : from + 1,
-                                 .from_track = peal_page_plan_track(&s->plan, a->rank, a->lane),
-                                 .to_track = peal_page_plan_track(&s->plan, b->rank, b->lane),
-                                 .label = peal_page_text(s->page, label),
-                                 .category = (uint8_t)category,
-                                 .flags = flags});
+    peal_page_arrow(s->page, &(struct peal_page_arrow){.from = from + 1,
+                                                       .to = to > from ? to : from + 1,
+                                                       .from_track = track_of(s, a),
+                                                       .to_track = track_of(s, b),
+                                                       .label = peal_page_text(s->page, label),
+                                                       .category = (uint8_t)category,
+                                                       .flags = flags});
 }
 
 static void tell_story(struct story *s)
@@ -288,7 +342,19 @@ static void add_answers(struct peal_page *page, const struct peal_page_answer *a
     peal_page_table(page, "All answers", table);
 }
 
-/* "proved at 2, 3, 4 ranks": one fact a verdict. */
+/* A number of ranks counts once, with its worst verdict. */
+static bool is_worst(const struct peal_page_answer *answers, size_t count, size_t at)
+{
+    const struct peal_verification *v = answers[at].verification;
+    for (size_t i = 0; i < count; i++) {
+        const struct peal_verification *other = answers[i].verification;
+        if (other->nranks == v->nranks && badness[other->verdict] > badness[v->verdict])
+            return false;
+    }
+    return true;
+}
+
+/* "proved 2..4 ranks": one fact a verdict. */
 static void add_summary(struct peal_page *page, const struct peal_page_answer *answers,
                         size_t count)
 {
@@ -297,7 +363,8 @@ static void add_summary(struct peal_page *page, const struct peal_page_answer *a
         uint32_t last = 0, run = 0; /* consecutive rank numbers become a range */
         for (size_t i = 0; i < count; i++) {
             const struct peal_verification *v = answers[i].verification;
-            if ((int)v->verdict != verdict || (text.len && v->nranks == last))
+            if ((int)v->verdict != verdict || (text.len && v->nranks == last) ||
+                !is_worst(answers, count, i))
                 continue;
             if (text.len && v->nranks == last + 1) {
                 run++;
@@ -318,14 +385,24 @@ static void add_summary(struct peal_page *page, const struct peal_page_answer *a
     }
 }
 
+/* The worst verdict; of those one with a plan; of proved ones that nearest to four ranks, which is
+ * enough to see the pattern and few enough to read. */
 static size_t choose(const struct peal_page_answer *answers, size_t count)
 {
-    static const enum peal_verdict order[] = {PEAL_REFUTED, PEAL_UNDECIDED, PEAL_PROVED};
-    for (size_t k = 0; k < 3; k++)
-        for (size_t i = 0; i < count; i++)
-            if (answers[i].verification->verdict == order[k] && answers[i].plan)
-                return i;
-    return 0;
+    size_t best = 0;
+    long best_score = -1;
+    for (size_t i = 0; i < count; i++) {
+        const struct peal_verification *v = answers[i].verification;
+        long away = v->nranks > 4 ? (long)v->nranks - 4 : 4 - (long)v->nranks;
+        long score = badness[v->verdict] * 1000000L + (answers[i].plan ? 500000L : 0);
+        if (v->verdict == PEAL_PROVED)
+            score += 400000L - (away < 400000L ? away : 400000L);
+        if (score > best_score) {
+            best = i;
+            best_score = score;
+        }
+    }
+    return best;
 }
 
 static void add_head(struct peal_page *page, const struct peal_page_answer *shown)
@@ -333,7 +410,11 @@ static void add_head(struct peal_page *page, const struct peal_page_answer *show
     const struct peal_verification *v = shown->verification;
     static const enum peal_page_tone tones[] = {PEAL_TONE_GOOD, PEAL_TONE_BAD, PEAL_TONE_UNSURE};
     char verdict[64];
-    snprintf(verdict, sizeof verdict, "%s at %u ranks", peal_verdict_name(v->verdict), v->nranks);
+    if (v->verdict == PEAL_PROVED)
+        snprintf(verdict, sizeof verdict, "proved");
+    else
+        snprintf(verdict, sizeof verdict, "%s at %u ranks", peal_verdict_name(v->verdict),
+                 v->nranks);
     peal_page_verdict(page, tones[v->verdict], verdict);
     if (v->verdict == PEAL_PROVED)
         peal_page_headline(page,
@@ -375,19 +456,23 @@ void peal_page_verify(struct peal_page *page, const struct peal_page_answer *ans
     add_head(page, shown);
     add_summary(page, answers, count);
     add_facts(page, shown);
-    if (shown->plan && v->nsteps) {
+    if (shown->plan) {
         peal_page_plan_init(&s.plan, page, shown->plan);
         peal_page_plan_tracks(&s.plan);
-        s.contents = page->failed ? NULL : peal_contents_new(page, shown->plan);
+        s.contents = v->nsteps ? peal_contents_new(page, shown->plan) : NULL;
         s.lanes = calloc(shown->plan->lanes.count + 1, sizeof *s.lanes);
-        page->failed = page->failed || !s.contents || !s.lanes;
-        if (!page->failed)
-            tell_story(&s);
-    } else if (shown->plan && v->verdict == PEAL_PROVED) {
-        peal_page_plan_init(&s.plan, page, shown->plan);
-        peal_page_plan_tracks(&s.plan);
-        peal_page_schedule(&s.plan);
+        page->failed = page->failed || (v->nsteps && !s.contents) || !s.lanes;
+    } else if (v->nsteps) {
+        char name[32];
+        for (uint32_t rank = 0; rank < v->nranks; rank++) {
+            snprintf(name, sizeof name, "rank %u", rank);
+            peal_page_track(page, name, rank);
+        }
     }
+    if (v->nsteps && !page->failed)
+        tell_story(&s);
+    else if (shown->plan && v->verdict == PEAL_PROVED)
+        peal_page_schedule(&s.plan);
     if (v->nwaits)
         add_waits(page, v);
     if (v->wrong.buf)

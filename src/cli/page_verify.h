@@ -14,8 +14,8 @@ struct peal_page_answer {
     uint64_t count;               /* elements, as asked for */
 };
 
-/* Fills a page that has its title and sources. The one told is the first refuted answer that has a
- * plan; otherwise the first undecided, otherwise the first proved one. */
+/* Fills a page that has its title and sources. The one told is the worst answer: refuted before not
+ * decided before proved. count > 0. */
 void peal_page_verify(struct peal_page *page, const struct peal_page_answer *answers, size_t count);
 
 #endif

@@ -149,7 +149,7 @@ static void verify_alone(struct peal_verify_job *job, struct peal_verify_task *t
     if (!plan)
         return;
     task->status = peal_verify_cached(plan, &job->verify, job->cache, &task->answer);
-    if (task->answer && task->answer->verdict != PEAL_PROVED)
+    if (task->answer && (task->answer->verdict != PEAL_PROVED || job->keep_plans))
         task->plan = plan;
     else
         free(plan);

@@ -19,7 +19,7 @@ struct peal_verify_task {
     uint64_t proved;   /* sequences */
     const char *first; /* sequences: what was launched in the one that is not proved */
     struct peal_verification *answer; /* NULL: no plan could be made */
-    struct peal_plan *plan;           /* alone and refuted: kept for the page */
+    struct peal_plan *plan;           /* alone: kept for the page */
     enum peal_status status;
     struct peal_diags diags; /* why there is no plan */
     struct peal_arena arena;
@@ -32,6 +32,7 @@ struct peal_verify_job {
     const int64_t *counts;
     size_t ncounts;
     bool no_sequences;
+    bool keep_plans; /* of proved ones too: a page is asked for */
     uint32_t workers;
     const char *cache; /* folder of verdicts, or NULL */
     struct peal_verify_task *tasks;
