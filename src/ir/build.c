@@ -2,6 +2,7 @@
 /* The builder itself: kernels, parameters, names, blocks. */
 #include "ir/builder.h"
 #include "ir/parse.h"
+#include "ir/print.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -159,14 +160,20 @@ void peal_build_doc(struct peal_builder *b, const char *text)
         peal_builder_out_of_memory(b);
 }
 
+/* Nothing can follow. */
+static void end_module(struct peal_builder *b)
+{
+    end_kernel(b);
+    if (b->status == PEAL_OK && !b->module->kernels)
+        peal_builder_fail(b, "no kernel was built");
+}
+
 enum peal_status peal_builder_finish(struct peal_builder *b, struct peal_diags *diags,
                                      struct peal_module **out)
 {
     if (!b)
         return PEAL_NO_MEMORY;
-    end_kernel(b);
-    if (b->status == PEAL_OK && !b->module->kernels)
-        peal_builder_fail(b, "no kernel was built");
+    end_module(b);
     enum peal_status status = b->status;
     if (status == PEAL_INVALID)
         peal_diag_error(diags, (struct peal_pos){0}, "builder: %s", b->why);
@@ -176,6 +183,28 @@ enum peal_status peal_builder_finish(struct peal_builder *b, struct peal_diags *
     }
     peal_builder_free(b);
     return status;
+}
+
+char *peal_builder_text(struct peal_builder *b)
+{
+    if (!b)
+        return NULL;
+    end_module(b);
+    if (b->status != PEAL_OK)
+        return NULL;
+    struct peal_text text = {0};
+    peal_print_module(b->module, &text);
+    if (!text.failed)
+        return text.at; /* never NULL: there is a kernel */
+    peal_text_release(&text);
+    return peal_builder_out_of_memory(b);
+}
+
+const char *peal_builder_error(const struct peal_builder *b)
+{
+    if (!b)
+        return "out of memory";
+    return b->status == PEAL_OK ? NULL : b->status == PEAL_NO_MEMORY ? "out of memory" : b->why;
 }
 
 struct peal_symbol *peal_builder_symbol(struct peal_builder *b, enum peal_symbol_kind kind,

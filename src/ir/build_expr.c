@@ -2,6 +2,7 @@
 /* Expressions of the builder. Operands are copied: each node of the tree has one place. */
 #include "ir/builder.h"
 #include "ir/parse.h"
+#include "ir/syntax.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,6 +42,9 @@ struct peal_expr *peal_builder_ref(struct peal_builder *b, const struct peal_sym
     return expr;
 }
 
+static struct peal_expr *build_unary(struct peal_builder *b, enum peal_int_op op,
+                                     const struct peal_expr *a);
+
 struct peal_expr *peal_build_int(struct peal_builder *b, int64_t value)
 {
     struct peal_expr *expr = new_expr(b, PEAL_EXPR_INT);
@@ -49,7 +53,7 @@ struct peal_expr *peal_build_int(struct peal_builder *b, int64_t value)
     if (value == INT64_MIN)
         return peal_builder_fail(b, "the smallest integer cannot be written");
     expr->value = value < 0 ? -value : value;
-    return value < 0 ? peal_build_negate(b, expr) : expr; /* as the parser reads it */
+    return value < 0 ? build_unary(b, PEAL_INT_NEG, expr) : expr; /* as the parser reads it */
 }
 
 struct peal_expr *peal_build_real(struct peal_builder *b, double value)
@@ -60,7 +64,7 @@ struct peal_expr *peal_build_real(struct peal_builder *b, double value)
     if (!isfinite(value))
         return peal_builder_fail(b, "a number that is not finite cannot be written");
     expr->real = fabs(value);
-    return signbit(value) ? peal_build_negate(b, expr) : expr;
+    return signbit(value) ? build_unary(b, PEAL_INT_NEG, expr) : expr;
 }
 
 struct peal_expr *peal_build_name(struct peal_builder *b, const char *name)
@@ -75,7 +79,20 @@ struct peal_expr *peal_build_name(struct peal_builder *b, const char *name)
     return expr->name ? expr : NULL;
 }
 
-struct peal_expr *peal_build_unary(struct peal_builder *b, enum peal_int_op op, struct peal_expr *a)
+/* The operator of that text, for one operand or for two; PEAL_INT_OP_COUNT = none. */
+static enum peal_int_op find_operator(const char *text, bool unary)
+{
+    int first = unary ? PEAL_INT_NEG : 0;
+    int end = unary ? PEAL_INT_OP_COUNT : PEAL_INT_NEG;
+    for (int i = first; i < end; i++) {
+        if (strcmp(peal_operator((enum peal_int_op)i)->text, text) == 0)
+            return (enum peal_int_op)i;
+    }
+    return PEAL_INT_OP_COUNT;
+}
+
+static struct peal_expr *build_unary(struct peal_builder *b, enum peal_int_op op,
+                                     const struct peal_expr *a)
 {
     struct peal_expr *expr = new_expr(b, PEAL_EXPR_UNARY);
     if (!expr)
@@ -85,13 +102,20 @@ struct peal_expr *peal_build_unary(struct peal_builder *b, enum peal_int_op op, 
     return peal_builder_close(b, expr);
 }
 
-struct peal_expr *peal_build_binary(struct peal_builder *b, enum peal_int_op op,
-                                    struct peal_expr *a, struct peal_expr *c)
+struct peal_expr *peal_build_op(struct peal_builder *b, const char *op, struct peal_expr *a,
+                                struct peal_expr *c)
 {
+    if (!b || b->status != PEAL_OK)
+        return NULL;
+    enum peal_int_op unary = c ? PEAL_INT_OP_COUNT : find_operator(op, true);
+    if (unary != PEAL_INT_OP_COUNT)
+        return build_unary(b, unary, a);
     struct peal_expr *expr = new_expr(b, PEAL_EXPR_BINARY);
     if (!expr)
         return NULL;
-    expr->op = op;
+    expr->op = find_operator(op, false);
+    if (expr->op == PEAL_INT_OP_COUNT)
+        return peal_builder_fail(b, "'%.20s' is no operator", op);
     expr->a = peal_builder_use(b, a);
     expr->b = peal_builder_use(b, c);
     return peal_builder_close(b, expr);
@@ -129,42 +153,56 @@ struct peal_expr *peal_build_apply(struct peal_builder *b, struct peal_expr *op,
     return op ? peal_build_call(b, op->name, x, y) : NULL;
 }
 
-struct peal_expr *peal_build_slices(struct peal_builder *b, struct peal_expr *x,
-                                    const struct peal_slice *slices, int count)
+/* The kinds of slices are those of the tree. */
+static struct peal_expr *build_slices(struct peal_builder *b, const struct peal_expr *x,
+                                      const struct peal_build_slice *slices, int count)
 {
+    static const enum peal_slice_kind kinds[] = {
+        [PEAL_BUILD_ALL] = PEAL_SLICE_ALL,
+        [PEAL_BUILD_INDEX] = PEAL_SLICE_INDEX,
+        [PEAL_BUILD_RANGE] = PEAL_SLICE_RANGE,
+        [PEAL_BUILD_PART] = PEAL_SLICE_PART,
+    };
     struct peal_expr *expr = new_expr(b, PEAL_EXPR_SLICE);
     if (!expr)
         return NULL;
-    if (count < 1 || count > PEAL_MAX_SLICES)
-        return peal_builder_fail(b, "%d slices: there must be one or two", count);
     expr->a = peal_builder_use(b, x);
     expr->nslices = count;
     for (int i = 0; i < count; i++) {
-        enum peal_slice_kind kind = slices[i].kind;
-        expr->slices[i].kind = kind;
-        if (kind != PEAL_SLICE_ALL)
-            expr->slices[i].a = peal_builder_use(b, slices[i].a);
-        if (kind == PEAL_SLICE_RANGE || kind == PEAL_SLICE_PART)
-            expr->slices[i].b = peal_builder_use(b, slices[i].b);
+        if ((unsigned)slices[i].kind > PEAL_BUILD_PART)
+            return peal_builder_fail(b, "slices have no kind %d", (int)slices[i].kind);
+        struct peal_slice *slice = &expr->slices[i];
+        slice->kind = kinds[slices[i].kind];
+        if (slice->kind != PEAL_SLICE_ALL)
+            slice->a = peal_builder_use(b, slices[i].a);
+        if (slice->kind == PEAL_SLICE_RANGE || slice->kind == PEAL_SLICE_PART)
+            slice->b = peal_builder_use(b, slices[i].b);
     }
     return peal_builder_close(b, expr);
 }
 
 struct peal_expr *peal_build_index(struct peal_builder *b, struct peal_expr *x, struct peal_expr *i)
 {
-    return peal_build_slices(b, x, &(struct peal_slice){PEAL_SLICE_INDEX, i, NULL}, 1);
+    return build_slices(b, x, &(struct peal_build_slice){PEAL_BUILD_INDEX, i, NULL}, 1);
 }
 
 struct peal_expr *peal_build_range(struct peal_builder *b, struct peal_expr *x,
                                    struct peal_expr *from, struct peal_expr *len)
 {
-    return peal_build_slices(b, x, &(struct peal_slice){PEAL_SLICE_RANGE, from, len}, 1);
+    return build_slices(b, x, &(struct peal_build_slice){PEAL_BUILD_RANGE, from, len}, 1);
 }
 
 struct peal_expr *peal_build_part(struct peal_builder *b, struct peal_expr *x, struct peal_expr *c,
                                   struct peal_expr *k)
 {
-    return peal_build_slices(b, x, &(struct peal_slice){PEAL_SLICE_PART, c, k}, 1);
+    return build_slices(b, x, &(struct peal_build_slice){PEAL_BUILD_PART, c, k}, 1);
+}
+
+struct peal_expr *peal_build_block(struct peal_builder *b, struct peal_expr *x,
+                                   struct peal_build_slice rows, struct peal_build_slice cols)
+{
+    const struct peal_build_slice slices[] = {rows, cols};
+    return build_slices(b, x, slices, 2);
 }
 
 struct peal_expr *peal_build_at(struct peal_builder *b, struct peal_expr *x, struct peal_expr *peer)
@@ -188,16 +226,16 @@ struct peal_expr *peal_build_launch_mod(struct peal_builder *b, int k)
     return expr;
 }
 
-struct peal_expr *peal_build_port(struct peal_builder *b, enum peal_port port,
+struct peal_expr *peal_build_port(struct peal_builder *b, const char *port,
                                   struct peal_expr *number)
 {
     struct peal_expr *expr = new_expr(b, PEAL_EXPR_PORT);
     if (!expr)
         return NULL;
-    if (port < PEAL_PORT_N || port > PEAL_PORT_CHILD ||
-        (port == PEAL_PORT_CHILD) != (number != NULL))
+    int found = peal_port_find(port, strlen(port));
+    if (found < 0 || (found == PEAL_PORT_CHILD) != (number != NULL))
         return peal_builder_fail(b, "a port is N, S, E, W, parent, or child and its number");
-    expr->value = port;
+    expr->value = found;
     expr->a = number ? peal_builder_use(b, number) : NULL;
     return peal_builder_close(b, expr);
 }

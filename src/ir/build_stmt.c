@@ -51,14 +51,25 @@ struct peal_expr *peal_build_private(struct peal_builder *b, const char *name,
     return build_buffer(b, name, memory, PEAL_PLACE_PRIVATE);
 }
 
-struct peal_expr *peal_build_signal(struct peal_builder *b, const char *name,
-                                    enum peal_signal_mode mode, struct peal_expr *cells)
+struct peal_expr *peal_build_signal(struct peal_builder *b, const char *name, const char *mode,
+                                    struct peal_expr *cells)
 {
+    static const char *const modes[] = {
+        [PEAL_MODE_ONE_WRITER] = "",
+        [PEAL_MODE_SHARED] = "shared",
+        [PEAL_MODE_RAW] = "raw",
+        [PEAL_MODE_RAW_UNINITIALISED] = "raw uninitialised",
+    };
     struct peal_stmt *stmt;
     struct peal_expr *ref = declare(b, PEAL_SYMBOL_SIGNAL, name, &stmt);
     if (!ref)
         return NULL;
-    stmt->symbol->mode = mode;
+    int found = 0;
+    while (mode && found <= PEAL_MODE_RAW_UNINITIALISED && strcmp(modes[found], mode) != 0)
+        found++;
+    if (found > PEAL_MODE_RAW_UNINITIALISED)
+        return peal_builder_fail(b, "signals have no mode '%.40s'", mode);
+    stmt->symbol->mode = (enum peal_signal_mode)found;
     stmt->symbol->shape[0] = cells ? peal_builder_use(b, cells) : NULL;
     return ref;
 }

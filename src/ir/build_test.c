@@ -113,18 +113,20 @@ static void every_form_can_be_built(void **state)
     struct peal_expr *w =
         peal_build_window(b, "w", &(struct peal_build_memory){.len = n, .wide = true});
     struct peal_expr *p = peal_build_private(b, "p", &(struct peal_build_memory){.len = n});
-    struct peal_expr *s = peal_build_signal(b, "s", PEAL_MODE_ONE_WRITER, nranks);
-    struct peal_expr *raw = peal_build_signal(b, "raw", PEAL_MODE_RAW, NULL);
+    struct peal_expr *s = peal_build_signal(b, "s", NULL, nranks);
+    struct peal_expr *raw = peal_build_signal(b, "raw", "raw", NULL);
     struct peal_expr *up = peal_build_channel(b, "up");
     peal_build_grid(b, peal_build_int(b, 1), nranks, true);
     peal_build_tree(b, peal_build_int(b, 2), rank);
-    peal_build_assign(b, w, peal_build_negate(b, x));
+    peal_build_assign(b, w, peal_build_op(b, "-", x, NULL));
     peal_build_assign(b, peal_build_part(b, p, rank, nranks),
                       peal_build_part(b, peal_build_at(b, w, zero), rank, nranks));
     peal_build_accumulate(b, peal_build_at(b, x, zero), NULL, p, true);
     peal_build_accumulate(b, x, peal_build_name(b, "max"), p, false);
-    const struct peal_slice slices[] = {{PEAL_SLICE_ALL, NULL, NULL}, {PEAL_SLICE_RANGE, zero, n}};
-    peal_build_assign(b, peal_build_slices(b, m, slices, 2), peal_build_real(b, -0.5));
+    peal_build_assign(b,
+                      peal_build_block(b, m, (struct peal_build_slice){PEAL_BUILD_ALL, NULL, NULL},
+                                       (struct peal_build_slice){PEAL_BUILD_RANGE, zero, n}),
+                      peal_build_real(b, -0.5));
     peal_build_notify(b, peal_build_at(b, peal_build_index(b, s, rank), zero), peal_build_int(b, 2),
                       NULL);
     peal_build_wait(b, peal_build_index(b, s, peal_build_launch_mod(b, 1)), zero,
@@ -133,18 +135,18 @@ static void every_form_can_be_built(void **state)
     peal_build_notify(b, raw, peal_build_add(b, t, zero),
                       &(struct peal_build_sync){.set = true, .relaxed = true});
     peal_build_wait(b, raw, zero, &(struct peal_build_sync){.equal = true, .relaxed = true});
-    peal_build_send(b, x, peal_build_port(b, PEAL_PORT_E, NULL), up);
+    peal_build_send(b, x, peal_build_port(b, "E", NULL), up);
     struct peal_expr *got =
         peal_build_let(b, "got", &(struct peal_build_memory){.len = n},
-                       peal_build_recv_slot(b, peal_build_port(b, PEAL_PORT_CHILD, zero), up));
+                       peal_build_recv_slot(b, peal_build_port(b, "child", zero), up));
     peal_build_free(b, got);
     struct peal_expr *i = peal_build_var(b, "i", peal_build_index(b, counts, rank));
-    peal_build_if(b, peal_build_not(b, peal_build_not_equal(b, rank, zero)));
+    peal_build_if(b, peal_build_op(b, "not", peal_build_not_equal(b, rank, zero), NULL));
     peal_build_assign(b, i, zero);
     peal_build_else(b);
     struct peal_expr *q = peal_build_for_peers(b, "q");
     peal_build_assert(
-        b, peal_build_either(b, peal_build_less(b, q, n), peal_build_at_least(b, q, n)), "never");
+        b, peal_build_op(b, "or", peal_build_less(b, q, n), peal_build_at_least(b, q, n)), "never");
     peal_build_end(b);
     peal_build_end(b);
     peal_build_run(b, "allreduce", x, peal_build_name(b, "sum"), peal_build_name(b, "ring"));
@@ -246,9 +248,8 @@ static struct peal_expr *random_expr(struct peal_builder *b, unsigned *seed, int
         return pick % 2 ? peal_build_name(b, "n") : peal_build_int(b, (int64_t)(pick % 7) - 3);
     enum peal_int_op op = (enum peal_int_op)(pick % PEAL_INT_OP_COUNT);
     struct peal_expr *a = random_expr(b, seed, height - 1);
-    if (op >= PEAL_INT_NEG)
-        return peal_build_unary(b, op, a);
-    return peal_build_binary(b, op, a, random_expr(b, seed, height - 1));
+    struct peal_expr *c = op >= PEAL_INT_NEG ? NULL : random_expr(b, seed, height - 1);
+    return peal_build_op(b, peal_operator(op)->text, a, c);
 }
 
 static void all_operators_read_back_in_any_mix(void **state)
@@ -322,6 +323,21 @@ static void build_bad_place(struct peal_builder *b)
     peal_build_assign(b, peal_build_add(b, one, one), one);
 }
 
+static void build_bad_operator(struct peal_builder *b)
+{
+    peal_build_op(b, "**", peal_build_int(b, 1), peal_build_int(b, 1));
+}
+
+static void build_bad_mode(struct peal_builder *b)
+{
+    peal_build_signal(b, "s", "wild", NULL);
+}
+
+static void build_bad_port(struct peal_builder *b)
+{
+    peal_build_port(b, "child", NULL);
+}
+
 static void build_too_high(struct peal_builder *b)
 {
     struct peal_expr *sum = peal_build_int(b, 1);
@@ -353,6 +369,10 @@ static void the_first_mistake_is_reported(void **state)
         {__LINE__, build_bad_elem, "builder: 'q4' is no element type"},
         {__LINE__, build_bad_place,
          "builder: only a named thing, or a part of one, can stand here"},
+        {__LINE__, build_bad_operator, "builder: '**' is no operator"},
+        {__LINE__, build_bad_mode, "builder: signals have no mode 'wild'"},
+        {__LINE__, build_bad_port,
+         "builder: a port is N, S, E, W, parent, or child and its number"},
         {__LINE__, build_too_high, "builder: an expression of more than 500 levels"},
         {__LINE__, build_too_deep, "builder: blocks are nested deeper than 200"},
     };
@@ -364,6 +384,8 @@ static void the_first_mistake_is_reported(void **state)
         peal_build_kernel(b, "k", NULL);
         rows[i].build(b);
         peal_build_let(b, "later", NULL, peal_build_launch_mod(b, 77)); /* not reported any more */
+        assert_null(peal_builder_text(b));
+        assert_string_equal(peal_builder_error(b), rows[i].expected + strlen("builder: "));
         assert_int_equal(peal_builder_finish(b, &diags, &module), PEAL_INVALID);
         if (diags.list.len != 1 || strcmp(diags.list.at[0].message, rows[i].expected) != 0)
             fail_msg("row at line %d: %s", rows[i].line, diags.list.at[0].message);
