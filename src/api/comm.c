@@ -85,7 +85,7 @@ enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
     peal_plans_init(&comm->plans, team);
     comm->bounds_cap = 2 * team->size + 2;
     comm->bounds = calloc(comm->bounds_cap, sizeof *comm->bounds);
-    enum peal_status status = peal_engine_init(&comm->engine, team);
+    enum peal_status status = peal_calls_init(&comm->engine, team);
     char path[256];
     if (peal_tune_path(path, sizeof path))
         peal_rules_load(path, &comm->rules);
@@ -209,7 +209,7 @@ void peal_comm_close(struct peal_comm *comm)
     if (!comm)
         return;
     peal_symmetric_release(comm);
-    peal_engine_release(&comm->engine);
+    peal_calls_release(&comm->engine);
     peal_plans_release(&comm->plans);
     peal_rules_release(&comm->rules);
     peal_team_close(comm->team);

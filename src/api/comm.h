@@ -38,7 +38,7 @@ struct peal_memo {
 
 struct peal_comm {
     struct peal_team *team;
-    struct peal_engine engine;
+    struct peal_calls engine;
     struct peal_plans plans;
     struct peal_table_of_rules rules;
     const struct peal_algo *forced[PEAL_CALL_COUNT];

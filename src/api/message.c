@@ -67,14 +67,14 @@ enum peal_status peal_request_test(struct peal_request *request)
 {
     if (!request)
         return PEAL_OK;
-    struct peal_engine *engine = &request->comm->engine;
+    struct peal_calls *engine = &request->comm->engine;
     enum peal_status status = look(request);
     if (status == PEAL_PENDING) {
         if (peal_team_failure(engine->team) != PEAL_OK) {
             enum peal_status pending = PEAL_PENDING;
-            (void)peal_engine_wait(engine, &pending); /* fails everything under way */
+            (void)peal_calls_wait(engine, &pending); /* fails everything under way */
         } else {
-            peal_engine_progress(engine);
+            peal_calls_progress(engine);
         }
         status = look(request);
     }
@@ -85,11 +85,11 @@ enum peal_status peal_request_test(struct peal_request *request)
 
 static enum peal_status wait_all(struct peal_request *request)
 {
-    struct peal_engine *engine = &request->comm->engine;
+    struct peal_calls *engine = &request->comm->engine;
     if (request->nletters == 0)
-        (void)peal_engine_wait(engine, &request->call.status);
+        (void)peal_calls_wait(engine, &request->call.status);
     for (uint32_t i = 0; i < request->nletters; i++)
-        (void)peal_engine_wait(engine, &request->letters[i].status);
+        (void)peal_calls_wait(engine, &request->letters[i].status);
     return look(request);
 }
 
@@ -233,7 +233,7 @@ enum peal_status peal_iall_to_all_v(struct peal_comm *comm, const void *send,
     struct peal_request *request = new_request(comm, 2 * size);
     if (!request)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a request");
-    struct peal_engine *engine = &comm->engine;
+    struct peal_calls *engine = &comm->engine;
     uint64_t element = peal_dtype_size(dtype), send_at = 0, recv_at = 0;
     uint64_t seq = ++engine->seqs[1];
     peal_team_enter(comm->team, 1, seq, peal_call_what(PEAL_CALL_ALL_TO_ALL_V, dtype, 0, 0), 0);

@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum peal_status peal_engine_init(struct peal_engine *engine, struct peal_team *team)
+enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team)
 {
-    *engine = (struct peal_engine){.team = team, .spins = team->policy.spins};
+    *engine = (struct peal_calls){.team = team, .spins = team->policy.spins};
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
         peal_frame_init(&engine->frames[c], team, c);
     return peal_mail_init(&engine->mail, team);
 }
 
-void peal_engine_release(struct peal_engine *engine)
+void peal_calls_release(struct peal_calls *engine)
 {
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
         peal_frame_release(&engine->frames[c]);
@@ -65,7 +65,7 @@ static void begin_launch(struct peal_frame *frame, const struct peal_call *call)
 
 struct waiter {
     struct peal_frame *frame; /* NULL: a message */
-    const struct peal_engine *engine;
+    const struct peal_calls *engine;
 };
 
 static void describe(void *context, struct peal_text *out)
@@ -78,7 +78,7 @@ static void describe(void *context, struct peal_text *out)
 }
 
 /* Runs a blocking launch to its end. */
-static enum peal_status finish(struct peal_engine *engine, struct peal_frame *frame,
+static enum peal_status finish(struct peal_calls *engine, struct peal_frame *frame,
                                const struct peal_call *call)
 {
     struct peal_team *team = engine->team;
@@ -96,7 +96,7 @@ static enum peal_status finish(struct peal_engine *engine, struct peal_frame *fr
     enum peal_status status = PEAL_OK;
     frame->moved = false;
     while (progress == PEAL_RUN_BLOCKED && status == PEAL_OK) {
-        bool others = peal_engine_progress(engine);
+        bool others = peal_calls_progress(engine);
         if (frame->moved || others)
             peal_pause_reset(team, &pause);
         frame->moved = false;
@@ -110,7 +110,7 @@ static enum peal_status finish(struct peal_engine *engine, struct peal_frame *fr
     return status;
 }
 
-enum peal_status peal_call_run(struct peal_engine *engine, struct peal_call *call)
+enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call)
 {
     struct peal_team *team = engine->team;
     struct peal_frame *frame = &engine->frames[0];
@@ -129,7 +129,7 @@ enum peal_status peal_call_run(struct peal_engine *engine, struct peal_call *cal
 
 /* ---- non-blocking ---- */
 
-static void end_call(struct peal_engine *engine, struct peal_call *call, enum peal_status status)
+static void end_call(struct peal_calls *engine, struct peal_call *call, enum peal_status status)
 {
     struct peal_call **link = &engine->active;
     while (*link != call)
@@ -140,7 +140,7 @@ static void end_call(struct peal_engine *engine, struct peal_call *call, enum pe
 }
 
 /* Moves one call as far as it goes. True if it moved. */
-static bool advance(struct peal_engine *engine, struct peal_call *call)
+static bool advance(struct peal_calls *engine, struct peal_call *call)
 {
     struct peal_frame *frame = &engine->frames[call->context];
     bool moved = false;
@@ -165,7 +165,7 @@ static bool advance(struct peal_engine *engine, struct peal_call *call)
     }
 }
 
-bool peal_engine_progress(struct peal_engine *engine)
+bool peal_calls_progress(struct peal_calls *engine)
 {
     if (engine->nested)
         return false;
@@ -182,14 +182,14 @@ bool peal_engine_progress(struct peal_engine *engine)
 }
 
 /* After a failure nothing moves any more: everything under way has failed too. */
-static void fail_all(struct peal_engine *engine, enum peal_status status)
+static void fail_all(struct peal_calls *engine, enum peal_status status)
 {
     while (engine->active)
         end_call(engine, engine->active, status);
     peal_mail_fail(&engine->mail, status);
 }
 
-enum peal_status peal_engine_wait(struct peal_engine *engine, const enum peal_status *wanted)
+enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted)
 {
     struct peal_team *team = engine->team;
     struct waiter waiter = {NULL, engine};
@@ -197,7 +197,7 @@ enum peal_status peal_engine_wait(struct peal_engine *engine, const enum peal_st
     enum peal_status status = team->failed;
     uint32_t spins = 0;
     while (*wanted == PEAL_PENDING && status == PEAL_OK) {
-        if (peal_engine_progress(engine)) {
+        if (peal_calls_progress(engine)) {
             peal_pause_reset(team, &pause);
             spins = 0;
             continue;
@@ -216,7 +216,7 @@ enum peal_status peal_engine_wait(struct peal_engine *engine, const enum peal_st
     return *wanted;
 }
 
-enum peal_status peal_call_start(struct peal_engine *engine, struct peal_call *call)
+enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *call)
 {
     struct peal_team *team = engine->team;
     uint64_t seq = engine->seqs[1] + 1;
@@ -226,7 +226,7 @@ enum peal_status peal_call_start(struct peal_engine *engine, struct peal_call *c
             older = older->next;
             continue;
         }
-        enum peal_status status = peal_engine_wait(engine, &older->status);
+        enum peal_status status = peal_calls_wait(engine, &older->status);
         if (status != PEAL_OK)
             return status;
         older = engine->active;
@@ -250,7 +250,7 @@ enum peal_status peal_call_start(struct peal_engine *engine, struct peal_call *c
         *link = call;
         call->active = true;
         begin_launch(frame, call);
-        peal_engine_progress(engine);
+        peal_calls_progress(engine);
     }
     peal_team_leave(team);
     return PEAL_OK;

@@ -41,7 +41,7 @@ struct peal_call {
     enum peal_status status; /* PEAL_PENDING until it has ended */
 };
 
-struct peal_engine {
+struct peal_calls {
     struct peal_team *team;
     struct peal_frame frames[PEAL_CONTEXTS];
     uint64_t seqs[PEAL_STREAMS];
@@ -51,16 +51,16 @@ struct peal_engine {
     uint32_t nested; /* guards progress against itself */
 };
 
-enum peal_status peal_engine_init(struct peal_engine *engine, struct peal_team *team);
-void peal_engine_release(struct peal_engine *engine);
+enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team);
+void peal_calls_release(struct peal_calls *engine);
 
 /* Runs a call to its end. */
-enum peal_status peal_call_run(struct peal_engine *engine, struct peal_call *call);
+enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call);
 /* Starts a call; it must stay where it is until it has ended. May block for an older one. */
-enum peal_status peal_call_start(struct peal_engine *engine, struct peal_call *call);
+enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *call);
 /* Moves everything that can move. True if anything did. */
-bool peal_engine_progress(struct peal_engine *engine);
+bool peal_calls_progress(struct peal_calls *engine);
 /* Waits until *status is no longer PEAL_PENDING, moving everything meanwhile. */
-enum peal_status peal_engine_wait(struct peal_engine *engine, const enum peal_status *status);
+enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *status);
 
 #endif

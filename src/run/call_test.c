@@ -81,8 +81,8 @@ enum { SEGMENT = 64 }; /* elements of a launch */
 static void *work(void *argument)
 {
     struct worker *w = argument;
-    struct peal_engine engine;
-    if (peal_engine_init(&engine, w->team) != PEAL_OK || w->team->rank == w->absent)
+    struct peal_calls engine;
+    if (peal_calls_init(&engine, w->team) != PEAL_OK || w->team->rank == w->absent)
         goto release;
     uint32_t rank = w->team->rank, size = w->team->size;
     struct peal_image *image = NULL;
@@ -114,7 +114,7 @@ static void *work(void *argument)
     free(y);
     peal_image_free(image);
 release:
-    peal_engine_release(&engine);
+    peal_calls_release(&engine);
     return NULL;
 }
 

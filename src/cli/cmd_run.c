@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal run KERNEL -n P: runs any kernel on real ranks and checks it against its contract. */
+#include "api/comm.h"
+#include "cli/contract_check.h"
+#include "cli/kernel_args.h"
+#include "cli/ranks.h"
+#include "cli/verify_first.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run_options {
+    struct peal_kernel_options kernel;
+    int64_t launches;
+    bool threads, verify, json, no_bind;
+};
+
+struct run {
+    const struct run_options *options;
+    const struct peal_kernel *kernel;
+    struct peal_bind bind;
+    const struct peal_plan *whole; /* all ranks: sizes and parameters for the check */
+};
+
+/* What one rank has while it runs. */
+struct rank {
+    const struct run *run;
+    struct peal_comm *comm;
+    struct peal_image *image;
+    char **buffers; /* by parameter of the image */
+    struct peal_bound *bounds;
+    uint32_t nbounds;
+    bool filling; /* the input is asked for, not the output */
+};
+
+/* ---- memory ---- */
+
+static uint64_t param_bytes(const struct rank *me, uint32_t i)
+{
+    const struct peal_image_param *param = &me->image->params[i];
+    return param->len *
+           peal_dtype_size((enum peal_dtype)peal_plan_bufs(me->image->plan)[param->buf].dtype);
+}
+
+/* The largest length of a parameter on any rank: symmetric memory has one size. */
+static uint64_t most_bytes(const struct rank *me, uint32_t i)
+{
+    const struct peal_plan *whole = me->run->whole;
+    uint64_t most = 0;
+    for (uint32_t r = 0; r < whole->nranks; r++) {
+        uint64_t len = peal_plan_len(whole, r, me->image->params[i].buf);
+        most = len > most ? len : most;
+    }
+    return most *
+           peal_dtype_size((enum peal_dtype)peal_plan_bufs(whole)[me->image->params[i].buf].dtype);
+}
+
+/* In place, this parameter is within another one; gather and scatter: on the root only. */
+static bool is_aliased(const struct rank *me, uint32_t i)
+{
+    const struct peal_plan *plan = me->image->plan;
+    bool on_root =
+        plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
+    return peal_plan_bufs(plan)[me->image->params[i].buf].alias != PEAL_NONE &&
+           (!on_root || peal_comm_rank(me->comm) == plan->root);
+}
+
+/* The memory of the whole that a part is in. */
+static char *alias_of(const struct rank *me, uint32_t i)
+{
+    const struct peal_buf *buf = &peal_plan_bufs(me->image->plan)[me->image->params[i].buf];
+    for (uint32_t k = 0; k < me->image->nparams; k++) {
+        if (me->image->params[k].buf == buf->alias)
+            return me->buffers[k];
+    }
+    return NULL;
+}
+
+static enum peal_status make_buffers(struct rank *me)
+{
+    struct peal_image *image = me->image;
+    for (int pass = 0; pass < 2; pass++) { /* wholes before their parts */
+        for (uint32_t i = 0; i < image->nparams; i++) {
+            if (is_aliased(me, i) != pass)
+                continue;
+            enum peal_status status = PEAL_OK;
+            if (pass == 1)
+                me->buffers[i] = alias_of(me, i);
+            else if (image->params[i].symmetric)
+                status = peal_symmetric_alloc(me->comm, most_bytes(me, i) + 64,
+                                              (void **)&me->buffers[i]);
+            else
+                me->buffers[i] = calloc(1, param_bytes(me, i) + 64);
+            if (status != PEAL_OK || !me->buffers[i])
+                return status != PEAL_OK ? status : PEAL_NO_MEMORY;
+        }
+    }
+    return PEAL_OK;
+}
+
+static void bind_buffers(struct rank *me)
+{
+    for (uint32_t i = 0; i < me->image->nparams; i++) {
+        const struct peal_image_param *param = &me->image->params[i];
+        uint64_t element =
+            peal_dtype_size((enum peal_dtype)peal_plan_bufs(me->image->plan)[param->buf].dtype);
+        for (uint32_t r = 0; r < (param->symmetric ? me->image->size : 1); r++) {
+            char *at = me->buffers[i];
+            if (param->symmetric)
+                at = peal_symmetric_at(me->comm, at, r);
+            me->bounds[me->nbounds++] = (struct peal_bound){.base = param->base + r,
+                                                            .at = at,
+                                                            .bytes = param_bytes(me, i),
+                                                            .stride = param->cols * element};
+        }
+    }
+}
+
+/* Where the contract's x or y is: where the two are one buffer, the smaller is the own part of it.
+ */
+static char *place_of(const struct rank *me, uint32_t buf)
+{
+    const struct peal_plan *plan = me->image->plan;
+    uint32_t i = 0, rank = peal_comm_rank(me->comm);
+    while (me->image->params[i].buf != buf)
+        i++;
+    bool gathers =
+        plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_GATHER;
+    bool scatters =
+        plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
+    bool one = plan->contract_in == plan->contract_out;
+    if (!one && !is_aliased(me, i))
+        return me->buffers[i];
+    if (!gathers && !scatters)
+        return me->buffers[i];
+    if (one && me->filling != gathers)
+        return me->buffers[i];
+    uint32_t whole = one ? buf : peal_plan_bufs(plan)[buf].alias;
+    uint64_t first =
+        peal_size_part(rank, peal_plan_len(me->run->whole, rank, whole), me->image->size);
+    return me->buffers[i] +
+           first * peal_dtype_size((enum peal_dtype)peal_plan_bufs(plan)[buf].dtype);
+}
+
+static void fill(struct rank *me)
+{
+    const struct peal_plan *plan = me->image->plan;
+    uint32_t rank = peal_comm_rank(me->comm);
+    me->filling = true;
+    for (uint32_t i = 0; i < me->image->nparams; i++) {
+        uint32_t buf = me->image->params[i].buf;
+        const struct peal_buf *desc = &peal_plan_bufs(plan)[buf];
+        if (!(desc->dir & PEAL_DIR_IN) || (is_aliased(me, i) && buf != plan->contract_in))
+            continue;
+        if (buf == plan->contract_out && buf != plan->contract_in)
+            continue; /* in place: the input is a part of it */
+        char *at = buf == plan->contract_in ? place_of(me, buf) : me->buffers[i];
+        uint64_t room =
+            me->image->params[i].len -
+            (uint64_t)(at - me->buffers[i]) / peal_dtype_size((enum peal_dtype)desc->dtype);
+        uint64_t len = is_aliased(me, i) ? me->image->params[i].len : room;
+        for (uint64_t k = 0; k < len; k++)
+            peal_element_put(at, (enum peal_dtype)desc->dtype, k, peal_contract_input(rank, k));
+    }
+    me->filling = false;
+}
+
+/* ---- launches ---- */
+
+static enum peal_status launch(struct rank *me, double *time_us)
+{
+    struct peal_call call = {.image = me->image,
+                             .bounds = me->bounds,
+                             .nbounds = me->nbounds,
+                             .segment = INT64_MAX,
+                             .launches = 1,
+                             .element = 1,
+                             .what = peal_call_what(PEAL_CALL_KERNEL, 0, 0, 0)};
+    enum peal_status status = peal_barrier(me->comm);
+    uint64_t start = peal_now_ns();
+    if (status == PEAL_OK)
+        status = peal_comm_end(me->comm, peal_call_run(&me->comm->engine, &call));
+    *time_us = (double)(peal_now_ns() - start) / 1e3;
+    return status;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void print(const struct rank *me, double median, uint64_t wrong)
+{
+    const struct peal_plan *plan = me->image->plan;
+    const char *kernel = peal_plan_string(plan, plan->kernel);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < me->image->nparams; i++)
+        bytes = param_bytes(me, i) > bytes ? param_bytes(me, i) : bytes;
+    const char *contract = peal_contract_info((enum peal_contract)plan->contract)->name;
+    bool checked = plan->contract != PEAL_CONTRACT_NONE;
+    double gbs = median > 0 ? (double)bytes / (median * 1e3) : 0;
+    if (me->run->options->json)
+        printf("{\"kernel\": \"%s\", \"ranks\": %u, \"launches\": %lld, \"bytes\": %llu, "
+               "\"time_us\": %.3f, \"gb_per_s\": %.3f, \"contract\": \"%s\", \"wrong\": %llu}\n",
+               kernel, me->image->size, (long long)me->run->options->launches,
+               (unsigned long long)bytes, median, gbs, contract, (unsigned long long)wrong);
+    else
+        printf("%s on %u ranks, %llu bytes: %.2f us a launch (median of %lld), %.2f GB/s; %s%s\n",
+               kernel, me->image->size, (unsigned long long)bytes, median,
+               (long long)me->run->options->launches, gbs, checked ? contract : "no contract",
+               !checked ? ", not checked"
+               : wrong  ? ": WRONG"
+                        : ": right");
+}
+
+static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
+{
+    const struct run_options *o = me->run->options;
+    const struct peal_plan *plan = me->image->plan;
+    uint64_t n = (uint64_t)o->launches, wrong = 0, first = 0;
+    double *times = calloc(n, sizeof *times), *most = calloc(n, sizeof *most);
+    enum peal_status status = times && most ? PEAL_OK : PEAL_NO_MEMORY;
+    bool data = plan->contract != PEAL_CONTRACT_NONE && plan->contract != PEAL_CONTRACT_BARRIER;
+    for (uint64_t i = 0; i < n && status == PEAL_OK; i++) {
+        fill(me);
+        status = launch(me, &times[i]);
+        if (status == PEAL_OK && data)
+            wrong += peal_contract_check(me->run->whole, peal_comm_rank(me->comm),
+                                         place_of(me, plan->contract_out), &first);
+    }
+    if (wrong)
+        fprintf(stderr, "peal run: rank %u: %llu elements are wrong, the first is %llu\n",
+                peal_comm_rank(me->comm), (unsigned long long)wrong, (unsigned long long)first);
+    if (status == PEAL_OK)
+        status = peal_allreduce(me->comm, &wrong, all_wrong, 1, PEAL_I64, PEAL_SUM);
+    if (status == PEAL_OK)
+        status = peal_allreduce(me->comm, times, most, n, PEAL_F64, PEAL_MAX);
+    if (status == PEAL_OK && peal_comm_rank(me->comm) == 0) {
+        qsort(most, n, sizeof *most, compare_doubles);
+        print(me, most[n / 2], *all_wrong);
+    }
+    free(times);
+    free(most);
+    return status;
+}
+
+static int body(struct peal_comm *comm, void *context)
+{
+    struct rank me = {.run = context, .comm = comm};
+    struct peal_text why = {0};
+    struct peal_image_how how = {.rank = peal_comm_rank(comm)};
+    uint64_t wrong = 0;
+    enum peal_status status =
+        peal_plans_make(comm->team, me.run->kernel, &me.run->bind, &how, &why, &me.image);
+    if (status == PEAL_OK) {
+        uint64_t params = me.image->nparams + 1;
+        me.buffers = calloc(params, sizeof(char *));
+        me.bounds = calloc(params * peal_comm_size(comm), sizeof *me.bounds);
+        status = me.buffers && me.bounds ? make_buffers(&me) : PEAL_NO_MEMORY;
+    }
+    if (status == PEAL_OK) {
+        bind_buffers(&me);
+        status = run_all(&me, &wrong);
+    }
+    if (status != PEAL_OK && peal_comm_rank(comm) == 0)
+        fprintf(stderr, "peal run: %s\n%s%s\n", peal_status_text(status), peal_text_get(&why),
+                peal_comm_error(comm));
+    for (uint32_t i = 0; me.buffers && i < me.image->nparams; i++) {
+        const struct peal_image_param *param = &me.image->params[i];
+        if (!param->symmetric && !is_aliased(&me, i))
+            free(me.buffers[i]);
+    }
+    free(me.buffers);
+    free(me.bounds);
+    peal_image_free(me.image);
+    peal_text_release(&why);
+    return status != PEAL_OK ? PEAL_EXIT_OTHER : wrong ? PEAL_EXIT_NO : PEAL_EXIT_OK;
+}
+
+/* ---- the command ---- */
+
+static int run_kernel(struct peal_cli *cli, const struct run_options *o,
+                      const struct peal_kernel *kernel, struct peal_diags *diags)
+{
+    int64_t ranks, count;
+    struct run run = {.options = o, .kernel = kernel};
+    if (!peal_kernel_one(cli, &o->kernel.ranks, "ranks", -1, &ranks) ||
+        !peal_kernel_one(cli, &o->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
+        !peal_kernel_bind(cli, kernel, &o->kernel, (uint32_t)ranks, count, &run.bind))
+        return PEAL_EXIT_USAGE;
+    for (int i = 0; i < kernel->nparams; i++)
+        run.bind.symmetric |= kernel->params[i]->is_window;
+    struct peal_plan *whole = NULL;
+    enum peal_status status = peal_instantiate(kernel, &run.bind, diags, &whole);
+    if (status != PEAL_OK)
+        return peal_cli_diags(cli, status, diags);
+    run.whole = whole;
+    int code = o->verify ? peal_verify_first(cli, whole) : PEAL_EXIT_OK;
+    struct peal_ranks start = {.count = (uint32_t)ranks,
+                               .threads = o->threads,
+                               .bind = !o->no_bind,
+                               .body = body,
+                               .context = &run};
+    if (code == PEAL_EXIT_OK)
+        code = peal_ranks_run(cli, &start);
+    free(whole);
+    return code;
+}
+
+static int run_command(struct peal_cli *cli, const void *options, char **args, int nargs)
+{
+    (void)nargs;
+    const struct run_options *o = options;
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_program_open(args[0], &diags, &program);
+    const struct peal_kernel *kernel =
+        status == PEAL_OK ? peal_program_kernel(program, o->kernel.kernel, &diags) : NULL;
+    int code = kernel ? run_kernel(cli, o, kernel, &diags)
+                      : peal_cli_diags(cli, status == PEAL_OK ? PEAL_INVALID : status, &diags);
+    peal_diags_release(&diags);
+    peal_program_close(program);
+    return code;
+}
+
+#define AT(member) offsetof(struct run_options, member)
+static const struct run_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS, .launches = 20};
+static const struct peal_option table[] = {
+    PEAL_KERNEL_ROWS(struct run_options, kernel),
+    {"launches", 'l', PEAL_OPTION_INT, AT(launches), "N", "launches, back to back (default 20)", 1,
+     1 << 24},
+    {"threads", 0, PEAL_OPTION_FLAG, AT(threads), NULL, "ranks are threads, not processes", 0, 0},
+    {"verify", 0, PEAL_OPTION_FLAG, AT(verify), NULL, "prove the plan before it is launched", 0, 0},
+    {"no-bind", 0, PEAL_OPTION_FLAG, AT(no_bind), NULL, "do not bind ranks to cores", 0, 0},
+    {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
+    {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
+};
+
+const struct peal_command peal_cmd_run = {
+    .name = "run",
+    .args = "KERNEL",
+    .summary = "run a kernel on real ranks and check its result",
+    .details = "KERNEL is a file or a built-in's name. Each launch starts with fresh inputs and is "
+               "checked against the kernel's contract, if it has one; window parameters are in "
+               "symmetric memory. Ends with 1 if a result is wrong.",
+    .options = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .least_args = 1,
+    .most_args = 1,
+    .run = run_command,
+};

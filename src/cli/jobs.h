@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs on this host, seen from outside: through the window descriptors of their processes. */
+#ifndef PEAL_CLI_JOBS_H
+#define PEAL_CLI_JOBS_H
+
+#include "base/base.h"
+#include "run/shared.h"
+
+/* A rank's control block, mapped for reading. */
+struct peal_job_rank {
+    const struct peal_control *control;
+    int32_t seen_in; /* the process whose descriptor it is */
+};
+
+struct peal_jobs {
+    PEAL_VEC(struct peal_job_rank) ranks;
+};
+
+/* All windows that process holds; pid 0: of all processes, each process's own window only. Those
+ * of other users are not seen. */
+void peal_jobs_find(int32_t pid, struct peal_jobs *out);
+void peal_jobs_release(struct peal_jobs *jobs);
+
+#endif
