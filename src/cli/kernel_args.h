@@ -24,8 +24,8 @@ struct peal_kernel_options {
     struct peal_pairs set;
 };
 
-/* The count where none is given: divisible by most things, small enough to read. */
-enum { PEAL_KERNEL_COUNT = 64 };
+/* The count where none is given: a kilobyte of f32. */
+enum { PEAL_KERNEL_COUNT = 256 };
 
 #define PEAL_KERNEL_DEFAULTS                                                                       \
     {                                                                                              \
@@ -41,7 +41,7 @@ enum { PEAL_KERNEL_COUNT = 64 };
          PEAL_OPTION_LIST,                                                                         \
          offsetof(type, member.counts),                                                            \
          "N",                                                                                      \
-         "elements: binds every dimension that --set does not name (default 64)",                  \
+         "elements: binds every dimension that --set does not name (default 256)",                 \
          0,                                                                                        \
          INT64_MAX},                                                                               \
         {"dtype",                                                                                  \
