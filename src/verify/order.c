@@ -273,7 +273,8 @@ bool peal_order_clocks(const struct program *p, struct clock_query *queries, uin
     if (p->has_relaxed && !(relaxed = order_steps(p)))
         return false;
     workers = workers == 0 ? 1 : workers > MOST_WORKERS ? MOST_WORKERS : workers;
-    qsort(queries, count, sizeof *queries, by_thread);
+    if (count) /* qsort takes no NULL */
+        qsort(queries, count, sizeof *queries, by_thread);
     for (uint32_t i = 0; i < workers; i++)
         w[i] = (struct worker){p, relaxed ? relaxed : p->steps, queries, count, i, workers, false};
     for (uint32_t i = 1; i < workers; i++)
