@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,17 @@ static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
     return team;
 }
 
+/* A descriptor of a process; PROCESS_GONE if it has ended and is forgotten, NO_WATCH if the kernel
+ * has no such descriptors. */
+enum { NO_WATCH = -1, PROCESS_GONE = -2 };
+static int watch(pid_t pid)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd >= 0)
+        return fd;
+    return errno == ESRCH ? PROCESS_GONE : NO_WATCH;
+}
+
 /* Takes the meeting's windows over, mapping each. */
 static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeting,
                               struct peal_text *why)
@@ -146,7 +158,7 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
             return PEAL_INVALID;
         }
         if (r != team->rank)
-            team->pidfds[r] = (int)syscall(SYS_pidfd_open, meeting->members[r].pid, 0);
+            team->pidfds[r] = watch(meeting->members[r].pid);
     }
     return PEAL_OK;
 }
@@ -310,8 +322,11 @@ void peal_team_close(struct peal_team *team)
 
 bool peal_team_is_dead(const struct peal_team *team, uint32_t rank)
 {
-    if (team->pidfds[rank] < 0)
-        return false;
+    if (team->pidfds[rank] == PROCESS_GONE)
+        return true;
+    if (team->pidfds[rank] == NO_WATCH)
+        return !team->threads && rank != team->rank && kill(team->controls[rank]->pid, 0) != 0 &&
+               errno == ESRCH;
     struct pollfd poll_fd = {team->pidfds[rank], POLLIN, 0};
     return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN);
 }

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes wrong goes wrong the same way on every rank: dead, sleeping and disagreeing ranks,
+ * wrong arguments, memory that is not there; and what goes on afterwards.
+ *
+ *   fault [kills [seed]]
+ */
+#include <peal/peal.h>
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int kills = 10;
+static uint64_t seed;
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static void pause_us(long us)
+{
+    nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000}, NULL);
+}
+
+/* ---- ranks as processes ---- */
+
+enum { MOST = 8 };
+
+struct group {
+    uint32_t size;
+    pid_t pids[MOST];
+    char job[64];
+};
+
+/* Starts `size` ranks of body; its return value is the exit code, 0 = as it should be. */
+static void start(struct group *group, uint32_t size, uint32_t timeout_ms,
+                  int (*body)(struct peal_comm *, const void *), const void *context)
+{
+    static int number;
+    group->size = size;
+    snprintf(group->job, sizeof group->job, "fault-%d-%d", (int)getpid(), number++);
+    fflush(stdout);
+    for (uint32_t r = 0; r < size; r++) {
+        group->pids[r] = fork();
+        if (group->pids[r] != 0)
+            continue;
+        struct peal_open how = {
+            .rank = r, .size = size, .job = group->job, .timeout_ms = timeout_ms, .quiet = 1};
+        struct peal_comm *comm;
+        if (peal_comm_open(&how, &comm) != PEAL_OK) {
+            fprintf(stderr, "open: %s\n", peal_comm_error(NULL));
+            _exit(99);
+        }
+        int code = body(comm, context);
+        peal_comm_close(comm);
+        _exit(code);
+    }
+}
+
+/* True if all but `except` ended with 0. */
+static bool all_right(const struct group *group, uint32_t except)
+{
+    bool right = true;
+    for (uint32_t r = 0; r < group->size; r++) {
+        int status = 0;
+        waitpid(group->pids[r], &status, 0);
+        if (r != except && status != 0) {
+            fprintf(stderr, "rank %u ended with %x\n", r, (unsigned)status);
+            right = false;
+        }
+    }
+    return right;
+}
+
+/* A child says what it disliked and ends. */
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: rank %u: not so: %s\n%s\n", __FILE__, __LINE__,                \
+                    peal_comm_rank(comm), #condition, peal_comm_error(comm));                      \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* ---- death ---- */
+
+struct kill_plan {
+    uint64_t seed;
+    uint32_t victim;
+};
+
+static int work_until_death(struct peal_comm *comm, const void *context)
+{
+    const struct kill_plan *plan = context;
+    uint64_t state = plan->seed;
+    static float x[70000], y[8 * 70000];
+    enum peal_status status = PEAL_OK;
+    uint32_t size = peal_comm_size(comm);
+    while (status == PEAL_OK) {
+        uint64_t count = next_random(&state) % 5 == 0 ? 65537 : next_random(&state) % 300;
+        uint32_t root = (uint32_t)(next_random(&state) % size);
+        struct peal_request *request = NULL;
+        switch (next_random(&state) % 6) {
+        case 0:
+            status = peal_allreduce(comm, x, y, count, PEAL_F32, PEAL_SUM);
+            break;
+        case 1:
+            status = peal_broadcast(comm, x, count, PEAL_F32, root);
+            break;
+        case 2:
+            status = peal_allgather(comm, x, y, count, PEAL_F32);
+            break;
+        case 3:
+            status = peal_barrier(comm);
+            break;
+        case 4:
+            status = peal_iallreduce(comm, x, y, count, PEAL_F32, PEAL_MAX, &request);
+            if (status == PEAL_OK)
+                status = peal_request_wait(request);
+            break;
+        default:
+            status = peal_reduce(comm, x, y, count, PEAL_F32, PEAL_SUM, root);
+        }
+    }
+    char name[32];
+    snprintf(name, sizeof name, "rank %u (pid", plan->victim);
+    /* A rank that notices only with its next call is told that the communicator is finished. */
+    EXPECT(status == PEAL_PEER_DEAD || status == PEAL_CLOSED);
+    EXPECT(strstr(peal_comm_error(comm), "is dead") != NULL);
+    EXPECT(strstr(peal_comm_error(comm), name) != NULL);
+    EXPECT(peal_barrier(comm) == PEAL_CLOSED);
+    struct peal_comm *smaller;
+    EXPECT(peal_comm_shrink(comm, &smaller) == PEAL_OK);
+    EXPECT(peal_comm_size(smaller) == size - 1);
+    int64_t one = 1, sum = 0;
+    EXPECT(peal_allreduce(smaller, &one, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK);
+    EXPECT(sum == (int64_t)size - 1);
+    EXPECT(peal_barrier(smaller) == PEAL_OK);
+    peal_comm_close(smaller);
+    return 0;
+}
+
+static void survivors_of_a_killed_rank_report_it_and_go_on(void **state)
+{
+    (void)state;
+    uint64_t random = seed;
+    for (int i = 0; i < kills; i++) {
+        struct group group;
+        uint32_t size = 2 + (uint32_t)(next_random(&random) % 4);
+        struct kill_plan plan = {.seed = next_random(&random) | 1,
+                                 .victim = (uint32_t)(next_random(&random) % size)};
+        start(&group, size, 20000, work_until_death, &plan);
+        pause_us(30000 + (long)(next_random(&random) % 30000));
+        kill(group.pids[plan.victim], SIGKILL);
+        if (!all_right(&group, plan.victim))
+            fail_msg("kill %d, seed %llu", i, (unsigned long long)seed);
+    }
+}
+
+/* ---- disagreement and silence ---- */
+
+enum way { WAY_COUNT, WAY_DTYPE, WAY_OP, WAY_ROOT, WAY_COLLECTIVE, WAY_LEAVE, WAY_SLEEP, WAYS };
+
+static int disagree(struct peal_comm *comm, const void *context)
+{
+    enum way way = *(const enum way *)context;
+    static float x[1000], y[4000];
+    bool odd = peal_comm_rank(comm) == 1;
+    enum peal_status status = PEAL_OK, wanted = PEAL_MISMATCH;
+    for (int i = 0; i < 20 && status == PEAL_OK; i++)
+        status = peal_allreduce(comm, x, y, 100, PEAL_F32, PEAL_SUM);
+    /* A rank that is behind may be told of the mismatch while it is still in here. */
+    EXPECT(status == PEAL_OK || (status == PEAL_MISMATCH && !odd));
+    if (status != PEAL_OK)
+        return 0;
+    switch (way) {
+    case WAY_COUNT:
+        status = peal_allreduce(comm, x, y, odd ? 101 : 100, PEAL_F32, PEAL_SUM);
+        break;
+    case WAY_DTYPE:
+        status = peal_allreduce(comm, x, y, 100, odd ? PEAL_I32 : PEAL_F32, PEAL_SUM);
+        break;
+    case WAY_OP:
+        status = peal_allreduce(comm, x, y, 100, PEAL_F32, odd ? PEAL_MAX : PEAL_SUM);
+        break;
+    case WAY_ROOT:
+        status = peal_reduce(comm, x, y, 100, PEAL_F32, PEAL_SUM, odd ? 1 : 0);
+        break;
+    case WAY_COLLECTIVE:
+        status = odd ? peal_barrier(comm) : peal_allgather(comm, x, y, 100, PEAL_F32);
+        break;
+    case WAY_LEAVE:
+        if (odd)
+            return 0;
+        status = peal_barrier(comm);
+        break;
+    default:
+        if (odd)
+            pause_us(700000);
+        status = peal_barrier(comm);
+        wanted = odd ? PEAL_CLOSED : PEAL_TIMEOUT;
+        EXPECT(strstr(peal_comm_error(comm), "outside any call") != NULL);
+    }
+    /* Who had ended the call before the mismatch was seen is told at the next one. */
+    if (status == PEAL_OK)
+        status = peal_barrier(comm);
+    EXPECT(status == wanted || status == PEAL_CLOSED);
+    EXPECT(strlen(peal_comm_error(comm)) > 20);
+    return 0;
+}
+
+static void calls_that_differ_fail_on_every_rank(void **state)
+{
+    (void)state;
+    for (int way = 0; way < WAYS; way++) {
+        struct group group;
+        enum way copy = (enum way)way;
+        start(&group, 3, way == WAY_SLEEP ? 300 : 10000, disagree, &copy);
+        if (!all_right(&group, UINT32_MAX))
+            fail_msg("way %d", way);
+    }
+}
+
+/* ---- groups ---- */
+
+static int split_twice(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
+    struct peal_comm *half, *others;
+    EXPECT(peal_comm_split(comm, (int)rank % 2, -(int)rank, &half) == PEAL_OK);
+    EXPECT(peal_comm_split(comm, rank == 0 ? -1 : 7, 0, &others) == PEAL_OK);
+    EXPECT((rank == 0) == (others == NULL));
+    int64_t mine = rank, sum = 0, expected = 0, members = 0;
+    for (uint32_t r = rank % 2; r < size; r += 2) {
+        expected += r;
+        members++;
+    }
+    EXPECT(peal_comm_size(half) == members);
+    for (int i = 0; i < 50; i++) {
+        EXPECT(peal_allreduce(half, &mine, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK);
+        EXPECT(sum == expected);
+        EXPECT(!others || peal_barrier(others) == PEAL_OK);
+    }
+    int64_t first = rank; /* keys fall: the highest old rank is rank 0 now */
+    EXPECT(peal_broadcast(half, &first, 1, PEAL_I64, 0) == PEAL_OK);
+    EXPECT(first == (int64_t)(rank % 2 + 2 * (members - 1)));
+    peal_comm_close(others);
+    peal_comm_close(half);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    return 0;
+}
+
+static void groups_overlap_and_two_jobs_run_at_once(void **state)
+{
+    (void)state;
+    struct group a, b;
+    start(&a, 5, 20000, split_twice, NULL);
+    start(&b, 4, 20000, split_twice, NULL);
+    assert_true(all_right(&a, UINT32_MAX));
+    assert_true(all_right(&b, UINT32_MAX));
+}
+
+/* ---- arguments and memory ---- */
+
+static void wrong_arguments_are_refused_and_nothing_is_lost(void **state)
+{
+    (void)state;
+    struct peal_comm *comm;
+    struct peal_open alone = {.size = 1, .job = "alone", .quiet = 1};
+    assert_int_equal(peal_comm_open(&alone, &comm), PEAL_OK);
+    float x[64] = {1, 2, 3}, y[64];
+    uint64_t counts[1] = {UINT64_MAX / 2};
+    assert_int_equal(peal_allreduce(comm, x, x + 1, 32, PEAL_F32, PEAL_SUM), PEAL_INVALID);
+    assert_non_null(strstr(peal_comm_error(comm), "overlap"));
+    assert_int_equal(peal_allreduce(comm, NULL, y, 1, PEAL_F32, PEAL_SUM), PEAL_INVALID);
+    assert_int_equal(peal_allreduce(comm, x, y, 1, (enum peal_dtype)99, PEAL_SUM), PEAL_INVALID);
+    assert_int_equal(peal_allreduce(comm, x, y, 1, PEAL_F32, (enum peal_reduce)99), PEAL_INVALID);
+    assert_int_equal(peal_allreduce(comm, x, y, 1, PEAL_F32, PEAL_XOR), PEAL_INVALID);
+    assert_int_equal(peal_allreduce(comm, x, y, 1, PEAL_I64, PEAL_AVG), PEAL_INVALID);
+    assert_int_equal(peal_broadcast(comm, x, 1, PEAL_F32, 1), PEAL_INVALID);
+    assert_int_equal(peal_allreduce(comm, x, y, UINT64_MAX, PEAL_F32, PEAL_SUM), PEAL_INVALID);
+    assert_int_equal(peal_allgather_v(comm, x, y, counts, NULL, PEAL_F64), PEAL_INVALID);
+    assert_int_equal(peal_allgather_v(comm, x, y, NULL, NULL, PEAL_F64), PEAL_INVALID);
+    assert_int_equal(peal_send(comm, x, 4, 3, 0), PEAL_INVALID);
+    assert_int_equal(peal_comm_set_algo(comm, "allreduce", "magic"), PEAL_INVALID);
+    void *memory = NULL;
+    assert_int_equal(peal_symmetric_alloc(comm, SIZE_MAX, &memory), PEAL_NO_MEMORY);
+    assert_int_equal(peal_symmetric_alloc(comm, (size_t)1 << 45, &memory), PEAL_NO_MEMORY);
+    assert_int_equal(peal_symmetric_alloc(comm, 100, &memory), PEAL_OK);
+    assert_int_equal(peal_symmetric_free(comm, y), PEAL_INVALID);
+    assert_int_equal(peal_symmetric_free(comm, memory), PEAL_OK);
+    assert_int_equal(peal_allreduce(comm, x, y, 3, PEAL_F32, PEAL_SUM), PEAL_OK);
+    assert_true(y[2] == 3);
+    assert_int_equal(peal_allreduce(comm, x, y, 0, PEAL_F32, PEAL_SUM), PEAL_OK);
+    peal_comm_close(comm);
+}
+
+static int launch_user_kernel(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const char text[] = "kernel twice(in x: T[n], out y: T[n], k: int) {\n"
+                               "    let right = (rank + 1) % nranks\n"
+                               "    send x to right\n"
+                               "    let t: T[n] = recv from (rank - 1) % nranks\n"
+                               "    y = t + t\n"
+                               "}\n";
+    struct peal_user_kernel *kernel = NULL;
+    EXPECT(peal_user_kernel_load(comm, "kernel bad( {", NULL, &kernel) == PEAL_INVALID);
+    EXPECT(strstr(peal_comm_error(comm), "kernel:1:") != NULL);
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    float x[10], y[10];
+    for (int i = 0; i < 10; i++)
+        x[i] = (float)(100 * peal_comm_rank(comm) + (uint32_t)i);
+    struct peal_arg args[3] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+                               {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y},
+                               {.kind = PEAL_ARG_INT, .value = 3}};
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 2, NULL, 0) == PEAL_INVALID);
+    struct peal_arg swapped[3] = {args[2], args[1], args[0]};
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, swapped, 3, NULL, 0) == PEAL_INVALID);
+    for (int k = 0; k < 20; k++)
+        EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 3, NULL, 0) == PEAL_OK);
+    uint32_t size = peal_comm_size(comm), left = (peal_comm_rank(comm) + size - 1) % size;
+    for (int i = 0; i < 10; i++)
+        EXPECT(y[i] == (float)(2 * (100 * left + (uint32_t)i)));
+    peal_user_kernel_free(kernel);
+    return 0;
+}
+
+static void user_kernels_are_checked_and_launched(void **state)
+{
+    (void)state;
+    struct group group;
+    start(&group, 3, 20000, launch_user_kernel, NULL);
+    assert_true(all_right(&group, UINT32_MAX));
+}
+
+int main(int argc, char **argv)
+{
+    kills = argc > 1 ? atoi(argv[1]) : kills;
+    seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL) | 1;
+    printf("seed %llu\n", (unsigned long long)seed);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_arguments_are_refused_and_nothing_is_lost),
+        cmocka_unit_test(user_kernels_are_checked_and_launched),
+        cmocka_unit_test(groups_overlap_and_two_jobs_run_at_once),
+        cmocka_unit_test(calls_that_differ_fail_on_every_rank),
+        cmocka_unit_test(survivors_of_a_killed_rank_report_it_and_go_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
