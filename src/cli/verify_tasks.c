@@ -126,7 +126,8 @@ static struct peal_plan *make_plan(struct peal_verify_job *job, struct peal_veri
         .root = root,
         .in_place = job->options->in_place,
         .symmetric = true,
-        .lenient = true, /* what is out of bounds is for the verifier to tell */
+        .lenient = true,               /* what is out of bounds is for the verifier to tell */
+        .no_fuse = job->verify.advice, /* so that there is a place between any two lines */
         .channel_depth = (uint32_t)job->options->depth,
         .slot_bytes = job->options->slot_bytes,
     };

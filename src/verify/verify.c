@@ -2,6 +2,7 @@
 /* The list of calls: build, early faults, then order or exploration, then values, then advice. */
 #include "verify/verify.h"
 
+#include "verify/advice.h"
 #include "verify/explore.h"
 #include "verify/story.h"
 #include "verify/symbolic.h"
@@ -264,6 +265,8 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
         decide_explore(&p, &o, a);
     if (a->v.verdict != PEAL_PROVED)
         a->v.reuse = PEAL_REUSE_NONE;
+    if (o.advice && status == PEAL_OK && !a->failed)
+        peal_advice_find(&p, &o, a);
     peal_program_release(&p);
     if (a->failed && a->v.verdict != PEAL_REFUTED)
         undecided(a, "out of memory");

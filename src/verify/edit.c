@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See edit.h. */
+#include "verify/edit.h"
+
+#include "verify/race.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *copy_of(const void *at, size_t count, size_t extra, size_t size)
+{
+    char *copy = calloc(count + extra + 1, size);
+    if (copy && count)
+        memcpy(copy, at, count * size);
+    return copy;
+}
+
+bool peal_edit_begin(struct edit *e, const struct program *p, uint32_t cells)
+{
+    *e = (struct edit){.p = *p};
+    struct program *q = &e->p;
+    q->ncells = p->ncells + cells;
+    q->steps = copy_of(p->steps, p->nsteps, 0, sizeof *p->steps);
+    q->step_op = copy_of(p->step_op, p->nsteps, 0, sizeof *p->step_op);
+    q->cells = copy_of(p->cells, p->ncells, cells, sizeof *p->cells);
+    q->initial = copy_of(p->initial, p->ncells, cells, sizeof *p->initial);
+    q->threads = copy_of(p->threads, p->nthreads, 0, sizeof *p->threads);
+    q->accesses.at = copy_of(p->accesses.at, p->accesses.len, 0, sizeof *p->accesses.at);
+    q->memory.at = copy_of(p->memory.at, p->memory.len, 1, sizeof *p->memory.at);
+    q->memory.cap = p->memory.len + 1;
+    bool good = q->steps && q->step_op && q->cells && q->initial && q->threads && q->accesses.at &&
+                q->memory.at;
+    uint32_t *marks =
+        good ? calloc((size_t)p->nthreads * p->launches * 2 + 1, sizeof *marks) : NULL;
+    for (uint32_t t = 0; marks && t < p->nthreads; t++) {
+        q->threads[t].enter = marks + (size_t)t * p->launches * 2;
+        q->threads[t].leave = q->threads[t].enter + p->launches;
+        memcpy(q->threads[t].enter, p->threads[t].enter, p->launches * sizeof *marks);
+        memcpy(q->threads[t].leave, p->threads[t].leave, p->launches * sizeof *marks);
+    }
+    for (uint32_t c = p->ncells; good && c < q->ncells; c++)
+        q->cells[c] = (struct cell){.kind = CELL_RAW};
+    e->failed = !good || !marks;
+    if (!marks && good)
+        q->threads[0].enter = NULL;
+    return !e->failed;
+}
+
+void peal_edit_end(struct edit *e)
+{
+    struct program *q = &e->p;
+    if (q->threads && q->nthreads)
+        free(q->threads[0].enter);
+    free(q->steps);
+    free(q->step_op);
+    free(q->cells);
+    free(q->initial);
+    free(q->threads);
+    free(q->accesses.at);
+    free(q->memory.at);
+    peal_vec_release(&e->insertions);
+}
+
+void peal_edit_insert(struct edit *e, struct insertion insertion)
+{
+    if (!peal_vec_push(&e->insertions, insertion))
+        e->failed = true;
+}
+
+/* Where an insertion stands among the ops of its thread: an end of a launch comes before the next
+ * launch's first op. */
+static uint64_t place_of(const struct program *p, const struct insertion *i)
+{
+    const struct thread *t = &p->threads[i->thread];
+    return i->op == PEAL_NONE ? (uint64_t)t->first_op[i->launch + 1] * 2 : (uint64_t)i->op * 2 + 1;
+}
+
+static uint64_t place_of_access(const struct program *p, const struct access *a)
+{
+    const struct thread *t = &p->threads[a->thread];
+    if (a->op == OP_CALLER_ENTERS)
+        return (uint64_t)t->first_op[a->launch] * 2;
+    if (a->op == OP_CALLER_LEAVES)
+        return (uint64_t)t->first_op[a->launch + 1] * 2;
+    return (uint64_t)a->op * 2 + 1;
+}
+
+/* Insertions of a thread that stand at or before a place. */
+static uint32_t count_before(const struct edit *e, uint32_t thread, uint64_t place)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < e->insertions.len; i++) {
+        const struct insertion *x = &e->insertions.at[i];
+        n += x->thread == thread && place_of(&e->p, x) <= place;
+    }
+    return n;
+}
+
+static void insert_thread(struct edit *e, uint32_t thread, struct step *steps, uint32_t *ops,
+                          uint64_t *end)
+{
+    struct program *p = &e->p;
+    struct thread *t = &p->threads[thread];
+    uint64_t first = *end;
+    uint32_t k = 0;
+    for (uint32_t i = 0; i <= t->nsteps; i++) {
+        uint64_t place =
+            i < t->nsteps ? (uint64_t)p->step_op[t->first_step + i] * 2 + 1 : UINT64_MAX;
+        for (size_t x = 0; x < e->insertions.len; x++) {
+            const struct insertion *in = &e->insertions.at[x];
+            uint64_t at = place_of(p, in);
+            bool due = in->thread == thread && at <= place &&
+                       (i == 0 || at > (uint64_t)p->step_op[t->first_step + i - 1] * 2 + 1);
+            if (!due)
+                continue;
+            steps[*end] = in->step;
+            ops[(*end)++] =
+                in->op == PEAL_NONE
+                    ? (t->first_op[in->launch + 1] ? t->first_op[in->launch + 1] - 1 : 0)
+                    : in->op;
+            k++;
+        }
+        if (i < t->nsteps) {
+            steps[*end] = p->steps[t->first_step + i];
+            ops[(*end)++] = p->step_op[t->first_step + i];
+        }
+    }
+    for (uint32_t l = 0; l < p->launches; l++) {
+        t->enter[l] += l ? count_before(e, thread, (uint64_t)t->first_op[l] * 2) : 0;
+        t->leave[l] += count_before(e, thread, (uint64_t)t->first_op[l + 1] * 2);
+    }
+    t->first_step = first;
+    t->nsteps += k;
+}
+
+bool peal_edit_apply(struct edit *e)
+{
+    struct program *p = &e->p;
+    uint64_t total = p->nsteps + e->insertions.len, end = 0;
+    struct step *steps = calloc(total + 1, sizeof *steps);
+    uint32_t *ops = calloc(total + 1, sizeof *ops);
+    if (!steps || !ops || e->failed) {
+        free(steps);
+        free(ops);
+        e->failed = true;
+        return false;
+    }
+    for (size_t i = 0; i < p->accesses.len; i++) {
+        struct access *a = &p->accesses.at[i];
+        a->step += count_before(e, a->thread, place_of_access(p, a));
+    }
+    for (uint32_t t = 0; t < p->nthreads; t++)
+        insert_thread(e, t, steps, ops, &end);
+    assert(end == total);
+    free(p->steps);
+    free(p->step_op);
+    p->steps = steps;
+    p->step_op = ops;
+    p->nsteps = total;
+    peal_program_classify(p);
+    return p->status == PEAL_OK;
+}
+
+void peal_edit_remove_wait(struct edit *e, uint32_t pos)
+{
+    struct program *p = &e->p;
+    uint32_t launch;
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            uint64_t at = p->threads[t].first_step + i;
+            if (p->steps[at].kind == STEP_WAIT && p->step_op[at] != PEAL_NONE &&
+                peal_program_op(p, t, p->step_op[at], &launch)->pos == pos)
+                p->steps[at].kind = STEP_NOP;
+        }
+    }
+}
+
+void peal_edit_remove_signal(struct edit *e, uint32_t signal)
+{
+    struct program *p = &e->p;
+    for (uint64_t i = 0; i < p->nsteps; i++) {
+        const struct cell *cell = &p->cells[p->steps[i].cell];
+        if (cell->kind <= CELL_RAW && cell->owner == signal)
+            p->steps[i].kind = STEP_NOP;
+    }
+}
+
+/* Goes through one schedule; every op that writes the buffer on a rank turns its slots round, and
+ * every access goes to the slot that is then in use. */
+bool peal_edit_second_slot(struct edit *e, uint32_t memory)
+{
+    struct program *p = &e->p;
+    struct run run;
+    uint32_t *turn = calloc(p->nranks, sizeof *turn), *last = calloc(p->nranks, sizeof *last);
+    size_t *next = calloc(p->nthreads + 1u, sizeof *next);
+    bool good = turn && last && next && peal_run_init(&run, p);
+    if (!good) {
+        free(turn);
+        free(last);
+        free(next);
+        return false;
+    }
+    uint32_t other = (uint32_t)p->memory.len;
+    p->memory.at[p->memory.len++] = p->memory.at[memory];
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t t = 0; t < p->nthreads; t++) {
+            for (; next[t] < p->accesses.len; next[t]++) {
+                struct access *a = &p->accesses.at[next[t]];
+                if (a->thread > t || (a->thread == t && a->step > run.at[t]))
+                    break;
+                uint32_t rank = a->location % p->nranks;
+                if (a->thread != t || a->location / p->nranks != memory)
+                    continue;
+                uint32_t id = a->op + 1 + t * UINT32_C(0x10001);
+                if (a->kind != ACCESS_READ && last[rank] != id) {
+                    turn[rank]++;
+                    last[rank] = id;
+                }
+                if (turn[rank] % 2)
+                    a->location = other * p->nranks + rank;
+            }
+            uint32_t at = run.at[t];
+            if (at < p->threads[t].nsteps) {
+                run.limit[t] = at;
+                run.nready = 0;
+                const struct step *s = peal_program_step(p, t, at);
+                if (s->kind == STEP_WAIT && run.value[s->cell] < s->value)
+                    continue;
+                if (s->kind == STEP_ADD)
+                    run.value[s->cell] += s->value;
+                else if (s->kind == STEP_SET && s->value > run.value[s->cell])
+                    run.value[s->cell] = s->value;
+                run.at[t]++;
+                moved = true;
+            }
+        }
+    }
+    peal_run_release(&run);
+    free(turn);
+    free(last);
+    free(next);
+    return true;
+}
+
+bool peal_edit_holds(struct edit *e, const struct peal_verify_options *options, bool closed)
+{
+    struct program *p = &e->p;
+    struct run run;
+    if (e->failed || p->status != PEAL_OK || !p->monotone || !peal_run_init(&run, p))
+        return false;
+    peal_run_go(&run);
+    bool good = peal_run_finished(&run);
+    peal_run_release(&run);
+    struct race_report r = {0};
+    if (good) {
+        good = peal_race_find(p, options->workers, options->most_bytes, &r) == PEAL_OK &&
+               r.races.len == 0 && !r.cell_broken && !r.barrier_broken && (!closed || r.closed);
+        peal_race_release(&r);
+    }
+    return good;
+}
