@@ -84,6 +84,18 @@ static bool is_open(const struct peal_expr *expr)
     return false;
 }
 
+/* 0.5 has no meaning among integers. */
+static void check_real(struct peal_deducer *d, struct peal_mix *mix)
+{
+    if (!mix->first || !mix->real || mix->bad || mix->type.elem.generic ||
+        peal_dtype_is_float(mix->type.elem.dtype))
+        return;
+    peal_deducer_error(d, mix->real->pos, "'%s' is a floating-point number, and '%s' is of %s",
+                       peal_show_expr(mix->real).text, peal_show_expr(mix->first).text,
+                       peal_elem_text(mix->type.elem));
+    mix->bad = true;
+}
+
 void peal_mix_add(struct peal_deducer *d, struct peal_mix *mix, struct peal_expr *expr,
                   const struct peal_value *value)
 {
@@ -92,8 +104,12 @@ void peal_mix_add(struct peal_deducer *d, struct peal_mix *mix, struct peal_expr
         mix->bad = true;
         return;
     }
-    if (type->kind == PEAL_TYPE_INT || type->kind == PEAL_TYPE_FLOAT)
+    if (type->kind == PEAL_TYPE_FLOAT)
+        mix->real = expr;
+    if (type->kind == PEAL_TYPE_INT || type->kind == PEAL_TYPE_FLOAT) {
+        check_real(d, mix);
         return; /* a number goes with every shape */
+    }
     if (!peal_type_is_data(type)) {
         peal_deducer_error(d, expr->pos, "'%s' is %s, not data", peal_show_expr(expr).text,
                            peal_type_text(type));
@@ -142,6 +158,7 @@ void peal_mix_add(struct peal_deducer *d, struct peal_mix *mix, struct peal_expr
     mix->type.kind = PEAL_TYPE_TILE;
     mix->type.is_window = false;
     mix->shape = *value;
+    check_real(d, mix);
 }
 
 void peal_mix_adopt(struct peal_expr *expr, const struct peal_mix *mix)

@@ -126,6 +126,7 @@ struct peal_shown peal_show_expr(const struct peal_expr *expr);
 /* Several operands that must fit together. */
 struct peal_mix {
     const struct peal_expr *first; /* the first with a shape of its own, or NULL */
+    const struct peal_expr *real;  /* a floating-point number among the operands, or NULL */
     struct peal_type type;
     struct peal_value shape;
     bool any_data, bad;

@@ -17,7 +17,8 @@ static const char *const reserved[] = {
 bool peal_word_is_reserved(const char *word, size_t len)
 {
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++) {
-        if (strlen(reserved[i]) == len && memcmp(reserved[i], word, len) == 0)
+        if (reserved[i][0] == word[0] && strlen(reserved[i]) == len &&
+            memcmp(reserved[i], word, len) == 0)
             return true;
     }
     return false;
@@ -77,7 +78,8 @@ void *peal_parser_expected(struct peal_parser *p, const char *what)
 static bool token_is(const struct peal_token *token, const char *text)
 {
     return (token->kind == PEAL_TOKEN_NAME || token->kind == PEAL_TOKEN_PUNCT) &&
-           strlen(text) == token->len && memcmp(token->text, text, token->len) == 0;
+           token->text[0] == text[0] && strlen(text) == token->len &&
+           memcmp(token->text, text, token->len) == 0;
 }
 
 bool peal_parser_at(const struct peal_parser *p, const char *text)
