@@ -22,6 +22,7 @@ class Diagram {
     this.onSelect = () => {};
     this.onView = () => {};
     this.frame = 0;
+    this.onHover = () => {};
     this.groups = new Set(); // texts of the groups that are switched on
     this.filter(() => true);
     this.listen();
@@ -43,8 +44,10 @@ class Diagram {
     }
     this.view.row = 0; // fit again
     this.view.top = 0;
+    this.gutterWidth = 0; // measured again for these rows
     this.canvas.parentElement.style.setProperty('--rows', this.rows.length * MOST_ROW + AXIS + 12 + 'px');
     this.draw();
+    this.onView();
   }
 
   rowHeight() {
@@ -68,9 +71,9 @@ class Diagram {
       const { context } = fitCanvas(this.canvas);
       context.font = this.font(12);
       let width = 30;
-      const step = Math.ceil(this.model.tracks.count / 500);
-      for (let t = 0; t < this.model.tracks.count; t += step)
-        width = Math.max(width, context.measureText(this.trackLabel(t)).width);
+      const step = Math.ceil(this.rows.length / 500);
+      for (let row = 0; row < this.rows.length; row += step)
+        width = Math.max(width, context.measureText(this.trackLabel(this.rows[row])).width);
       this.gutterWidth = Math.min(180, Math.ceil(width) + 18);
     }
     return this.gutterWidth;
@@ -327,12 +330,14 @@ class Diagram {
         let w = (bars.end[i] - bars.start[i]) * scale;
         const dim = (this.matches && !this.matches[bars.label[i]]) || (this.cursor >= 0 && bars.start[i] >= this.cursor);
         if (w < 1) {
-          // A pixel column shows its first bar, or a red one; the rest of the column is skipped by search.
-          const next = firstAbove(bars.start, (x + 1 - left) / scale, i + 1, Math.min(end, i + 4096));
-          let flags = 0;
-          for (let k = i; k < Math.min(next, i + 64); k++) flags |= bars.flags[k] & FLAG_BAD;
-          (flags ? bad : (dim ? faded : lists)[bars.category[i]]).push(x, y, 1, barHeight);
-          i = next;
+          // A pixel column shows its first bar, or a red one; the rest of the column is skipped by search. A bar that
+          // begins in this column and ends beyond it is not skipped.
+          const edge = (x + 1 - left) / scale;
+          const next = firstAbove(bars.start, edge, i + 1, Math.min(end, i + 4096));
+          let flags = bars.flags[i], long = i + 1;
+          while (long < next && bars.end[long] <= edge) flags |= bars.flags[long++];
+          (flags & FLAG_BAD ? bad : (dim ? faded : lists)[bars.category[i]]).push(x, y, 1, barHeight);
+          i = long;
           continue;
         }
         const from = Math.max(x, -2), to = Math.min(x + w, width + 2);

@@ -58,7 +58,7 @@ class MachinePanel {
     const length = Math.hypot(x2 - x1, y2 - y1) || 1, dx = (x2 - x1) / length, dy = (y2 - y1) / length;
     const side = Math.min(4.5, this.box * 0.16), gap = Math.min(this.box / 2, length * 0.3);
     return { x1: x1 + dx * gap - dy * side, y1: y1 + dy * gap + dx * side, x2: x2 - dx * gap - dy * side, y2: y2 - dy * gap + dx * side,
-      dx, dy, length, isLong: length > this.scale * 1.6 };
+      dx, dy, length };
   }
 
   draw() {
@@ -86,13 +86,13 @@ class MachinePanel {
     }
   }
 
-  // Links that wrap round a torus are drawn as two short stubs instead of a line across everything.
+  // Links that close a torus are drawn as two short stubs instead of a line across everything.
   paintLink(c, link) {
     const line = this.linkLine(link), stub = this.scale * 0.42;
     c.strokeStyle = c.fillStyle = this.colour(link[2]);
     c.lineWidth = Math.max(1, Math.min(4, this.box * 0.14));
     c.beginPath();
-    if (line.isLong && !this.model.frames.length) {
+    if (link[5]) {
       c.moveTo(line.x1 - line.dx * this.box, line.y1 - line.dy * this.box);
       c.lineTo(line.x1 - line.dx * (this.box + stub * 0.6), line.y1 - line.dy * (this.box + stub * 0.6));
       c.moveTo(line.x2 + line.dx * this.box, line.y2 + line.dy * this.box);
@@ -114,6 +114,7 @@ class MachinePanel {
 
   paintNodes(c) {
     const { nodes, texts } = this.model, box = this.box;
+    if (box < 5) return; // at this size the links are the picture
     c.lineWidth = 1;
     c.textAlign = 'center';
     c.textBaseline = 'middle';

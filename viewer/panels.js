@@ -74,9 +74,9 @@ function pathPanel(model, colourOf, pick) {
   const rows = model.path.slice(0, MOST_ROWS).map((hop, i) => el('tr', {
     class: 'pick', tabindex: 0, onclick: () => pick(hop), onkeydown: event => { if (event.key === 'Enter') pick(hop); },
   }, el('td', { class: 'right' }, String(i + 1)),
-  el('td', {}, texts[model.tracks.label[hop.track]]), el('td', { class: 'mono' }, texts[hop.label]),
-  el('td', {}, el('span', { class: 'swatch', style: { background: colourOf(texts[hop.cause]) } }), texts[hop.cause]),
-  el('td', { class: 'right' }, formatTime(model, hop.end - hop.start))));
+  el('td', { class: 'still' }, texts[model.tracks.label[hop.track]]), el('td', { class: 'mono' }, texts[hop.label]),
+  el('td', { class: 'still' }, el('span', { class: 'swatch', style: { background: colourOf(texts[hop.cause]) } }), texts[hop.cause]),
+  el('td', { class: 'right still' }, formatTime(model, hop.end - hop.start))));
   return el('div', { class: 'panel' }, el('h2', {}, 'Where the time of the critical path goes'),
     ...sharesBar(shares, colourOf, amount => formatTime(model, amount)),
     el('h2', { class: 'gap' }, 'The path'),

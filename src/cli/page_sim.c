@@ -7,7 +7,6 @@
  */
 #include "cli/page_sim.h"
 
-#include "base/size.h"
 #include "cli/page_plan.h"
 
 #include <stdio.h>
@@ -298,14 +297,14 @@ static void add_head(struct view *v, const struct peal_sim_deadlock *deadlock)
 
 static void add_facts(struct view *v, const struct peal_machine *machine)
 {
-    char size[24];
+    char size[32];
     peal_page_fact(v->page, "ranks", "%u on %u PEs", v->nranks, machine->pes);
     peal_page_fact(v->page, "machine", "%s", machine->name ? machine->name : "");
     struct peal_page_plan *plan = v->log.nops ? plan_of(v, 0) : NULL;
     if (plan)
         peal_page_plan_facts(v->page, plan->plan);
-    peal_page_fact(v->page, "messages", "%llu", (unsigned long long)v->stats->messages);
-    peal_page_fact(v->page, "bytes", "%s", peal_size_format(v->stats->bytes, size));
+    peal_page_fact(v->page, "transfers", "%llu", (unsigned long long)v->stats->transfers);
+    peal_page_fact(v->page, "bytes", "%s", peal_page_bytes(v->stats->bytes, size));
     if (v->stats->slots_used)
         peal_page_fact(v->page, "slots used", "%u", v->stats->slots_used);
     peal_page_note(v->page, "router buffers are taken as infinite");

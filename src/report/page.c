@@ -438,6 +438,17 @@ const char *peal_page_time(uint64_t ps, char buf[static 32])
     return buf;
 }
 
+const char *peal_page_bytes(uint64_t bytes, char buf[static 32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024 && unit < 6; unit++)
+        value /= 1024;
+    snprintf(buf, 32, "%.4g %s", value, units[unit]);
+    return buf;
+}
+
 static int compare_u64(uint64_t a, uint64_t b)
 {
     return a < b ? -1 : a > b;

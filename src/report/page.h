@@ -149,6 +149,7 @@ struct peal_page_link {
     double load;
     uint64_t bytes;
     uint32_t detail;
+    bool wraps; /* closes a torus: drawn as two stubs */
 };
 
 struct peal_page_frame {
@@ -326,6 +327,8 @@ enum peal_status peal_page_html(struct peal_page *page, struct peal_text *out);
 
 /* "12.25 µs": a time as people say it, four digits. Returns buf. */
 const char *peal_page_time(uint64_t ps, char buf[static 32]);
+/* "1.875 MiB". Returns buf. */
+const char *peal_page_bytes(uint64_t bytes, char buf[static 32]);
 const char *peal_page_category_name(enum peal_page_category category);
 
 #endif

@@ -276,6 +276,7 @@ static void write_machine(const struct peal_page *page, struct peal_json *json)
         peal_json_real(json, link->load);
         peal_json_uint(json, link->bytes);
         peal_json_uint(json, link->detail);
+        peal_json_uint(json, link->wraps);
         peal_json_array_end(json);
     }
     peal_json_array_end(json);

@@ -188,12 +188,12 @@ static void add_machine(struct peal_page *page, uint32_t side)
     for (uint32_t i = 0; i < side * side; i++) {
         if (i % side + 1 < side) {
             double load = (i * 53 % 100) / 100.0;
-            peal_page_link(page, (struct peal_page_link){i, i + 1, load, i * 65536, 0});
-            peal_page_link(page, (struct peal_page_link){i + 1, i, load / 3, i * 8192, 0});
+            peal_page_link(page, (struct peal_page_link){i, i + 1, load, i * 65536, 0, false});
+            peal_page_link(page, (struct peal_page_link){i + 1, i, load / 3, i * 8192, 0, false});
         }
         if (i / side + 1 < side)
-            peal_page_link(
-                page, (struct peal_page_link){i, i + side, (i * 29 % 100) / 100.0, i * 65536, 0});
+            peal_page_link(page, (struct peal_page_link){i, i + side, (i * 29 % 100) / 100.0,
+                                                         i * 65536, 0, false});
     }
 }
 

@@ -184,6 +184,16 @@ static void no_text_ends_its_element(void **state)
     assert_int_equal(svg_tags[0], svg_tags[1]);
 }
 
+static void bytes_are_said_in_their_unit(void **state)
+{
+    (void)state;
+    char buf[32];
+    assert_string_equal(peal_page_bytes(0, buf), "0 B");
+    assert_string_equal(peal_page_bytes(1023, buf), "1023 B");
+    assert_string_equal(peal_page_bytes(1966080, buf), "1.875 MiB");
+    assert_string_equal(peal_page_bytes(UINT64_MAX, buf), "16 EiB");
+}
+
 static void times_are_said_in_their_unit(void **state)
 {
     (void)state;
@@ -213,6 +223,7 @@ int main(void)
         cmocka_unit_test(steps_own_what_follows_them),
         cmocka_unit_test(no_text_ends_its_element),
         cmocka_unit_test(times_are_said_in_their_unit),
+        cmocka_unit_test(bytes_are_said_in_their_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

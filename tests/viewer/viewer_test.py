@@ -171,6 +171,24 @@ def a_simulation_shows_its_panels(page):
     check("button", page.evaluate("document.getElementById('path-button').getAttribute('aria-pressed')"), "false")
 
 
+def a_long_bar_after_short_ones_is_drawn(page):
+    """A bar that begins in the pixel column of a shorter one must not be skipped with it."""
+    page.evaluate("pealPage.diagram.fit()")
+    colours = page.evaluate("""(() => {
+        const d = pealPage.diagram, bars = d.model.bars, c = d.canvas.getContext('2d'), found = [];
+        d.showArrows = d.showPath = false;
+        d.paint();
+        for (const i of [2, 5, 8]) {
+            const x = d.xOf((bars.start[i] + bars.end[i]) / 2), y = d.yOf(0) + d.rowHeight() - 5;
+            const pixel = c.getImageData(Math.round(x), Math.round(y), 1, 1).data;
+            found.push('#' + [...pixel].slice(0, 3).map(v => v.toString(16).padStart(2, '0')).join('') === d.colours.category[bars.category[i]]);
+        }
+        d.showArrows = d.showPath = true;
+        d.draw();
+        return found; })()""")
+    check("bars in their colour", colours, [True, True, True])
+
+
 def a_sweep_shows_plots_and_table(page):
     check("plots", page.evaluate("document.querySelectorAll('.plot').length"), 2)
     check("marks", page.evaluate("document.querySelectorAll('.plot:first-child circle').length"), 18)
@@ -226,7 +244,7 @@ def a_narrow_window_has_no_sideways_scrolling(page):
 TESTS = [
     ("counterexample", [a_counterexample_opens_at_its_collision, steps_go_forward_and_back, the_keyboard_does_it_all,
                         filters_and_search_narrow_it, clicking_a_bar_goes_to_its_step, a_narrow_window_has_no_sideways_scrolling]),
-    ("simulation", [a_simulation_zooms_and_pans, a_simulation_shows_its_panels, a_narrow_window_has_no_sideways_scrolling]),
+    ("simulation", [a_long_bar_after_short_ones_is_drawn, a_simulation_zooms_and_pans, a_simulation_shows_its_panels, a_narrow_window_has_no_sideways_scrolling]),
     ("sweep", [a_sweep_shows_plots_and_table, a_narrow_window_has_no_sideways_scrolling]),
     ("large", [a_thousand_ranks_open_and_move]),
     ("hostile", [hostile_texts_stay_texts]),
