@@ -95,6 +95,22 @@ static void a_ring_allreduce_is_a_page(void **state)
                 true);
 }
 
+/* var, if, else, for, assert. */
+static void build_branches(struct peal_builder *b, struct peal_expr *counts, struct peal_expr *n)
+{
+    struct peal_expr *zero = peal_build_int(b, 0);
+    struct peal_expr *rank = peal_build_name(b, "rank");
+    struct peal_expr *i = peal_build_var(b, "i", peal_build_index(b, counts, rank));
+    peal_build_if(b, peal_build_op(b, "not", peal_build_not_equal(b, rank, zero), NULL));
+    peal_build_assign(b, i, zero);
+    peal_build_else(b);
+    struct peal_expr *q = peal_build_for_peers(b, "q");
+    peal_build_assert(
+        b, peal_build_op(b, "or", peal_build_less(b, q, n), peal_build_at_least(b, q, n)), "never");
+    peal_build_end(b);
+    peal_build_end(b);
+}
+
 static void every_form_can_be_built(void **state)
 {
     (void)state;
@@ -140,24 +156,9 @@ static void every_form_can_be_built(void **state)
         peal_build_let(b, "got", &(struct peal_build_memory){.len = n},
                        peal_build_recv_slot(b, peal_build_port(b, "child", zero), up));
     peal_build_free(b, got);
-    struct peal_expr *i = peal_build_var(b, "i", peal_build_index(b, counts, rank));
-    peal_build_if(b, peal_build_op(b, "not", peal_build_not_equal(b, rank, zero), NULL));
-    peal_build_assign(b, i, zero);
-    peal_build_else(b);
-    struct peal_expr *q = peal_build_for_peers(b, "q");
-    peal_build_assert(
-        b, peal_build_op(b, "or", peal_build_less(b, q, n), peal_build_at_least(b, q, n)), "never");
-    peal_build_end(b);
-    peal_build_end(b);
+    build_branches(b, counts, n);
     peal_build_run(b, "allreduce", x, peal_build_name(b, "sum"), peal_build_name(b, "ring"));
     peal_build_run(b, "barrier");
-    peal_build_kernel(b, "lanes", NULL);
-    struct peal_expr *y = peal_build_param(b, "y", &(struct peal_build_memory){.len = n});
-    struct peal_expr *lane = peal_build_lanes(b, "lane_number", zero, peal_build_int(b, 2));
-    peal_build_assign(b, peal_build_range(b, y, lane, peal_build_int(b, 1)), zero);
-    peal_build_end(b);
-    peal_build_lane(b);
-    peal_build_end(b);
     check_built(b,
                 "kernel all(inout x: window T[n], m: f32[n, n], local counts: int[nranks], "
                 "most: int = n) {\n"
@@ -191,8 +192,24 @@ static void every_form_can_be_built(void **state)
                 "    }\n"
                 "    allreduce(x, sum, ring)\n"
                 "    barrier()\n"
-                "}\n"
-                "\n"
+                "}\n",
+                true);
+}
+
+static void lanes_can_be_built(void **state)
+{
+    (void)state;
+    struct peal_builder *b = peal_builder_new();
+    struct peal_expr *zero = peal_build_int(b, 0);
+    struct peal_expr *n = peal_build_name(b, "n");
+    peal_build_kernel(b, "lanes", NULL);
+    struct peal_expr *y = peal_build_param(b, "y", &(struct peal_build_memory){.len = n});
+    struct peal_expr *lane = peal_build_lanes(b, "lane_number", zero, peal_build_int(b, 2));
+    peal_build_assign(b, peal_build_range(b, y, lane, peal_build_int(b, 1)), zero);
+    peal_build_end(b);
+    peal_build_lane(b);
+    peal_build_end(b);
+    check_built(b,
                 "kernel lanes(y: T[n]) {\n"
                 "    lane lane_number in 0 .. 2 {\n"
                 "        y[lane_number +: 1] = 0\n"
@@ -402,6 +419,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_allreduce_is_a_page),
         cmocka_unit_test(every_form_can_be_built),
+        cmocka_unit_test(lanes_can_be_built),
         cmocka_unit_test(names_are_unique_at_any_depth),
         cmocka_unit_test(all_operators_read_back_in_any_mix),
         cmocka_unit_test(the_first_mistake_is_reported),

@@ -3,6 +3,7 @@
  * printing what was parsed from the print gives the same text. Deducing it succeeds or says why
  * not; what it makes is well formed, and the printed text is right where the original is. */
 #include "ir/deduce.h"
+#include "ir/library.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "ir/validate.h"
@@ -30,12 +31,21 @@ static struct peal_module *parse(const char *name, const char *text, size_t len,
     return status == PEAL_OK ? module : NULL;
 }
 
+/* The library, opened once: texts may call its kernels. It lives as long as the process. */
+static const struct peal_module *library(void)
+{
+    static struct peal_library *opened;
+    if (!opened && peal_library_open(NULL, &opened) != PEAL_OK)
+        abort();
+    return peal_library_module(opened);
+}
+
 /* True if the module is right. */
 static bool deduce(struct peal_module *module)
 {
     struct peal_diags diags;
     peal_diags_init(&diags);
-    enum peal_status status = peal_deduce(module, NULL, &diags);
+    enum peal_status status = peal_deduce(module, library(), &diags);
     if ((status == PEAL_INVALID) != (diags.errors > 0))
         abort(); /* an error that is not one, or a rejection without a word */
     if (!peal_validate(module, "deduce", &diags)) {
