@@ -43,6 +43,19 @@ static void add_bash_values(const struct peal_command *command, struct peal_text
     }
 }
 
+/* The commands whose argument is a kernel, as a pattern: "plan | verify | run". */
+static void add_kernel_commands(const struct peal_command *const *commands, size_t count,
+                                struct peal_text *out)
+{
+    const char *separator = "";
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(commands[i]->args, "KERNEL", 6) != 0)
+            continue;
+        peal_text_printf(out, "%s%s", separator, commands[i]->name);
+        separator = " | ";
+    }
+}
+
 void peal_help_bash(struct peal_text *out)
 {
     size_t count;
@@ -77,9 +90,15 @@ void peal_help_bash(struct peal_text *out)
                         "    fi\n"
                         "    if [ -n \"$words\" ]; then\n"
                         "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-                        "    else\n"
-                        "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+                        "        return\n"
                         "    fi\n"
+                        "    case \"$command\" in\n"
+                        "    ");
+    add_kernel_commands(commands, count, out);
+    peal_text_puts(out, ") words=$(peal list 2>/dev/null | cut -d' ' -f1) ;;\n"
+                        "    esac\n"
+                        "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\") "
+                        "$(compgen -f -- \"$word\"))\n"
                         "}\n"
                         "complete -o filenames -F _peal peal\n");
 }
