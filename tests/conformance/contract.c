@@ -290,6 +290,11 @@ bool contract_holds(struct peal_interp *in, size_t launch, const struct peal_pla
                     const struct contract_sizes *sizes, enum contract_data data,
                     enum contract_order order, struct peal_text *why)
 {
+    if (plan->contract == PEAL_CONTRACT_BARRIER && peal_interp_entered(in, launch) < plan->nranks) {
+        peal_text_printf(why, "launch %zu: a rank left when only %u of %u had entered", launch,
+                         peal_interp_entered(in, launch), plan->nranks);
+        return false;
+    }
     if (plan->contract_out == PEAL_NONE)
         return true;
     struct setting s = setting_of(in, launch, plan, sizes);

@@ -184,9 +184,16 @@ static void fill_uninitialised(struct peal_interp *in)
     }
 }
 
+uint32_t peal_interp_entered(const struct peal_interp *in, size_t launch)
+{
+    return in->launches.at[launch].first_to_leave;
+}
+
 static bool start(struct peal_interp *in, const struct peal_interp_schedule *schedule)
 {
     release_state(in);
+    for (size_t l = 0; l < in->launches.len; l++)
+        in->launches.at[l].entered = in->launches.at[l].first_to_leave = 0;
     in->end = PEAL_INTERP_DONE;
     in->random = schedule->seed * 2 + 1;
     peal_text_release(&in->why);
@@ -206,8 +213,9 @@ static bool start(struct peal_interp *in, const struct peal_interp_schedule *sch
 static bool enter(struct peal_interp *in, uint32_t r)
 {
     struct rank *rank = &in->ranks[r];
-    const struct launch *launch = &in->launches.at[rank->launch];
+    struct launch *launch = &in->launches.at[rank->launch];
     const struct peal_plan *plan = launch->plan;
+    launch->entered++;
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         const struct bytes *image = &launch->inputs[r * plan->bufs.count + b];
         const struct peal_buf *buf = peal_plan_bufs(plan) + b;
@@ -231,8 +239,10 @@ static bool enter(struct peal_interp *in, uint32_t r)
 static void leave(struct peal_interp *in, uint32_t r)
 {
     struct rank *rank = &in->ranks[r];
-    const struct launch *launch = &in->launches.at[rank->launch];
+    struct launch *launch = &in->launches.at[rank->launch];
     const struct peal_plan *plan = launch->plan;
+    if (!launch->first_to_leave)
+        launch->first_to_leave = launch->entered;
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         const struct bytes *image = &launch->outputs[r * plan->bufs.count + b];
         if (image->at)

@@ -60,6 +60,10 @@ void *peal_interp_input(struct peal_interp *in, size_t launch, uint32_t rank, ui
 const void *peal_interp_output(const struct peal_interp *in, size_t launch, uint32_t rank,
                                uint32_t buf);
 
+/* How many ranks had entered the launch when the first one left it: all of them, after a barrier.
+ */
+uint32_t peal_interp_entered(const struct peal_interp *in, size_t launch);
+
 enum peal_interp_end peal_interp_run(struct peal_interp *in,
                                      const struct peal_interp_schedule *schedule);
 /* After a run that did not end well: where it stands and why; "" otherwise. */

@@ -16,6 +16,8 @@ struct launch {
     const struct peal_plan *plan;
     struct bytes *inputs; /* [rank * bufs + buf]; parameters only */
     struct bytes *outputs;
+    uint32_t entered;        /* ranks, so far */
+    uint32_t first_to_leave; /* how many had entered when the first rank left */
 };
 
 struct lane {
