@@ -140,18 +140,56 @@ static struct tally count_answers(const struct peal_verify_job *job)
     return t;
 }
 
-/* One paragraph to paste into a review. */
-static void put_summary(const struct peal_verify_job *job, const struct tally *t,
-                        const int64_t *ranks, size_t nranks, struct peal_text *out)
+/* What came out for one number of ranks: the worst of its tasks. */
+enum outcome { OUTCOME_PROVED, OUTCOME_NO_PLAN, OUTCOME_UNDECIDED, OUTCOME_REFUTED, OUTCOMES };
+
+static enum outcome outcome_of(const struct peal_verify_job *job, int64_t ranks)
 {
-    peal_text_printf(out, "\n%s: %s", job->kernel->name,
-                     t->refuted     ? "refuted"
-                     : t->undecided ? "not decided"
-                     : t->proved    ? "proved"
-                                    : "no plan");
+    enum outcome worst = OUTCOME_PROVED;
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_verify_task *t = &job->tasks[i];
+        if (t->nranks != (uint32_t)ranks)
+            continue;
+        enum outcome one = !t->answer && t->status == PEAL_OK   ? OUTCOME_PROVED
+                           : !t->answer                         ? OUTCOME_NO_PLAN
+                           : t->answer->verdict == PEAL_PROVED  ? OUTCOME_PROVED
+                           : t->answer->verdict == PEAL_REFUTED ? OUTCOME_REFUTED
+                                                                : OUTCOME_UNDECIDED;
+        worst = one > worst ? one : worst;
+    }
+    return worst;
+}
+
+/* "proved at 2, 4 ranks; refuted at 3 ranks" */
+static void put_outcomes(struct peal_cli *cli, const struct peal_verify_job *job,
+                         const int64_t *ranks, size_t nranks, struct peal_text *out)
+{
+    static const char *const names[OUTCOMES] = {"proved", "no plan", "not decided", "refuted"};
+    int64_t *some = peal_arena_alloc(cli->arena, (nranks + 1) * sizeof *some);
+    bool first = true;
+    for (int o = OUTCOMES - 1; o >= 0 && some; o--) {
+        size_t n = 0;
+        for (size_t i = 0; i < nranks; i++) {
+            if (outcome_of(job, ranks[i]) == (enum outcome)o)
+                some[n++] = ranks[i];
+        }
+        if (!n)
+            continue;
+        peal_text_printf(out, "%s%s at ", first ? "" : "; ", names[o]);
+        put_list(some, n, out);
+        peal_text_puts(out, " ranks");
+        first = false;
+    }
+}
+
+/* One paragraph to paste into a review. */
+static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
+                        const struct tally *t, const int64_t *ranks, size_t nranks,
+                        struct peal_text *out)
+{
+    peal_text_printf(out, "\n%s: ", job->kernel->name);
+    put_outcomes(cli, job, ranks, nranks, out);
     if (t->proved) {
-        peal_text_printf(out, " for %s ranks ", t->refuted || t->undecided ? "some of" : "");
-        put_list(ranks, nranks, out);
         peal_text_puts(out, ", counts ");
         put_list(job->counts, job->ncounts, out);
         peal_text_printf(out, ", %s, up to %u launches back to back",
@@ -166,17 +204,12 @@ static void put_summary(const struct peal_verify_job *job, const struct tally *t
     }
     peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
     if (t->proved)
-        peal_text_printf(out,
-                         "  covers: every schedule of these plans: bounds, deadlock, races, "
-                         "signals, uninitialised "
-                         "reads%s.\n  does not cover: other numbers of ranks, counts that no plan "
-                         "here stands for, "
-                         "the hardware, and the caller's own use of its buffers.\n",
-                         t->has_contract ? ", result"
-                                         : "; no contract, so the result is not checked");
-    if (t->no_plan)
-        peal_text_printf(out, "  no plan for %" PRIu64 " of %zu: see above.\n", t->no_plan,
-                         job->ntasks);
+        peal_text_printf(
+            out,
+            "  covers: every schedule of the proved plans: bounds, deadlock, races, signals, "
+            "uninitialised reads%s.\n  does not cover: other numbers of ranks, counts that no plan "
+            "here stands for, the hardware, and the caller's own use of its buffers.\n",
+            t->has_contract ? ", result" : "; no contract, so the result is not checked");
 }
 
 static void put_failures(const struct peal_verify_job *job, struct peal_text *out)
@@ -321,7 +354,7 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
     } else {
         put_table(&job, &out);
         put_failures(&job, &out);
-        put_summary(&job, &t, ranks, nranks, &out);
+        put_summary(cli, &job, &t, ranks, nranks, &out);
     }
     if (o->html && !write_page(cli, &job, o->html, file))
         code = PEAL_EXIT_OTHER;
