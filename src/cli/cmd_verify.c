@@ -97,7 +97,7 @@ static void put_table(const struct peal_verify_job *job, struct peal_text *out)
                                          "bits",  "launches", "ops",     "ms"};
     for (int i = 0; i < 8; i++)
         peal_report_table_column(table, titles[i],
-                                 i < 2 || i > 4 ? PEAL_ALIGN_RIGHT : PEAL_ALIGN_LEFT);
+                                 i < 2 || (i > 4 && i < 7) ? PEAL_ALIGN_RIGHT : PEAL_ALIGN_LEFT);
     for (size_t i = 0; i < job->ntasks; i++)
         put_row(&job->tasks[i], table);
     peal_report_table_text(table, out);
