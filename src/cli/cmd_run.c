@@ -3,6 +3,8 @@
 #include "api/comm.h"
 #include "cli/contract_check.h"
 #include "cli/kernel_args.h"
+#include "cli/page_file.h"
+#include "cli/page_run.h"
 #include "cli/ranks.h"
 #include "cli/verify_first.h"
 
@@ -14,9 +16,12 @@ struct run_options {
     struct peal_kernel_options kernel;
     int64_t launches;
     bool threads, verify, json, no_bind;
+    const char *html;
 };
 
 struct run {
+    const struct peal_cli *cli;
+    const char *what; /* the kernel argument */
     const struct run_options *options;
     const struct peal_kernel *kernel;
     struct peal_bind bind;
@@ -185,19 +190,96 @@ static enum peal_status launch(struct rank *me, double *time_us)
     return status;
 }
 
+/* ---- the page ---- */
+
+enum { MOST_TRACED = 1 << 20 }; /* ops a rank */
+
+static bool trace_begin(struct rank *me, struct peal_trace *trace)
+{
+    uint64_t ops = me->image->plan->ops.count;
+    *trace = (struct peal_trace){.cap = ops < MOST_TRACED ? ops : MOST_TRACED};
+    trace->at = calloc(trace->cap + 1, sizeof *trace->at);
+    trace->since = calloc(me->image->nlanes, sizeof *trace->since);
+    return trace->at && trace->since;
+}
+
+static void trace_release(struct peal_trace *trace)
+{
+    free(trace->at);
+    free(trace->since);
+}
+
+/* Ops of a rank's part as ops of the plan of all ranks. */
+static void renumber(const struct rank *me, struct peal_trace *trace)
+{
+    if (me->image->plan->rank_count == me->run->whole->rank_count)
+        return;
+    uint64_t first = peal_plan_lane(me->run->whole, peal_comm_rank(me->comm), 0)->first_op;
+    for (uint64_t i = 0; i < trace->len; i++)
+        trace->at[i].op += first;
+}
+
+/* Everyone's trace to everyone, padded to the longest; rank 0 writes the page. */
+static enum peal_status write_page(struct rank *me, struct peal_trace *trace,
+                                   const struct peal_page_run_facts *facts)
+{
+    uint32_t size = peal_comm_size(me->comm);
+    uint64_t own[2] = {trace->len, trace->lost}, most = 0;
+    uint64_t *lens = calloc(2 * (size_t)size, sizeof *lens);
+    struct peal_page_rank_trace *traces = calloc(size, sizeof *traces);
+    struct peal_trace_entry *all = NULL, *padded = NULL;
+    enum peal_status status = lens && traces ? PEAL_OK : PEAL_NO_MEMORY;
+    renumber(me, trace);
+    if (status == PEAL_OK)
+        status = peal_allgather(me->comm, own, lens, 2, PEAL_I64);
+    for (uint32_t r = 0; r < size && status == PEAL_OK; r++)
+        most = lens[2 * r] > most ? lens[2 * r] : most;
+    if (status == PEAL_OK) {
+        all = calloc(most * size + 1, sizeof *all);
+        padded = calloc(most + 1, sizeof *padded);
+        status = all && padded ? PEAL_OK : PEAL_NO_MEMORY;
+    }
+    if (status == PEAL_OK) {
+        memcpy(padded, trace->at, trace->len * sizeof *padded);
+        status = peal_allgather(me->comm, padded, all, most * (sizeof *all / 8), PEAL_I64);
+    }
+    if (status == PEAL_OK && peal_comm_rank(me->comm) == 0) {
+        struct peal_page page;
+        for (uint32_t r = 0; r < size; r++)
+            traces[r] = (struct peal_page_rank_trace){all + r * most, lens[2 * r], lens[2 * r + 1]};
+        peal_page_begin(me->run->cli, &page, PEAL_PAGE_RUN,
+                        peal_plan_string(me->run->whole, me->run->whole->kernel), me->run->what);
+        peal_page_run(&page, me->run->whole, traces, facts);
+        if (!peal_page_save(me->run->cli, &page, me->run->options->html))
+            status = PEAL_SYSTEM;
+    }
+    free(lens);
+    free(traces);
+    free(all);
+    free(padded);
+    return status;
+}
+
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
 }
 
+/* The largest parameter: what bandwidths are said of. */
+static uint64_t most_param(const struct rank *me)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < me->image->nparams; i++)
+        bytes = param_bytes(me, i) > bytes ? param_bytes(me, i) : bytes;
+    return bytes;
+}
+
 static void print(const struct rank *me, double median, uint64_t wrong)
 {
     const struct peal_plan *plan = me->image->plan;
     const char *kernel = peal_plan_string(plan, plan->kernel);
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < me->image->nparams; i++)
-        bytes = param_bytes(me, i) > bytes ? param_bytes(me, i) : bytes;
+    uint64_t bytes = most_param(me);
     const char *contract = peal_contract_info((enum peal_contract)plan->contract)->name;
     bool checked = plan->contract != PEAL_CONTRACT_NONE;
     double gbs = median > 0 ? (double)bytes / (median * 1e3) : 0;
@@ -220,7 +302,8 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
     const struct run_options *o = me->run->options;
     const struct peal_plan *plan = me->image->plan;
     uint64_t n = (uint64_t)o->launches, wrong = 0, first = 0;
-    double *times = calloc(n, sizeof *times), *most = calloc(n, sizeof *most);
+    double *times = calloc(n, sizeof *times), *most = calloc(n, sizeof *most), traced_us;
+    struct peal_trace trace = {0};
     enum peal_status status = times && most ? PEAL_OK : PEAL_NO_MEMORY;
     bool data = plan->contract != PEAL_CONTRACT_NONE && plan->contract != PEAL_CONTRACT_BARRIER;
     for (uint64_t i = 0; i < n && status == PEAL_OK; i++) {
@@ -237,9 +320,26 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
         status = peal_allreduce(me->comm, &wrong, all_wrong, 1, PEAL_I64, PEAL_SUM);
     if (status == PEAL_OK)
         status = peal_allreduce(me->comm, times, most, n, PEAL_F64, PEAL_MAX);
-    if (status == PEAL_OK && peal_comm_rank(me->comm) == 0) {
+    if (status == PEAL_OK)
         qsort(most, n, sizeof *most, compare_doubles);
+    if (status == PEAL_OK && peal_comm_rank(me->comm) == 0)
         print(me, most[n / 2], *all_wrong);
+    if (status == PEAL_OK && o->html) {
+        /* One launch more, traced: the figures above are those of launches without the clock. */
+        status = trace_begin(me, &trace) ? PEAL_OK : PEAL_NO_MEMORY;
+        fill(me);
+        me->comm->engine.frames[0].trace = status == PEAL_OK ? &trace : NULL;
+        status = status == PEAL_OK ? launch(me, &traced_us) : status;
+        me->comm->engine.frames[0].trace = NULL;
+        struct peal_page_run_facts facts = {.median_us = most[n / 2],
+                                            .bytes = most_param(me),
+                                            .launches = n,
+                                            .wrong = *all_wrong,
+                                            .checked = plan->contract != PEAL_CONTRACT_NONE,
+                                            .how = o->threads ? "threads" : "processes"};
+        if (status == PEAL_OK)
+            status = write_page(me, &trace, &facts);
+        trace_release(&trace);
     }
     free(times);
     free(most);
@@ -281,11 +381,11 @@ static int body(struct peal_comm *comm, void *context)
 
 /* ---- the command ---- */
 
-static int run_kernel(struct peal_cli *cli, const struct run_options *o,
+static int run_kernel(struct peal_cli *cli, const struct run_options *o, const char *what,
                       const struct peal_kernel *kernel, struct peal_diags *diags)
 {
     int64_t ranks, count;
-    struct run run = {.options = o, .kernel = kernel};
+    struct run run = {.cli = cli, .what = what, .options = o, .kernel = kernel};
     if (!peal_kernel_one(cli, &o->kernel.ranks, "ranks", -1, &ranks) ||
         !peal_kernel_one(cli, &o->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
         !peal_kernel_bind(cli, kernel, &o->kernel, (uint32_t)ranks, count, &run.bind))
@@ -319,7 +419,7 @@ static int run_command(struct peal_cli *cli, const void *options, char **args, i
     enum peal_status status = peal_program_open(args[0], &diags, &program);
     const struct peal_kernel *kernel =
         status == PEAL_OK ? peal_program_kernel(program, o->kernel.kernel, &diags) : NULL;
-    int code = kernel ? run_kernel(cli, o, kernel, &diags)
+    int code = kernel ? run_kernel(cli, o, args[0], kernel, &diags)
                       : peal_cli_diags(cli, status == PEAL_OK ? PEAL_INVALID : status, &diags);
     peal_diags_release(&diags);
     peal_program_close(program);
@@ -335,6 +435,8 @@ static const struct peal_option table[] = {
     {"threads", 0, PEAL_OPTION_FLAG, AT(threads), NULL, "ranks are threads, not processes", 0, 0},
     {"verify", 0, PEAL_OPTION_FLAG, AT(verify), NULL, "prove the plan before it is launched", 0, 0},
     {"no-bind", 0, PEAL_OPTION_FLAG, AT(no_bind), NULL, "do not bind ranks to cores", 0, 0},
+    {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE",
+     "write a page that shows one more launch, op by op", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };

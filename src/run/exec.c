@@ -289,12 +289,26 @@ static enum wait_end spin_channel(struct peal_frame *frame, const struct peal_st
 
 /* ---- lanes ---- */
 
-static enum lane_end run_lane(struct peal_frame *frame, struct peal_lane_state *lane,
-                              uint32_t spins)
+static void trace_end(struct peal_trace *trace, const struct peal_step *step, uint64_t lane)
+{
+    struct peal_trace_entry entry = {trace->since[lane], peal_now_ns(), step->op, lane};
+    trace->since[lane] = 0;
+    if (trace->len < trace->cap)
+        trace->at[trace->len++] = entry;
+    else
+        trace->lost++;
+}
+
+/* Inlined twice, so that the loop without a trace has no trace of it. */
+static inline __attribute__((always_inline)) enum lane_end
+run_lane_with(struct peal_frame *frame, struct peal_lane_state *lane, uint32_t spins,
+              struct peal_trace *trace)
 {
     const struct peal_step *step = lane->at;
     for (;; step++) {
         enum wait_end end = WAIT_YES;
+        if (trace && step->kind != PEAL_STEP_END && !trace->since[lane - frame->lanes])
+            trace->since[lane - frame->lanes] = peal_now_ns();
         switch ((enum peal_step_kind)step->kind) {
         case PEAL_STEP_COPY:
         case PEAL_STEP_REDUCE:
@@ -331,12 +345,26 @@ static enum lane_end run_lane(struct peal_frame *frame, struct peal_lane_state *
             frame->moved = true;
             return LANE_ENDED;
         }
+        if (trace && end == WAIT_YES)
+            trace_end(trace, step, (uint64_t)(lane - frame->lanes));
         if (end == WAIT_YES)
             continue;
         frame->moved |= lane->at != step;
         lane->at = step;
         return end == WAIT_NO ? LANE_BLOCKED : LANE_MISMATCH;
     }
+}
+
+static enum lane_end run_lane(struct peal_frame *frame, struct peal_lane_state *lane,
+                              uint32_t spins)
+{
+    return run_lane_with(frame, lane, spins, NULL);
+}
+
+static __attribute__((noinline)) enum lane_end
+run_lane_traced(struct peal_frame *frame, struct peal_lane_state *lane, uint32_t spins)
+{
+    return run_lane_with(frame, lane, spins, frame->trace);
 }
 
 static void end_launch(struct peal_frame *frame)
@@ -359,7 +387,9 @@ enum peal_progress peal_frame_run(struct peal_frame *frame, uint32_t spins)
             if (!lane->at)
                 continue;
             const struct peal_step *before = lane->at;
-            enum lane_end end = run_lane(frame, lane, spins);
+            enum lane_end end = __builtin_expect(frame->trace != NULL, 0)
+                                    ? run_lane_traced(frame, lane, spins)
+                                    : run_lane(frame, lane, spins);
             if (end == LANE_MISMATCH)
                 return PEAL_RUN_MISMATCH;
             round_moved |= lane->at != before;

@@ -6,6 +6,7 @@
 #include "run/family.h"
 #include "run/image.h"
 #include "run/team.h"
+#include "run/trace.h"
 
 /* Memory bound to a launch. */
 struct peal_base {
@@ -42,11 +43,12 @@ struct peal_frame {
     uint32_t lanes_cap;
     int64_t *regs;
     uint32_t regs_cap;
-    uint32_t live;      /* lanes that have not ended */
-    uint32_t signature; /* of the call; its low 16 bits are in cells */
-    bool stream;        /* large call: parameters are written past the caches */
-    bool moved;         /* since the caller cleared it */
-    uint64_t launch;    /* the family's number of this launch */
+    uint32_t live;            /* lanes that have not ended */
+    uint32_t signature;       /* of the call; its low 16 bits are in cells */
+    bool stream;              /* large call: parameters are written past the caches */
+    bool moved;               /* since the caller cleared it */
+    uint64_t launch;          /* the family's number of this launch */
+    struct peal_trace *trace; /* NULL: not traced */
 };
 
 void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uint32_t context);
