@@ -36,7 +36,8 @@ struct rank {
     char **buffers; /* by parameter of the image */
     struct peal_bound *bounds;
     uint32_t nbounds;
-    bool filling; /* the input is asked for, not the output */
+    bool filling;             /* the input is asked for, not the output */
+    struct peal_trace *trace; /* of the next launch, or NULL */
 };
 
 /* ---- memory ---- */
@@ -183,9 +184,11 @@ static enum peal_status launch(struct rank *me, double *time_us)
                              .element = 1,
                              .what = peal_call_what(PEAL_CALL_KERNEL, 0, 0, 0)};
     enum peal_status status = peal_barrier(me->comm);
+    me->comm->engine.frames[0].trace = me->trace; /* not before: the barrier is a launch too */
     uint64_t start = peal_now_ns();
     if (status == PEAL_OK)
         status = peal_comm_end(me->comm, peal_call_run(&me->comm->engine, &call));
+    me->comm->engine.frames[0].trace = NULL;
     *time_us = (double)(peal_now_ns() - start) / 1e3;
     return status;
 }
@@ -328,9 +331,9 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
         /* One launch more, traced: the figures above are those of launches without the clock. */
         status = trace_begin(me, &trace) ? PEAL_OK : PEAL_NO_MEMORY;
         fill(me);
-        me->comm->engine.frames[0].trace = status == PEAL_OK ? &trace : NULL;
+        me->trace = &trace;
         status = status == PEAL_OK ? launch(me, &traced_us) : status;
-        me->comm->engine.frames[0].trace = NULL;
+        me->trace = NULL;
         struct peal_page_run_facts facts = {.median_us = most[n / 2],
                                             .bytes = most_param(me),
                                             .launches = n,
