@@ -14,8 +14,10 @@
 
 #include "ir/module.h"
 
-/* Deduces every kernel of the module that is not deduced yet. PEAL_INVALID: what is wrong is in
- * diags, several errors in one go. library may be NULL; it must be deduced, and outlive the module.
+/* Deduces every kernel of the module that is not deduced yet. Takes at most 2 MiB of stack: an
+ * expression of PEAL_MAX_HEIGHT levels in blocks nested PEAL_MAX_NESTING deep. PEAL_INVALID: what
+ * is wrong is in diags, several errors in one go. library may be NULL; it must be deduced, and
+ * outlive the module.
  */
 enum peal_status peal_deduce(struct peal_module *module, const struct peal_module *library,
                              struct peal_diags *diags);
