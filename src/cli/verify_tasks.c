@@ -218,13 +218,19 @@ static void verify_sequences(struct peal_verify_job *job, struct peal_verify_tas
         v[i].count = job->counts[i / nroots];
         v[i].root = roots ? (int64_t)(i % nroots) : job->options->root;
         v[i].plan = make_plan(job, task, v[i].count, v[i].root, most);
-        good = v[i].plan;
+        /* A root or a count that the kernel's own assertions refuse is never launched. */
+        good = v[i].plan || task->status == PEAL_INVALID;
+        if (task->status == PEAL_INVALID) {
+            peal_diags_release(&task->diags);
+            peal_diags_init(&task->diags);
+            task->status = PEAL_OK;
+        }
     }
     for (size_t i = 0; i < n && good; i++) {
         for (size_t k = 0; k < n && good; k++) {
             /* Another root, or another count, not both: the pairs that differ in one thing. */
             bool same_root = v[i].root == v[k].root, same_count = v[i].count == v[k].count;
-            if (i != k && (same_root || same_count))
+            if (i != k && v[i].plan && v[k].plan && (same_root || same_count))
                 good = verify_pair(job, task, &v[i], &v[k]);
         }
     }
