@@ -261,7 +261,7 @@ static struct peal_scalar apply_single(enum peal_fn fn, struct peal_scalar a)
         a.real = tanh(x);
         break;
     case PEAL_FN_SIGMOID:
-        a.real = 1 / (1 + exp(-x));
+        a.real = x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
         break;
     default:
         break;
