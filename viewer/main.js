@@ -131,7 +131,7 @@ class Page {
       this.source.light(hop.place);
     };
     if (model.path.length) this.addTab('Critical path', pathPanel(model, colourOf, pickHop));
-    if (model.stalls.length) this.addTab('Stalls', stallPanel(model, colourOf, track => this.diagram.reveal(0, model.end, track)));
+    if (model.stalls.length) this.addTab(model.kind === 'run' ? 'Time by operation' : 'Stalls', stallPanel(model, colourOf, track => this.diagram.reveal(0, model.end, track)));
     if (model.nodes.length) {
       this.machine = new MachinePanel(model, rank => this.setFilter(String(rank)));
       this.colouredParts.push(this.machine);

@@ -54,10 +54,10 @@ function sharesBar(shares, colourOf, format) {
     el('td', { class: 'right' }, format(amount)), el('td', { class: 'right' }, formatPercent(amount / total)))))];
 }
 
-// Causes keep their colour in every panel.
+// Causes keep their colour in every panel; kinds of operation have the colour of their bars.
 function causeColours(model) {
   const names = [...new Set([...model.path, ...model.stalls].map(thing => model.texts[thing.cause]))];
-  return name => 'var(--q' + (Math.max(0, names.indexOf(name)) % 8 + 1) + ')';
+  return name => model.categories.includes(name) ? 'var(--c-' + name + ')' : 'var(--q' + (Math.max(0, names.indexOf(name)) % 8 + 1) + ')';
 }
 
 function sumBy(things, key, amount) {
@@ -102,9 +102,10 @@ function stallPanel(model, colourOf, pick) {
       title: texts[stall.cause] + ' ' + formatTime(model, stall.amount),
       style: { width: stall.amount / most * 100 + '%', background: colourOf(texts[stall.cause]) },
     })))), el('td', { class: 'right' }, formatTime(model, total(list)))));
-  return el('div', { class: 'panel' }, el('h2', {}, 'What all of them waited for'),
+  const isRun = model.kind === 'run'; // there all time is told, not waiting alone
+  return el('div', { class: 'panel' }, el('h2', {}, isRun ? 'What all ranks spent their time on' : 'What all of them waited for'),
     ...sharesBar(shares, colourOf, amount => formatTime(model, amount)),
-    el('h2', { class: 'gap' }, 'Who waited longest'),
+    el('h2', { class: 'gap' }, isRun ? 'Rank by rank' : 'Who waited longest'),
     sorted.length > MOST_ROWS ? el('p', { class: 'empty' }, 'The first ' + MOST_ROWS + ' of ' + sorted.length + '.') : null,
     el('table', {}, ...rows));
 }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clicks through the pages in a headless Chromium and reads what they show.
 
-    viewer_test.py SAMPLE      SAMPLE: the program report-page-sample
-    viewer_test.py SAMPLE --pictures FOLDER     also leaves a screenshot of every page there
+    viewer_test.py SAMPLE PEAL [FOLDER]     SAMPLE: the program report-page-sample, PEAL: the command
+                                            FOLDER: also leave a screenshot of every page there
 
 Ends with 77 (skipped) where there is no Chromium.
 """
@@ -16,8 +16,9 @@ import traceback
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import browser as web  # noqa: E402
 
-SAMPLE = sys.argv[1]
-PICTURES = sys.argv[3] if len(sys.argv) > 3 and sys.argv[2] == "--pictures" else None
+SAMPLE, PEAL = sys.argv[1:3]
+PICTURES = sys.argv[3] if len(sys.argv) > 3 else None
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def check(what, actual, expected):
@@ -241,6 +242,38 @@ def a_narrow_window_has_no_sideways_scrolling(page):
     page.settle()
 
 
+def a_real_race_is_told(page):
+    check("verdict", page.text("#verdict"), "refuted at 3 ranks")
+    assert page.text("#headline").startswith("race: "), page.text("#headline")
+    marks = page.evaluate("[...document.querySelectorAll('.mark.bad')].map(m => m.textContent)")
+    check("colliding accesses", marks, ["rank 0 writes [0 .. 4)", "rank 1 reads [0 .. 4)"])
+    check("red lines", page.evaluate("[...document.querySelectorAll('.source .bad')].map(l => Number(l.firstChild.textContent))"), [11, 15])
+    sums = page.evaluate("[...document.querySelectorAll('.becomes')].map(b => b.textContent)")
+    check("what it becomes", sums, ["[8 .. 12) = x@1[8 .. 12) + (x@0 + x@2)[4 .. 8)"])
+    page.key("Home")
+    check("cells", page.evaluate("[...document.querySelectorAll('.cell b')].map(c => c.textContent)"), ["0", "0", "0"])
+
+
+def a_real_proof_has_a_schedule(page):
+    check("verdict", page.text("#verdict"), "proved")
+    check("rows", page.evaluate("pealPage.diagram.rows.length"), 4)
+    assert page.evaluate("pealPage.model.arrows.count") > 0
+    assert "one launch on 4 ranks" in page.text("#notes"), page.text("#notes")
+    assert "kernels/allreduce.peal" in page.text(".source-head"), page.text(".source-head")
+
+
+def a_real_run_is_drawn(page):
+    check("verdict", page.text("#verdict"), "right")
+    check("rows", page.evaluate("pealPage.diagram.rows.length"), 3)
+    ops = page.evaluate("pealPage.model.bars.count")
+    assert ops % 3 == 0 and ops > 12, ops
+    check("order", page.evaluate("""(() => { const b = pealPage.model.bars;
+        for (let i = 1; i < b.count; i++)
+            if (b.track[i] === b.track[i - 1] && b.start[i] < b.end[i - 1]) return false;
+        return true; })()"""), True)
+    check("tabs", page.evaluate("[...document.querySelectorAll('[role=tab]')].map(t => t.textContent)"), ["Source", "Time by operation"])
+
+
 TESTS = [
     ("counterexample", [a_counterexample_opens_at_its_collision, steps_go_forward_and_back, the_keyboard_does_it_all,
                         filters_and_search_narrow_it, clicking_a_bar_goes_to_its_step, a_narrow_window_has_no_sideways_scrolling]),
@@ -250,10 +283,24 @@ TESTS = [
     ("hostile", [hostile_texts_stay_texts]),
 ]
 
+# Pages of the command itself: its arguments, the exit code, the tests.
+COMMANDS = [
+    ("race", ["verify", os.path.join(HERE, "cheap_barrier.peal"), "-n", "2..3", "--count", "12"], 1, [a_real_race_is_told]),
+    ("proof", ["verify", "allreduce_ring", "-n", "2..5"], 0, [a_real_proof_has_a_schedule]),
+    ("run", ["run", "allreduce_ring", "-n", "3", "--count", "1K", "--launches", "3"], 0, [a_real_run_is_drawn]),
+]
 
-def run_page(browser, folder, kind, tests):
-    path = os.path.join(folder, kind + ".html")
+
+def make_sample(kind, path):
     subprocess.run([SAMPLE, kind, path], check=True)
+
+
+def make_page(args, code, path):
+    done = subprocess.run([PEAL, *args, "--html", path], capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, "peal %s ended with %d: %s" % (" ".join(args), done.returncode, done.stderr)
+
+
+def run_page(browser, path, kind, tests):
     page = browser.open(path)
     failed = 0
     if PICTURES:
@@ -282,7 +329,13 @@ def main():
     failed = 0
     with tempfile.TemporaryDirectory(prefix="peal-viewer-") as folder, web.Browser() as browser:
         for kind, tests in TESTS:
-            failed += run_page(browser, folder, kind, tests)
+            path = os.path.join(folder, kind + ".html")
+            make_sample(kind, path)
+            failed += run_page(browser, path, kind, tests)
+        for kind, args, code, tests in COMMANDS:
+            path = os.path.join(folder, kind + ".html")
+            make_page(args, code, path)
+            failed += run_page(browser, path, kind, tests)
     return 1 if failed else 0
 
 
