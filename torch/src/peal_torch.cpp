@@ -10,6 +10,7 @@
 #include <peal/peal.h>
 
 #include <torch/extension.h>
+#include <pybind11/chrono.h>
 #include <torch/version.h>
 
 #include <condition_variable>
@@ -66,7 +67,7 @@ void check_same(const Tensor &tensor, const Tensor &like, const char *what)
 
 struct Reduction {
     peal_dtype dtype;
-    peal_reduce op;
+    enum peal_reduce op; // peal_reduce alone is the function
 };
 
 peal_dtype arithmetic_dtype(const Tensor &tensor, const char *what)
@@ -97,7 +98,7 @@ peal_dtype arithmetic_dtype(const Tensor &tensor, const char *what)
 }
 
 // A bool is a byte that is 0 or 1: its sum is `or`, its product `and`.
-peal_reduce bool_op(c10d::ReduceOp::RedOpType op, const char *what)
+enum peal_reduce bool_op(c10d::ReduceOp::RedOpType op, const char *what)
 {
     switch (op) {
     case c10d::ReduceOp::SUM:
@@ -115,7 +116,7 @@ peal_reduce bool_op(c10d::ReduceOp::RedOpType op, const char *what)
     }
 }
 
-peal_reduce plain_op(c10d::ReduceOp::RedOpType op, bool is_float, const char *what)
+enum peal_reduce plain_op(c10d::ReduceOp::RedOpType op, bool is_float, const char *what)
 {
     TORCH_CHECK(!is_float || op < c10d::ReduceOp::BAND || op > c10d::ReduceOp::BXOR, "peal ", what,
                 ": bitwise operations are for integers");
