@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs PyTorch's own distributed suite, as the installed torch ships it, with the backend "peal".
+
+    /usr/bin/python3 torch/tests/suite.py --world-size 2 [--list FILE] [--only NAME,...] [--out FILE.json]
+
+Every test method becomes a row: passed, failed or skipped with its reason. The suite wants the package `expecttest`, which
+is not everywhere: a stand-in with the three names it uses takes its place.
+"""
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+import types
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+
+
+def stand_in_for_expecttest():
+    try:
+        import expecttest  # noqa: F401
+    except ImportError:
+        module = types.ModuleType("expecttest")
+        module.ACCEPT = False
+
+        class TestCase(unittest.TestCase):
+            longMessage = True
+
+        module.TestCase = TestCase
+        sys.modules["expecttest"] = module
+
+
+def environment():
+    """What the suite reads from the environment when it is imported; the same in the parent and in spawned ranks."""
+    os.environ.setdefault("BACKEND", "peal")
+    os.environ.setdefault("WORLD_SIZE", "2")
+    os.environ.setdefault("TEMP_DIR", tempfile.mkdtemp(prefix="peal-suite-"))
+    os.environ.setdefault("PYTORCH_TEST_WITH_SLOW", "0")
+    for name in ("barrier", "test_dir", "init_dir"):
+        os.makedirs(os.path.join(os.environ["TEMP_DIR"], name), exist_ok=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--world-size", type=int, default=2)
+    parser.add_argument("--only", default="", help="comma-separated names of tests")
+    parser.add_argument("--list", help="a file with one name of a test a line")
+    parser.add_argument("--out", help="write the rows as JSON")
+    parser.add_argument("--seconds", type=float, default=1e9, help="start no test after that long")
+    arguments = parser.parse_args()
+    os.environ["WORLD_SIZE"] = str(arguments.world_size)
+    sys.argv = sys.argv[:1]  # torch reads it on import
+
+environment()
+stand_in_for_expecttest()
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+
+import peal_torch  # noqa: E402,F401
+from torch.testing._internal import common_distributed  # noqa: E402
+
+for feature in ("ddp", "subgroup", "plugin"):
+    common_distributed.DistTestCases.backend_feature[feature].add("peal")
+
+from torch.nn.parallel import _replicated_tensor_ddp_utils  # noqa: E402
+from torch.testing._internal.distributed import distributed_test  # noqa: E402
+
+# The suite turns on DDP with replicated tensors, whose module does not import on Python 3.11 as Debian ships it.
+_replicated_tensor_ddp_utils._set_ddp_with_replicated_tensor = lambda on: None
+
+
+class PealSuite(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
+    def setUp(self):
+        super().setUp()
+        self._spawn_processes()
+
+
+class Rows(unittest.TestResult):
+    def __init__(self):
+        super().__init__()
+        self.rows = []
+
+    def note(self, test, verdict, reason=""):
+        row = {"test": test._testMethodName, "verdict": verdict, "reason": reason}
+        self.rows.append(row)
+        print(f"{verdict:8} {row['test']}{'  ' + reason if reason else ''}", flush=True)
+
+    def addSuccess(self, test):
+        self.note(test, "passed")
+
+    def addSkip(self, test, reason):
+        self.note(test, "skipped", reason)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.note(test, "failed", last_line(self.failures[-1][1]))
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.note(test, "failed", last_line(self.errors[-1][1]))
+
+
+def last_line(text):
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    return lines[-1][:160] if lines else ""
+
+
+def names(arguments):
+    every = unittest.TestLoader().getTestCaseNames(PealSuite)
+    wanted = [name for name in arguments.only.split(",") if name]
+    if arguments.list:
+        with open(arguments.list) as file:
+            wanted += [line.split("#")[0].strip() for line in file if line.split("#")[0].strip()]
+    unknown = [name for name in wanted if name not in every]
+    if unknown:
+        sys.exit("no such test: " + ", ".join(unknown))
+    return wanted or every
+
+
+def main(arguments):
+    result = Rows()
+    start = time.monotonic()
+    for name in names(arguments):
+        if time.monotonic() - start > arguments.seconds:
+            print("stopped: out of time")
+            break
+        PealSuite(name).run(result)
+    count = {verdict: sum(row["verdict"] == verdict for row in result.rows) for verdict in ("passed", "failed", "skipped")}
+    for _, text in result.failures + result.errors:
+        print(text, file=sys.stderr)
+    if arguments.out:
+        with open(arguments.out, "w") as file:
+            json.dump({"torch": torch.__version__, "world_size": arguments.world_size, "rows": result.rows}, file, indent=1)
+    print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    return 1 if count["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(arguments))
