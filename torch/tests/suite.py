@@ -16,7 +16,7 @@ import types
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(HERE))
+sys.path.insert(0, os.environ.get("PEAL_TORCH", os.path.dirname(HERE)))
 
 
 def stand_in_for_expecttest():
