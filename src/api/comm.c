@@ -3,6 +3,7 @@
 #include "api/comm.h"
 
 #include "api/env.h"
+#include "api/platform.h"
 #include "run/rendezvous.h"
 
 #include <stdio.h>
@@ -178,7 +179,18 @@ enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **
     if (status != PEAL_OK)
         return fail_open(status, &why);
     peal_text_release(&why);
-    return peal_comm_new(team, out);
+    struct peal_comm *comm;
+    status = peal_comm_new(team, &comm);
+    if (status != PEAL_OK)
+        return status;
+    status = peal_platform_open(comm, &comm->platform);
+    if (status != PEAL_OK) {
+        snprintf(open_error, sizeof open_error, "%s", peal_comm_error(comm));
+        peal_comm_close(comm);
+        return status;
+    }
+    *out = comm;
+    return PEAL_OK;
 }
 
 enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms)
@@ -208,6 +220,7 @@ void peal_comm_close(struct peal_comm *comm)
 {
     if (!comm)
         return;
+    peal_platform_close(comm->platform);
     peal_symmetric_release(comm);
     peal_calls_release(&comm->engine);
     peal_plans_release(&comm->plans);
@@ -281,4 +294,9 @@ const char *peal_comm_explain(struct peal_comm *comm, const char *collective, ui
                      comm->team->policy.cores, choice.algo->name, choice.algo->kernel,
                      peal_size_format(choice.segment, segment), choice.why);
     return peal_text_get(&comm->explained);
+}
+
+uint64_t peal_comm_simulated_ps(const struct peal_comm *comm)
+{
+    return peal_platform_time(comm->platform);
 }

@@ -6,6 +6,7 @@
  *   plans.h       the plan cache                     collective.c  arguments -> calls
  *   symmetric.c   symmetric memory                   message.c     point to point
  *   user.c        kernels of the user's              group.c       split and shrink
+ *   platform.h    a simulated machine instead of this host
  */
 #ifndef PEAL_API_COMM_H
 #define PEAL_API_COMM_H
@@ -45,6 +46,7 @@ struct peal_comm {
     struct peal_memo memos[PEAL_CALL_COUNT];
     struct peal_bound *bounds; /* of the blocking call under way */
     uint32_t bounds_cap;
+    struct peal_platform *platform; /* simulated machine, or NULL; see platform.h */
     struct peal_symmetric *symmetric;
     uint64_t generation; /* splits and shrinks so far */
     struct peal_text error;

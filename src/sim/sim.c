@@ -140,6 +140,7 @@ void peal_sim_free(struct peal_sim *sim)
 {
     if (!sim)
         return;
+    peal_sim_replay_free(sim->replay); /* it still looks at the instances */
     for (size_t i = 0; i < sim->instances.len; i++)
         free_instance(sim->instances.at[i]);
     for (size_t i = 0; i < sim->calls.len; i++) {
@@ -161,7 +162,6 @@ void peal_sim_free(struct peal_sim *sim)
     peal_vec_release(&sim->log_messages);
     peal_vec_release(&sim->log_bars);
     peal_vec_release(&sim->blocked);
-    peal_sim_replay_free(sim->replay);
     peal_sim_fluid_free(sim->fluid);
     free(sim->nodes);
     free(sim->grid);

@@ -24,6 +24,13 @@ def set_async(on):
     _async = bool(on)
 
 
+def simulated_time(group=None):
+    """Seconds that the group's collectives have taken on the simulated machine (PEAL_PLATFORM=sim:FILE.yaml); 0 without."""
+    if group is None:
+        group = _dist.distributed_c10d._get_default_group()
+    return _C.simulated_ps(group) * 1e-12
+
+
 def _create(store, rank, size, timeout):
     return _C.create(store, rank, size, timeout, _async)
 

@@ -629,6 +629,11 @@ class Group : public Base {
                     peal_status_text(status), "\n", peal_comm_error(comm_));
     }
 
+    uint64_t simulated_ps() const
+    {
+        return peal_comm_simulated_ps(comm_);
+    }
+
     std::mutex comm_mutex_; // one communicator belongs to one thread at a time
 
   private:
@@ -896,5 +901,10 @@ c10::intrusive_ptr<Base> create(const c10::intrusive_ptr<c10d::Store> &store, in
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
 {
+    m.def("simulated_ps", [](const c10::intrusive_ptr<Base> &group) {
+        auto *own = dynamic_cast<Group *>(group.get());
+        TORCH_CHECK(own, "not a group of the backend 'peal'");
+        return own->simulated_ps();
+    });
     m.def("create", &create, py::call_guard<py::gil_scoped_release>());
 }

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives on a simulated machine. */
+#include "api/platform.h"
+
+#include "api/load.h"
+#include "sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A plan made once for calls that look alike; kept, because the simulation borrows it. */
+struct made_plan {
+    enum peal_collective collective;
+    uint64_t count;
+    enum peal_dtype dtype;
+    enum peal_reduce reduce;
+    uint32_t root;
+    struct peal_plan *plan;
+};
+
+struct peal_platform {
+    uint64_t time;
+    /* On rank 0 only: */
+    struct peal_machine *machine;
+    struct peal_sim *sim;
+    PEAL_VEC(struct made_plan) plans;
+};
+
+/* What a call moves, in elements: how much of x and y each rank has, and n of the kernel. */
+struct shape {
+    uint64_t in, out, n;
+};
+
+static struct shape shape_of(const struct peal_arguments *args, uint32_t size)
+{
+    uint64_t one = args->count, all = args->count * size;
+    switch (args->collective) {
+    case PEAL_CALL_ALLGATHER:
+    case PEAL_CALL_GATHER:
+        return (struct shape){one, all, all};
+    case PEAL_CALL_REDUCE_SCATTER:
+    case PEAL_CALL_SCATTER:
+        return (struct shape){all, one, all};
+    case PEAL_CALL_ALL_TO_ALL:
+        return (struct shape){all, all, all};
+    case PEAL_CALL_BARRIER:
+        return (struct shape){0, 0, 0};
+    default:
+        return (struct shape){one, one, one};
+    }
+}
+
+/* The kernel a collective stands for: the machine's algorithm where there is one of that name. */
+static const char *const fallback[] = {
+    [PEAL_CALL_BARRIER] = "barrier_dissemination",
+    [PEAL_CALL_ALLREDUCE] = "allreduce_chunked",
+    [PEAL_CALL_REDUCE] = "reduce_binomial",
+    [PEAL_CALL_BROADCAST] = "broadcast_binomial",
+    [PEAL_CALL_ALLGATHER] = "allgather_ring",
+    [PEAL_CALL_REDUCE_SCATTER] = "reduce_scatter_ring",
+    [PEAL_CALL_GATHER] = "gather_flat",
+    [PEAL_CALL_SCATTER] = "scatter_flat",
+    [PEAL_CALL_ALL_TO_ALL] = "all_to_all_pairwise",
+};
+
+bool peal_platform_takes(const struct peal_platform *platform, const struct peal_arguments *args)
+{
+    return platform && (size_t)args->collective < sizeof fallback / sizeof *fallback &&
+           fallback[args->collective] && !args->counts;
+}
+
+static enum peal_status open_machine(struct peal_platform *platform, const char *path,
+                                     uint32_t size, struct peal_text *why)
+{
+    struct peal_diags diags;
+    struct peal_sim_options options = {.data = PEAL_SIM_DATA_FULL};
+    peal_diags_init(&diags);
+    enum peal_status status = peal_machine_open(path, &diags, &platform->machine);
+    if (status == PEAL_OK)
+        status = peal_sim_new(platform->machine, size, &options, &diags, &platform->sim);
+    if (status != PEAL_OK)
+        peal_diags_print(&diags, false, why);
+    peal_diags_release(&diags);
+    return status;
+}
+
+enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform **out)
+{
+    const char *text = getenv("PEAL_PLATFORM");
+    uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
+    *out = NULL;
+    if (!text || text[0] == '\0' || strcmp(text, "native") == 0)
+        return PEAL_OK;
+    if (strncmp(text, "sim:", 4) != 0)
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              "PEAL_PLATFORM is 'native' or 'sim:FILE.yaml', not '%s'", text);
+    struct peal_platform *platform = calloc(1, sizeof *platform);
+    struct peal_text why = {0};
+    uint64_t status = platform ? PEAL_OK : PEAL_NO_MEMORY;
+    if (rank == 0 && platform)
+        status = open_machine(platform, text + 4, size, &why);
+    enum peal_status shared = peal_broadcast(comm, &status, 1, PEAL_I64, 0);
+    if (shared == PEAL_OK && status != PEAL_OK)
+        shared =
+            peal_comm_fail(comm, (enum peal_status)status, "%s",
+                           rank == 0 ? peal_text_get(&why) : "rank 0 cannot use the machine file");
+    peal_text_release(&why);
+    if (shared != PEAL_OK) {
+        peal_platform_close(platform);
+        return shared;
+    }
+    *out = platform;
+    return PEAL_OK;
+}
+
+void peal_platform_close(struct peal_platform *platform)
+{
+    if (!platform)
+        return;
+    peal_sim_free(platform->sim);
+    peal_machine_free(platform->machine);
+    for (size_t i = 0; i < platform->plans.len; i++)
+        free(platform->plans.at[i].plan);
+    peal_vec_release(&platform->plans);
+    free(platform);
+}
+
+uint64_t peal_platform_time(const struct peal_platform *platform)
+{
+    return platform ? platform->time : 0;
+}
+
+static enum peal_status make_plan(struct peal_platform *platform, struct peal_comm *comm,
+                                  const struct peal_arguments *args, struct peal_plan **out)
+{
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    char name[64];
+    const char *builtin = fallback[args->collective];
+    int prefix = (int)(strrchr(builtin, '_') - builtin);
+    if (strncmp(builtin, "all_to_all", 10) == 0)
+        prefix = 10;
+    snprintf(name, sizeof name, "%.*s_%s", prefix, builtin, platform->machine->keys.algorithm);
+    peal_diags_init(&diags);
+    enum peal_status status = peal_program_open(name, NULL, &program);
+    if (status != PEAL_OK)
+        status = peal_program_open(builtin, &diags, &program);
+    const struct peal_kernel *kernel =
+        status == PEAL_OK ? peal_program_kernel(program, NULL, &diags) : NULL;
+    int64_t n = (int64_t)shape_of(args, peal_comm_size(comm)).n;
+    struct peal_bind_value value = {"n", &n, 1, false};
+    struct peal_bind bind = {
+        .nranks = peal_comm_size(comm),
+        .rank = PEAL_NONE,
+        .dtype = args->dtype,
+        .reduce = args->reduce,
+        .root = args->root,
+        .values = &value,
+        .nvalues = 1,
+        .channel_depth = (uint32_t)platform->machine->keys.slots,
+        .slot_bytes = platform->machine->keys.slot_bytes,
+    };
+    status = kernel ? peal_instantiate(kernel, &bind, &diags, out) : PEAL_INVALID;
+    if (status != PEAL_OK) {
+        struct peal_text why = {0};
+        peal_diags_print(&diags, false, &why);
+        peal_comm_fail(comm, status, "%s", peal_text_get(&why));
+        peal_text_release(&why);
+    }
+    peal_program_close(program);
+    peal_diags_release(&diags);
+    return status;
+}
+
+static enum peal_status find_plan(struct peal_platform *platform, struct peal_comm *comm,
+                                  const struct peal_arguments *args, const struct peal_plan **out)
+{
+    for (size_t i = 0; i < platform->plans.len; i++) {
+        const struct made_plan *made = &platform->plans.at[i];
+        if (made->collective == args->collective && made->count == args->count &&
+            made->dtype == args->dtype && made->reduce == args->reduce &&
+            made->root == args->root) {
+            *out = made->plan;
+            return PEAL_OK;
+        }
+    }
+    struct made_plan made = {args->collective, args->count, args->dtype,
+                             args->reduce,     args->root,  NULL};
+    enum peal_status status = make_plan(platform, comm, args, &made.plan);
+    if (status != PEAL_OK)
+        return status;
+    if (!peal_vec_push(&platform->plans, made)) {
+        free(made.plan);
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a plan");
+    }
+    *out = made.plan;
+    return PEAL_OK;
+}
+
+/* Rank 0: one launch with everyone's data, all of it in two arrays. */
+static enum peal_status simulate(struct peal_platform *platform, struct peal_comm *comm,
+                                 const struct peal_arguments *args, char *inputs, char *outputs)
+{
+    uint32_t size = peal_comm_size(comm);
+    struct shape shape = shape_of(args, size);
+    uint64_t element = peal_dtype_size(args->dtype);
+    const struct peal_plan *plan = NULL;
+    enum peal_status status = find_plan(platform, comm, args, &plan);
+    if (status != PEAL_OK)
+        return status;
+    uint32_t nparams = plan->contract_out == PEAL_NONE ? 0 : 2;
+    void **buffers = calloc((size_t)size * 2 + 1, sizeof *buffers);
+    uint64_t *now = calloc(size, sizeof *now);
+    if (!buffers || !now) {
+        free(buffers);
+        free(now);
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
+    }
+    for (uint32_t r = 0; r < size; r++) /* the host has waited for the call before */
+        now[r] = platform->time;
+    for (uint32_t r = 0; r < size && nparams; r++) {
+        buffers[r * 2] = inputs + r * shape.in * element;
+        buffers[r * 2 + 1] = outputs + r * shape.out * element;
+    }
+    struct peal_sim_args launch = {.buffers = buffers, .not_before = now};
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    status = peal_sim_launch(platform->sim, plan, &launch, &diags);
+    if (status == PEAL_OK)
+        status = peal_sim_run(platform->sim);
+    if (status == PEAL_OK && peal_sim_deadlock(platform->sim)) {
+        struct peal_text why = {0};
+        peal_sim_deadlock_print(platform->sim, &why);
+        status = peal_comm_fail(comm, PEAL_TIMEOUT, "%s", peal_text_get(&why));
+        peal_text_release(&why);
+    }
+    if (status == PEAL_OK)
+        status = peal_sim_sync(platform->sim);
+    peal_diags_release(&diags);
+    free(buffers);
+    free(now);
+    return status;
+}
+
+enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_comm *comm,
+                                    const struct peal_arguments *args)
+{
+    uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
+    struct shape shape = shape_of(args, size);
+    uint64_t element = peal_dtype_size(args->dtype);
+    uint64_t in = shape.in * element, out = shape.out * element;
+    bool root_only = args->collective == PEAL_CALL_REDUCE || args->collective == PEAL_CALL_GATHER;
+    char *inputs = rank == 0 ? calloc(in * size + 1, 1) : NULL;
+    char *outputs = rank == 0 ? calloc(out * size + 1, 1) : NULL;
+    char *own =
+        calloc(in + out + 1, 1); /* what a rank has no buffer for: scatter's x, reduce's y, ... */
+    struct {
+        uint64_t status, time;
+    } answer = {PEAL_OK, 0};
+    enum peal_status status = own && (rank > 0 || (inputs && outputs)) ? PEAL_OK : PEAL_NO_MEMORY;
+    if (status == PEAL_OK && args->send && in)
+        memcpy(own, args->send, in);
+    if (status == PEAL_OK)
+        status = peal_gather(comm, own, inputs, in, PEAL_U8, 0);
+    if (status == PEAL_OK && rank == 0) {
+        answer.status = simulate(platform, comm, args, inputs, outputs);
+        answer.time = peal_sim_stats(platform->sim)->time;
+    }
+    if (status == PEAL_OK)
+        status = peal_broadcast(comm, &answer, sizeof answer, PEAL_U8, 0);
+    if (status == PEAL_OK)
+        status = (enum peal_status)answer.status;
+    if (status == PEAL_OK)
+        status = peal_scatter(comm, outputs, own, out, PEAL_U8, 0);
+    if (status == PEAL_OK && out && (!root_only || rank == args->root))
+        memcpy(args->recv, own, out);
+    if (status == PEAL_OK)
+        platform->time = answer.time;
+    free(inputs);
+    free(outputs);
+    free(own);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The platform behind a communicator: this host, or a simulated machine
+ * (PEAL_PLATFORM=sim:FILE.yaml).
+ *
+ * Ranks stay processes as usual. Rank 0 owns the simulation: for every blocking collective it
+ * gathers all ranks' inputs, launches the kernel's plan on the machine with that data, and hands
+ * the outputs back. One process per rank keeps the program's own code as it is; one owner of the
+ * simulation keeps it deterministic, whatever the hosts' timing. Messages, non-blocking and uneven
+ * calls, and user kernels run on the host and take no simulated time.
+ */
+#ifndef PEAL_API_PLATFORM_H
+#define PEAL_API_PLATFORM_H
+
+#include "api/arguments.h"
+
+struct peal_platform;
+
+/* Reads PEAL_PLATFORM; *out is NULL where it is not set. Collective: a machine file that rank 0
+ * cannot use is an error on every rank. */
+enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform **out);
+void peal_platform_close(struct peal_platform *platform);
+
+/* Can this call be simulated? */
+bool peal_platform_takes(const struct peal_platform *platform, const struct peal_arguments *args);
+enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_comm *comm,
+                                    const struct peal_arguments *args);
+/* Picoseconds of simulated time so far, the same on all ranks. */
+uint64_t peal_platform_time(const struct peal_platform *platform);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The same program on this host and on a simulated machine: the same results, and a simulated time
+ * on all ranks. platform_test MACHINE.yaml */
+#include <peal/peal.h>
+
+#include <stdio.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RANKS = 4, COUNT = 12 };
+
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static void check_collectives(struct peal_comm *comm)
+{
+    int32_t rank = (int32_t)peal_comm_rank(comm);
+    int32_t x[RANKS * COUNT], y[RANKS * COUNT];
+    for (int i = 0; i < RANKS * COUNT; i++) {
+        x[i] = 100 * rank + i;
+        y[i] = -1;
+    }
+    EXPECT(peal_allreduce(comm, x, y, COUNT, PEAL_I32, PEAL_SUM) == PEAL_OK);
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(y[i] == 600 + RANKS * i);
+    EXPECT(peal_allgather(comm, x, y, COUNT, PEAL_I32) == PEAL_OK);
+    for (int i = 0; i < RANKS * COUNT; i++)
+        EXPECT(y[i] == 100 * (i / COUNT) + i % COUNT);
+    EXPECT(peal_reduce_scatter(comm, x, y, COUNT, PEAL_I32, PEAL_MAX) == PEAL_OK);
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(y[i] == 300 + rank * COUNT + i);
+    EXPECT(peal_all_to_all(comm, x, y, COUNT, PEAL_I32) == PEAL_OK);
+    for (int i = 0; i < RANKS * COUNT; i++)
+        EXPECT(y[i] == 100 * (i / COUNT) + rank * COUNT + i % COUNT);
+    EXPECT(peal_scatter(comm, x, y, COUNT, PEAL_I32, 2) == PEAL_OK);
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(y[i] == 200 + rank * COUNT + i);
+    EXPECT(peal_gather(comm, x, rank == 1 ? y : NULL, COUNT, PEAL_I32, 1) == PEAL_OK);
+    for (int i = 0; i < RANKS * COUNT && rank == 1; i++)
+        EXPECT(y[i] == 100 * (i / COUNT) + i % COUNT);
+    EXPECT(peal_reduce(comm, x, rank == 3 ? y : NULL, COUNT, PEAL_I32, PEAL_SUM, 3) == PEAL_OK);
+    for (int i = 0; i < COUNT && rank == 3; i++)
+        EXPECT(y[i] == 600 + RANKS * i);
+    EXPECT(peal_broadcast(comm, x, COUNT, PEAL_I32, 2) == PEAL_OK);
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(x[i] == 200 + i);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+}
+
+static int rank_main(uint32_t rank, const char *job, bool simulated)
+{
+    struct peal_open how = {.size = RANKS, .rank = rank, .job = job};
+    struct peal_comm *comm = NULL;
+    enum peal_status status = peal_comm_open(&how, &comm);
+    if (status != PEAL_OK)
+        fprintf(stderr, "rank %u: %s\n", rank, peal_comm_error(NULL));
+    EXPECT(status == PEAL_OK);
+    check_collectives(comm);
+    uint64_t once = peal_comm_simulated_ps(comm), all[RANKS] = {0};
+    EXPECT((once > 0) == simulated);
+    EXPECT(peal_allgather(comm, &once, all, 1, PEAL_I64) == PEAL_OK);
+    for (int r = 0; r < RANKS; r++)
+        EXPECT(all[r] == once);
+    EXPECT((peal_comm_simulated_ps(comm) > once) == simulated);
+    peal_comm_close(comm);
+    return 0;
+}
+
+static void run_ranks(const char *platform, int number)
+{
+    char job[64];
+    snprintf(job, sizeof job, "platform-test-%d-%d", (int)getpid(), number);
+    setenv("PEAL_PLATFORM", platform, 1);
+    pid_t children[RANKS];
+    for (uint32_t r = 0; r < RANKS; r++) {
+        children[r] = fork();
+        if (children[r] == 0)
+            exit(rank_main(r, job, number > 0));
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        int status;
+        EXPECT(waitpid(children[r], &status, 0) == children[r]);
+        if (!WIFEXITED(status))
+            fprintf(stderr, "rank %u ended by signal %d\n", r, WTERMSIG(status));
+        EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    char platform[512];
+    EXPECT(argc == 2);
+    snprintf(platform, sizeof platform, "sim:%s", argv[1]);
+    run_ranks("native", 0);
+    run_ranks(platform, 1);
+    setenv("PEAL_PLATFORM", "sim:/nowhere.yaml", 1);
+    struct peal_open alone = {.size = 1, .job = "platform-test-alone"};
+    struct peal_comm *comm = NULL;
+    EXPECT(peal_comm_open(&alone, &comm) != PEAL_OK && peal_comm_error(NULL)[0] != '\0');
+    setenv("PEAL_PLATFORM", "emulator", 1);
+    EXPECT(peal_comm_open(&alone, &comm) == PEAL_INVALID);
+    printf("ok\n");
+    return 0;
+}
