@@ -14,7 +14,7 @@
 
 #define REG_f32 __m256
 #define REG_f16 __m256
-#define REG_bf16 __m256
+#define REG_bf16 struct two_f32
 #define REG_f64 __m256d
 #define REG_i8 __m256i
 #define REG_u8 __m256i
@@ -22,7 +22,7 @@
 #define REG_i64 __m256i
 #define LANES_f32 ((size_t)8)
 #define LANES_f16 ((size_t)8)
-#define LANES_bf16 ((size_t)8)
+#define LANES_bf16 ((size_t)16)
 #define LANES_f64 ((size_t)4)
 #define LANES_i8 ((size_t)32)
 #define LANES_u8 ((size_t)32)
@@ -134,54 +134,112 @@ INLINE __m128i narrow_f16(__m256 v)
 }
 
 /* bf16: the upper half of an f32. Rounding adds just below half of the last place, and one more if
- * that place is odd; v has no NaN but the canonical one, which this leaves alone. */
+ * that place is odd; v has no NaN but the canonical one, which this leaves alone. The lower half of
+ * the result is of no meaning. */
+INLINE __m256i round_bf16(__m256 v)
+{
+    __m256i bits = _mm256_castps_si256(v);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+}
 INLINE __m256 widen_bf16(__m128i v)
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
 }
 INLINE __m128i narrow_bf16(__m256 v)
 {
-    __m256i bits = _mm256_castps_si256(v);
-    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    bits = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-    bits = _mm256_srli_epi32(bits, 16);
+    __m256i bits = _mm256_srli_epi32(round_bf16(v), 16);
     return _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
 }
 
 #define HALF(T)                                                                                    \
-    INLINE __m256 load_##T(const void *p)                                                          \
+    INLINE __m256 widen_load_##T(const void *p)                                                    \
     {                                                                                              \
         return widen_##T(load_half(p));                                                            \
     }                                                                                              \
-    INLINE __m256 load_part_##T(const void *p, size_t n)                                           \
+    INLINE __m256 widen_load_part_##T(const void *p, size_t n)                                     \
     {                                                                                              \
         return widen_##T(load_part_half(p, n));                                                    \
     }                                                                                              \
-    INLINE void store_##T(void *p, __m256 v)                                                       \
+    INLINE void narrow_store_##T(void *p, __m256 v)                                                \
     {                                                                                              \
         _mm_storeu_si128(p, narrow_##T(v));                                                        \
     }                                                                                              \
-    INLINE void store_part_##T(void *p, __m256 v, size_t n)                                        \
+    INLINE void narrow_store_part_##T(void *p, __m256 v, size_t n)                                 \
     {                                                                                              \
         store_part_half(p, narrow_##T(v), n);                                                      \
-    }                                                                                              \
-    INLINE void stream_##T(void *p, __m256 v)                                                      \
-    {                                                                                              \
-        _mm_stream_si128(p, narrow_##T(v));                                                        \
     }
 HALF(f16)
 HALF(bf16)
+
+#define load_f16 widen_load_f16
+#define load_part_f16 widen_load_part_f16
+#define store_f16 narrow_store_f16
+#define store_part_f16 narrow_store_part_f16
+INLINE void stream_f16(void *p, __m256 v)
+{
+    _mm_stream_si128(p, narrow_f16(v));
+}
+
+/* Sums of bf16 alone: the elements at even and odd places, each where a shift or a mask leaves it,
+ * so that nothing crosses the register. */
+struct two_f32 {
+    __m256 even, odd;
+};
+INLINE struct two_f32 split_bf16(__m256i v)
+{
+    __m256i high = _mm256_and_si256(v, _mm256_set1_epi32((int)0xffff0000));
+    return (struct two_f32){_mm256_castsi256_ps(_mm256_slli_epi32(v, 16)),
+                            _mm256_castsi256_ps(high)};
+}
+INLINE __m256i join_bf16(struct two_f32 v)
+{
+    __m256i even = _mm256_srli_epi32(round_bf16(v.even), 16);
+    return _mm256_blend_epi16(even, round_bf16(v.odd), 0xaa);
+}
+INLINE struct two_f32 load_bf16(const void *p)
+{
+    return split_bf16(_mm256_loadu_si256(p));
+}
+INLINE struct two_f32 load_part_bf16(const void *p, size_t n)
+{
+    uint16_t copy[16] = {0};
+    memcpy(copy, p, 2 * n);
+    return split_bf16(_mm256_loadu_si256((const __m256i *)copy));
+}
+INLINE void store_bf16(void *p, struct two_f32 v)
+{
+    _mm256_storeu_si256(p, join_bf16(v));
+}
+INLINE void store_part_bf16(void *p, struct two_f32 v, size_t n)
+{
+    uint16_t copy[16];
+    _mm256_storeu_si256((__m256i *)copy, join_bf16(v));
+    memcpy(p, copy, 2 * n);
+}
+INLINE void stream_bf16(void *p, struct two_f32 v)
+{
+    _mm256_stream_si256(p, join_bf16(v));
+}
+INLINE struct two_f32 finish_bf16(struct two_f32 v)
+{
+    return (struct two_f32){finish_f32(v.even), finish_f32(v.odd)};
+}
+#define TWO(verb)                                                                                  \
+    INLINE struct two_f32 verb##_bf16(struct two_f32 a, struct two_f32 b)                          \
+    {                                                                                              \
+        return (struct two_f32){verb##_f32(a.even, b.even), verb##_f32(a.odd, b.odd)};             \
+    }
+TWO(add)
+TWO(mul)
+TWO(max)
+TWO(min)
 
 #define add_f16 add_f32
 #define mul_f16 mul_f32
 #define max_f16 max_f32
 #define min_f16 min_f32
 #define finish_f16 finish_f32
-#define add_bf16 add_f32
-#define mul_bf16 mul_f32
-#define max_bf16 max_f32
-#define min_bf16 min_f32
-#define finish_bf16 finish_f32
 
 INLINE __m256d add_f64(__m256d a, __m256d b)
 {

@@ -13,7 +13,7 @@
 
 #define REG_f32 __m512
 #define REG_f16 __m512
-#define REG_bf16 __m512
+#define REG_bf16 struct two_f32
 #define REG_f64 __m512d
 #define REG_i8 __m512i
 #define REG_u8 __m512i
@@ -21,7 +21,7 @@
 #define REG_i64 __m512i
 #define LANES_f32 ((size_t)16)
 #define LANES_f16 ((size_t)16)
-#define LANES_bf16 ((size_t)16)
+#define LANES_bf16 ((size_t)32)
 #define LANES_f64 ((size_t)8)
 #define LANES_i8 ((size_t)64)
 #define LANES_u8 ((size_t)64)
@@ -104,13 +104,9 @@ INLINE void stream_f32(void *p, __m512 v)
 }
 
 /* f16: the conversion instructions round as asked and keep denormals whatever the control word. */
-INLINE __m512 load_f16(const void *p)
+INLINE __m512 widen_f16(__m256i v)
 {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(p));
-}
-INLINE __m512 load_part_f16(const void *p, size_t n)
-{
-    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)lanes(n), p));
+    return _mm512_cvtph_ps(v);
 }
 INLINE __m256i narrow_f16(__m512 v)
 {
@@ -118,53 +114,107 @@ INLINE __m256i narrow_f16(__m512 v)
 }
 
 /* bf16: the upper half of an f32. Rounding adds just below half of the last place, and one more if
- * that place is odd; v has no NaN but the canonical one, which this leaves alone. */
+ * that place is odd; v has no NaN but the canonical one, which this leaves alone. The lower half of
+ * the result is of no meaning. */
+INLINE __m512i round_bf16(__m512 v)
+{
+    __m512i bits = _mm512_castps_si512(v);
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    return _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+}
 INLINE __m512 widen_bf16(__m256i v)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
 }
-INLINE __m512 load_bf16(const void *p)
-{
-    return widen_bf16(_mm256_loadu_si256(p));
-}
-INLINE __m512 load_part_bf16(const void *p, size_t n)
-{
-    return widen_bf16(_mm256_maskz_loadu_epi16((__mmask16)lanes(n), p));
-}
 INLINE __m256i narrow_bf16(__m512 v)
 {
-    __m512i bits = _mm512_castps_si512(v);
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    bits = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(round_bf16(v), 16));
 }
 
 #define HALF(T)                                                                                    \
-    INLINE void store_##T(void *p, __m512 v)                                                       \
+    INLINE __m512 widen_load_##T(const void *p)                                                    \
+    {                                                                                              \
+        return widen_##T(_mm256_loadu_si256(p));                                                   \
+    }                                                                                              \
+    INLINE __m512 widen_load_part_##T(const void *p, size_t n)                                     \
+    {                                                                                              \
+        return widen_##T(_mm256_maskz_loadu_epi16((__mmask16)lanes(n), p));                        \
+    }                                                                                              \
+    INLINE void narrow_store_##T(void *p, __m512 v)                                                \
     {                                                                                              \
         _mm256_storeu_si256(p, narrow_##T(v));                                                     \
     }                                                                                              \
-    INLINE void store_part_##T(void *p, __m512 v, size_t n)                                        \
+    INLINE void narrow_store_part_##T(void *p, __m512 v, size_t n)                                 \
     {                                                                                              \
         _mm256_mask_storeu_epi16(p, (__mmask16)lanes(n), narrow_##T(v));                           \
-    }                                                                                              \
-    INLINE void stream_##T(void *p, __m512 v)                                                      \
-    {                                                                                              \
-        _mm256_stream_si256(p, narrow_##T(v));                                                     \
     }
 HALF(f16)
 HALF(bf16)
+
+#define load_f16 widen_load_f16
+#define load_part_f16 widen_load_part_f16
+#define store_f16 narrow_store_f16
+#define store_part_f16 narrow_store_part_f16
+INLINE void stream_f16(void *p, __m512 v)
+{
+    _mm256_stream_si256(p, narrow_f16(v));
+}
+
+/* Sums of bf16 alone: the elements at even and odd places, each where a shift or a mask leaves it,
+ * so that nothing crosses the register. */
+struct two_f32 {
+    __m512 even, odd;
+};
+INLINE struct two_f32 split_bf16(__m512i v)
+{
+    __m512i high = _mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000));
+    return (struct two_f32){_mm512_castsi512_ps(_mm512_slli_epi32(v, 16)),
+                            _mm512_castsi512_ps(high)};
+}
+INLINE __m512i join_bf16(struct two_f32 v)
+{
+    __m512i even = _mm512_srli_epi32(round_bf16(v.even), 16);
+    return _mm512_mask_mov_epi16(even, 0xaaaaaaaa, round_bf16(v.odd));
+}
+INLINE struct two_f32 load_bf16(const void *p)
+{
+    return split_bf16(_mm512_loadu_si512(p));
+}
+INLINE struct two_f32 load_part_bf16(const void *p, size_t n)
+{
+    return split_bf16(_mm512_maskz_loadu_epi16((__mmask32)lanes(n), p));
+}
+INLINE void store_bf16(void *p, struct two_f32 v)
+{
+    _mm512_storeu_si512(p, join_bf16(v));
+}
+INLINE void store_part_bf16(void *p, struct two_f32 v, size_t n)
+{
+    _mm512_mask_storeu_epi16(p, (__mmask32)lanes(n), join_bf16(v));
+}
+INLINE void stream_bf16(void *p, struct two_f32 v)
+{
+    _mm512_stream_si512(p, join_bf16(v));
+}
+INLINE struct two_f32 finish_bf16(struct two_f32 v)
+{
+    return (struct two_f32){finish_f32(v.even), finish_f32(v.odd)};
+}
+#define TWO(verb)                                                                                  \
+    INLINE struct two_f32 verb##_bf16(struct two_f32 a, struct two_f32 b)                          \
+    {                                                                                              \
+        return (struct two_f32){verb##_f32(a.even, b.even), verb##_f32(a.odd, b.odd)};             \
+    }
+TWO(add)
+TWO(mul)
+TWO(max)
+TWO(min)
 
 #define add_f16 add_f32
 #define mul_f16 mul_f32
 #define max_f16 max_f32
 #define min_f16 min_f32
 #define finish_f16 finish_f32
-#define add_bf16 add_f32
-#define mul_bf16 mul_f32
-#define max_bf16 max_f32
-#define min_bf16 min_f32
-#define finish_bf16 finish_f32
 
 INLINE __m512d add_f64(__m512d a, __m512d b)
 {

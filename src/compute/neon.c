@@ -93,6 +93,15 @@ MEMORY(u8, uint8x16_t, 1, SAME, SAME)
 MEMORY(i32, int32x4_t, 4, SAME, SAME)
 MEMORY(i64, int64x2_t, 8, SAME, SAME)
 
+#define widen_load_f16 load_f16
+#define widen_load_part_f16 load_part_f16
+#define narrow_store_f16 store_f16
+#define narrow_store_part_f16 store_part_f16
+#define widen_load_bf16 load_bf16
+#define widen_load_part_bf16 load_part_bf16
+#define narrow_store_bf16 store_bf16
+#define narrow_store_part_bf16 store_part_bf16
+
 #define BINARY(T, verb, instruction)                                                               \
     INLINE REG_##T verb##_##T(REG_##T a, REG_##T b)                                                \
     {                                                                                              \
