@@ -17,16 +17,15 @@ static const char *const names[BENCH_COLLECTIVES] = {
 };
 
 static const char usage[] =
-    "usage: PROGRAM COLLECTIVE [-b 8] [-e 64M] [-f 4] [-t SECONDS] [-i ITERATIONS] [-m MODE] "
-    "[-l LABEL]\n"
+    "usage: PROGRAM COLLECTIVE [-s 8,4K,1M] [-t SECONDS] [-i ITERATIONS] [-m MODE] [-l LABEL]\n"
     "COLLECTIVE is allreduce, allgather, reduce_scatter, broadcast, all_to_all or barrier\n"
-    "-b, -e, -f  first and last size, factor between them   -t  seconds for each result\n"
-    "-i  most calls for each result                         -m  hot, fresh or both\n"
+    "-s  sizes in bytes, the larger buffer of a rank   -t  seconds for each result\n"
+    "-i  most calls for each result                    -m  hot, fresh or both\n"
     "-l  the name to print for the library\n";
 
 struct options {
     enum bench_collective collective;
-    size_t first, last, factor;
+    size_t sizes[BENCH_MOST_SIZES], nsizes, largest;
     double seconds;
     int most;
     bool modes[2]; /* hot, fresh */
@@ -52,7 +51,8 @@ enum bench_collective bench_collective_find(const char *name)
 
 static struct options read_options(const char *label, int argc, char **argv)
 {
-    struct options o = {BENCH_ALLREDUCE, 8, (size_t)64 << 20, 4, 0.5, 2000, {true, true}, label};
+    struct options o = {.seconds = 0.5, .most = 2000, .modes = {true, true}, .label = label};
+    const char *sizes = "8,512,8K,128K,2M,32M";
     if (argc < 2 || argc % 2 != 0) {
         fputs(usage, stderr);
         exit(2);
@@ -60,12 +60,8 @@ static struct options read_options(const char *label, int argc, char **argv)
     o.collective = bench_collective_find(argv[1]);
     for (int i = 2; i + 1 < argc; i += 2) {
         const char *value = argv[i + 1];
-        if (strcmp(argv[i], "-b") == 0) {
-            o.first = bench_size(value);
-        } else if (strcmp(argv[i], "-e") == 0) {
-            o.last = bench_size(value);
-        } else if (strcmp(argv[i], "-f") == 0) {
-            o.factor = bench_size(value);
+        if (strcmp(argv[i], "-s") == 0) {
+            sizes = value;
         } else if (strcmp(argv[i], "-t") == 0) {
             o.seconds = atof(value);
         } else if (strcmp(argv[i], "-i") == 0) {
@@ -80,10 +76,11 @@ static struct options read_options(const char *label, int argc, char **argv)
             exit(2);
         }
     }
-    if (o.factor < 2)
-        o.factor = 2;
     if (o.most < 3)
         o.most = 3;
+    o.nsizes = bench_sizes(o.collective == BENCH_BARRIER ? "0" : sizes, o.sizes);
+    for (size_t i = 0; i < o.nsizes; i++)
+        o.largest = o.sizes[i] > o.largest ? o.sizes[i] : o.largest;
     return o;
 }
 
@@ -265,7 +262,7 @@ int bench_run(const struct bench_library *library, int argc, char **argv)
     struct options o = read_options(library->name, argc, argv);
     if (library->pin)
         bench_pin(library->rank);
-    size_t room = (o.last + 4096) / sizeof(float) * sizeof(float) + (size_t)library->size * 64;
+    size_t room = (o.largest + 4096) / sizeof(float) * sizeof(float) + (size_t)library->size * 64;
     void *(*alloc)(size_t) = library->alloc ? library->alloc : own_memory;
     float *send = alloc(room), *recv = alloc(room);
     if (!send || !recv) {
@@ -274,16 +271,12 @@ int bench_run(const struct bench_library *library, int argc, char **argv)
     }
     memset(send, 0, room);
     memset(recv, 0, room);
-    if (o.collective == BENCH_BARRIER)
-        o.first = o.last = 0;
-    for (size_t bytes = o.first; bytes <= o.last; bytes *= o.factor) {
-        size_t count = bytes / sizeof(float), size = (size_t)library->size;
+    for (size_t i = 0; i < o.nsizes; i++) {
+        size_t count = o.sizes[i] / sizeof(float), size = (size_t)library->size;
         if (has_blocks(o.collective))
             count = count < size ? size : count / size * size;
         struct bench_call call = {o.collective, send, recv, count};
         measure_size(library, &o, &call);
-        if (bytes == 0)
-            break;
     }
     return 0;
 }

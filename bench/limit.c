@@ -9,7 +9,7 @@
  * all of its own ranks' outputs (own), with plain stores or with streaming ones; the best way
  * counts, and is named. Sizes are those of harness.h. One line of JSON per result.
  *
- *   limit COLLECTIVE P [-b 8] [-e 64M] [-f 4] [-t SECONDS]
+ *   limit COLLECTIVE P [-s 8,4K,1M] [-t SECONDS]
  */
 #include "compute/compute.h"
 
@@ -242,41 +242,36 @@ static void measure_size(struct limit *l, size_t bytes, double seconds)
 
 int main(int argc, char **argv)
 {
-    size_t first = 8, last = (size_t)64 << 20, factor = 4;
+    size_t sizes[BENCH_MOST_SIZES], most = 0;
+    const char *list = "8,512,8K,128K,2M,32M";
     double seconds = 0.2;
     struct limit l = {.compute = peal_compute_best()};
     if (argc < 3 || argc % 2 == 0) {
-        fputs("usage: limit COLLECTIVE P [-b 8] [-e 64M] [-f 4] [-t SECONDS]\n", stderr);
+        fputs("usage: limit COLLECTIVE P [-s 8,4K,1M] [-t SECONDS]\n", stderr);
         return 2;
     }
     l.collective = bench_collective_find(argv[1]);
     l.ranks = atoi(argv[2]);
     for (int i = 3; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "-b") == 0)
-            first = bench_size(argv[i + 1]);
-        else if (strcmp(argv[i], "-e") == 0)
-            last = bench_size(argv[i + 1]);
-        else if (strcmp(argv[i], "-f") == 0)
-            factor = bench_size(argv[i + 1]);
+        if (strcmp(argv[i], "-s") == 0)
+            list = argv[i + 1];
         else if (strcmp(argv[i], "-t") == 0)
             seconds = atof(argv[i + 1]);
     }
-    if (l.ranks < WORKERS || l.ranks > MOST_RANKS || factor < 2 || bench_processors() < WORKERS) {
+    if (l.ranks < WORKERS || l.ranks > MOST_RANKS || bench_processors() < WORKERS) {
         fprintf(stderr, "needs 2 to %d ranks and two processors\n", MOST_RANKS);
         return 2;
     }
     l.meeting = bench_shared(sizeof *l.meeting);
     l.times = bench_shared(WORKERS * MOST_CALLS * sizeof(double));
-    if (l.collective == BENCH_BARRIER)
-        first = last = 0;
+    size_t n = bench_sizes(l.collective == BENCH_BARRIER ? "0" : list, sizes);
+    for (size_t i = 0; i < n; i++)
+        most = sizes[i] > most ? sizes[i] : most;
     for (int r = 0; r < l.ranks; r++) {
-        l.in[r] = bench_shared(last + 4096);
-        l.out[r] = bench_shared(last + 4096);
+        l.in[r] = bench_shared(most + 4096);
+        l.out[r] = bench_shared(most + 4096);
     }
-    for (size_t bytes = first; bytes <= last; bytes *= factor) {
-        measure_size(&l, bytes, seconds);
-        if (bytes == 0)
-            break;
-    }
+    for (size_t i = 0; i < n; i++)
+        measure_size(&l, sizes[i], seconds);
     return 0;
 }

@@ -80,6 +80,24 @@ size_t bench_size(const char *text)
     return (size_t)value << shift;
 }
 
+size_t bench_sizes(const char *text, size_t sizes[BENCH_MOST_SIZES])
+{
+    char one[32];
+    size_t n = 0;
+    while (*text && n < BENCH_MOST_SIZES) {
+        size_t len = strcspn(text, ",");
+        if (len >= sizeof one) {
+            fprintf(stderr, "not a size: '%s'\n", text);
+            exit(2);
+        }
+        memcpy(one, text, len);
+        one[len] = '\0';
+        sizes[n++] = bench_size(one);
+        text += len + (text[len] == ',');
+    }
+    return n;
+}
+
 void *bench_shared(size_t bytes)
 {
     size_t huge = (size_t)2 << 20;

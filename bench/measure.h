@@ -32,6 +32,9 @@ void bench_pin(int index);
 int bench_processors(void);
 /* "8", "4K", "64M"; ends the program with a message if it is none. */
 size_t bench_size(const char *text);
+enum { BENCH_MOST_SIZES = 64 };
+/* "8,512,4K"; ends the program with a message if one is none. Returns how many. */
+size_t bench_sizes(const char *text, size_t sizes[BENCH_MOST_SIZES]);
 /* Zeroed memory, shared with children, aligned to 2 MiB; ends the program if there is none. */
 void *bench_shared(size_t bytes);
 
