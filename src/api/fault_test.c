@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ struct group {
     uint32_t size;
     pid_t pids[MOST];
     char job[64];
+    _Atomic uint32_t *open; /* ranks that have opened their communicator; shared */
 };
 
 /* Starts `size` ranks of body; its return value is the exit code, 0 = as it should be. */
@@ -53,6 +55,9 @@ static void start(struct group *group, uint32_t size, uint32_t timeout_ms,
     static int number;
     group->size = size;
     snprintf(group->job, sizeof group->job, "fault-%d-%d", (int)getpid(), number++);
+    group->open =
+        mmap(NULL, sizeof *group->open, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(group->open != MAP_FAILED);
     fflush(stdout);
     for (uint32_t r = 0; r < size; r++) {
         group->pids[r] = fork();
@@ -65,6 +70,7 @@ static void start(struct group *group, uint32_t size, uint32_t timeout_ms,
             fprintf(stderr, "open: %s\n", peal_comm_error(NULL));
             _exit(99);
         }
+        atomic_fetch_add(group->open, 1); /* partner: the loop before a kill */
         int code = body(comm, context);
         peal_comm_close(comm);
         _exit(code);
@@ -83,6 +89,7 @@ static bool all_right(const struct group *group, uint32_t except)
             right = false;
         }
     }
+    munmap((void *)group->open, sizeof *group->open);
     return right;
 }
 
@@ -164,7 +171,9 @@ static void survivors_of_a_killed_rank_report_it_and_go_on(void **state)
         struct kill_plan plan = {.seed = next_random(&random) | 1,
                                  .victim = (uint32_t)(next_random(&random) % size)};
         start(&group, size, 20000, work_until_death, &plan);
-        pause_us(30000 + (long)(next_random(&random) % 30000));
+        while (atomic_load(group.open) < size)
+            pause_us(500);
+        pause_us((long)(next_random(&random) % 20000));
         kill(group.pids[plan.victim], SIGKILL);
         if (!all_right(&group, plan.victim))
             fail_msg("kill %d, seed %llu", i, (unsigned long long)seed);

@@ -100,6 +100,14 @@ enum peal_status peal_plans_make(const struct peal_team *team, const struct peal
     return status;
 }
 
+/* Slots of a channel. Lines that a peer has read lately are slow to write again, so that a longer
+ * way round is faster, up to what caches hold; with many ranks memory counts more. */
+static uint32_t depth_for(uint32_t ranks, uint64_t slot_bytes)
+{
+    uint64_t depth = (UINT64_C(1) << 20) / ranks / (slot_bytes + PEAL_LINE);
+    return depth < 4 ? 4 : depth > 32 ? 32 : (uint32_t)depth;
+}
+
 static enum peal_status make(struct peal_plans *plans, const struct peal_plan_key *key,
                              struct peal_text *why, struct peal_image **out)
 {
@@ -126,7 +134,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
                              .root = key->root,
                              .in_place = key->in_place,
                              .symmetric = key->symmetric,
-                             .channel_depth = 8,
+                             .channel_depth = depth_for(plans->team->size, key->count * element),
                              .slot_bytes = key->count * element};
     struct peal_image_how how = {.rank = plans->team->rank,
                                  .clip = shape != PEAL_SHAPE_WHOLE,

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { STREAM_BYTES = 4 << 20 }; /* calls from here on write their results past the caches */
+enum { STREAM_BYTES = 1 << 20 }; /* calls from here on write their results past the caches */
 
 /* ---- classes of counts ---- */
 

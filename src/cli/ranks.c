@@ -40,7 +40,7 @@ static int run_child(const struct peal_ranks *ranks, uint32_t rank, const char *
     struct peal_comm *comm;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (ranks->bind)
-        setenv("PEAL_BIND", "core", 1);
+        setenv("PEAL_BIND", "wrap", 0);
     if (peal_comm_open(&how, &comm) != PEAL_OK) {
         fprintf(stderr, "peal: rank %u: %s\n", rank, peal_comm_error(NULL));
         return PEAL_EXIT_OTHER;

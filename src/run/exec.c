@@ -118,15 +118,14 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
 
 /* ---- cells ---- */
 
-static inline struct peal_cell *cell_at(const struct peal_frame *frame, uint32_t rank,
-                                        uint64_t offset)
+static inline struct peal_cell *cell_at(const struct peal_frame *frame, uint64_t offset)
 {
-    return (struct peal_cell *)(frame->bases[rank].at + offset);
+    return (struct peal_cell *)(frame->bases[0].at + offset);
 }
 
 static void notify(struct peal_frame *frame, const struct peal_step *step, const int64_t *regs)
 {
-    struct peal_cell *cell = cell_at(frame, step->sync.rank, step->sync.offset);
+    struct peal_cell *cell = cell_at(frame, step->sync.offset);
     int64_t value = step->sync.value;
     memory_order order = frame->image->seq_cst ? memory_order_seq_cst : memory_order_release;
     if (step->flags & PEAL_STEP_HAS_REG)
@@ -173,7 +172,7 @@ static inline enum wait_end test_one_writer(const struct peal_frame *frame,
 static inline enum wait_end test_wait(const struct peal_frame *frame, const struct peal_step *step,
                                       const int64_t *regs)
 {
-    struct peal_cell *cell = cell_at(frame, frame->team->rank, step->sync.offset);
+    struct peal_cell *cell = cell_at(frame, step->sync.offset);
     /* Acquire; partner: notify on the writer's rank. */
     uint64_t word = atomic_load_explicit(
         &cell->value, frame->image->seq_cst ? memory_order_seq_cst : memory_order_acquire);
@@ -205,7 +204,7 @@ static enum wait_end spin_wait(const struct peal_frame *frame, const struct peal
 
 static void peek(struct peal_frame *frame, const struct peal_step *step, int64_t *regs)
 {
-    struct peal_cell *cell = cell_at(frame, frame->team->rank, step->sync.offset);
+    struct peal_cell *cell = cell_at(frame, step->sync.offset);
     /* Relaxed by meaning; seq_cst because plans with peek are explored that way. */
     uint64_t word = atomic_load_explicit(&cell->value, memory_order_seq_cst);
     const struct peal_op *op = &peal_plan_ops(frame->image->plan)[step->op];

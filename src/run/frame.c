@@ -143,7 +143,7 @@ void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out)
         if (step->kind == PEAL_STEP_WAIT || step->kind == PEAL_STEP_WAIT_SHARED ||
             step->kind == PEAL_STEP_WAIT_RAW) {
             const struct peal_cell *cell =
-                (const struct peal_cell *)(frame->bases[frame->team->rank].at + step->sync.offset);
+                (const struct peal_cell *)(frame->bases[0].at + step->sync.offset);
             /* Relaxed: for the reader's eyes only. */
             uint64_t word = atomic_load_explicit(&cell->value, memory_order_relaxed);
             long long actual = (long long)word;

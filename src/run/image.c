@@ -49,7 +49,7 @@ static void size_params(struct peal_image *image, const struct peal_image_how *h
 static bool lay_out_channels(struct peal_image *image, uint64_t *end)
 {
     const struct peal_plan *plan = image->plan;
-    uint64_t cells = (uint64_t)plan->cells * PEAL_LINE;
+    uint64_t cells = (uint64_t)plan->nranks * plan->cells * PEAL_LINE;
     uint64_t *next = calloc(plan->nranks, sizeof *next);
     if (!next)
         return false;
@@ -238,7 +238,7 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
     *step = (struct peal_step){
         .kind = op->kind == PEAL_OP_PEEK ? PEAL_STEP_PEEK : kinds[op->kind == PEAL_OP_WAIT][column],
         .op = op_index,
-        .sync = {.offset = (uint64_t)cell * PEAL_LINE,
+        .sync = {.offset = ((uint64_t)op->sync.rank * plan->cells + cell) * PEAL_LINE,
                  .rank = op->sync.rank,
                  .value = op->sync.value,
                  .shared = signal->kind == PEAL_SIGNAL_SHARED

@@ -54,7 +54,7 @@ void peal_policy_choose(uint32_t size, struct peal_policy *out)
 
 static void arm(struct peal_team *team, struct peal_pause *pause)
 {
-    struct peal_control *own = peal_team_own(team);
+    struct peal_bed *own = &team->beds[team->rank];
     /* Relaxed: whoever adds to it does so after its change; the value only has to be older than
      * the poll that follows. */
     pause->ticket = atomic_load_explicit(&own->wake, memory_order_relaxed);
@@ -69,14 +69,14 @@ static void disarm(struct peal_team *team, struct peal_pause *pause)
 {
     if (pause->armed)
         /* Relaxed: a late reader makes a needless wake-up, nothing else. */
-        atomic_store_explicit(&peal_team_own(team)->sleeping, 0, memory_order_relaxed);
+        atomic_store_explicit(&team->beds[team->rank].sleeping, 0, memory_order_relaxed);
     pause->armed = false;
 }
 
 static void sleep_armed(struct peal_team *team, struct peal_pause *pause)
 {
     struct timespec most = {0, team->policy.has_membarrier ? SLEEP_NS : BLIND_SLEEP_NS};
-    syscall(SYS_futex, &peal_team_own(team)->wake, FUTEX_WAIT, pause->ticket, &most, NULL, 0);
+    syscall(SYS_futex, &team->beds[team->rank].wake, FUTEX_WAIT, pause->ticket, &most, NULL, 0);
     disarm(team, pause);
 }
 

@@ -51,7 +51,7 @@ static inline void peal_wake_if_sleeping(const struct peal_team *team, uint32_t 
      * there; partner: arm in pause.c. */
     atomic_signal_fence(memory_order_seq_cst);
     if (__builtin_expect(
-            atomic_load_explicit(&team->controls[rank]->sleeping, memory_order_relaxed) != 0, 0))
+            atomic_load_explicit(&team->beds[rank].sleeping, memory_order_relaxed) != 0, 0))
         peal_team_wake(team, rank);
 }
 

@@ -97,11 +97,12 @@ static const struct {
     const char *algo;
     uint64_t segment;
 } builtin[] = {
-    {PEAL_CALL_ALLREDUCE, false, 1, 1, 4, 40, "direct", 40},
-    {PEAL_CALL_ALLREDUCE, false, 1, 1, 4, 8192, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, false, 1, 1, 2, 65536, "direct", 65536},
+    {PEAL_CALL_ALLREDUCE, false, 1, 3, 4, 40, "direct", 40},
+    {PEAL_CALL_ALLREDUCE, false, 1, 3, 4, 8192, "small", 65536},
     {PEAL_CALL_ALLREDUCE, false, 1, 1, 256, 2048, "small", 65536},
-    {PEAL_CALL_ALLREDUCE, false, 2, 1, 8, 4096, "small", 65536},
-    {PEAL_CALL_ALLREDUCE, false, 2, 9, 256, 1024, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, false, 2, 1, 8, 16384, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, false, 2, 9, 256, 8192, "small", 65536},
     {PEAL_CALL_ALLREDUCE, true, 3, 1, 256, 8192, "small", 65536},
     {PEAL_CALL_ALLREDUCE, true, 3, 1, 256, UINT64_MAX, "push", 1 << 20},
     {PEAL_CALL_ALLREDUCE, false, 1, 1, 256, UINT64_MAX, "rows", 256 << 10},

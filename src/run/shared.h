@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lies in shared memory: the layout of a rank's window.
  *
- *   0            control block: identity, sleep word, failure word, calls, waits, report
+ *   0            control block: identity, failure word, calls, waits, report
+ *   BEDS         rank 0's: where each rank sleeps
  *   CONTROL      mailboxes of point-to-point messages, one from each rank
- *   ...          contexts: regions of cells, channels and scratch (family.h)
+ *   ...          contexts: regions of channels and scratch; in rank 0's, of everyone's cells too
+ * (family.h)
  *
  * Each line has one writer unless it says otherwise. Everything is fixed-width and survives the
  * death of its writer at any moment: readers bound every index they find here.
@@ -59,11 +61,6 @@ struct peal_control {
     uint64_t bytes;
     char job[24];
 
-    /* Set by the owner before it sleeps; read by whoever has changed something it may wait for.
-     * See pause.h for the order. `wake` is the futex; anybody adds to it. */
-    _Alignas(PEAL_LINE) _Atomic uint32_t sleeping;
-    _Atomic uint32_t wake;
-
     /* Written by anybody, once (compare and swap from 0): status | culprit << 8. Release; the
      * owner's acquire load is in its slow path. */
     _Alignas(PEAL_LINE) _Atomic uint64_t failure;
@@ -83,7 +80,16 @@ struct peal_control {
     _Alignas(PEAL_LINE) _Atomic uint32_t report_done;
     _Atomic uint64_t report_text[PEAL_REPORT_WORDS];
 };
-static_assert(offsetof(struct peal_control, sleeping) == PEAL_LINE, "identity is one line");
+static_assert(offsetof(struct peal_control, failure) == PEAL_LINE, "identity is one line");
+
+/* Where a rank sleeps. All of them are together in rank 0's window: with many ranks to a core, a
+ * notify to each would otherwise touch a page of each.
+ * `sleeping` is set by the owner before it sleeps, and read by whoever has changed something that
+ * it may wait for; see pause.h for the order. `wake` is the futex; anybody adds to it. */
+struct peal_bed {
+    _Alignas(PEAL_LINE) _Atomic uint32_t sleeping;
+    _Atomic uint32_t wake;
+};
 
 /* A message's first line: sequence number and payload beside each other, so that a small message
  * is one line and needs no flag. Larger payloads follow in the slot's next lines. */

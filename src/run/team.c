@@ -46,7 +46,7 @@ static void lay_out(uint32_t size, struct peal_layout *out)
     if (pool > CONTEXT_SPAN)
         pool = CONTEXT_SPAN;
     out->pool_bytes = peal_size_align(pool, 8 * PAGE);
-    out->mail = CONTROL_BYTES;
+    out->mail = CONTROL_BYTES + peal_size_align(size * sizeof(struct peal_bed), PAGE);
     out->contexts = peal_size_align(out->mail + size * peal_mail_bytes(), PAGE);
     out->span = CONTEXT_SPAN;
     out->bytes = out->contexts + PEAL_CONTEXTS * out->span;
@@ -86,10 +86,15 @@ static struct peal_control *map_window(int fd, const struct peal_layout *layout)
     char *at = peal_window_map(fd, 0, layout->bytes, false);
     if (!at)
         return NULL;
-    peal_window_populate(at, CONTROL_BYTES);
+    peal_window_populate(at, layout->mail);
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
         peal_window_populate(at + layout->contexts + c * layout->span, pool_of(layout, c));
     return (struct peal_control *)at;
+}
+
+static struct peal_bed *beds_of(struct peal_control *first)
+{
+    return (struct peal_bed *)((char *)first + CONTROL_BYTES);
 }
 
 static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
@@ -160,6 +165,7 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
         if (r != team->rank)
             team->pidfds[r] = watch(meeting->members[r].pid);
     }
+    team->beds = beds_of(team->controls[0]);
     return PEAL_OK;
 }
 
@@ -277,6 +283,7 @@ enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms,
         team->shared = shared;
         atomic_fetch_add_explicit(&shared->users, 1, memory_order_relaxed); /* we hold one */
         memcpy(team->controls, shared->controls, size * sizeof(struct peal_control *));
+        team->beds = beds_of(shared->controls[0]);
         team->fds = shared->fds;
         write_identity(team->controls[made], made, size, job, &layout);
         teams[made] = team;
@@ -293,7 +300,7 @@ void peal_team_close(struct peal_team *team)
 {
     if (!team)
         return;
-    if (team->controls[team->rank]) {
+    if (team->beds) {
         /* Release: a peer that sees it (doctor.c, acquire) sees what was sent before. */
         atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_LEFT, memory_order_release);
         for (uint32_t r = 0; r < team->size; r++) {
@@ -333,10 +340,10 @@ bool peal_team_is_dead(const struct peal_team *team, uint32_t rank)
 
 void peal_team_wake(const struct peal_team *team, uint32_t rank)
 {
-    struct peal_control *control = team->controls[rank];
+    struct peal_bed *bed = &team->beds[rank];
     /* Relaxed: the futex call orders it; the sleeper compares the value it read before polling. */
-    atomic_fetch_add_explicit(&control->wake, 1, memory_order_relaxed);
-    syscall(SYS_futex, &control->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+    atomic_fetch_add_explicit(&bed->wake, 1, memory_order_relaxed);
+    syscall(SYS_futex, &bed->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 void peal_team_enter(struct peal_team *team, uint32_t stream, uint64_t seq, uint64_t what,

@@ -52,6 +52,7 @@ struct peal_team {
     struct peal_policy policy;
     const struct peal_compute *compute;
     struct peal_control **controls; /* of each rank, as mapped here: starts of the windows */
+    struct peal_bed *beds;          /* of each rank, in rank 0's window */
     int *fds;                       /* windows; NULL for threads */
     int *pidfds;                    /* -1 = none */
     struct peal_shared_windows *shared;

@@ -55,14 +55,15 @@ uint32_t peal_topo_cores(void)
 void peal_topo_bind(uint32_t rank, uint32_t size)
 {
     const char *how = getenv("PEAL_BIND");
-    if (!how || strcmp(how, "core") != 0)
+    if (!how || (strcmp(how, "core") != 0 && strcmp(how, "wrap") != 0))
         return;
     hwloc_topology_t topology = load();
     if (!topology)
         return;
     uint32_t count = 0;
-    hwloc_obj_t core = allowed_core(topology, (int)rank, &count);
-    if (core && size <= count)
+    (void)allowed_core(topology, -1, &count);
+    hwloc_obj_t core = count > 0 ? allowed_core(topology, (int)(rank % count), &count) : NULL;
+    if (core && (size <= count || strcmp(how, "wrap") == 0))
         (void)hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_THREAD);
     hwloc_topology_destroy(topology);
 }

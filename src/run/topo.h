@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 /* Binds the calling thread to the rank-th core if PEAL_BIND is "core" and there is one for each
- * rank. Not done unasked: threads started later inherit the binding. */
+ * rank; "wrap" begins again at the first core where there is not. Not done unasked: threads started
+ * later inherit the binding. */
 void peal_topo_bind(uint32_t rank, uint32_t size);
 
 /* Cores that this process may use, hyperthreads not counted. */
