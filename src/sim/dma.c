@@ -72,14 +72,27 @@ bool peal_sim_dma_room(struct peal_sim *sim, uint32_t index, int vc)
         lane->state = PEAL_LANE_ROOM;
         return false;
     }
-    if (dma->begun < depth || dma->starts[dma->begun % depth] <= lane->time)
+    if (dma->free <= lane->time)
+        dma->in_queue = 0; /* all have started */
+    while (dma->in_queue && dma->starts[dma->oldest] <= lane->time) {
+        dma->oldest = dma->oldest + 1 == depth ? 0 : dma->oldest + 1;
+        dma->in_queue--;
+    }
+    if (dma->in_queue < depth)
         return true;
-    uint64_t start = dma->starts[dma->begun % depth];
+    uint64_t start = dma->starts[dma->oldest];
     lane->stalls[PEAL_STALL_DMA] += start - lane->time;
     lane->causes[PEAL_CAUSE_QUEUE] += start - lane->time;
     lane->stall = PEAL_STALL_DMA;
     lane->ready = lane->time = start;
     return !peal_sim_must_step(sim, index);
+}
+
+static void push_start(const struct peal_sim *sim, struct peal_dma *dma, uint64_t start)
+{
+    uint64_t depth = sim->machine->keys.dma_queue, at = dma->oldest + dma->in_queue;
+    dma->starts[at >= depth ? at - depth : at] = start;
+    dma->in_queue++;
 }
 
 /* By events: the next grant of an idle engine. */
@@ -108,7 +121,8 @@ void peal_sim_dma_take(struct peal_sim *sim, uint32_t index, int vc, uint32_t xf
     uint64_t start = dma->free > lane->time ? dma->free : lane->time;
     uint64_t begin = start + setup_of(sim, x);
     uint64_t held = peal_sim_bytes_time(sim, x->rate, engine_bytes(x));
-    dma->starts[dma->begun++ % sim->machine->keys.dma_queue] = start;
+    if (start > lane->time)
+        push_start(sim, dma, start);
     dma->free = begin + held;
     dma->busy += dma->free - start;
     note_bar(sim, x, vc, start, dma->free);
@@ -123,13 +137,48 @@ void peal_sim_dma_take(struct peal_sim *sim, uint32_t index, int vc, uint32_t xf
     leave(sim, xfer, start - x->sent, begin);
 }
 
-/* A transfer between memories of one PE; true: the lane has moved on to its end. */
+/* Closed form: a transfer between memories of one PE whose end the lane waits for. */
+static void move_now(struct peal_sim *sim, struct peal_lane_run *lane, uint64_t bytes,
+                     uint8_t source, uint8_t target)
+{
+    const struct peal_machine_keys *k = &sim->machine->keys;
+    struct peal_dma *dma = &sim->ranks[lane->rank].dma[PEAL_VC_DATA];
+    uint8_t reading = rate_of(sim, source), rate = rate_of(sim, target);
+    rate = reading > rate ? reading : rate;
+    uint64_t latency = latency_of(sim, source) + latency_of(sim, target);
+    uint64_t start = dma->free > lane->time ? dma->free : lane->time;
+    uint64_t held = peal_sim_bytes_time(sim, rate, bytes);
+    uint64_t end = start + k->dma_setup + latency + held;
+    dma->free = start + k->dma_setup + peal_sim_bytes_time(sim, reading, bytes);
+    dma->busy += dma->free - start;
+    lane->causes[PEAL_CAUSE_QUEUE] += start - lane->time;
+    lane->causes[PEAL_CAUSE_ISSUE] += k->dma_setup;
+    lane->causes[PEAL_CAUSE_MEMORY] += latency;
+    lane->causes[sim->rate_is_memory[rate] ? PEAL_CAUSE_MEMORY : PEAL_CAUSE_SERIAL] += held;
+    lane->stalls[PEAL_STALL_DMA] += end - lane->time;
+    lane->time = end;
+    sim->stats.transfers++;
+    if (sim->options.log)
+        peal_sim_oplog_bar(sim, (struct peal_sim_bar){.start = start,
+                                                      .end = dma->free,
+                                                      .id = lane->rank,
+                                                      .sub = PEAL_VC_DATA,
+                                                      .track = PEAL_TRACK_DMA,
+                                                      .op = lane->log,
+                                                      .message = PEAL_NONE});
+}
+
+/* True: the lane has moved on to its end; false: it blocks until then. */
 bool peal_sim_dma_move(struct peal_sim *sim, uint32_t index, uint64_t bytes, uint8_t source,
                        uint8_t target)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     if (bytes == 0)
         return true;
+    if (!sim->dma_event) {
+        move_now(sim, lane, bytes, source, target);
+        return true;
+    }
     uint32_t xfer = peal_sim_xfer_new(sim);
     if (xfer == PEAL_NONE)
         return false;
@@ -142,8 +191,7 @@ bool peal_sim_dma_move(struct peal_sim *sim, uint32_t index, uint64_t bytes, uin
     x->op = lane->log;
     lane->state = PEAL_LANE_MOVE;
     peal_sim_dma_take(sim, index, PEAL_VC_DATA, xfer);
-    /* In closed form its end is known already, and the lane has been told. */
-    return lane->state != PEAL_LANE_MOVE;
+    return false;
 }
 
 static int engine_of(const struct peal_sim *sim, int vc)

@@ -104,6 +104,8 @@ struct peal_instance {
     uint8_t *kinds;   /* of each cell: enum peal_signal_kind */
     uint32_t *totals; /* of each shared cell: index within a rank's row */
     uint8_t *buf_mem; /* memory of each buffer */
+    uint8_t one_mem;  /* the memory of all buffers, or PEAL_NO_MEM: spares looking at refs */
+    bool no_remote;   /* no op names another rank's buffer */
     uint32_t lanes;   /* most of any rank */
     uint32_t params;  /* buffer parameters */
 };
@@ -170,12 +172,12 @@ struct peal_lane_run {
     uint64_t stalls[PEAL_STALL_COUNT];
 };
 
-/* One virtual channel of a DMA engine. */
+/* One virtual channel of a DMA engine. Its ring is only touched under backlog. */
 struct peal_dma {
-    uint64_t free;  /* closed form: when it can start the next transfer */
-    uint64_t begun; /* transfers */
+    uint64_t free; /* closed form: when it can start the next transfer */
     uint64_t busy;
-    uint64_t *starts; /* of the last dma.queue transfers: room in the queue */
+    uint64_t *starts;          /* closed form: of the transfers in the queue, a ring */
+    uint32_t oldest, in_queue; /* of that ring */
     /* By events: */
     uint32_t first, last, waiting; /* transfers; `first` is being moved */
     uint64_t left;                 /* bytes of it still to move */

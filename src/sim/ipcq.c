@@ -90,13 +90,25 @@ static void append(struct peal_sim *sim, struct peal_ipcq *queue, uint32_t xfer)
         queue->used = queue->in_use;
 }
 
+/* Where an op's only operand is. The ref is only read where buffers are in different memories. */
+static uint8_t memory_of(const struct peal_sim *sim, const struct peal_instance *instance,
+                         uint32_t index)
+{
+    if (instance->one_mem != PEAL_NO_MEM)
+        return instance->one_mem;
+    const struct peal_ref *ref = peal_plan_refs(instance->plan) + index;
+    if (ref->buf == PEAL_BUF_CONST)
+        return PEAL_NO_MEM;
+    return ref->buf == PEAL_BUF_SLOT ? (uint8_t)sim->machine->keys.space
+                                     : instance->buf_mem[ref->buf];
+}
+
 enum peal_progress_kind peal_sim_ipcq_send(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     struct peal_instance *instance = peal_sim_instance(sim, lane);
     const struct peal_op *op = lane->op;
     struct peal_ipcq *queue = &instance->queues[op->mem.channel];
-    const struct peal_ref *src = peal_op_src(instance->plan, op, 0);
     if (!peal_sim_signal_fence(sim, index, PEAL_NONE) || !wait_for_slot(sim, index, queue))
         return PEAL_OP_BLOCKED;
     if (peal_sim_must_step(sim, index) || !peal_sim_dma_room(sim, index, PEAL_VC_COMM))
@@ -108,11 +120,9 @@ enum peal_progress_kind peal_sim_ipcq_send(struct peal_sim *sim, uint32_t index)
     x->kind = PEAL_XFER_SEND;
     x->credit = PEAL_NEVER;
     x->where = op->mem.channel;
-    x->bytes = op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)src->dtype) +
+    x->bytes = op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)op->dtype) +
                sim->machine->keys.header_bytes;
-    x->source = src->buf == PEAL_BUF_CONST  ? (uint8_t)PEAL_NO_MEM
-                : src->buf == PEAL_BUF_SLOT ? (uint8_t)sim->machine->keys.space
-                                            : instance->buf_mem[src->buf];
+    x->source = memory_of(sim, instance, op->mem.ref);
     x->target = (uint8_t)sim->machine->keys.space;
     x->to = sim->ranks[sim->lanes.at[queue->receiver].rank].pe;
     append(sim, queue, xfer);
@@ -153,7 +163,6 @@ enum peal_progress_kind peal_sim_ipcq_recv(struct peal_sim *sim, uint32_t index)
     struct peal_instance *instance = peal_sim_instance(sim, lane);
     const struct peal_op *op = lane->op;
     struct peal_ipcq *queue = &instance->queues[op->mem.channel];
-    const struct peal_ref *dst = peal_op_dst(instance->plan, op);
     if (sim->machine->keys.recv_async) {
         if (!peal_sim_async_add(sim, index, op, PEAL_NEVER, lane->causes))
             return PEAL_OP_BLOCKED;
@@ -168,10 +177,9 @@ enum peal_progress_kind peal_sim_ipcq_recv(struct peal_sim *sim, uint32_t index)
             return PEAL_OP_BLOCKED;
         lane->holding = xfer;
         lane->phase = RECV_MOVED;
-        uint64_t bytes =
-            op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)dst->dtype);
+        uint64_t bytes = op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)op->dtype);
         if (!peal_sim_dma_move(sim, index, bytes, (uint8_t)sim->machine->keys.space,
-                               instance->buf_mem[dst->buf]))
+                               memory_of(sim, instance, op->mem.ref)))
             return PEAL_OP_BLOCKED;
     }
     peal_sim_credit_return(sim, index, queue, lane->holding, lane->time, lane->causes);

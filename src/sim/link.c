@@ -178,11 +178,9 @@ static void moved(struct peal_sim *sim, uint32_t xfer)
     lane->stalls[PEAL_STALL_DMA] += x->delivered - lane->time;
     lane->time = x->delivered;
     memcpy(lane->causes, x->causes, sizeof lane->causes);
-    lane->state = PEAL_LANE_IDLE; /* running, or about to */
     uint32_t index = x->lane;
     peal_sim_xfer_free(sim, xfer);
-    if (sim->dma_event)
-        peal_sim_ready(sim, index);
+    peal_sim_ready(sim, index);
 }
 
 /* All of it is there at x->delivered, which is at or after now. */

@@ -91,6 +91,8 @@ static bool load_sources(struct peal_sim *sim, uint32_t index)
     const struct peal_instance *instance = peal_sim_instance(sim, lane);
     const struct peal_plan *plan = instance->plan;
     const struct peal_op *op = lane->op;
+    if (lane->phase == PHASE_ISSUED && instance->no_remote)
+        lane->phase = PHASE_LOADED;
     if (lane->phase == PHASE_ISSUED) {
         const struct peal_ref *dst = peal_op_dst(plan, op);
         /* A copy loads into its destination, a compute into where tiles are. */
@@ -229,6 +231,20 @@ static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index)
     return PEAL_OP_DONE;
 }
 
+/* A lane's ops are read in order, but with thousands of other lanes' in between, so that the
+ * hardware does not see it coming: ask for what the lane's next turn will read. A recv mostly
+ * blocks: its ref, and those of the ops after it, are there when it goes on. */
+static void prefetch(const struct peal_sim *sim, const struct peal_lane_run *lane)
+{
+    const struct peal_op *op = lane->op;
+    __builtin_prefetch(op + 4);
+    if (op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_RECV_SLOT) {
+        const struct peal_ref *refs = peal_plan_refs(peal_sim_instance(sim, lane)->plan);
+        for (int i = 0; i < 3 && op + i < lane->end; i++)
+            __builtin_prefetch(refs + op[i].mem.ref);
+    }
+}
+
 void peal_sim_lane_run(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
@@ -245,6 +261,7 @@ void peal_sim_lane_run(struct peal_sim *sim, uint32_t index)
             lane->causes[PEAL_CAUSE_ISSUE] += sim->machine->keys.issue;
             lane->phase = PHASE_ISSUED;
             lane->by = lane->message = PEAL_NONE;
+            prefetch(sim, lane);
             if (sim->options.log)
                 lane->log = peal_sim_oplog_begin(sim, lane);
         }

@@ -192,8 +192,15 @@ static void init_places(const struct peal_sim *sim, struct peal_instance *instan
                                [PEAL_BUF_WINDOW] = k->place_window,
                                [PEAL_BUF_PRIVATE] = k->place_private,
                                [PEAL_BUF_TILE] = k->place_tile};
-    for (uint64_t i = 0; i < instance->plan->bufs.count; i++)
+    instance->one_mem = (uint8_t)k->space;
+    instance->no_remote = true;
+    for (uint64_t i = 0; i < instance->plan->bufs.count; i++) {
         instance->buf_mem[i] = (uint8_t)places[bufs[i].kind];
+        if (instance->buf_mem[i] != instance->one_mem)
+            instance->one_mem = PEAL_NO_MEM;
+        if (bufs[i].flags & (PEAL_BUF_PEER_READ | PEAL_BUF_PEER_WRITE))
+            instance->no_remote = false;
+    }
 }
 
 /* Slots of the argument table: parameters are numbered from 0. */
