@@ -111,8 +111,12 @@ void peal_sim_dma_take(struct peal_sim *sim, uint32_t index, int vc, uint32_t xf
     x->at = sim->ranks[lane->rank].pe;
     x->rate = x->kind == PEAL_XFER_REQUEST ? sim->dma_rate : rate_of(sim, x->source);
     memcpy(x->causes, lane->causes, sizeof x->causes);
-    sim->stats.transfers++;
-    sim->stats.bytes += x->bytes;
+    if (x->kind == PEAL_XFER_LOCAL) {
+        sim->stats.moves++;
+    } else {
+        sim->stats.transfers++;
+        sim->stats.bytes += x->bytes;
+    }
     if (sim->dma_event) {
         x->in_dma = true;
         enqueue(sim, lane->rank, vc, xfer);
@@ -157,7 +161,7 @@ static void move_now(struct peal_sim *sim, struct peal_lane_run *lane, uint64_t 
     lane->causes[sim->rate_is_memory[rate] ? PEAL_CAUSE_MEMORY : PEAL_CAUSE_SERIAL] += held;
     lane->stalls[PEAL_STALL_DMA] += end - lane->time;
     lane->time = end;
-    sim->stats.transfers++;
+    sim->stats.moves++;
     if (sim->options.log)
         peal_sim_oplog_bar(sim, (struct peal_sim_bar){.start = start,
                                                       .end = dma->free,

@@ -140,7 +140,7 @@ void peal_sim_free(struct peal_sim *sim)
 {
     if (!sim)
         return;
-    peal_sim_replay_free(sim->replay); /* it still looks at the instances */
+    peal_sim_replay_free(sim->replay); /* looks at the instances */
     for (size_t i = 0; i < sim->instances.len; i++)
         free_instance(sim->instances.at[i]);
     for (size_t i = 0; i < sim->calls.len; i++) {

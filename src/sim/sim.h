@@ -124,7 +124,11 @@ void peal_sim_deadlock_print(const struct peal_sim *sim, struct peal_text *out);
 struct peal_sim_stats {
     uint64_t time;                     /* when the last rank ended its last launch */
     uint64_t causes[PEAL_CAUSE_COUNT]; /* along the critical path: their sum is `time` */
-    uint64_t events, messages, transfers, bytes;
+    uint64_t events;
+    uint64_t messages;  /* sends */
+    uint64_t transfers; /* everything that crossed the machine: messages, writes, loads, notifies */
+    uint64_t bytes;     /* of them */
+    uint64_t moves;     /* between memories of one PE */
     uint64_t polls;
     uint64_t credit_stalls; /* sends that had to wait for a slot */
     uint32_t slots_used; /* most slots of one channel in use at once, credits under way counted */

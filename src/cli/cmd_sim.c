@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal sim KERNEL -m MACHINE: how long it takes on a modelled machine, and why. */
+#include "api/load.h"
+#include "cli/sim_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct sim_options {
+    struct peal_kernel_options kernel;
+    const char *machine, *trace, *compare;
+    struct peal_ints trace_ranks;
+    int64_t trace_from, trace_to;
+    int64_t launches;
+    bool json, print_machine, strict;
+};
+
+#define AT(member) offsetof(struct sim_options, member)
+static const struct peal_option options_table[] = {
+    {"machine", 'm', PEAL_OPTION_STRING, AT(machine), "FILE", "the machine file", 0, 0},
+    PEAL_KERNEL_ROWS(struct sim_options, kernel),
+    {"launches", 0, PEAL_OPTION_INT, AT(launches), "L", "launches back to back (default 1)", 1,
+     100000},
+    {"trace", 0, PEAL_OPTION_STRING, AT(trace), "FILE",
+     "write a Chrome trace for Perfetto or chrome://tracing", 0, 0},
+    {"trace-ranks", 0, PEAL_OPTION_LIST, AT(trace_ranks), "LIST", "only these ranks in the trace",
+     0, PEAL_PLAN_MAX_RANKS - 1},
+    {"trace-from", 0, PEAL_OPTION_INT, AT(trace_from), "NS", "trace from this nanosecond on", 0,
+     INT64_MAX / 1000},
+    {"trace-to", 0, PEAL_OPTION_INT, AT(trace_to), "NS", "trace up to this nanosecond", 0,
+     INT64_MAX / 1000},
+    {"compare", 0, PEAL_OPTION_STRING, AT(compare), "OTHER",
+     "run OTHER too, a machine file or a kernel, and say where the time went", 0, 0},
+    {"print-machine", 0, PEAL_OPTION_FLAG, AT(print_machine), NULL,
+     "print the resolved machine file and end", 0, 0},
+    {"strict", 0, PEAL_OPTION_FLAG, AT(strict), NULL,
+     "every op at its own event: slower, the same times", 0, 0},
+    {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
+    {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
+};
+
+/* Fills and runs a job; false with the code to end with. */
+static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *setup,
+                    const struct sim_options *options, struct peal_sim_job *job, int *code)
+{
+    int64_t nranks, count;
+    const struct peal_machine_keys *k = &setup->machine->keys;
+    uint32_t fallback = (uint32_t)(k->ranks ? k->ranks : setup->machine->pes);
+    *job = (struct peal_sim_job){.kernel = setup->kernel,
+                                 .machine = setup->machine,
+                                 .options = {.data = (enum peal_sim_data)k->data,
+                                             .log = options->trace != NULL,
+                                             .strict = options->strict},
+                                 .launches = (uint32_t)options->launches,
+                                 .find_slots = true};
+    *code = PEAL_EXIT_USAGE;
+    if (!peal_kernel_one(cli, &options->kernel.ranks, "ranks", fallback, &nranks) ||
+        !peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
+        !peal_sim_setup_bind(cli, setup, setup->machine, (uint32_t)nranks, count, &job->bind))
+        return false;
+    peal_sim_job_run(job);
+    if (job->status == PEAL_OK)
+        return true;
+    *code = peal_cli_diags(cli, job->status, &job->diags);
+    peal_sim_job_release(job);
+    return false;
+}
+
+static bool write_trace(const struct peal_cli *cli, const struct sim_options *options,
+                        const struct peal_sim_job *job)
+{
+    struct peal_sim_trace_filter filter = {.ranks = &options->trace_ranks,
+                                           .from = (uint64_t)options->trace_from * 1000,
+                                           .to = (uint64_t)options->trace_to * 1000};
+    struct peal_text text = {0};
+    peal_sim_report_trace(job, &filter, &text);
+    bool ok = !text.failed && peal_cli_write(cli, options->trace, &text);
+    if (text.failed)
+        peal_cli_fail(cli, "out of memory for the trace");
+    peal_text_release(&text);
+    return ok;
+}
+
+/* --compare: the same kernel on another machine, or another kernel on this one. */
+static bool run_other(const struct peal_cli *cli, const char *what,
+                      const struct sim_options *options, struct peal_sim_setup *setup,
+                      struct peal_sim_job *job, int *code)
+{
+    size_t len = strlen(options->compare);
+    bool is_machine = len > 5 && (strcmp(options->compare + len - 5, ".yaml") == 0 ||
+                                  strcmp(options->compare + len - 4, ".yml") == 0);
+    struct sim_options other = *options;
+    other.trace = NULL;
+    return peal_sim_setup_open(cli, is_machine ? what : options->compare,
+                               is_machine ? options->compare : options->machine, &options->kernel,
+                               setup, code) &&
+           run_job(cli, setup, &other, job, code);
+}
+
+static int report(struct peal_cli *cli, const char *what, const struct sim_options *options,
+                  const struct peal_sim_job *job)
+{
+    struct peal_text text = {0};
+    struct peal_sim_setup setup = {0};
+    struct peal_sim_job other = {0};
+    int code = PEAL_EXIT_OK;
+    if (options->trace && !write_trace(cli, options, job))
+        return PEAL_EXIT_OTHER;
+    if (options->compare && !run_other(cli, what, options, &setup, &other, &code)) {
+        peal_sim_setup_close(&setup);
+        return code;
+    }
+    if (options->json) {
+        struct peal_json json;
+        peal_json_init(&json, &text, 2);
+        if (other.sim)
+            peal_json_array(&json);
+        peal_sim_report_json(job, &json);
+        if (other.sim) {
+            peal_sim_report_json(&other, &json);
+            peal_json_array_end(&json);
+        }
+        peal_text_puts(&text, "\n");
+    } else {
+        peal_sim_report_text(job, &text);
+        if (other.sim)
+            peal_sim_report_compare(job, &other, &text);
+    }
+    if (other.sim)
+        peal_sim_job_release(&other);
+    peal_sim_setup_close(&setup);
+    bool bad = peal_sim_deadlock(job->sim) || job->check == PEAL_CHECK_WRONG;
+    return peal_cli_print(cli, &text, bad ? PEAL_EXIT_NO : PEAL_EXIT_OK);
+}
+
+static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
+{
+    const struct sim_options *options = opaque;
+    struct peal_sim_setup setup;
+    struct peal_sim_job job;
+    int code;
+    if (nargs == 0 && !options->print_machine)
+        return peal_cli_usage(cli, "a kernel is needed");
+    const char *what = options->print_machine ? NULL : args[0];
+    if (!peal_sim_setup_open(cli, what, options->machine, &options->kernel, &setup, &code))
+        return code;
+    if (options->print_machine) {
+        struct peal_text text = {0};
+        peal_machine_print(setup.machine, &text);
+        code = peal_cli_print(cli, &text, PEAL_EXIT_OK);
+    } else if (run_job(cli, &setup, options, &job, &code)) {
+        code = report(cli, what, options, &job);
+        peal_sim_job_release(&job);
+    }
+    peal_sim_setup_close(&setup);
+    return code;
+}
+
+static const struct sim_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS, .launches = 1};
+
+const struct peal_command peal_cmd_sim = {
+    .name = "sim",
+    .args = "KERNEL",
+    .summary = "simulate a kernel on a modelled machine: time, causes, data",
+    .details =
+        "KERNEL is a file or a built-in kernel; a collective's plain name (allreduce) is completed "
+        "by the machine file's ccl.algorithm. The number of ranks is the machine's number of PEs "
+        "unless -n or ccl.ranks says otherwise.\n\n"
+        "--set with a point in the name changes a key of the machine file, without one it binds a "
+        "parameter of the kernel. --print-machine shows all keys with their values.\n\n"
+        "The exit code is 1 if the run deadlocks or its result is not what the contract says.\n\n"
+        "  peal sim allreduce_chunked -m machines/mesh4x4.yaml --count 64K\n"
+        "  peal sim allreduce -m machines/torus8x8.yaml --set ipcq.slots=2 --compare "
+        "allreduce_tree\n",
+    .options = options_table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .least_args = 0,
+    .most_args = 1,
+    .run = run,
+};

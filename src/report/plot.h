@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plot as SVG: measured points joined by lines, closed forms as dashed lines, one or both axes
+ * logarithmic. Follows the reader's light or dark setting; needs no script. */
+#ifndef PEAL_REPORT_PLOT_H
+#define PEAL_REPORT_PLOT_H
+
+#include "base/text.h"
+#include "base/vec.h"
+
+struct peal_plot_point {
+    double x, y;
+};
+
+struct peal_plot_curve {
+    char name[64];
+    bool dashed; /* a closed form: no dots */
+    PEAL_VEC(struct peal_plot_point) points;
+};
+
+struct peal_plot {
+    const char *title, *x_label, *y_label;
+    bool x_log, y_log;
+    PEAL_VEC(struct peal_plot_curve) curves;
+    bool failed;
+};
+
+void peal_plot_release(struct peal_plot *plot);
+/* Points go to the curve added last, in order of x; values that a logarithmic axis cannot show are
+ * left out. */
+void peal_plot_curve(struct peal_plot *plot, const char *name, bool dashed);
+void peal_plot_add(struct peal_plot *plot, double x, double y);
+void peal_plot_svg(const struct peal_plot *plot, struct peal_text *out);
+
+#endif
