@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal sim KERNEL -m MACHINE: how long it takes on a modelled machine, and why. */
 #include "api/load.h"
+#include "cli/page_file.h"
+#include "cli/page_sim.h"
 #include "cli/sim_report.h"
 
 #include <stdlib.h>
@@ -8,7 +10,7 @@
 
 struct sim_options {
     struct peal_kernel_options kernel;
-    const char *machine, *trace, *compare;
+    const char *machine, *trace, *html, *compare;
     struct peal_ints trace_ranks;
     int64_t trace_from, trace_to;
     int64_t launches;
@@ -23,6 +25,8 @@ static const struct peal_option options_table[] = {
      100000},
     {"trace", 0, PEAL_OPTION_STRING, AT(trace), "FILE",
      "write a Chrome trace for Perfetto or chrome://tracing", 0, 0},
+    {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE",
+     "write a page that shows the run (or a picture: FILE.svg)", 0, 0},
     {"trace-ranks", 0, PEAL_OPTION_LIST, AT(trace_ranks), "LIST", "only these ranks in the trace",
      0, PEAL_PLAN_MAX_RANKS - 1},
     {"trace-from", 0, PEAL_OPTION_INT, AT(trace_from), "NS", "trace from this nanosecond on", 0,
@@ -49,7 +53,7 @@ static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *set
     *job = (struct peal_sim_job){.kernel = setup->kernel,
                                  .machine = setup->machine,
                                  .options = {.data = (enum peal_sim_data)k->data,
-                                             .log = options->trace != NULL,
+                                             .log = options->trace || options->html,
                                              .strict = options->strict},
                                  .launches = (uint32_t)options->launches,
                                  .find_slots = true};
@@ -81,6 +85,16 @@ static bool write_trace(const struct peal_cli *cli, const struct sim_options *op
     return ok;
 }
 
+static bool write_page(const struct peal_cli *cli, const char *what,
+                       const struct sim_options *options, const struct peal_sim_job *job)
+{
+    struct peal_page page;
+    peal_page_begin(cli, &page, PEAL_PAGE_SIM, peal_plan_string(job->plan, job->plan->kernel),
+                    what);
+    peal_page_sim(&page, job->sim, job->machine, job->plan->nranks);
+    return peal_page_save(cli, &page, options->html);
+}
+
 /* --compare: the same kernel on another machine, or another kernel on this one. */
 static bool run_other(const struct peal_cli *cli, const char *what,
                       const struct sim_options *options, struct peal_sim_setup *setup,
@@ -90,7 +104,7 @@ static bool run_other(const struct peal_cli *cli, const char *what,
     bool is_machine = len > 5 && (strcmp(options->compare + len - 5, ".yaml") == 0 ||
                                   strcmp(options->compare + len - 4, ".yml") == 0);
     struct sim_options other = *options;
-    other.trace = NULL;
+    other.trace = other.html = NULL;
     return peal_sim_setup_open(cli, is_machine ? what : options->compare,
                                is_machine ? options->compare : options->machine, &options->kernel,
                                setup, code) &&
@@ -105,6 +119,8 @@ static int report(struct peal_cli *cli, const char *what, const struct sim_optio
     struct peal_sim_job other = {0};
     int code = PEAL_EXIT_OK;
     if (options->trace && !write_trace(cli, options, job))
+        return PEAL_EXIT_OTHER;
+    if (options->html && !write_page(cli, what, options, job))
         return PEAL_EXIT_OTHER;
     if (options->compare && !run_other(cli, what, options, &setup, &other, &code)) {
         peal_sim_setup_close(&setup);
@@ -170,8 +186,7 @@ const struct peal_command peal_cmd_sim = {
         "parameter of the kernel. --print-machine shows all keys with their values.\n\n"
         "The exit code is 1 if the run deadlocks or its result is not what the contract says.\n\n"
         "  peal sim allreduce_chunked -m machines/mesh4x4.yaml --count 64K\n"
-        "  peal sim allreduce -m machines/torus8x8.yaml --set ipcq.slots=2 --compare "
-        "allreduce_tree\n",
+        "  peal sim allreduce -m machines/torus8x8.yaml --compare allreduce_tree\n",
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -427,10 +427,10 @@ const struct peal_command peal_cmd_sweep = {
     .details =
         "Every combination of the kernels, of the values of -n and --count and of each --vary is "
         "one run; as many run at a time as there are cores. Time only: data is not moved.\n\n"
-        "  peal sweep allreduce_chunked allreduce_tree -m machines/mesh4x4.yaml "
-        "--count 256..256K*4\n"
-        "  peal sweep allreduce_forward -m machines/torus8x8.yaml --vary ipcq.slots=1,2,4 "
-        "--plot slots.svg\n",
+        "  peal sweep allreduce_chunked allreduce_tree -m machines/mesh4x4.yaml \\\n"
+        "      --count 256..256K*4\n"
+        "  peal sweep allreduce_forward -m machines/torus8x8.yaml \\\n"
+        "      --vary ipcq.slots=1,2,4 --plot slots.svg\n",
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -38,7 +38,8 @@ enum peal_sim_data {
 struct peal_sim_options {
     enum peal_sim_data data;
     bool log;       /* keep ops, messages and hops: for traces, the page, the critical path */
-    bool strict;    /* every op at its own event, nothing run ahead; slower, the same times */
+    bool strict;    /* every op at its own event, nothing run ahead; slower. The same
+                       times, but for the order of messages that reach a link at one instant */
     uint32_t depth; /* slots of every channel: 0 = the plan's, PEAL_NONE = unlimited */
 };
 
