@@ -66,6 +66,7 @@ static struct peal_bind bind_of(const struct variant *v)
                               .in_place = v->in_place,
                               .symmetric = true,
                               .channel_depth = v->depth,
+                              .slot_bytes = v->slot_bytes,
                               .no_fuse = v->no_fuse};
 }
 

@@ -24,9 +24,10 @@ struct variant {
     enum peal_reduce reduce;
     uint32_t root;
     bool in_place, no_fuse;
-    uint64_t most;  /* 0 = not bound */
-    uint32_t depth; /* of channels; 0 = the default */
-    uint64_t seed;  /* of uneven counts */
+    uint64_t most;       /* 0 = not bound */
+    uint32_t depth;      /* of channels; 0 = the default */
+    uint64_t slot_bytes; /* likewise; larger payloads are split */
+    uint64_t seed;       /* of uneven counts */
 };
 
 /* A plan, and the sizes it was made for. */

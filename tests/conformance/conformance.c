@@ -27,10 +27,10 @@ struct run {
 
 static const char *describe(const struct variant *v, char text[static 256])
 {
-    snprintf(text, 256, "P=%u n=%llu %s %s root=%u most=%llu depth=%u%s%s", v->nranks,
+    snprintf(text, 256, "P=%u n=%llu %s %s root=%u most=%llu depth=%u slot=%llu%s%s", v->nranks,
              (unsigned long long)v->n, peal_dtype_name(v->dtype), peal_reduce_name(v->reduce),
-             v->root, (unsigned long long)v->most, v->depth, v->in_place ? " in-place" : "",
-             v->no_fuse ? " unfused" : "");
+             v->root, (unsigned long long)v->most, v->depth, (unsigned long long)v->slot_bytes,
+             v->in_place ? " in-place" : "", v->no_fuse ? " unfused" : "");
     return text;
 }
 
@@ -134,7 +134,10 @@ static bool try_shapes(struct run *run, struct variant v)
             v.in_place = k & 1;
             v.no_fuse = k & 2;
             v.most = k & 4 ? 2 * v.n + 7 : 0;
-            v.depth = k & 4 ? 1 : 0;
+            /* A slot for the whole payload, or many small ones: nobody receives while it sends. */
+            v.depth = k & 4 ? 1 : root % 2 || k & 2 ? 0 : 1024;
+            bool in_slot = run->subject->has_op && strstr(run->subject->kernel->name, "_direct");
+            v.slot_bytes = v.depth == 1024 && !in_slot ? 16 : 0; /* recv_slot takes whole ones */
             if (v.in_place && !may_be_in_place(run->subject, v.n, v.nranks))
                 continue;
             if (!try(run, v))
