@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results into cells, tables (Markdown) and plots (SVG)."""
 import math
+import os
 import platform
 
 from systems import PROCESSORS, RIVALS
@@ -148,3 +149,34 @@ def svg(cells, group):
         label = "best rival" if name == "rival" else name
         out.append(f'<text x="{left + 10}" y="{top + 14 + 16 * number}" fill="{COLORS[name]}">{label}</text>')
     return "\n".join(out + ["</svg>"]) + "\n"
+
+
+def links(plots, folder):
+    """Markdown of the plots: {group: file name} in a folder beside the document."""
+    return "".join(f"![{title(group)}]({folder}/{name})\n" for group, name in plots.items())
+
+
+def plan_table(rows):
+    """Rows of bench-plan and simgrid-ring."""
+    lines = ["| what | kernel | ranks | ops | processor time, ms | peak memory, MB |", "|---|---|---|---|---|---|"]
+    for r in rows:
+        what = r["what"] + (f" ({r['system']})" if "system" in r else "")
+        ranks = "-" if not r["nranks"] else f"{r['nranks']}" if r.get("all_ranks", True) else f"one of {r['nranks']}"
+        lines.append(f"| {what} | {r.get('kernel') or '-'} | {ranks} | {r.get('ops') or '-'} | {r['cpu_ms']:.3f} | "
+                     f"{r.get('peak_mb', '-')} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_section(path, name, text):
+    """Replaces what is between the section's two marks, or adds both at the end of the document."""
+    begin, end = f"<!-- begin {name}: written by bench/compare -->", f"<!-- end {name} -->"
+    old = ""
+    if os.path.exists(path):
+        with open(path) as file:
+            old = file.read()
+    if begin not in old:
+        old += f"\n{begin}\n{end}\n"
+    head, rest = old.split(begin, 1)
+    tail = rest.split(end, 1)[1]
+    with open(path, "w") as file:
+        file.write(f"{head}{begin}\n{text}\n{end}{tail}")

@@ -101,7 +101,31 @@ def peal(folder):
         return [f"{folder}/bench-peal"]
 
     yield System("Peal", "Peal", start)
+    yield PealBench("peal bench", "peal bench", lambda _: [os.path.join(os.path.dirname(folder), "peal"), "bench"])
     yield System("Peal, symmetric", "Peal, symmetric", start, {"BENCH_SYMMETRIC": "1"})
+
+
+class PealBench(System):
+    """`peal bench`, which has a method of its own: a cross-check of the harness, measured only when asked for."""
+
+    def run(self, collective, ranks, options, seconds):
+        sizes = options[options.index("-s") + 1].split(",")
+        results, problem = [], None
+        for fresh in ([], ["--fresh"]):
+            for size in sizes if collective != "barrier" else ["8"]:
+                words = self.command(ranks) + [collective, "-n", str(ranks), "-b", size, "-e", size, "--json"] + fresh
+                try:
+                    done = subprocess.run(words, capture_output=True, text=True, timeout=seconds)
+                except subprocess.TimeoutExpired:
+                    return results, f"stopped after {seconds} s"
+                if done.returncode:
+                    return results, (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0]
+                results += [self.result(r) for r in json.loads(done.stdout) if not r["in_place"]]
+        return results, problem
+
+    def result(self, r):
+        return {"system": self.name, "family": self.family, "collective": r["collective"], "nranks": r["ranks"],
+                "bytes": r["bytes"], "mode": r["buffers"], "median_us": r["time_us"], "right": r["wrong"] == 0}
 
 
 def limit(folder):
