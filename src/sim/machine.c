@@ -173,10 +173,39 @@ static void yaml_error(struct reader *r, const yaml_parser_t *parser)
     r->failed = true;
 }
 
+/* The reader of YAML takes quadratic time for deeply nested brackets; a machine file has three
+ * levels. Brackets in comments do not count. */
+static bool is_too_deep(struct reader *r)
+{
+    enum { MOST_DEPTH = 64 };
+    const char *text = r->source->text;
+    int depth = 0;
+    uint32_t line = 1;
+    for (size_t i = 0; i < r->source->len; i++) {
+        if (text[i] == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\n'))
+            while (i + 1 < r->source->len && text[i + 1] != '\n')
+                i++;
+        line += text[i] == '\n';
+        depth += text[i] == '[' || text[i] == '{';
+        depth -= (text[i] == ']' || text[i] == '}') && depth > 0;
+        if (depth > MOST_DEPTH) {
+            peal_diag_error(r->diags,
+                            (struct peal_pos){.source = r->source, .line = line, .col = 1},
+                            "brackets are nested more than %d deep", MOST_DEPTH);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void read_document(struct reader *r)
 {
     yaml_parser_t parser;
     yaml_document_t document;
+    if (is_too_deep(r)) {
+        r->failed = true;
+        return;
+    }
     if (!yaml_parser_initialize(&parser)) {
         r->failed = true;
         return;
@@ -234,36 +263,44 @@ release_own:
     return status;
 }
 
+/* The whole file; its name and text live in the arena, since diagnostics point into them. */
+static enum peal_status read_file(const char *path, struct peal_arena *arena,
+                                  struct peal_diags *diags, struct peal_source **out)
+{
+    enum peal_status status = PEAL_NO_MEMORY;
+    struct peal_source *source = PEAL_ARENA_NEW(arena, struct peal_source);
+    char *name = peal_arena_copy(arena, path, strlen(path));
+    /* One byte more than allowed, so that a longer file is seen to be one. */
+    char *text = peal_arena_alloc(arena, PEAL_MACHINE_MOST_BYTES + 1);
+    if (!source || !name || !text)
+        return PEAL_NO_MEMORY;
+    *source = (struct peal_source){.name = name, .text = text};
+    FILE *file = fopen(path, "rb");
+    if (file)
+        source->len = fread(text, 1, PEAL_MACHINE_MOST_BYTES + 1, file);
+    if (!file || ferror(file)) {
+        peal_diag_error(diags, (struct peal_pos){0}, "cannot read '%s': %s", path, strerror(errno));
+        status = PEAL_INVALID;
+    } else {
+        *out = source;
+        status = PEAL_OK;
+    }
+    if (file)
+        fclose(file);
+    return status;
+}
+
 enum peal_status peal_machine_open(const char *path, struct peal_diags *diags,
                                    struct peal_machine **out)
 {
-    struct peal_source source = {.name = path};
-    enum peal_status status = PEAL_SYSTEM;
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        peal_diag_error(diags, (struct peal_pos){.source = &source}, "cannot open '%s': %s", path,
-                        strerror(errno));
-        return PEAL_INVALID;
-    }
-    /* One byte more than allowed, so that a longer file is seen to be one. */
-    char *text = malloc(PEAL_MACHINE_MOST_BYTES + 1);
-    if (!text) {
-        status = PEAL_NO_MEMORY;
-        goto close_file;
-    }
-    source.len = fread(text, 1, PEAL_MACHINE_MOST_BYTES + 1, file);
-    if (ferror(file)) {
-        peal_diag_error(diags, (struct peal_pos){.source = &source}, "cannot read '%s': %s", path,
-                        strerror(errno));
-        status = PEAL_INVALID;
-        goto free_text;
-    }
-    source.text = text;
-    status = peal_machine_read(&source, diags, out);
-free_text:
-    free(text);
-close_file:
-    fclose(file);
+    struct peal_diags own;
+    struct peal_source *source = NULL;
+    peal_diags_init(&own);
+    struct peal_diags *used = diags ? diags : &own;
+    enum peal_status status = read_file(path, &used->arena, used, &source);
+    if (status == PEAL_OK)
+        status = peal_machine_read(source, used, out);
+    peal_diags_release(&own);
     return status;
 }
 
