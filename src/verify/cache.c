@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* Counts up whenever the analysis or the file changes: older proofs are then not found. */
-#define CACHE_VERSION UINT64_C(1)
+#define CACHE_VERSION UINT64_C(2)
 
 const char *peal_cache_folder(struct peal_arena *arena)
 {
@@ -61,7 +61,7 @@ static bool read_proof(const char *path, struct answer *a)
     if (!file)
         return false;
     bool good = fscanf(file,
-                       "peal proof 1\nreuse %d\nbits %d %d %" SCNx64 "\ndepth %" SCNu32 " %" SCNu32
+                       "peal proof 2\nreuse %d\nbits %d %d %" SCNx64 "\ndepth %" SCNu32 " %" SCNu32
                        "\nmonotone %d %d\nsize %" SCNu64 " %" SCNu64 " %" SCNu64 "\n",
                        &reuse, &bits, &same_order, &v->order_hash, &v->least_depth, &v->depth,
                        &monotone, &relaxed, &v->ops, &v->accesses, &v->states) == 11 &&
@@ -72,14 +72,17 @@ static bool read_proof(const char *path, struct answer *a)
     if (!good)
         return false;
     open_why[strcspn(open_why, "\n")] = bits_why[strcspn(bits_why, "\n")] = '\0';
+    enum { WORD = 5 }; /* "open ", "bits " */
+    if (strlen(open_why) < WORD || strlen(bits_why) < WORD)
+        return false;
     v->verdict = PEAL_PROVED;
     v->reuse = (enum peal_reuse)reuse;
     v->bits = (enum peal_bits)bits;
     v->same_order = same_order;
     v->monotone = monotone;
     v->has_relaxed = relaxed;
-    v->open_why = *open_why ? peal_answer_text(a, "%s", open_why) : NULL;
-    v->bits_why = *bits_why ? peal_answer_text(a, "%s", bits_why) : NULL;
+    v->open_why = open_why[WORD] ? peal_answer_text(a, "%s", open_why + WORD) : NULL;
+    v->bits_why = bits_why[WORD] ? peal_answer_text(a, "%s", bits_why + WORD) : NULL;
     v->cached = true;
     return true;
 }
@@ -92,8 +95,9 @@ static void write_proof(const char *path, const struct peal_verification *v)
     FILE *file = temporary.failed ? NULL : fopen(temporary.at, "w");
     if (file) {
         fprintf(file,
-                "peal proof 1\nreuse %d\nbits %d %d %" PRIx64 "\ndepth %" PRIu32 " %" PRIu32
-                "\nmonotone %d %d\nsize %" PRIu64 " %" PRIu64 " %" PRIu64 "\n%.500s\n%.1000s\n",
+                "peal proof 2\nreuse %d\nbits %d %d %" PRIx64 "\ndepth %" PRIu32 " %" PRIu32
+                "\nmonotone %d %d\nsize %" PRIu64 " %" PRIu64 " %" PRIu64
+                "\nopen %.500s\nbits %.1000s\n",
                 (int)v->reuse, (int)v->bits, v->same_order, v->order_hash, v->least_depth, v->depth,
                 v->monotone, v->has_relaxed, v->ops, v->accesses, v->states,
                 v->open_why ? v->open_why : "", v->bits_why ? v->bits_why : "");

@@ -139,6 +139,9 @@ static void tell_wrong(struct judge *j, const struct expected *e, const struct p
     uint64_t index = e->index + (at - e->lo);
     if (!e->reduces) {
         peal_text_printf(&want, "%s@%u[%" PRIu64 "]", x, e->from, index);
+    } else if (plan->reduce == PEAL_SUM && plan->nranks <= 8) {
+        for (uint32_t r = 0; r < plan->nranks; r++)
+            peal_text_printf(&want, "%s%s@%u[%" PRIu64 "]", r ? " + " : "", x, r, index);
     } else {
         peal_text_printf(&want, "%s over all ranks of %s[%" PRIu64 "]",
                          peal_reduce_name((enum peal_reduce)plan->reduce), x, index);

@@ -283,7 +283,7 @@ static void early(struct walk *w, enum peal_fault fault, const char *why)
 {
     if (w->p->early.fault == PEAL_FAULT_NONE)
         w->p->early =
-            (struct early_fault){fault, w->thread, w->launch, w->op, why, PEAL_NONE, 0, 0};
+            (struct early_fault){fault, w->thread, w->launch, w->op, why, PEAL_NONE, 0, 0, false};
 }
 
 uint32_t peal_program_rows(const struct peal_plan *plan, const struct peal_op *op,
@@ -358,6 +358,7 @@ static void add_access(struct walk *w, const struct peal_op *op, const struct pe
             p->early.location = location;
             p->early.lo = lo > bytes ? lo : bytes;
             p->early.hi = lo + width;
+            p->early.writes = kind != ACCESS_READ;
         }
         return;
     }

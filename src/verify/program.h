@@ -120,6 +120,7 @@ struct early_fault {
     const char *why;
     uint32_t location; /* PEAL_NONE = no memory */
     uint64_t lo, hi;
+    bool writes;
 };
 
 struct program {

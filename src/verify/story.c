@@ -133,6 +133,7 @@ struct teller {
     uint32_t *by;    /* [cell] step that changed it last, or PEAL_NONE */
     int64_t **regs;  /* [thread] */
     const struct race *race;
+    const bool *core; /* [thread] blocked threads that are told; NULL = all */
 };
 
 static bool tell_begin(struct teller *t, const struct program *p, struct answer *a)
@@ -536,8 +537,9 @@ static void tell_blocked(struct teller *t)
         uint32_t op = p->step_op[p->threads[u].first_step + t->at[u]];
         uint32_t launch = peal_program_step_launch(p, u, t->at[u]), step = PEAL_NONE;
         int64_t expected = s->value + ((s->flags & STEP_HAS_REG) ? t->regs[u][s->reg] : 0);
-        if (op != PEAL_NONE) {
+        if (op != PEAL_NONE)
             (void)peal_program_op(p, u, op, &launch);
+        if (op != PEAL_NONE && (!t->core || t->core[u])) {
             step = tell_op(t, u, op);
             t->steps.at[step].blocked = true;
             t->steps.at[step].cell = cell_name(t, s->cell);
@@ -547,8 +549,7 @@ static void tell_blocked(struct teller *t)
         number[u] = n;
         int64_t base = p->cells[s->cell].kind == CELL_SHARED
                            ? p->base[(uint64_t)launch * p->ncells + s->cell]
-                       : p->cells[s->cell].kind == CELL_ONE_WRITER ? ((int64_t)launch + 1) << 32
-                                                                   : 0;
+                           : 0;
         waits[n] = (struct peal_verify_wait){
             .step = step,
             .launch = launch,
@@ -556,7 +557,8 @@ static void tell_blocked(struct teller *t)
             .lane = p->threads[u].lane,
             .cell = cell_name(t, s->cell),
             .relation = s->kind == STEP_WAIT ? ">=" : "==",
-            .expected = expected - base,
+            .expected =
+                p->cells[s->cell].kind == CELL_ONE_WRITER ? expected & UINT32_MAX : expected - base,
             .actual = peal_program_logical(p, s->cell, t->value[s->cell], launch),
         };
         waits[n].notifiers = notifiers(t, s->cell, &waits[n].nnotifiers, &next[u]);
@@ -592,33 +594,64 @@ static void tell_blocked(struct teller *t)
     free(number);
 }
 
+/* Why it stands still, in as few threads as possible: one whose cell nobody will change any more,
+ * or a circle of threads that wait for each other. */
+static void find_core(struct teller *t, const uint32_t *at, bool *core)
+{
+    const struct program *p = t->p;
+    uint32_t count, next, first = PEAL_NONE, alone = PEAL_NONE;
+    memcpy(t->at, at, p->nthreads * sizeof *at);
+    for (uint32_t u = 0; u < p->nthreads; u++) {
+        if (at[u] >= p->threads[u].nsteps)
+            continue;
+        first = first == PEAL_NONE ? u : first;
+        (void)notifiers(t, peal_program_step(p, u, at[u])->cell, &count, &next);
+        if (next == PEAL_NONE && (alone == PEAL_NONE || at[u] < at[alone]))
+            alone = u;
+    }
+    uint32_t u = first;
+    for (uint32_t i = 0; alone == PEAL_NONE && i < 2 * p->nthreads; i++) {
+        if (i >= p->nthreads)
+            core[u] = true; /* by now it goes round in the circle */
+        (void)notifiers(t, peal_program_step(p, u, at[u])->cell, &count, &next);
+        u = next;
+    }
+    if (alone != PEAL_NONE)
+        core[alone] = true;
+    memset(t->at, 0, p->nthreads * sizeof *at);
+}
+
 void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a)
 {
     struct teller t;
     uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
     uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
+    bool *core = calloc(p->nthreads + 1u, sizeof *core);
     bool shortest = false;
-    if (!goal || !need || !tell_begin(&t, p, a)) {
+    if (!goal || !need || !core || !tell_begin(&t, p, a)) {
         a->failed = true;
-        free(goal);
-        free(need);
-        return;
+        goto free_all;
     }
-    /* Those that stand still stand where they stand in every schedule: their pasts are the story.
-     */
+    /* Those that stand still stand where they stand in every schedule: the pasts of the core are
+     * the story. */
+    find_core(&t, stuck->at, core);
     for (uint32_t u = 0; u < p->nthreads; u++)
-        goal[u] = stuck->at[u] < p->threads[u].nsteps ? stuck->at[u] : PEAL_NONE;
+        goal[u] = core[u] ? stuck->at[u] : PEAL_NONE;
     if (!peal_story_past(p, goal, need, &shortest))
         a->failed = true;
-    (void)tell_past(&t, need);
+    else
+        (void)tell_past(&t, need);
     /* Who has left the story stands at its end: it will notify nobody any more. */
     memcpy(t.at, stuck->at, p->nthreads * sizeof *t.at);
     memcpy(t.value, stuck->value, p->ncells * sizeof *t.value);
+    t.core = core;
     tell_blocked(&t);
     a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
     tell_end(&t);
+free_all:
     free(goal);
     free(need);
+    free(core);
 }
 
 void peal_story_schedule(const struct program *p, const struct schedule *s, const struct race *race,

@@ -3,9 +3,11 @@
 #include "verify/verify.h"
 
 #include "plan/assemble.h"
+#include "verify/cache.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,15 +15,20 @@
 
 enum { COUNT = 12 };
 
+/* A plan put together by hand, for n ranks and `count` elements. */
+
 struct maker {
     struct peal_assembler *a;
     uint32_t n, rank;
-    uint32_t x, y, t, s, s2;
+    uint64_t count;
+    uint32_t x, y, t, s;
+    uint32_t flags; /* of every notify and wait */
 };
 
-static struct maker maker_begin(uint32_t n, enum peal_signal_kind kind, uint32_t cells)
+static struct maker maker_begin(uint32_t n, uint64_t count, enum peal_signal_kind kind,
+                                uint32_t cells)
 {
-    struct maker m = {.a = peal_assembler_new(n, 0, n), .n = n};
+    struct maker m = {.a = peal_assembler_new(n, 0, n), .n = n, .count = count};
     struct peal_plan *h = peal_assembler_header(m.a);
     h->dtype = PEAL_F32;
     h->reduce = PEAL_SUM;
@@ -33,7 +40,7 @@ static struct maker maker_begin(uint32_t n, enum peal_signal_kind kind, uint32_t
                                  .dtype = PEAL_F32,
                                  .param = 0,
                                  .alias = PEAL_NONE,
-                                 .len = COUNT};
+                                 .len = count};
     m.x = peal_assembler_buf(m.a, &spec);
     spec.name = "y";
     spec.dir = PEAL_DIR_OUT;
@@ -64,7 +71,7 @@ static struct peal_ref whole(uint32_t rank, uint32_t buf)
 
 static void copy(struct maker *m, struct peal_ref dst, struct peal_ref src)
 {
-    peal_assembler_copy(m->a, dst, src, 1, COUNT);
+    peal_assembler_copy(m->a, dst, src, 1, m->count);
 }
 
 /* Everybody tells everybody: one cell per notifier, or one shared cell. */
@@ -72,13 +79,13 @@ static void wave(struct maker *m, bool shared, int64_t threshold)
 {
     for (uint32_t k = 1; k < m->n; k++)
         peal_assembler_notify(m->a, (m->rank + k) % m->n, m->s, shared ? 0 : m->rank, PEAL_NONE, 1,
-                              0);
+                              m->flags);
     for (uint32_t q = 0; q < m->n && !shared; q++) {
         if (q != m->rank)
-            peal_assembler_wait(m->a, m->s, q, PEAL_NONE, threshold, 0);
+            peal_assembler_wait(m->a, m->s, q, PEAL_NONE, threshold, m->flags);
     }
     if (shared)
-        peal_assembler_wait(m->a, m->s, 0, PEAL_NONE, threshold * (m->n - 1), 0);
+        peal_assembler_wait(m->a, m->s, 0, PEAL_NONE, threshold * (m->n - 1), m->flags);
 }
 
 static void sum_all(struct maker *m, struct peal_ref dst, uint32_t first)
@@ -86,7 +93,7 @@ static void sum_all(struct maker *m, struct peal_ref dst, uint32_t first)
     struct peal_ref src[16];
     for (uint32_t q = 0; q < m->n; q++)
         src[q] = whole((first + q) % m->n, m->t);
-    peal_assembler_compute(m->a, PEAL_FN_ADD, dst, src, m->n, 1, COUNT, 0);
+    peal_assembler_compute(m->a, PEAL_FN_ADD, dst, src, m->n, 1, m->count, 0);
 }
 
 enum scheme {
@@ -101,11 +108,12 @@ enum scheme {
     NO_STAGE             /* uninitialised */
 };
 
-static struct peal_plan *make(enum scheme scheme, uint32_t n)
+static struct peal_plan *make_with(enum scheme scheme, uint32_t n, uint64_t count, uint32_t flags)
 {
     bool shared = scheme == SHARED_COUNTER;
     struct maker m =
-        maker_begin(n, shared ? PEAL_SIGNAL_SHARED : PEAL_SIGNAL_ONE_WRITER, shared ? 1 : n);
+        maker_begin(n, count, shared ? PEAL_SIGNAL_SHARED : PEAL_SIGNAL_ONE_WRITER, shared ? 1 : n);
+    m.flags = flags;
     for (m.rank = 0; m.rank < n; m.rank++) {
         peal_assembler_rank_begin(m.a, m.rank);
         if (scheme != NO_STAGE)
@@ -114,7 +122,7 @@ static struct peal_plan *make(enum scheme scheme, uint32_t n)
             wave(&m, shared, scheme == TOO_MANY ? 2 : 1);
         if (scheme == TWICE_COUNTED) {
             struct peal_ref src[2] = {whole(m.rank, m.t), whole(m.rank, m.t)};
-            peal_assembler_compute(m.a, PEAL_FN_ADD, whole(m.rank, m.y), src, 2, 1, COUNT, 0);
+            peal_assembler_compute(m.a, PEAL_FN_ADD, whole(m.rank, m.y), src, 2, 1, count, 0);
         } else if (scheme == STORE_BACK_NO_WAVE) {
             sum_all(&m, whole(m.rank, m.y), 0);
             copy(&m, whole(m.rank, m.t), whole(m.rank, m.y));
@@ -125,6 +133,11 @@ static struct peal_plan *make(enum scheme scheme, uint32_t n)
             wave(&m, shared, 2);
     }
     return maker_end(&m);
+}
+
+static struct peal_plan *make(enum scheme scheme, uint32_t n)
+{
+    return make_with(scheme, n, COUNT, 0);
 }
 
 static struct peal_verification *verify(const struct peal_plan *plan, uint32_t launches,
@@ -217,12 +230,162 @@ static void test_deadlock_is_told(void **state)
     free(plan);
 }
 
+static void test_relaxed_signals_order_nothing(void **state)
+{
+    (void)state;
+    struct peal_plan *plan = make_with(STAGE_WAVE_SUM_WAVE, 3, COUNT, PEAL_OP_RELAXED);
+    struct peal_verification *v = verify(plan, 1, PEAL_ENGINE_AUTO);
+    assert_int_equal(v->fault, PEAL_FAULT_RACE);
+    assert_true(v->has_relaxed);
+    peal_verification_free(v);
+    free(plan);
+}
+
+static void test_proofs_are_shared_by_shape(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/peal-cache-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    struct peal_plan *plan = make(STAGE_WAVE_SUM_WAVE, 3);
+    struct peal_plan *longer = make_with(STAGE_WAVE_SUM_WAVE, 3, 300, 0);
+    struct peal_plan *other = make(SUM_OWN_FIRST, 3);
+    assert_true(peal_plan_shape(plan) != 0);
+    assert_true(plan->hash != longer->hash);
+    assert_true(peal_plan_shape(plan) == peal_plan_shape(longer));
+    assert_true(peal_plan_shape(plan) != peal_plan_shape(other));
+    const struct {
+        const struct peal_plan *plan;
+        bool cached;
+    } rows[] = {{plan, false}, {plan, true}, {longer, true}, {other, false}, {other, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_verification *v = NULL;
+        struct peal_verify_options o = {0};
+        assert_int_equal(peal_verify_cached(rows[i].plan, &o, folder, &v), PEAL_OK);
+        assert_int_equal(v->verdict, PEAL_PROVED);
+        assert_int_equal(v->cached, rows[i].cached);
+        assert_int_equal(v->reuse, PEAL_REUSE_CLOSED);
+        assert_int_equal(v->bits, rows[i].plan == other ? PEAL_BITS_DIFFERENT : PEAL_BITS_SAME);
+        peal_verification_free(v);
+    }
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    free(plan);
+    free(longer);
+    free(other);
+}
+
+static void test_advice_mends(void **state)
+{
+    (void)state;
+    struct peal_plan *plan = make(STAGE_WAVE_SUM, 3);
+    struct peal_verification *v = NULL;
+    struct peal_verify_options o = {.advice = true};
+    assert_int_equal(peal_verify_plan(plan, &o, &v), PEAL_OK);
+    assert_int_equal(v->fault, PEAL_FAULT_RACE);
+    assert_true(v->nadvice > 0);
+    for (uint32_t i = 0; i < v->nadvice; i++)
+        assert_true(v->advice[i].mends);
+    peal_verification_free(v);
+    free(plan);
+}
+
+/* Two ranks send two messages each before they receive: two slots are needed, and enough. */
+static struct peal_plan *make_exchange(uint32_t depth)
+{
+    struct maker m = maker_begin(2, 1, PEAL_SIGNAL_ONE_WRITER, 1);
+    peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
+    peal_assembler_channel_shape(m.a, depth, 0);
+    for (uint32_t r = 0; r < 2; r++) {
+        peal_assembler_rank_begin(m.a, r);
+        uint32_t to = peal_assembler_channel(m.a, "", r, PEAL_PORT_PEER, 1 - r);
+        uint32_t from = peal_assembler_channel(m.a, "", 1 - r, PEAL_PORT_PEER, r);
+        for (int i = 0; i < 2; i++)
+            peal_assembler_send(m.a, to, whole(r, m.x), 1, 1);
+        for (int i = 0; i < 2; i++)
+            peal_assembler_recv(m.a, from, whole(r, m.y), 1, 1);
+    }
+    return maker_end(&m);
+}
+
+static void test_least_depth(void **state)
+{
+    (void)state;
+    for (uint32_t depth = 1; depth <= 3; depth++) {
+        struct peal_plan *plan = make_exchange(depth);
+        struct peal_verification *v = verify(plan, 0, PEAL_ENGINE_AUTO);
+        assert_int_equal(v->fault, depth == 1 ? PEAL_FAULT_DEADLOCK : PEAL_FAULT_NONE);
+        if (depth > 1) {
+            assert_int_equal(v->least_depth, 2);
+            assert_int_equal(v->depth, depth);
+        }
+        peal_verification_free(v);
+        free(plan);
+    }
+}
+
+/* Two lanes of one rank write one private buffer; a signal between them is what makes it safe. */
+static void test_lanes_race(void **state)
+{
+    (void)state;
+    for (int ordered = 0; ordered < 2; ordered++) {
+        struct maker m = maker_begin(1, COUNT, PEAL_SIGNAL_ONE_WRITER, 1);
+        peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
+        peal_assembler_rank_begin(m.a, 0);
+        copy(&m, whole(0, m.y), whole(0, m.x));
+        if (ordered)
+            peal_assembler_notify(m.a, 0, m.s, 0, PEAL_NONE, 1, 0);
+        peal_assembler_lane_begin(m.a);
+        if (ordered)
+            peal_assembler_wait(m.a, m.s, 0, PEAL_NONE, 1, 0);
+        copy(&m, whole(0, m.y), whole(0, m.x));
+        struct peal_plan *plan = maker_end(&m);
+        struct peal_verification *v = verify(plan, 0, PEAL_ENGINE_AUTO);
+        assert_int_equal(v->fault, ordered ? PEAL_FAULT_NONE : PEAL_FAULT_RACE);
+        peal_verification_free(v);
+        free(plan);
+    }
+}
+
+/* Cells zeroed by the kernel itself: not monotone, so it is explored, and the story ends stuck. */
+static void test_exploration_tells_a_deadlock(void **state)
+{
+    (void)state;
+    struct maker m = maker_begin(3, COUNT, PEAL_SIGNAL_RAW, 3);
+    peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
+    for (m.rank = 0; m.rank < 3; m.rank++) {
+        peal_assembler_rank_begin(m.a, m.rank);
+        for (uint32_t q = 0; q < 3; q++)
+            peal_assembler_notify(m.a, m.rank, m.s, q, PEAL_NONE, 0, PEAL_OP_SET);
+        wave(&m, false, 1);
+    }
+    struct peal_plan *plan = maker_end(&m);
+    struct peal_verification *v = verify(plan, 1, PEAL_ENGINE_AUTO);
+    assert_false(v->monotone);
+    assert_int_equal(v->fault, PEAL_FAULT_DEADLOCK);
+    assert_int_equal(v->story, PEAL_STORY_MINIMAL);
+    assert_true(v->nwaits > 0 && v->nsteps > v->nwaits);
+    peal_verification_free(v);
+    struct peal_verify_options o = {.launches = 1, .most_bytes = 100};
+    assert_int_equal(peal_verify_plan(plan, &o, &v), PEAL_OK);
+    assert_int_equal(v->verdict, PEAL_UNDECIDED);
+    assert_non_null(strstr(v->why, "memory limit"));
+    peal_verification_free(v);
+    free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schemes),
         cmocka_unit_test(test_race_is_told),
         cmocka_unit_test(test_deadlock_is_told),
+        cmocka_unit_test(test_relaxed_signals_order_nothing),
+        cmocka_unit_test(test_proofs_are_shared_by_shape),
+        cmocka_unit_test(test_advice_mends),
+        cmocka_unit_test(test_least_depth),
+        cmocka_unit_test(test_lanes_race),
+        cmocka_unit_test(test_exploration_tells_a_deadlock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
