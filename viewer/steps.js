@@ -40,6 +40,8 @@ class StepPlayer {
     this.timer = 0;
     this.accepts = () => true;
     const { list } = model.steps;
+    this.lanes = list.some(step => step.lane > 0);
+    this.launches = list.some(step => step.launch > 0);
     this.items = list.map((step, i) => el('li', {
       class: step.flags & FLAG_BAD ? 'bad' : '', onclick: () => this.go(i + 1),
     }, el('span', { class: 'number' }, String(i + 1)), el('span', { class: 'badge' }, this.who(step)),
@@ -50,9 +52,7 @@ class StepPlayer {
   }
 
   who(step) {
-    const lanes = this.model.steps.list.some(other => other.lane > 0);
-    const launches = this.model.steps.list.some(other => other.launch > 0);
-    return 'rank ' + step.rank + (lanes ? '.' + step.lane : '') + (launches ? ' launch ' + (step.launch + 1) : '');
+    return 'rank ' + step.rank + (this.lanes ? '.' + step.lane : '') + (this.launches ? ' launch ' + (step.launch + 1) : '');
   }
 
   lineText(step) {
