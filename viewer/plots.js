@@ -52,7 +52,11 @@ function plotCard(plot) {
   const x = plotScale(xs, plot.xLog, isBytes(plot.x), PLOT.left, PLOT.width - PLOT.right);
   const y = plotScale(ys, plot.yLog, isBytes(plot.y), PLOT.height - PLOT.bottom, PLOT.top);
   const names = [...new Set(plot.curves.filter(curve => !curve.closedForm).map(curve => curve.name))];
-  const colourOf = curve => curve.closedForm ? 'var(--text)' : 'var(--q' + (names.indexOf(curve.name) % 8 + 1) + ')';
+  // A closed form has the colour of the curve it is for, if its name ends in that curve's.
+  const colourOf = curve => {
+    const index = curve.closedForm ? names.findIndex(name => curve.name.endsWith(name)) : names.indexOf(curve.name);
+    return index < 0 ? 'var(--text)' : 'var(--q' + (index % 8 + 1) + ')';
+  };
   const picture = svg('svg', { viewBox: '0 0 ' + PLOT.width + ' ' + PLOT.height, role: 'img', 'aria-label': plot.title });
   const readout = el('div', { class: 'empty', 'aria-live': 'polite' }, 'Point at a mark to read it.');
   for (const t of x.ticks) picture.append(
@@ -68,7 +72,7 @@ function plotCard(plot) {
   for (const curve of plot.curves) paintCurve(picture, plot, curve, x, y, colourOf(curve), readout);
   return el('section', { class: 'card plot' }, el('h2', {}, plot.title), picture,
     el('div', { class: 'legend' }, ...plot.curves.map(curve => el('span', {},
-      el('i', { class: 'thin', style: { background: curve.closedForm ? 'repeating-linear-gradient(90deg, var(--text) 0 4px, transparent 4px 6px)' : colourOf(curve) } }), curve.name))),
+      el('i', { class: 'thin', style: { background: curve.closedForm ? 'repeating-linear-gradient(90deg, ' + colourOf(curve) + ' 0 4px, transparent 4px 6px)' : colourOf(curve) } }), curve.name))),
     readout);
 }
 

@@ -5,6 +5,8 @@
  * machine key or a parameter of the kernel). All combinations are run, one a core.
  */
 #include "api/load.h"
+#include "cli/page_file.h"
+#include "cli/page_sweep.h"
 #include "cli/progress.h"
 #include "cli/sim_job.h"
 #include "report/plot.h"
@@ -22,7 +24,7 @@ enum { MOST_VARIED = 4, MOST_RUNS = 20000 };
 
 struct sweep_options {
     struct peal_kernel_options kernel;
-    const char *machine, *csv, *plot, *x;
+    const char *machine, *csv, *plot, *html, *x;
     struct peal_pairs vary;
     int64_t threads;
     bool json;
@@ -39,6 +41,7 @@ static const struct peal_option options_table[] = {
     {"csv", 0, PEAL_OPTION_STRING, AT(csv), "FILE", "write CSV", 0, 0},
     {"plot", 0, PEAL_OPTION_STRING, AT(plot), "FILE",
      "write an SVG plot of time, closed forms drawn over it", 0, 0},
+    {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE", "write a page with plots and table", 0, 0},
     {"threads", 0, PEAL_OPTION_INT, AT(threads), "N", "runs at a time (default: one a core)", 1,
      256},
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
@@ -323,10 +326,10 @@ static void add_curves(const struct sweep *s, const char *x, bool closed, struct
     }
 }
 
-static bool write_plot(const struct sweep *s)
+/* Freed with peal_plot_release. */
+static struct peal_plot make_plot(const struct sweep *s)
 {
     const char *x = s->options->x;
-    struct peal_text text = {0};
     if (!x)
         x = s->options->kernel.counts.len > 1  ? "count"
             : s->options->kernel.ranks.len > 1 ? "ranks"
@@ -339,6 +342,30 @@ static bool write_plot(const struct sweep *s)
                              .y_log = true};
     add_curves(s, x, false, &plot);
     add_curves(s, x, true, &plot);
+    return plot;
+}
+
+static bool write_page(const struct sweep *s)
+{
+    struct peal_plot plot = make_plot(s);
+    struct peal_page page;
+    struct peal_text title = {0};
+    for (size_t i = 0; i < s->npoints; i++) {
+        if (i == 0 || strcmp(s->points[i].kernel, s->points[i - 1].kernel) != 0)
+            peal_text_printf(&title, "%s%s", i ? ", " : "", s->points[i].kernel);
+    }
+    peal_page_begin(s->cli, &page, PEAL_PAGE_SWEEP, peal_text_get(&title), NULL);
+    peal_text_release(&title);
+    peal_page_sweep(&page, &plot, make_table(s));
+    page.failed = page.failed || plot.failed;
+    peal_plot_release(&plot);
+    return peal_page_save(s->cli, &page, s->options->html);
+}
+
+static bool write_plot(const struct sweep *s)
+{
+    struct peal_plot plot = make_plot(s);
+    struct peal_text text = {0};
     peal_plot_svg(&plot, &text);
     bool ok = !plot.failed && !text.failed && peal_cli_write(s->cli, s->options->plot, &text);
     peal_plot_release(&plot);
@@ -372,6 +399,8 @@ static int report(struct sweep *s)
             code = PEAL_EXIT_OTHER;
     }
     if (s->options->plot && !write_plot(s))
+        code = PEAL_EXIT_OTHER;
+    if (s->options->html && !write_page(s))
         code = PEAL_EXIT_OTHER;
     peal_report_table_free(table);
     peal_text_release(&csv);

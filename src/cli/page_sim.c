@@ -297,14 +297,12 @@ static void add_head(struct view *v, const struct peal_sim_deadlock *deadlock)
 
 static void add_facts(struct view *v, const struct peal_machine *machine)
 {
-    char size[32];
     peal_page_fact(v->page, "ranks", "%u on %u PEs", v->nranks, machine->pes);
     peal_page_fact(v->page, "machine", "%s", machine->name ? machine->name : "");
     struct peal_page_plan *plan = v->log.nops ? plan_of(v, 0) : NULL;
     if (plan)
         peal_page_plan_facts(v->page, plan->plan);
     peal_page_fact(v->page, "transfers", "%llu", (unsigned long long)v->stats->transfers);
-    peal_page_fact(v->page, "bytes", "%s", peal_page_bytes(v->stats->bytes, size));
     if (v->stats->slots_used)
         peal_page_fact(v->page, "slots used", "%u", v->stats->slots_used);
     peal_page_note(v->page, "router buffers are taken as infinite");
@@ -340,7 +338,7 @@ static void name_things(struct view *v)
             peal_page_text(v->page, peal_page_category_name((enum peal_page_category)i));
     for (int i = 0; i < PEAL_STALL_COUNT; i++)
         v->stall_labels[i] =
-            peal_page_printf(v->page, "waits: %s", peal_sim_stall_name((enum peal_sim_stall)i));
+            peal_page_printf(v->page, "for %s", peal_sim_stall_name((enum peal_sim_stall)i));
 }
 
 void peal_page_sim(struct peal_page *page, const struct peal_sim *sim,

@@ -19,6 +19,7 @@ import browser as web  # noqa: E402
 SAMPLE, PEAL = sys.argv[1:3]
 PICTURES = sys.argv[3] if len(sys.argv) > 3 else None
 HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
 
 
 def check(what, actual, expected):
@@ -274,6 +275,25 @@ def a_real_run_is_drawn(page):
     check("tabs", page.evaluate("[...document.querySelectorAll('[role=tab]')].map(t => t.textContent)"), ["Source", "Time by operation"])
 
 
+def a_real_simulation_is_drawn(page):
+    check("rows", page.evaluate("pealPage.diagram.rows.length"), 16)
+    check("tabs", page.evaluate("[...document.querySelectorAll('[role=tab]')].map(t => t.textContent)"),
+          ["Source", "Critical path", "Stalls", "Machine"])
+    check("nodes", page.evaluate("pealPage.model.nodes.length"), 16)
+    # The critical path covers the whole time without a gap, and every hop is on the bar that it names.
+    check("path", page.evaluate("""(() => { const p = pealPage.model.path;
+        return p[0].start === 0 && p.every((hop, i) => i === 0 || hop.start === p[i - 1].end); })()"""), True)
+    assert page.evaluate("pealPage.model.series.length") >= 2
+    page.click("#group-buttons button")
+    check("rows with engines", page.evaluate("pealPage.diagram.rows.length"), 64)
+
+
+def a_real_sweep_is_plotted(page):
+    check("plots", page.evaluate("document.querySelectorAll('.plot').length"), 2)
+    check("marks", page.evaluate("document.querySelectorAll('.plot:first-child circle').length"), 6)
+    check("rows", page.evaluate("document.querySelectorAll('#tables tbody tr').length"), 6)
+
+
 TESTS = [
     ("counterexample", [a_counterexample_opens_at_its_collision, steps_go_forward_and_back, the_keyboard_does_it_all,
                         filters_and_search_narrow_it, clicking_a_bar_goes_to_its_step, a_narrow_window_has_no_sideways_scrolling]),
@@ -287,6 +307,10 @@ TESTS = [
 COMMANDS = [
     ("race", ["verify", os.path.join(HERE, "cheap_barrier.peal"), "-n", "2..3", "--count", "12"], 1, [a_real_race_is_told]),
     ("proof", ["verify", "allreduce_ring", "-n", "2..5"], 0, [a_real_proof_has_a_schedule]),
+    ("sim", ["sim", "allreduce_ring", "-m", os.path.join(TOP, "machines", "mesh4x4.yaml"), "--count", "16K"], 0,
+     [a_real_simulation_is_drawn]),
+    ("real-sweep", ["sweep", "allreduce_ring", "allreduce_tree", "-m", os.path.join(TOP, "machines", "mesh4x4.yaml"), "-n", "16",
+                    "--count", "1K,4K,16K"], 0, [a_real_sweep_is_plotted]),
     ("run", ["run", "allreduce_ring", "-n", "3", "--count", "1K", "--launches", "3"], 0, [a_real_run_is_drawn]),
 ]
 
