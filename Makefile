@@ -2,7 +2,7 @@
 # The front door. Everything is built by meson and ninja; this file only names what people do.
 #
 #   make          installs what is missing, builds build/peal and the libraries
-#   make demo     installs what is missing, builds, and shows ring allreduce on 4 ranks
+#   make demo     installs what is missing, builds, then proves, refutes, simulates and runs; writes pages
 #   make test     installs what is missing, builds, runs the test suite
 #   make help     lists the rest
 SHELL := /bin/sh
@@ -36,7 +36,7 @@ fuzz: ## fuzz every reader of input for a minute each (FUZZ_SECONDS=60)
 	@scripts/install build test
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} scripts/test fuzz
 
-demo: ## install what is missing, build, show ring allreduce on 4 ranks
+demo: ## install what is missing, build, prove, refute, simulate and run; write pages
 	@scripts/install build
 	@$(MAKE) --no-print-directory all >/dev/null
 	@scripts/demo $(BUILD)/peal
