@@ -3,6 +3,8 @@
 #include "api/plans.h"
 
 #include "base/hash.h"
+#include "run/multicast.h"
+#include "verify/verify.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +78,61 @@ static enum peal_status find_kernel(struct peal_plans *plans, const struct peal_
     return *out ? PEAL_OK : PEAL_INVALID;
 }
 
+/* PEAL_VERIFY=1: no plan is launched that is not proved. */
+static enum peal_status prove(const struct peal_plan *whole, struct peal_text *why)
+{
+    struct peal_verification *verification;
+    struct peal_verify_options options = {0};
+    enum peal_status status = peal_verify_plan(whole, &options, &verification);
+    if (status != PEAL_OK)
+        return status;
+    if (verification->verdict != PEAL_PROVED) {
+        peal_verification_explain(verification, why);
+        status = verification->verdict == PEAL_REFUTED ? PEAL_INVALID : PEAL_UNSUPPORTED;
+    }
+    peal_verification_free(verification);
+    return status;
+}
+
+/* What only the whole plan tells: arrays of its cells, see multicast.h. */
+struct insight {
+    uint32_t *writers, *notifiers;
+};
+
+/* Nothing but the plan decides whether the whole is made: all ranks must come to the same writers.
+ */
+static enum peal_status look_at_whole(const struct peal_kernel *kernel,
+                                      const struct peal_bind *bind, const struct peal_plan *part,
+                                      struct peal_text *why, struct insight *out)
+{
+    enum { MOST_RANKS = 64 }; /* beyond, the whole plan costs more than it saves */
+    struct peal_bind all = *bind;
+    struct peal_plan *whole = NULL;
+    const char *wish = getenv("PEAL_VERIFY");
+    bool verify = wish && wish[0] && strcmp(wish, "0") != 0;
+    if (!verify && (part->nranks < 2 || part->nranks > MOST_RANKS || part->cells == 0))
+        return PEAL_OK;
+    for (uint64_t i = 0; i < part->params.count; i++) {
+        if (peal_plan_params(part)[i].is_local)
+            return PEAL_OK; /* others' values are not known here */
+    }
+    all.rank = PEAL_NONE;
+    if (peal_instantiate(kernel, &all, NULL, &whole) != PEAL_OK)
+        return PEAL_OK;
+    enum peal_status status = verify ? prove(whole, why) : PEAL_OK;
+    out->writers = calloc(whole->cells + 1, sizeof *out->writers);
+    out->notifiers = calloc(whole->cells + 1, sizeof *out->notifiers);
+    if (status == PEAL_OK && (!out->writers || !out->notifiers))
+        status = PEAL_NO_MEMORY;
+    if (status == PEAL_OK) {
+        peal_multicast_find(whole, out->writers);
+        peal_notifiers_find(whole, bind->rank == PEAL_NONE ? part->rank_first : bind->rank,
+                            out->notifiers);
+    }
+    free(whole);
+    return status;
+}
+
 enum peal_status peal_plans_make(const struct peal_team *team, const struct peal_kernel *kernel,
                                  const struct peal_bind *bind, const struct peal_image_how *how,
                                  struct peal_text *why, struct peal_image **out)
@@ -92,8 +149,20 @@ enum peal_status peal_plans_make(const struct peal_team *team, const struct peal
         own.rank = PEAL_NONE;
         status = peal_instantiate(kernel, &own, &diags, &plan);
     }
-    if (status == PEAL_OK)
-        status = peal_image_new(plan, how, team->compute, out);
+    struct peal_image_how full = *how;
+    struct insight insight = {0};
+    if (status == PEAL_OK) {
+        own.rank = team->rank;
+        status = look_at_whole(kernel, &own, plan, why, &insight);
+        full.writers = insight.writers;
+        full.notifiers = insight.notifiers;
+        if (status == PEAL_OK)
+            status = peal_image_new(plan, &full, team->compute, out);
+        else
+            free(plan);
+    }
+    free(insight.writers);
+    free(insight.notifiers);
     if (status != PEAL_OK)
         peal_diags_print(&diags, false, why);
     peal_diags_release(&diags);

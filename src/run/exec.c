@@ -141,7 +141,14 @@ static void notify(struct peal_frame *frame, const struct peal_step *step, const
     } else {
         atomic_fetch_add_explicit(&cell->value, (uint64_t)value, order); /* same partner */
     }
-    peal_wake_if_sleeping(frame->team, step->sync.rank);
+    if (step->sync.rank != PEAL_NONE) {
+        peal_wake_if_sleeping(frame->team, step->sync.rank);
+        return;
+    }
+    for (uint32_t r = 0; r < frame->team->size; r++) {
+        if (r != frame->team->rank)
+            peal_wake_if_sleeping(frame->team, r);
+    }
 }
 
 static inline bool compare(bool equal, int64_t actual, int64_t wanted)

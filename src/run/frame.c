@@ -154,6 +154,11 @@ void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out)
             else if (step->kind == PEAL_STEP_WAIT_SHARED)
                 actual -= frame->family->shared[step->sync.shared];
             peal_text_printf(out, ", actual %lld", actual);
+            uint32_t number = peal_op_cell(plan, op, frame->launch);
+            uint32_t notifier =
+                frame->image->notifiers ? frame->image->notifiers[number] : PEAL_NONE;
+            if (notifier != PEAL_NONE)
+                peal_text_printf(out, ", to be notified by rank %u", notifier);
         }
         return;
     }

@@ -231,6 +231,7 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
     const struct peal_op *op = &peal_plan_ops(plan)[op_index];
     uint32_t cell = peal_op_cell(plan, op, phase);
     const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
+    uint32_t shared_by = image->writers ? image->writers[cell] : PEAL_NONE;
     static const uint8_t kinds[2][3] = {
         {PEAL_STEP_NOTIFY, PEAL_STEP_NOTIFY_SHARED, PEAL_STEP_NOTIFY_RAW},
         {PEAL_STEP_WAIT, PEAL_STEP_WAIT_SHARED, PEAL_STEP_WAIT_RAW}};
@@ -238,8 +239,12 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
     *step = (struct peal_step){
         .kind = op->kind == PEAL_OP_PEEK ? PEAL_STEP_PEEK : kinds[op->kind == PEAL_OP_WAIT][column],
         .op = op_index,
-        .sync = {.offset = ((uint64_t)op->sync.rank * plan->cells + cell) * PEAL_LINE,
-                 .rank = op->sync.rank,
+        .sync = {.offset = ((uint64_t)(shared_by < plan->nranks ? shared_by : op->sync.rank) *
+                                plan->cells +
+                            cell) *
+                           PEAL_LINE,
+                 .rank = op->kind == PEAL_OP_NOTIFY && shared_by < plan->nranks ? PEAL_NONE
+                                                                                : op->sync.rank,
                  .value = op->sync.value,
                  .shared = signal->kind == PEAL_SIGNAL_SHARED
                                ? signal->first_total + cell - signal->first_cell
@@ -277,6 +282,8 @@ static enum peal_status add_phase(struct peal_image *image, const struct peal_co
                 enum peal_status status = add_sync(image, (uint32_t)i, phase, &image->steps[at++]);
                 if (status != PEAL_OK)
                     return status;
+                if (op->kind == PEAL_OP_NOTIFY && image->steps[at - 1].sync.rank == PEAL_NONE)
+                    i += plan->nranks - 2; /* the rest of the group */
                 continue;
             }
             uint32_t rows = 1;
@@ -324,6 +331,8 @@ static uint64_t family_key(const struct peal_image *image, uint64_t seed)
     key = peal_hash_u64(plan->window_bytes, key);
     key = peal_hash_u64(image->region_bytes, key);
     key = peal_hash_u64(image->count_shift, key);
+    if (image->writers)
+        key = peal_hash_bytes(image->writers, plan->cells * sizeof *image->writers, key);
     for (uint32_t c = 0; c < image->nchannels; c++)
         key = peal_hash_u64(image->channels[c].stride * 64 + image->channels[c].depth, key);
     return key;
@@ -349,8 +358,14 @@ enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_
     image->params = calloc(plan->bufs.count + 1, sizeof *image->params);
     image->lanes = calloc(image->nlanes + 1, sizeof *image->lanes);
     image->channels = calloc(image->nchannels + 1, sizeof *image->channels);
-    if (!image->params || !image->lanes || !image->channels)
+    image->writers = how->writers ? calloc(plan->cells + 1, sizeof *image->writers) : NULL;
+    if (!image->params || !image->lanes || !image->channels || (how->writers && !image->writers))
         goto free_image;
+    if (how->writers)
+        memcpy(image->writers, how->writers, plan->cells * sizeof *image->writers);
+    image->notifiers = how->notifiers ? calloc(plan->cells + 1, sizeof(uint32_t)) : NULL;
+    if (image->notifiers)
+        memcpy(image->notifiers, how->notifiers, plan->cells * sizeof(uint32_t));
     assert(image->nchannels == 0 || plan->rank_count == plan->nranks);
     size_params(image, how);
     count_steps(image);
@@ -388,6 +403,8 @@ void peal_image_free(struct peal_image *image)
     free(image->lanes);
     free(image->channels);
     free(image->totals);
+    free(image->writers);
+    free(image->notifiers);
     free(image->steps);
     free(image->places);
     free(image);

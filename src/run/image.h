@@ -75,7 +75,7 @@ struct peal_step {
         } mem;
         struct {
             uint64_t offset; /* of the cell in rank 0's region */
-            uint32_t rank;
+            uint32_t rank;   /* PEAL_NONE: all peers, by one store */
             uint16_t back;
             uint16_t reg;
             int64_t value;   /* one-writer: the count as it stands in the cell, shifted */
@@ -133,15 +133,19 @@ struct peal_image {
     uint64_t scratch;     /* offset of window scratch in the region */
     uint64_t region_bytes;
     uint64_t family_key;
+    uint32_t *writers;   /* of cell numbers that share a line; owned */
+    uint32_t *notifiers; /* who changes the own cells, for reports; may be NULL; owned */
     struct peal_family *families[PEAL_CONTEXTS]; /* made at the first launch in a context */
 };
 
 /* How to make an image. */
 struct peal_image_how {
     uint32_t rank;
-    bool clip;          /* see above */
-    bool rows_as_bases; /* each row of a 2-D parameter is bound on its own */
-    uint64_t key;       /* what the family depends on besides the plan's layout */
+    bool clip;                 /* see above */
+    bool rows_as_bases;        /* each row of a 2-D parameter is bound on its own */
+    uint64_t key;              /* what the family depends on besides the plan's layout */
+    const uint32_t *writers;   /* see multicast.h; NULL: none */
+    const uint32_t *notifiers; /* the same, for reports; NULL: not known */
 };
 
 /* Takes the plan over in every case. A plan with channels must have all ranks. */

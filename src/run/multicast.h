@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cells that one rank always changes on all its peers at once share one line.
+ *
+ * `for p in peers { notify ready[rank]@p += 1 }` writes the same count to P-1 cells. If every
+ * notify of a cell number comes in such a group, all in a row, by the same rank, the cells are
+ * equal at all times as far as anyone can see, and one store serves all: with many ranks to a core
+ * this halves the traffic between cores. It is a matter of all ranks' ops, so the whole plan is
+ * looked at.
+ */
+#ifndef PEAL_RUN_MULTICAST_H
+#define PEAL_RUN_MULTICAST_H
+
+#include "plan/plan.h"
+
+/* For each cell number of a whole plan: the rank that writes it in groups, or PEAL_NONE. */
+void peal_multicast_find(const struct peal_plan *whole, uint32_t *writers);
+
+/* For each cell number: a rank that changes it on `rank`, or PEAL_NONE. For reports. */
+void peal_notifiers_find(const struct peal_plan *whole, uint32_t rank, uint32_t *notifiers);
+
+/* True if the notify at `at` (of `left` ops) begins a group of its rank. */
+bool peal_multicast_group(const struct peal_plan *plan, uint32_t rank, const struct peal_op *at,
+                          uint64_t left);
+
+#endif
