@@ -111,29 +111,69 @@ static uint32_t default_timeout(uint32_t given)
     return text && text[0] ? (uint32_t)strtoul(text, NULL, 10) : 60000;
 }
 
-/* Agrees on an unguessable job name through a store: rank 0 makes it. */
+/* Rank 0: reads where the others are, because those on another host could not even connect to say
+ * so. Leaves a line in `verdict` if one is elsewhere. */
+static enum peal_status compare_hosts(const struct peal_open *how, const char *name,
+                                      const char *own, char verdict[static 160],
+                                      struct peal_text *why)
+{
+    for (uint32_t r = 1; r < how->size; r++) {
+        char key[96], host[112];
+        size_t len = 0;
+        snprintf(key, sizeof key, "peal-host-%.60s-%u", name, r);
+        if (how->store->get(how->store->context, key, host, sizeof host - 1, &len) != 0 ||
+            len >= sizeof host) {
+            peal_text_printf(why, "the store did not give the host of rank %u", r);
+            return PEAL_SYSTEM;
+        }
+        host[len] = '\0';
+        if (strcmp(host, own) != 0) {
+            snprintf(verdict, 160, "!rank %u is on another host ('%.*s', not '%.*s')", r,
+                     (int)strcspn(host, " "), host, (int)strcspn(own, " "), own);
+            return PEAL_OK;
+        }
+    }
+    return PEAL_OK;
+}
+
+/* Agrees on an unguessable job name through a store: rank 0 makes it, once all others have told
+ * their hosts; a '!' and a reason instead of the name refuses everyone. */
 static enum peal_status meet_by_store(const struct peal_open *how, char job[static 64],
                                       struct peal_text *why)
 {
+    const struct peal_store *store = how->store;
     const char *name = how->job ? how->job : "";
-    char key[96], made[40];
+    char key[96], own[112], made[161] = "";
     size_t len = 0;
-    snprintf(key, sizeof key, "peal-job-%.60s", name);
+    peal_host_identify(own);
     if (how->rank == 0) {
-        peal_job_make(made);
-        if (how->store->set(how->store->context, key, made, strlen(made)) != 0) {
-            peal_text_puts(why, "the store refused to set the job's name");
+        enum peal_status status = compare_hosts(how, name, own, made, why);
+        if (status != PEAL_OK)
+            return status;
+        if (made[0] == '\0')
+            peal_job_make(made);
+        len = strlen(made);
+    } else {
+        snprintf(key, sizeof key, "peal-host-%.60s-%u", name, how->rank);
+        if (store->set(store->context, key, own, strlen(own)) != 0) {
+            peal_text_puts(why, "the store refused to set the host's name");
             return PEAL_SYSTEM;
         }
-        snprintf(job, 64, "%s", made);
-        return PEAL_OK;
     }
-    if (how->store->get(how->store->context, key, made, sizeof made - 1, &len) != 0 ||
-        len >= sizeof made) {
-        peal_text_puts(why, "the store did not give the job's name");
+    snprintf(key, sizeof key, "peal-job-%.60s", name);
+    int failed = how->rank == 0 ? store->set(store->context, key, made, len)
+                                : store->get(store->context, key, made, sizeof made - 1, &len);
+    if (failed != 0 || len >= sizeof made) {
+        peal_text_puts(why, how->rank == 0 ? "the store refused to set the job's name"
+                                           : "the store did not give the job's name");
         return PEAL_SYSTEM;
     }
-    snprintf(job, 64, "%.*s", (int)len, made);
+    made[len] = '\0';
+    if (made[0] == '!') {
+        peal_text_printf(why, "%s; all ranks must be on one host", made + 1);
+        return PEAL_UNSUPPORTED;
+    }
+    snprintf(job, 64, "%s", made);
     return PEAL_OK;
 }
 

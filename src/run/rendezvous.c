@@ -62,6 +62,14 @@ static void identify(struct hello *out, const struct peal_rendezvous *how)
     }
 }
 
+void peal_host_identify(char out[static 112])
+{
+    struct hello self;
+    identify(&self, &(struct peal_rendezvous){0});
+    self.boot[strcspn(self.boot, "\n")] = '\0';
+    snprintf(out, 112, "%s %s", self.host, self.boot);
+}
+
 static socklen_t name_socket(const char *job, uint32_t leader, struct sockaddr_un *out)
 {
     *out = (struct sockaddr_un){.sun_family = AF_UNIX};

@@ -44,4 +44,7 @@ void peal_meeting_release(struct peal_meeting *meeting);
 /* An unguessable job name, for launchers and stores. */
 void peal_job_make(char out[static 40]);
 
+/* What tells this host, as it runs since its boot, from others: "NAME BOOT". */
+void peal_host_identify(char out[static 112]);
+
 #endif

@@ -3,13 +3,17 @@
 
     /usr/bin/python3 torch/tests/check.py WORLD_SIZE
 """
+import ctypes
+import datetime
 import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+MACHINE = os.path.join(HERE, "..", "..", "machines", "exact.yaml")
 sys.path.insert(0, os.environ.get("PEAL_TORCH", os.path.dirname(HERE)))
 
 import torch  # noqa: E402
@@ -206,9 +210,92 @@ def survivor(rank, world, rendezvous, out):
     raise AssertionError("nobody noticed")
 
 
+def simulated(rank, world, rendezvous):
+    """The same calls on a simulated machine: right, and simulated time is one clock for all ranks."""
+    os.environ["PEAL_PLATFORM"] = "sim:" + os.path.abspath(MACHINE)
+    dist.init_process_group("peal", init_method=f"file://{rendezvous}s", rank=rank, world_size=world)
+    times = [peal_torch.simulated_time()]
+    for case in (moving_collectives, all_to_all_even_and_uneven, sixteen_bit_sums_are_the_same_on_all_ranks):
+        case(rank, world)
+        times.append(peal_torch.simulated_time())
+    for n in (100, 100000):
+        x = vector(rank, n, torch.float32)
+        dist.all_reduce(x)
+        assert torch.equal(x.double(), all_vectors(world, n, torch.float32).sum(0))
+        times.append(peal_torch.simulated_time())
+    steps = [later - now for now, later in zip(times, times[1:])]
+    assert min(steps) > 0, times
+    assert steps[-1] > steps[-2], "more bytes take longer"
+    everyone = [None] * world
+    dist.all_gather_object(everyone, times)
+    assert all(one == times for one in everyone), everyone
+    dist.destroy_process_group()
+    if rank == 0:
+        print(f"ok simulated_time: 100000 float32 took {steps[-1] * 1e6:.3f} simulated us", flush=True)
+
+
+def threads_and_forks(rank, world, rendezvous):
+    """Several groups in several threads at once."""
+    dist.init_process_group("peal", init_method=f"file://{rendezvous}t", rank=rank, world_size=world)
+    many = [dist.new_group() for _ in range(3)]
+    wrong = []
+
+    def run(group, i):
+        for j in range(50):
+            x = torch.full((500,), float(rank + i + j))
+            dist.all_reduce(x, group=group)
+            if not torch.equal(x, torch.full((500,), float(sum(range(world)) + world * (i + j)))):
+                wrong.append((i, j))
+
+    threads = [threading.Thread(target=run, args=(group, i)) for i, group in enumerate(many)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong
+    dist.destroy_process_group()
+    if rank == 0:
+        print("ok three groups in three threads, in forked ranks", flush=True)
+
+
+def stranger(rank, world, rendezvous, out):
+    """Rank 1 is on a host of another name and network: every rank is refused, in words, and at once."""
+    if rank == 1:
+        libc = ctypes.CDLL(None, use_errno=True)
+        new_uts, new_net = 0x04000000, 0x40000000
+        if libc.unshare(new_uts | new_net) != 0 or libc.sethostname(b"elsewhere", 9) != 0:
+            open(f"{out}-no", "w").close()
+            dist.FileStore(f"{rendezvous}h", world)  # the others time out
+            return
+    start = time.monotonic()
+    try:
+        dist.init_process_group("peal", init_method=f"file://{rendezvous}h", rank=rank, world_size=world,
+                                timeout=datetime.timedelta(seconds=10))
+    except RuntimeError as error:
+        with open(f"{out}{rank}", "w") as file:
+            file.write(f"{time.monotonic() - start:.3f} {error}")
+        return
+    raise AssertionError("joined")
+
+
+def refuses_other_hosts(world, folder):
+    mp.spawn(stranger, args=(world, folder + "/r", folder + "/host"), nprocs=world)
+    if os.path.exists(f"{folder}/host-no"):
+        print("skipped: another host needs the right to make namespaces")
+        return
+    for rank in range(world):
+        text = open(f"{folder}/host{rank}").read()
+        assert "rank 1 is on another host ('elsewhere'" in text, text
+        assert float(text.split()[0]) < 8, text
+    print("ok refuses_other_hosts: " + text.splitlines()[0].split(" ", 1)[1])
+
+
 def main(world):
     with tempfile.TemporaryDirectory(prefix="peal-torch-") as folder:
         mp.spawn(worker, args=(world, folder + "/r"), nprocs=world)
+        mp.spawn(simulated, args=(world, folder + "/r"), nprocs=world)
+        mp.start_processes(threads_and_forks, args=(world, folder + "/r"), nprocs=world, start_method="fork")
+        refuses_other_hosts(world, folder)
         context = mp.spawn(survivor, args=(world, folder + "/r", folder + "/out"), nprocs=world, join=False)
         for process in context.processes:
             process.join(60)

@@ -34,7 +34,7 @@ def stand_in_for_expecttest():
 
 
 def environment():
-    """What the suite reads from the environment when it is imported; the same in the parent and in spawned ranks."""
+    """What the suite reads from the environment when it is imported; the same in the parent and in the ranks."""
     os.environ.setdefault("BACKEND", "peal")
     os.environ.setdefault("WORLD_SIZE", "2")
     os.environ.setdefault("TEMP_DIR", tempfile.mkdtemp(prefix="peal-suite-"))
@@ -76,7 +76,7 @@ _replicated_tensor_ddp_utils._set_ddp_with_replicated_tensor = lambda on: None
 class PealSuite(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
     def setUp(self):
         super().setUp()
-        self._spawn_processes()
+        self._fork_processes()  # spawned ranks would each import torch again
 
 
 class Rows(unittest.TestResult):
