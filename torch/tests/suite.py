@@ -76,7 +76,8 @@ _replicated_tensor_ddp_utils._set_ddp_with_replicated_tensor = lambda on: None
 class PealSuite(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
     def setUp(self):
         super().setUp()
-        self._fork_processes()  # spawned ranks would each import torch again
+        # Forked, because spawned ranks would each import torch again.
+        self._start_processes(torch.multiprocessing.get_context("fork").Process)
 
 
 class Rows(unittest.TestResult):
