@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs PyTorch's own distributed suite, as the installed torch ships it, with the backend "peal".
 
-    /usr/bin/python3 torch/tests/suite.py --world-size 2 [--list FILE] [--only NAME,...] [--out FILE.json]
+    /usr/bin/python3 torch/tests/suite.py --world-size 2 [--list FILE] [--only NAME,...] [--gate gloo] [--out FILE.json]
 
 Every test method becomes a row: passed, failed or skipped with its reason. The suite wants the package `expecttest`, which
 is not everywhere: a stand-in with the three names it uses takes its place.
 """
 import argparse
+import fnmatch
 import json
 import os
 import sys
@@ -46,12 +47,14 @@ def environment():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--world-size", type=int, default=2)
-    parser.add_argument("--only", default="", help="comma-separated names of tests")
+    parser.add_argument("--only", default="", help="comma-separated names of tests, with * and ?")
     parser.add_argument("--list", help="a file with one name of a test a line")
+    parser.add_argument("--gate", default="peal", help="which tests to skip is decided as for this backend: gloo, mpi")
     parser.add_argument("--out", help="write the rows as JSON")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no test after that long")
     arguments = parser.parse_args()
     os.environ["WORLD_SIZE"] = str(arguments.world_size)
+    os.environ["BACKEND"] = arguments.gate
     sys.argv = sys.argv[:1]  # torch reads it on import
 
 environment()
@@ -68,6 +71,9 @@ for feature in ("ddp", "subgroup", "plugin"):
 
 from torch.nn.parallel import _replicated_tensor_ddp_utils  # noqa: E402
 from torch.testing._internal.distributed import distributed_test  # noqa: E402
+
+# Most skips are decided on import, by BACKEND; the tests themselves read it when they run.
+distributed_test.BACKEND = os.environ["BACKEND"] = "peal"
 
 # The suite turns on DDP with replicated tensors, whose module does not import on Python 3.11 as Debian ships it.
 _replicated_tensor_ddp_utils._set_ddp_with_replicated_tensor = lambda on: None
@@ -112,7 +118,7 @@ def last_line(text):
 
 def names(arguments):
     every = unittest.TestLoader().getTestCaseNames(PealSuite)
-    wanted = [name for name in arguments.only.split(",") if name]
+    wanted = [name for text in arguments.only.split(",") if text for name in every if fnmatch.fnmatchcase(name, text)]
     if arguments.list:
         with open(arguments.list) as file:
             wanted += [line.split("#")[0].strip() for line in file if line.split("#")[0].strip()]
