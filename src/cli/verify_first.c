@@ -2,7 +2,7 @@
 /* See verify_first.h. */
 #include "cli/verify_first.h"
 
-#include "verify/verify.h"
+#include "verify/cache.h"
 
 #include <stdio.h>
 
@@ -10,7 +10,8 @@ int peal_verify_first(const struct peal_cli *cli, const struct peal_plan *plan)
 {
     struct peal_verification *verification;
     struct peal_verify_options options = {0};
-    enum peal_status status = peal_verify_plan(plan, &options, &verification);
+    enum peal_status status =
+        peal_verify_cached(plan, &options, peal_cache_folder(cli->arena), &verification);
     if (status != PEAL_OK)
         return peal_cli_fail(cli, "cannot verify: %s", peal_status_text(status));
     int code = PEAL_EXIT_OK;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void fail(struct program *p, enum peal_status status, const char *why)
+void peal_program_fail(struct program *p, enum peal_status status, const char *why)
 {
     if (p->status == PEAL_OK) {
         p->status = status;
@@ -16,122 +16,20 @@ static void fail(struct program *p, enum peal_status status, const char *why)
     }
 }
 
-static void *take(struct program *p, uint64_t count, size_t size)
+void *peal_program_take(struct program *p, uint64_t count, size_t size)
 {
     uint64_t bytes;
     void *at = NULL;
     if (peal_size_mul(count, size, &bytes) && bytes < SIZE_MAX / 2)
         at = peal_arena_alloc(&p->arena, bytes);
     if (!at)
-        fail(p, PEAL_NO_MEMORY, "the memory limit was reached");
+        peal_program_fail(p, PEAL_NO_MEMORY, "the memory limit was reached");
     return at;
 }
 
 static const struct peal_plan *plan_of(const struct program *p, uint32_t launch)
 {
     return p->plans[launch];
-}
-
-/* --- names ------------------------------------------------------------------------------- */
-
-static uint32_t find_memory(struct program *p, const struct peal_plan *plan, uint32_t b)
-{
-    const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
-    const char *name = peal_plan_string(plan, buf->name);
-    /* Tiles and private scratch may have equal names in different scopes: they are told apart by
-     * their place, which is the same in all launches of plans of one kernel. */
-    bool scoped = buf->kind == PEAL_BUF_TILE || buf->kind == PEAL_BUF_PRIVATE;
-    for (uint32_t i = 0; i < p->memory.len && !scoped; i++) {
-        struct memory *m = &p->memory.at[i];
-        if (m->kind == buf->kind && strcmp(m->name, name) == 0)
-            return i;
-    }
-    struct memory m = {name, buf->kind, buf->dtype, false, buf->cols, buf->lane};
-    if (!peal_vec_push(&p->memory, m))
-        fail(p, PEAL_NO_MEMORY, "out of memory");
-    return (uint32_t)p->memory.len - 1;
-}
-
-static uint32_t find_signal(struct program *p, const struct peal_plan *plan, uint32_t s)
-{
-    const struct peal_signal *signal = &peal_plan_signals(plan)[s];
-    const char *name = peal_plan_string(plan, signal->name);
-    for (uint32_t i = 0; i < p->signals.len; i++) {
-        struct signal *known = &p->signals.at[i];
-        if (strcmp(known->name, name) != 0)
-            continue;
-        if (known->kind != signal->kind)
-            fail(p, PEAL_INVALID, "a signal has two kinds in one sequence of launches");
-        if (signal->cells > known->cells)
-            known->cells = signal->cells;
-        return i;
-    }
-    struct signal fresh = {name, signal->kind, signal->cells, 0};
-    if (!peal_vec_push(&p->signals, fresh))
-        fail(p, PEAL_NO_MEMORY, "out of memory");
-    return (uint32_t)p->signals.len - 1;
-}
-
-static uint32_t find_channel(struct program *p, const struct peal_plan *plan, uint32_t c)
-{
-    const struct peal_channel *ch = &peal_plan_channels(plan)[c];
-    const char *name = peal_plan_string(plan, ch->name);
-    /* Plans list channels in the order of first use, so an equal key is mostly at the same index.
-     */
-    for (uint32_t k = 0; k < p->channels.len; k++) {
-        uint32_t i = (c + k) % (uint32_t)p->channels.len;
-        struct channel *known = &p->channels.at[i];
-        if (known->port == ch->port && known->sender == ch->sender &&
-            known->receiver == ch->receiver && strcmp(known->name, name) == 0) {
-            if (ch->depth < known->depth)
-                known->depth = ch->depth;
-            return i;
-        }
-        if (plan == p->plans[0])
-            break; /* keys are unique within a plan */
-    }
-    struct channel fresh = {
-        .name = name,
-        .port = ch->port,
-        .sender = ch->sender,
-        .receiver = ch->receiver,
-        .depth = ch->depth,
-        .sender_thread = PEAL_NONE,
-        .receiver_thread = PEAL_NONE,
-    };
-    if (!peal_vec_push(&p->channels, fresh))
-        fail(p, PEAL_NO_MEMORY, "out of memory");
-    return (uint32_t)p->channels.len - 1;
-}
-
-typedef uint32_t find_name(struct program *, const struct peal_plan *, uint32_t);
-
-/* Maps launch's table entries to program-wide ones; launches of the same plan share a map. */
-static void map_names(struct program *p, uint32_t **maps, uint32_t launch, uint64_t count,
-                      find_name *find)
-{
-    for (uint32_t i = 0; i < launch; i++) {
-        if (p->plans[i] == p->plans[launch]) {
-            maps[launch] = maps[i];
-            return;
-        }
-    }
-    maps[launch] = take(p, count, sizeof **maps);
-    for (uint64_t i = 0; i < count && p->status == PEAL_OK; i++)
-        maps[launch][i] = find(p, plan_of(p, launch), (uint32_t)i);
-}
-
-static void name_all(struct program *p)
-{
-    p->memory_of = take(p, p->launches, sizeof *p->memory_of);
-    p->signal_of = take(p, p->launches, sizeof *p->signal_of);
-    p->channel_of = take(p, p->launches, sizeof *p->channel_of);
-    for (uint32_t i = 0; i < p->launches && p->status == PEAL_OK; i++) {
-        const struct peal_plan *plan = plan_of(p, i);
-        map_names(p, p->memory_of, i, plan->bufs.count, find_memory);
-        map_names(p, p->signal_of, i, plan->signals.count, find_signal);
-        map_names(p, p->channel_of, i, plan->channels.count, find_channel);
-    }
 }
 
 /* --- cells and threads ----------------------------------------------------------------------- */
@@ -146,12 +44,12 @@ static void make_cells(struct program *p)
     uint64_t rest = n;
     n += 2 * p->channels.len + 2 * (uint64_t)p->nranks;
     if (n >= UINT32_MAX / 2) {
-        fail(p, PEAL_NO_MEMORY, "too many cells");
+        peal_program_fail(p, PEAL_NO_MEMORY, "too many cells");
         return;
     }
     p->ncells = (uint32_t)n;
-    p->cells = take(p, n, sizeof *p->cells);
-    p->initial = take(p, n, sizeof *p->initial);
+    p->cells = peal_program_take(p, n, sizeof *p->cells);
+    p->initial = peal_program_take(p, n, sizeof *p->initial);
     if (p->status != PEAL_OK)
         return;
     for (uint32_t s = 0; s < p->signals.len; s++) {
@@ -195,7 +93,7 @@ static void make_bases(struct program *p)
         any = any || p->signals.at[s].kind == PEAL_SIGNAL_SHARED;
     if (!any)
         return;
-    p->base = take(p, (uint64_t)(p->launches + 1) * p->ncells, sizeof *p->base);
+    p->base = peal_program_take(p, (uint64_t)(p->launches + 1) * p->ncells, sizeof *p->base);
     for (uint32_t l = 0; l < p->launches && p->status == PEAL_OK; l++) {
         const struct peal_plan *plan = plan_of(p, l);
         int64_t *now = p->base + (uint64_t)l * p->ncells, *next = now + p->ncells;
@@ -215,7 +113,7 @@ static void make_bases(struct program *p)
 
 static void make_threads(struct program *p)
 {
-    p->thread_of_rank = take(p, p->nranks + 1, sizeof *p->thread_of_rank);
+    p->thread_of_rank = peal_program_take(p, p->nranks + 1, sizeof *p->thread_of_rank);
     for (uint32_t r = 0; r < p->nranks && p->status == PEAL_OK; r++) {
         uint32_t lanes = 1;
         for (uint32_t l = 0; l < p->launches; l++) {
@@ -227,14 +125,14 @@ static void make_threads(struct program *p)
     if (p->status != PEAL_OK)
         return;
     p->nthreads = p->thread_of_rank[p->nranks];
-    p->threads = take(p, p->nthreads, sizeof *p->threads);
+    p->threads = peal_program_take(p, p->nthreads, sizeof *p->threads);
     for (uint32_t r = 0; r < p->nranks && p->status == PEAL_OK; r++) {
         for (uint32_t t = p->thread_of_rank[r]; t < p->thread_of_rank[r + 1]; t++) {
             p->threads[t].rank = r;
             p->threads[t].lane = t - p->thread_of_rank[r];
-            p->threads[t].enter = take(p, p->launches, sizeof(uint32_t));
-            p->threads[t].leave = take(p, p->launches, sizeof(uint32_t));
-            p->threads[t].first_op = take(p, p->launches + 1, sizeof(uint32_t));
+            p->threads[t].enter = peal_program_take(p, p->launches, sizeof(uint32_t));
+            p->threads[t].leave = peal_program_take(p, p->launches, sizeof(uint32_t));
+            p->threads[t].first_op = peal_program_take(p, p->launches + 1, sizeof(uint32_t));
         }
     }
 }
@@ -380,7 +278,7 @@ static void add_access(struct walk *w, const struct peal_op *op, const struct pe
             .dtype = op->dtype,
         };
         if (!peal_vec_push(&p->accesses, a))
-            fail(p, PEAL_NO_MEMORY, "out of memory");
+            peal_program_fail(p, PEAL_NO_MEMORY, "out of memory");
     }
 }
 
@@ -513,7 +411,7 @@ static void caller_accesses(struct walk *w, uint32_t op)
             .kind = ACCESS_WRITE,
         };
         if (!peal_vec_push(&p->accesses, a))
-            fail(p, PEAL_NO_MEMORY, "out of memory");
+            peal_program_fail(p, PEAL_NO_MEMORY, "out of memory");
     }
 }
 
@@ -572,9 +470,9 @@ static uint64_t most_steps(const struct program *p)
 static void walk_all(struct program *p)
 {
     struct walk w = {.p = p, .cap = most_steps(p)};
-    p->steps = take(p, w.cap, sizeof *p->steps);
-    p->step_op = take(p, w.cap, sizeof *p->step_op);
-    w.unfreed = take(p, p->channels.len, sizeof *w.unfreed);
+    p->steps = peal_program_take(p, w.cap, sizeof *p->steps);
+    p->step_op = peal_program_take(p, w.cap, sizeof *p->step_op);
+    w.unfreed = peal_program_take(p, p->channels.len, sizeof *w.unfreed);
     if (p->status != PEAL_OK)
         return;
     for (w.thread = 0; w.thread < p->nthreads && p->status == PEAL_OK; w.thread++) {
@@ -584,7 +482,7 @@ static void walk_all(struct program *p)
         for (w.launch = 0; w.launch < p->launches && p->status == PEAL_OK; w.launch++)
             walk_launch(&w);
         if (w.end - t->first_step >= UINT32_MAX / 2)
-            fail(p, PEAL_NO_MEMORY, "a lane has too many ops");
+            peal_program_fail(p, PEAL_NO_MEMORY, "a lane has too many ops");
         t->nsteps = steps_so_far(&w);
     }
     p->nsteps = w.end;
@@ -600,13 +498,14 @@ enum peal_status peal_program_build(struct program *p, const struct peal_plan *c
     uint64_t ops = 0;
     for (uint32_t l = 0; l < launches; l++) {
         if (plans[l]->nranks != p->nranks || plans[l]->rank_count != p->nranks)
-            fail(p, PEAL_INVALID, "all plans need all ranks, and the same number of them");
+            peal_program_fail(p, PEAL_INVALID,
+                              "all plans need all ranks, and the same number of them");
         ops += plans[l]->ops.count;
     }
     if (ops >= UINT32_MAX / 4)
-        fail(p, PEAL_NO_MEMORY, "too many ops");
+        peal_program_fail(p, PEAL_NO_MEMORY, "too many ops");
     if (p->status == PEAL_OK)
-        name_all(p);
+        peal_program_name(p);
     if (p->status == PEAL_OK)
         make_cells(p);
     if (p->status == PEAL_OK)

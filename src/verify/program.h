@@ -158,6 +158,12 @@ void peal_program_release(struct program *p);
 /* Finds out which cells are monotone. Called by build, and again after steps were changed. */
 void peal_program_classify(struct program *p);
 
+/* For build: remembers the first failure; takes zeroed memory (NULL after a failure); matches names
+ * (names.c). */
+void peal_program_fail(struct program *p, enum peal_status status, const char *why);
+void *peal_program_take(struct program *p, uint64_t count, size_t size);
+void peal_program_name(struct program *p);
+
 /* The op and launch behind an unrolled op number. */
 const struct peal_op *peal_program_op(const struct program *p, uint32_t thread, uint32_t op,
                                       uint32_t *launch);

@@ -32,95 +32,6 @@ struct peal_verify_place peal_story_place(const struct program *p, uint32_t laun
                                       at->line, at->col, at->len};
 }
 
-/* --- one op as text -------------------------------------------------------------------------- */
-
-static void put_ref(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
-                    const struct peal_ref *ref, uint32_t launch, struct peal_text *out)
-{
-    if (ref->buf == PEAL_BUF_CONST) {
-        double value;
-        memcpy(&value, &ref->offset, sizeof value);
-        peal_text_printf(out, "%g", value);
-        return;
-    }
-    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
-    uint64_t first = peal_ref_offset(plan, ref, launch) / size;
-    if (ref->buf == PEAL_BUF_SLOT) {
-        peal_text_puts(out, "slot");
-    } else {
-        peal_text_puts(out, peal_plan_string(plan, peal_plan_bufs(plan)[ref->buf].name));
-        if (ref->rank != rank)
-            peal_text_printf(out, "@%u", ref->rank);
-    }
-    if (op->mem.rows > 1 || ref->row > 0)
-        peal_text_printf(out, "[%u +: %u, %" PRIu64 " +: %" PRIu64 "]", ref->row, op->mem.rows,
-                         first, op->mem.count);
-    else
-        peal_text_printf(out, "[%" PRIu64 " +: %" PRIu64 "]", first, op->mem.count);
-}
-
-static void put_sync(const struct program *p, uint32_t launch, uint32_t rank,
-                     const struct peal_op *op, struct peal_text *out)
-{
-    const struct peal_plan *plan = p->plans[launch];
-    const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
-    uint32_t index = peal_op_cell(plan, op, launch) - signal->first_cell;
-    peal_text_printf(out, "%s %s%s", peal_op_info((enum peal_op_kind)op->kind)->name,
-                     (op->flags & PEAL_OP_RELAXED) ? "relaxed " : "",
-                     peal_plan_string(plan, signal->name));
-    if (signal->cells > 1 || index > 0)
-        peal_text_printf(out, "[%u]", index);
-    if (op->sync.rank != rank)
-        peal_text_printf(out, "@%u", op->sync.rank);
-    if (op->kind == PEAL_OP_PEEK)
-        return;
-    const char *relation = op->kind == PEAL_OP_NOTIFY    ? (op->flags & PEAL_OP_SET) ? "=" : "+="
-                           : (op->flags & PEAL_OP_EQUAL) ? "=="
-                                                         : ">=";
-    peal_text_printf(out, " %s %s%" PRId64, relation,
-                     (op->flags & PEAL_OP_HAS_REG) ? "peeked + " : "", op->sync.value);
-    if (op->kind == PEAL_OP_WAIT && !(op->flags & PEAL_OP_HAS_REG) && op->sync.back)
-        peal_text_printf(out, " at launch - %u", op->sync.back);
-}
-
-static void put_op(const struct program *p, uint32_t launch, uint32_t rank,
-                   const struct peal_op *op, struct peal_text *out)
-{
-    const struct peal_plan *plan = p->plans[launch];
-    if (peal_op_is_sync(op)) {
-        put_sync(p, launch, rank, op, out);
-        return;
-    }
-    const char *name = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE
-                           ? peal_fn_info((enum peal_fn)op->fn)->name
-                           : peal_op_info((enum peal_op_kind)op->kind)->name;
-    if (peal_op_has_dst(op)) {
-        put_ref(plan, rank, op, peal_op_dst(plan, op), launch, out);
-        peal_text_puts(out, op->kind == PEAL_OP_ACCUMULATE ? " " : " = ");
-    }
-    if (op->kind == PEAL_OP_ACCUMULATE)
-        peal_text_printf(out, "%s= ", name);
-    else if (op->kind != PEAL_OP_COPY)
-        peal_text_printf(out, "%s%s", name, op->kind == PEAL_OP_COMPUTE ? "(" : " ");
-    for (uint32_t i = 0; i < op->mem.nsrc; i++) {
-        if (i == 4 && op->mem.nsrc > 6) {
-            peal_text_printf(out, ", ... %u more", op->mem.nsrc - i);
-            break;
-        }
-        peal_text_puts(out, i ? ", " : "");
-        put_ref(plan, rank, op, peal_op_src(plan, op, i), launch, out);
-    }
-    if (op->kind == PEAL_OP_COMPUTE)
-        peal_text_puts(out, ")");
-    if (op->kind >= PEAL_OP_SEND) {
-        const struct peal_channel *ch = &peal_plan_channels(plan)[op->mem.channel];
-        bool sends = op->kind == PEAL_OP_SEND;
-        peal_text_printf(out, " %s %u", sends ? "to" : "from", sends ? ch->receiver : ch->sender);
-        if (ch->name)
-            peal_text_printf(out, " on %s", peal_plan_string(plan, ch->name));
-    }
-}
-
 /* --- telling --------------------------------------------------------------------------------- */
 
 struct teller {
@@ -189,7 +100,7 @@ static uint32_t tell_op(struct teller *t, uint32_t thread, uint32_t op)
     } else {
         const struct peal_op *at = peal_program_op(t->p, thread, op, &step.launch);
         struct peal_text text = {0};
-        put_op(t->p, step.launch, th->rank, at, &text);
+        peal_story_op_text(t->p, step.launch, th->rank, at, &text);
         step.op = op - th->first_op[step.launch];
         step.place = peal_story_place(t->p, step.launch, at, t->a);
         step.text = peal_answer_text(t->a, "%s", peal_text_get(&text));
@@ -512,6 +423,26 @@ static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *coun
     return ranks;
 }
 
+/* One sentence: a cell that nobody will change, or the circle. */
+static void say_why(struct teller *t, const struct peal_verify_wait *waits, uint32_t n)
+{
+    for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
+        if (waits[i].nnotifiers == 0)
+            t->a->v.why = peal_answer_text(t->a,
+                                           "rank %u waits for %s %s %" PRId64 ", it is %" PRId64
+                                           ", and nobody will change it",
+                                           waits[i].rank, waits[i].cell, waits[i].relation,
+                                           waits[i].expected, waits[i].actual);
+    }
+    for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
+        if (waits[i].in_cycle)
+            t->a->v.why = peal_answer_text(t->a, "rank %u waits for %s, and so on in a circle",
+                                           waits[i].rank, waits[i].cell);
+    }
+    if (!t->a->v.why)
+        t->a->v.why = "a schedule stops short";
+}
+
 /* Adds the blocked waits, and marks the cycle among them. */
 static void tell_blocked(struct teller *t)
 {
@@ -575,21 +506,7 @@ static void tell_blocked(struct teller *t)
     }
     t->a->v.waits = waits;
     t->a->v.nwaits = n;
-    for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
-        if (waits[i].nnotifiers == 0)
-            t->a->v.why = peal_answer_text(t->a,
-                                           "rank %u waits for %s %s %" PRId64 ", it is %" PRId64
-                                           ", and nobody will change it",
-                                           waits[i].rank, waits[i].cell, waits[i].relation,
-                                           waits[i].expected, waits[i].actual);
-    }
-    for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
-        if (waits[i].in_cycle)
-            t->a->v.why = peal_answer_text(t->a, "rank %u waits for %s, and so on in a circle",
-                                           waits[i].rank, waits[i].cell);
-    }
-    if (!t->a->v.why)
-        t->a->v.why = "a schedule stops short";
+    say_why(t, waits, n);
     free(next);
     free(number);
 }

@@ -48,6 +48,10 @@ void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, ui
 void peal_story_access(const struct program *p, uint32_t i, uint32_t step, uint32_t location,
                        bool writes, struct range bytes, struct answer *a);
 
+/* The op as its rank would write it, in that launch. */
+void peal_story_op_text(const struct program *p, uint32_t launch, uint32_t rank,
+                        const struct peal_op *op, struct peal_text *out);
+
 struct peal_verify_place peal_story_place(const struct program *p, uint32_t launch,
                                           const struct peal_op *op, struct answer *a);
 
