@@ -109,7 +109,7 @@ struct tally {
     uint64_t proved, refuted, undecided, no_plan, sequences, ops;
     double ms;
     enum peal_reuse least;
-    bool bits_same, bits_known, has_contract;
+    bool bits_same, bits_known, has_contract, explored;
     uint32_t launches;
 };
 
@@ -136,6 +136,7 @@ static struct tally count_answers(const struct peal_verify_job *job)
             t.bits_same = t.bits_same && v->bits != PEAL_BITS_DIFFERENT;
         }
         t.has_contract = v->contract != PEAL_CONTRACT_NONE;
+        t.explored = t.explored || !v->monotone;
     }
     return t;
 }
@@ -209,7 +210,9 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
             "  covers: every schedule of the proved plans: bounds, deadlock, races, signals, "
             "uninitialised reads%s.\n  does not cover: other numbers of ranks, counts that no plan "
             "here stands for, the hardware, and the caller's own use of its buffers.\n",
-            t->has_contract ? ", result" : "; no contract, so the result is not checked");
+            t->has_contract && t->explored ? ", and the result along one schedule"
+            : t->has_contract              ? ", result"
+                                           : "; no contract, so the result is not checked");
 }
 
 static void put_failures(const struct peal_verify_job *job, struct peal_text *out)
