@@ -273,8 +273,10 @@ static enum wait_end receive(struct peal_frame *frame, const struct peal_step *s
         return WAIT_YES;
     const char *payload = peal_slot_payload(slot, channel);
     uint64_t bytes = slot->bytes / step->mem.rows;
+    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && bytes >= STREAM_LEAST;
     for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
-        memcpy(address(frame, &places[0], row), payload + row * bytes, bytes);
+        (stream ? frame->team->compute->copy_stream : frame->team->compute->copy)(
+            address(frame, &places[0], row), payload + row * bytes, bytes);
     peal_channel_free(frame, channel, port);
     peal_wake_if_sleeping(frame->team, channel->sender);
     return WAIT_YES;

@@ -44,13 +44,16 @@ static const struct peal_algo algos[] = {
     {PEAL_CALL_BROADCAST, FLAT, false, false, "direct", "broadcast_direct"},
 
     {PEAL_CALL_ALLGATHER, BLOCKS, false, true, "rows", "allgather_rows"},
+    {PEAL_CALL_ALLGATHER, BLOCKS, false, false, "send", "allgather_send"},
     {PEAL_CALL_ALLGATHER, WHOLE, false, false, "ring", "allgather_ring"},
 
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, false, true, "rows", "reduce_scatter_rows"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, false, false, "send", "reduce_scatter_send"},
 
     {PEAL_CALL_GATHER, BLOCKS, false, true, "rows", "gather_rows"},
     {PEAL_CALL_SCATTER, BLOCKS, false, true, "rows", "scatter_rows"},
     {PEAL_CALL_ALL_TO_ALL, BLOCKS, false, true, "rows", "all_to_all_rows"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, false, false, "send", "all_to_all_send"},
 };
 
 enum { ALGOS = sizeof algos / sizeof *algos };
@@ -109,11 +112,15 @@ static const struct {
     {PEAL_CALL_ALLREDUCE, false, 2, 1, 256, UINT64_MAX, "rows", 1 << 20},
     {PEAL_CALL_REDUCE, false, 3, 1, 256, 4096, "mesh", 65536},
     {PEAL_CALL_REDUCE, false, 3, 1, 256, UINT64_MAX, "rows", 512 << 10},
+    {PEAL_CALL_BROADCAST, false, 1, 1, 2, UINT64_MAX, "direct", 64 << 10},
     {PEAL_CALL_BROADCAST, false, 3, 1, 256, UINT64_MAX, "pipe", 128 << 10},
+    {PEAL_CALL_ALLGATHER, false, 1, 1, 2, 32 << 10, "send", 64 << 10},
     {PEAL_CALL_ALLGATHER, false, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, false, 1, 1, 2, 4096, "send", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, false, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
     {PEAL_CALL_GATHER, false, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
     {PEAL_CALL_SCATTER, false, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_ALL_TO_ALL, false, 1, 1, 2, 32 << 10, "send", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, false, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
     {PEAL_CALL_BARRIER, false, 3, 1, 256, UINT64_MAX, "mesh", 0},
 };
