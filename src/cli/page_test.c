@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages of real answers: what memory holds in words, what collides, what a schedule looks like. */
 #include "cli/page_contents.h"
+#include "cli/page_run.h"
 #include "cli/page_schedule.h"
 #include "cli/page_verify.h"
 #include "plan/assemble.h"
@@ -208,6 +209,46 @@ static void a_schedule_runs_every_op_once_and_in_order(void **state)
     free(plan);
 }
 
+/* Two ranks, five ops each (copy, copy, notify, wait, compute); rank 1 is late by 1000 ns, so rank
+ * 0's wait ends when rank 1 has notified it. */
+static void a_trace_is_drawn_with_who_let_whom_go_on(void **state)
+{
+    (void)state;
+    struct peal_plan *plan = make_plan(2, false);
+    struct peal_trace_entry entries[2][5];
+    struct peal_page_rank_trace traces[2];
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        uint64_t first = peal_plan_lane(plan, rank, 0)->first_op, at = 5000 + rank * 1000;
+        for (uint64_t i = 0; i < 5; i++) {
+            uint64_t end = rank == 0 && i == 3 ? 6310 : at + 100;
+            entries[rank][i] = (struct peal_trace_entry){at, end, first + i, 0};
+            at = end;
+        }
+        traces[rank] = (struct peal_page_rank_trace){entries[rank], 5, 0};
+    }
+    struct peal_page page;
+    peal_page_init(&page, PEAL_PAGE_RUN, "t");
+    struct peal_page_run_facts facts = {
+        .median_us = 2, .bytes = 48, .launches = 3, .how = "threads"};
+    peal_page_run(&page, plan, traces, &facts);
+    peal_page_sort(&page);
+    assert_false(page.failed);
+    assert_int_equal(page.bars.len, 10);
+    assert_int_equal(page.bars.at[0].start, 0);
+    assert_int_equal(page.bars.at[3].end, 1310 * 1000);
+    assert_int_equal(page.bars.at[3].category, PEAL_BAR_WAIT);
+    assert_int_equal(page.arrows.len, 2);
+    const struct peal_page_arrow *to_one = &page.arrows.at[0], *to_zero = &page.arrows.at[1];
+    assert_int_equal(to_one->from_track, 0);
+    assert_int_equal(to_one->from, 300 * 1000);
+    assert_int_equal(to_one->to, 1400 * 1000);
+    assert_int_equal(to_zero->to_track, 0);
+    assert_int_equal(to_zero->from, 1300 * 1000);
+    assert_int_equal(to_zero->to, 1310 * 1000);
+    peal_page_release(&page);
+    free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +256,7 @@ int main(void)
         cmocka_unit_test(payloads_travel_through_channels),
         cmocka_unit_test(a_race_is_told_with_its_bytes),
         cmocka_unit_test(a_schedule_runs_every_op_once_and_in_order),
+        cmocka_unit_test(a_trace_is_drawn_with_who_let_whom_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
