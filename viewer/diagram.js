@@ -94,7 +94,8 @@ class Diagram {
 
   trackLabel(track) { return this.model.texts[this.model.tracks.label[track]]; }
   font(size, weight = '') { return weight + ' ' + size + 'px system-ui, "DejaVu Sans", "Liberation Sans", sans-serif'; }
-  plotWidth() { return Math.max(10, this.canvas.clientWidth - this.gutter() - 10); }
+  // The canvas' width is asked for once a frame: asking the browser costs more than anything else here.
+  plotWidth() { return Math.max(10, (this.size ? this.size.width : this.canvas.clientWidth) - this.gutter() - 10); }
   xOf(time) { return this.gutter() + (time - this.view.from) / (this.view.to - this.view.from) * this.plotWidth(); }
   timeOf(x) { return this.view.from + (x - this.gutter()) / this.plotWidth() * (this.view.to - this.view.from); }
   yOf(row) { return AXIS + row * this.rowHeight() - this.view.top; }
@@ -450,42 +451,56 @@ class Diagram {
   }
 
   paintPath(c, colours) {
-    const half = this.rowHeight() / 2;
+    const line = this.pathLine();
     c.lineJoin = 'round';
-    for (const [lineWidth, colour] of half < 4 ? [[2, colours.path]] : [[5, colours.panel], [2.5, colours.path]]) {
+    for (const [lineWidth, colour] of this.rowHeight() < 8 ? [[2, colours.path]] : [[5, colours.panel], [2.5, colours.path]]) {
       c.strokeStyle = colour;
       c.lineWidth = lineWidth;
       c.globalAlpha = lineWidth === 5 ? 0.7 : 1;
-      c.beginPath();
-      let lastX = NaN, lastY = NaN;
-      for (const hop of this.model.path) {
-        const row = this.rowOf[hop.track];
-        if (row < 0 || hop.start > this.view.to) continue;
-        const y = this.yOf(row) + half, x1 = this.xOf(hop.start), x2 = this.xOf(hop.end);
-        if (hop.end < this.view.from) {
-          lastX = x2;
-          lastY = y;
-          continue;
-        }
-        if (y === lastY && x2 - lastX < 0.5) continue; // nothing to see at this scale
-        if (Math.max(y, lastY) < 0 || Math.min(y, lastY) > this.size.height) { // between rows that are not in view
-          lastX = x2;
-          lastY = y;
-          continue;
-        }
-        if (isNaN(lastX)) c.moveTo(x1, y);
-        else {
-          c.moveTo(lastX, lastY);
-          c.lineTo(x1, y);
-        }
-        c.lineTo(x2, y);
-        lastX = x2;
-        lastY = y;
-      }
-      c.stroke();
+      c.stroke(line);
     }
     c.globalAlpha = 1;
     c.lineWidth = 1;
+  }
+
+  // The path as a line of at most four points a pixel column: where it enters, its highest and lowest, where it leaves.
+  pathLine() {
+    const line = new Path2D(), half = this.rowHeight() / 2, bottom = this.size.height + 8;
+    let column = null, begun = false;
+    const put = (x, y) => {
+      if (begun) line.lineTo(x, y);
+      else line.moveTo(x, y);
+      begun = true;
+    };
+    const end = () => {
+      if (!column) return;
+      put(column.x, column.first);
+      if (column.low < column.first || column.high > column.first) {
+        put(column.x, column.low);
+        put(column.x, column.high);
+        put(column.x, column.last);
+      }
+    };
+    const point = (x, rawY) => {
+      const y = Math.max(-8, Math.min(bottom, rawY));
+      if (column && Math.abs(x - column.x) < 0.7) {
+        column.low = Math.min(column.low, y);
+        column.high = Math.max(column.high, y);
+        column.last = y;
+        return;
+      }
+      end();
+      column = { x, first: y, low: y, high: y, last: y };
+    };
+    for (const hop of this.model.path) {
+      const row = this.rowOf[hop.track];
+      if (row < 0 || hop.end < this.view.from || hop.start > this.view.to) continue;
+      const y = this.yOf(row) + half;
+      point(Math.max(-20, this.xOf(hop.start)), y);
+      point(Math.min(this.size.width + 20, this.xOf(hop.end)), y);
+    }
+    end();
+    return line;
   }
 
   paintSelection(c, colours) {
@@ -589,11 +604,14 @@ function isSmall(length, span) {
 function rasterAll(c, size, lists) {
   const ratio = window.devicePixelRatio || 1;
   const width = Math.round(size.width * ratio), height = Math.round(size.height * ratio);
-  const scratch = document.createElement('canvas');
-  scratch.width = width;
-  scratch.height = height;
-  const target = scratch.getContext('2d'), image = target.createImageData(width, height);
-  const pixels = new Uint32Array(image.data.buffer);
+  const { scratch } = rasterAll;
+  if (scratch.canvas.width !== width || scratch.canvas.height !== height || !scratch.image) {
+    scratch.canvas.width = width;
+    scratch.canvas.height = height;
+    scratch.image = scratch.canvas.getContext('2d').createImageData(width, height);
+  }
+  const pixels = new Uint32Array(scratch.image.data.buffer);
+  pixels.fill(0);
   for (const [colour, alpha, list] of lists) {
     const [r, g, b] = [1, 3, 5].map(i => parseInt(colour.slice(i, i + 2), 16));
     const value = ((Math.round(alpha * 255) << 24) | (b << 16) | (g << 8) | r) >>> 0;
@@ -603,9 +621,10 @@ function rasterAll(c, size, lists) {
       for (let y = y0; y < y1; y++) pixels.fill(value, y * width + x0, y * width + x1);
     }
   }
-  target.putImageData(image, 0, 0);
-  c.drawImage(scratch, 0, 0, size.width, size.height);
+  scratch.canvas.getContext('2d').putImageData(scratch.image, 0, 0);
+  c.drawImage(scratch.canvas, 0, 0, size.width, size.height);
 }
+rasterAll.scratch = { canvas: document.createElement('canvas'), image: null };
 
 function fillAll(c, colour, list, radius) {
   if (list.length === 0) return;

@@ -27,7 +27,7 @@ class Page {
     this.setTheme(preferredTheme());
     this.listen();
     if (this.player) this.player.advance(this.firstBadStep());
-    else if (model.bars.count) this.source.scrollTo(model.bars.place[0]);
+    else if (model.bars.count) this.source.scrollTo(model.bars.place.find(place => place > 0) || 0);
   }
 
   // Head.
@@ -79,6 +79,7 @@ class Page {
     this.buildLegend();
     new ResizeObserver(() => {
       if (this.fitted) diagram.view.row = 0;
+      diagram.size = null;
       diagram.draw();
     }).observe(byId('diagram'));
     this.fitted = true;
