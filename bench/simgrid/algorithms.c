@@ -41,17 +41,18 @@ static void halving(long bytes)
         exchange(rank ^ s, rank ^ s, bytes / size * s);
 }
 
+/* One send after the other: synchronous ones, since others would share the sender's link. */
 static void binomial(long bytes)
 {
     for (int s = 1; s < size; s *= 2) {
         if (rank % (2 * s) == s)
-            MPI_Send(from, (int)bytes, MPI_CHAR, rank - s, 0, MPI_COMM_WORLD);
+            MPI_Ssend(from, (int)bytes, MPI_CHAR, rank - s, 0, MPI_COMM_WORLD);
         else if (rank % (2 * s) == 0)
             MPI_Recv(to, (int)bytes, MPI_CHAR, rank + s, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     for (int s = size / 2; s > 0; s /= 2) {
         if (rank % (2 * s) == 0)
-            MPI_Send(from, (int)bytes, MPI_CHAR, rank + s, 0, MPI_COMM_WORLD);
+            MPI_Ssend(from, (int)bytes, MPI_CHAR, rank + s, 0, MPI_COMM_WORLD);
         else if (rank % (2 * s) == s)
             MPI_Recv(to, (int)bytes, MPI_CHAR, rank - s, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
