@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Simulator and verifier agree on how many slots a channel kernel needs not to deadlock: the
+ * verifier's smallest depth is the smallest at which the simulation ends. */
+#include "sim_cases.h"
+
+#include "verify/verify.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+/* Passes a slot on before it frees it: from three ranks on, one slot is not enough. */
+static const char late_credit[] = "kernel late(in x: T[n], out y: T[n], op: reduce) {\n"
+                                  "    let acc = x\n"
+                                  "    send x to (rank + 1) % nranks\n"
+                                  "    for s in 2 .. nranks {\n"
+                                  "        let t: T[n] = recv_slot from (rank - 1) % nranks\n"
+                                  "        send t to (rank + 1) % nranks\n"
+                                  "        acc = op(acc, t)\n"
+                                  "        free t\n"
+                                  "    }\n"
+                                  "    let last: T[n] = recv_slot from (rank - 1) % nranks\n"
+                                  "    y = op(acc, last)\n"
+                                  "    free last\n"
+                                  "}\n";
+/* Sends three before it receives: needs three slots. */
+static const char eager[] = "kernel eager(in x: T[n], out y: T[n]) {\n"
+                            "    for s in 0 .. 3 { send x to (rank + 1) % nranks }\n"
+                            "    for s in 0 .. 3 { y = recv from (rank - 1) % nranks }\n"
+                            "}\n";
+
+static uint32_t simulated_depth(const struct case_plan *spec, const struct peal_machine *machine)
+{
+    for (uint32_t depth = 1; depth <= 8; depth++) {
+        struct case_plan at = *spec;
+        at.depth = depth;
+        struct peal_plan *plan = case_plan_make(&at);
+        bool ends = !case_run(plan, machine, NULL, 2).deadlock;
+        free(plan);
+        if (ends)
+            return depth;
+    }
+    return 0;
+}
+
+static void both_find_the_same_smallest_depth(void **unused)
+{
+    (void)unused;
+    static const struct {
+        int line;
+        const char *text, *kernel;
+        uint32_t from, to;
+    } rows[] = {
+        {__LINE__, late_credit, NULL, 2, 5},
+        {__LINE__, eager, NULL, 2, 3},
+        {__LINE__, NULL, "allreduce_forward", 2, 4},
+        {__LINE__, NULL, "allreduce_tree", 3, 7},
+    };
+    struct peal_machine *machine = case_machine("exact.yaml", NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (uint32_t p = rows[i].from; p <= rows[i].to; p++) {
+            struct case_plan spec = {.text = rows[i].text,
+                                     .kernel = rows[i].kernel,
+                                     .nranks = p,
+                                     .count = 8,
+                                     .depth = 8,
+                                     .dtype = PEAL_F32};
+            struct peal_plan *plan = case_plan_make(&spec);
+            struct peal_verification *v = NULL;
+            assert_int_equal(peal_verify_plan(plan, &(struct peal_verify_options){0}, &v), PEAL_OK);
+            uint32_t simulated = simulated_depth(&spec, machine);
+            if (v->least_depth != simulated)
+                fail_msg("line %d, %u ranks: the verifier says %u, the simulator %u", rows[i].line,
+                         p, v->least_depth, simulated);
+            peal_verification_free(v);
+            free(plan);
+        }
+    }
+    peal_machine_free(machine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(both_find_the_same_smallest_depth)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
