@@ -296,6 +296,28 @@ static enum peal_status add_phase(struct peal_image *image, const struct peal_co
     return PEAL_OK;
 }
 
+/* What is read again in the same launch must not be written past the caches. */
+static void keep_in_caches(struct peal_image *image)
+{
+    uint32_t all = image->nsteps * image->period;
+    for (uint32_t i = 0; i < all; i++) {
+        struct peal_step *step = &image->steps[i];
+        if (step->kind > PEAL_STEP_ACCUMULATE || !(step->flags & PEAL_STEP_STREAM))
+            continue;
+        uint32_t base = image->places[step->mem.first].base;
+        uint32_t end = (i / image->nsteps + 1) * image->nsteps;
+        for (uint32_t k = i + 1; k < end; k++) {
+            const struct peal_step *later = &image->steps[k];
+            if (later->kind > PEAL_STEP_ACCUMULATE)
+                continue;
+            for (uint32_t s = 1; s <= later->mem.nsrc; s++) {
+                if (image->places[later->mem.first + s].base == base)
+                    step->flags &= (uint8_t)~PEAL_STEP_STREAM;
+            }
+        }
+    }
+}
+
 /* ---- counting before allocating ---- */
 
 static void count_steps(struct peal_image *image)
@@ -387,6 +409,7 @@ enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_
         status = add_phase(image, compute, phase);
     if (status != PEAL_OK)
         goto free_image;
+    keep_in_caches(image);
     *out = image;
     return PEAL_OK;
 free_image:
