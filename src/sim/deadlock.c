@@ -56,12 +56,15 @@ static uint32_t helper_of(const struct peal_sim *sim, uint32_t index)
     return helper;
 }
 
+/* Looking for a notifier reads whole op lists: only the first lanes are told whom they wait for. */
+enum { MOST_HELPERS = 256 };
+
 static void describe(struct peal_sim *sim, uint32_t index)
 {
     const struct peal_lane_run *lane = &sim->lanes.at[index];
     const struct peal_instance *instance = peal_sim_instance(sim, lane);
     uint64_t launch = sim->ranks[lane->rank].launch;
-    uint32_t helper = helper_of(sim, index);
+    uint32_t helper = sim->blocked.len < MOST_HELPERS ? helper_of(sim, index) : PEAL_NONE;
     bool sync = lane->state == PEAL_LANE_CELL;
     bool queue = lane->state == PEAL_LANE_RECV || lane->state == PEAL_LANE_CREDIT;
     struct peal_sim_blocked blocked = {
