@@ -109,7 +109,7 @@ class Page {
     const anyBad = model.bars.flags.some(flags => flags & FLAG_BAD);
     const stuck = model.bars.flags.some(flags => flags & FLAG_OPEN);
     const parts = model.categories.map((name, i) => used.has(i) ? el('span', {}, el('i', { style: { background: 'var(--c-' + name + ')' } }), name) : null);
-    if (anyBad) parts.push(el('span', {}, el('i', { style: { background: 'var(--bad)' } }), stuck ? 'stuck' : 'collides'));
+    if (anyBad) parts.push(el('span', {}, el('i', { style: { background: 'var(--bad)' } }), stuck ? 'stuck' : this.model.steps.list.filter(step => step.flags & FLAG_BAD).length === 1 ? 'goes wrong' : 'collides'));
     if (model.path.length) parts.push(el('span', {}, el('i', { class: 'thin', style: { background: 'var(--path)' } }), 'critical path'));
     replace(byId('legend'), ...parts);
   }

@@ -92,7 +92,7 @@ static bool write_page(const struct peal_cli *cli, const char *what,
     peal_page_begin(cli, &page, PEAL_PAGE_SIM, peal_plan_string(job->plan, job->plan->kernel),
                     what);
     peal_page_sim(&page, job->sim, job->machine, job->plan->nranks);
-    if (job->bound.time > 0) {
+    if (job->bound.time > 0 && !peal_sim_deadlock(job->sim)) {
         char time[32];
         peal_page_fact(&page, "bound", "%s: the run takes %.3g times that",
                        peal_page_time((uint64_t)job->bound.time, time),

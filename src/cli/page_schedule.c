@@ -219,8 +219,8 @@ void peal_page_schedule(struct peal_page_plan *p)
     while (!p->page->failed && run_round(&s, ready))
         ;
     peal_page_note(p->page,
-                   "a proof speaks of all schedules; drawn is one launch on %u ranks in one of "
-                   "them: every op as early as its waits allow, one unit of time each",
+                   "the verdict speaks of all schedules; drawn is one launch on %u ranks in one "
+                   "of them: every op as early as its waits allow, one unit of time each",
                    plan->nranks);
     free(ready);
     release(&s);

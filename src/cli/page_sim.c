@@ -136,7 +136,7 @@ static void add_op(struct view *v, uint64_t index)
         bar.start = op->start, bar.end = op->ready;
         bar.category = PEAL_BAR_WAIT;
         bar.label = v->stall_labels[op->stall];
-        bar.detail = label_of(v, plan, op, v->critical[index]);
+        bar.detail = label_of(v, plan, op, v->critical[index]); /* what it will do then */
         peal_page_bar(v->page, &bar);
     }
     if (op->end == op->ready && op->ready > op->start)
@@ -337,8 +337,7 @@ static void name_things(struct view *v)
         v->short_labels[i] =
             peal_page_text(v->page, peal_page_category_name((enum peal_page_category)i));
     for (int i = 0; i < PEAL_STALL_COUNT; i++)
-        v->stall_labels[i] =
-            peal_page_printf(v->page, "for %s", peal_sim_stall_name((enum peal_sim_stall)i));
+        v->stall_labels[i] = peal_page_text(v->page, peal_sim_stall_name((enum peal_sim_stall)i));
 }
 
 void peal_page_sim(struct peal_page *page, const struct peal_sim *sim,

@@ -441,7 +441,8 @@ static void add_facts(struct peal_page *page, const struct peal_page_answer *sho
     if (v->verdict == PEAL_PROVED)
         peal_page_fact(page, "reuse", "%s", peal_reuse_name(v->reuse));
     if (v->verdict == PEAL_REFUTED && v->nsteps)
-        peal_page_fact(page, "counterexample", "%u steps, %s", v->nsteps,
+        peal_page_fact(page, "counterexample", "%u step%s, %s", v->nsteps,
+                       v->nsteps == 1 ? "" : "s",
                        v->story == PEAL_STORY_SHORTEST ? "the shortest" : "minimal");
     if (v->least_depth)
         peal_page_fact(page, "channel depth", "%u suffices", v->least_depth);
@@ -471,7 +472,7 @@ void peal_page_verify(struct peal_page *page, const struct peal_page_answer *ans
     }
     if (v->nsteps && !page->failed)
         tell_story(&s);
-    else if (shown->plan && v->verdict == PEAL_PROVED)
+    else if (shown->plan && !page->failed)
         peal_page_schedule(&s.plan);
     if (v->nwaits)
         add_waits(page, v);
