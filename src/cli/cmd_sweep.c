@@ -239,6 +239,14 @@ static void run_points(struct sweep *s)
     peal_progress_end(&s->progress);
 }
 
+static void put_ns(struct peal_report_table *table, bool known, double ps)
+{
+    if (known)
+        peal_report_table_cell(table, "%.3f", ps / 1000);
+    else
+        peal_report_table_cell(table, "%s", "");
+}
+
 static struct peal_report_table *make_table(const struct sweep *s)
 {
     struct peal_report_table *table = peal_report_table_new();
@@ -258,11 +266,9 @@ static struct peal_report_table *make_table(const struct sweep *s)
             peal_report_table_cell(table, "%s", p->values[v]);
         peal_report_table_cell(table, "%u", p->nranks);
         peal_report_table_cell(table, "%.0f", p->job.bound.bytes);
-        peal_report_table_cell(table, ok && !p->deadlock ? "%.3f" : "", (double)p->time / 1000);
-        peal_report_table_cell(table, p->job.bound.time > 0 ? "%.3f" : "",
-                               p->job.bound.time / 1000);
-        peal_report_table_cell(table, p->job.bound.closed > 0 ? "%.3f" : "",
-                               p->job.bound.closed / 1000);
+        put_ns(table, ok && !p->deadlock, (double)p->time);
+        put_ns(table, p->job.bound.time > 0, p->job.bound.time);
+        put_ns(table, p->job.bound.closed > 0, p->job.bound.closed);
         peal_report_table_cell(table, "%" PRIu64, p->stats.credit_stalls);
         peal_report_table_cell(table, "%u", p->stats.slots_used);
         peal_report_table_cell(table, "%s",
