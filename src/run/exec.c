@@ -383,7 +383,9 @@ static void end_launch(struct peal_frame *frame)
         frame->family->shared[i] += totals[i];
 }
 
-enum peal_progress peal_frame_run(struct peal_frame *frame, uint32_t spins)
+/* Flattened: the traced copy of the loop must not keep the compiler from inlining all of it here.
+ */
+__attribute__((flatten)) enum peal_progress peal_frame_run(struct peal_frame *frame, uint32_t spins)
 {
     uint32_t lanes = frame->image->nlanes;
     if (lanes > 1)
