@@ -10,7 +10,7 @@ BUILD ?= build
 DESTDIR ?=
 PREFIX ?= /usr/local
 VERSION := $(shell sed -n "s/^ *version: '\(.*\)',/\1/p" meson.build)
-.PHONY: all deps test test-long fuzz demo bench install dist deb format clean help
+.PHONY: all deps test test-long fuzz demo bench bench-torch install dist deb format clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -45,6 +45,13 @@ bench: ## install the comparators, measure, print ratios
 	@scripts/install build bench
 	@$(MAKE) --no-print-directory all >/dev/null
 	@if [ -x bench/run ]; then bench/run; else echo "bench/run is not there yet" >&2; exit 3; fi
+
+bench-torch: ## collectives and DDP steps from PyTorch, Peal and Gloo alternating
+	@scripts/install build bench
+	@$(MAKE) --no-print-directory all >/dev/null
+	@torch/build.sh $(BUILD)
+	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/bench.py --world 2,4,8
+	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/ddp_bench.py --world 2
 
 install: all ## install into PREFIX (default /usr/local), below DESTDIR if given
 	@meson configure $(BUILD) --prefix $(PREFIX) >/dev/null

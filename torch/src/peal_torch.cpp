@@ -302,7 +302,8 @@ class Group : public Base {
         how.size = static_cast<uint32_t>(size);
         how.rank = static_cast<uint32_t>(rank);
         how.store = &callbacks;
-        how.timeout_ms = static_cast<uint32_t>(std::min<int64_t>(timeout.count(), INT32_MAX));
+        default_timeout_ = timeout_ = std::min(timeout, std::chrono::milliseconds(INT32_MAX));
+        how.timeout_ms = static_cast<uint32_t>(timeout_.count());
         how.quiet = 1;
         peal_status status = peal_comm_open(&how, &comm_);
         TORCH_CHECK(status == PEAL_OK, "peal: rank ", rank, " of ", size, " cannot join: ",
@@ -622,11 +623,23 @@ class Group : public Base {
                           [=] { check(peal_barrier(comm_), "barrier"); });
     }
 
-    // Ends in an exception that says what happened, in the words of peal's report.
+    // Ends in an exception that says what happened, in the words of peal's report. "Timed out" is what programs look
+    // for in the text of other backends.
     void check(peal_status status, const char *what) const
     {
         TORCH_CHECK(status == PEAL_OK, "peal ", what, " failed on rank ", getRank(), " of ", getSize(), ": ",
-                    peal_status_text(status), "\n", peal_comm_error(comm_));
+                    status == PEAL_TIMEOUT ? "Timed out after waiting" : peal_status_text(status), "\n",
+                    peal_comm_error(comm_));
+    }
+
+    // For the next call; the group's own where the caller gave none.
+    void set_timeout(std::chrono::milliseconds timeout)
+    {
+        timeout = timeout.count() > 0 ? std::min(timeout, std::chrono::milliseconds(INT32_MAX)) : default_timeout_;
+        if (timeout.count() > 0 && timeout != timeout_) {
+            peal_comm_set_timeout(comm_, static_cast<uint32_t>(timeout.count()));
+            timeout_ = timeout;
+        }
     }
 
     uint64_t simulated_ps() const
@@ -666,14 +679,6 @@ class Group : public Base {
         }
         queue_cv_.notify_one();
         return work;
-    }
-
-    void set_timeout(std::chrono::milliseconds timeout)
-    {
-        if (timeout.count() > 0 && timeout != timeout_) {
-            peal_comm_set_timeout(comm_, static_cast<uint32_t>(std::min<int64_t>(timeout.count(), INT32_MAX)));
-            timeout_ = timeout;
-        }
     }
 
     void run_queue()
@@ -814,7 +819,7 @@ class Group : public Base {
 
     peal_comm *comm_ = nullptr;
     uint64_t sequence_ = 0;
-    std::chrono::milliseconds timeout_{0};
+    std::chrono::milliseconds default_timeout_{0}, timeout_{0};
     std::thread thread_;
     std::mutex queue_mutex_;
     std::condition_variable queue_cv_;
@@ -869,10 +874,11 @@ bool MessageWork::isSuccess() const
     return completed_ && !exception_;
 }
 
-bool MessageWork::wait(std::chrono::milliseconds)
+bool MessageWork::wait(std::chrono::milliseconds timeout)
 {
     if (request_) {
         std::lock_guard<std::mutex> lock(group_->comm_mutex_);
+        group_->set_timeout(timeout);
         end(peal_request_wait_recv(request_, nullptr, &source_));
     }
     if (exception_)
