@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the page together from what the data has, and listens to the keyboard.
+// Puts the page together from what the data has, and listens to the keyboard. Start reading here.
+//
+//   page.html, style.css   the frame and its two themes       pack.py      makes one C file of all of this
+//   model.js               the data, decoded; units           dom.js       elements, canvases, colours
+//   diagram.js             the space-time diagram             series.js    utilisation under it
+//   source.js              the kernel's text                  steps.js     a counterexample step by step
+//   panels.js              op, critical path, stalls, tables  machine.js   the map of the machine
+//   plots.js               a sweep's plots
+//
+// src/report/page.h describes what a page can have; nothing here knows plans or machines.
 
 const KINDS = { verify: 'verification', sim: 'simulation', run: 'run', sweep: 'sweep' };
 const KEYS = [

@@ -14,6 +14,7 @@ import tempfile
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
 import browser as web  # noqa: E402
 
 SAMPLE, PEAL = sys.argv[1:3]
