@@ -48,6 +48,10 @@ static double input(uint32_t rank, uint64_t i)
 static void put(void *at, enum peal_dtype dtype, uint64_t i, double value)
 {
     struct peal_operand dst = {(char *)at + i * peal_dtype_size(dtype), 0, dtype};
+    if (dtype == PEAL_I8) /* integers wrap; a constant would saturate */
+        value = (double)(int8_t)(int64_t)value;
+    if (dtype == PEAL_U8)
+        value = (double)(uint8_t)(int64_t)value;
     struct peal_operand src = {NULL, value, dtype};
     peal_compute_generic.combine(PEAL_FN_ID, &dst, &src, 1, 1, 0);
 }

@@ -10,6 +10,10 @@
 void peal_element_put(void *at, enum peal_dtype dtype, uint64_t i, double value)
 {
     struct peal_operand dst = {(char *)at + i * peal_dtype_size(dtype), 0, dtype};
+    if (dtype == PEAL_I8) /* integers wrap; a constant would saturate */
+        value = (double)(int8_t)(int64_t)value;
+    if (dtype == PEAL_U8)
+        value = (double)(uint8_t)(int64_t)value;
     struct peal_operand src = {NULL, value, dtype};
     peal_compute_generic.combine(PEAL_FN_ID, &dst, &src, 1, 1, 0);
 }
