@@ -151,6 +151,14 @@ def svg(cells, group):
     return "\n".join(out + ["</svg>"]) + "\n"
 
 
+def load_text(results):
+    """What else the machine did while these were measured; more than one busy process disturbs two ranks."""
+    loads = [r["load"] for r in results if "load" in r]
+    if not loads:
+        return "Load average: not recorded."
+    return f"Load average while measuring: {min(loads):.0f} to {max(loads):.0f} on {PROCESSORS} processors."
+
+
 def links(plots, folder):
     """Markdown of the plots: {group: file name} in a folder beside the document."""
     return "".join(f"![{title(group)}]({folder}/{name})\n" for group, name in plots.items())
