@@ -5,9 +5,11 @@
 #include "api/load.h"
 #include "sim/sim.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A plan made once for calls that look alike; kept, because the simulation borrows it. */
 struct made_plan {
@@ -25,6 +27,8 @@ struct peal_platform {
     struct peal_machine *machine;
     struct peal_sim *sim;
     PEAL_VEC(struct made_plan) plans;
+    const char *trace_folder; /* or NULL */
+    struct peal_text trace;   /* Chrome trace JSON, so far */
 };
 
 /* What a call moves, in elements: how much of x and y each rank has, and n of the kernel. */
@@ -70,6 +74,49 @@ bool peal_platform_takes(const struct peal_platform *platform, const struct peal
            fallback[args->collective] && !args->counts;
 }
 
+/* PEAL_SIM_TRACE=FOLDER: every group writes a file of its own there, a bar for each collective. */
+static void trace_begin(struct peal_platform *platform)
+{
+    const char *folder = getenv("PEAL_SIM_TRACE");
+    if (!folder || folder[0] == '\0')
+        return;
+    platform->trace_folder = folder;
+    peal_text_puts(&platform->trace, "[");
+}
+
+static void trace_call(struct peal_platform *platform, const struct peal_arguments *args,
+                       uint64_t from, uint64_t to)
+{
+    if (!platform->trace_folder)
+        return;
+    const char *kernel = fallback[args->collective];
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)(strrchr(kernel, '_') - kernel), kernel);
+    /* Names of kernels and types are identifiers: nothing to escape. */
+    peal_text_printf(
+        &platform->trace,
+        "%s\n{\"name\": \"%s\", \"ph\": \"X\", \"ts\": %.6f, \"dur\": %.6f, \"pid\": 0, "
+        "\"tid\": 0, \"args\": {\"count\": %" PRIu64 ", \"type\": \"%s\", \"root\": %u}}",
+        platform->trace.len > 1 ? "," : "", name, (double)from / 1e6, (double)(to - from) / 1e6,
+        args->count, peal_dtype_name(args->dtype), args->root);
+}
+
+static void trace_end(struct peal_platform *platform)
+{
+    char path[4096];
+    if (!platform->trace_folder)
+        return;
+    peal_text_puts(&platform->trace, "\n]\n");
+    snprintf(path, sizeof path, "%s/peal-sim-XXXXXX.json", platform->trace_folder);
+    int fd = mkstemps(path, 5);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (file)
+        fputs(peal_text_get(&platform->trace), file);
+    if (!file || ferror(file) || fclose(file) != 0)
+        fprintf(stderr, "peal: cannot write a trace into '%s'\n", platform->trace_folder);
+    peal_text_release(&platform->trace);
+}
+
 static enum peal_status open_machine(struct peal_platform *platform, const char *path,
                                      uint32_t size, struct peal_text *why)
 {
@@ -81,6 +128,8 @@ static enum peal_status open_machine(struct peal_platform *platform, const char 
         status = peal_sim_new(platform->machine, size, &options, &diags, &platform->sim);
     if (status != PEAL_OK)
         peal_diags_print(&diags, false, why);
+    else
+        trace_begin(platform);
     peal_diags_release(&diags);
     return status;
 }
@@ -118,6 +167,7 @@ void peal_platform_close(struct peal_platform *platform)
 {
     if (!platform)
         return;
+    trace_end(platform);
     peal_sim_free(platform->sim);
     peal_machine_free(platform->machine);
     for (size_t i = 0; i < platform->plans.len; i++)
@@ -266,6 +316,8 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
     if (status == PEAL_OK && rank == 0) {
         answer.status = simulate(platform, comm, args, inputs, outputs);
         answer.time = peal_sim_stats(platform->sim)->time;
+        if (answer.status == PEAL_OK)
+            trace_call(platform, args, platform->time, answer.time);
     }
     if (status == PEAL_OK)
         status = peal_broadcast(comm, &answer, sizeof answer, PEAL_U8, 0);

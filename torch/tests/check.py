@@ -5,6 +5,8 @@
 """
 import ctypes
 import datetime
+import glob
+import json
 import os
 import signal
 import sys
@@ -216,6 +218,7 @@ def survivor(rank, world, rendezvous, out):
 def simulated(rank, world, rendezvous):
     """The same calls on a simulated machine: right, and simulated time is one clock for all ranks."""
     os.environ["PEAL_PLATFORM"] = "sim:" + os.path.abspath(MACHINE)
+    os.environ["PEAL_SIM_TRACE"] = os.path.dirname(rendezvous)
     dist.init_process_group("peal", init_method=f"file://{rendezvous}s", rank=rank, world_size=world)
     times = [peal_torch.simulated_time()]
     for case in (moving_collectives, all_to_all_even_and_uneven, sixteen_bit_sums_are_the_same_on_all_ranks):
@@ -234,7 +237,12 @@ def simulated(rank, world, rendezvous):
     assert all(one == times for one in everyone), everyone
     dist.destroy_process_group()
     if rank == 0:
-        print(f"ok simulated_time: 100000 float32 took {steps[-1] * 1e6:.3f} simulated us", flush=True)
+        (name,) = glob.glob(os.path.join(os.environ["PEAL_SIM_TRACE"], "peal-sim-*.json"))
+        with open(name) as file:
+            bars = json.load(file)
+        whole = sum(bar["dur"] for bar in bars) * 1e-6
+        assert whole >= times[-1] and bars[0]["ts"] == 0 and "allreduce" in {bar["name"] for bar in bars}, bars
+        print(f"ok simulated_time: {len(bars)} calls traced; 100000 float32 took {steps[-1] * 1e6:.3f} simulated us", flush=True)
 
 
 def threads_and_forks(rank, world, rendezvous):
