@@ -68,7 +68,7 @@ static bool compare(enum peal_int_op op, int64_t a, int64_t b, bool *out)
 
 static void fold_expr(struct peal_expr *e, void *context)
 {
-    int64_t a, b, value;
+    int64_t a, b, value = 0;
     (void)context;
     if (e->kind != PEAL_EXPR_BINARY || e->type.kind != PEAL_TYPE_INT || !is_int(e->a, &a) ||
         !is_int(e->b, &b) || !arithmetic(e->op, a, b, &value) || value < 0)

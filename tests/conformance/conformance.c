@@ -136,7 +136,9 @@ static bool try_shapes(struct run *run, struct variant v)
             v.most = k & 4 ? 2 * v.n + 7 : 0;
             /* A slot for the whole payload, or many small ones: nobody receives while it sends. */
             v.depth = k & 4 ? 1 : root % 2 || k & 2 ? 0 : 1024;
-            bool in_slot = run->subject->has_op && strstr(run->subject->kernel->name, "_direct");
+            const char *name = run->subject->kernel->name;
+            bool in_slot =
+                run->subject->has_op && (strstr(name, "_direct") || strstr(name, "_send"));
             v.slot_bytes = v.depth == 1024 && !in_slot ? 16 : 0; /* recv_slot takes whole ones */
             if (v.in_place && !may_be_in_place(run->subject, v.n, v.nranks))
                 continue;
