@@ -173,7 +173,7 @@ static enum peal_status meet_by_store(const struct peal_open *how, char job[stat
         peal_text_printf(why, "%s; all ranks must be on one host", made + 1);
         return PEAL_UNSUPPORTED;
     }
-    snprintf(job, 64, "%s", made);
+    snprintf(job, 64, "%.63s", made);
     return PEAL_OK;
 }
 
