@@ -115,7 +115,8 @@ void peal_sim_dma_take(struct peal_sim *sim, uint32_t index, int vc, uint32_t xf
         sim->stats.moves++;
     } else {
         sim->stats.transfers++;
-        sim->stats.bytes += x->bytes;
+        /* A load is one transfer: the request there, the data back. */
+        sim->stats.bytes += x->bytes + (x->kind == PEAL_XFER_REQUEST ? x->load_bytes : 0);
     }
     if (sim->dma_event) {
         x->in_dma = true;
