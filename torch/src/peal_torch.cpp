@@ -314,13 +314,12 @@ class Group : public Base {
 
     ~Group() override
     {
-        if (thread_.joinable()) {
-            {
-                std::lock_guard<std::mutex> lock(queue_mutex_);
-                stop_ = true;
-            }
-            queue_cv_.notify_all();
-            thread_.join();
+        // The thread may need the interpreter to let go of its last tensors, and whoever destroys a group may hold it.
+        if (thread_.joinable() && PyGILState_Check()) {
+            py::gil_scoped_release release;
+            end_thread();
+        } else if (thread_.joinable()) {
+            end_thread();
         }
         peal_comm_close(comm_);
     }
@@ -681,6 +680,16 @@ class Group : public Base {
         return work;
     }
 
+    void end_thread()
+    {
+        {
+            std::lock_guard<std::mutex> lock(queue_mutex_);
+            stop_ = true;
+        }
+        queue_cv_.notify_all();
+        thread_.join();
+    }
+
     void run_queue()
     {
         std::unique_lock<std::mutex> lock(queue_mutex_);
@@ -692,6 +701,7 @@ class Group : public Base {
             queue_.pop_front();
             lock.unlock();
             work->run();
+            work.reset(); // its tensors may need the interpreter: not under the lock
             lock.lock();
         }
     }
