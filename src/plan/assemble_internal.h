@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The assembler's state, shared by assemble.c (adding) and finish.c (checking and laying out). */
+/* The assembler's state, shared by assemble.c (ops), assemble_tables.c (what ops
+ * name) and finish.c (checking and laying out). */
 #ifndef PEAL_PLAN_ASSEMBLE_INTERNAL_H
 #define PEAL_PLAN_ASSEMBLE_INTERNAL_H
 
@@ -45,5 +46,13 @@ struct peal_assembler {
 };
 
 void peal_assembler_fail(struct peal_assembler *a, enum peal_status status, const char *why);
+void peal_assembler_no_memory(struct peal_assembler *a);
+
+/* Pushes, or makes the assembler fail. */
+#define PUSH(a, table, value)                                                                      \
+    do {                                                                                           \
+        if (!peal_vec_push(&(a)->table, (value)))                                                  \
+            peal_assembler_no_memory(a);                                                           \
+    } while (0)
 
 #endif

@@ -17,7 +17,7 @@ static bool is_scalar(const struct peal_expr *e)
 }
 
 /* select(condition, a, b) on data stands for the operand that is chosen. */
-static const struct peal_expr *chosen(struct instantiation *t, const struct peal_expr *e)
+const struct peal_expr *peal_inst_chosen(struct instantiation *t, const struct peal_expr *e)
 {
     while (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_SELECT && !is_scalar(e))
         e = peal_inst_bool(t, e->a) ? e->a->next : e->a->next->next;
@@ -68,7 +68,7 @@ static void want_shape(struct instantiation *t, const struct peal_expr *e, const
 }
 
 /* The shape that an expression has by itself; false if it takes its context's (recv, constants). */
-static bool find_shape(struct instantiation *t, const struct peal_expr *e, struct part *out)
+bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct part *out)
 {
     if (is_place(e))
         return peal_inst_part(t, e, out);
@@ -78,7 +78,8 @@ static bool find_shape(struct instantiation *t, const struct peal_expr *e, struc
         /* A recv that is chosen takes the shape of what would have been. */
         bool first = peal_inst_bool(t, e->a);
         const struct peal_expr *yes = e->a->next, *no = yes->next;
-        return find_shape(t, first ? yes : no, out) || find_shape(t, first ? no : yes, out);
+        return peal_inst_shape(t, first ? yes : no, out) ||
+               peal_inst_shape(t, first ? no : yes, out);
     }
     if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FILL) {
         const struct peal_expr *cols = e->a->next->next;
@@ -91,12 +92,12 @@ static bool find_shape(struct instantiation *t, const struct peal_expr *e, struc
         return true;
     }
     if (e->kind == PEAL_EXPR_BINARY)
-        return find_shape(t, e->a, out) || find_shape(t, e->b, out);
+        return peal_inst_shape(t, e->a, out) || peal_inst_shape(t, e->b, out);
     const struct peal_expr *arg = e->a;
     if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FINAL)
         arg = arg->next;
     for (; arg; arg = arg->next) {
-        if (find_shape(t, arg, out))
+        if (peal_inst_shape(t, arg, out))
             return true;
     }
     return false;
@@ -116,8 +117,8 @@ static bool overlap_badly(const struct part *a, const struct part *b)
            b->ref.offset < a->ref.offset + a->count * size;
 }
 
-static struct peal_op *mem_op(struct instantiation *t, enum peal_op_kind kind,
-                              const struct peal_ref *refs, uint32_t n, const struct part *shape)
+struct peal_op *peal_inst_mem_op(struct instantiation *t, enum peal_op_kind kind,
+                                 const struct peal_ref *refs, uint32_t n, const struct part *shape)
 {
     struct peal_op *op = peal_inst_op(t, kind, refs, n);
     if (!op)
@@ -130,165 +131,17 @@ static struct peal_op *mem_op(struct instantiation *t, enum peal_op_kind kind,
 }
 
 /* dst = src, converting where the element types differ. */
-static void move(struct instantiation *t, const struct part *dst, const struct part *src,
-                 uint32_t divisor)
+void peal_inst_move(struct instantiation *t, const struct part *dst, const struct part *src,
+                    uint32_t divisor)
 {
     struct peal_ref refs[2] = {dst->ref, src->ref};
     bool converts =
         dst->ref.dtype != src->ref.dtype || src->ref.buf == PEAL_BUF_CONST || divisor > 1;
-    struct peal_op *op = mem_op(t, converts ? PEAL_OP_COMPUTE : PEAL_OP_COPY, refs, 2, dst);
+    struct peal_op *op =
+        peal_inst_mem_op(t, converts ? PEAL_OP_COMPUTE : PEAL_OP_COPY, refs, 2, dst);
     if (op && converts) {
         op->fn = PEAL_FN_ID;
         op->mem.divisor = divisor;
-    }
-}
-
-static struct channel_use *use_of(struct instantiation *t, uint32_t channel)
-{
-    for (size_t i = 0; i < t->channel_uses.len; i++) {
-        if (t->channel_uses.at[i].channel == channel)
-            return &t->channel_uses.at[i];
-    }
-    if (!peal_vec_push(&t->channel_uses, ((struct channel_use){channel, 0, 0}))) {
-        peal_inst_no_memory(t);
-        return NULL;
-    }
-    return &t->channel_uses.at[t->channel_uses.len - 1];
-}
-
-/* Cuts a payload into pieces of at most a slot: whole rows, or parts of the only one. Calls emit
- * for each. */
-static void split(struct instantiation *t, const struct part *whole,
-                  void (*emit)(struct instantiation *, uint32_t, const struct part *),
-                  uint32_t channel)
-{
-    uint64_t size = peal_dtype_size(whole->ref.dtype), most = t->bind->slot_bytes;
-    if (!most || whole->rows * whole->count * size <= most) {
-        emit(t, channel, whole);
-        return;
-    }
-    struct part piece = *whole;
-    if (whole->rows == 1) {
-        uint64_t step = most / size;
-        if (!step) {
-            peal_inst_fail(t, t->pos, "a slot of %" PRIu64 " bytes holds no element", most);
-            return;
-        }
-        for (uint64_t at = 0; at < whole->count && t->status == PEAL_OK; at += step) {
-            piece.ref = whole->ref;
-            piece.count = whole->count - at < step ? whole->count - at : step;
-            if (whole->ref.phases != PEAL_NONE) {
-                peal_inst_fail(t, t->pos, "a payload placed by 'launch mod' cannot be split");
-                return;
-            }
-            piece.ref.offset += at * size;
-            emit(t, channel, &piece);
-        }
-        return;
-    }
-    uint64_t step = whole->count ? most / (whole->count * size) : whole->rows;
-    if (!step || t->kinds.at[whole->ref.buf] != PEAL_BUF_PARAM) {
-        peal_inst_fail(t, t->pos, "this payload cannot be split into slots of %" PRIu64 " bytes",
-                       most);
-        return;
-    }
-    for (uint32_t at = 0; at < whole->rows && t->status == PEAL_OK; at += (uint32_t)step) {
-        piece.ref.row = whole->ref.row + at;
-        piece.rows = whole->rows - at < step ? whole->rows - at : (uint32_t)step;
-        emit(t, channel, &piece);
-    }
-}
-
-static void emit_send(struct instantiation *t, uint32_t channel, const struct part *src)
-{
-    struct peal_op *op = mem_op(t, PEAL_OP_SEND, &src->ref, 1, src);
-    if (op)
-        op->mem.channel = channel;
-}
-
-static void emit_recv(struct instantiation *t, uint32_t channel, const struct part *dst)
-{
-    struct peal_op *op = mem_op(t, PEAL_OP_RECV, &dst->ref, 1, dst);
-    if (op)
-        op->mem.channel = channel;
-}
-
-/* Names a queue; unnamed ones are the empty string. */
-static const char *channel_name(const struct peal_expr *e)
-{
-    return !e ? "" : e->symbol ? e->symbol->name : e->name;
-}
-
-static uint32_t recv_channel(struct instantiation *t, const struct peal_expr *e)
-{
-    struct peer peer = peal_inst_peer(t, e->a);
-    if (t->status != PEAL_OK)
-        return 0;
-    const char *name = channel_name(e->b);
-    return peal_assembler_channel(t->a, name, peer.rank, peer.incoming_port, t->rank);
-}
-
-/* recv_slot: the payload stays where it is; b becomes the tile that names it. */
-static void receive_in_slot(struct instantiation *t, const struct peal_expr *e,
-                            enum peal_dtype wire, const struct part *shape, struct binding *b)
-{
-    uint32_t channel = recv_channel(t, e);
-    struct channel_use *use = t->status == PEAL_OK ? use_of(t, channel) : NULL;
-    struct peal_op *op = use ? mem_op(t, PEAL_OP_RECV_SLOT, NULL, 0, shape) : NULL;
-    if (!op)
-        return;
-    uint64_t bytes = shape->rows * shape->count * peal_dtype_size(wire);
-    if (t->bind->slot_bytes && bytes > t->bind->slot_bytes) {
-        peal_inst_fail(t, e->pos, "a payload of %" PRIu64 " bytes does not fit a slot of %" PRIu64,
-                       bytes, t->bind->slot_bytes);
-        return;
-    }
-    op->mem.channel = channel;
-    op->dtype = (uint8_t)wire;
-    *b = (struct binding){
-        .bound = true,
-        .dtype = wire,
-        .rows = shape->dims == 2 ? shape->rows : 0,
-        .cols = shape->count,
-        .in_slot = true,
-        .channel = channel,
-        .message = use->received++,
-    };
-}
-
-/* What travels is T: a wide destination gets it through a temporary. */
-static enum peal_dtype wire_dtype(const struct instantiation *t, const struct peal_expr *e,
-                                  const struct part *dst)
-{
-    struct peal_elem elem = e->type.elem;
-    elem.wide = false;
-    (void)dst;
-    return peal_inst_dtype(t, elem);
-}
-
-static void receive(struct instantiation *t, const struct part *dst, const struct peal_expr *e)
-{
-    enum peal_dtype wire = wire_dtype(t, e, dst);
-    if (e->in_slot) {
-        struct binding slot;
-        receive_in_slot(t, e, wire, dst, &slot);
-        if (t->status == PEAL_OK) {
-            struct part src = peal_inst_tile_part(t, &slot);
-            move(t, dst, &src, 0);
-        }
-        return;
-    }
-    uint32_t channel = recv_channel(t, e);
-    if (t->status != PEAL_OK)
-        return;
-    if (wire == dst->ref.dtype) {
-        split(t, dst, emit_recv, channel);
-        return;
-    }
-    struct part tile = peal_inst_tile(t, NULL, wire, dst);
-    if (t->status == PEAL_OK) {
-        split(t, &tile, emit_recv, channel);
-        move(t, dst, &tile, 0);
     }
 }
 
@@ -299,11 +152,11 @@ struct sources {
     PEAL_VEC(struct part) list;
 };
 
-static struct part operand(struct instantiation *t, const struct peal_expr *e,
-                           const struct part *shape, enum peal_dtype dtype)
+struct part peal_inst_operand(struct instantiation *t, const struct peal_expr *e,
+                              const struct part *shape, enum peal_dtype dtype)
 {
     struct part p = {.any_shape = true};
-    e = chosen(t, e);
+    e = peal_inst_chosen(t, e);
     if (is_scalar(e)) {
         p.ref = peal_ref_const(scalar(t, e), dtype);
         return p;
@@ -314,10 +167,10 @@ static struct part operand(struct instantiation *t, const struct peal_expr *e,
         return p;
     }
     enum peal_dtype own =
-        e->kind == PEAL_EXPR_RECV ? wire_dtype(t, e, shape) : peal_inst_dtype(t, e->type.elem);
+        e->kind == PEAL_EXPR_RECV ? peal_inst_wire_dtype(t, e) : peal_inst_dtype(t, e->type.elem);
     if (e->kind == PEAL_EXPR_RECV && e->in_slot) {
         struct binding slot = {0};
-        receive_in_slot(t, e, own, shape, &slot);
+        peal_inst_receive_in_slot(t, e, own, shape, &slot);
         return t->status == PEAL_OK ? peal_inst_tile_part(t, &slot) : p;
     }
     p = peal_inst_tile(t, NULL, own, shape);
@@ -345,17 +198,17 @@ static bool data_fn(struct instantiation *t, const struct peal_expr *e, enum pea
 static void collect(struct instantiation *t, const struct peal_expr *e, struct sources *s,
                     const struct part *dst, enum peal_dtype dtype)
 {
-    const struct peal_expr *first = chosen(t, e->a);
+    const struct peal_expr *first = peal_inst_chosen(t, e->a);
     enum peal_fn inner;
     bool variadic = peal_fn_info(s->fn)->operands == 0;
     const struct peal_expr *rest = e->kind == PEAL_EXPR_BINARY ? e->b : e->a->next;
     if (variadic && !is_place(first) && !is_scalar(first) && data_fn(t, first, &inner) &&
         inner == s->fn)
         collect(t, first, s, dst, dtype);
-    else if (!peal_vec_push(&s->list, operand(t, first, dst, dtype)))
+    else if (!peal_vec_push(&s->list, peal_inst_operand(t, first, dst, dtype)))
         peal_inst_no_memory(t);
     for (; rest && t->status == PEAL_OK; rest = e->kind == PEAL_EXPR_BINARY ? NULL : rest->next) {
-        if (!peal_vec_push(&s->list, operand(t, rest, dst, dtype)))
+        if (!peal_vec_push(&s->list, peal_inst_operand(t, rest, dst, dtype)))
             peal_inst_no_memory(t);
     }
 }
@@ -376,13 +229,13 @@ static void emit_compute(struct instantiation *t, const struct part *dst, const 
             peal_inst_no_memory(t);
     }
     if (t->status == PEAL_OK) {
-        struct peal_op *op = mem_op(t, PEAL_OP_COMPUTE, refs.at, (uint32_t)refs.len, dst);
+        struct peal_op *op = peal_inst_mem_op(t, PEAL_OP_COMPUTE, refs.at, (uint32_t)refs.len, dst);
         if (op) {
             op->fn = (uint8_t)s->fn;
             op->mem.divisor = s->divisor;
         }
         if (via_tile)
-            move(t, dst, &target, 0);
+            peal_inst_move(t, dst, &target, 0);
     }
     peal_vec_release(&refs);
 }
@@ -403,7 +256,7 @@ static void compute(struct instantiation *t, const struct part *dst, const struc
     }
     collect(t, e, &s, dst, dtype);
     if (t->status == PEAL_OK && s.list.len == 1 && peal_fn_info(s.fn)->operands == 0)
-        move(t, dst, &s.list.at[0], divisor); /* op(a) is a */
+        peal_inst_move(t, dst, &s.list.at[0], divisor); /* op(a) is a */
     else if (t->status == PEAL_OK)
         emit_compute(t, dst, &s);
     peal_vec_release(&s.list);
@@ -413,30 +266,30 @@ static void store(struct instantiation *t, const struct part *dst, const struct 
                   uint32_t divisor)
 {
     struct part src;
-    e = chosen(t, e);
+    e = peal_inst_chosen(t, e);
     if (t->status != PEAL_OK)
         return;
     if (is_scalar(e)) {
         src = (struct part){.ref = peal_ref_const(scalar(t, e), (enum peal_dtype)dst->ref.dtype)};
-        move(t, dst, &src, divisor);
+        peal_inst_move(t, dst, &src, divisor);
     } else if (is_place(e)) {
         if (!peal_inst_part(t, e, &src))
             return;
         want_shape(t, e, &src, dst);
         if (t->status == PEAL_OK && overlap_badly(dst, &src)) {
             struct part tile = peal_inst_tile(t, NULL, (enum peal_dtype)src.ref.dtype, dst);
-            move(t, &tile, &src, 0);
+            peal_inst_move(t, &tile, &src, 0);
             src = tile;
         }
         bool onto_itself = dst->ref.buf == src.ref.buf && dst->ref.rank == src.ref.rank &&
                            dst->ref.offset == src.ref.offset && dst->ref.row == src.ref.row &&
                            dst->ref.phases == src.ref.phases && dst->ref.buf < PEAL_BUF_SLOT;
         if (t->status == PEAL_OK && (!onto_itself || divisor > 1))
-            move(t, dst, &src, divisor);
+            peal_inst_move(t, dst, &src, divisor);
     } else if (e->kind == PEAL_EXPR_RECV) {
-        receive(t, dst, e);
+        peal_inst_receive(t, dst, e);
     } else if (e->builtin == PEAL_BUILTIN_FILL && e->kind == PEAL_EXPR_CALL) {
-        if (find_shape(t, e, &src))
+        if (peal_inst_shape(t, e, &src))
             want_shape(t, e, &src, dst);
         store(t, dst, e->a, divisor);
     } else if (e->builtin == PEAL_BUILTIN_FINAL && e->kind == PEAL_EXPR_CALL) {
@@ -489,14 +342,15 @@ void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s)
 {
     struct part shape;
     const struct peal_symbol *symbol = s->symbol;
-    const struct peal_expr *value = chosen(t, s->a);
-    if (s->typed ? !written_shape(t, symbol, &shape) : !find_shape(t, s->a, &shape)) {
+    const struct peal_expr *value = peal_inst_chosen(t, s->a);
+    if (s->typed ? !written_shape(t, symbol, &shape) : !peal_inst_shape(t, s->a, &shape)) {
         peal_inst_fail(t, s->a->pos, "the shape of '%s' is not known; write it: let %s: T[n] = ...",
                        symbol->name, symbol->name);
         return;
     }
     if (value->kind == PEAL_EXPR_RECV && value->in_slot) {
-        receive_in_slot(t, value, wire_dtype(t, value, &shape), &shape, &t->env[symbol->slot]);
+        peal_inst_receive_in_slot(t, value, peal_inst_wire_dtype(t, value), &shape,
+                                  &t->env[symbol->slot]);
         return;
     }
     struct part tile = peal_inst_tile(t, symbol, peal_inst_dtype(t, symbol->type.elem), &shape);
@@ -516,13 +370,13 @@ void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s)
         return;
     }
     old = shape = peal_inst_tile_part(t, b);
-    const struct peal_expr *value = chosen(t, s->b);
-    if (is_place(value) && find_shape(t, value, &shape))
+    const struct peal_expr *value = peal_inst_chosen(t, s->b);
+    if (is_place(value) && peal_inst_shape(t, value, &shape))
         want_shape(t, s->b, &shape, &old);
     if (t->status != PEAL_OK)
         return;
     if (value->kind == PEAL_EXPR_RECV && value->in_slot) {
-        receive_in_slot(t, value, wire_dtype(t, value, &old), &old, b);
+        peal_inst_receive_in_slot(t, value, peal_inst_wire_dtype(t, value), &old, b);
         return;
     }
     struct part tile = peal_inst_tile(t, symbol, peal_inst_dtype(t, symbol->type.elem), &old);
@@ -542,62 +396,16 @@ void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s)
                        peal_dtype_name(dtype));
         return;
     }
-    src = operand(t, s->b, &dst, dtype);
+    src = peal_inst_operand(t, s->b, &dst, dtype);
     if (t->status == PEAL_OK && (src.ref.dtype != dst.ref.dtype || src.ref.buf == PEAL_BUF_CONST)) {
         struct part tile = peal_inst_tile(t, NULL, dtype, &dst);
-        move(t, &tile, &src, 0);
+        peal_inst_move(t, &tile, &src, 0);
         src = tile;
     }
     struct peal_ref refs[2] = {dst.ref, src.ref};
-    struct peal_op *op = mem_op(t, PEAL_OP_ACCUMULATE, refs, 2, &dst);
+    struct peal_op *op = peal_inst_mem_op(t, PEAL_OP_ACCUMULATE, refs, 2, &dst);
     if (op) {
         op->fn = (uint8_t)peal_reduce_fn(reduce);
         op->flags = s->exclusive ? PEAL_OP_EXCLUSIVE : 0;
     }
-}
-
-void peal_inst_send(struct instantiation *t, const struct peal_stmt *s)
-{
-    struct part shape, src;
-    const struct peal_expr *value = chosen(t, s->a);
-    if (!find_shape(t, value, &shape)) {
-        peal_inst_fail(t, s->a->pos, "the shape of what is sent is not known");
-        return;
-    }
-    enum peal_dtype wire = wire_dtype(t, value, &shape);
-    src = operand(t, value, &shape, wire);
-    if (t->status == PEAL_OK && src.ref.dtype != wire) {
-        struct part tile = peal_inst_tile(t, NULL, wire, &shape);
-        move(t, &tile, &src, 0);
-        src = tile;
-    }
-    struct peer peer = peal_inst_peer(t, s->b);
-    if (t->status != PEAL_OK)
-        return;
-    uint32_t channel =
-        peal_assembler_channel(t->a, channel_name(s->c), t->rank, peer.port, peer.rank);
-    split(t, &src, emit_send, channel);
-}
-
-void peal_inst_free(struct instantiation *t, const struct peal_stmt *s)
-{
-    struct binding *b = &t->env[s->a->symbol->slot];
-    if (!b->bound || !b->in_slot || b->freed) {
-        peal_inst_fail(t, s->pos, "'%s' is not in a slot", s->a->symbol->name);
-        return;
-    }
-    struct channel_use *use = use_of(t, b->channel);
-    if (!use)
-        return;
-    if (use->freed != b->message) {
-        peal_inst_fail(t, s->pos,
-                       "slots of a queue are given back in order: an older one is in use");
-        return;
-    }
-    use->freed++;
-    b->freed = true;
-    struct part none = {.rows = 0};
-    struct peal_op *op = mem_op(t, PEAL_OP_FREE, NULL, 0, &none);
-    if (op)
-        op->mem.channel = b->channel;
 }

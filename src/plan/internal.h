@@ -2,9 +2,9 @@
 /* instantiate's state, shared by its files.
  *
  *   instantiate.c  parameters, ranks, contract, the end          eval.c   integers
- *   walk.c         statements: control flow, signals, channels    place.c  buffers, parts and tiles
- *   data.c         data: copies, computes, receives               scope.c  logical zero of inlined
- * calls
+ *   walk.c         statements: control flow, signals              place.c  buffers, parts and tiles
+ *   data.c         data: copies, computes                         scope.c  logical zero of inlined
+ *   message.c      data through queues: send, recv, free                   calls
  */
 #ifndef PEAL_PLAN_INTERNAL_H
 #define PEAL_PLAN_INTERNAL_H
@@ -138,6 +138,26 @@ void peal_inst_store(struct instantiation *t, const struct part *dst,
 void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s);
+/* select(condition, a, b) on data stands for the operand that is chosen. */
+const struct peal_expr *peal_inst_chosen(struct instantiation *t, const struct peal_expr *e);
+/* The shape that an expression has by itself; false if it takes its context's (recv, constants). */
+bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct part *out);
+/* One operand of that shape: a place, a constant, or a temporary made for it. */
+struct part peal_inst_operand(struct instantiation *t, const struct peal_expr *e,
+                              const struct part *shape, enum peal_dtype dtype);
+struct peal_op *peal_inst_mem_op(struct instantiation *t, enum peal_op_kind kind,
+                                 const struct peal_ref *refs, uint32_t n, const struct part *shape);
+/* dst = src, converting where the element types differ. */
+void peal_inst_move(struct instantiation *t, const struct part *dst, const struct part *src,
+                    uint32_t divisor);
+
+/* message.c */
+void peal_inst_receive(struct instantiation *t, const struct part *dst, const struct peal_expr *e);
+/* recv_slot: the payload stays where it is; b becomes the tile that names it. */
+void peal_inst_receive_in_slot(struct instantiation *t, const struct peal_expr *e,
+                               enum peal_dtype wire, const struct part *shape, struct binding *b);
+/* What travels is T: a wide destination gets it through a temporary. */
+enum peal_dtype peal_inst_wire_dtype(const struct instantiation *t, const struct peal_expr *e);
 void peal_inst_send(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_free(struct instantiation *t, const struct peal_stmt *s);
 
