@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal bench: times a collective over a range of sizes, in the layout of nccl-tests. */
 #include "cli/bench_plot.h"
+#include "cli/progress.h"
 #include "cli/ranks.h"
 
 #include "report/json.h"
@@ -68,6 +69,7 @@ static const struct subject subjects[] = {
 struct bench {
     const struct bench_options *options;
     const struct subject *subject;
+    struct peal_progress *progress;
     struct peal_comm *comm;
     struct peal_text rows; /* JSON rows, or nothing */
     struct peal_bench_plot plot;
@@ -182,6 +184,18 @@ static int64_t iterations(const struct bench_options *o, uint64_t bytes)
     return n < 10 ? 10 : n > 2000 ? 2000 : n;
 }
 
+/* Roughly how long a size takes against others: its calls, and making and checking its data. */
+static uint64_t weigh(const struct bench *b, uint64_t bytes)
+{
+    uint64_t calls = (uint64_t)(iterations(b->options, bytes) + b->options->warmup);
+    return calls * (bytes + 65536) + bytes * 16;
+}
+
+static uint64_t last_size(const struct bench *b)
+{
+    return b->subject->call == call_barrier ? b->options->begin : b->options->end;
+}
+
 static void fill(const struct bench *b, char *send, uint64_t n)
 {
     uint32_t rank = peal_comm_rank(b->comm);
@@ -287,11 +301,12 @@ static double bus_factor(const struct bench *b)
     return b->subject->bus > 0 ? b->subject->bus * (ranks - 1) / ranks : 1;
 }
 
-static void print_result(const struct bench *b, uint64_t bytes, const struct result *result)
+static void put_result(const struct bench *b, uint64_t bytes, const struct result *result,
+                       struct peal_text *out)
 {
     double algbw = (double)bytes / (result->time_us * 1e3);
-    printf(" %9.2f %8.2f %8.2f %6llu", result->time_us, algbw, algbw * bus_factor(b),
-           (unsigned long long)result->wrong);
+    peal_text_printf(out, " %9.2f %8.2f %8.2f %6llu", result->time_us, algbw, algbw * bus_factor(b),
+                     (unsigned long long)result->wrong);
 }
 
 static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wrong)
@@ -308,17 +323,18 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
     bool can_in_place = s->call != call_all_to_all && s->call != call_barrier &&
                         s->call != call_gather && s->call != call_scatter;
     const char *why = peal_comm_explain(b->comm, s->name, block * element, o->symmetric);
+    struct peal_text line = {0};
     if (table && o->explain)
-        printf("# %s\n", why);
+        peal_text_printf(&line, "# %s\n", why);
     char algo[48] = "";
     const char *quoted = strchr(why, '\'');
     if (quoted)
         snprintf(algo, sizeof algo, "%.*s", (int)strcspn(quoted + 1, "'"), quoted + 1);
     if (table)
-        printf("  %10llu %12llu %6s %6s %6d", (unsigned long long)real,
-               (unsigned long long)(real / element), peal_dtype_name(o->dtype),
-               s->has_reduce ? peal_reduce_name(o->reduce) : "none",
-               s->has_root ? (int)o->root : -1);
+        peal_text_printf(&line, "  %10llu %12llu %6s %6s %6d", (unsigned long long)real,
+                         (unsigned long long)(real / element), peal_dtype_name(o->dtype),
+                         s->has_reduce ? peal_reduce_name(o->reduce) : "none",
+                         s->has_root ? (int)o->root : -1);
     enum peal_status status = PEAL_OK;
     for (int in_place = 0; in_place <= can_in_place && status == PEAL_OK; in_place++) {
         struct result result = time_calls(b, block, in_place);
@@ -328,14 +344,16 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
             break;
         add_row(b, real, in_place, &result, algo);
         if (table)
-            print_result(b, real, &result);
+            put_result(b, real, &result, &line);
         if (first && !in_place)
             peal_bench_plot_add(&b->plot, (double)real, (double)real / (result.time_us * 1e3));
     }
-    if (table) {
-        printf("\n");
-        fflush(stdout);
-    }
+    peal_text_puts(&line, "\n");
+    if (table && status == PEAL_OK)
+        peal_progress_print(b->progress, &line);
+    if (first && status == PEAL_OK)
+        peal_progress_step(b->progress, weigh(b, bytes));
+    peal_text_release(&line);
     return status;
 }
 
@@ -367,8 +385,8 @@ static int body(struct peal_comm *comm, void *context)
         status = peal_comm_set_algo(comm, bench.subject->name, o->algo);
     if (status == PEAL_OK && first && !o->json)
         print_head(&bench);
-    uint64_t end = bench.subject->call == call_barrier ? o->begin : o->end;
-    for (uint64_t bytes = o->begin; status == PEAL_OK && bytes <= end; bytes *= (uint64_t)o->factor)
+    for (uint64_t bytes = o->begin; status == PEAL_OK && bytes <= last_size(&bench);
+         bytes *= (uint64_t)o->factor)
         status = run_size(&bench, bytes, &wrong);
     if (status != PEAL_OK && first)
         fprintf(stderr, "peal bench: %s: %s\n", peal_status_text(status), peal_comm_error(comm));
@@ -410,7 +428,16 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
                                .bind = !o->no_bind,
                                .body = body,
                                .context = &bench};
-    return peal_ranks_run(cli, &ranks);
+    struct peal_progress progress = {.what = "sizes"};
+    for (uint64_t bytes = o->begin; bytes <= last_size(&bench); bytes *= (uint64_t)o->factor) {
+        progress.total++;
+        progress.weight += weigh(&bench, bytes);
+    }
+    bench.progress = &progress;
+    peal_progress_begin(&progress);
+    int code = peal_ranks_run(cli, &ranks);
+    peal_progress_end(&progress);
+    return code;
 }
 
 #define ROW(name, letter, kind, field, value, help, least, most)                                   \

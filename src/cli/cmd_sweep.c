@@ -67,6 +67,9 @@ struct point {
     uint64_t time;
     struct peal_sim_stats stats;
     bool deadlock;
+    /* Stored with release by the worker; its partner is the acquire in make_table, which reads what
+     * is finished while others still run. */
+    _Atomic bool finished;
 };
 
 struct sweep {
@@ -196,6 +199,12 @@ static bool list_points(struct sweep *s, char **kernels, int *code)
     return true;
 }
 
+/* Roughly how long a run takes against others: the steps of a ring, and its chunks. */
+static uint64_t weigh(const struct point *point)
+{
+    return point->nranks * (point->nranks + (uint64_t)point->count / 1024);
+}
+
 static void *work(void *opaque)
 {
     struct sweep *s = opaque;
@@ -215,28 +224,9 @@ static void *work(void *opaque)
         free(point->job.plan);
         point->job.sim = NULL;
         point->job.plan = NULL;
-        peal_progress_step(&s->progress);
+        atomic_store_explicit(&point->finished, true, memory_order_release);
+        peal_progress_step(&s->progress, weigh(point));
     }
-}
-
-static void run_points(struct sweep *s)
-{
-    pthread_t threads[256];
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t count = (size_t)(s->options->threads ? s->options->threads
-                            : cores > 0         ? cores
-                                                : 1),
-           made = 0;
-    if (count > s->npoints)
-        count = s->npoints;
-    count = count > 256 ? 256 : count;
-    peal_progress_begin(&s->progress, "runs", s->npoints);
-    while (made + 1 < count && pthread_create(&threads[made], NULL, work, s) == 0)
-        made++;
-    work(s);
-    for (size_t i = 0; i < made; i++)
-        pthread_join(threads[i], NULL);
-    peal_progress_end(&s->progress);
 }
 
 static void put_ns(struct peal_report_table *table, bool known, double ps)
@@ -260,6 +250,9 @@ static struct peal_report_table *make_table(const struct sweep *s)
     peal_report_table_column(table, "note", PEAL_ALIGN_LEFT);
     for (size_t i = 0; i < s->npoints; i++) {
         const struct point *p = &s->points[i];
+        /* acquire: partner is the release in work */
+        if (!atomic_load_explicit(&p->finished, memory_order_acquire))
+            continue;
         bool ok = p->job.status == PEAL_OK;
         peal_report_table_cell(table, "%s", p->kernel);
         for (size_t v = 0; v < s->nvaried; v++)
@@ -277,6 +270,42 @@ static struct peal_report_table *make_table(const struct sweep *s)
                                              : "");
     }
     return table;
+}
+
+/* After Ctrl-C: the rows that are there. */
+static void report_finished(void *opaque)
+{
+    const struct sweep *s = opaque;
+    struct peal_text text = {0};
+    struct peal_report_table *table = make_table(s);
+    if (!s->options->json)
+        peal_report_table_text(table, &text);
+    peal_report_table_free(table);
+    peal_cli_print(s->cli, &text, PEAL_EXIT_OK);
+}
+
+static void run_points(struct sweep *s)
+{
+    pthread_t threads[256];
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t count = (size_t)(s->options->threads ? s->options->threads
+                            : cores > 0         ? cores
+                                                : 1),
+           made = 0;
+    if (count > s->npoints)
+        count = s->npoints;
+    count = count > 256 ? 256 : count;
+    s->progress = (struct peal_progress){
+        .what = "runs", .total = s->npoints, .report = report_finished, .context = s};
+    for (size_t i = 0; i < s->npoints; i++)
+        s->progress.weight += weigh(&s->points[i]);
+    peal_progress_begin(&s->progress);
+    while (made + 1 < count && pthread_create(&threads[made], NULL, work, s) == 0)
+        made++;
+    work(s);
+    for (size_t i = 0; i < made; i++)
+        pthread_join(threads[i], NULL);
+    peal_progress_end(&s->progress);
 }
 
 /* What a point's place on the x axis is: bytes, ranks, or the value of a varied key. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal tune: measures the algorithms on this machine and keeps the best of each size. */
+#include "cli/progress.h"
 #include "cli/ranks.h"
 
 #include "run/pause.h"
@@ -20,11 +21,15 @@ struct tune_options {
 struct tune {
     const struct tune_options *options;
     const char *path; /* of the new table */
+    struct peal_progress *progress;
 };
 
 /* Sizes at which algorithms are compared: a rule holds up to the size before the next change. */
 static const uint64_t sizes[] = {40,        512,     4096,    16384,   65536,
                                  256 << 10, 1 << 20, 4 << 20, 16 << 20};
+static const uint32_t collectives[] = {PEAL_CALL_ALLREDUCE, PEAL_CALL_REDUCE, PEAL_CALL_BROADCAST,
+                                       PEAL_CALL_BARRIER};
+enum { MOST_CALLS = 200 }; /* timed, of one size */
 static const uint64_t segments[] = {64 << 10, 256 << 10, 1 << 20};
 
 static int compare_doubles(const void *a, const void *b)
@@ -51,13 +56,50 @@ static enum peal_status call(struct peal_comm *comm, uint32_t collective, char *
     }
 }
 
+static bool is_wanted(const struct tune_options *options, uint32_t collective)
+{
+    return !options->collective ||
+           strcmp(options->collective, peal_collective_name(collective)) == 0;
+}
+
+/* Calls of a size that are timed. */
+static int calls_of(uint64_t bytes)
+{
+    return bytes <= 65536 ? MOST_CALLS : bytes <= 1 << 20 ? 40 : 12;
+}
+
+/* Roughly how long a size takes against others. */
+static uint64_t weigh(uint64_t bytes)
+{
+    return (uint64_t)calls_of(bytes) * (bytes + 65536);
+}
+
+/* What has to be measured for one number of ranks. */
+static void count_steps(const struct tune_options *options, struct peal_progress *progress)
+{
+    size_t count;
+    const struct peal_algo *algos = peal_algos(&count);
+    for (size_t i = 0; i < count; i++) {
+        bool is_barrier = algos[i].collective == PEAL_CALL_BARRIER, is_known = false;
+        for (size_t c = 0; c < sizeof collectives / sizeof *collectives; c++)
+            is_known = is_known || collectives[c] == algos[i].collective;
+        if (!is_known || algos[i].symmetric || !is_wanted(options, algos[i].collective))
+            continue;
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes && sizes[s] <= options->end; s++) {
+            if (is_barrier && s > 0)
+                break;
+            progress->total++;
+            progress->weight += weigh(sizes[s]);
+        }
+    }
+}
+
 /* Median time of a call, the same on all ranks. */
 static enum peal_status measure(struct peal_comm *comm, uint32_t collective, char *send, char *recv,
                                 uint64_t bytes, double *out)
 {
-    enum { MOST = 200 };
-    double times[MOST], slowest[MOST];
-    int n = bytes <= 65536 ? MOST : bytes <= 1 << 20 ? 40 : 12;
+    double times[MOST_CALLS], slowest[MOST_CALLS];
+    int n = calls_of(bytes);
     enum peal_status status = PEAL_OK;
     for (int i = -5; i < n && status == PEAL_OK; i++) {
         status = peal_barrier(comm);
@@ -97,17 +139,21 @@ static enum peal_status try_algo(struct peal_comm *comm, const struct peal_algo 
     return status;
 }
 
-static enum peal_status tune_collective(struct peal_comm *comm, uint32_t collective, char *send,
-                                        char *recv, uint64_t end, FILE *file)
+static enum peal_status tune_collective(const struct tune *tune, struct peal_comm *comm,
+                                        uint32_t collective, char *send, char *recv, FILE *file)
 {
     size_t count;
     const struct peal_algo *algos = peal_algos(&count);
     enum peal_status status = PEAL_OK;
+    uint64_t end = tune->options->end;
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes && sizes[s] <= end; s++) {
         struct best best = {0};
         for (size_t i = 0; i < count && status == PEAL_OK; i++) {
-            if (algos[i].collective == collective && !algos[i].symmetric)
-                status = try_algo(comm, &algos[i], send, recv, sizes[s], &best);
+            if (algos[i].collective != collective || algos[i].symmetric)
+                continue;
+            status = try_algo(comm, &algos[i], send, recv, sizes[s], &best);
+            if (file && status == PEAL_OK)
+                peal_progress_step(tune->progress, weigh(sizes[s]));
         }
         if (status != PEAL_OK)
             break;
@@ -117,10 +163,12 @@ static enum peal_status tune_collective(struct peal_comm *comm, uint32_t collect
             fprintf(file, "%s private %u %llu %s %llu\n", peal_collective_name(collective),
                     peal_comm_size(comm), (unsigned long long)up_to, best.algo->name,
                     (unsigned long long)best.segment);
-            printf("%-10s %3u ranks %9llu bytes: %-12s %10.2f us\n",
-                   peal_collective_name(collective), peal_comm_size(comm),
-                   (unsigned long long)sizes[s], best.algo->name, best.time / 1e3);
-            fflush(stdout);
+            struct peal_text line = {0};
+            peal_text_printf(&line, "%-10s %3u ranks %9llu bytes: %-12s %10.2f us\n",
+                             peal_collective_name(collective), peal_comm_size(comm),
+                             (unsigned long long)sizes[s], best.algo->name, best.time / 1e3);
+            peal_progress_print(tune->progress, &line);
+            peal_text_release(&line);
         }
         if (collective == PEAL_CALL_BARRIER)
             break;
@@ -131,17 +179,14 @@ static enum peal_status tune_collective(struct peal_comm *comm, uint32_t collect
 
 static int body(struct peal_comm *comm, void *context)
 {
-    static const uint32_t collectives[] = {PEAL_CALL_ALLREDUCE, PEAL_CALL_REDUCE,
-                                           PEAL_CALL_BROADCAST, PEAL_CALL_BARRIER};
     const struct tune *tune = context;
-    const char *only = tune->options->collective;
     uint64_t end = tune->options->end;
     char *send = calloc(1, end + 64), *recv = calloc(1, end + 64);
     FILE *file = peal_comm_rank(comm) == 0 ? fopen(tune->path, "ae") : NULL;
     enum peal_status status = send && recv ? PEAL_OK : PEAL_NO_MEMORY;
     for (size_t i = 0; i < sizeof collectives / sizeof *collectives && status == PEAL_OK; i++) {
-        if (!only || strcmp(only, peal_collective_name(collectives[i])) == 0)
-            status = tune_collective(comm, collectives[i], send, recv, end, file);
+        if (is_wanted(tune->options, collectives[i]))
+            status = tune_collective(tune, comm, collectives[i], send, recv, file);
     }
     if (status != PEAL_OK)
         fprintf(stderr, "peal tune: rank %u: %s: %s\n", peal_comm_rank(comm),
@@ -165,6 +210,12 @@ static void make_folders(const char *path)
     }
 }
 
+/* After Ctrl-C: half a table is of no use, and the old one stays. */
+static void drop_table(void *path)
+{
+    (void)remove(path);
+}
+
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
     (void)args, (void)nargs;
@@ -182,15 +233,23 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     setenv("PEAL_TUNE_FILE", "/dev/null", 1); /* the old table must not decide */
     static int64_t usual[] = {2, 4, 8};
     struct peal_ints ranks = o->ranks.len ? o->ranks : (struct peal_ints){usual, 3};
-    struct tune tune = {.options = o, .path = fresh};
+    struct peal_progress progress = {
+        .what = "measurements", .report = drop_table, .context = fresh};
+    struct tune tune = {.options = o, .path = fresh, .progress = &progress};
     int code = PEAL_EXIT_OK;
+    for (size_t i = 0; i < ranks.len; i++)
+        count_steps(o, &progress);
+    peal_progress_begin(&progress);
     for (size_t i = 0; i < ranks.len && code == PEAL_EXIT_OK; i++) {
         struct peal_ranks start = {
             .count = (uint32_t)ranks.at[i], .bind = true, .body = body, .context = &tune};
         code = peal_ranks_run(cli, &start);
     }
-    if (code != PEAL_EXIT_OK)
+    peal_progress_end(&progress);
+    if (code != PEAL_EXIT_OK) {
+        drop_table(fresh);
         return code;
+    }
     if (rename(fresh, path) != 0)
         return peal_cli_fail(cli, "cannot write '%s': %s", path, strerror(errno));
     printf("kept in %s\n", path);

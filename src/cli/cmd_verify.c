@@ -9,6 +9,7 @@
 #include "verify/cache.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -98,8 +99,11 @@ static void put_table(const struct peal_verify_job *job, struct peal_text *out)
     for (int i = 0; i < 8; i++)
         peal_report_table_column(table, titles[i],
                                  i < 2 || (i > 4 && i < 7) ? PEAL_ALIGN_RIGHT : PEAL_ALIGN_LEFT);
-    for (size_t i = 0; i < job->ntasks; i++)
-        put_row(&job->tasks[i], table);
+    for (size_t i = 0; i < job->ntasks; i++) {
+        /* acquire: partner is the release of the worker; after Ctrl-C some still run */
+        if (atomic_load_explicit(&job->tasks[i].finished, memory_order_acquire))
+            put_row(&job->tasks[i], table);
+    }
     peal_report_table_text(table, out);
     peal_report_table_free(table);
 }
@@ -307,9 +311,24 @@ static bool write_page(struct peal_cli *cli, const struct peal_verify_job *job, 
 
 /* --- running --------------------------------------------------------------------------------- */
 
-static void step(void *progress)
+/* Roughly how long a task takes against others. */
+static uint64_t weigh(const struct peal_verify_task *task)
 {
-    peal_progress_step(progress);
+    return (uint64_t)task->nranks * task->nranks * (task->sequences ? 8 : 1);
+}
+
+static void step(void *progress, const struct peal_verify_task *task)
+{
+    peal_progress_step(progress, weigh(task));
+}
+
+/* After Ctrl-C: the rows that are there. */
+static void report_finished(void *opaque)
+{
+    struct peal_text out = {0};
+    put_table(opaque, &out);
+    fputs(peal_text_get(&out), stdout);
+    peal_text_release(&out);
 }
 
 static const int64_t default_ranks[] = {2, 3, 4, 5, 6, 7, 8};
@@ -337,7 +356,7 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
                                : 1,
         .cache = o->no_cache || o->advice ? NULL : peal_cache_folder(cli->arena),
     };
-    struct peal_progress progress;
+    struct peal_progress progress = {.what = "plans"};
     if (!peal_verify_plan_tasks(cli, &job, ranks, nranks))
         return peal_cli_fail(cli, "out of memory");
     /* One large plan: its lazy runs share the cores instead. */
@@ -345,7 +364,12 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
         job.verify.workers = job.workers;
     job.done = step;
     job.done_with = &progress;
-    peal_progress_begin(&progress, "plans", job.ntasks);
+    progress.total = job.ntasks;
+    for (size_t i = 0; i < job.ntasks; i++)
+        progress.weight += weigh(&job.tasks[i]);
+    progress.report = o->json ? NULL : report_finished;
+    progress.context = &job;
+    peal_progress_begin(&progress);
     peal_verify_run_tasks(&job);
     peal_progress_end(&progress);
 

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drawing is done by a thread of its own, so that a step that takes long does not stop the clock.
+/* A thread of its own draws, so that a step that takes long does not stop the clock, and waits for
+ * Ctrl-C, so that a report is made by ordinary code and not in a signal handler. Signals are
+ * blocked in all other threads, which begin after it.
  */
 #include "cli/progress.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { DRAW_AFTER_MS = 1000, DRAW_EVERY_MS = 250 };
 
-/* What the Ctrl-C handler reports. Signals belong to the process, so this cannot live in a struct.
- * Stored with release by begin and end; loaded with acquire in the handler. */
-static _Atomic(struct peal_progress *) current;
+static const char wipe[] = "\r\033[K";
 
 static uint64_t now_ms(void)
 {
@@ -22,146 +26,164 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-int peal_progress_line(const char *what, uint64_t done, uint64_t total, uint64_t elapsed_ms,
-                       char *out, int size)
+/* In one call, so that lines of several processes on one terminal do not mix. */
+static void put(int fd, const char *text, size_t len)
+{
+    ssize_t written = write(fd, text, len);
+    (void)written; /* a terminal that is gone is no reason to end */
+}
+
+int peal_progress_line(const struct peal_progress_state *state, char *out, int size)
 {
     enum { BAR = 20 };
     char bar[BAR + 1];
-    if (total == 0)
-        return snprintf(out, (size_t)size, "%" PRIu64 " %s, %" PRIu64 " s", done, what,
-                        elapsed_ms / 1000);
-    int filled = (int)(done >= total ? BAR : done * BAR / total);
+    if (state->total == 0)
+        return snprintf(out, (size_t)size, "%" PRIu64 " %s, %" PRIu64 " s", state->done,
+                        state->what, state->elapsed_ms / 1000);
+    int filled = state->part >= 1 ? BAR : (int)(state->part * BAR);
     memset(bar, ' ', BAR);
     memset(bar, '=', (size_t)filled);
     if (filled < BAR)
         bar[filled] = '>';
     bar[BAR] = '\0';
     int len = snprintf(out, (size_t)size, "[%s] %" PRIu64 " of %" PRIu64 " %s, %" PRIu64 " s", bar,
-                       done, total, what, elapsed_ms / 1000);
-    if (done > 0 && done < total && len < size) {
-        double left = (double)elapsed_ms / (double)done * (double)(total - done) / 1000;
+                       state->done, state->total, state->what, state->elapsed_ms / 1000);
+    if (state->part > 0 && state->part < 1 && len < size) {
+        double left = (double)state->elapsed_ms / state->part * (1 - state->part) / 1000;
         len += snprintf(out + len, (size_t)(size - len), ", about %.0f s left", left);
     }
     return len;
 }
 
+static struct peal_progress_state state_of(const struct peal_progress *progress)
+{
+    const struct peal_progress_counts *counts = progress->counts;
+    struct peal_progress_state state = {.what = progress->what, .total = progress->total};
+    /* relaxed: only numbers to show, nothing is read on their strength */
+    state.done = atomic_load_explicit(&counts->steps, memory_order_relaxed);
+    double weight = (double)atomic_load_explicit(&counts->weight, memory_order_relaxed);
+    if (progress->weight)
+        state.part = weight / (double)progress->weight;
+    else if (progress->total)
+        state.part = (double)state.done / (double)progress->total;
+    state.elapsed_ms = now_ms() - progress->began_ms;
+    return state;
+}
+
 static void draw(struct peal_progress *progress)
 {
-    uint64_t elapsed = now_ms() - progress->began_ms;
-    if (elapsed < DRAW_AFTER_MS)
+    struct peal_progress_state state = state_of(progress);
+    if (!progress->draws || state.elapsed_ms < DRAW_AFTER_MS)
         return;
-    char line[160];
-    /* relaxed: only a number to show, nothing is read on its strength */
-    uint64_t done = atomic_load_explicit(&progress->done, memory_order_relaxed);
-    peal_progress_line(progress->what, done, progress->total, elapsed, line, sizeof line);
-    fprintf(stderr, "\r\033[K%.79s", line);
-    fflush(stderr);
+    char line[160], text[200];
+    peal_progress_line(&state, line, sizeof line);
+    int len = snprintf(text, sizeof text, "%s%.79s", wipe, line);
+    put(STDERR_FILENO, text, (size_t)len);
     progress->drawn = true;
 }
 
-static void *draw_until_ended(void *arg)
+static void report_and_die(struct peal_progress *progress, int number)
 {
-    struct peal_progress *progress = arg;
-    pthread_mutex_lock(&progress->lock);
-    while (!progress->ending) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += DRAW_EVERY_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        pthread_cond_timedwait(&progress->wake, &progress->lock, &until);
-        if (!progress->ending)
-            draw(progress);
-    }
-    pthread_mutex_unlock(&progress->lock);
-    return NULL;
-}
-
-/* snprintf may not be called in a signal handler. */
-static size_t put_number(uint64_t value, char *out)
-{
-    char digits[20];
-    size_t len = 0;
-    do {
-        digits[len++] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    for (size_t i = 0; i < len; i++)
-        out[i] = digits[len - 1 - i];
-    return len;
-}
-
-static size_t put_text(const char *text, char *out, size_t room)
-{
-    size_t len = 0;
-    while (text[len] && len < room) {
-        out[len] = text[len];
-        len++;
-    }
-    return len;
-}
-
-static void report_and_end(int number)
-{
-    /* acquire: partner is the release in begin */
-    struct peal_progress *progress = atomic_load_explicit(&current, memory_order_acquire);
-    if (progress) {
-        char line[160];
-        size_t len = put_text("\ninterrupted: ", line, 40);
-        /* relaxed: a count for people; the flushed output is what was finished */
-        len += put_number(atomic_load_explicit(&progress->done, memory_order_relaxed), line + len);
-        if (progress->total) {
-            len += put_text(" of ", line + len, 8);
-            len += put_number(progress->total, line + len);
-        }
-        line[len++] = ' ';
-        len += put_text(progress->what, line + len, 40);
-        len += put_text(" finished\n", line + len, 16);
-        ssize_t written = write(STDERR_FILENO, line, len);
-        (void)written;
-    }
+    struct peal_progress_state state = state_of(progress);
+    char line[160];
+    if (progress->draws) /* the line, or the terminal's ^C */
+        put(STDERR_FILENO, wipe, sizeof wipe - 1);
+    if (progress->report)
+        progress->report(progress->context);
+    fflush(stdout);
+    int len = snprintf(line, sizeof line, "interrupted: %" PRIu64, state.done);
+    if (state.total)
+        len += snprintf(line + len, sizeof line - (size_t)len, " of %" PRIu64, state.total);
+    len += snprintf(line + len, sizeof line - (size_t)len, " %s finished\n", state.what);
+    put(STDERR_FILENO, line, (size_t)len);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
     signal(number, SIG_DFL);
     raise(number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* here it dies */
 }
 
-void peal_progress_begin(struct peal_progress *progress, const char *what, uint64_t total)
+static void *watch(void *argument)
 {
-    *progress = (struct peal_progress){.what = what, .total = total, .began_ms = now_ms()};
-    pthread_mutex_init(&progress->lock, NULL);
-    pthread_cond_init(&progress->wake, NULL);
-    fflush(stdout);
-    /* release: the handler's acquire sees what and total */
-    atomic_store_explicit(&current, progress, memory_order_release);
-    struct sigaction action = {.sa_handler = report_and_end};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &progress->before);
-    progress->draws = isatty(STDERR_FILENO) &&
-                      pthread_create(&progress->thread, NULL, draw_until_ended, progress) == 0;
+    struct peal_progress *progress = argument;
+    struct pollfd polls[2] = {{progress->signals, POLLIN, 0}, {progress->ending, POLLIN, 0}};
+    for (;;) {
+        int ready = poll(polls, 2, DRAW_EVERY_MS);
+        if (ready > 0 && polls[1].revents)
+            return NULL;
+        struct signalfd_siginfo info;
+        if (ready > 0 && read(progress->signals, &info, sizeof info) == sizeof info)
+            report_and_die(progress, (int)info.ssi_signo);
+        draw(progress);
+    }
 }
 
-void peal_progress_step(struct peal_progress *progress)
+/* Those that would end the program; one that is ignored (nohup, a job of a script) stays so. */
+static void fill_signals(sigset_t *out)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    sigemptyset(out);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction action;
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(out, numbers[i]);
+    }
+}
+
+void peal_progress_begin(struct peal_progress *progress)
+{
+    sigset_t set;
+    fflush(stdout);
+    progress->began_ms = now_ms();
+    progress->draws = isatty(STDERR_FILENO);
+    progress->drawn = progress->watches = false;
+    progress->own_counts = (struct peal_progress_counts){0};
+    progress->counts = mmap(NULL, sizeof *progress->counts, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (progress->counts == MAP_FAILED) /* then forked processes step in vain */
+        progress->counts = &progress->own_counts;
+    fill_signals(&set);
+    pthread_sigmask(SIG_BLOCK, &set, &progress->before);
+    progress->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    progress->ending = eventfd(0, EFD_CLOEXEC);
+    if (progress->signals >= 0 && progress->ending >= 0)
+        progress->watches = pthread_create(&progress->thread, NULL, watch, progress) == 0;
+    if (!progress->watches) /* then Ctrl-C does what it always does */
+        pthread_sigmask(SIG_SETMASK, &progress->before, NULL);
+}
+
+void peal_progress_step(struct peal_progress *progress, uint64_t weight)
 {
     fflush(stdout);
-    /* relaxed: see draw and report_and_end */
-    atomic_fetch_add_explicit(&progress->done, 1, memory_order_relaxed);
+    /* relaxed: see state_of */
+    atomic_fetch_add_explicit(&progress->counts->weight, weight, memory_order_relaxed);
+    atomic_fetch_add_explicit(&progress->counts->steps, 1, memory_order_relaxed);
+}
+
+void peal_progress_print(const struct peal_progress *progress, const struct peal_text *lines)
+{
+    if (progress->draws && isatty(STDOUT_FILENO))
+        fputs(wipe, stdout);
+    fwrite(peal_text_get(lines), 1, lines->len, stdout);
+    fflush(stdout);
 }
 
 void peal_progress_end(struct peal_progress *progress)
 {
-    sigaction(SIGINT, &progress->before, NULL);
-    /* release: orders nothing more than begin's; the handler is no longer there */
-    atomic_store_explicit(&current, NULL, memory_order_release);
-    if (progress->draws) {
-        pthread_mutex_lock(&progress->lock);
-        progress->ending = true;
-        pthread_cond_signal(&progress->wake);
-        pthread_mutex_unlock(&progress->lock);
+    if (progress->watches) {
+        const uint64_t one = 1;
+        put(progress->ending, (const char *)&one, sizeof one);
         pthread_join(progress->thread, NULL);
-        if (progress->drawn) {
-            fputs("\r\033[K", stderr);
-            fflush(stderr);
-        }
+        pthread_sigmask(SIG_SETMASK, &progress->before, NULL);
     }
-    pthread_cond_destroy(&progress->wake);
-    pthread_mutex_destroy(&progress->lock);
+    if (progress->drawn)
+        put(STDERR_FILENO, wipe, sizeof wipe - 1);
+    if (progress->signals >= 0)
+        close(progress->signals);
+    if (progress->ending >= 0)
+        close(progress->ending);
+    if (progress->counts != &progress->own_counts)
+        munmap(progress->counts, sizeof *progress->counts);
+    progress->counts = &progress->own_counts;
 }

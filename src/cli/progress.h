@@ -4,11 +4,15 @@
  *
  *   [=========>          ] 12 of 30 plans, 8 s, about 12 s left
  *
- * While a progress is open, Ctrl-C ends the program at once, after a line that says how many steps
- * were finished; results printed before the last step are flushed, so that they are not lost.
+ * While a progress is open, Ctrl-C (SIGINT; SIGTERM and SIGHUP alike) ends the program at once:
+ * what is finished is reported, then the program dies of that signal, as shells expect (code 130).
+ * Results printed before the last step are flushed, so that they are not lost. Processes forked
+ * while it is open may step it; they leave the signals to their parent, and die with it.
  */
 #ifndef PEAL_CLI_PROGRESS_H
 #define PEAL_CLI_PROGRESS_H
+
+#include "base/text.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -16,29 +20,48 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct peal_progress {
-    const char *what; /* "plans" */
-    uint64_t total;   /* steps; 0 = not known */
-    _Atomic uint64_t done;
-    uint64_t began_ms;
-    bool draws; /* stderr is a terminal: the thread is there */
-    bool drawn; /* by the thread only: there is a line to be wiped */
-    pthread_t thread;
-    pthread_mutex_t lock; /* for `ending` */
-    pthread_cond_t wake;
-    bool ending;
-    struct sigaction before; /* what Ctrl-C did */
+/* Shared with processes forked later. */
+struct peal_progress_counts {
+    _Atomic uint64_t steps, weight; /* done */
 };
 
-/* At most one progress is open at a time; `what` is borrowed. */
-void peal_progress_begin(struct peal_progress *progress, const char *what, uint64_t total);
-/* One more step is done. Flushes stdout. Any thread may call it. */
-void peal_progress_step(struct peal_progress *progress);
+struct peal_progress {
+    /* The caller fills these in. */
+    const char *what; /* "plans"; borrowed */
+    uint64_t total;   /* steps; 0 = not known */
+    uint64_t weight;  /* of all steps together, for the estimate; 0 = every step weighs one */
+    /* After Ctrl-C, before the last line, in a thread of its own while the work still goes on:
+     * prints results that are finished, removes what is half written. NULL = nothing to do. */
+    void (*report)(void *context);
+    void *context;
+
+    struct peal_progress_counts *counts, own_counts;
+    uint64_t began_ms;
+    bool draws;          /* stderr is a terminal */
+    bool watches;        /* the thread is there */
+    bool drawn;          /* by the thread only: there is a line to be wiped */
+    int signals, ending; /* descriptors the thread waits for */
+    pthread_t thread;
+    sigset_t before; /* what was blocked */
+};
+
+/* At most one progress is open at a time. */
+void peal_progress_begin(struct peal_progress *progress);
+/* One more step is done. Flushes stdout. Any thread may call it, and any process forked since. */
+void peal_progress_step(struct peal_progress *progress, uint64_t weight);
+/* Prints whole lines to stdout, in place of the line of progress. Any thread or process. */
+void peal_progress_print(const struct peal_progress *progress, const struct peal_text *lines);
 /* Wipes the line. */
 void peal_progress_end(struct peal_progress *progress);
 
-/* The line as it would be drawn after elapsed_ms, without newline: for tests. */
-int peal_progress_line(const char *what, uint64_t done, uint64_t total, uint64_t elapsed_ms,
-                       char *out, int size);
+/* What is drawn. */
+struct peal_progress_state {
+    const char *what;
+    uint64_t done, total;
+    double part; /* of the work, 0 to 1 */
+    uint64_t elapsed_ms;
+};
+/* The line, without newline; its length. */
+int peal_progress_line(const struct peal_progress_state *state, char *out, int size);
 
 #endif

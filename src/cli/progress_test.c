@@ -17,57 +17,105 @@ static void the_line_estimates_what_is_left(void **state)
     (void)state;
     static const struct {
         int line;
-        uint64_t done, total, elapsed_ms;
+        struct peal_progress_state state;
         const char *text;
     } rows[] = {
-        {__LINE__, 0, 4, 2000, "[>                   ] 0 of 4 plans, 2 s"},
-        {__LINE__, 1, 4, 2000, "[=====>              ] 1 of 4 plans, 2 s, about 6 s left"},
-        {__LINE__, 4, 4, 9999, "[====================] 4 of 4 plans, 9 s"},
-        {__LINE__, 7, 0, 3000, "7 plans, 3 s"},
+        {__LINE__, {"plans", 0, 4, 0, 2000}, "[>                   ] 0 of 4 plans, 2 s"},
+        {__LINE__,
+         {"plans", 1, 4, 0.25, 2000},
+         "[=====>              ] 1 of 4 plans, 2 s, about 6 s left"},
+        {__LINE__,
+         {"plans", 1, 4, 0.5, 2000},
+         "[==========>         ] 1 of 4 plans, 2 s, about 2 s left"},
+        {__LINE__, {"plans", 4, 4, 1, 9999}, "[====================] 4 of 4 plans, 9 s"},
+        {__LINE__, {"plans", 7, 0, 0, 3000}, "7 plans, 3 s"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[160];
-        peal_progress_line("plans", rows[i].done, rows[i].total, rows[i].elapsed_ms, text,
-                           sizeof text);
+        peal_progress_line(&rows[i].state, text, sizeof text);
         if (strcmp(text, rows[i].text) != 0)
             fail_msg("line %d: '%s'", rows[i].line, text);
     }
 }
 
-/* The child writes a result, finishes two steps, and is interrupted. */
+static void print_late(void *text)
+{
+    puts(text);
+}
+
+/* Writes a result, finishes one step and has a process of its own finish another, is interrupted.
+ */
 static void interrupted_child(int out)
 {
+    static char late[] = "finished late";
+    struct peal_progress progress = {
+        .what = "plans", .total = 5, .report = print_late, .context = late};
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
-    struct peal_progress progress;
-    peal_progress_begin(&progress, "plans", 5);
+    peal_progress_begin(&progress);
     printf("row 1\n");
-    peal_progress_step(&progress);
-    peal_progress_step(&progress);
-    raise(SIGINT);
-    _exit(0);
+    peal_progress_step(&progress, 1);
+    pid_t grandchild = fork();
+    if (grandchild == 0) {
+        peal_progress_step(&progress, 1);
+        _exit(0);
+    }
+    waitpid(grandchild, NULL, 0);
+    kill(getpid(), SIGINT);
+    for (;;)
+        pause();
+}
+
+/* Runs the body with its output in `text`; the status it ended with. */
+static int run_child(void (*body)(int out), char *text, size_t size)
+{
+    int ends[2], status;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        body(ends[1]);
+    close(ends[1]);
+    size_t len = 0;
+    ssize_t got;
+    while (len < size - 1 && (got = read(ends[0], text + len, size - 1 - len)) > 0)
+        len += (size_t)got;
+    text[len] = '\0';
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
 }
 
 static void an_interrupt_reports_what_was_finished(void **state)
 {
     (void)state;
-    int ends[2];
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        interrupted_child(ends[1]);
-    close(ends[1]);
-    char text[256] = "";
-    size_t len = 0;
-    ssize_t got;
-    while (len < sizeof text - 1 && (got = read(ends[0], text + len, sizeof text - 1 - len)) > 0)
-        len += (size_t)got;
-    close(ends[0]);
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
+    char text[256];
+    int status = run_child(interrupted_child, text, sizeof text);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
-    assert_string_equal(text, "row 1\n\ninterrupted: 2 of 5 plans finished\n");
+    assert_string_equal(text, "row 1\nfinished late\ninterrupted: 2 of 5 plans finished\n");
+}
+
+/* As `nohup peal ...`: what is ignored before stays ignored, within and after. */
+static void deaf_child(int out)
+{
+    struct peal_progress progress = {.what = "plans", .total = 1};
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    signal(SIGHUP, SIG_IGN);
+    peal_progress_begin(&progress);
+    kill(getpid(), SIGHUP);
+    peal_progress_step(&progress, 1);
+    peal_progress_end(&progress);
+    _exit(7);
+}
+
+static void an_ignored_signal_stays_ignored(void **state)
+{
+    (void)state;
+    char text[256];
+    int status = run_child(deaf_child, text, sizeof text);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    assert_string_equal(text, "");
 }
 
 static void nothing_is_drawn_into_a_pipe(void **state)
@@ -77,10 +125,10 @@ static void nothing_is_drawn_into_a_pipe(void **state)
     assert_int_equal(pipe(ends), 0);
     int saved = dup(STDERR_FILENO);
     dup2(ends[1], STDERR_FILENO);
-    struct peal_progress progress;
-    peal_progress_begin(&progress, "plans", 1);
+    struct peal_progress progress = {.what = "plans", .total = 1};
+    peal_progress_begin(&progress);
     bool draws = progress.draws;
-    peal_progress_step(&progress);
+    peal_progress_step(&progress, 1);
     peal_progress_end(&progress);
     dup2(saved, STDERR_FILENO);
     close(saved);
@@ -96,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_line_estimates_what_is_left),
         cmocka_unit_test(an_interrupt_reports_what_was_finished),
+        cmocka_unit_test(an_ignored_signal_stays_ignored),
         cmocka_unit_test(nothing_is_drawn_into_a_pipe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,11 +34,13 @@ void peal_ranks_status_put(int fd, uint32_t rank, int wait_status)
 
 /* ---- processes ---- */
 
-static int run_child(const struct peal_ranks *ranks, uint32_t rank, const char *job)
+static int run_child(const struct peal_ranks *ranks, uint32_t rank, const char *job, pid_t parent)
 {
     struct peal_open how = {.size = ranks->count, .rank = rank, .job = job, .quiet = ranks->quiet};
     struct peal_comm *comm;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) /* it ended before it could be followed */
+        return PEAL_EXIT_OTHER;
     if (ranks->bind)
         setenv("PEAL_BIND", "wrap", 0);
     if (peal_comm_open(&how, &comm) != PEAL_OK) {
@@ -67,10 +69,11 @@ static int run_processes(const struct peal_cli *cli, const struct peal_ranks *ra
     fflush(stderr);
     uint32_t started = 0;
     int worst = PEAL_EXIT_OK;
+    const pid_t parent = getpid();
     for (; started < ranks->count; started++) {
         pids[started] = fork();
         if (pids[started] == 0)
-            _exit(run_child(ranks, started, job));
+            _exit(run_child(ranks, started, job, parent));
         if (pids[started] < 0) {
             worst = peal_cli_fail(cli, "cannot start rank %u: %s", started, strerror(errno));
             break;

@@ -261,8 +261,10 @@ static void *work(void *at)
             verify_sequences(job, task);
         else
             verify_alone(job, task);
+        /* release: partner is the acquire of who reports what is finished */
+        atomic_store_explicit(&task->finished, true, memory_order_release);
         if (job->done)
-            job->done(job->done_with);
+            job->done(job->done_with, task);
     }
 }
 

@@ -12,6 +12,8 @@
 #include "cli/kernel_args.h"
 #include "verify/verify.h"
 
+#include <stdatomic.h>
+
 struct peal_verify_task {
     uint32_t nranks;
     int64_t count;     /* of the plan alone */
@@ -23,6 +25,9 @@ struct peal_verify_task {
     enum peal_status status;
     struct peal_diags diags; /* why there is no plan */
     struct peal_arena arena;
+    /* Stored with release when all the above is there; loaded with acquire by who looks before
+     * peal_verify_run_tasks has returned. */
+    _Atomic bool finished;
 };
 
 struct peal_verify_job {
@@ -37,7 +42,7 @@ struct peal_verify_job {
     const char *cache; /* folder of verdicts, or NULL */
     struct peal_verify_task *tasks;
     size_t ntasks;
-    void (*done)(void *); /* after each task, from any thread */
+    void (*done)(void *, const struct peal_verify_task *); /* after each, from any thread */
     void *done_with;
 };
 
