@@ -53,6 +53,37 @@ static void bind(struct peal_frame *frame, const struct peal_call *call)
     }
 }
 
+/* Without memory no rank can go on: all of them are told, as they may be waiting already. */
+static enum peal_status fail_memory(struct peal_team *team, const struct peal_image *image)
+{
+    struct peal_text report = {0};
+    peal_text_printf(
+        &report, "peal: rank %u: no memory for kernel '%s', which needs %llu KiB of the window\n",
+        team->rank, peal_plan_string(image->plan, image->plan->kernel),
+        (unsigned long long)(image->region_bytes + 1023) >> 10);
+    enum peal_status status = peal_team_fail(team, PEAL_NO_MEMORY, team->rank, &report);
+    peal_text_release(&report);
+    return status;
+}
+
+/* Loads the call's image. PEAL_PENDING while regions are given back: to be called again. */
+static enum peal_status load(struct peal_calls *engine, struct peal_frame *frame,
+                             struct peal_call *call, uint32_t context)
+{
+    enum peal_status status = PEAL_OK;
+    if (call->recycling == 0)
+        status = peal_frame_load(frame, call->image, context);
+    if (status == PEAL_PENDING || call->recycling != 0) {
+        status = peal_regions_recycle(&frame->regions, engine->team, &call->recycling);
+        if (status == PEAL_OK)
+            status = peal_frame_load(frame, call->image, context);
+    }
+    call->loaded = status == PEAL_OK;
+    if (status == PEAL_NO_MEMORY || status == PEAL_SYSTEM)
+        status = fail_memory(engine->team, call->image);
+    return status;
+}
+
 static void begin_launch(struct peal_frame *frame, const struct peal_call *call)
 {
     bind(frame, call);
@@ -66,12 +97,15 @@ static void begin_launch(struct peal_frame *frame, const struct peal_call *call)
 struct waiter {
     struct peal_frame *frame; /* NULL: a message */
     const struct peal_calls *engine;
+    const struct peal_call *call; /* NULL: a message */
 };
 
 static void describe(void *context, struct peal_text *out)
 {
     const struct waiter *waiter = context;
-    if (waiter->frame)
+    if (waiter->call && !waiter->call->loaded)
+        peal_text_puts(out, "until all ranks have given their scratch memory back");
+    else if (waiter->frame)
         peal_frame_describe(waiter->frame, out);
     else
         peal_mail_describe(&waiter->engine->mail, out);
@@ -90,7 +124,7 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
     }
     /* The peer may need this very core, whatever the number of cores says. */
     engine->spins = engine->spins > 32 ? engine->spins / 2 : 16;
-    struct waiter waiter = {frame, engine};
+    struct waiter waiter = {frame, engine, call};
     struct peal_pause pause = {
         .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};
     enum peal_status status = PEAL_OK;
@@ -110,19 +144,41 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
     return status;
 }
 
+/* As load, and waits for the others. */
+static __attribute__((noinline)) enum peal_status
+load_blocking(struct peal_calls *engine, struct peal_frame *frame, struct peal_call *call)
+{
+    enum peal_status status = load(engine, frame, call, 0);
+    struct waiter waiter = {frame, engine, call};
+    struct peal_pause pause = {
+        .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};
+    while (status == PEAL_PENDING) {
+        if (peal_calls_progress(engine))
+            peal_pause_reset(engine->team, &pause);
+        status = peal_pause_step(engine->team, &pause);
+        if (status == PEAL_OK)
+            status = load(engine, frame, call, 0);
+    }
+    peal_pause_reset(engine->team, &pause);
+    return status;
+}
+
 enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call)
 {
     struct peal_team *team = engine->team;
     struct peal_frame *frame = &engine->frames[0];
-    enum peal_status status = peal_frame_load(frame, call->image, 0);
-    if (status != PEAL_OK)
-        return status;
+    enum peal_status status = PEAL_OK;
     call->seq = ++engine->seqs[0];
     peal_team_enter(team, 0, call->seq, call->what, call->count);
-    for (call->done = 0; status == PEAL_OK && call->done < call->launches; call->done++) {
-        begin_launch(frame, call);
-        status = finish(engine, frame, call);
-    }
+    do {
+        call->loaded = frame->image == call->image;
+        if (__builtin_expect(!call->loaded, 0))
+            status = load_blocking(engine, frame, call);
+        for (call->done = 0; status == PEAL_OK && call->done < call->launches; call->done++) {
+            begin_launch(frame, call);
+            status = finish(engine, frame, call);
+        }
+    } while (status == PEAL_OK && call->then && (status = call->then(call)) == PEAL_OK);
     peal_team_leave(team);
     return status;
 }
@@ -139,29 +195,62 @@ static void end_call(struct peal_calls *engine, struct peal_call *call, enum pea
     call->status = status;
 }
 
+/* The next part of a call begins, or waits for memory. False: it has ended. */
+static bool begin_part(struct peal_calls *engine, struct peal_call *call)
+{
+    struct peal_frame *frame = &engine->frames[call->context];
+    enum peal_status status = load(engine, frame, call, call->context);
+    if (status == PEAL_PENDING)
+        return true;
+    if (status == PEAL_OK && call->launches > 0) {
+        begin_launch(frame, call);
+        return true;
+    }
+    end_call(engine, call, status);
+    return false;
+}
+
+/* All launches have ended: the end, or the next part. False: the end. */
+static bool end_part(struct peal_calls *engine, struct peal_call *call)
+{
+    enum peal_status status = call->then ? call->then(call) : PEAL_OK;
+    if (!call->then || status != PEAL_OK) {
+        end_call(engine, call, status);
+        return false;
+    }
+    call->done = 0;
+    call->loaded = false;
+    return begin_part(engine, call);
+}
+
 /* Moves one call as far as it goes. True if it moved. */
 static bool advance(struct peal_calls *engine, struct peal_call *call)
 {
     struct peal_frame *frame = &engine->frames[call->context];
     bool moved = false;
     for (;;) {
+        if (!call->loaded) {
+            if (!begin_part(engine, call))
+                return true;
+            if (!call->loaded)
+                return moved;
+        }
         frame->moved = false;
         enum peal_progress progress = peal_frame_run(frame, 0);
         moved |= frame->moved;
         if (progress == PEAL_RUN_BLOCKED)
             return moved;
         if (progress == PEAL_RUN_MISMATCH) {
-            struct waiter waiter = {frame, engine};
+            struct waiter waiter = {frame, engine, call};
             struct peal_pause pause = {
                 .describe = describe, .context = &waiter, .stream = 1, .seq = call->seq};
             end_call(engine, call, peal_doctor_mismatch(engine->team, &pause));
             return true;
         }
-        if (++call->done == call->launches) {
-            end_call(engine, call, PEAL_OK);
+        if (++call->done < call->launches)
+            begin_launch(frame, call);
+        else if (!end_part(engine, call))
             return true;
-        }
-        begin_launch(frame, call);
     }
 }
 
@@ -192,7 +281,7 @@ static void fail_all(struct peal_calls *engine, enum peal_status status)
 enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted)
 {
     struct peal_team *team = engine->team;
-    struct waiter waiter = {NULL, engine};
+    struct waiter waiter = {NULL, engine, NULL};
     struct peal_pause pause = {.describe = describe, .context = &waiter, .stream = 1};
     enum peal_status status = team->failed;
     uint32_t spins = 0;
@@ -207,6 +296,7 @@ enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_stat
             continue;
         }
         pause.seq = engine->active ? engine->active->seq : 0;
+        waiter.call = engine->active;
         waiter.frame = engine->active ? &engine->frames[engine->active->context] : NULL;
         status = peal_pause_step(team, &pause);
     }
@@ -231,27 +321,20 @@ enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *ca
             return status;
         older = engine->active;
     }
-    struct peal_frame *frame = &engine->frames[context];
-    enum peal_status status = peal_frame_load(frame, call->image, context);
-    if (status != PEAL_OK)
-        return status;
     engine->seqs[1] = call->seq = seq;
     call->context = context;
     call->done = 0;
     call->next = NULL;
+    call->loaded = false;
+    call->recycling = 0;
     call->status = PEAL_PENDING;
     peal_team_enter(team, 1, seq, call->what, call->count);
-    if (call->launches == 0) {
-        call->status = PEAL_OK;
-    } else {
-        struct peal_call **link = &engine->active;
-        while (*link)
-            link = &(*link)->next;
-        *link = call;
-        call->active = true;
-        begin_launch(frame, call);
-        peal_calls_progress(engine);
-    }
+    struct peal_call **link = &engine->active;
+    while (*link)
+        link = &(*link)->next;
+    *link = call;
+    call->active = true;
+    peal_calls_progress(engine);
     peal_team_leave(team);
     return PEAL_OK;
 }

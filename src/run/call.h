@@ -33,7 +33,14 @@ struct peal_call {
     uint64_t what, count;
     uint32_t signature;
 
-    uint64_t done; /* launches */
+    /* Called when all launches have ended; may set up the next part of the call, which then goes
+     * on in the same context: image, bounds, launches, signature. NULL: there is none. */
+    enum peal_status (*then)(struct peal_call *call);
+    void *context_of_then;
+
+    uint64_t done;      /* launches */
+    bool loaded;        /* the image is in the frame; until then, memory is being made free */
+    uint32_t recycling; /* the stage of that */
     uint64_t seq;
     struct peal_call *next; /* of the active non-blocking ones, oldest first */
     uint32_t context;

@@ -199,9 +199,96 @@ static void another_call_on_one_rank_is_a_mismatch_on_all(void **state)
     close_all(4, workers);
 }
 
+/* ---- memory ---- */
+
+enum { LAYOUTS = 12, ROUNDS = 5 };
+
+/* One call of an image, blocking or not; the number of wrong results, or -1. */
+static int call_once(struct peal_calls *engine, struct peal_image *image, uint32_t n, bool blocks)
+{
+    uint32_t rank = engine->team->rank, size = engine->team->size;
+    int32_t *x = calloc(n, sizeof *x), *y = calloc(n, sizeof *y);
+    int wrong = 0;
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = (int32_t)(rank * 1000 + i + n);
+    struct peal_bound bounds[2] = {
+        {.base = image->params[0].base, .at = (char *)x, .bytes = n * 4},
+        {.base = image->params[1].base, .at = (char *)y, .bytes = n * 4}};
+    struct peal_call call = {.image = image,
+                             .bounds = bounds,
+                             .nbounds = 2,
+                             .segment = n * 4,
+                             .launches = 1,
+                             .element = 4,
+                             .what = 1,
+                             .count = n,
+                             .signature = n};
+    enum peal_status status =
+        blocks ? peal_call_run(engine, &call) : peal_call_start(engine, &call);
+    if (!blocks && status == PEAL_OK)
+        status = peal_calls_wait(engine, &call.status);
+    for (uint32_t i = 0; status == PEAL_OK && i < n; i++)
+        wrong += y[i] != (int32_t)(size * (i + n) + 1000 * (size * (size - 1) / 2));
+    free(x);
+    free(y);
+    return status == PEAL_OK ? wrong : -1;
+}
+
+/* Plans of many layouts, which together need several times what a context may have. */
+static void *work_in_little_memory(void *argument)
+{
+    struct worker *w = argument;
+    struct peal_calls engine;
+    struct peal_image *images[LAYOUTS] = {0};
+    if (peal_calls_init(&engine, w->team) != PEAL_OK)
+        return NULL;
+    for (uint32_t i = 0; i < LAYOUTS && w->status == PEAL_OK; i++) {
+        struct peal_image_how how = {.rank = w->team->rank, .key = i};
+        w->status = peal_image_new(flat_plan(w->team->size, w->team->rank, 8000 + 16 * i), &how,
+                                   w->team->compute, &images[i]);
+    }
+    for (uint32_t round = 0; round < ROUNDS * LAYOUTS && w->status == PEAL_OK; round++) {
+        uint32_t i = round * 5 % LAYOUTS;
+        for (uint32_t k = 0; k < 3; k++) {
+            int wrong = call_once(&engine, images[i], 8000 + 16 * i, (round + k) % 3 != 0);
+            w->wrong += wrong != 0;
+        }
+        for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
+            w->wrong += engine.frames[c].regions.used > engine.frames[c].regions.limit;
+    }
+    w->calls = (uint32_t)engine.frames[0].regions.turns;
+    for (uint32_t i = 0; i < LAYOUTS; i++)
+        peal_image_free(images[i]);
+    peal_calls_release(&engine);
+    return NULL;
+}
+
+static void regions_are_given_back_before_a_context_passes_its_limit(void **state)
+{
+    (void)state;
+    enum { SIZE = 3 };
+    struct peal_team *teams[SIZE];
+    struct worker workers[SIZE] = {0};
+    setenv("PEAL_WINDOW_POOL", "64K", 1);
+    assert_int_equal(peal_team_open_threads(SIZE, 20000, teams), PEAL_OK);
+    unsetenv("PEAL_WINDOW_POOL");
+    for (uint32_t r = 0; r < SIZE; r++) {
+        workers[r].team = teams[r];
+        pthread_create(&workers[r].thread, NULL, work_in_little_memory, &workers[r]);
+    }
+    for (uint32_t r = 0; r < SIZE; r++) {
+        pthread_join(workers[r].thread, NULL);
+        assert_int_equal(workers[r].status, PEAL_OK);
+        assert_int_equal(workers[r].wrong, 0);
+        assert_true(workers[r].calls > ROUNDS); /* times that all was given back */
+    }
+    close_all(SIZE, workers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(regions_are_given_back_before_a_context_passes_its_limit),
         cmocka_unit_test(sums_are_right_over_many_launches),
         cmocka_unit_test(a_missing_rank_times_out_on_all_with_one_report),
         cmocka_unit_test(another_call_on_one_rank_is_a_mismatch_on_all),

@@ -55,7 +55,8 @@ void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uin
 void peal_frame_release(struct peal_frame *frame);
 
 /* Makes the frame ready for launches of an image: memory and family. Bases of parameters are the
- * caller's to fill in. */
+ * caller's to fill in. PEAL_PENDING: the context's regions must be given back first, see family.h.
+ */
 enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *image,
                                  uint32_t context);
 /* Begins a launch: the image must be loaded and its parameters bound. */

@@ -3,11 +3,17 @@
  *
  * A family is a region at the same offset of every rank's window (cells, channels, scratch), with
  * launch numbers of its own from 1 on. Plans of one kernel with the same layout share it, whatever
- * their type and operation; different kernels, roots or sizes never do. So the launches that follow
- * each other in a region are exactly the sequence that verify proves safe.
+ * their type, operation and root; different kernels or sizes never do. So the launches that follow
+ * each other in a region are exactly the sequences that verify proves safe.
  *
- * Regions are taken in the order of the calls of one stream, which is the same on all ranks, and
- * are never given back.
+ * Regions are taken in the order of the calls of one stream, which is the same on all ranks. When
+ * one does not fit the context's limit, all of them are given back, on all ranks at the same call:
+ *
+ *   say "full", wait until all say so    nobody is in an older launch any more
+ *   clear the own window's part          cells, channels, scratch, beyond the pool back to the
+ * system say "clear", wait until all say so   nobody writes into what is still to be cleared
+ *
+ * so that a context never has more than its limit, or than its largest plan needs.
  */
 #ifndef PEAL_RUN_FAMILY_H
 #define PEAL_RUN_FAMILY_H
@@ -26,6 +32,7 @@ struct peal_port_state {
 struct peal_family {
     struct peal_family *next; /* in its context */
     uint64_t key;
+    uint32_t *writers; /* see peal_image; cells that no plan has touched yet are PEAL_UNTOUCHED */
     uint64_t offset;   /* of the region in the window */
     uint64_t launches; /* so far; the current one during a launch */
     int64_t *shared;   /* what each own shared cell held before this launch */
@@ -35,16 +42,24 @@ struct peal_family {
 /* A context's regions. */
 struct peal_regions {
     struct peal_family *families;
+    uint32_t context;
     uint64_t offset; /* of the context in the window */
     uint64_t used, pool, span;
+    uint64_t limit; /* from here on regions are given back */
+    uint64_t turns; /* how often they were: families of older turns are gone */
 };
 
 void peal_regions_init(struct peal_regions *regions, const struct peal_team *team,
                        uint32_t context);
 void peal_regions_release(struct peal_regions *regions);
-/* The family of an image in these regions, made if it is new. PEAL_NO_MEMORY when the context is
- * full. */
+/* The family of an image in these regions, made if it is new. PEAL_PENDING when the regions must be
+ * given back first; PEAL_NO_MEMORY when there is no memory, or the image is too large for any. */
 enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_team *team,
                                    const struct peal_image *image, struct peal_family **out);
+
+/* One step of giving everything back; to be called until it is not PEAL_PENDING. `stage` starts at
+ * 0 and is the caller's to keep. */
+enum peal_status peal_regions_recycle(struct peal_regions *regions, struct peal_team *team,
+                                      uint32_t *stage);
 
 #endif

@@ -88,10 +88,11 @@ enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *im
     enum peal_status status = reserve(frame, image);
     if (status != PEAL_OK)
         return status;
-    if (!image->families[context])
+    if (!image->families[context] || image->turns[context] != frame->regions.turns)
         status = peal_regions_find(&frame->regions, frame->team, image, &image->families[context]);
     if (status != PEAL_OK)
         return status;
+    image->turns[context] = frame->regions.turns;
     frame->image = image;
     frame->family = image->families[context];
     for (uint32_t r = 0; r < image->size; r++)

@@ -348,15 +348,16 @@ static uint64_t family_key(const struct peal_image *image, uint64_t seed)
     const struct peal_plan *plan = image->plan;
     const char *kernel = peal_plan_string(plan, plan->kernel);
     uint64_t key = peal_hash_bytes(kernel, strlen(kernel), seed);
-    key = peal_hash_u64(plan->root, key);
     key = peal_hash_u64(plan->cells, key);
     key = peal_hash_u64(plan->window_bytes, key);
     key = peal_hash_u64(image->region_bytes, key);
     key = peal_hash_u64(image->count_shift, key);
-    if (image->writers)
-        key = peal_hash_bytes(image->writers, plan->cells * sizeof *image->writers, key);
-    for (uint32_t c = 0; c < image->nchannels; c++)
-        key = peal_hash_u64(image->channels[c].stride * 64 + image->channels[c].depth, key);
+    key = peal_hash_u64(plan->totals_stride, key);
+    for (uint32_t c = 0; c < image->nchannels; c++) {
+        const struct peal_image_channel *channel = &image->channels[c];
+        key = peal_hash_u64((uint64_t)channel->sender << 32 | channel->receiver, key);
+        key = peal_hash_u64(channel->stride * 64 + channel->depth, key);
+    }
     return key;
 }
 

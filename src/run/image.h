@@ -133,9 +133,10 @@ struct peal_image {
     uint64_t scratch;     /* offset of window scratch in the region */
     uint64_t region_bytes;
     uint64_t family_key;
-    uint32_t *writers;   /* of cell numbers that share a line; owned */
+    uint32_t *writers;   /* of cell numbers that share a line, see multicast.h; owned */
     uint32_t *notifiers; /* who changes the own cells, for reports; may be NULL; owned */
     struct peal_family *families[PEAL_CONTEXTS]; /* made at the first launch in a context */
+    uint64_t turns[PEAL_CONTEXTS];               /* of the regions, when that was */
 };
 
 /* How to make an image. */

@@ -2,8 +2,6 @@
 /* See multicast.h. */
 #include "run/multicast.h"
 
-#define UNSEEN (PEAL_NONE - 1)
-
 bool peal_multicast_group(const struct peal_plan *plan, uint32_t rank, const struct peal_op *at,
                           uint64_t left)
 {
@@ -53,7 +51,7 @@ static void look_at_lane(const struct peal_plan *plan, uint32_t rank, const stru
             continue;
         }
         uint32_t *writer = &writers[ops[i].sync.cell];
-        *writer = *writer == UNSEEN || *writer == rank ? rank : PEAL_NONE;
+        *writer = *writer == PEAL_UNTOUCHED || *writer == rank ? rank : PEAL_NONE;
         i += plan->nranks - 1;
     }
 }
@@ -78,12 +76,21 @@ void peal_notifiers_find(const struct peal_plan *whole, uint32_t rank, uint32_t 
 void peal_multicast_find(const struct peal_plan *whole, uint32_t *writers)
 {
     for (uint32_t c = 0; c < whole->cells; c++)
-        writers[c] = UNSEEN;
+        writers[c] = PEAL_UNTOUCHED;
     /* A refusal stands: PEAL_NONE never becomes a rank again. */
     for (uint32_t rank = 0; rank < whole->nranks; rank++) {
         for (uint32_t l = 0; l < peal_plan_lane_count(whole, rank); l++)
             look_at_lane(whole, rank, peal_plan_lane(whole, rank, l), writers);
     }
-    for (uint32_t c = 0; c < whole->cells; c++)
-        writers[c] = writers[c] == UNSEEN ? PEAL_NONE : writers[c];
+    /* Waits on what nobody notifies here: another root's plan may, and must find the same place. */
+    for (uint64_t i = 0; i < whole->ops.count; i++) {
+        const struct peal_op *op = &peal_plan_ops(whole)[i];
+        if (!peal_op_is_sync(op) || op->kind == PEAL_OP_NOTIFY)
+            continue;
+        const struct peal_signal *signal = &peal_plan_signals(whole)[peal_op_signal(op)];
+        bool one = op->sync.phases == PEAL_NONE;
+        uint32_t first = one ? op->sync.cell : signal->first_cell;
+        for (uint32_t c = first; c < first + (one ? 1 : signal->cells); c++)
+            writers[c] = writers[c] == PEAL_UNTOUCHED ? PEAL_NONE : writers[c];
+    }
 }

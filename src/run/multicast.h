@@ -12,7 +12,11 @@
 
 #include "plan/plan.h"
 
-/* For each cell number of a whole plan: the rank that writes it in groups, or PEAL_NONE. */
+/* A cell number that no op of the plan names: where it would lie does not matter. */
+#define PEAL_UNTOUCHED (PEAL_NONE - 1)
+
+/* For each cell number of a whole plan: the rank that writes it in groups, PEAL_NONE if it is not
+ * written so, PEAL_UNTOUCHED if it is not used at all. */
 void peal_multicast_find(const struct peal_plan *whole, uint32_t *writers);
 
 /* For each cell number: a rank that changes it on `rank`, or PEAL_NONE. For reports. */

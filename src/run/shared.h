@@ -29,7 +29,7 @@ enum {
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
-#define PEAL_CONTROL_VERSION UINT32_C(1)
+#define PEAL_CONTROL_VERSION UINT32_C(2)
 
 /* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
 struct peal_cell {
@@ -68,6 +68,9 @@ struct peal_control {
     _Alignas(PEAL_LINE) _Atomic uint32_t life; /* enum peal_life */
     _Atomic uint32_t stream;                   /* of the call the owner is in */
     _Atomic uint64_t calls[PEAL_STREAMS];      /* the last seq of each stream */
+
+    /* How far the owner has come in giving the regions of a context back: see family.h. */
+    _Alignas(PEAL_LINE) _Atomic uint64_t gates[PEAL_CONTEXTS];
 
     _Alignas(PEAL_LINE) struct peal_call_record history[PEAL_STREAMS][PEAL_CALL_HISTORY];
 

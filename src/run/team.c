@@ -43,19 +43,13 @@ static void lay_out(uint32_t size, struct peal_layout *out)
     uint64_t pool = read_env_size("PEAL_WINDOW_POOL", 8 << 20);
     if (pool < 64 << 10)
         pool = 64 << 10;
-    if (pool > CONTEXT_SPAN)
-        pool = CONTEXT_SPAN;
-    out->pool_bytes = peal_size_align(pool, 8 * PAGE);
+    if (pool > CONTEXT_SPAN / 4)
+        pool = CONTEXT_SPAN / 4;
+    out->pool_bytes = peal_size_align(pool, 16 * PAGE);
     out->mail = CONTROL_BYTES + peal_size_align(size * sizeof(struct peal_bed), PAGE);
     out->contexts = peal_size_align(out->mail + size * peal_mail_bytes(), PAGE);
     out->span = CONTEXT_SPAN;
     out->bytes = out->contexts + PEAL_CONTEXTS * out->span;
-}
-
-/* Populated bytes of a context. */
-static uint64_t pool_of(const struct peal_layout *layout, uint32_t context)
-{
-    return context == 0 ? layout->pool_bytes / 2 : layout->pool_bytes / 8;
 }
 
 static void write_identity(struct peal_control *control, uint32_t rank, uint32_t size,
@@ -77,7 +71,8 @@ static enum peal_status reserve_pools(int fd, const struct peal_layout *layout)
 {
     enum peal_status status = peal_window_reserve(fd, 0, layout->mail);
     for (uint32_t c = 0; status == PEAL_OK && c < PEAL_CONTEXTS; c++)
-        status = peal_window_reserve(fd, layout->contexts + c * layout->span, pool_of(layout, c));
+        status = peal_window_reserve(fd, layout->contexts + c * layout->span,
+                                     peal_layout_pool(layout, c));
     return status;
 }
 
@@ -88,7 +83,7 @@ static struct peal_control *map_window(int fd, const struct peal_layout *layout)
         return NULL;
     peal_window_populate(at, layout->mail);
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
-        peal_window_populate(at + layout->contexts + c * layout->span, pool_of(layout, c));
+        peal_window_populate(at + layout->contexts + c * layout->span, peal_layout_pool(layout, c));
     return (struct peal_control *)at;
 }
 

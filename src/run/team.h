@@ -27,8 +27,19 @@ struct peal_layout {
     uint64_t contexts;   /* first context */
     uint64_t span;       /* address space of a context; memory only as used */
     uint64_t bytes;      /* of all: where symmetric memory begins in the file */
-    uint64_t pool_bytes; /* populated when opened: half for context 0, the rest shared */
+    uint64_t pool_bytes; /* populated when opened, by all contexts together */
 };
+
+/* What a context has populated when opened, and the most it ever has, unless one plan needs more.
+ * Blocking calls get the most, as most programs make no others. */
+static inline uint64_t peal_layout_pool(const struct peal_layout *layout, uint32_t context)
+{
+    return context == 0 ? layout->pool_bytes / 4 * 3 : layout->pool_bytes / 16;
+}
+static inline uint64_t peal_layout_limit(const struct peal_layout *layout, uint32_t context)
+{
+    return context == 0 ? layout->pool_bytes * 4 : layout->pool_bytes * 2;
+}
 
 /* How patient a wait is: see pause.h. */
 struct peal_policy {
