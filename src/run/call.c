@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LEAST_SPINS = 16 }; /* polls that adapting leaves */
+
 enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team)
 {
     *engine = (struct peal_calls){.team = team, .spins = team->policy.spins};
@@ -123,7 +125,8 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
         return PEAL_OK;
     }
     /* The peer may need this very core, whatever the number of cores says. */
-    engine->spins = engine->spins > 32 ? engine->spins / 2 : 16;
+    if (engine->spins > LEAST_SPINS)
+        engine->spins = engine->spins / 2 > LEAST_SPINS ? engine->spins / 2 : LEAST_SPINS;
     struct waiter waiter = {frame, engine, call};
     struct peal_pause pause = {
         .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};

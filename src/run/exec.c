@@ -123,23 +123,34 @@ static inline struct peal_cell *cell_at(const struct peal_frame *frame, uint64_t
     return (struct peal_cell *)(frame->bases[0].at + offset);
 }
 
+/* The order is a constant at each store: the compiler takes one that it cannot see for seq_cst,
+ * whose exchange would hold up everything after it until the line has come.
+ * Partner of all: the acquire load of a wait on the cell's owner. */
+static inline void store_cell(struct peal_cell *cell, uint64_t value, bool seq_cst)
+{
+    if (__builtin_expect(seq_cst, 0))
+        atomic_store_explicit(&cell->value, value, memory_order_seq_cst);
+    else
+        atomic_store_explicit(&cell->value, value, memory_order_release);
+}
+
 static void notify(struct peal_frame *frame, const struct peal_step *step, const int64_t *regs)
 {
     struct peal_cell *cell = cell_at(frame, step->sync.offset);
     int64_t value = step->sync.value;
-    memory_order order = frame->image->seq_cst ? memory_order_seq_cst : memory_order_release;
+    bool seq_cst = frame->image->seq_cst;
     if (step->flags & PEAL_STEP_HAS_REG)
         value += regs[step->sync.reg];
     if (step->kind == PEAL_STEP_NOTIFY) {
         uint64_t word = frame->launch << 32 | (uint64_t)value;
         if (frame->image->count_shift)
             word |= frame->signature & 0xffff;
-        /* Release; partner: the acquire load of a wait on the cell's owner. */
-        atomic_store_explicit(&cell->value, word, order);
+        store_cell(cell, word, seq_cst);
     } else if (step->flags & PEAL_STEP_SET) {
-        atomic_store_explicit(&cell->value, (uint64_t)value, order); /* same partner */
+        store_cell(cell, (uint64_t)value, seq_cst);
     } else {
-        atomic_fetch_add_explicit(&cell->value, (uint64_t)value, order); /* same partner */
+        /* seq_cst as well as release: on the machines that matter it costs the same. */
+        atomic_fetch_add_explicit(&cell->value, (uint64_t)value, memory_order_seq_cst);
     }
     if (step->sync.rank != PEAL_NONE) {
         peal_wake_if_sleeping(frame->team, step->sync.rank);
@@ -180,9 +191,11 @@ static inline enum wait_end test_wait(const struct peal_frame *frame, const stru
                                       const int64_t *regs)
 {
     struct peal_cell *cell = cell_at(frame, step->sync.offset);
-    /* Acquire; partner: notify on the writer's rank. */
-    uint64_t word = atomic_load_explicit(
-        &cell->value, frame->image->seq_cst ? memory_order_seq_cst : memory_order_acquire);
+    /* Acquire; partner: notify on the writer's rank. Plans that need it get seq_cst: constants, as
+     * in store_cell. */
+    uint64_t word = __builtin_expect(frame->image->seq_cst, 0)
+                        ? atomic_load_explicit(&cell->value, memory_order_seq_cst)
+                        : atomic_load_explicit(&cell->value, memory_order_acquire);
     if (step->kind == PEAL_STEP_WAIT) {
         if (step->sync.back >= frame->launch)
             return WAIT_YES; /* there was no such launch */

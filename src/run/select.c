@@ -123,7 +123,9 @@ static const struct {
     {PEAL_CALL_SCATTER, false, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
     {PEAL_CALL_ALL_TO_ALL, false, 1, 1, 2, 32 << 10, "send", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, false, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
-    {PEAL_CALL_BARRIER, false, 3, 1, 256, UINT64_MAX, "mesh", 0},
+    {PEAL_CALL_BARRIER, false, 1, 1, 256, UINT64_MAX, "mesh", 0},
+    /* Rank 0 leaves first, so that what it hands out next is there when the others come. */
+    {PEAL_CALL_BARRIER, false, 2, 1, 256, UINT64_MAX, "central", 0},
 };
 
 /* ---- tables on disk ---- */
