@@ -134,9 +134,37 @@ static void every_function_has_a_name_and_is_found_by_it(void **state)
     assert_false(peal_reduce_takes(PEAL_AVG, PEAL_I64));
 }
 
+static void test_text_folds(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        const char *text, *folded; /* at 10 columns, hang 2 */
+    } rows[] = {
+        {__LINE__, "short\n", "short\n"},
+        {__LINE__, "0123456789\n", "0123456789\n"},
+        {__LINE__, "one two three four\nend", "one two\n  three\n  four\nend"},
+        {__LINE__, "  indented line\n", "  indented\n  line\n"},
+        {__LINE__, "  averylongword fits\n", "  averylongword\n  fits\n"},
+        {__LINE__, "\n\nab", "\n\nab"},
+        {__LINE__, "", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_text text = {0};
+        peal_text_puts(&text, "kept as it is ");
+        size_t from = text.len;
+        peal_text_puts(&text, rows[i].text);
+        peal_text_fold(&text, from, 2, 10);
+        if (strcmp(peal_text_get(&text) + from, rows[i].folded) != 0)
+            fail_msg("line %d: '%s'", rows[i].line, peal_text_get(&text) + from);
+        peal_text_release(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text_folds),
         cmocka_unit_test(arena_stops_at_its_limit),
         cmocka_unit_test(equal_names_intern_to_equal_pointers),
         cmocka_unit_test(sizes_parse_and_format),

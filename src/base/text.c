@@ -79,3 +79,48 @@ const char *peal_text_get(const struct peal_text *text)
 {
     return text->at ? text->at : "";
 }
+
+void peal_text_fold(struct peal_text *text, size_t from, size_t hang, size_t width)
+{
+    struct peal_text out = {0};
+    for (size_t at = from; at < text->len && !text->failed;) {
+        const char *line = text->at + at, *end = memchr(line, '\n', text->len - at);
+        size_t len = end ? (size_t)(end - line) : text->len - at, indent = 0;
+        at += len + (end != NULL);
+        for (bool first = true; len; first = false) {
+            size_t room = first ? width : width > hang ? width - hang : 1, cut = len;
+            if (first)
+                indent = strspn(line, " ") < len ? strspn(line, " ") : len;
+            if (!first)
+                peal_text_printf(&out, "\n%*s", (int)hang, "");
+            if (len > room) {
+                cut = room;
+                while (cut > (first ? indent : 0) && line[cut] != ' ')
+                    cut--;
+                /* No space fits: the word goes on to its own end. */
+                if (cut <= (first ? indent : 0))
+                    for (cut = room; cut < len && line[cut] != ' ';)
+                        cut++;
+            }
+            size_t keep = cut;
+            while (keep && line[keep - 1] == ' ' && cut < len)
+                keep--;
+            peal_text_add(&out, line, keep);
+            line += cut;
+            len -= cut;
+            while (len && *line == ' ') {
+                line++;
+                len--;
+            }
+        }
+        if (end)
+            peal_text_add(&out, "\n", 1);
+    }
+    if (out.failed)
+        text->failed = true;
+    if (!text->failed && out.len) {
+        text->len = from;
+        peal_text_add(text, out.at, out.len);
+    }
+    peal_text_release(&out);
+}

@@ -192,6 +192,7 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
                         const struct tally *t, const int64_t *ranks, size_t nranks,
                         struct peal_text *out)
 {
+    size_t start = out->len;
     peal_text_printf(out, "\n%s: ", job->kernel->name);
     put_outcomes(cli, job, ranks, nranks, out);
     if (t->proved) {
@@ -217,6 +218,7 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
             t->has_contract && t->explored ? ", and the result along one schedule"
             : t->has_contract              ? ", result"
                                            : "; no contract, so the result is not checked");
+    peal_text_fold(out, start, 2, 80);
 }
 
 static void put_failures(const struct peal_verify_job *job, struct peal_text *out)
@@ -225,8 +227,10 @@ static void put_failures(const struct peal_verify_job *job, struct peal_text *ou
     for (size_t i = 0; i < job->ntasks; i++) {
         const struct peal_verify_task *t = &job->tasks[i];
         if (!t->answer && t->status != PEAL_OK && t->diags.list.len && !told) {
+            size_t start = out->len;
             peal_text_printf(out, "no plan for %u ranks: %s\n", t->nranks,
                              t->diags.list.at[0].message);
+            peal_text_fold(out, start, 2, 80);
             told = job->ntasks > 8;
         }
     }
@@ -235,8 +239,10 @@ static void put_failures(const struct peal_verify_job *job, struct peal_text *ou
         if (!t->answer || t->answer->verdict == PEAL_PROVED)
             continue;
         peal_text_puts(out, "\n");
+        size_t start = out->len;
         if (t->first)
             peal_text_printf(out, "launched with %s:\n", t->first);
+        peal_text_fold(out, start, 2, 80);
         peal_verification_explain(t->answer, out);
         return;
     }

@@ -3,6 +3,7 @@
 #include "verify/verify.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 const char *peal_verdict_name(enum peal_verdict verdict)
 {
@@ -32,37 +33,74 @@ const char *peal_contract_name(enum peal_contract contract)
     return contract < PEAL_CONTRACT_COUNT ? names[contract] : "unknown";
 }
 
-static void put_place(const struct peal_verify_place *at, struct peal_text *out)
+enum { WIDTH = 80 };
+
+/* The file that the story begins in: named once. */
+static const char *main_file(const struct peal_verification *v)
 {
-    if (at->line)
-        peal_text_printf(out, "%s:%u", at->file, at->line);
-    else
-        peal_text_puts(out, "-");
+    for (uint32_t i = 0; i < v->nsteps; i++) {
+        if (v->steps[i].place.line)
+            return v->steps[i].place.file;
+    }
+    return "";
 }
 
+/* "4:5", or "other.peal:4:5" outside of the main file. */
+static void put_place(const struct peal_verification *v, const struct peal_verify_place *at,
+                      struct peal_text *out)
+{
+    if (!at->line) {
+        peal_text_puts(out, "-");
+        return;
+    }
+    if (strcmp(at->file, main_file(v)) != 0)
+        peal_text_printf(out, "%s:", at->file);
+    peal_text_printf(out, "%u:%u", at->line, at->col);
+}
+
+/* What a step does to its cell, and what is special about it. */
+static void put_remarks(const struct peal_verify_step *s, struct peal_text *out)
+{
+    const char *gap = "";
+    if (s->cell && s->before != s->after)
+        peal_text_printf(out, "%s: %" PRId64 " -> %" PRId64, s->cell, s->before, s->after);
+    else if (s->cell)
+        peal_text_printf(out, "%s is %" PRId64, s->cell, s->before);
+    if (s->waits_for != PEAL_NONE && s->cell)
+        peal_text_printf(out, " (by step %u)", s->waits_for + 1);
+    gap = s->cell ? "  " : "";
+    if (s->collides)
+        peal_text_printf(out, "%s<- collides", gap);
+    if (s->blocked)
+        peal_text_printf(out, "%s<- waits for ever", gap);
+}
+
+/* One line if it fits in WIDTH columns; otherwise the remarks stand in a line of their own. */
 static void put_step(const struct peal_verification *v, uint32_t i, bool lanes,
                      struct peal_text *out)
 {
+    enum { HANG = 9 };
     const struct peal_verify_step *s = &v->steps[i];
+    struct peal_text remarks = {0};
+    size_t start = out->len;
     peal_text_printf(out, "  %3u  rank %u", i + 1, s->rank);
     if (lanes)
         peal_text_printf(out, " lane %u", s->lane);
     if (v->launches > 1)
         peal_text_printf(out, " launch %u", s->launch);
     peal_text_puts(out, "  ");
-    put_place(&s->place, out);
+    put_place(v, &s->place, out);
     peal_text_printf(out, "  %s", s->text);
-    if (s->cell && s->before != s->after)
-        peal_text_printf(out, "    %s: %" PRId64 " -> %" PRId64, s->cell, s->before, s->after);
-    else if (s->cell)
-        peal_text_printf(out, "    %s is %" PRId64, s->cell, s->before);
-    if (s->waits_for != PEAL_NONE && s->cell)
-        peal_text_printf(out, " (by step %u)", s->waits_for + 1);
-    if (s->collides)
-        peal_text_puts(out, "    <- collides");
-    if (s->blocked)
-        peal_text_puts(out, "    <- waits for ever");
+    put_remarks(s, &remarks);
+    size_t used = out->len - start;
+    peal_text_fold(out, start, HANG, WIDTH);
+    if (remarks.len && used + 2 + remarks.len > WIDTH)
+        peal_text_printf(out, "\n%*s", HANG, "");
+    else if (remarks.len)
+        peal_text_puts(out, used + 4 + remarks.len > WIDTH ? "  " : "    ");
+    peal_text_puts(out, peal_text_get(&remarks));
     peal_text_puts(out, "\n");
+    peal_text_release(&remarks);
 }
 
 static void put_steps(const struct peal_verification *v, struct peal_text *out)
@@ -73,8 +111,9 @@ static void put_steps(const struct peal_verification *v, struct peal_text *out)
         return;
     for (uint32_t i = 0; i < v->nsteps; i++)
         lanes = lanes || v->steps[i].lane > 0;
-    peal_text_printf(out, "\nhow it happens (%s story, %u steps):\n",
-                     v->story == PEAL_STORY_SHORTEST ? "the shortest" : "a minimal", v->nsteps);
+    peal_text_printf(out, "\nhow it happens (%s story, %u step%s):\n",
+                     v->story == PEAL_STORY_SHORTEST ? "the shortest" : "a minimal", v->nsteps,
+                     v->nsteps == 1 ? "" : "s");
     for (uint32_t i = 0; i < v->nsteps; i++) {
         if (v->nsteps > HEAD + TAIL && i == HEAD) {
             peal_text_printf(out, "       ... %u steps left out here; --json has them all\n",
@@ -96,7 +135,7 @@ static void put_accesses(const struct peal_verification *v, struct peal_text *ou
                          i == 0 ? "\n" : "", s->rank, a->writes ? "writes" : "reads", a->buf,
                          a->rank, a->first_element, a->first_element + a->elements - 1,
                          a->first_byte, a->first_byte + a->bytes - 1);
-        put_place(&s->place, out);
+        put_place(v, &s->place, out);
         peal_text_puts(out, "\n");
     }
 }
@@ -150,11 +189,14 @@ static void put_proof(const struct peal_verification *v, struct peal_text *out)
 
 void peal_verification_explain(const struct peal_verification *v, struct peal_text *out)
 {
+    size_t start = out->len;
     peal_text_printf(out, "%s: %s on %u ranks", v->kernel, peal_verdict_name(v->verdict),
                      v->nranks);
     if (v->verdict == PEAL_REFUTED)
         peal_text_printf(out, ": %s", peal_fault_name(v->fault));
     peal_text_puts(out, "\n");
+    if (*main_file(v))
+        peal_text_printf(out, "  in %s\n", main_file(v));
     if (v->why && v->verdict != PEAL_PROVED)
         peal_text_printf(out, "  %s\n", v->why);
     if (v->verdict == PEAL_PROVED)
@@ -168,7 +210,9 @@ void peal_verification_explain(const struct peal_verification *v, struct peal_te
                          v->wrong.rank, v->wrong.launch, v->wrong.buf, v->wrong.first_element,
                          v->wrong.first_element + v->wrong.elements - 1, v->wrong.expected,
                          v->wrong.obtained);
+    peal_text_fold(out, start, 4, WIDTH);
     put_steps(v, out);
+    start = out->len;
     for (uint32_t i = 0; i < v->nadvice; i++)
         peal_text_printf(
             out, "%s%s%s\n", i == 0 ? "\n" : "",
@@ -177,4 +221,5 @@ void peal_verification_explain(const struct peal_verification *v, struct peal_te
                      v->monotone ? v->accesses : v->states,
                      v->monotone ? "contested accesses" : "states", v->milliseconds,
                      v->monotone ? "exact" : "exploration", v->cached ? ", from the cache" : "");
+    peal_text_fold(out, start, 4, WIDTH);
 }

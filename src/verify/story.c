@@ -259,10 +259,10 @@ static void tell_collision(struct teller *t, const struct race *race)
                           (struct range){race->lo, race->hi}, t->a);
     }
     const struct peal_verify_access *at = &t->a->v.accesses_at[0];
-    t->a->v.why = peal_answer_text(
-        t->a, "%s of '%s' on rank %u can happen at the same time (ranks %u and %u)",
-        race_kind(x[0], x[1]), at->buf, at->rank, p->threads[x[0]->thread].rank,
-        p->threads[x[1]->thread].rank);
+    t->a->v.why =
+        peal_answer_text(t->a, "ranks %u and %u: %s of '%s' on rank %u can happen at the same time",
+                         p->threads[x[0]->thread].rank, p->threads[x[1]->thread].rank,
+                         race_kind(x[0], x[1]), at->buf, at->rank);
 }
 
 struct bound {
