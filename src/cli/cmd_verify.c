@@ -113,7 +113,7 @@ struct tally {
     uint64_t proved, refuted, undecided, no_plan, sequences, ops;
     double ms;
     enum peal_reuse least;
-    bool bits_same, bits_known, has_contract, explored;
+    bool bits_same, bits_known, has_contract;
     uint32_t launches;
 };
 
@@ -140,7 +140,6 @@ static struct tally count_answers(const struct peal_verify_job *job)
             t.bits_same = t.bits_same && v->bits != PEAL_BITS_DIFFERENT;
         }
         t.has_contract = v->contract != PEAL_CONTRACT_NONE;
-        t.explored = t.explored || !v->monotone;
     }
     return t;
 }
@@ -198,8 +197,11 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
     if (t->proved) {
         peal_text_puts(out, ", counts ");
         put_list(job->counts, job->ncounts, out);
-        peal_text_printf(out, ", %s, up to %u launches back to back",
-                         peal_dtype_name(job->options->dtype), t->launches);
+        peal_text_printf(out, ", %s, ", peal_dtype_name(job->options->dtype));
+        if (t->launches > 1)
+            peal_text_printf(out, "up to %u launches back to back", t->launches);
+        else
+            peal_text_puts(out, "one launch");
         if (t->sequences)
             peal_text_printf(out, ", and %" PRIu64 " sequences of different roots and counts",
                              t->sequences);
@@ -215,9 +217,7 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
             "  covers: every schedule of the proved plans: bounds, deadlock, races, signals, "
             "uninitialised reads%s.\n  does not cover: other numbers of ranks, counts that no plan "
             "here stands for, the hardware, and the caller's own use of its buffers.\n",
-            t->has_contract && t->explored ? ", and the result along one schedule"
-            : t->has_contract              ? ", result"
-                                           : "; no contract, so the result is not checked");
+            t->has_contract ? ", result" : "; no contract, so the result is not checked");
     peal_text_fold(out, start, 2, 80);
 }
 

@@ -49,7 +49,7 @@ static uint32_t pos_of(const struct program *p, uint32_t thread, uint32_t op)
 static bool does_the_same(const struct program *p, const struct line *line, const struct access *a)
 {
     uint32_t n = p->nranks, rank = p->threads[a->thread].rank;
-    return a->op < OP_CALLER_LEAVES && a->location / n == line->memory &&
+    return a->op < OP_NO_OP && a->location / n == line->memory &&
            (a->kind != ACCESS_READ) == line->writes &&
            (a->location % n + n - rank) % n == line->distance;
 }

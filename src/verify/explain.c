@@ -163,9 +163,8 @@ static void put_proof(const struct peal_verification *v, struct peal_text *out)
                      "%u launch%s back to back\n",
                      v->launches, v->launches == 1 ? "" : "es");
     if (v->contract != PEAL_CONTRACT_NONE)
-        peal_text_printf(out, "  result: %s, every element on every rank%s\n",
-                         peal_contract_name(v->contract),
-                         v->monotone ? "" : ", along the schedule that was executed");
+        peal_text_printf(out, "  result: %s, every element on every rank\n",
+                         peal_contract_name(v->contract));
     else
         peal_text_puts(out, "  result: not checked, the kernel has no contract\n");
     peal_text_printf(out, "  reuse: %s", peal_reuse_name(v->reuse));

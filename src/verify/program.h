@@ -39,6 +39,11 @@ struct step {
 /* Ops of the caller between launches, as op numbers of accesses. */
 #define OP_CALLER_ENTERS (UINT32_MAX - 1)
 #define OP_CALLER_LEAVES (UINT32_MAX - 2)
+/* The same for a barrier: not accesses, but entering must not be able to come with leaving. */
+#define OP_BARRIER_ENTERED (UINT32_MAX - 3)
+#define OP_BARRIER_LEFT (UINT32_MAX - 4)
+/* Op numbers from here on are no ops of the plan. */
+#define OP_NO_OP OP_BARRIER_LEFT
 
 enum access_kind { ACCESS_READ, ACCESS_WRITE, ACCESS_ACCUMULATE };
 

@@ -7,12 +7,6 @@
 
 enum { MOST_BLOCKS = 16384 };
 
-static bool conflict_bit(const struct space *s, uint32_t a, uint32_t b)
-{
-    uint64_t bit = (uint64_t)a * s->nblocks + b;
-    return s->conflicts[bit / 64] >> (bit % 64) & 1;
-}
-
 /* --- blocks ---------------------------------------------------------------------------------- */
 
 static bool number_blocks(struct space *s)
@@ -57,7 +51,9 @@ static bool find_conflicts(struct space *s)
     uint32_t *first, *order, n = s->nblocks;
     s->conflicts = calloc((uint64_t)n * n / 64 + 1, sizeof *s->conflicts);
     s->last_conflict = calloc((uint64_t)n * p->nthreads + 1, sizeof *s->last_conflict);
-    bool good = peal_access_by_location(p, &first, &order) && s->conflicts && s->last_conflict;
+    s->lowest = malloc(((uint64_t)n * p->nthreads + 1) * sizeof *s->lowest);
+    bool good =
+        peal_access_by_location(p, &first, &order) && s->conflicts && s->last_conflict && s->lowest;
     for (size_t l = 0; l < p->memory.len * p->nranks && good; l++) {
         for (uint32_t i = first[l]; i < first[l + 1]; i++) {
             for (uint32_t k = i + 1; k < first[l + 1]; k++) {
@@ -145,6 +141,7 @@ enum peal_status peal_space_init(struct space *s, const struct program *p)
     if (!s->reg || !number_blocks(s) || !find_conflicts(s) || !find_uses(s))
         return PEAL_NO_MEMORY;
     peal_space_reset(s);
+    peal_space_forget(s);
     return PEAL_OK;
 }
 
@@ -159,6 +156,7 @@ void peal_space_release(struct space *s)
     free(s->block_step);
     free(s->conflicts);
     free(s->last_conflict);
+    free(s->lowest);
     free(s->slot);
     free(s->last_use);
     free(s->last_other);
@@ -174,6 +172,30 @@ void peal_space_reset(struct space *s)
     s->unfinished = 0;
     for (uint32_t t = 0; t < p->nthreads; t++)
         s->unfinished += p->threads[t].nsteps > 0;
+}
+
+void peal_space_forget(struct space *s)
+{
+    memset(s->lowest, 0xff, (uint64_t)s->nblocks * s->p->nthreads * sizeof *s->lowest);
+}
+
+bool peal_space_turned(const struct space *s, uint32_t most, struct block_pair *out,
+                       uint32_t *count)
+{
+    uint32_t n = s->p->nthreads;
+    *count = 0;
+    for (uint32_t a = 0; a < s->nblocks; a++) {
+        for (uint32_t b = a + 1; b < s->nblocks; b++) {
+            if (!peal_space_conflict(s, a, b) ||
+                s->lowest[(uint64_t)a * n + s->block_thread[b]] > s->block_step[b] ||
+                s->lowest[(uint64_t)b * n + s->block_thread[a]] > s->block_step[a])
+                continue;
+            if (*count == most)
+                return false;
+            out[(*count)++] = (struct block_pair){a, b};
+        }
+    }
+    return true;
 }
 
 /* --- stepping -------------------------------------------------------------------------------- */
@@ -194,9 +216,20 @@ bool peal_space_enabled(const struct space *s, uint32_t t)
     return step->kind != STEP_WAIT_EQUAL || s->value[step->cell] == amount(s, t, step);
 }
 
+/* The thread leaves its block: the others' blocks from where they stand on come later. */
+static void note_order(struct space *s, uint32_t block)
+{
+    uint32_t n = s->p->nthreads, *lowest = s->lowest + (uint64_t)block * n;
+    for (uint32_t u = 0; u < n; u++)
+        lowest[u] = s->at[u] < lowest[u] ? s->at[u] : lowest[u];
+}
+
 struct undo peal_space_take(struct space *s, uint32_t t)
 {
     const struct step *step = peal_program_step(s->p, t, s->at[t]);
+    uint32_t block = peal_space_block(s, t, s->at[t]);
+    if (block)
+        note_order(s, block - 1);
     struct undo undo = {t, s->value[step->cell], 0};
     if (step->kind == STEP_ADD) {
         s->value[step->cell] += amount(s, t, step);
@@ -229,7 +262,7 @@ uint32_t peal_space_race(const struct space *s, uint32_t t)
         return PEAL_NONE;
     for (uint32_t u = 0; u < s->p->nthreads; u++) {
         uint32_t other = u == t ? 0 : peal_space_block(s, u, s->at[u]);
-        if (other && conflict_bit(s, block - 1, other - 1))
+        if (other && peal_space_conflict(s, block - 1, other - 1))
             return u;
     }
     return PEAL_NONE;

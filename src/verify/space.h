@@ -21,6 +21,8 @@ struct space {
     uint32_t nblocks;
     uint64_t *conflicts;     /* bit matrix [block][block] */
     uint32_t *last_conflict; /* [block * threads + thread]: last conflicting step + 1 */
+    uint32_t *lowest;        /* [block * threads + thread]: fewest steps that thread had taken when
+                                the block was left, over all schedules seen since the last forget */
 
     uint32_t *slot;            /* [cell]: number of a cell that may fall, or PEAL_NONE */
     uint32_t *last_use;        /* [slot * threads + thread]: last step on it + 1 */
@@ -38,6 +40,8 @@ struct undo {
 enum peal_status peal_space_init(struct space *s, const struct program *p);
 void peal_space_release(struct space *s);
 void peal_space_reset(struct space *s);
+/* Forgets in which order blocks were seen. */
+void peal_space_forget(struct space *s);
 
 bool peal_space_enabled(const struct space *s, uint32_t thread);
 struct undo peal_space_take(struct space *s, uint32_t thread);
@@ -48,6 +52,20 @@ uint32_t peal_space_race(const struct space *s, uint32_t thread);
 bool peal_space_alone(const struct space *s, uint32_t thread);
 /* Two accesses of the blocks where the threads stand that conflict. */
 struct race peal_space_collision(const struct space *s, uint32_t a, uint32_t b);
+
+/* Two blocks that conflict and were seen in either order. */
+struct block_pair {
+    uint32_t a, b;
+};
+/* Lists them all; false: out of memory, or more than `most`. */
+bool peal_space_turned(const struct space *s, uint32_t most, struct block_pair *out,
+                       uint32_t *count);
+
+static inline bool peal_space_conflict(const struct space *s, uint32_t a, uint32_t b)
+{
+    uint64_t bit = (uint64_t)a * s->nblocks + b;
+    return s->conflicts[bit / 64] >> (bit % 64) & 1;
+}
 
 static inline uint32_t peal_space_block(const struct space *s, uint32_t thread, uint32_t step)
 {

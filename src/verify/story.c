@@ -93,10 +93,12 @@ static uint32_t tell_op(struct teller *t, uint32_t thread, uint32_t op)
     const struct thread *th = &t->p->threads[thread];
     struct peal_verify_step step = {
         .rank = th->rank, .lane = th->lane, .op = PEAL_NONE, .waits_for = PEAL_NONE};
-    if (op >= OP_CALLER_LEAVES) {
+    if (op >= OP_NO_OP) {
         step.place = (struct peal_verify_place){"", 0, 0, 0};
-        step.text = op == OP_CALLER_ENTERS ? "the caller uses its buffer before the launch"
-                                           : "the caller uses its buffer after the launch";
+        step.text = op == OP_CALLER_ENTERS     ? "the caller uses its buffer before the launch"
+                    : op == OP_CALLER_LEAVES   ? "the caller uses its buffer after the launch"
+                    : op == OP_BARRIER_ENTERED ? "has not entered the barrier"
+                                               : "has left the barrier";
     } else {
         const struct peal_op *at = peal_program_op(t->p, thread, op, &step.launch);
         struct peal_text text = {0};
@@ -137,9 +139,10 @@ static void tell_accesses(struct teller *t, uint32_t thread)
             continue;
         if (i == t->race->a || i == t->race->b)
             return; /* told last */
+        if (x->op == OP_BARRIER_ENTERED || x->op == OP_BARRIER_LEFT)
+            continue;
         if (t->steps.len && t->steps.at[t->steps.len - 1].rank == p->threads[thread].rank &&
-            t->steps.at[t->steps.len - 1].lane == p->threads[thread].lane &&
-            x->op < OP_CALLER_LEAVES &&
+            t->steps.at[t->steps.len - 1].lane == p->threads[thread].lane && x->op < OP_NO_OP &&
             t->steps.at[t->steps.len - 1].op == x->op - p->threads[thread].first_op[x->launch] &&
             t->steps.at[t->steps.len - 1].launch == x->launch)
             continue; /* the same op, its other operand */
@@ -260,7 +263,7 @@ static void tell_collision(struct teller *t, const struct race *race)
     }
     const struct peal_verify_access *at = &t->a->v.accesses_at[0];
     t->a->v.why =
-        peal_answer_text(t->a, "ranks %u and %u: %s of '%s' on rank %u can happen at the same time",
+        peal_answer_text(t->a, "ranks %u and %u: %s of '%s' on rank %u can happen at once",
                          p->threads[x[0]->thread].rank, p->threads[x[1]->thread].rank,
                          race_kind(x[0], x[1]), at->buf, at->rank);
 }
@@ -584,7 +587,7 @@ void peal_story_schedule(const struct program *p, const struct schedule *s, cons
         tell_step(&t, s->thread[i]);
     if (race)
         tell_collision(&t, race);
-    else
+    else if (a->v.fault == PEAL_FAULT_DEADLOCK)
         tell_blocked(&t);
     a->v.story = PEAL_STORY_MINIMAL;
     tell_end(&t);

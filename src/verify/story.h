@@ -36,7 +36,8 @@ bool peal_story_past(const struct program *p, const uint32_t *goal, uint32_t *ne
 void peal_story_race(const struct program *p, const struct race_report *report, struct answer *a);
 /* Tells a deadlock of a monotone program: `stuck` is the run that stopped. */
 void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a);
-/* Tells what a schedule of a program that need not be monotone leads to. */
+/* Tells what a schedule of a program that need not be monotone leads to: a race, a deadlock (by the
+ * fault of the answer), or something else that is told elsewhere. */
 void peal_story_schedule(const struct program *p, const struct schedule *s, const struct race *race,
                          struct answer *a);
 /* Two steps of one thread each that nothing orders. */

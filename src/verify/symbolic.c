@@ -374,7 +374,7 @@ static bool go_op(struct symbolic *s, const struct peal_op *op)
     uint32_t t = s->thread;
     if (peal_op_is_sync(op) || op->kind >= PEAL_OP_SEND) {
         const struct step *step = peal_program_step(s->p, t, s->step[t]);
-        if (!passes(s, step))
+        if (s->step[t] >= s->limit[t] || !passes(s, step))
             return false;
         bool two = op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV;
         take(s, step);
@@ -400,7 +400,7 @@ static bool go_edge(struct symbolic *s)
 {
     uint32_t t = s->thread;
     const struct step *step = peal_program_step(s->p, t, s->step[t]);
-    if (!passes(s, step))
+    if (s->step[t] >= s->limit[t] || !passes(s, step))
         return false;
     take(s, step);
     return true;
@@ -440,13 +440,13 @@ static bool go_thread(struct symbolic *s)
     return moved;
 }
 
-static bool init(struct symbolic *s, struct program *p, const bool *unordered, uint64_t most_bytes,
+static bool init(struct symbolic *s, struct program *p, const struct symbolic_run *how,
                  struct answer *a)
 {
-    *s = (struct symbolic){.p = p, .a = a, .unordered = unordered};
+    *s = (struct symbolic){.p = p, .a = a, .unordered = how->unordered};
     struct peal_arena *arena = &a->arena;
     size_t locations = p->memory.len * p->nranks, threads = p->nthreads;
-    peal_values_init(&s->values, most_bytes / 96);
+    peal_values_init(&s->values, how->most_bytes / 96);
     s->undefined = peal_value_make(&s->values, (struct node){.kind = NODE_UNDEFINED});
     s->memory = calloc(locations + 1, sizeof *s->memory);
     s->queues = calloc(p->channels.len + 1, sizeof *s->queues);
@@ -456,14 +456,16 @@ static bool init(struct symbolic *s, struct program *p, const bool *unordered, u
     s->op = peal_arena_alloc(arena, threads * sizeof *s->op);
     s->launch = peal_arena_alloc(arena, threads * sizeof *s->launch);
     s->regs = peal_arena_alloc(arena, threads * sizeof *s->regs);
-    if (!s->memory || !s->queues || !s->first_output || !s->cell || !s->step || !s->op ||
-        !s->launch || !s->regs || s->undefined == NO_NODE)
+    s->limit = peal_arena_alloc(arena, threads * sizeof *s->limit);
+    if (!s->limit || !s->memory || !s->queues || !s->first_output || !s->cell || !s->step ||
+        !s->op || !s->launch || !s->regs || s->undefined == NO_NODE)
         return false;
     memcpy(s->cell, p->initial, p->ncells * sizeof *s->cell);
     for (uint32_t t = 0; t < threads; t++) {
         s->regs[t] = peal_arena_alloc(arena, (p->threads[t].nregs + 1u) * sizeof(int64_t));
         if (!s->regs[t])
             return false;
+        s->limit[t] = how->schedule ? 0 : UINT32_MAX;
     }
     for (uint32_t l = 0; l < p->launches; l++) {
         const struct peal_plan *plan = p->plans[l];
@@ -502,11 +504,36 @@ static void release(struct symbolic *s)
     peal_values_release(&s->values);
 }
 
-void peal_symbolic_check(struct program *p, const bool *unordered, uint64_t most_bytes,
-                         struct answer *a)
+/* Where a step is only the second half of an op (a send, a recv), it is done already. */
+static void follow(struct symbolic *s, const struct schedule *schedule)
+{
+    for (s->thread = 0; s->thread < s->p->nthreads && !s->done; s->thread++)
+        (void)go_thread(s);
+    for (uint64_t i = 0; i < schedule->count && !s->done; i++) {
+        s->thread = schedule->thread[i];
+        s->limit[s->thread]++;
+        (void)go_thread(s);
+    }
+}
+
+static void run_to_the_end(struct symbolic *s)
+{
+    const struct program *p = s->p;
+    for (uint32_t t = 0; t < p->nthreads; t++)
+        s->limit[t] = UINT32_MAX;
+    for (bool moved = true; moved && !s->done;) {
+        moved = false;
+        for (s->thread = 0; s->thread < p->nthreads && !s->done; s->thread++)
+            moved = go_thread(s) || moved;
+    }
+    for (uint32_t t = 0; t < p->nthreads && !s->done; t++)
+        assert(s->launch[t] == p->launches && "a program without deadlock runs to its end");
+}
+
+void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a)
 {
     struct symbolic s;
-    if (!init(&s, p, unordered, most_bytes, a)) {
+    if (!init(&s, p, how, a)) {
         out_of_memory(&s);
         release(&s);
         return;
@@ -516,14 +543,11 @@ void peal_symbolic_check(struct program *p, const bool *unordered, uint64_t most
         if (p->thread_of_rank[rank + 1] - p->thread_of_rank[rank] == 1)
             enter(&s, rank, 0);
     }
-    for (bool moved = true; moved && !s.done;) {
-        moved = false;
-        for (s.thread = 0; s.thread < p->nthreads && !s.done; s.thread++)
-            moved = go_thread(&s) || moved;
-    }
-    for (uint32_t t = 0; t < p->nthreads && !s.done; t++)
-        assert(s.launch[t] == p->launches && "a program without deadlock runs to its end");
-    if (!s.done)
+    if (how->schedule)
+        follow(&s, how->schedule);
+    if (!how->part)
+        run_to_the_end(&s);
+    if (!s.done && !how->part)
         peal_contract_end(&s);
     release(&s);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Symbolic execution: one schedule of a program whose schedules all agree.
+/* Symbolic execution of one schedule.
  *
- * Once no two conflicting accesses are unordered, every schedule leaves the same values (but for
- * accumulates in an order left to chance, which are marked), so one is enough. Reads of memory that
- * nobody wrote are found on the way; when a rank leaves a launch, its output is compared with the
- * contract.
+ * Once no two conflicting accesses are unordered, every schedule of a monotone program leaves the
+ * same values (but for accumulates in an order left to chance, which are marked), so any one is
+ * enough. Other programs may order the same two accesses in one way or the other: then a schedule
+ * is given, one for every such choice (explore.c). Reads of memory that nobody wrote are found on
+ * the way; when a rank leaves a launch, its output is compared with the contract.
  */
 #ifndef PEAL_VERIFY_SYMBOLIC_H
 #define PEAL_VERIFY_SYMBOLIC_H
@@ -34,6 +35,7 @@ struct symbolic {
     int64_t *cell;         /* [cell] */
     uint32_t *step, *op;   /* [thread] */
     uint32_t *launch;      /* [thread] launch it is in */
+    uint32_t *limit;       /* [thread] steps that it may take for now */
     int64_t **regs;        /* [thread] */
     uint32_t undefined;
     struct pieces *first_output; /* [rank] y of the first launch */
@@ -43,9 +45,16 @@ struct symbolic {
     uint64_t opaque;
 };
 
-/* Sets fault, wrong, bits and order of the answer. unordered: see race_report; NULL = none. */
-void peal_symbolic_check(struct program *p, const bool *unordered, uint64_t most_bytes,
-                         struct answer *a);
+/* Sets fault, wrong, bits and order of the answer. unordered: see race_report; NULL = none.
+ * schedule: followed as far as it goes, then all run to the end, or no further if `part`; NULL =
+ * any. */
+struct symbolic_run {
+    const bool *unordered;
+    const struct schedule *schedule;
+    bool part;
+    uint64_t most_bytes;
+};
+void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a);
 
 /* contract.c. A rank leaves a launch: does its output hold what the contract says? */
 void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch);

@@ -88,7 +88,7 @@ static void note_open(const struct program *p, const struct race_report *r, stru
     const struct access *x = &p->accesses.at[r->open];
     uint32_t launch;
     struct peal_verify_place at = {"", 0, 0, 0};
-    if (x->op < OP_CALLER_LEAVES)
+    if (x->op < OP_NO_OP)
         at = peal_story_place(p, x->launch, peal_program_op(p, x->thread, x->op, &launch), a);
     a->v.open_why = peal_answer_text(
         a, "rank %u %s '%s' of rank %u %s (%s:%u)", p->threads[x->thread].rank,
@@ -186,8 +186,9 @@ static void finish_proof(struct program *p, const struct peal_verify_options *o,
         check_balance(p, a);
         return;
     }
+    struct symbolic_run how = {.unordered = unordered, .most_bytes = o->most_bytes};
     if (!o->no_result)
-        peal_symbolic_check(p, unordered, o->most_bytes, a);
+        peal_symbolic_check(p, &how, a);
 }
 
 static void decide_monotone(struct program *p, const struct peal_verify_options *o,
@@ -225,7 +226,8 @@ static void decide_explore(struct program *p, const struct peal_verify_options *
     peal_explore(p, o, a);
     if (a->v.verdict == PEAL_PROVED) {
         a->v.reuse = p->launches > 1 ? PEAL_REUSE_REPEATABLE : PEAL_REUSE_SINGLE_SHOT;
-        finish_proof(p, o, NULL, a);
+        if (p->unbalanced)
+            check_balance(p, a);
     }
 }
 

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is the result right in every schedule?
+ *
+ * The values that a schedule leaves depend on it only through the order in which conflicting
+ * accesses came. The search notes which pairs it has seen in both orders. If there are none, every
+ * schedule leaves the same values, and one is executed. Otherwise the search is done again with the
+ * order of those pairs as part of the state, and the values of one schedule for every choice of
+ * orders are looked at.
+ */
+#include "verify/search.h"
+#include "verify/symbolic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Does this prefix of a schedule show a fault of the result? On `to`. */
+static bool goes_wrong(struct search *s, const uint32_t *threads, size_t n, struct answer *to)
+{
+    struct schedule schedule = {(uint32_t *)threads, n};
+    struct symbolic_run how = {
+        .schedule = &schedule, .part = true, .most_bytes = s->options->most_bytes};
+    peal_symbolic_check(s->p, &how, to);
+    return to->v.verdict == PEAL_REFUTED;
+}
+
+/* Takes away last steps of threads while the result is still wrong. */
+static void shrink_result(struct search *s)
+{
+    uint32_t *trial = malloc((s->path.len + 1) * sizeof *trial);
+    for (bool again = trial; again;) {
+        again = false;
+        for (uint32_t t = 0; t < s->p->nthreads; t++) {
+            size_t last = s->path.len, n = 0;
+            for (size_t i = 0; i < s->path.len; i++)
+                last = s->path.at[i] == t ? i : last;
+            for (size_t i = 0; i < s->path.len; i++) {
+                if (i != last)
+                    trial[n++] = s->path.at[i];
+            }
+            if (last == s->path.len || !peal_search_replays(&s->space, trial, n, s->space.at, 0, 0))
+                continue;
+            struct answer scratch = {0};
+            peal_arena_init(&scratch.arena, 0);
+            if (goes_wrong(s, trial, n, &scratch)) {
+                memcpy(s->path.at, trial, n * sizeof *trial);
+                s->path.len = n;
+                again = true;
+            }
+            peal_arena_release(&scratch.arena);
+        }
+    }
+    free(trial);
+}
+
+/* The result of the schedule that led here. True: the search ends. */
+bool peal_result_check_end(struct search *s)
+{
+    struct peal_verification *v = &s->a->v;
+    uint64_t order = v->order_hash;
+    bool same = v->same_order;
+    enum peal_bits bits = v->bits;
+    struct schedule schedule = {s->path.at, s->path.len};
+    if (++s->results > MOST_RESULTS) {
+        v->verdict = PEAL_UNDECIDED;
+        v->why = "accesses come in too many orders for all results to be compared";
+        return true;
+    }
+    struct symbolic_run how = {
+        .unordered = s->unordered, .schedule = &schedule, .most_bytes = s->options->most_bytes};
+    v->verdict = PEAL_PROVED;
+    peal_symbolic_check(s->p, &how, s->a);
+    if (v->verdict == PEAL_REFUTED && v->fault == PEAL_FAULT_RESULT && !s->options->no_story) {
+        shrink_result(s);
+        v->verdict = PEAL_PROVED;
+        (void)goes_wrong(s, s->path.at, s->path.len, s->a);
+        const char *why = v->why;
+        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, s->a);
+        v->why = peal_answer_text(s->a, "in some schedules, %s", why);
+    }
+    if (v->verdict != PEAL_PROVED)
+        return true;
+    /* Bits agree if every schedule has them in one and the same order. */
+    if (s->results > 1 && v->bits != PEAL_BITS_UNKNOWN &&
+        (bits == PEAL_BITS_DIFFERENT || order != v->order_hash || same != v->same_order)) {
+        v->bits = PEAL_BITS_DIFFERENT;
+        v->bits_why = "the order of the reduction depends on the schedule";
+    }
+    return false;
+}
+
+/* No schedule stops or races. Where all order conflicting accesses alike, one gives the result of
+ * all; otherwise the search is done again with the order as part of the state, and every end is
+ * looked at. True: right. */
+bool peal_result_check_all(struct search *s)
+{
+    struct peal_verification *v = &s->a->v;
+    struct symbolic_run how = {.unordered = s->unordered, .most_bytes = s->options->most_bytes};
+    s->npairs = 0;
+    s->results = 0;
+    if (!peal_space_turned(&s->space, MOST_PAIRS, s->pairs, &s->npairs)) {
+        s->npairs = 0;
+        v->verdict = PEAL_UNDECIDED;
+        v->why = "accesses come in too many orders for all results to be compared";
+        return false;
+    }
+    v->verdict = PEAL_PROVED;
+    if (s->npairs == 0) {
+        peal_symbolic_check(s->p, &how, s->a);
+        return v->verdict == PEAL_PROVED;
+    }
+    s->states.key_bytes += s->npairs;
+    peal_states_release(&s->states);
+    peal_states_init(&s->states, s->states.key_bytes, s->options->most_states,
+                     s->options->most_bytes);
+    bool ended = peal_search_all(s);
+    if (s->states.full || s->no_memory) {
+        v->verdict = PEAL_PROVED;
+        peal_search_give_up(s);
+        v->why = "no deadlock and no race, but the result depends on the order of accesses, and a "
+                 "limit was reached before all orders were seen";
+    }
+    size_t key_bytes = s->states.key_bytes - s->npairs;
+    peal_states_release(&s->states);
+    peal_states_init(&s->states, key_bytes, s->options->most_states, s->options->most_bytes);
+    s->npairs = 0;
+    return !ended && v->verdict == PEAL_PROVED;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The set of states that a search has seen. States are kept whole, not as hashes: two that differ
+ * are never taken for one. */
+#ifndef PEAL_VERIFY_STATES_H
+#define PEAL_VERIFY_STATES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct states {
+    size_t key_bytes;
+    uint64_t most_states, most_bytes;
+    unsigned char *keys; /* one after the other */
+    size_t count, room;
+    uint32_t *slots; /* state + 1 */
+    size_t cap;
+    bool full; /* a limit was reached: the search is not complete */
+};
+
+void peal_states_init(struct states *s, size_t key_bytes, uint64_t most_states,
+                      uint64_t most_bytes);
+void peal_states_release(struct states *s);
+/* Forgets all states, keeps the memory. */
+void peal_states_clear(struct states *s);
+/* True if the state is new; it is then in the set. */
+bool peal_states_add(struct states *s, const unsigned char *key);
+
+#endif
