@@ -16,20 +16,48 @@ static enum peal_status run_simulated(struct peal_comm *comm, const struct peal_
     return status;
 }
 
-static enum peal_status run(struct peal_comm *comm, struct peal_arguments args)
+/* Anything but a repetition of the last call of its kind. */
+static __attribute__((noinline)) enum peal_status run_new(struct peal_comm *comm,
+                                                          struct peal_arguments *args)
 {
-    struct peal_call call = {0};
+    struct peal_memo *memo = &comm->memos[args->collective];
+    const void *send = args->send; /* the check may fill it in */
+    enum peal_status status = peal_arguments_check(comm, args);
+    if (status != PEAL_OK)
+        return status;
+    if (comm->platform && peal_platform_takes(comm->platform, args))
+        return run_simulated(comm, args);
+    if (!memo->bounds)
+        memo->bounds = calloc(2 * comm->team->size + 2, sizeof *memo->bounds);
+    if (!memo->bounds)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a call");
+    memo->repeats = false;
+    memo->call = (struct peal_call){0};
+    status = peal_arguments_resolve(comm, args, memo->bounds, &memo->call);
+    if (status != PEAL_OK)
+        return status;
+    memo->call.image->bound = NULL;
+    memo->call.repeats = memo->repeats = !args->counts && !comm->platform;
+    memo->send = send;
+    memo->recv = args->recv;
+    return peal_comm_end(comm, peal_call_run(&comm->engine, &memo->call));
+}
+
+/* A repetition needs no check, no plan and no binding: all of that follows from the arguments. */
+static inline enum peal_status run(struct peal_comm *comm, struct peal_arguments args)
+{
     enum peal_status status = peal_comm_check(comm);
-    if (status == PEAL_OK)
-        status = peal_arguments_check(comm, &args);
-    if (__builtin_expect(status == PEAL_OK && comm->platform != NULL, 0) &&
-        peal_platform_takes(comm->platform, &args))
-        return run_simulated(comm, &args);
-    if (status == PEAL_OK)
-        status = peal_arguments_resolve(comm, &args, comm->bounds, &call);
-    if (status == PEAL_OK)
-        status = peal_comm_end(comm, peal_call_run(&comm->engine, &call));
-    return status;
+    if (status != PEAL_OK)
+        return status;
+    struct peal_memo *memo = &comm->memos[args.collective];
+    uint64_t what =
+        peal_call_what(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
+    bool fits = (((uint32_t)args.dtype | (uint32_t)args.reduce) & ~0xffu) == 0; /* into `what` */
+    bool same = memo->repeats && memo->call.what == what && memo->call.count == args.count &&
+                memo->send == args.send && memo->recv == args.recv;
+    if (!same || !fits || comm->platform)
+        return run_new(comm, &args);
+    return peal_comm_end(comm, peal_call_run(&comm->engine, &memo->call));
 }
 
 static enum peal_status start(struct peal_comm *comm, struct peal_arguments args,

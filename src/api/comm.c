@@ -50,6 +50,14 @@ enum peal_status peal_comm_end(struct peal_comm *comm, enum peal_status status)
     return status;
 }
 
+void peal_comm_forget(struct peal_comm *comm)
+{
+    for (uint32_t c = 0; c < PEAL_CALL_COUNT; c++) {
+        comm->memos[c].image = NULL;
+        comm->memos[c].repeats = false;
+    }
+}
+
 /* PEAL_ALGO="allreduce=ring,broadcast=flat". What is not understood is an error: a forced
  * algorithm that is not taken would be worse. */
 static enum peal_status force_from_env(struct peal_comm *comm)
@@ -84,8 +92,7 @@ enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
     }
     comm->team = team;
     peal_plans_init(&comm->plans, team);
-    comm->bounds_cap = 2 * team->size + 2;
-    comm->bounds = calloc(comm->bounds_cap, sizeof *comm->bounds);
+    comm->bounds = calloc(2 * team->size + 2, sizeof *comm->bounds);
     enum peal_status status = peal_calls_init(&comm->engine, team);
     char path[256];
     if (peal_tune_path(path, sizeof path))
@@ -267,6 +274,8 @@ void peal_comm_close(struct peal_comm *comm)
     peal_rules_release(&comm->rules);
     peal_team_close(comm->team);
     free(comm->bounds);
+    for (uint32_t c = 0; c < PEAL_CALL_COUNT; c++)
+        free(comm->memos[c].bounds);
     peal_text_release(&comm->error);
     peal_text_release(&comm->explained);
     free(comm);
@@ -312,7 +321,7 @@ enum peal_status peal_comm_set_algo(struct peal_comm *comm, const char *collecti
     if (algo && algo[0] && !found)
         return peal_comm_fail(comm, PEAL_INVALID, "%s has no algorithm '%s'", collective, algo);
     comm->forced[c] = found;
-    memset(comm->memos, 0, sizeof comm->memos);
+    peal_comm_forget(comm);
     return PEAL_OK;
 }
 

@@ -25,8 +25,16 @@ struct peal_symmetric {
     char **at; /* by rank */
 };
 
-/* What the last call of a collective resolved to, for calls that repeat. */
+/* What the last call of a collective resolved to, for calls that repeat: its plan where type, count
+ * and the like are the same, the whole call where the buffers are too. */
 struct peal_memo {
+    /* The last blocking call, ready to be run again, and the arguments that it was made for. */
+    struct peal_call call;
+    const void *send;
+    void *recv;
+    bool repeats;              /* they hold */
+    struct peal_bound *bounds; /* of the call; made at the first */
+
     uint64_t what, count;
     uint64_t flags;
     struct peal_image *image;
@@ -44,8 +52,7 @@ struct peal_comm {
     struct peal_table_of_rules rules;
     const struct peal_algo *forced[PEAL_CALL_COUNT];
     struct peal_memo memos[PEAL_CALL_COUNT];
-    struct peal_bound *bounds; /* of the blocking call under way */
-    uint32_t bounds_cap;
+    struct peal_bound *bounds;      /* of peal_comm_exchange */
     struct peal_platform *platform; /* simulated machine, or NULL; see platform.h */
     struct peal_symmetric *symmetric;
     uint64_t generation; /* splits and shrinks so far */
@@ -76,6 +83,9 @@ enum peal_status peal_comm_end(struct peal_comm *comm, enum peal_status status);
 const struct peal_symmetric *peal_symmetric_find(const struct peal_comm *comm, const void *at,
                                                  uint64_t bytes);
 void peal_symmetric_release(struct peal_comm *comm);
+
+/* What calls resolved to no longer holds: memory or algorithms have changed. */
+void peal_comm_forget(struct peal_comm *comm);
 
 /* A small allgather for the communicator's own use: `bytes` from everyone. */
 enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective collective,

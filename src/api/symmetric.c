@@ -121,6 +121,7 @@ enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void
     }
     free(offers);
     if (ok) {
+        peal_comm_forget(comm); /* private memory may have been where this is now */
         team->heap_end += whole;
         memory->next = comm->symmetric;
         comm->symmetric = memory;
@@ -155,7 +156,7 @@ enum peal_status peal_symmetric_free(struct peal_comm *comm, void *at)
     if (status != PEAL_OK)
         return status;
     *link = memory->next;
-    memset(comm->memos, 0, sizeof comm->memos);
+    peal_comm_forget(comm);
     /* Offsets are not reused, only the memory is given back: peers' views stay distinct. */
     peal_window_discard(team->fds[team->rank], memory->offset, memory->bytes);
     unmap(comm, memory);

@@ -36,6 +36,9 @@ static uint64_t cut(uint64_t elements, uint32_t row, uint32_t rows)
 
 static void bind(struct peal_frame *frame, const struct peal_call *call)
 {
+    if (call->repeats && frame->image->bound == call)
+        return;
+    frame->image->bound = call->repeats && call->launches == 1 ? call : NULL;
     for (uint32_t i = 0; i < call->nbounds; i++) {
         const struct peal_bound *bound = &call->bounds[i];
         uint64_t from = call->done * call->segment;
@@ -174,7 +177,7 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
     call->seq = ++engine->seqs[0];
     peal_team_enter(team, 0, call->seq, call->what, call->count);
     do {
-        call->loaded = frame->image == call->image;
+        call->loaded = frame->image == call->image || peal_frame_reload(frame, call->image, 0);
         if (__builtin_expect(!call->loaded, 0))
             status = load_blocking(engine, frame, call);
         for (call->done = 0; status == PEAL_OK && call->done < call->launches; call->done++) {

@@ -32,6 +32,7 @@ struct peal_call {
     bool stream;      /* large: write results past the caches */
     uint64_t what, count;
     uint32_t signature;
+    bool repeats; /* stays where it is and is run again as it is: see bind in call.c */
 
     /* Called when all launches have ended; may set up the next part of the call, which then goes
      * on in the same context: image, bounds, launches, signature. NULL: there is none. */

@@ -8,13 +8,6 @@
 #include "run/team.h"
 #include "run/trace.h"
 
-/* Memory bound to a launch. */
-struct peal_base {
-    char *at;
-    uint64_t limit;  /* bytes that exist; parameters only */
-    uint64_t stride; /* bytes a row; 2-D parameters only */
-};
-
 struct peal_lane_state {
     const struct peal_step *at; /* NULL: ended */
     int64_t *regs;
@@ -32,9 +25,8 @@ struct peal_frame {
     struct peal_regions regions;
     struct peal_image *image;
     struct peal_family *family;
-    struct peal_base *bases; /* image->nbases */
-    uint32_t bases_cap;
-    char *scratch; /* private */
+    struct peal_base *bases; /* the image's, of this context */
+    char *scratch;           /* private */
     uint64_t scratch_cap;
     void **pointers; /* room for a step's sources */
     struct peal_operand *operands;
@@ -59,6 +51,18 @@ void peal_frame_release(struct peal_frame *frame);
  */
 enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *image,
                                  uint32_t context);
+/* The same for an image that has been here before: true if that is all it takes. */
+static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image *image,
+                                     uint32_t context)
+{
+    if (!image->families[context] || image->turns[context] != frame->regions.turns)
+        return false;
+    frame->image = image;
+    frame->family = image->families[context];
+    frame->bases = image->bases[context];
+    frame->bases[image->size].at = frame->scratch; /* may have grown for another image */
+    return true;
+}
 /* Begins a launch: the image must be loaded and its parameters bound. */
 void peal_frame_launch(struct peal_frame *frame);
 /* Runs on. `spins` polls are made before a single lane counts as blocked. */

@@ -17,7 +17,6 @@ void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uin
 void peal_frame_release(struct peal_frame *frame)
 {
     peal_regions_release(&frame->regions);
-    free(frame->bases);
     free(frame->scratch);
     free(frame->pointers);
     free(frame->operands);
@@ -40,29 +39,14 @@ static bool make_room(void **at, uint32_t *cap, uint32_t wanted, size_t element)
     return true;
 }
 
-static uint32_t most_sources(const struct peal_image *image)
-{
-    uint32_t most = 2;
-    for (uint32_t i = 0; i < image->nsteps; i++) {
-        const struct peal_step *step = &image->steps[i];
-        if (step->kind <= PEAL_STEP_ACCUMULATE && step->mem.nsrc > most)
-            most = step->mem.nsrc;
-    }
-    return most;
-}
-
 static enum peal_status reserve(struct peal_frame *frame, const struct peal_image *image)
 {
-    uint32_t regs = 0;
-    for (uint32_t l = 0; l < image->nlanes; l++)
-        regs += image->lanes[l].regs;
-    uint32_t sources = most_sources(image);
+    uint32_t sources = image->most_sources;
     uint32_t operands_cap = frame->pointers_cap;
-    if (!make_room((void **)&frame->bases, &frame->bases_cap, image->nbases,
-                   sizeof *frame->bases) ||
-        !make_room((void **)&frame->lanes, &frame->lanes_cap, image->nlanes,
+    if (!make_room((void **)&frame->lanes, &frame->lanes_cap, image->nlanes,
                    sizeof *frame->lanes) ||
-        !make_room((void **)&frame->regs, &frame->regs_cap, regs + 1, sizeof *frame->regs) ||
+        !make_room((void **)&frame->regs, &frame->regs_cap, image->nregs + 1,
+                   sizeof *frame->regs) ||
         !make_room((void **)&frame->operands, &operands_cap, sources, sizeof *frame->operands) ||
         !make_room((void **)&frame->pointers, &frame->pointers_cap, sources,
                    sizeof *frame->pointers))
@@ -82,10 +66,14 @@ static enum peal_status reserve(struct peal_frame *frame, const struct peal_imag
 enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *image,
                                  uint32_t context)
 {
-    if (frame->image == image)
+    if (frame->image == image || peal_frame_reload(frame, image, context))
         return PEAL_OK;
     frame->image = NULL;
     enum peal_status status = reserve(frame, image);
+    if (status == PEAL_OK && !image->bases[context]) {
+        image->bases[context] = calloc(image->nbases, sizeof(struct peal_base));
+        status = image->bases[context] ? PEAL_OK : PEAL_NO_MEMORY;
+    }
     if (status != PEAL_OK)
         return status;
     if (!image->families[context] || image->turns[context] != frame->regions.turns)
@@ -93,13 +81,12 @@ enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *im
     if (status != PEAL_OK)
         return status;
     image->turns[context] = frame->regions.turns;
-    frame->image = image;
-    frame->family = image->families[context];
     for (uint32_t r = 0; r < image->size; r++)
-        frame->bases[r] =
-            (struct peal_base){peal_team_window(frame->team, r) + frame->family->offset, 0, 0};
-    frame->bases[image->size] = (struct peal_base){frame->scratch, 0, 0};
-    return PEAL_OK;
+        image->bases[context][r].at =
+            peal_team_window(frame->team, r) + image->families[context]->offset;
+    bool loaded = peal_frame_reload(frame, image, context);
+    assert(loaded);
+    return loaded ? PEAL_OK : PEAL_SYSTEM;
 }
 
 void peal_frame_launch(struct peal_frame *frame)

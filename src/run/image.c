@@ -343,6 +343,19 @@ static void count_steps(struct peal_image *image)
     image->count_shift = most <= MOST_COUNT ? 16 : 0;
 }
 
+/* What a frame needs room for. */
+static void count_needs(struct peal_image *image)
+{
+    for (uint32_t l = 0; l < image->nlanes; l++)
+        image->nregs += image->lanes[l].regs;
+    image->most_sources = 2;
+    for (uint32_t i = 0; i < image->nsteps; i++) {
+        const struct peal_step *step = &image->steps[i];
+        if (step->kind <= PEAL_STEP_ACCUMULATE && step->mem.nsrc > image->most_sources)
+            image->most_sources = step->mem.nsrc;
+    }
+}
+
 static uint64_t family_key(const struct peal_image *image, uint64_t seed)
 {
     const struct peal_plan *plan = image->plan;
@@ -411,6 +424,7 @@ enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_
     if (status != PEAL_OK)
         goto free_image;
     keep_in_caches(image);
+    count_needs(image);
     *out = image;
     return PEAL_OK;
 free_image:
@@ -431,5 +445,7 @@ void peal_image_free(struct peal_image *image)
     free(image->notifiers);
     free(image->steps);
     free(image->places);
+    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
+        free(image->bases[c]);
     free(image);
 }

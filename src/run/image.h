@@ -94,6 +94,13 @@ struct peal_image_param {
     uint64_t len;  /* elements on this rank, as the plan has it */
 };
 
+/* Memory bound to a launch. */
+struct peal_base {
+    char *at;
+    uint64_t limit;  /* bytes that exist; parameters only */
+    uint64_t stride; /* bytes a row; 2-D parameters only */
+};
+
 struct peal_image_channel {
     uint32_t sender, receiver;
     uint32_t depth;
@@ -109,6 +116,7 @@ struct peal_image_lane {
 };
 
 struct peal_family;
+struct peal_call;
 
 struct peal_image {
     struct peal_plan *plan; /* owned */
@@ -123,6 +131,8 @@ struct peal_image {
     struct peal_step *steps;   /* period * nsteps */
     struct peal_place *places; /* period * nplaces */
     uint32_t nplaces;
+    uint32_t nregs;        /* of all lanes */
+    uint32_t most_sources; /* of a step */
     uint32_t nchannels;
     struct peal_image_channel *channels;
     uint32_t nshared; /* own shared cells */
@@ -136,7 +146,10 @@ struct peal_image {
     uint32_t *writers;   /* of cell numbers that share a line, see multicast.h; owned */
     uint32_t *notifiers; /* who changes the own cells, for reports; may be NULL; owned */
     struct peal_family *families[PEAL_CONTEXTS]; /* made at the first launch in a context */
-    uint64_t turns[PEAL_CONTEXTS];               /* of the regions, when that was */
+    struct peal_base *bases[PEAL_CONTEXTS];      /* likewise; nbases */
+    const struct peal_call
+        *bound; /* a call that repeats and has filled in the bases of context 0 */
+    uint64_t turns[PEAL_CONTEXTS]; /* of the regions, when that was */
 };
 
 /* How to make an image. */
