@@ -124,3 +124,40 @@ void peal_text_fold(struct peal_text *text, size_t from, size_t hang, size_t wid
     }
     peal_text_release(&out);
 }
+
+size_t peal_text_columns(const char *text, size_t len)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < len; i++)
+        columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+void peal_text_words(struct peal_text *text, const char *words, size_t len, size_t column,
+                     size_t indent)
+{
+    const char *end = words + len;
+    bool first = true;
+    while (words < end) {
+        while (words < end && (*words == ' ' || *words == '\n'))
+            words++;
+        size_t word = 0;
+        while (words + word < end && words[word] != ' ' && words[word] != '\n')
+            word++;
+        if (!word)
+            break;
+        size_t columns = peal_text_columns(words, word);
+        if (!first && column + 1 + columns > PEAL_TEXT_WIDTH) {
+            peal_text_printf(text, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (!first) {
+            peal_text_puts(text, " ");
+            column++;
+        }
+        peal_text_add(text, words, word);
+        column += columns;
+        words += word;
+        first = false;
+    }
+    peal_text_puts(text, "\n");
+}

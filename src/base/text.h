@@ -20,6 +20,13 @@ void peal_text_puts(struct peal_text *text, const char *string);
 void peal_text_printf(struct peal_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void peal_text_vprintf(struct peal_text *text, const char *format, va_list args);
+/* Words, with one blank between them, broken before column PEAL_TEXT_WIDTH and going on at column
+ * `indent`, then a newline. The cursor is at `column`. */
+enum { PEAL_TEXT_WIDTH = 80 };
+void peal_text_words(struct peal_text *text, const char *words, size_t len, size_t column,
+                     size_t indent);
+/* How many columns of a terminal a text takes: its code points. */
+size_t peal_text_columns(const char *text, size_t len);
 /* A JSON string with its quotes; control bytes escaped, other bytes as they are. */
 void peal_text_json(struct peal_text *text, const char *string);
 /* Breaks lines longer than `width`, from byte `from` on, at the last space that fits; what follows is

@@ -269,16 +269,27 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
 
 /* ---- output ---- */
 
+/* The columns of nccl-tests that differ from row to row; the others are said once, to fit 80
+ * columns. */
 static void print_head(const struct bench *b)
 {
-    printf("# peal bench %s: %u ranks (%s), %s buffers, %s; medians of the slowest rank\n",
-           b->subject->name, peal_comm_size(b->comm), b->options->threads ? "threads" : "processes",
-           b->options->symmetric ? "symmetric" : "private", b->options->fresh ? "fresh" : "hot");
-    printf("# %52s out-of-place %21s in-place\n", "", "");
-    printf("# %10s %12s %6s %6s %6s %9s %8s %8s %6s %9s %8s %8s %6s\n", "size", "count", "type",
-           "redop", "root", "time", "algbw", "busbw", "wrong", "time", "algbw", "busbw", "wrong");
-    printf("# %10s %12s %6s %6s %6s %9s %8s %8s %6s %9s %8s %8s %6s\n", "(B)", "(elem)", "", "", "",
-           "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
+    const struct bench_options *o = b->options;
+    printf("# peal bench %s: %u ranks (%s), %s buffers, %s\n# %s", b->subject->name,
+           peal_comm_size(b->comm), o->threads ? "threads" : "processes",
+           o->symmetric ? "symmetric" : "private", o->fresh ? "fresh" : "hot",
+           peal_dtype_name(o->dtype));
+    if (b->subject->has_reduce)
+        printf(", %s", peal_reduce_name(o->reduce));
+    if (b->subject->has_root)
+        printf(", root %lld", (long long)o->root);
+    printf("; median over the calls of the slowest rank's time\n");
+    printf("# %9s %20s%12s %18s\n", "", "out-of-place", "", "in-place");
+    printf("# %9s", "size");
+    for (int i = 0; i < 2; i++)
+        printf(" %9s %7s %7s %5s", "time", "algbw", "busbw", "wrong");
+    printf("\n# %9s", "(B)");
+    for (int i = 0; i < 2; i++)
+        printf(" %9s %7s %7s%s", "(us)", "(GB/s)", "(GB/s)", i ? "\n" : "      ");
 }
 
 static void add_row(struct bench *b, uint64_t bytes, bool in_place, const struct result *result,
@@ -305,8 +316,21 @@ static void put_result(const struct bench *b, uint64_t bytes, const struct resul
                        struct peal_text *out)
 {
     double algbw = (double)bytes / (result->time_us * 1e3);
-    peal_text_printf(out, " %9.2f %8.2f %8.2f %6llu", result->time_us, algbw, algbw * bus_factor(b),
+    peal_text_printf(out, " %9.2f %7.2f %7.2f %5llu", result->time_us, algbw, algbw * bus_factor(b),
                      (unsigned long long)result->wrong);
+}
+
+/* Lines that begin with '#', as programs that read the table expect. */
+static void put_remark(const char *remark, struct peal_text *out)
+{
+    struct peal_text wrapped = {0};
+    peal_text_words(&wrapped, remark, strlen(remark), 2, 2);
+    for (const char *at = peal_text_get(&wrapped); *at;) {
+        int len = (int)strcspn(at, "\n");
+        peal_text_printf(out, "# %.*s\n", len, at);
+        at += len + (at[len] == '\n');
+    }
+    peal_text_release(&wrapped);
 }
 
 static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wrong)
@@ -325,16 +349,13 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
     const char *why = peal_comm_explain(b->comm, s->name, block * element, o->symmetric);
     struct peal_text line = {0};
     if (table && o->explain)
-        peal_text_printf(&line, "# %s\n", why);
+        put_remark(why, &line);
     char algo[48] = "";
     const char *quoted = strchr(why, '\'');
     if (quoted)
         snprintf(algo, sizeof algo, "%.*s", (int)strcspn(quoted + 1, "'"), quoted + 1);
     if (table)
-        peal_text_printf(&line, "  %10llu %12llu %6s %6s %6d", (unsigned long long)real,
-                         (unsigned long long)(real / element), peal_dtype_name(o->dtype),
-                         s->has_reduce ? peal_reduce_name(o->reduce) : "none",
-                         s->has_root ? (int)o->root : -1);
+        peal_text_printf(&line, "%11llu", (unsigned long long)real);
     enum peal_status status = PEAL_OK;
     for (int in_place = 0; in_place <= can_in_place && status == PEAL_OK; in_place++) {
         struct result result = time_calls(b, block, in_place);

@@ -4,6 +4,8 @@
 #include "ir/ops.h"
 #include "report/json.h"
 
+#include <string.h>
+
 struct ops_options {
     bool json;
 };
@@ -37,8 +39,10 @@ static void print_text(struct peal_text *out)
     peal_text_puts(out, "operations\n");
     for (int i = 0; i < PEAL_OP_KIND_COUNT; i++) {
         const struct peal_op_info *op = peal_op_info((enum peal_op_kind)i);
-        peal_text_printf(out, "  %-11s %-8s %-39s %s\n", op->name, orders[op->order], op->syntax,
-                         op->meaning);
+        const char *order = op->order ? orders[op->order] : "";
+        peal_text_printf(out, "  %-11s %-*s%s\n%14s", op->name, *order ? 40 : 0, op->syntax, order,
+                         "");
+        peal_text_words(out, op->meaning, strlen(op->meaning), 14, 14);
     }
     peal_text_puts(out, "\nfunctions of data, element by element\n");
     for (int i = 0; i < PEAL_FN_COUNT; i++) {
@@ -51,7 +55,7 @@ static void print_text(struct peal_text *out)
         enum peal_reduce reduce = (enum peal_reduce)i;
         peal_text_printf(out, "  %-11s %-5s %-15s combines with %s%s\n", peal_reduce_name(reduce),
                          "", reduce_types(reduce), peal_fn_info(peal_reduce_fn(reduce))->name,
-                         reduce == PEAL_AVG ? ", and final divides by nranks" : "");
+                         reduce == PEAL_AVG ? "; final divides by nranks" : "");
     }
 }
 

@@ -292,9 +292,11 @@ static void print(const struct rank *me, double median, uint64_t wrong)
                kernel, me->image->size, (long long)me->run->options->launches,
                (unsigned long long)bytes, median, gbs, contract, (unsigned long long)wrong);
     else
-        printf("%s on %u ranks, %llu bytes: %.2f us a launch (median of %lld), %.2f GB/s; %s%s\n",
-               kernel, me->image->size, (unsigned long long)bytes, median,
-               (long long)me->run->options->launches, gbs, checked ? contract : "no contract",
+        printf("%s on %u ranks, %llu bytes, median of %lld launches:\n"
+               "%.2f us, %.2f GB/s; %s%s\n",
+               kernel, me->image->size, (unsigned long long)bytes,
+               (long long)me->run->options->launches, median, gbs,
+               checked ? contract : "no contract",
                !checked ? ", not checked"
                : wrong  ? ": WRONG"
                         : ": right");

@@ -95,7 +95,7 @@ void peal_help_bash(struct peal_text *out)
                         "    case \"$command\" in\n"
                         "    ");
     add_kernel_commands(commands, count, out);
-    peal_text_puts(out, ") words=$(peal list 2>/dev/null | cut -d' ' -f1) ;;\n"
+    peal_text_puts(out, ") words=$(peal list --names 2>/dev/null) ;;\n"
                         "    esac\n"
                         "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\") "
                         "$(compgen -f -- \"$word\"))\n"

@@ -5,36 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 80, COLUMN = 26 };
-
-/* Appends words of `text` (up to len), breaking before WIDTH and going on at `indent`. */
-static void add_words(const char *text, size_t len, size_t column, size_t indent,
-                      struct peal_text *out)
-{
-    const char *end = text + len;
-    bool first = true;
-    while (text < end) {
-        while (text < end && (*text == ' ' || *text == '\n'))
-            text++;
-        size_t word = 0;
-        while (text + word < end && text[word] != ' ' && text[word] != '\n')
-            word++;
-        if (!word)
-            break;
-        if (!first && column + 1 + word > WIDTH) {
-            peal_text_printf(out, "\n%*s", (int)indent, "");
-            column = indent;
-        } else if (!first) {
-            peal_text_puts(out, " ");
-            column++;
-        }
-        peal_text_add(out, text, word);
-        column += word;
-        text += word;
-        first = false;
-    }
-    peal_text_puts(out, "\n");
-}
+enum { COLUMN = 26 };
 
 void peal_help_wrap(const char *text, struct peal_text *out)
 {
@@ -52,7 +23,7 @@ void peal_help_wrap(const char *text, struct peal_text *out)
         size_t len = strcspn(text, "\n");
         while (text[len] == '\n' && text[len + 1] && text[len + 1] != '\n' && text[len + 1] != ' ')
             len += 1 + strcspn(text + len + 1, "\n");
-        add_words(text, len, 0, 0, out);
+        peal_text_words(out, text, len, 0, 0);
         text += len + (text[len] == '\n');
     }
 }
@@ -71,6 +42,6 @@ void peal_options_help(const struct peal_option *table, struct peal_text *out)
             peal_text_printf(out, "\n%*s", COLUMN, "");
         else
             peal_text_printf(out, "%*s", COLUMN - len, "");
-        add_words(table->help, strlen(table->help), COLUMN, COLUMN, out);
+        peal_text_words(out, table->help, strlen(table->help), COLUMN, COLUMN);
     }
 }

@@ -43,13 +43,39 @@ static struct link_use *list_links(const struct peal_sim *sim, size_t *count)
     return list;
 }
 
+/* "name           what there is to say", within 80 columns. Releases the text. */
+static void put_fact(struct peal_text *out, const char *name, struct peal_text *fact)
+{
+    enum { COLUMN = 15 };
+    peal_text_printf(out, "%-*s", COLUMN, name);
+    peal_text_words(out, peal_text_get(fact), fact->len, COLUMN, COLUMN);
+    out->failed = out->failed || fact->failed;
+    peal_text_release(fact);
+}
+
+/* "  name             12.3 %  34 ns      #####" */
+static void put_bar(struct peal_text *out, const char *name, double share, const char *time)
+{
+    enum { TIME = 10, BAR = 40 };
+    size_t pad = TIME - peal_text_columns(time, strlen(time));
+    peal_text_printf(out, "  %-14s %5.1f %%", name, 100 * share);
+    int bars = (int)(BAR * share + 0.5);
+    if (*time)
+        peal_text_printf(out, "  %s", time);
+    if (bars)
+        peal_text_printf(out, "%*s  ", *time ? (int)pad : 0, "");
+    for (int i = 0; i < bars; i++)
+        peal_text_puts(out, "#");
+    peal_text_puts(out, "\n");
+}
+
 static void print_head(const struct peal_sim_job *job, struct peal_text *out)
 {
     const struct peal_plan *plan = job->plan;
     struct peal_text embed = {0};
     char bytes[24];
     peal_machine_key_value(job->machine, PEAL_KEY_EMBED, &embed);
-    peal_text_printf(out, "%s on %s: %u ranks on %u PEs (%s), %s bytes of %s",
+    peal_text_printf(out, "%s on %s\n%u ranks on %u PEs (%s), %s bytes of %s",
                      peal_plan_string(plan, plan->kernel), job->machine->name, plan->nranks,
                      job->machine->pes, peal_text_get(&embed),
                      peal_size_format((uint64_t)job->bound.bytes, bytes),
@@ -67,14 +93,19 @@ static void print_time(const struct peal_sim_job *job, struct peal_text *out)
     double time = (double)s->time;
     peal_text_printf(out, "time           %s (%" PRIu64 " ps)\n", peal_page_time(s->time, buf),
                      s->time);
-    if (job->bound.time > 0 && job->launches == 1)
-        peal_text_printf(out, "bound          %s: %s; the run takes %.3f times that\n",
+    struct peal_text bound = {0}, closed = {0};
+    if (job->bound.time > 0 && job->launches == 1) {
+        peal_text_printf(&bound, "%s: %s; %.3f times that",
                          peal_page_time((uint64_t)job->bound.time, buf), job->bound.formula,
                          time / job->bound.time);
-    if (job->bound.closed > 0 && job->launches == 1)
-        peal_text_printf(out, "closed form    %s: %s; %.3f times that\n",
+        put_fact(out, "bound", &bound);
+    }
+    if (job->bound.closed > 0 && job->launches == 1) {
+        peal_text_printf(&closed, "%s: %s; %.3f times that",
                          peal_page_time((uint64_t)job->bound.closed, buf),
                          job->bound.closed_formula, time / job->bound.closed);
+        put_fact(out, "closed form", &closed);
+    }
     peal_text_printf(
         out, "transfers      %" PRIu64 " between PEs, %" PRIu64 " bytes; %" PRIu64 " within one\n",
         s->transfers, s->bytes, s->moves);
@@ -91,14 +122,9 @@ static void print_causes(const struct peal_sim_stats *s, struct peal_text *out)
     for (int i = 0; i < PEAL_CAUSE_COUNT; i++) {
         char buf[32];
         double share = s->time ? (double)s->causes[i] / (double)s->time : 0;
-        if (s->causes[i] == 0)
-            continue;
-        peal_text_printf(out, "  %-14s %5.1f %%  %-10s ",
-                         peal_sim_cause_name((enum peal_sim_cause)i), 100 * share,
-                         peal_page_time(s->causes[i], buf));
-        for (int bar = 0; bar < (int)(40 * share + 0.5); bar++)
-            peal_text_puts(out, "#");
-        peal_text_puts(out, "\n");
+        if (s->causes[i])
+            put_bar(out, peal_sim_cause_name((enum peal_sim_cause)i), share,
+                    peal_page_time(s->causes[i], buf));
     }
 }
 
@@ -169,18 +195,16 @@ static void print_links(const struct peal_sim_job *job, struct peal_text *out)
         free(list);
         return;
     }
-    peal_text_printf(out, "\nlinks          %" PRIu64 " of %zu used, mean %.1f %% busy", used,
-                     count, 100 * mean);
+    struct peal_text fact = {0};
+    peal_text_printf(&fact, "%" PRIu64 " of %zu used, mean %.1f %% busy", used, count, 100 * mean);
     if (s->transfers)
-        peal_text_printf(out, ", %.2f hops a transfer",
+        peal_text_printf(&fact, ", %.2f hops a transfer",
                          (double)hops / (double)(s->transfers ? s->transfers : 1));
-    peal_text_puts(out, "; router buffers have no limit\n");
-    for (size_t i = 0; i < count && i < 6 && list[i].stats.busy; i++) {
-        peal_text_printf(out, "  %-14s %5.1f %%  ", list[i].stats.name, 100 * list[i].share);
-        for (int bar = 0; bar < (int)(40 * list[i].share + 0.5); bar++)
-            peal_text_puts(out, "#");
-        peal_text_puts(out, "\n");
-    }
+    peal_text_puts(&fact, "; router buffers have no limit");
+    peal_text_puts(out, "\n");
+    put_fact(out, "links", &fact);
+    for (size_t i = 0; i < count && i < 6 && list[i].stats.busy; i++)
+        put_bar(out, list[i].stats.name, list[i].share, "");
     free(list);
 }
 
@@ -190,12 +214,13 @@ static void print_slots(const struct peal_sim_job *job, struct peal_text *out)
     if (job->plan->channels.count == 0)
         return;
     uint32_t depth = peal_plan_channels(job->plan)[0].depth;
-    peal_text_printf(
-        out, "\nslots          %u a queue, at most %u in use, %" PRIu64 " sends waited for credit",
-        depth, s->slots_used, s->credit_stalls);
+    struct peal_text fact = {0};
+    peal_text_printf(&fact, "%u a queue, at most %u in use, %" PRIu64 " sends waited for credit",
+                     depth, s->slots_used, s->credit_stalls);
     if (job->slots_needed)
-        peal_text_printf(out, "; %u would never wait", job->slots_needed);
+        peal_text_printf(&fact, "; %u would never wait", job->slots_needed);
     peal_text_puts(out, "\n");
+    put_fact(out, "slots", &fact);
     if (s->polls)
         peal_text_printf(out, "polls          %" PRIu64 "\n", s->polls);
 }

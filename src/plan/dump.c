@@ -210,7 +210,7 @@ static void dump_rank(const struct peal_plan *plan, uint32_t rank, struct peal_t
             peal_plan_dump_op(plan, rank, op, out);
             if (op->pos != PEAL_NONE) {
                 const struct peal_position *p = &peal_plan_positions(plan)[op->pos];
-                while (out->len - start < 58 && !out->failed)
+                while (out->len - start < 48 && !out->failed)
                     peal_text_puts(out, " ");
                 peal_text_printf(out, "  // %s:%u", peal_plan_string(plan, p->source), p->line);
             }

@@ -91,13 +91,9 @@ const char *peal_report_table_get(const struct peal_report_table *table, size_t 
     return at < table->cells.len ? table->cells.at[at] : "";
 }
 
-/* Code points, which is what a terminal's columns are for the texts that stand in tables. */
 static size_t text_width(const char *text)
 {
-    size_t width = 0;
-    for (; *text; text++)
-        width += ((unsigned char)*text & 0xc0) != 0x80;
-    return width;
+    return peal_text_columns(text, strlen(text));
 }
 
 static size_t column_width(const struct peal_report_table *table, size_t column)

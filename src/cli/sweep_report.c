@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results of `peal sweep`: text, CSV, JSON, a plot, a page. */
+#include "cli/page_file.h"
+#include "cli/page_sweep.h"
+#include "cli/sweep.h"
+#include "report/plot.h"
+#include "report/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_time(struct peal_report_table *table, bool known, double time)
+{
+    if (known)
+        peal_report_table_cell(table, "%.3f", time);
+    else
+        peal_report_table_cell(table, "%s", "");
+}
+
+/* acquire: partner is the release in work */
+static bool is_finished(const struct peal_sweep_point *p)
+{
+    return atomic_load_explicit(&p->finished, memory_order_acquire);
+}
+
+static const char *note_of(const struct peal_sweep_point *p)
+{
+    return p->job.status != PEAL_OK ? peal_status_text(p->job.status)
+           : p->deadlock            ? "deadlock"
+                                    : "";
+}
+
+/* All there is, for files, JSON and the page: times in nanoseconds, exact. */
+static struct peal_report_table *make_table(const struct peal_sweep *s)
+{
+    struct peal_report_table *table = peal_report_table_new();
+    static const char *const numbers[] = {"ranks",     "bytes",         "time_ns",   "bound_ns",
+                                          "closed_ns", "credit_stalls", "slots_used"};
+    peal_report_table_column(table, "kernel", PEAL_ALIGN_LEFT);
+    for (size_t i = 0; i < s->nvaried; i++)
+        peal_report_table_column(table, s->varied[i].key, PEAL_ALIGN_RIGHT);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        peal_report_table_column(table, numbers[i], PEAL_ALIGN_RIGHT);
+    peal_report_table_column(table, "note", PEAL_ALIGN_LEFT);
+    for (size_t i = 0; i < s->npoints; i++) {
+        const struct peal_sweep_point *p = &s->points[i];
+        if (!is_finished(p))
+            continue;
+        peal_report_table_cell(table, "%s", p->kernel);
+        for (size_t v = 0; v < s->nvaried; v++)
+            peal_report_table_cell(table, "%s", p->values[v]);
+        peal_report_table_cell(table, "%u", p->nranks);
+        peal_report_table_cell(table, "%.0f", p->job.bound.bytes);
+        put_time(table, !*note_of(p), (double)p->time / 1e3);
+        put_time(table, p->job.bound.time > 0, p->job.bound.time / 1e3);
+        put_time(table, p->job.bound.closed > 0, p->job.bound.closed / 1e3);
+        peal_report_table_cell(table, "%" PRIu64, p->stats.credit_stalls);
+        peal_report_table_cell(table, "%u", p->stats.slots_used);
+        peal_report_table_cell(table, "%s", note_of(p));
+    }
+    return table;
+}
+
+/* Which columns of the text have anything to say. */
+struct columns {
+    bool closed, queues, note;
+};
+
+static struct columns choose_columns(const struct peal_sweep *s)
+{
+    struct columns c = {0};
+    for (size_t i = 0; i < s->npoints; i++) {
+        const struct peal_sweep_point *p = &s->points[i];
+        if (!is_finished(p))
+            continue;
+        c.closed = c.closed || p->job.bound.closed > 0;
+        c.queues = c.queues || p->stats.credit_stalls || p->stats.slots_used;
+        c.note = c.note || *note_of(p);
+    }
+    return c;
+}
+
+/* Times in microseconds, and only columns that say something, to fit a terminal. */
+void peal_sweep_text(const struct peal_sweep *s, struct peal_text *out)
+{
+    struct peal_report_table *table = peal_report_table_new();
+    struct columns c = choose_columns(s);
+    peal_report_table_column(table, "kernel", PEAL_ALIGN_LEFT);
+    for (size_t i = 0; i < s->nvaried; i++)
+        peal_report_table_column(table, s->varied[i].key, PEAL_ALIGN_RIGHT);
+    const struct {
+        const char *title;
+        bool shown;
+    } titles[] = {{"ranks", true},      {"bytes", true},     {"us", true},       {"bound", true},
+                  {"closed", c.closed}, {"waits", c.queues}, {"slots", c.queues}};
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) {
+        if (titles[i].shown)
+            peal_report_table_column(table, titles[i].title, PEAL_ALIGN_RIGHT);
+    }
+    if (c.note)
+        peal_report_table_column(table, "note", PEAL_ALIGN_LEFT);
+    for (size_t i = 0; i < s->npoints; i++) {
+        const struct peal_sweep_point *p = &s->points[i];
+        char bytes[24];
+        if (!is_finished(p))
+            continue;
+        peal_report_table_cell(table, "%s", p->kernel);
+        for (size_t v = 0; v < s->nvaried; v++)
+            peal_report_table_cell(table, "%s", p->values[v]);
+        peal_report_table_cell(table, "%u", p->nranks);
+        peal_report_table_cell(table, "%s", peal_size_format((uint64_t)p->job.bound.bytes, bytes));
+        put_time(table, !*note_of(p), (double)p->time / 1e6);
+        put_time(table, p->job.bound.time > 0, p->job.bound.time / 1e6);
+        if (c.closed)
+            put_time(table, p->job.bound.closed > 0, p->job.bound.closed / 1e6);
+        if (c.queues)
+            peal_report_table_cell(table, "%" PRIu64, p->stats.credit_stalls);
+        if (c.queues)
+            peal_report_table_cell(table, "%u", p->stats.slots_used);
+        if (c.note)
+            peal_report_table_cell(table, "%s", note_of(p));
+    }
+    peal_report_table_text(table, out);
+    peal_report_table_free(table);
+}
+
+/* What a point's place on the x axis is: bytes, ranks, or the value of a varied key. */
+static double x_of(const struct peal_sweep *s, const struct peal_sweep_point *p, const char *x)
+{
+    for (size_t v = 0; v < s->nvaried; v++) {
+        if (strcmp(x, s->varied[v].key) == 0)
+            return strtod(p->values[v], NULL);
+    }
+    return strcmp(x, "ranks") == 0 ? p->nranks : p->job.bound.bytes;
+}
+
+/* Everything but x: points with the same name are one curve. */
+static void curve_name(const struct peal_sweep *s, const struct peal_sweep_point *p, const char *x,
+                       char *out, size_t size)
+{
+    int len = snprintf(out, size, "%s", p->kernel);
+    if (strcmp(x, "ranks") != 0 && s->options->kernel.ranks.len > 1)
+        len += snprintf(out + len, size - (size_t)len, " P=%u", p->nranks);
+    if (strcmp(x, "count") != 0 && s->options->kernel.counts.len > 1)
+        len += snprintf(out + len, size - (size_t)len, " n=%" PRId64, p->count);
+    for (size_t v = 0; v < s->nvaried && (size_t)len < size; v++) {
+        if (strcmp(x, s->varied[v].key) != 0)
+            len +=
+                snprintf(out + len, size - (size_t)len, " %s=%s", s->varied[v].key, p->values[v]);
+    }
+}
+
+static void add_curves(const struct peal_sweep *s, const char *x, bool closed,
+                       struct peal_plot *plot)
+{
+    for (size_t i = 0; i < s->npoints; i++) {
+        char name[200], other[200], title[240];
+        curve_name(s, &s->points[i], x, name, sizeof name);
+        bool first = true, any = false;
+        for (size_t j = 0; j < i && first; j++) {
+            curve_name(s, &s->points[j], x, other, sizeof other);
+            first = strcmp(name, other) != 0;
+        }
+        if (!first)
+            continue;
+        snprintf(title, sizeof title, "%s%.40s", closed ? "closed form: " : "", name);
+        for (size_t j = i; j < s->npoints; j++) {
+            const struct peal_sweep_point *p = &s->points[j];
+            double time = closed ? p->job.bound.closed : p->deadlock ? 0 : (double)p->time;
+            curve_name(s, p, x, other, sizeof other);
+            if (strcmp(name, other) != 0 || p->job.status != PEAL_OK || time <= 0)
+                continue;
+            if (!any)
+                peal_plot_curve(plot, title, closed);
+            any = true;
+            peal_plot_add(plot, x_of(s, p, x), time / 1e6);
+        }
+    }
+}
+
+/* Freed with peal_plot_release. */
+static struct peal_plot make_plot(const struct peal_sweep *s)
+{
+    const char *x = s->options->x;
+    if (!x)
+        x = s->options->kernel.counts.len > 1  ? "count"
+            : s->options->kernel.ranks.len > 1 ? "ranks"
+            : s->nvaried                       ? s->varied[0].key
+                                               : "count";
+    struct peal_plot plot = {.title = s->options->machine,
+                             .x_label = strcmp(x, "count") == 0 ? "bytes" : x,
+                             .y_label = "time, us",
+                             .x_log = true,
+                             .y_log = true};
+    add_curves(s, x, false, &plot);
+    add_curves(s, x, true, &plot);
+    return plot;
+}
+
+static bool write_page(const struct peal_sweep *s)
+{
+    struct peal_plot plot = make_plot(s);
+    struct peal_page page;
+    struct peal_text title = {0};
+    for (size_t i = 0; i < s->npoints; i++) {
+        if (i == 0 || strcmp(s->points[i].kernel, s->points[i - 1].kernel) != 0)
+            peal_text_printf(&title, "%s%s", i ? ", " : "", s->points[i].kernel);
+    }
+    peal_page_begin(s->cli, &page, PEAL_PAGE_SWEEP, peal_text_get(&title), NULL);
+    peal_text_release(&title);
+    peal_page_sweep(&page, &plot, make_table(s));
+    page.failed = page.failed || plot.failed;
+    peal_plot_release(&plot);
+    return peal_page_save(s->cli, &page, s->options->html);
+}
+
+static bool write_plot(const struct peal_sweep *s)
+{
+    struct peal_plot plot = make_plot(s);
+    struct peal_text text = {0};
+    peal_plot_svg(&plot, &text);
+    bool ok = !plot.failed && !text.failed && peal_cli_write(s->cli, s->options->plot, &text);
+    peal_plot_release(&plot);
+    peal_text_release(&text);
+    return ok;
+}
+
+int peal_sweep_report(const struct peal_sweep *s)
+{
+    struct peal_report_table *table = make_table(s);
+    struct peal_text text = {0}, csv = {0};
+    int code = PEAL_EXIT_OK;
+    for (size_t i = 0; i < s->npoints; i++) {
+        if (s->points[i].job.status != PEAL_OK) {
+            peal_cli_diags(s->cli, s->points[i].job.status, &s->points[i].job.diags);
+            code = PEAL_EXIT_OTHER;
+            break;
+        }
+    }
+    if (s->options->json) {
+        struct peal_json json;
+        peal_json_init(&json, &text, 2);
+        peal_report_table_json(table, &json);
+        peal_text_puts(&text, "\n");
+    } else {
+        peal_sweep_text(s, &text);
+    }
+    if (s->options->csv) {
+        peal_report_table_csv(table, &csv);
+        if (!peal_cli_write(s->cli, s->options->csv, &csv))
+            code = PEAL_EXIT_OTHER;
+    }
+    if (s->options->plot && !write_plot(s))
+        code = PEAL_EXIT_OTHER;
+    if (s->options->html && !write_page(s))
+        code = PEAL_EXIT_OTHER;
+    peal_report_table_free(table);
+    peal_text_release(&csv);
+    return peal_cli_print(s->cli, &text, code);
+}
