@@ -3,6 +3,7 @@
 
 libpeal is found by pkg-config, or in the build folder that PEAL_BUILD names (headers beside it in the source tree).
 """
+import glob
 import os
 import subprocess
 
@@ -31,7 +32,7 @@ setup(
     ext_modules=[
         CppExtension(
             "peal_torch._C",
-            ["src/peal_torch.cpp"],
+            sorted(glob.glob("src/*.cpp")),
             include_dirs=include,
             extra_compile_args=["-O2", "-std=c++17"],
             extra_link_args=link,

@@ -259,6 +259,10 @@ PEAL_API enum peal_status peal_irecv(struct peal_comm *comm, void *data, uint64_
 /* As test and wait, and says what a receive got. */
 PEAL_API enum peal_status peal_request_wait_recv(struct peal_request *request, uint64_t *got,
                                                  uint32_t *sender);
+/* Waits for at most that long: PEAL_PENDING if it has not ended by then, and the request is still
+ * there. Time-outs and dead peers are seen as by wait, over all such calls for a request. */
+PEAL_API enum peal_status peal_request_wait_for(struct peal_request *request, uint64_t microseconds,
+                                                uint64_t *got, uint32_t *sender);
 
 /* ---- user kernels ---- */
 

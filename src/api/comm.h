@@ -65,7 +65,8 @@ struct peal_request {
     struct peal_call call;
     struct peal_letter *letters; /* messages */
     uint32_t nletters;
-    uint32_t next_letter; /* the first that has not been seen to end */
+    uint32_t next_letter;    /* the first that has not been seen to end */
+    struct peal_pause pause; /* of peal_request_wait_for, kept between its calls */
     struct peal_bound bounds[];
 };
 

@@ -244,6 +244,51 @@ static void calls_that_differ_fail_on_every_rank(void **state)
     }
 }
 
+/* ---- waiting in slices ---- */
+
+enum silence { SPEAKS_LATE, NEVER_SPEAKS, DIES };
+
+/* Rank 0 receives in slices; rank 1 sends late, never, or is gone. */
+static int receive_in_slices(struct peal_comm *comm, const void *context)
+{
+    enum silence kind = *(const enum silence *)context;
+    int64_t value = 77, got_value = 0;
+    if (peal_comm_rank(comm) == 1) {
+        if (kind == DIES)
+            raise(SIGKILL);
+        pause_us(kind == SPEAKS_LATE ? 50000 : 600000);
+        if (kind == SPEAKS_LATE)
+            EXPECT(peal_send(comm, &value, sizeof value, 0, 3) == PEAL_OK);
+        return 0;
+    }
+    struct peal_request *request = NULL;
+    uint64_t got = 0, slices = 0;
+    uint32_t sender = 9;
+    EXPECT(peal_irecv(comm, &got_value, sizeof got_value, PEAL_ANY_SOURCE, 3, &request) == PEAL_OK);
+    enum peal_status status = peal_request_wait_for(request, 0, &got, &sender);
+    for (; status == PEAL_PENDING; slices++)
+        status = peal_request_wait_for(request, 500, &got, &sender);
+    if (kind == SPEAKS_LATE) {
+        EXPECT(status == PEAL_OK && got == sizeof value && got_value == value && sender == 1);
+        EXPECT(slices > 1);
+    } else {
+        EXPECT(status == (kind == DIES ? PEAL_PEER_DEAD : PEAL_TIMEOUT));
+    }
+    return 0;
+}
+
+static void waits_in_slices_see_messages_deaths_and_time_outs(void **state)
+{
+    (void)state;
+    for (int kind = SPEAKS_LATE; kind <= DIES; kind++) {
+        struct group group;
+        enum silence copy = (enum silence)kind;
+        start(&group, 2, kind == NEVER_SPEAKS ? 200 : 10000, receive_in_slices, &copy);
+        if (!all_right(&group, kind == DIES ? 1 : UINT32_MAX))
+            fail_msg("kind %d", kind);
+    }
+}
+
 /* ---- groups ---- */
 
 static int split_twice(struct peal_comm *comm, const void *context)
@@ -367,6 +412,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(wrong_arguments_are_refused_and_nothing_is_lost),
         cmocka_unit_test(user_kernels_are_checked_and_launched),
         cmocka_unit_test(groups_overlap_and_two_jobs_run_at_once),
+        cmocka_unit_test(waits_in_slices_see_messages_deaths_and_time_outs),
         cmocka_unit_test(calls_that_differ_fail_on_every_rank),
         cmocka_unit_test(survivors_of_a_killed_rank_report_it_and_go_on),
     };

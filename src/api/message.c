@@ -93,12 +93,10 @@ static enum peal_status wait_all(struct peal_request *request)
     return look(request);
 }
 
-enum peal_status peal_request_wait_recv(struct peal_request *request, uint64_t *got,
-                                        uint32_t *sender)
+/* The end of a wait: says what came, and the request is gone. */
+static enum peal_status finish(struct peal_request *request, enum peal_status status, uint64_t *got,
+                               uint32_t *sender)
 {
-    if (!request)
-        return PEAL_OK;
-    enum peal_status status = wait_all(request);
     if (request->nletters == 1 && !request->letters[0].sends) {
         if (got)
             *got = request->letters[0].length;
@@ -107,6 +105,38 @@ enum peal_status peal_request_wait_recv(struct peal_request *request, uint64_t *
     }
     free_request(request);
     return status;
+}
+
+enum peal_status peal_request_wait_recv(struct peal_request *request, uint64_t *got,
+                                        uint32_t *sender)
+{
+    return request ? finish(request, wait_all(request), got, sender) : PEAL_OK;
+}
+
+/* The first part of a request that has not ended, or NULL. */
+static const enum peal_status *pending_part(const struct peal_request *request)
+{
+    if (request->nletters == 0)
+        return request->call.status == PEAL_PENDING ? &request->call.status : NULL;
+    for (uint32_t i = 0; i < request->nletters; i++) {
+        if (request->letters[i].status == PEAL_PENDING)
+            return &request->letters[i].status;
+    }
+    return NULL;
+}
+
+enum peal_status peal_request_wait_for(struct peal_request *request, uint64_t microseconds,
+                                       uint64_t *got, uint32_t *sender)
+{
+    if (!request)
+        return PEAL_OK;
+    struct peal_calls *engine = &request->comm->engine;
+    uint64_t until = peal_now_ns() + microseconds * 1000;
+    for (const enum peal_status *part; (part = pending_part(request)) != NULL;) {
+        if (peal_calls_wait_until(engine, part, &request->pause, until) == PEAL_PENDING)
+            return PEAL_PENDING;
+    }
+    return finish(request, look(request), got, sender);
 }
 
 enum peal_status peal_request_wait(struct peal_request *request)

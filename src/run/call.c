@@ -284,16 +284,19 @@ static void fail_all(struct peal_calls *engine, enum peal_status status)
     peal_mail_fail(&engine->mail, status);
 }
 
-enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted)
+static enum peal_status wait_part(struct peal_calls *engine, const enum peal_status *wanted,
+                                  struct peal_pause *pause, uint64_t until_ns)
 {
     struct peal_team *team = engine->team;
     struct waiter waiter = {NULL, engine, NULL};
-    struct peal_pause pause = {.describe = describe, .context = &waiter, .stream = 1};
     enum peal_status status = team->failed;
     uint32_t spins = 0;
+    pause->describe = describe;
+    pause->context = &waiter;
+    pause->stream = 1;
     while (*wanted == PEAL_PENDING && status == PEAL_OK) {
         if (peal_calls_progress(engine)) {
-            peal_pause_reset(team, &pause);
+            peal_pause_reset(team, pause);
             spins = 0;
             continue;
         }
@@ -301,15 +304,37 @@ enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_stat
             peal_relax();
             continue;
         }
-        pause.seq = engine->active ? engine->active->seq : 0;
+        if (until_ns != UINT64_MAX) {
+            uint64_t now = peal_now_ns();
+            if (now >= until_ns)
+                break;
+            pause->most_ns = until_ns - now;
+        }
+        pause->seq = engine->active ? engine->active->seq : 0;
         waiter.call = engine->active;
         waiter.frame = engine->active ? &engine->frames[engine->active->context] : NULL;
-        status = peal_pause_step(team, &pause);
+        status = peal_pause_step(team, pause);
     }
-    peal_pause_reset(team, &pause);
+    if (*wanted == PEAL_PENDING && status == PEAL_OK) {
+        peal_pause_leave(team, pause);
+        return PEAL_PENDING;
+    }
+    peal_pause_reset(team, pause);
     if (status != PEAL_OK)
         fail_all(engine, status);
     return *wanted;
+}
+
+enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted)
+{
+    struct peal_pause pause = {0};
+    return wait_part(engine, wanted, &pause, UINT64_MAX);
+}
+
+enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *wanted,
+                                       struct peal_pause *pause, uint64_t until_ns)
+{
+    return wait_part(engine, wanted, pause, until_ns);
 }
 
 enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *call)

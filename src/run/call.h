@@ -70,5 +70,9 @@ enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *ca
 bool peal_calls_progress(struct peal_calls *engine);
 /* Waits until *status is no longer PEAL_PENDING, moving everything meanwhile. */
 enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *status);
+/* The same, until a time at most: then PEAL_PENDING. `pause` is the caller's, zeroed at first and
+ * the same for all calls that wait for one thing: time-outs count over all of them. */
+enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *status,
+                                       struct peal_pause *pause, uint64_t until_ns);
 
 #endif

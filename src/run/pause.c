@@ -80,6 +80,8 @@ static void disarm(struct peal_team *team, struct peal_pause *pause)
 static void sleep_armed(struct peal_team *team, struct peal_pause *pause)
 {
     struct timespec most = {0, team->policy.has_membarrier ? SLEEP_NS : BLIND_SLEEP_NS};
+    if (pause->most_ns != 0 && pause->most_ns < (uint64_t)most.tv_nsec)
+        most.tv_nsec = (long)pause->most_ns;
     syscall(SYS_futex, &team->beds[team->rank].wake, FUTEX_WAIT, pause->ticket, &most, NULL, 0);
     disarm(team, pause);
 }
@@ -116,6 +118,11 @@ enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *paus
     else
         arm(team, pause);
     return PEAL_OK;
+}
+
+void peal_pause_leave(struct peal_team *team, struct peal_pause *pause)
+{
+    disarm(team, pause);
 }
 
 void peal_pause_reset(struct peal_team *team, struct peal_pause *pause)

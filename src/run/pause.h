@@ -19,6 +19,7 @@ struct peal_pause {
     uint32_t ticket; /* the futex's value when armed */
     uint64_t began_ns;
     uint64_t checked_ns;
+    uint64_t most_ns; /* of a sleep; 0: as long as sleeps last */
     /* Says where this rank waits, for the doctor; called in the slow path only. */
     void (*describe)(void *context, struct peal_text *out);
     void *context;
@@ -32,6 +33,8 @@ uint64_t peal_now_ns(void);
 
 /* Nothing could move: spend some time, then poll again if this returns PEAL_OK. */
 enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *pause);
+/* The waiter goes away for a while: nobody needs to wake it. Its time still counts. */
+void peal_pause_leave(struct peal_team *team, struct peal_pause *pause);
 /* Something moved: start over, taking back what was published. */
 void peal_pause_reset(struct peal_team *team, struct peal_pause *pause);
 

@@ -14,6 +14,10 @@ import torch
 import torch.distributed as _dist
 
 from . import _C
+from .ddp import BucketHook
+from .simulate import simulate, simulated_time
+
+__all__ = ["BucketHook", "register_free", "set_async", "simulate", "simulated_time", "symmetric"]
 
 _async = os.environ.get("PEAL_TORCH_ASYNC", "0") not in ("", "0")
 
@@ -24,26 +28,32 @@ def set_async(on):
     _async = bool(on)
 
 
-def simulated_time(group=None):
-    """Seconds that the group's collectives have taken on the simulated machine (PEAL_PLATFORM=sim:FILE.yaml); 0 without."""
-    if group is None:
-        group = _dist.distributed_c10d._get_default_group()
-    return _C.simulated_ps(group) * 1e-12
+def symmetric(tensor, group=None):
+    """Moves the tensor's storage, and so all views of it, to memory that all ranks of the group can address.
+
+    Collectives on it then need one copy less. Collective: all ranks call it in the same order with storages of one size.
+    The memory is given back when the group has been destroyed and the storage is gone. Returns the tensor.
+    """
+    _C.symmetric(group or _dist.distributed_c10d._get_default_group(), tensor)
+    return tensor
 
 
 def _create(store, rank, size, timeout):
     return _C.create(store, rank, size, timeout, _async)
 
 
-def _register():
-    name = "PEAL"
-    if hasattr(_dist.Backend, name):
+def _register(name, create):
+    if hasattr(_dist.Backend, name.upper()):
         return
-    major = int(torch.__version__.split(".")[0])
-    if major >= 2:
-        _dist.Backend.register_backend("peal", _create, devices=["cpu"])
+    if int(torch.__version__.split(".")[0]) >= 2:
+        _dist.Backend.register_backend(name, create, devices=["cpu"])
     else:
-        _dist.Backend.register_backend("peal", _create)
+        _dist.Backend.register_backend(name, create)
 
 
-_register()
+def register_free():
+    """Registers "peal_free", a backend that does nothing: what torch itself takes for a call. For measuring only."""
+    _register("peal_free", lambda store, rank, size, timeout: _C.create_free(rank, size))
+
+
+_register("peal", _create)

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend that does nothing: what torch itself takes for a call, and a training step whose communication is free.
+// For measuring; results are whatever was in the tensors.
+#pragma once
+
+#include "work.h"
+
+namespace peal {
+
+class FreeGroup : public Base {
+  public:
+    FreeGroup(int rank, int size) : Base(rank, size)
+    {
+    }
+    const std::string getBackendName() const override
+    {
+        return "peal_free";
+    }
+    void setSequenceNumberForGroup() override
+    {
+    }
+    uint64_t getSequenceNumberForGroup() override
+    {
+        return 0;
+    }
+    WorkPtr broadcast(Tensors &tensors, const c10d::BroadcastOptions &) override
+    {
+        return done(OpType::BROADCAST, tensors);
+    }
+    WorkPtr allreduce(Tensors &tensors, const c10d::AllreduceOptions &) override
+    {
+        return done(OpType::ALLREDUCE, tensors);
+    }
+    WorkPtr allgather(std::vector<Tensors> &outputs, Tensors &, const c10d::AllgatherOptions &) override
+    {
+        return done(OpType::ALLGATHER, outputs[0]);
+    }
+    WorkPtr reduce_scatter(Tensors &outputs, std::vector<Tensors> &, const c10d::ReduceScatterOptions &) override
+    {
+        return done(OpType::REDUCE_SCATTER, outputs);
+    }
+    WorkPtr alltoall_base(Tensor &output, Tensor &, std::vector<int64_t> &, std::vector<int64_t> &,
+                          const c10d::AllToAllOptions &) override
+    {
+        return done(OpType::ALLTOALL_BASE, {output});
+    }
+    WorkPtr barrier(const c10d::BarrierOptions &) override
+    {
+        return done(OpType::BARRIER, {});
+    }
+
+  private:
+    WorkPtr done(OpType op, const Tensors &outputs)
+    {
+        return c10::make_intrusive<DoneWork>(getRank(), op, outputs);
+    }
+};
+
+} // namespace peal

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// See group.h. Every call checks its tensors, then makes one call of peal.h.
+#include "group.h"
+
+#include "translate.h"
+
+#include <torch/csrc/python_headers.h>
+#include <pybind11/pybind11.h>
+
+#include <cstring>
+
+namespace peal {
+
+// Newer versions of torch say whether anybody will wait; older ones do not, and every call may be waited for later.
+template <typename Opts> static auto is_async(const Opts &opts, int) -> decltype(opts.asyncOp)
+{
+    return opts.asyncOp;
+}
+template <typename Opts> static bool is_async(const Opts &, long)
+{
+    return true;
+}
+
+Group::Group(c10::intrusive_ptr<Comm> comm, c10::intrusive_ptr<Messages> messages, bool async)
+    : Base(comm->rank(), static_cast<int>(peal_comm_size(comm->get()))), comm_(std::move(comm)),
+      messages_(std::move(messages)), queue_(async ? std::make_shared<Queue>() : nullptr)
+{
+}
+
+Group::~Group()
+{
+    auto end = [this] {
+        if (queue_)
+            queue_->close();
+        messages_.reset();
+    };
+    // Whoever destroys a group may hold the interpreter, and the thread or a message may need it.
+    if (Py_IsInitialized() && PyGILState_Check()) {
+        pybind11::gil_scoped_release release;
+        end();
+    } else {
+        end();
+    }
+}
+
+// Runs the call now, or hands it to the progress thread.
+template <typename Opts, typename Call>
+WorkPtr Group::collective(OpType op, const Opts &opts, Tensors outputs, Call call)
+{
+    sequence_++;
+    auto run = [this, timeout = opts.timeout, call = std::move(call)] {
+        Comm::Lock lock(*comm_);
+        comm_->set_timeout(timeout);
+        call();
+    };
+    if (!queue_) {
+        run();
+        return c10::make_intrusive<DoneWork>(getRank(), op, std::move(outputs));
+    }
+    if (!is_async(opts, 0) && queue_->run_alone(run))
+        return c10::make_intrusive<DoneWork>(getRank(), op, std::move(outputs));
+    auto work = c10::make_intrusive<QueuedWork>(getRank(), op, std::move(outputs), queue_, std::move(run));
+    queue_->push(work);
+    return work;
+}
+
+WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts)
+{
+    Tensor tensor = only(tensors, "broadcast");
+    uint32_t root = static_cast<uint32_t>(opts.rootRank);
+    return collective(OpType::BROADCAST, opts, {tensor}, [=] {
+        Tensor dense = tensor.contiguous();
+        comm_->check(peal_broadcast(comm_->get(), dense.data_ptr(), bytes_of(dense), PEAL_U8, root), "broadcast");
+        write_back(dense, tensor);
+    });
+}
+
+WorkPtr Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts)
+{
+    Tensor tensor = only(tensors, "allreduce");
+    Reduction r = reduction(tensor, opts.reduceOp, "allreduce");
+    return collective(OpType::ALLREDUCE, opts, {tensor}, [=] {
+        Tensor dense = tensor.contiguous();
+        comm_->check(peal_allreduce(comm_->get(), dense.data_ptr(), dense.data_ptr(), count_of(dense), r.dtype, r.op),
+                     "allreduce");
+        write_back(dense, tensor);
+    });
+}
+
+// Small tensors travel together; large ones are not worth the copies.
+WorkPtr Group::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoalescedOptions &opts)
+{
+    static const int64_t ALONE_BYTES = 64 << 10;
+    TORCH_CHECK(!tensors.empty(), "peal allreduce_coalesced: no tensors");
+    for (const Tensor &tensor : tensors)
+        check_same(tensor, tensors[0], "allreduce_coalesced");
+    Reduction r = reduction(tensors[0], opts.reduceOp, "allreduce_coalesced");
+    uint64_t element = static_cast<uint64_t>(tensors[0].element_size());
+    Tensors large, small;
+    for (const Tensor &tensor : tensors)
+        (static_cast<int64_t>(tensor.nbytes()) >= ALONE_BYTES ? large : small).push_back(tensor);
+    return collective(OpType::ALLREDUCE_COALESCED, opts, tensors, [=] {
+        auto sum = [&](const Tensor &flat, uint64_t count) {
+            comm_->check(peal_allreduce(comm_->get(), flat.data_ptr(), flat.data_ptr(), count, r.dtype, r.op),
+                         "allreduce_coalesced");
+        };
+        for (const Tensor &tensor : large) {
+            Tensor dense = tensor.contiguous();
+            sum(dense, count_of(dense));
+            write_back(dense, tensor);
+        }
+        Tensor flat = joined(small);
+        sum(flat, bytes_of(flat) / element);
+        spread(flat, small);
+    });
+}
+
+WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
+{
+    Tensor tensor = only(tensors, "reduce");
+    Reduction r = reduction(tensor, opts.reduceOp, "reduce");
+    uint32_t root = static_cast<uint32_t>(opts.rootRank);
+    return collective(OpType::REDUCE, opts, {tensor}, [=] {
+        Tensor dense = tensor.contiguous();
+        bool is_root = getRank() == static_cast<int>(root);
+        comm_->check(peal_reduce(comm_->get(), dense.data_ptr(), is_root ? dense.data_ptr() : nullptr,
+                                 count_of(dense), r.dtype, r.op, root),
+                     "reduce");
+        if (is_root)
+            write_back(dense, tensor);
+    });
+}
+
+WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d::AllgatherOptions &opts)
+{
+    Tensor input = only(inputs, "allgather");
+    TORCH_CHECK(outputs.size() == 1 && static_cast<int>(outputs[0].size()) == getSize(),
+                "peal allgather: one list of ", getSize(), " tensors is wanted");
+    Tensors list = outputs[0];
+    check_list(list, input, "allgather");
+    return collective(OpType::ALLGATHER, opts, list, [=] {
+        Tensor send = input.contiguous(), flat = room_for(list);
+        comm_->check(peal_allgather(comm_->get(), send.data_ptr(), flat.data_ptr(), bytes_of(send), PEAL_U8),
+                     "allgather");
+        spread(flat, list);
+    });
+}
+
+WorkPtr Group::_allgather_base(Tensor &output, Tensor &input, const c10d::AllgatherOptions &opts)
+{
+    check_same(output, input, "_allgather_base");
+    TORCH_CHECK(output.numel() == input.numel() * getSize(), "peal _allgather_base: the output must have ",
+                getSize(), " times the input's elements");
+    Tensor out = output, in = input;
+    return collective(OpType::_ALLGATHER_BASE, opts, {out}, [=] {
+        Tensor send = in.contiguous(), dense = room_of(out);
+        comm_->check(peal_allgather(comm_->get(), send.data_ptr(), dense.data_ptr(), bytes_of(send), PEAL_U8),
+                     "_allgather_base");
+        write_back(dense, out);
+    });
+}
+
+WorkPtr Group::allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
+                                   const c10d::AllgatherOptions &opts)
+{
+    TORCH_CHECK(static_cast<int>(outputs.size()) == getSize(), "peal allgather_coalesced: ", getSize(),
+                " lists of tensors are wanted");
+    for (const Tensors &list : outputs)
+        TORCH_CHECK(list.size() == inputs.size(),
+                    "peal allgather_coalesced: every list must have as many tensors as the input");
+    WorkPtr last = c10::make_intrusive<DoneWork>(getRank(), OpType::ALLGATHER_COALESCED, Tensors{});
+    for (size_t i = 0; i < inputs.size(); i++) {
+        std::vector<Tensors> one(1);
+        for (Tensors &list : outputs)
+            one[0].push_back(list[i]);
+        Tensors input{inputs[i]};
+        last = allgather(one, input, opts);
+    }
+    return last;
+}
+
+WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d::GatherOptions &opts)
+{
+    Tensor input = only(inputs, "gather");
+    uint32_t root = static_cast<uint32_t>(opts.rootRank);
+    bool is_root = getRank() == static_cast<int>(root);
+    Tensors list;
+    if (is_root) {
+        TORCH_CHECK(outputs.size() == 1 && static_cast<int>(outputs[0].size()) == getSize(),
+                    "peal gather: one list of ", getSize(), " tensors is wanted on the root");
+        list = outputs[0];
+        check_list(list, input, "gather");
+    } else {
+        TORCH_CHECK(outputs.empty(), "peal gather: only the root has outputs");
+    }
+    return collective(OpType::GATHER, opts, list, [=] {
+        Tensor send = input.contiguous(), flat = is_root ? room_for(list) : Tensor();
+        comm_->check(peal_gather(comm_->get(), send.data_ptr(), is_root ? flat.data_ptr() : nullptr, bytes_of(send),
+                                 PEAL_U8, root),
+                     "gather");
+        if (is_root)
+            spread(flat, list);
+    });
+}
+
+WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs, const c10d::ScatterOptions &opts)
+{
+    Tensor output = only(outputs, "scatter");
+    uint32_t root = static_cast<uint32_t>(opts.rootRank);
+    bool is_root = getRank() == static_cast<int>(root);
+    Tensors list;
+    if (is_root) {
+        TORCH_CHECK(inputs.size() == 1 && static_cast<int>(inputs[0].size()) == getSize(),
+                    "peal scatter: one list of ", getSize(), " tensors is wanted on the root");
+        list = inputs[0];
+        check_list(list, output, "scatter");
+    } else {
+        TORCH_CHECK(inputs.empty(), "peal scatter: only the root has inputs");
+    }
+    return collective(OpType::SCATTER, opts, {output}, [=] {
+        Tensor flat = is_root ? joined(list) : Tensor(), dense = room_of(output);
+        comm_->check(peal_scatter(comm_->get(), is_root ? flat.data_ptr() : nullptr, dense.data_ptr(),
+                                  bytes_of(dense), PEAL_U8, root),
+                     "scatter");
+        write_back(dense, output);
+    });
+}
+
+WorkPtr Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                              const c10d::ReduceScatterOptions &opts)
+{
+    Tensor output = only(outputs, "reduce_scatter");
+    TORCH_CHECK(inputs.size() == 1 && static_cast<int>(inputs[0].size()) == getSize(),
+                "peal reduce_scatter: one list of ", getSize(), " tensors is wanted");
+    Tensors list = inputs[0];
+    for (const Tensor &tensor : list)
+        check_same(tensor, output, "reduce_scatter");
+    Reduction r = reduction(output, opts.reduceOp, "reduce_scatter");
+    std::vector<uint64_t> counts;
+    for (const Tensor &tensor : list)
+        counts.push_back(count_of(tensor));
+    TORCH_CHECK(counts[static_cast<size_t>(getRank())] == count_of(output),
+                "peal reduce_scatter: the output must be as large as the own input");
+    bool even = std::all_of(counts.begin(), counts.end(), [&](uint64_t c) { return c == counts[0]; });
+    return collective(OpType::REDUCE_SCATTER, opts, {output}, [=] {
+        Tensor flat = joined(list), dense = room_of(output);
+        peal_comm *comm = comm_->get();
+        comm_->check(even ? peal_reduce_scatter(comm, flat.data_ptr(), dense.data_ptr(), counts[0], r.dtype, r.op)
+                          : peal_reduce_scatter_v(comm, flat.data_ptr(), dense.data_ptr(), counts.data(), r.dtype,
+                                                  r.op),
+                     "reduce_scatter");
+        write_back(dense, output);
+    });
+}
+
+WorkPtr Group::_reduce_scatter_base(Tensor &output, Tensor &input, const c10d::ReduceScatterOptions &opts)
+{
+    check_same(output, input, "_reduce_scatter_base");
+    TORCH_CHECK(input.numel() == output.numel() * getSize(), "peal _reduce_scatter_base: the input must have ",
+                getSize(), " times the output's elements");
+    Reduction r = reduction(output, opts.reduceOp, "_reduce_scatter_base");
+    Tensor out = output, in = input;
+    return collective(OpType::_REDUCE_SCATTER_BASE, opts, {out}, [=] {
+        Tensor send = in.contiguous(), dense = room_of(out);
+        comm_->check(peal_reduce_scatter(comm_->get(), send.data_ptr(), dense.data_ptr(), count_of(dense), r.dtype,
+                                         r.op),
+                     "_reduce_scatter_base");
+        write_back(dense, out);
+    });
+}
+
+WorkPtr Group::alltoall_base(Tensor &output, Tensor &input, std::vector<int64_t> &output_splits,
+                             std::vector<int64_t> &input_splits, const c10d::AllToAllOptions &opts)
+{
+    check_same(output, input, "alltoall_base");
+    TORCH_CHECK(output.is_contiguous() && input.is_contiguous(),
+                "peal alltoall_base: tensors must be contiguous");
+    std::vector<uint64_t> sends = split_bytes(input, input_splits, getSize(), "input");
+    std::vector<uint64_t> recvs = split_bytes(output, output_splits, getSize(), "output");
+    bool even = input_splits.empty() && output_splits.empty();
+    Tensor out = output, in = input;
+    return collective(OpType::ALLTOALL_BASE, opts, {out}, [=] {
+        peal_blocks from{sends.data(), nullptr}, to{recvs.data(), nullptr};
+        peal_comm *comm = comm_->get();
+        comm_->check(even ? peal_all_to_all(comm, in.data_ptr(), out.data_ptr(), sends[0], PEAL_U8)
+                          : peal_all_to_all_v(comm, in.data_ptr(), &from, out.data_ptr(), &to, PEAL_U8),
+                     "alltoall_base");
+    });
+}
+
+WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllOptions &opts)
+{
+    size_t size = static_cast<size_t>(getSize());
+    TORCH_CHECK(outputs.size() == size && inputs.size() == size, "peal alltoall: ", getSize(),
+                " tensors each way are wanted");
+    std::vector<uint64_t> sends, recvs;
+    for (size_t i = 0; i < size; i++) {
+        check_same(inputs[i], inputs[0], "alltoall");
+        check_same(outputs[i], inputs[0], "alltoall");
+        sends.push_back(bytes_of(inputs[i]));
+        recvs.push_back(bytes_of(outputs[i]));
+    }
+    Tensors in = inputs, out = outputs;
+    return collective(OpType::ALLTOALL, opts, out, [=] {
+        Tensor send = joined(in), recv = room_for(out);
+        peal_blocks from{sends.data(), nullptr}, to{recvs.data(), nullptr};
+        comm_->check(peal_all_to_all_v(comm_->get(), send.data_ptr(), &from, recv.data_ptr(), &to, PEAL_U8),
+                     "alltoall");
+        spread(recv, out);
+    });
+}
+
+WorkPtr Group::barrier(const c10d::BarrierOptions &opts)
+{
+    return collective(OpType::BARRIER, opts, {}, [=] { comm_->check(peal_barrier(comm_->get()), "barrier"); });
+}
+
+#if TORCH_VERSION_MAJOR >= 2
+WorkPtr Group::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                               const c10d::AllgatherOptions &opts)
+{
+    TORCH_CHECK(outputs.size() == inputs.size(),
+                "peal allgather_into_tensor_coalesced: as many outputs as inputs are wanted");
+    WorkPtr last = c10::make_intrusive<DoneWork>(getRank(), OpType::COALESCED, Tensors{});
+    for (size_t i = 0; i < inputs.size(); i++)
+        last = _allgather_base(outputs[i], inputs[i], opts);
+    return last;
+}
+
+WorkPtr Group::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                               const c10d::ReduceScatterOptions &opts)
+{
+    TORCH_CHECK(outputs.size() == inputs.size(),
+                "peal reduce_scatter_tensor_coalesced: as many outputs as inputs are wanted");
+    WorkPtr last = c10::make_intrusive<DoneWork>(getRank(), OpType::COALESCED, Tensors{});
+    for (size_t i = 0; i < inputs.size(); i++)
+        last = _reduce_scatter_base(outputs[i], inputs[i], opts);
+    return last;
+}
+#endif
+
+WorkPtr Group::send(Tensors &tensors, int to, int tag)
+{
+    return messages_->send(only(tensors, "send"), to, tag);
+}
+
+WorkPtr Group::recv(Tensors &tensors, int from, int tag)
+{
+    return messages_->receive(only(tensors, "recv"), static_cast<uint32_t>(from), tag, OpType::RECV);
+}
+
+WorkPtr Group::recvAnysource(Tensors &tensors, int tag)
+{
+    return messages_->receive(only(tensors, "recv"), PEAL_ANY_SOURCE, tag, OpType::RECVANYSOURCE);
+}
+
+static void release_comm(void *context)
+{
+    delete static_cast<c10::intrusive_ptr<Comm> *>(context);
+}
+
+void Group::make_symmetric(const Tensor &tensor)
+{
+    check_cpu(tensor, "symmetric");
+    auto move = [=] {
+        void *memory = nullptr;
+        size_t bytes = tensor.storage().nbytes();
+        comm_->check(peal_symmetric_alloc(comm_->get(), bytes, &memory), "symmetric");
+        if (bytes > 0)
+            std::memcpy(memory, tensor.storage().data(), bytes);
+        tensor.storage().set_data_ptr(
+            at::DataPtr(memory, new c10::intrusive_ptr<Comm>(comm_), release_comm, tensor.device()));
+    };
+    collective(OpType::UNKNOWN, c10d::BarrierOptions(), {}, move)->wait();
+}
+
+uint64_t Group::simulated_ps()
+{
+    Comm::Lock lock(*comm_);
+    return peal_comm_simulated_ps(comm_->get());
+}
+
+} // namespace peal

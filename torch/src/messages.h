@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// send and recv, on a communicator of their own: a message that waits does not stop a collective, nor the other way round.
+//
+// A message moves inside the calls of whoever waits for one. Waiting takes the lock for short stretches only, so that
+// several threads can send and receive at once. Where a future is asked for, a thread moves the message, since nobody
+// may ever wait for it.
+#pragma once
+
+#include "comm.h"
+
+#include <list>
+
+namespace peal {
+
+class MessageWork;
+
+class Messages : public c10::intrusive_ptr_target {
+  public:
+    explicit Messages(c10::intrusive_ptr<Comm> comm) : comm_(std::move(comm))
+    {
+    }
+    ~Messages() override;
+
+    WorkPtr send(const Tensor &tensor, int to, int tag);
+    WorkPtr receive(const Tensor &tensor, uint32_t from, int tag, OpType op);
+
+  private:
+    friend class MessageWork;
+    // A message whose work was dropped before it ended: its memory still belongs to the request.
+    struct Orphan {
+        peal_request *request;
+        Tensor tensor;
+    };
+
+    void adopt(peal_request *request, Tensor tensor);
+    // Moves the orphans and lets go of those that have ended. Without the lock.
+    void sweep();
+    // Moves these works until they have ended, in a thread that lives as long as there are any.
+    void watch(c10::intrusive_ptr<MessageWork> work);
+    void watch_all();
+
+    c10::intrusive_ptr<Comm> comm_;
+    std::list<Orphan> orphans_; // under the communicator's lock
+    std::mutex watch_mutex_;
+    std::vector<c10::intrusive_ptr<MessageWork>> watched_;
+    bool watching_ = false;
+};
+
+class MessageWork : public Work {
+  public:
+    MessageWork(c10::intrusive_ptr<Messages> messages, OpType op, peal_request *request, Tensor target,
+                Tensor dense);
+    ~MessageWork() override;
+    bool isCompleted() override;
+    bool isSuccess() const override;
+    bool wait(Milliseconds timeout) override;
+    int sourceRank() const override;
+    Tensors result() override;
+    FuturePtr getFuture() override;
+
+    // Moves messages for that long. True once this one has ended.
+    bool move(uint64_t microseconds, Milliseconds timeout);
+
+  private:
+    void end(peal_status status);
+    void complete_future();
+
+    c10::intrusive_ptr<Messages> messages_;
+    peal_request *request_; // under the communicator's lock, as completed_ and exception_ until it is null
+    Tensor target_, dense_;
+    uint32_t source_ = 0;
+    FuturePtr future_; // under mutex_
+};
+
+} // namespace peal

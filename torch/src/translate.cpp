@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// See translate.h.
+#include "translate.h"
+
+#include <cstring>
+
+namespace peal {
+
+// ---- refusals ----
+
+void check_cpu(const Tensor &tensor, const char *what)
+{
+    TORCH_CHECK(tensor.device().is_cpu(), "peal ", what, ": only CPU tensors are supported, not ",
+                tensor.device());
+    TORCH_CHECK(tensor.layout() == at::kStrided, "peal ", what,
+                ": sparse tensors are not supported; make it dense first");
+}
+
+Tensor &only(Tensors &tensors, const char *what)
+{
+    TORCH_CHECK(tensors.size() == 1, "peal ", what, ": one tensor a rank, not ", tensors.size());
+    check_cpu(tensors[0], what);
+    return tensors[0];
+}
+
+void check_same(const Tensor &tensor, const Tensor &like, const char *what)
+{
+    check_cpu(tensor, what);
+    TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "peal ", what, ": tensors of ",
+                tensor.scalar_type(), " and ", like.scalar_type(), " in one call");
+}
+
+void check_list(const Tensors &list, const Tensor &like, const char *what)
+{
+    for (const Tensor &tensor : list) {
+        check_same(tensor, like, what);
+        TORCH_CHECK(tensor.numel() == like.numel(), "peal ", what, ": tensors of ", tensor.numel(), " and ",
+                    like.numel(), " elements in one call");
+    }
+}
+
+// ---- types and operations ----
+
+static peal_dtype arithmetic_dtype(const Tensor &tensor, const char *what)
+{
+    switch (tensor.scalar_type()) {
+    case at::kHalf:
+        return PEAL_F16;
+    case at::kBFloat16:
+        return PEAL_BF16;
+    case at::kFloat:
+        return PEAL_F32;
+    case at::kDouble:
+        return PEAL_F64;
+    case at::kChar:
+        return PEAL_I8;
+    case at::kByte:
+    case at::kBool:
+        return PEAL_U8;
+    case at::kInt:
+        return PEAL_I32;
+    case at::kLong:
+        return PEAL_I64;
+    default:
+        TORCH_CHECK(!at::isComplexType(tensor.scalar_type()), "peal ", what,
+                    ": complex tensors cannot be reduced; reduce torch.view_as_real of it");
+        TORCH_CHECK(false, "peal ", what, ": ", tensor.scalar_type(),
+                    " cannot be reduced; supported are float16, bfloat16, float32, float64, int8, uint8, "
+                    "int32, int64 and bool");
+    }
+}
+
+// A bool is a byte that is 0 or 1: its sum is `or`, its product `and`.
+static enum peal_reduce bool_op(c10d::ReduceOp::RedOpType op, const char *what)
+{
+    switch (op) {
+    case c10d::ReduceOp::SUM:
+    case c10d::ReduceOp::MAX:
+    case c10d::ReduceOp::BOR:
+        return PEAL_OR;
+    case c10d::ReduceOp::PRODUCT:
+    case c10d::ReduceOp::MIN:
+    case c10d::ReduceOp::BAND:
+        return PEAL_AND;
+    case c10d::ReduceOp::BXOR:
+        return PEAL_XOR;
+    default:
+        TORCH_CHECK(false, "peal ", what, ": this reduce operation is not defined for bool");
+    }
+}
+
+static enum peal_reduce plain_op(c10d::ReduceOp::RedOpType op, bool is_float, const char *what)
+{
+    TORCH_CHECK(!is_float || op < c10d::ReduceOp::BAND || op > c10d::ReduceOp::BXOR, "peal ", what,
+                ": bitwise operations are for integers");
+    switch (op) {
+    case c10d::ReduceOp::SUM:
+        return PEAL_SUM;
+    case c10d::ReduceOp::AVG:
+        TORCH_CHECK(is_float, "peal ", what, ": AVG is for floating-point tensors");
+        return PEAL_AVG;
+    case c10d::ReduceOp::PRODUCT:
+        return PEAL_PROD;
+    case c10d::ReduceOp::MIN:
+        return PEAL_MIN;
+    case c10d::ReduceOp::MAX:
+        return PEAL_MAX;
+    case c10d::ReduceOp::BAND:
+        return PEAL_AND;
+    case c10d::ReduceOp::BOR:
+        return PEAL_OR;
+    case c10d::ReduceOp::BXOR:
+        return PEAL_XOR;
+    default:
+        TORCH_CHECK(false, "peal ", what, ": this reduce operation is not supported");
+    }
+}
+
+Reduction reduction(const Tensor &tensor, const c10d::ReduceOp &op, const char *what)
+{
+    c10d::ReduceOp::RedOpType kind = op.op_;
+    peal_dtype dtype = arithmetic_dtype(tensor, what);
+    if (tensor.scalar_type() == at::kBool)
+        return {dtype, bool_op(kind, what)};
+    return {dtype, plain_op(kind, at::isFloatingType(tensor.scalar_type()), what)};
+}
+
+// ---- lists of tensors as one piece of memory ----
+
+static bool adjacent(const Tensors &list)
+{
+    const char *next = nullptr;
+    for (const Tensor &tensor : list) {
+        const char *at = static_cast<const char *>(tensor.data_ptr());
+        if (!tensor.is_contiguous() || (next && at != next))
+            return false;
+        next = at + tensor.nbytes();
+    }
+    return !list.empty();
+}
+
+Tensor room_for(const Tensors &list)
+{
+    int64_t total = 0;
+    for (const Tensor &tensor : list)
+        total += static_cast<int64_t>(tensor.nbytes());
+    if (adjacent(list))
+        return at::from_blob(list[0].data_ptr(), {total}, at::kByte);
+    return at::empty({total}, at::kByte);
+}
+
+Tensor joined(const Tensors &list)
+{
+    Tensor flat = room_for(list);
+    char *at = static_cast<char *>(flat.data_ptr());
+    if (list.empty() || at == list[0].data_ptr())
+        return flat;
+    for (const Tensor &tensor : list) {
+        Tensor dense = tensor.contiguous();
+        std::memcpy(at, dense.data_ptr(), dense.nbytes());
+        at += dense.nbytes();
+    }
+    return flat;
+}
+
+void spread(const Tensor &flat, const Tensors &list)
+{
+    if (list.empty() || flat.data_ptr() == list[0].data_ptr())
+        return;
+    const char *at = static_cast<const char *>(flat.data_ptr());
+    for (const Tensor &tensor : list) {
+        Tensor dense = room_of(tensor);
+        std::memcpy(dense.data_ptr(), at, dense.nbytes());
+        write_back(dense, tensor);
+        at += dense.nbytes();
+    }
+}
+
+std::vector<uint64_t> split_bytes(const Tensor &tensor, const std::vector<int64_t> &splits, int size,
+                                  const char *which)
+{
+    uint64_t total = bytes_of(tensor);
+    std::vector<uint64_t> out(static_cast<size_t>(size), total / static_cast<uint64_t>(size));
+    if (splits.empty()) {
+        TORCH_CHECK(tensor.dim() == 0 || tensor.size(0) % size == 0, "peal alltoall_base: the ", which,
+                    "'s first dimension does not divide by ", size);
+        return out;
+    }
+    TORCH_CHECK(splits.size() == out.size(), "peal alltoall_base: ", size, " ", which, " splits are wanted");
+    int64_t rows = tensor.dim() ? tensor.size(0) : 0, sum = 0;
+    uint64_t row = rows ? total / static_cast<uint64_t>(rows) : 0;
+    for (size_t i = 0; i < out.size(); i++) {
+        TORCH_CHECK(splits[i] >= 0, "peal alltoall_base: a negative ", which, " split");
+        out[i] = static_cast<uint64_t>(splits[i]) * row;
+        sum += splits[i];
+    }
+    TORCH_CHECK(sum == rows, "peal alltoall_base: the ", which, " splits add up to ", sum, ", not ", rows);
+    return out;
+}
+
+} // namespace peal
