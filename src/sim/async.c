@@ -41,7 +41,7 @@ static bool overlap(struct range a, struct range b)
 static bool conflicts(const struct peal_sim *sim, const struct peal_lane_run *lane,
                       const struct peal_op *earlier, const struct peal_op *later)
 {
-    const struct peal_instance *instance = peal_sim_instance(sim, lane);
+    const struct peal_instance *instance = lane->instance;
     const struct peal_plan *plan = instance->plan;
     uint32_t early_refs = earlier->mem.nsrc + peal_op_has_dst(earlier);
     uint32_t late_refs = later->mem.nsrc + peal_op_has_dst(later);
@@ -155,7 +155,7 @@ void peal_sim_async_arrived(struct peal_sim *sim, struct peal_ipcq *queue)
     const struct peal_machine_keys *k = &sim->machine->keys;
     for (uint32_t i = 0; i < lane->npending && queue->to_receive != PEAL_NONE; i++) {
         struct peal_pending *p = &lane->pending[i];
-        const struct peal_instance *instance = peal_sim_instance(sim, lane);
+        const struct peal_instance *instance = lane->instance;
         if (p->end != PEAL_NEVER || &instance->queues[p->op->mem.channel] != queue)
             continue;
         uint32_t xfer = queue->to_receive;

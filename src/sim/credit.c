@@ -38,11 +38,10 @@ static void send_credit(struct peal_sim *sim, uint32_t lane, struct peal_ipcq *q
                         uint32_t message, uint64_t time)
 {
     struct peal_lane_run *receiver = &sim->lanes.at[lane];
-    uint32_t index = peal_sim_xfer_new(sim);
+    uint32_t index = peal_sim_xfer_new(sim, PEAL_XFER_CREDIT);
     struct peal_xfer *x = &sim->xfers.at[index];
     if (index == PEAL_NONE)
         return;
-    x->kind = PEAL_XFER_CREDIT;
     x->where = message;
     x->lane = queue->sender;
     x->launch = sim->xfers.at[message].launch;
@@ -77,9 +76,8 @@ void peal_sim_credit_arrived(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
     struct peal_xfer *message = &sim->xfers.at[x->where];
-    struct peal_instance *instance = sim->calls.at[message->launch].instance;
     message->credit = x->delivered;
     message->causes[PEAL_CAUSE_CREDIT] += x->delivered - x->sent;
-    known(sim, &instance->queues[message->where]);
+    known(sim, message->queue);
     peal_sim_xfer_free(sim, xfer);
 }

@@ -20,14 +20,14 @@ static bool is_blocked(const struct peal_lane_run *lane)
 /* A blocked lane that would still change this cell in this launch or a later one of the plan. */
 static uint32_t find_notifier(const struct peal_sim *sim, const struct peal_lane_run *waiting)
 {
-    const struct peal_instance *instance = peal_sim_instance(sim, waiting);
+    const struct peal_instance *instance = waiting->instance;
     uint64_t launch = sim->ranks[waiting->rank].launch;
     for (uint32_t i = 0; i < sim->lanes.len; i++) {
         const struct peal_lane_run *lane = &sim->lanes.at[i];
-        if (!is_blocked(lane) || peal_sim_instance(sim, lane) != instance ||
+        if (!is_blocked(lane) || lane->instance != instance ||
             sim->ranks[lane->rank].launch > launch)
             continue;
-        for (const struct peal_op *op = lane->op; op < lane->end; op++) {
+        for (const struct peal_op *op = lane->op; op < lane->op + lane->left; op++) {
             if (op->kind == PEAL_OP_NOTIFY && op->sync.rank == waiting->rank &&
                 peal_op_cell(instance->plan, op, launch) == waiting->cell)
                 return i;
@@ -39,7 +39,7 @@ static uint32_t find_notifier(const struct peal_sim *sim, const struct peal_lane
 static uint32_t helper_of(const struct peal_sim *sim, uint32_t index)
 {
     const struct peal_lane_run *lane = &sim->lanes.at[index];
-    const struct peal_instance *instance = peal_sim_instance(sim, lane);
+    const struct peal_instance *instance = lane->instance;
     uint32_t helper = PEAL_NONE;
     if (lane->state == PEAL_LANE_RECV)
         helper = instance->queues[lane->op->mem.channel].sender;
@@ -62,7 +62,7 @@ enum { MOST_HELPERS = 256 };
 static void describe(struct peal_sim *sim, uint32_t index)
 {
     const struct peal_lane_run *lane = &sim->lanes.at[index];
-    const struct peal_instance *instance = peal_sim_instance(sim, lane);
+    const struct peal_instance *instance = lane->instance;
     uint64_t launch = sim->ranks[lane->rank].launch;
     uint32_t helper = sim->blocked.len < MOST_HELPERS ? helper_of(sim, index) : PEAL_NONE;
     bool sync = lane->state == PEAL_LANE_CELL;

@@ -184,11 +184,10 @@ bool peal_sim_dma_move(struct peal_sim *sim, uint32_t index, uint64_t bytes, uin
         move_now(sim, lane, bytes, source, target);
         return true;
     }
-    uint32_t xfer = peal_sim_xfer_new(sim);
+    uint32_t xfer = peal_sim_xfer_new(sim, PEAL_XFER_LOCAL);
     if (xfer == PEAL_NONE)
         return false;
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    x->kind = PEAL_XFER_LOCAL;
     x->bytes = bytes;
     x->source = source;
     x->target = target;

@@ -28,31 +28,52 @@ void peal_sim_step_later(struct peal_sim *sim, uint32_t lane)
                     (uint32_t)PEAL_EVENT_STEP << PEAL_EVENT_CLASS_SHIFT | lane, lane);
 }
 
-uint32_t peal_sim_xfer_new(struct peal_sim *sim)
+/* Room for `want` elements that start on cache lines. */
+static bool grow_aligned(void **at, size_t *cap, size_t len, size_t want, size_t element)
 {
-    uint32_t index = sim->free_xfer;
-    if (index != PEAL_NONE) {
-        sim->free_xfer = sim->xfers.at[index].next;
-    } else {
-        if (sim->xfers.len >= PEAL_NONE - 1 || !peal_vec_reserve(&sim->xfers, 1)) {
-            peal_sim_fail(sim, PEAL_NO_MEMORY);
-            return PEAL_NONE;
-        }
-        index = (uint32_t)sim->xfers.len++;
-    }
-    struct peal_xfer *x = &sim->xfers.at[index];
-    memset(x, 0, sizeof *x);
-    x->delivered = PEAL_NEVER;
-    x->next = x->dma_next = x->op = x->message = PEAL_NONE;
-    sim->live_xfers++;
-    return index;
+    size_t more = *cap * 2 > want ? *cap * 2 : want < 64 ? 64 : want;
+    if (want <= *cap)
+        return true;
+    if (more > SIZE_MAX / element)
+        return false;
+    void *made = aligned_alloc(64, more * element);
+    if (!made)
+        return false;
+    if (len)
+        memcpy(made, *at, len * element);
+    free(*at);
+    *at = made;
+    *cap = more;
+    return true;
 }
 
-void peal_sim_xfer_free(struct peal_sim *sim, uint32_t xfer)
+/* One that has not been used before; PEAL_NONE when out of memory. */
+uint32_t peal_sim_xfer_more(struct peal_sim *sim)
 {
-    sim->xfers.at[xfer].next = sim->free_xfer;
-    sim->free_xfer = xfer;
-    sim->live_xfers--;
+    if (sim->xfers.len >= PEAL_NONE - 1 ||
+        !grow_aligned((void **)&sim->xfers.at, &sim->xfers.cap, sim->xfers.len, sim->xfers.len + 1,
+                      sizeof *sim->xfers.at)) {
+        peal_sim_fail(sim, PEAL_NO_MEMORY);
+        return PEAL_NONE;
+    }
+    return (uint32_t)sim->xfers.len++;
+}
+
+bool peal_sim_make_lanes(struct peal_sim *sim, uint32_t lanes)
+{
+    size_t want = (size_t)lanes * sim->nranks;
+    if (!grow_aligned((void **)&sim->lanes.at, &sim->lanes.cap, sim->lanes.len, want,
+                      sizeof *sim->lanes.at))
+        return false;
+    for (; sim->lanes.len < want; sim->lanes.len++)
+        sim->lanes.at[sim->lanes.len] =
+            (struct peal_lane_run){.rank = (uint32_t)(sim->lanes.len % sim->nranks),
+                                   .number = (uint16_t)(sim->lanes.len / sim->nranks),
+                                   .log = PEAL_NONE,
+                                   .by = PEAL_NONE,
+                                   .message = PEAL_NONE,
+                                   .epoch_to = PEAL_NONE};
+    return true;
 }
 
 void peal_sim_xfer_at(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_stage stage,
@@ -104,6 +125,22 @@ static void handle(struct peal_sim *sim, const struct peal_event *event)
     }
 }
 
+/* Events of one instant are known in advance: ask for what the next ones will touch. */
+static void prefetch(const struct peal_sim *sim)
+{
+    enum { AHEAD = 4 };
+    const struct peal_queue *queue = &sim->queue;
+    if (queue->cursor + AHEAD >= queue->batch.len)
+        return;
+    const struct peal_event *event = &queue->batch.at[queue->cursor + AHEAD];
+    if (event->who >> PEAL_EVENT_CLASS_SHIFT != PEAL_EVENT_ARRIVE)
+        return;
+    const char *x = (const char *)&sim->xfers.at[event->what];
+    __builtin_prefetch(x, 1);
+    __builtin_prefetch(x + 64, 1);
+    __builtin_prefetch(x + 128, 1);
+}
+
 static void run_ready(struct peal_sim *sim)
 {
     while (sim->ready_cursor < sim->ready.len && sim->status == PEAL_OK) {
@@ -122,17 +159,20 @@ bool peal_sim_next_launch(struct peal_sim *sim, uint32_t rank)
         return false;
     const struct peal_sim_call *call = &sim->calls.at[r->launch];
     const struct peal_plan *plan = call->instance->plan;
-    uint32_t lanes = peal_plan_lane_count(plan, rank);
+    uint32_t lanes = peal_sim_code_lanes(call->instance->codes, rank);
     if (call->not_before && call->not_before[rank] > r->time) {
         r->causes[PEAL_CAUSE_ISSUE] += call->not_before[rank] - r->time;
         r->time = call->not_before[rank];
     }
     r->active = lanes;
     for (uint32_t i = 0; i < lanes; i++) {
-        const struct peal_lane *source = peal_plan_lane(plan, rank, i);
+        const struct peal_code *source = peal_sim_code(call->instance->codes, rank, i);
         struct peal_lane_run *lane = &sim->lanes.at[i * sim->nranks + rank];
-        lane->op = peal_plan_ops(plan) + source->first_op;
-        lane->end = lane->op + source->ops;
+        lane->instance = call->instance;
+        lane->code = source->steps;
+        lane->ports = source->ports;
+        lane->left = source->count;
+        lane->op = peal_plan_ops(plan) + peal_plan_lane(plan, rank, i)->first_op;
         lane->time = r->time;
         lane->phase = 0;
         lane->cell_event = PEAL_NEVER;
@@ -161,7 +201,7 @@ void peal_sim_lane_end(struct peal_sim *sim, uint32_t index)
     if (--r->active > 0)
         return;
     const struct peal_lane_run *latest = NULL;
-    uint32_t lanes = peal_plan_lane_count(peal_sim_instance(sim, lane)->plan, lane->rank);
+    uint32_t lanes = peal_sim_code_lanes(lane->instance->codes, lane->rank);
     for (uint32_t i = 0; i < lanes; i++) {
         const struct peal_lane_run *other = &sim->lanes.at[i * sim->nranks + lane->rank];
         if (!latest || other->time > latest->time)
@@ -169,7 +209,7 @@ void peal_sim_lane_end(struct peal_sim *sim, uint32_t index)
     }
     r->time = latest->time;
     memcpy(r->causes, latest->causes, sizeof r->causes);
-    peal_sim_signal_launch_end(sim, peal_sim_instance(sim, lane), lane->rank);
+    peal_sim_signal_launch_end(sim, lane->instance, lane->rank);
     r->launch++;
     peal_sim_next_launch(sim, lane->rank);
 }
@@ -207,6 +247,7 @@ enum peal_status peal_sim_run(struct peal_sim *sim)
     run_ready(sim);
     while (sim->status == PEAL_OK && peal_queue_pop(&sim->queue, &event)) {
         sim->now = event.time;
+        prefetch(sim);
         handle(sim, &event);
         if (sim->ready.len)
             run_ready(sim);

@@ -21,6 +21,8 @@
 #include "sim/queue.h"
 #include "sim/sim.h"
 
+#include <string.h>
+
 #define PEAL_NEVER UINT64_MAX
 
 enum { PEAL_VC_DATA, PEAL_VC_COMM, PEAL_VC_COUNT };
@@ -47,6 +49,8 @@ enum peal_xfer_stage {
     PEAL_STAGE_DONE    /* last byte there */
 };
 
+/* Every simulated message reads and writes one of these several times, with thousands of others in
+ * between: what all of them need comes first, in whole cache lines. */
 struct peal_xfer {
     uint64_t head;      /* at the current stage */
     uint64_t delivered; /* PEAL_NEVER until known */
@@ -55,30 +59,61 @@ struct peal_xfer {
         int64_t value;   /* NOTIFY: cell becomes (set) or gains this */
     };
     uint64_t bytes; /* on the way */
-    uint64_t sent;
-    uint64_t causes[PEAL_CAUSE_COUNT]; /* of the path that leads here: they add up to the time */
-    uint64_t tail; /* DMA under arbitration: when its last byte left, or would */
-    uint32_t next; /* in a channel, or free */
-    uint32_t dma_next;
-    uint32_t lane;   /* who issued it */
-    uint32_t at, to; /* PEs */
-    uint32_t where;  /* SEND, CREDIT: channel; NOTIFY: cell */
-    uint32_t launch;
-    uint32_t op;         /* log: op that sent it; later, SEND: op that freed its slot */
-    uint32_t message;    /* log */
-    uint32_t epoch;      /* WRITE: see peal_lane.epoch */
-    uint32_t link, hop;  /* the next link, and where it leads */
-    uint64_t load_bytes; /* REQUEST: of the answer */
-    uint64_t delay;      /* of its last byte, by arbitration */
+    union {
+        struct peal_ipcq *queue; /* SEND, CREDIT */
+        uint64_t load_bytes;     /* REQUEST: of the answer */
+    };
+    uint32_t link, hop; /* the next link, and where it leads */
+    uint32_t to;        /* PE */
+    uint32_t next;      /* in a queue, or free */
     uint8_t kind, stage, rate, level;
     uint8_t source, target; /* memories */
     uint8_t load_target;    /* REQUEST: memory of the answer */
-    bool set;               /* NOTIFY */
-    bool is_add;            /* WRITE: the target is read as well */
-    bool stored;            /* its bytes have been in a router's buffer */
-    bool in_dma,
-        stretched; /* DMA by events: its last byte has not left; and nothing else is missing */
-    bool in_slot;  /* SEND: received, in use, not freed */
+    bool set : 1;           /* NOTIFY */
+    bool is_add : 1;        /* WRITE: the target is read as well */
+    bool stored : 1;        /* its bytes have been in a router's buffer */
+    bool in_dma : 1;        /* DMA by events: its last byte has not left */
+    bool stretched : 1;     /* ... and nothing else is missing */
+    bool in_slot : 1;       /* SEND: received, in use, not freed */
+
+    uint64_t causes[PEAL_CAUSE_COUNT]; /* of the path that leads here: they add up to the time */
+
+    uint64_t sent;
+    uint32_t lane;    /* who issued it */
+    uint32_t at;      /* PE */
+    uint32_t op;      /* log: op that sent it; later, SEND: op that freed its slot */
+    uint32_t message; /* log */
+    uint32_t launch;
+    uint32_t where;    /* NOTIFY: cell; CREDIT: the message whose slot is free */
+    uint32_t epoch;    /* WRITE: see peal_lane.epoch */
+    uint32_t dma_next; /* DMA by events: */
+    uint64_t tail;     /* when its last byte left, or would */
+    uint64_t delay;    /* of its last byte, by arbitration */
+    uint64_t unused;
+} __attribute__((aligned(64)));
+static_assert(sizeof(struct peal_xfer) == 192, "a transfer is three cache lines");
+
+/* What an op costs on this machine, as far as that follows from the op alone (code.c). Ops of equal
+ * cost share one; queues are named by their place in the lane's own list, so that lanes that do the
+ * same share everything. */
+struct peal_step {
+    uint8_t kind; /* enum peal_op_kind */
+    uint8_t slow; /* a sync op, or operands on other ranks: the engine looks at the op itself */
+    uint8_t source, target; /* memories of a transfer */
+    uint32_t port;          /* send, recv, recv_slot, free: the queue */
+    uint64_t bytes;         /* of a transfer; compute: 0 = nothing to do */
+    uint64_t work;          /* compute: set-up and cycles */
+    uint64_t memory;        /* compute: what memory adds to that */
+};
+static_assert(sizeof(struct peal_step) == 32, "two steps a cache line");
+
+/* A lane's ops as steps. */
+struct peal_code {
+    const uint32_t *steps; /* indices into the instance's steps */
+    const uint32_t *ports; /* queues that it uses */
+    uint64_t count;
+    uint32_t nports;
+    uint32_t regs;
 };
 
 /* A queue between two lanes. Its messages form a list from `oldest`: first those the receiver is
@@ -90,22 +125,24 @@ struct peal_ipcq {
     uint32_t in_use, used;
     uint32_t depth;
     uint32_t sender, receiver; /* lanes */
-    bool sender_waits, receiver_waits;
+    uint32_t to;               /* the receiver's PE */
     uint64_t credit_time;
-    uint64_t messages, stalls, stall_time;
+    uint64_t messages;
+    bool sender_waits, receiver_waits;
+    uint64_t stalls, stall_time;
 };
 
 /* A plan on this machine: cells and queues persist over its launches. */
 struct peal_instance {
     const struct peal_plan *plan;
     struct peal_ipcq *queues;
+    struct peal_codes *codes;
+    const struct peal_step *steps;
     int64_t *cells;   /* [rank * plan->cells + cell] */
     int64_t *bases;   /* the same for shared cells: what earlier launches have added */
     uint8_t *kinds;   /* of each cell: enum peal_signal_kind */
     uint32_t *totals; /* of each shared cell: index within a rank's row */
     uint8_t *buf_mem; /* memory of each buffer */
-    uint8_t one_mem;  /* the memory of all buffers, or PEAL_NO_MEM: spares looking at refs */
-    bool no_remote;   /* no op names another rank's buffer */
     uint32_t lanes;   /* most of any rank */
     uint32_t params;  /* buffer parameters */
 };
@@ -143,11 +180,17 @@ struct peal_pending {
 enum { PEAL_PENDING_MOST = 8 };
 
 struct peal_lane_run {
-    const struct peal_op *op, *end;
-    uint64_t time;  /* its own */
-    uint64_t start; /* of the current op */
-    uint64_t ready; /* of the current op: when it was last let go on */
+    const uint32_t *code;     /* the current op's step */
+    const struct peal_op *op; /* the current op */
+    uint64_t left;            /* ops, with the current one */
+    uint64_t time;            /* its own */
+    uint64_t start;           /* of the current op */
+    uint64_t ready;           /* of the current op: when it was last let go on */
+    struct peal_instance *instance;
+    const uint32_t *ports;
+
     uint64_t causes[PEAL_CAUSE_COUNT];
+
     uint32_t rank;
     uint16_t number;
     uint8_t state;
@@ -158,6 +201,7 @@ struct peal_lane_run {
     uint32_t issued;  /* compute: remote sources asked for */
     uint32_t log;     /* index of the current op in the log */
     uint32_t by, message;
+    uint64_t stalls[PEAL_STALL_COUNT];
     /* Writes under way: those of the newest destination, and all others. */
     uint32_t epoch, epoch_to, epoch_pending, other_pending;
     uint64_t epoch_done, other_done;
@@ -169,8 +213,7 @@ struct peal_lane_run {
     uint64_t cell_event; /* when that changed so that the wait may pass, or PEAL_NEVER */
     int64_t *regs;
     struct peal_pending *pending; /* PEAL_PENDING_MOST, made when first needed */
-    uint64_t stalls[PEAL_STALL_COUNT];
-};
+} __attribute__((aligned(64)));
 
 /* One virtual channel of a DMA engine. Its ring is only touched under backlog. */
 struct peal_dma {
@@ -196,11 +239,11 @@ struct peal_rank_run {
     uint32_t pe;
     uint32_t launch; /* the one it is in, or the next */
     uint32_t active; /* lanes */
-    uint64_t time;
-    uint64_t causes[PEAL_CAUSE_COUNT];
     uint64_t math_free, math_busy;
     struct peal_dma dma[PEAL_VC_COUNT];
     struct peal_dma_engine engine[PEAL_VC_COUNT];
+    uint64_t time;
+    uint64_t causes[PEAL_CAUSE_COUNT];
 };
 
 struct peal_link_run {
@@ -212,12 +255,12 @@ struct peal_node {
     uint32_t sip;
 };
 
-/* ceil(bytes * rate) of the last size asked for. */
+/* ceil(bytes * rate) of the last sizes asked for. Parts of a buffer differ by an element. */
 struct peal_rate_memo {
     uint64_t bytes, time;
 };
 
-enum { PEAL_RATES = 12 };
+enum { PEAL_RATES = 12, PEAL_RATE_MEMOS = 4 };
 
 struct peal_fluid;
 struct peal_replay;
@@ -235,7 +278,7 @@ struct peal_sim {
     /* Rates in rising order of ps/B; transfers carry an index. */
     struct peal_rate rates[PEAL_RATES];
     bool rate_is_memory[PEAL_RATES];
-    struct peal_rate_memo memo[PEAL_RATES];
+    struct peal_rate_memo memo[PEAL_RATES][PEAL_RATE_MEMOS];
     uint8_t link_rate[PEAL_LEVEL_COUNT], mem_rate[PEAL_MEM_COUNT], add_rate[PEAL_MEM_COUNT],
         dma_rate, no_rate;
     uint64_t math_lanes[PEAL_DTYPE_COUNT];
@@ -250,12 +293,11 @@ struct peal_sim {
 
     struct peal_rank_run *ranks;
     uint64_t *dma_starts;
-    PEAL_VEC(struct peal_lane_run) lanes; /* [lane * nranks + rank] */
+    PEAL_VEC(struct peal_lane_run) lanes; /* [lane * nranks + rank]; on cache lines */
     PEAL_VEC(uint32_t) ready;
     size_t ready_cursor;
-    PEAL_VEC(struct peal_xfer) xfers;
+    PEAL_VEC(struct peal_xfer) xfers; /* on cache lines */
     uint32_t free_xfer;
-    uint32_t live_xfers;
     PEAL_VEC(struct peal_instance *) instances;
     PEAL_VEC(struct peal_sim_call) calls;
     struct peal_fluid *fluid;
@@ -284,17 +326,60 @@ bool peal_sim_place(const struct peal_sim *sim, uint32_t nranks, uint32_t *pe_of
 void peal_sim_fail(struct peal_sim *sim, enum peal_status status);
 void peal_sim_ready(struct peal_sim *sim, uint32_t lane);      /* to be run before the next event */
 void peal_sim_step_later(struct peal_sim *sim, uint32_t lane); /* at its own time */
-uint32_t peal_sim_xfer_new(struct peal_sim *sim);
-void peal_sim_xfer_free(struct peal_sim *sim, uint32_t xfer);
+bool peal_sim_make_lanes(struct peal_sim *sim, uint32_t lanes); /* of every rank */
+uint32_t peal_sim_xfer_more(struct peal_sim *sim);
 /* The transfer's next event, at its head. */
 void peal_sim_xfer_at(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_stage stage,
                       uint32_t component);
 void peal_sim_lane_end(struct peal_sim *sim, uint32_t lane);
 bool peal_sim_next_launch(struct peal_sim *sim, uint32_t rank);
 
+/* A transfer with nothing set but its kind; PEAL_NONE when out of memory, and the simulation fails.
+ * Whoever hands it on sets its causes. */
+static inline uint32_t peal_sim_xfer_new(struct peal_sim *sim, enum peal_xfer_kind kind)
+{
+    uint32_t index = sim->free_xfer;
+    if (index != PEAL_NONE)
+        sim->free_xfer = sim->xfers.at[index].next;
+    else if ((index = peal_sim_xfer_more(sim)) == PEAL_NONE)
+        return PEAL_NONE;
+    struct peal_xfer *x = &sim->xfers.at[index];
+    memset(x, 0, offsetof(struct peal_xfer, causes));
+    memset(&x->sent, 0, sizeof *x - offsetof(struct peal_xfer, sent));
+    x->kind = (uint8_t)kind;
+    x->delivered = PEAL_NEVER;
+    x->next = x->dma_next = x->op = x->message = PEAL_NONE;
+    return index;
+}
+
+static inline void peal_sim_xfer_free(struct peal_sim *sim, uint32_t xfer)
+{
+    sim->xfers.at[xfer].next = sim->free_xfer;
+    sim->free_xfer = xfer;
+}
+
+/* Strict: the lane has to reach its time first. */
+static inline bool peal_sim_must_step(struct peal_sim *sim, uint32_t lane)
+{
+    if (!sim->strict || sim->lanes.at[lane].time <= sim->now)
+        return false;
+    peal_sim_step_later(sim, lane);
+    return true;
+}
+
+static inline const struct peal_step *peal_sim_step(const struct peal_lane_run *lane)
+{
+    return &lane->instance->steps[*lane->code];
+}
+
+static inline struct peal_ipcq *peal_sim_queue(const struct peal_lane_run *lane)
+{
+    return &lane->instance->queues[lane->ports[peal_sim_step(lane)->port]];
+}
+
 static inline uint64_t peal_sim_bytes_time(struct peal_sim *sim, uint8_t rate, uint64_t bytes)
 {
-    struct peal_rate_memo *memo = &sim->memo[rate];
+    struct peal_rate_memo *memo = &sim->memo[rate][bytes / 4 % PEAL_RATE_MEMOS];
     if (memo->bytes != bytes) {
         memo->bytes = bytes;
         memo->time = peal_rate_time(sim->rates[rate], bytes);
@@ -308,6 +393,15 @@ uint64_t peal_sim_notice(struct peal_sim *sim, uint64_t since, uint64_t event);
 void peal_sim_held(struct peal_sim *sim, struct peal_lane_run *lane, enum peal_sim_stall stall,
                    uint64_t event, const uint64_t *causes);
 
+/* code.c: every lane's ops as steps. */
+struct peal_codes;
+bool peal_sim_code_make(struct peal_sim *sim, struct peal_instance *instance);
+const struct peal_code *peal_sim_code(const struct peal_codes *codes, uint32_t rank, uint32_t lane);
+uint32_t peal_sim_code_lanes(const struct peal_codes *codes, uint32_t rank);
+void peal_sim_code_free(struct peal_codes *codes);
+uint8_t peal_sim_code_memory(const struct peal_sim *sim, const struct peal_instance *instance,
+                             const struct peal_ref *ref);
+
 /* pe.c */
 void peal_sim_lane_run(struct peal_sim *sim, uint32_t lane);
 
@@ -316,7 +410,6 @@ enum peal_progress_kind {
     PEAL_OP_DONE,
     PEAL_OP_BLOCKED, /* the lane's state says on what; it is run again from the same op */
 };
-bool peal_sim_must_step(struct peal_sim *sim, uint32_t lane); /* strict: reach its time first */
 
 /* dma.c: room blocks the lane while the queue is full (false); then it hands a transfer over: kind,
  * bytes, memories, `to` are set. */
@@ -351,7 +444,9 @@ void peal_sim_fluid_start(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation);
 
 /* math.c */
-bool peal_sim_math_run(struct peal_sim *sim, uint32_t lane, const struct peal_op *op);
+void peal_sim_math_cost(struct peal_sim *sim, enum peal_dtype dtype, uint64_t elements,
+                        uint64_t combinations, uint32_t operands, struct peal_step *step);
+bool peal_sim_math_run(struct peal_sim *sim, uint32_t lane, const struct peal_step *step);
 
 /* async.c */
 bool peal_sim_async_check(struct peal_sim *sim, uint32_t lane, const struct peal_op *op);
@@ -406,11 +501,5 @@ void peal_sim_replay_free(struct peal_replay *replay);
 
 /* deadlock.c */
 void peal_sim_deadlock_find(struct peal_sim *sim);
-
-static inline struct peal_instance *peal_sim_instance(const struct peal_sim *sim,
-                                                      const struct peal_lane_run *lane)
-{
-    return sim->calls.at[sim->ranks[lane->rank].launch].instance;
-}
 
 #endif

@@ -29,6 +29,7 @@ bool peal_sim_ipcq_init(struct peal_sim *sim, struct peal_instance *instance)
             .depth = sim->options.depth ? sim->options.depth : c->depth,
             .sender = c->sender_lane * sim->nranks + c->sender,
             .receiver = c->receiver_lane * sim->nranks + c->receiver,
+            .to = sim->ranks[c->receiver].pe,
             .credit_time =
                 peal_sim_credit_time(sim, sim->ranks[c->receiver].pe, sim->ranks[c->sender].pe),
         };
@@ -90,44 +91,29 @@ static void append(struct peal_sim *sim, struct peal_ipcq *queue, uint32_t xfer)
         queue->used = queue->in_use;
 }
 
-/* Where an op's only operand is. The ref is only read where buffers are in different memories. */
-static uint8_t memory_of(const struct peal_sim *sim, const struct peal_instance *instance,
-                         uint32_t index)
-{
-    if (instance->one_mem != PEAL_NO_MEM)
-        return instance->one_mem;
-    const struct peal_ref *ref = peal_plan_refs(instance->plan) + index;
-    if (ref->buf == PEAL_BUF_CONST)
-        return PEAL_NO_MEM;
-    return ref->buf == PEAL_BUF_SLOT ? (uint8_t)sim->machine->keys.space
-                                     : instance->buf_mem[ref->buf];
-}
-
 enum peal_progress_kind peal_sim_ipcq_send(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = peal_sim_instance(sim, lane);
-    const struct peal_op *op = lane->op;
-    struct peal_ipcq *queue = &instance->queues[op->mem.channel];
+    const struct peal_step *step = peal_sim_step(lane);
+    struct peal_ipcq *queue = peal_sim_queue(lane);
     if (!peal_sim_signal_fence(sim, index, PEAL_NONE) || !wait_for_slot(sim, index, queue))
         return PEAL_OP_BLOCKED;
     if (peal_sim_must_step(sim, index) || !peal_sim_dma_room(sim, index, PEAL_VC_COMM))
         return PEAL_OP_BLOCKED;
-    uint32_t xfer = peal_sim_xfer_new(sim);
+    uint32_t xfer = peal_sim_xfer_new(sim, PEAL_XFER_SEND);
     if (xfer == PEAL_NONE)
         return PEAL_OP_BLOCKED;
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    x->kind = PEAL_XFER_SEND;
     x->credit = PEAL_NEVER;
-    x->where = op->mem.channel;
-    x->bytes = op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)op->dtype) +
-               sim->machine->keys.header_bytes;
-    x->source = memory_of(sim, instance, op->mem.ref);
+    x->queue = queue;
+    x->bytes = step->bytes;
+    x->source = step->source;
     x->target = (uint8_t)sim->machine->keys.space;
-    x->to = sim->ranks[sim->lanes.at[queue->receiver].rank].pe;
+    x->to = queue->to;
     append(sim, queue, xfer);
     sim->stats.messages++;
-    peal_sim_oplog_send(sim, lane, x, sim->lanes.at[queue->receiver].rank, PEAL_MESSAGE_SEND);
+    if (sim->options.log)
+        peal_sim_oplog_send(sim, lane, x, sim->lanes.at[queue->receiver].rank, PEAL_MESSAGE_SEND);
     peal_sim_dma_take(sim, index, PEAL_VC_COMM, xfer);
     return PEAL_OP_DONE;
 }
@@ -160,11 +146,10 @@ enum { RECV_TAKE = 1, RECV_MOVED };
 enum peal_progress_kind peal_sim_ipcq_recv(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = peal_sim_instance(sim, lane);
-    const struct peal_op *op = lane->op;
-    struct peal_ipcq *queue = &instance->queues[op->mem.channel];
+    const struct peal_step *step = peal_sim_step(lane);
+    struct peal_ipcq *queue = peal_sim_queue(lane);
     if (sim->machine->keys.recv_async) {
-        if (!peal_sim_async_add(sim, index, op, PEAL_NEVER, lane->causes))
+        if (!peal_sim_async_add(sim, index, lane->op, PEAL_NEVER, lane->causes))
             return PEAL_OP_BLOCKED;
         peal_sim_async_arrived(sim, queue);
         return PEAL_OP_DONE;
@@ -177,9 +162,8 @@ enum peal_progress_kind peal_sim_ipcq_recv(struct peal_sim *sim, uint32_t index)
             return PEAL_OP_BLOCKED;
         lane->holding = xfer;
         lane->phase = RECV_MOVED;
-        uint64_t bytes = op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)op->dtype);
-        if (!peal_sim_dma_move(sim, index, bytes, (uint8_t)sim->machine->keys.space,
-                               memory_of(sim, instance, op->mem.ref)))
+        if (!peal_sim_dma_move(sim, index, step->bytes, (uint8_t)sim->machine->keys.space,
+                               step->target))
             return PEAL_OP_BLOCKED;
     }
     peal_sim_credit_return(sim, index, queue, lane->holding, lane->time, lane->causes);
@@ -189,8 +173,7 @@ enum peal_progress_kind peal_sim_ipcq_recv(struct peal_sim *sim, uint32_t index)
 enum peal_progress_kind peal_sim_ipcq_recv_slot(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = peal_sim_instance(sim, lane);
-    struct peal_ipcq *queue = &instance->queues[lane->op->mem.channel];
+    struct peal_ipcq *queue = peal_sim_queue(lane);
     uint32_t xfer = take(sim, index, queue);
     if (xfer == PEAL_NONE)
         return PEAL_OP_BLOCKED;
@@ -203,8 +186,7 @@ enum peal_progress_kind peal_sim_ipcq_recv_slot(struct peal_sim *sim, uint32_t i
 enum peal_progress_kind peal_sim_ipcq_free(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = peal_sim_instance(sim, lane);
-    struct peal_ipcq *queue = &instance->queues[lane->op->mem.channel];
+    struct peal_ipcq *queue = peal_sim_queue(lane);
     uint32_t xfer = queue->to_free;
     assert(xfer != PEAL_NONE && "a plan frees what it has received");
     /* The next one in use: messages received by copying in between have given theirs back. */
@@ -221,8 +203,7 @@ enum peal_progress_kind peal_sim_ipcq_free(struct peal_sim *sim, uint32_t index)
 void peal_sim_ipcq_arrived(struct peal_sim *sim, uint32_t xfer)
 {
     const struct peal_xfer *x = &sim->xfers.at[xfer];
-    struct peal_instance *instance = sim->calls.at[x->launch].instance;
-    struct peal_ipcq *queue = &instance->queues[x->where];
+    struct peal_ipcq *queue = x->queue;
     if (sim->machine->keys.recv_async)
         peal_sim_async_arrived(sim, queue);
     if (queue->receiver_waits && queue->to_receive == xfer) {

@@ -12,7 +12,7 @@
 /* Reserves the op's place, so that messages can name it while it runs. */
 uint32_t peal_sim_oplog_begin(struct peal_sim *sim, const struct peal_lane_run *lane)
 {
-    const struct peal_plan *plan = peal_sim_instance(sim, lane)->plan;
+    const struct peal_plan *plan = lane->instance->plan;
     struct peal_sim_op op = {.start = lane->start,
                              .ready = PEAL_NEVER,
                              .end = PEAL_NEVER,
@@ -34,7 +34,7 @@ uint32_t peal_sim_oplog_begin(struct peal_sim *sim, const struct peal_lane_run *
 void peal_sim_oplog_end(struct peal_sim *sim, struct peal_lane_run *lane)
 {
     /* A sum, so that the order in which lanes were worked out does not matter. */
-    uint64_t who = (uint64_t)(uintptr_t)(lane->end - lane->op) << 32 | lane->number << 20;
+    uint64_t who = lane->left << 32 | lane->number << 20;
     sim->stats.hash += peal_hash_u64(lane->start, peal_hash_u64(lane->time, who ^ lane->rank));
     if (!sim->options.log || lane->log == PEAL_NONE)
         return;

@@ -11,14 +11,6 @@
 
 enum { PHASE_FETCH, PHASE_ISSUED, PHASE_LOADING, PHASE_LOADED, PHASE_WORKED, PHASE_MOVED };
 
-bool peal_sim_must_step(struct peal_sim *sim, uint32_t index)
-{
-    if (!sim->strict || sim->lanes.at[index].time <= sim->now)
-        return false;
-    peal_sim_step_later(sim, index);
-    return true;
-}
-
 uint64_t peal_sim_notice(struct peal_sim *sim, uint64_t since, uint64_t event)
 {
     const struct peal_machine_keys *k = &sim->machine->keys;
@@ -46,41 +38,45 @@ static bool is_remote(const struct peal_lane_run *lane, const struct peal_ref *r
     return ref->buf < PEAL_BUF_SLOT && ref->rank != lane->rank;
 }
 
-static uint8_t memory_of(const struct peal_sim *sim, const struct peal_instance *instance,
-                         const struct peal_ref *ref)
-{
-    if (ref->buf == PEAL_BUF_CONST)
-        return PEAL_NO_MEM;
-    return ref->buf == PEAL_BUF_SLOT ? (uint8_t)sim->machine->keys.space
-                                     : instance->buf_mem[ref->buf];
-}
-
 static uint64_t bytes_of(const struct peal_op *op, const struct peal_ref *ref)
 {
     return op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)ref->dtype);
+}
+
+/* A transfer to the PE of a remote operand, if the DMA queue has room; NULL while the lane blocks.
+ */
+static struct peal_xfer *begin(struct peal_sim *sim, uint32_t index, const struct peal_ref *ref,
+                               enum peal_xfer_kind kind)
+{
+    if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
+        return NULL;
+    uint32_t xfer = peal_sim_xfer_new(sim, kind);
+    if (xfer == PEAL_NONE)
+        return NULL;
+    sim->xfers.at[xfer].to = sim->ranks[ref->rank].pe;
+    return &sim->xfers.at[xfer];
+}
+
+static void hand_over(struct peal_sim *sim, uint32_t index, const struct peal_xfer *x)
+{
+    peal_sim_dma_take(sim, index, PEAL_VC_DATA, (uint32_t)(x - sim->xfers.at));
 }
 
 /* Asks for one remote operand. */
 static bool load(struct peal_sim *sim, uint32_t index, const struct peal_ref *ref, uint8_t target)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = peal_sim_instance(sim, lane);
-    if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
+    struct peal_xfer *x = begin(sim, index, ref, PEAL_XFER_REQUEST);
+    if (!x)
         return false;
-    uint32_t xfer = peal_sim_xfer_new(sim);
-    if (xfer == PEAL_NONE)
-        return false;
-    struct peal_xfer *x = &sim->xfers.at[xfer];
-    x->kind = PEAL_XFER_REQUEST;
     x->bytes = sim->machine->keys.request_bytes;
     x->load_bytes = bytes_of(lane->op, ref);
-    x->source = memory_of(sim, instance, ref);
+    x->source = peal_sim_code_memory(sim, lane->instance, ref);
     x->target = PEAL_NO_MEM;
     x->load_target = target;
-    x->to = sim->ranks[ref->rank].pe;
     lane->loads++;
     peal_sim_oplog_send(sim, lane, x, ref->rank, PEAL_MESSAGE_LOAD);
-    peal_sim_dma_take(sim, index, PEAL_VC_DATA, xfer);
+    hand_over(sim, index, x);
     return true;
 }
 
@@ -88,16 +84,14 @@ static bool load(struct peal_sim *sim, uint32_t index, const struct peal_ref *re
 static bool load_sources(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    const struct peal_instance *instance = peal_sim_instance(sim, lane);
+    const struct peal_instance *instance = lane->instance;
     const struct peal_plan *plan = instance->plan;
     const struct peal_op *op = lane->op;
-    if (lane->phase == PHASE_ISSUED && instance->no_remote)
-        lane->phase = PHASE_LOADED;
     if (lane->phase == PHASE_ISSUED) {
         const struct peal_ref *dst = peal_op_dst(plan, op);
         /* A copy loads into its destination, a compute into where tiles are. */
         uint8_t target = op->kind == PEAL_OP_COPY && !is_remote(lane, dst)
-                             ? memory_of(sim, instance, dst)
+                             ? peal_sim_code_memory(sim, instance, dst)
                              : (uint8_t)sim->machine->keys.place_tile;
         for (; lane->issued < op->mem.nsrc; lane->issued++) {
             const struct peal_ref *src = peal_op_src(plan, op, lane->issued);
@@ -128,72 +122,69 @@ static bool load_sources(struct peal_sim *sim, uint32_t index)
 static bool store(struct peal_sim *sim, uint32_t index, const struct peal_ref *dst, uint8_t source)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = peal_sim_instance(sim, lane);
-    if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
+    struct peal_xfer *x = begin(sim, index, dst, PEAL_XFER_WRITE);
+    if (!x)
         return false;
-    uint32_t xfer = peal_sim_xfer_new(sim);
-    if (xfer == PEAL_NONE)
-        return false;
-    struct peal_xfer *x = &sim->xfers.at[xfer];
-    x->kind = PEAL_XFER_WRITE;
     x->bytes = bytes_of(lane->op, dst);
     x->source = source;
-    x->target = memory_of(sim, instance, dst);
+    x->target = peal_sim_code_memory(sim, lane->instance, dst);
     x->is_add = lane->op->kind == PEAL_OP_ACCUMULATE;
-    x->to = sim->ranks[dst->rank].pe;
     peal_sim_signal_write(lane, x, dst->rank);
     peal_sim_oplog_send(sim, lane, x, dst->rank, PEAL_MESSAGE_WRITE);
-    peal_sim_dma_take(sim, index, PEAL_VC_DATA, xfer);
+    hand_over(sim, index, x);
     return true;
 }
 
-static enum peal_progress_kind copy(struct peal_sim *sim, uint32_t index)
+/* A copy that crosses ranks: loads, then stores. */
+static enum peal_progress_kind copy_across(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    const struct peal_instance *instance = peal_sim_instance(sim, lane);
-    const struct peal_op *op = lane->op;
-    const struct peal_ref *dst = peal_op_dst(instance->plan, op);
-    const struct peal_ref *src = peal_op_src(instance->plan, op, 0);
-    if (lane->phase == PHASE_MOVED || bytes_of(op, dst) == 0)
-        return PEAL_OP_DONE;
+    const struct peal_instance *instance = lane->instance;
+    const struct peal_ref *dst = peal_op_dst(instance->plan, lane->op);
+    const struct peal_ref *src = peal_op_src(instance->plan, lane->op, 0);
     bool loads = is_remote(lane, src);
     if (loads && !load_sources(sim, index))
         return PEAL_OP_BLOCKED;
-    if (is_remote(lane, dst)) {
-        uint8_t source =
-            loads ? (uint8_t)sim->machine->keys.place_tile : memory_of(sim, instance, src);
-        return store(sim, index, dst, source) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
-    }
-    if (loads)
+    if (!is_remote(lane, dst))
         return PEAL_OP_DONE;
+    uint8_t source =
+        loads ? (uint8_t)sim->machine->keys.place_tile : peal_sim_code_memory(sim, instance, src);
+    return store(sim, index, dst, source) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
+}
+
+static enum peal_progress_kind copy(struct peal_sim *sim, uint32_t index,
+                                    const struct peal_step *step)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    if (lane->phase == PHASE_MOVED || step->bytes == 0)
+        return PEAL_OP_DONE;
+    if (step->slow)
+        return copy_across(sim, index);
     if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
         return PEAL_OP_BLOCKED;
     lane->phase = PHASE_MOVED;
-    return peal_sim_dma_move(sim, index, bytes_of(op, dst), memory_of(sim, instance, src),
-                             memory_of(sim, instance, dst))
-               ? PEAL_OP_DONE
-               : PEAL_OP_BLOCKED;
+    return peal_sim_dma_move(sim, index, step->bytes, step->source, step->target) ? PEAL_OP_DONE
+                                                                                  : PEAL_OP_BLOCKED;
 }
 
-static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index)
+static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index,
+                                       const struct peal_step *step)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    const struct peal_instance *instance = peal_sim_instance(sim, lane);
-    const struct peal_op *op = lane->op;
-    const struct peal_ref *dst = peal_op_dst(instance->plan, op);
-    bool remote = is_remote(lane, dst);
+    const struct peal_ref *dst = step->slow ? peal_op_dst(lane->instance->plan, lane->op) : NULL;
+    bool remote = dst && is_remote(lane, dst);
     if (lane->phase < PHASE_WORKED) {
-        if (!load_sources(sim, index))
+        if (step->slow && !load_sources(sim, index))
             return PEAL_OP_BLOCKED;
         /* An accumulate over there is worked out by the memory over there. */
-        bool works = !(op->kind == PEAL_OP_ACCUMULATE && remote);
-        if (works && !peal_sim_math_run(sim, index, op))
+        bool works = !(step->kind == PEAL_OP_ACCUMULATE && remote);
+        if (works && !peal_sim_math_run(sim, index, step))
             return PEAL_OP_BLOCKED;
         lane->phase = PHASE_WORKED;
         if (peal_sim_must_step(sim, index))
             return PEAL_OP_BLOCKED;
     }
-    if (!remote || bytes_of(op, dst) == 0)
+    if (!remote || step->bytes == 0)
         return PEAL_OP_DONE;
     /* A remote result leaves when it is there, asynchronous math or not. */
     if (lane->npending && !peal_sim_async_drain(sim, index))
@@ -202,14 +193,15 @@ static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index)
                                                                           : PEAL_OP_BLOCKED;
 }
 
-static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index)
+static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
+                                      const struct peal_step *step)
 {
-    switch ((enum peal_op_kind)sim->lanes.at[index].op->kind) {
+    switch ((enum peal_op_kind)step->kind) {
     case PEAL_OP_COPY:
-        return copy(sim, index);
+        return copy(sim, index, step);
     case PEAL_OP_COMPUTE:
     case PEAL_OP_ACCUMULATE:
-        return compute(sim, index);
+        return compute(sim, index, step);
     case PEAL_OP_NOTIFY:
         return peal_sim_signal_notify(sim, index);
     case PEAL_OP_WAIT:
@@ -231,25 +223,11 @@ static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index)
     return PEAL_OP_DONE;
 }
 
-/* A lane's ops are read in order, but with thousands of other lanes' in between, so that the
- * hardware does not see it coming: ask for what the lane's next turn will read. A recv mostly
- * blocks: its ref, and those of the ops after it, are there when it goes on. */
-static void prefetch(const struct peal_sim *sim, const struct peal_lane_run *lane)
-{
-    const struct peal_op *op = lane->op;
-    __builtin_prefetch(op + 4);
-    if (op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_RECV_SLOT) {
-        const struct peal_ref *refs = peal_plan_refs(peal_sim_instance(sim, lane)->plan);
-        for (int i = 0; i < 3 && op + i < lane->end; i++)
-            __builtin_prefetch(refs + op[i].mem.ref);
-    }
-}
-
 void peal_sim_lane_run(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     while (sim->status == PEAL_OK) {
-        if (lane->op == lane->end) {
+        if (lane->left == 0) {
             if (lane->npending && !peal_sim_async_drain(sim, index))
                 return;
             peal_sim_lane_end(sim, index);
@@ -261,23 +239,25 @@ void peal_sim_lane_run(struct peal_sim *sim, uint32_t index)
             lane->causes[PEAL_CAUSE_ISSUE] += sim->machine->keys.issue;
             lane->phase = PHASE_ISSUED;
             lane->by = lane->message = PEAL_NONE;
-            prefetch(sim, lane);
             if (sim->options.log)
                 lane->log = peal_sim_oplog_begin(sim, lane);
         }
+        const struct peal_step *step = peal_sim_step(lane);
         if (peal_sim_must_step(sim, index))
             return;
         if (lane->npending && lane->phase == PHASE_ISSUED &&
             !peal_sim_async_check(sim, index, lane->op))
             return;
-        if (run_op(sim, index) == PEAL_OP_BLOCKED)
+        if (run_op(sim, index, step) == PEAL_OP_BLOCKED)
             return;
         peal_sim_oplog_end(sim, lane);
-        bool noted_later = lane->op->kind == PEAL_OP_RECV && sim->machine->keys.recv_async;
+        bool noted_later = step->kind == PEAL_OP_RECV && sim->machine->keys.recv_async;
         if (sim->options.data && !noted_later &&
             !peal_sim_replay_note(sim, lane, lane->op, lane->ready))
             peal_sim_fail(sim, PEAL_NO_MEMORY);
         lane->op++;
+        lane->code++;
+        lane->left--;
         lane->phase = PHASE_FETCH;
     }
 }

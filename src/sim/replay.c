@@ -58,7 +58,7 @@ bool peal_sim_replay_note(struct peal_sim *sim, const struct peal_lane_run *lane
         return true;
     if (!sim->replay)
         sim->replay = calloc(1, sizeof *sim->replay);
-    const struct peal_plan *plan = peal_sim_instance(sim, lane)->plan;
+    const struct peal_plan *plan = lane->instance->plan;
     struct note note = {.time = time,
                         .op = (uint32_t)(op - peal_plan_ops(plan)),
                         .rank = lane->rank,

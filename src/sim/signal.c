@@ -127,7 +127,7 @@ static int64_t notified_value(const struct peal_sim *sim, const struct peal_inst
 enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = peal_sim_instance(sim, lane);
+    struct peal_instance *instance = lane->instance;
     const struct peal_op *op = lane->op;
     uint32_t to = op->sync.rank;
     bool ordered = !(op->flags & PEAL_OP_RELAXED);
@@ -135,12 +135,11 @@ enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t in
         return PEAL_OP_BLOCKED;
     if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
         return PEAL_OP_BLOCKED;
-    uint32_t xfer = peal_sim_xfer_new(sim);
+    uint32_t xfer = peal_sim_xfer_new(sim, PEAL_XFER_NOTIFY);
     if (xfer == PEAL_NONE)
         return PEAL_OP_BLOCKED;
     struct peal_xfer *x = &sim->xfers.at[xfer];
     bool set;
-    x->kind = PEAL_XFER_NOTIFY;
     x->where = peal_op_cell(instance->plan, op, sim->ranks[lane->rank].launch);
     x->value = notified_value(sim, instance, lane, x->where, &set);
     x->set = set;
@@ -163,8 +162,7 @@ void peal_sim_signal_apply(struct peal_sim *sim, uint32_t xfer)
     instance->cells[index] = x->set ? x->value : instance->cells[index] + x->value;
     for (uint32_t i = rank; i < sim->lanes.len; i += sim->nranks) {
         struct peal_lane_run *lane = &sim->lanes.at[i];
-        if (lane->state != PEAL_LANE_CELL || lane->cell != x->where ||
-            peal_sim_instance(sim, lane) != instance)
+        if (lane->state != PEAL_LANE_CELL || lane->cell != x->where || lane->instance != instance)
             continue;
         /* What it waits for may hold now and never again: decide at this instant. */
         lane->cell_event = sim->now;
@@ -196,7 +194,7 @@ static bool satisfied(const struct peal_sim *sim, const struct peal_instance *in
 enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = peal_sim_instance(sim, lane);
+    struct peal_instance *instance = lane->instance;
     uint32_t cell = peal_op_cell(instance->plan, lane->op, sim->ranks[lane->rank].launch);
     if (!satisfied(sim, instance, lane, cell)) {
         lane->cell = cell;
@@ -213,7 +211,7 @@ enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t inde
 enum peal_progress_kind peal_sim_signal_peek(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = peal_sim_instance(sim, lane);
+    struct peal_instance *instance = lane->instance;
     uint64_t launch = sim->ranks[lane->rank].launch;
     uint32_t cell = peal_op_cell(instance->plan, lane->op, launch);
     lane->regs[lane->op->sync.reg] =

@@ -133,6 +133,7 @@ static void free_instance(struct peal_instance *instance)
     free(instance->kinds);
     free(instance->totals);
     free(instance->buf_mem);
+    peal_sim_code_free(instance->codes);
     free(instance);
 }
 
@@ -192,15 +193,8 @@ static void init_places(const struct peal_sim *sim, struct peal_instance *instan
                                [PEAL_BUF_WINDOW] = k->place_window,
                                [PEAL_BUF_PRIVATE] = k->place_private,
                                [PEAL_BUF_TILE] = k->place_tile};
-    instance->one_mem = (uint8_t)k->space;
-    instance->no_remote = true;
-    for (uint64_t i = 0; i < instance->plan->bufs.count; i++) {
+    for (uint64_t i = 0; i < instance->plan->bufs.count; i++)
         instance->buf_mem[i] = (uint8_t)places[bufs[i].kind];
-        if (instance->buf_mem[i] != instance->one_mem)
-            instance->one_mem = PEAL_NO_MEM;
-        if (bufs[i].flags & (PEAL_BUF_PEER_READ | PEAL_BUF_PEER_WRITE))
-            instance->no_remote = false;
-    }
 }
 
 /* Slots of the argument table: parameters are numbered from 0. */
@@ -231,30 +225,19 @@ static struct peal_instance *make_instance(struct peal_sim *sim, const struct pe
         uint32_t lanes = peal_plan_lane_count(plan, rank);
         instance->lanes = lanes > instance->lanes ? lanes : instance->lanes;
     }
-    if (!instance->cells || !instance->bases || !instance->kinds || !instance->totals ||
-        !instance->buf_mem || !peal_sim_ipcq_init(sim, instance) ||
-        !peal_vec_push(&sim->instances, instance)) {
+    bool ok = instance->cells && instance->bases && instance->kinds && instance->totals &&
+              instance->buf_mem;
+    if (ok) {
+        init_cells(instance);
+        init_places(sim, instance);
+        ok = peal_sim_ipcq_init(sim, instance) && peal_sim_code_make(sim, instance) &&
+             peal_vec_push(&sim->instances, instance);
+    }
+    if (!ok) {
         free_instance(instance);
         return NULL;
     }
-    init_cells(instance);
-    init_places(sim, instance);
     return instance;
-}
-
-static bool make_lanes(struct peal_sim *sim, uint32_t lanes)
-{
-    while (sim->lanes.len < (size_t)lanes * sim->nranks) {
-        struct peal_lane_run lane = {.rank = (uint32_t)(sim->lanes.len % sim->nranks),
-                                     .number = (uint16_t)(sim->lanes.len / sim->nranks),
-                                     .log = PEAL_NONE,
-                                     .by = PEAL_NONE,
-                                     .message = PEAL_NONE,
-                                     .epoch_to = PEAL_NONE};
-        if (!peal_vec_push(&sim->lanes, lane))
-            return false;
-    }
-    return true;
 }
 
 static void *copy_array(const void *source, uint64_t count, size_t size)
@@ -285,7 +268,7 @@ enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *p
     }
     if (!call.instance)
         call.instance = make_instance(sim, plan);
-    if (!call.instance || !make_lanes(sim, call.instance->lanes))
+    if (!call.instance || !peal_sim_make_lanes(sim, call.instance->lanes))
         return PEAL_NO_MEMORY;
     /* Lanes of one rank share its engines, and what is not monotone depends on the very instant. */
     if (call.instance->lanes > 1 || !plan->monotone)

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How fast simulating is, and how much memory it takes beside the plan. One line of JSON per case.
+ *
+ *   sim [--rounds N] [CASE ...]     all cases, or those whose name begins with one of the words
+ *
+ * An event is what leaves the event queue: a message's head at a link (or a memory port, or its
+ * last byte, where those need one), a packet granted by a DMA engine, a step of a lane under
+ * --strict. What is worked out without one (an op run ahead, a credit, a wake-up, a poll) is not
+ * counted. Times are of the processor, the median of the rounds. Memory is the growth of the
+ * resident set while the simulation lives, its highest point.
+ */
+#include "api/load.h"
+#include "measure.h"
+#include "sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ROUNDS = 21 };
+
+/* Nothing costs time but the links, so that figures can be set beside another simulator's. */
+static const char flat_text[] = "topology: {flat: 65536}\n"
+                                "links: {flat: {bw_GBps: 10, lat_ns: 50}}\n"
+                                "ipcq: {slots: 1024, slot_bytes: 0}\n"
+                                "dma: {bw_GBps: .inf, queue: 256}\n"
+                                "credit: {mode: fast, bytes: 0}\n"
+                                "mem: {tcm: {bw_GBps: .inf}, hbm: {bw_GBps: .inf}}\n"
+                                "math: {clock_GHz: .inf, lanes: {f32: 1}}\n"
+                                "signal: {notify_bytes: 0, request_bytes: 0}\n";
+
+/* All components at work: issue, set-up, memories, math, wake-ups, four slots. */
+static const char grid_text[] = "topology: {pes: [32, 32]}\n"
+                                "links: {pe: {bw_GBps: 128, lat_ns: 8}}\n"
+                                "ipcq: {slots: 4, slot_bytes: 65536, wake_ps: 2000}\n"
+                                "dma: {setup_ps: 5000, bw_GBps: 128}\n"
+                                "credit: {mode: fast, bytes: 16}\n"
+                                "mem: {tcm: {bw_GBps: 512, lat_ns: 2}}\n"
+                                "math: {clock_GHz: 1, lanes: {f32: 32}, setup_ps: 2000}\n"
+                                "pe: {issue_ps: 1000}\n"
+                                "ccl: {embed: ring}\n";
+
+static const struct sim_case {
+    const char *name, *kernel, *machine;
+    uint32_t ranks;
+    int64_t count;
+} cases[] = {
+    {"flat", "allreduce_chunked", flat_text, 1024, 1 << 20},
+    {"grid", "allreduce_chunked", grid_text, 1024, 1 << 20},
+    {"window", "allreduce_ring", grid_text, 1024, 1 << 20},
+};
+
+static void die(const char *what, struct peal_diags *diags)
+{
+    struct peal_text text = {0};
+    peal_diags_print(diags, false, &text);
+    fprintf(stderr, "%s\n%s", what, peal_text_get(&text));
+    exit(1);
+}
+
+/* Kilobytes behind a key of /proc/self/status; 0 where there is none. */
+static long status_kb(const char *key)
+{
+    char line[256];
+    long kb = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, key, strlen(key)) == 0)
+            kb = atol(line + strlen(key) + 1);
+    }
+    if (file)
+        fclose(file);
+    return kb;
+}
+
+/* Makes VmHWM start again from what is resident now. */
+static void forget_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    if (file) {
+        fputs("5", file);
+        fclose(file);
+    }
+}
+
+static struct peal_plan *make_plan(const struct sim_case *c, struct peal_diags *diags)
+{
+    struct peal_program *program = NULL;
+    struct peal_plan *plan = NULL;
+    const struct peal_kernel *kernel = NULL;
+    struct peal_bind_value n = {.name = "n", .values = &c->count, .count = 1};
+    struct peal_bind bind = {.nranks = c->ranks,
+                             .rank = PEAL_NONE,
+                             .dtype = PEAL_F32,
+                             .reduce = PEAL_SUM,
+                             .channel_depth = 4,
+                             .values = &n,
+                             .nvalues = 1};
+    if (peal_program_open(c->kernel, diags, &program) == PEAL_OK)
+        kernel = peal_program_kernel(program, NULL, diags);
+    if (!kernel || peal_instantiate(kernel, &bind, diags, &plan) != PEAL_OK)
+        die(c->kernel, diags);
+    peal_program_close(program);
+    return plan;
+}
+
+static void measure(const struct sim_case *c, int rounds)
+{
+    struct peal_diags diags;
+    struct peal_machine *machine = NULL;
+    struct peal_source source = {c->name, c->machine, strlen(c->machine)};
+    struct peal_sim_stats stats = {0};
+    double us[MOST_ROUNDS];
+    long beside = 0;
+    peal_diags_init(&diags);
+    if (peal_machine_read(&source, &diags, &machine) != PEAL_OK)
+        die(c->name, &diags);
+    struct peal_plan *plan = make_plan(c, &diags);
+    for (int i = 0; i < rounds; i++) {
+        struct peal_sim *sim = NULL;
+        forget_peak();
+        long before = status_kb("VmRSS:");
+        double start = bench_cpu_us();
+        if (peal_sim_new(machine, c->ranks, &(struct peal_sim_options){0}, &diags, &sim) !=
+                PEAL_OK ||
+            peal_sim_launch(sim, plan, &(struct peal_sim_args){0}, &diags) != PEAL_OK ||
+            peal_sim_run(sim) != PEAL_OK || peal_sim_deadlock(sim))
+            die(c->name, &diags);
+        us[i] = bench_cpu_us() - start;
+        long grown = status_kb("VmHWM:") - before;
+        beside = grown > beside ? grown : beside;
+        stats = *peal_sim_stats(sim);
+        peal_sim_free(sim);
+    }
+    double cpu_us = bench_median(us, (size_t)rounds);
+    printf("{\"what\": \"simulate\", \"case\": \"%s\", \"kernel\": \"%s\", \"nranks\": %u, "
+           "\"messages\": %llu, \"transfers\": %llu, \"ops\": %llu, \"events\": %llu, "
+           "\"cpu_ms\": %.3f, \"events_per_us\": %.3f, \"beside_plan_mb\": %.1f, "
+           "\"simulated_ps\": %llu, \"hash\": \"%016llx\"}\n",
+           c->name, c->kernel, c->ranks, (unsigned long long)stats.messages,
+           (unsigned long long)stats.transfers, (unsigned long long)plan->ops.count,
+           (unsigned long long)stats.events, cpu_us / 1e3, (double)stats.events / cpu_us,
+           (double)beside / 1024, (unsigned long long)stats.time, (unsigned long long)stats.hash);
+    fflush(stdout);
+    free(plan);
+    peal_machine_free(machine);
+    peal_diags_release(&diags);
+}
+
+int main(int argc, char **argv)
+{
+    int first = 1, rounds = 5;
+    if (argc > 2 && strcmp(argv[1], "--rounds") == 0) {
+        rounds = atoi(argv[2]);
+        first = 3;
+    }
+    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool wanted = first >= argc;
+        for (int k = first; k < argc; k++)
+            wanted |= strncmp(cases[i].name, argv[k], strlen(argv[k])) == 0;
+        if (wanted)
+            measure(&cases[i], rounds);
+    }
+    return 0;
+}

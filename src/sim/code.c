@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops as the engine runs them: what each costs on this machine, worked out before the first event.
+ *
+ *   plan, one lane                              its code      the steps, shared by all lanes
+ *   send  x[0 +: 1024] channel 17   ->            3           3: send  port 0, 4096 bytes from tcm
+ *   recv  x[1024 +: 1024] channel 16  ->          4           4: recv  port 1, 4096 bytes to tcm
+ *   send  x[1024 +: 1024] channel 17  ->          3
+ *
+ * A simulation visits its lanes in turn, so that their op lists would be read a few bytes at a time
+ * from all over the plan. Reading each list once, from front to back, is much cheaper, and what
+ * remains is small: offsets do not matter for time, and lanes whose ops cost the same share one
+ * code.
+ */
+#include "sim/engine.h"
+
+#include "base/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* All that a step is made from: equal keys, equal steps. */
+struct step_key {
+    uint8_t kind, slow, dtype, one_step;
+    uint32_t port;
+    uint64_t count;
+    uint32_t rows, nsrc;
+    uint8_t source, target;
+    uint16_t operands; /* compute: bit memory * 4 + log2(element size) of each */
+    uint32_t pad;
+};
+static_assert(sizeof(struct step_key) == 32, "no bytes that are not set");
+
+struct shared_code {
+    uint64_t hash, count;
+    uint32_t *steps;
+};
+
+struct peal_codes {
+    PEAL_VEC(struct peal_step) steps;
+    PEAL_VEC(struct step_key) keys; /* beside steps */
+    PEAL_VEC(uint32_t) follower;    /* beside steps: which step came next the last time */
+    uint32_t *index;                /* hash table of steps: number + 1, 0 = empty */
+    size_t index_cap;
+    PEAL_VEC(struct peal_code) lanes; /* [rank's first + lane] */
+    PEAL_VEC(uint32_t) first_lane;    /* of each rank */
+    PEAL_VEC(struct shared_code) shared;
+    PEAL_VEC(uint32_t *) ports;
+    /* Of the lane being read: */
+    PEAL_VEC(uint32_t) now, now_ports;
+};
+
+uint8_t peal_sim_code_memory(const struct peal_sim *sim, const struct peal_instance *instance,
+                             const struct peal_ref *ref)
+{
+    if (ref->buf == PEAL_BUF_CONST)
+        return PEAL_NO_MEM;
+    return ref->buf == PEAL_BUF_SLOT ? (uint8_t)sim->machine->keys.space
+                                     : instance->buf_mem[ref->buf];
+}
+
+static struct peal_step make_step(struct peal_sim *sim, const struct step_key *key)
+{
+    struct peal_step step = {.kind = key->kind,
+                             .slow = key->slow,
+                             .source = key->source,
+                             .target = key->target,
+                             .port = key->port,
+                             .bytes = key->count * key->rows *
+                                      peal_dtype_size((enum peal_dtype)key->dtype)};
+    if (key->kind == PEAL_OP_SEND)
+        step.bytes += sim->machine->keys.header_bytes;
+    if ((key->kind == PEAL_OP_COMPUTE || key->kind == PEAL_OP_ACCUMULATE) && step.bytes) {
+        uint64_t combinations = key->nsrc > 1 && !key->one_step ? key->nsrc - 1 : 1;
+        peal_sim_math_cost(sim, (enum peal_dtype)key->dtype, key->count * key->rows, combinations,
+                           key->operands, &step);
+    }
+    return step;
+}
+
+static bool grow_index(struct peal_codes *codes)
+{
+    size_t cap = codes->index_cap ? codes->index_cap * 2 : 256;
+    uint32_t *index = calloc(cap, sizeof *index);
+    if (!index)
+        return false;
+    for (size_t i = 0; i < codes->keys.len; i++) {
+        size_t at = peal_hash_bytes(&codes->keys.at[i], sizeof(struct step_key), 0) & (cap - 1);
+        while (index[at])
+            at = (at + 1) & (cap - 1);
+        index[at] = (uint32_t)i + 1;
+    }
+    free(codes->index);
+    codes->index = index;
+    codes->index_cap = cap;
+    return true;
+}
+
+/* The step of this key, made if it is new; PEAL_NONE when out of memory. */
+static uint32_t find_step(struct peal_sim *sim, struct peal_codes *codes,
+                          const struct step_key *key)
+{
+    if (codes->keys.len * 2 >= codes->index_cap && !grow_index(codes))
+        return PEAL_NONE;
+    size_t mask = codes->index_cap - 1, at = peal_hash_bytes(key, sizeof *key, 0) & mask;
+    for (; codes->index[at]; at = (at + 1) & mask) {
+        uint32_t number = codes->index[at] - 1;
+        if (memcmp(&codes->keys.at[number], key, sizeof *key) == 0)
+            return number;
+    }
+    if (codes->keys.len >= PEAL_NONE - 1 || !peal_vec_push(&codes->steps, make_step(sim, key)) ||
+        !peal_vec_push(&codes->keys, *key) || !peal_vec_push(&codes->follower, 0))
+        return PEAL_NONE;
+    codes->index[at] = (uint32_t)codes->keys.len;
+    return (uint32_t)codes->keys.len - 1;
+}
+
+/* Which of the lane's queues a channel is. Most lanes have a few; those with many use each for a
+ * while, or in turn: look from where the last one was found. */
+static uint32_t port_of(struct peal_codes *codes, uint32_t channel, size_t *last)
+{
+    size_t len = codes->now_ports.len;
+    for (size_t i = 0; i < len; i++) {
+        size_t at = *last + i < len ? *last + i : *last + i - len;
+        if (codes->now_ports.at[at] == channel) {
+            *last = at;
+            return (uint32_t)at;
+        }
+    }
+    *last = len;
+    return peal_vec_push(&codes->now_ports, channel) ? (uint32_t)len : PEAL_NONE;
+}
+
+/* Memories of the operands on this rank; `slow` if there are others. */
+static void note_operands(const struct peal_sim *sim, const struct peal_instance *instance,
+                          uint32_t rank, const struct peal_op *op, struct step_key *key)
+{
+    const struct peal_ref *refs = peal_plan_refs(instance->plan) + op->mem.ref;
+    uint32_t ndst = peal_op_has_dst(op) ? 1 : 0;
+    bool computes = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
+    for (uint32_t i = 0; i < ndst + op->mem.nsrc; i++) {
+        if (refs[i].buf < PEAL_BUF_SLOT && refs[i].rank != rank) {
+            key->slow = 1;
+            continue;
+        }
+        uint8_t mem = peal_sim_code_memory(sim, instance, &refs[i]);
+        if (computes && mem != PEAL_NO_MEM)
+            key->operands |=
+                (uint16_t)(peal_dtype_size((enum peal_dtype)refs[i].dtype) << (4 * mem));
+        else if (!computes && i < ndst)
+            key->target = mem;
+        else if (!computes)
+            key->source = mem;
+    }
+}
+
+static struct step_key key_of(struct peal_sim *sim, const struct peal_instance *instance,
+                              uint32_t rank, const struct peal_op *op, size_t *last_port)
+{
+    struct step_key key = {.kind = op->kind};
+    if (peal_op_is_sync(op)) {
+        key.slow = 1;
+        return key;
+    }
+    key.dtype = op->dtype;
+    key.count = op->mem.count;
+    key.rows = op->mem.rows;
+    if (op->kind >= PEAL_OP_SEND)
+        key.port = port_of(instance->codes, op->mem.channel, last_port);
+    if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE) {
+        key.nsrc = op->mem.nsrc;
+        /* fma, clamp: one step */
+        key.one_step =
+            op->kind == PEAL_OP_COMPUTE && peal_fn_info((enum peal_fn)op->fn)->operands > 0;
+    }
+    note_operands(sim, instance, rank, op, &key);
+    return key;
+}
+
+/* Lanes whose steps are the same share them. */
+static uint32_t *share(struct peal_codes *codes)
+{
+    uint64_t count = codes->now.len;
+    uint64_t hash = peal_hash_bytes(codes->now.at, count * sizeof *codes->now.at, count);
+    /* Ranks that do the same are mostly the last few distinct ones. */
+    for (size_t i = codes->shared.len; i-- > 0 && codes->shared.len - i <= 64;) {
+        const struct shared_code *other = &codes->shared.at[i];
+        if (other->hash == hash && other->count == count &&
+            memcmp(other->steps, codes->now.at, count * sizeof *codes->now.at) == 0)
+            return other->steps;
+    }
+    struct shared_code made = {hash, count, malloc((count + 1) * sizeof *made.steps)};
+    if (!made.steps || !peal_vec_push(&codes->shared, made)) {
+        free(made.steps);
+        return NULL;
+    }
+    if (count)
+        memcpy(made.steps, codes->now.at, count * sizeof *made.steps);
+    made.steps[count] = 0; /* a step to look at, never run */
+    return made.steps;
+}
+
+static bool make_lane(struct peal_sim *sim, struct peal_instance *instance, uint32_t rank,
+                      const struct peal_lane *lane)
+{
+    struct peal_codes *codes = instance->codes;
+    const struct peal_op *op = peal_plan_ops(instance->plan) + lane->first_op;
+    size_t last_port = 0;
+    uint32_t step = 0;
+    codes->now.len = codes->now_ports.len = 0;
+    if (!peal_vec_reserve(&codes->now, lane->ops))
+        return false;
+    for (uint64_t i = 0; i < lane->ops; i++, op++) {
+        struct step_key key = key_of(sim, instance, rank, op, &last_port);
+        uint32_t next = codes->keys.len ? codes->follower.at[step] : PEAL_NONE;
+        if (next == PEAL_NONE || memcmp(&codes->keys.at[next], &key, sizeof key) != 0) {
+            next = find_step(sim, codes, &key);
+            if (next == PEAL_NONE)
+                return false;
+            codes->follower.at[step] = next;
+        }
+        codes->now.at[codes->now.len++] = step = next;
+    }
+    size_t nports = codes->now_ports.len;
+    uint32_t *ports = malloc((nports + 1) * sizeof *ports);
+    if (!ports || !peal_vec_push(&codes->ports, ports)) {
+        free(ports);
+        return false;
+    }
+    if (nports)
+        memcpy(ports, codes->now_ports.at, nports * sizeof *ports);
+    struct peal_code code = {.steps = share(codes),
+                             .ports = ports,
+                             .count = lane->ops,
+                             .nports = (uint32_t)nports,
+                             .regs = lane->regs};
+    return code.steps && peal_vec_push(&codes->lanes, code);
+}
+
+bool peal_sim_code_make(struct peal_sim *sim, struct peal_instance *instance)
+{
+    const struct peal_plan *plan = instance->plan;
+    struct peal_codes *codes = calloc(1, sizeof *codes);
+    instance->codes = codes;
+    if (!codes)
+        return false;
+    /* Step 0 is there from the start: the follower of nothing. */
+    if (find_step(sim, codes, &(struct step_key){.kind = PEAL_OP_KIND_COUNT}) == PEAL_NONE)
+        return false;
+    for (uint32_t rank = 0; rank < plan->nranks; rank++) {
+        if (!peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len))
+            return false;
+        for (uint32_t lane = 0; lane < peal_plan_lane_count(plan, rank); lane++) {
+            if (!make_lane(sim, instance, rank, peal_plan_lane(plan, rank, lane)))
+                return false;
+        }
+    }
+    instance->steps = codes->steps.at;
+    return peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len);
+}
+
+const struct peal_code *peal_sim_code(const struct peal_codes *codes, uint32_t rank, uint32_t lane)
+{
+    return &codes->lanes.at[codes->first_lane.at[rank] + lane];
+}
+
+uint32_t peal_sim_code_lanes(const struct peal_codes *codes, uint32_t rank)
+{
+    return codes->first_lane.at[rank + 1] - codes->first_lane.at[rank];
+}
+
+void peal_sim_code_free(struct peal_codes *codes)
+{
+    if (!codes)
+        return;
+    for (size_t i = 0; i < codes->shared.len; i++)
+        free(codes->shared.at[i].steps);
+    for (size_t i = 0; i < codes->ports.len; i++)
+        free(codes->ports.at[i]);
+    peal_vec_release(&codes->steps);
+    peal_vec_release(&codes->keys);
+    peal_vec_release(&codes->follower);
+    peal_vec_release(&codes->lanes);
+    peal_vec_release(&codes->first_lane);
+    peal_vec_release(&codes->shared);
+    peal_vec_release(&codes->ports);
+    peal_vec_release(&codes->now);
+    peal_vec_release(&codes->now_ports);
+    free(codes->index);
+    free(codes);
+}
