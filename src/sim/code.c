@@ -18,17 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All that a step is made from: equal keys, equal steps. */
+/* All that a step is made from: equal keys, equal steps. Four words, put together in registers: it
+ * is made and compared for every op. */
 struct step_key {
-    uint8_t kind, slow, dtype, one_step;
-    uint32_t port;
-    uint64_t count;
-    uint32_t rows, nsrc;
-    uint8_t source, target;
-    uint16_t operands; /* compute: bit memory * 4 + log2(element size) of each */
-    uint32_t pad;
+    uint64_t what;  /* kind, slow << 8, dtype << 16, port << 32 */
+    uint64_t count; /* elements a row */
+    uint64_t shape; /* rows, combinations << 32 */
+    uint64_t where; /* source, target << 8; compute: operands << 16, see peal_sim_math_cost */
 };
-static_assert(sizeof(struct step_key) == 32, "no bytes that are not set");
 
 struct shared_code {
     uint64_t hash, count;
@@ -60,21 +57,26 @@ uint8_t peal_sim_code_memory(const struct peal_sim *sim, const struct peal_insta
 
 static struct peal_step make_step(struct peal_sim *sim, const struct step_key *key)
 {
-    struct peal_step step = {.kind = key->kind,
-                             .slow = key->slow,
-                             .source = key->source,
-                             .target = key->target,
-                             .port = key->port,
-                             .bytes = key->count * key->rows *
-                                      peal_dtype_size((enum peal_dtype)key->dtype)};
-    if (key->kind == PEAL_OP_SEND)
+    enum peal_dtype dtype = (enum peal_dtype)(key->what >> 16 & 255);
+    uint64_t elements = key->count * (uint32_t)key->shape;
+    struct peal_step step = {.kind = (uint8_t)key->what,
+                             .slow = (uint8_t)(key->what >> 8),
+                             .source = (uint8_t)key->where,
+                             .target = (uint8_t)(key->where >> 8),
+                             .port = (uint32_t)(key->what >> 32),
+                             .bytes = elements * peal_dtype_size(dtype)};
+    if (step.kind == PEAL_OP_SEND)
         step.bytes += sim->machine->keys.header_bytes;
-    if ((key->kind == PEAL_OP_COMPUTE || key->kind == PEAL_OP_ACCUMULATE) && step.bytes) {
-        uint64_t combinations = key->nsrc > 1 && !key->one_step ? key->nsrc - 1 : 1;
-        peal_sim_math_cost(sim, (enum peal_dtype)key->dtype, key->count * key->rows, combinations,
-                           key->operands, &step);
-    }
+    if ((step.kind == PEAL_OP_COMPUTE || step.kind == PEAL_OP_ACCUMULATE) && step.bytes)
+        peal_sim_math_cost(sim, dtype, elements, key->shape >> 32, (uint32_t)(key->where >> 16),
+                           &step);
     return step;
+}
+
+static bool same_key(const struct step_key *a, const struct step_key *b)
+{
+    return a->what == b->what && a->count == b->count && a->shape == b->shape &&
+           a->where == b->where;
 }
 
 static bool grow_index(struct peal_codes *codes)
@@ -104,7 +106,7 @@ static uint32_t find_step(struct peal_sim *sim, struct peal_codes *codes,
     size_t mask = codes->index_cap - 1, at = peal_hash_bytes(key, sizeof *key, 0) & mask;
     for (; codes->index[at]; at = (at + 1) & mask) {
         uint32_t number = codes->index[at] - 1;
-        if (memcmp(&codes->keys.at[number], key, sizeof *key) == 0)
+        if (same_key(&codes->keys.at[number], key))
             return number;
     }
     if (codes->keys.len >= PEAL_NONE - 1 || !peal_vec_push(&codes->steps, make_step(sim, key)) ||
@@ -131,49 +133,43 @@ static uint32_t port_of(struct peal_codes *codes, uint32_t channel, size_t *last
 }
 
 /* Memories of the operands on this rank; `slow` if there are others. */
-static void note_operands(const struct peal_sim *sim, const struct peal_instance *instance,
-                          uint32_t rank, const struct peal_op *op, struct step_key *key)
+static uint64_t operands_of(const struct peal_sim *sim, const struct peal_instance *instance,
+                            uint32_t rank, const struct peal_op *op, uint64_t *slow)
 {
     const struct peal_ref *refs = peal_plan_refs(instance->plan) + op->mem.ref;
     uint32_t ndst = peal_op_has_dst(op) ? 1 : 0;
     bool computes = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
+    uint64_t where = 0;
     for (uint32_t i = 0; i < ndst + op->mem.nsrc; i++) {
         if (refs[i].buf < PEAL_BUF_SLOT && refs[i].rank != rank) {
-            key->slow = 1;
+            *slow = 1;
             continue;
         }
-        uint8_t mem = peal_sim_code_memory(sim, instance, &refs[i]);
-        if (computes && mem != PEAL_NO_MEM)
-            key->operands |=
-                (uint16_t)(peal_dtype_size((enum peal_dtype)refs[i].dtype) << (4 * mem));
-        else if (!computes && i < ndst)
-            key->target = mem;
-        else if (!computes)
-            key->source = mem;
+        uint64_t mem = peal_sim_code_memory(sim, instance, &refs[i]);
+        if (!computes)
+            where |= mem << (i < ndst ? 8 : 0);
+        else if (mem != PEAL_NO_MEM)
+            where |= sim->dtype_size[refs[i].dtype] << (4 * mem + 16);
     }
+    return where;
 }
 
 static struct step_key key_of(struct peal_sim *sim, const struct peal_instance *instance,
                               uint32_t rank, const struct peal_op *op, size_t *last_port)
 {
-    struct step_key key = {.kind = op->kind};
-    if (peal_op_is_sync(op)) {
-        key.slow = 1;
-        return key;
-    }
-    key.dtype = op->dtype;
-    key.count = op->mem.count;
-    key.rows = op->mem.rows;
+    uint64_t slow = 0, port = 0, combinations = 0;
+    if (peal_op_is_sync(op))
+        return (struct step_key){.what = op->kind | 1 << 8};
     if (op->kind >= PEAL_OP_SEND)
-        key.port = port_of(instance->codes, op->mem.channel, last_port);
+        port = port_of(instance->codes, op->mem.channel, last_port);
     if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE) {
-        key.nsrc = op->mem.nsrc;
-        /* fma, clamp: one step */
-        key.one_step =
-            op->kind == PEAL_OP_COMPUTE && peal_fn_info((enum peal_fn)op->fn)->operands > 0;
+        combinations = op->mem.nsrc > 1 ? op->mem.nsrc - 1 : 1;
+        if (op->mem.nsrc > 2 && peal_fn_info((enum peal_fn)op->fn)->operands > 0)
+            combinations = 1; /* fma, clamp: one step */
     }
-    note_operands(sim, instance, rank, op, &key);
-    return key;
+    uint64_t where = operands_of(sim, instance, rank, op, &slow);
+    return (struct step_key){op->kind | slow << 8 | (uint64_t)op->dtype << 16 | port << 32,
+                             op->mem.count, op->mem.rows | combinations << 32, where};
 }
 
 /* Lanes whose steps are the same share them. */
@@ -212,7 +208,7 @@ static bool make_lane(struct peal_sim *sim, struct peal_instance *instance, uint
     for (uint64_t i = 0; i < lane->ops; i++, op++) {
         struct step_key key = key_of(sim, instance, rank, op, &last_port);
         uint32_t next = codes->keys.len ? codes->follower.at[step] : PEAL_NONE;
-        if (next == PEAL_NONE || memcmp(&codes->keys.at[next], &key, sizeof key) != 0) {
+        if (next == PEAL_NONE || !same_key(&codes->keys.at[next], &key)) {
             next = find_step(sim, codes, &key);
             if (next == PEAL_NONE)
                 return false;
@@ -244,7 +240,7 @@ bool peal_sim_code_make(struct peal_sim *sim, struct peal_instance *instance)
     if (!codes)
         return false;
     /* Step 0 is there from the start: the follower of nothing. */
-    if (find_step(sim, codes, &(struct step_key){.kind = PEAL_OP_KIND_COUNT}) == PEAL_NONE)
+    if (find_step(sim, codes, &(struct step_key){.what = PEAL_OP_KIND_COUNT}) == PEAL_NONE)
         return false;
     for (uint32_t rank = 0; rank < plan->nranks; rank++) {
         if (!peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len))

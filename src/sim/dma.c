@@ -61,7 +61,7 @@ static void note_bar(struct peal_sim *sim, const struct peal_xfer *x, int vc, ui
                                                       .message = x->message});
 }
 
-bool peal_sim_dma_room(struct peal_sim *sim, uint32_t index, int vc)
+bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t index, int vc)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     struct peal_dma *dma = &sim->ranks[lane->rank].dma[vc];
@@ -72,8 +72,6 @@ bool peal_sim_dma_room(struct peal_sim *sim, uint32_t index, int vc)
         lane->state = PEAL_LANE_ROOM;
         return false;
     }
-    if (dma->free <= lane->time)
-        dma->in_queue = 0; /* all have started */
     while (dma->in_queue && dma->starts[dma->oldest] <= lane->time) {
         dma->oldest = dma->oldest + 1 == depth ? 0 : dma->oldest + 1;
         dma->in_queue--;

@@ -281,7 +281,7 @@ struct peal_sim {
     struct peal_rate_memo memo[PEAL_RATES][PEAL_RATE_MEMOS];
     uint8_t link_rate[PEAL_LEVEL_COUNT], mem_rate[PEAL_MEM_COUNT], add_rate[PEAL_MEM_COUNT],
         dma_rate, no_rate;
-    uint64_t math_lanes[PEAL_DTYPE_COUNT];
+    uint64_t math_lanes[PEAL_DTYPE_COUNT], dtype_size[PEAL_DTYPE_COUNT];
 
     struct peal_node *nodes; /* of each PE */
     uint32_t *grid;          /* PE at [sip, y, x] */
@@ -414,12 +414,22 @@ enum peal_progress_kind {
 /* dma.c: room blocks the lane while the queue is full (false); then it hands a transfer over: kind,
  * bytes, memories, `to` are set. */
 void peal_sim_dma_take(struct peal_sim *sim, uint32_t lane, int vc, uint32_t xfer);
-bool peal_sim_dma_room(struct peal_sim *sim, uint32_t lane, int vc);
+bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t lane, int vc);
 void peal_sim_dma_source(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t generation);
 /* A transfer within a PE. True: the lane has moved on to its end; false: it blocks until then. */
 bool peal_sim_dma_move(struct peal_sim *sim, uint32_t lane, uint64_t bytes, uint8_t source,
                        uint8_t target);
+
+static inline bool peal_sim_dma_room(struct peal_sim *sim, uint32_t lane, int vc)
+{
+    const struct peal_lane_run *run = &sim->lanes.at[lane];
+    struct peal_dma *dma = &sim->ranks[run->rank].dma[vc];
+    if (sim->dma_event || dma->free > run->time)
+        return peal_sim_dma_make_room(sim, lane, vc);
+    dma->in_queue = 0; /* all have started */
+    return true;
+}
 
 /* memory.c */
 bool peal_sim_memory_init(struct peal_sim *sim);
