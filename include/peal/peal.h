@@ -26,9 +26,12 @@
  * Threads. Different communicators may be used from different threads at the same time. One
  * communicator belongs to one thread at a time; its requests too.
  *
- * Memory. Opening takes PEAL_WINDOW_POOL bytes (default 8 MiB) of shared memory per rank, which
- * does not grow with message sizes; symmetric memory comes on top, as allocated. It is memory of
- * the kernel without a name: nobody else can open it, and it is gone when the processes are.
+ * Memory. Opening takes PEAL_WINDOW_POOL bytes (default 8 MiB) of shared memory per rank. Calls add
+ * to it as they need, whatever their sizes and the number of ranks: blocking ones up to 4 times
+ * that, and 2 times that for each of 4 non-blocking ones under way; a user's kernel may declare
+ * windows of up to 64 MiB. Messages take 256 KiB for each rank that has sent any. Symmetric memory
+ * comes on top, as allocated. All of it is memory of the kernel without a name: nobody else can
+ * open it, and it is gone when the processes are.
  */
 #ifndef PEAL_PEAL_H
 #define PEAL_PEAL_H
@@ -296,6 +299,7 @@ PEAL_API enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kerne
                                                   enum peal_dtype dtype,
                                                   const struct peal_arg *args, size_t nargs,
                                                   const struct peal_dim *dims, size_t ndims);
+/* Also after its communicator was closed, when all it can be is freed: a launch is PEAL_CLOSED. */
 PEAL_API void peal_user_kernel_free(struct peal_user_kernel *kernel);
 
 #ifdef __cplusplus

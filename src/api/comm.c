@@ -83,6 +83,22 @@ static enum peal_status force_from_env(struct peal_comm *comm)
     return PEAL_OK;
 }
 
+/* The algorithms that calls of this communicator will take. */
+static void prepare_plans(struct peal_comm *comm)
+{
+    enum { MOST_RANKS = 16 }; /* beyond, most of them will not be called often enough */
+    const struct peal_team *team = comm->team;
+    if (team->size < 2 || team->size > MOST_RANKS)
+        return;
+    for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
+        for (uint64_t bytes = 4; bytes <= UINT64_C(64) << 20; bytes *= 4)
+            peal_plans_prepare(&comm->plans,
+                               peal_choose(&comm->rules, comm->forced[c], c, team->size,
+                                           team->policy.cores, bytes, false)
+                                   .algo);
+    }
+}
+
 enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
 {
     struct peal_comm *comm = calloc(1, sizeof *comm);
@@ -101,6 +117,10 @@ enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
         status = PEAL_NO_MEMORY;
     if (status == PEAL_OK)
         status = force_from_env(comm);
+    if (status == PEAL_OK)
+        status = peal_plans_open(&comm->plans, &comm->error);
+    if (status == PEAL_OK)
+        prepare_plans(comm);
     if (status != PEAL_OK) {
         snprintf(open_error, sizeof open_error, "%s", peal_text_get(&comm->error));
         peal_comm_close(comm);
@@ -267,6 +287,7 @@ void peal_comm_close(struct peal_comm *comm)
 {
     if (!comm)
         return;
+    peal_user_kernels_detach(comm);
     peal_platform_close(comm->platform);
     peal_symmetric_release(comm);
     peal_calls_release(&comm->engine);

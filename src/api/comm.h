@@ -55,7 +55,8 @@ struct peal_comm {
     struct peal_bound *bounds;      /* of peal_comm_exchange */
     struct peal_platform *platform; /* simulated machine, or NULL; see platform.h */
     struct peal_symmetric *symmetric;
-    uint64_t generation; /* splits and shrinks so far */
+    struct peal_user_kernel *kernels; /* loaded, and not freed yet */
+    uint64_t generation;              /* splits and shrinks so far */
     struct peal_text error;
     struct peal_text explained;
 };
@@ -84,6 +85,8 @@ enum peal_status peal_comm_end(struct peal_comm *comm, enum peal_status status);
 const struct peal_symmetric *peal_symmetric_find(const struct peal_comm *comm, const void *at,
                                                  uint64_t bytes);
 void peal_symmetric_release(struct peal_comm *comm);
+/* The communicator goes, its loaded kernels stay and can only be freed. */
+void peal_user_kernels_detach(struct peal_comm *comm);
 
 /* What calls resolved to no longer holds: memory or algorithms have changed. */
 void peal_comm_forget(struct peal_comm *comm);

@@ -14,13 +14,62 @@ void peal_plans_init(struct peal_plans *plans, const struct peal_team *team)
     *plans = (struct peal_plans){.team = team};
 }
 
-void peal_plans_release(struct peal_plans *plans)
+void peal_plans_forget(struct peal_plans *plans)
 {
     for (size_t i = 0; i < plans->cap; i++)
         peal_image_free(plans->entries[i].image);
     free(plans->entries);
+    plans->entries = NULL;
+    plans->count = plans->cap = 0;
+}
+
+static void release_insight(struct peal_insight *insight)
+{
+    free(insight->writers);
+    free(insight->notifiers);
+    insight->writers = insight->notifiers = NULL;
+}
+
+void peal_plans_release(struct peal_plans *plans)
+{
+    peal_plans_forget(plans);
+    while (plans->insights) {
+        struct peal_insight *insight = plans->insights;
+        plans->insights = insight->next;
+        release_insight(insight);
+        free(insight);
+    }
     peal_program_close(plans->library);
     *plans = (struct peal_plans){0};
+}
+
+enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why)
+{
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_program_open("barrier_mesh", &diags, &plans->library);
+    if (status != PEAL_OK) {
+        peal_diags_print(&diags, false, why); /* before the text it points into is gone */
+        peal_program_close(plans->library);
+        plans->library = NULL;
+    }
+    peal_diags_release(&diags);
+    return status;
+}
+
+static enum peal_status find_kernel(struct peal_plans *plans, const char *name,
+                                    struct peal_text *why, const struct peal_kernel **out)
+{
+    enum peal_status status = plans->library ? PEAL_OK : peal_plans_open(plans, why);
+    if (status != PEAL_OK)
+        return status;
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    *out = peal_program_kernel(plans->library, name, &diags);
+    if (!*out)
+        peal_diags_print(&diags, false, why);
+    peal_diags_release(&diags);
+    return *out ? PEAL_OK : PEAL_INVALID;
 }
 
 static bool same_key(const struct peal_plan_key *a, const struct peal_plan_key *b)
@@ -63,21 +112,6 @@ static bool grow(struct peal_plans *plans)
     return true;
 }
 
-static enum peal_status find_kernel(struct peal_plans *plans, const struct peal_algo *algo,
-                                    struct peal_diags *diags, const struct peal_kernel **out)
-{
-    enum peal_status status = PEAL_OK;
-    if (!plans->library)
-        status = peal_program_open(algo->kernel, diags, &plans->library);
-    if (status != PEAL_OK) {
-        peal_program_close(plans->library);
-        plans->library = NULL;
-        return status;
-    }
-    *out = peal_program_kernel(plans->library, algo->kernel, diags);
-    return *out ? PEAL_OK : PEAL_INVALID;
-}
-
 /* PEAL_VERIFY=1: no plan is launched that is not proved. */
 static enum peal_status prove(const struct peal_plan *whole, struct peal_text *why)
 {
@@ -94,22 +128,23 @@ static enum peal_status prove(const struct peal_plan *whole, struct peal_text *w
     return status;
 }
 
-/* What only the whole plan tells: arrays of its cells, see multicast.h. */
-struct insight {
-    uint32_t *writers, *notifiers;
-};
+static bool wants_proof(void)
+{
+    const char *wish = getenv("PEAL_VERIFY");
+    return wish && wish[0] && strcmp(wish, "0") != 0;
+}
 
 /* Nothing but the plan decides whether the whole is made: all ranks must come to the same writers.
  */
 static enum peal_status look_at_whole(const struct peal_kernel *kernel,
                                       const struct peal_bind *bind, const struct peal_plan *part,
-                                      struct peal_text *why, struct insight *out)
+                                      struct peal_text *why, struct peal_insight *out)
 {
     enum { MOST_RANKS = 64 }; /* beyond, the whole plan costs more than it saves */
     struct peal_bind all = *bind;
-    struct peal_plan *whole = NULL;
-    const char *wish = getenv("PEAL_VERIFY");
-    bool verify = wish && wish[0] && strcmp(wish, "0") != 0;
+    struct peal_plan *made = NULL;
+    bool verify = wants_proof();
+    out->cells = part->cells;
     if (!verify && (part->nranks < 2 || part->nranks > MOST_RANKS || part->cells == 0))
         return PEAL_OK;
     for (uint64_t i = 0; i < part->params.count; i++) {
@@ -117,8 +152,9 @@ static enum peal_status look_at_whole(const struct peal_kernel *kernel,
             return PEAL_OK; /* others' values are not known here */
     }
     all.rank = PEAL_NONE;
-    if (peal_instantiate(kernel, &all, NULL, &whole) != PEAL_OK)
+    if (part->rank_count != part->nranks && peal_instantiate(kernel, &all, NULL, &made) != PEAL_OK)
         return PEAL_OK;
+    const struct peal_plan *whole = made ? made : part;
     enum peal_status status = verify ? prove(whole, why) : PEAL_OK;
     out->writers = calloc(whole->cells + 1, sizeof *out->writers);
     out->notifiers = calloc(whole->cells + 1, sizeof *out->notifiers);
@@ -126,10 +162,48 @@ static enum peal_status look_at_whole(const struct peal_kernel *kernel,
         status = PEAL_NO_MEMORY;
     if (status == PEAL_OK) {
         peal_multicast_find(whole, out->writers);
-        peal_notifiers_find(whole, bind->rank == PEAL_NONE ? part->rank_first : bind->rank,
-                            out->notifiers);
+        peal_notifiers_find(whole, bind->rank, out->notifiers);
     }
-    free(whole);
+    free(made);
+    return status;
+}
+
+/* `known` may be NULL, or of another layout: then `fresh` is filled in. */
+static enum peal_status make_image(const struct peal_team *team, const struct peal_kernel *kernel,
+                                   const struct peal_bind *bind, const struct peal_image_how *how,
+                                   const struct peal_insight *known, struct peal_insight *fresh,
+                                   struct peal_text *why, struct peal_image **out)
+{
+    struct peal_bind own = *bind;
+    struct peal_diags diags;
+    struct peal_plan *plan = NULL;
+    peal_diags_init(&diags);
+    own.rank = known && known->has_channels ? PEAL_NONE : team->rank;
+    enum peal_status status = peal_instantiate(kernel, &own, &diags, &plan);
+    if (status == PEAL_OK && plan->channels.count > 0 && own.rank != PEAL_NONE) {
+        /* Where a channel lies follows from all channels: see image.h. */
+        free(plan);
+        own.rank = PEAL_NONE;
+        status = peal_instantiate(kernel, &own, &diags, &plan);
+    }
+    struct peal_image_how full = *how;
+    if (status == PEAL_OK) {
+        fresh->has_channels = plan->channels.count > 0;
+        if (!known || known->cells != plan->cells || wants_proof()) {
+            own.rank = team->rank;
+            status = look_at_whole(kernel, &own, plan, why, fresh);
+            known = fresh;
+        }
+        full.writers = known->writers;
+        full.notifiers = known->notifiers;
+        if (status == PEAL_OK)
+            status = peal_image_new(plan, &full, team->compute, out);
+        else
+            free(plan);
+    }
+    if (status != PEAL_OK)
+        peal_diags_print(&diags, false, why);
+    peal_diags_release(&diags);
     return status;
 }
 
@@ -137,36 +211,34 @@ enum peal_status peal_plans_make(const struct peal_team *team, const struct peal
                                  const struct peal_bind *bind, const struct peal_image_how *how,
                                  struct peal_text *why, struct peal_image **out)
 {
-    struct peal_bind own = *bind;
-    struct peal_diags diags;
-    struct peal_plan *plan = NULL;
-    peal_diags_init(&diags);
-    own.rank = team->rank;
-    enum peal_status status = peal_instantiate(kernel, &own, &diags, &plan);
-    if (status == PEAL_OK && plan->channels.count > 0) {
-        /* Where a channel lies follows from all channels: see image.h. */
-        free(plan);
-        own.rank = PEAL_NONE;
-        status = peal_instantiate(kernel, &own, &diags, &plan);
-    }
-    struct peal_image_how full = *how;
-    struct insight insight = {0};
-    if (status == PEAL_OK) {
-        own.rank = team->rank;
-        status = look_at_whole(kernel, &own, plan, why, &insight);
-        full.writers = insight.writers;
-        full.notifiers = insight.notifiers;
-        if (status == PEAL_OK)
-            status = peal_image_new(plan, &full, team->compute, out);
-        else
-            free(plan);
-    }
-    free(insight.writers);
-    free(insight.notifiers);
-    if (status != PEAL_OK)
-        peal_diags_print(&diags, false, why);
-    peal_diags_release(&diags);
+    struct peal_insight insight = {0};
+    enum peal_status status = make_image(team, kernel, bind, how, NULL, &insight, why, out);
+    release_insight(&insight);
     return status;
+}
+
+static struct peal_insight *find_insight(const struct peal_plans *plans,
+                                         const struct peal_plan_key *key)
+{
+    struct peal_insight *i = plans->insights;
+    while (i && (i->algo != key->algo || i->root != key->root))
+        i = i->next;
+    return i;
+}
+
+static void keep_insight(struct peal_plans *plans, const struct peal_plan_key *key,
+                         struct peal_insight *fresh)
+{
+    struct peal_insight *kept = malloc(sizeof *kept);
+    if (!kept) { /* it is looked for again next time */
+        release_insight(fresh);
+        return;
+    }
+    *kept = *fresh;
+    kept->algo = key->algo;
+    kept->root = key->root;
+    kept->next = plans->insights;
+    plans->insights = kept;
 }
 
 /* Slots of a channel. Lines that a peer has read lately are slow to write again, so that a longer
@@ -180,13 +252,8 @@ static uint32_t depth_for(uint32_t ranks, uint64_t slot_bytes)
 static enum peal_status make(struct peal_plans *plans, const struct peal_plan_key *key,
                              struct peal_text *why, struct peal_image **out)
 {
-    struct peal_diags diags;
     const struct peal_kernel *kernel;
-    peal_diags_init(&diags);
-    enum peal_status status = find_kernel(plans, key->algo, &diags, &kernel);
-    if (status != PEAL_OK)
-        peal_diags_print(&diags, false, why);
-    peal_diags_release(&diags);
+    enum peal_status status = find_kernel(plans, key->algo->kernel, why, &kernel);
     if (status != PEAL_OK)
         return status;
     int64_t count = (int64_t)key->count, most = (int64_t)key->most;
@@ -211,7 +278,28 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
                                  /* Steps between buffers follow from it, where sizes are
                                     rounded. */
                                  .key = (key->most ? key->most : key->count) * element};
-    return peal_plans_make(plans->team, kernel, &bind, &how, why, out);
+    struct peal_insight *known = find_insight(plans, key), fresh = {0};
+    status = make_image(plans->team, kernel, &bind, &how, known, &fresh, why, out);
+    if (status == PEAL_OK && !known)
+        keep_insight(plans, key, &fresh);
+    else
+        release_insight(&fresh);
+    return status;
+}
+
+void peal_plans_prepare(struct peal_plans *plans, const struct peal_algo *algo)
+{
+    struct peal_plan_key key = {.algo = algo,
+                                .count = 16,
+                                .most = algo->has_most ? 16 : 0,
+                                .dtype = PEAL_F32,
+                                .reduce = PEAL_SUM,
+                                .symmetric = algo->symmetric};
+    struct peal_text why = {0};
+    struct peal_image *image = NULL;
+    if (!find_insight(plans, &key) && make(plans, &key, &why, &image) == PEAL_OK)
+        peal_image_free(image); /* what it is made from stays */
+    peal_text_release(&why);
 }
 
 enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_plan_key *key,

@@ -24,15 +24,35 @@ struct peal_plan_entry {
     struct peal_image *image; /* NULL: free place */
 };
 
+/* What only the whole plan of all ranks tells: arrays by cell number, see multicast.h. Of a library
+ * kernel it depends on the ranks and the root only, not on counts, types, operations and what is in
+ * place (plans_test.c), so that a new count needs one rank's part only. */
+struct peal_insight {
+    struct peal_insight *next;
+    const struct peal_algo *algo;
+    uint32_t root;
+    bool has_channels; /* where one lies follows from all: such plans are made whole */
+    uint32_t cells;
+    uint32_t *writers, *notifiers; /* NULL: not looked at */
+};
+
+enum { PEAL_MOST_PLANS = 2048 }; /* that a communicator keeps */
+
 struct peal_plans {
     const struct peal_team *team;
     struct peal_plan_entry *entries;
-    size_t count, cap;            /* cap is a power of two */
-    struct peal_program *library; /* opened at the first use */
+    size_t count, cap; /* cap is a power of two */
+    struct peal_insight *insights;
+    struct peal_program *library;
 };
 
 void peal_plans_init(struct peal_plans *plans, const struct peal_team *team);
 void peal_plans_release(struct peal_plans *plans);
+/* Reads the library and looks at the kernels that calls will take, so that first calls need not. */
+enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why);
+void peal_plans_prepare(struct peal_plans *plans, const struct peal_algo *algo);
+/* Frees all images, of which none may be in use any more; insights stay. */
+void peal_plans_forget(struct peal_plans *plans);
 
 /* The image for a key, made at its first use. On failure, `why` gets the diagnostics. */
 enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_plan_key *key,

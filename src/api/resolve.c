@@ -39,16 +39,30 @@ struct cutting {
     uint64_t most;
 };
 
-/* Even segments of whole blocks of 16 elements. */
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Even segments of whole blocks of 16 elements. No class has more memory than a full segment needs.
+ */
 static void cut_call(const struct peal_choice *choice, uint64_t elements, uint32_t element,
                      uint32_t ranks, struct cutting *out)
 {
-    uint64_t most = choice->segment / element;
+    enum { RANKS_OF_SEGMENTS = 16, LEAST_SEGMENT = 4096 };
+    uint64_t bytes = choice->segment;
+    /* A window holds a block for each rank: with many ranks they are smaller, so that it does not
+     * grow with their number. */
+    if (choice->algo->shape == PEAL_SHAPE_BLOCKS && ranks > RANKS_OF_SEGMENTS)
+        bytes = bytes * RANKS_OF_SEGMENTS / ranks;
+    bytes = bytes < LEAST_SEGMENT ? smaller(choice->segment, LEAST_SEGMENT) : bytes;
+    uint64_t most = bytes / element;
     most = most < 16 ? 16 : most;
     uint64_t launches = (elements + most - 1) / most;
     launches = launches ? launches : 1;
     uint64_t segment = ((elements + launches - 1) / launches + 15) / 16 * 16;
     segment = segment < 16 ? 16 : segment;
+    uint64_t full = (most + 15) / 16 * 16;
     *out = (struct cutting){.segment = segment * element, .launches = launches};
     switch ((enum peal_shape)choice->algo->shape) {
     case PEAL_SHAPE_NONE:
@@ -58,13 +72,13 @@ static void cut_call(const struct peal_choice *choice, uint64_t elements, uint32
         break;
     case PEAL_SHAPE_ROWS: {
         uint64_t row = (segment / 16 + ranks - 1) / ranks * 16 * element;
+        uint64_t full_row = (full / 16 + ranks - 1) / ranks * 16 * element;
         out->count = fine_class(row) / element;
-        out->most = coarse_class(fine_class(row)) / element;
+        out->most = smaller(coarse_class(fine_class(row)), fine_class(full_row)) / element;
         break;
     }
     default:
-        out->count =
-            coarse_class(elements < segment ? elements * element : segment * element) / element;
+        out->count = smaller(coarse_class(smaller(elements, segment) * element) / element, full);
         out->most = out->count;
         break;
     }
@@ -194,6 +208,7 @@ static uint32_t bind_sides(const struct peal_comm *comm, const struct peal_argum
 static enum peal_status remember(struct peal_comm *comm, const struct peal_arguments *args,
                                  bool symmetric, uint64_t offsets, struct peal_memo *memo)
 {
+    const struct peal_memo kept = *memo;
     uint32_t even = peal_collective_even(args->collective);
     uint32_t element = (uint32_t)peal_dtype_size(args->dtype);
     uint64_t elements = largest_block(comm, args);
@@ -215,6 +230,12 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
                                 .in_place = args->in_place,
                                 .symmetric = choice.algo->symmetric};
     struct peal_text why = {0};
+    if (comm->plans.count >= PEAL_MOST_PLANS && !comm->engine.active) {
+        memset(comm->memos, 0, sizeof comm->memos);
+        *memo = kept;
+        peal_calls_forget(&comm->engine, NULL);
+        peal_plans_forget(&comm->plans);
+    }
     enum peal_status status = peal_plans_find(&comm->plans, &key, &why, &memo->image);
     if (status != PEAL_OK) {
         peal_comm_fail(comm, status, "%s: cannot make the plan of '%s': %s",

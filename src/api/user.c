@@ -15,14 +15,16 @@ struct version {
 };
 
 struct peal_user_kernel {
-    struct peal_comm *comm;
+    struct peal_comm *comm; /* NULL once that is closed */
+    struct peal_user_kernel *next;
     struct peal_program *program;
     const struct peal_kernel *kernel;
     uint64_t text_hash;
     struct version *versions;
+    uint32_t nversions;
 };
 
-enum { MOST_VALUES = 128 };
+enum { MOST_VALUES = 128, MOST_VERSIONS = 256 };
 
 /* A launch as it is put together. */
 struct launch {
@@ -59,6 +61,8 @@ enum peal_status peal_user_kernel_load(struct peal_comm *comm, const char *text,
         kernel->text_hash = peal_hash_bytes(what, strlen(what), 7);
         kernel->text_hash =
             peal_hash_bytes(kernel->kernel->name, strlen(kernel->kernel->name), kernel->text_hash);
+        kernel->next = comm->kernels;
+        comm->kernels = kernel;
         *out = kernel;
     } else {
         struct peal_text why = {0};
@@ -73,16 +77,37 @@ enum peal_status peal_user_kernel_load(struct peal_comm *comm, const char *text,
     return status;
 }
 
+static void free_versions(struct peal_user_kernel *kernel)
+{
+    while (kernel->versions) {
+        struct version *version = kernel->versions;
+        kernel->versions = version->next;
+        if (kernel->comm)
+            peal_calls_forget(&kernel->comm->engine, version->image);
+        peal_image_free(version->image);
+        free(version);
+    }
+    kernel->nversions = 0;
+}
+
+void peal_user_kernels_detach(struct peal_comm *comm)
+{
+    for (struct peal_user_kernel *kernel = comm->kernels; kernel; kernel = kernel->next)
+        kernel->comm = NULL;
+}
+
 void peal_user_kernel_free(struct peal_user_kernel *kernel)
 {
     if (!kernel)
         return;
-    while (kernel->versions) {
-        struct version *version = kernel->versions;
-        kernel->versions = version->next;
-        peal_image_free(version->image);
-        free(version);
+    if (kernel->comm) {
+        struct peal_user_kernel **link = &kernel->comm->kernels;
+        while (*link && *link != kernel)
+            link = &(*link)->next;
+        if (*link)
+            *link = kernel->next;
     }
+    free_versions(kernel);
     peal_program_close(kernel->program);
     free(kernel);
 }
@@ -216,6 +241,8 @@ static enum peal_status find_version(struct peal_user_kernel *kernel, struct lau
         }
     }
     struct peal_comm *comm = kernel->comm;
+    if (kernel->nversions == MOST_VERSIONS)
+        free_versions(kernel);
     struct version *version = calloc(1, sizeof *version);
     struct peal_text why = {0};
     if (!version)
@@ -231,6 +258,7 @@ static enum peal_status find_version(struct peal_user_kernel *kernel, struct lau
         version->key = launch->key;
         version->next = kernel->versions;
         kernel->versions = version;
+        kernel->nversions++;
         *out = version->image;
     }
     peal_text_release(&why);
@@ -321,6 +349,8 @@ enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum p
     if (!kernel)
         return PEAL_INVALID;
     struct peal_comm *comm = kernel->comm;
+    if (!comm)
+        return PEAL_CLOSED;
     enum peal_status status = peal_comm_check(comm);
     if (status != PEAL_OK)
         return status;

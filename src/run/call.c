@@ -24,6 +24,14 @@ void peal_calls_release(struct peal_calls *engine)
     peal_mail_release(&engine->mail);
 }
 
+void peal_calls_forget(struct peal_calls *engine, const struct peal_image *image)
+{
+    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++) {
+        if (!image || engine->frames[c].image == image)
+            engine->frames[c].image = NULL;
+    }
+}
+
 /* ---- binding ---- */
 
 static uint64_t cut(uint64_t elements, uint32_t row, uint32_t rows)

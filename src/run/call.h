@@ -62,6 +62,9 @@ struct peal_calls {
 enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team);
 void peal_calls_release(struct peal_calls *engine);
 
+/* An image is about to be freed (NULL: all of them) that no call uses any more. */
+void peal_calls_forget(struct peal_calls *engine, const struct peal_image *image);
+
 /* Runs a call to its end. */
 enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call);
 /* Starts a call; it must stay where it is until it has ended. May block for an older one. */
