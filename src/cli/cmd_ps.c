@@ -7,10 +7,37 @@
 #include "run/doctor.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 struct ps_options {
-    bool json;
+    bool json, wide;
 };
+
+/* Columns that a line may have; 0: any. */
+static size_t line_width(const struct ps_options *o)
+{
+    struct winsize size;
+    if (o->wide || o->json)
+        return 0;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 40)
+        return size.ws_col;
+    return 80;
+}
+
+/* Cuts every line that is longer; the end says so. */
+static void cut_lines(const struct peal_text *from, size_t width, struct peal_text *out)
+{
+    for (const char *line = peal_text_get(from); *line;) {
+        size_t len = strcspn(line, "\n");
+        if (width == 0 || len <= width)
+            peal_text_printf(out, "%.*s\n", (int)len, line);
+        else
+            peal_text_printf(out, "%.*s...\n", (int)(width - 3), line);
+        line += len + (line[len] == '\n');
+    }
+}
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
@@ -43,16 +70,21 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     } else if (jobs.ranks.len == 0) {
         peal_text_puts(&out, "no jobs\n");
     } else {
-        peal_report_table_text(table, &out);
+        struct peal_text whole = {0};
+        peal_report_table_text(table, &whole);
+        cut_lines(&whole, line_width(o), &out);
+        peal_text_release(&whole);
     }
     peal_report_table_free(table);
     peal_jobs_release(&jobs);
     return peal_cli_print(cli, &out, PEAL_EXIT_OK);
 }
 
-static const struct ps_options defaults = {false};
+static const struct ps_options defaults = {false, false};
 static const struct peal_option table[] = {
     {"json", 0, PEAL_OPTION_FLAG, offsetof(struct ps_options, json), NULL, "print JSON", 0, 0},
+    {"wide", 'w', PEAL_OPTION_FLAG, offsetof(struct ps_options, wide), NULL,
+     "whole lines, however long", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
@@ -60,8 +92,10 @@ const struct peal_command peal_cmd_ps = {
     .name = "ps",
     .args = "",
     .summary = "list the jobs of this user on this host",
-    .details = "One line for each rank that is a process: what it does right now, and where it "
-               "waits if it has waited for a while. Jobs are only looked at, never disturbed.",
+    .details =
+        "One line for each rank that is a process: what it does right now, and where it "
+        "waits if it has waited for a while. Lines are cut to the terminal, or to 80 columns; "
+        "'peal doctor PID' says it all. Jobs are only looked at, never disturbed.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,
