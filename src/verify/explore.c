@@ -36,17 +36,14 @@ static int by_place(const void *a, const void *b)
     return (x->op > y->op) - (x->op < y->op);
 }
 
-/* Who leaves a barrier must not meet who has not entered it: as accesses that conflict with each
- * other, but not among themselves. */
-static bool add_barriers(struct search *s)
+bool peal_explore_add_barriers(struct program *p)
 {
-    struct program *p = s->p;
-    s->barrier = PEAL_NONE;
-    for (uint32_t l = 0; l < p->launches; l++) {
+    bool there = p->barrier != PEAL_NONE;
+    for (uint32_t l = 0; l < p->launches && !there; l++) {
         if (p->plans[l]->contract != PEAL_CONTRACT_BARRIER)
             continue;
-        if (s->barrier == PEAL_NONE) {
-            s->barrier = (uint32_t)p->memory.len;
+        if (p->barrier == PEAL_NONE) {
+            p->barrier = (uint32_t)p->memory.len;
             if (!peal_vec_push(&p->memory, ((struct memory){.name = "barrier", .dtype = PEAL_U8})))
                 return false;
         }
@@ -54,7 +51,7 @@ static bool add_barriers(struct search *s)
             uint32_t t = p->thread_of_rank[r];
             struct access a = {.lo = l,
                                .hi = l + 1,
-                               .location = s->barrier * p->nranks,
+                               .location = p->barrier * p->nranks,
                                .thread = t,
                                .step = p->threads[t].enter[l],
                                .op = OP_BARRIER_ENTERED,
@@ -70,9 +67,26 @@ static bool add_barriers(struct search *s)
                 return false;
         }
     }
-    if (s->barrier != PEAL_NONE)
+    if (p->barrier != PEAL_NONE && !there)
         qsort(p->accesses.at, p->accesses.len, sizeof *p->accesses.at, by_place);
     return true;
+}
+
+void peal_explore_tell_barrier(const struct program *p, const struct race *race, struct answer *a)
+{
+    const struct access *x = &p->accesses.at[race->a], *y = &p->accesses.at[race->b];
+    if (x->location / p->nranks != p->barrier)
+        return;
+    if (x->op == OP_BARRIER_ENTERED) {
+        const struct access *swap = x;
+        x = y;
+        y = swap;
+    }
+    a->v.fault = PEAL_FAULT_RESULT;
+    a->v.naccesses = 0;
+    a->v.why = peal_answer_text(
+        a, "rank %u may leave launch %u of the barrier before rank %u has entered it",
+        p->threads[x->thread].rank, x->launch, p->threads[y->thread].rank);
 }
 
 /* --- cells of unknown value ------------------------------------------------------------------ */
@@ -216,7 +230,8 @@ void peal_explore(struct program *p, const struct peal_verify_options *options, 
     s->p = p;
     s->options = options;
     s->a = a;
-    if (add_barriers(s) && find_unordered(s) && peal_space_init(&s->space, p) == PEAL_OK) {
+    if (peal_explore_add_barriers(p) && find_unordered(s) &&
+        peal_space_init(&s->space, p) == PEAL_OK) {
         for (uint32_t t = 0; t < p->nthreads; t++)
             s->wide = s->wide || p->threads[t].nsteps > UINT16_MAX;
         size_t key_bytes =

@@ -493,7 +493,8 @@ static void walk_all(struct program *p)
 enum peal_status peal_program_build(struct program *p, const struct peal_plan *const *plans,
                                     uint32_t launches, uint64_t most_bytes)
 {
-    *p = (struct program){.plans = plans, .launches = launches, .nranks = plans[0]->nranks};
+    *p = (struct program){
+        .plans = plans, .launches = launches, .nranks = plans[0]->nranks, .barrier = PEAL_NONE};
     peal_arena_init(&p->arena, most_bytes);
     uint64_t ops = 0;
     for (uint32_t l = 0; l < launches; l++) {

@@ -150,6 +150,7 @@ struct program {
     bool monotone, has_relaxed;
     const char *not_monotone; /* why */
     bool unbalanced;
+    uint32_t barrier; /* memory that stands for barriers (see explore.h), or PEAL_NONE */
     struct early_fault early;
     struct peal_arena arena;
     enum peal_status status;

@@ -7,6 +7,8 @@
  */
 #include "verify/search.h"
 
+#include "verify/explore.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,20 +126,6 @@ static bool go_on(const struct search *s)
     return s->options->all_faults && !(s->a->v.has_race && s->a->v.has_deadlock);
 }
 
-static void tell_barrier(struct search *s, const struct race *race)
-{
-    const struct access *x = &s->p->accesses.at[race->a], *y = &s->p->accesses.at[race->b];
-    if (x->op == OP_BARRIER_ENTERED) {
-        const struct access *swap = x;
-        x = y;
-        y = swap;
-    }
-    s->a->v.naccesses = 0;
-    s->a->v.why = peal_answer_text(
-        s->a, "rank %u may leave launch %u of the barrier before rank %u has entered it",
-        s->p->threads[x->thread].rank, x->launch, s->p->threads[y->thread].rank);
-}
-
 void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
 {
     s->a->v.has_race = true;
@@ -146,16 +134,12 @@ void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
     s->a->v.verdict = PEAL_REFUTED;
     s->a->v.fault = PEAL_FAULT_RACE;
     struct race race = peal_space_collision(&s->space, t, u);
-    bool barrier = s->p->accesses.at[race.a].location / s->p->nranks == s->barrier;
-    if (barrier)
-        s->a->v.fault = PEAL_FAULT_RESULT;
-    if (s->options->no_story || s->options->all_faults)
-        return;
-    shrink(s, t, u);
-    race = peal_space_collision(&s->space, t, u);
-    peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, &race, s->a);
-    if (barrier)
-        tell_barrier(s, &race);
+    if (!s->options->no_story && !s->options->all_faults) {
+        shrink(s, t, u);
+        race = peal_space_collision(&s->space, t, u);
+        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, &race, s->a);
+    }
+    peal_explore_tell_barrier(s->p, &race, s->a);
 }
 
 void peal_search_tell_deadlock(struct search *s)

@@ -34,7 +34,6 @@ struct search {
     uint32_t npairs;
     uint64_t results; /* ends looked at */
     bool *unordered;  /* [location]: several threads accumulate there */
-    uint32_t barrier; /* the memory that stands for barriers, or PEAL_NONE */
 };
 
 /* Goes through all states from the start on. True: a fault was told, or there was no room. */

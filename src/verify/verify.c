@@ -4,6 +4,7 @@
 
 #include "verify/advice.h"
 #include "verify/explore.h"
+#include "verify/relaxed.h"
 #include "verify/story.h"
 #include "verify/symbolic.h"
 
@@ -98,6 +99,27 @@ static void note_open(const struct program *p, const struct race_report *r, stru
         at.line);
 }
 
+/* The clocks of lazy runs take relaxed signals for less than they may be: what they find is looked
+ * for in real executions. False: decided. */
+static bool check_relaxed(struct program *p, const struct peal_verify_options *o, struct answer *a,
+                          struct race_report *r)
+{
+    enum relaxed_answer answer = peal_relaxed_search(p, o, a);
+    if (answer == RELAXED_RACE) {
+        a->v.has_race = a->v.fault == PEAL_FAULT_RACE;
+        a->v.verdict = PEAL_REFUTED;
+    } else if (answer == RELAXED_UNDECIDED || (r && r->cell_broken)) {
+        undecided(a,
+                  "only relaxed signals keep some accesses apart; no execution was found in which "
+                  "they race, and not all were looked at");
+    }
+    if (r) {
+        r->races.len = 0;
+        r->barrier_broken = false;
+    }
+    return answer == RELAXED_NONE && !(r && r->cell_broken);
+}
+
 /* Races, cells with two writers, barriers. False: decided. */
 static bool check_races(struct program *p, const struct peal_verify_options *o, struct answer *a,
                         struct race_report *r)
@@ -107,6 +129,9 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
         undecided(a, "the memory limit was reached while looking for races");
         return false;
     }
+    if (p->has_relaxed && (r->races.len || r->cell_broken || r->barrier_broken) &&
+        !check_relaxed(p, o, a, r))
+        return false;
     if (r->races.len) {
         a->v.has_race = true;
         if (a->v.verdict == PEAL_REFUTED)
@@ -224,6 +249,10 @@ static void decide_explore(struct program *p, const struct peal_verify_options *
     if (!check_totals(p, a))
         return;
     peal_explore(p, o, a);
+    if (a->v.verdict == PEAL_PROVED && p->has_relaxed && has_unknown(p))
+        undecided(a, "relaxed signals and cells of unknown value are not decided together");
+    else if (a->v.verdict == PEAL_PROVED && p->has_relaxed)
+        (void)check_relaxed(p, o, a, NULL);
     if (a->v.verdict == PEAL_PROVED) {
         a->v.reuse = p->launches > 1 ? PEAL_REUSE_REPEATABLE : PEAL_REUSE_SINGLE_SHOT;
         if (p->unbalanced)

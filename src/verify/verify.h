@@ -4,6 +4,7 @@
  *   program.h    plans -> unrolled program: threads, sync steps on cells, memory accesses
  *   order.h      monotone programs: one run decides deadlock, lazy runs give must-precede
  *   race.h       conflicting accesses that nothing orders; closed or not
+ *   relaxed.h    races where relaxed signals are involved: clocks in every execution
  *   explore.h    everything else: explicit states with partial-order reduction, directed search
  *   value.h, symbolic.h, contract.h   what every output element is made of
  *   story.h      the counterexample: the steps that lead to the fault, and nothing else
@@ -131,7 +132,7 @@ struct peal_verification {
     uint64_t plan_hash;
     enum peal_contract contract;
     bool monotone;    /* exact polynomial analysis; otherwise exploration */
-    bool has_relaxed; /* sound, but a race may be reported that only relaxed ops exclude */
+    bool has_relaxed; /* there are relaxed ops */
     enum peal_reuse reuse;
     const char *open_why; /* not closed: the access that leaves the launch */
     enum peal_bits bits;

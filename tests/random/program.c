@@ -58,7 +58,7 @@ static void add_message(struct dice *d, struct random_program *p, uint32_t chann
     uint32_t sender = p->sender[channel], receiver = p->receiver[channel], at;
     if (p->nops[sender] == MOST_OPS || p->nops[receiver] + 1 >= MOST_OPS)
         return;
-    struct random_op op = {RANDOM_SEND, p->rank_of[sender], channel, (int)roll(d, BUFS)};
+    struct random_op op = {RANDOM_SEND, p->rank_of[sender], channel, (int)roll(d, BUFS), false};
     insert(d, p, sender, 0, op, &at);
     op.rank = p->rank_of[receiver];
     op.value = (int)roll(d, BUFS);
@@ -99,7 +99,7 @@ static void soften(struct dice *d, struct random_program *p)
                 }
             }
             if (sum <= 0)
-                *op = (struct random_op){RANDOM_READ, t % p->ranks, t / p->ranks % BUFS, 0};
+                *op = (struct random_op){RANDOM_READ, t % p->ranks, t / p->ranks % BUFS, 0, false};
             else
                 op->value = roll(d, 2) ? sum : 1 + (int)roll(d, (uint32_t)sum);
         }
@@ -144,6 +144,36 @@ struct random_program random_program_make(uint64_t seed)
     return p;
 }
 
+static bool is_sync(enum random_kind kind)
+{
+    return kind <= RANDOM_WAIT_EQUAL;
+}
+
+struct random_program random_program_make_relaxed(uint64_t seed)
+{
+    struct random_program p = random_program_make(seed);
+    struct dice d = {seed * 104729 + 3};
+    p.launches = 1;
+    p.nchannels = 0;
+    p.threads = p.ranks;
+    for (uint32_t t = 0; t < p.threads; t++) {
+        uint32_t n = 0;
+        p.rank_of[t] = t;
+        p.lane_of[t] = 0;
+        for (uint32_t i = 0; i < p.nops[t]; i++) {
+            struct random_op op = p.ops[t][i];
+            if (op.kind >= RANDOM_SEND)
+                continue;
+            if (op.kind == RANDOM_WAIT || op.kind == RANDOM_WAIT_EQUAL)
+                op.rank = t;
+            op.relaxed = is_sync(op.kind) && roll(&d, 3) == 0;
+            p.ops[t][n++] = op;
+        }
+        p.nops[t] = n;
+    }
+    return p;
+}
+
 /* --- as a plan ------------------------------------------------------------------------------- */
 
 struct plan_maker {
@@ -164,12 +194,14 @@ static void add_op(struct plan_maker *m, uint32_t thread, const struct random_op
     case RANDOM_ADD:
     case RANDOM_SET:
         peal_assembler_notify(m->a, op->rank, m->signal, op->at, PEAL_NONE, op->value,
-                              op->kind == RANDOM_SET ? PEAL_OP_SET : 0);
+                              (op->kind == RANDOM_SET ? PEAL_OP_SET : 0u) |
+                                  (op->relaxed ? PEAL_OP_RELAXED : 0u));
         break;
     case RANDOM_WAIT:
     case RANDOM_WAIT_EQUAL:
         peal_assembler_wait(m->a, m->signal, op->at, PEAL_NONE, op->value,
-                            op->kind == RANDOM_WAIT_EQUAL ? PEAL_OP_EQUAL : 0);
+                            (op->kind == RANDOM_WAIT_EQUAL ? PEAL_OP_EQUAL : 0u) |
+                                (op->relaxed ? PEAL_OP_RELAXED : 0u));
         break;
     case RANDOM_READ:
         peal_assembler_copy(m->a, tile, memory, 1, 1);

@@ -32,6 +32,7 @@ struct random_op {
     enum random_kind kind;
     uint32_t rank, at; /* cell or buffer `at` of `rank`; channel `at` */
     int value;
+    bool relaxed; /* add, set, wait */
 };
 
 struct random_program {
@@ -44,6 +45,8 @@ struct random_program {
 };
 
 struct random_program random_program_make(uint64_t seed);
+/* The same without channels and with one launch, some notifies and waits relaxed. */
+struct random_program random_program_make_relaxed(uint64_t seed);
 /* Freed with free; NULL: the assembler rejects it. */
 struct peal_plan *random_program_plan(const struct random_program *p);
 /* Proctypes Start<number> and its threads. */
