@@ -325,6 +325,12 @@ void peal_assembler_free_slot(struct peal_assembler *a, uint32_t channel)
     use_channel(a, op, channel, false);
 }
 
+void peal_assembler_allow_writers(struct peal_assembler *a)
+{
+    if (a)
+        a->many_writers = true;
+}
+
 void peal_assembler_channel_shape(struct peal_assembler *a, uint32_t depth, uint64_t slot_bytes)
 {
     a->depth = depth;

@@ -112,6 +112,9 @@ void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op,
  * failure. */
 struct peal_op *peal_assembler_last(struct peal_assembler *a);
 
+/* Lets a one-writer cell have several writers, each with a count of its own: a fault that verify is
+ * to find. Otherwise finish rejects it. */
+void peal_assembler_allow_writers(struct peal_assembler *a);
 /* Channel depth and slot size of every channel; slot_bytes 0 = the largest payload of the plan. */
 void peal_assembler_channel_shape(struct peal_assembler *a, uint32_t depth, uint64_t slot_bytes);
 

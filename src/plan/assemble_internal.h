@@ -26,6 +26,7 @@ struct peal_assembler {
     uint32_t at;             /* position of the ops to come */
     uint32_t depth;
     uint64_t slot_bytes;
+    bool many_writers; /* see peal_assembler_allow_writers */
     PEAL_VEC(struct peal_rank_part) ranks;
     PEAL_VEC(struct peal_lane) lanes;
     PEAL_VEC(struct peal_op) ops;

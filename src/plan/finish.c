@@ -68,7 +68,12 @@ static void one_writer(struct cell_walk *w, const struct peal_signal *signal, st
     struct cell_state *state = &w->cells[(uint64_t)op->sync.rank * a->header.cells + cell];
     struct peal_pos pos = op_pos(a, op);
     uint32_t at = (uint32_t)(op - a->ops.at);
-    if (state->writer && state->writer != w->lane + 1) {
+    bool another = state->writer && state->writer != w->lane + 1;
+    if (another && a->many_writers) { /* lane after lane: this one counts from the start */
+        *state = (struct cell_state){0};
+        another = false;
+    }
+    if (another) {
         peal_diag_error(w->diags, pos,
                         "cell %u of signal '%s' on rank %u has two writers; a cell with several "
                         "writers is declared 'signal shared'",

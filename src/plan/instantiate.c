@@ -371,6 +371,8 @@ static bool acquire(struct instantiation *t)
     if (!t->env || !t->decls || !t->a)
         return false;
     memset(t->decls, 0xff, (t->kernel->nslots + 1) * sizeof *t->decls); /* PEAL_NONE */
+    if (bind->lenient)
+        peal_assembler_allow_writers(t->a);
     peal_assembler_channel_shape(t->a, bind->channel_depth ? bind->channel_depth : 2,
                                  bind->slot_bytes);
     return true;

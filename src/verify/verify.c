@@ -61,6 +61,44 @@ static void tell_early(const struct program *p, struct answer *a)
         peal_story_access(p, 0, 0, e->location, e->writes, (struct range){e->lo, e->hi}, a);
 }
 
+/* A one-writer cell that two threads write in one launch holds the count of whoever was last. */
+static bool check_writers(const struct program *p, struct answer *a)
+{
+    uint64_t cells = (uint64_t)p->ncells * p->launches;
+    uint32_t *writer = NULL;
+    bool good = true;
+    for (uint32_t c = 0; c < p->ncells && !writer; c++) {
+        if (p->cells[c].handover && !(writer = calloc(cells, sizeof *writer)))
+            return true; /* ask_cells will object too */
+    }
+    for (uint32_t t = 0; writer && t < p->nthreads && good; t++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps && good; i++) {
+            const struct step *s = peal_program_step(p, t, i);
+            if (s->kind != STEP_SET || !p->cells[s->cell].handover)
+                continue;
+            uint32_t launch = (uint32_t)(s->value >> 32) - 1;
+            uint32_t *by = &writer[(uint64_t)launch * p->ncells + s->cell];
+            if (*by && *by != t + 1) {
+                struct peal_text name = {0};
+                peal_program_cell_name(p, s->cell, &name);
+                refute(a, PEAL_FAULT_SIGNAL);
+                peal_story_op(p, t, launch, p->step_op[p->threads[t].first_step + i], a);
+                a->v.why = peal_answer_text(a,
+                                            "%s is written by ranks %u and %u in one launch; a "
+                                            "cell with several writers is "
+                                            "declared 'signal shared'",
+                                            peal_text_get(&name), p->threads[*by - 1].rank,
+                                            p->threads[t].rank);
+                peal_text_release(&name);
+                good = false;
+            }
+            *by = t + 1;
+        }
+    }
+    free(writer);
+    return good;
+}
+
 /* One run decides. A cell of unknown value is as low as can be. */
 static bool check_deadlock(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
@@ -220,7 +258,7 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
                             struct answer *a)
 {
     struct race_report r = {0};
-    if (!check_totals(p, a))
+    if (!check_writers(p, a) || !check_totals(p, a))
         return;
     /* With cells of unknown value, an early pass is the better story than a wait for ever. */
     bool early = has_unknown(p) && !check_races(p, o, a, &r);
@@ -246,7 +284,7 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
 
 static void decide_explore(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
-    if (!check_totals(p, a))
+    if (!check_writers(p, a) || !check_totals(p, a))
         return;
     peal_explore(p, o, a);
     if (a->v.verdict == PEAL_PROVED && p->has_relaxed && has_unknown(p))
