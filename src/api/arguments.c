@@ -57,15 +57,14 @@ static bool extent(const struct peal_arguments *args, uint32_t size, uint64_t *o
     return true;
 }
 
-static bool blocks_overlap(const struct peal_arguments *args, uint32_t size)
+bool peal_blocks_overlap(const uint64_t *counts, const uint64_t *offsets, uint32_t size)
 {
-    if (!args->offsets)
+    if (!offsets)
         return false;
     for (uint32_t a = 0; a < size; a++) {
         for (uint32_t b = a + 1; b < size; b++) {
-            if (args->counts[a] > 0 && args->counts[b] > 0 &&
-                args->offsets[a] < args->offsets[b] + args->counts[b] &&
-                args->offsets[b] < args->offsets[a] + args->counts[a])
+            if (counts[a] > 0 && counts[b] > 0 && offsets[a] < offsets[b] + counts[b] &&
+                offsets[b] < offsets[a] + counts[a])
                 return true;
         }
     }
@@ -147,7 +146,7 @@ enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_argume
     if (!extent(args, size, &all) || !peal_size_mul(all, element, &bytes) || bytes > INT64_MAX / 4)
         return peal_comm_fail(comm, PEAL_INVALID, "%s: the counts do not fit an address space",
                               name);
-    if (blocks_overlap(args, size))
+    if (peal_blocks_overlap(args->counts, args->offsets, size))
         return peal_comm_fail(comm, PEAL_INVALID, "%s: blocks overlap", name);
     uint64_t send = side_elements(sides[args->collective].send, args, rank, all) * element;
     uint64_t recv = side_elements(sides[args->collective].recv, args, rank, all) * element;

@@ -15,11 +15,16 @@ struct peal_arguments {
     uint32_t root;
     const uint64_t *counts; /* uneven blocks; NULL: all of `count` */
     const uint64_t *offsets;
+    /* all_to_all_v: the above are of the input, these of the output. */
+    const uint64_t *recv_counts, *recv_offsets;
+    uint64_t most; /* all_to_all_v: elements of the largest block of any rank */
     bool in_place; /* found by the check */
 };
 
 /* PEAL_INVALID with a message if the call makes no sense; notices in-place calls. */
 enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_arguments *args);
+/* True if two blocks share an element; offsets may be NULL. */
+bool peal_blocks_overlap(const uint64_t *counts, const uint64_t *offsets, uint32_t size);
 /* Where rank r's block begins in the side that has all blocks, and how many elements it has. */
 uint64_t peal_arguments_offset(const struct peal_arguments *args, uint32_t rank);
 static inline uint64_t peal_arguments_block(const struct peal_arguments *args, uint32_t rank)

@@ -109,11 +109,12 @@ enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
     comm->team = team;
     peal_plans_init(&comm->plans, team);
     comm->bounds = calloc(2 * team->size + 2, sizeof *comm->bounds);
+    comm->words = calloc(4 * (size_t)team->size, sizeof *comm->words);
     enum peal_status status = peal_calls_init(&comm->engine, team);
     char path[256];
     if (peal_tune_path(path, sizeof path))
         peal_rules_load(path, &comm->rules);
-    if (status == PEAL_OK && !comm->bounds)
+    if (status == PEAL_OK && (!comm->bounds || !comm->words))
         status = PEAL_NO_MEMORY;
     if (status == PEAL_OK)
         status = force_from_env(comm);
@@ -295,6 +296,7 @@ void peal_comm_close(struct peal_comm *comm)
     peal_rules_release(&comm->rules);
     peal_team_close(comm->team);
     free(comm->bounds);
+    free(comm->words);
     for (uint32_t c = 0; c < PEAL_CALL_COUNT; c++)
         free(comm->memos[c].bounds);
     peal_text_release(&comm->error);

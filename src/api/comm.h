@@ -4,7 +4,8 @@
  *   load.h        from a name or a file to a lowered kernel
  *   comm.h        this file: the communicator       env.h         what launchers say
  *   plans.h       the plan cache                     collective.c  arguments -> calls
- *   symmetric.c   symmetric memory                   message.c     point to point
+ *   symmetric.c   symmetric memory                   message.c     point to point, requests
+ *   exchange.c    all_to_all_v
  *   user.c        kernels of the user's              group.c       split and shrink
  *   platform.h    a simulated machine instead of this host
  */
@@ -45,6 +46,17 @@ struct peal_memo {
     bool stream;
 };
 
+/* An all_to_all_v under way: see exchange.c. */
+struct peal_exchange {
+    struct peal_comm *comm;
+    const void *send;
+    void *recv;
+    struct peal_blocks out, in;
+    enum peal_dtype dtype;
+    uint64_t *words; /* 4 * size */
+    struct peal_bound *bounds;
+};
+
 struct peal_comm {
     struct peal_team *team;
     struct peal_calls engine;
@@ -52,7 +64,8 @@ struct peal_comm {
     struct peal_table_of_rules rules;
     const struct peal_algo *forced[PEAL_CALL_COUNT];
     struct peal_memo memos[PEAL_CALL_COUNT];
-    struct peal_bound *bounds;      /* of peal_comm_exchange */
+    struct peal_bound *bounds;      /* of peal_comm_exchange and blocking all_to_all_v */
+    uint64_t *words;                /* of the latter: 4 * size */
     struct peal_platform *platform; /* simulated machine, or NULL; see platform.h */
     struct peal_symmetric *symmetric;
     struct peal_user_kernel *kernels; /* loaded, and not freed yet */
@@ -64,11 +77,11 @@ struct peal_comm {
 struct peal_request {
     struct peal_comm *comm;
     struct peal_call call;
-    struct peal_letter *letters; /* messages */
-    uint32_t nletters;
-    uint32_t next_letter;    /* the first that has not been seen to end */
-    struct peal_pause pause; /* of peal_request_wait_for, kept between its calls */
-    struct peal_bound bounds[];
+    bool is_message;
+    struct peal_letter letter; /* of a message */
+    struct peal_exchange exchange;
+    struct peal_pause pause;    /* of peal_request_wait_for, kept between its calls */
+    struct peal_bound bounds[]; /* of a collective: 2 * size + 2; then an exchange's words */
 };
 
 /* Remembers a message for peal_comm_error and returns the status. */

@@ -117,7 +117,7 @@ struct one {
     enum peal_reduce op;
     uint32_t root;
     bool in_place, symmetric, nonblocking;
-    uint64_t counts[16], offsets[17];
+    uint64_t counts[16], offsets[17], incoming[16];
 };
 
 static int complain(struct rank *me, const struct one *c, const char *what)
@@ -235,10 +235,9 @@ static enum peal_status call_it(struct rank *me, struct one *c, char *send, char
                  : peal_scatter_v(k, send, recv, c->counts, c->offsets, c->dtype, c->root);
     case ALL_TO_ALL_V: {
         /* Everyone sends counts[q] to q, so receives counts[own] from everyone. */
-        uint64_t same[16];
         for (uint32_t r = 0; r < me->size; r++)
-            same[r] = c->counts[me->rank];
-        struct peal_blocks incoming = {same, NULL};
+            c->incoming[r] = c->counts[me->rank];
+        struct peal_blocks incoming = {c->incoming, NULL};
         return n ? peal_iall_to_all_v(k, send, &blocks, recv, &incoming, c->dtype, request)
                  : peal_all_to_all_v(k, send, &blocks, recv, &incoming, c->dtype);
     }

@@ -90,6 +90,8 @@ static uint64_t identity_count(const struct peal_comm *comm, const struct peal_a
 {
     if (!args->counts)
         return args->count;
+    if (args->recv_counts) /* every rank has its own */
+        return args->most;
     /* Offsets may differ between ranks: they are of the own memory. */
     return peal_hash_bytes(args->counts, comm->team->size * sizeof(uint64_t), 1);
 }
@@ -97,6 +99,8 @@ static uint64_t identity_count(const struct peal_comm *comm, const struct peal_a
 static uint64_t largest_block(const struct peal_comm *comm, const struct peal_arguments *args)
 {
     uint64_t most = args->count;
+    if (args->recv_counts)
+        return args->most;
     for (uint32_t r = 0; args->counts && r < comm->team->size; r++)
         most = args->counts[r] > most ? args->counts[r] : most;
     return most;
@@ -154,9 +158,12 @@ static uint32_t bind_blocks(const struct peal_comm *comm, const struct peal_argu
                             struct peal_bound *out)
 {
     uint64_t element = peal_dtype_size(args->dtype), offset = 0;
+    bool own = args->recv_counts && at == args->recv; /* output with counts of its own */
+    const uint64_t *counts = own ? args->recv_counts : args->counts;
+    const uint64_t *offsets = own ? args->recv_offsets : args->offsets;
     for (uint32_t r = 0; r < comm->team->size; r++) {
-        uint64_t count = peal_arguments_block(args, r);
-        uint64_t from = args->offsets ? args->offsets[r] : offset;
+        uint64_t count = counts ? counts[r] : args->count;
+        uint64_t from = offsets ? offsets[r] : offset;
         out[r] = (struct peal_bound){.base = param->base + r,
                                      .at = (char *)(uintptr_t)at + (here ? from * element : 0),
                                      .bytes = here ? count * element : 0};
@@ -208,7 +215,6 @@ static uint32_t bind_sides(const struct peal_comm *comm, const struct peal_argum
 static enum peal_status remember(struct peal_comm *comm, const struct peal_arguments *args,
                                  bool symmetric, uint64_t offsets, struct peal_memo *memo)
 {
-    const struct peal_memo kept = *memo;
     uint32_t even = peal_collective_even(args->collective);
     uint32_t element = (uint32_t)peal_dtype_size(args->dtype);
     uint64_t elements = largest_block(comm, args);
@@ -231,8 +237,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
                                 .symmetric = choice.algo->symmetric};
     struct peal_text why = {0};
     if (comm->plans.count >= PEAL_MOST_PLANS && !comm->engine.active) {
-        memset(comm->memos, 0, sizeof comm->memos);
-        *memo = kept;
+        peal_comm_forget(comm);
         peal_calls_forget(&comm->engine, NULL);
         peal_plans_forget(&comm->plans);
     }

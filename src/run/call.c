@@ -227,8 +227,9 @@ static bool begin_part(struct peal_calls *engine, struct peal_call *call)
 /* All launches have ended: the end, or the next part. False: the end. */
 static bool end_part(struct peal_calls *engine, struct peal_call *call)
 {
-    enum peal_status status = call->then ? call->then(call) : PEAL_OK;
-    if (!call->then || status != PEAL_OK) {
+    bool more = call->then != NULL; /* it may be the last one */
+    enum peal_status status = more ? call->then(call) : PEAL_OK;
+    if (!more || status != PEAL_OK) {
         end_call(engine, call, status);
         return false;
     }

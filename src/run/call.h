@@ -37,7 +37,7 @@ struct peal_call {
     /* Called when all launches have ended; may set up the next part of the call, which then goes
      * on in the same context: image, bounds, launches, signature. NULL: there is none. */
     enum peal_status (*then)(struct peal_call *call);
-    void *context_of_then;
+    void *then_context;
 
     uint64_t done;      /* launches */
     bool loaded;        /* the image is in the frame; until then, memory is being made free */

@@ -26,6 +26,7 @@ static const struct {
     [PEAL_CALL_GATHER_V] = {"gather_v", HASHED | DTYPE | ROOT},
     [PEAL_CALL_SCATTER_V] = {"scatter_v", HASHED | DTYPE | ROOT},
     [PEAL_CALL_ALL_TO_ALL_V] = {"all_to_all_v", DTYPE},
+    [PEAL_CALL_COUNTS] = {"all_to_all_v", DTYPE},
     [PEAL_CALL_KERNEL] = {"a user kernel", HASHED},
     [PEAL_CALL_SPLIT] = {"split", 0},
     [PEAL_CALL_SYMMETRIC_ALLOC] = {"symmetric_alloc", COUNT},

@@ -24,6 +24,7 @@ enum peal_collective {
     PEAL_CALL_GATHER_V,
     PEAL_CALL_SCATTER_V,
     PEAL_CALL_ALL_TO_ALL_V,
+    PEAL_CALL_COUNTS, /* the first part of an all_to_all_v: how much comes */
     PEAL_CALL_KERNEL, /* a user's kernel; count is a hash of kernel and arguments */
     PEAL_CALL_SPLIT,
     PEAL_CALL_SYMMETRIC_ALLOC,

@@ -84,6 +84,9 @@ uint32_t peal_collective_even(uint32_t collective)
         return PEAL_CALL_GATHER;
     case PEAL_CALL_SCATTER_V:
         return PEAL_CALL_SCATTER;
+    case PEAL_CALL_ALL_TO_ALL_V:
+    case PEAL_CALL_COUNTS:
+        return PEAL_CALL_ALL_TO_ALL;
     default:
         return collective;
     }
