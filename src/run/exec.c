@@ -215,7 +215,7 @@ static enum wait_end spin_wait(const struct peal_frame *frame, const struct peal
 {
     enum wait_end end = test_wait(frame, step, regs);
     for (uint32_t i = 0; end == WAIT_NO && i < spins; i++) {
-        if (i > 64)
+        if (i > 4)
             peal_relax();
         end = test_wait(frame, step, regs);
     }
@@ -301,7 +301,7 @@ static enum wait_end spin_channel(struct peal_frame *frame, const struct peal_st
     bool sends = step->kind == PEAL_STEP_SEND;
     enum wait_end end = sends ? send(frame, step) : receive(frame, step);
     for (uint32_t i = 0; end == WAIT_NO && i < spins; i++) {
-        if (i > 64)
+        if (i > 4)
             peal_relax();
         end = sends ? send(frame, step) : receive(frame, step);
     }
