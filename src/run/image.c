@@ -20,6 +20,29 @@ static bool is_param(const struct peal_plan *plan, uint32_t buf)
     return buf < plan->bufs.count && peal_plan_bufs(plan)[buf].kind == PEAL_BUF_PARAM;
 }
 
+/* ---- where things lie ---- */
+
+/* Cells that all peers read are together, line after line; behind them those of each rank. */
+static uint64_t cell_offset(const struct peal_plan *plan, uint32_t rank, uint32_t cell,
+                            bool multicast)
+{
+    uint64_t line = multicast ? cell : (uint64_t)plan->cells * (1 + rank) + cell;
+    return line * PEAL_LINE;
+}
+
+static uint64_t cells_bytes(const struct peal_plan *plan)
+{
+    return cell_offset(plan, plan->nranks, 0, false);
+}
+
+/* Little scratch is together in rank 0's region: a rank that reads from all would touch a page of
+ * each otherwise, and with many ranks to a core the pages count. */
+static bool scratch_is_together(const struct peal_plan *plan)
+{
+    enum { LITTLE = 2048 };
+    return plan->window_bytes <= LITTLE;
+}
+
 /* ---- sizes ---- */
 
 static void size_params(struct peal_image *image, const struct peal_image_how *how)
@@ -49,7 +72,7 @@ static void size_params(struct peal_image *image, const struct peal_image_how *h
 static bool lay_out_channels(struct peal_image *image, uint64_t *end)
 {
     const struct peal_plan *plan = image->plan;
-    uint64_t cells = (uint64_t)plan->nranks * plan->cells * PEAL_LINE;
+    uint64_t cells = cells_bytes(plan);
     uint64_t *next = calloc(plan->nranks, sizeof *next);
     if (!next)
         return false;
@@ -116,11 +139,18 @@ static struct peal_place place_of(const struct peal_image *image, const struct p
         return place;
     }
     uint64_t pitch = buf->cols != 0 ? buf->cols * element : count * element;
-    place.base = buf->kind == PEAL_BUF_WINDOW ? ref->rank : plan->nranks;
+    place.base = plan->nranks;
     place.offset = buf->offset + ref->row * pitch + offset;
-    if (buf->kind == PEAL_BUF_WINDOW)
-        place.offset += image->scratch;
     place.pitch = pitch;
+    if (buf->kind != PEAL_BUF_WINDOW)
+        return place;
+    place.offset += image->scratch;
+    if (scratch_is_together(plan)) {
+        place.base = 0;
+        place.offset += ref->rank * align_line(plan->window_bytes);
+    } else {
+        place.base = ref->rank;
+    }
     return place;
 }
 
@@ -239,10 +269,7 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
     *step = (struct peal_step){
         .kind = op->kind == PEAL_OP_PEEK ? PEAL_STEP_PEEK : kinds[op->kind == PEAL_OP_WAIT][column],
         .op = op_index,
-        .sync = {.offset = ((uint64_t)(shared_by < plan->nranks ? shared_by : op->sync.rank) *
-                                plan->cells +
-                            cell) *
-                           PEAL_LINE,
+        .sync = {.offset = cell_offset(plan, op->sync.rank, cell, shared_by < plan->nranks),
                  .rank = op->kind == PEAL_OP_NOTIFY && shared_by < plan->nranks ? PEAL_NONE
                                                                                 : op->sync.rank,
                  .value = op->sync.value,
@@ -407,7 +434,8 @@ enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_
     count_steps(image);
     if (!lay_out_channels(image, &image->scratch))
         goto free_image;
-    image->region_bytes = image->scratch + align_line(plan->window_bytes);
+    image->region_bytes = image->scratch + align_line(plan->window_bytes) *
+                                               (scratch_is_together(plan) ? plan->nranks : 1);
     image->family_key = family_key(image, how->key);
     image->nshared = plan->totals_stride;
     image->totals = calloc((size_t)image->nshared * image->period + 1, sizeof *image->totals);

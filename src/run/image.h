@@ -5,8 +5,10 @@
  * functions become function pointers, launch phases become step lists of their own. What is left
  * for a launch is to fill in the bases of its parameters.
  *
- *   bases   0 .. P-1   the family's region in each rank's window: channels, scratch; rank 0's: all
- * cells P          private scratch and tiles P+1 ...    parameters: see peal_image_param
+ *   bases   0 .. P-1   the family's region in each rank's window: channels, scratch; in rank 0's
+ *                      also all cells, and everyone's scratch where it is little
+ *           P          private scratch and tiles
+ *           P+1 ...    parameters: see peal_image_param
  *
  * Clipping. A library collective's plan is made for a class of counts, and a launch may bind less
  * memory than the plan has elements: each parameter base has a limit, and every step that touches
