@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_SPINS = 16 }; /* polls that adapting leaves */
+enum {
+    LEAST_SPINS = 16, /* polls that adapting leaves */
+    URGENT_SPINS = 64 /* polls, after the first yield, where others wait for this rank */
+};
 
 enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team)
 {
@@ -149,8 +152,14 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
             peal_pause_reset(team, &pause);
         frame->moved = false;
         status = peal_pause_step(team, &pause);
+        /* Whoever shares this core has just run; who is missing still is on another one. To give
+         * this one away again would cost a whole round of switches, and all those who wait for
+         * this rank wait with it. */
+        uint32_t spins = engine->spins;
+        if (spins < URGENT_SPINS && peal_frame_is_urgent(frame))
+            spins = URGENT_SPINS;
         if (status == PEAL_OK)
-            progress = peal_frame_run(frame, engine->spins);
+            progress = peal_frame_run(frame, spins);
     }
     if (progress == PEAL_RUN_MISMATCH)
         status = peal_doctor_mismatch(team, &pause);

@@ -68,6 +68,13 @@ void peal_frame_launch(struct peal_frame *frame);
 /* Runs on. `spins` polls are made before a single lane counts as blocked. */
 enum peal_progress peal_frame_run(struct peal_frame *frame, uint32_t spins);
 
+/* True if others wait for what the blocked launch does next. */
+static inline bool peal_frame_is_urgent(const struct peal_frame *frame)
+{
+    const struct peal_step *step = frame->lanes[0].at;
+    return frame->image->nlanes == 1 && step && step->flags & PEAL_STEP_URGENT;
+}
+
 /* Where the first blocked lane waits, as one line. */
 void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out);
 

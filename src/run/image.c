@@ -345,6 +345,21 @@ static void keep_in_caches(struct peal_image *image)
     }
 }
 
+static void mark_urgent(struct peal_image *image)
+{
+    bool sends = false;
+    for (uint32_t i = image->nsteps * image->period; i-- > 0;) {
+        struct peal_step *step = &image->steps[i];
+        if (step->kind == PEAL_STEP_END)
+            sends = false; /* of the lane before */
+        else if (step->kind == PEAL_STEP_SEND ||
+                 (step->kind >= PEAL_STEP_NOTIFY && step->kind <= PEAL_STEP_NOTIFY_RAW))
+            sends = true;
+        else if (sends && step->kind >= PEAL_STEP_WAIT && step->kind <= PEAL_STEP_WAIT_RAW)
+            step->flags |= PEAL_STEP_URGENT;
+    }
+}
+
 /* ---- counting before allocating ---- */
 
 static void count_steps(struct peal_image *image)
@@ -452,6 +467,7 @@ enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_
     if (status != PEAL_OK)
         goto free_image;
     keep_in_caches(image);
+    mark_urgent(image);
     count_needs(image);
     *out = image;
     return PEAL_OK;

@@ -48,7 +48,8 @@ enum peal_step_flags {
     PEAL_STEP_STREAM = 2, /* the destination is a parameter: worth streaming when calls are large */
     PEAL_STEP_SET = 4,
     PEAL_STEP_EQUAL = 8,
-    PEAL_STEP_HAS_REG = 16
+    PEAL_STEP_HAS_REG = 16,
+    PEAL_STEP_URGENT = 32 /* a wait with a notify or a message behind it: others wait for that */
 };
 
 /* An operand. Pseudo bases as in plan.h: a constant, or a slot that was received. */
