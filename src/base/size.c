@@ -23,12 +23,6 @@ bool peal_size_mul(uint64_t a, uint64_t b, uint64_t *out)
     return true;
 }
 
-uint64_t peal_size_part(uint64_t c, uint64_t n, uint64_t k)
-{
-    __extension__ typedef unsigned __int128 wide;
-    return (uint64_t)((wide)c * n / k);
-}
-
 bool peal_size_parse(const char *text, uint64_t *out)
 {
     uint64_t value = 0;

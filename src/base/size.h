@@ -19,7 +19,14 @@ static inline uint64_t peal_size_align(uint64_t size, uint64_t alignment)
 
 /* Where part c of n elements cut in k starts: floor(c * n / k), without overflow. 0 <= c <= k, k >
  * 0. */
-uint64_t peal_size_part(uint64_t c, uint64_t n, uint64_t k);
+static inline uint64_t peal_size_part(uint64_t c, uint64_t n, uint64_t k)
+{
+    uint64_t product;
+    if (!__builtin_mul_overflow(c, n, &product))
+        return product / k;
+    __extension__ typedef unsigned __int128 wide;
+    return (uint64_t)((wide)c * n / k);
+}
 
 /* Reads all of `text` as a decimal number with an optional K, M or G (powers of 1024). */
 bool peal_size_parse(const char *text, uint64_t *out);

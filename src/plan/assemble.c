@@ -265,12 +265,10 @@ void peal_assembler_peek(struct peal_assembler *a, uint32_t signal, uint32_t ind
 }
 
 /* Notes which lane uses this end of the channel; a second one is an error. */
-static struct peal_channel *use_channel(struct peal_assembler *a, struct peal_op *op,
-                                        uint32_t channel, bool sending)
+static struct peal_channel *note_lane(struct peal_assembler *a, uint32_t channel, bool sending)
 {
-    if (!op || channel >= a->channels.len)
+    if (channel >= a->channels.len)
         return NULL;
-    op->mem.channel = channel;
     struct peal_channel *c = &a->channels.at[channel];
     uint16_t *lane = sending ? &c->sender_lane : &c->receiver_lane;
     if (*lane == UINT16_MAX)
@@ -278,6 +276,28 @@ static struct peal_channel *use_channel(struct peal_assembler *a, struct peal_op
     else if (*lane != a->lane)
         peal_assembler_fail(a, PEAL_INVALID, "two lanes use the same end of a channel");
     return c;
+}
+
+static struct peal_channel *use_channel(struct peal_assembler *a, struct peal_op *op,
+                                        uint32_t channel, bool sending)
+{
+    if (!op || channel >= a->channels.len)
+        return NULL;
+    op->mem.channel = channel;
+    return note_lane(a, channel, sending);
+}
+
+void peal_assembler_note_channels(struct peal_assembler *a, const struct peal_op *ops,
+                                  uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (peal_op_is_sync(&ops[i]) || ops[i].kind < PEAL_OP_SEND)
+            continue;
+        bool sends = ops[i].kind == PEAL_OP_SEND;
+        struct peal_channel *c = note_lane(a, ops[i].mem.channel, sends);
+        if (c && ops[i].kind != PEAL_OP_FREE)
+            *(sends ? &c->sends : &c->recvs) += 1;
+    }
 }
 
 void peal_assembler_send(struct peal_assembler *a, uint32_t channel, struct peal_ref src,

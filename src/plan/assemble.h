@@ -108,6 +108,10 @@ enum peal_signal_kind peal_assembler_signal_kind(const struct peal_assembler *a,
 void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op,
                            const struct peal_ref *refs);
 
+/* Counts the sends and recvs of ops of the current lane that are not added. */
+void peal_assembler_note_channels(struct peal_assembler *a, const struct peal_op *ops,
+                                  uint64_t count);
+
 /* The op added last, for what the calls above do not say (sync.reg, sync.back); NULL after a
  * failure. */
 struct peal_op *peal_assembler_last(struct peal_assembler *a);

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-static bool is_place(const struct peal_expr *e)
+bool peal_inst_is_place(const struct peal_expr *e)
 {
     return (e->type.kind == PEAL_TYPE_BUFFER || e->type.kind == PEAL_TYPE_TILE) &&
            (e->kind == PEAL_EXPR_NAME || e->kind == PEAL_EXPR_SLICE || e->kind == PEAL_EXPR_AT);
@@ -70,7 +70,7 @@ static void want_shape(struct instantiation *t, const struct peal_expr *e, const
 /* The shape that an expression has by itself; false if it takes its context's (recv, constants). */
 bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct part *out)
 {
-    if (is_place(e))
+    if (peal_inst_is_place(e))
         return peal_inst_part(t, e, out);
     if (is_scalar(e) || e->kind == PEAL_EXPR_RECV)
         return false;
@@ -145,12 +145,19 @@ void peal_inst_move(struct instantiation *t, const struct part *dst, const struc
     }
 }
 
-/* The sources of one compute. */
+/* The sources of one compute: the instantiation's operands from `first` on. Computes within
+ * computes put theirs behind. */
 struct sources {
     enum peal_fn fn;
     uint32_t divisor;
-    PEAL_VEC(struct part) list;
+    size_t first;
 };
+
+static void add_source(struct instantiation *t, struct part source)
+{
+    if (!peal_vec_push(&t->operands, source))
+        peal_inst_no_memory(t);
+}
 
 struct part peal_inst_operand(struct instantiation *t, const struct peal_expr *e,
                               const struct part *shape, enum peal_dtype dtype)
@@ -161,7 +168,7 @@ struct part peal_inst_operand(struct instantiation *t, const struct peal_expr *e
         p.ref = peal_ref_const(scalar(t, e), dtype);
         return p;
     }
-    if (is_place(e)) {
+    if (peal_inst_is_place(e)) {
         if (peal_inst_part(t, e, &p))
             want_shape(t, e, &p, shape);
         return p;
@@ -171,7 +178,9 @@ struct part peal_inst_operand(struct instantiation *t, const struct peal_expr *e
     if (e->kind == PEAL_EXPR_RECV && e->in_slot) {
         struct binding slot = {0};
         peal_inst_receive_in_slot(t, e, own, shape, &slot);
-        return t->status == PEAL_OK ? peal_inst_tile_part(t, &slot) : p;
+        if (t->status == PEAL_OK)
+            peal_inst_tile_part(t, &slot, &p);
+        return p;
     }
     p = peal_inst_tile(t, NULL, own, shape);
     peal_inst_store(t, &p, e);
@@ -202,48 +211,48 @@ static void collect(struct instantiation *t, const struct peal_expr *e, struct s
     enum peal_fn inner;
     bool variadic = peal_fn_info(s->fn)->operands == 0;
     const struct peal_expr *rest = e->kind == PEAL_EXPR_BINARY ? e->b : e->a->next;
-    if (variadic && !is_place(first) && !is_scalar(first) && data_fn(t, first, &inner) &&
+    if (variadic && !peal_inst_is_place(first) && !is_scalar(first) && data_fn(t, first, &inner) &&
         inner == s->fn)
         collect(t, first, s, dst, dtype);
-    else if (!peal_vec_push(&s->list, peal_inst_operand(t, first, dst, dtype)))
-        peal_inst_no_memory(t);
-    for (; rest && t->status == PEAL_OK; rest = e->kind == PEAL_EXPR_BINARY ? NULL : rest->next) {
-        if (!peal_vec_push(&s->list, peal_inst_operand(t, rest, dst, dtype)))
-            peal_inst_no_memory(t);
-    }
+    else
+        add_source(t, peal_inst_operand(t, first, dst, dtype));
+    for (; rest && t->status == PEAL_OK; rest = e->kind == PEAL_EXPR_BINARY ? NULL : rest->next)
+        add_source(t, peal_inst_operand(t, rest, dst, dtype));
 }
 
 static void emit_compute(struct instantiation *t, const struct part *dst, const struct sources *s)
 {
-    PEAL_VEC(struct peal_ref) refs = {0};
-    struct part target = *dst;
-    bool via_tile = false;
-    for (size_t i = 0; i < s->list.len; i++)
-        via_tile |= overlap_badly(dst, &s->list.at[i]);
-    if (via_tile)
+    struct part target;
+    const struct part *to = dst;
+    for (size_t i = s->first; i < t->operands.len; i++) {
+        if (!overlap_badly(dst, &t->operands.at[i]))
+            continue;
         target = peal_inst_tile(t, NULL, dst->ref.dtype, dst);
-    if (!peal_vec_push(&refs, target.ref))
+        to = &target;
+        break;
+    }
+    t->sources.len = 0;
+    if (!peal_vec_reserve(&t->sources, t->operands.len - s->first + 1)) {
         peal_inst_no_memory(t);
-    for (size_t i = 0; i < s->list.len && t->status == PEAL_OK; i++) {
-        if (!peal_vec_push(&refs, s->list.at[i].ref))
-            peal_inst_no_memory(t);
+        return;
     }
-    if (t->status == PEAL_OK) {
-        struct peal_op *op = peal_inst_mem_op(t, PEAL_OP_COMPUTE, refs.at, (uint32_t)refs.len, dst);
-        if (op) {
-            op->fn = (uint8_t)s->fn;
-            op->mem.divisor = s->divisor;
-        }
-        if (via_tile)
-            peal_inst_move(t, dst, &target, 0);
+    t->sources.at[t->sources.len++] = to->ref;
+    for (size_t i = s->first; i < t->operands.len; i++)
+        t->sources.at[t->sources.len++] = t->operands.at[i].ref;
+    struct peal_op *op =
+        peal_inst_mem_op(t, PEAL_OP_COMPUTE, t->sources.at, (uint32_t)t->sources.len, dst);
+    if (op) {
+        op->fn = (uint8_t)s->fn;
+        op->mem.divisor = s->divisor;
     }
-    peal_vec_release(&refs);
+    if (to == &target)
+        peal_inst_move(t, dst, &target, 0);
 }
 
 static void compute(struct instantiation *t, const struct part *dst, const struct peal_expr *e,
                     uint32_t divisor)
 {
-    struct sources s = {.divisor = divisor};
+    struct sources s = {.divisor = divisor, .first = t->operands.len};
     enum peal_dtype dtype = peal_inst_dtype(t, e->type.elem);
     if (!data_fn(t, e, &s.fn)) {
         peal_inst_fail(t, e->pos, "data is wanted here");
@@ -255,11 +264,14 @@ static void compute(struct instantiation *t, const struct part *dst, const struc
         return;
     }
     collect(t, e, &s, dst, dtype);
-    if (t->status == PEAL_OK && s.list.len == 1 && peal_fn_info(s.fn)->operands == 0)
-        peal_inst_move(t, dst, &s.list.at[0], divisor); /* op(a) is a */
-    else if (t->status == PEAL_OK)
+    if (t->status == PEAL_OK && t->operands.len == s.first + 1 &&
+        peal_fn_info(s.fn)->operands == 0) {
+        struct part only = t->operands.at[s.first];
+        peal_inst_move(t, dst, &only, divisor); /* op(a) is a */
+    } else if (t->status == PEAL_OK) {
         emit_compute(t, dst, &s);
-    peal_vec_release(&s.list);
+    }
+    t->operands.len = s.first;
 }
 
 static void store(struct instantiation *t, const struct part *dst, const struct peal_expr *e,
@@ -272,7 +284,7 @@ static void store(struct instantiation *t, const struct part *dst, const struct 
     if (is_scalar(e)) {
         src = (struct part){.ref = peal_ref_const(scalar(t, e), (enum peal_dtype)dst->ref.dtype)};
         peal_inst_move(t, dst, &src, divisor);
-    } else if (is_place(e)) {
+    } else if (peal_inst_is_place(e)) {
         if (!peal_inst_part(t, e, &src))
             return;
         want_shape(t, e, &src, dst);
@@ -369,9 +381,10 @@ void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s)
         peal_inst_fail(t, s->a->pos, "'%s' has no value here", symbol->name);
         return;
     }
-    old = shape = peal_inst_tile_part(t, b);
+    peal_inst_tile_part(t, b, &old);
+    shape = old;
     const struct peal_expr *value = peal_inst_chosen(t, s->b);
-    if (is_place(value) && peal_inst_shape(t, value, &shape))
+    if (peal_inst_is_place(value) && peal_inst_shape(t, value, &shape))
         want_shape(t, s->b, &shape, &old);
     if (t->status != PEAL_OK)
         return;

@@ -28,8 +28,12 @@ static int64_t divide(int64_t a, int64_t b)
     return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-static int64_t modulo(int64_t a, int64_t b)
+static inline int64_t modulo(int64_t a, int64_t b)
 {
+    if (a >= 0 && a < b) /* as it mostly is: spares the division */
+        return a;
+    if (a < 0 && b > 0 && a >= -b)
+        return a + b;
     int64_t r = a % b;
     return r < 0 ? r + (b < 0 ? -b : b) : r;
 }
@@ -93,6 +97,10 @@ static int64_t arithmetic(struct instantiation *t, const struct peal_expr *e, in
 
 static int64_t special(const struct instantiation *t, int64_t which)
 {
+    if (which == PEAL_RANK)
+        return t->rank;
+    if (which == PEAL_NRANKS)
+        return t->bind->nranks;
     switch ((enum peal_special)which) {
     case PEAL_RANK:
         return t->rank;
@@ -117,7 +125,7 @@ static int64_t special(const struct instantiation *t, int64_t which)
     return 0;
 }
 
-static int64_t name_value(struct instantiation *t, const struct peal_expr *e)
+static inline int64_t name_value(struct instantiation *t, const struct peal_expr *e)
 {
     const struct peal_symbol *symbol = e->symbol;
     if (symbol->kind == PEAL_SYMBOL_BUILTIN)
@@ -245,21 +253,29 @@ static int64_t call_value(struct instantiation *t, const struct peal_expr *e)
     }
 }
 
+/* Most operands are names and numbers. */
+static inline int64_t operand(struct instantiation *t, const struct peal_expr *e)
+{
+    if (e->kind == PEAL_EXPR_INT)
+        return e->value;
+    return e->kind == PEAL_EXPR_NAME ? name_value(t, e) : peal_inst_int(t, e);
+}
+
 int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e)
 {
-    if (t->status != PEAL_OK)
-        return 0;
     switch (e->kind) {
     case PEAL_EXPR_INT:
         return e->value;
     case PEAL_EXPR_NAME:
         return name_value(t, e);
     case PEAL_EXPR_UNARY: {
-        int64_t a = peal_inst_int(t, e->a), out;
+        int64_t a = operand(t, e->a), out;
         return __builtin_sub_overflow(0, a, &out) ? overflow(t, e) : out;
     }
-    case PEAL_EXPR_BINARY:
-        return arithmetic(t, e, peal_inst_int(t, e->a), peal_inst_int(t, e->b));
+    case PEAL_EXPR_BINARY: {
+        int64_t a = operand(t, e->a), b = operand(t, e->b);
+        return arithmetic(t, e, a, b);
+    }
     case PEAL_EXPR_CALL:
         return call_value(t, e);
     case PEAL_EXPR_SLICE:

@@ -292,9 +292,22 @@ static bool take(struct fuser *f, size_t i)
     return peal_vec_push(&f->out->ops, op) && peal_vec_push(&f->syncs_before, f->syncs);
 }
 
+/* Is there an op whose result another could take over? */
+static bool has_makers(const struct fuser *f)
+{
+    for (size_t i = 0; i < f->in->ops.len; i++) {
+        const struct peal_op *op = &f->in->ops.at[i];
+        if (op->kind <= PEAL_OP_COMPUTE && is_tile(f, f->in->refs.at + op->mem.ref))
+            return true;
+    }
+    return false;
+}
+
 bool peal_lane_fuse(struct peal_lane_ops *lane, const struct peal_fuse_context *context)
 {
     struct fuser f = {.in = lane, .out = context->out, .context = context};
+    if (!has_makers(&f))
+        return true;
     f.out->ops.len = f.out->refs.len = 0;
     f.made_by = calloc(context->nbufs + 1, sizeof *f.made_by);
     f.was_read = calloc(context->nbufs + 1, 1);

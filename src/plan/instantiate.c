@@ -113,12 +113,6 @@ static void bind_integers(struct instantiation *t)
     }
 }
 
-/* The contract's x and y among the parameters; NULL where there is none. */
-struct ends {
-    const struct peal_symbol *x, *y;
-    enum peal_contract contract;
-};
-
 static struct ends find_ends(const struct peal_kernel *kernel)
 {
     struct ends out = {0};
@@ -276,8 +270,9 @@ static void fill_header(struct instantiation *t, const struct ends *ends)
     }
 }
 
-static void walk_rank(struct instantiation *t, const struct ends *ends, bool first)
+void peal_inst_walk_rank(struct instantiation *t, bool first)
 {
+    const struct ends *ends = &t->ends;
     memset(t->env, 0, (t->kernel->nslots + 1) * sizeof *t->env);
     t->lane = 0;
     t->lane_open = false;
@@ -329,8 +324,14 @@ static bool has_two_scopes(const struct peal_stmt *body, int *scopes)
     return false;
 }
 
-static bool check_bind(const struct peal_bind *bind, const struct peal_kernel *kernel,
-                       struct peal_diags *diags)
+bool peal_inst_is_alone(const struct peal_kernel *kernel)
+{
+    int scopes = 0;
+    return !needs_all(kernel->body, false, false) && !has_two_scopes(kernel->body, &scopes);
+}
+
+bool peal_inst_check_bind(const struct peal_bind *bind, const struct peal_kernel *kernel,
+                          struct peal_diags *diags)
 {
     if (bind->nranks < 1 || bind->nranks > PEAL_PLAN_MAX_RANKS) {
         peal_diag_error(diags, kernel->pos, "%u ranks: a plan has 1 to %d", bind->nranks,
@@ -346,21 +347,24 @@ static bool check_bind(const struct peal_bind *bind, const struct peal_kernel *k
     return true;
 }
 
-static void release(struct instantiation *t)
+void peal_inst_release(struct instantiation *t)
 {
     free(t->env);
     free(t->decls);
     peal_lane_ops_release(&t->now);
     peal_lane_ops_release(&t->scratch);
     peal_vec_release(&t->tiles);
+    peal_vec_release(&t->operands);
+    peal_vec_release(&t->sources);
     peal_vec_release(&t->channel_uses);
     peal_vec_release(&t->kinds);
     peal_vec_release(&t->stable);
 }
 
-static bool acquire(struct instantiation *t)
+bool peal_inst_acquire(struct instantiation *t)
 {
     const struct peal_bind *bind = t->bind;
+    t->ends = find_ends(t->kernel);
     bool one = bind->rank != PEAL_NONE;
     t->via = PEAL_NONE;
     t->most_ops = bind->most_ops ? bind->most_ops : UINT64_C(1) << 27;
@@ -408,29 +412,26 @@ enum peal_status peal_instantiate(const struct peal_kernel *kernel, const struct
                                   struct peal_diags *diags, struct peal_plan **out)
 {
     struct instantiation t = {.kernel = kernel, .bind = bind, .diags = diags};
-    int scopes = 0;
-    if (!check_bind(bind, kernel, diags))
+    if (!peal_inst_check_bind(bind, kernel, diags))
         return PEAL_INVALID;
-    if (bind->rank != PEAL_NONE &&
-        (needs_all(kernel->body, false, false) || has_two_scopes(kernel->body, &scopes)))
+    if (bind->rank != PEAL_NONE && !peal_inst_is_alone(kernel))
         return make_whole_then_cut(kernel, bind, diags, out);
-    if (!acquire(&t)) {
+    if (!peal_inst_acquire(&t)) {
         peal_inst_no_memory(&t);
         peal_assembler_free(t.a);
-        release(&t);
+        peal_inst_release(&t);
         return PEAL_NO_MEMORY;
     }
-    struct ends ends = find_ends(kernel);
     uint32_t first = bind->rank == PEAL_NONE ? 0 : bind->rank;
     uint32_t end = bind->rank == PEAL_NONE ? bind->nranks : bind->rank + 1;
     for (t.rank = first; t.rank < end && t.status == PEAL_OK; t.rank++)
-        walk_rank(&t, &ends, t.rank == first);
+        peal_inst_walk_rank(&t, t.rank == first);
     peal_inst_patch_scopes(&t);
     enum peal_status status = t.status;
     if (status == PEAL_OK)
         status = peal_assembler_finish(t.a, diags, out);
     else
         peal_assembler_free(t.a);
-    release(&t);
+    peal_inst_release(&t);
     return status;
 }

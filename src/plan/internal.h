@@ -5,6 +5,7 @@
  *   walk.c         statements: control flow, signals              place.c  buffers, parts and tiles
  *   data.c         data: copies, computes                         scope.c  logical zero of inlined
  *   message.c      data through queues: send, recv, free                   calls
+ *   parts.c        ranks one by one, nothing kept
  */
 #ifndef PEAL_PLAN_INTERNAL_H
 #define PEAL_PLAN_INTERNAL_H
@@ -12,6 +13,7 @@
 #include "plan/assemble.h"
 #include "plan/instantiate.h"
 #include "plan/lane.h"
+#include "plan/parts.h"
 
 /* What a symbol stands for on the rank being walked, by symbol->slot. */
 struct binding {
@@ -64,8 +66,15 @@ struct channel_use {
     uint32_t received, freed;
 };
 
+/* The contract's x and y among the parameters; NULL where there is none. */
+struct ends {
+    const struct peal_symbol *x, *y;
+    enum peal_contract contract;
+};
+
 struct instantiation {
     const struct peal_kernel *kernel;
+    struct ends ends;
     const struct peal_bind *bind;
     struct peal_diags *diags;
     struct peal_assembler *a;
@@ -79,7 +88,17 @@ struct instantiation {
         struct peal_pos pos;
         uint32_t via, index;
     } known[64];
-    uint32_t phase; /* of `launch mod` while a place is evaluated */
+    struct known_channel { /* channels looked up lately, by name and ranks */
+        const struct peal_expr *name;
+        uint32_t sender, receiver, port, channel;
+        bool is_set;
+    } known_channels[64];
+    struct known_quotient {
+        uint64_t n, k, quotient, rest;
+    } known_quotients[8];
+    PEAL_VEC(struct part) operands;    /* of the computes being made, the innermost last */
+    PEAL_VEC(struct peal_ref) sources; /* of the compute being emitted */
+    uint32_t phase;                    /* of `launch mod` while a place is evaluated */
     bool saw_phase;
     uint32_t via;  /* position of the call being walked, or PEAL_NONE */
     uint32_t call; /* number of the inlined call being walked; 0 outside */
@@ -88,6 +107,9 @@ struct instantiation {
     struct grid grid;
     uint64_t steps, most_steps, ops, most_ops;
     struct peal_lane_ops now; /* ops of the current lane */
+    /* Takes each lane instead of the plan, if it is set (parts.c). */
+    bool (*on_lane)(void *context, const struct peal_part_lane *lane);
+    void *on_lane_context;
     struct peal_lane_ops scratch;
     PEAL_VEC(struct tile_buf) tiles;
     PEAL_VEC(struct channel_use) channel_uses;
@@ -125,7 +147,7 @@ uint32_t peal_inst_buf(struct instantiation *t, const struct peal_buf_spec *spec
 struct part peal_inst_tile(struct instantiation *t, const struct peal_symbol *symbol,
                            enum peal_dtype dtype, const struct part *shape);
 /* The tile that a binding stands for. */
-struct part peal_inst_tile_part(const struct instantiation *t, const struct binding *b);
+void peal_inst_tile_part(const struct instantiation *t, const struct binding *b, struct part *out);
 /* A cell: signal and index, or with phases the table of cell numbers. */
 struct cell {
     uint32_t rank, signal, index, phases;
@@ -138,6 +160,8 @@ void peal_inst_store(struct instantiation *t, const struct part *dst,
 void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s);
 void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s);
+/* A buffer, a tile or a part of one: what an op can name. */
+bool peal_inst_is_place(const struct peal_expr *e);
 /* select(condition, a, b) on data stands for the operand that is chosen. */
 const struct peal_expr *peal_inst_chosen(struct instantiation *t, const struct peal_expr *e);
 /* The shape that an expression has by itself; false if it takes its context's (recv, constants). */
@@ -168,6 +192,16 @@ void peal_inst_lane_end(struct instantiation *t);
 struct peal_op *peal_inst_op(struct instantiation *t, enum peal_op_kind kind,
                              const struct peal_ref *refs, uint32_t n);
 void peal_inst_no_memory(struct instantiation *t);
+
+/* instantiate.c */
+bool peal_inst_check_bind(const struct peal_bind *bind, const struct peal_kernel *kernel,
+                          struct peal_diags *diags);
+/* Can a rank's part be made without the other ranks? */
+bool peal_inst_is_alone(const struct peal_kernel *kernel);
+bool peal_inst_acquire(struct instantiation *t);
+void peal_inst_release(struct instantiation *t);
+/* All of the current rank; `first`: declares the parameters. */
+void peal_inst_walk_rank(struct instantiation *t, bool first);
 
 /* scope.c */
 void peal_inst_patch_scopes(struct instantiation *t);

@@ -80,13 +80,30 @@ static const char *channel_name(const struct peal_expr *e)
     return !e ? "" : e->symbol ? e->symbol->name : e->name;
 }
 
+/* The queue that a statement names; a loop comes back to the same few. */
+static uint32_t channel_of(struct instantiation *t, const struct peal_expr *name, uint32_t sender,
+                           uint32_t port, uint32_t receiver)
+{
+    size_t slot = ((uintptr_t)name / sizeof(struct peal_expr) + sender * 3 + receiver) % 64;
+    struct known_channel *known = &t->known_channels[slot];
+    if (known->name != name || known->sender != sender || known->receiver != receiver ||
+        known->port != port || !known->is_set)
+        *known = (struct known_channel){
+            name,
+            sender,
+            receiver,
+            port,
+            peal_assembler_channel(t->a, channel_name(name), sender, port, receiver),
+            true};
+    return known->channel;
+}
+
 static uint32_t recv_channel(struct instantiation *t, const struct peal_expr *e)
 {
     struct peer peer = peal_inst_peer(t, e->a);
     if (t->status != PEAL_OK)
         return 0;
-    const char *name = channel_name(e->b);
-    return peal_assembler_channel(t->a, name, peer.rank, peer.incoming_port, t->rank);
+    return channel_of(t, e->b, peer.rank, peer.incoming_port, t->rank);
 }
 
 /* recv_slot: the payload stays where it is; b becomes the tile that names it. */
@@ -132,7 +149,8 @@ void peal_inst_receive(struct instantiation *t, const struct part *dst, const st
         struct binding slot;
         peal_inst_receive_in_slot(t, e, wire, dst, &slot);
         if (t->status == PEAL_OK) {
-            struct part src = peal_inst_tile_part(t, &slot);
+            struct part src;
+            peal_inst_tile_part(t, &slot, &src);
             peal_inst_move(t, dst, &src, 0);
         }
         return;
@@ -160,7 +178,9 @@ void peal_inst_send(struct instantiation *t, const struct peal_stmt *s)
         return;
     }
     enum peal_dtype wire = peal_inst_wire_dtype(t, value);
-    src = peal_inst_operand(t, value, &shape, wire);
+    bool is_whole =
+        value->type.kind != PEAL_TYPE_INT && shape.ref.dtype == wire && peal_inst_is_place(value);
+    src = is_whole ? shape : peal_inst_operand(t, value, &shape, wire);
     if (t->status == PEAL_OK && src.ref.dtype != wire) {
         struct part tile = peal_inst_tile(t, NULL, wire, &shape);
         peal_inst_move(t, &tile, &src, 0);
@@ -169,8 +189,7 @@ void peal_inst_send(struct instantiation *t, const struct peal_stmt *s)
     struct peer peer = peal_inst_peer(t, s->b);
     if (t->status != PEAL_OK)
         return;
-    uint32_t channel =
-        peal_assembler_channel(t->a, channel_name(s->c), t->rank, peer.port, peer.rank);
+    uint32_t channel = channel_of(t, s->c, t->rank, peer.port, peer.rank);
     split(t, &src, emit_send, channel);
 }
 

@@ -32,6 +32,28 @@ uint32_t peal_inst_buf(struct instantiation *t, const struct peal_buf_spec *spec
     return buf;
 }
 
+/* Part a of k of n elements: floor(a n / k) up to floor((a + 1) n / k). n / k is remembered, since
+ * a loop asks for the parts of one whole; where it is exact, nothing is left to divide. */
+static void find_bounds(struct instantiation *t, uint64_t a, uint64_t n, uint64_t k, int64_t *from,
+                        int64_t *len)
+{
+    struct known_quotient *known = &t->known_quotients[(n ^ k) % 8];
+    uint64_t product, rest;
+    if (known->n != n || known->k != k)
+        *known = (struct known_quotient){n, k, n / k, n % k};
+    if (known->rest == 0) {
+        *from = (int64_t)(a * known->quotient);
+        *len = (int64_t)known->quotient;
+    } else if (!__builtin_mul_overflow(a, n, &product)) {
+        *from = (int64_t)(product / k);
+        rest = product % k;
+        *len = (int64_t)(known->quotient + (rest + known->rest >= k));
+    } else {
+        *from = (int64_t)peal_size_part(a, n, k);
+        *len = (int64_t)peal_size_part(a + 1, n, k) - *from;
+    }
+}
+
 /* Narrows `extent` elements from *first on. False: outside, and reported. */
 static bool narrow(struct instantiation *t, const struct peal_expr *e, const struct peal_slice *s,
                    uint64_t *first, uint64_t *extent)
@@ -45,8 +67,7 @@ static bool narrow(struct instantiation *t, const struct peal_expr *e, const str
     if (s->kind == PEAL_SLICE_PART) {
         if (b <= 0 || a < 0 || a >= b)
             return peal_inst_fail(t, e->pos, "there is no part %" PRId64 " of %" PRId64, a, b);
-        from = (int64_t)peal_size_part((uint64_t)a, (uint64_t)n, (uint64_t)b);
-        len = (int64_t)peal_size_part((uint64_t)a + 1, (uint64_t)n, (uint64_t)b) - from;
+        find_bounds(t, (uint64_t)a, (uint64_t)n, (uint64_t)b, &from, &len);
     } else {
         from = a;
         len = s->kind == PEAL_SLICE_INDEX ? 1 : b;
@@ -94,22 +115,22 @@ static bool narrow_part(struct instantiation *t, const struct peal_expr *e, stru
     return true;
 }
 
-struct part peal_inst_tile_part(const struct instantiation *t, const struct binding *b)
+/* Written field by field, once: this is done for every operand of every op. */
+void peal_inst_tile_part(const struct instantiation *t, const struct binding *b, struct part *out)
 {
-    struct part p = {
-        .rows = b->rows ? b->rows : 1,
-        .count = b->cols,
-        .first = b->base,
-        .row = b->base_row,
-        .dims = b->rows ? 2 : 1,
-    };
-    p.ref = peal_ref_make(t->rank, b->buf, b->dtype, 0);
-    if (b->in_slot) {
-        p.ref.buf = PEAL_BUF_SLOT;
-        p.ref.row = b->channel;
-        p.ref.rank = b->message;
-    }
-    return p;
+    out->ref.rank = b->in_slot ? b->message : t->rank;
+    out->ref.buf = b->in_slot ? PEAL_BUF_SLOT : (uint16_t)b->buf;
+    out->ref.dtype = (uint8_t)b->dtype;
+    out->ref.pad = 0;
+    out->ref.row = b->in_slot ? b->channel : 0;
+    out->ref.phases = PEAL_NONE;
+    out->ref.offset = 0;
+    out->rows = b->rows ? b->rows : 1;
+    out->count = b->cols;
+    out->first = b->base;
+    out->row = b->base_row;
+    out->dims = b->rows ? 2 : 1;
+    out->any_shape = false;
 }
 
 /* The part without its byte offset. */
@@ -121,7 +142,7 @@ static bool find_part(struct instantiation *t, const struct peal_expr *e, struct
             return peal_inst_fail(t, e->pos, "'%s' has no value here", e->symbol->name);
         if (b->freed)
             return peal_inst_fail(t, e->pos, "'%s' was given back by 'free'", e->symbol->name);
-        *out = peal_inst_tile_part(t, b);
+        peal_inst_tile_part(t, b, out);
         return true;
     }
     if (!find_part(t, e->a, out))

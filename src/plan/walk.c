@@ -26,15 +26,16 @@ struct peal_op *peal_inst_op(struct instantiation *t, enum peal_op_kind kind,
         peal_inst_fail(t, t->pos, "the plan would have more than %" PRIu64 " ops", t->most_ops);
         return NULL;
     }
-    struct peal_op op = {.kind = (uint8_t)kind, .pos = position(t)};
-    op.mem.ref = (uint32_t)t->now.refs.len;
-    if (!peal_vec_push(&t->now.ops, op) || !peal_vec_reserve(&t->now.refs, n)) {
+    if (!peal_vec_reserve(&t->now.ops, 1) || !peal_vec_reserve(&t->now.refs, n)) {
         peal_inst_no_memory(t);
         return NULL;
     }
+    struct peal_op *op = &t->now.ops.at[t->now.ops.len++];
+    *op = (struct peal_op){.kind = (uint8_t)kind, .pos = position(t)};
+    op->mem.ref = (uint32_t)t->now.refs.len;
     for (uint32_t i = 0; i < n; i++)
         t->now.refs.at[t->now.refs.len++] = refs[i];
-    return &t->now.ops.at[t->now.ops.len - 1];
+    return op;
 }
 
 /* A run-time integer: a peeked register plus a constant. */
@@ -317,6 +318,17 @@ void peal_inst_lane_end(struct instantiation *t)
     if (t->status == PEAL_OK && (!peal_lane_insert_frees(&t->now, &t->scratch) ||
                                  (!t->bind->no_fuse && !peal_lane_fuse(&t->now, &context))))
         peal_inst_no_memory(t);
+    if (t->on_lane && t->status == PEAL_OK) {
+        struct peal_part_lane lane = {.rank = t->rank,
+                                      .lane = t->lane,
+                                      .ops = t->now.ops.at,
+                                      .count = t->now.ops.len,
+                                      .refs = t->now.refs.at};
+        peal_assembler_note_channels(t->a, lane.ops, lane.count);
+        if (!t->on_lane(t->on_lane_context, &lane))
+            peal_inst_no_memory(t);
+        t->now.ops.len = 0;
+    }
     for (size_t i = 0; i < t->now.ops.len && t->status == PEAL_OK; i++) {
         const struct peal_op *op = &t->now.ops.at[i];
         peal_assembler_append(t->a, op, peal_op_is_sync(op) ? NULL : t->now.refs.at + op->mem.ref);
