@@ -9,8 +9,9 @@ SHELL := /bin/sh
 BUILD ?= build
 DESTDIR ?=
 PREFIX ?= /usr/local
-VERSION := $(shell sed -n "s/^ *version: '\(.*\)',/\1/p" meson.build)
-.PHONY: all deps test test-long fuzz demo bench bench-torch install dist deb format clean help
+DIST ?= dist
+DEB_BUILD ?= build-deb
+.PHONY: all deps test test-long fuzz demo bench bench-torch install dist deb fresh format clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -23,7 +24,7 @@ $(BUILD)/build.ninja:
 deps: ## install the packages for building and testing
 	@scripts/install build test
 
-test: ## install what is missing, build, run all suites, with sanitizers
+test: ## install what is missing, build, run all suites
 	@scripts/install build test
 	@scripts/install browser 2>/dev/null || echo "no chromium here: the tests of the page are skipped"
 	@scripts/test
@@ -32,11 +33,11 @@ test-long: ## the tests that take minutes
 	@scripts/install build test
 	@scripts/test --long
 
-fuzz: ## fuzz every reader of input for a minute each (FUZZ_SECONDS=60)
+fuzz: ## fuzz every reader of input, a minute each (FUZZ_SECONDS=60)
 	@scripts/install build test
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} scripts/test fuzz
 
-demo: ## install what is missing, build, prove, refute, simulate and run; write pages
+demo: ## install what is missing, build, prove, refute, simulate, run
 	@scripts/install build
 	@$(MAKE) --no-print-directory all >/dev/null
 	@scripts/demo $(BUILD)/peal
@@ -44,29 +45,31 @@ demo: ## install what is missing, build, prove, refute, simulate and run; write 
 bench: ## install the comparators, measure, print ratios
 	@scripts/install build bench
 	@$(MAKE) --no-print-directory all >/dev/null
-	@if [ -x bench/run ]; then bench/run; else echo "bench/run is not there yet" >&2; exit 3; fi
+	@bench/run
 
-bench-torch: ## collectives and DDP steps from PyTorch, Peal and Gloo alternating
+bench-torch: ## collectives and training steps in PyTorch, Peal and Gloo
 	@scripts/install build bench
 	@$(MAKE) --no-print-directory all >/dev/null
 	@torch/build.sh $(BUILD)
 	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/bench.py --world 2,4,8
 	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/ddp_bench.py --world 2
 
-install: all ## install into PREFIX (default /usr/local), below DESTDIR if given
+install: all ## install into PREFIX (/usr/local), below DESTDIR if given
 	@meson configure $(BUILD) --prefix $(PREFIX) >/dev/null
 	@DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD)
 
-dist: ## a source archive of what is committed: dist/peal-VERSION.tar.xz
-	@mkdir -p dist
-	@git archive --prefix=peal-$(VERSION)/ HEAD | xz >dist/peal-$(VERSION).tar.xz
-	@echo dist/peal-$(VERSION).tar.xz
+dist: ## a source archive of the last commit: dist/peal-VERSION.tar.xz
+	@scripts/install release
+	@scripts/dist $(DIST)
 
-deb: ## a Debian package in dist/
-	@scripts/install build test
-	@[ -f build-deb/build.ninja ] || meson setup --prefix /usr --buildtype release build-deb >/dev/null
-	@ninja -C build-deb >/dev/null
-	@scripts/deb build-deb dist
+deb: ## a Debian package: dist/peal_VERSION_ARCHITECTURE.deb
+	@scripts/install build release
+	@[ -f $(DEB_BUILD)/build.ninja ] || meson setup --prefix /usr --buildtype release $(DEB_BUILD) >/dev/null
+	@ninja -C $(DEB_BUILD) >$(DEB_BUILD)/deb.log || { cat $(DEB_BUILD)/deb.log; exit 1; }
+	@scripts/deb $(DEB_BUILD) $(DIST)
+
+fresh: ## try demo, test and deb on a new Debian in a folder (as root)
+	@scripts/fresh
 
 format: ## lay out all C files as .clang-format says
 	@scripts/install tools
@@ -76,6 +79,6 @@ clean: ## remove all build folders
 	rm -rf build build-asan build-tsan build-fuzz build-deb dist
 
 help:
-	@echo "make            build $(BUILD)/peal and the libraries"
+	@echo "make              build $(BUILD)/peal and the libraries"
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1#\2/p' Makefile | \
-	    while IFS='#' read -r name text; do printf '%-15s %s\n' "$$name" "$$text"; done
+	    while IFS='#' read -r name text; do printf '%-17s %s\n' "$$name" "$$text"; done

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { MOST = 64 };
+
 /* What the i-th rank of the order does with each chunk. */
 static void build_turn(struct peal_builder *b, const int *order, int count, int i,
                        struct peal_expr *from, struct peal_expr *to)
@@ -45,15 +47,26 @@ static void build_chain(struct peal_builder *b, const int *order, int count)
     peal_build_end(b);
 }
 
+static bool read_order(char **words, int count, int *order)
+{
+    bool seen[MOST] = {false};
+    for (int i = 0; i < count && count <= MOST; i++) {
+        char *end;
+        long rank = strtol(words[i], &end, 10);
+        if (end == words[i] || *end || rank < 0 || rank >= count || seen[rank])
+            return false;
+        seen[rank] = true;
+        order[i] = (int)rank;
+    }
+    return count > 0 && count <= MOST;
+}
+
 int main(int argc, char **argv)
 {
-    enum { MOST = 64 };
     int order[MOST];
-    int count = 0;
-    for (; count < argc - 1 && count < MOST; count++)
-        order[count] = atoi(argv[count + 1]);
-    if (count == 0) {
-        fputs("usage: generate RANK...\n", stderr);
+    int count = argc - 1;
+    if (!read_order(argv + 1, count, order)) {
+        fputs("usage: generate RANK...    every rank from 0 on once, at most 64\n", stderr);
         return 2;
     }
     struct peal_builder *b = peal_builder_new();

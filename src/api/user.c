@@ -31,8 +31,10 @@ struct launch {
     struct peal_bind bind;
     struct peal_bind_value values[MOST_VALUES];
     int64_t numbers[MOST_VALUES];
-    uint64_t key;    /* of everything the plan depends on */
-    uint64_t shared; /* of what is the same on all ranks */
+    bool local[MOST_VALUES];   /* which values are this rank's own */
+    int64_t *all[MOST_VALUES]; /* those of all ranks, rank after rank; owned */
+    uint64_t key;              /* of everything the plan depends on */
+    uint64_t shared;           /* of what is the same on all ranks */
     bool any_window;
 };
 
@@ -124,6 +126,7 @@ static void add_value(struct launch *launch, const char *name, const int64_t *va
         launch->numbers[bind->nvalues] = values[0];
         values = &launch->numbers[bind->nvalues];
     }
+    launch->local[bind->nvalues] = local;
     launch->values[bind->nvalues++] = (struct peal_bind_value){name, values, count, false};
     launch->key = peal_hash_bytes(values, count * sizeof *values, launch->key);
     if (!local)
@@ -198,6 +201,28 @@ static enum peal_status take_argument(struct peal_user_kernel *kernel, struct la
         break;
     }
     return PEAL_OK;
+}
+
+/* Local values are gathered: where a channel lies, and whether a plan is proved, follows from all
+ * ranks' parts of it. A plan is then made for what all ranks have, and is the same everywhere. */
+static enum peal_status gather_local(struct peal_comm *comm, struct launch *launch)
+{
+    enum peal_status status = PEAL_OK;
+    for (size_t i = 0; i < launch->bind.nvalues && status == PEAL_OK; i++) {
+        struct peal_bind_value *value = &launch->values[i];
+        size_t total = value->count * comm->team->size;
+        if (!launch->local[i])
+            continue;
+        int64_t *all = launch->all[i] = calloc(total + 1, sizeof *all);
+        if (!all)
+            return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for '%s' of all ranks",
+                                  value->name);
+        status = peal_allgather(comm, value->values, all, value->count, PEAL_I64);
+        value->values = all;
+        value->all_ranks = true;
+        launch->key = peal_hash_bytes(all, total * sizeof *all, launch->key);
+    }
+    return status;
 }
 
 static bool touches(const struct peal_arg *a, const struct peal_arg *b)
@@ -374,9 +399,13 @@ enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum p
         status = check_overlap(kernel, launch, args, nargs);
     }
     if (status == PEAL_OK)
+        status = gather_local(comm, launch);
+    if (status == PEAL_OK)
         status = find_version(kernel, launch, &image);
     if (status == PEAL_OK)
         status = run_launch(kernel, launch, image, args);
+    for (size_t i = 0; i < launch->bind.nvalues; i++)
+        free(launch->all[i]);
     free(launch);
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shell completion, from the tables that parse. */
 #include "cli/help.h"
+#include "ir/contract.h"
 
 #include <string.h>
 
@@ -43,13 +44,30 @@ static void add_bash_values(const struct peal_command *command, struct peal_text
     }
 }
 
-/* The commands whose argument is a kernel, as a pattern: "plan | verify | run". */
-static void add_kernel_commands(const struct peal_command *const *commands, size_t count,
-                                struct peal_text *out)
+static bool takes_kernel(const struct peal_command *command)
+{
+    return strncmp(command->args, "KERNEL", 6) == 0;
+}
+
+static bool takes_collective(const struct peal_command *command)
+{
+    return strstr(command->args, "COLLECTIVE") != NULL;
+}
+
+static void add_collectives(struct peal_text *out)
+{
+    for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++)
+        peal_text_printf(out, "%s%s", i > PEAL_CONTRACT_NONE + 1 ? " " : "",
+                         peal_contract_info((enum peal_contract)i)->name);
+}
+
+/* The commands that take such an argument, as a pattern: "plan | verify | run". */
+static void add_commands(const struct peal_command *const *commands, size_t count,
+                         bool (*takes)(const struct peal_command *), struct peal_text *out)
 {
     const char *separator = "";
     for (size_t i = 0; i < count; i++) {
-        if (strncmp(commands[i]->args, "KERNEL", 6) != 0)
+        if (!takes(commands[i]))
             continue;
         peal_text_printf(out, "%s%s", separator, commands[i]->name);
         separator = " | ";
@@ -94,8 +112,12 @@ void peal_help_bash(struct peal_text *out)
                         "    fi\n"
                         "    case \"$command\" in\n"
                         "    ");
-    add_kernel_commands(commands, count, out);
-    peal_text_puts(out, ") words=$(peal list --names 2>/dev/null) ;;\n"
+    add_commands(commands, count, takes_kernel, out);
+    peal_text_puts(out, ") words=$(peal list --names 2>/dev/null) ;;\n    ");
+    add_commands(commands, count, takes_collective, out);
+    peal_text_puts(out, ") words='");
+    add_collectives(out);
+    peal_text_puts(out, "' ;;\n"
                         "    esac\n"
                         "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\") "
                         "$(compgen -f -- \"$word\"))\n"
@@ -137,12 +159,40 @@ static void add_zsh_option(const struct peal_option *row, struct peal_text *out)
     peal_text_release(&words);
 }
 
+/* What the arguments that are no options may be. */
+static void add_zsh_arguments(const struct peal_command *command, struct peal_text *out)
+{
+    size_t count;
+    const struct peal_command *const *commands = peal_commands(&count);
+    peal_text_puts(out, " \\\n            '*:argument:");
+    if (takes_kernel(command)) {
+        peal_text_puts(out, "_peal_kernels");
+    } else if (takes_collective(command)) {
+        peal_text_puts(out, "(");
+        add_collectives(out);
+        peal_text_puts(out, ")");
+    } else if (command == &peal_cmd_help) {
+        peal_text_puts(out, "(");
+        for (size_t i = 0; i < count; i++)
+            peal_text_printf(out, "%s%s", i ? " " : "", commands[i]->name);
+        peal_text_puts(out, ")");
+    } else {
+        peal_text_puts(out, "_files");
+    }
+    peal_text_puts(out, "'\n        ;;\n");
+}
+
 void peal_help_zsh(struct peal_text *out)
 {
     size_t count;
     const struct peal_command *const *commands = peal_commands(&count);
     peal_text_puts(out, "#compdef peal\n"
                         "# zsh completion for peal; made by 'peal help --format zsh'\n"
+                        "_peal_kernels() {\n"
+                        "    local -a names\n"
+                        "    names=(${(f)\"$(peal list --names 2>/dev/null)\"})\n"
+                        "    _alternative 'kernels:kernel:compadd -a names' 'files:file:_files'\n"
+                        "}\n"
                         "_peal() {\n"
                         "    local -a commands\n"
                         "    commands=(\n");
@@ -165,7 +215,7 @@ void peal_help_zsh(struct peal_text *out)
                          commands[i]->name);
         for (const struct peal_option *row = commands[i]->options; row && row->name; row++)
             add_zsh_option(row, out);
-        peal_text_puts(out, " \\\n            '*:argument:_files'\n        ;;\n");
+        add_zsh_arguments(commands[i], out);
     }
     peal_text_puts(out, "    esac\n"
                         "}\n"
