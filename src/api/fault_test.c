@@ -6,6 +6,7 @@
  */
 #include <peal/peal.h>
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -45,32 +46,47 @@ struct group {
     uint32_t size;
     pid_t pids[MOST];
     char job[64];
-    _Atomic uint32_t *open; /* ranks that have opened their communicator; shared */
+    struct counters *counters;
 };
 
-/* Starts `size` ranks of body; its return value is the exit code, 0 = as it should be. */
-static void start(struct group *group, uint32_t size, uint32_t timeout_ms,
-                  int (*body)(struct peal_comm *, const void *), const void *context)
+/* Shared by the ranks of a group and the test: nobody waits for a time, only for these. */
+struct counters {
+    _Atomic uint32_t open; /* ranks that have opened their communicator */
+    _Atomic uint32_t done; /* ranks that have seen what they were to see */
+};
+static struct counters *counters; /* of the group that this process is a rank of */
+
+static void wait_until_done(uint32_t ranks)
+{
+    while (atomic_load(&counters->done) < ranks) /* partner: the add of those who are */
+        pause_us(1000);
+}
+
+/* Starts `size` ranks of body; its return value is the exit code, 0 = as it should be. The time-out
+ * is long: opening may take its time on a machine with other work. */
+static void start(struct group *group, uint32_t size, int (*body)(struct peal_comm *, const void *),
+                  const void *context)
 {
     static int number;
     group->size = size;
     snprintf(group->job, sizeof group->job, "fault-%d-%d", (int)getpid(), number++);
-    group->open =
-        mmap(NULL, sizeof *group->open, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(group->open != MAP_FAILED);
+    group->counters = mmap(NULL, sizeof *group->counters, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(group->counters != MAP_FAILED);
+    counters = group->counters;
     fflush(stdout);
     for (uint32_t r = 0; r < size; r++) {
         group->pids[r] = fork();
         if (group->pids[r] != 0)
             continue;
         struct peal_open how = {
-            .rank = r, .size = size, .job = group->job, .timeout_ms = timeout_ms, .quiet = 1};
+            .rank = r, .size = size, .job = group->job, .timeout_ms = 60000, .quiet = 1};
         struct peal_comm *comm;
         if (peal_comm_open(&how, &comm) != PEAL_OK) {
             fprintf(stderr, "open: %s\n", peal_comm_error(NULL));
             _exit(99);
         }
-        atomic_fetch_add(group->open, 1); /* partner: the loop before a kill */
+        atomic_fetch_add(&counters->open, 1); /* partner: the loop before a kill */
         int code = body(comm, context);
         peal_comm_close(comm);
         _exit(code);
@@ -89,8 +105,26 @@ static bool all_right(const struct group *group, uint32_t except)
             right = false;
         }
     }
-    munmap((void *)group->open, sizeof *group->open);
+    munmap(group->counters, sizeof *group->counters);
     return right;
+}
+
+/* Nothing of a job has a name any more: no socket, no file in shared memory. */
+static bool nothing_is_left(const char *job)
+{
+    char line[512];
+    bool left = false;
+    FILE *sockets = fopen("/proc/net/unix", "re");
+    while (sockets && fgets(line, sizeof line, sockets))
+        left |= strstr(line, job) != NULL;
+    if (sockets)
+        fclose(sockets);
+    DIR *files = opendir("/dev/shm");
+    for (struct dirent *entry; files && (entry = readdir(files)) != NULL;)
+        left |= strstr(entry->d_name, "peal") != NULL;
+    if (files)
+        closedir(files);
+    return !left;
 }
 
 /* A child says what it disliked and ends. */
@@ -170,19 +204,30 @@ static void survivors_of_a_killed_rank_report_it_and_go_on(void **state)
         uint32_t size = 2 + (uint32_t)(next_random(&random) % 4);
         struct kill_plan plan = {.seed = next_random(&random) | 1,
                                  .victim = (uint32_t)(next_random(&random) % size)};
-        start(&group, size, 20000, work_until_death, &plan);
-        while (atomic_load(group.open) < size)
+        start(&group, size, work_until_death, &plan);
+        while (atomic_load(&group.counters->open) < size)
             pause_us(500);
         pause_us((long)(next_random(&random) % 20000));
         kill(group.pids[plan.victim], SIGKILL);
         if (!all_right(&group, plan.victim))
             fail_msg("kill %d, seed %llu", i, (unsigned long long)seed);
+        assert_true(nothing_is_left(group.job));
     }
 }
 
 /* ---- disagreement and silence ---- */
 
-enum way { WAY_COUNT, WAY_DTYPE, WAY_OP, WAY_ROOT, WAY_COLLECTIVE, WAY_LEAVE, WAY_SLEEP, WAYS };
+enum way {
+    WAY_COUNT,
+    WAY_DTYPE,
+    WAY_OP,
+    WAY_ROOT,
+    WAY_COLLECTIVE,
+    WAY_BLOCKS,
+    WAY_LEAVE,
+    WAY_SLEEP,
+    WAYS
+};
 
 static int disagree(struct peal_comm *comm, const void *context)
 {
@@ -212,6 +257,14 @@ static int disagree(struct peal_comm *comm, const void *context)
     case WAY_COLLECTIVE:
         status = odd ? peal_barrier(comm) : peal_allgather(comm, x, y, 100, PEAL_F32);
         break;
+    case WAY_BLOCKS: {
+        /* Rank 1 sends more to rank 0 than that expects. */
+        uint64_t out[3] = {odd ? 8 : 7, 7, 7}, in[3] = {7, 7, 7};
+        struct peal_blocks sends = {out, NULL}, takes = {in, NULL};
+        status = peal_all_to_all_v(comm, x, &sends, y, &takes, PEAL_F32);
+        EXPECT(status == PEAL_OK || strstr(peal_comm_error(comm), "sends 8 elements to rank 0"));
+        break;
+    }
     case WAY_LEAVE:
         if (odd)
             return 0;
@@ -219,10 +272,12 @@ static int disagree(struct peal_comm *comm, const void *context)
         break;
     default:
         if (odd)
-            pause_us(700000);
+            wait_until_done(2);
+        peal_comm_set_timeout(comm, 300);
         status = peal_barrier(comm);
         wanted = odd ? PEAL_CLOSED : PEAL_TIMEOUT;
         EXPECT(strstr(peal_comm_error(comm), "outside any call") != NULL);
+        atomic_fetch_add(&counters->done, 1); /* partner: wait_until_done */
     }
     /* Who had ended the call before the mismatch was seen is told at the next one. */
     if (status == PEAL_OK)
@@ -238,7 +293,7 @@ static void calls_that_differ_fail_on_every_rank(void **state)
     for (int way = 0; way < WAYS; way++) {
         struct group group;
         enum way copy = (enum way)way;
-        start(&group, 3, way == WAY_SLEEP ? 300 : 10000, disagree, &copy);
+        start(&group, 3, disagree, &copy);
         if (!all_right(&group, UINT32_MAX))
             fail_msg("way %d", way);
     }
@@ -256,11 +311,15 @@ static int receive_in_slices(struct peal_comm *comm, const void *context)
     if (peal_comm_rank(comm) == 1) {
         if (kind == DIES)
             raise(SIGKILL);
-        pause_us(kind == SPEAKS_LATE ? 50000 : 600000);
+        if (kind == NEVER_SPEAKS)
+            wait_until_done(1);
+        pause_us(50000);
         if (kind == SPEAKS_LATE)
             EXPECT(peal_send(comm, &value, sizeof value, 0, 3) == PEAL_OK);
         return 0;
     }
+    if (kind == NEVER_SPEAKS)
+        peal_comm_set_timeout(comm, 200);
     struct peal_request *request = NULL;
     uint64_t got = 0, slices = 0;
     uint32_t sender = 9;
@@ -274,6 +333,7 @@ static int receive_in_slices(struct peal_comm *comm, const void *context)
     } else {
         EXPECT(status == (kind == DIES ? PEAL_PEER_DEAD : PEAL_TIMEOUT));
     }
+    atomic_fetch_add(&counters->done, 1); /* partner: wait_until_done */
     return 0;
 }
 
@@ -283,7 +343,7 @@ static void waits_in_slices_see_messages_deaths_and_time_outs(void **state)
     for (int kind = SPEAKS_LATE; kind <= DIES; kind++) {
         struct group group;
         enum silence copy = (enum silence)kind;
-        start(&group, 2, kind == NEVER_SPEAKS ? 200 : 10000, receive_in_slices, &copy);
+        start(&group, 2, receive_in_slices, &copy);
         if (!all_right(&group, kind == DIES ? 1 : UINT32_MAX))
             fail_msg("kind %d", kind);
     }
@@ -323,8 +383,8 @@ static void groups_overlap_and_two_jobs_run_at_once(void **state)
 {
     (void)state;
     struct group a, b;
-    start(&a, 5, 20000, split_twice, NULL);
-    start(&b, 4, 20000, split_twice, NULL);
+    start(&a, 5, split_twice, NULL);
+    start(&b, 4, split_twice, NULL);
     assert_true(all_right(&a, UINT32_MAX));
     assert_true(all_right(&b, UINT32_MAX));
 }
@@ -399,7 +459,7 @@ static void user_kernels_are_checked_and_launched(void **state)
 {
     (void)state;
     struct group group;
-    start(&group, 3, 20000, launch_user_kernel, NULL);
+    start(&group, 3, launch_user_kernel, NULL);
     assert_true(all_right(&group, UINT32_MAX));
 }
 

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* No memory: when the system refuses memory for a window, at open, at a call or at a symmetric
+ * allocation, every rank gets a status and a message, and nothing is lost.
+ *
+ * Windows are files of the system's memory without a name; such a file system has no size of its
+ * own that a test could use up without using up the machine. So the system is made to answer as a
+ * full one does: from a chosen moment on, every request for memory of a file fails with ENOSPC. */
+#include <peal/peal.h>
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 3, SKIP = 77 };
+
+/* From here on fallocate fails in this process. False if the system does not let us. */
+static bool fill_memory(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: not so: %s\n%s\n", __FILE__, __LINE__, #condition,             \
+                    peal_comm_error(comm));                                                        \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* Symmetric memory: refused everywhere if one rank has none, and the communicator goes on. */
+static int allocate(struct peal_comm *comm, uint32_t rank)
+{
+    void *memory = NULL;
+    int64_t one = 1, sum = 0;
+    if (rank == 1 && !fill_memory())
+        return SKIP;
+    EXPECT(peal_symmetric_alloc(comm, 1 << 20, &memory) == PEAL_NO_MEMORY);
+    EXPECT(strstr(peal_comm_error(comm), "rank 1 has no room for 1048576 bytes") != NULL);
+    EXPECT(peal_allreduce(comm, &one, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK && sum == RANKS);
+    return 0;
+}
+
+/* A call that needs more of the window than there is: fails on all ranks with one report. */
+static int call(struct peal_comm *comm, uint32_t rank)
+{
+    static float x[1 << 18], y[1 << 18];
+    enum peal_status status = peal_allreduce(comm, x, y, 16, PEAL_F32, PEAL_SUM);
+    EXPECT(status == PEAL_OK);
+    if (rank == 1 && !fill_memory())
+        return SKIP;
+    for (uint64_t n = 16; status == PEAL_OK && n <= 1 << 18; n *= 2)
+        status = peal_allreduce(comm, x, y, n, PEAL_F32, PEAL_SUM);
+    /* A rank that had ended the call is told with its next one. */
+    EXPECT(status == PEAL_NO_MEMORY || (rank != 1 && status == PEAL_CLOSED));
+    EXPECT(strstr(peal_comm_error(comm), "rank 1: no memory for kernel 'allreduce") != NULL);
+    EXPECT(peal_barrier(comm) == PEAL_CLOSED);
+    return 0;
+}
+
+static int run_rank(uint32_t rank, const char *job, int (*body)(struct peal_comm *, uint32_t))
+{
+    struct peal_open how = {.rank = rank, .size = RANKS, .job = job, .quiet = 1};
+    struct peal_comm *comm = NULL;
+    EXPECT(peal_comm_open(&how, &comm) == PEAL_OK);
+    int code = body(comm, rank);
+    peal_comm_close(comm);
+    return code;
+}
+
+static void run(const char *name, int (*body)(struct peal_comm *, uint32_t))
+{
+    char job[64];
+    bool skipped = false;
+    snprintf(job, sizeof job, "lack-%s-%d", name, (int)getpid());
+    setenv("PEAL_WINDOW_POOL", "64K", 1);
+    fflush(stdout);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        if (fork() == 0)
+            _exit(run_rank(r, job, body));
+    }
+    int worst = 0;
+    for (uint32_t r = 0; r < RANKS; r++) {
+        int status = -1;
+        wait(&status);
+        skipped |= WIFEXITED(status) && WEXITSTATUS(status) == SKIP;
+        worst |= status;
+    }
+    if (skipped) {
+        printf("skipped: this system has no seccomp filters\n");
+        skip();
+    }
+    assert_int_equal(worst, 0);
+}
+
+static void symmetric_memory_is_refused_on_every_rank(void **state)
+{
+    (void)state;
+    run("symmetric", allocate);
+}
+
+static void a_call_without_memory_fails_on_every_rank(void **state)
+{
+    (void)state;
+    run("call", call);
+}
+
+static void opening_without_memory_says_so(void **state)
+{
+    (void)state;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct peal_open how = {.rank = 0, .size = 1, .job = "lack-open", .quiet = 1};
+        struct peal_comm *comm = NULL;
+        if (!fill_memory())
+            _exit(SKIP);
+        bool right = peal_comm_open(&how, &comm) == PEAL_NO_MEMORY &&
+                     strstr(peal_comm_error(NULL), "cannot make a window of") != NULL &&
+                     strstr(peal_comm_error(NULL), strerror(ENOSPC)) != NULL;
+        fprintf(stderr, "%s\n", peal_comm_error(NULL));
+        _exit(right ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(pid, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == SKIP)
+        skip();
+    assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opening_without_memory_says_so),
+        cmocka_unit_test(symmetric_memory_is_refused_on_every_rank),
+        cmocka_unit_test(a_call_without_memory_fails_on_every_rank),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
