@@ -7,7 +7,7 @@
 #include <peal/peal.h>
 
 #include "base/dtype.h"
-#include "compute/compute.h"
+#include "compute/sample.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -36,55 +36,6 @@ static uint64_t next_random(uint64_t *state)
     *state ^= *state >> 7;
     *state ^= *state << 17;
     return *state;
-}
-
-/* Small integers: every sum and product of up to 16 of them is exact in every type but the very
- * small ones, which wrap alike. */
-static double input(uint32_t rank, uint64_t i)
-{
-    return (double)(1 + (rank * 7 + i * 3) % 11 % 2);
-}
-
-static void put(void *at, enum peal_dtype dtype, uint64_t i, double value)
-{
-    struct peal_operand dst = {(char *)at + i * peal_dtype_size(dtype), 0, dtype};
-    if (dtype == PEAL_I8) /* integers wrap; a constant would saturate */
-        value = (double)(int8_t)(int64_t)value;
-    if (dtype == PEAL_U8)
-        value = (double)(uint8_t)(int64_t)value;
-    struct peal_operand src = {NULL, value, dtype};
-    peal_compute_generic.combine(PEAL_FN_ID, &dst, &src, 1, 1, 0);
-}
-
-static double reduce_all(enum peal_reduce op, uint32_t ranks, uint64_t i)
-{
-    double acc = input(0, i);
-    for (uint32_t r = 1; r < ranks; r++) {
-        double v = input(r, i);
-        switch (op) {
-        case PEAL_PROD:
-            acc *= v;
-            break;
-        case PEAL_MAX:
-            acc = v > acc ? v : acc;
-            break;
-        case PEAL_MIN:
-            acc = v < acc ? v : acc;
-            break;
-        case PEAL_AND:
-            acc = (double)((long)acc & (long)v);
-            break;
-        case PEAL_OR:
-            acc = (double)((long)acc | (long)v);
-            break;
-        case PEAL_XOR:
-            acc = (double)((long)acc ^ (long)v);
-            break;
-        default:
-            acc += v;
-        }
-    }
-    return op == PEAL_AVG ? acc / ranks : acc;
 }
 
 enum kind {
@@ -167,24 +118,24 @@ static double expected(const struct rank *me, const struct one *c, uint64_t i)
     switch (c->kind) {
     case ALLREDUCE:
     case REDUCE:
-        return reduce_all(c->op, me->size, i);
+        return peal_sample_reduced(c->op, me->size, i);
     case BROADCAST:
-        return input(c->root, i);
+        return peal_sample_input(c->root, i);
     case REDUCE_SCATTER:
     case REDUCE_SCATTER_V:
-        return reduce_all(c->op, me->size, first_of(c, me->rank) + i);
+        return peal_sample_reduced(c->op, me->size, first_of(c, me->rank) + i);
     case SCATTER:
     case SCATTER_V:
-        return input(c->root, first_of(c, me->rank) + i);
+        return peal_sample_input(c->root, first_of(c, me->rank) + i);
     case MESSAGE:
-        return input((me->rank + me->size - 1) % me->size, i);
+        return peal_sample_input((me->rank + me->size - 1) % me->size, i);
     default:
         while (q + 1 < me->size && i >= first_of(c, q + 1))
             q++;
         i -= first_of(c, q);
         return c->kind == ALL_TO_ALL || c->kind == ALL_TO_ALL_V
-                   ? input(q, first_of(c, me->rank) + i)
-                   : input(q, i);
+                   ? peal_sample_input(q, first_of(c, me->rank) + i)
+                   : peal_sample_input(q, i);
     }
 }
 
@@ -261,7 +212,7 @@ static enum peal_status call_it(struct rank *me, struct one *c, char *send, char
 static double expected_v(const struct rank *me, const struct one *c, uint64_t i)
 {
     uint64_t own = c->counts[me->rank];
-    return input((uint32_t)(i / own), first_of(c, me->rank) + i % own);
+    return peal_sample_input((uint32_t)(i / own), first_of(c, me->rank) + i % own);
 }
 
 static int try(struct rank *me, struct one *c)
@@ -293,7 +244,7 @@ static int try(struct rank *me, struct one *c)
         send = recv;
     memset(recv, 0x55, out * element + 8);
     for (uint64_t i = 0; i < in; i++)
-        put(send, c->dtype, i, input(me->rank, i));
+        peal_sample_put(send, c->dtype, i, peal_sample_input(me->rank, i));
     if (next_random(&me->own) % 8 == 0)
         usleep((useconds_t)(next_random(&me->own) % 300));
     struct peal_request *request = NULL;
@@ -303,8 +254,8 @@ static int try(struct rank *me, struct one *c)
     if (status != PEAL_OK)
         return complain(me, c, peal_status_text(status));
     for (uint64_t i = 0; i < out; i++)
-        put(me->want, c->dtype, i,
-            c->kind == ALL_TO_ALL_V ? expected_v(me, c, i) : expected(me, c, i));
+        peal_sample_put(me->want, c->dtype, i,
+                        c->kind == ALL_TO_ALL_V ? expected_v(me, c, i) : expected(me, c, i));
     /* avg in 16 bits rounds once, as the expectation does: all results are exact. */
     for (uint64_t i = 0; i < out * element; i++) {
         char what[96];

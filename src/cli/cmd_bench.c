@@ -3,6 +3,7 @@
 #include "cli/bench_plot.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
+#include "cli/subject.h"
 
 #include "report/json.h"
 #include "run/pause.h"
@@ -21,54 +22,9 @@ struct bench_options {
     bool json, threads, symmetric, fresh, explain, no_bind;
 };
 
-/* A collective under test. Sizes are of the larger buffer of a rank, as in nccl-tests. */
-struct subject {
-    const char *name;
-    bool send_blocks, recv_blocks; /* that side has a block for every rank */
-    bool has_reduce, has_root;
-    double bus; /* bus bandwidth over algorithm bandwidth: times (P-1)/P */
-    enum peal_status (*call)(struct peal_comm *, void *, void *, uint64_t, enum peal_dtype,
-                             enum peal_reduce, uint32_t);
-};
-
-#define CALL(name, ...)                                                                            \
-    static enum peal_status call_##name(struct peal_comm *comm, void *send, void *recv,            \
-                                        uint64_t count, enum peal_dtype dtype,                     \
-                                        enum peal_reduce op, uint32_t root)                        \
-    {                                                                                              \
-        (void)send, (void)recv, (void)count, (void)dtype, (void)op, (void)root;                    \
-        return peal_##name(comm, __VA_ARGS__);                                                     \
-    }
-CALL(allreduce, send, recv, count, dtype, op)
-CALL(reduce, send, recv, count, dtype, op, root)
-CALL(broadcast, recv, count, dtype, root)
-CALL(allgather, send, recv, count, dtype)
-CALL(reduce_scatter, send, recv, count, dtype, op)
-CALL(gather, send, recv, count, dtype, root)
-CALL(scatter, send, recv, count, dtype, root)
-CALL(all_to_all, send, recv, count, dtype)
-static enum peal_status call_barrier(struct peal_comm *comm, void *send, void *recv, uint64_t count,
-                                     enum peal_dtype dtype, enum peal_reduce op, uint32_t root)
-{
-    (void)send, (void)recv, (void)count, (void)dtype, (void)op, (void)root;
-    return peal_barrier(comm);
-}
-
-static const struct subject subjects[] = {
-    {"allreduce", false, false, true, false, 2, call_allreduce},
-    {"allgather", false, true, false, false, 1, call_allgather},
-    {"reduce_scatter", true, false, true, false, 1, call_reduce_scatter},
-    {"broadcast", false, false, false, true, 0, call_broadcast},
-    {"reduce", false, false, true, true, 0, call_reduce},
-    {"gather", false, true, false, true, 1, call_gather},
-    {"scatter", true, false, false, true, 1, call_scatter},
-    {"all_to_all", true, true, false, false, 1, call_all_to_all},
-    {"barrier", false, false, false, false, 0, call_barrier},
-};
-
 struct bench {
     const struct bench_options *options;
-    const struct subject *subject;
+    const struct peal_subject *subject;
     struct peal_progress *progress;
     struct peal_comm *comm;
     struct peal_text rows; /* JSON rows, or nothing */
@@ -86,92 +42,6 @@ static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
-}
-
-/* ---- data: small integers, exact in every type and order of summing ---- */
-
-static void put(char *at, enum peal_dtype dtype, uint64_t i, double value)
-{
-    struct peal_operand dst = {at + i * peal_dtype_size(dtype), 0, dtype};
-    struct peal_operand src = {NULL, value, dtype};
-    peal_compute_generic.combine(PEAL_FN_ID, &dst, &src, 1, 1, 0);
-}
-
-static double get(const char *at, enum peal_dtype dtype, uint64_t i)
-{
-    double value = 0;
-    struct peal_operand dst = {&value, 0, PEAL_F64};
-    struct peal_operand src = {(char *)(uintptr_t)at + i * peal_dtype_size(dtype), 0, dtype};
-    peal_compute_generic.combine(PEAL_FN_ID, &dst, &src, 1, 1, 0);
-    return value;
-}
-
-static double input(uint32_t rank, uint64_t i)
-{
-    return (double)((rank + i) % 3 == 0 ? 2 : 1);
-}
-
-static double reduced(enum peal_reduce op, uint32_t ranks, uint64_t i)
-{
-    double acc = input(0, i);
-    for (uint32_t r = 1; r < ranks; r++) {
-        double v = input(r, i);
-        switch (op) {
-        case PEAL_PROD:
-            acc *= v;
-            break;
-        case PEAL_MAX:
-            acc = v > acc ? v : acc;
-            break;
-        case PEAL_MIN:
-            acc = v < acc ? v : acc;
-            break;
-        case PEAL_AND:
-            acc = (double)((int)acc & (int)v);
-            break;
-        case PEAL_OR:
-            acc = (double)((int)acc | (int)v);
-            break;
-        case PEAL_XOR:
-            acc = (double)((int)acc ^ (int)v);
-            break;
-        default:
-            acc += v;
-        }
-    }
-    return op == PEAL_AVG ? acc / ranks : acc;
-}
-
-/* What element i of this rank's output must be; NAN where it is not looked at. */
-static double expected(const struct bench *b, uint64_t block, uint64_t i)
-{
-    const struct subject *s = b->subject;
-    uint32_t rank = peal_comm_rank(b->comm), size = peal_comm_size(b->comm);
-    uint32_t root = (uint32_t)b->options->root;
-    if (s->has_reduce)
-        return reduced(b->options->reduce, size, s->send_blocks ? rank * block + i : i);
-    if (s->send_blocks && s->recv_blocks) /* all_to_all */
-        return input((uint32_t)(i / block), rank * block + i % block);
-    if (s->recv_blocks)
-        return input((uint32_t)(i / block), i % block);
-    return input(root, s->send_blocks ? rank * block + i : i);
-}
-
-static uint64_t check(const struct bench *b, const char *recv, uint64_t block)
-{
-    const struct subject *s = b->subject;
-    uint32_t rank = peal_comm_rank(b->comm), size = peal_comm_size(b->comm);
-    uint64_t n = s->recv_blocks ? block * size : block, wrong = 0;
-    bool root_only = strcmp(s->name, "reduce") == 0 || strcmp(s->name, "gather") == 0;
-    if (s->call == call_barrier || (root_only && rank != (uint32_t)b->options->root))
-        return 0;
-    uint64_t step = n > 65536 ? n / 65536 : 1; /* large ones by samples */
-    for (uint64_t i = 0; i < n; i += step) {
-        double want = expected(b, block, i), got = get(recv, b->options->dtype, i);
-        double error = got > want ? got - want : want - got;
-        wrong += !(error <= 0.01 * (want < 0 ? -want : want));
-    }
-    return wrong;
 }
 
 /* ---- timing ---- */
@@ -193,14 +63,7 @@ static uint64_t weigh(const struct bench *b, uint64_t bytes)
 
 static uint64_t last_size(const struct bench *b)
 {
-    return b->subject->call == call_barrier ? b->options->begin : b->options->end;
-}
-
-static void fill(const struct bench *b, char *send, uint64_t n)
-{
-    uint32_t rank = peal_comm_rank(b->comm);
-    for (uint64_t i = 0; i < n; i++)
-        put(send, b->options->dtype, i, input(rank, i));
+    return b->subject->collective == PEAL_CALL_BARRIER ? b->options->begin : b->options->end;
 }
 
 /* Rewrites the input as a program would, and reads the output. */
@@ -220,23 +83,29 @@ static void refresh(const char *recv, char *send, uint64_t send_bytes, uint64_t 
 static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
 {
     const struct bench_options *o = b->options;
-    const struct subject *s = b->subject;
+    const struct peal_subject *s = b->subject;
     uint32_t rank = peal_comm_rank(b->comm), size = peal_comm_size(b->comm);
     uint64_t element = peal_dtype_size(o->dtype), own = rank * block * element;
-    uint64_t send_n = s->send_blocks ? block * size : block;
-    uint64_t recv_n = s->recv_blocks ? block * size : block;
+    struct peal_subject_call data = {.subject = s,
+                                     .rank = rank,
+                                     .ranks = size,
+                                     .root = (uint32_t)o->root,
+                                     .dtype = o->dtype,
+                                     .reduce = o->reduce,
+                                     .block = block};
+    uint64_t send_n = peal_subject_sends(&data), recv_n = peal_subject_receives(&data);
     char *send = b->send, *recv = b->recv;
     if (in_place) {
         send = s->recv_blocks && !s->send_blocks ? b->recv + own : b->recv;
         recv = s->send_blocks && !s->recv_blocks ? b->recv + own : b->recv;
     }
-    if (s->call == call_broadcast)
+    if (s->collective == PEAL_CALL_BROADCAST)
         send = recv;
     int64_t n = iterations(o, send_n * element);
     double *times = calloc((size_t)n, sizeof *times), *most = calloc((size_t)n, sizeof *most);
     struct result result = {.status = times && most ? PEAL_OK : PEAL_NO_MEMORY};
-    bool refill = in_place || s->call == call_broadcast;
-    fill(b, send, send_n);
+    bool refill = in_place || s->collective == PEAL_CALL_BROADCAST;
+    peal_subject_fill(&data, send);
     for (int64_t i = -o->warmup; result.status == PEAL_OK && i < n; i++) {
         if (o->fresh && !refill)
             refresh(recv, send, send_n * element, recv_n * element);
@@ -249,10 +118,10 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
             times[i] = (double)(peal_now_ns() - start) / 1e3;
     }
     if (refill) /* repeated sums have long left the exact range */
-        fill(b, send, send_n);
+        peal_subject_fill(&data, send);
     if (result.status == PEAL_OK)
         result.status = s->call(b->comm, send, recv, block, o->dtype, o->reduce, (uint32_t)o->root);
-    uint64_t wrong = check(b, recv, block), all = 0;
+    uint64_t wrong = peal_subject_check(&data, recv), all = 0;
     if (result.status == PEAL_OK)
         result.status = peal_allreduce(b->comm, &wrong, &all, 1, PEAL_I64, PEAL_SUM);
     if (result.status == PEAL_OK)
@@ -336,7 +205,7 @@ static void put_remark(const char *remark, struct peal_text *out)
 static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wrong)
 {
     const struct bench_options *o = b->options;
-    const struct subject *s = b->subject;
+    const struct peal_subject *s = b->subject;
     uint32_t size = peal_comm_size(b->comm);
     uint64_t element = peal_dtype_size(o->dtype), count = bytes / element;
     uint64_t block = s->send_blocks || s->recv_blocks ? count / size : count;
@@ -344,8 +213,6 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
         block = block ? block : 1;
     uint64_t real = block * (s->send_blocks || s->recv_blocks ? size : 1) * element;
     bool first = peal_comm_rank(b->comm) == 0, table = first && !o->json;
-    bool can_in_place = s->call != call_all_to_all && s->call != call_barrier &&
-                        s->call != call_gather && s->call != call_scatter;
     const char *why = peal_comm_explain(b->comm, s->name, block * element, o->symmetric);
     struct peal_text line = {0};
     if (table && o->explain)
@@ -357,7 +224,7 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
     if (table)
         peal_text_printf(&line, "%11llu", (unsigned long long)real);
     enum peal_status status = PEAL_OK;
-    for (int in_place = 0; in_place <= can_in_place && status == PEAL_OK; in_place++) {
+    for (int in_place = 0; in_place <= s->can_in_place && status == PEAL_OK; in_place++) {
         struct result result = time_calls(b, block, in_place);
         status = result.status;
         *wrong += result.wrong;
@@ -429,10 +296,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     (void)nargs;
     const struct bench_options *o = options;
     struct bench bench = {.options = o};
-    for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
-        if (strcmp(subjects[i].name, args[0]) == 0)
-            bench.subject = &subjects[i];
-    }
+    bench.subject = peal_subject_find(args[0]);
     if (!bench.subject)
         return peal_cli_usage(cli, "there is no collective '%s'", args[0]);
     if (o->begin == 0 || o->begin > o->end || o->end > UINT64_C(1) << 40)

@@ -7,6 +7,7 @@
 #include "cli/page_run.h"
 #include "cli/ranks.h"
 #include "cli/verify_first.h"
+#include "compute/sample.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,7 +168,7 @@ static void fill(struct rank *me)
             (uint64_t)(at - me->buffers[i]) / peal_dtype_size((enum peal_dtype)desc->dtype);
         uint64_t len = is_aliased(me, i) ? me->image->params[i].len : room;
         for (uint64_t k = 0; k < len; k++)
-            peal_element_put(at, (enum peal_dtype)desc->dtype, k, peal_contract_input(rank, k));
+            peal_sample_put(at, (enum peal_dtype)desc->dtype, k, peal_sample_input(rank, k));
     }
     me->filling = false;
 }

@@ -3,65 +3,9 @@
 #include "cli/contract_check.h"
 
 #include "base/size.h"
-#include "compute/compute.h"
+#include "compute/sample.h"
 
 #include <string.h>
-
-void peal_element_put(void *at, enum peal_dtype dtype, uint64_t i, double value)
-{
-    struct peal_operand dst = {(char *)at + i * peal_dtype_size(dtype), 0, dtype};
-    if (dtype == PEAL_I8) /* integers wrap; a constant would saturate */
-        value = (double)(int8_t)(int64_t)value;
-    if (dtype == PEAL_U8)
-        value = (double)(uint8_t)(int64_t)value;
-    struct peal_operand src = {NULL, value, dtype};
-    peal_compute_generic.combine(PEAL_FN_ID, &dst, &src, 1, 1, 0);
-}
-
-double peal_element_get(const void *at, enum peal_dtype dtype, uint64_t i)
-{
-    double value = 0;
-    struct peal_operand dst = {&value, 0, PEAL_F64};
-    struct peal_operand src = {(char *)(uintptr_t)at + i * peal_dtype_size(dtype), 0, dtype};
-    peal_compute_generic.combine(PEAL_FN_ID, &dst, &src, 1, 1, 0);
-    return value;
-}
-
-double peal_contract_input(uint32_t rank, uint64_t i)
-{
-    return (double)(1 + (rank * 7 + i * 3) % 11 % 2);
-}
-
-static double reduce_all(enum peal_reduce op, uint32_t ranks, uint64_t i)
-{
-    double acc = peal_contract_input(0, i);
-    for (uint32_t r = 1; r < ranks; r++) {
-        double v = peal_contract_input(r, i);
-        switch (op) {
-        case PEAL_PROD:
-            acc *= v;
-            break;
-        case PEAL_MAX:
-            acc = v > acc ? v : acc;
-            break;
-        case PEAL_MIN:
-            acc = v < acc ? v : acc;
-            break;
-        case PEAL_AND:
-            acc = (double)((long)acc & (long)v);
-            break;
-        case PEAL_OR:
-            acc = (double)((long)acc | (long)v);
-            break;
-        case PEAL_XOR:
-            acc = (double)((long)acc ^ (long)v);
-            break;
-        default:
-            acc += v;
-        }
-    }
-    return op == PEAL_AVG ? acc / ranks : acc;
-}
 
 /* A parameter's values on a rank: local ones have their own for each rank of the plan. */
 static const int64_t *param_values(const struct peal_plan *plan, const char *name, uint32_t rank)
@@ -92,21 +36,21 @@ static double from_block(const struct peal_plan *plan, uint32_t rank, uint64_t i
     uint64_t n = peal_plan_len(plan, rank, plan->contract_in);
     uint64_t first = part_start(NULL, n, rank, plan->nranks);
     uint64_t block = part_start(NULL, n, rank + 1, plan->nranks) - first;
-    return peal_contract_input((uint32_t)(i / block), first + i % block);
+    return peal_sample_input((uint32_t)(i / block), first + i % block);
 }
 
 /* all_to_all_v: packed blocks; where one begins at its sender is the sender's own knowledge. */
 static double from_matrix(const struct peal_plan *plan, uint32_t rank, uint64_t i)
 {
-    const int64_t *recv = param_values(plan, "recv", rank);
+    const int64_t *recv = param_values(plan, "recvs", rank);
     uint32_t q = 0;
     while (q + 1 < plan->nranks && i >= (uint64_t)recv[q])
         i -= (uint64_t)recv[q++];
-    const int64_t *send = param_values(plan, "send", q);
-    return peal_contract_input(q, part_start(send, 0, rank, plan->nranks) + i);
+    const int64_t *send = param_values(plan, "sends", q);
+    return peal_sample_input(q, part_start(send, 0, rank, plan->nranks) + i);
 }
 
-static double expected(const struct peal_plan *plan, uint32_t rank, uint64_t i)
+double peal_contract_expected(const struct peal_plan *plan, uint32_t rank, uint64_t i)
 {
     const int64_t *counts = param_values(plan, "counts", rank);
     uint32_t ranks = plan->nranks, q = 0;
@@ -115,14 +59,14 @@ static double expected(const struct peal_plan *plan, uint32_t rank, uint64_t i)
     switch ((enum peal_contract)plan->contract) {
     case PEAL_CONTRACT_ALLREDUCE:
     case PEAL_CONTRACT_REDUCE:
-        return reduce_all((enum peal_reduce)plan->reduce, ranks, i);
+        return peal_sample_reduced((enum peal_reduce)plan->reduce, ranks, i);
     case PEAL_CONTRACT_BROADCAST:
-        return peal_contract_input(plan->root, i);
+        return peal_sample_input(plan->root, i);
     case PEAL_CONTRACT_REDUCE_SCATTER:
-        return reduce_all((enum peal_reduce)plan->reduce, ranks,
-                          part_start(counts, x_len, rank, ranks) + i);
+        return peal_sample_reduced((enum peal_reduce)plan->reduce, ranks,
+                                   part_start(counts, x_len, rank, ranks) + i);
     case PEAL_CONTRACT_SCATTER:
-        return peal_contract_input(plan->root, part_start(counts, x_len, rank, ranks) + i);
+        return peal_sample_input(plan->root, part_start(counts, x_len, rank, ranks) + i);
     case PEAL_CONTRACT_ALL_TO_ALL:
         return from_block(plan, rank, i);
     case PEAL_CONTRACT_ALL_TO_ALL_V:
@@ -130,7 +74,7 @@ static double expected(const struct peal_plan *plan, uint32_t rank, uint64_t i)
     default: /* allgather, gather */
         while (q + 1 < ranks && i >= part_start(counts, y_len, q + 1, ranks))
             q++;
-        return peal_contract_input(q, i - part_start(counts, y_len, q, ranks));
+        return peal_sample_input(q, i - part_start(counts, y_len, q, ranks));
     }
 }
 
@@ -148,13 +92,7 @@ uint64_t peal_contract_check(const struct peal_plan *plan, uint32_t rank, const 
     if (scatters && plan->contract_in == plan->contract_out) /* the own part of one buffer */
         n = peal_size_part(rank + 1, n, plan->nranks) - peal_size_part(rank, n, plan->nranks);
     for (uint64_t i = 0; i < n; i++) {
-        char want_at[8], got_at[8];
-        peal_element_put(want_at, dtype, 0, expected(plan, rank, i));
-        memcpy(got_at, out + i * peal_dtype_size(dtype), peal_dtype_size(dtype));
-        double want = peal_element_get(want_at, dtype, 0), got = peal_element_get(got_at, dtype, 0);
-        double error = got > want ? got - want : want - got;
-        /* Averages of partial sums round more than once. */
-        if (error <= 0.01 * (want < 0 ? -want : want))
+        if (peal_sample_fits(out, dtype, i, peal_contract_expected(plan, rank, i)))
             continue;
         if (wrong++ == 0)
             *first = i;

@@ -6,16 +6,14 @@
 
 #include "plan/plan.h"
 
-/* Element i of rank's input. */
-double peal_contract_input(uint32_t rank, uint64_t i);
+/* Element i of rank's output, if everyone's input is peal_sample_input. Only for plans with a
+ * contract that has data, and where the contract promises something: reduce and gather, on the
+ * root. */
+double peal_contract_expected(const struct peal_plan *plan, uint32_t rank, uint64_t i);
 
 /* Looks at rank's output; returns how many elements are wrong, and the first of them. Only for
  * plans with a contract that has data. */
 uint64_t peal_contract_check(const struct peal_plan *plan, uint32_t rank, const char *out,
                              uint64_t *first);
-
-/* One element in and out of memory of a dtype. */
-void peal_element_put(void *at, enum peal_dtype dtype, uint64_t i, double value);
-double peal_element_get(const void *at, enum peal_dtype dtype, uint64_t i);
 
 #endif

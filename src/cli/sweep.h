@@ -37,8 +37,8 @@ struct peal_sweep_point {
     uint64_t time;
     struct peal_sim_stats stats;
     bool deadlock;
-    /* Stored with release by the worker; its partner is the acquire in is_finished, which reads what
-     * is finished while others still run. */
+    /* Stored with release by the worker; its partner is the acquire in is_finished, which reads
+     * what is finished while others still run. */
     _Atomic bool finished;
 };
 

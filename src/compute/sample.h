@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Data to try collectives with, and what must come of them: one place for the commands that check
+ * results and for tests. Inputs are ones and twos, so that sums and products of a few ranks are
+ * exact in every type and order, but in the very small integers, which wrap alike. */
+#ifndef PEAL_COMPUTE_SAMPLE_H
+#define PEAL_COMPUTE_SAMPLE_H
+
+#include "compute/compute.h"
+
+/* Element i of a buffer. Integers that do not fit wrap. */
+void peal_sample_put(void *at, enum peal_dtype dtype, uint64_t i, double value);
+double peal_sample_get(const void *at, enum peal_dtype dtype, uint64_t i);
+
+/* Element i of a rank's input. */
+double peal_sample_input(uint32_t rank, uint64_t i);
+/* The reduction of all ranks' element i, as real numbers. */
+double peal_sample_reduced(enum peal_reduce op, uint32_t ranks, uint64_t i);
+/* True if an element is what it must be: as the type holds it, or nearly, as averages of partial
+ * sums round more than once. */
+bool peal_sample_fits(const void *at, enum peal_dtype dtype, uint64_t i, double wanted);
+
+#endif
