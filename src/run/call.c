@@ -8,8 +8,11 @@
 #include <string.h>
 
 enum {
-    LEAST_SPINS = 16, /* polls that adapting leaves */
-    URGENT_SPINS = 64 /* polls, after the first yield, where others wait for this rank */
+    LEAST_SPINS = 16,    /* polls that adapting leaves */
+    URGENT_SPINS = 64,   /* polls, after the first yield, where others wait for this rank */
+    PATIENT_SPINS = 200, /* polls: some microseconds, in which a root copies what fits a segment */
+    MOST_PATIENCE = 4,
+    TRY_EVERY = 32 /* waits */
 };
 
 enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team)
@@ -127,6 +130,22 @@ static void describe(void *context, struct peal_text *out)
         peal_mail_describe(&waiter->engine->mail, out);
 }
 
+/* With more ranks than cores: a launch that blocks for the first time and has told nobody anything.
+ * Polling before the first yield pays if who is waited for is about to come on another core (a
+ * broadcast's root), and not if it needs this one. Which it is shows by trying now and then. */
+static enum peal_progress wait_patiently(struct peal_frame *frame)
+{
+    struct peal_image *image = frame->image;
+    if (!image->receives || (image->patience == 0 && ++image->tries % TRY_EVERY != 0))
+        return PEAL_RUN_BLOCKED;
+    enum peal_progress progress = peal_frame_run(frame, PATIENT_SPINS);
+    if (progress != PEAL_RUN_ENDED)
+        image->patience = image->patience > 2 ? image->patience - 2 : 0;
+    else if (image->patience < MOST_PATIENCE)
+        image->patience++;
+    return progress;
+}
+
 /* Runs a blocking launch to its end. */
 static enum peal_status finish(struct peal_calls *engine, struct peal_frame *frame,
                                const struct peal_call *call)
@@ -137,6 +156,11 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
         if (engine->spins < team->policy.spins)
             engine->spins += 1 + engine->spins / 8;
         return PEAL_OK;
+    }
+    if (team->policy.spins == 0 && progress == PEAL_RUN_BLOCKED) {
+        progress = wait_patiently(frame);
+        if (progress == PEAL_RUN_ENDED)
+            return PEAL_OK;
     }
     /* The peer may need this very core, whatever the number of cores says. */
     if (engine->spins > LEAST_SPINS)

@@ -360,6 +360,25 @@ static void mark_urgent(struct peal_image *image)
     }
 }
 
+/* One lane whose only wait comes first, as a broadcast's receiver has. All phases are alike. */
+static bool only_receives(const struct peal_image *image)
+{
+    uint32_t waits = 0;
+    bool told = false;
+    for (uint32_t i = 0; i < image->nsteps; i++) {
+        const struct peal_step *step = &image->steps[i];
+        if (step->kind >= PEAL_STEP_SEND && step->kind != PEAL_STEP_END)
+            return false;
+        if (step->kind >= PEAL_STEP_NOTIFY && step->kind <= PEAL_STEP_NOTIFY_RAW)
+            told = true;
+        if (step->kind < PEAL_STEP_WAIT || step->kind > PEAL_STEP_WAIT_RAW)
+            continue;
+        if (told || waits++ > 0)
+            return false;
+    }
+    return image->nlanes == 1 && waits == 1;
+}
+
 /* ---- counting before allocating ---- */
 
 static void count_steps(struct peal_image *image)
@@ -468,6 +487,7 @@ enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_
         goto free_image;
     keep_in_caches(image);
     mark_urgent(image);
+    image->receives = only_receives(image);
     count_needs(image);
     *out = image;
     return PEAL_OK;

@@ -150,8 +150,10 @@ struct peal_image {
     uint32_t *notifiers; /* who changes the own cells, for reports; may be NULL; owned */
     struct peal_family *families[PEAL_CONTEXTS]; /* made at the first launch in a context */
     struct peal_base *bases[PEAL_CONTEXTS];      /* likewise; nbases */
-    const struct peal_call
-        *bound; /* a call that repeats and has filled in the bases of context 0 */
+    /* A call that repeats and has filled in the bases of context 0. */
+    const struct peal_call *bound;
+    bool receives;                 /* its only wait comes first: see only_receives */
+    uint8_t patience, tries;       /* whether polling before the first yield pays: see call.c */
     uint64_t turns[PEAL_CONTEXTS]; /* of the regions, when that was */
 };
 
