@@ -221,6 +221,24 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
     peal_text_fold(out, start, 2, 80);
 }
 
+/* What could be left out, by number of ranks and count. */
+static void put_redundant(const struct peal_verify_job *job, struct peal_text *out)
+{
+    size_t start = out->len;
+    peal_text_puts(out, "\n");
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_verify_task *t = &job->tasks[i];
+        const struct peal_verification *v = t->answer;
+        for (uint32_t k = 0; v && k < v->nadvice; k++)
+            peal_text_printf(out, "%u ranks, count %" PRId64 ": could be left out: %s\n", v->nranks,
+                             t->count, v->advice[k].text);
+        if (v && v->no_advice)
+            peal_text_printf(out, "%u ranks, count %" PRId64 ": %s\n", v->nranks, t->count,
+                             v->no_advice);
+    }
+    peal_text_fold(out, start, 2, 80);
+}
+
 static void put_failures(const struct peal_verify_job *job, struct peal_text *out)
 {
     bool told = false;
@@ -246,12 +264,8 @@ static void put_failures(const struct peal_verify_job *job, struct peal_text *ou
         peal_verification_explain(t->answer, out);
         return;
     }
-    for (size_t i = 0; i < job->ntasks && job->verify.advice; i++) {
-        const struct peal_verification *v = job->tasks[i].answer;
-        for (uint32_t k = 0; v && k < v->nadvice; k++)
-            peal_text_printf(out, "%u ranks: could be left out: %s\n", v->nranks,
-                             v->advice[k].text);
-    }
+    if (job->verify.advice)
+        put_redundant(job, out);
 }
 
 static void put_json(const struct peal_verify_job *job, const struct tally *t,

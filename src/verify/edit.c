@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See edit.h. */
+/* The copy, and steps put into it. See edit.h; edit_lines.c has the rest. */
 #include "verify/edit.h"
 
+#include "verify/decide.h"
 #include "verify/race.h"
 
 #include <stdlib.h>
@@ -13,6 +14,16 @@ static void *copy_of(const void *at, size_t count, size_t extra, size_t size)
     if (copy && count)
         memcpy(copy, at, count * size);
     return copy;
+}
+
+/* The table of bases for more cells. */
+static int64_t *copy_base(const struct program *p, uint32_t cells)
+{
+    uint64_t wide = p->ncells + (uint64_t)cells;
+    int64_t *base = calloc((p->launches + 1) * wide + 1, sizeof *base);
+    for (uint32_t l = 0; base && l <= p->launches; l++)
+        memcpy(base + l * wide, p->base + (uint64_t)l * p->ncells, p->ncells * sizeof *base);
+    return base;
 }
 
 bool peal_edit_begin(struct edit *e, const struct program *p, uint32_t cells)
@@ -28,8 +39,11 @@ bool peal_edit_begin(struct edit *e, const struct program *p, uint32_t cells)
     q->accesses.at = copy_of(p->accesses.at, p->accesses.len, 0, sizeof *p->accesses.at);
     q->memory.at = copy_of(p->memory.at, p->memory.len, 1, sizeof *p->memory.at);
     q->memory.cap = p->memory.len + 1;
+    q->accesses.cap = p->accesses.len;
+    if (p->base)
+        q->base = copy_base(p, cells);
     bool good = q->steps && q->step_op && q->cells && q->initial && q->threads && q->accesses.at &&
-                q->memory.at;
+                q->memory.at && (q->base || !p->base);
     uint32_t *marks =
         good ? calloc((size_t)p->nthreads * p->launches * 2 + 1, sizeof *marks) : NULL;
     for (uint32_t t = 0; marks && t < p->nthreads; t++) {
@@ -58,6 +72,7 @@ void peal_edit_end(struct edit *e)
     free(q->threads);
     free(q->accesses.at);
     free(q->memory.at);
+    free(q->base);
     peal_vec_release(&e->insertions);
 }
 
@@ -78,9 +93,9 @@ static uint64_t place_of(const struct program *p, const struct insertion *i)
 static uint64_t place_of_access(const struct program *p, const struct access *a)
 {
     const struct thread *t = &p->threads[a->thread];
-    if (a->op == OP_CALLER_ENTERS)
+    if (a->op == OP_CALLER_ENTERS || a->op == OP_BARRIER_ENTERED)
         return (uint64_t)t->first_op[a->launch] * 2;
-    if (a->op == OP_CALLER_LEAVES)
+    if (a->op == OP_CALLER_LEAVES || a->op == OP_BARRIER_LEFT)
         return (uint64_t)t->first_op[a->launch + 1] * 2;
     return (uint64_t)a->op * 2 + 1;
 }
@@ -96,34 +111,47 @@ static uint32_t count_before(const struct edit *e, uint32_t thread, uint64_t pla
     return n;
 }
 
+/* Where a step stands: its op's place; a fork before its launch's ops, a join after them. */
+static uint64_t place_of_step(const struct program *p, uint32_t thread, uint32_t i)
+{
+    const struct thread *t = &p->threads[thread];
+    uint32_t op = p->step_op[t->first_step + i];
+    if (op != PEAL_NONE)
+        return (uint64_t)op * 2 + 1;
+    for (uint32_t l = 0; l < p->launches; l++) {
+        if (i == t->enter[l])
+            return (uint64_t)t->first_op[l] * 2;
+        if (i + 1 == t->leave[l])
+            return (uint64_t)t->first_op[l + 1] * 2;
+    }
+    return UINT64_MAX;
+}
+
 static void insert_thread(struct edit *e, uint32_t thread, struct step *steps, uint32_t *ops,
                           uint64_t *end)
 {
     struct program *p = &e->p;
     struct thread *t = &p->threads[thread];
-    uint64_t first = *end;
+    uint64_t first = *end, before = 0;
     uint32_t k = 0;
     for (uint32_t i = 0; i <= t->nsteps; i++) {
-        uint64_t place =
-            i < t->nsteps ? (uint64_t)p->step_op[t->first_step + i] * 2 + 1 : UINT64_MAX;
+        uint64_t place = i < t->nsteps ? place_of_step(p, thread, i) : UINT64_MAX;
         for (size_t x = 0; x < e->insertions.len; x++) {
             const struct insertion *in = &e->insertions.at[x];
             uint64_t at = place_of(p, in);
-            bool due = in->thread == thread && at <= place &&
-                       (i == 0 || at > (uint64_t)p->step_op[t->first_step + i - 1] * 2 + 1);
-            if (!due)
+            if (in->thread != thread || at > place || (i > 0 && at <= before))
                 continue;
+            uint32_t last = t->first_op[in->launch + 1];
             steps[*end] = in->step;
-            ops[(*end)++] =
-                in->op == PEAL_NONE
-                    ? (t->first_op[in->launch + 1] ? t->first_op[in->launch + 1] - 1 : 0)
-                    : in->op;
+            steps[*end].flags |= STEP_INSERTED | (in->op == PEAL_NONE ? STEP_AT_END : 0);
+            ops[(*end)++] = in->op == PEAL_NONE ? (last ? last - 1 : 0) : in->op;
             k++;
         }
         if (i < t->nsteps) {
             steps[*end] = p->steps[t->first_step + i];
             ops[(*end)++] = p->step_op[t->first_step + i];
         }
+        before = place;
     }
     for (uint32_t l = 0; l < p->launches; l++) {
         t->enter[l] += l ? count_before(e, thread, (uint64_t)t->first_op[l] * 2) : 0;
@@ -159,30 +187,6 @@ bool peal_edit_apply(struct edit *e)
     p->nsteps = total;
     peal_program_classify(p);
     return p->status == PEAL_OK;
-}
-
-void peal_edit_remove_wait(struct edit *e, uint32_t pos)
-{
-    struct program *p = &e->p;
-    uint32_t launch;
-    for (uint32_t t = 0; t < p->nthreads; t++) {
-        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
-            uint64_t at = p->threads[t].first_step + i;
-            if (p->steps[at].kind == STEP_WAIT && p->step_op[at] != PEAL_NONE &&
-                peal_program_op(p, t, p->step_op[at], &launch)->pos == pos)
-                p->steps[at].kind = STEP_NOP;
-        }
-    }
-}
-
-void peal_edit_remove_signal(struct edit *e, uint32_t signal)
-{
-    struct program *p = &e->p;
-    for (uint64_t i = 0; i < p->nsteps; i++) {
-        const struct cell *cell = &p->cells[p->steps[i].cell];
-        if (cell->kind <= CELL_RAW && cell->owner == signal)
-            p->steps[i].kind = STEP_NOP;
-    }
 }
 
 /* Goes through one schedule; every op that writes the buffer on a rank turns its slots round, and
@@ -240,23 +244,25 @@ bool peal_edit_second_slot(struct edit *e, uint32_t memory)
     free(turn);
     free(last);
     free(next);
+    e->other_slots = true;
     return true;
 }
 
-bool peal_edit_holds(struct edit *e, const struct peal_verify_options *options, bool closed)
+bool peal_edit_holds(struct edit *e, const struct peal_verify_options *options,
+                     enum peal_reuse reuse)
 {
+    enum { MOST_STATES = 200000 };
     struct program *p = &e->p;
-    struct run run;
-    if (e->failed || p->status != PEAL_OK || !p->monotone || !peal_run_init(&run, p))
+    if (e->failed || p->status != PEAL_OK)
         return false;
-    peal_run_go(&run);
-    bool good = peal_run_finished(&run);
-    peal_run_release(&run);
-    struct race_report r = {0};
-    if (good) {
-        good = peal_race_find(p, options->workers, options->most_bytes, &r) == PEAL_OK &&
-               r.races.len == 0 && !r.cell_broken && !r.barrier_broken && (!closed || r.closed);
-        peal_race_release(&r);
-    }
+    struct answer scratch = {0};
+    struct peal_verify_options o = *options;
+    o.no_story = true;
+    o.no_result = o.no_result || e->other_slots;
+    o.most_states = o.most_states < MOST_STATES ? o.most_states : MOST_STATES;
+    peal_arena_init(&scratch.arena, 0);
+    peal_verify_decide(p, &o, &scratch);
+    bool good = !scratch.failed && scratch.v.verdict == PEAL_PROVED && scratch.v.reuse >= reuse;
+    peal_arena_release(&scratch.arena);
     return good;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trying a change on a program: steps taken out or put in, a buffer given a second slot.
+/* Trying a change on a program: steps taken out, put in or changed, a buffer given a second slot.
  *
- * An edit works on a copy that shares everything but steps, cells and accesses with its original.
+ * An edit works on a copy that shares everything but steps, cells and accesses with its original;
+ * the verifier then judges the copy. A change is made for a source line, in every launch.
  */
 #ifndef PEAL_VERIFY_EDIT_H
 #define PEAL_VERIFY_EDIT_H
@@ -19,6 +20,7 @@ struct insertion {
 struct edit {
     struct program p;
     PEAL_VEC(struct insertion) insertions;
+    bool other_slots; /* accesses were moved: values can no longer be computed */
     bool failed;
 };
 
@@ -30,15 +32,31 @@ void peal_edit_end(struct edit *e);
 void peal_edit_insert(struct edit *e, struct insertion insertion);
 /* Puts the queued steps in, and classifies the cells. False: out of memory. */
 bool peal_edit_apply(struct edit *e);
+
+/* The source position of the op behind a step; PEAL_NONE: fork, join, put in. */
+uint32_t peal_edit_pos(const struct program *p, uint32_t thread, uint32_t step);
 /* Takes out every wait of one source line. */
 void peal_edit_remove_wait(struct edit *e, uint32_t pos);
+/* Takes out every notify of one source line; later counts of the same launch shrink with it. False:
+ * out of memory. */
+bool peal_edit_remove_notify(struct edit *e, uint32_t pos);
 /* Takes out every step on a signal (an index of program.signals). */
 void peal_edit_remove_signal(struct edit *e, uint32_t signal);
+/* Adds to the threshold of every wait of one source line. False: one of them would not wait any
+ * more.
+ */
+bool peal_edit_raise(struct edit *e, uint32_t pos, int64_t by);
+/* Queues what stands on line `what` to come before line `before` of the same thread and launch,
+ * where it comes after it; on one rank only, or PEAL_NONE. Notifies only. */
+void peal_edit_move_up(struct edit *e, uint32_t what, uint32_t before, uint32_t rank);
+/* Gives all channels that many slots. */
+void peal_edit_set_depth(struct edit *e, uint32_t depth);
 /* Gives a window buffer two slots that its writes use in turn. False: out of memory. */
 bool peal_edit_second_slot(struct edit *e, uint32_t memory);
 
-/* No deadlock, no race, no cell with two unordered writers; closed if `closed`. Monotone programs
- * only. */
-bool peal_edit_holds(struct edit *e, const struct peal_verify_options *options, bool closed);
+/* Does the verifier prove it, with at least that reuse? After second_slot the result is left out.
+ */
+bool peal_edit_holds(struct edit *e, const struct peal_verify_options *options,
+                     enum peal_reuse reuse);
 
 #endif

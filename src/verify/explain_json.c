@@ -183,6 +183,8 @@ static void put_advice(const struct peal_verification *v, struct peal_text *out)
         peal_text_puts(out, "}");
     }
     peal_text_puts(out, "]");
+    if (v->no_advice)
+        put_text(out, "no_advice", v->no_advice);
 }
 
 void peal_verification_json(const struct peal_verification *v, struct peal_text *out)

@@ -26,7 +26,9 @@
 
 enum step_kind { STEP_ADD, STEP_SET, STEP_WAIT, STEP_WAIT_EQUAL, STEP_PEEK, STEP_NOP };
 
-enum { STEP_RELAXED = 1, STEP_HAS_REG = 2 };
+/* INSERTED: put in by an edit, no op of the plan is behind it; AT_END: after the launch's last op.
+ */
+enum { STEP_RELAXED = 1, STEP_HAS_REG = 2, STEP_INSERTED = 4, STEP_AT_END = 8 };
 
 struct step {
     uint32_t cell;

@@ -262,10 +262,13 @@ static void tell_collision(struct teller *t, const struct race *race)
                           (struct range){race->lo, race->hi}, t->a);
     }
     const struct peal_verify_access *at = &t->a->v.accesses_at[0];
-    t->a->v.why =
-        peal_answer_text(t->a, "ranks %u and %u: %s of '%s' on rank %u can happen at once",
-                         p->threads[x[0]->thread].rank, p->threads[x[1]->thread].rank,
-                         race_kind(x[0], x[1]), at->buf, at->rank);
+    const struct thread *one = &p->threads[x[0]->thread], *two = &p->threads[x[1]->thread];
+    const char *who =
+        one->rank == two->rank
+            ? peal_answer_text(t->a, "lanes %u and %u of rank %u", one->lane, two->lane, one->rank)
+            : peal_answer_text(t->a, "ranks %u and %u", one->rank, two->rank);
+    t->a->v.why = peal_answer_text(t->a, "%s: %s of '%s' on rank %u can happen at once", who,
+                                   race_kind(x[0], x[1]), at->buf, at->rank);
 }
 
 struct bound {

@@ -368,10 +368,29 @@ static void take(struct symbolic *s, const struct step *step)
     s->step[s->thread]++;
 }
 
+/* Steps that an edit has put in before the thread's next op, or at the end of its launch. */
+static bool go_inserted(struct symbolic *s, bool at_end)
+{
+    uint32_t t = s->thread;
+    const struct thread *th = &s->p->threads[t];
+    while (s->step[t] < th->nsteps) {
+        const struct step *step = peal_program_step(s->p, t, s->step[t]);
+        if (!(step->flags & STEP_INSERTED) || !(step->flags & STEP_AT_END) != !at_end ||
+            (!at_end && s->p->step_op[th->first_step + s->step[t]] > s->op[t]))
+            return true;
+        if (s->step[t] >= s->limit[t] || !passes(s, step))
+            return false;
+        take(s, step);
+    }
+    return true;
+}
+
 /* The op of a thread that stands before its steps; false: it blocks. */
 static bool go_op(struct symbolic *s, const struct peal_op *op)
 {
     uint32_t t = s->thread;
+    if (!go_inserted(s, false))
+        return false;
     if (peal_op_is_sync(op) || op->kind >= PEAL_OP_SEND) {
         const struct step *step = peal_program_step(s->p, t, s->step[t]);
         if (s->step[t] >= s->limit[t] || !passes(s, step))
@@ -428,7 +447,7 @@ static bool go_thread(struct symbolic *s)
                 return moved;
             moved = true;
         }
-        if (s->done || (lanes && !go_edge(s)))
+        if (s->done || !go_inserted(s, true) || (lanes && !go_edge(s)))
             return moved;
         if (th->lane == 0)
             peal_contract_leave(s, th->rank, l);

@@ -3,6 +3,7 @@
 #include "verify/verify.h"
 
 #include "verify/advice.h"
+#include "verify/decide.h"
 #include "verify/explore.h"
 #include "verify/relaxed.h"
 #include "verify/story.h"
@@ -298,6 +299,18 @@ static void decide_explore(struct program *p, const struct peal_verify_options *
     }
 }
 
+void peal_verify_decide(struct program *p, const struct peal_verify_options *o, struct answer *a)
+{
+    if (p->monotone && o->engine != PEAL_ENGINE_EXPLORE)
+        decide_monotone(p, o, a);
+    else if (o->engine == PEAL_ENGINE_ORDER)
+        undecided(a, p->not_monotone);
+    else
+        decide_explore(p, o, a);
+    if (a->v.verdict != PEAL_PROVED)
+        a->v.reuse = PEAL_REUSE_NONE;
+}
+
 static void describe(const struct program *p, struct answer *a)
 {
     const struct peal_plan *plan = p->plans[0];
@@ -340,14 +353,8 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
         undecided(a, p.why);
     else if (p.early.fault != PEAL_FAULT_NONE)
         tell_early(&p, a);
-    else if (p.monotone && o.engine != PEAL_ENGINE_EXPLORE)
-        decide_monotone(&p, &o, a);
-    else if (o.engine == PEAL_ENGINE_ORDER)
-        undecided(a, p.not_monotone);
     else
-        decide_explore(&p, &o, a);
-    if (a->v.verdict != PEAL_PROVED)
-        a->v.reuse = PEAL_REUSE_NONE;
+        peal_verify_decide(&p, &o, a);
     if (o.advice && status == PEAL_OK && !a->failed)
         peal_advice_find(&p, &o, a);
     peal_program_release(&p);

@@ -155,7 +155,8 @@ struct peal_verification {
     struct peal_verify_wrong wrong; /* result: buf is not NULL */
     const struct peal_verify_advice *advice;
     uint32_t nadvice;
-    void *memory; /* owns everything above */
+    const char *no_advice; /* asked for, but there is none: why */
+    void *memory;          /* owns everything above */
 };
 
 /* Launches to unroll so that more would show nothing new. */

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of advice share. advice.c chooses, advice_race.c and advice_deadlock.c mend. */
+#ifndef PEAL_VERIFY_ADVISER_H
+#define PEAL_VERIFY_ADVISER_H
+
+#include "verify/edit.h"
+#include "verify/story.h"
+
+enum { MOST_ADVICE = 8, MOST_LINES = 64 };
+
+struct adviser {
+    struct program *p;
+    const struct peal_verify_options *options;
+    struct answer *a;
+    struct peal_verify_advice list[MOST_ADVICE];
+    uint32_t count;
+};
+
+/* Keeps a suggestion. `at` and `also` are source positions, or PEAL_NONE. */
+void peal_advise(struct adviser *v, bool mends, const char *text, uint32_t at, uint32_t also);
+uint32_t peal_adviser_line(const struct adviser *v, uint32_t pos);
+/* Does the edited program hold, with any reuse that so many launches can have? */
+bool peal_adviser_mends(struct adviser *v, struct edit *e);
+/* A barrier of all ranks before every execution of a line, or (PEAL_NONE) at the end of the launch.
+ */
+bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos);
+
+/* "ready@1", "((rank + 1) % nranks)" */
+const char *peal_adviser_cell(struct adviser *v, uint32_t cell);
+const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance);
+
+void peal_advice_race(struct adviser *v);
+void peal_advice_deadlock(struct adviser *v);
+
+#endif

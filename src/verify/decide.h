@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verdict on an unrolled program. For verify.c and for edits, which ask it again. */
+#ifndef PEAL_VERIFY_DECIDE_H
+#define PEAL_VERIFY_DECIDE_H
+
+#include "verify/story.h"
+
+/* Sets verdict, fault, story, reuse, bits. The program must have been built without a fault. */
+void peal_verify_decide(struct program *p, const struct peal_verify_options *o, struct answer *a);
+
+#endif
