@@ -72,6 +72,9 @@ int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
  * be made or written. */
 int peal_cli_print(const struct peal_cli *cli, struct peal_text *text, int code);
 
+/* The same, with verdicts in colour on a terminal. */
+int peal_cli_print_verdict(const struct peal_cli *cli, struct peal_text *text, int code);
+
 /* Reads a whole file into the command's arena; false after a message. Limited to 256 MiB. */
 bool peal_cli_read(const struct peal_cli *cli, const char *path, struct peal_source *out);
 /* Writes a whole file; false after a message. "-" is stdout. */

@@ -23,7 +23,8 @@ void peal_help_overview(struct peal_text *out)
         "  0  done, proved, the result is right\n"
         "  1  the answer is no: refuted, rejected, a wrong result\n"
         "  2  the command line is wrong\n"
-        "  3  no answer: unreadable input, not decided, the system refused\n",
+        "  3  no answer: unreadable input, not decided, the system refused\n"
+        "Ctrl-C ends a command by SIGINT (130 to a shell), after what was finished.\n",
         out);
 }
 

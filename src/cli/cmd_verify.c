@@ -406,7 +406,7 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
     if (o->html && !write_page(cli, &job, o->html, file))
         code = PEAL_EXIT_OTHER;
     peal_verify_free_tasks(&job);
-    return peal_cli_print(cli, &out, code);
+    return o->json ? peal_cli_print(cli, &out, code) : peal_cli_print_verdict(cli, &out, code);
 }
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
