@@ -21,7 +21,8 @@
  * overlap; anything else is refused. Counts are elements. A count of 0 is legal. In place:
  * allreduce, broadcast, reduce: send == recv. allgather: send is the own block of recv, or NULL.
  * reduce_scatter, scatter: recv is the own block of send (scatter: on the root). gather: on the
- * root, send is the own block of recv. all_to_all: send == recv is refused.
+ * root, send is the own block of recv. all_to_all: send == recv is refused. All ranks do it, or none
+ * (PEAL_MISMATCH where that is found out).
  *
  * Threads. Different communicators may be used from different threads at the same time. One
  * communicator belongs to one thread at a time; its requests too.

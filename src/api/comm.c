@@ -4,6 +4,7 @@
 
 #include "api/env.h"
 #include "api/platform.h"
+#include "run/remote.h"
 #include "run/rendezvous.h"
 
 #include <stdio.h>
@@ -90,12 +91,13 @@ static void prepare_plans(struct peal_comm *comm)
     const struct peal_team *team = comm->team;
     if (team->size < 2 || team->size > MOST_RANKS)
         return;
+    struct peal_wish wish = {
+        .ranks = team->size, .cores = team->policy.cores, .reads = peal_remote_expect(team)};
     for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
-        for (uint64_t bytes = 4; bytes <= UINT64_C(64) << 20; bytes *= 4)
+        wish.collective = c;
+        for (wish.bytes = 4; wish.bytes <= UINT64_C(64) << 20; wish.bytes *= 4)
             peal_plans_prepare(&comm->plans,
-                               peal_choose(&comm->rules, comm->forced[c], c, team->size,
-                                           team->policy.cores, bytes, false)
-                                   .algo);
+                               peal_choose(&comm->rules, comm->forced[c], &wish).algo);
     }
 }
 
@@ -357,14 +359,21 @@ const char *peal_comm_explain(struct peal_comm *comm, const char *collective, ui
         peal_text_printf(&comm->explained, "there is no collective '%s'", collective);
         return peal_text_get(&comm->explained);
     }
-    struct peal_choice choice = peal_choose(&comm->rules, comm->forced[c], c, comm->team->size,
-                                            comm->team->policy.cores, bytes, symmetric != 0);
+    struct peal_wish wish = {.collective = c,
+                             .ranks = comm->team->size,
+                             .cores = comm->team->policy.cores,
+                             .bytes = bytes,
+                             .symmetric = symmetric != 0,
+                             .reads = peal_remote_agree(comm->team)};
+    struct peal_choice choice = peal_choose(&comm->rules, comm->forced[c], &wish);
     char size[24], segment[24];
     peal_text_printf(&comm->explained,
                      "%s of %s bytes on %u ranks and %u cores: '%s' (%s), segments of %s bytes: %s",
                      collective, peal_size_format(bytes, size), comm->team->size,
                      comm->team->policy.cores, choice.algo->name, choice.algo->kernel,
                      peal_size_format(choice.segment, segment), choice.why);
+    if (!wish.reads)
+        peal_text_puts(&comm->explained, "; peers' private memory cannot be read, so it is staged");
     return peal_text_get(&comm->explained);
 }
 

@@ -44,6 +44,7 @@ struct peal_memo {
     uint64_t launches;
     uint32_t signature;
     bool stream;
+    bool remote; /* peers read private memory */
 };
 
 /* An all_to_all_v under way: see exchange.c. */

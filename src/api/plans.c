@@ -76,13 +76,14 @@ static bool same_key(const struct peal_plan_key *a, const struct peal_plan_key *
 {
     return a->algo == b->algo && a->count == b->count && a->most == b->most && a->root == b->root &&
            a->dtype == b->dtype && a->reduce == b->reduce && a->in_place == b->in_place &&
-           a->symmetric == b->symmetric;
+           a->symmetric == b->symmetric && a->remote == b->remote;
 }
 
 static uint64_t hash_key(const struct peal_plan_key *key)
 {
     uint64_t small = (uint64_t)key->root << 32 | (uint64_t)key->dtype << 24 |
-                     (uint64_t)key->reduce << 16 | (uint64_t)key->in_place << 1 | key->symmetric;
+                     (uint64_t)key->reduce << 16 | (uint64_t)key->remote << 2 |
+                     (uint64_t)key->in_place << 1 | key->symmetric;
     uint64_t hash = peal_hash_u64((uint64_t)(uintptr_t)key->algo, small);
     return peal_hash_u64(key->count, hash ^ key->most);
 }
@@ -275,6 +276,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     struct peal_image_how how = {.rank = plans->team->rank,
                                  .clip = shape != PEAL_SHAPE_WHOLE,
                                  .rows_as_bases = rows,
+                                 .remote = key->remote,
                                  /* Steps between buffers follow from it, where sizes are
                                     rounded. */
                                  .key = (key->most ? key->most : key->count) * element};
@@ -294,7 +296,7 @@ void peal_plans_prepare(struct peal_plans *plans, const struct peal_algo *algo)
                                 .most = algo->has_most ? 16 : 0,
                                 .dtype = PEAL_F32,
                                 .reduce = PEAL_SUM,
-                                .symmetric = algo->symmetric};
+                                .symmetric = algo->memory != PEAL_PEERS_STAGE};
     struct peal_text why = {0};
     struct peal_image *image = NULL;
     if (!find_insight(plans, &key) && make(plans, &key, &why, &image) == PEAL_OK)

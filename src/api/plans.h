@@ -16,7 +16,8 @@ struct peal_plan_key {
     uint32_t root;
     uint8_t dtype, reduce;
     bool in_place;
-    bool symmetric;
+    bool symmetric; /* window parameters ... */
+    bool remote;    /* ... that are not mapped here */
 };
 
 struct peal_plan_entry {

@@ -45,7 +45,7 @@ static struct peal_plan *whole_plan(struct peal_program *library, const struct p
                              .nvalues = algo->shape == PEAL_SHAPE_NONE ? 0 : 1 + algo->has_most,
                              .root = root,
                              .in_place = v->in_place,
-                             .symmetric = algo->symmetric,
+                             .symmetric = algo->memory != PEAL_PEERS_STAGE,
                              .channel_depth = 4,
                              .slot_bytes = (uint64_t)(v->count + 1) * 8};
     if (peal_instantiate(kernel, &bind, &diags, &plan) != PEAL_OK)

@@ -3,6 +3,7 @@
 #include "api/arguments.h"
 
 #include "base/hash.h"
+#include "run/remote.h"
 
 #include <string.h>
 
@@ -86,6 +87,18 @@ static void cut_call(const struct peal_choice *choice, uint64_t elements, uint32
 
 /* ---- identity ---- */
 
+static bool send_has_blocks(uint32_t collective)
+{
+    return collective == PEAL_CALL_REDUCE_SCATTER || collective == PEAL_CALL_SCATTER ||
+           collective == PEAL_CALL_ALL_TO_ALL;
+}
+
+static bool recv_has_blocks(uint32_t collective)
+{
+    return collective == PEAL_CALL_ALLGATHER || collective == PEAL_CALL_GATHER ||
+           collective == PEAL_CALL_ALL_TO_ALL;
+}
+
 static uint64_t identity_count(const struct peal_comm *comm, const struct peal_arguments *args)
 {
     if (!args->counts)
@@ -108,17 +121,25 @@ static uint64_t largest_block(const struct peal_comm *comm, const struct peal_ar
 
 /* Both sides in symmetric memory: offsets that must be the same everywhere go into the hash. */
 static bool is_symmetric(const struct peal_comm *comm, const struct peal_arguments *args,
-                         uint64_t bytes, uint64_t *offsets)
+                         uint64_t *offsets)
 {
+    uint64_t bytes = args->count * peal_dtype_size(args->dtype);
     if (!comm->symmetric || args->counts || bytes == 0)
         return false;
-    const struct peal_symmetric *send = peal_symmetric_find(comm, args->send, bytes);
-    const struct peal_symmetric *recv = peal_symmetric_find(comm, args->recv, bytes);
+    uint64_t send_bytes = bytes * (send_has_blocks(args->collective) ? comm->team->size : 1);
+    uint64_t recv_bytes = bytes * (recv_has_blocks(args->collective) ? comm->team->size : 1);
+    const struct peal_symmetric *send = peal_symmetric_find(comm, args->send, send_bytes);
+    const struct peal_symmetric *recv = peal_symmetric_find(comm, args->recv, recv_bytes);
     if (!send || !recv)
         return false;
     uint32_t rank = comm->team->rank;
-    *offsets = peal_hash_u64(send->offset + (uint64_t)((const char *)args->send - send->at[rank]),
-                             recv->offset + (uint64_t)((const char *)args->recv - recv->at[rank]));
+    uint64_t send_at = send->offset + (uint64_t)((const char *)args->send - send->at[rank]);
+    uint64_t recv_at = recv->offset + (uint64_t)((const char *)args->recv - recv->at[rank]);
+    /* In place, one is the own part of the other: not at the same place everywhere. */
+    if (args->in_place)
+        *offsets = recv_has_blocks(args->collective) ? recv_at : send_at;
+    else
+        *offsets = peal_hash_u64(send_at, recv_at);
     return true;
 }
 
@@ -133,23 +154,21 @@ static const struct peal_image_param *param_of(const struct peal_image *image, u
     return NULL;
 }
 
-/* One side that is a vector: as it is, or cut into rows; of every rank if symmetric. */
+/* The first of a parameter's bases that are this rank's. */
+static uint32_t own_base(const struct peal_comm *comm, const struct peal_image_param *param)
+{
+    return param->base + (param->symmetric ? comm->team->rank * param->rows : 0);
+}
+
+/* One side that is a vector: as it is, or cut into rows. */
 static uint32_t bind_vector(const struct peal_comm *comm, const struct peal_image_param *param,
                             const void *at, uint64_t bytes, bool rows, struct peal_bound *out)
 {
-    uint32_t ranks = param->symmetric ? comm->team->size : 1;
-    const struct peal_symmetric *symmetric =
-        param->symmetric ? peal_symmetric_find(comm, at, bytes) : NULL;
-    for (uint32_t r = 0; r < ranks; r++) {
-        char *from = (char *)(uintptr_t)at;
-        if (symmetric)
-            from = symmetric->at[r] + (from - symmetric->at[comm->team->rank]);
-        out[r] = (struct peal_bound){.base = param->base + r * param->rows,
-                                     .rows = rows ? param->rows : 0,
-                                     .at = from,
-                                     .bytes = bytes};
-    }
-    return ranks;
+    *out = (struct peal_bound){.base = own_base(comm, param),
+                               .rows = rows ? param->rows : 0,
+                               .at = (char *)(uintptr_t)at,
+                               .bytes = bytes};
+    return 1;
 }
 
 /* One side that has all blocks: a base for each. */
@@ -164,24 +183,12 @@ static uint32_t bind_blocks(const struct peal_comm *comm, const struct peal_argu
     for (uint32_t r = 0; r < comm->team->size; r++) {
         uint64_t count = counts ? counts[r] : args->count;
         uint64_t from = offsets ? offsets[r] : offset;
-        out[r] = (struct peal_bound){.base = param->base + r,
+        out[r] = (struct peal_bound){.base = own_base(comm, param) + r,
                                      .at = (char *)(uintptr_t)at + (here ? from * element : 0),
                                      .bytes = here ? count * element : 0};
         offset += count;
     }
     return comm->team->size;
-}
-
-static bool send_has_blocks(uint32_t collective)
-{
-    return collective == PEAL_CALL_REDUCE_SCATTER || collective == PEAL_CALL_SCATTER ||
-           collective == PEAL_CALL_ALL_TO_ALL;
-}
-
-static bool recv_has_blocks(uint32_t collective)
-{
-    return collective == PEAL_CALL_ALLGATHER || collective == PEAL_CALL_GATHER ||
-           collective == PEAL_CALL_ALL_TO_ALL;
 }
 
 static uint32_t bind_sides(const struct peal_comm *comm, const struct peal_arguments *args,
@@ -210,6 +217,20 @@ static uint32_t bind_sides(const struct peal_comm *comm, const struct peal_argum
     return n;
 }
 
+/* Where peers' window parameters are: they lie as the own ones do. */
+static void reach_peers(const struct peal_comm *comm, const struct peal_arguments *args,
+                        const struct peal_memo *memo, struct peal_call *out)
+{
+    const struct peal_image *image = memo->image;
+    out->reach = memo->algo->memory != PEAL_PEERS_STAGE;
+    for (uint32_t i = 0; out->reach && i < image->nparams; i++) {
+        bool is_x = image->params[i].buf == image->plan->contract_in;
+        const struct peal_symmetric *found =
+            memo->remote ? NULL : peal_symmetric_find(comm, is_x ? args->send : args->recv, 1);
+        out->mapped[i] = found ? found->at : NULL;
+    }
+}
+
 /* ---- the memo ---- */
 
 static enum peal_status remember(struct peal_comm *comm, const struct peal_arguments *args,
@@ -219,11 +240,16 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     uint32_t element = (uint32_t)peal_dtype_size(args->dtype);
     uint64_t elements = largest_block(comm, args);
     const struct peal_team *team = comm->team;
-    struct peal_choice choice = peal_choose(&comm->rules, comm->forced[even], even, team->size,
-                                            team->policy.cores, elements * element, symmetric);
+    struct peal_wish wish = {.collective = even,
+                             .ranks = team->size,
+                             .cores = team->policy.cores,
+                             .bytes = elements * element,
+                             .symmetric = symmetric,
+                             /* Where uneven blocks lie is known on their own rank only. */
+                             .reads = !args->counts && peal_remote_agree(comm->team)};
+    struct peal_choice choice = peal_choose(&comm->rules, comm->forced[even], &wish);
     if (choice.algo->shape == PEAL_SHAPE_WHOLE && args->counts)
-        choice = peal_choose(NULL, NULL, even, team->size, team->policy.cores, elements * element,
-                             false); /* uneven blocks need a kernel that takes them */
+        choice = peal_choose(NULL, NULL, &wish); /* uneven blocks need a kernel that takes them */
     uint64_t whole = choice.algo->shape == PEAL_SHAPE_WHOLE ? team->size : 1;
     struct cutting cutting;
     cut_call(&choice, elements * whole, element, team->size, &cutting);
@@ -234,7 +260,8 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
                                 .dtype = (uint8_t)args->dtype,
                                 .reduce = (uint8_t)args->reduce,
                                 .in_place = args->in_place,
-                                .symmetric = choice.algo->symmetric};
+                                .symmetric = choice.algo->memory != PEAL_PEERS_STAGE,
+                                .remote = choice.algo->memory != PEAL_PEERS_STAGE && !symmetric};
     struct peal_text why = {0};
     if (comm->plans.count >= PEAL_MOST_PLANS && !comm->engine.active) {
         peal_comm_forget(comm);
@@ -255,7 +282,10 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     uint64_t hash = peal_hash_u64(memo->what, memo->count);
     hash = peal_hash_u64(cutting.segment, hash);
     hash = peal_hash_bytes(choice.algo->kernel, strlen(choice.algo->kernel), hash);
-    if (choice.algo->symmetric)
+    memo->remote = key.remote;
+    if (key.symmetric) /* peers must know whether x is there, or gone into y */
+        hash = peal_hash_u64(key.in_place, hash);
+    if (key.symmetric && !key.remote)
         hash = peal_hash_u64(offsets, hash);
     memo->signature = (uint32_t)(hash ^ hash >> 32);
     uint64_t total =
@@ -272,7 +302,7 @@ enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct pea
         peal_call_what(args->collective, (uint32_t)args->dtype, (uint32_t)args->reduce, args->root);
     uint64_t count = identity_count(comm, args);
     uint64_t offsets = 0;
-    bool symmetric = is_symmetric(comm, args, args->count * peal_dtype_size(args->dtype), &offsets);
+    bool symmetric = is_symmetric(comm, args, &offsets);
     uint64_t flags = (uint64_t)args->in_place << 1 | symmetric;
     if (symmetric)
         flags ^= offsets << 2;
@@ -290,6 +320,7 @@ enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct pea
     out->image = memo->image;
     out->bounds = bounds;
     out->nbounds = bind_sides(comm, args, memo, bounds);
+    reach_peers(comm, args, memo, out);
     out->segment = memo->segment;
     out->launches = memo->launches;
     out->element = (uint32_t)peal_dtype_size(args->dtype);

@@ -83,7 +83,7 @@ static void count_steps(const struct tune_options *options, struct peal_progress
         bool is_barrier = algos[i].collective == PEAL_CALL_BARRIER, is_known = false;
         for (size_t c = 0; c < sizeof collectives / sizeof *collectives; c++)
             is_known = is_known || collectives[c] == algos[i].collective;
-        if (!is_known || algos[i].symmetric || !is_wanted(options, algos[i].collective))
+        if (!is_known || !is_wanted(options, algos[i].collective))
             continue;
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes && sizes[s] <= options->end; s++) {
             if (is_barrier && s > 0)
@@ -134,8 +134,11 @@ static enum peal_status try_algo(struct peal_comm *comm, const struct peal_algo 
     if (status == PEAL_OK)
         status = measure(comm, algo->collective, send, recv, bytes, &time);
     if (status == PEAL_OK && (!best->algo || time < best->time * 0.97))
-        *best =
-            (struct best){algo, algo->shape == PEAL_SHAPE_ROWS ? segments[1] : segments[0], time};
+        *best = (struct best){algo,
+                              algo->memory != PEAL_PEERS_STAGE ? 16 << 20
+                              : algo->shape == PEAL_SHAPE_ROWS ? segments[1]
+                                                               : segments[0],
+                              time};
     return status;
 }
 
@@ -149,7 +152,7 @@ static enum peal_status tune_collective(const struct tune *tune, struct peal_com
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes && sizes[s] <= end; s++) {
         struct best best = {0};
         for (size_t i = 0; i < count && status == PEAL_OK; i++) {
-            if (algos[i].collective != collective || algos[i].symmetric)
+            if (algos[i].collective != collective)
                 continue;
             status = try_algo(comm, &algos[i], send, recv, sizes[s], &best);
             if (file && status == PEAL_OK)

@@ -169,8 +169,7 @@ static void declare_params(struct instantiation *t, const struct ends *ends)
     peal_assembler_alias(t->a, t->decls[part->slot], t->decls[whole->slot]);
 }
 
-/* Where rank's part of n elements starts: by `counts` if the kernel has them. */
-static uint64_t part_start(struct instantiation *t, uint64_t n)
+uint64_t peal_inst_part_start(const struct instantiation *t, uint32_t rank, uint64_t n)
 {
     for (int i = 0; i < t->kernel->nparams; i++) {
         const struct peal_symbol *s = t->kernel->params[i];
@@ -178,11 +177,11 @@ static uint64_t part_start(struct instantiation *t, uint64_t n)
             continue;
         uint64_t sum = 0;
         const struct binding *b = &t->env[s->slot];
-        for (uint32_t r = 0; r < t->rank && r < b->array_len; r++)
+        for (uint32_t r = 0; r < rank && r < b->array_len; r++)
             sum += (uint64_t)b->array[r];
         return sum;
     }
-    return peal_size_part(t->rank, n, t->bind->nranks);
+    return peal_size_part(rank, n, t->bind->nranks);
 }
 
 /* Sizes of the buffer parameters on the current rank; in place, the part goes through the whole. */
@@ -225,7 +224,9 @@ static void bind_buffers(struct instantiation *t, const struct ends *ends)
     const struct binding *whole = &t->env[x_part ? ends->y->slot : ends->x->slot];
     part->buf = whole->buf;
     bool own_part = x_part || y_is_the_part(ends->contract);
-    part->base = own_part && !whole->rows ? part_start(t, whole->cols) : 0;
+    part->own_part = own_part;
+    part->whole = whole->rows ? 0 : whole->cols;
+    part->base = own_part && !whole->rows ? peal_inst_part_start(t, t->rank, whole->cols) : 0;
     part->base_row = own_part && whole->rows ? t->rank : 0;
 }
 

@@ -25,6 +25,8 @@ struct binding {
     enum peal_dtype dtype;
     uint64_t base;     /* in place: elements into buf */
     uint32_t base_row; /* in place: row of buf, where that has rows and this has not */
+    bool own_part;     /* in place: base or base_row is where the own part begins */
+    uint64_t whole;    /* ... of so many elements, where buf has no rows */
     uint32_t rows;     /* 2-D; 0 = 1-D */
     uint64_t cols;     /* elements, or elements a row */
     uint32_t signal, cells;
@@ -129,6 +131,8 @@ bool peal_inst_fail(struct instantiation *t, struct peal_pos pos, const char *fo
 /* eval.c. On failure they report and return 0. */
 int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e);
 bool peal_inst_bool(struct instantiation *t, const struct peal_expr *e);
+/* Where a rank's part of n elements starts: by `counts` if the kernel has them. */
+uint64_t peal_inst_part_start(const struct instantiation *t, uint32_t rank, uint64_t n);
 /* The rank behind a peer expression or port; for ports also which port of the sender. Reports if
  * there is none. */
 struct peer {

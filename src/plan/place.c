@@ -133,6 +133,15 @@ void peal_inst_tile_part(const struct instantiation *t, const struct binding *b,
     out->any_shape = false;
 }
 
+/* In place, a peer's part begins where that peer's does, not where the own one does. */
+static void move_part(const struct instantiation *t, const struct binding *b, struct part *p)
+{
+    if (b->whole)
+        p->first += peal_inst_part_start(t, p->ref.rank, b->whole) - b->base;
+    else
+        p->row += p->ref.rank - b->base_row;
+}
+
 /* The part without its byte offset. */
 static bool find_part(struct instantiation *t, const struct peal_expr *e, struct part *out)
 {
@@ -151,7 +160,11 @@ static bool find_part(struct instantiation *t, const struct peal_expr *e, struct
         return narrow_part(t, e, out);
     assert(e->kind == PEAL_EXPR_AT);
     out->ref.rank = peal_inst_peer(t, e->b).rank;
-    return t->status == PEAL_OK;
+    if (t->status != PEAL_OK)
+        return false;
+    if (e->a->kind == PEAL_EXPR_NAME && t->env[e->a->symbol->slot].own_part)
+        move_part(t, &t->env[e->a->symbol->slot], out);
+    return true;
 }
 
 /* Elements a row in memory, where that is known now; parameters bind it at launch. */

@@ -60,16 +60,20 @@ static void bind(struct peal_frame *frame, const struct peal_call *call)
         uint64_t bytes = left < call->segment ? left : call->segment;
         char *at = bound->at + (left > 0 ? from : 0);
         if (bound->rows == 0) {
-            frame->bases[bound->base] = (struct peal_base){at, bytes, bound->stride};
+            frame->bases[bound->base] =
+                (struct peal_base){.at = at, .limit = bytes, .stride = bound->stride};
             continue;
         }
         uint64_t elements = bytes / call->element;
         for (uint32_t row = 0; row < bound->rows; row++) {
             uint64_t first = cut(elements, row, bound->rows) * call->element;
             uint64_t last = cut(elements, row + 1, bound->rows) * call->element;
-            frame->bases[bound->base + row] = (struct peal_base){at + first, last - first, 0};
+            frame->bases[bound->base + row] =
+                (struct peal_base){.at = at + first, .limit = last - first};
         }
     }
+    if (call->reach)
+        peal_frame_reach(frame, call->mapped);
 }
 
 /* Without memory no rank can go on: all of them are told, as they may be waiting already. */
@@ -187,6 +191,8 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
     }
     if (progress == PEAL_RUN_MISMATCH)
         status = peal_doctor_mismatch(team, &pause);
+    else if (progress == PEAL_RUN_UNREAD)
+        status = peal_doctor_unread(team, &pause, frame->unread.rank, frame->unread.error);
     peal_pause_reset(team, &pause);
     return status;
 }
@@ -288,11 +294,15 @@ static bool advance(struct peal_calls *engine, struct peal_call *call)
         moved |= frame->moved;
         if (progress == PEAL_RUN_BLOCKED)
             return moved;
-        if (progress == PEAL_RUN_MISMATCH) {
+        if (progress != PEAL_RUN_ENDED) {
             struct waiter waiter = {frame, engine, call};
             struct peal_pause pause = {
                 .describe = describe, .context = &waiter, .stream = 1, .seq = call->seq};
-            end_call(engine, call, peal_doctor_mismatch(engine->team, &pause));
+            end_call(engine, call,
+                     progress == PEAL_RUN_MISMATCH
+                         ? peal_doctor_mismatch(engine->team, &pause)
+                         : peal_doctor_unread(engine->team, &pause, frame->unread.rank,
+                                              frame->unread.error));
             return true;
         }
         if (++call->done < call->launches)

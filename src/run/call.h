@@ -30,6 +30,8 @@ struct peal_call {
     uint64_t launches;
     uint32_t element; /* bytes of an element: cuts fall between elements */
     bool stream;      /* large: write results past the caches */
+    bool reach;       /* peers' window parameters follow from the own ones: peal_frame_reach */
+    char *const *mapped[PEAL_WINDOW_PARAMS];
     uint64_t what, count;
     uint32_t signature;
     bool repeats; /* stays where it is and is run again as it is: see bind in call.c */

@@ -4,6 +4,7 @@
 
 #include "run/collective.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +239,24 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_pa
         }
     }
     return PEAL_OK;
+}
+
+enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_pause *pause,
+                                    uint32_t rank, int error)
+{
+    /* The memory of a process goes before the process is seen to have ended. */
+    for (int i = 0; i < 100; i++) {
+        enum peal_status status = peal_team_failure(team);
+        if (status == PEAL_OK)
+            status = check_peers(team, pause);
+        if (status != PEAL_OK)
+            return status;
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    char line[160];
+    snprintf(line, sizeof line, "cannot reach the memory of rank %u (pid %d): %s", rank,
+             team->controls[rank]->pid, strerror(error));
+    return fail(team, pause, error == ESRCH ? PEAL_PEER_DEAD : PEAL_SYSTEM, rank, 0, line);
 }
 
 /* Whom to suspect of a time-out: one that is outside any call, else one that waits for nobody. */

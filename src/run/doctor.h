@@ -20,6 +20,10 @@ enum peal_status peal_doctor_check(struct peal_team *team, const struct peal_pau
 /* A peer's message did not fit this rank's call: finds out which peer, reports, fails the team. */
 enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_pause *pause);
 
+/* A peer's memory could not be read: dead, or the system's refusal (errno). */
+enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_pause *pause,
+                                    uint32_t rank, int error);
+
 /* What a rank does right now, as one line without newline; also of a job that is only looked at. */
 void peal_doctor_describe(const struct peal_control *control, struct peal_text *out);
 

@@ -1,69 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executor's loop. Nothing here allocates, locks or calls the system, except to wake a peer
- * that sleeps. */
+ * that sleeps and to read memory that is not mapped here. */
 #include "run/exec.h"
 
-#include "run/channel.h"
+#include "run/operand.h"
 #include "run/pause.h"
-
-#include <string.h>
+#include "run/remote.h"
 
 enum { STREAM_LEAST = 4096 }; /* bytes of a step below which streaming does not pay */
 
-enum lane_end { LANE_ENDED, LANE_BLOCKED, LANE_MISMATCH };
+enum lane_end { LANE_ENDED, LANE_BLOCKED, LANE_MISMATCH, LANE_UNREAD };
 
-/* ---- operands ---- */
-
-static inline char *address(const struct peal_frame *frame, const struct peal_place *place,
-                            uint32_t row)
-{
-    if (__builtin_expect(place->base >= PEAL_BASE_SLOT, 0)) {
-        const struct peal_image_channel *channel = &frame->image->channels[place->channel];
-        const struct peal_port_state *port = &frame->family->ports[place->channel];
-        struct peal_slot *slot = peal_channel_slot(frame, channel, port->freed + place->row);
-        return peal_slot_payload(slot, channel) + place->offset + row * place->pitch;
-    }
-    const struct peal_base *base = &frame->bases[place->base];
-    return base->at + (place->row + row) * base->stride + place->offset + row * place->pitch;
-}
-
-/* The elements of a step that exist: see image.h on clipping. */
-static uint64_t clipped(const struct peal_frame *frame, const struct peal_step *step,
-                        const struct peal_place *places, uint32_t n)
-{
-    uint64_t count = step->mem.count;
-    for (uint32_t i = 0; i < n; i++) {
-        if (places[i].base <= frame->image->size || places[i].base >= PEAL_BASE_SLOT)
-            continue;
-        uint64_t limit = frame->bases[places[i].base].limit;
-        uint64_t left =
-            limit <= places[i].offset
-                ? 0
-                : (limit - places[i].offset) / peal_dtype_size((enum peal_dtype)places[i].dtype);
-        count = left < count ? left : count;
-    }
-    return count;
-}
-
-static void fill_operand(const struct peal_frame *frame, const struct peal_place *place,
-                         uint32_t row, struct peal_operand *out)
-{
-    out->dtype = (enum peal_dtype)place->dtype;
-    out->at = NULL;
-    if (place->base == PEAL_BASE_CONST)
-        memcpy(&out->value, &place->offset, sizeof out->value);
-    else
-        out->at = address(frame, place, row);
-}
+/* ---- memory ---- */
 
 static void combine(struct peal_frame *frame, const struct peal_step *step,
                     const struct peal_place *places, uint32_t row, uint64_t count)
 {
     const struct peal_compute *compute = frame->team->compute;
     struct peal_operand dst;
-    fill_operand(frame, &places[0], row, &dst);
+    peal_place_operand(frame, &places[0], row, &dst);
     for (uint32_t i = 0; i < step->mem.nsrc; i++)
-        fill_operand(frame, &places[1 + i], row, &frame->operands[i]);
+        peal_place_operand(frame, &places[1 + i], row, &frame->operands[i]);
     if (step->kind == PEAL_STEP_ACCUMULATE) {
         if (!(step->flags & PEAL_STEP_SET)) {
             compute->accumulate((enum peal_fn)step->fn, &dst, frame->operands, count);
@@ -88,15 +45,15 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
-        count = clipped(frame, step, places, step->mem.nsrc + 1);
+        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1);
     if (count == 0)
         return;
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM);
     for (uint32_t row = 0; row < step->mem.rows; row++) {
         if (step->kind == PEAL_STEP_COPY) {
             uint64_t bytes = count * peal_dtype_size((enum peal_dtype)places[0].dtype);
-            char *dst = address(frame, &places[0], row);
-            const char *src = address(frame, &places[1], row);
+            char *dst = peal_place_address(frame, &places[0], row);
+            const char *src = peal_place_address(frame, &places[1], row);
             if (dst == src)
                 continue; /* in place: the plan's copy onto itself */
             if (stream && bytes >= STREAM_LEAST)
@@ -107,9 +64,9 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
                 frame->team->compute->copy(dst, src, bytes);
         } else if (step->kind == PEAL_STEP_REDUCE && !stream) {
             for (uint32_t i = 0; i < step->mem.nsrc; i++)
-                frame->pointers[i] = address(frame, &places[1 + i], row);
-            step->mem.reducer(address(frame, &places[0], row), (const void *const *)frame->pointers,
-                              step->mem.nsrc, count);
+                frame->pointers[i] = peal_place_address(frame, &places[1 + i], row);
+            step->mem.reducer(peal_place_address(frame, &places[0], row),
+                              (const void *const *)frame->pointers, step->mem.nsrc, count);
         } else {
             combine(frame, step, places, row, count);
         }
@@ -167,7 +124,7 @@ static inline bool compare(bool equal, int64_t actual, int64_t wanted)
     return equal ? actual == wanted : actual >= wanted;
 }
 
-enum wait_end { WAIT_NO, WAIT_YES, WAIT_MISMATCH };
+enum wait_end { WAIT_NO, WAIT_YES, WAIT_MISMATCH, WAIT_UNREAD };
 
 static inline enum wait_end test_one_writer(const struct peal_frame *frame,
                                             const struct peal_step *step, uint64_t word)
@@ -248,13 +205,14 @@ static enum wait_end send(struct peal_frame *frame, const struct peal_step *step
     if (!peal_channel_can_send(frame, channel, port))
         return WAIT_NO;
     const struct peal_place *places = &frame->image->places[step->mem.first];
-    uint64_t count = step->flags & PEAL_STEP_CLIP ? clipped(frame, step, places, step->mem.nsrc)
-                                                  : step->mem.count;
+    uint64_t count = step->flags & PEAL_STEP_CLIP
+                         ? peal_step_clip(frame, step, places, step->mem.nsrc)
+                         : step->mem.count;
     uint64_t bytes = count * peal_dtype_size((enum peal_dtype)places[0].dtype);
     struct peal_slot *slot = peal_channel_slot(frame, channel, port->sent);
     char *payload = peal_slot_payload(slot, channel);
     for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
-        memcpy(payload + row * bytes, address(frame, &places[0], row), bytes);
+        memcpy(payload + row * bytes, peal_place_address(frame, &places[0], row), bytes);
     slot->signature = frame->signature;
     slot->launch = (uint32_t)frame->launch;
     slot->bytes = bytes * step->mem.rows;
@@ -276,7 +234,7 @@ static enum wait_end receive(struct peal_frame *frame, const struct peal_step *s
     uint64_t element = peal_dtype_size((enum peal_dtype)step->dtype);
     uint64_t count = step->mem.count;
     if (step->kind == PEAL_STEP_RECV && (step->flags & PEAL_STEP_CLIP))
-        count = clipped(frame, step, places, 1);
+        count = peal_step_clip(frame, step, places, 1);
     uint64_t expected = count * element * step->mem.rows;
     bool fits = frame->image->clip ? slot->bytes <= expected : slot->bytes == expected;
     if (!fits || slot->signature != frame->signature)
@@ -289,7 +247,7 @@ static enum wait_end receive(struct peal_frame *frame, const struct peal_step *s
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && bytes >= STREAM_LEAST;
     for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
         (stream ? frame->team->compute->copy_stream : frame->team->compute->copy)(
-            address(frame, &places[0], row), payload + row * bytes, bytes);
+            peal_place_address(frame, &places[0], row), payload + row * bytes, bytes);
     peal_channel_free(frame, channel, port);
     peal_wake_if_sleeping(frame->team, channel->sender);
     return WAIT_YES;
@@ -335,7 +293,10 @@ run_lane_with(struct peal_frame *frame, struct peal_lane_state *lane, uint32_t s
         case PEAL_STEP_REDUCE:
         case PEAL_STEP_COMBINE:
         case PEAL_STEP_ACCUMULATE:
-            work(frame, step);
+            if (__builtin_expect(step->flags & PEAL_STEP_REMOTE, 0))
+                end = peal_remote_work(frame, step) ? WAIT_YES : WAIT_UNREAD;
+            else
+                work(frame, step);
             break;
         case PEAL_STEP_NOTIFY:
         case PEAL_STEP_NOTIFY_SHARED:
@@ -372,7 +333,7 @@ run_lane_with(struct peal_frame *frame, struct peal_lane_state *lane, uint32_t s
             continue;
         frame->moved |= lane->at != step;
         lane->at = step;
-        return end == WAIT_NO ? LANE_BLOCKED : LANE_MISMATCH;
+        return end == WAIT_NO ? LANE_BLOCKED : end == WAIT_MISMATCH ? LANE_MISMATCH : LANE_UNREAD;
     }
 }
 
@@ -415,6 +376,8 @@ __attribute__((flatten)) enum peal_progress peal_frame_run(struct peal_frame *fr
                                     : run_lane(frame, lane, spins);
             if (end == LANE_MISMATCH)
                 return PEAL_RUN_MISMATCH;
+            if (end == LANE_UNREAD)
+                return PEAL_RUN_UNREAD;
             round_moved |= lane->at != before;
             if (end == LANE_ENDED && --frame->live == 0) {
                 end_launch(frame);

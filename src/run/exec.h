@@ -17,11 +17,13 @@ enum peal_progress {
     PEAL_RUN_ENDED,
     PEAL_RUN_BLOCKED,  /* nothing can move */
     PEAL_RUN_MISMATCH, /* a peer is in another call: `culprit` may say who */
+    PEAL_RUN_UNREAD,   /* a peer's memory could not be read: see `unread` */
 };
 
 /* A launch in a context. */
 struct peal_frame {
     const struct peal_team *team;
+    uint32_t context;
     struct peal_regions regions;
     struct peal_image *image;
     struct peal_family *family;
@@ -31,6 +33,8 @@ struct peal_frame {
     void **pointers; /* room for a step's sources */
     struct peal_operand *operands;
     uint32_t pointers_cap;
+    char *bounce; /* where blocks of other processes' memory are read to; private */
+    uint64_t bounce_cap;
     struct peal_lane_state *lanes;
     uint32_t lanes_cap;
     int64_t *regs;
@@ -41,6 +45,10 @@ struct peal_frame {
     bool moved;               /* since the caller cleared it */
     uint64_t launch;          /* the family's number of this launch */
     struct peal_trace *trace; /* NULL: not traced */
+    struct {
+        uint32_t rank;
+        int error; /* errno */
+    } unread;
 };
 
 void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uint32_t context);
@@ -63,6 +71,10 @@ static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image
     frame->bases[image->size].at = frame->scratch; /* may have grown for another image */
     return true;
 }
+/* Binds the peers' window parameters, which lie as the own ones do: mapped[i][r] is where rank r's
+ * memory of parameter i begins here; mapped[i] NULL: it is not mapped, the owner says where it is.
+ */
+void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped);
 /* Begins a launch: the image must be loaded and its parameters bound. */
 void peal_frame_launch(struct peal_frame *frame);
 /* Runs on. `spins` polls are made before a single lane counts as blocked. */

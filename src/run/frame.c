@@ -3,6 +3,7 @@
 #include "run/exec.h"
 
 #include "plan/dump.h"
+#include "run/remote.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uint32_t context)
 {
-    *frame = (struct peal_frame){.team = team};
+    *frame = (struct peal_frame){.team = team, .context = context};
     peal_regions_init(&frame->regions, team, context);
 }
 
@@ -20,6 +21,7 @@ void peal_frame_release(struct peal_frame *frame)
     free(frame->scratch);
     free(frame->pointers);
     free(frame->operands);
+    free(frame->bounce);
     free(frame->lanes);
     free(frame->regs);
     *frame = (struct peal_frame){0};
@@ -51,6 +53,13 @@ static enum peal_status reserve(struct peal_frame *frame, const struct peal_imag
         !make_room((void **)&frame->pointers, &frame->pointers_cap, sources,
                    sizeof *frame->pointers))
         return PEAL_NO_MEMORY;
+    if (image->bounce_bytes > frame->bounce_cap) {
+        free(frame->bounce);
+        frame->bounce = aligned_alloc(4096, image->bounce_bytes);
+        frame->bounce_cap = frame->bounce ? image->bounce_bytes : 0;
+        if (!frame->bounce)
+            return PEAL_NO_MEMORY;
+    }
     if (image->plan->private_bytes > frame->scratch_cap) {
         char *bigger =
             aligned_alloc(PEAL_LINE, (image->plan->private_bytes + 4095) & ~UINT64_C(4095));
@@ -89,9 +98,51 @@ enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *im
     return loaded ? PEAL_OK : PEAL_SYSTEM;
 }
 
+void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped)
+{
+    const struct peal_image *image = frame->image;
+    const struct peal_team *team = frame->team;
+    assert(image->nparams <= PEAL_WINDOW_PARAMS);
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        const struct peal_image_param *param = &image->params[i];
+        if (!param->symmetric)
+            continue;
+        struct peal_base *first = &frame->bases[param->base];
+        const struct peal_base *own = first + team->rank * param->rows;
+        for (uint32_t k = 0; k < image->size * param->rows; k++) {
+            uint32_t rank = k / param->rows, row = k % param->rows;
+            if (rank == team->rank)
+                continue;
+            first[k] = own[row];
+            if (mapped[i]) {
+                first[k].at = mapped[i][rank] + (own[row].at - mapped[i][team->rank]);
+                continue;
+            }
+            first[k].at = NULL;
+            first[k].home = &team->controls[rank]->homes[frame->context][i];
+            first[k].from = (uintptr_t)own[row].at - (uintptr_t)own->at;
+            first[k].owner = rank;
+        }
+    }
+}
+
+/* Says where this rank's window parameters are. */
+static void publish(const struct peal_frame *frame)
+{
+    const struct peal_image *image = frame->image;
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        const struct peal_image_param *param = &image->params[i];
+        if (param->symmetric)
+            peal_remote_publish(frame->team, frame->context, i,
+                                frame->bases[param->base + image->rank * param->rows].at);
+    }
+}
+
 void peal_frame_launch(struct peal_frame *frame)
 {
     const struct peal_image *image = frame->image;
+    if (__builtin_expect(image->remote, 0))
+        publish(frame);
     frame->launch = ++frame->family->launches;
     const struct peal_step *steps =
         image->steps + (size_t)(frame->launch % image->period) * image->nsteps;

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/size.h"
+#include "run/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -323,6 +324,36 @@ static enum peal_status add_phase(struct peal_image *image, const struct peal_co
     return PEAL_OK;
 }
 
+/* The window parameter that a place is in; NULL: none. */
+static const struct peal_image_param *window_of(const struct peal_image *image,
+                                                const struct peal_place *place)
+{
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        const struct peal_image_param *param = &image->params[i];
+        if (param->symmetric && place->base >= param->base &&
+            place->base < param->base + image->size * param->rows)
+            return param;
+    }
+    return NULL;
+}
+
+/* A parameter of another rank. */
+static bool is_peers(const struct peal_image *image, const struct peal_place *place)
+{
+    const struct peal_image_param *param = window_of(image, place);
+    return param && (place->base - param->base) / param->rows != image->rank;
+}
+
+/* True if what is written to `to` is read from `from`: here, or, as far as the own steps tell, by
+ * peers, who do to this rank what it does to them. */
+static bool is_read_again(const struct peal_image *image, const struct peal_place *to,
+                          const struct peal_place *from)
+{
+    const struct peal_image_param *param = window_of(image, from);
+    return to->base == from->base || (param && is_peers(image, from) &&
+                                      window_of(image, to) == param && !is_peers(image, to));
+}
+
 /* What is read again in the same launch must not be written past the caches. */
 static void keep_in_caches(struct peal_image *image)
 {
@@ -331,14 +362,14 @@ static void keep_in_caches(struct peal_image *image)
         struct peal_step *step = &image->steps[i];
         if (step->kind > PEAL_STEP_ACCUMULATE || !(step->flags & PEAL_STEP_STREAM))
             continue;
-        uint32_t base = image->places[step->mem.first].base;
+        const struct peal_place *to = &image->places[step->mem.first];
         uint32_t end = (i / image->nsteps + 1) * image->nsteps;
         for (uint32_t k = i + 1; k < end; k++) {
             const struct peal_step *later = &image->steps[k];
             if (later->kind > PEAL_STEP_ACCUMULATE)
                 continue;
             for (uint32_t s = 1; s <= later->mem.nsrc; s++) {
-                if (image->places[later->mem.first + s].base == base)
+                if (is_read_again(image, to, &image->places[later->mem.first + s]))
                     step->flags &= (uint8_t)~PEAL_STEP_STREAM;
             }
         }
@@ -377,6 +408,35 @@ static bool only_receives(const struct peal_image *image)
             return false;
     }
     return image->nlanes == 1 && waits == 1;
+}
+
+/* Peers' parameters that are not mapped here can be read and written by copies, and read by
+ * computations; nothing else. */
+static enum peal_status mark_remote(struct peal_image *image)
+{
+    uint32_t all = image->nsteps * image->period;
+    for (uint32_t i = 0; i < all; i++) {
+        struct peal_step *step = &image->steps[i];
+        if (step->kind > PEAL_STEP_ACCUMULATE &&
+            (step->kind < PEAL_STEP_SEND || step->kind > PEAL_STEP_RECV))
+            continue;
+        uint64_t remote = 0;
+        uint32_t n = step->mem.nsrc + (step->kind != PEAL_STEP_SEND);
+        for (uint32_t s = 0; s < n; s++) {
+            if (!is_peers(image, &image->places[step->mem.first + s]))
+                continue;
+            remote++;
+            if (step->kind > PEAL_STEP_COMBINE || (s == 0 && step->kind != PEAL_STEP_COPY))
+                return PEAL_UNSUPPORTED;
+        }
+        if (step->kind == PEAL_STEP_COPY && remote > 1)
+            return PEAL_UNSUPPORTED;
+        step->flags |= remote > 0 ? PEAL_STEP_REMOTE : 0;
+        uint64_t bytes = remote * peal_remote_block(remote);
+        if (step->kind != PEAL_STEP_COPY && bytes > image->bounce_bytes)
+            image->bounce_bytes = bytes;
+    }
+    return PEAL_OK;
 }
 
 /* ---- counting before allocating ---- */
@@ -489,6 +549,11 @@ enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_
     mark_urgent(image);
     image->receives = only_receives(image);
     count_needs(image);
+    image->remote = how->remote;
+    if (how->remote)
+        status = mark_remote(image);
+    if (status != PEAL_OK)
+        goto free_image;
     *out = image;
     return PEAL_OK;
 free_image:

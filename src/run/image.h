@@ -49,7 +49,8 @@ enum peal_step_flags {
     PEAL_STEP_SET = 4,
     PEAL_STEP_EQUAL = 8,
     PEAL_STEP_HAS_REG = 16,
-    PEAL_STEP_URGENT = 32 /* a wait with a notify or a message behind it: others wait for that */
+    PEAL_STEP_URGENT = 32, /* a wait with a notify or a message behind it: others wait for that */
+    PEAL_STEP_REMOTE = 64  /* reads peers' parameters that are not mapped here */
 };
 
 /* An operand. Pseudo bases as in plan.h: a constant, or a slot that was received. */
@@ -102,6 +103,11 @@ struct peal_base {
     char *at;
     uint64_t limit;  /* bytes that exist; parameters only */
     uint64_t stride; /* bytes a row; 2-D parameters only */
+    /* Memory of another rank that is not mapped here: `from` bytes behind the address that its
+     * owner has published in *home. NULL: `at` is the memory. See remote.h. */
+    const _Atomic uint64_t *home;
+    uint64_t from;
+    uint32_t owner;
 };
 
 struct peal_image_channel {
@@ -146,8 +152,10 @@ struct peal_image {
     uint64_t scratch;     /* offset of window scratch in the region */
     uint64_t region_bytes;
     uint64_t family_key;
-    uint32_t *writers;   /* of cell numbers that share a line, see multicast.h; owned */
-    uint32_t *notifiers; /* who changes the own cells, for reports; may be NULL; owned */
+    bool remote;           /* peers' window parameters are not mapped here */
+    uint64_t bounce_bytes; /* for blocks of their memory */
+    uint32_t *writers;     /* of cell numbers that share a line, see multicast.h; owned */
+    uint32_t *notifiers;   /* who changes the own cells, for reports; may be NULL; owned */
     struct peal_family *families[PEAL_CONTEXTS]; /* made at the first launch in a context */
     struct peal_base *bases[PEAL_CONTEXTS];      /* likewise; nbases */
     /* A call that repeats and has filled in the bases of context 0. */
@@ -162,6 +170,7 @@ struct peal_image_how {
     uint32_t rank;
     bool clip;                 /* see above */
     bool rows_as_bases;        /* each row of a 2-D parameter is bound on its own */
+    bool remote;               /* peers' window parameters are not mapped here: see remote.h */
     uint64_t key;              /* what the family depends on besides the plan's layout */
     const uint32_t *writers;   /* see multicast.h; NULL: none */
     const uint32_t *notifiers; /* the same, for reports; NULL: not known */

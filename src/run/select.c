@@ -11,49 +11,57 @@
 #define ROWS PEAL_SHAPE_ROWS
 #define BLOCKS PEAL_SHAPE_BLOCKS
 #define WHOLE PEAL_SHAPE_WHOLE
+#define STAGE PEAL_PEERS_STAGE
+#define REACH PEAL_PEERS_REACH
 
 /* The first algorithm of a collective is its last resort: it takes every size. */
 static const struct peal_algo algos[] = {
-    {PEAL_CALL_BARRIER, NONE, false, false, "mesh", "barrier_mesh"},
-    {PEAL_CALL_BARRIER, NONE, false, false, "central", "barrier_central"},
-    {PEAL_CALL_BARRIER, NONE, false, false, "dissemination", "barrier_dissemination"},
-    {PEAL_CALL_BARRIER, NONE, false, false, "direct", "barrier_direct"},
+    {PEAL_CALL_BARRIER, NONE, STAGE, false, "mesh", "barrier_mesh"},
+    {PEAL_CALL_BARRIER, NONE, STAGE, false, "central", "barrier_central"},
+    {PEAL_CALL_BARRIER, NONE, STAGE, false, "dissemination", "barrier_dissemination"},
+    {PEAL_CALL_BARRIER, NONE, STAGE, false, "direct", "barrier_direct"},
 
-    {PEAL_CALL_ALLREDUCE, ROWS, false, true, "rows", "allreduce_rows"},
-    {PEAL_CALL_ALLREDUCE, FLAT, false, true, "small", "allreduce_small"},
-    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "direct", "allreduce_direct"},
-    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "central", "allreduce_central"},
-    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "mesh", "allreduce_mesh"},
-    {PEAL_CALL_ALLREDUCE, FLAT, false, true, "mesh2", "allreduce_mesh2"},
-    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "ring", "allreduce_ring"},
-    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "ring_slot", "allreduce_ring_slot"},
-    {PEAL_CALL_ALLREDUCE, FLAT, false, false, "biring", "allreduce_biring"},
-    {PEAL_CALL_ALLREDUCE, FLAT, false, true, "doubling", "allreduce_doubling"},
-    {PEAL_CALL_ALLREDUCE, FLAT, false, true, "halving", "allreduce_halving"},
-    {PEAL_CALL_ALLREDUCE, ROWS, true, false, "push", "allreduce_push"},
+    {PEAL_CALL_ALLREDUCE, ROWS, STAGE, true, "rows", "allreduce_rows"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, "small", "allreduce_small"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, "direct", "allreduce_direct"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, "central", "allreduce_central"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, "mesh", "allreduce_mesh"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, "mesh2", "allreduce_mesh2"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, "ring", "allreduce_ring"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, "ring_slot", "allreduce_ring_slot"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, "biring", "allreduce_biring"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, "doubling", "allreduce_doubling"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, "halving", "allreduce_halving"},
+    {PEAL_CALL_ALLREDUCE, ROWS, REACH, false, "push", "allreduce_push"},
+    {PEAL_CALL_ALLREDUCE, ROWS, REACH, false, "read", "allreduce_read"},
 
-    {PEAL_CALL_REDUCE, ROWS, false, true, "rows", "reduce_rows"},
-    {PEAL_CALL_REDUCE, FLAT, false, false, "mesh", "reduce_mesh"},
-    {PEAL_CALL_REDUCE, FLAT, false, false, "binomial", "reduce_binomial"},
-    {PEAL_CALL_REDUCE, FLAT, false, false, "direct", "reduce_direct"},
+    {PEAL_CALL_REDUCE, ROWS, STAGE, true, "rows", "reduce_rows"},
+    {PEAL_CALL_REDUCE, FLAT, STAGE, false, "mesh", "reduce_mesh"},
+    {PEAL_CALL_REDUCE, FLAT, STAGE, false, "binomial", "reduce_binomial"},
+    {PEAL_CALL_REDUCE, FLAT, STAGE, false, "direct", "reduce_direct"},
 
-    {PEAL_CALL_BROADCAST, FLAT, false, true, "pipe", "broadcast_pipe"},
-    {PEAL_CALL_BROADCAST, FLAT, false, false, "flat", "broadcast_flat"},
-    {PEAL_CALL_BROADCAST, FLAT, false, false, "binomial", "broadcast_binomial"},
-    {PEAL_CALL_BROADCAST, FLAT, false, true, "chain", "broadcast_chain"},
-    {PEAL_CALL_BROADCAST, FLAT, false, false, "direct", "broadcast_direct"},
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, true, "pipe", "broadcast_pipe"},
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, false, "flat", "broadcast_flat"},
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, false, "binomial", "broadcast_binomial"},
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, true, "chain", "broadcast_chain"},
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, false, "direct", "broadcast_direct"},
+    {PEAL_CALL_BROADCAST, FLAT, REACH, false, "read", "broadcast_read"},
+    {PEAL_CALL_BROADCAST, ROWS, REACH, false, "share", "broadcast_share"},
 
-    {PEAL_CALL_ALLGATHER, BLOCKS, false, true, "rows", "allgather_rows"},
-    {PEAL_CALL_ALLGATHER, BLOCKS, false, false, "send", "allgather_send"},
-    {PEAL_CALL_ALLGATHER, WHOLE, false, false, "ring", "allgather_ring"},
+    {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, true, "rows", "allgather_rows"},
+    {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, false, "send", "allgather_send"},
+    {PEAL_CALL_ALLGATHER, WHOLE, STAGE, false, "ring", "allgather_ring"},
+    {PEAL_CALL_ALLGATHER, BLOCKS, REACH, false, "read", "allgather_read"},
 
-    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, false, true, "rows", "reduce_scatter_rows"},
-    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, false, false, "send", "reduce_scatter_send"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, "rows", "reduce_scatter_rows"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, false, "send", "reduce_scatter_send"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, REACH, false, "read", "reduce_scatter_read"},
 
-    {PEAL_CALL_GATHER, BLOCKS, false, true, "rows", "gather_rows"},
-    {PEAL_CALL_SCATTER, BLOCKS, false, true, "rows", "scatter_rows"},
-    {PEAL_CALL_ALL_TO_ALL, BLOCKS, false, true, "rows", "all_to_all_rows"},
-    {PEAL_CALL_ALL_TO_ALL, BLOCKS, false, false, "send", "all_to_all_send"},
+    {PEAL_CALL_GATHER, BLOCKS, STAGE, true, "rows", "gather_rows"},
+    {PEAL_CALL_SCATTER, BLOCKS, STAGE, true, "rows", "scatter_rows"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, true, "rows", "all_to_all_rows"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, false, "send", "all_to_all_send"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, REACH, false, "read", "all_to_all_read"},
 };
 
 enum { ALGOS = sizeof algos / sizeof *algos };
@@ -92,43 +100,56 @@ uint32_t peal_collective_even(uint32_t collective)
     }
 }
 
+enum { SYMMETRIC = PEAL_PEERS_REACH + 1 }; /* a rule's memory */
+
 /* The built-in table; see docs/performance.md for how it was measured. A segment is the bytes of a
  * vector (flat, rows) or of one block (blocks) that go in one launch. */
 static const struct {
     uint8_t collective;
-    bool symmetric;
-    int cores; /* 1: a core for each rank; 2: fewer; 3: either */
+    uint8_t memory; /* SYMMETRIC; REACH: private, and peers can reach it; STAGE: any */
+    int cores;      /* 1: a core for each rank; 2: fewer; 3: either */
     uint16_t least_ranks, most_ranks;
     uint64_t bytes;
     const char *algo;
     uint64_t segment;
 } builtin[] = {
-    {PEAL_CALL_ALLREDUCE, false, 1, 1, 2, 65536, "direct", 65536},
-    {PEAL_CALL_ALLREDUCE, false, 1, 3, 4, 40, "direct", 40},
-    {PEAL_CALL_ALLREDUCE, false, 1, 3, 4, 8192, "small", 65536},
-    {PEAL_CALL_ALLREDUCE, false, 1, 1, 256, 2048, "small", 65536},
-    {PEAL_CALL_ALLREDUCE, false, 2, 1, 8, 16384, "small", 65536},
-    {PEAL_CALL_ALLREDUCE, false, 2, 9, 256, 8192, "small", 65536},
-    {PEAL_CALL_ALLREDUCE, true, 1, 1, 256, 40, "direct", 40},
-    {PEAL_CALL_ALLREDUCE, true, 2, 1, 256, 2048, "small", 65536},
-    {PEAL_CALL_ALLREDUCE, true, 3, 1, 256, UINT64_MAX, "push", 1 << 20},
-    {PEAL_CALL_ALLREDUCE, false, 1, 1, 256, UINT64_MAX, "rows", 256 << 10},
-    {PEAL_CALL_ALLREDUCE, false, 2, 1, 256, UINT64_MAX, "rows", 1 << 20},
-    {PEAL_CALL_REDUCE, false, 3, 1, 256, 4096, "mesh", 65536},
-    {PEAL_CALL_REDUCE, false, 3, 1, 256, UINT64_MAX, "rows", 512 << 10},
-    {PEAL_CALL_BROADCAST, false, 1, 1, 2, UINT64_MAX, "direct", 64 << 10},
-    {PEAL_CALL_BROADCAST, false, 3, 1, 256, UINT64_MAX, "pipe", 128 << 10},
-    {PEAL_CALL_ALLGATHER, false, 1, 1, 2, 32 << 10, "send", 64 << 10},
-    {PEAL_CALL_ALLGATHER, false, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
-    {PEAL_CALL_REDUCE_SCATTER, false, 1, 1, 2, 4096, "send", 64 << 10},
-    {PEAL_CALL_REDUCE_SCATTER, false, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
-    {PEAL_CALL_GATHER, false, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
-    {PEAL_CALL_SCATTER, false, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
-    {PEAL_CALL_ALL_TO_ALL, false, 1, 1, 2, 32 << 10, "send", 64 << 10},
-    {PEAL_CALL_ALL_TO_ALL, false, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
-    {PEAL_CALL_BARRIER, false, 1, 1, 256, UINT64_MAX, "mesh", 0},
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 2, 65536, "direct", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 3, 4, 40, "direct", 40},
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 3, 4, 8192, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 256, 2048, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 8, 16384, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 9, 256, 8192, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, SYMMETRIC, 1, 1, 256, 40, "direct", 40},
+    {PEAL_CALL_ALLREDUCE, SYMMETRIC, 2, 1, 256, 2048, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, SYMMETRIC, 3, 1, 256, UINT64_MAX, "push", 1 << 20},
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 256, UINT64_MAX, "rows", 256 << 10},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 256, UINT64_MAX, "rows", 1 << 20},
+    {PEAL_CALL_REDUCE, STAGE, 3, 1, 256, 4096, "mesh", 65536},
+    {PEAL_CALL_REDUCE, STAGE, 3, 1, 256, UINT64_MAX, "rows", 512 << 10},
+    {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 65536, "direct", 65536},
+    {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 16 << 20, "push", 1 << 20},
+    {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 4096, "send", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 64 << 10, "rows", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 4 << 20, "read", 16 << 20},
+    {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, 12 << 10, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, UINT64_MAX, "share", 16 << 20},
+    {PEAL_CALL_ALLGATHER, REACH, 1, 1, 2, 32 << 10, "send", 64 << 10},
+    {PEAL_CALL_ALLGATHER, REACH, 1, 1, 2, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 1, 1, 2, 32 << 10, "send", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 1, 1, 2, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_BROADCAST, STAGE, 1, 1, 2, UINT64_MAX, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, STAGE, 3, 1, 256, UINT64_MAX, "pipe", 128 << 10},
+    {PEAL_CALL_ALLGATHER, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
+    {PEAL_CALL_ALLGATHER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 1, 1, 2, 4096, "send", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
+    {PEAL_CALL_GATHER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_ALL_TO_ALL, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, STAGE, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
+    {PEAL_CALL_BARRIER, STAGE, 1, 1, 256, UINT64_MAX, "mesh", 0},
     /* Rank 0 leaves first, so that what it hands out next is there when the others come. */
-    {PEAL_CALL_BARRIER, false, 2, 1, 256, UINT64_MAX, "central", 0},
+    {PEAL_CALL_BARRIER, STAGE, 2, 1, 256, UINT64_MAX, "central", 0},
 };
 
 /* ---- tables on disk ---- */
@@ -172,7 +193,7 @@ static bool read_rule(const char *line, struct peal_rule *out)
                                   .bytes = bytes,
                                   .algo = found,
                                   .segment = segment};
-        return out->symmetric || !found->symmetric;
+        return true;
     }
     return false;
 }
@@ -209,36 +230,47 @@ void peal_rules_release(struct peal_table_of_rules *table)
 
 static uint64_t default_segment(const struct peal_algo *algo)
 {
+    if (algo->memory != STAGE)
+        return 16 << 20;
     return algo->shape == PEAL_SHAPE_ROWS ? 256 << 10 : 64 << 10;
 }
 
-struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
-                               const struct peal_algo *forced, uint32_t collective, uint32_t ranks,
-                               uint32_t cores, uint64_t bytes, bool symmetric)
+static bool allows(const struct peal_wish *wish, const struct peal_algo *algo)
 {
-    if (forced && (symmetric || !forced->symmetric))
+    return algo->memory == STAGE || wish->symmetric || wish->reads;
+}
+
+static bool covers(size_t rule, const struct peal_wish *wish, uint32_t memory)
+{
+    int kind = wish->ranks <= wish->cores ? 1 : 2;
+    return builtin[rule].collective == wish->collective && builtin[rule].memory == memory &&
+           (builtin[rule].cores & kind) && wish->ranks >= builtin[rule].least_ranks &&
+           wish->ranks <= builtin[rule].most_ranks && wish->bytes <= builtin[rule].bytes;
+}
+
+struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
+                               const struct peal_algo *forced, const struct peal_wish *wish)
+{
+    if (forced && allows(wish, forced))
         return (struct peal_choice){forced, default_segment(forced), "forced"};
     for (size_t i = 0; tuned && i < tuned->count; i++) {
         const struct peal_rule *rule = &tuned->rules[i];
-        if (rule->collective == collective && rule->symmetric == symmetric &&
-            ranks >= rule->least_ranks && ranks <= rule->most_ranks && bytes <= rule->bytes)
+        if (rule->collective == wish->collective && rule->symmetric == wish->symmetric &&
+            wish->ranks >= rule->least_ranks && wish->ranks <= rule->most_ranks &&
+            wish->bytes <= rule->bytes && allows(wish, rule->algo))
             return (struct peal_choice){rule->algo, rule->segment, "measured on this machine"};
     }
-    int kind = ranks <= cores ? 1 : 2;
+    /* Rules for the memory at hand come before those for any. */
+    const uint32_t order[2] = {wish->symmetric ? SYMMETRIC : wish->reads ? REACH : STAGE, STAGE};
     for (int pass = 0; pass < 2; pass++) {
-        bool wanted = symmetric && pass == 0;
-        if (!wanted && pass == 0)
-            continue;
         for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) {
-            if (builtin[i].collective == collective && builtin[i].symmetric == wanted &&
-                (builtin[i].cores & kind) && ranks >= builtin[i].least_ranks &&
-                ranks <= builtin[i].most_ranks && bytes <= builtin[i].bytes)
-                return (struct peal_choice){peal_algo_find(collective, builtin[i].algo),
-                                            builtin[i].segment, "built-in table"};
+            const struct peal_algo *algo = peal_algo_find(wish->collective, builtin[i].algo);
+            if (covers(i, wish, order[pass]) && allows(wish, algo))
+                return (struct peal_choice){algo, builtin[i].segment, "built-in table"};
         }
     }
     for (size_t i = 0; i < ALGOS; i++) {
-        if (algos[i].collective == collective)
+        if (algos[i].collective == wish->collective)
             return (struct peal_choice){&algos[i], default_segment(&algos[i]), "the only one"};
     }
     return (struct peal_choice){0};

@@ -22,10 +22,16 @@ enum peal_shape {
     PEAL_SHAPE_WHOLE   /* T[n] of the contract: one launch for the whole call */
 };
 
+/* What peers do with the caller's memory. */
+enum peal_peers {
+    PEAL_PEERS_STAGE, /* it is staged */
+    PEAL_PEERS_REACH  /* symmetric memory, or another process's that may be read and written */
+};
+
 struct peal_algo {
     uint8_t collective; /* enum peal_collective; uneven calls use the even one's */
     uint8_t shape;
-    bool symmetric; /* needs symmetric memory */
+    uint8_t memory; /* enum peal_peers */
     bool has_most;
     const char *name;   /* as users force it: "rows" */
     const char *kernel; /* in the library: "allreduce_rows" */
@@ -70,9 +76,18 @@ struct peal_choice {
     const char *why; /* static */
 };
 
-/* Never fails: there is a last resort for every collective. `forced` may be NULL. */
+/* What there is to choose for. */
+struct peal_wish {
+    uint32_t collective;
+    uint32_t ranks, cores;
+    uint64_t bytes;
+    bool symmetric; /* both buffers */
+    bool reads;     /* peers can read private memory: remote.h */
+};
+
+/* Never fails: there is a last resort for every collective. `forced` may be NULL; one that the
+ * memory does not allow is not taken. */
 struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
-                               const struct peal_algo *forced, uint32_t collective, uint32_t ranks,
-                               uint32_t cores, uint64_t bytes, bool symmetric);
+                               const struct peal_algo *forced, const struct peal_wish *wish);
 
 #endif

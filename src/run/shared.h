@@ -23,6 +23,7 @@ enum {
     PEAL_CONTEXTS = 5,      /* context 0: blocking calls; 1 to 4: non-blocking ones in turn */
     PEAL_STREAMS = 2,       /* call sequences: blocking, non-blocking */
     PEAL_CALL_HISTORY = 16, /* last calls of each stream that peers can still compare with */
+    PEAL_WINDOW_PARAMS = 2, /* of a library kernel: x and y */
     PEAL_WAIT_WORDS = 40,
     PEAL_REPORT_WORDS = 1024,
     PEAL_NAME_BYTES = 48
@@ -71,6 +72,16 @@ struct peal_control {
 
     /* How far the owner has come in giving the regions of a context back: see family.h. */
     _Alignas(PEAL_LINE) _Atomic uint64_t gates[PEAL_CONTEXTS];
+
+    /* Whether peers may read the owner's private memory: it holds `probe` at `probe_at`, both
+     * written before the window is passed on. `reads` says what the owner found of its peers, once
+     * (release; partner: peal_remote_agree). See remote.h. */
+    _Alignas(PEAL_LINE) _Atomic uint32_t reads; /* enum peal_reads */
+    uint64_t probe_at, probe;
+
+    /* Where the owner's parameters are in the launch of each context: see remote.h for the order.
+     */
+    _Alignas(PEAL_LINE) _Atomic uint64_t homes[PEAL_CONTEXTS][PEAL_LINE / 8];
 
     _Alignas(PEAL_LINE) struct peal_call_record history[PEAL_STREAMS][PEAL_CALL_HISTORY];
 

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "run/mail.h"
 #include "run/pause.h"
+#include "run/remote.h"
 #include "run/rendezvous.h"
 #include "run/topo.h"
 #include "run/window.h"
@@ -138,6 +139,7 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
                               struct peal_text *why)
 {
     team->fds = calloc(team->size, sizeof(int));
+    team->pids = calloc(team->size, sizeof(int32_t));
     if (!team->fds)
         return PEAL_NO_MEMORY;
     for (uint32_t r = 0; r < team->size; r++)
@@ -159,8 +161,11 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
         }
         if (r != team->rank)
             team->pidfds[r] = watch(meeting->members[r].pid);
+        if (team->pids)
+            team->pids[r] = meeting->members[r].pid;
     }
     team->beds = beds_of(team->controls[0]);
+    peal_remote_probe(team);
     return PEAL_OK;
 }
 
@@ -183,6 +188,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
         return status == PEAL_OK ? PEAL_SYSTEM : status;
     }
     write_identity(own, how->rank, how->size, how->job, &layout);
+    uint64_t *probe = peal_remote_offer(own);
     peal_window_unmap(own, CONTROL_BYTES);
 
     struct peal_rendezvous meet = {.job = how->job,
@@ -196,14 +202,18 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     struct peal_meeting meeting = {0};
     status = peal_rendezvous_meet(&meet, how->leader, why, &meeting);
     close(fd);
-    if (status != PEAL_OK)
+    if (status != PEAL_OK) {
+        free(probe);
         return status;
+    }
     /* Those who came are ranks 0, 1, ... in their old order; the layout was made for all. */
     struct peal_team *team = new_team(meeting.self, how->size, how->job, how->timeout_ms);
     if (!team) {
         peal_meeting_release(&meeting);
+        free(probe);
         return PEAL_NO_MEMORY;
     }
+    team->probe = probe;
     team->size = meeting.count;
     team->quiet = how->quiet;
     status = adopt(team, &meeting, why);
@@ -275,6 +285,7 @@ enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms,
         if (!team)
             break;
         team->threads = true;
+        team->reads = PEAL_READS_YES;
         team->shared = shared;
         atomic_fetch_add_explicit(&shared->users, 1, memory_order_relaxed); /* we hold one */
         memcpy(team->controls, shared->controls, size * sizeof(struct peal_control *));
@@ -318,6 +329,8 @@ void peal_team_close(struct peal_team *team)
         free(team->fds);
     free(team->controls);
     free(team->pidfds);
+    free(team->pids);
+    free(team->probe);
     peal_text_release(&team->error);
     free(team);
 }

@@ -7,6 +7,7 @@
  *   program.h     a plan, ready to be executed         family.h      its cells, channels, scratch
  *   exec.h        the executor                         channel.h     queues of slots
  *   pause.h       spin, yield, sleep                   mail.h        point-to-point messages
+ *   remote.h      memory of other processes, read where it lies
  *   call.h        one collective call: segments of a plan, blocking or not
  *   select.h      which algorithm                      doctor.h      who waits for whom, and why
  *
@@ -66,6 +67,9 @@ struct peal_team {
     struct peal_bed *beds;          /* of each rank, in rank 0's window */
     int *fds;                       /* windows; NULL for threads */
     int *pidfds;                    /* -1 = none */
+    int32_t *pids;                  /* NULL for threads */
+    uint64_t *probe;                /* what peers try to read; NULL for threads */
+    uint32_t reads;                 /* enum peal_reads: what all ranks agreed on */
     struct peal_shared_windows *shared;
     uint64_t heap_end; /* bytes of the window file in use by symmetric memory */
 

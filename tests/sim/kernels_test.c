@@ -23,7 +23,9 @@ static const char *const kernels[] = {
     "gather_peer",         "scatter_flat",        "scatter_direct",        "scatter_peer",
     "all_to_all_pull",     "all_to_all_push",     "all_to_all_pairwise",   "all_to_all_direct",
     "all_to_all_peer",     "barrier_mesh",        "barrier_central",       "barrier_dissemination",
-    "barrier_direct",
+    "barrier_direct",      "allreduce_read",      "allgather_read",        "reduce_scatter_read",
+    "broadcast_read",      "broadcast_share",     "all_to_all_read",
+
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
