@@ -118,10 +118,11 @@ PEAL_API const char *peal_comm_explain(struct peal_comm *comm, const char *colle
  * that failed in this thread. Lives until the next call that fails. */
 PEAL_API const char *peal_comm_error(const struct peal_comm *comm);
 
-/* With PEAL_PLATFORM=sim:FILE.yaml in the environment of peal_comm_open, blocking collectives with
- * even counts run on the machine that the file describes (see docs/simulator.md): their results are
- * the simulation's, and this is the simulated time of all of them so far, in picoseconds. 0 on this
- * host itself. */
+/* With PEAL_PLATFORM=sim:FILE.yaml in the environment of peal_comm_open and peal_comm_open_threads,
+ * blocking collectives run on the machine that the file describes (see docs/simulator.md): their
+ * results are the simulation's, and this is the simulated time of all of them so far, in
+ * picoseconds. Uneven counts take the time of even ones as large as the largest. Messages,
+ * non-blocking calls and user kernels run on this host and take none. 0 on this host itself. */
 PEAL_API uint64_t peal_comm_simulated_ps(const struct peal_comm *comm);
 
 /* ---- symmetric memory ---- */

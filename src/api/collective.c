@@ -11,7 +11,8 @@ static enum peal_status run_simulated(struct peal_comm *comm, const struct peal_
 {
     struct peal_platform *platform = comm->platform;
     comm->platform = NULL;
-    enum peal_status status = peal_platform_call(platform, comm, args);
+    enum peal_status status = args->counts ? peal_platform_call_uneven(platform, comm, args)
+                                           : peal_platform_call(platform, comm, args);
     comm->platform = platform;
     return status;
 }

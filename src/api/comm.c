@@ -277,8 +277,15 @@ enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms)
         status = peal_comm_new(teams[made], &comms[made]);
         made++;
     }
-    if (status == PEAL_OK)
-        return PEAL_OK;
+    if (status == PEAL_OK) {
+        status = peal_platform_open_threads(size, comms);
+        if (status == PEAL_OK)
+            return PEAL_OK;
+        peal_text_puts(&why, peal_comm_error(comms[0]));
+        for (uint32_t r = 0; r < size; r++)
+            peal_comm_close(comms[r]);
+        return fail_open(status, &why);
+    }
     for (uint32_t r = 0; r + 1 < made; r++)
         peal_comm_close(comms[r]);
     for (uint32_t r = made; made > 0 && r < size; r++)

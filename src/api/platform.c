@@ -70,8 +70,8 @@ static const char *const fallback[] = {
 
 bool peal_platform_takes(const struct peal_platform *platform, const struct peal_arguments *args)
 {
-    return platform && (size_t)args->collective < sizeof fallback / sizeof *fallback &&
-           fallback[args->collective] && !args->counts;
+    uint32_t even = peal_collective_even(args->collective);
+    return platform && even < sizeof fallback / sizeof *fallback && fallback[even];
 }
 
 /* PEAL_SIM_TRACE=FOLDER: every group writes a file of its own there, a bar for each collective. */
@@ -134,26 +134,50 @@ static enum peal_status open_machine(struct peal_platform *platform, const char 
     return status;
 }
 
-enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform **out)
+/* The machine file that PEAL_PLATFORM names, or NULL for this host. */
+static enum peal_status read_environment(const char **out, struct peal_text *why)
 {
     const char *text = getenv("PEAL_PLATFORM");
-    uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
     *out = NULL;
     if (!text || text[0] == '\0' || strcmp(text, "native") == 0)
         return PEAL_OK;
-    if (strncmp(text, "sim:", 4) != 0)
-        return peal_comm_fail(comm, PEAL_INVALID,
-                              "PEAL_PLATFORM is 'native' or 'sim:FILE.yaml', not '%s'", text);
-    struct peal_platform *platform = calloc(1, sizeof *platform);
+    if (strncmp(text, "sim:", 4) != 0) {
+        peal_text_printf(why, "PEAL_PLATFORM is 'native' or 'sim:FILE.yaml', not '%s'", text);
+        return PEAL_INVALID;
+    }
+    *out = text + 4;
+    return PEAL_OK;
+}
+
+static enum peal_status fail_open(struct peal_comm *comm, enum peal_status status,
+                                  struct peal_text *why)
+{
+    peal_comm_fail(comm, status, "%s", peal_text_get(why));
+    peal_text_release(why);
+    return status;
+}
+
+enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform **out)
+{
+    const char *path;
     struct peal_text why = {0};
+    uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
+    *out = NULL;
+    enum peal_status shared = read_environment(&path, &why);
+    if (shared != PEAL_OK)
+        return fail_open(comm, shared, &why);
+    if (!path)
+        return PEAL_OK;
+    struct peal_platform *platform = calloc(1, sizeof *platform);
     uint64_t status = platform ? PEAL_OK : PEAL_NO_MEMORY;
     if (rank == 0 && platform)
-        status = open_machine(platform, text + 4, size, &why);
-    enum peal_status shared = peal_broadcast(comm, &status, 1, PEAL_I64, 0);
-    if (shared == PEAL_OK && status != PEAL_OK)
-        shared =
-            peal_comm_fail(comm, (enum peal_status)status, "%s",
-                           rank == 0 ? peal_text_get(&why) : "rank 0 cannot use the machine file");
+        status = open_machine(platform, path, size, &why);
+    shared = peal_broadcast(comm, &status, 1, PEAL_I64, 0);
+    if (shared == PEAL_OK && status != PEAL_OK) {
+        if (rank > 0)
+            peal_text_puts(&why, "rank 0 cannot use the machine file");
+        shared = fail_open(comm, (enum peal_status)status, &why);
+    }
     peal_text_release(&why);
     if (shared != PEAL_OK) {
         peal_platform_close(platform);
@@ -161,6 +185,21 @@ enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform
     }
     *out = platform;
     return PEAL_OK;
+}
+
+enum peal_status peal_platform_open_threads(uint32_t size, struct peal_comm **comms)
+{
+    const char *path;
+    struct peal_text why = {0};
+    enum peal_status status = read_environment(&path, &why);
+    for (uint32_t r = 0; status == PEAL_OK && path && r < size; r++) {
+        comms[r]->platform = calloc(1, sizeof *comms[r]->platform);
+        if (!comms[r]->platform)
+            status = PEAL_NO_MEMORY;
+        else if (r == 0)
+            status = open_machine(comms[r]->platform, path, size, &why);
+    }
+    return status == PEAL_OK ? PEAL_OK : fail_open(comms[0], status, &why);
 }
 
 void peal_platform_close(struct peal_platform *platform)

@@ -3,6 +3,7 @@
  * on all ranks. platform_test MACHINE.yaml */
 #include <peal/peal.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -54,6 +55,79 @@ static void check_collectives(struct peal_comm *comm)
     EXPECT(peal_barrier(comm) == PEAL_OK);
 }
 
+/* Rank r's block has r + 1 elements; rank r sends (r + q) % 3 to rank q. */
+static void check_uneven(struct peal_comm *comm, bool simulated)
+{
+    enum { ALL = RANKS * (RANKS + 1) / 2 };
+    uint32_t rank = peal_comm_rank(comm);
+    const uint64_t counts[RANKS] = {1, 2, 3, 4}, first[RANKS] = {0, 1, 3, 6};
+    const uint64_t gaps[RANKS] = {10, 7, 3, 12}; /* in another order, with gaps */
+    uint64_t before = peal_comm_simulated_ps(comm), sends[RANKS], at = 0;
+    int32_t x[ALL], y[ALL], wide[16];
+    for (int i = 0; i < ALL; i++)
+        x[i] = 100 * (int32_t)rank + i;
+    EXPECT(peal_allgather_v(comm, x, wide, counts, gaps, PEAL_I32) == PEAL_OK);
+    for (uint32_t r = 0; r < RANKS; r++)
+        EXPECT(wide[gaps[r] + counts[r] - 1] == (int32_t)(100 * r + counts[r] - 1));
+    EXPECT(peal_reduce_scatter_v(comm, x, y, counts, PEAL_I32, PEAL_SUM) == PEAL_OK);
+    for (uint64_t i = 0; i < counts[rank]; i++)
+        EXPECT(y[i] == (int32_t)(600 + RANKS * (first[rank] + i)));
+    EXPECT(peal_gather_v(comm, x, y, counts, NULL, PEAL_I32, 2) == PEAL_OK);
+    for (uint32_t r = 0; r < RANKS && rank == 2; r++)
+        EXPECT(y[first[r]] == (int32_t)(100 * r));
+    EXPECT(peal_scatter_v(comm, x, y, counts, NULL, PEAL_I32, 1) == PEAL_OK);
+    EXPECT(y[counts[rank] - 1] == (int32_t)(100 + first[rank] + counts[rank] - 1));
+    for (uint32_t q = 0; q < RANKS; q++)
+        sends[q] = (rank + q) % 3;
+    struct peal_blocks blocks = {sends, NULL};
+    EXPECT(peal_all_to_all_v(comm, x, &blocks, y, &blocks, PEAL_I32) == PEAL_OK);
+    for (uint32_t q = 0; q < RANKS; q++) {
+        uint64_t from = 0; /* where rank q's block for this rank began */
+        for (uint32_t r = 0; r < rank; r++)
+            from += (q + r) % 3;
+        for (uint64_t i = 0; i < sends[q]; i++)
+            EXPECT(y[at++] == (int32_t)(100 * q + from + i));
+    }
+    EXPECT((peal_comm_simulated_ps(comm) > before) == simulated);
+    if (simulated) { /* natively this ends the communicator */
+        sends[(rank + 1) % RANKS] += rank == 3;
+        EXPECT(peal_all_to_all_v(comm, x, &blocks, y, &blocks, PEAL_I32) == PEAL_MISMATCH);
+    }
+}
+
+static void check_all(struct peal_comm *comm, bool simulated)
+{
+    check_collectives(comm);
+    check_uneven(comm, simulated);
+    uint64_t once = peal_comm_simulated_ps(comm), all[RANKS] = {0};
+    EXPECT((once > 0) == simulated);
+    EXPECT(peal_allgather(comm, &once, all, 1, PEAL_I64) == PEAL_OK);
+    for (int r = 0; r < RANKS; r++)
+        EXPECT(all[r] == once);
+    EXPECT((peal_comm_simulated_ps(comm) > once) == simulated);
+}
+
+static void *thread_main(void *comm)
+{
+    check_all(comm, true);
+    return NULL;
+}
+
+/* All ranks in one process. */
+static void run_threads(const char *platform)
+{
+    struct peal_comm *comms[RANKS];
+    pthread_t threads[RANKS];
+    setenv("PEAL_PLATFORM", platform, 1);
+    EXPECT(peal_comm_open_threads(RANKS, comms) == PEAL_OK);
+    for (int r = 0; r < RANKS; r++)
+        EXPECT(pthread_create(&threads[r], NULL, thread_main, comms[r]) == 0);
+    for (int r = 0; r < RANKS; r++)
+        EXPECT(pthread_join(threads[r], NULL) == 0);
+    for (int r = 0; r < RANKS; r++)
+        peal_comm_close(comms[r]);
+}
+
 static int rank_main(uint32_t rank, const char *job, bool simulated)
 {
     struct peal_open how = {.size = RANKS, .rank = rank, .job = job};
@@ -62,13 +136,7 @@ static int rank_main(uint32_t rank, const char *job, bool simulated)
     if (status != PEAL_OK)
         fprintf(stderr, "rank %u: %s\n", rank, peal_comm_error(NULL));
     EXPECT(status == PEAL_OK);
-    check_collectives(comm);
-    uint64_t once = peal_comm_simulated_ps(comm), all[RANKS] = {0};
-    EXPECT((once > 0) == simulated);
-    EXPECT(peal_allgather(comm, &once, all, 1, PEAL_I64) == PEAL_OK);
-    for (int r = 0; r < RANKS; r++)
-        EXPECT(all[r] == once);
-    EXPECT((peal_comm_simulated_ps(comm) > once) == simulated);
+    check_all(comm, simulated);
     peal_comm_close(comm);
     return 0;
 }
@@ -100,10 +168,12 @@ int main(int argc, char **argv)
     snprintf(platform, sizeof platform, "sim:%s", argv[1]);
     run_ranks("native", 0);
     run_ranks(platform, 1);
+    run_threads(platform);
     setenv("PEAL_PLATFORM", "sim:/nowhere.yaml", 1);
     struct peal_open alone = {.size = 1, .job = "platform-test-alone"};
     struct peal_comm *comm = NULL;
     EXPECT(peal_comm_open(&alone, &comm) != PEAL_OK && peal_comm_error(NULL)[0] != '\0');
+    EXPECT(peal_comm_open_threads(1, &comm) != PEAL_OK && peal_comm_error(NULL)[0] != '\0');
     setenv("PEAL_PLATFORM", "emulator", 1);
     EXPECT(peal_comm_open(&alone, &comm) == PEAL_INVALID);
     printf("ok\n");

@@ -21,10 +21,15 @@ template <typename Opts> static bool is_async(const Opts &, long)
     return true;
 }
 
-Group::Group(c10::intrusive_ptr<Comm> comm, c10::intrusive_ptr<Messages> messages, bool async)
+Group::Group(c10::intrusive_ptr<Comm> comm, bool async)
     : Base(comm->rank(), static_cast<int>(peal_comm_size(comm->get()))), comm_(std::move(comm)),
-      messages_(std::move(messages)), queue_(async ? std::make_shared<Queue>() : nullptr)
+      queue_(async ? std::make_shared<Queue>() : nullptr)
 {
+}
+
+void Group::join()
+{
+    messages_ = c10::make_intrusive<Messages>(comm_->again());
 }
 
 Group::~Group()

@@ -12,8 +12,10 @@ namespace peal {
 
 class Group : public Base {
   public:
-    Group(c10::intrusive_ptr<Comm> comm, c10::intrusive_ptr<Messages> messages, bool async);
+    Group(c10::intrusive_ptr<Comm> comm, bool async);
     ~Group() override;
+    // Collective, once, before anything else.
+    void join();
 
     const std::string getBackendName() const override
     {

@@ -20,26 +20,21 @@ static Milliseconds milliseconds(Seconds timeout)
 
 static BasePtr create(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, Seconds timeout, bool async)
 {
-    auto comm = Comm::open(store, rank, size, milliseconds(timeout));
-    auto messages = c10::make_intrusive<Messages>(comm->again());
-    return c10::make_intrusive<Group>(std::move(comm), std::move(messages), async);
+    auto group = c10::make_intrusive<Group>(Comm::open(store, rank, size, milliseconds(timeout)), async);
+    group->join();
+    return group;
 }
 
-// One group for each rank, all in this process: each is then used by one thread.
+// One group for each rank, all in this process: each is then joined and used by one thread.
 static std::vector<BasePtr> create_threads(int size, Seconds timeout)
 {
-    std::vector<peal_comm *> comms(static_cast<size_t>(std::max(size, 1))), others(comms.size());
+    std::vector<peal_comm *> comms(static_cast<size_t>(std::max(size, 1)));
     TORCH_CHECK(peal_comm_open_threads(static_cast<uint32_t>(size), comms.data()) == PEAL_OK, "peal: ",
                 peal_comm_error(nullptr));
-    std::vector<c10::intrusive_ptr<Comm>> owned;
-    for (peal_comm *comm : comms)
-        owned.push_back(c10::make_intrusive<Comm>(comm, milliseconds(timeout)));
-    TORCH_CHECK(peal_comm_open_threads(static_cast<uint32_t>(size), others.data()) == PEAL_OK, "peal: ",
-                peal_comm_error(nullptr));
     std::vector<BasePtr> out;
-    for (size_t r = 0; r < comms.size(); r++) {
-        auto messages = c10::make_intrusive<Messages>(c10::make_intrusive<Comm>(others[r], milliseconds(timeout)));
-        out.push_back(c10::make_intrusive<Group>(owned[r], std::move(messages), false));
+    for (peal_comm *comm : comms) {
+        auto owned = c10::make_intrusive<Comm>(comm, milliseconds(timeout));
+        out.push_back(c10::make_intrusive<Group>(std::move(owned), false));
     }
     return out;
 }
@@ -60,6 +55,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
     py::module_::import("torch.distributed"); // knows the type of a group
     m.def("create", &create, released());
     m.def("create_threads", &create_threads, released());
+    m.def("join", [](const BasePtr &group) { own(group).join(); }, released());
     m.def("create_free", [](int rank, int size) -> BasePtr { return c10::make_intrusive<FreeGroup>(rank, size); });
     m.def("simulated_ps", [](const BasePtr &group) { return own(group).simulated_ps(); }, released());
     m.def("symmetric", [](const BasePtr &group, const at::Tensor &tensor) { own(group).make_symmetric(tensor); },
