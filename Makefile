@@ -47,12 +47,12 @@ bench: ## install the comparators, measure, print ratios
 	@$(MAKE) --no-print-directory all >/dev/null
 	@bench/run
 
-bench-torch: ## collectives and training steps in PyTorch, Peal and Gloo
+bench-torch: ## collectives and DDP steps from PyTorch, Peal and Gloo alternating (TORCH_BENCH="--world 2 ...")
 	@scripts/install build bench
 	@$(MAKE) --no-print-directory all >/dev/null
 	@torch/build.sh $(BUILD)
-	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/bench.py --world 2,4,8
-	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/ddp_bench.py --world 2
+	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/bench.py $${TORCH_BENCH:---world 2,4,8}
+	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/ddp_bench.py
 
 install: all ## install into PREFIX (/usr/local), below DESTDIR if given
 	@meson configure $(BUILD) --prefix $(PREFIX) >/dev/null

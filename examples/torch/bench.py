@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times torch.distributed calls with "peal" and "gloo", alternating in one run.
 
-    /usr/bin/python3 examples/torch/bench.py [--world 2,4,8] [--calls all_reduce,...] [--bytes 4,64K,1M,64M] [--json FILE]
+    /usr/bin/python3 examples/torch/bench.py [--world 2,4,8] [--calls all_reduce,...] [--bytes 4,64K,1M,64M]
+                                             [--rounds 7] [--symmetric] [--json FILE]
 
-Prints the median over repetitions of the slowest rank's time per call, Python included, and the ratio.
+Prints the median over rounds of the slowest rank's time per call, Python included, and the ratio. "free" is a backend
+that does nothing: what torch itself takes for the call. The size is that of the larger buffer. Lists of tensors are
+separate tensors, as programs have them. --symmetric adds Peal on tensors in symmetric memory.
 """
 import argparse
 import json
@@ -16,7 +19,10 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-import peal_torch  # noqa: F401  registers the backend
+import peal_torch
+
+CALLS = "all_reduce,all_gather,reduce_scatter,broadcast,all_to_all"
+BYTES = "4,64,1K,16K,64K,256K,1M,4M,16M,64M"
 
 
 def size(text):
@@ -24,61 +30,82 @@ def size(text):
     return int(text[:-1] if unit > 1 else text) * unit
 
 
-def call(name, group, n, world, rank):
-    """A function that makes one call on float32 tensors; n elements in the large buffer."""
-    part = max(1, n // world)
-    x, whole, own = torch.ones(n), torch.ones(part * world), torch.ones(part)
-    parts = list(whole.chunk(world))
-    return {
-        "all_reduce": lambda: dist.all_reduce(x, group=group),
-        "all_gather": lambda: dist.all_gather(parts, own, group=group),
-        "reduce_scatter": lambda: dist.reduce_scatter(own, parts, group=group),
-        "broadcast": lambda: dist.broadcast(x, 0, group=group),
-        "all_to_all": lambda: dist.all_to_all_single(whole, whole.clone(), group=group),
-    }[name]
+class Buffers:
+    """Float32 tensors of one size, the same for all backends."""
+
+    def __init__(self, n, world):
+        part = max(1, n // world)
+        self.vector, self.whole, self.other = torch.ones(n), torch.ones(part * world), torch.ones(part * world)
+        self.own, self.parts = torch.ones(part), [torch.ones(part) for _ in range(world)]
+
+    def call(self, name, group):
+        return {
+            "all_reduce": lambda: dist.all_reduce(self.vector, group=group),
+            "all_gather": lambda: dist.all_gather(self.parts, self.own, group=group),
+            "reduce_scatter": lambda: dist.reduce_scatter(self.own, self.parts, group=group),
+            "broadcast": lambda: dist.broadcast(self.vector, 0, group=group),
+            "all_to_all": lambda: dist.all_to_all_single(self.whole, self.other, group=group),
+        }[name]
+
+    def symmetric(self, group):
+        for tensor in (self.vector, self.whole, self.other, self.own):
+            peal_torch.symmetric(tensor, group)
+        return self
 
 
 def timed(function, repetitions, group):
+    """Seconds a call, of the slowest rank; nan where the backend has no such call."""
     dist.barrier(group=group)
     start = time.perf_counter()
-    for _ in range(repetitions):
-        function()
-    return (time.perf_counter() - start) / repetitions
+    try:
+        for _ in range(repetitions):
+            function()
+        seconds = (time.perf_counter() - start) / repetitions
+    except RuntimeError:  # Gloo has no reduce_scatter
+        seconds = float("nan")
+    slowest = torch.tensor([seconds], dtype=torch.float64)
+    dist.all_reduce(slowest, dist.ReduceOp.MAX, group=group)
+    return slowest.item()
 
 
-def run(rank, world, calls, sizes):
-    """The rows of one rank: the same groups, tensors and order for both backends."""
-    groups = {name: dist.new_group(backend=name) for name in ("peal", "gloo")}
+def run(rank, world, groups, options):
+    """The rows of one rank: the same tensors and order for all backends."""
     rows = []
-    for name in calls:
-        for count in sizes:
+    for name in options.calls.split(","):
+        for count in map(size, options.bytes.split(",")):
+            n = max(1, count // 4)
+            buffers = {backend: Buffers(n, world) for backend in ("peal", "symmetric") if backend in groups}
+            if "symmetric" in groups:
+                buffers["symmetric"].symmetric(groups["symmetric"])
             times = {backend: [] for backend in groups}
             repetitions = max(1, min(200, (4 << 20) // max(count, 4096)))
-            for round_ in range(7):
+            for round_ in range(options.rounds + 1):  # the first is to warm up
                 for backend, group in groups.items():
-                    try:
-                        seconds = timed(call(name, group, max(1, count // 4), world, rank), repetitions, group)
-                    except RuntimeError:  # gloo has no reduce_scatter, nor all_to_all in some versions
-                        seconds = float("nan")
-                    slowest = torch.tensor([seconds])
-                    dist.all_reduce(slowest, dist.ReduceOp.MAX, group=groups["peal"])
+                    call = buffers.get(backend, buffers["peal"]).call(name, group)
+                    seconds = timed(call, repetitions if backend != "free" else 200, groups["peal"])
                     if round_:
-                        times[backend].append(slowest.item())
+                        times[backend].append(seconds * 1e6)
             rows.append({"call": name, "bytes": count, "world": world,
-                         **{backend: statistics.median(t) * 1e6 for backend, t in times.items()}})
+                         **{backend: statistics.median(t) for backend, t in times.items()}})
             if rank == 0:
                 row = rows[-1]
-                print(f"{name:15} {world:2} ranks {count:10} B  peal {row['peal']:10.1f} us  gloo {row['gloo']:10.1f} us  "
-                      f"ratio {row['gloo'] / row['peal']:6.1f}", flush=True)
+                print(f"{name:15} {world:2} ranks {count:10} B  " +
+                      "  ".join(f"{backend} {row[backend]:9.1f} us" for backend in groups) +
+                      f"  gloo / peal {row['gloo'] / row['peal']:6.1f}", flush=True)
     return rows
 
 
-def worker(rank, world, rendezvous, calls, sizes, out):
+def worker(rank, world_size, rendezvous, options):
     torch.set_num_threads(1)
-    dist.init_process_group("peal", init_method=f"file://{rendezvous}", rank=rank, world_size=world)
-    rows = run(rank, world, calls, sizes)
-    if rank == 0 and out:
-        with open(out, "a") as file:
+    peal_torch.register_free()
+    dist.init_process_group("peal", init_method=f"file://{rendezvous}", rank=rank, world_size=world_size)
+    groups = {"peal": dist.new_group(backend="peal"), "gloo": dist.new_group(backend="gloo"),
+              "free": dist.new_group(backend="peal_free")}
+    if options.symmetric:
+        groups["symmetric"] = dist.new_group(backend="peal")
+    rows = run(rank, world_size, groups, options)
+    if rank == 0 and options.json:
+        with open(options.json, "a") as file:
             for row in rows:
                 file.write(json.dumps(row) + "\n")
     dist.destroy_process_group()
@@ -86,12 +113,13 @@ def worker(rank, world, rendezvous, calls, sizes, out):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--world", default="2,4")
-    parser.add_argument("--calls", default="all_reduce,all_gather,reduce_scatter,broadcast,all_to_all")
-    parser.add_argument("--bytes", default="4,64K,1M,64M")
-    parser.add_argument("--json")
+    parser.add_argument("--world", default="2")
+    parser.add_argument("--calls", default=CALLS)
+    parser.add_argument("--bytes", default=BYTES)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--symmetric", action="store_true")
+    parser.add_argument("--json", help="append the rows to this file, one JSON object a line")
     arguments = parser.parse_args()
-    for ranks in arguments.world.split(","):
+    for ranks in map(int, arguments.world.split(",")):
         with tempfile.TemporaryDirectory() as scratch:
-            mp.spawn(worker, nprocs=int(ranks), args=(int(ranks), os.path.join(scratch, "store"), arguments.calls.split(","),
-                                                      [size(b) for b in arguments.bytes.split(",")], arguments.json))
+            mp.spawn(worker, nprocs=ranks, args=(ranks, os.path.join(scratch, "store"), arguments))

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times a DDP training step with "peal", with "gloo" and with no communication, alternating in one run.
+"""Times a DDP training step with Peal, with Gloo and with free communication, alternating in one run.
 
-    /usr/bin/python3 examples/torch/ddp_bench.py [--world 2] [--layers 2x256,4x512,8x1024] [--steps 20]
+    /usr/bin/python3 examples/torch/ddp_bench.py [--world 2] [--layers 2x256,4x512,8x1024] [--batch 32] [--steps 20]
+                                                 [--kinds peal,thread,symmetric,gloo,free]
 
-Prints the median step of the slowest rank. "free" is the same step inside no_sync: gradients stay on their rank.
+Prints the median step of the slowest rank. peal: inline. thread: with a progress thread. symmetric: buckets in symmetric
+memory (peal_torch.BucketHook). free: a backend that does nothing, so that only what DDP itself does is left.
 """
 import argparse
-import contextlib
 import os
 import statistics
 import tempfile
@@ -20,53 +21,64 @@ from torch.nn.parallel import DistributedDataParallel
 
 import peal_torch
 
-BATCH = 32
-
 
 def network(layers, width):
     torch.manual_seed(0)
     return nn.Sequential(*[part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU())])
 
 
-def step(model, optimizer, x, free):
+def new_group(kind):
+    peal_torch.set_async(kind == "thread")
+    backend = {"gloo": "gloo", "free": "peal_free"}.get(kind, "peal")
+    group = dist.new_group(backend=backend)
+    peal_torch.set_async(False)
+    return group
+
+
+def new_model(kind, group, layers, width):
+    model = DistributedDataParallel(network(layers, width), process_group=group)
+    if kind == "symmetric":
+        model.register_comm_hook(peal_torch.BucketHook(group), peal_torch.BucketHook.reduce)
+    return model
+
+
+def step(model, optimizer, x):
     """Seconds of one step. The optimizer is part of it, as in training."""
     start = time.perf_counter()
-    with model.no_sync() if free else contextlib.nullcontext():
-        loss = model(x).square().mean()
-        loss.backward()
+    loss = model(x).square().mean()
+    loss.backward()
     optimizer.step()
     optimizer.zero_grad(set_to_none=False)
     return time.perf_counter() - start
 
 
-def run(rank, world, layers, width, steps):
-    kinds = {"peal": "peal", "gloo": "gloo", "free": "gloo"}
-    groups = {name: dist.new_group(backend=name) for name in ("peal", "gloo")}
-    models = {kind: DistributedDataParallel(network(layers, width), process_group=groups[backend])
-              for kind, backend in kinds.items()}
+def run(rank, world, layers, width, groups, options):
+    models = {kind: new_model(kind, group, layers, width) for kind, group in groups.items()}
     optimizers = {kind: torch.optim.SGD(model.parameters(), lr=1e-3) for kind, model in models.items()}
-    x = torch.randn(BATCH, width, generator=torch.Generator().manual_seed(rank))
-    times = {kind: [] for kind in kinds}
-    for i in range(steps + 3):
+    x = torch.randn(options.batch, width, generator=torch.Generator().manual_seed(rank))
+    times = {kind: [] for kind in models}
+    for i in range(options.steps + 3):
         for kind, model in models.items():
             dist.barrier()
-            seconds = torch.tensor([step(model, optimizers[kind], x, kind == "free")], dtype=torch.float64)
+            seconds = torch.tensor([step(model, optimizers[kind], x)], dtype=torch.float64)
             dist.all_reduce(seconds, dist.ReduceOp.MAX)
             if i >= 3:  # DDP builds its buckets in the first steps
                 times[kind].append(seconds.item() * 1e3)
     if rank == 0:
-        peal, gloo, free = (statistics.median(times[kind]) for kind in ("peal", "gloo", "free"))
-        size = sum(p.numel() for p in models["peal"].parameters()) * 4 / 1e6
-        print(f"{layers}x{width} ({size:.1f} MB of gradients) {world} ranks  peal {peal:8.2f} ms  gloo {gloo:8.2f} ms  "
-              f"free {free:8.2f} ms  peal / free {peal / free:5.2f}", flush=True)
+        medians = {kind: statistics.median(t) for kind, t in times.items()}
+        size = sum(p.numel() for p in network(layers, width).parameters()) * 4 / 1e6
+        print(f"{layers}x{width}, batch {options.batch} ({size:.1f} MB of gradients) {world} ranks  " +
+              "  ".join(f"{kind} {ms:.2f} ms ({ms / medians.get('free', ms):.2f})" for kind, ms in medians.items()), flush=True)
 
 
-def worker(rank, world, rendezvous, models, steps, overlap):
+def worker(rank, world_size, rendezvous, options):
     torch.set_num_threads(1)
-    peal_torch.set_async(overlap)
-    dist.init_process_group("peal", init_method=f"file://{rendezvous}", rank=rank, world_size=world)
-    for layers, width in models:
-        run(rank, world, layers, width, steps)
+    peal_torch.register_free()
+    dist.init_process_group("peal", init_method=f"file://{rendezvous}", rank=rank, world_size=world_size)
+    groups = {kind: new_group(kind) for kind in options.kinds.split(",")}
+    for text in options.layers.split(","):
+        layers, width = map(int, text.split("x"))
+        run(rank, world_size, layers, width, groups, options)
     dist.destroy_process_group()
 
 
@@ -74,11 +86,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--world", default="2")
     parser.add_argument("--layers", default="2x256,4x512,8x1024")
+    parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--overlap", action="store_true", help="with Peal's progress thread")
+    parser.add_argument("--kinds", default="peal,thread,symmetric,gloo,free")
     arguments = parser.parse_args()
-    shapes = [tuple(int(n) for n in text.split("x")) for text in arguments.layers.split(",")]
-    for ranks in arguments.world.split(","):
+    for ranks in map(int, arguments.world.split(",")):
         with tempfile.TemporaryDirectory() as scratch:
-            mp.spawn(worker, nprocs=int(ranks),
-                     args=(int(ranks), os.path.join(scratch, "store"), shapes, arguments.steps, arguments.overlap))
+            mp.spawn(worker, nprocs=ranks, args=(ranks, os.path.join(scratch, "store"), arguments))

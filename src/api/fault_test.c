@@ -349,6 +349,43 @@ static void waits_in_slices_see_messages_deaths_and_time_outs(void **state)
     }
 }
 
+/* Many messages at once to one rank, larger than its mailbox and of all tags, and back. */
+static int send_many_at_once(struct peal_comm *comm, const void *context)
+{
+    enum { MANY = 6, ITEMS = 200000 };
+    (void)context;
+    uint32_t rank = peal_comm_rank(comm), peer = 1 - rank;
+    static int32_t out[MANY][ITEMS], in[MANY][ITEMS];
+    struct peal_request *sends[MANY], *recvs[MANY];
+    for (int32_t m = 0; m < MANY; m++) {
+        for (int32_t i = 0; i < ITEMS; i++)
+            out[m][i] = (int32_t)rank * 1000000 + m * ITEMS + i;
+        uint64_t bytes = m % 2 ? 4 : sizeof out[m];
+        EXPECT(peal_isend(comm, out[m], bytes, peer, (uint32_t)m, &sends[m]) == PEAL_OK);
+    }
+    for (int m = MANY - 1; m >= 0; m--)
+        EXPECT(peal_irecv(comm, in[m], sizeof in[m], peer, (uint32_t)m, &recvs[m]) == PEAL_OK);
+    for (int m = 0; m < MANY; m++) {
+        uint64_t got = 0;
+        EXPECT(peal_request_wait_recv(recvs[m], &got, NULL) == PEAL_OK);
+        EXPECT(got == (m % 2 ? 4 : sizeof out[m]));
+        for (int32_t i = 0; i < (m % 2 ? 1 : ITEMS); i++)
+            EXPECT(in[m][i] == (int32_t)peer * 1000000 + m * ITEMS + i);
+        EXPECT(peal_request_wait(sends[m]) == PEAL_OK);
+    }
+    return 0;
+}
+
+static void messages_under_way_at_once_stay_whole(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct group group;
+        start(&group, 2, 10000, send_many_at_once, NULL);
+        assert_true(all_right(&group, UINT32_MAX));
+    }
+}
+
 /* ---- groups ---- */
 
 static int split_twice(struct peal_comm *comm, const void *context)
@@ -473,6 +510,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(user_kernels_are_checked_and_launched),
         cmocka_unit_test(groups_overlap_and_two_jobs_run_at_once),
         cmocka_unit_test(waits_in_slices_see_messages_deaths_and_time_outs),
+        cmocka_unit_test(messages_under_way_at_once_stay_whole),
         cmocka_unit_test(calls_that_differ_fail_on_every_rank),
         cmocka_unit_test(survivors_of_a_killed_rank_report_it_and_go_on),
     };

@@ -26,8 +26,10 @@ enum peal_status peal_mail_init(struct peal_mail *mail, struct peal_team *team)
                                .open = calloc(n, sizeof(struct peal_letter *)),
                                .sent = calloc(n, sizeof(uint64_t)),
                                .credit = calloc(n, sizeof(uint64_t)),
-                               .received = calloc(n, sizeof(uint64_t))};
-    return mail->filling && mail->open && mail->sent && mail->credit && mail->received
+                               .received = calloc(n, sizeof(uint64_t)),
+                               .stalled = calloc(n, sizeof(uint64_t))};
+    return mail->filling && mail->open && mail->sent && mail->credit && mail->received &&
+                   mail->stalled
                ? PEAL_OK
                : PEAL_NO_MEMORY;
 }
@@ -46,6 +48,7 @@ void peal_mail_release(struct peal_mail *mail)
     free(mail->sent);
     free(mail->credit);
     free(mail->received);
+    free(mail->stalled);
 }
 
 /* The mailbox at `to` for messages from `from`. */
@@ -238,11 +241,16 @@ bool peal_mail_progress(struct peal_mail *mail)
     if (!mail->letters)
         return false;
     bool moved = false;
+    mail->round++;
+    /* One message to a receiver at a time: its fragments must not be cut apart by a younger one's,
+     * for which there may be room a moment later. */
     for (struct peal_letter *letter = mail->letters; letter; letter = letter->next) {
-        if (letter->status != PEAL_PENDING)
+        if (letter->status != PEAL_PENDING || !letter->sends ||
+            mail->stalled[letter->peer] == mail->round)
             continue;
-        if (letter->sends)
-            moved |= send_some(mail, letter);
+        moved |= send_some(mail, letter);
+        if (letter->status == PEAL_PENDING)
+            mail->stalled[letter->peer] = mail->round;
     }
     /* A sender that waits for room also empties its own boxes: two ranks that send to each other
      * would wait for each other otherwise. */

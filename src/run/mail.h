@@ -40,6 +40,8 @@ struct peal_mail {
     struct peal_aside **filling; /* per sender: the one that is being put aside */
     struct peal_letter **open;   /* per sender: the letter that takes the current message */
     uint64_t *sent, *credit, *received;
+    uint64_t *stalled; /* per receiver: the round in which a letter to it found no room */
+    uint64_t round;    /* of progress */
 };
 
 enum peal_status peal_mail_init(struct peal_mail *mail, struct peal_team *team);

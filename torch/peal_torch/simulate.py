@@ -90,6 +90,7 @@ def simulate(world_size, function, machine=None, args=(), timeout=datetime.timed
             world.group = None
             for table in (_c10d._pg_map, _c10d._pg_names, _c10d._pg_group_ranks):
                 table.pop(group, None)
+            group = None  # the traceback of an error keeps this frame
 
     with _patched(world):
         threads = [threading.Thread(target=run, args=(rank,), name=f"rank {rank}") for rank in range(world_size)]

@@ -37,6 +37,8 @@ Group::~Group()
     auto end = [this] {
         if (queue_)
             queue_->close();
+        if (messages_)
+            messages_->close();
         messages_.reset();
     };
     // Whoever destroys a group may hold the interpreter, and the thread or a message may need it.

@@ -16,13 +16,13 @@ static const std::chrono::seconds LAST_CHANCE(1);
 
 // ---- all messages of a group ----
 
-Messages::~Messages()
+void Messages::close()
 {
     auto until = std::chrono::steady_clock::now() + LAST_CHANCE;
-    while (!orphans_.empty() && std::chrono::steady_clock::now() < until) {
-        sweep();
+    while (sweep() && std::chrono::steady_clock::now() < until)
         std::this_thread::yield();
-    }
+    std::lock_guard<std::mutex> lock(watch_mutex_);
+    closing_ = true;
 }
 
 static c10::intrusive_ptr<Messages> self(Messages *messages)
@@ -60,11 +60,16 @@ WorkPtr Messages::receive(const Tensor &tensor, uint32_t from, int tag, OpType o
 
 void Messages::adopt(peal_request *request, Tensor tensor)
 {
-    Comm::Lock lock(*comm_);
-    orphans_.push_back({request, std::move(tensor)});
+    {
+        Comm::Lock lock(*comm_);
+        if (peal_request_test(request) != PEAL_PENDING)
+            return;
+        orphans_.push_back({request, std::move(tensor)});
+    }
+    watch({});
 }
 
-void Messages::sweep()
+bool Messages::sweep()
 {
     std::list<Orphan> ended; // tensors may need the interpreter to go: not under the lock
     Comm::Lock lock(*comm_);
@@ -74,13 +79,15 @@ void Messages::sweep()
             ended.splice(ended.end(), orphans_, orphan);
         orphan = next;
     }
+    return !orphans_.empty();
 }
 
 void Messages::watch(c10::intrusive_ptr<MessageWork> work)
 {
     std::lock_guard<std::mutex> lock(watch_mutex_);
-    watched_.push_back(std::move(work));
-    if (watching_)
+    if (work)
+        watched_.push_back(std::move(work));
+    if (watching_ || closing_)
         return;
     watching_ = true;
     // It keeps the messages alive, and is done when the last work is: nobody has to join it.
@@ -91,11 +98,12 @@ void Messages::watch_all()
 {
     std::vector<c10::intrusive_ptr<MessageWork>> mine;
     while (true) {
+        bool orphans = sweep();
         {
             std::lock_guard<std::mutex> lock(watch_mutex_);
             mine.insert(mine.end(), watched_.begin(), watched_.end());
             watched_.clear();
-            if (mine.empty()) {
+            if (mine.empty() && (!orphans || closing_)) {
                 watching_ = false;
                 return;
             }
@@ -105,6 +113,8 @@ void Messages::watch_all()
                 work.reset();
         }
         mine.erase(std::remove(mine.begin(), mine.end(), nullptr), mine.end());
+        if (mine.empty())
+            std::this_thread::sleep_for(std::chrono::microseconds(SHARED_US));
     }
 }
 
@@ -117,10 +127,11 @@ MessageWork::MessageWork(c10::intrusive_ptr<Messages> messages, OpType op, peal_
 {
 }
 
+// Its memory belongs to the request until that has ended.
 MessageWork::~MessageWork()
 {
     if (request_)
-        messages_->adopt(request_, dense_);
+        messages_->adopt(request_, std::move(dense_));
 }
 
 void MessageWork::end(peal_status status)

@@ -2,8 +2,8 @@
 // send and recv, on a communicator of their own: a message that waits does not stop a collective, nor the other way round.
 //
 // A message moves inside the calls of whoever waits for one. Waiting takes the lock for short stretches only, so that
-// several threads can send and receive at once. Where a future is asked for, a thread moves the message, since nobody
-// may ever wait for it.
+// several threads can send and receive at once. Where a future is asked for, or a work is dropped before it has ended,
+// nobody may ever wait: then a thread moves the messages until that is done.
 #pragma once
 
 #include "comm.h"
@@ -19,7 +19,8 @@ class Messages : public c10::intrusive_ptr_target {
     explicit Messages(c10::intrusive_ptr<Comm> comm) : comm_(std::move(comm))
     {
     }
-    ~Messages() override;
+    // Gives dropped messages a last chance. The group ends; works may live on.
+    void close();
 
     WorkPtr send(const Tensor &tensor, int to, int tag);
     WorkPtr receive(const Tensor &tensor, uint32_t from, int tag, OpType op);
@@ -33,9 +34,9 @@ class Messages : public c10::intrusive_ptr_target {
     };
 
     void adopt(peal_request *request, Tensor tensor);
-    // Moves the orphans and lets go of those that have ended. Without the lock.
-    void sweep();
-    // Moves these works until they have ended, in a thread that lives as long as there are any.
+    // Moves the orphans and lets go of those that have ended. True if some are left. Without the lock.
+    bool sweep();
+    // Moves this work, and all orphans, until they have ended, in a thread that lives as long as there are any.
     void watch(c10::intrusive_ptr<MessageWork> work);
     void watch_all();
 
@@ -43,7 +44,7 @@ class Messages : public c10::intrusive_ptr_target {
     std::list<Orphan> orphans_; // under the communicator's lock
     std::mutex watch_mutex_;
     std::vector<c10::intrusive_ptr<MessageWork>> watched_;
-    bool watching_ = false;
+    bool watching_ = false, closing_ = false; // under watch_mutex_
 };
 
 class MessageWork : public Work {

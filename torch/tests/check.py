@@ -1,40 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch asks of a backend, checked on small tensors: one spawn of ranks, every operation, naive results.
+"""What torch asks of a backend, checked on small tensors: every operation, naive results.
 
     /usr/bin/python3 torch/tests/check.py WORLD_SIZE
 """
-import ctypes
-import datetime
-import glob
-import json
-import os
-import signal
 import sys
-import tempfile
-import threading
-import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-MACHINE = os.path.join(HERE, "..", "..", "machines", "exact.yaml")
-sys.path.insert(0, os.environ.get("PEAL_TORCH", os.path.dirname(HERE)))
-
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-import torch.multiprocessing as mp  # noqa: E402
-
-import peal_torch  # noqa: E402,F401
-
-FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-INTEGERS = (torch.int8, torch.uint8, torch.int32, torch.int64)
-
-
-def vector(rank, n, dtype):
-    """Small whole numbers: every sum of them is exact in every type."""
-    return ((torch.arange(n) * 7 + rank * 3) % 5 + 1).to(dtype)
-
-
-def all_vectors(world, n, dtype):
-    return torch.stack([vector(r, n, dtype).double() for r in range(world)])
+from common import FLOATS, INTEGERS, all_vectors, dist, joined, peal_torch, ranks, refused, say, torch, vector
 
 
 def allreduce_of_every_type_and_operation(rank, world):
@@ -152,16 +123,79 @@ def messages(rank, world):
         dist.send(torch.ones(1), 0)
 
 
-def layouts(rank, world):
-    x = torch.full((6, 4), float(rank))[:, ::2]
-    dist.all_reduce(x)
-    assert torch.equal(x, torch.full((6, 2), float(sum(range(world)))))
-    for bad in (torch.ones(3).to_sparse(), torch.ones(3, dtype=torch.int16)):
-        try:
-            dist.all_reduce(bad)
-            raise AssertionError("refused")
-        except RuntimeError as error:
-            assert "peal" in str(error), error
+def strided_and_empty_tensors(rank, world):
+    """Every second column of a matrix, a transposed one, and nothing at all, in every call that takes them."""
+    total = float(sum(range(world)))
+    for make in (lambda v: torch.full((6, 4), v)[:, ::2], lambda v: torch.full((2, 6), v).t(), lambda v: torch.full((0, 3), v)):
+        x = make(float(rank))
+        dist.all_reduce(x)
+        assert torch.equal(x, make(total))
+        x = make(float(rank))
+        dist.broadcast(x, world - 1)
+        assert torch.equal(x, make(world - 1.0))
+        x = make(float(rank))
+        dist.reduce(x, 0)
+        assert rank or torch.equal(x, make(total))
+        parts = [make(-1.0) for _ in range(world)]
+        dist.all_gather(parts, make(float(rank)))
+        assert all(torch.equal(part, make(float(r))) for r, part in enumerate(parts))
+        parts = [make(-1.0) for _ in range(world)] if rank == 0 else None
+        dist.gather(make(float(rank)), parts, 0)
+        assert rank or all(torch.equal(part, make(float(r))) for r, part in enumerate(parts))
+        x = make(-1.0)
+        dist.scatter(x, [make(float(r)) for r in range(world)] if rank == 0 else None, 0)
+        assert torch.equal(x, make(float(rank)))
+        x = make(-1.0)
+        dist.reduce_scatter(x, [make(float(rank + r)) for r in range(world)])
+        assert torch.equal(x, make(total + world * rank))
+        parts = [make(-1.0) for _ in range(world)]
+        dist.all_to_all(parts, [make(float(10 * rank + r)) for r in range(world)])
+        assert all(torch.equal(part, make(10.0 * r + rank)) for r, part in enumerate(parts))
+        lists = [make(float(rank)), make(2.0 * rank)]
+        dist.all_reduce_coalesced(lists)
+        assert torch.equal(lists[0], make(total)) and torch.equal(lists[1], make(2 * total))
+        work = dist.isend(make(float(rank)), (rank + 1) % world)
+        x = make(-1.0)
+        dist.recv(x, (rank - 1) % world)
+        work.wait()
+        assert torch.equal(x, make(float((rank - 1) % world)))
+    empty = torch.empty(0)
+    dist.all_to_all_single(empty, torch.empty(0))
+    dist.all_gather_into_tensor(empty, torch.empty(0))
+    refused(lambda: dist.all_to_all_single(torch.ones(world, 4)[:, ::2], torch.ones(world, 2)), "contiguous")
+
+
+def every_type_moves(rank, world):
+    for dtype in FLOATS + INTEGERS + (torch.int16, torch.bool, torch.complex64, torch.complex128):
+        x = vector(rank, 9, torch.float32).to(dtype)
+        y = x.clone()
+        dist.broadcast(y, 0)
+        assert torch.equal(y, vector(0, 9, torch.float32).to(dtype)), dtype
+        parts = [torch.empty_like(x) for _ in range(world)]
+        dist.all_gather(parts, x)
+        assert all(torch.equal(p, vector(r, 9, torch.float32).to(dtype)) for r, p in enumerate(parts)), dtype
+        dist.all_to_all(parts, [x] * world)
+        assert all(torch.equal(p, vector(r, 9, torch.float32).to(dtype)) for r, p in enumerate(parts)), dtype
+
+
+def refusals(rank, world):
+    """What cannot be done is refused in words on the rank that asks, and the group goes on."""
+    Op = dist.ReduceOp
+    pg = dist.distributed_c10d._get_default_group()
+    refused(lambda: dist.all_reduce(torch.ones(3).to_sparse()), "peal allreduce", "sparse")
+    refused(lambda: dist.broadcast(torch.ones(3).to_sparse(), 0), "peal broadcast", "sparse")
+    refused(lambda: pg.allreduce([torch.ones(3, dtype=torch.complex64)]), "peal allreduce", "complex", "view_as_real")
+    refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.complex64), Op.MAX), "complex")
+    refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.int16)), "peal allreduce", "Short")
+    refused(lambda: dist.all_reduce(torch.ones(3), Op.BAND), "peal allreduce", "integers")
+    refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.int32), Op.AVG), "peal allreduce", "AVG")
+    refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.bool), Op.AVG), "peal allreduce", "bool")
+    refused(lambda: dist.all_gather_into_tensor(torch.ones(3 * world + 1), torch.ones(3)), "peal _allgather_base")
+    splits = [1] * world
+    refused(lambda: dist.all_to_all_single(torch.ones(world), torch.ones(world + 1), splits, splits), "peal", "splits")
+    x = torch.tensor([complex(rank, 1)])
+    dist.all_reduce(x)  # torch hands it over as pairs of reals
+    assert x[0] == complex(sum(range(world)), world)
 
 
 def groups(rank, world):
@@ -181,142 +215,42 @@ def asynchronous(rank, world):
     assert all(torch.equal(t, torch.full((1000,), float(sum(range(world)) + world * i))) for i, t in enumerate(x))
 
 
+def symmetric_tensors(rank, world):
+    """The same results from symmetric memory; views follow, and a tensor may outlive its group."""
+    x = vector(rank, 40000, torch.float32)
+    view = x[100:200]
+    assert peal_torch.symmetric(x) is x and torch.equal(x, vector(rank, 40000, torch.float32))
+    for op, want in ((dist.ReduceOp.SUM, lambda v: v.sum(0)), (dist.ReduceOp.MAX, lambda v: v.max(0).values)):
+        x.copy_(vector(rank, 40000, torch.float32))
+        dist.all_reduce(x, op)
+        assert torch.equal(x.double(), want(all_vectors(world, 40000, torch.float32)))
+    assert view.data_ptr() == x.data_ptr() + 400 and torch.equal(view, x[100:200])
+    group = dist.new_group()
+    kept = peal_torch.symmetric(torch.full((5,), float(rank)), group)
+    dist.destroy_process_group(group)
+    del group
+    assert torch.equal(kept, torch.full((5,), float(rank)))
+    kept.resize_(50000).fill_(1.0)
+
+
 CASES = (allreduce_of_every_type_and_operation, bitwise_and_bool, sixteen_bit_sums_are_the_same_on_all_ranks,
-         moving_collectives, all_to_all_even_and_uneven, messages, layouts, groups, asynchronous)
+         moving_collectives, all_to_all_even_and_uneven, messages, strided_and_empty_tensors, every_type_moves, refusals,
+         groups, asynchronous, symmetric_tensors)
 
 
-def worker(rank, world, rendezvous):
+def every_call(rank, world, folder):
+    """Twice: the group is destroyed and made again, the second time with a progress thread."""
+    torch.set_num_threads(1)
     for threaded in (False, True):
         peal_torch.set_async(threaded)
-        dist.init_process_group("peal", init_method=f"file://{rendezvous}{int(threaded)}", rank=rank, world_size=world)
+        joined(rank, world, folder, f"check{threaded}")
         assert dist.get_backend() == "peal"
         for case in CASES:
             case(rank, world)
             dist.barrier()
-            if rank == 0:
-                print(f"ok {case.__name__}{' with a progress thread' if threaded else ''}", flush=True)
+            say(rank, f"{case.__name__}{' with a progress thread' if threaded else ''}")
         dist.destroy_process_group()
 
 
-def survivor(rank, world, rendezvous, out):
-    """Rank 1 kills itself in the middle; the others must raise, quickly, and say who it was."""
-    dist.init_process_group("peal", init_method=f"file://{rendezvous}k", rank=rank, world_size=world)
-    x = torch.ones(1000)
-    for i in range(100):
-        if rank == 1 and i == 50:
-            os.kill(os.getpid(), signal.SIGKILL)
-        start = time.monotonic()
-        try:
-            dist.all_reduce(x)
-        except RuntimeError as error:
-            with open(f"{out}{rank}", "w") as file:
-                file.write(f"{time.monotonic() - start:.3f} {error}")
-            return
-    raise AssertionError("nobody noticed")
-
-
-def simulated(rank, world, rendezvous):
-    """The same calls on a simulated machine: right, and simulated time is one clock for all ranks."""
-    os.environ["PEAL_PLATFORM"] = "sim:" + os.path.abspath(MACHINE)
-    os.environ["PEAL_SIM_TRACE"] = os.path.dirname(rendezvous)
-    dist.init_process_group("peal", init_method=f"file://{rendezvous}s", rank=rank, world_size=world)
-    times = [peal_torch.simulated_time()]
-    for case in (moving_collectives, all_to_all_even_and_uneven, sixteen_bit_sums_are_the_same_on_all_ranks):
-        case(rank, world)
-        times.append(peal_torch.simulated_time())
-    for n in (100, 100000):
-        x = vector(rank, n, torch.float32)
-        dist.all_reduce(x)
-        assert torch.equal(x.double(), all_vectors(world, n, torch.float32).sum(0))
-        times.append(peal_torch.simulated_time())
-    steps = [later - now for now, later in zip(times, times[1:])]
-    assert min(steps) > 0, times
-    assert steps[-1] > steps[-2], "more bytes take longer"
-    everyone = [None] * world
-    dist.all_gather_object(everyone, times)
-    assert all(one == times for one in everyone), everyone
-    dist.destroy_process_group()
-    if rank == 0:
-        (name,) = glob.glob(os.path.join(os.environ["PEAL_SIM_TRACE"], "peal-sim-*.json"))
-        with open(name) as file:
-            bars = json.load(file)
-        whole = sum(bar["dur"] for bar in bars) * 1e-6
-        assert whole >= times[-1] and bars[0]["ts"] == 0 and "allreduce" in {bar["name"] for bar in bars}, bars
-        print(f"ok simulated_time: {len(bars)} calls traced; 100000 float32 took {steps[-1] * 1e6:.3f} simulated us", flush=True)
-
-
-def threads_and_forks(rank, world, rendezvous):
-    """Several groups in several threads at once."""
-    dist.init_process_group("peal", init_method=f"file://{rendezvous}t", rank=rank, world_size=world)
-    many = [dist.new_group() for _ in range(3)]
-    wrong = []
-
-    def run(group, i):
-        for j in range(50):
-            x = torch.full((500,), float(rank + i + j))
-            dist.all_reduce(x, group=group)
-            if not torch.equal(x, torch.full((500,), float(sum(range(world)) + world * (i + j)))):
-                wrong.append((i, j))
-
-    threads = [threading.Thread(target=run, args=(group, i)) for i, group in enumerate(many)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong, wrong
-    dist.destroy_process_group()
-    if rank == 0:
-        print("ok three groups in three threads, in forked ranks", flush=True)
-
-
-def stranger(rank, world, rendezvous, out):
-    """Rank 1 is on a host of another name and network: every rank is refused, in words, and at once."""
-    if rank == 1:
-        libc = ctypes.CDLL(None, use_errno=True)
-        new_uts, new_net = 0x04000000, 0x40000000
-        if libc.unshare(new_uts | new_net) != 0 or libc.sethostname(b"elsewhere", 9) != 0:
-            open(f"{out}-no", "w").close()
-            dist.FileStore(f"{rendezvous}h", world)  # the others time out
-            return
-    start = time.monotonic()
-    try:
-        dist.init_process_group("peal", init_method=f"file://{rendezvous}h", rank=rank, world_size=world,
-                                timeout=datetime.timedelta(seconds=10))
-    except RuntimeError as error:
-        with open(f"{out}{rank}", "w") as file:
-            file.write(f"{time.monotonic() - start:.3f} {error}")
-        return
-    raise AssertionError("joined")
-
-
-def refuses_other_hosts(world, folder):
-    mp.spawn(stranger, args=(world, folder + "/r", folder + "/host"), nprocs=world)
-    if os.path.exists(f"{folder}/host-no"):
-        print("skipped: another host needs the right to make namespaces")
-        return
-    for rank in range(world):
-        text = open(f"{folder}/host{rank}").read()
-        assert "rank 1 is on another host ('elsewhere'" in text, text
-        assert float(text.split()[0]) < 8, text
-    print("ok refuses_other_hosts: " + text.splitlines()[0].split(" ", 1)[1])
-
-
-def main(world):
-    with tempfile.TemporaryDirectory(prefix="peal-torch-") as folder:
-        mp.spawn(worker, args=(world, folder + "/r"), nprocs=world)
-        mp.spawn(simulated, args=(world, folder + "/r"), nprocs=world)
-        mp.start_processes(threads_and_forks, args=(world, folder + "/r"), nprocs=world, start_method="fork")
-        refuses_other_hosts(world, folder)
-        context = mp.spawn(survivor, args=(world, folder + "/r", folder + "/out"), nprocs=world, join=False)
-        for process in context.processes:
-            process.join(60)
-        for rank in range(world):
-            if rank != 1:
-                text = open(f"{folder}/out{rank}").read()
-                seconds = float(text.split()[0])
-                assert "rank 1" in text, text
-                print(f"ok rank {rank} raised after {seconds:.3f} s: {text.splitlines()[0][6:]}")
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2)
+    ranks(every_call, int(sys.argv[1]) if len(sys.argv) > 1 else 2)

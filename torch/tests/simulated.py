@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated machine behind torch.distributed: right results, one clock for all ranks, a trace; large worlds as threads.
+
+    /usr/bin/python3 torch/tests/simulated.py WORLD_SIZE
+"""
+import glob
+import json
+import os
+import sys
+
+import check
+from common import TOP, all_vectors, dist, joined, peal_torch, ranks, refused, say, torch, vector
+
+MACHINE = os.path.join(TOP, "machines", "exact.yaml")
+
+
+def uneven(rank, world):
+    out = torch.empty(rank + 1)
+    dist.reduce_scatter(out, [torch.full((r + 1,), float(rank)) for r in range(world)])
+    assert torch.equal(out, torch.full((rank + 1,), float(sum(range(world)))))
+    sends = [(rank + q) % 3 for q in range(world)]
+    data = torch.cat([torch.full((n,), float(10 * rank + q)) for q, n in enumerate(sends)])
+    out = torch.empty(sum(sends))
+    dist.all_to_all_single(out, data, sends, sends)
+    assert torch.equal(out, torch.cat([torch.full((n,), float(10 * q + rank)) for q, n in enumerate(sends)]))
+
+
+def script(rank, world, folder):
+    """A script as it would run on the host; the environment makes the difference."""
+    os.environ["PEAL_PLATFORM"] = "sim:" + MACHINE
+    os.environ["PEAL_SIM_TRACE"] = folder
+    joined(rank, world, folder, "sim")
+    times = [peal_torch.simulated_time()]
+    for case in (check.moving_collectives, check.sixteen_bit_sums_are_the_same_on_all_ranks, uneven):
+        case(rank, world)
+        times.append(peal_torch.simulated_time())
+    for n in (100, 100000):
+        x = vector(rank, n, torch.float32)
+        dist.all_reduce(x)
+        assert torch.equal(x.double(), all_vectors(world, n, torch.float32).sum(0))
+        times.append(peal_torch.simulated_time())
+    steps = [later - now for now, later in zip(times, times[1:])]
+    assert min(steps) > 0, times
+    assert steps[-1] > steps[-2], "more bytes take longer"
+    everyone = [None] * world
+    dist.all_gather_object(everyone, times)
+    assert all(one == times for one in everyone), everyone
+    dist.destroy_process_group()
+    if rank == 0:
+        (name,) = glob.glob(os.path.join(folder, "peal-sim-*.json"))
+        with open(name) as file:
+            bars = json.load(file)
+        whole = sum(bar["dur"] for bar in bars) * 1e-6
+        assert whole >= times[-1] and bars[0]["ts"] == 0 and "allreduce" in {bar["name"] for bar in bars}, bars
+        say(rank, f"simulated_time: {len(bars)} calls traced; 100000 float32 took {steps[-1] * 1e6:.3f} simulated us")
+
+
+def threaded(rank, n):
+    world = dist.get_world_size()
+    assert dist.get_rank() == rank and dist.is_initialized() and dist.get_backend() == "peal"
+    x = vector(rank, n, torch.float32)
+    dist.all_reduce(x)
+    assert torch.equal(x.double(), all_vectors(world, n, torch.float32).sum(0))
+    first = peal_torch.simulated_time()
+    uneven(rank, world)
+    y = torch.full((3,), float(rank))
+    dist.broadcast(y, world - 1)
+    assert y[0] == world - 1
+    dist.send(y, (rank + 1) % world) if rank % 2 == 0 else dist.recv(y, (rank - 1) % world)
+    refused(lambda: dist.new_group([0]), "new_group")
+    return first, peal_torch.simulated_time()
+
+
+def leaves(rank):
+    if rank == 1:
+        raise KeyError("one")
+    dist.all_reduce(torch.ones(4))
+
+
+def large_worlds():
+    """The same times as with a process a rank, and the same twice."""
+    machine = os.path.join(TOP, "machines", "torus8x8.yaml")
+    results = [peal_torch.simulate(64, threaded, machine, args=(1000,)) for _ in range(2)]
+    assert results[0] == results[1] and len(set(results[0])) == 1 and 0 < results[0][0][0] < results[0][0][1], results
+    print(f"ok 64 ranks as threads: {results[0][0][1] * 1e6:.3f} simulated us, the same twice", flush=True)
+    text = refused(lambda: peal_torch.simulate(4, leaves, machine), "of 4 failed")
+    assert not dist.is_initialized() and "PEAL_PLATFORM" not in os.environ, text
+    refused(lambda: peal_torch.simulate(4, leaves, "/nowhere.yaml"), "peal", "/nowhere.yaml")
+    print("ok a rank that leaves is named", flush=True)
+
+
+if __name__ == "__main__":
+    ranks(script, int(sys.argv[1]) if len(sys.argv) > 1 else 2)
+    large_worlds()

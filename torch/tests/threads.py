@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that overlap: progress threads, messages beside collectives, groups in threads, futures, forked ranks.
+
+    /usr/bin/python3 torch/tests/threads.py WORLD_SIZE
+
+None of these can pass by being fast: each deadlocks, and ends in a time-out, if one call waits where it must not.
+"""
+import datetime
+import gc
+import sys
+import threading
+
+from common import dist, joined, peal_torch, ranks, say, torch
+
+SHORT = datetime.timedelta(seconds=60)
+
+
+def overlaps(rank, world, folder):
+    """The others join only after rank 0 has gone on past its call: an inline call could not."""
+    peal_torch.set_async(True)
+    joined(rank, world, folder, "overlap", timeout=SHORT)
+    store = dist.FileStore(f"{folder}/progress", world)
+    x = torch.full((1000,), float(rank))
+    if rank == 0:
+        work = dist.all_reduce(x, async_op=True)
+        future = work.get_future().then(lambda f: f.value()[0].sum().item())
+        store.set("computed", "yes")
+    else:
+        store.wait(["computed"])
+        work = dist.all_reduce(x, async_op=True)
+        future = work.get_future().then(lambda f: f.value()[0].sum().item())
+    assert work.wait() and work.is_completed()
+    assert torch.equal(work.result()[0], torch.full((1000,), float(sum(range(world)))))
+    assert future.wait() == 1000 * sum(range(world))
+    dist.destroy_process_group()
+    say(rank, "async_op overlaps with the caller")
+
+
+def message_before_collective(rank, world, folder):
+    """Rank 1 ends its recv before it joins the collective in which rank 0 already is."""
+    peal_torch.set_async(True)
+    joined(rank, world, folder, "before", timeout=SHORT)
+    x = torch.ones(10)
+    if rank == 1:
+        y = torch.zeros(200000)
+        dist.recv(y, 0)
+        assert y.sum() == 200000
+    work = dist.all_reduce(x, async_op=True)
+    if rank == 0:
+        dist.send(torch.ones(200000), 1)
+    work.wait()
+    assert x[0] == world
+    dist.destroy_process_group()
+    say(rank, "a message passes a collective that waits")
+
+
+def recv_beside_collectives(rank, world, folder):
+    """A thread waits in recv all the time; collectives and other messages of the group go on meanwhile."""
+    joined(rank, world, folder, "beside", timeout=SHORT)
+    late = torch.zeros(4)
+    waiter = threading.Thread(target=lambda: dist.recv(late, (rank - 1) % world, tag=9))
+    waiter.start()
+    for i in range(20):
+        x = torch.full((50,), float(rank))
+        dist.all_reduce(x)
+        assert x[0] == sum(range(world))
+        work = dist.isend(torch.full((7,), float(i)), (rank + 1) % world, tag=1)
+        y = torch.zeros(7)
+        dist.recv(y, (rank - 1) % world, tag=1)
+        work.wait()
+        assert y[0] == i
+    assert late[0] == 0 and waiter.is_alive()
+    dist.barrier()
+    dist.send(torch.full((4,), 5.0), (rank + 1) % world, tag=9)
+    waiter.join()
+    assert late[0] == 5
+    dist.destroy_process_group()
+    say(rank, "a recv that waits stops nobody else")
+
+
+def messages_have_futures(rank, world, folder):
+    joined(rank, world, folder, "futures", timeout=SHORT)
+    right, left = (rank + 1) % world, (rank - 1) % world
+    y = torch.zeros(100000)
+    receiving = dist.irecv(y, left)
+    twice = [receiving.get_future(), receiving.get_future()]
+    doubled = twice[0].then(lambda f: f.value()[0] * 2)
+    sending = dist.isend(torch.full((100000,), float(rank)), right).get_future()
+    assert torch.equal(doubled.wait(), torch.full((100000,), 2.0 * left))
+    sending.wait()
+    assert receiving.is_completed() and receiving.wait()
+    assert receiving.get_future().wait()[0] is not None
+    dist.barrier()
+    dist.destroy_process_group()
+    say(rank, "messages have futures")
+
+
+def dropped_messages(rank, world, folder):
+    """Works that nobody keeps: dropped with the interpreter in hand while another thread needs it to answer."""
+    joined(rank, world, folder, "dropped", timeout=SHORT)
+    right, left = (rank + 1) % world, (rank - 1) % world
+    got = torch.zeros(2000000)
+
+    def answer():
+        dist.recv(got, left)
+
+    thread = threading.Thread(target=answer)
+    dist.isend(torch.full((2000000,), float(rank)), right)  # too large to be on its way already
+    gc.collect()
+    thread.start()
+    small = torch.zeros(1)
+    for i in range(50):  # younger ones do not cut it apart
+        work = dist.isend(torch.full((1,), float(i)), right, tag=2)
+        dist.recv(small, left, tag=2)
+        work.wait()
+        assert small[0] == i
+    thread.join()
+    assert torch.equal(got, torch.full((2000000,), float(left)))
+    dist.barrier()
+    dist.destroy_process_group()
+    say(rank, "a message whose work was dropped still arrives")
+
+
+def groups_in_threads(rank, world, folder):
+    joined(rank, world, folder, "groups", timeout=SHORT)
+    many = [dist.new_group() for _ in range(3)]
+    wrong = []
+
+    def run(group, i):
+        for j in range(50):
+            x = torch.full((500,), float(rank + i + j))
+            dist.all_reduce(x, group=group)
+            if not torch.equal(x, torch.full((500,), float(sum(range(world)) + world * (i + j)))):
+                wrong.append((i, j))
+
+    threads = [threading.Thread(target=run, args=(group, i)) for i, group in enumerate(many)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong
+    dist.destroy_process_group()
+    say(rank, "three groups in three threads, in forked ranks")
+
+
+def made_again(rank, world, folder):
+    """Destroyed and made again many times: file descriptors and memory are given back."""
+    counts = []
+    for i in range(6):
+        joined(rank, world, folder, f"again{i}", timeout=SHORT)
+        x = torch.ones(1000)
+        dist.all_reduce(x)
+        assert x[0] == world
+        dist.destroy_process_group()
+        gc.collect()
+        counts.append((open_files(), shared_maps()))
+    assert counts[1:] == counts[:1] * 5 and counts[0][1] == 0, counts
+    say(rank, "destroyed and made again six times, nothing left")
+
+
+def open_files():
+    import os
+    return len(os.listdir("/proc/self/fd"))
+
+
+def shared_maps():
+    with open("/proc/self/maps") as file:
+        return sum("memfd:peal" in line for line in file)
+
+
+SPAWNED = (overlaps, message_before_collective, messages_have_futures)
+FORKED = (recv_beside_collectives, dropped_messages, groups_in_threads, made_again)
+
+if __name__ == "__main__":
+    size = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+    torch.set_num_threads(1)
+    for case in FORKED:
+        ranks(case, size, "fork")
+    for case in SPAWNED:
+        ranks(case, size)
