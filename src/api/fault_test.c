@@ -381,7 +381,7 @@ static void messages_under_way_at_once_stay_whole(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         struct group group;
-        start(&group, 2, 10000, send_many_at_once, NULL);
+        start(&group, 2, send_many_at_once, NULL);
         assert_true(all_right(&group, UINT32_MAX));
     }
 }
