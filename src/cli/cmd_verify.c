@@ -76,7 +76,8 @@ static void put_row(const struct peal_verify_task *t, struct peal_report_table *
     }
     if (!v) {
         peal_report_table_cell(table, t->status == PEAL_OK ? "proved" : "no plan");
-        peal_report_table_cell(table, "%" PRIu64 " orders", t->proved);
+        peal_report_table_cell(table, "%" PRIu64 "%s", t->proved,
+                               t->proved < t->all ? " sampled" : " orders");
         for (int i = 0; i < 4; i++)
             peal_report_table_cell(table, "-");
         return;
@@ -91,6 +92,23 @@ static void put_row(const struct peal_verify_task *t, struct peal_report_table *
     peal_report_table_cell(table, "%.1f%s", v->milliseconds, v->cached ? " cached" : "");
 }
 
+static bool has_finished(const struct peal_verify_task *t)
+{
+    /* acquire: partner is the release of the worker; after Ctrl-C some still run */
+    return atomic_load_explicit(&t->finished, memory_order_acquire);
+}
+
+static void merge_shares(const struct peal_verify_task *t, struct peal_verify_task *row)
+{
+    row->nranks = t->nranks;
+    row->count = t->count;
+    row->sequences = t->sequences;
+    row->proved += t->proved;
+    row->all += t->all;
+    row->status = row->status == PEAL_OK ? t->status : row->status;
+    row->answer = row->answer ? row->answer : t->answer;
+}
+
 static void put_table(const struct peal_verify_job *job, struct peal_text *out)
 {
     struct peal_report_table *table = peal_report_table_new();
@@ -100,9 +118,15 @@ static void put_table(const struct peal_verify_job *job, struct peal_text *out)
         peal_report_table_column(table, titles[i],
                                  i < 2 || (i > 4 && i < 7) ? PEAL_ALIGN_RIGHT : PEAL_ALIGN_LEFT);
     for (size_t i = 0; i < job->ntasks; i++) {
-        /* acquire: partner is the release of the worker; after Ctrl-C some still run */
-        if (atomic_load_explicit(&job->tasks[i].finished, memory_order_acquire))
-            put_row(&job->tasks[i], table);
+        if (!has_finished(&job->tasks[i]) || job->tasks[i].share)
+            continue;
+        /* The shares of one number of ranks are one row: the first that failed, or all. */
+        struct peal_verify_task row = {0};
+        for (size_t k = i; k == i || (k < job->ntasks && job->tasks[k].share); k++) {
+            if (has_finished(&job->tasks[k]))
+                merge_shares(&job->tasks[k], &row);
+        }
+        put_row(&row, table);
     }
     peal_report_table_text(table, out);
     peal_report_table_free(table);
@@ -110,7 +134,7 @@ static void put_table(const struct peal_verify_job *job, struct peal_text *out)
 
 /* Counts of answers, over all tasks. */
 struct tally {
-    uint64_t proved, refuted, undecided, no_plan, sequences, ops;
+    uint64_t proved, refuted, undecided, no_plan, sequences, all_sequences, ops;
     double ms;
     enum peal_reuse least;
     bool bits_same, bits_known, has_contract;
@@ -124,6 +148,7 @@ static struct tally count_answers(const struct peal_verify_job *job)
         const struct peal_verify_task *task = &job->tasks[i];
         const struct peal_verification *v = task->answer;
         t.sequences += task->proved;
+        t.all_sequences += task->all;
         if (!v) {
             t.no_plan += task->status != PEAL_OK;
             continue;
@@ -202,9 +227,16 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
             peal_text_printf(out, "up to %u launches back to back", t->launches);
         else
             peal_text_puts(out, "one launch");
-        if (t->sequences)
-            peal_text_printf(out, ", and %" PRIu64 " sequences of different roots and counts",
+        if (t->sequences && t->sequences == t->all_sequences)
+            peal_text_printf(out,
+                             ", and all %" PRIu64 " sequences of two different roots or counts",
                              t->sequences);
+        else if (t->sequences)
+            peal_text_printf(out,
+                             ", and %" PRIu64 " of %" PRIu64
+                             " sequences of two different roots or counts (a sample: no proof for "
+                             "the others)",
+                             t->sequences, t->all_sequences);
         peal_text_printf(out, "; reuse: %s", peal_reuse_name(t->least));
         if (t->bits_known)
             peal_text_printf(out, "; bits: %s",
@@ -276,11 +308,12 @@ static void put_json(const struct peal_verify_job *job, const struct tally *t,
     peal_text_printf(out,
                      ", \"verdict\": \"%s\", \"proved\": %" PRIu64 ", \"refuted\": %" PRIu64
                      ", \"undecided\": %" PRIu64 ", \"no_plan\": %" PRIu64
-                     ", \"sequences\": %" PRIu64 ", \"answers\": [",
+                     ", \"sequences\": %" PRIu64 ", \"all_sequences\": %" PRIu64 ", \"answers\": [",
                      t->refuted                   ? "refuted"
                      : t->undecided || !t->proved ? "not decided"
                                                   : "proved",
-                     t->proved, t->refuted, t->undecided, t->no_plan, t->sequences);
+                     t->proved, t->refuted, t->undecided, t->no_plan, t->sequences,
+                     t->all_sequences);
     bool first = true;
     for (size_t i = 0; i < job->ntasks; i++) {
         const struct peal_verify_task *task = &job->tasks[i];

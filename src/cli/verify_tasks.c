@@ -171,69 +171,109 @@ struct variant {
     int64_t count, root;
 };
 
-/* All orders of `launches` launches of a and b that begin with a and have both. True: all proved.
- */
-static bool verify_pair(struct peal_verify_job *job, struct peal_verify_task *task,
-                        const struct variant *a, const struct variant *b)
+static uint32_t pair_launches(const struct variant *a, const struct variant *b)
 {
-    enum { MOST_LAUNCHES = 5 };
-    uint32_t launches = peal_verify_launches(a->plan), other = peal_verify_launches(b->plan);
-    launches = other > launches ? other : launches;
-    launches = launches > MOST_LAUNCHES ? MOST_LAUNCHES : launches;
-    for (uint32_t order = 1; order < 1u << (launches - 1); order++) {
-        const struct peal_plan *plans[MOST_LAUNCHES];
-        struct peal_text name = {0};
-        for (uint32_t i = 0; i < launches; i++) {
-            const struct variant *v = i > 0 && (order >> (i - 1) & 1) ? b : a;
-            plans[i] = v->plan;
-            peal_text_printf(&name, "%scount %lld root %lld", i ? ", then " : "",
-                             (long long)v->count, (long long)v->root);
-        }
-        struct peal_verification *answer = NULL;
-        task->status = peal_verify_sequence(plans, launches, &job->verify, &answer);
-        if (task->status == PEAL_OK && answer->verdict == PEAL_PROVED) {
-            task->proved++;
-            peal_verification_free(answer);
-            peal_text_release(&name);
-            continue;
-        }
-        task->answer = answer;
-        task->first = peal_arena_copy(&task->arena, peal_text_get(&name), name.len);
-        peal_text_release(&name);
-        return false;
-    }
-    return true;
+    uint32_t one = peal_verify_launches(a->plan), two = peal_verify_launches(b->plan);
+    return one > two ? one : two;
 }
 
-static void verify_sequences(struct peal_verify_job *job, struct peal_verify_task *task)
+/* Orders of so many launches of a and b that begin with a and have both. */
+static uint64_t pair_orders(const struct variant *a, const struct variant *b)
 {
-    bool roots = has_root(job->kernel);
-    size_t nroots = roots ? task->nranks : 1, n = job->ncounts * nroots;
-    struct variant *v = calloc(n ? n : 1, sizeof *v);
+    return (UINT64_C(1) << (pair_launches(a, b) - 1)) - 1;
+}
+
+/* One order: bit i - 1 says that launch i is of b. True: proved. */
+static bool verify_order(struct peal_verify_job *job, struct peal_verify_task *task,
+                         const struct variant *a, const struct variant *b, uint64_t order)
+{
+    enum { MOST_LAUNCHES = PEAL_PLAN_MAX_PERIOD + 1 };
+    const struct peal_plan *plans[MOST_LAUNCHES];
+    uint32_t launches = pair_launches(a, b);
+    struct peal_verification *answer = NULL;
+    for (uint32_t i = 0; i < launches; i++)
+        plans[i] = i > 0 && (order >> (i - 1) & 1) ? b->plan : a->plan;
+    task->status = peal_verify_sequence(plans, launches, &job->verify, &answer);
+    if (task->status == PEAL_OK && answer->verdict == PEAL_PROVED) {
+        task->proved++;
+        peal_verification_free(answer);
+        return true;
+    }
+    struct peal_text name = {0};
+    for (uint32_t i = 0; i < launches; i++) {
+        const struct variant *v = plans[i] == a->plan ? a : b;
+        peal_text_printf(&name, "%scount %lld root %lld", i ? ", then " : "", (long long)v->count,
+                         (long long)v->root);
+    }
+    task->answer = answer;
+    task->first = peal_arena_copy(&task->arena, peal_text_get(&name), name.len);
+    peal_text_release(&name);
+    return false;
+}
+
+/* All roots and counts that the kernel's own assertions allow; the others are never launched.
+ * False: out of memory. */
+static bool make_variants(struct peal_verify_job *job, struct peal_verify_task *task,
+                          struct variant *v, size_t n, size_t nroots)
+{
     int64_t most = 1;
-    bool good = v;
     for (size_t i = 0; i < job->ncounts; i++)
         most = job->counts[i] > most ? job->counts[i] : most;
-    for (size_t i = 0; i < n && good; i++) {
+    for (size_t i = 0; i < n; i++) {
         v[i].count = job->counts[i / nroots];
-        v[i].root = roots ? (int64_t)(i % nroots) : job->options->root;
+        v[i].root = has_root(job->kernel) ? (int64_t)(i % nroots) : job->options->root;
         v[i].plan = make_plan(job, task, v[i].count, v[i].root, most);
-        /* A root or a count that the kernel's own assertions refuse is never launched. */
-        good = v[i].plan || task->status == PEAL_INVALID;
+        if (!v[i].plan && task->status != PEAL_INVALID)
+            return false;
         if (task->status == PEAL_INVALID) {
             peal_diags_release(&task->diags);
             peal_diags_init(&task->diags);
             task->status = PEAL_OK;
         }
     }
-    for (size_t i = 0; i < n && good; i++) {
-        for (size_t k = 0; k < n && good; k++) {
-            /* Another root, or another count, not both: the pairs that differ in one thing. */
-            bool same_root = v[i].root == v[k].root, same_count = v[i].count == v[k].count;
-            if (i != k && v[i].plan && v[k].plan && (same_root || same_count))
-                good = verify_pair(job, task, &v[i], &v[k]);
+    return true;
+}
+
+/* Calls for every ordered pair of different variants: its sequences and their cost are counted, and
+ * with `keep` above 0 one in keep is verified if it is of this share. False: one is not proved. */
+static bool walk_pairs(struct peal_verify_job *job, struct peal_verify_task *task,
+                       const struct variant *v, size_t n, uint64_t keep, uint64_t *work)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < n; k++) {
+            if (i == k || !v[i].plan || !v[k].plan ||
+                pair_launches(&v[i], &v[k]) > PEAL_PLAN_MAX_PERIOD + 1)
+                continue;
+            uint64_t orders = pair_orders(&v[i], &v[k]);
+            uint64_t ops = v[i].plan->ops.count + v[k].plan->ops.count + 1;
+            *work += orders * ops * pair_launches(&v[i], &v[k]) / 2 * task->nranks;
+            for (uint64_t order = 1; order <= orders && keep; order++, number++) {
+                /* Sampled by a hash, so that no pattern of pairs is left out as a whole. */
+                bool mine = number % task->shares == task->share &&
+                            (keep == 1 || peal_hash_u64(number / task->shares, 29) % keep == 0);
+                if (mine && !verify_order(job, task, &v[i], &v[k], order))
+                    return false;
+            }
+            task->all += keep ? 0 : orders;
         }
     }
+    return true;
+}
+
+static void verify_sequences(struct peal_verify_job *job, struct peal_verify_task *task)
+{
+    size_t nroots = has_root(job->kernel) ? task->nranks : 1, n = job->ncounts * nroots;
+    struct variant *v = calloc(n ? n : 1, sizeof *v);
+    uint64_t work = 0, again = 0;
+    if (v && make_variants(job, task, v, n, nroots)) {
+        (void)walk_pairs(job, task, v, n, 0, &work);
+        (void)walk_pairs(job, task, v, n, work / PEAL_SEQUENCE_WORK + 1, &again);
+    } else {
+        task->status = PEAL_NO_MEMORY;
+    }
+    if (task->share)
+        task->all = 0;
     for (size_t i = 0; v && i < n; i++)
         free(v[i].plan);
     free(v);
@@ -272,16 +312,21 @@ bool peal_verify_plan_tasks(struct peal_cli *cli, struct peal_verify_job *job, c
                             size_t nranks)
 {
     bool pairs = !job->no_sequences && (job->ncounts > 1 || has_root(job->kernel));
-    job->tasks = peal_arena_alloc(cli->arena, nranks * (job->ncounts + 1) * sizeof *job->tasks);
+    /* Many pairs are shared out, so that several threads have their part of them. */
+    uint32_t shares = job->workers > 1 ? 2 * job->workers : 1;
+    job->tasks =
+        peal_arena_alloc(cli->arena, nranks * (job->ncounts + shares) * sizeof *job->tasks);
     if (!job->tasks)
         return false;
     for (size_t i = 0; i < nranks; i++) {
         for (size_t k = 0; k < job->ncounts; k++)
             job->tasks[job->ntasks++] =
                 (struct peal_verify_task){.nranks = (uint32_t)ranks[i], .count = job->counts[k]};
-        if (pairs && ranks[i] > 1)
-            job->tasks[job->ntasks++] =
-                (struct peal_verify_task){.nranks = (uint32_t)ranks[i], .sequences = true};
+        size_t variants = job->ncounts * (has_root(job->kernel) ? (size_t)ranks[i] : 1);
+        uint32_t parts = variants > 8 ? shares : 1;
+        for (uint32_t k = 0; k < parts && pairs && ranks[i] > 1; k++)
+            job->tasks[job->ntasks++] = (struct peal_verify_task){
+                .nranks = (uint32_t)ranks[i], .sequences = true, .share = k, .shares = parts};
     }
     for (size_t i = 0; i < job->ntasks; i++) {
         peal_arena_init(&job->tasks[i].arena, 0);

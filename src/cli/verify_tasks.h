@@ -2,9 +2,9 @@
 /* What `peal verify` has to prove, cut into tasks that threads share.
  *
  * For every number of ranks and every count there is one task for the plan alone, launched as often
- * as a sound proof needs. And for every number of ranks there is one task for sequences of
- * different plans: every ordered pair of roots and every ordered pair of counts, in every order of
- * so many launches.
+ * as a sound proof needs. And for every number of ranks there are tasks for sequences of different
+ * plans: every ordered pair of what differs in root, in count or in both, in every order of so many
+ * launches that has both. Beyond PEAL_SEQUENCE_WORK the pairs are sampled, and the answer says so.
  */
 #ifndef PEAL_CLI_VERIFY_TASKS_H
 #define PEAL_CLI_VERIFY_TASKS_H
@@ -14,12 +14,18 @@
 
 #include <stdatomic.h>
 
+/* Launched ops times lanes that the sequences of one number of ranks may cost: about two minutes.
+ */
+#define PEAL_SEQUENCE_WORK UINT64_C(6000000000)
+
 struct peal_verify_task {
     uint32_t nranks;
-    int64_t count;     /* of the plan alone */
-    bool sequences;    /* pairs of roots and counts; otherwise the plan alone */
-    uint64_t proved;   /* sequences */
-    const char *first; /* sequences: what was launched in the one that is not proved */
+    int64_t count;          /* of the plan alone */
+    bool sequences;         /* pairs of roots and counts; otherwise the plan alone */
+    uint32_t share, shares; /* sequences: every shares-th from share on */
+    uint64_t proved;        /* sequences */
+    uint64_t all;           /* sequences that there are, of all shares; share 0 only */
+    const char *first;      /* sequences: what was launched in the one that is not proved */
     struct peal_verification *answer; /* NULL: no plan could be made */
     struct peal_plan *plan;           /* alone: kept for the page */
     enum peal_status status;
