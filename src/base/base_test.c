@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small containers of base. */
+#include "base/sha256.h"
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -161,10 +162,35 @@ static void test_text_folds(void **state)
     }
 }
 
+static void test_sha256_is_the_standard(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        const char *text, *digits;
+    } rows[] = {
+        {__LINE__, "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {__LINE__, "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {__LINE__, "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_sha256 s;
+        char digits[PEAL_SHA256_HEX + 1];
+        peal_sha256_begin(&s);
+        for (const char *c = rows[i].text; *c; c++)
+            peal_sha256_add(&s, c, 1);
+        peal_sha256_end(&s, digits);
+        if (strcmp(digits, rows[i].digits) != 0)
+            fail_msg("line %d: %s", rows[i].line, digits);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_folds),
+        cmocka_unit_test(test_sha256_is_the_standard),
         cmocka_unit_test(arena_stops_at_its_limit),
         cmocka_unit_test(equal_names_intern_to_equal_pointers),
         cmocka_unit_test(sizes_parse_and_format),

@@ -29,8 +29,8 @@ void peal_text_words(struct peal_text *text, const char *words, size_t len, size
 size_t peal_text_columns(const char *text, size_t len);
 /* A JSON string with its quotes; control bytes escaped, other bytes as they are. */
 void peal_text_json(struct peal_text *text, const char *string);
-/* Breaks lines longer than `width`, from byte `from` on, at the last space that fits; what follows is
- * indented by `hang`. A word longer than a line stays whole. */
+/* Breaks lines longer than `width`, from byte `from` on, at the last space that fits; what follows
+ * is indented by `hang`. A word longer than a line stays whole. */
 void peal_text_fold(struct peal_text *text, size_t from, size_t hang, size_t width);
 /* Never NULL: an empty text reads as "". */
 const char *peal_text_get(const struct peal_text *text);

@@ -2,7 +2,6 @@
 /* Proofs in a folder, one small text file each. */
 #include "verify/cache.h"
 
-#include "base/hash.h"
 #include "verify/story.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 #include <unistd.h>
 
 /* Counts up whenever the analysis or the file changes: older proofs are then not found. */
-#define CACHE_VERSION UINT64_C(2)
+#define CACHE_VERSION 3
 
 const char *peal_cache_folder(struct peal_arena *arena)
 {
@@ -37,18 +36,14 @@ const char *peal_cache_folder(struct peal_arena *arena)
     return folder;
 }
 
-static uint64_t make_key(const struct peal_plan *plan, const struct peal_verify_options *o,
-                         uint32_t launches)
+/* The file of a proof: what was proved, with which options, by which version of the analysis. */
+static void put_path(const char *folder, const struct peal_plan *plan,
+                     const struct peal_verify_options *o, uint32_t launches, struct peal_text *out)
 {
-    uint64_t shape = peal_plan_shape(plan);
-    uint64_t key = peal_hash_u64(shape ? shape : plan->hash, CACHE_VERSION);
-    key = peal_hash_u64(launches, key);
-    return peal_hash_u64((uint64_t)o->no_result | (uint64_t)o->engine << 1, key);
-}
-
-static void put_path(const char *folder, uint64_t key, struct peal_text *out)
-{
-    peal_text_printf(out, "%s/proved-%016" PRIx64, folder, key);
+    char shape[PEAL_SHA256_HEX + 1];
+    (void)peal_plan_shape(plan, shape);
+    peal_text_printf(out, "%s/proved-%d-%s-%" PRIu32 "-%d%d", folder, CACHE_VERSION, shape,
+                     launches, (int)o->engine, o->no_result);
 }
 
 /* One fact a line; the two texts come last. */
@@ -141,7 +136,7 @@ enum peal_status peal_verify_cached(const struct peal_plan *plan,
         return peal_verify_plan(plan, options, out);
     uint32_t launches = options->launches ? options->launches : peal_verify_launches(plan);
     struct peal_text path = {0};
-    put_path(folder, make_key(plan, options, launches), &path);
+    put_path(folder, plan, options, launches, &path);
     *out = path.failed ? NULL : from_cache(plan, launches, path.at);
     enum peal_status status = PEAL_OK;
     if (!*out) {

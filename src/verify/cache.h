@@ -10,10 +10,12 @@
 #define PEAL_VERIFY_CACHE_H
 
 #include "base/arena.h"
+#include "base/sha256.h"
 #include "verify/verify.h"
 
-/* 0: out of memory. */
-uint64_t peal_plan_shape(const struct peal_plan *plan);
+/* The shape as its SHA-256: two plans of different shapes are never taken for one. False: the plan
+ * has no shape that others could share, and `out` is of the plan itself. */
+bool peal_plan_shape(const struct peal_plan *plan, char out[PEAL_SHA256_HEX + 1]);
 
 /* $PEAL_CACHE, or peal/ in the user's cache folder, made if it is not there; NULL: none. */
 const char *peal_cache_folder(struct peal_arena *arena);

@@ -8,7 +8,6 @@
  */
 #include "verify/cache.h"
 
-#include "base/hash.h"
 #include "base/vec.h"
 
 #include <stdlib.h>
@@ -25,6 +24,7 @@ struct shaper {
     struct cuts *cuts; /* [buf], then [channel] */
     size_t total;
     bool changed, failed;
+    struct peal_sha256 sha;
 };
 
 static size_t find_cut(const struct cuts *c, uint64_t value)
@@ -133,104 +133,141 @@ static void find_cuts(struct shaper *s)
     }
 }
 
-static uint64_t hash_range(struct stretch at, uint64_t count, uint64_t h)
+/* --- the shape in words ---------------------------------------------------------------------- */
+
+static void put(struct shaper *s, uint64_t word)
 {
-    if (!at.cuts)
-        return h;
-    h = peal_hash_u64(find_cut(at.cuts, at.lo), h);
-    return peal_hash_u64(find_cut(at.cuts, at.lo + count) | (uint64_t)(count > 0) << 63, h);
+    peal_sha256_add_u64(&s->sha, word);
 }
 
-static uint64_t hash_op(const struct shaper *s, const struct peal_op *op, uint64_t h)
+static void put_range(struct shaper *s, struct stretch at, uint64_t count)
+{
+    if (!at.cuts)
+        return;
+    put(s, find_cut(at.cuts, at.lo));
+    put(s, find_cut(at.cuts, at.lo + count) | (uint64_t)(count > 0) << 63);
+}
+
+static void put_op(struct shaper *s, const struct peal_op *op)
 {
     const struct peal_plan *plan = s->plan;
-    h = peal_hash_u64((uint64_t)op->kind | (uint64_t)op->fn << 8 | (uint64_t)op->flags << 16 |
-                          (uint64_t)op->dtype << 24,
-                      h);
+    put(s, (uint64_t)op->kind | (uint64_t)op->fn << 8 | (uint64_t)op->flags << 16 |
+               (uint64_t)op->dtype << 24);
     if (peal_op_is_sync(op)) {
-        h = peal_hash_u64((uint64_t)op->sync.rank << 32 | op->sync.after, h);
+        put(s, (uint64_t)op->sync.rank << 32 | op->sync.after);
         for (uint32_t l = 0; l < plan->period; l++)
-            h = peal_hash_u64(peal_op_cell(plan, op, l), h);
-        return peal_hash_u64((uint64_t)op->sync.value, h);
+            put(s, peal_op_cell(plan, op, l));
+        put(s, (uint64_t)op->sync.value);
+        return;
     }
-    h = peal_hash_u64((uint64_t)op->mem.nsrc << 32 | op->mem.channel, h);
+    put(s, (uint64_t)op->mem.nsrc << 32 | op->mem.channel);
     uint32_t nrefs = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
     for (uint32_t i = 0; i < nrefs; i++) {
         const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
-        h = peal_hash_u64((uint64_t)ref->rank << 32 | (uint64_t)ref->buf << 8 | ref->dtype, h);
+        put(s, (uint64_t)ref->rank << 32 | (uint64_t)ref->buf << 8 | ref->dtype);
         if (ref->buf == PEAL_BUF_CONST)
-            h = peal_hash_u64(ref->offset, h);
+            put(s, ref->offset);
         /* Two-dimensional ops keep their exact places: rows are not stretches. */
-        if (op->mem.rows > 1 || ref->row > 0)
-            h = peal_hash_u64(op->mem.count ^ ref->offset << 20,
-                              peal_hash_u64((uint64_t)op->mem.rows << 32 | ref->row, h));
+        if (op->mem.rows > 1 || ref->row > 0) {
+            put(s, (uint64_t)op->mem.rows << 32 | ref->row);
+            put(s, op->mem.count);
+            put(s, ref->offset);
+        }
         for (uint32_t l = 0; l < plan->period; l++)
-            h = hash_range(stretch_of(s, ref, l), op->mem.count * op->mem.rows, h);
+            put_range(s, stretch_of(s, ref, l), op->mem.count * op->mem.rows);
     }
-    if (op->kind >= PEAL_OP_SEND && op->kind <= PEAL_OP_RECV_SLOT)
-        h = hash_range((struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0},
-                       op->mem.count * op->mem.rows, h);
-    return h;
+    if (op->kind >= PEAL_OP_SEND && op->kind <= PEAL_OP_RECV_SLOT) {
+        uint64_t count = op->mem.count * op->mem.rows;
+        put_range(s, (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}, count);
+        put(s, count * peal_dtype_size((enum peal_dtype)op->dtype) <=
+                   peal_plan_channels(plan)[op->mem.channel].slot_bytes);
+    }
 }
 
-static uint64_t hash_tables(const struct shaper *s)
+static void put_tables(struct shaper *s)
 {
     const struct peal_plan *plan = s->plan;
-    uint64_t h = peal_hash_u64((uint64_t)plan->nranks << 32 | plan->period, 1);
-    h = peal_hash_u64((uint64_t)plan->contract << 32 | plan->dtype, h);
-    h = peal_hash_u64((uint64_t)plan->reduce << 32 | plan->root, h);
-    h = peal_hash_u64((uint64_t)plan->contract_in << 32 | plan->contract_out, h);
-    h = peal_hash_bytes(peal_plan_ranks(plan), plan->ranks.count * sizeof(struct peal_rank_part),
-                        h);
-    h = peal_hash_bytes(peal_plan_lanes(plan), plan->lanes.count * sizeof(struct peal_lane), h);
-    h = peal_hash_bytes(peal_plan_signals(plan), plan->signals.count * sizeof(struct peal_signal),
-                        h);
-    h = peal_hash_bytes(peal_plan_totals(plan), plan->totals.count * sizeof(int64_t), h);
+    put(s, (uint64_t)plan->nranks << 32 | plan->period);
+    put(s, (uint64_t)plan->contract << 32 | plan->dtype);
+    put(s, (uint64_t)plan->reduce << 32 | plan->root);
+    put(s, (uint64_t)plan->contract_in << 32 | plan->contract_out);
+    peal_sha256_add(&s->sha, peal_plan_ranks(plan),
+                    plan->ranks.count * sizeof(struct peal_rank_part));
+    peal_sha256_add(&s->sha, peal_plan_lanes(plan), plan->lanes.count * sizeof(struct peal_lane));
+    for (uint32_t i = 0; i < plan->signals.count; i++) {
+        const struct peal_signal *signal = &peal_plan_signals(plan)[i];
+        put(s, (uint64_t)signal->kind << 32 | signal->cells);
+        put(s, (uint64_t)signal->first_cell << 32 | signal->first_total);
+    }
+    peal_sha256_add(&s->sha, peal_plan_totals(plan), plan->totals.count * sizeof(int64_t));
+    put(s, plan->bufs.count);
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
-        h = peal_hash_u64((uint64_t)buf->kind | (uint64_t)buf->dir << 8 |
-                              (uint64_t)buf->dtype << 16 | (uint64_t)buf->flags << 24 |
-                              (uint64_t)buf->alias << 32,
-                          h);
-        h = peal_hash_u64(buf->lane, h);
+        put(s, (uint64_t)buf->kind | (uint64_t)buf->dir << 8 | (uint64_t)buf->dtype << 16 |
+                   (uint64_t)buf->flags << 24 | (uint64_t)buf->alias << 32);
+        put(s, (uint64_t)buf->cols << 32 | buf->lane);
         for (uint32_t r = 0; r < plan->nranks; r++) {
             uint64_t n = peal_plan_len(plan, r, b);
             size_t at = find_cut(&s->cuts[b], n);
             /* A length that is no cut is only known to lie behind all cuts or between two. */
             bool exact = at < s->cuts[b].at.len && s->cuts[b].at.at[at] == n;
-            h = peal_hash_u64((uint64_t)at << 1 | exact, h);
+            put(s, (uint64_t)at << 1 | exact);
         }
     }
+    put(s, plan->channels.count);
     for (uint32_t c = 0; c < plan->channels.count; c++) {
         const struct peal_channel *ch = &peal_plan_channels(plan)[c];
-        h = peal_hash_u64((uint64_t)ch->sender << 32 | ch->receiver, h);
-        h = peal_hash_u64((uint64_t)ch->depth << 32 | ch->port, h);
-        h = peal_hash_u64((uint64_t)ch->sender_lane << 32 | ch->receiver_lane, h);
+        put(s, (uint64_t)ch->sender << 32 | ch->receiver);
+        put(s, (uint64_t)ch->depth << 32 | ch->port);
+        put(s, (uint64_t)ch->sender_lane << 32 | ch->receiver_lane);
     }
-    return h;
 }
 
-uint64_t peal_plan_shape(const struct peal_plan *plan)
+/* A plan that has no shape is only like itself: all that its own hash covers. */
+static void put_whole(struct shaper *s)
 {
-    size_t sets = plan->bufs.count + plan->channels.count;
-    struct shaper s = {.plan = plan};
-    uint64_t h = 0;
-    /* Parts given by counts, and matrices of blocks, are part of the contract: no shape. */
+    const struct peal_plan *plan = s->plan;
+    struct peal_plan header = *plan;
+    header.hash = 0;
+    header.kernel = 0;
+    header.block_len = 0;
+    header.positions = header.strings = (struct peal_table){0};
+    peal_sha256_add(&s->sha, "whole", 5);
+    peal_sha256_add(&s->sha, &header, sizeof header);
+    uint64_t end = plan->positions.offset < plan->strings.offset ? plan->positions.offset
+                                                                 : plan->strings.offset;
+    peal_sha256_add(&s->sha, (const char *)plan + sizeof *plan, end - sizeof *plan);
+}
+
+/* Parts given by counts, and matrices of blocks, are part of the contract: no shape. */
+static bool has_shape(const struct peal_plan *plan)
+{
     for (uint64_t i = 0; i < plan->params.count; i++) {
         if (peal_plan_params(plan)[i].count > 1)
-            return 0;
+            return false;
     }
-    if (plan->rank_count != plan->nranks || !(s.cuts = calloc(sets + 1, sizeof *s.cuts)))
-        return 0;
-    find_cuts(&s);
-    if (!s.failed) {
-        h = hash_tables(&s);
+    return plan->rank_count == plan->nranks;
+}
+
+bool peal_plan_shape(const struct peal_plan *plan, char out[PEAL_SHA256_HEX + 1])
+{
+    size_t sets = plan->bufs.count + plan->channels.count;
+    struct shaper s = {.plan = plan, .cuts = calloc(sets + 1, sizeof *s.cuts)};
+    bool shaped = s.cuts && has_shape(plan);
+    if (shaped)
+        find_cuts(&s);
+    shaped = shaped && !s.failed;
+    peal_sha256_begin(&s.sha);
+    if (shaped) {
+        put_tables(&s);
         for (uint64_t i = 0; i < plan->ops.count; i++)
-            h = hash_op(&s, &peal_plan_ops(plan)[i], h);
-        h += h == 0;
+            put_op(&s, &peal_plan_ops(plan)[i]);
+    } else {
+        put_whole(&s);
     }
-    for (size_t i = 0; i < sets; i++)
+    peal_sha256_end(&s.sha, out);
+    for (size_t i = 0; s.cuts && i < sets; i++)
         peal_vec_release(&s.cuts[i].at);
     free(s.cuts);
-    return h;
+    return shaped;
 }
