@@ -260,14 +260,19 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     int64_t count = (int64_t)key->count, most = (int64_t)key->most;
     uint8_t shape = key->algo->shape;
     bool rows = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS;
-    struct peal_bind_value values[2] = {{rows ? "m" : "n", &count, 1, false},
-                                        {"most", &most, 1, false}};
+    int64_t groups = plans->team->policy.cores;
+    struct peal_bind_value values[3] = {{rows ? "m" : "n", &count, 1, false}};
+    uint32_t nvalues = shape == PEAL_SHAPE_NONE ? 0 : 1;
+    if (key->algo->has_most)
+        values[nvalues++] = (struct peal_bind_value){"most", &most, 1, false};
+    if (shape == PEAL_SHAPE_GROUPS)
+        values[nvalues++] = (struct peal_bind_value){"groups", &groups, 1, false};
     uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
     struct peal_bind bind = {.nranks = plans->team->size,
                              .dtype = (enum peal_dtype)key->dtype,
                              .reduce = (enum peal_reduce)key->reduce,
                              .values = values,
-                             .nvalues = shape == PEAL_SHAPE_NONE ? 0 : 1 + key->algo->has_most,
+                             .nvalues = nvalues,
                              .root = key->root,
                              .in_place = key->in_place,
                              .symmetric = key->symmetric,

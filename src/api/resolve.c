@@ -282,6 +282,8 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     uint64_t hash = peal_hash_u64(memo->what, memo->count);
     hash = peal_hash_u64(cutting.segment, hash);
     hash = peal_hash_bytes(choice.algo->kernel, strlen(choice.algo->kernel), hash);
+    if (choice.algo->shape == PEAL_SHAPE_GROUPS)
+        hash = peal_hash_u64(team->policy.cores, hash);
     memo->remote = key.remote;
     if (key.symmetric) /* peers must know whether x is there, or gone into y */
         hash = peal_hash_u64(key.in_place, hash);

@@ -8,6 +8,7 @@
 
 #define NONE PEAL_SHAPE_NONE
 #define FLAT PEAL_SHAPE_FLAT
+#define GROUPS PEAL_SHAPE_GROUPS
 #define ROWS PEAL_SHAPE_ROWS
 #define BLOCKS PEAL_SHAPE_BLOCKS
 #define WHOLE PEAL_SHAPE_WHOLE
@@ -25,6 +26,7 @@ static const struct peal_algo algos[] = {
     {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, "small", "allreduce_small"},
     {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, "direct", "allreduce_direct"},
     {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, "central", "allreduce_central"},
+    {PEAL_CALL_ALLREDUCE, GROUPS, STAGE, true, "grouped", "allreduce_grouped"},
     {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, "mesh", "allreduce_mesh"},
     {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, "mesh2", "allreduce_mesh2"},
     {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, "ring", "allreduce_ring"},
@@ -117,8 +119,9 @@ static const struct {
     {PEAL_CALL_ALLREDUCE, STAGE, 1, 3, 4, 40, "direct", 40},
     {PEAL_CALL_ALLREDUCE, STAGE, 1, 3, 4, 8192, "small", 65536},
     {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 256, 2048, "small", 65536},
-    {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 8, 16384, "small", 65536},
-    {PEAL_CALL_ALLREDUCE, STAGE, 2, 9, 256, 8192, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 8, 8192, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 9, 256, 4096, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 256, 65536, "grouped", 65536},
     {PEAL_CALL_ALLREDUCE, SYMMETRIC, 1, 1, 256, 40, "direct", 40},
     {PEAL_CALL_ALLREDUCE, SYMMETRIC, 2, 1, 256, 2048, "small", 65536},
     {PEAL_CALL_ALLREDUCE, SYMMETRIC, 3, 1, 256, UINT64_MAX, "push", 1 << 20},

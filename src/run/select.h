@@ -17,6 +17,7 @@
 enum peal_shape {
     PEAL_SHAPE_NONE,   /* no data */
     PEAL_SHAPE_FLAT,   /* T[n]: a segment is a stretch of the vector */
+    PEAL_SHAPE_GROUPS, /* as flat, with the number of cores as `groups` */
     PEAL_SHAPE_ROWS,   /* T[nranks, m]: the segment is cut into a row for each rank */
     PEAL_SHAPE_BLOCKS, /* each rank's block is a row: a segment is a stretch of every block */
     PEAL_SHAPE_WHOLE   /* T[n] of the contract: one launch for the whole call */
