@@ -41,13 +41,16 @@ static const char grid_text[] = "topology: {pes: [32, 32]}\n"
                                 "ccl: {embed: ring}\n";
 
 static const struct sim_case {
-    const char *name, *kernel, *machine;
+    const char *name, *kernel, *machine; /* text, or a file of machines/ */
     uint32_t ranks;
     int64_t count;
+    bool stream; /* the plan is not kept, and its making is part of the time */
 } cases[] = {
-    {"flat", "allreduce_chunked", flat_text, 1024, 1 << 20},
-    {"grid", "allreduce_chunked", grid_text, 1024, 1 << 20},
-    {"window", "allreduce_ring", grid_text, 1024, 1 << 20},
+    {"flat", "allreduce_chunked", flat_text, 1024, 1 << 20, false},
+    {"grid", "allreduce_chunked", grid_text, 1024, 1 << 20, false},
+    {"window", "allreduce_ring", grid_text, 1024, 1 << 20, false},
+    {"stream", "allreduce_chunked", grid_text, 1024, 1 << 20, true},
+    {"large", "allreduce_bichunked", "large4096.yaml", 4096, 16 << 20, true},
 };
 
 static void die(const char *what, struct peal_diags *diags)
@@ -83,67 +86,97 @@ static void forget_peak(void)
     }
 }
 
-static struct peal_plan *make_plan(const struct sim_case *c, struct peal_diags *diags)
+static struct peal_machine *open_machine(const struct sim_case *c, struct peal_diags *diags)
 {
+    struct peal_source source = {c->name, c->machine, strlen(c->machine)};
+    struct peal_machine *machine = NULL;
+    char path[512];
+    snprintf(path, sizeof path, PEAL_MACHINES "/%s", c->machine);
+    enum peal_status status = strchr(c->machine, '\n') ? peal_machine_read(&source, diags, &machine)
+                                                       : peal_machine_open(path, diags, &machine);
+    if (status != PEAL_OK)
+        die(c->name, diags);
+    return machine;
+}
+
+struct measured {
+    struct peal_sim_stats stats;
+    long beside_kb;
+    double cpu_us[MOST_ROUNDS], wall_us[MOST_ROUNDS];
+};
+
+static void run_once(const struct sim_case *c, const struct peal_kernel *kernel,
+                     const struct peal_bind *bind, const struct peal_machine *machine,
+                     const struct peal_plan *plan, int round, struct measured *out)
+{
+    struct peal_diags diags;
+    struct peal_sim *sim = NULL;
+    peal_diags_init(&diags);
+    forget_peak();
+    long before = status_kb("VmRSS:");
+    double cpu = bench_cpu_us(), wall = bench_now_us();
+    enum peal_status status =
+        peal_sim_new(machine, c->ranks, &(struct peal_sim_options){0}, &diags, &sim);
+    if (status == PEAL_OK && plan)
+        status = peal_sim_launch(sim, plan, &(struct peal_sim_args){0}, &diags);
+    else if (status == PEAL_OK)
+        status = peal_sim_launch_kernel(sim, kernel, bind, (uint32_t)bench_processors(), &diags);
+    if (status == PEAL_OK)
+        status = peal_sim_run(sim);
+    if (status != PEAL_OK || peal_sim_deadlock(sim))
+        die(c->name, &diags);
+    out->cpu_us[round] = bench_cpu_us() - cpu;
+    out->wall_us[round] = bench_now_us() - wall;
+    long grown = status_kb("VmHWM:") - before;
+    out->beside_kb = grown > out->beside_kb ? grown : out->beside_kb;
+    out->stats = *peal_sim_stats(sim);
+    peal_sim_free(sim);
+    peal_diags_release(&diags);
+}
+
+static void report(const struct sim_case *c, struct measured *m, int rounds)
+{
+    double cpu_us = bench_median(m->cpu_us, (size_t)rounds);
+    double wall_us = bench_median(m->wall_us, (size_t)rounds);
+    printf("{\"what\": \"simulate\", \"case\": \"%s\", \"kernel\": \"%s\", \"nranks\": %u, "
+           "\"messages\": %llu, \"transfers\": %llu, \"events\": %llu, \"whole_plan\": %s, "
+           "\"cpu_ms\": %.3f, \"wall_ms\": %.3f, \"events_per_us\": %.3f, "
+           "\"beside_plan_mb\": %.1f, \"simulated_ps\": %llu, \"hash\": \"%016llx\"}\n",
+           c->name, c->kernel, c->ranks, (unsigned long long)m->stats.messages,
+           (unsigned long long)m->stats.transfers, (unsigned long long)m->stats.events,
+           c->stream ? "false" : "true", cpu_us / 1e3, wall_us / 1e3,
+           (double)m->stats.events / cpu_us, (double)m->beside_kb / 1024,
+           (unsigned long long)m->stats.time, (unsigned long long)m->stats.hash);
+    fflush(stdout);
+}
+
+static void measure(const struct sim_case *c, int rounds)
+{
+    struct peal_diags diags;
     struct peal_program *program = NULL;
     struct peal_plan *plan = NULL;
+    struct measured measured = {0};
+    peal_diags_init(&diags);
+    struct peal_machine *machine = open_machine(c, &diags);
     const struct peal_kernel *kernel = NULL;
     struct peal_bind_value n = {.name = "n", .values = &c->count, .count = 1};
     struct peal_bind bind = {.nranks = c->ranks,
                              .rank = PEAL_NONE,
                              .dtype = PEAL_F32,
                              .reduce = PEAL_SUM,
-                             .channel_depth = 4,
+                             .channel_depth = (uint32_t)machine->keys.slots,
                              .values = &n,
                              .nvalues = 1};
-    if (peal_program_open(c->kernel, diags, &program) == PEAL_OK)
-        kernel = peal_program_kernel(program, NULL, diags);
-    if (!kernel || peal_instantiate(kernel, &bind, diags, &plan) != PEAL_OK)
-        die(c->kernel, diags);
-    peal_program_close(program);
-    return plan;
-}
-
-static void measure(const struct sim_case *c, int rounds)
-{
-    struct peal_diags diags;
-    struct peal_machine *machine = NULL;
-    struct peal_source source = {c->name, c->machine, strlen(c->machine)};
-    struct peal_sim_stats stats = {0};
-    double us[MOST_ROUNDS];
-    long beside = 0;
-    peal_diags_init(&diags);
-    if (peal_machine_read(&source, &diags, &machine) != PEAL_OK)
-        die(c->name, &diags);
-    struct peal_plan *plan = make_plan(c, &diags);
-    for (int i = 0; i < rounds; i++) {
-        struct peal_sim *sim = NULL;
-        forget_peak();
-        long before = status_kb("VmRSS:");
-        double start = bench_cpu_us();
-        if (peal_sim_new(machine, c->ranks, &(struct peal_sim_options){0}, &diags, &sim) !=
-                PEAL_OK ||
-            peal_sim_launch(sim, plan, &(struct peal_sim_args){0}, &diags) != PEAL_OK ||
-            peal_sim_run(sim) != PEAL_OK || peal_sim_deadlock(sim))
-            die(c->name, &diags);
-        us[i] = bench_cpu_us() - start;
-        long grown = status_kb("VmHWM:") - before;
-        beside = grown > beside ? grown : beside;
-        stats = *peal_sim_stats(sim);
-        peal_sim_free(sim);
-    }
-    double cpu_us = bench_median(us, (size_t)rounds);
-    printf("{\"what\": \"simulate\", \"case\": \"%s\", \"kernel\": \"%s\", \"nranks\": %u, "
-           "\"messages\": %llu, \"transfers\": %llu, \"ops\": %llu, \"events\": %llu, "
-           "\"cpu_ms\": %.3f, \"events_per_us\": %.3f, \"beside_plan_mb\": %.1f, "
-           "\"simulated_ps\": %llu, \"hash\": \"%016llx\"}\n",
-           c->name, c->kernel, c->ranks, (unsigned long long)stats.messages,
-           (unsigned long long)stats.transfers, (unsigned long long)plan->ops.count,
-           (unsigned long long)stats.events, cpu_us / 1e3, (double)stats.events / cpu_us,
-           (double)beside / 1024, (unsigned long long)stats.time, (unsigned long long)stats.hash);
-    fflush(stdout);
+    if (peal_program_open(c->kernel, &diags, &program) == PEAL_OK)
+        kernel = peal_program_kernel(program, NULL, &diags);
+    if (!kernel || (!c->stream && peal_instantiate(kernel, &bind, &diags, &plan) != PEAL_OK))
+        die(c->kernel, &diags);
+    for (int i = 0; i < rounds; i++)
+        run_once(c, kernel, &bind, machine, plan, i, &measured);
+    report(c, &measured, rounds);
     free(plan);
     peal_machine_free(machine);
+    peal_program_close(program);
     peal_diags_release(&diags);
 }
 
@@ -160,7 +193,7 @@ int main(int argc, char **argv)
         for (int k = first; k < argc; k++)
             wanted |= strncmp(cases[i].name, argv[k], strlen(argv[k])) == 0;
         if (wanted)
-            measure(&cases[i], rounds);
+            measure(&cases[i], cases[i].ranks > 1024 ? 1 : rounds);
     }
     return 0;
 }

@@ -41,21 +41,20 @@ struct peal_codes {
     PEAL_VEC(struct peal_code) lanes; /* [rank's first + lane] */
     PEAL_VEC(uint32_t) first_lane;    /* of each rank */
     PEAL_VEC(struct shared_code) shared;
-    PEAL_VEC(uint32_t *) ports;
+    bool slow; /* some step is */
     /* Of the lane being read: */
     PEAL_VEC(uint32_t) now, now_ports;
 };
 
-uint8_t peal_sim_code_memory(const struct peal_sim *sim, const struct peal_instance *instance,
+uint8_t peal_sim_code_memory(const struct peal_sim *sim, const uint8_t *buf_mem,
                              const struct peal_ref *ref)
 {
     if (ref->buf == PEAL_BUF_CONST)
         return PEAL_NO_MEM;
-    return ref->buf == PEAL_BUF_SLOT ? (uint8_t)sim->machine->keys.space
-                                     : instance->buf_mem[ref->buf];
+    return ref->buf == PEAL_BUF_SLOT ? (uint8_t)sim->machine->keys.space : buf_mem[ref->buf];
 }
 
-static struct peal_step make_step(struct peal_sim *sim, const struct step_key *key)
+static struct peal_step make_step(const struct peal_sim *sim, const struct step_key *key)
 {
     enum peal_dtype dtype = (enum peal_dtype)(key->what >> 16 & 255);
     uint64_t elements = key->count * (uint32_t)key->shape;
@@ -98,7 +97,7 @@ static bool grow_index(struct peal_codes *codes)
 }
 
 /* The step of this key, made if it is new; PEAL_NONE when out of memory. */
-static uint32_t find_step(struct peal_sim *sim, struct peal_codes *codes,
+static uint32_t find_step(const struct peal_sim *sim, struct peal_codes *codes,
                           const struct step_key *key)
 {
     if (codes->keys.len * 2 >= codes->index_cap && !grow_index(codes))
@@ -132,126 +131,193 @@ static uint32_t port_of(struct peal_codes *codes, uint32_t channel, size_t *last
     return peal_vec_push(&codes->now_ports, channel) ? (uint32_t)len : PEAL_NONE;
 }
 
+/* What is being coded: one lane, and where its buffers are. */
+struct coding {
+    const struct peal_sim *sim;
+    struct peal_codes *codes;
+    const uint8_t *buf_mem;
+    const struct peal_part_lane *lane;
+    size_t last_port;
+};
+
 /* Memories of the operands on this rank; `slow` if there are others. */
-static uint64_t operands_of(const struct peal_sim *sim, const struct peal_instance *instance,
-                            uint32_t rank, const struct peal_op *op, uint64_t *slow)
+static uint64_t operands_of(const struct coding *c, const struct peal_op *op, uint64_t *slow)
 {
-    const struct peal_ref *refs = peal_plan_refs(instance->plan) + op->mem.ref;
+    const struct peal_ref *refs = c->lane->refs + op->mem.ref;
     uint32_t ndst = peal_op_has_dst(op) ? 1 : 0;
     bool computes = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
     uint64_t where = 0;
     for (uint32_t i = 0; i < ndst + op->mem.nsrc; i++) {
-        if (refs[i].buf < PEAL_BUF_SLOT && refs[i].rank != rank) {
+        if (refs[i].buf < PEAL_BUF_SLOT && refs[i].rank != c->lane->rank) {
             *slow = 1;
             continue;
         }
-        uint64_t mem = peal_sim_code_memory(sim, instance, &refs[i]);
+        uint64_t mem = peal_sim_code_memory(c->sim, c->buf_mem, &refs[i]);
         if (!computes)
             where |= mem << (i < ndst ? 8 : 0);
         else if (mem != PEAL_NO_MEM)
-            where |= sim->dtype_size[refs[i].dtype] << (4 * mem + 16);
+            where |= c->sim->dtype_size[refs[i].dtype] << (4 * mem + 16);
     }
     return where;
 }
 
-static struct step_key key_of(struct peal_sim *sim, const struct peal_instance *instance,
-                              uint32_t rank, const struct peal_op *op, size_t *last_port)
+static struct step_key key_of(struct coding *c, const struct peal_op *op)
 {
     uint64_t slow = 0, port = 0, combinations = 0;
     if (peal_op_is_sync(op))
         return (struct step_key){.what = op->kind | 1 << 8};
     if (op->kind >= PEAL_OP_SEND)
-        port = port_of(instance->codes, op->mem.channel, last_port);
+        port = port_of(c->codes, op->mem.channel, &c->last_port);
     if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE) {
         combinations = op->mem.nsrc > 1 ? op->mem.nsrc - 1 : 1;
         if (op->mem.nsrc > 2 && peal_fn_info((enum peal_fn)op->fn)->operands > 0)
             combinations = 1; /* fma, clamp: one step */
     }
-    uint64_t where = operands_of(sim, instance, rank, op, &slow);
+    uint64_t where = operands_of(c, op, &slow);
     return (struct step_key){op->kind | slow << 8 | (uint64_t)op->dtype << 16 | port << 32,
                              op->mem.count, op->mem.rows | combinations << 32, where};
 }
 
-/* Lanes whose steps are the same share them. */
-static uint32_t *share(struct peal_codes *codes)
+/* Lanes whose steps are the same share them: the number of the list, or PEAL_NONE. */
+static uint32_t share(struct peal_codes *codes, const uint32_t *steps, uint64_t count)
 {
-    uint64_t count = codes->now.len;
-    uint64_t hash = peal_hash_bytes(codes->now.at, count * sizeof *codes->now.at, count);
+    uint64_t hash = peal_hash_bytes(steps, count * sizeof *steps, count);
     /* Ranks that do the same are mostly the last few distinct ones. */
     for (size_t i = codes->shared.len; i-- > 0 && codes->shared.len - i <= 64;) {
         const struct shared_code *other = &codes->shared.at[i];
         if (other->hash == hash && other->count == count &&
-            memcmp(other->steps, codes->now.at, count * sizeof *codes->now.at) == 0)
-            return other->steps;
+            memcmp(other->steps, steps, count * sizeof *steps) == 0)
+            return (uint32_t)i;
     }
     struct shared_code made = {hash, count, malloc((count + 1) * sizeof *made.steps)};
     if (!made.steps || !peal_vec_push(&codes->shared, made)) {
         free(made.steps);
-        return NULL;
+        return PEAL_NONE;
     }
     if (count)
-        memcpy(made.steps, codes->now.at, count * sizeof *made.steps);
+        memcpy(made.steps, steps, count * sizeof *made.steps);
     made.steps[count] = 0; /* a step to look at, never run */
-    return made.steps;
+    return (uint32_t)codes->shared.len - 1;
 }
 
-static bool make_lane(struct peal_sim *sim, struct peal_instance *instance, uint32_t rank,
-                      const struct peal_lane *lane)
+/* The lane as the next one of its rank. */
+static bool push_lane(struct peal_codes *codes, uint32_t shared, const uint32_t *ports,
+                      size_t nports)
 {
-    struct peal_codes *codes = instance->codes;
-    const struct peal_op *op = peal_plan_ops(instance->plan) + lane->first_op;
-    size_t last_port = 0;
-    uint32_t step = 0;
-    codes->now.len = codes->now_ports.len = 0;
-    if (!peal_vec_reserve(&codes->now, lane->ops))
+    struct peal_code code = {.shared = shared,
+                             .nports = (uint32_t)nports,
+                             .ports = malloc((nports + 1) * sizeof *code.ports)};
+    if (shared == PEAL_NONE || !code.ports || !peal_vec_push(&codes->lanes, code)) {
+        free(code.ports);
         return false;
-    for (uint64_t i = 0; i < lane->ops; i++, op++) {
-        struct step_key key = key_of(sim, instance, rank, op, &last_port);
-        uint32_t next = codes->keys.len ? codes->follower.at[step] : PEAL_NONE;
-        if (next == PEAL_NONE || !same_key(&codes->keys.at[next], &key)) {
+    }
+    if (nports)
+        memcpy(code.ports, ports, nports * sizeof *ports);
+    struct peal_code *made = &codes->lanes.at[codes->lanes.len - 1];
+    made->steps = codes->shared.at[shared].steps;
+    made->count = codes->shared.at[shared].count;
+    return true;
+}
+
+bool peal_sim_codes_add(const struct peal_sim *sim, struct peal_codes *codes,
+                        const uint8_t *buf_mem, const struct peal_part_lane *lane)
+{
+    struct coding c = {.sim = sim, .codes = codes, .buf_mem = buf_mem, .lane = lane};
+    uint32_t step = 0;
+    if (lane->lane == 0 && !peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len))
+        return false;
+    /* Step 0 is there from the start: the follower of nothing. */
+    if (find_step(sim, codes, &(struct step_key){.what = PEAL_OP_KIND_COUNT}) == PEAL_NONE)
+        return false;
+    codes->now.len = codes->now_ports.len = 0;
+    if (!peal_vec_reserve(&codes->now, lane->count))
+        return false;
+    for (uint64_t i = 0; i < lane->count; i++) {
+        struct step_key key = key_of(&c, &lane->ops[i]);
+        uint32_t next = codes->follower.at[step];
+        if (!same_key(&codes->keys.at[next], &key)) {
             next = find_step(sim, codes, &key);
             if (next == PEAL_NONE)
                 return false;
             codes->follower.at[step] = next;
         }
         codes->now.at[codes->now.len++] = step = next;
+        codes->slow |= key.what >> 8 & 1;
     }
-    size_t nports = codes->now_ports.len;
-    uint32_t *ports = malloc((nports + 1) * sizeof *ports);
-    if (!ports || !peal_vec_push(&codes->ports, ports)) {
-        free(ports);
-        return false;
-    }
-    if (nports)
-        memcpy(ports, codes->now_ports.at, nports * sizeof *ports);
-    struct peal_code code = {.steps = share(codes),
-                             .ports = ports,
-                             .count = lane->ops,
-                             .nports = (uint32_t)nports,
-                             .regs = lane->regs};
-    return code.steps && peal_vec_push(&codes->lanes, code);
+    return push_lane(codes, share(codes, codes->now.at, codes->now.len), codes->now_ports.at,
+                     codes->now_ports.len);
 }
 
-bool peal_sim_code_make(struct peal_sim *sim, struct peal_instance *instance)
+struct peal_codes *peal_sim_codes_new(void)
 {
-    const struct peal_plan *plan = instance->plan;
-    struct peal_codes *codes = calloc(1, sizeof *codes);
-    instance->codes = codes;
-    if (!codes)
-        return false;
-    /* Step 0 is there from the start: the follower of nothing. */
-    if (find_step(sim, codes, &(struct step_key){.what = PEAL_OP_KIND_COUNT}) == PEAL_NONE)
-        return false;
-    for (uint32_t rank = 0; rank < plan->nranks; rank++) {
-        if (!peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len))
-            return false;
-        for (uint32_t lane = 0; lane < peal_plan_lane_count(plan, rank); lane++) {
-            if (!make_lane(sim, instance, rank, peal_plan_lane(plan, rank, lane)))
-                return false;
+    return calloc(1, sizeof(struct peal_codes));
+}
+
+/* The lists of one of the others, in the result's numbers of steps; *lists[i]: the number there. */
+static bool join_lists(const struct peal_sim *sim, struct peal_codes *codes,
+                       const struct peal_codes *other, uint32_t **lists)
+{
+    uint32_t *steps = malloc((other->steps.len + 1) * sizeof *steps);
+    *lists = malloc((other->shared.len + 1) * sizeof **lists);
+    bool ok = steps && *lists;
+    for (size_t i = 0; i < other->steps.len && ok; i++) {
+        steps[i] = find_step(sim, codes, &other->keys.at[i]);
+        ok = steps[i] != PEAL_NONE;
+    }
+    for (size_t i = 0; i < other->shared.len && ok; i++) {
+        const struct shared_code *list = &other->shared.at[i];
+        for (uint64_t k = 0; k < list->count; k++)
+            list->steps[k] = steps[list->steps[k]];
+        (*lists)[i] = share(codes, list->steps, list->count);
+        ok = (*lists)[i] != PEAL_NONE;
+        free(list->steps); /* two copies of all of them would be too many */
+        other->shared.at[i].steps = NULL;
+    }
+    free(steps);
+    return ok;
+}
+
+struct peal_codes *peal_sim_codes_join(const struct peal_sim *sim, struct peal_codes **others,
+                                       uint32_t *const *channels, uint32_t count, uint32_t nranks)
+{
+    struct peal_codes *codes = peal_sim_codes_new();
+    uint32_t **lists = calloc(count, sizeof *lists);
+    bool ok = codes && lists;
+    for (uint32_t i = 0; i < count && ok; i++) {
+        ok = join_lists(sim, codes, others[i], &lists[i]);
+        codes->slow |= others[i]->slow;
+    }
+    for (uint32_t rank = 0; rank < nranks && ok; rank++) {
+        struct peal_codes *other = others[rank % count];
+        uint32_t lanes = peal_sim_code_lanes(other, rank / count);
+        ok = peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len);
+        for (uint32_t i = 0; i < lanes && ok; i++) {
+            const struct peal_code *lane = peal_sim_code(other, rank / count, i);
+            for (uint32_t k = 0; k < lane->nports; k++)
+                lane->ports[k] = channels[rank % count][lane->ports[k]];
+            ok = push_lane(codes, lists[rank % count][lane->shared], lane->ports, lane->nports);
         }
     }
-    instance->steps = codes->steps.at;
-    return peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len);
+    for (uint32_t i = 0; i < count; i++) {
+        peal_sim_code_free(others[i]);
+        if (lists)
+            free(lists[i]);
+    }
+    free(lists);
+    if (ok)
+        return codes;
+    peal_sim_code_free(codes);
+    return NULL;
+}
+
+bool peal_sim_codes_slow(const struct peal_codes *codes)
+{
+    return codes->slow;
+}
+
+const struct peal_step *peal_sim_codes_steps(const struct peal_codes *codes)
+{
+    return codes->steps.at;
 }
 
 const struct peal_code *peal_sim_code(const struct peal_codes *codes, uint32_t rank, uint32_t lane)
@@ -261,7 +327,9 @@ const struct peal_code *peal_sim_code(const struct peal_codes *codes, uint32_t r
 
 uint32_t peal_sim_code_lanes(const struct peal_codes *codes, uint32_t rank)
 {
-    return codes->first_lane.at[rank + 1] - codes->first_lane.at[rank];
+    size_t end =
+        rank + 1 < codes->first_lane.len ? codes->first_lane.at[rank + 1] : codes->lanes.len;
+    return (uint32_t)end - codes->first_lane.at[rank];
 }
 
 void peal_sim_code_free(struct peal_codes *codes)
@@ -270,15 +338,14 @@ void peal_sim_code_free(struct peal_codes *codes)
         return;
     for (size_t i = 0; i < codes->shared.len; i++)
         free(codes->shared.at[i].steps);
-    for (size_t i = 0; i < codes->ports.len; i++)
-        free(codes->ports.at[i]);
+    for (size_t i = 0; i < codes->lanes.len; i++)
+        free(codes->lanes.at[i].ports);
     peal_vec_release(&codes->steps);
     peal_vec_release(&codes->keys);
     peal_vec_release(&codes->follower);
     peal_vec_release(&codes->lanes);
     peal_vec_release(&codes->first_lane);
     peal_vec_release(&codes->shared);
-    peal_vec_release(&codes->ports);
     peal_vec_release(&codes->now);
     peal_vec_release(&codes->now_ports);
     free(codes->index);

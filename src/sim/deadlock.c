@@ -27,7 +27,7 @@ static uint32_t find_notifier(const struct peal_sim *sim, const struct peal_lane
         if (!is_blocked(lane) || lane->instance != instance ||
             sim->ranks[lane->rank].launch > launch)
             continue;
-        for (const struct peal_op *op = lane->op; op < lane->op + lane->left; op++) {
+        for (const struct peal_op *op = peal_sim_op(lane); op < lane->op_end; op++) {
             if (op->kind == PEAL_OP_NOTIFY && op->sync.rank == waiting->rank &&
                 peal_op_cell(instance->plan, op, launch) == waiting->cell)
                 return i;
@@ -42,9 +42,9 @@ static uint32_t helper_of(const struct peal_sim *sim, uint32_t index)
     const struct peal_instance *instance = lane->instance;
     uint32_t helper = PEAL_NONE;
     if (lane->state == PEAL_LANE_RECV)
-        helper = instance->queues[lane->op->mem.channel].sender;
+        helper = peal_sim_queue(lane)->sender;
     else if (lane->state == PEAL_LANE_CREDIT)
-        helper = instance->queues[lane->op->mem.channel].receiver;
+        helper = peal_sim_queue(lane)->receiver;
     else if (lane->state == PEAL_LANE_CELL)
         helper = find_notifier(sim, lane);
     else if (lane->state == PEAL_LANE_ASYNC) {
@@ -70,13 +70,14 @@ static void describe(struct peal_sim *sim, uint32_t index)
     struct peal_sim_blocked blocked = {
         .rank = lane->rank,
         .lane = lane->number,
-        .op = (uint64_t)(lane->op - peal_plan_ops(instance->plan)),
+        .op = lane->op_end ? (uint64_t)(peal_sim_op(lane) - peal_plan_ops(instance->plan))
+                           : UINT64_MAX,
         .launch = (uint32_t)launch,
         .waits_for = helper == PEAL_NONE ? PEAL_NONE : sim->lanes.at[helper].rank,
-        .channel = queue ? lane->op->mem.channel : PEAL_NONE,
+        .channel = queue ? (uint32_t)(peal_sim_queue(lane) - instance->queues) : PEAL_NONE,
         .cell = sync ? lane->cell : PEAL_NONE,
         .value = sync ? peal_sim_signal_logical(sim, instance, lane->rank, lane->cell, launch) : 0,
-        .asked = sync ? lane->op->sync.value : 0,
+        .asked = sync ? peal_sim_op(lane)->sync.value : 0,
         .full = lane->state == PEAL_LANE_CREDIT,
     };
     if (!peal_vec_push(&sim->blocked, blocked))
@@ -129,13 +130,16 @@ static void print_lane(const struct peal_sim *sim, const struct peal_sim_blocked
                        struct peal_text *out)
 {
     const struct peal_plan *plan = peal_sim_launch_plan(sim, b->launch);
-    const struct peal_op *op = peal_plan_ops(plan) + b->op;
+    const struct peal_op *op = b->op == UINT64_MAX ? NULL : peal_plan_ops(plan) + b->op;
     peal_text_printf(out, "  rank %u", b->rank);
     if (peal_plan_lane_count(plan, b->rank) > 1)
         peal_text_printf(out, " lane %u", b->lane);
     peal_text_puts(out, ": ");
-    peal_plan_dump_op(plan, b->rank, op, out);
-    if (op->pos != PEAL_NONE) {
+    if (op)
+        peal_plan_dump_op(plan, b->rank, op, out);
+    else
+        peal_text_puts(out, b->full ? "send" : "recv"); /* the op itself was not kept */
+    if (op && op->pos != PEAL_NONE) {
         const struct peal_position *pos = peal_plan_positions(plan) + op->pos;
         peal_text_printf(out, "  (%s:%u:%u)", peal_plan_string(plan, pos->source), pos->line,
                          pos->col);

@@ -172,18 +172,22 @@ bool peal_sim_next_launch(struct peal_sim *sim, uint32_t rank)
         lane->code = source->steps;
         lane->ports = source->ports;
         lane->left = source->count;
-        lane->op = peal_plan_ops(plan) + peal_plan_lane(plan, rank, i)->first_op;
+        lane->op_end = NULL;
+        if (plan->ops.count)
+            lane->op_end =
+                peal_plan_ops(plan) + peal_plan_lane(plan, rank, i)->first_op + source->count;
         lane->time = r->time;
         lane->phase = 0;
         lane->cell_event = PEAL_NEVER;
         memcpy(lane->causes, r->causes, sizeof lane->causes);
-        if (source->regs) {
-            int64_t *regs = realloc(lane->regs, source->regs * sizeof *regs);
+        uint32_t nregs = peal_plan_lane(plan, rank, i)->regs;
+        if (nregs) {
+            int64_t *regs = realloc(lane->regs, nregs * sizeof *regs);
             if (!regs) {
                 peal_sim_fail(sim, PEAL_NO_MEMORY);
                 return false;
             }
-            memset(regs, 0, source->regs * sizeof *regs);
+            memset(regs, 0, nregs * sizeof *regs);
             lane->regs = regs;
         }
         peal_sim_ready(sim, i * sim->nranks + rank);

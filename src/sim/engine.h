@@ -18,6 +18,7 @@
 #ifndef PEAL_SIM_ENGINE_H
 #define PEAL_SIM_ENGINE_H
 
+#include "plan/parts.h"
 #include "sim/queue.h"
 #include "sim/sim.h"
 
@@ -109,11 +110,11 @@ static_assert(sizeof(struct peal_step) == 32, "two steps a cache line");
 
 /* A lane's ops as steps. */
 struct peal_code {
-    const uint32_t *steps; /* indices into the instance's steps */
-    const uint32_t *ports; /* queues that it uses */
+    uint32_t *steps; /* indices into the instance's steps */
+    uint32_t *ports; /* queues that it uses */
     uint64_t count;
     uint32_t nports;
-    uint32_t regs;
+    uint32_t shared; /* which of the distinct lists `steps` is */
 };
 
 /* A queue between two lanes. Its messages form a list from `oldest`: first those the receiver is
@@ -135,6 +136,7 @@ struct peal_ipcq {
 /* A plan on this machine: cells and queues persist over its launches. */
 struct peal_instance {
     const struct peal_plan *plan;
+    struct peal_plan *own_plan; /* the same, if it is freed with this */
     struct peal_ipcq *queues;
     struct peal_codes *codes;
     const struct peal_step *steps;
@@ -180,12 +182,12 @@ struct peal_pending {
 enum { PEAL_PENDING_MOST = 8 };
 
 struct peal_lane_run {
-    const uint32_t *code;     /* the current op's step */
-    const struct peal_op *op; /* the current op */
-    uint64_t left;            /* ops, with the current one */
-    uint64_t time;            /* its own */
-    uint64_t start;           /* of the current op */
-    uint64_t ready;           /* of the current op: when it was last let go on */
+    const uint32_t *code;         /* the current op's step */
+    const struct peal_op *op_end; /* of its ops in the plan; NULL: they are not kept */
+    uint64_t left;                /* ops, with the current one */
+    uint64_t time;                /* its own */
+    uint64_t start;               /* of the current op */
+    uint64_t ready;               /* of the current op: when it was last let go on */
     struct peal_instance *instance;
     const uint32_t *ports;
 
@@ -372,6 +374,12 @@ static inline const struct peal_step *peal_sim_step(const struct peal_lane_run *
     return &lane->instance->steps[*lane->code];
 }
 
+/* The current op itself. Only where the plan has it: steps that are not `slow` do without. */
+static inline const struct peal_op *peal_sim_op(const struct peal_lane_run *lane)
+{
+    return lane->op_end - lane->left;
+}
+
 static inline struct peal_ipcq *peal_sim_queue(const struct peal_lane_run *lane)
 {
     return &lane->instance->queues[lane->ports[peal_sim_step(lane)->port]];
@@ -395,12 +403,31 @@ void peal_sim_held(struct peal_sim *sim, struct peal_lane_run *lane, enum peal_s
 
 /* code.c: every lane's ops as steps. */
 struct peal_codes;
-bool peal_sim_code_make(struct peal_sim *sim, struct peal_instance *instance);
+struct peal_codes *peal_sim_codes_new(void);
+/* Adds one lane; ranks in rising order. buf_mem: see peal_instance. False: out of memory. */
+bool peal_sim_codes_add(const struct peal_sim *sim, struct peal_codes *codes,
+                        const uint8_t *buf_mem, const struct peal_part_lane *lane);
+/* The same from a number of others, each of which has every count-th rank, and which are freed.
+ * channels[i][channel]: the number of that channel of the i-th in the result. */
+struct peal_codes *peal_sim_codes_join(const struct peal_sim *sim, struct peal_codes **others,
+                                       uint32_t *const *channels, uint32_t count, uint32_t nranks);
+/* Is there a step that needs the op itself? */
+bool peal_sim_codes_slow(const struct peal_codes *codes);
+const struct peal_step *peal_sim_codes_steps(const struct peal_codes *codes);
 const struct peal_code *peal_sim_code(const struct peal_codes *codes, uint32_t rank, uint32_t lane);
 uint32_t peal_sim_code_lanes(const struct peal_codes *codes, uint32_t rank);
 void peal_sim_code_free(struct peal_codes *codes);
-uint8_t peal_sim_code_memory(const struct peal_sim *sim, const struct peal_instance *instance,
+uint8_t peal_sim_code_memory(const struct peal_sim *sim, const uint8_t *buf_mem,
                              const struct peal_ref *ref);
+/* sim.c: where the buffers of a plan are. */
+void peal_sim_place_bufs(const struct peal_sim *sim, const struct peal_buf *bufs, uint64_t count,
+                         uint8_t *buf_mem);
+/* A plan on this machine, with the code of its lanes, which it then owns (NULL: made from its ops).
+ */
+struct peal_instance *peal_sim_instance_new(struct peal_sim *sim, const struct peal_plan *plan,
+                                            struct peal_codes *codes);
+enum peal_status peal_sim_call(struct peal_sim *sim, struct peal_instance *instance,
+                               const struct peal_sim_args *args);
 
 /* pe.c */
 void peal_sim_lane_run(struct peal_sim *sim, uint32_t lane);
@@ -454,7 +481,7 @@ void peal_sim_fluid_start(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation);
 
 /* math.c */
-void peal_sim_math_cost(struct peal_sim *sim, enum peal_dtype dtype, uint64_t elements,
+void peal_sim_math_cost(const struct peal_sim *sim, enum peal_dtype dtype, uint64_t elements,
                         uint64_t combinations, uint32_t operands, struct peal_step *step);
 bool peal_sim_math_run(struct peal_sim *sim, uint32_t lane, const struct peal_step *step);
 

@@ -149,7 +149,7 @@ enum peal_progress_kind peal_sim_ipcq_recv(struct peal_sim *sim, uint32_t index)
     const struct peal_step *step = peal_sim_step(lane);
     struct peal_ipcq *queue = peal_sim_queue(lane);
     if (sim->machine->keys.recv_async) {
-        if (!peal_sim_async_add(sim, index, lane->op, PEAL_NEVER, lane->causes))
+        if (!peal_sim_async_add(sim, index, peal_sim_op(lane), PEAL_NEVER, lane->causes))
             return PEAL_OP_BLOCKED;
         peal_sim_async_arrived(sim, queue);
         return PEAL_OP_DONE;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* operands: bit memory * 4 + log2(element size) of each that lies on this PE. */
-void peal_sim_math_cost(struct peal_sim *sim, enum peal_dtype dtype, uint64_t elements,
+void peal_sim_math_cost(const struct peal_sim *sim, enum peal_dtype dtype, uint64_t elements,
                         uint64_t combinations, uint32_t operands, struct peal_step *step)
 {
     const struct peal_machine_keys *k = &sim->machine->keys;
@@ -23,7 +23,7 @@ void peal_sim_math_cost(struct peal_sim *sim, enum peal_dtype dtype, uint64_t el
         if (!sizes)
             continue;
         uint64_t size = UINT64_C(1) << (31 - __builtin_clz(sizes));
-        uint64_t time = peal_sim_bytes_time(sim, sim->mem_rate[mem], elements * size);
+        uint64_t time = peal_rate_time(k->mem_bw[mem], elements * size);
         slowest = time > slowest ? time : slowest;
         latency = k->mem_lat[mem] > latency ? k->mem_lat[mem] : latency;
     }
@@ -46,7 +46,7 @@ bool peal_sim_math_run(struct peal_sim *sim, uint32_t index, const struct peal_s
         memcpy(causes, lane->causes, sizeof causes);
         causes[PEAL_CAUSE_MATH] += start - lane->time + step->work;
         causes[PEAL_CAUSE_MEMORY] += step->memory;
-        if (!peal_sim_async_add(sim, index, lane->op, end, causes))
+        if (!peal_sim_async_add(sim, index, peal_sim_op(lane), end, causes))
             return false;
     }
     rank->math_free = end;

@@ -16,7 +16,7 @@ uint32_t peal_sim_oplog_begin(struct peal_sim *sim, const struct peal_lane_run *
     struct peal_sim_op op = {.start = lane->start,
                              .ready = PEAL_NEVER,
                              .end = PEAL_NEVER,
-                             .op = (uint64_t)(lane->op - peal_plan_ops(plan)),
+                             .op = (uint64_t)(peal_sim_op(lane) - peal_plan_ops(plan)),
                              .rank = lane->rank,
                              .launch = sim->ranks[lane->rank].launch,
                              .lane = lane->number,

@@ -70,8 +70,8 @@ static bool load(struct peal_sim *sim, uint32_t index, const struct peal_ref *re
     if (!x)
         return false;
     x->bytes = sim->machine->keys.request_bytes;
-    x->load_bytes = bytes_of(lane->op, ref);
-    x->source = peal_sim_code_memory(sim, lane->instance, ref);
+    x->load_bytes = bytes_of(peal_sim_op(lane), ref);
+    x->source = peal_sim_code_memory(sim, lane->instance->buf_mem, ref);
     x->target = PEAL_NO_MEM;
     x->load_target = target;
     lane->loads++;
@@ -86,12 +86,12 @@ static bool load_sources(struct peal_sim *sim, uint32_t index)
     struct peal_lane_run *lane = &sim->lanes.at[index];
     const struct peal_instance *instance = lane->instance;
     const struct peal_plan *plan = instance->plan;
-    const struct peal_op *op = lane->op;
+    const struct peal_op *op = peal_sim_op(lane);
     if (lane->phase == PHASE_ISSUED) {
         const struct peal_ref *dst = peal_op_dst(plan, op);
         /* A copy loads into its destination, a compute into where tiles are. */
         uint8_t target = op->kind == PEAL_OP_COPY && !is_remote(lane, dst)
-                             ? peal_sim_code_memory(sim, instance, dst)
+                             ? peal_sim_code_memory(sim, instance->buf_mem, dst)
                              : (uint8_t)sim->machine->keys.place_tile;
         for (; lane->issued < op->mem.nsrc; lane->issued++) {
             const struct peal_ref *src = peal_op_src(plan, op, lane->issued);
@@ -125,10 +125,10 @@ static bool store(struct peal_sim *sim, uint32_t index, const struct peal_ref *d
     struct peal_xfer *x = begin(sim, index, dst, PEAL_XFER_WRITE);
     if (!x)
         return false;
-    x->bytes = bytes_of(lane->op, dst);
+    x->bytes = bytes_of(peal_sim_op(lane), dst);
     x->source = source;
-    x->target = peal_sim_code_memory(sim, lane->instance, dst);
-    x->is_add = lane->op->kind == PEAL_OP_ACCUMULATE;
+    x->target = peal_sim_code_memory(sim, lane->instance->buf_mem, dst);
+    x->is_add = peal_sim_op(lane)->kind == PEAL_OP_ACCUMULATE;
     peal_sim_signal_write(lane, x, dst->rank);
     peal_sim_oplog_send(sim, lane, x, dst->rank, PEAL_MESSAGE_WRITE);
     hand_over(sim, index, x);
@@ -140,15 +140,15 @@ static enum peal_progress_kind copy_across(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     const struct peal_instance *instance = lane->instance;
-    const struct peal_ref *dst = peal_op_dst(instance->plan, lane->op);
-    const struct peal_ref *src = peal_op_src(instance->plan, lane->op, 0);
+    const struct peal_ref *dst = peal_op_dst(instance->plan, peal_sim_op(lane));
+    const struct peal_ref *src = peal_op_src(instance->plan, peal_sim_op(lane), 0);
     bool loads = is_remote(lane, src);
     if (loads && !load_sources(sim, index))
         return PEAL_OP_BLOCKED;
     if (!is_remote(lane, dst))
         return PEAL_OP_DONE;
-    uint8_t source =
-        loads ? (uint8_t)sim->machine->keys.place_tile : peal_sim_code_memory(sim, instance, src);
+    uint8_t source = loads ? (uint8_t)sim->machine->keys.place_tile
+                           : peal_sim_code_memory(sim, instance->buf_mem, src);
     return store(sim, index, dst, source) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
 }
 
@@ -171,7 +171,8 @@ static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index,
                                        const struct peal_step *step)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    const struct peal_ref *dst = step->slow ? peal_op_dst(lane->instance->plan, lane->op) : NULL;
+    const struct peal_ref *dst =
+        step->slow ? peal_op_dst(lane->instance->plan, peal_sim_op(lane)) : NULL;
     bool remote = dst && is_remote(lane, dst);
     if (lane->phase < PHASE_WORKED) {
         if (step->slow && !load_sources(sim, index))
@@ -246,16 +247,15 @@ void peal_sim_lane_run(struct peal_sim *sim, uint32_t index)
         if (peal_sim_must_step(sim, index))
             return;
         if (lane->npending && lane->phase == PHASE_ISSUED &&
-            !peal_sim_async_check(sim, index, lane->op))
+            !peal_sim_async_check(sim, index, peal_sim_op(lane)))
             return;
         if (run_op(sim, index, step) == PEAL_OP_BLOCKED)
             return;
         peal_sim_oplog_end(sim, lane);
         bool noted_later = step->kind == PEAL_OP_RECV && sim->machine->keys.recv_async;
         if (sim->options.data && !noted_later &&
-            !peal_sim_replay_note(sim, lane, lane->op, lane->ready))
+            !peal_sim_replay_note(sim, lane, peal_sim_op(lane), lane->ready))
             peal_sim_fail(sim, PEAL_NO_MEMORY);
-        lane->op++;
         lane->code++;
         lane->left--;
         lane->phase = PHASE_FETCH;

@@ -114,7 +114,7 @@ bool peal_sim_signal_fence(struct peal_sim *sim, uint32_t index, uint32_t to)
 static int64_t notified_value(const struct peal_sim *sim, const struct peal_instance *instance,
                               const struct peal_lane_run *lane, uint32_t cell, bool *set)
 {
-    const struct peal_op *op = lane->op;
+    const struct peal_op *op = peal_sim_op(lane);
     uint64_t launch = sim->ranks[lane->rank].launch;
     *set = op->flags & PEAL_OP_SET;
     if (instance->kinds[cell] == PEAL_SIGNAL_ONE_WRITER) {
@@ -128,7 +128,7 @@ enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t in
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     struct peal_instance *instance = lane->instance;
-    const struct peal_op *op = lane->op;
+    const struct peal_op *op = peal_sim_op(lane);
     uint32_t to = op->sync.rank;
     bool ordered = !(op->flags & PEAL_OP_RELAXED);
     if (ordered && !peal_sim_signal_fence(sim, index, to == lane->rank ? PEAL_NONE : to))
@@ -177,7 +177,7 @@ void peal_sim_signal_apply(struct peal_sim *sim, uint32_t xfer)
 static bool satisfied(const struct peal_sim *sim, const struct peal_instance *instance,
                       const struct peal_lane_run *lane, uint32_t cell)
 {
-    const struct peal_op *op = lane->op;
+    const struct peal_op *op = peal_sim_op(lane);
     uint64_t launch = sim->ranks[lane->rank].launch;
     int64_t asked = op->sync.value + (op->flags & PEAL_OP_HAS_REG ? lane->regs[op->sync.reg] : 0);
     if (launch < op->sync.back)
@@ -195,7 +195,7 @@ enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t inde
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     struct peal_instance *instance = lane->instance;
-    uint32_t cell = peal_op_cell(instance->plan, lane->op, sim->ranks[lane->rank].launch);
+    uint32_t cell = peal_op_cell(instance->plan, peal_sim_op(lane), sim->ranks[lane->rank].launch);
     if (!satisfied(sim, instance, lane, cell)) {
         lane->cell = cell;
         lane->cell_event = PEAL_NEVER;
@@ -213,8 +213,8 @@ enum peal_progress_kind peal_sim_signal_peek(struct peal_sim *sim, uint32_t inde
     struct peal_lane_run *lane = &sim->lanes.at[index];
     struct peal_instance *instance = lane->instance;
     uint64_t launch = sim->ranks[lane->rank].launch;
-    uint32_t cell = peal_op_cell(instance->plan, lane->op, launch);
-    lane->regs[lane->op->sync.reg] =
+    uint32_t cell = peal_op_cell(instance->plan, peal_sim_op(lane), launch);
+    lane->regs[peal_sim_op(lane)->sync.reg] =
         peal_sim_signal_logical(sim, instance, lane->rank, cell, launch);
     return PEAL_OP_DONE;
 }

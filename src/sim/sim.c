@@ -135,6 +135,7 @@ static void free_instance(struct peal_instance *instance)
     free(instance->totals);
     free(instance->buf_mem);
     peal_sim_code_free(instance->codes);
+    free(instance->own_plan);
     free(instance);
 }
 
@@ -186,16 +187,39 @@ static void init_cells(struct peal_instance *instance)
         }
 }
 
-static void init_places(const struct peal_sim *sim, struct peal_instance *instance)
+void peal_sim_place_bufs(const struct peal_sim *sim, const struct peal_buf *bufs, uint64_t count,
+                         uint8_t *buf_mem)
 {
     const struct peal_machine_keys *k = &sim->machine->keys;
-    const struct peal_buf *bufs = peal_plan_bufs(instance->plan);
     const uint64_t places[] = {[PEAL_BUF_PARAM] = k->place_param,
                                [PEAL_BUF_WINDOW] = k->place_window,
                                [PEAL_BUF_PRIVATE] = k->place_private,
                                [PEAL_BUF_TILE] = k->place_tile};
-    for (uint64_t i = 0; i < instance->plan->bufs.count; i++)
-        instance->buf_mem[i] = (uint8_t)places[bufs[i].kind];
+    for (uint64_t i = 0; i < count; i++)
+        buf_mem[i] = (uint8_t)places[bufs[i].kind];
+}
+
+/* Every lane's ops as steps. */
+static struct peal_codes *make_codes(const struct peal_sim *sim,
+                                     const struct peal_instance *instance)
+{
+    const struct peal_plan *plan = instance->plan;
+    struct peal_codes *codes = peal_sim_codes_new();
+    for (uint32_t rank = 0; codes && rank < plan->nranks; rank++) {
+        for (uint32_t i = 0; codes && i < peal_plan_lane_count(plan, rank); i++) {
+            const struct peal_lane *source = peal_plan_lane(plan, rank, i);
+            struct peal_part_lane lane = {.rank = rank,
+                                          .lane = i,
+                                          .count = source->ops,
+                                          .ops = peal_plan_ops(plan) + source->first_op,
+                                          .refs = peal_plan_refs(plan)};
+            if (!peal_sim_codes_add(sim, codes, instance->buf_mem, &lane)) {
+                peal_sim_code_free(codes);
+                codes = NULL;
+            }
+        }
+    }
+    return codes;
 }
 
 /* Slots of the argument table: parameters are numbered from 0. */
@@ -209,13 +233,17 @@ static uint32_t param_count(const struct peal_plan *plan)
     return count;
 }
 
-static struct peal_instance *make_instance(struct peal_sim *sim, const struct peal_plan *plan)
+struct peal_instance *peal_sim_instance_new(struct peal_sim *sim, const struct peal_plan *plan,
+                                            struct peal_codes *codes)
 {
     uint64_t cells = (uint64_t)plan->nranks * plan->cells + 1;
     struct peal_instance *instance = calloc(1, sizeof *instance);
-    if (!instance)
+    if (!instance) {
+        peal_sim_code_free(codes);
         return NULL;
+    }
     instance->plan = plan;
+    instance->codes = codes;
     instance->params = param_count(plan);
     instance->cells = calloc(cells, sizeof *instance->cells);
     instance->bases = calloc(cells, sizeof *instance->bases);
@@ -230,14 +258,17 @@ static struct peal_instance *make_instance(struct peal_sim *sim, const struct pe
               instance->buf_mem;
     if (ok) {
         init_cells(instance);
-        init_places(sim, instance);
-        ok = peal_sim_ipcq_init(sim, instance) && peal_sim_code_make(sim, instance) &&
+        peal_sim_place_bufs(sim, peal_plan_bufs(plan), plan->bufs.count, instance->buf_mem);
+        if (!codes)
+            instance->codes = make_codes(sim, instance);
+        ok = instance->codes && peal_sim_ipcq_init(sim, instance) &&
              peal_vec_push(&sim->instances, instance);
     }
     if (!ok) {
         free_instance(instance);
         return NULL;
     }
+    instance->steps = peal_sim_codes_steps(instance->codes);
     return instance;
 }
 
@@ -249,32 +280,17 @@ static void *copy_array(const void *source, uint64_t count, size_t size)
     return copy;
 }
 
-enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *plan,
-                                 const struct peal_sim_args *args, struct peal_diags *diags)
+enum peal_status peal_sim_call(struct peal_sim *sim, struct peal_instance *instance,
+                               const struct peal_sim_args *args)
 {
-    struct peal_sim_call call = {0};
-    if (plan->nranks != sim->nranks || plan->rank_count != plan->nranks) {
-        peal_diag_error(diags, (struct peal_pos){0},
-                        "the plan is for %u of %u ranks, the simulation for all of %u",
-                        plan->rank_count, plan->nranks, sim->nranks);
-        return PEAL_INVALID;
-    }
-    if (sim->options.data && !(args && args->buffers) && param_count(plan)) {
-        peal_diag_error(diags, (struct peal_pos){0}, "data is asked for, but no buffers are given");
-        return PEAL_INVALID;
-    }
-    for (size_t i = 0; i < sim->instances.len; i++) {
-        if (sim->instances.at[i]->plan == plan)
-            call.instance = sim->instances.at[i];
-    }
-    if (!call.instance)
-        call.instance = make_instance(sim, plan);
-    if (!call.instance || !peal_sim_make_lanes(sim, call.instance->lanes))
+    struct peal_sim_call call = {.instance = instance};
+    const struct peal_plan *plan = instance->plan;
+    if (!peal_sim_make_lanes(sim, instance->lanes))
         return PEAL_NO_MEMORY;
     /* Lanes of one rank share its engines, and what is not monotone depends on the very instant. */
-    if (call.instance->lanes > 1 || !plan->monotone)
+    if (instance->lanes > 1 || !plan->monotone)
         sim->strict = true;
-    uint64_t count = (uint64_t)call.instance->params * plan->nranks;
+    uint64_t count = (uint64_t)instance->params * plan->nranks;
     bool ok = true;
     if (args && args->buffers)
         ok &= (call.buffers = copy_array(args->buffers, count, sizeof(void *))) != NULL;
@@ -289,6 +305,29 @@ enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *p
     free(call.row_bytes);
     free(call.not_before);
     return PEAL_NO_MEMORY;
+}
+
+enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *plan,
+                                 const struct peal_sim_args *args, struct peal_diags *diags)
+{
+    struct peal_instance *instance = NULL;
+    if (plan->nranks != sim->nranks || plan->rank_count != plan->nranks) {
+        peal_diag_error(diags, (struct peal_pos){0},
+                        "the plan is for %u of %u ranks, the simulation for all of %u",
+                        plan->rank_count, plan->nranks, sim->nranks);
+        return PEAL_INVALID;
+    }
+    if (sim->options.data && !(args && args->buffers) && param_count(plan)) {
+        peal_diag_error(diags, (struct peal_pos){0}, "data is asked for, but no buffers are given");
+        return PEAL_INVALID;
+    }
+    for (size_t i = 0; i < sim->instances.len; i++) {
+        if (sim->instances.at[i]->plan == plan)
+            instance = sim->instances.at[i];
+    }
+    if (!instance)
+        instance = peal_sim_instance_new(sim, plan, NULL);
+    return instance ? peal_sim_call(sim, instance, args) : PEAL_NO_MEMORY;
 }
 
 const struct peal_sim_stats *peal_sim_stats(const struct peal_sim *sim)

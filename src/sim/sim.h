@@ -5,6 +5,7 @@
  *   sim.h      this file: run plans, read results  engine.h   state shared by the components
  *   router.c place.c   where ranks and links are   pe.c dma.c link.c fluid.c memory.c math.c
  *   oplog.c    what is recorded                    ipcq.c credit.c signal.c: one component a file
+ *   code.c     what each op costs, worked out once stream.c  plans too large to hold
  *   replay.c   phase 2: the log on real data       summary.h  what a designer wants to see
  *
  * Life of a simulation:
@@ -28,6 +29,8 @@
 #include "sim/machine.h"
 
 struct peal_sim;
+struct peal_kernel;
+struct peal_bind;
 
 enum peal_sim_data {
     PEAL_SIM_DATA_OFF,     /* time only */
@@ -88,6 +91,15 @@ struct peal_sim_args {
 enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *plan,
                                  const struct peal_sim_args *args, struct peal_diags *diags);
 
+/* Queues a launch of a kernel whose plan would be too large to hold: the ops of every rank are
+ * made, what they cost is kept, and they are forgotten. `threads` of them at a time. The run is
+ * that of the whole plan, to the byte. bind's rank is not looked at. PEAL_UNSUPPORTED, with a
+ * diagnostic: a kernel whose ranks meet in signals or windows; with data, a log, or asynchronous
+ * ops, which look at ops again later. */
+enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_kernel *kernel,
+                                        const struct peal_bind *bind, uint32_t threads,
+                                        struct peal_diags *diags);
+
 /* Runs until every rank has done every launch. A deadlock is an answer, not a failure: PEAL_OK, and
  * peal_sim_deadlock tells. */
 enum peal_status peal_sim_run(struct peal_sim *sim);
@@ -102,7 +114,7 @@ bool peal_sim_carried(const struct peal_sim *sim, const struct peal_plan *plan, 
 /* One blocked lane of a deadlock; those on the wait-for cycle come first, in its order. */
 struct peal_sim_blocked {
     uint32_t rank, lane;
-    uint64_t op;          /* index into the plan's ops */
+    uint64_t op;          /* index into the plan's ops; UINT64_MAX: they were not kept */
     uint32_t launch;      /* number of the launch, from 0 */
     uint32_t waits_for;   /* rank whose action would help, or PEAL_NONE */
     uint32_t channel;     /* send, recv: index into the plan's channels, else PEAL_NONE */
