@@ -44,7 +44,6 @@ static void send_credit(struct peal_sim *sim, uint32_t lane, struct peal_ipcq *q
         return;
     x->where = message;
     x->lane = queue->sender;
-    x->launch = sim->xfers.at[message].launch;
     x->bytes = sim->machine->keys.credit_bytes;
     x->rate = sim->no_rate;
     x->source = x->target = PEAL_NO_MEM;
@@ -61,7 +60,8 @@ void peal_sim_credit_return(struct peal_sim *sim, uint32_t lane, struct peal_ipc
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
     memcpy(x->causes, causes, sizeof x->causes);
-    x->op = sim->lanes.at[lane].log;
+    if (sim->options.log)
+        x->op = sim->lanes.at[lane].log;
     if (sim->machine->keys.credit_mode == PEAL_CREDIT_FABRIC) {
         send_credit(sim, lane, queue, xfer, time);
         return;

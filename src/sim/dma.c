@@ -64,7 +64,7 @@ static void note_bar(struct peal_sim *sim, const struct peal_xfer *x, int vc, ui
 bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t index, int vc)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_dma *dma = &sim->ranks[lane->rank].dma[vc];
+    struct peal_dma_queue *dma = &sim->ranks[lane->rank].dma_queue[vc];
     uint64_t depth = sim->machine->keys.dma_queue;
     if (sim->dma_event) {
         if (dma->waiting < depth)
@@ -86,7 +86,7 @@ bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t index, int vc)
     return !peal_sim_must_step(sim, index);
 }
 
-static void push_start(const struct peal_sim *sim, struct peal_dma *dma, uint64_t start)
+static void push_start(const struct peal_sim *sim, struct peal_dma_queue *dma, uint64_t start)
 {
     uint64_t depth = sim->machine->keys.dma_queue, at = dma->oldest + dma->in_queue;
     dma->starts[at >= depth ? at - depth : at] = start;
@@ -103,9 +103,11 @@ void peal_sim_dma_take(struct peal_sim *sim, uint32_t index, int vc, uint32_t xf
     struct peal_lane_run *lane = &sim->lanes.at[index];
     struct peal_dma *dma = &sim->ranks[lane->rank].dma[vc];
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    x->lane = index;
-    x->launch = sim->ranks[lane->rank].launch;
-    x->sent = lane->time;
+    if (x->kind != PEAL_XFER_SEND || !sim->lean_sends) {
+        x->lane = index;
+        x->launch = sim->ranks[lane->rank].launch;
+        x->sent = lane->time;
+    }
     x->at = sim->ranks[lane->rank].pe;
     x->rate = x->kind == PEAL_XFER_REQUEST ? sim->dma_rate : rate_of(sim, x->source);
     memcpy(x->causes, lane->causes, sizeof x->causes);
@@ -121,23 +123,22 @@ void peal_sim_dma_take(struct peal_sim *sim, uint32_t index, int vc, uint32_t xf
         enqueue(sim, lane->rank, vc, xfer);
         return;
     }
-    uint64_t start = dma->free > lane->time ? dma->free : lane->time;
+    uint64_t start = dma->free > lane->time ? dma->free : lane->time, waited = start - lane->time;
     uint64_t begin = start + setup_of(sim, x);
     uint64_t held = peal_sim_bytes_time(sim, x->rate, engine_bytes(x));
-    if (start > lane->time)
-        push_start(sim, dma, start);
+    if (waited)
+        push_start(sim, &sim->ranks[lane->rank].dma_queue[vc], start);
     dma->free = begin + held;
     dma->busy += dma->free - start;
     note_bar(sim, x, vc, start, dma->free);
     if (!sim->machine->keys.send_async && x->kind == PEAL_XFER_SEND) {
-        uint64_t waited = dma->free - lane->time;
-        lane->stalls[PEAL_STALL_DMA] += waited;
+        lane->stalls[PEAL_STALL_DMA] += dma->free - lane->time;
         lane->causes[PEAL_CAUSE_QUEUE] += start - lane->time;
         lane->causes[PEAL_CAUSE_ISSUE] += begin - start;
         lane->causes[sim->rate_is_memory[x->rate] ? PEAL_CAUSE_MEMORY : PEAL_CAUSE_SERIAL] += held;
         lane->time = dma->free;
     }
-    leave(sim, xfer, start - x->sent, begin);
+    leave(sim, xfer, waited, begin);
 }
 
 /* Closed form: a transfer between memories of one PE whose end the lane waits for. */
@@ -204,7 +205,7 @@ static int engine_of(const struct peal_sim *sim, int vc)
 static void schedule(struct peal_sim *sim, uint32_t rank, int which)
 {
     struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
-    struct peal_dma *dma = &sim->ranks[rank].dma[engine->granted - 1];
+    struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[engine->granted - 1];
     uint8_t rate = sim->xfers.at[dma->first].rate;
     uint64_t end = engine->grant_base + peal_sim_bytes_time(sim, rate, engine->grant_bytes);
     peal_queue_push(&sim->queue, end,
@@ -217,7 +218,7 @@ static void schedule(struct peal_sim *sim, uint32_t rank, int which)
 static void cut_grant(struct peal_sim *sim, uint32_t rank, int which)
 {
     struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
-    struct peal_dma *dma = &sim->ranks[rank].dma[engine->granted - 1];
+    struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[engine->granted - 1];
     struct peal_rate rate = sim->rates[sim->xfers.at[dma->first].rate];
     uint64_t packet = sim->machine->keys.dma_packet;
     if (engine->grant_bytes <= packet || rate.num == 0)
@@ -234,7 +235,7 @@ static void cut_grant(struct peal_sim *sim, uint32_t rank, int which)
 
 static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer)
 {
-    struct peal_dma *dma = &sim->ranks[rank].dma[vc];
+    struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[vc];
     int which = engine_of(sim, vc);
     struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
     sim->xfers.at[xfer].dma_next = PEAL_NONE;
@@ -258,15 +259,15 @@ static int choose(const struct peal_sim *sim, uint32_t rank, int which)
     const struct peal_rank_run *r = &sim->ranks[rank];
     uint64_t arb = sim->machine->keys.dma_arb;
     if (arb == PEAL_ARB_INDEPENDENT)
-        return r->dma[which].waiting ? which : -1;
+        return r->dma_queue[which].waiting ? which : -1;
     int wanted = arb == PEAL_ARB_PRIORITY ? PEAL_VC_COMM : r->engine[which].turn;
-    if (r->dma[wanted].waiting)
+    if (r->dma_queue[wanted].waiting)
         return wanted;
-    return r->dma[1 - wanted].waiting ? 1 - wanted : -1;
+    return r->dma_queue[1 - wanted].waiting ? 1 - wanted : -1;
 }
 
 /* The first grant of a transfer: set-up, the source's port, and its head leaves. */
-static uint64_t begin_first(struct peal_sim *sim, uint32_t rank, struct peal_dma *dma)
+static uint64_t begin_first(struct peal_sim *sim, uint32_t rank, struct peal_dma_queue *dma)
 {
     uint32_t xfer = dma->first;
     struct peal_xfer *x = &sim->xfers.at[xfer];
@@ -290,9 +291,9 @@ static void grant(struct peal_sim *sim, uint32_t rank, int which)
     int vc = choose(sim, rank, which);
     if (vc < 0)
         return;
-    struct peal_dma *dma = &sim->ranks[rank].dma[vc];
+    struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[vc];
     bool shared = sim->machine->keys.dma_arb != PEAL_ARB_INDEPENDENT;
-    bool contended = shared && sim->ranks[rank].dma[1 - vc].waiting;
+    bool contended = shared && sim->ranks[rank].dma_queue[1 - vc].waiting;
     engine->granted = (uint8_t)(vc + 1);
     engine->turn = (uint8_t)(1 - vc);
     engine->grant_start = engine->grant_base = sim->now;
@@ -305,7 +306,7 @@ static void grant(struct peal_sim *sim, uint32_t rank, int which)
 }
 
 /* Its last byte has left the engine. */
-static void finish_first(struct peal_sim *sim, uint32_t rank, struct peal_dma *dma)
+static void finish_first(struct peal_sim *sim, uint32_t rank, struct peal_dma_queue *dma)
 {
     uint32_t xfer = dma->first;
     struct peal_xfer *x = &sim->xfers.at[xfer];
@@ -335,10 +336,10 @@ void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t gener
     if (generation != engine->generation)
         return; /* the grant was cut */
     int vc = engine->granted - 1;
-    struct peal_dma *dma = &sim->ranks[rank].dma[vc];
+    struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[vc];
     const struct peal_xfer *x = &sim->xfers.at[dma->first];
     note_bar(sim, x, vc, engine->grant_start, sim->now);
-    dma->busy += sim->now - engine->grant_start;
+    sim->ranks[rank].dma[vc].busy += sim->now - engine->grant_start;
     dma->left -= engine->grant_bytes;
     engine->granted = 0;
     if (dma->left == 0)

@@ -64,9 +64,9 @@ struct peal_xfer {
         struct peal_ipcq *queue; /* SEND, CREDIT */
         uint64_t load_bytes;     /* REQUEST: of the answer */
     };
-    uint32_t link, hop; /* the next link, and where it leads */
-    uint32_t to;        /* PE */
-    uint32_t next;      /* in a queue, or free */
+    uint32_t link;   /* the next one */
+    uint32_t at, to; /* PEs: where that leads, and the last */
+    uint32_t next;   /* in a queue, or free */
     uint8_t kind, stage, rate, level;
     uint8_t source, target; /* memories */
     uint8_t load_target;    /* REQUEST: memory of the answer */
@@ -79,9 +79,9 @@ struct peal_xfer {
 
     uint64_t causes[PEAL_CAUSE_COUNT]; /* of the path that leads here: they add up to the time */
 
+    /* Messages without a log, over engines without events, do not come this far: see lean_sends. */
     uint64_t sent;
     uint32_t lane;    /* who issued it */
-    uint32_t at;      /* PE */
     uint32_t op;      /* log: op that sent it; later, SEND: op that freed its slot */
     uint32_t message; /* log */
     uint32_t launch;
@@ -90,7 +90,6 @@ struct peal_xfer {
     uint32_t dma_next; /* DMA by events: */
     uint64_t tail;     /* when its last byte left, or would */
     uint64_t delay;    /* of its last byte, by arbitration */
-    uint64_t unused;
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct peal_xfer) == 192, "a transfer is three cache lines");
 
@@ -130,14 +129,19 @@ struct peal_ipcq {
     uint64_t credit_time;
     uint64_t messages;
     bool sender_waits, receiver_waits;
-    uint64_t stalls, stall_time;
+} __attribute__((aligned(64)));
+
+/* The part of it that is rarely touched. */
+struct peal_ipcq_stalls {
+    uint64_t count, time;
 };
 
 /* A plan on this machine: cells and queues persist over its launches. */
 struct peal_instance {
     const struct peal_plan *plan;
     struct peal_plan *own_plan; /* the same, if it is freed with this */
-    struct peal_ipcq *queues;
+    struct peal_ipcq *queues;   /* on cache lines */
+    struct peal_ipcq_stalls *stalls;
     struct peal_codes *codes;
     const struct peal_step *steps;
     int64_t *cells;   /* [rank * plan->cells + cell] */
@@ -194,16 +198,18 @@ struct peal_lane_run {
     uint64_t causes[PEAL_CAUSE_COUNT];
 
     uint32_t rank;
+    uint32_t holding; /* recv: the message being copied out */
     uint16_t number;
     uint8_t state;
     uint8_t phase; /* of the current op */
     uint8_t stall;
     uint8_t npending;
-    uint32_t holding; /* recv: the message being copied out */
-    uint32_t issued;  /* compute: remote sources asked for */
-    uint32_t log;     /* index of the current op in the log */
-    uint32_t by, message;
+    bool wrote; /* writes to other ranks may be under way */
     uint64_t stalls[PEAL_STALL_COUNT];
+
+    uint32_t issued; /* compute: remote sources asked for */
+    uint32_t log;    /* index of the current op in the log */
+    uint32_t by, message;
     /* Writes under way: those of the newest destination, and all others. */
     uint32_t epoch, epoch_to, epoch_pending, other_pending;
     uint64_t epoch_done, other_done;
@@ -217,12 +223,16 @@ struct peal_lane_run {
     struct peal_pending *pending; /* PEAL_PENDING_MOST, made when first needed */
 } __attribute__((aligned(64)));
 
-/* One virtual channel of a DMA engine. Its ring is only touched under backlog. */
+/* One virtual channel of a DMA engine, as far as every transfer needs it. */
 struct peal_dma {
     uint64_t free; /* closed form: when it can start the next transfer */
     uint64_t busy;
+};
+
+/* The rest: under backlog, or by events. */
+struct peal_dma_queue {
     uint64_t *starts;          /* closed form: of the transfers in the queue, a ring */
-    uint32_t oldest, in_queue; /* of that ring */
+    uint32_t oldest, in_queue; /* of that ring; some of them may have started since */
     /* By events: */
     uint32_t first, last, waiting; /* transfers; `first` is being moved */
     uint64_t left;                 /* bytes of it still to move */
@@ -243,10 +253,13 @@ struct peal_rank_run {
     uint32_t active; /* lanes */
     uint64_t math_free, math_busy;
     struct peal_dma dma[PEAL_VC_COUNT];
+
+    struct peal_dma_queue dma_queue[PEAL_VC_COUNT];
     struct peal_dma_engine engine[PEAL_VC_COUNT];
     uint64_t time;
     uint64_t causes[PEAL_CAUSE_COUNT];
-};
+} __attribute__((aligned(64)));
+static_assert(offsetof(struct peal_rank_run, dma_queue) == 64, "one cache line for each transfer");
 
 struct peal_link_run {
     uint64_t free, busy, bytes, messages;
@@ -274,6 +287,7 @@ struct peal_sim {
     uint64_t now;
     bool strict;             /* lanes move only at their events */
     bool dma_event;          /* DMA by events: arbitration or limited ports */
+    bool lean_sends;         /* nobody will ask for the last cache line of a message's transfer */
     enum peal_status status; /* sticky */
     struct peal_queue queue;
 
@@ -347,10 +361,13 @@ static inline uint32_t peal_sim_xfer_new(struct peal_sim *sim, enum peal_xfer_ki
         return PEAL_NONE;
     struct peal_xfer *x = &sim->xfers.at[index];
     memset(x, 0, offsetof(struct peal_xfer, causes));
-    memset(&x->sent, 0, sizeof *x - offsetof(struct peal_xfer, sent));
     x->kind = (uint8_t)kind;
     x->delivered = PEAL_NEVER;
-    x->next = x->dma_next = x->op = x->message = PEAL_NONE;
+    x->next = PEAL_NONE;
+    if (kind == PEAL_XFER_SEND && sim->lean_sends)
+        return index;
+    memset(&x->sent, 0, sizeof *x - offsetof(struct peal_xfer, sent));
+    x->dma_next = x->op = x->message = PEAL_NONE;
     return index;
 }
 
@@ -451,11 +468,8 @@ bool peal_sim_dma_move(struct peal_sim *sim, uint32_t lane, uint64_t bytes, uint
 static inline bool peal_sim_dma_room(struct peal_sim *sim, uint32_t lane, int vc)
 {
     const struct peal_lane_run *run = &sim->lanes.at[lane];
-    struct peal_dma *dma = &sim->ranks[run->rank].dma[vc];
-    if (sim->dma_event || dma->free > run->time)
-        return peal_sim_dma_make_room(sim, lane, vc);
-    dma->in_queue = 0; /* all have started */
-    return true;
+    return (!sim->dma_event && sim->ranks[run->rank].dma[vc].free <= run->time) ||
+           peal_sim_dma_make_room(sim, lane, vc);
 }
 
 /* memory.c */
@@ -517,7 +531,11 @@ void peal_sim_signal_apply(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_signal_write(struct peal_lane_run *lane, struct peal_xfer *xfer, uint32_t to);
 void peal_sim_signal_written(struct peal_sim *sim, uint32_t xfer);
 /* Blocks (false) until writes to ranks other than `to` have arrived; PEAL_NONE: all of them. */
-bool peal_sim_signal_fence(struct peal_sim *sim, uint32_t lane, uint32_t to);
+bool peal_sim_signal_wait_writes(struct peal_sim *sim, uint32_t lane, uint32_t to);
+static inline bool peal_sim_signal_fence(struct peal_sim *sim, uint32_t lane, uint32_t to)
+{
+    return !sim->lanes.at[lane].wrote || peal_sim_signal_wait_writes(sim, lane, to);
+}
 int64_t peal_sim_signal_logical(const struct peal_sim *sim, const struct peal_instance *instance,
                                 uint32_t rank, uint32_t cell, uint64_t launch);
 void peal_sim_signal_launch_end(struct peal_sim *sim, struct peal_instance *instance,

@@ -16,8 +16,9 @@ bool peal_sim_ipcq_init(struct peal_sim *sim, struct peal_instance *instance)
     const struct peal_plan *plan = instance->plan;
     const struct peal_channel *channels = peal_plan_channels(plan);
     uint64_t count = plan->channels.count;
-    instance->queues = calloc(count + 1, sizeof *instance->queues);
-    if (!instance->queues)
+    instance->queues = aligned_alloc(64, (count + 1) * sizeof *instance->queues);
+    instance->stalls = calloc(count + 1, sizeof *instance->stalls);
+    if (!instance->queues || !instance->stalls)
         return false;
     for (uint64_t i = 0; i < count; i++) {
         const struct peal_channel *c = &channels[i];
@@ -64,11 +65,14 @@ static bool wait_for_slot(struct peal_sim *sim, uint32_t index, struct peal_ipcq
             return false;
         }
         uint64_t noticed = peal_sim_notice(sim, lane->time, x->credit);
-        queue->stalls++;
-        queue->stall_time += noticed - lane->time;
+        struct peal_ipcq_stalls *stalls = &lane->instance->stalls[queue - lane->instance->queues];
+        stalls->count++;
+        stalls->time += noticed - lane->time;
         sim->stats.credit_stalls++;
-        lane->by = x->op;
-        lane->message = PEAL_NONE;
+        if (sim->options.log) {
+            lane->by = x->op;
+            lane->message = PEAL_NONE;
+        }
         peal_sim_held(sim, lane, PEAL_STALL_CREDIT, x->credit, x->causes);
         reap(sim, queue, lane->time);
     }
@@ -131,8 +135,10 @@ static uint32_t take(struct peal_sim *sim, uint32_t index, struct peal_ipcq *que
     }
     const struct peal_xfer *x = &sim->xfers.at[xfer];
     if (x->delivered > lane->time) {
-        lane->by = x->op;
-        lane->message = x->message;
+        if (sim->options.log) {
+            lane->by = x->op;
+            lane->message = x->message;
+        }
         peal_sim_held(sim, lane, PEAL_STALL_DATA, x->delivered, x->causes);
     }
     if (peal_sim_must_step(sim, index))

@@ -13,7 +13,7 @@
 /* A flat machine's latency is paid on the way up. */
 static uint64_t link_latency(const struct peal_sim *sim, const struct peal_xfer *x)
 {
-    if (x->level == PEAL_LEVEL_FLAT && x->at == sim->machine->pes)
+    if (x->level == PEAL_LEVEL_FLAT && x->link % PEAL_LINKS_PER_PE == 1)
         return 0;
     return sim->machine->keys.link_lat[x->level];
 }
@@ -33,7 +33,7 @@ void peal_sim_link_enter(struct peal_sim *sim, uint32_t xfer)
         peal_sim_xfer_at(sim, xfer, PEAL_STAGE_FLOW, 0);
         return;
     }
-    x->link = peal_sim_router_next(sim, x->at, x->to, &x->hop, &level);
+    x->link = peal_sim_router_next(sim, x->at, x->to, &x->at, &level);
     x->level = (uint8_t)level;
     peal_sim_xfer_at(sim, xfer, PEAL_STAGE_LINK, x->link);
 }
@@ -71,7 +71,6 @@ void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer)
                                                       .track = PEAL_TRACK_LINK,
                                                       .op = x->op,
                                                       .message = x->message});
-    x->at = x->hop;
     peal_sim_link_enter(sim, xfer);
 }
 

@@ -239,9 +239,10 @@ void peal_sim_lane_run(struct peal_sim *sim, uint32_t index)
             lane->time += sim->machine->keys.issue;
             lane->causes[PEAL_CAUSE_ISSUE] += sim->machine->keys.issue;
             lane->phase = PHASE_ISSUED;
-            lane->by = lane->message = PEAL_NONE;
-            if (sim->options.log)
+            if (sim->options.log) {
+                lane->by = lane->message = PEAL_NONE;
                 lane->log = peal_sim_oplog_begin(sim, lane);
+            }
         }
         const struct peal_step *step = peal_sim_step(lane);
         if (peal_sim_must_step(sim, index))

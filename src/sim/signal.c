@@ -57,6 +57,7 @@ void peal_sim_signal_write(struct peal_lane_run *lane, struct peal_xfer *x, uint
         lane->epoch++;
     }
     lane->epoch_pending++;
+    lane->wrote = true;
     x->epoch = lane->epoch;
 }
 
@@ -79,7 +80,7 @@ void peal_sim_signal_written(struct peal_sim *sim, uint32_t xfer)
     peal_sim_xfer_free(sim, xfer);
 }
 
-bool peal_sim_signal_fence(struct peal_sim *sim, uint32_t index, uint32_t to)
+bool peal_sim_signal_wait_writes(struct peal_sim *sim, uint32_t index, uint32_t to)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     bool same = lane->epoch_to == to && to != PEAL_NONE;

@@ -74,18 +74,19 @@ static bool init_ranks(struct peal_sim *sim)
     uint32_t *pe_of_rank = calloc(sim->nranks, sizeof *pe_of_rank);
     uint64_t depth = sim->machine->keys.dma_queue;
     bool ok = false;
-    sim->ranks = calloc(sim->nranks, sizeof *sim->ranks);
+    sim->ranks = aligned_alloc(64, sim->nranks * sizeof *sim->ranks);
     sim->pe_rank = malloc((sim->machine->pes + 1) * sizeof *sim->pe_rank);
     sim->dma_starts = calloc(sim->nranks * 2 * depth, sizeof *sim->dma_starts);
     if (!pe_of_rank || !sim->ranks || !sim->pe_rank || !sim->dma_starts ||
         !peal_sim_place(sim, sim->nranks, pe_of_rank))
         goto free_places;
+    memset(sim->ranks, 0, sim->nranks * sizeof *sim->ranks);
     memset(sim->pe_rank, 0xff, (sim->machine->pes + 1) * sizeof *sim->pe_rank);
     for (uint32_t i = 0; i < sim->nranks; i++) {
         sim->ranks[i].pe = pe_of_rank[i];
         sim->pe_rank[pe_of_rank[i]] = i;
         for (int vc = 0; vc < PEAL_VC_COUNT; vc++)
-            sim->ranks[i].dma[vc].starts =
+            sim->ranks[i].dma_queue[vc].starts =
                 sim->dma_starts + (i * (uint64_t)PEAL_VC_COUNT + (uint64_t)vc) * depth;
     }
     ok = true;
@@ -113,6 +114,7 @@ enum peal_status peal_sim_new(const struct peal_machine *machine, uint32_t nrank
     sim->free_xfer = PEAL_NONE;
     bool ports = k->mem_ports[0] || k->mem_ports[1] || k->mem_ports[2];
     sim->dma_event = ports || k->dma_arb != PEAL_ARB_INDEPENDENT;
+    sim->lean_sends = !options->log && !sim->dma_event;
     sim->strict = options->strict || sim->dma_event;
     rank_rates(sim);
     if (!peal_sim_router_init(sim) || !peal_sim_memory_init(sim) || !init_ranks(sim) ||
@@ -129,6 +131,7 @@ static void free_instance(struct peal_instance *instance)
     if (!instance)
         return;
     free(instance->queues);
+    free(instance->stalls);
     free(instance->cells);
     free(instance->bases);
     free(instance->kinds);
@@ -360,7 +363,8 @@ void peal_sim_channel(const struct peal_sim *sim, const struct peal_plan *plan, 
         if (sim->instances.at[i]->plan != plan)
             continue;
         const struct peal_ipcq *queue = &sim->instances.at[i]->queues[channel];
-        *out = (struct peal_sim_channel_stats){queue->messages, queue->stalls, queue->stall_time,
+        const struct peal_ipcq_stalls *stalls = &sim->instances.at[i]->stalls[channel];
+        *out = (struct peal_sim_channel_stats){queue->messages, stalls->count, stalls->time,
                                                queue->used};
     }
 }
