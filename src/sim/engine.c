@@ -28,15 +28,21 @@ void peal_sim_step_later(struct peal_sim *sim, uint32_t lane)
                     (uint32_t)PEAL_EVENT_STEP << PEAL_EVENT_CLASS_SHIFT | lane, lane);
 }
 
+/* Memory that starts on a cache line, freed with free; NULL when there is none. */
+void *peal_sim_alloc(size_t count, size_t element)
+{
+    if (count >= SIZE_MAX / 2 / element)
+        return NULL;
+    return aligned_alloc(64, ((count + 1) * element + 63) / 64 * 64);
+}
+
 /* Room for `want` elements that start on cache lines. */
 static bool grow_aligned(void **at, size_t *cap, size_t len, size_t want, size_t element)
 {
     size_t more = *cap * 2 > want ? *cap * 2 : want < 64 ? 64 : want;
     if (want <= *cap)
         return true;
-    if (more > SIZE_MAX / element)
-        return false;
-    void *made = aligned_alloc(64, more * element);
+    void *made = peal_sim_alloc(more, element);
     if (!made)
         return false;
     if (len)
@@ -125,53 +131,19 @@ static void handle(struct peal_sim *sim, const struct peal_event *event)
     }
 }
 
-/* The transfer of an event of this instant that is `ahead` events away; NULL if there is none. */
-static struct peal_xfer *look_ahead(const struct peal_sim *sim, size_t ahead)
-{
-    const struct peal_queue *queue = &sim->queue;
-    if (queue->cursor + ahead >= queue->batch.len)
-        return NULL;
-    const struct peal_event *event = &queue->batch.at[queue->cursor + ahead];
-    return event->who >> PEAL_EVENT_CLASS_SHIFT == PEAL_EVENT_ARRIVE ? &sim->xfers.at[event->what]
-                                                                     : NULL;
-}
-
-static void prefetch_xfer(const struct peal_sim *sim, size_t ahead)
-{
-    const char *x = (const char *)look_ahead(sim, ahead);
-    if (!x)
-        return;
-    __builtin_prefetch(x, 1);
-    __builtin_prefetch(x + 64, 1);
-}
-
-/* Events of one instant are known in advance, and the state of a large machine does not fit the
- * near caches: ask for what the next ones will touch, each step knowing what the one before it has
- * brought: transfer, then link and queue, then the receiving lane, then its engines. */
+/* Events of one instant are known in advance: ask for what the next ones will touch. */
 static void prefetch(const struct peal_sim *sim)
 {
-    enum { XFER = 8, QUEUE = 5, LANE = 2 };
-    if (sim->queue.cursor == 1) { /* a new instant */
-        for (size_t i = 0; i < XFER; i++)
-            prefetch_xfer(sim, i);
-    }
-    prefetch_xfer(sim, XFER);
-    const struct peal_xfer *x = look_ahead(sim, QUEUE);
-    if (x && x->stage == PEAL_STAGE_LINK) {
-        __builtin_prefetch(&sim->links[x->link], 1);
-        if (x->kind == PEAL_XFER_SEND)
-            __builtin_prefetch(x->queue, 1);
-    }
-    x = look_ahead(sim, LANE);
-    if (x && x->kind == PEAL_XFER_SEND && x->at == x->to) {
-        const char *lane = (const char *)&sim->lanes.at[x->queue->receiver];
-        __builtin_prefetch(lane, 1);
-        __builtin_prefetch(lane + 64, 1);
-        __builtin_prefetch(lane + 128, 1);
-        uint32_t rank = x->queue->receiver; /* of lane 0: the lanes of a rank stand apart */
-        if (rank < sim->nranks)
-            __builtin_prefetch(&sim->ranks[rank], 1);
-    }
+    enum { AHEAD = 6 };
+    const struct peal_queue *queue = &sim->queue;
+    if (queue->cursor + AHEAD >= queue->batch.len)
+        return;
+    const struct peal_event *event = &queue->batch.at[queue->cursor + AHEAD];
+    if (event->who >> PEAL_EVENT_CLASS_SHIFT != PEAL_EVENT_ARRIVE)
+        return;
+    const char *x = (const char *)&sim->xfers.at[event->what];
+    __builtin_prefetch(x, 1);
+    __builtin_prefetch(x + 64, 1);
 }
 
 static void run_ready(struct peal_sim *sim)

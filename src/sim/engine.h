@@ -342,6 +342,7 @@ bool peal_sim_place(const struct peal_sim *sim, uint32_t nranks, uint32_t *pe_of
 void peal_sim_fail(struct peal_sim *sim, enum peal_status status);
 void peal_sim_ready(struct peal_sim *sim, uint32_t lane);      /* to be run before the next event */
 void peal_sim_step_later(struct peal_sim *sim, uint32_t lane); /* at its own time */
+void *peal_sim_alloc(size_t count, size_t element);            /* on cache lines; freed with free */
 bool peal_sim_make_lanes(struct peal_sim *sim, uint32_t lanes); /* of every rank */
 uint32_t peal_sim_xfer_more(struct peal_sim *sim);
 /* The transfer's next event, at its head. */

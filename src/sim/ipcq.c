@@ -16,7 +16,7 @@ bool peal_sim_ipcq_init(struct peal_sim *sim, struct peal_instance *instance)
     const struct peal_plan *plan = instance->plan;
     const struct peal_channel *channels = peal_plan_channels(plan);
     uint64_t count = plan->channels.count;
-    instance->queues = aligned_alloc(64, (count + 1) * sizeof *instance->queues);
+    instance->queues = peal_sim_alloc(count, sizeof *instance->queues);
     instance->stalls = calloc(count + 1, sizeof *instance->stalls);
     if (!instance->queues || !instance->stalls)
         return false;

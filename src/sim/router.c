@@ -13,6 +13,7 @@
 #include "sim/engine.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { EAST, WEST, SOUTH, NORTH };
 
@@ -29,11 +30,12 @@ bool peal_sim_router_init(struct peal_sim *sim)
     const struct peal_machine *m = sim->machine;
     const struct peal_machine_keys *k = &m->keys;
     sim->nlinks = m->pes * PEAL_LINKS_PER_PE + (uint32_t)(k->flat ? 0 : 2 * k->sips);
-    sim->links = calloc(sim->nlinks, sizeof *sim->links);
+    sim->links = peal_sim_alloc(sim->nlinks, sizeof *sim->links);
     sim->nodes = calloc(m->pes + 1, sizeof *sim->nodes);
     sim->grid = calloc(m->pes, sizeof *sim->grid);
     if (!sim->links || !sim->nodes || !sim->grid)
         return false;
+    memset(sim->links, 0, sim->nlinks * sizeof *sim->links);
     if (k->flat)
         return true;
     uint32_t pe = 0, width = (uint32_t)(k->cubes[0] * k->pes[0]);

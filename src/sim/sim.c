@@ -74,7 +74,7 @@ static bool init_ranks(struct peal_sim *sim)
     uint32_t *pe_of_rank = calloc(sim->nranks, sizeof *pe_of_rank);
     uint64_t depth = sim->machine->keys.dma_queue;
     bool ok = false;
-    sim->ranks = aligned_alloc(64, sim->nranks * sizeof *sim->ranks);
+    sim->ranks = peal_sim_alloc(sim->nranks, sizeof *sim->ranks);
     sim->pe_rank = malloc((sim->machine->pes + 1) * sizeof *sim->pe_rank);
     sim->dma_starts = calloc(sim->nranks * 2 * depth, sizeof *sim->dma_starts);
     if (!pe_of_rank || !sim->ranks || !sim->pe_rank || !sim->dma_starts ||
