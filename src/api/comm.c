@@ -4,6 +4,7 @@
 
 #include "api/env.h"
 #include "api/platform.h"
+#include "api/rules.h"
 #include "run/remote.h"
 #include "run/rendezvous.h"
 
@@ -114,8 +115,14 @@ enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
     comm->words = calloc(4 * (size_t)team->size, sizeof *comm->words);
     enum peal_status status = peal_calls_init(&comm->engine, team);
     char path[256];
-    if (peal_tune_path(path, sizeof path))
+    if (peal_tune_path(path, sizeof path)) {
         peal_rules_load(path, &comm->rules);
+        if (comm->rules.bad_line && team->rank == 0 && !team->quiet)
+            fprintf(stderr,
+                    "peal: %s:%u: not a rule, left out (is this file of 'peal tune'? it can be "
+                    "removed)\n",
+                    path, comm->rules.bad_line);
+    }
     if (status == PEAL_OK && (!comm->bounds || !comm->words))
         status = PEAL_NO_MEMORY;
     if (status == PEAL_OK)
@@ -357,6 +364,27 @@ enum peal_status peal_comm_set_algo(struct peal_comm *comm, const char *collecti
     return PEAL_OK;
 }
 
+enum peal_status peal_comm_use_rule(struct peal_comm *comm, const struct peal_rule *rule)
+{
+    struct peal_rule *copy = rule ? malloc(sizeof *copy) : NULL;
+    if (rule && !copy)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a rule");
+    if (copy)
+        *copy = *rule;
+    peal_rules_release(&comm->rules);
+    comm->rules.rules = copy;
+    comm->rules.count = copy ? 1 : 0;
+    peal_comm_forget(comm);
+    return PEAL_OK;
+}
+
+void peal_comm_wish(const struct peal_comm *comm, struct peal_wish *out)
+{
+    *out = (struct peal_wish){.ranks = comm->team->size,
+                              .cores = comm->team->policy.cores,
+                              .reads = peal_remote_agree(comm->team)};
+}
+
 const char *peal_comm_explain(struct peal_comm *comm, const char *collective, uint64_t bytes,
                               int symmetric)
 {
@@ -366,12 +394,11 @@ const char *peal_comm_explain(struct peal_comm *comm, const char *collective, ui
         peal_text_printf(&comm->explained, "there is no collective '%s'", collective);
         return peal_text_get(&comm->explained);
     }
-    struct peal_wish wish = {.collective = c,
-                             .ranks = comm->team->size,
-                             .cores = comm->team->policy.cores,
-                             .bytes = bytes,
-                             .symmetric = symmetric != 0,
-                             .reads = peal_remote_agree(comm->team)};
+    struct peal_wish wish;
+    peal_comm_wish(comm, &wish);
+    wish.collective = c;
+    wish.bytes = bytes;
+    wish.symmetric = symmetric != 0;
     struct peal_choice choice = peal_choose(&comm->rules, comm->forced[c], &wish);
     char size[24], segment[24];
     peal_text_printf(&comm->explained,
@@ -381,6 +408,8 @@ const char *peal_comm_explain(struct peal_comm *comm, const char *collective, ui
                      peal_size_format(choice.segment, segment), choice.why);
     if (!wish.reads)
         peal_text_puts(&comm->explained, "; peers' private memory cannot be read, so it is staged");
+    if (choice.tuned)
+        peal_text_printf(&comm->explained, " (%s)", comm->rules.path);
     return peal_text_get(&comm->explained);
 }
 

@@ -65,8 +65,10 @@ static void become(const struct job *job, uint32_t rank, const char *name, char 
         dup2(out, STDERR_FILENO);
     }
     execvp(args[0], args);
-    fprintf(stderr, "peal exec: cannot run '%s': %s\n", args[0], strerror(errno));
-    _exit(errno == ENOENT ? 127 : 126);
+    int error = errno;
+    if (rank == 0) /* it is the same for all */
+        fprintf(stderr, "peal exec: cannot run '%s': %s\n", args[0], strerror(error));
+    _exit(error == ENOENT ? 127 : 126);
 }
 
 static bool start(struct job *job, uint32_t rank, const char *name, char **args)
@@ -180,7 +182,7 @@ static void watch(struct job *job, int signals)
                 forward(&job->children[r], r);
         }
         reap(job);
-        if (job->countdown > 0 && --job->countdown == 0) {
+        if (job->countdown >= 0 && job->countdown-- == 0) {
             fprintf(stderr, "peal exec: ending the other ranks\n");
             signal_all(job, SIGKILL);
         }
@@ -250,7 +252,8 @@ const struct peal_command peal_cmd_exec = {
         "Each process finds its rank, the number of ranks and the job's name in PEAL_RANK, "
         "PEAL_SIZE and PEAL_JOB, where peal_comm_open(NULL, ...) looks for them. Signals are "
         "passed "
-        "on. Ends with the exit code of the first rank that failed, 128 + signal if it was killed.",
+        "on. Ends with the exit code of the first rank that failed: its own, 128 + the signal that "
+        "killed it, 127 if there is no such program, 126 if it cannot be run.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

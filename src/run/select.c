@@ -210,10 +210,17 @@ void peal_rules_load(const char *path, struct peal_table_of_rules *out)
     if (!file)
         return;
     char line[256];
+    uint32_t number = 0;
     while (out->count < MOST_RULES && fgets(line, sizeof line, file)) {
         struct peal_rule rule;
-        if (!read_rule(line, &rule))
+        number++;
+        size_t blank = strspn(line, " \t\r\n");
+        if (line[0] == '#' || (blank > 0 && line[blank] == '\0'))
             continue;
+        if (!read_rule(line, &rule)) {
+            out->bad_line = out->bad_line ? out->bad_line : number;
+            continue;
+        }
         struct peal_rule *more = realloc(out->rules, (out->count + 1) * sizeof *more);
         if (!more)
             break;
@@ -255,13 +262,14 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
                                const struct peal_algo *forced, const struct peal_wish *wish)
 {
     if (forced && allows(wish, forced))
-        return (struct peal_choice){forced, default_segment(forced), "forced"};
+        return (struct peal_choice){forced, default_segment(forced), "forced", false};
     for (size_t i = 0; tuned && i < tuned->count; i++) {
         const struct peal_rule *rule = &tuned->rules[i];
         if (rule->collective == wish->collective && rule->symmetric == wish->symmetric &&
             wish->ranks >= rule->least_ranks && wish->ranks <= rule->most_ranks &&
             wish->bytes <= rule->bytes && allows(wish, rule->algo))
-            return (struct peal_choice){rule->algo, rule->segment, "measured on this machine"};
+            return (struct peal_choice){rule->algo, rule->segment, "measured on this machine",
+                                        true};
     }
     /* Rules for the memory at hand come before those for any. */
     const uint32_t order[2] = {wish->symmetric ? SYMMETRIC : wish->reads ? REACH : STAGE, STAGE};
@@ -269,12 +277,13 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
         for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) {
             const struct peal_algo *algo = peal_algo_find(wish->collective, builtin[i].algo);
             if (covers(i, wish, order[pass]) && allows(wish, algo))
-                return (struct peal_choice){algo, builtin[i].segment, "built-in table"};
+                return (struct peal_choice){algo, builtin[i].segment, "built-in table", false};
         }
     }
     for (size_t i = 0; i < ALGOS; i++) {
         if (algos[i].collective == wish->collective)
-            return (struct peal_choice){&algos[i], default_segment(&algos[i]), "the only one"};
+            return (struct peal_choice){&algos[i], default_segment(&algos[i]), "the only one",
+                                        false};
     }
     return (struct peal_choice){0};
 }

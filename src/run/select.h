@@ -61,13 +61,14 @@ struct peal_rule {
 struct peal_table_of_rules {
     struct peal_rule *rules;
     size_t count;
-    char path[256]; /* where it was read from */
+    char path[256];    /* where it was read from */
+    uint32_t bad_line; /* the first that is no rule; 0: there is none */
 };
 
 /* Where `peal tune` keeps its result: $PEAL_TUNE_FILE, or peal/tune in the configuration folder.
  * False if there is no such folder to speak of. */
 bool peal_tune_path(char *out, size_t cap);
-/* Reads a table; a missing file gives an empty one. Lines that are not understood are skipped. */
+/* Reads a table; a missing file gives an empty one. Lines that are not understood are left out. */
 void peal_rules_load(const char *path, struct peal_table_of_rules *out);
 void peal_rules_release(struct peal_table_of_rules *table);
 
@@ -75,6 +76,7 @@ struct peal_choice {
     const struct peal_algo *algo;
     uint64_t segment;
     const char *why; /* static */
+    bool tuned;      /* from the table of rules */
 };
 
 /* What there is to choose for. */

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rank as the tests of exec, ps and doctor need it.
+ *
+ *   rank stuck [threads]  all but rank 1 wait in an allreduce, rank 1 outside of any call
+ *   rank code C0 C1 ...   ends with the code of its rank
+ *   rank signal           ends with 7 on SIGUSR1, with 8 on SIGTERM
+ *   rank lines            two lines, the second without an end
+ *   rank sum              an allreduce, then the sum
+ */
+#include <peal/peal.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int stay_stuck(struct peal_comm *comm)
+{
+    static float x[1000], y[1000];
+    peal_allreduce(comm, x, y, 10, PEAL_F32, PEAL_SUM);
+    if (peal_comm_rank(comm) == 1) {
+        printf("ready\n");
+        fflush(stdout);
+        for (;;)
+            pause();
+    }
+    return peal_allreduce(comm, x, y, 1000, PEAL_F32, PEAL_MAX) == PEAL_OK ? 0 : 1;
+}
+
+static void end_by_signal(int number)
+{
+    _exit(number == SIGUSR1 ? 7 : 8);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    const char *rank_text = getenv("PEAL_RANK");
+    int rank = rank_text ? atoi(rank_text) : 0;
+    if (strcmp(what, "code") == 0)
+        return rank + 2 < argc ? atoi(argv[rank + 2]) : 0;
+    if (strcmp(what, "lines") == 0) {
+        printf("first of %d\nsecond of %d", rank, rank);
+        return 0;
+    }
+    if (strcmp(what, "signal") == 0) {
+        signal(SIGUSR1, end_by_signal);
+        signal(SIGTERM, end_by_signal);
+        printf("ready\n");
+        fflush(stdout);
+        for (;;)
+            pause();
+    }
+    struct peal_comm *comm;
+    if (peal_comm_open(NULL, &comm) != PEAL_OK) {
+        fprintf(stderr, "%s\n", peal_comm_error(NULL));
+        return 99;
+    }
+    if (strcmp(what, "stuck") == 0)
+        return stay_stuck(comm);
+    int64_t one = 1, sum = 0;
+    enum peal_status status = peal_allreduce(comm, &one, &sum, 1, PEAL_I64, PEAL_SUM);
+    printf("%s %d\n", peal_status_text(status), (int)sum);
+    peal_comm_close(comm);
+    return status == PEAL_OK ? 0 : 1;
+}
