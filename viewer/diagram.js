@@ -3,7 +3,8 @@
 // found by binary search, and bars of one track that fall into the same pixel column are drawn once.
 
 const AXIS = 26;              // height of the time axis
-const MOST_ARROWS = 1500;     // more than this many at once are thinned out
+const MOST_ARROWS = 1500;     // more than this many at once are thinned out,
+const THIN_ARROWS = 500;      // to about so many
 const MOST_ROW = 46, LEAST_ROW = 3;
 
 class Diagram {
@@ -261,7 +262,7 @@ class Diagram {
     this.paintBars(c, colours, firstRow, lastRow, width);
     if (this.showArrows) this.paintArrows(c, colours, firstRow, lastRow);
     else this.drawnArrows = [];
-    if (this.showPath && this.model.path.length) this.paintPath(c, colours);
+    if (this.showPath && this.model.path.length) paintPath(this, c, colours);
     this.paintSelection(c, colours);
     if (this.cursor >= 0) this.paintCursor(c, colours, height);
     c.restore();
@@ -401,7 +402,7 @@ class Diagram {
       if (a < 0 || b < 0 || arrows.to[i] < view.from) continue;
       if (Math.max(a, b) >= firstRow && Math.min(a, b) < lastRow) visible.push(i);
     }
-    const every = Math.ceil(visible.length / MOST_ARROWS);
+    const every = visible.length > MOST_ARROWS ? Math.ceil(visible.length / THIN_ARROWS) : 1;
     this.arrowsThinned = every > 1 ? every : 0;
     this.drawnArrows = every > 1 ? visible.filter(i => i % every === 0 || arrows.flags[i] & FLAG_BAD) : visible;
     if (every > 1) return this.paintThinArrows(c, colours);
@@ -448,59 +449,6 @@ class Diagram {
       c.stroke(lines);
     }
     c.globalAlpha = 1;
-  }
-
-  paintPath(c, colours) {
-    const line = this.pathLine();
-    c.lineJoin = 'round';
-    for (const [lineWidth, colour] of this.rowHeight() < 8 ? [[2, colours.path]] : [[5, colours.panel], [2.5, colours.path]]) {
-      c.strokeStyle = colour;
-      c.lineWidth = lineWidth;
-      c.globalAlpha = lineWidth === 5 ? 0.7 : 1;
-      c.stroke(line);
-    }
-    c.globalAlpha = 1;
-    c.lineWidth = 1;
-  }
-
-  // The path as a line of at most four points a pixel column: where it enters, its highest and lowest, where it leaves.
-  pathLine() {
-    const line = new Path2D(), half = this.rowHeight() / 2, bottom = this.size.height + 8;
-    let column = null, begun = false;
-    const put = (x, y) => {
-      if (begun) line.lineTo(x, y);
-      else line.moveTo(x, y);
-      begun = true;
-    };
-    const end = () => {
-      if (!column) return;
-      put(column.x, column.first);
-      if (column.low < column.first || column.high > column.first) {
-        put(column.x, column.low);
-        put(column.x, column.high);
-        put(column.x, column.last);
-      }
-    };
-    const point = (x, rawY) => {
-      const y = Math.max(-8, Math.min(bottom, rawY));
-      if (column && Math.abs(x - column.x) < 0.7) {
-        column.low = Math.min(column.low, y);
-        column.high = Math.max(column.high, y);
-        column.last = y;
-        return;
-      }
-      end();
-      column = { x, first: y, low: y, high: y, last: y };
-    };
-    for (const hop of this.model.path) {
-      const row = this.rowOf[hop.track];
-      if (row < 0 || hop.end < this.view.from || hop.start > this.view.to) continue;
-      const y = this.yOf(row) + half;
-      point(Math.max(-20, this.xOf(hop.start)), y);
-      point(Math.min(this.size.width + 20, this.xOf(hop.end)), y);
-    }
-    end();
-    return line;
   }
 
   paintSelection(c, colours) {
