@@ -500,6 +500,33 @@ static void user_kernels_are_checked_and_launched(void **state)
     assert_true(all_right(&group, UINT32_MAX));
 }
 
+/* ---- memory of other processes ---- */
+
+static int broadcast_nothing(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    enum { BYTES = 1 << 20 };
+    void *at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(at != MAP_FAILED);
+    EXPECT(peal_comm_set_algo(comm, "broadcast", "read") == PEAL_OK);
+    if (!strstr(peal_comm_explain(comm, "broadcast", BYTES, 0), "broadcast_read"))
+        return 0; /* processes may not read each other here */
+    EXPECT(peal_broadcast(comm, at, BYTES, PEAL_U8, 0) == PEAL_OK);
+    if (peal_comm_rank(comm) == 0)
+        munmap(at, BYTES);
+    EXPECT(peal_broadcast(comm, at, BYTES, PEAL_U8, 0) == PEAL_SYSTEM);
+    EXPECT(strstr(peal_comm_error(comm), "cannot reach the memory of rank 0") != NULL);
+    return 0;
+}
+
+static void memory_that_is_gone_is_an_error_on_every_rank(void **state)
+{
+    (void)state;
+    struct group group;
+    start(&group, 2, broadcast_nothing, NULL);
+    assert_true(all_right(&group, UINT32_MAX));
+}
+
 int main(int argc, char **argv)
 {
     kills = argc > 1 ? atoi(argv[1]) : kills;
@@ -512,6 +539,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(waits_in_slices_see_messages_deaths_and_time_outs),
         cmocka_unit_test(messages_under_way_at_once_stay_whole),
         cmocka_unit_test(calls_that_differ_fail_on_every_rank),
+        cmocka_unit_test(memory_that_is_gone_is_an_error_on_every_rank),
         cmocka_unit_test(survivors_of_a_killed_rank_report_it_and_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
