@@ -108,6 +108,61 @@ def points(cells, group, pick):
     return found
 
 
+STYLE = ("text{fill:#24292f}.back{fill:#fff}.grid{stroke:#d8dee4}.frame{stroke:#8c959f}"
+         "@media(prefers-color-scheme:dark){text{fill:#d6dde6}.back{fill:#12161c}.grid{stroke:#2a323d}"
+         ".frame{stroke:#6b7683}.line{filter:brightness(1.5)}}")
+
+
+def power_text(us):
+    """A power of ten of microseconds, in the unit people would say."""
+    for least, unit in ((1e6, "s"), (1e3, "ms"), (1, "µs")):
+        if us >= least:
+            return f"{us / least:g} {unit}"
+    return f"{us * 1e3:g} ns"
+
+
+class Frame:
+    """Where the axes are: bytes across, time up, both logarithmic."""
+
+    width, height, left, top, right, bottom = 720, 420, 66, 66, 28, 52
+
+    def __init__(self, every):
+        self.low_x, self.high_x = (math.log2(f(p[0] for p in every)) for f in (min, max))
+        self.low_y = math.floor(math.log10(min(p[1] for p in every)))
+        self.high_y = max(math.ceil(math.log10(max(p[1] for p in every))), self.low_y + 1)
+
+    def x_of(self, size):
+        share = (math.log2(size) - self.low_x) / max(self.high_x - self.low_x, 1)
+        return self.left + share * (self.width - self.left - self.right)
+
+    def y_of(self, us):
+        share = (math.log10(us) - self.low_y) / (self.high_y - self.low_y)
+        return self.height - self.bottom - share * (self.height - self.top - self.bottom)
+
+    def axes(self, sizes):
+        bottom, middle = self.height - self.bottom, (self.height - self.bottom + self.top) / 2
+        for power in range(self.low_y, self.high_y + 1):
+            y = self.y_of(10.0 ** power)
+            yield (f'<path class="grid" d="M{self.left} {y:.1f}H{self.width - self.right}"/>'
+                   f'<text x="{self.left - 6}" y="{y + 4:.1f}" text-anchor="end">{power_text(10.0 ** power)}</text>')
+        for size in sizes:
+            x = self.x_of(size)
+            yield (f'<path class="grid" d="M{x:.1f} {self.top}V{bottom}"/>'
+                   f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{size_text(size)}</text>')
+        yield (f'<path class="frame" d="M{self.left} {self.top}V{bottom}H{self.width - self.right}" fill="none"/>'
+               f'<text x="{(self.left + self.width - self.right) / 2}" y="{self.height - 12}" '
+               f'text-anchor="middle">bytes</text>'
+               f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">time of a call</text>')
+
+    def line(self, name, points):
+        at = [(self.x_of(size), self.y_of(us)) for size, us in points]
+        dash = ' stroke-dasharray="6 4"' if name == "limit" else ""
+        yield (f'<path class="line" d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in at)}" fill="none" '
+               f'stroke="{COLORS[name]}" stroke-width="2"{dash}/>')
+        for x, y in at:
+            yield f'<circle class="line" cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{COLORS[name]}"/>'
+
+
 def svg(cells, group):
     """Time over size, both logarithmic; one line each for Peal, the best rival and the limit."""
     lines = {
@@ -119,35 +174,22 @@ def svg(cells, group):
     every = [p for line in lines.values() for p in line]
     if len(every) < 2:
         return None
-    width, height, left, top, right, bottom = 640, 400, 60, 40, 20, 50
-    low_x, high_x = (math.log2(f(p[0] for p in every)) for f in (min, max))
-    low_y = math.floor(math.log10(min(p[1] for p in every)))
-    high_y = math.ceil(math.log10(max(p[1] for p in every)))
-    high_y = max(high_y, low_y + 1)
-
-    def x_of(size):
-        return left + (math.log2(size) - low_x) / max(high_x - low_x, 1) * (width - left - right)
-
-    def y_of(us):
-        return height - bottom - (math.log10(us) - low_y) / (high_y - low_y) * (height - top - bottom)
-
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-           f'font-size="12"><rect width="{width}" height="{height}" fill="#fff"/>',
-           f'<text x="{left}" y="20" font-size="14">{title(group)}: microseconds over bytes</text>']
-    for power in range(low_y, high_y + 1):
-        y = y_of(10.0 ** power)
-        out.append(f'<path d="M{left} {y:.1f}H{width - right}" stroke="#d0d7de"/>'
-                   f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{10.0 ** power:g}</text>')
-    for size in cells.sizes(group):
-        if size:
-            out.append(f'<text x="{x_of(size):.1f}" y="{height - bottom + 18}" text-anchor="middle">'
-                       f'{size_text(size)}</text>')
-    for number, (name, line) in enumerate((n, l) for n, l in lines.items() if l):
-        path = "M" + "L".join(f"{x_of(s):.1f} {y_of(us):.1f}" for s, us in line)
-        dash = ' stroke-dasharray="5 4"' if name == "limit" else ""
-        out.append(f'<path d="{path}" fill="none" stroke="{COLORS[name]}" stroke-width="2"{dash}/>')
+    frame = Frame(every)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.width} {frame.height}" '
+           f'font-family="sans-serif" font-size="13"><style>{STYLE}</style>',
+           '<rect class="back" width="100%" height="100%"/>',
+           f'<text x="{frame.left}" y="24" font-size="15" font-weight="bold">{title(group)}</text>']
+    out += frame.axes([size for size in cells.sizes(group) if size])
+    x = frame.left
+    for name, line in lines.items():
+        if not line:
+            continue
+        out += frame.line(name, line)
         label = "best rival" if name == "rival" else name
-        out.append(f'<text x="{left + 10}" y="{top + 14 + 16 * number}" fill="{COLORS[name]}">{label}</text>')
+        dash = ' stroke-dasharray="6 4"' if name == "limit" else ""
+        out.append(f'<path class="line" d="M{x} 45h24" stroke="{COLORS[name]}" stroke-width="2"{dash}/>'
+                   f'<text x="{x + 30}" y="49">{label}</text>')
+        x += 50 + 8 * len(label)
     return "\n".join(out + ["</svg>"]) + "\n"
 
 

@@ -43,6 +43,10 @@ class Table(unittest.TestCase):
             self.assertIn(figures.COLORS[name], picture)
         self.assertIsNone(figures.svg(figures.Cells([result("Peal", "Peal", 1)]), GROUP))
 
+    def test_axes_are_labelled_in_units(self):
+        self.assertEqual([figures.power_text(10.0 ** p) for p in (-1, 0, 1, 3, 5, 6)],
+                         ["100 ns", "1 µs", "10 µs", "1 ms", "100 ms", "1 s"])
+
 
 class Document(unittest.TestCase):
     def test_a_section_is_replaced_and_the_rest_kept(self):
