@@ -111,6 +111,41 @@ static void build_branches(struct peal_builder *b, struct peal_expr *counts, str
     peal_build_end(b);
 }
 
+static const char every_form[] =
+    "kernel all(inout x: window T[n], m: f32[n, n], local counts: int[nranks], "
+    "most: int = n) {\n"
+    "    window wide w: T[n]\n"
+    "    private p: T[n]\n"
+    "    signal s[nranks]\n"
+    "    signal raw raw\n"
+    "    channel up\n"
+    "    grid 1, nranks torus\n"
+    "    tree 2 from rank\n"
+    "    w = -x\n"
+    "    p[rank of nranks] = w@0[rank of nranks]\n"
+    "    exclusive x@0 += p\n"
+    "    x max= p\n"
+    "    m[:, 0 +: n] = -0.5\n"
+    "    notify s[rank]@0 += 2\n"
+    "    wait s[launch mod 1] >= 0 at launch - 1\n"
+    "    let t = peek raw\n"
+    "    notify relaxed raw = t + 0\n"
+    "    wait relaxed raw == 0\n"
+    "    send x to E on up\n"
+    "    let got: T[n] = recv_slot from child 0 on up\n"
+    "    free got\n"
+    "    var i = counts[rank]\n"
+    "    if not rank != 0 {\n"
+    "        i = 0\n"
+    "    } else {\n"
+    "        for q in peers {\n"
+    "            assert q < n or q >= n, \"never\"\n"
+    "        }\n"
+    "    }\n"
+    "    allreduce(x, sum, ring)\n"
+    "    barrier()\n"
+    "}\n";
+
 static void every_form_can_be_built(void **state)
 {
     (void)state;
@@ -159,41 +194,7 @@ static void every_form_can_be_built(void **state)
     build_branches(b, counts, n);
     peal_build_run(b, "allreduce", x, peal_build_name(b, "sum"), peal_build_name(b, "ring"));
     peal_build_run(b, "barrier");
-    check_built(b,
-                "kernel all(inout x: window T[n], m: f32[n, n], local counts: int[nranks], "
-                "most: int = n) {\n"
-                "    window wide w: T[n]\n"
-                "    private p: T[n]\n"
-                "    signal s[nranks]\n"
-                "    signal raw raw\n"
-                "    channel up\n"
-                "    grid 1, nranks torus\n"
-                "    tree 2 from rank\n"
-                "    w = -x\n"
-                "    p[rank of nranks] = w@0[rank of nranks]\n"
-                "    exclusive x@0 += p\n"
-                "    x max= p\n"
-                "    m[:, 0 +: n] = -0.5\n"
-                "    notify s[rank]@0 += 2\n"
-                "    wait s[launch mod 1] >= 0 at launch - 1\n"
-                "    let t = peek raw\n"
-                "    notify relaxed raw = t + 0\n"
-                "    wait relaxed raw == 0\n"
-                "    send x to E on up\n"
-                "    let got: T[n] = recv_slot from child 0 on up\n"
-                "    free got\n"
-                "    var i = counts[rank]\n"
-                "    if not rank != 0 {\n"
-                "        i = 0\n"
-                "    } else {\n"
-                "        for q in peers {\n"
-                "            assert q < n or q >= n, \"never\"\n"
-                "        }\n"
-                "    }\n"
-                "    allreduce(x, sum, ring)\n"
-                "    barrier()\n"
-                "}\n",
-                true);
+    check_built(b, every_form, true);
 }
 
 static void lanes_can_be_built(void **state)
