@@ -14,8 +14,9 @@ static inline struct peal_slot *peal_channel_slot(const struct peal_frame *frame
                                                   const struct peal_image_channel *channel,
                                                   uint64_t message)
 {
+    uint64_t slot = channel->mask ? message & channel->mask : message % channel->depth;
     return (struct peal_slot *)(frame->bases[channel->receiver].at + channel->slots +
-                                message % channel->depth * channel->stride);
+                                slot * channel->stride);
 }
 
 static inline struct peal_cell *peal_channel_credit(const struct peal_frame *frame,

@@ -51,7 +51,7 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM);
     for (uint32_t row = 0; row < step->mem.rows; row++) {
         if (step->kind == PEAL_STEP_COPY) {
-            uint64_t bytes = count * peal_dtype_size((enum peal_dtype)places[0].dtype);
+            uint64_t bytes = count << places[0].shift;
             char *dst = peal_place_address(frame, &places[0], row);
             const char *src = peal_place_address(frame, &places[1], row);
             if (dst == src)
@@ -208,7 +208,7 @@ static enum wait_end send(struct peal_frame *frame, const struct peal_step *step
     uint64_t count = step->flags & PEAL_STEP_CLIP
                          ? peal_step_clip(frame, step, places, step->mem.nsrc)
                          : step->mem.count;
-    uint64_t bytes = count * peal_dtype_size((enum peal_dtype)places[0].dtype);
+    uint64_t bytes = count << places[0].shift;
     struct peal_slot *slot = peal_channel_slot(frame, channel, port->sent);
     char *payload = peal_slot_payload(slot, channel);
     for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
@@ -243,7 +243,7 @@ static enum wait_end receive(struct peal_frame *frame, const struct peal_step *s
     if (step->kind == PEAL_STEP_RECV_SLOT)
         return WAIT_YES;
     const char *payload = peal_slot_payload(slot, channel);
-    uint64_t bytes = slot->bytes / step->mem.rows;
+    uint64_t bytes = step->mem.rows == 1 ? slot->bytes : slot->bytes / step->mem.rows;
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && bytes >= STREAM_LEAST;
     for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
         (stream ? frame->team->compute->copy_stream : frame->team->compute->copy)(

@@ -83,11 +83,13 @@ static bool lay_out_channels(struct peal_image *image, uint64_t *end)
         const struct peal_channel *from = &peal_plan_channels(plan)[c];
         struct peal_image_channel *channel = &image->channels[c];
         uint64_t payload = from->slot_bytes <= PEAL_SLOT_INLINE ? 0 : align_line(from->slot_bytes);
-        *channel = (struct peal_image_channel){.sender = from->sender,
-                                               .receiver = from->receiver,
-                                               .depth = from->depth,
-                                               .slot_bytes = from->slot_bytes,
-                                               .stride = PEAL_LINE + payload};
+        *channel = (struct peal_image_channel){
+            .sender = from->sender,
+            .receiver = from->receiver,
+            .depth = from->depth,
+            .mask = from->depth & (from->depth - 1) ? 0 : from->depth - 1,
+            .slot_bytes = from->slot_bytes,
+            .stride = PEAL_LINE + payload};
         channel->credit = next[from->sender];
         next[from->sender] += PEAL_LINE;
         channel->slots = next[from->receiver];
@@ -106,7 +108,9 @@ static struct peal_place place_of(const struct peal_image *image, const struct p
                                   uint32_t phase, uint64_t count)
 {
     const struct peal_plan *plan = image->plan;
-    struct peal_place place = {.dtype = ref->dtype};
+    struct peal_place place = {
+        .dtype = ref->dtype,
+        .shift = (uint16_t)__builtin_ctzll(peal_dtype_size((enum peal_dtype)ref->dtype))};
     if (ref->buf == PEAL_BUF_CONST) {
         place.base = PEAL_BASE_CONST;
         place.offset = ref->offset;

@@ -61,7 +61,8 @@ struct peal_place {
     uint32_t row;    /* times the base's stride; slots: how many unfreed ones are older */
     uint64_t offset; /* constants: the bits of a double */
     uint64_t pitch;  /* scratch of several rows: bytes from one to the next */
-    uint32_t dtype;
+    uint16_t dtype;
+    uint16_t shift;   /* an element has 1 << shift bytes */
     uint32_t channel; /* slots */
 };
 
@@ -113,6 +114,7 @@ struct peal_base {
 struct peal_image_channel {
     uint32_t sender, receiver;
     uint32_t depth;
+    uint32_t mask; /* depth - 1 if that is all ones, else 0: saves a division */
     uint64_t slot_bytes;
     uint64_t slots;  /* offset of the first slot in the receiver's region */
     uint64_t stride; /* of a slot */

@@ -30,9 +30,7 @@ static inline uint64_t peal_step_clip(const struct peal_frame *frame, const stru
             continue;
         uint64_t limit = frame->bases[places[i].base].limit;
         uint64_t left =
-            limit <= places[i].offset
-                ? 0
-                : (limit - places[i].offset) / peal_dtype_size((enum peal_dtype)places[i].dtype);
+            limit <= places[i].offset ? 0 : (limit - places[i].offset) >> places[i].shift;
         count = left < count ? left : count;
     }
     return count;
