@@ -134,15 +134,18 @@ static void describe(void *context, struct peal_text *out)
         peal_mail_describe(&waiter->engine->mail, out);
 }
 
-/* With more ranks than cores: a launch that blocks for the first time and has told nobody anything.
- * Polling before the first yield pays if who is waited for is about to come on another core (a
- * broadcast's root), and not if it needs this one. Which it is shows by trying now and then. */
+/* With more ranks than cores: a launch that blocks for the first time, and has told nobody anything
+ * or has something to tell. Polling before the first yield pays if who is waited for is about to
+ * come on another core (a broadcast's root; the last one of a barrier), and not if it needs this
+ * core. Which it is shows by trying now and then. */
 static enum peal_progress wait_patiently(struct peal_frame *frame)
 {
     struct peal_image *image = frame->image;
-    if (!image->receives || (image->patience == 0 && ++image->tries % TRY_EVERY != 0))
+    bool may_pay = image->receives || peal_frame_is_urgent(frame);
+    if (!may_pay || (image->patience == 0 && ++image->tries % TRY_EVERY != 0))
         return PEAL_RUN_BLOCKED;
-    enum peal_progress progress = peal_frame_run(frame, PATIENT_SPINS);
+    enum peal_progress progress =
+        peal_frame_run(frame, image->receives ? PATIENT_SPINS : URGENT_SPINS);
     if (progress != PEAL_RUN_ENDED)
         image->patience = image->patience > 2 ? image->patience - 2 : 0;
     else if (image->patience < MOST_PATIENCE)
