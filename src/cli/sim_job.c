@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static double seconds(void)
 {
@@ -16,17 +17,62 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Large machines: the plan of all ranks would take gigabytes. */
+enum { STREAM_RANKS = 1024 };
+
+static enum peal_status launch_stream(struct peal_sim_job *job, struct peal_sim *sim)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return peal_sim_launch_kernel(sim, job->kernel, &job->bind,
+                                  processors > 0 ? (uint32_t)processors : 1, &job->diags);
+}
+
+/* True if the job was run without ever holding its plan; job->plan is then its tables, and the
+ * simulation's. */
+static bool simulate_stream(struct peal_sim_job *job)
+{
+    double began = seconds();
+    if (job->bind.nranks < STREAM_RANKS || job->options.data || job->options.log ||
+        job->launches != 1)
+        return false;
+    job->status =
+        peal_sim_new(job->machine, job->bind.nranks, &job->options, &job->diags, &job->sim);
+    if (job->status == PEAL_OK)
+        job->status = launch_stream(job, job->sim);
+    if (job->status == PEAL_UNSUPPORTED) {
+        peal_sim_free(job->sim);
+        job->sim = NULL;
+        peal_diags_release(&job->diags);
+        peal_diags_init(&job->diags);
+        return false;
+    }
+    job->plan_seconds = seconds() - began;
+    if (job->status == PEAL_OK) {
+        job->streamed = true;
+        job->plan = (struct peal_plan *)peal_sim_launch_plan(job->sim, 0);
+        peal_bound_find(job->machine, job->plan, &job->bound);
+        job->status = peal_sim_run(job->sim);
+    }
+    job->seconds = seconds() - began - job->plan_seconds;
+    return true;
+}
+
 /* A second run in which no send ever waits: what it used is what is needed. */
 static void find_slots(struct peal_sim_job *job)
 {
     struct peal_sim *sim = NULL;
     struct peal_sim_options options = {.depth = PEAL_NONE};
+    if (!peal_sim_stats(job->sim)->credit_stalls && !peal_sim_deadlock(job->sim)) {
+        job->slots_needed = peal_sim_stats(job->sim)->slots_used; /* none waited as it is */
+        return;
+    }
     if (job->plan->channels.count == 0 ||
         peal_sim_new(job->machine, job->plan->nranks, &options, &job->diags, &sim) != PEAL_OK)
         return;
     enum peal_status status = PEAL_OK;
     for (uint32_t i = 0; i < job->launches && status == PEAL_OK; i++)
-        status = peal_sim_launch(sim, job->plan, NULL, &job->diags);
+        status = job->streamed ? launch_stream(job, sim)
+                               : peal_sim_launch(sim, job->plan, NULL, &job->diags);
     if (status == PEAL_OK && peal_sim_run(sim) == PEAL_OK && !peal_sim_deadlock(sim))
         job->slots_needed = peal_sim_stats(sim)->slots_used;
     peal_sim_free(sim);
@@ -68,6 +114,11 @@ void peal_sim_job_run(struct peal_sim_job *job)
 {
     double began = seconds();
     peal_diags_init(&job->diags);
+    if (simulate_stream(job)) {
+        if (job->status == PEAL_OK && job->find_slots)
+            find_slots(job);
+        return;
+    }
     job->status = peal_instantiate(job->kernel, &job->bind, &job->diags, &job->plan);
     job->plan_seconds = seconds() - began;
     if (job->status != PEAL_OK)
@@ -81,7 +132,8 @@ void peal_sim_job_run(struct peal_sim_job *job)
 void peal_sim_job_release(struct peal_sim_job *job)
 {
     peal_sim_free(job->sim);
-    free(job->plan);
+    if (!job->streamed)
+        free(job->plan);
     peal_diags_release(&job->diags);
     job->sim = NULL;
     job->plan = NULL;
