@@ -8,6 +8,7 @@
 
 #include "base/dtype.h"
 #include "compute/sample.h"
+#include "run/select.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ struct rank {
     char *send, *recv, *want;
     char *sym_send, *sym_recv;
     uint64_t calls;
+    const char *forced; /* kernel */
     int failed;
 };
 
@@ -73,11 +75,12 @@ struct one {
 
 static int complain(struct rank *me, const struct one *c, const char *what)
 {
-    fprintf(stderr, "rank %u of %u, call %llu: %s %s %s, count %llu, root %u%s%s%s: %s\n  %s\n",
+    fprintf(stderr, "rank %u of %u, call %llu: %s %s %s, count %llu, root %u%s%s%s %s: %s\n  %s\n",
             me->rank, me->size, (unsigned long long)me->calls, names[c->kind],
             peal_dtype_name(c->dtype), peal_reduce_name(c->op), (unsigned long long)c->count,
             c->root, c->in_place ? ", in place" : "", c->symmetric ? ", symmetric" : "",
-            c->nonblocking ? ", non-blocking" : "", what, peal_comm_error(me->comm));
+            c->nonblocking ? ", non-blocking" : "", me->forced ? me->forced : "", what,
+            peal_comm_error(me->comm));
     me->failed = 1;
     return 1;
 }
@@ -215,10 +218,36 @@ static double expected_v(const struct rank *me, const struct one *c, uint64_t i)
     return peal_sample_input((uint32_t)(i / own), first_of(c, me->rank) + i % own);
 }
 
+/* One call in four changes its collective's algorithm, so that kernels follow each other in every
+ * order; the others may repeat one that was made before. */
+static void force_any(struct rank *me, const struct one *c)
+{
+    size_t count, found = 0;
+    const struct peal_algo *algos = peal_algos(&count), *all[32] = {NULL};
+    uint64_t wish = next_random(&me->seed);
+    const char *name = names[c->kind];
+    size_t len = strlen(name);
+    if (len > 2 && strcmp(name + len - 2, "_v") == 0)
+        len -= 2;
+    for (size_t i = 0; i < count && found < 32; i++) {
+        const char *collective = peal_collective_name(algos[i].collective);
+        if (strlen(collective) == len && strncmp(collective, name, len) == 0)
+            all[found++] = &algos[i];
+    }
+    if (found == 0 || wish % 4 != 0)
+        return;
+    const struct peal_algo *forced = wish / 4 % 8 ? all[wish / 32 % found] : NULL;
+    me->forced = forced ? forced->kernel : "";
+    if (peal_comm_set_algo(me->comm, peal_collective_name(all[0]->collective),
+                           forced ? forced->name : NULL) != PEAL_OK)
+        complain(me, c, "cannot force");
+}
+
 static int try(struct rank *me, struct one *c)
 {
     uint64_t in, out, element = peal_dtype_size(c->dtype);
     me->calls++;
+    force_any(me, c);
     extents(me, c, &in, &out);
     if (c->kind == ALL_TO_ALL_V)
         out = c->counts[me->rank] * me->size;

@@ -489,6 +489,18 @@ static int launch_user_kernel(struct peal_comm *comm, const void *context)
     for (int i = 0; i < 10; i++)
         EXPECT(y[i] == (float)(2 * (100 * left + (uint32_t)i)));
     peal_user_kernel_free(kernel);
+    /* Local values: each rank gives its own. */
+    int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    struct peal_arg locals[4] = {args[0],
+                                 args[1],
+                                 {.kind = PEAL_ARG_INTS, .values = ones, .nvalues = size},
+                                 {.kind = PEAL_ARG_INTS, .values = ones, .nvalues = size}};
+    EXPECT(peal_user_kernel_load(comm, NULL, "all_to_all_v", &kernel) == PEAL_OK);
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, locals, 4, NULL, 0) == PEAL_OK);
+    for (uint32_t q = 0; q < size; q++)
+        EXPECT(y[q] == (float)(100 * q + peal_comm_rank(comm)));
+    peal_user_kernel_free(kernel);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
     return 0;
 }
 

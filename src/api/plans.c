@@ -169,6 +169,19 @@ static enum peal_status look_at_whole(const struct peal_kernel *kernel,
     return status;
 }
 
+/* A local parameter that is known for one rank only. */
+static const char *find_local(const struct peal_kernel *kernel, const struct peal_bind *bind)
+{
+    for (size_t i = 0; i < bind->nvalues; i++) {
+        for (int k = 0; k < kernel->nparams && !bind->values[i].all_ranks; k++) {
+            if (kernel->params[k]->is_local &&
+                strcmp(kernel->params[k]->name, bind->values[i].name) == 0)
+                return kernel->params[k]->name;
+        }
+    }
+    return NULL;
+}
+
 /* `known` may be NULL, or of another layout: then `fresh` is filled in. */
 static enum peal_status make_image(const struct peal_team *team, const struct peal_kernel *kernel,
                                    const struct peal_bind *bind, const struct peal_image_how *how,
@@ -185,7 +198,13 @@ static enum peal_status make_image(const struct peal_team *team, const struct pe
         /* Where a channel lies follows from all channels: see image.h. */
         free(plan);
         own.rank = PEAL_NONE;
-        status = peal_instantiate(kernel, &own, &diags, &plan);
+        const char *local = find_local(kernel, &own);
+        if (local)
+            peal_text_printf(why,
+                             "the channels of '%s' follow from everyone's '%s', and a rank knows "
+                             "its own only",
+                             kernel->name, local);
+        status = local ? PEAL_UNSUPPORTED : peal_instantiate(kernel, &own, &diags, &plan);
     }
     struct peal_image_how full = *how;
     if (status == PEAL_OK) {

@@ -82,10 +82,28 @@ static bool reject_name(const struct peal_cli *cli, const struct peal_kernel *ke
     return false;
 }
 
-static bool bind_pair(const struct peal_cli *cli, const struct peal_kernel *kernel,
-                      const struct peal_pair *pair, struct peal_bind_value *out)
+/* A local parameter has values for every rank, rank after rank; those of one rank are everyone's.
+ */
+static bool spread(const struct peal_cli *cli, const struct peal_symbol *symbol, uint32_t nranks,
+                   struct peal_bind_value *value)
 {
-    if (!find_bindable(kernel, pair->key))
+    size_t own = symbol->kind == PEAL_SYMBOL_INTS ? nranks : 1;
+    if (value->count == own * nranks && nranks > 1) {
+        value->count = own;
+        return true;
+    }
+    int64_t *all = peal_arena_alloc(cli->arena, (value->count * nranks + 1) * sizeof *all);
+    for (size_t i = 0; all && i < value->count * nranks; i++)
+        all[i] = value->values[i % value->count];
+    value->values = all;
+    return all != NULL;
+}
+
+static bool bind_pair(const struct peal_cli *cli, const struct peal_kernel *kernel,
+                      const struct peal_pair *pair, uint32_t nranks, struct peal_bind_value *out)
+{
+    const struct peal_symbol *symbol = find_bindable(kernel, pair->key);
+    if (!symbol)
         return reject_name(cli, kernel, pair->key);
     struct peal_ints ints;
     struct peal_text error = {0};
@@ -95,6 +113,10 @@ static bool bind_pair(const struct peal_cli *cli, const struct peal_kernel *kern
     else
         peal_cli_usage(cli, "--set %s: %s", pair->key, peal_text_get(&error));
     peal_text_release(&error);
+    if (good && symbol->is_local && !spread(cli, symbol, nranks, out)) {
+        peal_cli_fail(cli, "out of memory");
+        return false;
+    }
     return good;
 }
 
@@ -115,7 +137,7 @@ bool peal_kernel_bind(const struct peal_cli *cli, const struct peal_kernel *kern
     *shared_count = count;
     size_t nvalues = 0;
     for (size_t i = 0; i < options->set.len; i++) {
-        if (!bind_pair(cli, kernel, &options->set.at[i], &values[nvalues++]))
+        if (!bind_pair(cli, kernel, &options->set.at[i], nranks, &values[nvalues++]))
             return false;
     }
     size_t given = nvalues;
