@@ -8,107 +8,207 @@
  */
 #include "report/page.h"
 
-/* A column: `expr` for every element `it` of the vector. */
-#define COLUMN(json, key, vec, expr)                                                               \
-    do {                                                                                           \
-        bool any_ = false;                                                                         \
-        for (size_t i_ = 0; i_ < (vec).len && !any_; i_++) {                                       \
-            const void *at_ = &(vec).at[i_];                                                       \
-            any_ = expr(at_) != 0;                                                                 \
-        }                                                                                          \
-        if (!any_)                                                                                 \
-            break;                                                                                 \
-        peal_json_key((json), (key));                                                              \
-        peal_json_array(json);                                                                     \
-        for (size_t i_ = 0; i_ < (vec).len; i_++)                                                  \
-            peal_json_int((json), expr(&(vec).at[i_]));                                            \
-        peal_json_array_end(json);                                                                 \
-    } while (0)
+#include <assert.h>
+#include <string.h>
 
-/* `field` of a thing as a column's number; PEAL_PAGE_NONE is -1. */
-#define GETTER(name, type, field)                                                                  \
-    static int64_t name(const void *at)                                                            \
+/* A column: where a member is in a thing, or how it is worked out. Members are unsigned. */
+struct field {
+    const char *key; /* NULL ends a list of them */
+    size_t offset, size;
+    bool may_be_none; /* PEAL_PAGE_NONE is -1 */
+    int64_t (*get)(const void *thing);
+};
+#define FIELD(key, type, member)                                                                   \
     {                                                                                              \
-        const type *it = at;                                                                       \
-        return (int64_t)(it->field);                                                               \
+        key, offsetof(struct peal_page_##type, member),                                            \
+            sizeof(((struct peal_page_##type *)0)->member), false, NULL                            \
     }
-#define GETTER_OR_NONE(name, type, field)                                                          \
-    static int64_t name(const void *at)                                                            \
+#define FIELD_OR_NONE(key, type, member)                                                           \
     {                                                                                              \
-        const type *it = at;                                                                       \
-        return it->field == PEAL_PAGE_NONE ? -1 : (int64_t)it->field;                              \
+        key, offsetof(struct peal_page_##type, member),                                            \
+            sizeof(((struct peal_page_##type *)0)->member), true, NULL                             \
+    }
+#define NO_FIELD                                                                                   \
+    {                                                                                              \
+        NULL, 0, 0, false, NULL                                                                    \
     }
 
-GETTER_OR_NONE(place_source, struct peal_page_place, source)
-GETTER(place_line, struct peal_page_place, line)
-GETTER(place_col, struct peal_page_place, col)
-GETTER(place_len, struct peal_page_place, len)
-GETTER_OR_NONE(place_via, struct peal_page_place, via)
-GETTER(track_label, struct peal_page_track, label)
-GETTER_OR_NONE(track_rank, struct peal_page_track, rank)
-GETTER(track_group, struct peal_page_track, group)
-GETTER(bar_track, struct peal_page_bar, track)
-GETTER(bar_length, struct peal_page_bar, end - it->start)
-GETTER(bar_bytes, struct peal_page_bar, bytes)
-GETTER(bar_label, struct peal_page_bar, label)
-GETTER(bar_detail, struct peal_page_bar, detail)
-GETTER(bar_place, struct peal_page_bar, place)
-GETTER(bar_category, struct peal_page_bar, category)
-GETTER(bar_flags, struct peal_page_bar, flags)
-GETTER(bar_joined, struct peal_page_bar, count - 1)
-GETTER(bar_idle, struct peal_page_bar, end - it->start - it->busy)
-GETTER(arrow_from, struct peal_page_arrow, from)
-GETTER(arrow_length, struct peal_page_arrow, to - (int64_t)it->from)
-GETTER(arrow_from_track, struct peal_page_arrow, from_track)
-GETTER(arrow_to_track, struct peal_page_arrow, to_track)
-GETTER(arrow_bytes, struct peal_page_arrow, bytes)
-GETTER(arrow_label, struct peal_page_arrow, label)
-GETTER(arrow_category, struct peal_page_arrow, category)
-GETTER(arrow_flags, struct peal_page_arrow, flags)
-GETTER(step_track, struct peal_page_step, track)
-GETTER(step_rank, struct peal_page_step, rank)
-GETTER(step_lane, struct peal_page_step, lane)
-GETTER(step_launch, struct peal_page_step, launch)
-GETTER(step_label, struct peal_page_step, label)
-GETTER(step_detail, struct peal_page_step, detail)
-GETTER(step_place, struct peal_page_step, place)
-GETTER(step_category, struct peal_page_step, category)
-GETTER(step_flags, struct peal_page_step, flags)
-GETTER(step_accesses, struct peal_page_step, accesses)
-GETTER(step_changes, struct peal_page_step, changes)
-GETTER(memory_rank, struct peal_page_memory, rank)
-GETTER(memory_name, struct peal_page_memory, name)
-GETTER(memory_bytes, struct peal_page_memory, bytes)
-GETTER(memory_element, struct peal_page_memory, element)
-GETTER(cell_rank, struct peal_page_cell, rank)
-GETTER(cell_name, struct peal_page_cell, name)
-GETTER(cell_initial, struct peal_page_cell, initial)
-GETTER(access_memory, struct peal_page_access, memory)
-GETTER(access_from, struct peal_page_access, from)
-GETTER(access_to, struct peal_page_access, to)
-GETTER(access_kind, struct peal_page_access, kind)
-GETTER(access_flags, struct peal_page_access, flags)
-GETTER_OR_NONE(change_memory, struct peal_page_change, memory)
-GETTER_OR_NONE(change_cell, struct peal_page_change, cell)
-GETTER(change_from, struct peal_page_change, from)
-GETTER(change_to, struct peal_page_change, to)
-GETTER(change_value, struct peal_page_change, value)
-GETTER(change_quiet, struct peal_page_change, quiet)
-GETTER(hop_track, struct peal_page_hop, track)
-GETTER(hop_start, struct peal_page_hop, start)
-GETTER(hop_end, struct peal_page_hop, end)
-GETTER(hop_cause, struct peal_page_hop, cause)
-GETTER(hop_label, struct peal_page_hop, label)
-GETTER(hop_place, struct peal_page_hop, place)
-GETTER(stall_track, struct peal_page_stall, track)
-GETTER(stall_cause, struct peal_page_stall, cause)
-GETTER(stall_amount, struct peal_page_stall, amount)
+static int64_t bar_length(const void *thing)
+{
+    const struct peal_page_bar *it = thing;
+    return (int64_t)(it->end - it->start);
+}
+
+static int64_t bar_joined(const void *thing)
+{
+    const struct peal_page_bar *it = thing;
+    return (int64_t)(it->count - 1);
+}
+
+static int64_t bar_idle(const void *thing)
+{
+    const struct peal_page_bar *it = thing;
+    return (int64_t)(it->end - it->start - it->busy);
+}
+
+static int64_t arrow_length(const void *thing)
+{
+    const struct peal_page_arrow *it = thing;
+    return (int64_t)(it->to - (int64_t)it->from);
+}
+
+static const struct field place_fields[] = {
+    FIELD_OR_NONE("source", place, source),
+    FIELD("line", place, line),
+    FIELD("col", place, col),
+    FIELD("len", place, len),
+    FIELD_OR_NONE("via", place, via),
+    NO_FIELD,
+};
+
+static const struct field track_fields[] = {
+    FIELD("label", track, label),
+    FIELD_OR_NONE("rank", track, rank),
+    FIELD("group", track, group),
+    NO_FIELD,
+};
+
+static const struct field arrow_fields[] = {
+    FIELD("from", arrow, from),
+    {"length", 0, 0, false, arrow_length},
+    FIELD("fromTrack", arrow, from_track),
+    FIELD("toTrack", arrow, to_track),
+    FIELD("label", arrow, label),
+    FIELD("bytes", arrow, bytes),
+    FIELD("category", arrow, category),
+    FIELD("flags", arrow, flags),
+    NO_FIELD,
+};
+
+static const struct field step_fields[] = {
+    FIELD("track", step, track),     FIELD("rank", step, rank),
+    FIELD("lane", step, lane),       FIELD("launch", step, launch),
+    FIELD("label", step, label),     FIELD("detail", step, detail),
+    FIELD("place", step, place),     FIELD("category", step, category),
+    FIELD("flags", step, flags),     FIELD("accesses", step, accesses),
+    FIELD("changes", step, changes), NO_FIELD,
+};
+
+static const struct field memory_fields[] = {
+    FIELD("rank", memory, rank),
+    FIELD("name", memory, name),
+    FIELD("bytes", memory, bytes),
+    FIELD("element", memory, element),
+    NO_FIELD,
+};
+
+static const struct field cell_fields[] = {
+    FIELD("rank", cell, rank),
+    FIELD("name", cell, name),
+    FIELD("initial", cell, initial),
+    NO_FIELD,
+};
+
+static const struct field access_fields[] = {
+    FIELD("memory", access, memory), FIELD("from", access, from),   FIELD("to", access, to),
+    FIELD("kind", access, kind),     FIELD("flags", access, flags), NO_FIELD,
+};
+
+static const struct field change_fields[] = {
+    FIELD_OR_NONE("memory", change, memory),
+    FIELD_OR_NONE("cell", change, cell),
+    FIELD("from", change, from),
+    FIELD("to", change, to),
+    FIELD("value", change, value),
+    FIELD("quiet", change, quiet),
+    NO_FIELD,
+};
+
+static const struct field hop_fields[] = {
+    FIELD("track", hop, track),
+    FIELD("start", hop, start),
+    FIELD("end", hop, end),
+    FIELD("cause", hop, cause),
+    FIELD("label", hop, label),
+    FIELD("place", hop, place),
+    NO_FIELD,
+};
+
+static const struct field stall_fields[] = {
+    FIELD("track", stall, track),
+    FIELD("cause", stall, cause),
+    FIELD("amount", stall, amount),
+    NO_FIELD,
+};
+
+static const struct field bar_fields[] = {
+    FIELD("track", bar, track),
+    {"length", 0, 0, false, bar_length},
+    FIELD("label", bar, label),
+    FIELD("detail", bar, detail),
+    FIELD("place", bar, place),
+    FIELD("bytes", bar, bytes),
+    FIELD("category", bar, category),
+    FIELD("flags", bar, flags),
+    {"joined", 0, 0, false, bar_joined},
+    {"idle", 0, 0, false, bar_idle},
+    NO_FIELD,
+};
+
+static int64_t load(const void *thing, const struct field *field)
+{
+    const char *at = (const char *)thing + field->offset;
+    uint64_t wide;
+    uint32_t word;
+    if (field->get)
+        return field->get(thing);
+    switch (field->size) {
+    case sizeof wide:
+        memcpy(&wide, at, sizeof wide);
+        return (int64_t)wide;
+    case sizeof word:
+        memcpy(&word, at, sizeof word);
+        return field->may_be_none && word == PEAL_PAGE_NONE ? -1 : (int64_t)word;
+    default:
+        assert(field->size == 1 && "members of a thing are of 1, 4 or 8 bytes");
+        return *(const uint8_t *)at;
+    }
+}
+
+/* A key and a list for every field that is not zero everywhere. */
+static void write_columns(struct peal_json *json, const void *things, size_t count, size_t size,
+                          const struct field *fields)
+{
+    for (; fields->key; fields++) {
+        const char *at = things;
+        size_t i = 0;
+        while (i < count && load(at + i * size, fields) == 0)
+            i++;
+        if (i == count)
+            continue;
+        peal_json_key(json, fields->key);
+        peal_json_array(json);
+        for (i = 0; i < count; i++)
+            peal_json_int(json, load(at + i * size, fields));
+        peal_json_array_end(json);
+    }
+}
 
 static void begin_list(struct peal_json *json, const char *key, size_t count)
 {
     peal_json_key(json, key);
     peal_json_object(json);
     peal_json_put_uint(json, "count", count);
+}
+
+#define WRITE_LIST(json, key, vec, fields)                                                         \
+    write_list((json), (key), (vec).at, (vec).len, sizeof *(vec).at, (fields))
+static void write_list(struct peal_json *json, const char *key, const void *things, size_t count,
+                       size_t size, const struct field *fields)
+{
+    begin_list(json, key, count);
+    write_columns(json, things, count, size, fields);
+    peal_json_object_end(json);
 }
 
 static void write_notes(const struct peal_page *page, struct peal_json *json)
@@ -157,25 +257,14 @@ static void write_sources(const struct peal_page *page, struct peal_json *json)
         peal_json_object_end(json);
     }
     peal_json_array_end(json);
-    begin_list(json, "places", page->places.len);
-    COLUMN(json, "source", page->places, place_source);
-    COLUMN(json, "line", page->places, place_line);
-    COLUMN(json, "col", page->places, place_col);
-    COLUMN(json, "len", page->places, place_len);
-    COLUMN(json, "via", page->places, place_via);
-    peal_json_object_end(json);
+    WRITE_LIST(json, "places", page->places, place_fields);
 }
 
 static void write_bars(const struct peal_page *page, struct peal_json *json)
 {
-    begin_list(json, "tracks", page->tracks.len);
-    COLUMN(json, "label", page->tracks, track_label);
-    COLUMN(json, "rank", page->tracks, track_rank);
-    COLUMN(json, "group", page->tracks, track_group);
-    peal_json_object_end(json);
+    WRITE_LIST(json, "tracks", page->tracks, track_fields);
 
     begin_list(json, "bars", page->bars.len);
-    COLUMN(json, "track", page->bars, bar_track);
     peal_json_key(json, "start");
     peal_json_array(json);
     for (size_t i = 0; i < page->bars.len; i++) {
@@ -184,70 +273,19 @@ static void write_bars(const struct peal_page *page, struct peal_json *json)
         peal_json_uint(json, bar->start - (same ? bar[-1].start : 0));
     }
     peal_json_array_end(json);
-    COLUMN(json, "length", page->bars, bar_length);
-    COLUMN(json, "label", page->bars, bar_label);
-    COLUMN(json, "detail", page->bars, bar_detail);
-    COLUMN(json, "place", page->bars, bar_place);
-    COLUMN(json, "bytes", page->bars, bar_bytes);
-    COLUMN(json, "category", page->bars, bar_category);
-    COLUMN(json, "flags", page->bars, bar_flags);
-    COLUMN(json, "joined", page->bars, bar_joined);
-    COLUMN(json, "idle", page->bars, bar_idle);
+    write_columns(json, page->bars.at, page->bars.len, sizeof *page->bars.at, bar_fields);
     peal_json_object_end(json);
 
-    begin_list(json, "arrows", page->arrows.len);
-    COLUMN(json, "from", page->arrows, arrow_from);
-    COLUMN(json, "length", page->arrows, arrow_length);
-    COLUMN(json, "fromTrack", page->arrows, arrow_from_track);
-    COLUMN(json, "toTrack", page->arrows, arrow_to_track);
-    COLUMN(json, "label", page->arrows, arrow_label);
-    COLUMN(json, "bytes", page->arrows, arrow_bytes);
-    COLUMN(json, "category", page->arrows, arrow_category);
-    COLUMN(json, "flags", page->arrows, arrow_flags);
-    peal_json_object_end(json);
+    WRITE_LIST(json, "arrows", page->arrows, arrow_fields);
 }
 
 static void write_steps(const struct peal_page *page, struct peal_json *json)
 {
-    begin_list(json, "steps", page->steps.len);
-    COLUMN(json, "track", page->steps, step_track);
-    COLUMN(json, "rank", page->steps, step_rank);
-    COLUMN(json, "lane", page->steps, step_lane);
-    COLUMN(json, "launch", page->steps, step_launch);
-    COLUMN(json, "label", page->steps, step_label);
-    COLUMN(json, "detail", page->steps, step_detail);
-    COLUMN(json, "place", page->steps, step_place);
-    COLUMN(json, "category", page->steps, step_category);
-    COLUMN(json, "flags", page->steps, step_flags);
-    COLUMN(json, "accesses", page->steps, step_accesses);
-    COLUMN(json, "changes", page->steps, step_changes);
-    peal_json_object_end(json);
-    begin_list(json, "memories", page->memories.len);
-    COLUMN(json, "rank", page->memories, memory_rank);
-    COLUMN(json, "name", page->memories, memory_name);
-    COLUMN(json, "bytes", page->memories, memory_bytes);
-    COLUMN(json, "element", page->memories, memory_element);
-    peal_json_object_end(json);
-    begin_list(json, "cells", page->cells.len);
-    COLUMN(json, "rank", page->cells, cell_rank);
-    COLUMN(json, "name", page->cells, cell_name);
-    COLUMN(json, "initial", page->cells, cell_initial);
-    peal_json_object_end(json);
-    begin_list(json, "accesses", page->accesses.len);
-    COLUMN(json, "memory", page->accesses, access_memory);
-    COLUMN(json, "from", page->accesses, access_from);
-    COLUMN(json, "to", page->accesses, access_to);
-    COLUMN(json, "kind", page->accesses, access_kind);
-    COLUMN(json, "flags", page->accesses, access_flags);
-    peal_json_object_end(json);
-    begin_list(json, "changes", page->changes.len);
-    COLUMN(json, "memory", page->changes, change_memory);
-    COLUMN(json, "cell", page->changes, change_cell);
-    COLUMN(json, "from", page->changes, change_from);
-    COLUMN(json, "to", page->changes, change_to);
-    COLUMN(json, "value", page->changes, change_value);
-    COLUMN(json, "quiet", page->changes, change_quiet);
-    peal_json_object_end(json);
+    WRITE_LIST(json, "steps", page->steps, step_fields);
+    WRITE_LIST(json, "memories", page->memories, memory_fields);
+    WRITE_LIST(json, "cells", page->cells, cell_fields);
+    WRITE_LIST(json, "accesses", page->accesses, access_fields);
+    WRITE_LIST(json, "changes", page->changes, change_fields);
 }
 
 static void write_machine(const struct peal_page *page, struct peal_json *json)
@@ -319,19 +357,8 @@ static void write_time(const struct peal_page *page, struct peal_json *json)
         peal_json_object_end(json);
     }
     peal_json_array_end(json);
-    begin_list(json, "path", page->path.len);
-    COLUMN(json, "track", page->path, hop_track);
-    COLUMN(json, "start", page->path, hop_start);
-    COLUMN(json, "end", page->path, hop_end);
-    COLUMN(json, "cause", page->path, hop_cause);
-    COLUMN(json, "label", page->path, hop_label);
-    COLUMN(json, "place", page->path, hop_place);
-    peal_json_object_end(json);
-    begin_list(json, "stalls", page->stalls.len);
-    COLUMN(json, "track", page->stalls, stall_track);
-    COLUMN(json, "cause", page->stalls, stall_cause);
-    COLUMN(json, "amount", page->stalls, stall_amount);
-    peal_json_object_end(json);
+    WRITE_LIST(json, "path", page->path, hop_fields);
+    WRITE_LIST(json, "stalls", page->stalls, stall_fields);
 }
 
 static void write_curves(const struct peal_page *page, struct peal_json *json, uint32_t plot)

@@ -48,7 +48,7 @@ static void bars_come_out_by_track_and_start(void **state)
     peal_page_json(&page, &json);
     const char *bars = strstr(peal_text_get(&out), "\"bars\":");
     assert_non_null(bars);
-    const char *expected = "\"bars\":{\"count\":5,\"track\":[0,0,1,1,1],\"start\":[5,25,0,10,10],"
+    const char *expected = "\"bars\":{\"count\":5,\"start\":[5,25,0,10,10],\"track\":[0,0,1,1,1],"
                            "\"length\":[3,3,3,3,3]}";
     assert_memory_equal(bars, expected, strlen(expected));
     peal_text_release(&out);
