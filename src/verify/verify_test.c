@@ -241,6 +241,58 @@ static void test_relaxed_signals_order_nothing(void **state)
     free(plan);
 }
 
+/* Rank 0 writes, releases through `s[0]` and then tells rank 1 by a relaxed notify of `s[1]`. Rank
+ * 1 acquires from s[0] after it has seen s[1], so that it cannot miss the release, although rank 2
+ * alone could have satisfied its wait; without the relaxed pair it can. */
+static void test_relaxed_signals_still_hold_back(void **state)
+{
+    (void)state;
+    for (int held = 0; held < 2; held++) {
+        struct maker m = maker_begin(3, COUNT, PEAL_SIGNAL_SHARED, 2);
+        peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
+        peal_assembler_rank_begin(m.a, 0);
+        copy(&m, whole(1, m.t), whole(0, m.x));
+        peal_assembler_notify(m.a, 1, m.s, 0, PEAL_NONE, 1, 0);
+        peal_assembler_notify(m.a, 1, m.s, 1, PEAL_NONE, 1, PEAL_OP_RELAXED);
+        peal_assembler_rank_begin(m.a, 1);
+        if (held)
+            peal_assembler_wait(m.a, m.s, 1, PEAL_NONE, 1, PEAL_OP_RELAXED);
+        peal_assembler_wait(m.a, m.s, 0, PEAL_NONE, 1, 0);
+        copy(&m, whole(1, m.y), whole(1, m.t));
+        peal_assembler_rank_begin(m.a, 2);
+        peal_assembler_notify(m.a, 1, m.s, 0, PEAL_NONE, 1, 0);
+        struct peal_plan *plan = maker_end(&m);
+        struct peal_verification *v = verify(plan, 1, PEAL_ENGINE_AUTO);
+        if (v->fault != (held ? PEAL_FAULT_NONE : PEAL_FAULT_RACE))
+            fail_msg("held %d: %s: %s", held, peal_fault_name(v->fault), v->why);
+        peal_verification_free(v);
+        free(plan);
+    }
+}
+
+/* Not monotone, and a relaxed flag is all that stands between write and read. */
+static void test_relaxed_flag_is_no_order(void **state)
+{
+    (void)state;
+    for (uint32_t relaxed = 0; relaxed < 2; relaxed++) {
+        struct maker m = maker_begin(2, COUNT, PEAL_SIGNAL_RAW, 1);
+        peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
+        uint32_t flags = relaxed ? PEAL_OP_RELAXED : 0;
+        peal_assembler_rank_begin(m.a, 0);
+        copy(&m, whole(1, m.t), whole(0, m.x));
+        peal_assembler_notify(m.a, 1, m.s, 0, PEAL_NONE, 1, PEAL_OP_SET | flags);
+        peal_assembler_rank_begin(m.a, 1);
+        peal_assembler_wait(m.a, m.s, 0, PEAL_NONE, 1, PEAL_OP_EQUAL | flags);
+        copy(&m, whole(1, m.y), whole(1, m.t));
+        struct peal_plan *plan = maker_end(&m);
+        struct peal_verification *v = verify(plan, 1, PEAL_ENGINE_AUTO);
+        assert_false(v->monotone);
+        assert_int_equal(v->fault, relaxed ? PEAL_FAULT_RACE : PEAL_FAULT_NONE);
+        peal_verification_free(v);
+        free(plan);
+    }
+}
+
 static void test_proofs_are_shared_by_shape(void **state)
 {
     (void)state;
@@ -383,6 +435,8 @@ int main(void)
         cmocka_unit_test(test_race_is_told),
         cmocka_unit_test(test_deadlock_is_told),
         cmocka_unit_test(test_relaxed_signals_order_nothing),
+        cmocka_unit_test(test_relaxed_signals_still_hold_back),
+        cmocka_unit_test(test_relaxed_flag_is_no_order),
         cmocka_unit_test(test_proofs_are_shared_by_shape),
         cmocka_unit_test(test_advice_mends),
         cmocka_unit_test(test_least_depth),
