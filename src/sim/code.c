@@ -181,12 +181,12 @@ static struct step_key key_of(struct coding *c, const struct peal_op *op)
 /* Lanes whose steps are the same share them: the number of the list, or PEAL_NONE. */
 static uint32_t share(struct peal_codes *codes, const uint32_t *steps, uint64_t count)
 {
-    uint64_t hash = peal_hash_bytes(steps, count * sizeof *steps, count);
+    uint64_t hash = count ? peal_hash_bytes(steps, count * sizeof *steps, count) : 0;
     /* Ranks that do the same are mostly the last few distinct ones. */
     for (size_t i = codes->shared.len; i-- > 0 && codes->shared.len - i <= 64;) {
         const struct shared_code *other = &codes->shared.at[i];
         if (other->hash == hash && other->count == count &&
-            memcmp(other->steps, steps, count * sizeof *steps) == 0)
+            (!count || memcmp(other->steps, steps, count * sizeof *steps) == 0))
             return (uint32_t)i;
     }
     struct shared_code made = {hash, count, malloc((count + 1) * sizeof *made.steps)};
