@@ -53,9 +53,9 @@ class Buffers:
         return self
 
 
-def timed(function, repetitions, group):
-    """Seconds a call, of the slowest rank; nan where the backend has no such call."""
-    dist.barrier(group=group)
+def timed(function, repetitions):
+    """Seconds a call, of the slowest rank; nan where the backend has no such call. Ranks meet in the default group."""
+    dist.barrier()
     start = time.perf_counter()
     try:
         for _ in range(repetitions):
@@ -64,7 +64,7 @@ def timed(function, repetitions, group):
     except RuntimeError:  # Gloo has no reduce_scatter
         seconds = float("nan")
     slowest = torch.tensor([seconds], dtype=torch.float64)
-    dist.all_reduce(slowest, dist.ReduceOp.MAX, group=group)
+    dist.all_reduce(slowest, dist.ReduceOp.MAX)
     return slowest.item()
 
 
@@ -78,11 +78,11 @@ def run(rank, world, groups, options):
             if "symmetric" in groups:
                 buffers["symmetric"].symmetric(groups["symmetric"])
             times = {backend: [] for backend in groups}
-            repetitions = max(1, min(200, (4 << 20) // max(count, 4096)))
+            repetitions = max(1, min(500, (4 << 20) // max(count, 4096)))
             for round_ in range(options.rounds + 1):  # the first is to warm up
                 for backend, group in groups.items():
                     call = buffers.get(backend, buffers["peal"]).call(name, group)
-                    seconds = timed(call, repetitions if backend != "free" else 200, groups["peal"])
+                    seconds = timed(call, repetitions if backend != "free" else 500)
                     if round_:
                         times[backend].append(seconds * 1e6)
             rows.append({"call": name, "bytes": count, "world": world,

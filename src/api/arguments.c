@@ -96,6 +96,18 @@ static bool overlap(const void *a, uint64_t a_bytes, const void *b, uint64_t b_b
     return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
 }
 
+/* Does the input lie in one of the output's blocks? Between two of them it may. */
+static bool overlaps_a_block(const struct peal_arguments *args, uint64_t bytes, uint32_t size)
+{
+    uint64_t element = peal_dtype_size(args->dtype);
+    for (uint32_t r = 0; r < size; r++) {
+        if (overlap(args->send, bytes, (const char *)args->recv + args->offsets[r] * element,
+                    args->counts[r] * element))
+            return true;
+    }
+    return false;
+}
+
 /* The address that the input must have to be in place. */
 static const void *place_of_send(const struct peal_arguments *args, uint32_t rank)
 {
@@ -157,7 +169,9 @@ enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_argume
                               send > 0 && !args->send ? "send" : "recv");
     bool here = recv > 0 && send > 0;
     args->in_place = here && args->send == place_of_send(args, rank);
-    if (here && !args->in_place && overlap(args->send, send, args->recv, recv))
+    bool gaps = args->offsets && sides[args->collective].send == SIDE_BLOCK;
+    if (here && !args->in_place &&
+        (gaps ? overlaps_a_block(args, send, size) : overlap(args->send, send, args->recv, recv)))
         return peal_comm_fail(comm, PEAL_INVALID,
                               "%s: input and output overlap, and are not exactly in place", name);
     return PEAL_OK;

@@ -145,8 +145,23 @@ WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs, const c
                 "peal allgather: one list of ", getSize(), " tensors is wanted");
     Tensors list = outputs[0];
     check_list(list, input, "allgather");
+    static const uint64_t APART_BYTES = 64 << 10;
     return collective(OpType::ALLGATHER, opts, list, [=] {
-        Tensor send = input.contiguous(), flat = room_for(list);
+        Tensor send = input.contiguous();
+        if (bytes_of(send) >= APART_BYTES) { // large: every block goes to its tensor at once
+            Tensors dense;
+            std::vector<uint64_t> counts(list.size(), bytes_of(send)), offsets;
+            for (const Tensor &tensor : list)
+                dense.push_back(room_of(tensor));
+            char *first = lowest(dense, offsets);
+            comm_->check(peal_allgather_v(comm_->get(), send.data_ptr(), first, counts.data(), offsets.data(),
+                                          PEAL_U8),
+                         "allgather");
+            for (size_t i = 0; i < list.size(); i++)
+                write_back(dense[i], list[i]);
+            return;
+        }
+        Tensor flat = room_for(list);
         comm_->check(peal_allgather(comm_->get(), send.data_ptr(), flat.data_ptr(), bytes_of(send), PEAL_U8),
                      "allgather");
         spread(flat, list);
@@ -250,7 +265,7 @@ WorkPtr Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                 "peal reduce_scatter: the output must be as large as the own input");
     bool even = std::all_of(counts.begin(), counts.end(), [&](uint64_t c) { return c == counts[0]; });
     return collective(OpType::REDUCE_SCATTER, opts, {output}, [=] {
-        Tensor flat = joined(list), dense = room_of(output);
+        Tensor flat = joined(list, &joined_), dense = room_of(output);
         peal_comm *comm = comm_->get();
         comm_->check(even ? peal_reduce_scatter(comm, flat.data_ptr(), dense.data_ptr(), counts[0], r.dtype, r.op)
                           : peal_reduce_scatter_v(comm, flat.data_ptr(), dense.data_ptr(), counts.data(), r.dtype,

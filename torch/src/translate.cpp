@@ -139,22 +139,48 @@ static bool adjacent(const Tensors &list)
     return !list.empty();
 }
 
-Tensor room_for(const Tensors &list)
+static int64_t total_bytes(const Tensors &list)
 {
     int64_t total = 0;
     for (const Tensor &tensor : list)
         total += static_cast<int64_t>(tensor.nbytes());
-    if (adjacent(list))
-        return at::from_blob(list[0].data_ptr(), {total}, at::kByte);
-    return at::empty({total}, at::kByte);
+    return total;
 }
 
-Tensor joined(const Tensors &list)
+Tensor room_for(const Tensors &list)
 {
-    Tensor flat = room_for(list);
+    if (adjacent(list))
+        return at::from_blob(list[0].data_ptr(), {total_bytes(list)}, at::kByte);
+    return at::empty({total_bytes(list)}, at::kByte);
+}
+
+char *lowest(const Tensors &list, std::vector<uint64_t> &offsets)
+{
+    char *first = static_cast<char *>(list[0].data_ptr());
+    for (const Tensor &tensor : list)
+        first = std::min(first, static_cast<char *>(tensor.data_ptr()));
+    for (const Tensor &tensor : list)
+        offsets.push_back(static_cast<uint64_t>(static_cast<char *>(tensor.data_ptr()) - first));
+    return first;
+}
+
+// New memory costs more than the copy: its pages must come from the kernel.
+static Tensor kept_room(int64_t bytes, Tensor *kept)
+{
+    static const int64_t MOST_KEPT = 128 << 20;
+    if (!kept || bytes > MOST_KEPT)
+        return at::empty({bytes}, at::kByte);
+    if (!kept->defined() || kept->numel() < bytes)
+        *kept = at::empty({bytes}, at::kByte);
+    return kept->narrow(0, 0, bytes);
+}
+
+Tensor joined(const Tensors &list, Tensor *kept)
+{
+    if (list.empty() || adjacent(list))
+        return room_for(list);
+    Tensor flat = kept_room(total_bytes(list), kept);
     char *at = static_cast<char *>(flat.data_ptr());
-    if (list.empty() || at == list[0].data_ptr())
-        return flat;
     for (const Tensor &tensor : list) {
         Tensor dense = tensor.contiguous();
         std::memcpy(at, dense.data_ptr(), dense.nbytes());

@@ -53,8 +53,11 @@ inline void write_back(const Tensor &dense, const Tensor &tensor)
 
 // Memory for all of `list`: its own where that is one piece.
 Tensor room_for(const Tensors &list);
-// All of `list` in one piece of memory, copied only where it is not one already.
-Tensor joined(const Tensors &list);
+// The first byte of the tensor that lies lowest, and where all of them begin from there on.
+char *lowest(const Tensors &list, std::vector<uint64_t> &offsets);
+// All of `list` in one piece of memory, copied only where it is not one already. `kept`, if given, is where copies go; it
+// grows, up to a bound.
+Tensor joined(const Tensors &list, Tensor *kept = nullptr);
 // The inverse.
 void spread(const Tensor &flat, const Tensors &list);
 

@@ -91,6 +91,25 @@ def moving_collectives(rank, world):
     assert torch.equal(out, world * (torch.arange(3) + 3 * rank).float())
 
 
+def large_lists(rank, world):
+    """Blocks go straight to their tensors, in any order of memory, with the input between them."""
+    n = 40000
+    memory = torch.zeros((world + 1) * n)
+    places = [(2 * i + rank) % (world + 1) for i in range(world + 1)] if world % 2 == 0 else list(range(world, -1, -1))
+    parts = [memory[p * n:(p + 1) * n] for p in places]
+    own = parts.pop(1)
+    own.copy_(vector(rank, n, torch.float32))
+    dist.all_gather(parts, own)
+    assert all(torch.equal(part, vector(r, n, torch.float32)) for r, part in enumerate(parts))
+    strided = [torch.zeros(n, 2)[:, 0] for _ in range(world)]
+    dist.all_gather(strided, own)
+    assert all(torch.equal(part, vector(r, n, torch.float32)) for r, part in enumerate(strided))
+    for size in (n, 2 * n, 100):
+        out = torch.empty(size)
+        dist.reduce_scatter(out, [vector(rank + r, size, torch.float32) for r in range(world)])
+        assert torch.equal(out, sum(vector(q + rank, size, torch.float32) for q in range(world)))
+
+
 def all_to_all_even_and_uneven(rank, world):
     out = torch.empty(world * 2)
     dist.all_to_all_single(out, torch.arange(world * 2).float() + 100 * rank)
@@ -234,7 +253,7 @@ def symmetric_tensors(rank, world):
 
 
 CASES = (allreduce_of_every_type_and_operation, bitwise_and_bool, sixteen_bit_sums_are_the_same_on_all_ranks,
-         moving_collectives, all_to_all_even_and_uneven, messages, strided_and_empty_tensors, every_type_moves, refusals,
+         moving_collectives, large_lists, all_to_all_even_and_uneven, messages, strided_and_empty_tensors, every_type_moves, refusals,
          groups, asynchronous, symmetric_tensors)
 
 
