@@ -91,7 +91,7 @@ def run(rank, world, groups, options):
                 row = rows[-1]
                 print(f"{name:15} {world:2} ranks {count:10} B  " +
                       "  ".join(f"{backend} {row[backend]:9.1f} us" for backend in groups) +
-                      f"  gloo / peal {row['gloo'] / row['peal']:6.1f}", flush=True)
+                      (f"  gloo / peal {row['gloo'] / row['peal']:6.1f}" if "gloo" in groups else ""), flush=True)
     return rows
 
 
@@ -99,8 +99,8 @@ def worker(rank, world_size, rendezvous, options):
     torch.set_num_threads(1)
     peal_torch.register_free()
     dist.init_process_group("peal", init_method=f"file://{rendezvous}", rank=rank, world_size=world_size)
-    groups = {"peal": dist.new_group(backend="peal"), "gloo": dist.new_group(backend="gloo"),
-              "free": dist.new_group(backend="peal_free")}
+    names = {"peal": "peal", "gloo": "gloo", "free": "peal_free"}
+    groups = {name: dist.new_group(backend=names[name]) for name in options.backends.split(",")}
     if options.symmetric:
         groups["symmetric"] = dist.new_group(backend="peal")
     rows = run(rank, world_size, groups, options)
@@ -116,6 +116,7 @@ if __name__ == "__main__":
     parser.add_argument("--world", default="2")
     parser.add_argument("--calls", default=CALLS)
     parser.add_argument("--bytes", default=BYTES)
+    parser.add_argument("--backends", default="peal,gloo,free", help="peal among them")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--symmetric", action="store_true")
     parser.add_argument("--json", help="append the rows to this file, one JSON object a line")
