@@ -539,6 +539,43 @@ static void memory_that_is_gone_is_an_error_on_every_rank(void **state)
     assert_true(all_right(&group, UINT32_MAX));
 }
 
+/* ---- ranks that are bound differently ---- */
+
+static int sum_with_other_cores(struct peal_comm *world, const void *job)
+{
+    static const uint64_t counts[] = {1, 4096, 16384, 100000};
+    uint32_t rank = peal_comm_rank(world), size = peal_comm_size(world);
+    setenv("PEAL_CORES", rank == 1 ? "2" : "64", 1);
+    struct peal_open how = {.rank = rank, .size = size, .job = job, .timeout_ms = 60000};
+    struct peal_comm *comm;
+    if (peal_comm_open(&how, &comm) != PEAL_OK)
+        return 1;
+    int32_t *x = malloc(100000 * sizeof *x), *y = malloc(100000 * sizeof *y);
+    int bad = !x || !y;
+    for (size_t c = 0; !bad && c < sizeof counts / sizeof counts[0]; c++) {
+        for (uint64_t i = 0; i < counts[c]; i++)
+            x[i] = (int32_t)(i + rank);
+        bad |= peal_allreduce(comm, x, y, counts[c], PEAL_I32, PEAL_SUM) != PEAL_OK;
+        for (uint64_t i = 0; i < counts[c]; i++)
+            bad |= y[i] != (int32_t)(size * i + size * (size - 1) / 2);
+    }
+    free(x);
+    free(y);
+    peal_comm_close(comm);
+    return bad;
+}
+
+static void ranks_with_other_numbers_of_cores_choose_alike(void **state)
+{
+    (void)state;
+    struct group group;
+    char job[64];
+    snprintf(job, sizeof job, "cores-%d", (int)getpid());
+    start(&group, 4, sum_with_other_cores, job);
+    assert_true(all_right(&group, MOST));
+    assert_true(nothing_is_left(job));
+}
+
 int main(int argc, char **argv)
 {
     kills = argc > 1 ? atoi(argv[1]) : kills;
@@ -550,6 +587,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(groups_overlap_and_two_jobs_run_at_once),
         cmocka_unit_test(waits_in_slices_see_messages_deaths_and_time_outs),
         cmocka_unit_test(messages_under_way_at_once_stay_whole),
+        cmocka_unit_test(ranks_with_other_numbers_of_cores_choose_alike),
         cmocka_unit_test(calls_that_differ_fail_on_every_rank),
         cmocka_unit_test(memory_that_is_gone_is_an_error_on_every_rank),
         cmocka_unit_test(survivors_of_a_killed_rank_report_it_and_go_on),

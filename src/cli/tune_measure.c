@@ -159,7 +159,7 @@ static enum peal_status count_one(void *context, const struct job *job, uint64_t
     struct candidate candidates[MOST_CANDIDATES];
     struct peal_policy policy;
     (void)up_to;
-    peal_policy_choose(job->ranks, &policy);
+    peal_policy_choose(job->ranks, peal_cores(), &policy);
     uint32_t n = list(job, policy.cores, candidates);
     counting->progress->total += n;
     counting->progress->weight += n * weigh(counting->tuning, job);

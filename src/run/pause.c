@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -30,22 +31,25 @@ uint64_t peal_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static uint32_t count_cores(void)
+uint32_t peal_cores(void)
 {
+    const char *wish = getenv("PEAL_CORES");
+    long given = wish ? strtol(wish, NULL, 10) : 0;
+    if (given > 0 && given <= CPU_SETSIZE)
+        return (uint32_t)given;
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return 1;
-    int n = CPU_COUNT(&set);
-    return n > 0 ? (uint32_t)n : 1;
+    int bound = CPU_COUNT(&set);
+    /* A rank bound to one core still has the machine's other cores for its peers. */
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (bound <= 1 && online > 1)
+        return (uint32_t)online;
+    return bound > 0 ? (uint32_t)bound : 1;
 }
 
-void peal_policy_choose(uint32_t size, struct peal_policy *out)
+void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out)
 {
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t cores = count_cores();
-    /* A rank bound to one core still has the machine's other cores for its peers. */
-    if (cores == 1 && online > 1)
-        cores = (uint32_t)online;
     out->cores = cores;
     bool fits = size <= cores;
     /* Without a core for each, whoever is waited for needs this one more often than not: measured,

@@ -28,7 +28,11 @@ struct peal_pause {
     bool published; /* the wait text is in the control block */
 };
 
-void peal_policy_choose(uint32_t size, struct peal_policy *out);
+/* Processors that this process may use: PEAL_CORES, or what it is bound to. */
+uint32_t peal_cores(void);
+/* How ranks wait that share so many processors. All ranks of a team must be given the same number,
+ * since algorithms are chosen by it. */
+void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out);
 uint64_t peal_now_ns(void);
 
 /* Nothing could move: spend some time, then poll again if this returns PEAL_OK. */

@@ -30,7 +30,7 @@ enum {
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
-#define PEAL_CONTROL_VERSION UINT32_C(2)
+#define PEAL_CONTROL_VERSION UINT32_C(3)
 
 /* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
 struct peal_cell {
@@ -59,6 +59,7 @@ struct peal_control {
     uint32_t rank, size;
     int32_t pid;
     uint32_t pool_kib; /* populated bytes of context 0; the same on all ranks */
+    uint32_t cores;    /* peal_cores of the owner */
     uint64_t bytes;
     char job[24];
 

@@ -63,6 +63,7 @@ static void write_identity(struct peal_control *control, uint32_t rank, uint32_t
     control->pid = (int32_t)getpid();
     control->pool_kib = (uint32_t)(layout->pool_bytes >> 10);
     control->bytes = layout->bytes;
+    control->cores = peal_cores();
     snprintf(control->job, sizeof control->job, "%.23s", job);
     atomic_store_explicit(&control->life, PEAL_LIFE_OUTSIDE, memory_order_relaxed);
 }
@@ -119,7 +120,7 @@ static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
     }
     for (uint32_t r = 0; r < size; r++)
         team->pidfds[r] = -1;
-    peal_policy_choose(size, &team->policy);
+    peal_policy_choose(size, peal_cores(), &team->policy);
     return team;
 }
 
@@ -167,6 +168,16 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
     team->beds = beds_of(team->controls[0]);
     peal_remote_probe(team);
     return PEAL_OK;
+}
+
+/* Ranks may be bound differently: all choose by what the least free of them has. */
+static uint32_t fewest_cores(const struct peal_team *team)
+{
+    uint32_t fewest = UINT32_MAX;
+    for (uint32_t r = 0; r < team->size; r++)
+        if (team->controls[r]->cores < fewest)
+            fewest = team->controls[r]->cores;
+    return fewest > 0 ? fewest : 1;
 }
 
 enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_text *why,
@@ -222,7 +233,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
         peal_team_close(team);
         return status;
     }
-    peal_policy_choose(team->size, &team->policy);
+    peal_policy_choose(team->size, fewest_cores(team), &team->policy);
     peal_topo_bind(team->rank, team->size);
     *out = team;
     return PEAL_OK;
