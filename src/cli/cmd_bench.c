@@ -143,34 +143,52 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
 static void print_head(const struct bench *b)
 {
     const struct bench_options *o = b->options;
-    printf("# peal bench %s: %u ranks (%s), %s buffers, %s\n# %s", b->subject->name,
-           peal_comm_size(b->comm), o->threads ? "threads" : "processes",
-           o->symmetric ? "symmetric" : "private", o->fresh ? "fresh" : "hot",
-           peal_dtype_name(o->dtype));
-    if (b->subject->has_reduce)
-        printf(", %s", peal_reduce_name(o->reduce));
-    if (b->subject->has_root)
-        printf(", root %lld", (long long)o->root);
-    printf("; median over the calls of the slowest rank's time\n");
-    printf("# %9s %20s%12s %18s\n", "", "out-of-place", "", "in-place");
-    printf("# %9s", "size");
+    printf("# peal bench %s: %u ranks (%s), %s buffers, %s\n"
+           "# medians of the slowest rank's time; err: elements that were wrong\n",
+           b->subject->name, peal_comm_size(b->comm), o->threads ? "threads" : "processes",
+           o->symmetric ? "symmetric" : "private", o->fresh ? "fresh" : "hot");
+    printf("#%31s%16s %23s\n", "", "out-of-place", "in-place");
+    printf("# %6s %8s %4s %4s %4s", "size", "count", "type", "op", "root");
     for (int i = 0; i < 2; i++)
-        printf(" %9s %7s %7s %5s", "time", "algbw", "busbw", "wrong");
-    printf("\n# %9s", "(B)");
+        printf(" %7s %5s %5s %3s", "time", "algbw", "busbw", "err");
+    printf("\n# %6s %23s", "(B)", "");
     for (int i = 0; i < 2; i++)
-        printf(" %9s %7s %7s%s", "(us)", "(GB/s)", "(GB/s)", i ? "\n" : "      ");
+        printf(" %7s %5s %5s%s", "(us)", "GB/s", "GB/s", i ? "\n" : "    ");
 }
 
-static void add_row(struct bench *b, uint64_t bytes, bool in_place, const struct result *result,
-                    const char *algo)
+/* nccl-tests' words for what a collective does not have. */
+static const char *op_name(const struct bench *b)
+{
+    return b->subject->has_reduce ? peal_reduce_name(b->options->reduce) : "none";
+}
+
+static long long root_of(const struct bench *b)
+{
+    return b->subject->has_root ? (long long)b->options->root : -1;
+}
+
+/* What does not vary from row to row stands in each all the same: the columns are those of
+ * nccl-tests, for the programs that read its tables. */
+static void put_subject(const struct bench *b, uint64_t bytes, uint64_t count,
+                        struct peal_text *out)
+{
+    peal_text_printf(out, "%8llu %8llu %4s %4s %4lld", (unsigned long long)bytes,
+                     (unsigned long long)count, peal_dtype_name(b->options->dtype), op_name(b),
+                     root_of(b));
+}
+
+static void add_row(struct bench *b, uint64_t bytes, uint64_t count, bool in_place,
+                    const struct result *result, const char *algo)
 {
     peal_text_printf(&b->rows,
-                     "%s\n  {\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"time_us\": "
+                     "%s\n  {\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"count\": "
+                     "%llu, \"dtype\": \"%s\", \"op\": \"%s\", \"root\": %lld, \"time_us\": "
                      "%.3f, \"in_place\": %s, \"buffers\": \"%s\", \"memory\": \"%s\", \"wrong\": "
                      "%llu, \"algo\": \"%s\"}",
                      b->rows.len ? "," : "", b->subject->name, peal_comm_size(b->comm),
-                     (unsigned long long)bytes, result->time_us, in_place ? "true" : "false",
-                     b->options->fresh ? "fresh" : "hot",
+                     (unsigned long long)bytes, (unsigned long long)count,
+                     peal_dtype_name(b->options->dtype), op_name(b), root_of(b), result->time_us,
+                     in_place ? "true" : "false", b->options->fresh ? "fresh" : "hot",
                      b->options->symmetric ? "symmetric" : "private",
                      (unsigned long long)result->wrong, algo);
 }
@@ -185,7 +203,8 @@ static void put_result(const struct bench *b, uint64_t bytes, const struct resul
                        struct peal_text *out)
 {
     double algbw = (double)bytes / (result->time_us * 1e3);
-    peal_text_printf(out, " %9.2f %7.2f %7.2f %5llu", result->time_us, algbw, algbw * bus_factor(b),
+    peal_text_printf(out, " %7.*f %5.2f %5.2f %3llu", result->time_us < 1e4 ? 2 : 0,
+                     result->time_us, algbw, algbw * bus_factor(b),
                      (unsigned long long)result->wrong);
 }
 
@@ -222,7 +241,7 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
     if (quoted)
         snprintf(algo, sizeof algo, "%.*s", (int)strcspn(quoted + 1, "'"), quoted + 1);
     if (table)
-        peal_text_printf(&line, "%11llu", (unsigned long long)real);
+        put_subject(b, real, block, &line);
     enum peal_status status = PEAL_OK;
     for (int in_place = 0; in_place <= s->can_in_place && status == PEAL_OK; in_place++) {
         struct result result = time_calls(b, block, in_place);
@@ -230,7 +249,7 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
         *wrong += result.wrong;
         if (status != PEAL_OK)
             break;
-        add_row(b, real, in_place, &result, algo);
+        add_row(b, real, block, in_place, &result, algo);
         if (table)
             put_result(b, real, &result, &line);
         if (first && !in_place)
