@@ -3,8 +3,11 @@
 #include "api/load.h"
 #include "cli/page_file.h"
 #include "cli/page_sim.h"
+#include "cli/progress.h"
 #include "cli/sim_report.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +46,47 @@ static const struct peal_option options_table[] = {
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
+/* For the line of progress: the job's phase, in ranks or ops. */
+static void look(void *opaque, struct peal_progress_state *state)
+{
+    static const char *const names[] = {
+        [PEAL_PHASE_PLAN] = "making the plan",
+        [PEAL_PHASE_RANKS] = "ranks",
+        [PEAL_PHASE_RUN] = "ops",
+        [PEAL_PHASE_SLOT_RANKS] = "ranks (slots without limit)",
+        [PEAL_PHASE_SLOT_RUN] = "ops (slots without limit)",
+        [PEAL_PHASE_DATA] = "replaying data",
+    };
+    const struct peal_sim_job *job = opaque;
+    struct peal_sim_follow *follow = job->follow;
+    int phase = atomic_load_explicit(&follow->phase, memory_order_relaxed);
+    bool ranks = phase == PEAL_PHASE_RANKS || phase == PEAL_PHASE_SLOT_RANKS;
+    bool runs = phase == PEAL_PHASE_RUN || phase == PEAL_PHASE_SLOT_RUN;
+    *state = (struct peal_progress_state){.what = names[phase]};
+    if (ranks) {
+        state->total = job->bind.nranks;
+        state->done = atomic_load_explicit(&follow->pace.made, memory_order_relaxed);
+    } else if (runs) {
+        state->total = atomic_load_explicit(&follow->pace.total, memory_order_relaxed);
+        state->done = atomic_load_explicit(&follow->pace.ops, memory_order_relaxed);
+        if (state->total == 0) /* it has not told yet */
+            state->what = names[PEAL_PHASE_PLAN];
+    }
+    if (state->total)
+        state->part = (double)state->done / (double)state->total;
+}
+
+/* After Ctrl-C: how far the run was. */
+static void report_stop(void *opaque)
+{
+    const struct peal_sim_job *job = opaque;
+    uint64_t events = atomic_load_explicit(&job->follow->pace.events, memory_order_relaxed);
+    uint64_t time = atomic_load_explicit(&job->follow->pace.time, memory_order_relaxed);
+    if (events)
+        printf("stopped at %.3f us of simulated time, after %" PRIu64 " events\n",
+               1e-6 * (double)time, events);
+}
+
 /* Fills and runs a job; false with the code to end with. */
 static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *setup,
                     const struct sim_options *options, struct peal_sim_job *job, int *code)
@@ -62,7 +106,14 @@ static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *set
         !peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
         !peal_sim_setup_bind(cli, setup, setup->machine, (uint32_t)nranks, count, &job->bind))
         return false;
+    struct peal_sim_follow follow = {0};
+    struct peal_progress progress = {
+        .what = "", .look = look, .report = options->json ? NULL : report_stop, .context = job};
+    job->follow = &follow;
+    peal_progress_begin(&progress);
     peal_sim_job_run(job);
+    peal_progress_end(&progress);
+    job->follow = NULL;
     if (job->status == PEAL_OK)
         return true;
     *code = peal_cli_diags(cli, job->status, &job->diags);

@@ -170,11 +170,7 @@ static void *work(void *opaque)
             point->time = point->stats.time;
             point->deadlock = peal_sim_deadlock(point->job.sim) != NULL;
         }
-        /* The plan and the simulation can be large: only the numbers are kept. */
-        peal_sim_free(point->job.sim);
-        free(point->job.plan);
-        point->job.sim = NULL;
-        point->job.plan = NULL;
+        peal_sim_job_drop(&point->job); /* only the numbers are kept */
         atomic_store_explicit(&point->finished, true, memory_order_release);
         peal_progress_step(&s->progress, weigh(point));
     }
@@ -203,8 +199,10 @@ static void run_points(struct peal_sweep *s)
     count = count > 256 ? 256 : count;
     s->progress = (struct peal_progress){
         .what = "runs", .total = s->npoints, .report = report_finished, .context = s};
-    for (size_t i = 0; i < s->npoints; i++)
+    for (size_t i = 0; i < s->npoints; i++) {
         s->progress.weight += weigh(&s->points[i]);
+        s->points[i].job.threads = count > 1 ? 1 : 0; /* the cores are busy with other runs */
+    }
     peal_progress_begin(&s->progress);
     while (made + 1 < count && pthread_create(&threads[made], NULL, work, s) == 0)
         made++;

@@ -37,6 +37,9 @@ int peal_progress_line(const struct peal_progress_state *state, char *out, int s
 {
     enum { BAR = 20 };
     char bar[BAR + 1];
+    if (state->total == 0 && state->done == 0)
+        return snprintf(out, (size_t)size, "%s, %" PRIu64 " s", state->what,
+                        state->elapsed_ms / 1000);
     if (state->total == 0)
         return snprintf(out, (size_t)size, "%" PRIu64 " %s, %" PRIu64 " s", state->done,
                         state->what, state->elapsed_ms / 1000);
@@ -55,10 +58,19 @@ int peal_progress_line(const struct peal_progress_state *state, char *out, int s
     return len;
 }
 
-static struct peal_progress_state state_of(const struct peal_progress *progress)
+static struct peal_progress_state state_of(struct peal_progress *progress)
 {
     const struct peal_progress_counts *counts = progress->counts;
     struct peal_progress_state state = {.what = progress->what, .total = progress->total};
+    if (progress->look) {
+        progress->look(progress->context, &state);
+        if (state.what != progress->phase) {
+            progress->phase = state.what;
+            progress->phase_ms = now_ms();
+        }
+        state.elapsed_ms = now_ms() - progress->phase_ms;
+        return state;
+    }
     /* relaxed: only numbers to show, nothing is read on their strength */
     state.done = atomic_load_explicit(&counts->steps, memory_order_relaxed);
     double weight = (double)atomic_load_explicit(&counts->weight, memory_order_relaxed);
@@ -73,7 +85,7 @@ static struct peal_progress_state state_of(const struct peal_progress *progress)
 static void draw(struct peal_progress *progress)
 {
     struct peal_progress_state state = state_of(progress);
-    if (!progress->draws || state.elapsed_ms < DRAW_AFTER_MS)
+    if (!progress->draws || now_ms() - progress->began_ms < DRAW_AFTER_MS)
         return;
     char line[160], text[200];
     peal_progress_line(&state, line, sizeof line);
@@ -91,10 +103,15 @@ static void report_and_die(struct peal_progress *progress, int number)
     if (progress->report)
         progress->report(progress->context);
     fflush(stdout);
-    int len = snprintf(line, sizeof line, "interrupted: %" PRIu64, state.done);
-    if (state.total)
-        len += snprintf(line + len, sizeof line - (size_t)len, " of %" PRIu64, state.total);
-    len += snprintf(line + len, sizeof line - (size_t)len, " %s finished\n", state.what);
+    int len;
+    if (progress->look && !state.total) {
+        len = snprintf(line, sizeof line, "interrupted: %s\n", state.what);
+    } else {
+        len = snprintf(line, sizeof line, "interrupted: %" PRIu64, state.done);
+        if (state.total)
+            len += snprintf(line + len, sizeof line - (size_t)len, " of %" PRIu64, state.total);
+        len += snprintf(line + len, sizeof line - (size_t)len, " %s finished\n", state.what);
+    }
     put(STDERR_FILENO, line, (size_t)len);
     sigset_t set;
     sigemptyset(&set);
@@ -138,6 +155,8 @@ void peal_progress_begin(struct peal_progress *progress)
     progress->began_ms = now_ms();
     progress->draws = isatty(STDERR_FILENO);
     progress->drawn = progress->watches = false;
+    progress->phase = NULL;
+    progress->phase_ms = progress->began_ms;
     progress->own_counts = (struct peal_progress_counts){0};
     progress->counts = mmap(NULL, sizeof *progress->counts, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -20,6 +20,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What is drawn. Without numbers, `what` says what is going on. */
+struct peal_progress_state {
+    const char *what;
+    uint64_t done, total;
+    double part;         /* of the work, 0 to 1 */
+    uint64_t elapsed_ms; /* since the phase began */
+};
+
 /* Shared with processes forked later. */
 struct peal_progress_counts {
     _Atomic uint64_t steps, weight; /* done */
@@ -34,7 +42,12 @@ struct peal_progress {
      * prints results that are finished, removes what is half written. NULL = nothing to do. */
     void (*report)(void *context);
     void *context;
+    /* Fills in what, done, total and part, when they are not counted by peal_progress_step: of the
+     * phase that the work is in. In the thread that draws. NULL = they are counted. */
+    void (*look)(void *context, struct peal_progress_state *state);
 
+    const char *phase; /* by the thread only: the last `what` that was seen */
+    uint64_t phase_ms; /* and when it began */
     struct peal_progress_counts *counts, own_counts;
     uint64_t began_ms;
     bool draws;          /* stderr is a terminal */
@@ -54,13 +67,6 @@ void peal_progress_print(const struct peal_progress *progress, const struct peal
 /* Wipes the line. */
 void peal_progress_end(struct peal_progress *progress);
 
-/* What is drawn. */
-struct peal_progress_state {
-    const char *what;
-    uint64_t done, total;
-    double part; /* of the work, 0 to 1 */
-    uint64_t elapsed_ms;
-};
 /* The line, without newline; its length. */
 int peal_progress_line(const struct peal_progress_state *state, char *out, int size);
 

@@ -29,6 +29,7 @@ static void the_line_estimates_what_is_left(void **state)
          "[==========>         ] 1 of 4 plans, 2 s, about 2 s left"},
         {__LINE__, {"plans", 4, 4, 1, 9999}, "[====================] 4 of 4 plans, 9 s"},
         {__LINE__, {"plans", 7, 0, 0, 3000}, "7 plans, 3 s"},
+        {__LINE__, {"making the plan", 0, 0, 0, 3000}, "making the plan, 3 s"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[160];

@@ -20,11 +20,25 @@ static double seconds(void)
 /* Large machines: the plan of all ranks would take gigabytes. */
 enum { STREAM_RANKS = 1024 };
 
+static void enter(const struct peal_sim_job *job, enum peal_sim_phase phase)
+{
+    struct peal_sim_follow *follow = job->follow;
+    if (!follow)
+        return;
+    /* relaxed, here and where it is looked at: numbers to show, that may belong to the phase before
+     * for an instant */
+    atomic_store_explicit(&follow->pace.made, 0, memory_order_relaxed);
+    atomic_store_explicit(&follow->pace.total, 0, memory_order_relaxed);
+    atomic_store_explicit(&follow->pace.ops, 0, memory_order_relaxed);
+    atomic_store_explicit(&follow->pace.events, 0, memory_order_relaxed);
+    atomic_store_explicit(&follow->phase, phase, memory_order_relaxed);
+}
+
 static enum peal_status launch_stream(struct peal_sim_job *job, struct peal_sim *sim)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return peal_sim_launch_kernel(sim, job->kernel, &job->bind,
-                                  processors > 0 ? (uint32_t)processors : 1, &job->diags);
+    uint32_t threads = job->threads ? job->threads : processors > 0 ? (uint32_t)processors : 1;
+    return peal_sim_launch_kernel(sim, job->kernel, &job->bind, threads, &job->diags);
 }
 
 /* True if the job was run without ever holding its plan; job->plan is then its tables, and the
@@ -35,6 +49,7 @@ static bool simulate_stream(struct peal_sim_job *job)
     if (job->bind.nranks < STREAM_RANKS || job->options.data || job->options.log ||
         job->launches != 1)
         return false;
+    enter(job, PEAL_PHASE_RANKS);
     job->status =
         peal_sim_new(job->machine, job->bind.nranks, &job->options, &job->diags, &job->sim);
     if (job->status == PEAL_OK)
@@ -51,6 +66,7 @@ static bool simulate_stream(struct peal_sim_job *job)
         job->streamed = true;
         job->plan = (struct peal_plan *)peal_sim_launch_plan(job->sim, 0);
         peal_bound_find(job->machine, job->plan, &job->bound);
+        enter(job, PEAL_PHASE_RUN);
         job->status = peal_sim_run(job->sim);
     }
     job->seconds = seconds() - began - job->plan_seconds;
@@ -61,7 +77,7 @@ static bool simulate_stream(struct peal_sim_job *job)
 static void find_slots(struct peal_sim_job *job)
 {
     struct peal_sim *sim = NULL;
-    struct peal_sim_options options = {.depth = PEAL_NONE};
+    struct peal_sim_options options = {.depth = PEAL_NONE, .pace = job->options.pace};
     if (!peal_sim_stats(job->sim)->credit_stalls && !peal_sim_deadlock(job->sim)) {
         job->slots_needed = peal_sim_stats(job->sim)->slots_used; /* none waited as it is */
         return;
@@ -70,9 +86,11 @@ static void find_slots(struct peal_sim_job *job)
         peal_sim_new(job->machine, job->plan->nranks, &options, &job->diags, &sim) != PEAL_OK)
         return;
     enum peal_status status = PEAL_OK;
+    enter(job, job->streamed ? PEAL_PHASE_SLOT_RANKS : PEAL_PHASE_SLOT_RUN);
     for (uint32_t i = 0; i < job->launches && status == PEAL_OK; i++)
         status = job->streamed ? launch_stream(job, sim)
                                : peal_sim_launch(sim, job->plan, NULL, &job->diags);
+    enter(job, PEAL_PHASE_SLOT_RUN);
     if (status == PEAL_OK && peal_sim_run(sim) == PEAL_OK && !peal_sim_deadlock(sim))
         job->slots_needed = peal_sim_stats(sim)->slots_used;
     peal_sim_free(sim);
@@ -93,6 +111,7 @@ static void simulate(struct peal_sim_job *job)
         args.buffers = peal_job_data_buffers(data);
     }
     double began = seconds();
+    enter(job, PEAL_PHASE_RUN);
     job->status =
         peal_sim_new(job->machine, job->plan->nranks, &job->options, &job->diags, &job->sim);
     for (uint32_t i = 0; i < job->launches && job->status == PEAL_OK; i++)
@@ -101,6 +120,7 @@ static void simulate(struct peal_sim_job *job)
         job->status = peal_sim_run(job->sim);
     job->seconds = seconds() - began;
     if (job->status == PEAL_OK && data && !peal_sim_deadlock(job->sim)) {
+        enter(job, PEAL_PHASE_DATA);
         job->status = peal_sim_sync(job->sim);
         /* In place, a later launch starts from the earlier one's result. */
         bool again = job->launches > 1 && job->plan->contract_in == job->plan->contract_out;
@@ -114,11 +134,13 @@ void peal_sim_job_run(struct peal_sim_job *job)
 {
     double began = seconds();
     peal_diags_init(&job->diags);
+    job->options.pace = job->follow ? &job->follow->pace : NULL;
     if (simulate_stream(job)) {
         if (job->status == PEAL_OK && job->find_slots)
             find_slots(job);
         return;
     }
+    enter(job, PEAL_PHASE_PLAN);
     job->status = peal_instantiate(job->kernel, &job->bind, &job->diags, &job->plan);
     job->plan_seconds = seconds() - began;
     if (job->status != PEAL_OK)
@@ -129,14 +151,19 @@ void peal_sim_job_run(struct peal_sim_job *job)
         find_slots(job);
 }
 
-void peal_sim_job_release(struct peal_sim_job *job)
+void peal_sim_job_drop(struct peal_sim_job *job)
 {
     peal_sim_free(job->sim);
     if (!job->streamed)
         free(job->plan);
-    peal_diags_release(&job->diags);
     job->sim = NULL;
     job->plan = NULL;
+}
+
+void peal_sim_job_release(struct peal_sim_job *job)
+{
+    peal_sim_job_drop(job);
+    peal_diags_release(&job->diags);
 }
 
 static bool is_machine_key(const struct peal_pair *pair)

@@ -7,6 +7,20 @@
 #include "sim/bound.h"
 #include "sim/sim.h"
 
+/* What a job is at, for a line of progress. */
+enum peal_sim_phase {
+    PEAL_PHASE_PLAN,  /* the plan is made as a whole */
+    PEAL_PHASE_RANKS, /* ... rank by rank */
+    PEAL_PHASE_RUN,
+    PEAL_PHASE_SLOT_RANKS, /* the same again, slots without limit */
+    PEAL_PHASE_SLOT_RUN,
+    PEAL_PHASE_DATA /* phase 2, and the check */
+};
+struct peal_sim_follow {
+    _Atomic int phase;
+    struct peal_sim_pace pace; /* of the phase */
+};
+
 enum peal_job_check {
     PEAL_CHECK_NONE,  /* no data, or no contract */
     PEAL_CHECK_RIGHT, /* every (carried) element is what the contract says */
@@ -20,7 +34,9 @@ struct peal_sim_job {
     const struct peal_machine *machine;
     struct peal_sim_options options;
     uint32_t launches;
-    bool find_slots; /* run again with unlimited slots */
+    bool find_slots;                /* run again with unlimited slots */
+    uint32_t threads;               /* that make a large plan; 0 = one a core */
+    struct peal_sim_follow *follow; /* or NULL */
     /* Out. */
     enum peal_status status;
     struct peal_diags diags;
@@ -36,6 +52,8 @@ struct peal_sim_job {
 
 /* Any thread may run a job; nothing is printed. */
 void peal_sim_job_run(struct peal_sim_job *job);
+/* Frees the plan and the simulation, which can be large; status and diags stay. */
+void peal_sim_job_drop(struct peal_sim_job *job);
 void peal_sim_job_release(struct peal_sim_job *job);
 
 /* sim_data.c: inputs, and what the contract makes of them. */

@@ -113,6 +113,18 @@ uint32_t peal_parts_channel_count(const struct peal_parts *parts)
     return (uint32_t)parts->t.a->channels.len;
 }
 
+const char *peal_parts_position(const struct peal_parts *parts, const struct peal_op *op,
+                                uint32_t *line, uint32_t *col)
+{
+    const struct peal_assembler *a = parts->t.a;
+    if (op->pos >= a->positions.len)
+        return NULL;
+    const struct peal_position *pos = &a->positions.at[op->pos];
+    *line = pos->line;
+    *col = pos->col;
+    return a->strings.at + pos->source;
+}
+
 static void join_channel(struct peal_channel *to, const struct peal_channel *from)
 {
     if (from->sender_lane != UINT16_MAX)

@@ -41,6 +41,11 @@ enum peal_status peal_parts_walk(struct peal_parts *parts, uint32_t rank, peal_p
 const struct peal_buf *peal_parts_bufs(const struct peal_parts *parts, uint32_t *count);
 uint32_t peal_parts_channel_count(const struct peal_parts *parts);
 
+/* The file an op of a lane being visited comes from, with line and column; NULL if it has no place.
+ */
+const char *peal_parts_position(const struct peal_parts *parts, const struct peal_op *op,
+                                uint32_t *line, uint32_t *col);
+
 /* map[channel of `other`] becomes the number of that channel in `parts`. */
 enum peal_status peal_parts_join(struct peal_parts *parts, const struct peal_parts *other,
                                  uint32_t *map);

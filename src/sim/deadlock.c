@@ -79,7 +79,15 @@ static void describe(struct peal_sim *sim, uint32_t index)
         .value = sync ? peal_sim_signal_logical(sim, instance, lane->rank, lane->cell, launch) : 0,
         .asked = sync ? peal_sim_op(lane)->sync.value : 0,
         .full = lane->state == PEAL_LANE_CREDIT,
+        .at = peal_sim_code(instance->codes, lane->rank, lane->number)->count - lane->left,
     };
+    if (lane->op_end && peal_sim_op(lane)->pos != PEAL_NONE) {
+        const struct peal_position *pos =
+            peal_plan_positions(instance->plan) + peal_sim_op(lane)->pos;
+        blocked.file = peal_plan_string(instance->plan, pos->source);
+        blocked.line = pos->line;
+        blocked.col = pos->col;
+    }
     if (!peal_vec_push(&sim->blocked, blocked))
         peal_sim_fail(sim, PEAL_NO_MEMORY);
 }
@@ -119,6 +127,7 @@ void peal_sim_deadlock_find(struct peal_sim *sim)
                                                .cycle = cycle,
                                                .lanes = sim->blocked.at};
     free(seen);
+    peal_sim_stream_locate(sim);
 }
 
 const struct peal_sim_deadlock *peal_sim_deadlock(const struct peal_sim *sim)
@@ -139,11 +148,8 @@ static void print_lane(const struct peal_sim *sim, const struct peal_sim_blocked
         peal_plan_dump_op(plan, b->rank, op, out);
     else
         peal_text_puts(out, b->full ? "send" : "recv"); /* the op itself was not kept */
-    if (op && op->pos != PEAL_NONE) {
-        const struct peal_position *pos = peal_plan_positions(plan) + op->pos;
-        peal_text_printf(out, "  (%s:%u:%u)", peal_plan_string(plan, pos->source), pos->line,
-                         pos->col);
-    }
+    if (b->file)
+        peal_text_printf(out, "  (%s:%u:%u)", b->file, b->line, b->col);
     if (b->full)
         peal_text_printf(out, "\n      all slots are taken: waits for rank %u to free one",
                          b->waits_for);
@@ -169,11 +175,11 @@ void peal_sim_deadlock_print(const struct peal_sim *sim, struct peal_text *out)
                      d->blocked == 1 ? " is" : "s are");
     if (d->cycle)
         peal_text_printf(out, "a cycle of %u:\n", d->cycle);
-    for (uint32_t i = 0; i < d->blocked && i < 64; i++) {
+    for (uint32_t i = 0; i < d->blocked && i < PEAL_DEADLOCK_SHOWN; i++) {
         if (i == d->cycle)
             peal_text_puts(out, d->cycle ? "blocked behind it:\n" : "blocked:\n");
         print_lane(sim, &d->lanes[i], out);
     }
-    if (d->blocked > 64)
-        peal_text_printf(out, "  ... and %u more\n", d->blocked - 64);
+    if (d->blocked > PEAL_DEADLOCK_SHOWN)
+        peal_text_printf(out, "  ... and %u more\n", d->blocked - PEAL_DEADLOCK_SHOWN);
 }

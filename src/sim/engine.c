@@ -206,6 +206,7 @@ void peal_sim_lane_end(struct peal_sim *sim, uint32_t index)
     struct peal_lane_run *lane = &sim->lanes.at[index];
     struct peal_rank_run *r = &sim->ranks[lane->rank];
     lane->state = PEAL_LANE_DONE;
+    sim->ops_ended += peal_sim_code(lane->instance->codes, lane->rank, lane->number)->count;
     assert(r->active > 0);
     if (--r->active > 0)
         return;
@@ -221,6 +222,26 @@ void peal_sim_lane_end(struct peal_sim *sim, uint32_t index)
     peal_sim_signal_launch_end(sim, lane->instance, lane->rank);
     r->launch++;
     peal_sim_next_launch(sim, lane->rank);
+}
+
+/* Looks at every lane: not often. */
+static void tell_pace(struct peal_sim *sim)
+{
+    enum { EVENTS_BETWEEN = 1 << 17 };
+    struct peal_sim_pace *pace = sim->options.pace;
+    uint64_t done = sim->ops_ended;
+    sim->pace_next = sim->queue.popped + EVENTS_BETWEEN;
+    for (size_t i = 0; i < sim->lanes.len; i++) {
+        const struct peal_lane_run *lane = &sim->lanes.at[i];
+        if (lane->instance && lane->state != PEAL_LANE_DONE)
+            done +=
+                peal_sim_code(lane->instance->codes, lane->rank, lane->number)->count - lane->left;
+    }
+    /* relaxed: only numbers to show, nothing is read on their strength */
+    atomic_store_explicit(&pace->ops, done, memory_order_relaxed);
+    atomic_store_explicit(&pace->total, sim->ops_total, memory_order_relaxed);
+    atomic_store_explicit(&pace->events, sim->queue.popped, memory_order_relaxed);
+    atomic_store_explicit(&pace->time, sim->now, memory_order_relaxed);
 }
 
 static void sum_up(struct peal_sim *sim)
@@ -256,6 +277,8 @@ enum peal_status peal_sim_run(struct peal_sim *sim)
     run_ready(sim);
     while (sim->status == PEAL_OK && peal_queue_pop(&sim->queue, &event)) {
         sim->now = event.time;
+        if (sim->queue.popped >= sim->pace_next)
+            tell_pace(sim);
         prefetch(sim);
         handle(sim, &event);
         if (sim->ready.len)

@@ -139,8 +139,10 @@ struct peal_ipcq_stalls {
 /* A plan on this machine: cells and queues persist over its launches. */
 struct peal_instance {
     const struct peal_plan *plan;
-    struct peal_plan *own_plan; /* the same, if it is freed with this */
-    struct peal_ipcq *queues;   /* on cache lines */
+    struct peal_plan *own_plan;       /* the same, if it is freed with this */
+    const struct peal_kernel *kernel; /* its ops are not kept: they can be made again */
+    const struct peal_bind *bind;
+    struct peal_ipcq *queues; /* on cache lines */
     struct peal_ipcq_stalls *stalls;
     struct peal_codes *codes;
     const struct peal_step *steps;
@@ -151,6 +153,7 @@ struct peal_instance {
     uint8_t *buf_mem; /* memory of each buffer */
     uint32_t lanes;   /* most of any rank */
     uint32_t params;  /* buffer parameters */
+    uint64_t ops;     /* of all ranks */
 };
 
 struct peal_sim_call {
@@ -323,9 +326,14 @@ struct peal_sim {
     PEAL_VEC(struct peal_sim_bar) log_bars;
     struct peal_replay *replay;
 
+    uint64_t pace_next; /* number of events at which to tell how far it is */
+    uint64_t ops_total; /* of all launches */
+    uint64_t ops_ended; /* of lanes that have ended theirs */
+
     struct peal_sim_stats stats;
     struct peal_sim_deadlock deadlock;
     PEAL_VEC(struct peal_sim_blocked) blocked;
+    PEAL_VEC(char *) files; /* named in `blocked` */
 };
 
 /* router.c, place.c */
@@ -556,6 +564,10 @@ bool peal_sim_replay_note(struct peal_sim *sim, const struct peal_lane_run *lane
 void peal_sim_replay_free(struct peal_replay *replay);
 
 /* deadlock.c */
+enum { PEAL_DEADLOCK_SHOWN = 64 }; /* lanes that are printed */
 void peal_sim_deadlock_find(struct peal_sim *sim);
+
+/* stream.c: where the first blocked lanes are in the source, of plans that are not kept. */
+void peal_sim_stream_locate(struct peal_sim *sim);
 
 #endif

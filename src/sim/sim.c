@@ -112,6 +112,7 @@ enum peal_status peal_sim_new(const struct peal_machine *machine, uint32_t nrank
     sim->options = *options;
     sim->nranks = nranks;
     sim->free_xfer = PEAL_NONE;
+    sim->pace_next = options->pace ? 0 : UINT64_MAX;
     bool ports = k->mem_ports[0] || k->mem_ports[1] || k->mem_ports[2];
     sim->dma_event = ports || k->dma_arb != PEAL_ARB_INDEPENDENT;
     sim->lean_sends = !options->log && !sim->dma_event;
@@ -168,6 +169,9 @@ void peal_sim_free(struct peal_sim *sim)
     peal_vec_release(&sim->log_messages);
     peal_vec_release(&sim->log_bars);
     peal_vec_release(&sim->blocked);
+    for (size_t i = 0; i < sim->files.len; i++)
+        free(sim->files.at[i]);
+    peal_vec_release(&sim->files);
     peal_sim_fluid_free(sim->fluid);
     free(sim->nodes);
     free(sim->grid);
@@ -272,6 +276,9 @@ struct peal_instance *peal_sim_instance_new(struct peal_sim *sim, const struct p
         return NULL;
     }
     instance->steps = peal_sim_codes_steps(instance->codes);
+    for (uint32_t rank = 0; rank < plan->nranks; rank++)
+        for (uint32_t i = 0; i < peal_sim_code_lanes(instance->codes, rank); i++)
+            instance->ops += peal_sim_code(instance->codes, rank, i)->count;
     return instance;
 }
 
@@ -302,8 +309,10 @@ enum peal_status peal_sim_call(struct peal_sim *sim, struct peal_instance *insta
     if (args && args->not_before)
         ok &= (call.not_before = copy_array(args->not_before, plan->nranks, sizeof(uint64_t))) !=
               NULL;
-    if (ok && peal_vec_push(&sim->calls, call))
+    if (ok && peal_vec_push(&sim->calls, call)) {
+        sim->ops_total += instance->ops;
         return PEAL_OK;
+    }
     free(call.buffers);
     free(call.row_bytes);
     free(call.not_before);

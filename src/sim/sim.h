@@ -28,6 +28,8 @@
 #include "plan/plan.h"
 #include "sim/machine.h"
 
+#include <stdatomic.h>
+
 struct peal_sim;
 struct peal_kernel;
 struct peal_bind;
@@ -38,12 +40,21 @@ enum peal_sim_data {
     PEAL_SIM_DATA_FULL
 };
 
+/* How far a simulation is: written by it now and then, read by any thread. Numbers to show; the
+ * caller sets them to 0. */
+struct peal_sim_pace {
+    _Atomic uint64_t made;       /* ranks whose ops are there (peal_sim_launch_kernel) */
+    _Atomic uint64_t total, ops; /* of all launches; done */
+    _Atomic uint64_t events, time;
+};
+
 struct peal_sim_options {
     enum peal_sim_data data;
     bool log;       /* keep ops, messages and hops: for traces, the page, the critical path */
     bool strict;    /* every op at its own event, nothing run ahead; slower. The same
                        times, but for the order of messages that reach a link at one instant */
     uint32_t depth; /* slots of every channel: 0 = the plan's, PEAL_NONE = unlimited */
+    struct peal_sim_pace *pace; /* or NULL */
 };
 
 /* Where a picosecond of a run went. The parts of one path add up to its length. */
@@ -93,9 +104,10 @@ enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *p
 
 /* Queues a launch of a kernel whose plan would be too large to hold: the ops of every rank are
  * made, what they cost is kept, and they are forgotten. `threads` of them at a time. The run is
- * that of the whole plan, to the byte. bind's rank is not looked at. PEAL_UNSUPPORTED, with a
- * diagnostic: a kernel whose ranks meet in signals or windows; with data, a log, or asynchronous
- * ops, which look at ops again later. */
+ * that of the whole plan, to the byte. kernel and bind are borrowed until the simulation is freed
+ * (a deadlock makes some ops again, to say where they are); bind's rank is not looked at.
+ * PEAL_UNSUPPORTED, with a diagnostic: a kernel whose ranks meet in signals or windows; with data,
+ * a log, or asynchronous ops, which look at ops again later. */
 enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_kernel *kernel,
                                         const struct peal_bind *bind, uint32_t threads,
                                         struct peal_diags *diags);
@@ -121,6 +133,9 @@ struct peal_sim_blocked {
     uint32_t cell;        /* wait: cell number, else PEAL_NONE */
     int64_t value, asked; /* wait: logical value of the cell now, and what is asked for */
     bool full;            /* a send that waits for a slot */
+    uint64_t at;          /* number of the op in its lane */
+    const char *file;     /* where the op is in the source, or NULL */
+    uint32_t line, col;
 };
 struct peal_sim_deadlock {
     uint64_t time;

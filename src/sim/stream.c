@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_WORKERS = 64 };
 
@@ -45,8 +46,12 @@ static bool visit(void *context, const struct peal_part_lane *lane)
 static void *work(void *context)
 {
     struct worker *w = context;
-    for (uint32_t rank = w->first; rank < w->nranks && w->status == PEAL_OK; rank += w->stride)
+    struct peal_sim_pace *pace = w->sim->options.pace;
+    for (uint32_t rank = w->first; rank < w->nranks && w->status == PEAL_OK; rank += w->stride) {
         w->status = peal_parts_walk(w->parts, rank, visit, w);
+        if (pace) /* relaxed: a number to show */
+            atomic_fetch_add_explicit(&pace->made, 1, memory_order_relaxed);
+    }
     return NULL;
 }
 
@@ -190,6 +195,8 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
     }
     if (instance) {
         instance->own_plan = frame;
+        instance->kernel = kernel;
+        instance->bind = bind;
         status = peal_sim_call(sim, instance, NULL);
     } else {
         free(frame);
@@ -205,4 +212,67 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
     }
     free(workers);
     return status;
+}
+
+struct location {
+    struct peal_sim *sim;
+    const struct peal_instance *instance;
+    const struct peal_parts *parts;
+    uint32_t count; /* blocked lanes to look at */
+};
+
+/* Fills in where the blocked ops of this lane are. */
+static bool locate(void *context, const struct peal_part_lane *lane)
+{
+    const struct location *l = context;
+    for (uint32_t i = 0; i < l->count; i++) {
+        struct peal_sim_blocked *b = &l->sim->blocked.at[i];
+        if (b->rank != lane->rank || b->lane != lane->lane || b->at >= lane->count ||
+            l->sim->calls.at[b->launch].instance != l->instance)
+            continue;
+        const char *file = peal_parts_position(l->parts, &lane->ops[b->at], &b->line, &b->col);
+        char *copy = file ? strdup(file) : NULL;
+        if (!copy)
+            continue;
+        if (peal_vec_push(&l->sim->files, copy))
+            b->file = copy;
+        else
+            free(copy);
+    }
+    return true;
+}
+
+static bool is_walked(const struct peal_sim *sim, uint32_t before, uint32_t rank)
+{
+    for (uint32_t i = 0; i < before; i++) {
+        if (sim->blocked.at[i].rank == rank)
+            return true;
+    }
+    return false;
+}
+
+/* Only helps to read the report: what cannot be made again, for lack of memory, is left out. */
+void peal_sim_stream_locate(struct peal_sim *sim)
+{
+    struct location l = {.sim = sim, .count = (uint32_t)sim->blocked.len};
+    struct peal_diags diags;
+    struct peal_parts *parts = NULL;
+    if (l.count > PEAL_DEADLOCK_SHOWN)
+        l.count = PEAL_DEADLOCK_SHOWN;
+    if (l.count == 0)
+        return;
+    /* Of several kernels, the one whose lanes come first. */
+    l.instance = sim->calls.at[sim->blocked.at[0].launch].instance;
+    if (!l.instance->kernel)
+        return;
+    peal_diags_init(&diags);
+    if (peal_parts_open(l.instance->kernel, l.instance->bind, &diags, &parts) == PEAL_OK) {
+        l.parts = parts;
+        for (uint32_t i = 0; i < l.count; i++) {
+            if (!is_walked(sim, i, sim->blocked.at[i].rank))
+                peal_parts_walk(parts, sim->blocked.at[i].rank, locate, &l);
+        }
+    }
+    peal_parts_free(parts);
+    peal_diags_release(&diags);
 }
