@@ -170,8 +170,11 @@ static void touch(const struct bench_library *library, const struct bench_call *
 static double time_once(const struct bench_library *library, const struct bench_call *call,
                         bool fresh)
 {
-    if (fresh)
+    if (fresh) {
+        /* Where ranks share a core, touching would slow down those still in the last call. */
+        library->barrier();
         touch(library, call);
+    }
     library->barrier();
     double start = bench_now_us();
     library->call(call);
