@@ -442,8 +442,7 @@ static void add_facts(struct peal_page *page, const struct peal_page_answer *sho
         peal_page_fact(page, "reuse", "%s", peal_reuse_name(v->reuse));
     if (v->verdict == PEAL_REFUTED && v->nsteps)
         peal_page_fact(page, "counterexample", "%u step%s, %s", v->nsteps,
-                       v->nsteps == 1 ? "" : "s",
-                       v->story == PEAL_STORY_SHORTEST ? "the shortest" : "minimal");
+                       v->nsteps == 1 ? "" : "s", peal_story_name(v->story));
     if (v->least_depth)
         peal_page_fact(page, "channel depth", "%u suffices", v->least_depth);
 }

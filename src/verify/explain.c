@@ -25,6 +25,12 @@ const char *peal_reuse_name(enum peal_reuse reuse)
     return names[reuse];
 }
 
+const char *peal_story_name(enum peal_story story)
+{
+    static const char *const names[] = {"shortest", "minimal", "as found"};
+    return names[story];
+}
+
 const char *peal_contract_name(enum peal_contract contract)
 {
     static const char *const names[] = {"none",       "allreduce",    "allgather", "reduce_scatter",
@@ -111,8 +117,9 @@ static void put_steps(const struct peal_verification *v, struct peal_text *out)
         return;
     for (uint32_t i = 0; i < v->nsteps; i++)
         lanes = lanes || v->steps[i].lane > 0;
-    peal_text_printf(out, "\nhow it happens (%s story, %u step%s):\n",
-                     v->story == PEAL_STORY_SHORTEST ? "the shortest" : "a minimal", v->nsteps,
+    static const char *const kinds[] = {"the shortest story", "a minimal story",
+                                        "the story as it was found, not made minimal"};
+    peal_text_printf(out, "\nhow it happens (%s, %u step%s):\n", kinds[v->story], v->nsteps,
                      v->nsteps == 1 ? "" : "s");
     for (uint32_t i = 0; i < v->nsteps; i++) {
         if (v->nsteps > HEAD + TAIL && i == HEAD) {

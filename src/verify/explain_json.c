@@ -218,7 +218,7 @@ void peal_verification_json(const struct peal_verification *v, struct peal_text 
     key(out, "milliseconds");
     peal_text_printf(out, "%.3f", v->milliseconds);
     put_bool(out, "cached", v->cached);
-    put_text(out, "story", v->story == PEAL_STORY_SHORTEST ? "shortest" : "minimal");
+    put_text(out, "story", peal_story_name(v->story));
     put_steps(v, out);
     put_accesses(v, out);
     put_waits(v, out);

@@ -195,7 +195,8 @@ static void tell(struct clocks *c)
     struct race race = find_accesses(c);
     c->a->v.fault = PEAL_FAULT_RACE;
     if (path && trial && !c->options->no_story) {
-        peal_story_schedule(c->p, &(struct schedule){path, len}, &race, c->a);
+        c->a->v.story = PEAL_STORY_MINIMAL;
+        peal_story_schedule(c->p, &(struct schedule){path, len}, &race, NULL, c->a);
         c->a->v.why = peal_answer_text(c->a, "%s: relaxed signals order nothing", c->a->v.why);
     }
     peal_explore_tell_barrier(c->p, &race, c->a);

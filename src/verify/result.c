@@ -23,6 +23,17 @@ static bool goes_wrong(struct search *s, const uint32_t *threads, size_t n, stru
     return to->v.verdict == PEAL_REFUTED;
 }
 
+static bool can_be_followed(struct space *space, const uint32_t *threads, size_t n)
+{
+    peal_space_reset(space);
+    for (size_t i = 0; i < n; i++) {
+        if (!peal_space_enabled(space, threads[i]))
+            return false;
+        (void)peal_space_take(space, threads[i]);
+    }
+    return true;
+}
+
 /* Takes away last steps of threads while the result is still wrong. */
 static void shrink_result(struct search *s)
 {
@@ -37,7 +48,7 @@ static void shrink_result(struct search *s)
                 if (i != last)
                     trial[n++] = s->path.at[i];
             }
-            if (last == s->path.len || !peal_search_replays(&s->space, trial, n, s->space.at, 0, 0))
+            if (last == s->path.len || !can_be_followed(&s->space, trial, n))
                 continue;
             struct answer scratch = {0};
             peal_arena_init(&scratch.arena, 0);
@@ -74,7 +85,8 @@ bool peal_result_check_end(struct search *s)
         v->verdict = PEAL_PROVED;
         (void)goes_wrong(s, s->path.at, s->path.len, s->a);
         const char *why = v->why;
-        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, s->a);
+        v->story = PEAL_STORY_MINIMAL;
+        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, NULL, s->a);
         v->why = peal_answer_text(s->a, "in some schedules, %s", why);
     }
     if (v->verdict != PEAL_PROVED)

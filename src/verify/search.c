@@ -8,6 +8,7 @@
 #include "verify/search.h"
 
 #include "verify/explore.h"
+#include "verify/shrink.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,49 +76,11 @@ static void untake(struct search *s, struct undo undo)
 
 /* --- telling --------------------------------------------------------------------------------- */
 
-bool peal_search_replays(struct space *space, const uint32_t *threads, size_t n,
-                         const uint32_t *end, uint32_t a, uint32_t b)
+/* Takes away what the fault does not need. The answer says whether nothing more can go. */
+static void shrink(struct search *s, struct shrink *how)
 {
-    peal_space_reset(space);
-    for (size_t i = 0; i < n; i++) {
-        if (!peal_space_enabled(space, threads[i]))
-            return false;
-        (void)peal_space_take(space, threads[i]);
-    }
-    return space->at[a] == end[a] && space->at[b] == end[b];
-}
-
-/* Takes away last steps of threads until none can be left out. */
-static void shrink(struct search *s, uint32_t a, uint32_t b)
-{
-    uint32_t *end = malloc((s->p->nthreads + 1u) * sizeof *end);
-    uint32_t *trial = malloc((s->path.len + 1) * sizeof *trial);
-    bool again = end && trial;
-    if (again)
-        memcpy(end, s->space.at, s->p->nthreads * sizeof *end);
-    while (again) {
-        again = false;
-        for (uint32_t t = 0; t < s->p->nthreads; t++) {
-            size_t last = s->path.len, n = 0;
-            for (size_t i = 0; i < s->path.len; i++)
-                last = s->path.at[i] == t ? i : last;
-            if (t == a || t == b || last == s->path.len)
-                continue;
-            for (size_t i = 0; i < s->path.len; i++) {
-                if (i != last)
-                    trial[n++] = s->path.at[i];
-            }
-            if (peal_search_replays(&s->space, trial, n, end, a, b)) {
-                memcpy(s->path.at, trial, n * sizeof *trial);
-                s->path.len = n;
-                again = true;
-            }
-        }
-    }
-    if (end && trial)
-        (void)peal_search_replays(&s->space, s->path.at, s->path.len, end, a, b);
-    free(end);
-    free(trial);
+    s->path.len = peal_shrink_path(how, s->path.at, s->path.len);
+    s->a->v.story = how->budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
 }
 
 /* Looking for all faults, the first of each kind is enough, and then both end the search. */
@@ -135,9 +98,14 @@ void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
     s->a->v.fault = PEAL_FAULT_RACE;
     struct race race = peal_space_collision(&s->space, t, u);
     if (!s->options->no_story && !s->options->all_faults) {
-        shrink(s, t, u);
+        struct shrink how;
+        if (peal_shrink_race(&how, &s->space, t, u))
+            shrink(s, &how);
+        else
+            s->a->failed = true;
+        peal_shrink_release(&how);
         race = peal_space_collision(&s->space, t, u);
-        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, &race, s->a);
+        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, &race, NULL, s->a);
     }
     peal_explore_tell_barrier(s->p, &race, s->a);
 }
@@ -149,8 +117,17 @@ void peal_search_tell_deadlock(struct search *s)
         return;
     s->a->v.verdict = PEAL_REFUTED;
     s->a->v.fault = PEAL_FAULT_DEADLOCK;
-    if (!s->options->no_story && !s->options->all_faults)
-        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, s->a);
+    if (!s->options->no_story && !s->options->all_faults) {
+        struct shrink how;
+        if (peal_shrink_deadlock(&how, &s->space)) {
+            shrink(s, &how);
+            peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, how.core,
+                                s->a);
+        } else {
+            s->a->failed = true;
+        }
+        peal_shrink_release(&how);
+    }
 }
 
 bool peal_search_starts_badly(struct search *s)

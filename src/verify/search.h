@@ -2,6 +2,7 @@
 /* What the parts of exploration share: one search over the states of a program.
  *
  *   search.c    all states, depth first, and how a fault is told
+ *   shrink.c    schedules without what the fault does not need
  *   directed.c  a few thousand schedules that find most faults at once
  *   result.c    is the result right in every schedule
  *   explore.c   where cells start, barriers, and the answer
@@ -47,10 +48,6 @@ bool peal_search_starts_badly(struct search *s);
 /* Tells where the path has led. */
 void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u);
 void peal_search_tell_deadlock(struct search *s);
-/* Can the schedule be followed, and do both threads end where they should? */
-bool peal_search_replays(struct space *space, const uint32_t *threads, size_t n,
-                         const uint32_t *end, uint32_t a, uint32_t b);
-
 /* The result of the schedule that led to this end. True: the search ends. */
 bool peal_result_check_end(struct search *s);
 /* After a search that found nothing: is the result right in every schedule? */

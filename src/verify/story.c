@@ -44,7 +44,8 @@ struct teller {
     uint32_t *by;    /* [cell] step that changed it last, or PEAL_NONE */
     int64_t **regs;  /* [thread] */
     const struct race *race;
-    const bool *core; /* [thread] blocked threads that are told; NULL = all */
+    const bool *core; /* [thread] blocked threads whose step is told; NULL = all */
+    bool only_core;   /* the others need not be blocked: their waits are not told either */
 };
 
 static bool tell_begin(struct teller *t, const struct program *p, struct answer *a)
@@ -466,7 +467,7 @@ static void tell_blocked(struct teller *t)
     }
     for (uint32_t u = 0; u < p->nthreads; u++) {
         next[u] = number[u] = PEAL_NONE;
-        if (t->at[u] >= p->threads[u].nsteps)
+        if (t->at[u] >= p->threads[u].nsteps || (t->only_core && t->core && !t->core[u]))
             continue;
         const struct step *s = peal_program_step(p, u, t->at[u]);
         if (s->kind != STEP_WAIT && s->kind != STEP_WAIT_EQUAL)
@@ -578,7 +579,7 @@ free_all:
 }
 
 void peal_story_schedule(const struct program *p, const struct schedule *s, const struct race *race,
-                         struct answer *a)
+                         const bool *core, struct answer *a)
 {
     struct teller t;
     if (!tell_begin(&t, p, a)) {
@@ -586,12 +587,13 @@ void peal_story_schedule(const struct program *p, const struct schedule *s, cons
         return;
     }
     t.race = race;
+    t.core = core;
+    t.only_core = true;
     for (uint64_t i = 0; i < s->count; i++)
         tell_step(&t, s->thread[i]);
     if (race)
         tell_collision(&t, race);
     else if (a->v.fault == PEAL_FAULT_DEADLOCK)
         tell_blocked(&t);
-    a->v.story = PEAL_STORY_MINIMAL;
     tell_end(&t);
 }

@@ -37,9 +37,10 @@ void peal_story_race(const struct program *p, const struct race_report *report, 
 /* Tells a deadlock of a monotone program: `stuck` is the run that stopped. */
 void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a);
 /* Tells what a schedule of a program that need not be monotone leads to: a race, a deadlock (by the
- * fault of the answer), or something else that is told elsewhere. */
+ * fault of the answer; core: the threads whose waits are told), or something else that is told
+ * elsewhere. What kind of story it is, the caller says. */
 void peal_story_schedule(const struct program *p, const struct schedule *s, const struct race *race,
-                         struct answer *a);
+                         const bool *core, struct answer *a);
 /* Two steps of one thread each that nothing orders. */
 void peal_story_cell(const struct program *p, const struct race_report *report, struct answer *a);
 /* One op, no schedule needed: bounds, slots, uninitialised memory. */

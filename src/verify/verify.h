@@ -112,7 +112,11 @@ struct peal_verify_wrong {
     const char *obtained;
 };
 
-enum peal_story { PEAL_STORY_SHORTEST, PEAL_STORY_MINIMAL };
+enum peal_story {
+    PEAL_STORY_SHORTEST,
+    PEAL_STORY_MINIMAL, /* no step can be left out */
+    PEAL_STORY_AS_FOUND /* too long to be made minimal */
+};
 
 struct peal_verify_advice {
     bool mends;       /* mends a refuted kernel; otherwise: could be left out */
@@ -177,6 +181,7 @@ void peal_verification_free(struct peal_verification *v);
 const char *peal_verdict_name(enum peal_verdict verdict);
 const char *peal_fault_name(enum peal_fault fault);
 const char *peal_reuse_name(enum peal_reuse reuse);
+const char *peal_story_name(enum peal_story story);
 const char *peal_contract_name(enum peal_contract contract);
 
 /* The counterexample and all that is known, for people. */
