@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Counts up whenever the analysis or the file changes: older proofs are then not found. */
-#define CACHE_VERSION 3
+#define CACHE_VERSION 4
 
 const char *peal_cache_folder(struct peal_arena *arena)
 {
@@ -51,15 +51,15 @@ static bool read_proof(const char *path, struct answer *a)
 {
     FILE *file = fopen(path, "r");
     char open_why[512] = "", bits_why[1024] = "";
-    int reuse, bits, same_order, monotone, relaxed;
+    int reuse, bits, same_order, monotone, relaxed, undecided;
     struct peal_verification *v = &a->v;
     if (!file)
         return false;
     bool good = fscanf(file,
-                       "peal proof 2\nreuse %d\nbits %d %d %" SCNx64 "\ndepth %" SCNu32 " %" SCNu32
-                       "\nmonotone %d %d\nsize %" SCNu64 " %" SCNu64 " %" SCNu64 "\n",
-                       &reuse, &bits, &same_order, &v->order_hash, &v->least_depth, &v->depth,
-                       &monotone, &relaxed, &v->ops, &v->accesses, &v->states) == 11 &&
+                       "peal proof 3\nreuse %d %d\nbits %d %d %" SCNx64 "\ndepth %" SCNu32
+                       " %" SCNu32 "\nmonotone %d %d\nsize %" SCNu64 " %" SCNu64 " %" SCNu64 "\n",
+                       &reuse, &undecided, &bits, &same_order, &v->order_hash, &v->least_depth,
+                       &v->depth, &monotone, &relaxed, &v->ops, &v->accesses, &v->states) == 12 &&
                 reuse >= 0 && reuse <= PEAL_REUSE_CLOSED && bits >= 0 &&
                 bits <= PEAL_BITS_DIFFERENT && fgets(open_why, sizeof open_why, file) &&
                 fgets(bits_why, sizeof bits_why, file);
@@ -72,6 +72,7 @@ static bool read_proof(const char *path, struct answer *a)
         return false;
     v->verdict = PEAL_PROVED;
     v->reuse = (enum peal_reuse)reuse;
+    v->closed_undecided = undecided;
     v->bits = (enum peal_bits)bits;
     v->same_order = same_order;
     v->monotone = monotone;
@@ -90,12 +91,12 @@ static void write_proof(const char *path, const struct peal_verification *v)
     FILE *file = temporary.failed ? NULL : fopen(temporary.at, "w");
     if (file) {
         fprintf(file,
-                "peal proof 2\nreuse %d\nbits %d %d %" PRIx64 "\ndepth %" PRIu32 " %" PRIu32
+                "peal proof 3\nreuse %d %d\nbits %d %d %" PRIx64 "\ndepth %" PRIu32 " %" PRIu32
                 "\nmonotone %d %d\nsize %" PRIu64 " %" PRIu64 " %" PRIu64
                 "\nopen %.500s\nbits %.1000s\n",
-                (int)v->reuse, (int)v->bits, v->same_order, v->order_hash, v->least_depth, v->depth,
-                v->monotone, v->has_relaxed, v->ops, v->accesses, v->states,
-                v->open_why ? v->open_why : "", v->bits_why ? v->bits_why : "");
+                (int)v->reuse, v->closed_undecided, (int)v->bits, v->same_order, v->order_hash,
+                v->least_depth, v->depth, v->monotone, v->has_relaxed, v->ops, v->accesses,
+                v->states, v->open_why ? v->open_why : "", v->bits_why ? v->bits_why : "");
         bool good = fclose(file) == 0;
         if (!good || rename(temporary.at, path) != 0)
             remove(temporary.at);

@@ -175,7 +175,9 @@ static void put_proof(const struct peal_verification *v, struct peal_text *out)
     else
         peal_text_puts(out, "  result: not checked, the kernel has no contract\n");
     peal_text_printf(out, "  reuse: %s", peal_reuse_name(v->reuse));
-    if (v->open_why && v->reuse != PEAL_REUSE_CLOSED)
+    if (v->closed_undecided && v->reuse == PEAL_REUSE_REPEATABLE)
+        peal_text_printf(out, "; whether it is closed was not decided: %s", v->open_why);
+    else if (v->open_why && v->reuse != PEAL_REUSE_CLOSED)
         peal_text_printf(out, "; not closed: %s", v->open_why);
     peal_text_puts(out, "\n");
     if (v->bits != PEAL_BITS_UNKNOWN)

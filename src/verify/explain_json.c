@@ -206,6 +206,7 @@ void peal_verification_json(const struct peal_verification *v, struct peal_text 
     put_text(out, "analysis", v->monotone ? "exact" : "exploration");
     put_bool(out, "relaxed", v->has_relaxed);
     put_text(out, "reuse", peal_reuse_name(v->reuse));
+    put_bool(out, "closed_decided", !v->closed_undecided);
     put_text(out, "open", v->open_why);
     put_text(out, "bits", bits[v->bits]);
     put_text(out, "bits_why", v->bits_why);

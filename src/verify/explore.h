@@ -22,4 +22,9 @@ void peal_explore_tell_barrier(const struct program *p, const struct race *race,
  * undecided. */
 void peal_explore(struct program *p, const struct peal_verify_options *options, struct answer *a);
 
+/* Is it closed? Sets closed, open and open_at_entry. False: not decided within the limits. The
+ * states are counted too. */
+bool peal_explore_closed(struct program *p, const struct peal_verify_options *options,
+                         struct answer *a, struct race_report *out);
+
 #endif

@@ -107,6 +107,7 @@ void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
         race = peal_space_collision(&s->space, t, u);
         peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, &race, NULL, s->a);
     }
+    s->a->collision = race;
     peal_explore_tell_barrier(s->p, &race, s->a);
 }
 

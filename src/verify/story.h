@@ -15,7 +15,8 @@
 struct answer {
     struct peal_verification v;
     struct peal_arena arena;
-    bool failed; /* out of memory: texts may be missing */
+    struct race collision; /* exploration: the race that was found */
+    bool failed;           /* out of memory: texts may be missing */
 };
 
 /* Which thread takes the next step, and so on. */

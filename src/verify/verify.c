@@ -283,6 +283,24 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
     }
 }
 
+/* Between the ranks of one launch, signals that order nothing are not enough. */
+static void explore_closed(struct program *p, const struct peal_verify_options *o, struct answer *a)
+{
+    struct race_report r;
+    if (p->has_relaxed || has_unknown(p)) {
+        a->v.closed_undecided = true;
+        a->v.open_why = p->has_relaxed ? "it has relaxed signals and is not monotone"
+                                       : "it has cells of unknown value and is not monotone";
+    } else if (!peal_explore_closed(p, o, a, &r)) {
+        a->v.closed_undecided = true;
+        a->v.open_why = "a limit was reached while looking for it";
+    } else if (r.closed) {
+        a->v.reuse = PEAL_REUSE_CLOSED;
+    } else {
+        note_open(p, &r, a);
+    }
+}
+
 static void decide_explore(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     if (!check_writers(p, a) || !check_totals(p, a))
@@ -296,6 +314,8 @@ static void decide_explore(struct program *p, const struct peal_verify_options *
         a->v.reuse = p->launches > 1 ? PEAL_REUSE_REPEATABLE : PEAL_REUSE_SINGLE_SHOT;
         if (p->unbalanced)
             check_balance(p, a);
+        if (a->v.reuse == PEAL_REUSE_REPEATABLE && !o->all_faults)
+            explore_closed(p, o, a);
     }
 }
 

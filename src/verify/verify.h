@@ -138,7 +138,8 @@ struct peal_verification {
     bool monotone;    /* exact polynomial analysis; otherwise exploration */
     bool has_relaxed; /* there are relaxed ops */
     enum peal_reuse reuse;
-    const char *open_why; /* not closed: the access that leaves the launch */
+    const char *open_why;  /* not closed: the access that leaves the launch */
+    bool closed_undecided; /* repeatable, and perhaps closed: open_why says why it is not known */
     enum peal_bits bits;
     const char *bits_why;
     bool same_order;      /* one reduction order for all elements: independent of the size */

@@ -191,6 +191,13 @@ static void test_schemes(void **state)
                              peal_fault_name(v->fault), v->why);
                 peal_verification_free(v);
             }
+            if (n == 2 && rows[i].launches == 2) {
+                v = verify(plan, 2, PEAL_ENGINE_EXPLORE);
+                if (v->reuse != rows[i].reuse)
+                    fail_msg("line %d: exploration says %s", rows[i].line,
+                             peal_reuse_name(v->reuse));
+                peal_verification_free(v);
+            }
             free(plan);
         }
     }

@@ -40,14 +40,15 @@ static int put_promela(uint64_t first, uint64_t count)
     return 0;
 }
 
-static struct peal_verification *judge(uint64_t seed, enum peal_engine engine)
+/* Which faults there are; or, launched at least twice, which reuse. */
+static struct peal_verification *judge(uint64_t seed, enum peal_engine engine, bool reuse)
 {
     struct random_program p = random_program_make(seed);
     struct peal_plan *plan = random_program_plan(&p);
     struct peal_verification *v = NULL;
-    struct peal_verify_options o = {.launches = p.launches,
+    struct peal_verify_options o = {.launches = reuse && p.launches < 2 ? 2 : p.launches,
                                     .engine = engine,
-                                    .all_faults = true,
+                                    .all_faults = !reuse,
                                     .no_result = true,
                                     .no_story = true};
     if (!plan || peal_verify_plan(plan, &o, &v) != PEAL_OK) {
@@ -61,7 +62,7 @@ static struct peal_verification *judge(uint64_t seed, enum peal_engine engine)
 static int put_verdicts(uint64_t first, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        struct peal_verification *v = judge(first + i, PEAL_ENGINE_AUTO);
+        struct peal_verification *v = judge(first + i, PEAL_ENGINE_AUTO, false);
         printf("%llu %d %d %s\n", (unsigned long long)(first + i), v->has_deadlock, v->has_race,
                v->verdict == PEAL_UNDECIDED ? "undecided"
                : v->monotone                ? "exact"
@@ -71,14 +72,30 @@ static int put_verdicts(uint64_t first, uint64_t count)
     return 0;
 }
 
+/* Do both say the same of reuse, where both know? Counts what is closed and what is not. */
+static bool reuse_differs(uint64_t seed, unsigned *closed, unsigned *open)
+{
+    struct peal_verification *a = judge(seed, PEAL_ENGINE_AUTO, true);
+    struct peal_verification *b = judge(seed, PEAL_ENGINE_EXPLORE, true);
+    bool differ = !b->closed_undecided && a->reuse != b->reuse;
+    *closed += !differ && a->reuse == PEAL_REUSE_CLOSED && a->accesses;
+    *open += !differ && !b->closed_undecided && a->reuse == PEAL_REUSE_REPEATABLE;
+    if (differ)
+        printf("program %llu: exact says %s, exploration %s\n", (unsigned long long)seed,
+               peal_reuse_name(a->reuse), peal_reuse_name(b->reuse));
+    peal_verification_free(a);
+    peal_verification_free(b);
+    return differ;
+}
+
 /* The polynomial analysis and exploration, on every program that both can decide. */
 static int compare(uint64_t first, uint64_t count)
 {
-    unsigned both = 0, differ = 0, bad = 0;
+    unsigned both = 0, differ = 0, bad = 0, closed = 0, open = 0;
     for (uint64_t i = 0; i < count; i++) {
-        struct peal_verification *a = judge(first + i, PEAL_ENGINE_AUTO);
+        struct peal_verification *a = judge(first + i, PEAL_ENGINE_AUTO, false);
         if (a->monotone) {
-            struct peal_verification *b = judge(first + i, PEAL_ENGINE_EXPLORE);
+            struct peal_verification *b = judge(first + i, PEAL_ENGINE_EXPLORE, false);
             both++;
             bad += a->has_deadlock || a->has_race;
             if (a->has_deadlock != b->has_deadlock || a->has_race != b->has_race ||
@@ -87,13 +104,15 @@ static int compare(uint64_t first, uint64_t count)
                 printf("program %llu: exact says deadlock %d race %d, exploration %d %d\n",
                        (unsigned long long)(first + i), a->has_deadlock, a->has_race,
                        b->has_deadlock, b->has_race);
-            }
+            } else if (!a->has_deadlock && !a->has_race)
+                differ += reuse_differs(first + i, &closed, &open);
             peal_verification_free(b);
         }
         peal_verification_free(a);
     }
-    printf("%u monotone programs, %u of them faulty: %u differ\n", both, bad, differ);
-    return differ || both < count / 4 || bad == 0 || bad == both;
+    printf("%u monotone programs, %u of them faulty, %u closed, %u repeatable: %u differ\n", both,
+           bad, closed, open, differ);
+    return differ || both < count / 4 || bad == 0 || bad == both || closed == 0 || open == 0;
 }
 
 int main(int argc, char **argv)
