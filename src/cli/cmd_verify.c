@@ -261,10 +261,12 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
 static void put_redundant(const struct peal_verify_job *job, struct peal_text *out)
 {
     size_t start = out->len;
+    bool any = false;
     peal_text_puts(out, "\n");
     for (size_t i = 0; i < job->ntasks; i++) {
         const struct peal_verify_task *t = &job->tasks[i];
         const struct peal_verification *v = t->answer;
+        any = any || (v && v->nadvice);
         for (uint32_t k = 0; v && k < v->nadvice; k++)
             peal_text_printf(out, "%u ranks, count %" PRId64 ": could be left out: %s\n", v->nranks,
                              t->count, v->advice[k].text);
@@ -272,6 +274,8 @@ static void put_redundant(const struct peal_verify_job *job, struct peal_text *o
             peal_text_printf(out, "%u ranks, count %" PRId64 ": %s\n", v->nranks, t->count,
                              v->no_advice);
     }
+    if (any)
+        peal_text_printf(out, "(%s)\n", PEAL_ADVICE_SCOPE);
     peal_text_fold(out, start, 2, 80);
 }
 

@@ -112,12 +112,18 @@ struct peal_verify_wrong {
     const char *obtained;
 };
 
+/* For what a piece of advice on a proved plan holds. */
+#define PEAL_ADVICE_SCOPE                                                                          \
+    "each by itself, for this plan launched again and again; launches with another root or count " \
+    "in between, and other numbers of ranks, may need it"
+
 enum peal_story {
     PEAL_STORY_SHORTEST,
     PEAL_STORY_MINIMAL, /* no step can be left out */
     PEAL_STORY_AS_FOUND /* too long to be made minimal */
 };
 
+/* Verified for this plan, launched again and again: PEAL_ADVICE_SCOPE says so. */
 struct peal_verify_advice {
     bool mends;       /* mends a refuted kernel; otherwise: could be left out */
     const char *text; /* "after line 9: notify ...; before line 12: wait ..." */
