@@ -13,6 +13,7 @@
 #include "measure.h"
 #include "sim/sim.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,7 @@ static void run_once(const struct sim_case *c, const struct peal_kernel *kernel,
     struct peal_diags diags;
     struct peal_sim *sim = NULL;
     peal_diags_init(&diags);
+    malloc_trim(0); /* what making the plan has left behind would not count as growth */
     forget_peak();
     long before = status_kb("VmRSS:");
     double cpu = bench_cpu_us(), wall = bench_now_us();
