@@ -160,12 +160,9 @@ static const struct {
     {PEAL_CALL_ALL_TO_ALL, REACH, 1, 1, 2, UINT64_MAX, "read", 16 << 20},
     /* More ranks than cores: copies that are not staged save memory traffic, and cost a second
      * wave. */
-    {PEAL_CALL_BROADCAST, REACH, 2, 3, 4, 16 << 10, "pipe", 128 << 10},
-    {PEAL_CALL_BROADCAST, REACH, 2, 3, 4, 4 << 20, "read", 16 << 20},
-    {PEAL_CALL_BROADCAST, REACH, 2, 3, 4, 16 << 20, "share", 16 << 20},
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 4, 32 << 10, "rows", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 5, 256, 128 << 10, "rows", 64 << 10},
-    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 256, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 256, 4 << 20, "read", 16 << 20},
     {PEAL_CALL_BROADCAST, STAGE, 1, 1, 2, UINT64_MAX, "direct", 64 << 10},
     {PEAL_CALL_BROADCAST, STAGE, 3, 1, 256, UINT64_MAX, "pipe", 128 << 10},
     {PEAL_CALL_ALLGATHER, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
