@@ -177,6 +177,13 @@ static const struct row rows[] = {
     /* memory-bound message: 1 GB/s */
     {__LINE__, one_way, NULL, 2, N / 4, 0, NO_MATH " place.param=sram links.flat.lat_ns=0",
      2 * N * 1000},
+    /* two messages into slots of one memory (1 GB/s): over one port the second waits until the
+     * first is in, and copying out takes its turn behind both; over two ports the copies alone are
+     * serial */
+    {__LINE__, incast, NULL, 3, N / 4, 0, NO_MATH " ipcq.space=sram mem.sram.ports=1",
+     ALPHA + 4 * N * 1000},
+    {__LINE__, incast, NULL, 3, N / 4, 0, NO_MATH " ipcq.space=sram mem.sram.ports=2",
+     ALPHA + 3 * N * 1000},
 };
 
 static void closed_forms_are_met_to_the_picosecond(void **unused)
