@@ -178,11 +178,13 @@ static void try_slot(struct adviser *v, uint32_t memory, uint32_t pos)
         return;
     if (peal_edit_begin(&e, v->p, 0) && peal_edit_second_slot(&e, memory) &&
         peal_adviser_mends(v, &e))
-        peal_advise(v, true,
-                    peal_answer_text(v->a,
-                                     "a second slot for '%s': every write takes the other one",
-                                     v->p->memory.at[memory].name),
-                    pos, PEAL_NONE);
+        peal_advise(
+            v, true,
+            peal_answer_text(v->a,
+                             "a second slot for '%s': every write takes the other one (all but "
+                             "the result was verified)",
+                             v->p->memory.at[memory].name),
+            pos, PEAL_NONE);
     peal_edit_end(&e);
 }
 
