@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -125,6 +126,7 @@ static void *watch(void *argument)
 {
     struct peal_progress *progress = argument;
     struct pollfd polls[2] = {{progress->signals, POLLIN, 0}, {progress->ending, POLLIN, 0}};
+    atomic_store(&progress->up, true); /* partner: the loop in peal_progress_begin */
     for (;;) {
         int ready = poll(polls, 2, DRAW_EVERY_MS);
         if (ready > 0 && polls[1].revents)
@@ -155,6 +157,7 @@ void peal_progress_begin(struct peal_progress *progress)
     progress->began_ms = now_ms();
     progress->draws = isatty(STDERR_FILENO);
     progress->drawn = progress->watches = false;
+    atomic_store(&progress->up, false);
     progress->phase = NULL;
     progress->phase_ms = progress->began_ms;
     progress->own_counts = (struct peal_progress_counts){0};
@@ -168,6 +171,8 @@ void peal_progress_begin(struct peal_progress *progress)
     progress->ending = eventfd(0, EFD_CLOEXEC);
     if (progress->signals >= 0 && progress->ending >= 0)
         progress->watches = pthread_create(&progress->thread, NULL, watch, progress) == 0;
+    while (progress->watches && !atomic_load(&progress->up)) /* partner: watch */
+        sched_yield();
     if (!progress->watches) /* then Ctrl-C does what it always does */
         pthread_sigmask(SIG_SETMASK, &progress->before, NULL);
 }
