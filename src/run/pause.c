@@ -4,6 +4,7 @@
 #include "run/pause.h"
 
 #include "run/doctor.h"
+#include "run/spread.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -93,6 +94,8 @@ static void sleep_armed(struct peal_team *team, struct peal_pause *pause)
 enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *pause)
 {
     pause->polls++;
+    if (pause->polls == 1 && team->policy.spins > 0)
+        peal_spread_look(team);
     if (pause->armed) {
         sleep_armed(team, pause);
     } else if (pause->polls < QUICK_YIELDS) {

@@ -100,10 +100,12 @@ static_assert(offsetof(struct peal_control, failure) == PEAL_LINE, "identity is 
 /* Where a rank sleeps. All of them are together in rank 0's window: with many ranks to a core, a
  * notify to each would otherwise touch a page of each.
  * `sleeping` is set by the owner before it sleeps, and read by whoever has changed something that
- * it may wait for; see pause.h for the order. `wake` is the futex; anybody adds to it. */
+ * it may wait for; see pause.h for the order. `wake` is the futex; anybody adds to it. `core` is
+ * where the owner was when it last waited, and 1; 0: not said (spread.h). */
 struct peal_bed {
     _Alignas(PEAL_LINE) _Atomic uint32_t sleeping;
     _Atomic uint32_t wake;
+    _Atomic uint32_t core;
 };
 
 /* A message's first line: sequence number and payload beside each other, so that a small message

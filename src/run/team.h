@@ -7,6 +7,7 @@
  *   program.h     a plan, ready to be executed         family.h      its cells, channels, scratch
  *   exec.h        the executor                         channel.h     queues of slots
  *   pause.h       spin, yield, sleep                   mail.h        point-to-point messages
+ *   spread.h      ranks that share a core part
  *   remote.h      memory of other processes, read where it lies
  *   call.h        one collective call: segments of a plan, blocking or not
  *   select.h      which algorithm                      doctor.h      who waits for whom, and why
@@ -71,7 +72,8 @@ struct peal_team {
     uint64_t *probe;                /* what peers try to read; NULL for threads */
     uint32_t reads;                 /* enum peal_reads: what all ranks agreed on */
     struct peal_shared_windows *shared;
-    uint64_t heap_end; /* bytes of the window file in use by symmetric memory */
+    uint64_t spread_ns; /* when this rank last left a core that it shared: spread.h */
+    uint64_t heap_end;  /* bytes of the window file in use by symmetric memory */
 
     enum peal_status failed; /* PEAL_OK while usable */
     struct peal_text error;
