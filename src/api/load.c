@@ -129,6 +129,18 @@ bool peal_program_is_path(const char *what)
     return strchr(what, '/') || (len > 5 && strcmp(what + len - 5, ".peal") == 0);
 }
 
+/* A note with the kernel that was meant by a misspelt name; false if there is none. */
+static bool note_nearest(const struct peal_module *module, const char *name,
+                         struct peal_diags *diags)
+{
+    const char *meant = NULL;
+    for (const struct peal_kernel *k = module->kernels; k; k = k->next)
+        meant = peal_nearer(name, meant, k->name);
+    if (meant)
+        peal_diag_note(diags, (struct peal_pos){0}, "did you mean '%s'?", meant);
+    return meant != NULL;
+}
+
 static enum peal_status open_builtin(const char *name, struct peal_diags *diags,
                                      struct peal_program **out)
 {
@@ -140,9 +152,11 @@ static enum peal_status open_builtin(const char *name, struct peal_diags *diags,
     if (!program->builtin) {
         status = PEAL_NO_MEMORY;
     } else if (!peal_module_find(peal_library_module(program->library), name)) {
-        peal_diag_error(diags, (struct peal_pos){0}, "there is no built-in kernel '%s'", name);
-        peal_diag_note(diags, (struct peal_pos){0},
-                       "'peal list' shows them; a file has a '/' or ends in .peal");
+        const struct peal_pos nowhere = {0};
+        peal_diag_error(diags, nowhere, "there is no built-in kernel '%s'", name);
+        if (!note_nearest(peal_library_module(program->library), name, diags))
+            peal_diag_note(diags, nowhere,
+                           "'peal list' shows them; a file has a '/' or ends in .peal");
         status = PEAL_INVALID;
     }
     if (status != PEAL_OK) {
@@ -187,6 +201,8 @@ const struct peal_kernel *peal_program_kernel(struct peal_program *program, cons
             peal_diag_error(diags, pos, "there is no kernel '%s'", name);
         else
             peal_diag_error(diags, pos, "there is no kernel in this file");
+        if (name)
+            note_nearest(from, name, diags);
         return NULL;
     }
     struct peal_kernel *lowered = peal_module_find(program->lowered, kernel->name);

@@ -5,6 +5,7 @@
  *   text.h    a growing string, number formats        intern.h one pointer per distinct name
  *   diag.h    collected diagnostics with carets       dtype.h  data types and functions
  *   hash.h    64-bit hashing                          size.h   checked sizes, K M G parsing
+ *   nearest.h the name that was meant                 sha256.h digests that are kept
  *
  * Start reading at diag.h: it is how every reader of input reports what it dislikes.
  */
@@ -16,6 +17,7 @@
 #include "base/dtype.h"
 #include "base/hash.h"
 #include "base/intern.h"
+#include "base/nearest.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "base/vec.h"

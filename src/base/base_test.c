@@ -97,6 +97,47 @@ static void diagnostics_point_at_the_place(void **state)
     peal_diags_release(&diags);
 }
 
+static void diagnostics_keep_the_terminal_safe(void **state)
+{
+    (void)state;
+    static const char text[] = "\x1b[2J \xc3\xa9 \xff\xc2\x9b x\n";
+    struct peal_source source = {"a.peal", text, sizeof text - 1};
+    struct peal_source empty = {"b.peal", "", 0};
+    struct peal_diags diags;
+    struct peal_text out = {0};
+    peal_diags_init(&diags);
+    peal_diag_error(&diags, (struct peal_pos){&source, 1, 13, 1}, "bad '\x1b[0m'");
+    peal_diag_error(&diags, (struct peal_pos){&empty, 1, 1, 1}, "nothing here");
+    peal_diags_print(&diags, false, &out);
+    assert_string_equal(peal_text_get(&out), "a.peal:1:13: error: bad ' [0m'\n"
+                                             "     [2J \xc3\xa9 ??? x\n"
+                                             "               ^\n"
+                                             "b.peal:1:1: error: nothing here\n");
+    peal_text_release(&out);
+    peal_diags_release(&diags);
+}
+
+static void the_name_that_was_meant_is_found(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"verify", "version", "n", "sum", "root", NULL};
+    static const struct {
+        int line;
+        const char *name, *meant;
+    } rows[] = {
+        {__LINE__, "verfy", "verify"}, {__LINE__, "vresion", "version"},
+        {__LINE__, "sun", "sum"},      {__LINE__, "rot", "root"},
+        {__LINE__, "m", NULL},         {__LINE__, "", NULL},
+        {__LINE__, "roots", "root"},   {__LINE__, "frob", NULL},
+        {__LINE__, "n", "n"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *got = peal_nearest(rows[i].name, names);
+        if ((got != NULL) != (rows[i].meant != NULL) || (got && strcmp(got, rows[i].meant) != 0))
+            fail_msg("row at line %d: '%s'", rows[i].line, got ? got : "none");
+    }
+}
+
 static void only_the_first_errors_are_kept(void **state)
 {
     (void)state;
@@ -195,6 +236,8 @@ int main(void)
         cmocka_unit_test(equal_names_intern_to_equal_pointers),
         cmocka_unit_test(sizes_parse_and_format),
         cmocka_unit_test(diagnostics_point_at_the_place),
+        cmocka_unit_test(diagnostics_keep_the_terminal_safe),
+        cmocka_unit_test(the_name_that_was_meant_is_found),
         cmocka_unit_test(only_the_first_errors_are_kept),
         cmocka_unit_test(json_strings_are_escaped),
         cmocka_unit_test(every_function_has_a_name_and_is_found_by_it),

@@ -73,29 +73,70 @@ static bool find_line(struct peal_pos pos, const char **out, size_t *out_len)
     return true;
 }
 
+/* How many bytes of valid UTF-8 begin at `at`: one printable character; 0 where there is none. */
+static size_t find_character(const unsigned char *at, size_t len)
+{
+    if (at[0] < 0x80)
+        return at[0] >= 0x20 && at[0] != 0x7f;
+    size_t want = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
+    if (at[0] < 0xc2 || at[0] > 0xf4 || want > len)
+        return 0;
+    for (size_t i = 1; i < want; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    bool is_control = at[0] == 0xc2 && at[1] < 0xa0;
+    return is_control ? 0 : want;
+}
+
+/* A text as a terminal may see it: a blank or '?' for bytes that could move its cursor. Returns how
+ * many columns were written. */
+static size_t put_clean(const char *text, size_t len, struct peal_text *out)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t columns = 0;
+    for (size_t i = 0, step; i < len; i += step, columns++) {
+        step = find_character(at + i, len - i);
+        if (step)
+            peal_text_add(out, text + i, step);
+        else
+            peal_text_puts(out, at[i] < 0x20 ? " " : "?");
+        step = step ? step : 1;
+    }
+    return columns;
+}
+
 /* Shows at most 120 bytes of the line, from a place that keeps the caret in view. */
 static void print_caret(struct peal_pos pos, bool color, struct peal_text *out)
 {
     const char *line;
     size_t len;
-    if (!find_line(pos, &line, &len) || pos.col == 0 || pos.col > len + 1)
+    if (!find_line(pos, &line, &len) || len == 0 || pos.col == 0 || pos.col > len + 1)
         return;
     enum { WIDEST = 120 };
     size_t column = pos.col - 1;
     size_t from = column > WIDEST - 40 ? column - (WIDEST - 40) : 0;
     size_t shown = len - from < WIDEST ? len - from : WIDEST;
     peal_text_puts(out, "    ");
-    for (size_t i = from; i < from + shown; i++) {
-        char c = line[i];
-        peal_text_add(out, (unsigned char)c < 0x20 || c == 0x7f ? " " : &c, 1);
-    }
-    peal_text_puts(out, "\n    ");
-    for (size_t i = from; i < column; i++)
-        peal_text_puts(out, " ");
-    peal_text_puts(out, color ? "\033[32m^" : "^");
+    size_t blanks = put_clean(line + from, column - from, out);
+    put_clean(line + column, from + shown - column, out);
+    peal_text_printf(out, "\n    %*s%s", (int)blanks, "", color ? "\033[32m^" : "^");
     for (size_t i = 1; i < pos.len && column + i < from + shown; i++)
         peal_text_puts(out, "~");
     peal_text_puts(out, color ? "\033[0m\n" : "\n");
+}
+
+/* Messages quote what was read, and may have several lines. */
+static void put_message(const char *message, struct peal_text *out)
+{
+    for (;;) {
+        size_t len = strcspn(message, "\n");
+        put_clean(message, len, out);
+        peal_text_puts(out, "\n");
+        if (!message[len])
+            return;
+        message += len + 1;
+    }
 }
 
 void peal_diags_print(const struct peal_diags *diags, bool color, struct peal_text *out)
@@ -109,9 +150,9 @@ void peal_diags_print(const struct peal_diags *diags, bool color, struct peal_te
                 peal_text_printf(out, ":%u:%u", diag->pos.line, diag->pos.col);
             peal_text_puts(out, ": ");
         }
-        peal_text_printf(out, "%s%s:%s %s\n", color ? tint : "",
-                         diag->severity == PEAL_ERROR ? "error" : "note", color ? "\033[0m" : "",
-                         diag->message);
+        peal_text_printf(out, "%s%s:%s ", color ? tint : "",
+                         diag->severity == PEAL_ERROR ? "error" : "note", color ? "\033[0m" : "");
+        put_message(diag->message, out);
         print_caret(diag->pos, color, out);
     }
     if (diags->errors > PEAL_DIAG_MOST)

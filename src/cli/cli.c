@@ -66,6 +66,8 @@ int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
     if (diags->list.len == 0)
         return peal_cli_fail(cli, "%s", peal_status_text(status));
     struct peal_text text = {0};
+    if (!diags->list.at[0].pos.source && cli->command) /* a place would say where it comes from */
+        peal_text_printf(&text, "peal %s: ", cli->command->name);
     peal_diags_print(diags, cli->color_err, &text);
     fflush(stdout);
     fputs(peal_text_get(&text), stderr);
@@ -73,12 +75,20 @@ int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
     return PEAL_EXIT_OTHER;
 }
 
+bool peal_cli_flush(const struct peal_cli *cli)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return true;
+    peal_cli_fail(cli, "could not write the output");
+    return false;
+}
+
 int peal_cli_print(const struct peal_cli *cli, struct peal_text *text, int code)
 {
     if (text->failed)
         code = peal_cli_fail(cli, "out of memory");
-    else if (fwrite(peal_text_get(text), 1, text->len, stdout) != text->len)
-        code = peal_cli_fail(cli, "could not write the output: %s", strerror(errno));
+    else
+        fwrite(peal_text_get(text), 1, text->len, stdout);
     peal_text_release(text);
     return code;
 }

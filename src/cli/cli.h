@@ -68,8 +68,12 @@ int peal_cli_fail(const struct peal_cli *cli, const char *format, ...)
 int peal_cli_diags(const struct peal_cli *cli, enum peal_status status,
                    const struct peal_diags *diags);
 
+/* Ends the output: false after a message if any of it could not be written. Each process that
+ * prints calls it once, as the last thing it does. */
+bool peal_cli_flush(const struct peal_cli *cli);
+
 /* Writes the text to stdout, releases it and returns `code`, or PEAL_EXIT_OTHER when it could not
- * be made or written. */
+ * be made. Whether it could be written shows in the end, see peal_cli_flush. */
 int peal_cli_print(const struct peal_cli *cli, struct peal_text *text, int code);
 
 /* The same, with verdicts in colour on a terminal. */

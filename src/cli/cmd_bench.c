@@ -296,7 +296,7 @@ static int body(struct peal_comm *comm, void *context)
          bytes *= (uint64_t)o->factor)
         status = run_size(&bench, bytes, &wrong);
     if (status != PEAL_OK && first)
-        fprintf(stderr, "peal bench: %s: %s\n", peal_status_text(status), peal_comm_error(comm));
+        peal_ranks_fail("bench", comm, status);
     if (first && o->json)
         printf("[%s\n]\n", peal_text_get(&bench.rows));
     if (first && o->svg && !peal_bench_plot_write(&bench.plot, bench.subject->name, o->svg))

@@ -5,6 +5,7 @@
 
 #include "run/doctor.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,9 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 {
     (void)options, (void)nargs;
     char *end;
+    errno = 0;
     long pid = strtol(args[0], &end, 10);
-    if (*end || pid <= 0)
+    if (*end || pid <= 0 || pid > INT32_MAX || errno)
         return peal_cli_usage(cli, "'%s' is not a process id", args[0]);
     struct peal_jobs jobs;
     peal_jobs_find((int32_t)pid, &jobs);

@@ -56,7 +56,7 @@ int peal_help_unknown(const struct peal_cli *cli, const char *name)
     for (size_t i = 0; i < count && i < MOST; i++)
         names[i] = commands[i]->name;
     const struct peal_cli general = {.arena = cli->arena};
-    const char *near = peal_suggest(name, names);
+    const char *near = peal_nearest(name, names);
     const char *what = name[0] == '-' ? "option" : "command";
     if (near)
         return peal_cli_usage(&general, "unknown %s '%s'; did you mean '%s'?", what, name, near);

@@ -39,6 +39,7 @@ struct rank {
     uint32_t nbounds;
     bool filling;             /* the input is asked for, not the output */
     struct peal_trace *trace; /* of the next launch, or NULL */
+    bool told;                /* what failed was said where it was known */
 };
 
 /* ---- memory ---- */
@@ -254,7 +255,8 @@ static enum peal_status write_page(struct rank *me, struct peal_trace *trace,
         peal_page_begin(me->run->cli, &page, PEAL_PAGE_RUN,
                         peal_plan_string(me->run->whole, me->run->whole->kernel), me->run->what);
         peal_page_run(&page, me->run->whole, traces, facts);
-        if (!peal_page_save(me->run->cli, &page, me->run->options->html))
+        me->told = !peal_page_save(me->run->cli, &page, me->run->options->html);
+        if (me->told)
             status = PEAL_SYSTEM;
     }
     free(lens);
@@ -370,9 +372,10 @@ static int body(struct peal_comm *comm, void *context)
         bind_buffers(&me);
         status = run_all(&me, &wrong);
     }
-    if (status != PEAL_OK && peal_comm_rank(comm) == 0)
-        fprintf(stderr, "peal run: %s\n%s%s\n", peal_status_text(status), peal_text_get(&why),
-                peal_comm_error(comm));
+    if (status != PEAL_OK && peal_comm_rank(comm) == 0 && !me.told) {
+        fputs(peal_text_get(&why), stderr);
+        peal_ranks_fail("run", comm, status);
+    }
     for (uint32_t i = 0; me.buffers && i < me.image->nparams; i++) {
         const struct peal_image_param *param = &me.image->params[i];
         if (!param->symmetric && !is_aliased(&me, i))
@@ -396,6 +399,9 @@ static int run_kernel(struct peal_cli *cli, const struct run_options *o, const c
         !peal_kernel_one(cli, &o->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
         !peal_kernel_bind(cli, kernel, &o->kernel, (uint32_t)ranks, count, &run.bind))
         return PEAL_EXIT_USAGE;
+    if (ranks > PEAL_MOST_RANKS) /* before a plan of them is made, which may take minutes */
+        return peal_cli_usage(cli, "%lld ranks; at most %d can be run", (long long)ranks,
+                              PEAL_MOST_RANKS);
     for (int i = 0; i < kernel->nparams; i++)
         run.bind.symmetric |= kernel->params[i]->is_window;
     struct peal_plan *whole = NULL;

@@ -61,7 +61,7 @@ static int no_such_kernel(struct peal_cli *cli, const struct peal_module *module
     size_t count = 0;
     for (const struct peal_kernel *k = module->kernels; k && count < 999; k = k->next)
         names[count++] = k->name;
-    const char *meant = peal_suggest(name, names);
+    const char *meant = peal_nearest(name, names);
     return peal_cli_usage(cli, "there is no kernel '%s'%s%s%s", name,
                           meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
 }

@@ -68,7 +68,7 @@ static bool reject_name(const struct peal_cli *cli, const struct peal_kernel *ke
         if (is_bindable(symbol))
             names[count++] = symbol->name;
     }
-    const char *near = peal_suggest(name, names);
+    const char *near = peal_nearest(name, names);
     struct peal_text list = {0};
     for (int i = 0; i < count; i++)
         peal_text_printf(&list, "%s%s", i ? ", " : "", names[i]);

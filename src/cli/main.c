@@ -88,11 +88,8 @@ int main(int argc, char **argv)
     };
     int code = find_and_run(&cli, argc, argv);
     /* A full disk shows itself only here, and must not look like success. */
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fputs("peal: could not write the output\n", stderr);
-        if (code == PEAL_EXIT_OK)
-            code = PEAL_EXIT_OTHER;
-    }
+    if (!peal_cli_flush(&cli) && code == PEAL_EXIT_OK)
+        code = PEAL_EXIT_OTHER;
     peal_arena_release(&arena);
     return code;
 }

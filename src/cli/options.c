@@ -25,49 +25,81 @@ static bool read_int(const char *text, int64_t *out)
     return true;
 }
 
-/* One element of a list: "4", "2..16", "0..64+8", "8..64K*2". Appends to values. */
-static bool read_range(char *text, struct peal_ints *values, struct peal_text *error)
+/* Why a text is no number: `what` it should have been, unless it is one and only too large. */
+static bool reject_number(const char *text, const char *what, struct peal_text *error)
 {
-    char *dots = strstr(text, "..");
-    int64_t first, last, step = 1;
-    char how = '+';
-    if (dots) {
-        *dots = '\0';
-        char *mark = strpbrk(dots + 2, "+*");
-        if (mark) {
-            how = *mark;
-            *mark = '\0';
-            if (!read_int(mark + 1, &step) || step < (how == '*' ? 2 : 1)) {
-                peal_text_printf(error, "'%s' is not a step", mark + 1);
-                return false;
-            }
-        }
+    const char *digits = text + (*text == '-');
+    size_t len = strspn(digits, "0123456789");
+    const char *unit = digits + len;
+    bool is_number = len && (!*unit || (strchr("KkMmGg", *unit) && !unit[1]));
+    if (is_number)
+        peal_text_printf(error, "'%s' is too large", text);
+    else
+        peal_text_printf(error, "'%s' is not %s", text, what);
+    return false;
+}
+
+struct range {
+    int64_t first, last, step;
+    bool multiplies; /* the step: else it is added */
+};
+
+/* One element of a list: "4", "2..16", "0..64+8", "8..64K*2". */
+static bool read_range(const char *text, struct peal_arena *arena, struct range *out,
+                       struct peal_text *error)
+{
+    const char *dots = strstr(text, "..");
+    struct range range = {.step = 1};
+    if (!dots) {
+        if (!read_int(text, &range.first))
+            return reject_number(text, "a number", error);
+        range.last = range.first;
+        *out = range;
+        return true;
     }
-    if (!read_int(text, &first)) {
-        peal_text_printf(error, "'%s' is not a number", text);
+    size_t last_len = strcspn(dots + 2, "+*");
+    const char *mark = dots + 2 + last_len;
+    char *first = peal_arena_copy(arena, text, (size_t)(dots - text));
+    char *last = peal_arena_copy(arena, dots + 2, last_len);
+    range.multiplies = *mark == '*';
+    if (*mark && (!read_int(mark + 1, &range.step) || range.step < (range.multiplies ? 2 : 1))) {
+        peal_text_printf(error, "'%s' is not a step", mark + 1);
         return false;
     }
-    if (dots && !read_int(dots + 2, &last)) {
-        peal_text_printf(error, "'%s' is not a number", dots + 2);
+    if (!first || !last) {
+        peal_text_puts(error, "out of memory");
         return false;
     }
-    if (!dots)
-        last = first;
-    if (last < first || (how == '*' && first < 1 && last != first)) {
-        peal_text_printf(error, "the range from %" PRId64 " to %" PRId64 " is empty or endless",
-                         first, last);
+    if (!*first || !*last) {
+        peal_text_printf(error, "'%s' is not a range such as 2..16", text);
         return false;
     }
-    for (int64_t at = first;;) {
+    if (!read_int(first, &range.first))
+        return reject_number(first, "a number", error);
+    if (!read_int(last, &range.last))
+        return reject_number(last, "a number", error);
+    bool stands = range.multiplies && range.first < 1; /* no product leaves it behind */
+    if (range.last < range.first || (stands && range.last != range.first)) {
+        peal_text_printf(error, "the range from %" PRId64 " to %" PRId64 " is %s", range.first,
+                         range.last, stands ? "endless" : "empty");
+        return false;
+    }
+    *out = range;
+    return true;
+}
+
+static bool add_range(const struct range *range, struct peal_ints *values, struct peal_text *error)
+{
+    for (int64_t at = range->first;;) {
         if (values->len == PEAL_OPTION_MOST_VALUES) {
             peal_text_printf(error, "more than %d values", PEAL_OPTION_MOST_VALUES);
             return false;
         }
         values->at[values->len++] = at;
         int64_t next;
-        bool over = how == '*' ? __builtin_mul_overflow(at, step, &next)
-                               : __builtin_add_overflow(at, step, &next);
-        if (over || next > last)
+        bool over = range->multiplies ? __builtin_mul_overflow(at, range->step, &next)
+                                      : __builtin_add_overflow(at, range->step, &next);
+        if (over || next > range->last)
             return true;
         at = next;
     }
@@ -87,7 +119,8 @@ bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_int
         char *comma = strchr(copy, ',');
         if (comma)
             *comma = '\0';
-        good = read_range(copy, &values, error);
+        struct range range = {0};
+        good = read_range(copy, arena, &range, error) && add_range(&range, &values, error);
         copy = comma ? comma + 1 : NULL;
     }
     if (good) {
@@ -107,8 +140,8 @@ static bool in_bounds(const struct parser *parser, const struct peal_option *opt
     int64_t most = any ? INT64_MAX : option->most;
     if (value >= option->least && value <= most)
         return true;
-    if (any)
-        peal_text_printf(parser->error, "%" PRId64 " is below 0", value);
+    if (most == INT64_MAX)
+        peal_text_printf(parser->error, "%" PRId64 " is below %" PRId64, value, option->least);
     else
         peal_text_printf(parser->error, "%" PRId64 " is not in %" PRId64 "..%" PRId64, value,
                          option->least, most);
@@ -152,7 +185,7 @@ static bool read_pair(const struct parser *parser, const char *text, struct peal
 static bool reject_word(const struct parser *parser, const char *text, const char *what,
                         const char *const *words)
 {
-    const char *near = peal_suggest(text, words);
+    const char *near = peal_nearest(text, words);
     peal_text_printf(parser->error, "'%s' is not a %s", text, what);
     if (near) {
         peal_text_printf(parser->error, "; did you mean '%s'?", near);
@@ -213,10 +246,8 @@ static bool read_value(const struct parser *parser, const struct peal_option *op
         return true;
     case PEAL_OPTION_INT: {
         int64_t value;
-        if (!read_int(text, &value)) {
-            peal_text_printf(parser->error, "'%s' is not a number", text);
-            return false;
-        }
+        if (!read_int(text, &value))
+            return reject_number(text, "a number", parser->error);
         if (!in_bounds(parser, option, value))
             return false;
         *(int64_t *)field = value;
@@ -225,8 +256,7 @@ static bool read_value(const struct parser *parser, const struct peal_option *op
     case PEAL_OPTION_SIZE:
         if (peal_size_parse(text, (uint64_t *)field))
             return true;
-        peal_text_printf(parser->error, "'%s' is not a size: a number and K, M or G", text);
-        return false;
+        return reject_number(text, "a size: a number and K, M or G", parser->error);
     case PEAL_OPTION_LIST:
         return read_list(parser, option, text, field);
     case PEAL_OPTION_STRING:
@@ -274,7 +304,7 @@ static void report_unknown(const struct parser *parser, const char *arg)
     size_t len = strcspn(arg, "=");
     char *word = peal_arena_copy(parser->arena, arg, len);
     peal_text_printf(parser->error, "unknown option '%s'", word ? word : arg);
-    const char *near = word && strncmp(word, "--", 2) == 0 ? peal_suggest(word + 2, names) : NULL;
+    const char *near = word && strncmp(word, "--", 2) == 0 ? peal_nearest(word + 2, names) : NULL;
     if (near)
         peal_text_printf(parser->error, "; did you mean '--%s'?", near);
 }

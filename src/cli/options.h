@@ -81,8 +81,4 @@ void peal_options_help(const struct peal_option *table, struct peal_text *out);
  * they are. */
 void peal_help_wrap(const char *text, struct peal_text *out);
 
-/* The candidate nearest to `word`, or NULL if none is near: for "did you mean". The list ends with
- * NULL. */
-const char *peal_suggest(const char *word, const char *const *candidates);
-
 #endif

@@ -4,6 +4,7 @@
 
 #include "run/rendezvous.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -34,71 +35,117 @@ void peal_ranks_status_put(int fd, uint32_t rank, int wait_status)
 
 /* ---- processes ---- */
 
-static int run_child(const struct peal_ranks *ranks, uint32_t rank, const char *job, pid_t parent)
+static int run_child(const struct peal_cli *cli, const struct peal_ranks *ranks,
+                     const struct peal_open *how, pid_t parent)
 {
-    struct peal_open how = {.size = ranks->count, .rank = rank, .job = job, .quiet = ranks->quiet};
     struct peal_comm *comm;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* it ended before it could be followed */
         return PEAL_EXIT_OTHER;
     if (ranks->bind)
         setenv("PEAL_BIND", "wrap", 0);
-    if (peal_comm_open(&how, &comm) != PEAL_OK) {
-        fprintf(stderr, "peal: rank %u: %s\n", rank, peal_comm_error(NULL));
+    if (peal_comm_open(how, &comm) != PEAL_OK) {
+        fprintf(stderr, "peal: rank %u: %s\n", how->rank, peal_comm_error(NULL));
         return PEAL_EXIT_OTHER;
     }
     int code = ranks->body(comm, ranks->context);
     peal_comm_close(comm);
-    fflush(stdout);
+    if (!peal_cli_flush(cli) && code == PEAL_EXIT_OK)
+        code = PEAL_EXIT_OTHER;
     return code;
 }
 
-static int run_processes(const struct peal_cli *cli, const struct peal_ranks *ranks)
+struct processes {
+    pid_t *pids; /* 0: it has ended */
+    uint32_t started;
+    int status_fd;
+};
+
+static void kill_all(const struct processes *p)
 {
-    pid_t *pids = calloc(ranks->count, sizeof *pids);
-    int status_fd = peal_ranks_status_open(ranks->count);
-    char job[40], number[16];
-    if (!pids || status_fd < 0) {
-        free(pids);
-        return peal_cli_fail(cli, "cannot start ranks: %s", strerror(errno));
+    for (uint32_t r = 0; r < p->started; r++) {
+        if (p->pids[r])
+            kill(p->pids[r], SIGKILL);
     }
-    snprintf(number, sizeof number, "%d", status_fd);
+}
+
+static bool start_all(const struct peal_cli *cli, const struct peal_ranks *ranks,
+                      struct processes *p)
+{
+    char job[40], number[16];
+    snprintf(number, sizeof number, "%d", p->status_fd);
     setenv("PEAL_STATUS_FD", number, 1);
     peal_job_make(job);
     fflush(stdout);
     fflush(stderr);
-    uint32_t started = 0;
-    int worst = PEAL_EXIT_OK;
     const pid_t parent = getpid();
-    for (; started < ranks->count; started++) {
-        pids[started] = fork();
-        if (pids[started] == 0)
-            _exit(run_child(ranks, started, job, parent));
-        if (pids[started] < 0) {
-            worst = peal_cli_fail(cli, "cannot start rank %u: %s", started, strerror(errno));
-            break;
+    for (; p->started < ranks->count; p->started++) {
+        struct peal_open how = {
+            .size = ranks->count, .rank = p->started, .job = job, .quiet = ranks->quiet};
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(run_child(cli, ranks, &how, parent));
+        if (pid < 0) {
+            peal_cli_fail(cli, "cannot start rank %u: %s", p->started, strerror(errno));
+            return false;
         }
+        p->pids[p->started] = pid;
     }
-    for (uint32_t r = 0; started < ranks->count && r < started; r++)
-        kill(pids[r], SIGKILL);
-    for (uint32_t left = started; left > 0;) {
+    return true;
+}
+
+/* The highest exit code. A rank whose reader went away (`peal bench ... | head`) takes all with it,
+ * before they miss it, and then this process: as a program of one process ends. */
+static int wait_all(const struct peal_cli *cli, struct processes *p)
+{
+    int worst = PEAL_EXIT_OK;
+    bool reader_left = false;
+    for (uint32_t left = p->started; left > 0;) {
         int status;
         pid_t pid = wait(&status);
         if (pid < 0 && errno != EINTR)
             break;
-        for (uint32_t r = 0; r < started; r++) {
-            if (pids[r] != pid)
-                continue;
-            left--;
-            peal_ranks_status_put(status_fd, r, status);
-            int code = WIFEXITED(status) ? WEXITSTATUS(status)
-                                         : peal_cli_fail(cli, "rank %u was killed by signal %d", r,
-                                                         WTERMSIG(status));
-            worst = code > worst ? code : worst;
+        uint32_t rank = 0;
+        while (rank < p->started && p->pids[rank] != pid)
+            rank++;
+        if (rank == p->started)
+            continue;
+        left--;
+        p->pids[rank] = 0;
+        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
+            reader_left = true;
+            kill_all(p);
         }
+        peal_ranks_status_put(p->status_fd, rank, status);
+        int code = WIFEXITED(status) ? WEXITSTATUS(status) : PEAL_EXIT_OTHER;
+        if (WIFSIGNALED(status) && !reader_left)
+            peal_cli_fail(cli, "rank %u was killed by signal %d", rank, WTERMSIG(status));
+        worst = code > worst ? code : worst;
     }
-    close(status_fd);
-    free(pids);
+    if (reader_left)
+        raise(SIGPIPE);
+    return worst;
+}
+
+static int run_processes(const struct peal_cli *cli, const struct peal_ranks *ranks)
+{
+    struct processes p = {.pids = calloc(ranks->count, sizeof *p.pids),
+                          .status_fd = peal_ranks_status_open(ranks->count)};
+    int worst = PEAL_EXIT_OTHER;
+    if (!p.pids || p.status_fd < 0) {
+        peal_cli_fail(cli, "cannot start ranks: %s", strerror(errno));
+        goto close_status;
+    }
+    bool all = start_all(cli, ranks, &p);
+    if (!all)
+        kill_all(&p);
+    worst = wait_all(cli, &p);
+    if (!all)
+        worst = PEAL_EXIT_OTHER;
+close_status:
+    if (p.status_fd >= 0)
+        close(p.status_fd);
+    free(p.pids);
     return worst;
 }
 
@@ -144,9 +191,16 @@ static int run_threads(const struct peal_cli *cli, const struct peal_ranks *rank
     return worst;
 }
 
+int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_status status)
+{
+    const char *why = peal_comm_error(comm);
+    fflush(stdout);
+    fprintf(stderr, "peal %s: %s%s%s\n", command, peal_status_text(status), *why ? ": " : "", why);
+    return PEAL_EXIT_OTHER;
+}
+
 int peal_ranks_run(const struct peal_cli *cli, const struct peal_ranks *ranks)
 {
-    if (ranks->count == 0 || ranks->count > PEAL_MOST_RANKS)
-        return peal_cli_usage(cli, "%u ranks; 1 to %d can be run", ranks->count, PEAL_MOST_RANKS);
+    assert(ranks->count >= 1 && ranks->count <= PEAL_MOST_RANKS && "commands have checked it");
     return ranks->threads ? run_threads(cli, ranks) : run_processes(cli, ranks);
 }

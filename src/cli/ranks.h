@@ -18,9 +18,14 @@ struct peal_ranks {
     void *context;
 };
 
-/* Runs the ranks to their end. Returns the highest exit code; PEAL_EXIT_OTHER after a message if a
- * rank could not be started or was killed. */
+/* Runs the ranks to their end: 1 to PEAL_MOST_RANKS of them. Returns the highest exit code;
+ * PEAL_EXIT_OTHER after a message if a rank could not be started or was killed. Where a rank finds
+ * nobody to read its output, all ranks and this process end by SIGPIPE. */
 int peal_ranks_run(const struct peal_cli *cli, const struct peal_ranks *ranks);
+
+/* For a body: says what failed, with the communicator's reason where it has one, and returns the
+ * exit code. */
+int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_status status);
 
 /* A window with one word a rank, in which a launcher says how a process ended (doctor.h). */
 int peal_ranks_status_open(uint32_t count);

@@ -302,8 +302,7 @@ int peal_tuning_measure(struct peal_comm *comm, void *context)
     if (status == PEAL_OK)
         status = walk(m.tuning, peal_comm_size(comm), tune_one, &m);
     if (status != PEAL_OK)
-        fprintf(stderr, "peal tune: rank %u: %s: %s\n", peal_comm_rank(comm),
-                peal_status_text(status), peal_comm_error(comm));
+        peal_ranks_fail("tune", comm, status);
     free(m.send);
     free(m.recv);
     return status == PEAL_OK ? PEAL_EXIT_OK : PEAL_EXIT_OTHER;

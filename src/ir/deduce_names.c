@@ -186,49 +186,6 @@ struct peal_symbol *peal_deducer_find(struct peal_deducer *d, const char *name)
     return special >= 0 ? make_special(d, special, name) : NULL;
 }
 
-/* Edit distance, up to names of 32 letters; two letters swapped count as one step. */
-static int distance(const char *a, const char *b)
-{
-    int rows[3][34]; /* of the letters of a: this one, the one before, the one before that */
-    int na = (int)strlen(a);
-    int nb = (int)strlen(b);
-    if (na > 32 || nb > 32)
-        return 99;
-    for (int j = 0; j <= nb; j++)
-        rows[0][j] = j;
-    for (int i = 1; i <= na; i++) {
-        int *now = rows[i % 3];
-        const int *above = rows[(i + 2) % 3];
-        const int *twice = rows[(i + 1) % 3];
-        now[0] = i;
-        for (int j = 1; j <= nb; j++) {
-            int best = above[j - 1] + (a[i - 1] != b[j - 1]);
-            best = above[j] + 1 < best ? above[j] + 1 : best;
-            best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
-            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            if (swapped && twice[j - 2] + 1 < best)
-                best = twice[j - 2] + 1;
-            now[j] = best;
-        }
-    }
-    return rows[na % 3][nb];
-}
-
-/* The smaller the nearer; the first letter is seldom the wrong one. */
-static int farness(const char *name, const char *candidate)
-{
-    return 2 * distance(name, candidate) + (name[0] != candidate[0]);
-}
-
-const char *peal_nearer(const char *name, const char *best, const char *candidate)
-{
-    int most = strlen(name) < 3 ? 0 : strlen(name) < 6 ? 1 : 2;
-    if (distance(name, candidate) > most ||
-        (best && farness(name, best) <= farness(name, candidate)))
-        return best;
-    return candidate;
-}
-
 struct peal_symbol *peal_deducer_lookup(struct peal_deducer *d, const char *name,
                                         struct peal_pos pos)
 {

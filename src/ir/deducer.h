@@ -98,8 +98,6 @@ struct peal_fact *peal_deducer_fact(struct peal_deducer *d, const struct peal_sy
 size_t peal_deducer_scope_begin(const struct peal_deducer *d);
 void peal_deducer_scope_end(struct peal_deducer *d, size_t scope);
 void peal_deducer_names_reset(struct peal_deducer *d);
-/* The candidate nearest to a misspelt name, or NULL when none is near. Starts with best = NULL. */
-const char *peal_nearer(const char *name, const char *best, const char *candidate);
 
 /* deduce_expr.c */
 void peal_deduce_expr(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out);

@@ -33,7 +33,7 @@ static void errors_are_told_with_their_place(void **state)
         const char *text;
         const char *expected;
     } rows[] = {
-        {__LINE__, "", "t.peal:1:1: error: there is no kernel in this text\n    \n    ^\n"},
+        {__LINE__, "", "t.peal:1:1: error: there is no kernel in this text\n"},
         {__LINE__, "kernel k(x: T[n]",
          "t.peal:1:17: error: expected ')', found the end of the text\n    kernel k(x: T[n]\n"
          "                    ^\n"},
@@ -54,7 +54,7 @@ static void errors_are_told_with_their_place(void **state)
          "                    ^\n"
          "t.peal:5:7: error: expected an expression, found '='\n      y = = 2\n          ^\n"},
         {__LINE__, "kernel k() {\n  if a {\n    if b {\n  x = 1\n}\n",
-         "t.peal:6:1: error: expected '}', found the end of the text\n    \n    ^\n"
+         "t.peal:6:1: error: expected '}', found the end of the text\n"
          "t.peal:2:8: note: the block starts here\n      if a {\n           ^\n"},
         {__LINE__, "kernel a() {\n  x = 1\nkernel b() { }",
          "t.peal:3:1: error: expected '}', found 'kernel'\n    kernel b() { }\n    ^~~~~~\n"

@@ -23,11 +23,19 @@ static const struct peal_bind_value *find_value(const struct peal_bind *bind, co
     return NULL;
 }
 
+static void reject_values(struct instantiation *t, const struct peal_symbol *symbol, size_t count)
+{
+    peal_inst_fail(t, symbol->pos, "'%s' is one number, not %zu", symbol->name, count);
+}
+
 static void bind_dim(struct instantiation *t, const struct peal_symbol *symbol)
 {
     const struct peal_bind_value *value = find_value(t->bind, symbol->name);
     if (!value || value->count != 1) {
-        peal_inst_fail(t, symbol->pos, "dimension '%s' has no value", symbol->name);
+        if (value)
+            reject_values(t, symbol, value->count);
+        else
+            peal_inst_fail(t, symbol->pos, "dimension '%s' has no value", symbol->name);
         return;
     }
     if (value->values[0] < 0 || value->values[0] > INT64_MAX / 64)
@@ -47,8 +55,7 @@ static void bind_int(struct instantiation *t, const struct peal_symbol *symbol)
         if (symbol->is_local)
             at = value->all_ranks || t->bind->rank == PEAL_NONE ? t->rank : 0;
         if (value->count != 1) {
-            peal_inst_fail(t, symbol->pos, "'%s' is one number, not %zu", symbol->name,
-                           value->count);
+            reject_values(t, symbol, value->count);
             return;
         }
         b->value = value->values[at];

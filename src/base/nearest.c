@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Did you mean": the nearest word by edit distance with swaps (optimal string alignment). */
-#include "cli/options.h"
+/* Edit distance with swaps (optimal string alignment). */
+#include "base/nearest.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { LONGEST = 40 };
@@ -33,16 +34,26 @@ static int distance(const char *a, const char *b)
     return rows[alen % 3][blen];
 }
 
-const char *peal_suggest(const char *word, const char *const *candidates)
+/* The smaller the nearer; the first letter is seldom the wrong one. */
+static int farness(const char *name, const char *candidate)
+{
+    return 2 * distance(name, candidate) + (name[0] != candidate[0]);
+}
+
+const char *peal_nearer(const char *name, const char *best, const char *candidate)
+{
+    size_t len = strlen(name);
+    int most = len < 3 ? 0 : len < 6 ? 1 : 2; /* further away is a guess, not a typo */
+    if (distance(name, candidate) > most ||
+        (best && farness(name, best) <= farness(name, candidate)))
+        return best;
+    return candidate;
+}
+
+const char *peal_nearest(const char *name, const char *const *candidates)
 {
     const char *best = NULL;
-    int best_distance = (int)strlen(word) / 3 + 2; /* further away is a guess, not a typo */
-    for (; *candidates; candidates++) {
-        int d = distance(word, *candidates);
-        if (d < best_distance) {
-            best = *candidates;
-            best_distance = d;
-        }
-    }
+    for (; *candidates; candidates++)
+        best = peal_nearer(name, best, *candidates);
     return best;
 }
