@@ -57,8 +57,6 @@ static void queue_notify(struct edit *e, struct insertion in, uint32_t k, const 
 {
     (void)k;
     in.op++; /* after the line */
-    uint32_t end = e->p.threads[in.thread].first_op[in.launch + 1];
-    in.op = in.op >= end ? PEAL_NONE : in.op;
     in.step = (struct step){.cell = with->cell, .kind = STEP_ADD, .value = 1};
     peal_edit_insert(e, in);
 }
@@ -171,23 +169,6 @@ static bool try_pair(struct adviser *v, const struct line *from, const struct li
     return good;
 }
 
-static void try_slot(struct adviser *v, uint32_t memory, uint32_t pos)
-{
-    struct edit e;
-    if (v->p->memory.at[memory].kind != PEAL_BUF_WINDOW || !v->p->monotone)
-        return;
-    if (peal_edit_begin(&e, v->p, 0) && peal_edit_second_slot(&e, memory) &&
-        peal_adviser_mends(v, &e))
-        peal_advise(
-            v, true,
-            peal_answer_text(v->a,
-                             "a second slot for '%s': every write takes the other one (all but "
-                             "the result was verified)",
-                             v->p->memory.at[memory].name),
-            pos, PEAL_NONE);
-    peal_edit_end(&e);
-}
-
 /* One of the two that collide, as a line. False: the caller's own access, no line of the kernel. */
 static bool make_line(const struct adviser *v, uint32_t i, uint32_t memory, struct line *out)
 {
@@ -231,5 +212,5 @@ void peal_advice_race(struct adviser *v)
         }
     }
     if (lines)
-        try_slot(v, memory, line[0].pos);
+        peal_advice_slot(v, memory, line[0].pos);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of advice share. advice.c chooses, advice_race.c and advice_deadlock.c mend. */
+/* What the parts of advice share. advice.c chooses; advice_race.c, advice_slot.c and
+ * advice_deadlock.c mend. */
 #ifndef PEAL_VERIFY_ADVISER_H
 #define PEAL_VERIFY_ADVISER_H
 
@@ -30,6 +31,8 @@ const char *peal_adviser_cell(struct adviser *v, uint32_t cell);
 const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance);
 
 void peal_advice_race(struct adviser *v);
+/* A second slot for a memory that races at `pos`. */
+void peal_advice_slot(struct adviser *v, uint32_t memory, uint32_t pos);
 void peal_advice_deadlock(struct adviser *v);
 
 #endif

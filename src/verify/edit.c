@@ -3,7 +3,6 @@
 #include "verify/edit.h"
 
 #include "verify/decide.h"
-#include "verify/race.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +36,7 @@ bool peal_edit_begin(struct edit *e, const struct program *p, uint32_t cells)
     q->initial = copy_of(p->initial, p->ncells, cells, sizeof *p->initial);
     q->threads = copy_of(p->threads, p->nthreads, 0, sizeof *p->threads);
     q->accesses.at = copy_of(p->accesses.at, p->accesses.len, 0, sizeof *p->accesses.at);
-    q->memory.at = copy_of(p->memory.at, p->memory.len, 1, sizeof *p->memory.at);
-    q->memory.cap = p->memory.len + 1;
+    q->memory.at = copy_of(p->memory.at, p->memory.len, 0, sizeof *p->memory.at);
     q->accesses.cap = p->accesses.len;
     if (p->base)
         q->base = copy_base(p, cells);
@@ -78,26 +76,44 @@ void peal_edit_end(struct edit *e)
 
 void peal_edit_insert(struct edit *e, struct insertion insertion)
 {
+    const struct thread *t = &e->p.threads[insertion.thread];
+    if (insertion.op != PEAL_NONE && insertion.op >= t->first_op[insertion.launch + 1])
+        insertion.op = PEAL_NONE;
     if (!peal_vec_push(&e->insertions, insertion))
         e->failed = true;
 }
 
-/* Where an insertion stands among the ops of its thread: an end of a launch comes before the next
- * launch's first op. */
+/* Places in a thread, in order: the beginning of a launch, its ops, its end. A launch without ops
+ * has both, too. */
+static uint64_t place_of_entry(const struct thread *t, uint32_t launch)
+{
+    return ((uint64_t)t->first_op[launch] + launch) * 2;
+}
+
+static uint64_t place_of_op(uint32_t launch, uint32_t op)
+{
+    return ((uint64_t)op + launch) * 2 + 2;
+}
+
+static uint64_t place_of_end(const struct thread *t, uint32_t launch)
+{
+    return ((uint64_t)t->first_op[launch + 1] + launch) * 2 + 1;
+}
+
 static uint64_t place_of(const struct program *p, const struct insertion *i)
 {
-    const struct thread *t = &p->threads[i->thread];
-    return i->op == PEAL_NONE ? (uint64_t)t->first_op[i->launch + 1] * 2 : (uint64_t)i->op * 2 + 1;
+    return i->op == PEAL_NONE ? place_of_end(&p->threads[i->thread], i->launch)
+                              : place_of_op(i->launch, i->op);
 }
 
 static uint64_t place_of_access(const struct program *p, const struct access *a)
 {
     const struct thread *t = &p->threads[a->thread];
     if (a->op == OP_CALLER_ENTERS || a->op == OP_BARRIER_ENTERED)
-        return (uint64_t)t->first_op[a->launch] * 2;
+        return place_of_entry(t, a->launch);
     if (a->op == OP_CALLER_LEAVES || a->op == OP_BARRIER_LEFT)
-        return (uint64_t)t->first_op[a->launch + 1] * 2;
-    return (uint64_t)a->op * 2 + 1;
+        return place_of_end(t, a->launch);
+    return place_of_op(a->launch, a->op);
 }
 
 /* Insertions of a thread that stand at or before a place. */
@@ -115,16 +131,11 @@ static uint32_t count_before(const struct edit *e, uint32_t thread, uint64_t pla
 static uint64_t place_of_step(const struct program *p, uint32_t thread, uint32_t i)
 {
     const struct thread *t = &p->threads[thread];
-    uint32_t op = p->step_op[t->first_step + i];
-    if (op != PEAL_NONE)
-        return (uint64_t)op * 2 + 1;
-    for (uint32_t l = 0; l < p->launches; l++) {
-        if (i == t->enter[l])
-            return (uint64_t)t->first_op[l] * 2;
-        if (i + 1 == t->leave[l])
-            return (uint64_t)t->first_op[l + 1] * 2;
-    }
-    return UINT64_MAX;
+    uint32_t op = p->step_op[t->first_step + i], launch = peal_program_step_launch(p, thread, i);
+    if (op != PEAL_NONE && !(p->steps[t->first_step + i].flags & STEP_AT_END))
+        return place_of_op(launch, op);
+    return op == PEAL_NONE && i == t->enter[launch] ? place_of_entry(t, launch)
+                                                    : place_of_end(t, launch);
 }
 
 static void insert_thread(struct edit *e, uint32_t thread, struct step *steps, uint32_t *ops,
@@ -154,8 +165,8 @@ static void insert_thread(struct edit *e, uint32_t thread, struct step *steps, u
         before = place;
     }
     for (uint32_t l = 0; l < p->launches; l++) {
-        t->enter[l] += l ? count_before(e, thread, (uint64_t)t->first_op[l] * 2) : 0;
-        t->leave[l] += count_before(e, thread, (uint64_t)t->first_op[l + 1] * 2);
+        t->enter[l] += count_before(e, thread, place_of_entry(t, l));
+        t->leave[l] += count_before(e, thread, place_of_end(t, l));
     }
     t->first_step = first;
     t->nsteps += k;
@@ -189,80 +200,25 @@ bool peal_edit_apply(struct edit *e)
     return p->status == PEAL_OK;
 }
 
-/* Goes through one schedule; every op that writes the buffer on a rank turns its slots round, and
- * every access goes to the slot that is then in use. */
-bool peal_edit_second_slot(struct edit *e, uint32_t memory)
-{
-    struct program *p = &e->p;
-    struct run run;
-    uint32_t *turn = calloc(p->nranks, sizeof *turn), *last = calloc(p->nranks, sizeof *last);
-    size_t *next = calloc(p->nthreads + 1u, sizeof *next);
-    bool good = turn && last && next && peal_run_init(&run, p);
-    if (!good) {
-        free(turn);
-        free(last);
-        free(next);
-        return false;
-    }
-    uint32_t other = (uint32_t)p->memory.len;
-    p->memory.at[p->memory.len++] = p->memory.at[memory];
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (uint32_t t = 0; t < p->nthreads; t++) {
-            for (; next[t] < p->accesses.len; next[t]++) {
-                struct access *a = &p->accesses.at[next[t]];
-                if (a->thread > t || (a->thread == t && a->step > run.at[t]))
-                    break;
-                uint32_t rank = a->location % p->nranks;
-                if (a->thread != t || a->location / p->nranks != memory)
-                    continue;
-                uint32_t id = a->op + 1 + t * UINT32_C(0x10001);
-                if (a->kind != ACCESS_READ && last[rank] != id) {
-                    turn[rank]++;
-                    last[rank] = id;
-                }
-                if (turn[rank] % 2)
-                    a->location = other * p->nranks + rank;
-            }
-            uint32_t at = run.at[t];
-            if (at < p->threads[t].nsteps) {
-                run.limit[t] = at;
-                run.nready = 0;
-                const struct step *s = peal_program_step(p, t, at);
-                if (s->kind == STEP_WAIT && run.value[s->cell] < s->value)
-                    continue;
-                if (s->kind == STEP_ADD)
-                    run.value[s->cell] += s->value;
-                else if (s->kind == STEP_SET && s->value > run.value[s->cell])
-                    run.value[s->cell] = s->value;
-                run.at[t]++;
-                moved = true;
-            }
-        }
-    }
-    peal_run_release(&run);
-    free(turn);
-    free(last);
-    free(next);
-    e->other_slots = true;
-    return true;
-}
-
-bool peal_edit_holds(struct edit *e, const struct peal_verify_options *options,
+bool peal_edit_judge(struct program *p, const struct peal_verify_options *options,
                      enum peal_reuse reuse)
 {
     enum { MOST_STATES = 200000 };
-    struct program *p = &e->p;
-    if (e->failed || p->status != PEAL_OK)
+    if (p->status != PEAL_OK || p->early.fault != PEAL_FAULT_NONE)
         return false;
     struct answer scratch = {0};
     struct peal_verify_options o = *options;
     o.no_story = true;
-    o.no_result = o.no_result || e->other_slots;
     o.most_states = o.most_states < MOST_STATES ? o.most_states : MOST_STATES;
     peal_arena_init(&scratch.arena, 0);
     peal_verify_decide(p, &o, &scratch);
     bool good = !scratch.failed && scratch.v.verdict == PEAL_PROVED && scratch.v.reuse >= reuse;
     peal_arena_release(&scratch.arena);
     return good;
+}
+
+bool peal_edit_holds(struct edit *e, const struct peal_verify_options *options,
+                     enum peal_reuse reuse)
+{
+    return !e->failed && peal_edit_judge(&e->p, options, reuse);
 }

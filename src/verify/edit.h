@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trying a change on a program: steps taken out, put in or changed, a buffer given a second slot.
+/* Trying a change on a program: steps taken out, put in or changed.
  *
  * An edit works on a copy that shares everything but steps, cells and accesses with its original;
- * the verifier then judges the copy. A change is made for a source line, in every launch.
+ * the verifier then judges the copy. A change is made for a source line, in every launch. A change
+ * of operands, a second slot, is made on the plan (slot.h).
  */
 #ifndef PEAL_VERIFY_EDIT_H
 #define PEAL_VERIFY_EDIT_H
@@ -13,14 +14,13 @@
 struct insertion {
     uint32_t thread;
     uint32_t launch;
-    uint32_t op; /* unrolled op number; PEAL_NONE: the end of the launch */
+    uint32_t op; /* unrolled op number; PEAL_NONE, or past the launch's last: its end */
     struct step step;
 };
 
 struct edit {
     struct program p;
     PEAL_VEC(struct insertion) insertions;
-    bool other_slots; /* accesses were moved: values can no longer be computed */
     bool failed;
 };
 
@@ -51,11 +51,10 @@ bool peal_edit_raise(struct edit *e, uint32_t pos, int64_t by);
 void peal_edit_move_up(struct edit *e, uint32_t what, uint32_t before, uint32_t rank);
 /* Gives all channels that many slots. */
 void peal_edit_set_depth(struct edit *e, uint32_t depth);
-/* Gives a window buffer two slots that its writes use in turn. False: out of memory. */
-bool peal_edit_second_slot(struct edit *e, uint32_t memory);
 
-/* Does the verifier prove it, with at least that reuse? After second_slot the result is left out.
- */
+/* Does the verifier prove it, result included, with at least that reuse? */
+bool peal_edit_judge(struct program *p, const struct peal_verify_options *options,
+                     enum peal_reuse reuse);
 bool peal_edit_holds(struct edit *e, const struct peal_verify_options *options,
                      enum peal_reuse reuse);
 

@@ -373,7 +373,7 @@ static bool go_inserted(struct symbolic *s, bool at_end)
 {
     uint32_t t = s->thread;
     const struct thread *th = &s->p->threads[t];
-    while (s->step[t] < th->nsteps) {
+    while (s->step[t] < th->leave[s->launch[t]]) {
         const struct step *step = peal_program_step(s->p, t, s->step[t]);
         if (!(step->flags & STEP_INSERTED) || !(step->flags & STEP_AT_END) != !at_end ||
             (!at_end && s->p->step_op[th->first_step + s->step[t]] > s->op[t]))
