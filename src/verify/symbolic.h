@@ -56,6 +56,11 @@ struct symbolic_run {
 };
 void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a);
 
+/* symbolic_op.c. Executes an op of s->thread that has operands or a channel. */
+void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op);
+/* Ends the run with an undecided verdict. */
+void peal_symbolic_no_memory(struct symbolic *s);
+
 /* contract.c. A rank leaves a launch: does its output hold what the contract says? */
 void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
 /* All have ended: do the ranks agree to the bit, and is there one order for all elements? */
