@@ -35,6 +35,8 @@ struct rank {
     struct peal_comm *comm;
     struct peal_image *image;
     char **buffers; /* by parameter of the image */
+    char **inputs;  /* likewise: what launches begin with, kept from the first one; may be NULL */
+    char *right;    /* an output that was found right; may be NULL */
     struct peal_bound *bounds;
     uint32_t nbounds;
     bool filling;             /* the input is asked for, not the output */
@@ -159,7 +161,10 @@ static void fill(struct rank *me)
     for (uint32_t i = 0; i < me->image->nparams; i++) {
         uint32_t buf = me->image->params[i].buf;
         const struct peal_buf *desc = &peal_plan_bufs(plan)[buf];
-        if (!(desc->dir & PEAL_DIR_IN) || (is_aliased(me, i) && buf != plan->contract_in))
+        bool aliased = is_aliased(me, i);
+        if (!(desc->dir & PEAL_DIR_IN) && !aliased) /* nothing of the launch before may be left */
+            memset(me->buffers[i], 0x55, param_bytes(me, i));
+        if (!(desc->dir & PEAL_DIR_IN) || (aliased && buf != plan->contract_in))
             continue;
         if (buf == plan->contract_out && buf != plan->contract_in)
             continue; /* in place: the input is a part of it */
@@ -167,11 +172,37 @@ static void fill(struct rank *me)
         uint64_t room =
             me->image->params[i].len -
             (uint64_t)(at - me->buffers[i]) / peal_dtype_size((enum peal_dtype)desc->dtype);
-        uint64_t len = is_aliased(me, i) ? me->image->params[i].len : room;
+        uint64_t len = aliased ? me->image->params[i].len : room;
+        uint64_t bytes = len * peal_dtype_size((enum peal_dtype)desc->dtype);
+        if (me->inputs[i]) {
+            memcpy(at, me->inputs[i], bytes);
+            continue;
+        }
         for (uint64_t k = 0; k < len; k++)
             peal_sample_put(at, (enum peal_dtype)desc->dtype, k, peal_sample_input(rank, k));
+        me->inputs[i] = malloc(bytes + 1);
+        if (me->inputs[i])
+            memcpy(me->inputs[i], at, bytes);
     }
     me->filling = false;
+}
+
+/* Elements that are not what the contract says. An output with the bits of one that was right is
+ * right: the naive definition takes a hundred times as long as the launch. */
+static uint64_t check(struct rank *me, uint64_t *first)
+{
+    const struct peal_plan *plan = me->image->plan;
+    const char *out = place_of(me, plan->contract_out);
+    uint32_t i = 0;
+    while (me->image->params[i].buf != plan->contract_out)
+        i++;
+    uint64_t bytes = param_bytes(me, i) - (uint64_t)(out - me->buffers[i]);
+    if (me->right && memcmp(me->right, out, bytes) == 0)
+        return 0;
+    uint64_t wrong = peal_contract_check(me->run->whole, peal_comm_rank(me->comm), out, first);
+    if (wrong == 0 && !me->right && (me->right = malloc(bytes + 1)) != NULL)
+        memcpy(me->right, out, bytes);
+    return wrong;
 }
 
 /* ---- launches ---- */
@@ -320,8 +351,7 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
         fill(me);
         status = launch(me, &times[i]);
         if (status == PEAL_OK && data)
-            wrong += peal_contract_check(me->run->whole, peal_comm_rank(me->comm),
-                                         place_of(me, plan->contract_out), &first);
+            wrong += check(me, &first);
     }
     if (wrong)
         fprintf(stderr, "peal run: rank %u: %llu elements are wrong, the first is %llu\n",
@@ -367,8 +397,9 @@ static int body(struct peal_comm *comm, void *context)
     if (status == PEAL_OK) {
         uint64_t params = me.image->nparams + 1;
         me.buffers = calloc(params, sizeof(char *));
+        me.inputs = calloc(params, sizeof(char *));
         me.bounds = calloc(params * peal_comm_size(comm), sizeof *me.bounds);
-        status = me.buffers && me.bounds ? make_buffers(&me) : PEAL_NO_MEMORY;
+        status = me.buffers && me.inputs && me.bounds ? make_buffers(&me) : PEAL_NO_MEMORY;
     }
     if (status == PEAL_OK) {
         bind_buffers(&me);
@@ -383,7 +414,11 @@ static int body(struct peal_comm *comm, void *context)
         if (!param->symmetric && !is_aliased(&me, i))
             free(me.buffers[i]);
     }
+    for (uint32_t i = 0; me.inputs && i < me.image->nparams; i++)
+        free(me.inputs[i]);
     free(me.buffers);
+    free(me.inputs);
+    free(me.right);
     free(me.bounds);
     peal_image_free(me.image);
     peal_text_release(&why);
