@@ -167,10 +167,11 @@ void peal_program_release(struct program *p);
 void peal_program_classify(struct program *p);
 
 /* For build: remembers the first failure; takes zeroed memory (NULL after a failure); matches names
- * (names.c). */
+ * (names.c); walks the ops (unroll.c). */
 void peal_program_fail(struct program *p, enum peal_status status, const char *why);
 void *peal_program_take(struct program *p, uint64_t count, size_t size);
 void peal_program_name(struct program *p);
+void peal_program_unroll(struct program *p);
 
 /* The op and launch behind an unrolled op number. */
 const struct peal_op *peal_program_op(const struct program *p, uint32_t thread, uint32_t op,
