@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "verify/explore.h"
+#include "verify/shrink.h"
 #include "verify/space.h"
 #include "verify/states.h"
 
@@ -135,8 +136,9 @@ static bool races_anywhere(struct clocks *c)
 /* --- telling --------------------------------------------------------------------------------- */
 
 /* Does the schedule lead to the same race? */
-static bool leads_there(struct clocks *c, const uint32_t *threads, size_t n)
+static bool leads_there(void *context, const uint32_t *threads, size_t n)
 {
+    struct clocks *c = context;
     const struct space *s = &c->space;
     uint32_t t = c->thread[1], u = c->thread[0], step = s->block_step[c->blocks[0]];
     reset(c);
@@ -168,40 +170,23 @@ static struct race find_accesses(const struct clocks *c)
     return (struct race){0};
 }
 
-/* Takes away last steps of threads until none can be left out, then tells. */
+/* Takes steps away until none can be left out, then tells. */
 static void tell(struct clocks *c)
 {
-    size_t len = c->path.len;
-    uint32_t *path = malloc((len + 1) * sizeof *path), *trial = malloc((len + 1) * sizeof *trial);
-    if (path && len)
-        memcpy(path, c->path.at, len * sizeof *path);
-    for (bool again = path && trial; again;) {
-        again = false;
-        for (uint32_t t = 0; t < c->p->nthreads; t++) {
-            size_t last = len, n = 0;
-            for (size_t i = 0; i < len; i++)
-                last = path[i] == t ? i : last;
-            for (size_t i = 0; i < len; i++) {
-                if (i != last)
-                    trial[n++] = path[i];
-            }
-            if (last < len && leads_there(c, trial, n)) {
-                memcpy(path, trial, n * sizeof *path);
-                len = n;
-                again = true;
-            }
-        }
-    }
     struct race race = find_accesses(c);
+    struct shrink how;
     c->a->v.fault = PEAL_FAULT_RACE;
-    if (path && trial && !c->options->no_story) {
-        c->a->v.story = PEAL_STORY_MINIMAL;
-        peal_story_schedule(c->p, &(struct schedule){path, len}, &race, NULL, c->a);
+    if (!c->options->no_story && peal_shrink_any(&how, &c->space, leads_there, c, 1)) {
+        c->path.len = peal_shrink_path(&how, c->path.at, c->path.len);
+        c->a->v.story = how.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
+        peal_story_schedule(c->p, &(struct schedule){c->path.at, c->path.len}, &race, NULL, c->a);
         c->a->v.why = peal_answer_text(c->a, "%s: relaxed signals order nothing", c->a->v.why);
+        peal_shrink_release(&how);
+    } else if (!c->options->no_story) {
+        peal_shrink_release(&how);
+        c->a->failed = true;
     }
     peal_explore_tell_barrier(c->p, &race, c->a);
-    free(path);
-    free(trial);
 }
 
 /* --- the search ------------------------------------------------------------------------------ */

@@ -8,59 +8,53 @@
  * orders are looked at.
  */
 #include "verify/search.h"
+#include "verify/shrink.h"
 #include "verify/symbolic.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-/* Does this prefix of a schedule show a fault of the result? On `to`. */
-static bool goes_wrong(struct search *s, const uint32_t *threads, size_t n, struct answer *to)
+/* Executes this part of a schedule and no more; on `to`. */
+static void execute(struct search *s, const uint32_t *threads, size_t n, struct answer *to)
 {
     struct schedule schedule = {(uint32_t *)threads, n};
     struct symbolic_run how = {
         .schedule = &schedule, .part = true, .most_bytes = s->options->most_bytes};
+    to->v.verdict = PEAL_PROVED;
     peal_symbolic_check(s->p, &how, to);
-    return to->v.verdict == PEAL_REFUTED;
 }
 
-static bool can_be_followed(struct space *space, const uint32_t *threads, size_t n)
+/* Does the schedule leave a wrong result? It is a part of one that may go on in any way. */
+static bool goes_wrong(void *context, const uint32_t *threads, size_t n)
 {
-    peal_space_reset(space);
+    struct search *s = context;
+    peal_space_reset(&s->space);
     for (size_t i = 0; i < n; i++) {
-        if (!peal_space_enabled(space, threads[i]))
+        if (!peal_space_enabled(&s->space, threads[i]))
             return false;
-        (void)peal_space_take(space, threads[i]);
+        (void)peal_space_take(&s->space, threads[i]);
     }
-    return true;
+    struct answer scratch = {0};
+    peal_arena_init(&scratch.arena, 0);
+    execute(s, threads, n, &scratch);
+    peal_arena_release(&scratch.arena);
+    return scratch.v.verdict == PEAL_REFUTED && scratch.v.fault == s->a->v.fault;
 }
 
-/* Takes away last steps of threads while the result is still wrong. */
-static void shrink_result(struct search *s)
+/* Takes away what the wrong result does not need, and tells the rest. */
+static void tell(struct search *s)
 {
-    uint32_t *trial = malloc((s->path.len + 1) * sizeof *trial);
-    for (bool again = trial; again;) {
-        again = false;
-        for (uint32_t t = 0; t < s->p->nthreads; t++) {
-            size_t last = s->path.len, n = 0;
-            for (size_t i = 0; i < s->path.len; i++)
-                last = s->path.at[i] == t ? i : last;
-            for (size_t i = 0; i < s->path.len; i++) {
-                if (i != last)
-                    trial[n++] = s->path.at[i];
-            }
-            if (last == s->path.len || !can_be_followed(&s->space, trial, n))
-                continue;
-            struct answer scratch = {0};
-            peal_arena_init(&scratch.arena, 0);
-            if (goes_wrong(s, trial, n, &scratch)) {
-                memcpy(s->path.at, trial, n * sizeof *trial);
-                s->path.len = n;
-                again = true;
-            }
-            peal_arena_release(&scratch.arena);
-        }
+    enum { REPLAYS = 50 };
+    struct peal_verification *v = &s->a->v;
+    struct shrink how;
+    if (peal_shrink_any(&how, &s->space, goes_wrong, s, REPLAYS)) {
+        s->path.len = peal_shrink_path(&how, s->path.at, s->path.len);
+        v->story = how.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
+        execute(s, s->path.at, s->path.len, s->a);
+        const char *why = v->why;
+        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, NULL, s->a);
+        v->why = peal_answer_text(s->a, "in some schedules, %s", why);
+    } else {
+        s->a->failed = true;
     }
-    free(trial);
+    peal_shrink_release(&how);
 }
 
 /* The result of the schedule that led here. True: the search ends. */
@@ -80,15 +74,8 @@ bool peal_result_check_end(struct search *s)
         .unordered = s->unordered, .schedule = &schedule, .most_bytes = s->options->most_bytes};
     v->verdict = PEAL_PROVED;
     peal_symbolic_check(s->p, &how, s->a);
-    if (v->verdict == PEAL_REFUTED && v->fault == PEAL_FAULT_RESULT && !s->options->no_story) {
-        shrink_result(s);
-        v->verdict = PEAL_PROVED;
-        (void)goes_wrong(s, s->path.at, s->path.len, s->a);
-        const char *why = v->why;
-        v->story = PEAL_STORY_MINIMAL;
-        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, NULL, s->a);
-        v->why = peal_answer_text(s->a, "in some schedules, %s", why);
-    }
+    if (v->verdict == PEAL_REFUTED && v->fault == PEAL_FAULT_RESULT && !s->options->no_story)
+        tell(s);
     if (v->verdict != PEAL_PROVED)
         return true;
     /* Bits agree if every schedule has them in one and the same order. */

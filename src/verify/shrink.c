@@ -34,6 +34,17 @@ bool peal_shrink_race(struct shrink *s, struct space *space, uint32_t a, uint32_
     return true;
 }
 
+bool peal_shrink_any(struct shrink *s, struct space *space, peal_shrink_shows *shows, void *context,
+                     uint32_t replays)
+{
+    if (!begin(s, space))
+        return false;
+    s->shows = shows;
+    s->context = context;
+    s->budget /= replays;
+    return true;
+}
+
 /* --- the core of a deadlock ------------------------------------------------------------------ */
 
 /* The thread's last step that changes the cell, counted from 1; 0 = none. */
@@ -109,8 +120,10 @@ bool peal_shrink_deadlock(struct shrink *s, struct space *space)
 bool peal_shrink_holds(struct shrink *s, const uint32_t *path, size_t len)
 {
     struct space *space = s->space;
-    peal_space_reset(space);
     s->budget -= len < s->budget ? len : s->budget;
+    if (s->shows)
+        return s->shows(s->context, path, len);
+    peal_space_reset(space);
     for (size_t i = 0; i < len; i++) {
         if (!peal_space_enabled(space, path[i]))
             return false;
