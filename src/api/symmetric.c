@@ -49,6 +49,14 @@ struct offer {
     uint64_t at; /* threads: the address, which is everyone's */
 };
 
+static char *map_part(const struct peal_team *team, uint32_t rank, uint64_t offset, uint64_t bytes)
+{
+    char *at = peal_window_map(team->fds[rank], offset, bytes);
+    if (at)
+        peal_window_populate(at, bytes, rank == team->rank);
+    return at;
+}
+
 static struct peal_symmetric *map_own(struct peal_comm *comm, uint64_t bytes,
                                       enum peal_status *status)
 {
@@ -63,8 +71,7 @@ static struct peal_symmetric *map_own(struct peal_comm *comm, uint64_t bytes,
     if (memory->at && bytes > 0) {
         *status = peal_window_reserve(team->fds[team->rank], memory->offset, bytes);
         if (*status == PEAL_OK) {
-            memory->at[team->rank] =
-                peal_window_map(team->fds[team->rank], memory->offset, bytes, true);
+            memory->at[team->rank] = map_part(team, team->rank, memory->offset, bytes);
             *status = memory->at[team->rank] ? PEAL_OK : PEAL_NO_MEMORY;
         }
     }
@@ -112,8 +119,8 @@ enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void
     for (uint32_t r = 0; ok && r < team->size; r++) {
         if (r == team->rank)
             continue;
-        memory->at[r] = team->threads ? (char *)(uintptr_t)all[r].at
-                                      : peal_window_map(team->fds[r], memory->offset, whole, true);
+        memory->at[r] =
+            team->threads ? (char *)(uintptr_t)all[r].at : map_part(team, r, memory->offset, whole);
         if (!memory->at[r]) {
             status = peal_comm_fail(comm, PEAL_NO_MEMORY, "symmetric_alloc: cannot map rank %u", r);
             ok = false;

@@ -375,7 +375,8 @@ static enum peal_status follow_once(const struct peal_rendezvous *how, int socke
 static enum peal_status follow(const struct peal_rendezvous *how, uint32_t leader,
                                uint64_t deadline, struct peal_text *why, struct peal_meeting *out)
 {
-    for (long pause = 1;; pause = pause < 16 ? pause * 2 : 16) {
+    enum { SOON = 256, PATIENT_MS = 16 }; /* a leader that was started together comes in a moment */
+    for (int tries = 0;; tries++) {
         int socket = connect_to(how->job, leader);
         if (socket >= 0) {
             enum peal_status status = follow_once(how, socket, deadline, why, out);
@@ -389,7 +390,7 @@ static enum peal_status follow(const struct peal_rendezvous *how, uint32_t leade
             peal_text_printf(why, "rank %u of job '%s' was not there in time", leader, how->job);
             return PEAL_TIMEOUT;
         }
-        sleep_ms(pause);
+        sleep_ms(tries < SOON ? 1 : PATIENT_MS);
     }
 }
 

@@ -78,14 +78,15 @@ static enum peal_status reserve_pools(int fd, const struct peal_layout *layout)
     return status;
 }
 
-static struct peal_control *map_window(int fd, const struct peal_layout *layout)
+static struct peal_control *map_window(int fd, const struct peal_layout *layout, bool owner)
 {
-    char *at = peal_window_map(fd, 0, layout->bytes, false);
+    char *at = peal_window_map(fd, 0, layout->bytes);
     if (!at)
         return NULL;
-    peal_window_populate(at, layout->mail);
+    peal_window_populate(at, layout->mail, owner);
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
-        peal_window_populate(at + layout->contexts + c * layout->span, peal_layout_pool(layout, c));
+        peal_window_populate(at + layout->contexts + c * layout->span, peal_layout_pool(layout, c),
+                             owner);
     return (struct peal_control *)at;
 }
 
@@ -135,7 +136,7 @@ static int watch(pid_t pid)
     return errno == ESRCH ? PROCESS_GONE : NO_WATCH;
 }
 
-/* Takes the meeting's windows over, mapping each. */
+/* Takes the meeting's windows over, mapping those of the others. */
 static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeting,
                               struct peal_text *why)
 {
@@ -148,7 +149,8 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
     for (uint32_t r = 0; r < team->size; r++) {
         team->fds[r] = meeting->members[r].fd;
         meeting->members[r].fd = -1;
-        team->controls[r] = map_window(team->fds[r], &team->layout);
+        if (r != team->rank)
+            team->controls[r] = map_window(team->fds[r], &team->layout, false);
         if (!team->controls[r]) {
             peal_text_printf(why, "cannot map the window of rank %u: %s", r, strerror(errno));
             return PEAL_NO_MEMORY;
@@ -189,8 +191,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     enum peal_status status = peal_window_open(layout.bytes, &fd);
     if (status == PEAL_OK)
         status = reserve_pools(fd, &layout);
-    struct peal_control *own =
-        status == PEAL_OK ? peal_window_map(fd, 0, CONTROL_BYTES, true) : NULL;
+    struct peal_control *own = status == PEAL_OK ? map_window(fd, &layout, true) : NULL;
     if (!own) {
         if (fd >= 0)
             close(fd);
@@ -200,7 +201,6 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     }
     write_identity(own, how->rank, how->size, how->job, &layout);
     uint64_t *probe = peal_remote_offer(own);
-    peal_window_unmap(own, CONTROL_BYTES);
 
     struct peal_rendezvous meet = {.job = how->job,
                                    .rank = how->rank,
@@ -215,6 +215,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     close(fd);
     if (status != PEAL_OK) {
         free(probe);
+        peal_window_unmap(own, layout.bytes);
         return status;
     }
     /* Those who came are ranks 0, 1, ... in their old order; the layout was made for all. */
@@ -222,8 +223,10 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     if (!team) {
         peal_meeting_release(&meeting);
         free(probe);
+        peal_window_unmap(own, layout.bytes);
         return PEAL_NO_MEMORY;
     }
+    team->controls[team->rank] = own;
     team->probe = probe;
     team->size = meeting.count;
     team->quiet = how->quiet;
@@ -270,7 +273,7 @@ static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_l
     for (uint32_t r = 0; ok && r < size; r++) {
         ok = peal_window_open(layout->bytes, &shared->fds[r]) == PEAL_OK &&
              reserve_pools(shared->fds[r], layout) == PEAL_OK &&
-             (shared->controls[r] = map_window(shared->fds[r], layout)) != NULL;
+             (shared->controls[r] = map_window(shared->fds[r], layout, true)) != NULL;
     }
     if (ok)
         return shared;

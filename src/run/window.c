@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
 
@@ -63,7 +64,7 @@ enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
     return error == ENOSPC || error == ENOMEM || error == EFBIG ? PEAL_NO_MEMORY : PEAL_SYSTEM;
 }
 
-void *peal_window_map(int fd, uint64_t offset, uint64_t bytes, bool populate)
+void *peal_window_map(int fd, uint64_t offset, uint64_t bytes)
 {
     void *at =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
@@ -71,14 +72,13 @@ void *peal_window_map(int fd, uint64_t offset, uint64_t bytes, bool populate)
         return NULL;
     (void)madvise(at, bytes, MADV_DONTDUMP);
     (void)madvise(at, bytes, MADV_HUGEPAGE);
-    if (populate)
-        peal_window_populate(at, bytes);
     return at;
 }
 
-void peal_window_populate(void *at, uint64_t bytes)
+void peal_window_populate(void *at, uint64_t bytes, bool owner)
 {
-    (void)madvise(at, bytes, MADV_POPULATE_WRITE); /* only saves time: refusal is fine */
+    /* Only saves time: refusal is fine. */
+    (void)madvise(at, bytes, owner ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 }
 
 void peal_window_unmap(void *at, uint64_t bytes)

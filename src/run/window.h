@@ -13,9 +13,11 @@ enum peal_status peal_window_open(uint64_t bytes, int *out);
 /* Makes sure that [offset, offset + bytes) has memory, growing the file if needed. PEAL_NO_MEMORY
  * if it would not fit what the machine has left: then nothing has been taken. */
 enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes);
-/* Maps a part; `populate` makes the first touch cheap. NULL when refused. */
-void *peal_window_map(int fd, uint64_t offset, uint64_t bytes, bool populate);
-void peal_window_populate(void *at, uint64_t bytes);
+/* Maps a part; NULL when refused. */
+void *peal_window_map(int fd, uint64_t offset, uint64_t bytes);
+/* Makes the first touch cheap. The owner does it first: its pages are made, one by one; others then
+ * find them and map many at a time. */
+void peal_window_populate(void *at, uint64_t bytes, bool owner);
 void peal_window_unmap(void *at, uint64_t bytes);
 /* Gives the memory of a part back to the system. */
 void peal_window_discard(int fd, uint64_t offset, uint64_t bytes);
