@@ -21,11 +21,14 @@
 /* All that a step is made from: equal keys, equal steps. Four words, put together in registers: it
  * is made and compared for every op. */
 struct step_key {
-    uint64_t what;  /* kind, slow << 8, dtype << 16, port << 32 */
-    uint64_t count; /* elements a row */
-    uint64_t shape; /* rows, combinations << 32 */
-    uint64_t where; /* source, target << 8; compute: operands << 16, see peal_sim_math_cost */
+    uint64_t what;  /* kind, reach << 8, dtype (sync ops: flags) << 16, port << 32 */
+    uint64_t count; /* elements a row; sync ops: cell, phases << 32 */
+    uint64_t shape; /* rows, combinations << 32; sync ops: after */
+    uint64_t where; /* source, target << 8, operands << 16 (see peal_sim_math_cost); sync: value */
 };
+
+/* Sync ops can all be different. Where there are too many, the others are looked up in the plan. */
+enum { MOST_STEPS = 1 << 18 };
 
 struct shared_code {
     uint64_t hash, count;
@@ -41,7 +44,7 @@ struct peal_codes {
     PEAL_VEC(struct peal_code) lanes; /* [rank's first + lane] */
     PEAL_VEC(uint32_t) first_lane;    /* of each rank */
     PEAL_VEC(struct shared_code) shared;
-    bool slow; /* some step is */
+    bool meets; /* ranks meet elsewhere than in queues */
     /* Of the lane being read: */
     PEAL_VEC(uint32_t) now, now_ports;
 };
@@ -54,16 +57,29 @@ uint8_t peal_sim_code_memory(const struct peal_sim *sim, const uint8_t *buf_mem,
     return ref->buf == PEAL_BUF_SLOT ? (uint8_t)sim->machine->keys.space : buf_mem[ref->buf];
 }
 
+static bool is_sync(const struct step_key *key)
+{
+    return peal_op_is_sync(&(struct peal_op){.kind = (uint8_t)key->what});
+}
+
 static struct peal_step make_step(const struct peal_sim *sim, const struct step_key *key)
 {
+    struct peal_step step = {.kind = (uint8_t)key->what,
+                             .reach = (uint8_t)(key->what >> 8),
+                             .port = (uint32_t)(key->what >> 32)};
+    if (is_sync(key)) {
+        step.flags = (uint8_t)(key->what >> 16);
+        step.sync.cell = (uint32_t)key->count;
+        step.sync.phases = (uint32_t)(key->count >> 32);
+        step.sync.after = (uint32_t)key->shape;
+        step.sync.value = (int64_t)key->where;
+        return step;
+    }
     enum peal_dtype dtype = (enum peal_dtype)(key->what >> 16 & 255);
     uint64_t elements = key->count * (uint32_t)key->shape;
-    struct peal_step step = {.kind = (uint8_t)key->what,
-                             .slow = (uint8_t)(key->what >> 8),
-                             .source = (uint8_t)key->where,
-                             .target = (uint8_t)(key->where >> 8),
-                             .port = (uint32_t)(key->what >> 32),
-                             .bytes = elements * peal_dtype_size(dtype)};
+    step.source = (uint8_t)key->where;
+    step.target = (uint8_t)(key->where >> 8);
+    step.bytes = elements * peal_dtype_size(dtype);
     if (step.kind == PEAL_OP_SEND)
         step.bytes += sim->machine->keys.header_bytes;
     if ((step.kind == PEAL_OP_COMPUTE || step.kind == PEAL_OP_ACCUMULATE) && step.bytes)
@@ -108,6 +124,9 @@ static uint32_t find_step(const struct peal_sim *sim, struct peal_codes *codes,
         if (same_key(&codes->keys.at[number], key))
             return number;
     }
+    struct step_key in_plan = {.what = (uint8_t)key->what | PEAL_REACH_OP << 8};
+    if (codes->keys.len >= MOST_STEPS && is_sync(key) && !same_key(key, &in_plan))
+        return find_step(sim, codes, &in_plan);
     if (codes->keys.len >= PEAL_NONE - 1 || !peal_vec_push(&codes->steps, make_step(sim, key)) ||
         !peal_vec_push(&codes->keys, *key) || !peal_vec_push(&codes->follower, 0))
         return PEAL_NONE;
@@ -115,20 +134,20 @@ static uint32_t find_step(const struct peal_sim *sim, struct peal_codes *codes,
     return (uint32_t)codes->keys.len - 1;
 }
 
-/* Which of the lane's queues a channel is. Most lanes have a few; those with many use each for a
- * while, or in turn: look from where the last one was found. */
-static uint32_t port_of(struct peal_codes *codes, uint32_t channel, size_t *last)
+/* Which of the lane's ports a queue or a rank is. Most lanes have a few; those with many use each
+ * for a while, or in turn: look from where the last one was found. */
+static uint32_t port_of(struct peal_codes *codes, uint32_t wanted, size_t *last)
 {
     size_t len = codes->now_ports.len;
     for (size_t i = 0; i < len; i++) {
         size_t at = *last + i < len ? *last + i : *last + i - len;
-        if (codes->now_ports.at[at] == channel) {
+        if (codes->now_ports.at[at] == wanted) {
             *last = at;
             return (uint32_t)at;
         }
     }
     *last = len;
-    return peal_vec_push(&codes->now_ports, channel) ? (uint32_t)len : PEAL_NONE;
+    return peal_vec_push(&codes->now_ports, wanted) ? (uint32_t)len : PEAL_NONE;
 }
 
 /* What is being coded: one lane, and where its buffers are. */
@@ -140,32 +159,58 @@ struct coding {
     size_t last_port;
 };
 
-/* Memories of the operands on this rank; `slow` if there are others. */
-static uint64_t operands_of(const struct coding *c, const struct peal_op *op, uint64_t *slow)
+/* Where an op's operands are: memories, and other ranks. */
+struct operands {
+    uint64_t where; /* see step_key */
+    enum peal_reach reach;
+    uint32_t rank; /* load, store */
+};
+
+static struct operands operands_of(const struct coding *c, const struct peal_op *op)
 {
     const struct peal_ref *refs = c->lane->refs + op->mem.ref;
     uint32_t ndst = peal_op_has_dst(op) ? 1 : 0;
     bool computes = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
-    uint64_t where = 0;
+    struct operands out = {0};
     for (uint32_t i = 0; i < ndst + op->mem.nsrc; i++) {
-        if (refs[i].buf < PEAL_BUF_SLOT && refs[i].rank != c->lane->rank) {
-            *slow = 1;
-            continue;
-        }
         uint64_t mem = peal_sim_code_memory(c->sim, c->buf_mem, &refs[i]);
-        if (!computes)
-            where |= mem << (i < ndst ? 8 : 0);
-        else if (mem != PEAL_NO_MEM)
-            where |= c->sim->dtype_size[refs[i].dtype] << (4 * mem + 16);
+        if (refs[i].buf < PEAL_BUF_SLOT && refs[i].rank != c->lane->rank) {
+            bool simple = out.reach == PEAL_REACH_OWN &&
+                          c->sim->dtype_size[refs[i].dtype] == c->sim->dtype_size[op->dtype];
+            out.reach = !simple ? PEAL_REACH_OP : i < ndst ? PEAL_REACH_STORE : PEAL_REACH_LOAD;
+            out.rank = refs[i].rank;
+            out.where |= mem << (i < ndst ? 8 : 0);
+        } else if (!computes) {
+            out.where |= mem << (i < ndst ? 8 : 0);
+        } else if (mem != PEAL_NO_MEM) {
+            out.where |= c->sim->dtype_size[refs[i].dtype] << (4 * mem + 16);
+        }
     }
-    return where;
+    /* What a compute loads or stores goes by where tiles are. */
+    if (computes && out.reach == PEAL_REACH_LOAD)
+        out.where |= c->sim->machine->keys.place_tile << 8;
+    if (computes && out.reach == PEAL_REACH_STORE)
+        out.where |= c->sim->machine->keys.place_tile;
+    if (out.reach == PEAL_REACH_OP)
+        out.where &= ~UINT64_C(0xffff);
+    return out;
+}
+
+static struct step_key sync_key(struct coding *c, const struct peal_op *op)
+{
+    uint64_t port = 0;
+    if (op->kind == PEAL_OP_NOTIFY)
+        port = port_of(c->codes, PEAL_PORT_RANK | op->sync.rank, &c->last_port);
+    return (struct step_key){op->kind | (uint64_t)op->flags << 16 | port << 32,
+                             op->sync.cell | (uint64_t)op->sync.phases << 32, op->sync.after,
+                             (uint64_t)op->sync.value};
 }
 
 static struct step_key key_of(struct coding *c, const struct peal_op *op)
 {
-    uint64_t slow = 0, port = 0, combinations = 0;
+    uint64_t port = 0, combinations = 0;
     if (peal_op_is_sync(op))
-        return (struct step_key){.what = op->kind | 1 << 8};
+        return sync_key(c, op);
     if (op->kind >= PEAL_OP_SEND)
         port = port_of(c->codes, op->mem.channel, &c->last_port);
     if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE) {
@@ -173,9 +218,12 @@ static struct step_key key_of(struct coding *c, const struct peal_op *op)
         if (op->mem.nsrc > 2 && peal_fn_info((enum peal_fn)op->fn)->operands > 0)
             combinations = 1; /* fma, clamp: one step */
     }
-    uint64_t where = operands_of(c, op, &slow);
-    return (struct step_key){op->kind | slow << 8 | (uint64_t)op->dtype << 16 | port << 32,
-                             op->mem.count, op->mem.rows | combinations << 32, where};
+    struct operands operands = operands_of(c, op);
+    if (operands.reach == PEAL_REACH_LOAD || operands.reach == PEAL_REACH_STORE)
+        port = port_of(c->codes, PEAL_PORT_RANK | operands.rank, &c->last_port);
+    return (struct step_key){op->kind | (uint64_t)operands.reach << 8 | (uint64_t)op->dtype << 16 |
+                                 port << 32,
+                             op->mem.count, op->mem.rows | combinations << 32, operands.where};
 }
 
 /* Lanes whose steps are the same share them: the number of the list, or PEAL_NONE. */
@@ -242,7 +290,7 @@ bool peal_sim_codes_add(const struct peal_sim *sim, struct peal_codes *codes,
             codes->follower.at[step] = next;
         }
         codes->now.at[codes->now.len++] = step = next;
-        codes->slow |= key.what >> 8 & 1;
+        codes->meets |= (key.what >> 8 & 255) != PEAL_REACH_OWN || is_sync(&key);
     }
     return push_lane(codes, share(codes, codes->now.at, codes->now.len), codes->now_ports.at,
                      codes->now_ports.len);
@@ -285,7 +333,7 @@ struct peal_codes *peal_sim_codes_join(const struct peal_sim *sim, struct peal_c
     bool ok = codes && lists;
     for (uint32_t i = 0; i < count && ok; i++) {
         ok = join_lists(sim, codes, others[i], &lists[i]);
-        codes->slow |= others[i]->slow;
+        codes->meets |= others[i]->meets;
     }
     for (uint32_t rank = 0; rank < nranks && ok; rank++) {
         struct peal_codes *other = others[rank % count];
@@ -293,8 +341,10 @@ struct peal_codes *peal_sim_codes_join(const struct peal_sim *sim, struct peal_c
         ok = peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len);
         for (uint32_t i = 0; i < lanes && ok; i++) {
             const struct peal_code *lane = peal_sim_code(other, rank / count, i);
-            for (uint32_t k = 0; k < lane->nports; k++)
-                lane->ports[k] = channels[rank % count][lane->ports[k]];
+            for (uint32_t k = 0; k < lane->nports; k++) {
+                if (!(lane->ports[k] & PEAL_PORT_RANK))
+                    lane->ports[k] = channels[rank % count][lane->ports[k]];
+            }
             ok = push_lane(codes, lists[rank % count][lane->shared], lane->ports, lane->nports);
         }
     }
@@ -310,9 +360,9 @@ struct peal_codes *peal_sim_codes_join(const struct peal_sim *sim, struct peal_c
     return NULL;
 }
 
-bool peal_sim_codes_slow(const struct peal_codes *codes)
+bool peal_sim_codes_queues_only(const struct peal_codes *codes)
 {
-    return codes->slow;
+    return !codes->meets;
 }
 
 const struct peal_step *peal_sim_codes_steps(const struct peal_codes *codes)

@@ -93,24 +93,47 @@ struct peal_xfer {
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct peal_xfer) == 192, "a transfer is three cache lines");
 
+/* Whom an op's operands need. */
+enum peal_reach {
+    PEAL_REACH_OWN,   /* nobody: they are on this rank */
+    PEAL_REACH_LOAD,  /* the port's rank has its only operand elsewhere, a source */
+    PEAL_REACH_STORE, /* ... its destination */
+    PEAL_REACH_OP     /* the engine looks at the op itself */
+};
+
 /* What an op costs on this machine, as far as that follows from the op alone (code.c). Ops of equal
- * cost share one; queues are named by their place in the lane's own list, so that lanes that do the
- * same share everything. */
+ * cost share one; queues and other ranks are named by their place in the lane's own list, so that
+ * lanes that do the same share everything. */
 struct peal_step {
-    uint8_t kind; /* enum peal_op_kind */
-    uint8_t slow; /* a sync op, or operands on other ranks: the engine looks at the op itself */
-    uint8_t source, target; /* memories of a transfer */
-    uint32_t port;          /* send, recv, recv_slot, free: the queue */
-    uint64_t bytes;         /* of a transfer; compute: 0 = nothing to do */
-    uint64_t work;          /* compute: set-up and cycles */
-    uint64_t memory;        /* compute: what memory adds to that */
+    uint8_t kind;  /* enum peal_op_kind */
+    uint8_t reach; /* enum peal_reach */
+    union {
+        struct {
+            uint8_t source, target; /* memories of a transfer */
+        };
+        uint8_t flags; /* sync ops: enum peal_op_flags */
+    };
+    uint32_t port; /* send, recv, recv_slot, free: the queue; loads, stores, notify: the rank */
+    union {
+        struct {
+            uint64_t bytes;  /* of a transfer; compute: 0 = nothing to do */
+            uint64_t work;   /* compute: set-up and cycles */
+            uint64_t memory; /* compute: what memory adds to that */
+        };
+        struct { /* the op's own */
+            uint32_t cell, phases, after, pad;
+            int64_t value;
+        } sync;
+    };
 };
 static_assert(sizeof(struct peal_step) == 32, "two steps a cache line");
+
+#define PEAL_PORT_RANK (UINT32_C(1) << 31)
 
 /* A lane's ops as steps. */
 struct peal_code {
     uint32_t *steps; /* indices into the instance's steps */
-    uint32_t *ports; /* queues that it uses */
+    uint32_t *ports; /* queues that it uses, and ranks (PEAL_PORT_RANK | rank) */
     uint64_t count;
     uint32_t nports;
     uint32_t shared; /* which of the distinct lists `steps` is */
@@ -207,7 +230,8 @@ struct peal_lane_run {
     uint8_t phase; /* of the current op */
     uint8_t stall;
     uint8_t npending;
-    bool wrote; /* writes to other ranks may be under way */
+    bool wrote;      /* writes to other ranks may be under way */
+    bool wants_room; /* it has found the DMA queue full, DMA by events */
     uint64_t stalls[PEAL_STALL_COUNT];
 
     uint32_t issued; /* compute: remote sources asked for */
@@ -400,7 +424,8 @@ static inline const struct peal_step *peal_sim_step(const struct peal_lane_run *
     return &lane->instance->steps[*lane->code];
 }
 
-/* The current op itself. Only where the plan has it: steps that are not `slow` do without. */
+/* The current op itself. Only where the plan has it. It is read once and comes from far memory:
+ * steps do without where they can. */
 static inline const struct peal_op *peal_sim_op(const struct peal_lane_run *lane)
 {
     return lane->op_end - lane->left;
@@ -409,6 +434,12 @@ static inline const struct peal_op *peal_sim_op(const struct peal_lane_run *lane
 static inline struct peal_ipcq *peal_sim_queue(const struct peal_lane_run *lane)
 {
     return &lane->instance->queues[lane->ports[peal_sim_step(lane)->port]];
+}
+
+/* Of a load, a store, a notify: the other rank. */
+static inline uint32_t peal_sim_peer(const struct peal_lane_run *lane, const struct peal_step *step)
+{
+    return lane->ports[step->port] & ~PEAL_PORT_RANK;
 }
 
 static inline uint64_t peal_sim_bytes_time(struct peal_sim *sim, uint8_t rate, uint64_t bytes)
@@ -437,8 +468,8 @@ bool peal_sim_codes_add(const struct peal_sim *sim, struct peal_codes *codes,
  * channels[i][channel]: the number of that channel of the i-th in the result. */
 struct peal_codes *peal_sim_codes_join(const struct peal_sim *sim, struct peal_codes **others,
                                        uint32_t *const *channels, uint32_t count, uint32_t nranks);
-/* Is there a step that needs the op itself? */
-bool peal_sim_codes_slow(const struct peal_codes *codes);
+/* Do ranks meet in queues only? */
+bool peal_sim_codes_queues_only(const struct peal_codes *codes);
 const struct peal_step *peal_sim_codes_steps(const struct peal_codes *codes);
 const struct peal_code *peal_sim_code(const struct peal_codes *codes, uint32_t rank, uint32_t lane);
 uint32_t peal_sim_code_lanes(const struct peal_codes *codes, uint32_t rank);

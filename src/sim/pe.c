@@ -43,9 +43,21 @@ static uint64_t bytes_of(const struct peal_op *op, const struct peal_ref *ref)
     return op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)ref->dtype);
 }
 
+/* An operand on another rank. */
+struct far {
+    uint32_t rank;
+    uint8_t source, target; /* memories, there and here */
+    uint64_t bytes;
+};
+
+static struct far far_of(const struct peal_lane_run *lane, const struct peal_step *step)
+{
+    return (struct far){peal_sim_peer(lane, step), step->source, step->target, step->bytes};
+}
+
 /* A transfer to the PE of a remote operand, if the DMA queue has room; NULL while the lane blocks.
  */
-static struct peal_xfer *begin(struct peal_sim *sim, uint32_t index, const struct peal_ref *ref,
+static struct peal_xfer *begin(struct peal_sim *sim, uint32_t index, const struct far *far,
                                enum peal_xfer_kind kind)
 {
     if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
@@ -53,7 +65,7 @@ static struct peal_xfer *begin(struct peal_sim *sim, uint32_t index, const struc
     uint32_t xfer = peal_sim_xfer_new(sim, kind);
     if (xfer == PEAL_NONE)
         return NULL;
-    sim->xfers.at[xfer].to = sim->ranks[ref->rank].pe;
+    sim->xfers.at[xfer].to = sim->ranks[far->rank].pe;
     return &sim->xfers.at[xfer];
 }
 
@@ -63,42 +75,55 @@ static void hand_over(struct peal_sim *sim, uint32_t index, const struct peal_xf
 }
 
 /* Asks for one remote operand. */
-static bool load(struct peal_sim *sim, uint32_t index, const struct peal_ref *ref, uint8_t target)
+static bool load(struct peal_sim *sim, uint32_t index, const struct far *far)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_xfer *x = begin(sim, index, ref, PEAL_XFER_REQUEST);
+    struct peal_xfer *x = begin(sim, index, far, PEAL_XFER_REQUEST);
     if (!x)
         return false;
     x->bytes = sim->machine->keys.request_bytes;
-    x->load_bytes = bytes_of(peal_sim_op(lane), ref);
-    x->source = peal_sim_code_memory(sim, lane->instance->buf_mem, ref);
+    x->load_bytes = far->bytes;
+    x->source = far->source;
     x->target = PEAL_NO_MEM;
-    x->load_target = target;
+    x->load_target = far->target;
     lane->loads++;
-    peal_sim_oplog_send(sim, lane, x, ref->rank, PEAL_MESSAGE_LOAD);
+    peal_sim_oplog_send(sim, lane, x, far->rank, PEAL_MESSAGE_LOAD);
     hand_over(sim, index, x);
     return true;
 }
 
-/* Loads the op's remote sources, all under way at once; false while the lane blocks. */
-static bool load_sources(struct peal_sim *sim, uint32_t index)
+/* The same for each remote source of the op itself; `issued` says how many it has been through. */
+static bool load_each(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     const struct peal_instance *instance = lane->instance;
-    const struct peal_plan *plan = instance->plan;
     const struct peal_op *op = peal_sim_op(lane);
+    const struct peal_ref *dst = peal_op_dst(instance->plan, op);
+    /* A copy loads into its destination, a compute into where tiles are. */
+    uint8_t target = op->kind == PEAL_OP_COPY && !is_remote(lane, dst)
+                         ? peal_sim_code_memory(sim, instance->buf_mem, dst)
+                         : (uint8_t)sim->machine->keys.place_tile;
+    for (; lane->issued < op->mem.nsrc; lane->issued++) {
+        const struct peal_ref *src = peal_op_src(instance->plan, op, lane->issued);
+        struct far far = {src->rank, peal_sim_code_memory(sim, instance->buf_mem, src), target,
+                          bytes_of(op, src)};
+        if (is_remote(lane, src) && far.bytes > 0 && !load(sim, index, &far))
+            return false;
+    }
+    lane->issued = 0;
+    return true;
+}
+
+/* Loads the op's remote sources, all under way at once; false while the lane blocks. */
+static bool load_sources(struct peal_sim *sim, uint32_t index, const struct peal_step *step)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
     if (lane->phase == PHASE_ISSUED) {
-        const struct peal_ref *dst = peal_op_dst(plan, op);
-        /* A copy loads into its destination, a compute into where tiles are. */
-        uint8_t target = op->kind == PEAL_OP_COPY && !is_remote(lane, dst)
-                             ? peal_sim_code_memory(sim, instance->buf_mem, dst)
-                             : (uint8_t)sim->machine->keys.place_tile;
-        for (; lane->issued < op->mem.nsrc; lane->issued++) {
-            const struct peal_ref *src = peal_op_src(plan, op, lane->issued);
-            if (is_remote(lane, src) && bytes_of(op, src) > 0 && !load(sim, index, src, target))
-                return false;
-        }
-        lane->issued = 0;
+        struct far far = far_of(lane, step);
+        if (step->reach == PEAL_REACH_OP && !load_each(sim, index))
+            return false;
+        if (step->reach == PEAL_REACH_LOAD && far.bytes > 0 && !load(sim, index, &far))
+            return false;
         lane->phase = PHASE_LOADING;
     }
     if (lane->phase == PHASE_LOADING) {
@@ -119,37 +144,56 @@ static bool load_sources(struct peal_sim *sim, uint32_t index)
 }
 
 /* A posted write of the op's result to another rank. */
-static bool store(struct peal_sim *sim, uint32_t index, const struct peal_ref *dst, uint8_t source)
+static bool store(struct peal_sim *sim, uint32_t index, const struct far *far, bool is_add)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_xfer *x = begin(sim, index, dst, PEAL_XFER_WRITE);
+    struct peal_xfer *x = begin(sim, index, far, PEAL_XFER_WRITE);
     if (!x)
         return false;
-    x->bytes = bytes_of(peal_sim_op(lane), dst);
-    x->source = source;
-    x->target = peal_sim_code_memory(sim, lane->instance->buf_mem, dst);
-    x->is_add = peal_sim_op(lane)->kind == PEAL_OP_ACCUMULATE;
-    peal_sim_signal_write(lane, x, dst->rank);
-    peal_sim_oplog_send(sim, lane, x, dst->rank, PEAL_MESSAGE_WRITE);
+    x->bytes = far->bytes;
+    x->source = far->source;
+    x->target = far->target;
+    x->is_add = is_add;
+    peal_sim_signal_write(lane, x, far->rank);
+    peal_sim_oplog_send(sim, lane, x, far->rank, PEAL_MESSAGE_WRITE);
     hand_over(sim, index, x);
     return true;
 }
 
-/* A copy that crosses ranks: loads, then stores. */
-static enum peal_progress_kind copy_across(struct peal_sim *sim, uint32_t index)
+/* Where the op's result goes, if that is another rank: from memory `source` here. */
+static bool find_far_target(const struct peal_sim *sim, const struct peal_lane_run *lane,
+                            const struct peal_step *step, uint8_t source, struct far *out)
 {
-    struct peal_lane_run *lane = &sim->lanes.at[index];
-    const struct peal_instance *instance = lane->instance;
-    const struct peal_ref *dst = peal_op_dst(instance->plan, peal_sim_op(lane));
-    const struct peal_ref *src = peal_op_src(instance->plan, peal_sim_op(lane), 0);
-    bool loads = is_remote(lane, src);
-    if (loads && !load_sources(sim, index))
+    if (step->reach == PEAL_REACH_STORE) {
+        *out = far_of(lane, step);
+        return true;
+    }
+    if (step->reach != PEAL_REACH_OP)
+        return false;
+    const struct peal_op *op = peal_sim_op(lane);
+    const struct peal_ref *dst = peal_op_dst(lane->instance->plan, op);
+    *out = (struct far){dst->rank, source, peal_sim_code_memory(sim, lane->instance->buf_mem, dst),
+                        bytes_of(op, dst)};
+    return is_remote(lane, dst);
+}
+
+/* A copy that crosses ranks: loads, then stores. */
+static enum peal_progress_kind copy_across(struct peal_sim *sim, uint32_t index,
+                                           const struct peal_step *step)
+{
+    const struct peal_lane_run *lane = &sim->lanes.at[index];
+    uint8_t source = (uint8_t)sim->machine->keys.place_tile;
+    struct far far;
+    if (step->reach == PEAL_REACH_OP) {
+        const struct peal_ref *src = peal_op_src(lane->instance->plan, peal_sim_op(lane), 0);
+        if (!is_remote(lane, src))
+            source = peal_sim_code_memory(sim, lane->instance->buf_mem, src);
+    }
+    if (step->reach != PEAL_REACH_STORE && !load_sources(sim, index, step))
         return PEAL_OP_BLOCKED;
-    if (!is_remote(lane, dst))
+    if (!find_far_target(sim, lane, step, source, &far))
         return PEAL_OP_DONE;
-    uint8_t source = loads ? (uint8_t)sim->machine->keys.place_tile
-                           : peal_sim_code_memory(sim, instance->buf_mem, src);
-    return store(sim, index, dst, source) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
+    return store(sim, index, &far, false) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
 }
 
 static enum peal_progress_kind copy(struct peal_sim *sim, uint32_t index,
@@ -158,8 +202,8 @@ static enum peal_progress_kind copy(struct peal_sim *sim, uint32_t index,
     struct peal_lane_run *lane = &sim->lanes.at[index];
     if (lane->phase == PHASE_MOVED || step->bytes == 0)
         return PEAL_OP_DONE;
-    if (step->slow)
-        return copy_across(sim, index);
+    if (step->reach != PEAL_REACH_OWN)
+        return copy_across(sim, index, step);
     if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
         return PEAL_OP_BLOCKED;
     lane->phase = PHASE_MOVED;
@@ -171,11 +215,10 @@ static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index,
                                        const struct peal_step *step)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    const struct peal_ref *dst =
-        step->slow ? peal_op_dst(lane->instance->plan, peal_sim_op(lane)) : NULL;
-    bool remote = dst && is_remote(lane, dst);
+    struct far far;
+    bool remote = find_far_target(sim, lane, step, (uint8_t)sim->machine->keys.place_tile, &far);
     if (lane->phase < PHASE_WORKED) {
-        if (step->slow && !load_sources(sim, index))
+        if (step->reach != PEAL_REACH_OWN && !load_sources(sim, index, step))
             return PEAL_OP_BLOCKED;
         /* An accumulate over there is worked out by the memory over there. */
         bool works = !(step->kind == PEAL_OP_ACCUMULATE && remote);
@@ -190,8 +233,8 @@ static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index,
     /* A remote result leaves when it is there, asynchronous math or not. */
     if (lane->npending && !peal_sim_async_drain(sim, index))
         return PEAL_OP_BLOCKED;
-    return store(sim, index, dst, (uint8_t)sim->machine->keys.place_tile) ? PEAL_OP_DONE
-                                                                          : PEAL_OP_BLOCKED;
+    return store(sim, index, &far, step->kind == PEAL_OP_ACCUMULATE) ? PEAL_OP_DONE
+                                                                     : PEAL_OP_BLOCKED;
 }
 
 static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,

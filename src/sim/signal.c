@@ -112,27 +112,44 @@ bool peal_sim_signal_wait_writes(struct peal_sim *sim, uint32_t index, uint32_t 
     return !peal_sim_must_step(sim, index);
 }
 
-static int64_t notified_value(const struct peal_sim *sim, const struct peal_instance *instance,
-                              const struct peal_lane_run *lane, uint32_t cell, bool *set)
+/* A sync op as this launch runs it. */
+struct sync {
+    uint32_t cell, rank, after;
+    uint16_t reg, back;
+    uint8_t flags;
+    int64_t value; /* with what its register adds */
+};
+
+static struct sync sync_of(const struct peal_sim *sim, const struct peal_lane_run *lane)
 {
-    const struct peal_op *op = peal_sim_op(lane);
+    const struct peal_step *step = peal_sim_step(lane);
+    struct peal_op op = {.kind = step->kind, .flags = step->flags};
     uint64_t launch = sim->ranks[lane->rank].launch;
-    *set = op->flags & PEAL_OP_SET;
-    if (instance->kinds[cell] == PEAL_SIGNAL_ONE_WRITER) {
-        *set = true;
-        return (int64_t)(launch << 32 | op->sync.after);
+    if (step->reach == PEAL_REACH_OP) {
+        op = *peal_sim_op(lane);
+    } else {
+        op.sync.cell = step->sync.cell;
+        op.sync.phases = step->sync.phases;
+        op.sync.after = step->sync.after;
+        op.sync.value = step->sync.value;
+        op.sync.rank = op.kind == PEAL_OP_NOTIFY ? peal_sim_peer(lane, step) : lane->rank;
     }
-    return op->sync.value + (op->flags & PEAL_OP_HAS_REG ? lane->regs[op->sync.reg] : 0);
+    return (struct sync){.cell = peal_op_cell(lane->instance->plan, &op, launch),
+                         .rank = op.sync.rank,
+                         .after = op.sync.after,
+                         .reg = op.sync.reg,
+                         .back = op.sync.back,
+                         .flags = op.flags,
+                         .value = op.sync.value +
+                                  (op.flags & PEAL_OP_HAS_REG ? lane->regs[op.sync.reg] : 0)};
 }
 
 enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = lane->instance;
-    const struct peal_op *op = peal_sim_op(lane);
-    uint32_t to = op->sync.rank;
-    bool ordered = !(op->flags & PEAL_OP_RELAXED);
-    if (ordered && !peal_sim_signal_fence(sim, index, to == lane->rank ? PEAL_NONE : to))
+    struct sync op = sync_of(sim, lane);
+    bool ordered = !(op.flags & PEAL_OP_RELAXED);
+    if (ordered && !peal_sim_signal_fence(sim, index, op.rank == lane->rank ? PEAL_NONE : op.rank))
         return PEAL_OP_BLOCKED;
     if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
         return PEAL_OP_BLOCKED;
@@ -140,15 +157,16 @@ enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t in
     if (xfer == PEAL_NONE)
         return PEAL_OP_BLOCKED;
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    bool set;
-    x->where = peal_op_cell(instance->plan, op, sim->ranks[lane->rank].launch);
-    x->value = notified_value(sim, instance, lane, x->where, &set);
-    x->set = set;
-    x->bytes = to == lane->rank ? 0 : sim->machine->keys.notify_bytes;
+    bool one_writer = lane->instance->kinds[op.cell] == PEAL_SIGNAL_ONE_WRITER;
+    uint64_t launch = sim->ranks[lane->rank].launch;
+    x->where = op.cell;
+    x->value = one_writer ? (int64_t)(launch << 32 | op.after) : op.value;
+    x->set = one_writer || op.flags & PEAL_OP_SET;
+    x->bytes = op.rank == lane->rank ? 0 : sim->machine->keys.notify_bytes;
     x->source = x->target = PEAL_NO_MEM;
-    x->to = sim->ranks[to].pe;
-    x->epoch = ordered && lane->epoch_to == to ? lane->epoch : 0;
-    peal_sim_oplog_send(sim, lane, x, to, PEAL_MESSAGE_NOTIFY);
+    x->to = sim->ranks[op.rank].pe;
+    x->epoch = ordered && lane->epoch_to == op.rank ? lane->epoch : 0;
+    peal_sim_oplog_send(sim, lane, x, op.rank, PEAL_MESSAGE_NOTIFY);
     peal_sim_dma_take(sim, index, PEAL_VC_DATA, xfer);
     return PEAL_OP_DONE;
 }
@@ -175,30 +193,28 @@ void peal_sim_signal_apply(struct peal_sim *sim, uint32_t xfer)
     peal_sim_xfer_free(sim, xfer);
 }
 
-static bool satisfied(const struct peal_sim *sim, const struct peal_instance *instance,
-                      const struct peal_lane_run *lane, uint32_t cell)
+static bool satisfied(const struct peal_sim *sim, const struct peal_lane_run *lane,
+                      const struct sync *op)
 {
-    const struct peal_op *op = peal_sim_op(lane);
+    const struct peal_instance *instance = lane->instance;
     uint64_t launch = sim->ranks[lane->rank].launch;
-    int64_t asked = op->sync.value + (op->flags & PEAL_OP_HAS_REG ? lane->regs[op->sync.reg] : 0);
-    if (launch < op->sync.back)
+    if (launch < op->back)
         return true;
-    launch -= op->sync.back;
-    int64_t value = peal_sim_signal_logical(sim, instance, lane->rank, cell, launch);
-    if (instance->kinds[cell] == PEAL_SIGNAL_SHARED && op->sync.back)
-        value += op->sync.back *
+    launch -= op->back;
+    int64_t value = peal_sim_signal_logical(sim, instance, lane->rank, op->cell, launch);
+    if (instance->kinds[op->cell] == PEAL_SIGNAL_SHARED && op->back)
+        value += op->back *
                  (peal_plan_totals(instance->plan) +
-                  (uint64_t)lane->rank * instance->plan->totals_stride)[instance->totals[cell]];
-    return op->flags & PEAL_OP_EQUAL ? value == asked : value >= asked;
+                  (uint64_t)lane->rank * instance->plan->totals_stride)[instance->totals[op->cell]];
+    return op->flags & PEAL_OP_EQUAL ? value == op->value : value >= op->value;
 }
 
 enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = lane->instance;
-    uint32_t cell = peal_op_cell(instance->plan, peal_sim_op(lane), sim->ranks[lane->rank].launch);
-    if (!satisfied(sim, instance, lane, cell)) {
-        lane->cell = cell;
+    struct sync op = sync_of(sim, lane);
+    if (!satisfied(sim, lane, &op)) {
+        lane->cell = op.cell;
         lane->cell_event = PEAL_NEVER;
         lane->state = PEAL_LANE_CELL;
         return PEAL_OP_BLOCKED;
@@ -212,10 +228,8 @@ enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t inde
 enum peal_progress_kind peal_sim_signal_peek(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct peal_instance *instance = lane->instance;
-    uint64_t launch = sim->ranks[lane->rank].launch;
-    uint32_t cell = peal_op_cell(instance->plan, peal_sim_op(lane), launch);
-    lane->regs[peal_sim_op(lane)->sync.reg] =
-        peal_sim_signal_logical(sim, instance, lane->rank, cell, launch);
+    struct sync op = sync_of(sim, lane);
+    lane->regs[op.reg] = peal_sim_signal_logical(sim, lane->instance, lane->rank, op.cell,
+                                                 sim->ranks[lane->rank].launch);
     return PEAL_OP_DONE;
 }

@@ -135,7 +135,7 @@ static enum peal_status make(struct worker *workers, uint32_t count, struct peal
 {
     enum peal_status status = run_workers(workers, count);
     for (uint32_t i = 0; i < count && status == PEAL_OK; i++) {
-        if (!peal_sim_codes_slow(workers[i].codes))
+        if (peal_sim_codes_queues_only(workers[i].codes))
             continue;
         status = PEAL_UNSUPPORTED;
         peal_diag_error(&workers[0].diags, (struct peal_pos){0},
