@@ -61,16 +61,30 @@ static void note_bar(struct peal_sim *sim, const struct peal_xfer *x, int vc, ui
                                                       .message = x->message});
 }
 
+/* The lane could not hand over a transfer before `time`. */
+static void wait_until(struct peal_lane_run *lane, uint64_t time)
+{
+    lane->stalls[PEAL_STALL_DMA] += time - lane->time;
+    lane->causes[PEAL_CAUSE_QUEUE] += time - lane->time;
+    lane->stall = PEAL_STALL_DMA;
+    lane->ready = lane->time = time;
+}
+
 bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t index, int vc)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     struct peal_dma_queue *dma = &sim->ranks[lane->rank].dma_queue[vc];
     uint64_t depth = sim->machine->keys.dma_queue;
     if (sim->dma_event) {
-        if (dma->waiting < depth)
-            return true;
-        lane->state = PEAL_LANE_ROOM;
-        return false;
+        if (dma->waiting - dma->begun_first >= depth) {
+            lane->state = PEAL_LANE_ROOM;
+            lane->wants_room = true;
+            return false;
+        }
+        if (lane->wants_room)
+            wait_until(lane, sim->now);
+        lane->wants_room = false;
+        return true;
     }
     while (dma->in_queue && dma->starts[dma->oldest] <= lane->time) {
         dma->oldest = dma->oldest + 1 == depth ? 0 : dma->oldest + 1;
@@ -78,11 +92,7 @@ bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t index, int vc)
     }
     if (dma->in_queue < depth)
         return true;
-    uint64_t start = dma->starts[dma->oldest];
-    lane->stalls[PEAL_STALL_DMA] += start - lane->time;
-    lane->causes[PEAL_CAUSE_QUEUE] += start - lane->time;
-    lane->stall = PEAL_STALL_DMA;
-    lane->ready = lane->time = start;
+    wait_until(lane, dma->starts[dma->oldest]);
     return !peal_sim_must_step(sim, index);
 }
 
@@ -246,7 +256,6 @@ static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer)
     }
     dma->first = dma->last = xfer;
     dma->left = engine_bytes(&sim->xfers.at[xfer]);
-    dma->begun_first = false;
     if (engine->granted == 0)
         grant(sim, rank, which);
     else if (engine->granted - 1 != vc)
@@ -273,7 +282,11 @@ static uint64_t begin_first(struct peal_sim *sim, uint32_t rank, struct peal_dma
     struct peal_xfer *x = &sim->xfers.at[xfer];
     uint64_t begin = sim->now + setup_of(sim, x);
     uint64_t bytes = engine_bytes(x);
-    dma->begun_first = true;
+    dma->begun_first = true; /* it is no longer in the queue */
+    for (uint32_t lane = rank; lane < sim->lanes.len; lane += sim->nranks) {
+        if (sim->lanes.at[lane].state == PEAL_LANE_ROOM)
+            peal_sim_ready(sim, lane);
+    }
     if (x->kind != PEAL_XFER_REQUEST && peal_sim_memory_limited(sim, x->source)) {
         uint64_t held = peal_sim_bytes_time(sim, sim->mem_rate[x->source], bytes);
         uint64_t start = peal_sim_memory_take(sim, sim->ranks[rank].pe, x->source, begin, held);
@@ -306,25 +319,20 @@ static void grant(struct peal_sim *sim, uint32_t rank, int which)
 }
 
 /* Its last byte has left the engine. */
-static void finish_first(struct peal_sim *sim, uint32_t rank, struct peal_dma_queue *dma)
+static void finish_first(struct peal_sim *sim, struct peal_dma_queue *dma)
 {
     uint32_t xfer = dma->first;
     struct peal_xfer *x = &sim->xfers.at[xfer];
     dma->waiting--;
     dma->first = x->dma_next;
-    if (dma->waiting) {
+    dma->begun_first = false;
+    if (dma->waiting)
         dma->left = engine_bytes(&sim->xfers.at[dma->first]);
-        dma->begun_first = false;
-    }
     x->in_dma = false;
     x->delay = sim->now - x->tail;
     if (x->stretched) { /* everything else is done: only the last byte was awaited */
         x->stretched = false;
         peal_sim_link_done(sim, xfer);
-    }
-    for (uint32_t lane = rank; lane < sim->lanes.len; lane += sim->nranks) {
-        if (sim->lanes.at[lane].state == PEAL_LANE_ROOM)
-            peal_sim_ready(sim, lane);
     }
 }
 
@@ -343,7 +351,7 @@ void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t gener
     dma->left -= engine->grant_bytes;
     engine->granted = 0;
     if (dma->left == 0)
-        finish_first(sim, rank, dma);
+        finish_first(sim, dma);
     if (engine->granted == 0)
         grant(sim, rank, which);
 }

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several messages that want the same link, engine, queue or memory port, to the picosecond.
+ *
+ * Every row's figures are worked out by hand in the comment above it, from the rules of
+ * docs/simulator.md: links and ports serve in the order of arrival, a port that is free first is
+ * taken first, engines grant packets in turn or by priority. machines/exact.yaml: alpha = 50,000 ps
+ * a link, 100 ps a byte; what a row does not name costs nothing.
+ */
+#include "sim_cases.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#define LINE(x) "math.clock_GHz=.inf topology.flat=0 topology.pes=[" #x ",1]"
+/* Nothing but the engine: 1,000 ps a byte, packets of 64 bytes. */
+#define ENGINE "links.flat.bw_GBps=.inf links.flat.lat_ns=0 dma.bw_GBps=1 dma.packet_bytes=64 "
+#define NO_LATER                                                                                   \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+static const char to_last[] = "kernel k(in x: T[n], out y: T[n]) {\n"
+                              "    if rank < nranks - 1 { send x to nranks - 1 }\n"
+                              "    if rank == nranks - 1 {\n"
+                              "        for p in 0 .. nranks - 1 { y = recv from p }\n"
+                              "    }\n"
+                              "}\n";
+/* Rank 1's second message leaves 40 elements of work after its first. */
+static const char late[] = "kernel k(in x: T[n], out y: T[n], out z: T[40]) {\n"
+                           "    if rank == 0 { send x to 2 }\n"
+                           "    if rank == 1 {\n"
+                           "        send x to 2\n"
+                           "        z = x[0 +: 40] + x[0 +: 40]\n"
+                           "        send x to 2\n"
+                           "    }\n"
+                           "    if rank == 2 {\n"
+                           "        y = recv from 1\n"
+                           "        y = recv from 0\n"
+                           "        y = recv from 1\n"
+                           "    }\n"
+                           "}\n";
+static const char two_each[] = "kernel k(in x: T[n], out y: T[n]) {\n"
+                               "    if rank == 1 { for i in 0 .. 2 { send x to 2 } }\n"
+                               "    if rank == 2 { for i in 0 .. 2 { y = recv from 1 } }\n"
+                               "}\n";
+static const char burst[] = "kernel k(in x: T[n], out y: T[n], out z: T[n]) {\n"
+                            "    if rank == 0 {\n"
+                            "        for i in 0 .. 3 { send x to 1 }\n"
+                            "        z = x + x\n"
+                            "    }\n"
+                            "    if rank == 1 { for i in 0 .. 3 { y = recv from 0 } }\n"
+                            "}\n";
+/* 3 packets and 1 packet to send, 2 packets to copy; the lane that comes first asks first. */
+#define COPIES "    lane { if rank == 0 { z[0 +: 32] = x[0 +: 32] } }\n"
+#define SENDS                                                                                      \
+    "    lane {\n"                                                                                 \
+    "        if rank == 0 {\n"                                                                     \
+    "            send x[0 +: 48] to 1\n"                                                           \
+    "            send x[0 +: 16] to 1\n"                                                           \
+    "        }\n"                                                                                  \
+    "        if rank == 1 {\n"                                                                     \
+    "            y[0 +: 48] = recv from 0\n"                                                       \
+    "            y[0 +: 16] = recv from 0\n"                                                       \
+    "        }\n"                                                                                  \
+    "    }\n"
+static const char sends_first[] =
+    "kernel k(in x: T[n], out y: T[n], out z: T[n]) {\n" SENDS COPIES "}\n";
+static const char copies_first[] =
+    "kernel k(in x: T[n], out y: T[n], out z: T[n]) {\n" COPIES SENDS "}\n";
+static const char loads[] = "kernel k(in x: T[n], out y: T[n]) {\n"
+                            "    window w: T[n]\n"
+                            "    if rank > 0 { y = w@0 }\n"
+                            "}\n";
+static const char writes[] = "kernel k(in x: T[n]) {\n"
+                             "    window w: T[nranks * n]\n"
+                             "    signal shared s\n"
+                             "    if rank > 0 {\n"
+                             "        w@0[rank of nranks] = x\n"
+                             "        notify s@0 += 1\n"
+                             "    }\n"
+                             "    if rank == 0 { wait s >= nranks - 1 }\n"
+                             "}\n";
+
+static const struct row {
+    int line;
+    const char *text;
+    uint32_t nranks;
+    int64_t count;
+    const char *settings;
+    uint64_t arrivals[6]; /* of all messages, in rising order; 0 = no more */
+    uint64_t ends[4];     /* of the first ranks; 0 = not asked */
+} rows[] = {
+    /* PEs 0, 1, 2 of a line send 4,096 bytes to PE 3 at 0; S = 409,600. PE 2's holds the last link
+     * 0 .. S. PE 1's is there at 50,000 and starts at S. PE 0's waits for PE 1's on the link before
+     * (until S), is at the last one at S + 50,000, and starts at 2 S. Each arrives its start +
+     * 50,000 + S later. */
+    {__LINE__, to_last, 4, 1024, LINE(4), {459600, 869200, 1278800}, {0, 0, 0, 1278800}},
+    /* Stored and forwarded: PE 1's is at the last link at S + 50,000 = 459,600, after PE 2's has
+     * left it at S; PE 0's at 2 (S + 50,000): nobody waits. */
+    {__LINE__,
+     to_last,
+     4,
+     1024,
+     LINE(4) " links.mode=store-and-forward",
+     {459600, 919200, 1378800},
+     NO_LATER},
+    /* In the order of arrival, not of the sender: 300 bytes take 30,000. Of PE 1: 0 .. 30,000, and
+     * sent at 40,000 (40 elements at 1,000): 40,000 .. 70,000. PE 0's is there at 50,000 and starts
+     * at 70,000. Arrivals: start + 80,000. */
+    {__LINE__,
+     late,
+     3,
+     75,
+     "topology.flat=0 topology.pes=[3,1]",
+     {80000, 120000, 150000},
+     {0, 40000, 150000}},
+    /* Two messages, stored and forwarded over two links of S = 409,600: the second starts on the
+     * first link at S, is stored at 2 S + 50,000, when the first has left the second link (S +
+     * 50,000 + S), and arrives S + 50,000 later. (PE 0 idle, PEs 1 and 2 two apart.) */
+    {__LINE__,
+     two_each,
+     3,
+     1024,
+     "math.clock_GHz=.inf topology.flat=0 topology.pes=[2,2] links.mode=store-and-forward "
+     "ccl.embed=row_major",
+     {2 * 459600, 3 * 409600 + 100000},
+     NO_LATER},
+    /* An engine with room for one more: of three messages of 64 bytes (64,000 each) the first is
+     * moved at 0, the second waits, and the lane waits with the third until the second starts, at
+     * 64,000; then 16,000 of math. Copying out takes 64,000 each at the receiver: it ends at 4 *
+     * 64,000. The same with channels that share the engine, and where ports are counted. */
+    {__LINE__, burst, 2, 16, ENGINE "dma.queue=1", {64000, 128000, 192000}, {80000, 256000}},
+    {__LINE__,
+     burst,
+     2,
+     16,
+     ENGINE "dma.queue=1 dma.arb=rr",
+     {64000, 128000, 192000},
+     {80000, 256000}},
+    {__LINE__,
+     burst,
+     2,
+     16,
+     ENGINE "dma.queue=1 dma.arb=priority",
+     {64000, 128000, 192000},
+     {80000, 256000}},
+    {__LINE__,
+     burst,
+     2,
+     16,
+     ENGINE "dma.queue=1 mem.hbm.ports=4 mem.tcm.ports=4",
+     {64000, 128000, 192000},
+     {80000, 256000}},
+    /* In turn, 64,000 a packet: c1 d1 c2 d2 c3, then the second message, alone. The first arrives
+     * with c3 at 320,000, the copy ends with d2 at 256,000, rank 0 with that. */
+    {__LINE__, sends_first, 2, 48, ENGINE "dma.arb=rr", {320000, 384000}, {256000}},
+    /* The copy asks first: d1 c1 d2 c2 c3. */
+    {__LINE__, copies_first, 2, 48, ENGINE "dma.arb=rr", {320000, 384000}, {192000}},
+    /* Messages first: c1 c2 c3 at 192,000, the second at 256,000, then the copy. */
+    {__LINE__, sends_first, 2, 48, ENGINE "dma.arb=priority", {192000, 256000}, {384000}},
+    /* A packet under way is not broken off: d1, then both messages, then d2. */
+    {__LINE__, copies_first, 2, 48, ENGINE "dma.arb=priority", {256000, 320000}, {384000}},
+    /* Three messages into slots of one memory, M = 4,096,000 each, one port: written 50,000 .. + 3
+     * M in the order of arrival (50,000, + S, + 2 S), and the copies, asked for from the first
+     * arrival on, come behind: 50,000 + 6 M. */
+    {__LINE__,
+     to_last,
+     4,
+     1024,
+     "math.clock_GHz=.inf ipcq.space=sram mem.sram.ports=1",
+     {4146000, 8242000, 12338000},
+     {0, 0, 0, 24626000}},
+    /* Two ports: the first is written by port A until 50,000 + M, the second by B until 50,000 + S
+     * + M, the third again by A until 50,000 + 2 M. The first copy, asked for at 50,000 + M, gets B
+     * at 50,000 + S + M; the others follow it, a port being free then: 50,000 + S + 4 M. */
+    {__LINE__,
+     to_last,
+     4,
+     1024,
+     "math.clock_GHz=.inf ipcq.space=sram mem.sram.ports=2",
+     {4146000, 4555600, 8242000},
+     {0, 0, 0, 16843600}},
+    /* Three ranks load 4,096 bytes of rank 0: requests there at 50,000, the answers leave one after
+     * the other: 100,000 + k S. */
+    {__LINE__,
+     loads,
+     4,
+     1024,
+     "math.clock_GHz=.inf",
+     {509600, 919200, 1328800},
+     {0, 509600, 919200, 1328800}},
+    /* Three ranks write 4,096 bytes to rank 0 and notify (no bytes). All writes are at the link
+     * into rank 0 at 50,000 and arrive at 50,000 + k S. The notifies leave behind them, at S, and
+     * are at that link at S + 50,000, behind all writes: they arrive with the last of them. */
+    {__LINE__,
+     writes,
+     4,
+     1024,
+     "math.clock_GHz=.inf",
+     {459600, 869200, 1278800, 1278800, 1278800, 1278800},
+     {1278800}},
+};
+
+static int compare(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static bool check(const struct row *r, const struct peal_plan *plan,
+                  const struct peal_machine *machine, bool strict)
+{
+    struct peal_diags diags;
+    struct peal_sim *sim;
+    struct peal_sim_log log;
+    uint64_t arrivals[8] = {0};
+    bool ok = true;
+    peal_diags_init(&diags);
+    assert_int_equal(peal_sim_new(machine, r->nranks,
+                                  &(struct peal_sim_options){.log = true, .strict = strict}, &diags,
+                                  &sim),
+                     PEAL_OK);
+    assert_int_equal(peal_sim_launch(sim, plan, NULL, &diags), PEAL_OK);
+    assert_int_equal(peal_sim_run(sim), PEAL_OK);
+    peal_sim_log(sim, &log);
+    assert_in_range(log.nmessages, 1, 6);
+    for (uint64_t i = 0; i < log.nmessages; i++)
+        arrivals[i] = log.messages[i].delivered;
+    qsort(arrivals, log.nmessages, sizeof *arrivals, compare);
+    for (int i = 0; i < 6; i++) {
+        if (arrivals[i] == r->arrivals[i])
+            continue;
+        printf("line %d%s: message %d arrives at %llu, not %llu\n", r->line,
+               strict ? " (strict)" : "", i, (unsigned long long)arrivals[i],
+               (unsigned long long)r->arrivals[i]);
+        ok = false;
+    }
+    for (uint32_t i = 0; i < 4 && i < r->nranks; i++) {
+        struct peal_sim_rank_stats stats;
+        peal_sim_rank(sim, i, &stats);
+        if (!r->ends[i] || stats.end == r->ends[i])
+            continue;
+        printf("line %d%s: rank %u ends at %llu, not %llu\n", r->line, strict ? " (strict)" : "", i,
+               (unsigned long long)stats.end, (unsigned long long)r->ends[i]);
+        ok = false;
+    }
+    peal_sim_free(sim);
+    peal_diags_release(&diags);
+    return ok;
+}
+
+static void messages_that_contend_come_as_worked_out_by_hand(void **unused)
+{
+    (void)unused;
+    bool ok = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_plan *plan = case_plan_make(&(struct case_plan){.text = rows[i].text,
+                                                                    .nranks = rows[i].nranks,
+                                                                    .count = rows[i].count,
+                                                                    .depth = 64,
+                                                                    .dtype = PEAL_F32});
+        struct peal_machine *machine = case_machine("exact.yaml", rows[i].settings);
+        ok &= check(&rows[i], plan, machine, false);
+        ok &= check(&rows[i], plan, machine, true);
+        free(plan);
+        peal_machine_free(machine);
+    }
+    assert_true(ok);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_that_contend_come_as_worked_out_by_hand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
