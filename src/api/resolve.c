@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { STREAM_BYTES = 1 << 20 }; /* calls from here on write their results past the caches */
-
 /* ---- classes of counts ---- */
 
 /* Few: 40 bytes (one line of a channel), then 64 * 4^k. Launches may bind less than a plan's. */
@@ -233,6 +231,16 @@ static void reach_peers(const struct peal_comm *comm, const struct peal_argument
 
 /* ---- the memo ---- */
 
+/* Bytes of a rank's larger buffer from which on results are written past the caches: when what the
+ * ranks of a core read and write does not fit its cache of 2 MiB any more. allgather and broadcast
+ * write much and read little, and what they write is used next. */
+static uint64_t stream_from(const struct peal_team *team, uint32_t collective)
+{
+    uint32_t even = peal_collective_even(collective);
+    uint64_t bytes = even == PEAL_CALL_ALLGATHER || even == PEAL_CALL_BROADCAST ? 3 << 20 : 3 << 19;
+    return team->size <= team->policy.cores ? bytes : bytes * team->policy.cores / team->size;
+}
+
 static enum peal_status remember(struct peal_comm *comm, const struct peal_arguments *args,
                                  bool symmetric, uint64_t offsets, struct peal_memo *memo)
 {
@@ -292,7 +300,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     memo->signature = (uint32_t)(hash ^ hash >> 32);
     uint64_t total =
         elements * element * (choice.algo->shape == PEAL_SHAPE_BLOCKS ? team->size : 1);
-    memo->stream = total >= STREAM_BYTES;
+    memo->stream = total >= stream_from(team, args->collective);
     return PEAL_OK;
 }
 

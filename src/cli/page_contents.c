@@ -398,7 +398,7 @@ void peal_contents_touch(struct peal_contents *c, const struct peal_op *op)
 {
     if (!c || peal_op_is_sync(op) || op->kind == PEAL_OP_RECV_SLOT || op->kind == PEAL_OP_FREE)
         return;
-    uint32_t refs = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    uint32_t refs = peal_op_nrefs(op);
     for (uint32_t i = 0; i < refs; i++) {
         const struct peal_ref *ref = peal_plan_refs(c->plan) + op->mem.ref + i;
         if (is_memory(c, ref) && peal_plan_bufs(c->plan)[ref->buf].kind != PEAL_BUF_TILE)
@@ -471,6 +471,8 @@ static void move_values(struct peal_contents *c, const struct peal_op *op, uint6
     } else if (count > 0) {
         combine_all(c, op, operands, count, &result);
         write_operand(c, op, dst, launch, &result);
+        for (uint32_t i = 0; i < op->mem.also; i++)
+            write_operand(c, op, peal_op_also(c->plan, op, i), launch, &result);
     }
     for (uint32_t i = 0; i < count; i++)
         free(operands[i].at);
@@ -527,6 +529,9 @@ void peal_contents_step(struct peal_contents *c, uint32_t rank, uint64_t launch,
             show_access(c, op, peal_op_dst(c->plan, op), launch,
                         op->kind == PEAL_OP_ACCUMULATE ? PEAL_ACCESS_UPDATE : PEAL_ACCESS_WRITE,
                         marks, nmarks);
+        for (uint32_t i = 0; i < op->mem.also; i++)
+            show_access(c, op, peal_op_also(c->plan, op, i), launch, PEAL_ACCESS_WRITE, marks,
+                        nmarks);
     }
     replay(c, op, launch);
 }

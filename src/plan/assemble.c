@@ -164,10 +164,10 @@ static void set_mem(struct peal_assembler *a, struct peal_op *op, uint32_t nsrc,
     if (!op)
         return;
     op->mem.ref = (uint32_t)a->refs.len;
-    op->mem.nsrc = nsrc;
+    op->mem.nsrc = (uint16_t)nsrc;
     op->mem.count = count;
     op->mem.rows = rows;
-    if (a->refs.len > UINT32_MAX - PEAL_PLAN_MAX_SOURCES - 1)
+    if (a->refs.len > UINT32_MAX - 2 * PEAL_PLAN_MAX_SOURCES - 1)
         peal_assembler_fail(a, PEAL_INVALID, "too many operands");
 }
 
@@ -366,7 +366,7 @@ void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op,
     *to = *op;
     if (peal_op_is_sync(op))
         return;
-    uint32_t n = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    uint32_t n = peal_op_nrefs(op);
     set_mem(a, to, op->mem.nsrc, op->mem.rows, op->mem.count);
     if (op->kind >= PEAL_OP_SEND) {
         struct peal_channel *c = use_channel(a, to, op->mem.channel, op->kind == PEAL_OP_SEND);

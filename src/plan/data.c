@@ -123,7 +123,7 @@ struct peal_op *peal_inst_mem_op(struct instantiation *t, enum peal_op_kind kind
     struct peal_op *op = peal_inst_op(t, kind, refs, n);
     if (!op)
         return NULL;
-    op->mem.nsrc = n - (peal_op_has_dst(op) ? 1 : 0);
+    op->mem.nsrc = (uint16_t)(n - (peal_op_has_dst(op) ? 1 : 0));
     op->mem.rows = shape->rows;
     op->mem.count = shape->count;
     op->dtype = n ? refs[0].dtype : 0;

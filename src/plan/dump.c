@@ -108,6 +108,10 @@ static void dump_mem(const struct peal_plan *plan, uint32_t rank, const struct p
     const struct peal_ref *dst = peal_op_dst(plan, op);
     if (dst)
         dump_ref(plan, rank, op, dst, out);
+    for (uint32_t i = 0; i < op->mem.also; i++) {
+        peal_text_puts(out, ", ");
+        dump_ref(plan, rank, op, peal_op_also(plan, op, i), out);
+    }
     if (op->kind == PEAL_OP_ACCUMULATE)
         peal_text_printf(out, " %s=%s ", peal_fn_info((enum peal_fn)op->fn)->name,
                          op->flags & PEAL_OP_EXCLUSIVE ? " exclusive" : "");
@@ -286,6 +290,11 @@ static void json_op(const struct peal_plan *plan, const struct peal_op *op, stru
             peal_text_puts(out, ",\"dst\":");
             json_ref(plan, dst, out);
         }
+        for (uint32_t i = 0; i < op->mem.also; i++) {
+            peal_text_puts(out, i ? "," : ",\"also\":[");
+            json_ref(plan, peal_op_also(plan, op, i), out);
+        }
+        peal_text_puts(out, op->mem.also ? "]" : "");
         for (uint32_t i = 0; i < op->mem.nsrc; i++) {
             peal_text_puts(out, i ? "," : ",\"src\":[");
             json_ref(plan, peal_op_src(plan, op, i), out);

@@ -203,12 +203,11 @@ static void note_uses(struct peal_assembler *a, uint64_t *largest)
                 uint64_t bytes = op->mem.count * op->mem.rows * peal_dtype_size(op->dtype);
                 *largest = bytes > *largest ? bytes : *largest;
             }
-            uint32_t ndst = peal_op_has_dst(op) ? 1 : 0;
-            for (uint32_t i = 0; i < ndst + op->mem.nsrc; i++) {
+            for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
                 const struct peal_ref *ref = &a->refs.at[op->mem.ref + i];
                 if (ref->buf < a->bufs.len && ref->rank != rank)
                     a->bufs.at[ref->buf].flags |=
-                        i < ndst ? PEAL_BUF_PEER_WRITE : PEAL_BUF_PEER_READ;
+                        peal_op_writes(op, i) ? PEAL_BUF_PEER_WRITE : PEAL_BUF_PEER_READ;
             }
         }
     }

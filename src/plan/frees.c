@@ -47,7 +47,7 @@ static uint32_t ref_count(const struct peal_op *op)
 {
     if (peal_op_is_sync(op))
         return 0;
-    return op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    return peal_op_nrefs(op);
 }
 
 /* First pass: every slot, its last use, and whether the author frees it. */

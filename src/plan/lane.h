@@ -32,6 +32,11 @@ bool peal_lane_insert_frees(struct peal_lane_ops *lane, struct peal_lane_ops *sc
 /* See fuse.c. False: out of memory. */
 bool peal_lane_fuse(struct peal_lane_ops *lane, const struct peal_fuse_context *context);
 
+/* See spread.c: before fusion, and after it. False: out of memory. */
+void peal_lane_forward(struct peal_lane_ops *lane, const struct peal_fuse_context *context,
+                       uint32_t rank);
+bool peal_lane_spread(struct peal_lane_ops *lane);
+
 void peal_lane_ops_release(struct peal_lane_ops *lane);
 
 #endif

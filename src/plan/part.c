@@ -45,7 +45,7 @@ static void place_all(struct cutter *c, uint32_t index)
     for (uint64_t i = 0; i < nops; i++) {
         if (peal_op_is_sync(&ops[i]))
             continue;
-        uint32_t n = ops[i].mem.nsrc + (peal_op_has_dst(&ops[i]) ? 1 : 0);
+        uint32_t n = peal_op_nrefs(&ops[i]);
         if (n && ops[i].mem.ref < first_ref)
             first_ref = ops[i].mem.ref;
         if (n && ops[i].mem.ref + n > end_ref)

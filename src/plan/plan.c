@@ -180,14 +180,15 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
                       "bad phases of a cell") &&
                expect(c, !has_reg || op->sync.reg < lane->regs, "bad register");
     }
-    uint64_t nrefs = (uint64_t)op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    uint64_t nrefs = peal_op_nrefs(op);
     if (!expect(c,
                 op->fn < PEAL_FN_COUNT && op->dtype < PEAL_DTYPE_COUNT &&
                     op->mem.ref <= p->refs.count && nrefs <= p->refs.count - op->mem.ref,
                 "bad operands") ||
         !expect(c, op->kind < PEAL_OP_SEND || op->mem.channel < p->channels.count, "bad channel") ||
         !expect(c, op->mem.nsrc >= (op->kind <= PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_SEND),
-                "an op has no source"))
+                "an op has no source") ||
+        !expect(c, op->mem.also == 0 || op->kind == PEAL_OP_COMPUTE, "bad destinations"))
         return false;
     if (op->kind == PEAL_OP_COMPUTE) {
         int operands = peal_fn_info((enum peal_fn)op->fn)->operands;
@@ -197,6 +198,11 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
     }
     for (uint64_t i = 0; i < nrefs; i++) {
         if (!check_ref(c, peal_plan_refs(p) + op->mem.ref + i))
+            return false;
+    }
+    for (uint32_t i = 0; i < op->mem.also; i++) {
+        const struct peal_ref *ref = peal_op_also(p, op, i);
+        if (!expect(c, ref->buf < PEAL_BUF_SLOT && ref->dtype == op->dtype, "bad destinations"))
             return false;
     }
     return true;

@@ -4,7 +4,8 @@
  *   plan.h         this file: the plan's layout, with accessors
  *   assemble.h     puts a plan together, op by op (instantiate, tests and importers use it)
  *   instantiate.h  kernel + number of ranks + parameters -> plan
- *   fuse.h         turns chains of ops into single-pass k-source computes
+ *   fuse.c         turns chains of ops into single-pass k-source computes
+ *   spread.c       turns a compute and copies of its result into one op
  *   dump.h         text and JSON
  *
  * A plan is one block of memory, pointer-free: a header, then tables at offsets. It can be hashed,
@@ -36,7 +37,7 @@
 enum {
     PEAL_PLAN_MAX_RANKS = 65536,
     PEAL_PLAN_MAX_PERIOD = 12, /* lcm of the launch periods 1, 2, 3, 4 */
-    PEAL_PLAN_MAX_SOURCES = 65536
+    PEAL_PLAN_MAX_SOURCES = 65535
 };
 
 /* No buffer, no channel, no position, ... where an index is optional. */
@@ -57,10 +58,11 @@ enum peal_op_flags {
 /* One op. mem: copy, compute, accumulate, send, recv, recv_slot, free. sync: notify, wait, peek.
  *
  * Refs of a mem op stand one after the other in the ref table from `ref` on: the destination first,
- * if the kind has one, then nsrc sources.
+ * if the kind has one, then nsrc sources, then `also` further destinations.
  *
  *   COPY        dst, 1 source          SEND       no dst, 1 source; channel
- *   COMPUTE     dst, nsrc sources      RECV       dst, no source; channel
+ *   COMPUTE     dst, nsrc sources,     RECV       dst, no source; channel
+ *               further destinations
  *   ACCUMULATE  dst, 1 source          RECV_SLOT  nothing; channel; count = expected elements
  *                                      FREE       nothing; channel
  *
@@ -69,6 +71,8 @@ enum peal_op_flags {
  *
  * COMPUTE combines f16 and bf16 in f32 and rounds once, into the destination's dtype; f64 if any
  * operand is f64. After combining, the result is divided by `divisor` if that is above 1 (avg).
+ * Every further destination gets what the first one gets; all have its dtype and none overlaps
+ * another. All sources of an element are read before any destination of it is written.
  */
 struct peal_op {
     uint8_t kind;  /* enum peal_op_kind */
@@ -79,7 +83,8 @@ struct peal_op {
     union {
         struct {
             uint32_t ref;
-            uint32_t nsrc;
+            uint16_t nsrc;
+            uint16_t also; /* compute: further destinations; 0 for the others */
             uint64_t count;
             uint32_t rows;
             union {
@@ -320,7 +325,20 @@ static inline bool peal_op_has_dst(const struct peal_op *op)
     return op->kind <= PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_RECV;
 }
 
-/* The destination, or NULL; then source i (i < mem.nsrc). */
+/* All operands of a mem op. Those in front of the sources: one, or none; behind them: mem.also. */
+static inline uint32_t peal_op_nrefs(const struct peal_op *op)
+{
+    return (peal_op_has_dst(op) ? 1u : 0u) + op->mem.nsrc + op->mem.also;
+}
+
+/* Is operand i (i < peal_op_nrefs) a destination? */
+static inline bool peal_op_writes(const struct peal_op *op, uint32_t i)
+{
+    return peal_op_has_dst(op) && (i == 0 || i > op->mem.nsrc);
+}
+
+/* The destination, or NULL; then source i (i < mem.nsrc); then further destination i (i <
+ * mem.also). */
 static inline const struct peal_ref *peal_op_dst(const struct peal_plan *plan,
                                                  const struct peal_op *op)
 {
@@ -331,6 +349,12 @@ static inline const struct peal_ref *peal_op_src(const struct peal_plan *plan,
                                                  const struct peal_op *op, uint32_t i)
 {
     return peal_plan_refs(plan) + op->mem.ref + (peal_op_has_dst(op) ? 1 : 0) + i;
+}
+
+static inline const struct peal_ref *peal_op_also(const struct peal_plan *plan,
+                                                  const struct peal_op *op, uint32_t i)
+{
+    return peal_plan_refs(plan) + op->mem.ref + 1 + op->mem.nsrc + i;
 }
 
 /* Byte offset of a ref, and cell number of a sync op, in a given launch. */

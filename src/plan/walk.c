@@ -306,6 +306,12 @@ static void walk_for(struct instantiation *t, const struct peal_stmt *s)
     }
 }
 
+static bool fuse(struct instantiation *t, const struct peal_fuse_context *context)
+{
+    peal_lane_forward(&t->now, context, t->rank);
+    return peal_lane_fuse(&t->now, context) && peal_lane_spread(&t->now);
+}
+
 /* Closes the lane: frees, fusion, and into the plan. */
 void peal_inst_lane_end(struct instantiation *t)
 {
@@ -316,7 +322,7 @@ void peal_inst_lane_end(struct instantiation *t)
         .out = &t->scratch,
     };
     if (t->status == PEAL_OK && (!peal_lane_insert_frees(&t->now, &t->scratch) ||
-                                 (!t->bind->no_fuse && !peal_lane_fuse(&t->now, &context))))
+                                 (!t->bind->no_fuse && !fuse(t, &context))))
         peal_inst_no_memory(t);
     if (t->on_lane && t->status == PEAL_OK) {
         struct peal_part_lane lane = {.rank = t->rank,

@@ -7,7 +7,10 @@
 #include "run/pause.h"
 #include "run/remote.h"
 
-enum { STREAM_LEAST = 4096 }; /* bytes of a step below which streaming does not pay */
+enum {
+    STREAM_LEAST = 4096, /* bytes of a step below which streaming does not pay */
+    SPREAD_BLOCK = 8192  /* bytes that are computed before they go on to further destinations */
+};
 
 enum lane_end { LANE_ENDED, LANE_BLOCKED, LANE_MISMATCH, LANE_UNREAD };
 
@@ -39,13 +42,54 @@ static void combine(struct peal_frame *frame, const struct peal_step *step,
         (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, count, step->mem.extra);
 }
 
+/* One function, several destinations. */
+static void spread(struct peal_frame *frame, const struct peal_step *step,
+                   const struct peal_place *places, uint32_t row, uint64_t count)
+{
+    uint32_t nsrc = step->mem.nsrc, ndst = 1u + step->mem.also;
+    void **to = frame->pointers, **from = frame->pointers + ndst;
+    uint64_t bytes = count << places[0].shift;
+    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && bytes >= STREAM_LEAST;
+    to[0] = peal_place_address(frame, &places[0], row);
+    for (uint32_t d = 1; d < ndst; d++)
+        to[d] = peal_place_address(frame, &places[nsrc + d], row);
+    if (step->kind != PEAL_STEP_REDUCE) {
+        combine(frame, step, places, row, count);
+        for (uint32_t d = 1; d < ndst; d++)
+            (stream ? frame->team->compute->copy_stream : frame->team->compute->copy)(to[d], to[0],
+                                                                                      bytes);
+        return;
+    }
+    for (uint32_t s = 0; s < nsrc; s++) {
+        from[s] = peal_place_address(frame, &places[1 + s], row);
+        for (uint32_t d = 0; d < ndst; d++)
+            stream = stream && from[s] != to[d];
+    }
+    if (stream) {
+        frame->team->compute->spread(
+            &(struct peal_spread){(enum peal_fn)step->fn, (enum peal_dtype)step->dtype, true, ndst,
+                                  nsrc, to, (const void *const *)from, count});
+        return;
+    }
+    /* Stores to lines that a peer has hold up those behind them: loads and stores in turn, block
+     * by block, are faster than mixed. */
+    for (uint64_t done = 0; done < bytes; done += SPREAD_BLOCK) {
+        uint64_t part = bytes - done < SPREAD_BLOCK ? bytes - done : SPREAD_BLOCK;
+        step->mem.reducer(to[0], (const void *const *)from, nsrc, part >> places[0].shift);
+        for (uint32_t d = 1; d < ndst; d++)
+            frame->team->compute->copy(to[d], to[0], part);
+        for (uint32_t i = 0; i < ndst + nsrc; i++)
+            frame->pointers[i] = (char *)frame->pointers[i] + part;
+    }
+}
+
 /* copy, reduce, combine, accumulate. */
 static void work(struct peal_frame *frame, const struct peal_step *step)
 {
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
-        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1);
+        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.also);
     if (count == 0)
         return;
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM);
@@ -62,6 +106,8 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
                 memcpy(dst, src, bytes);
             else
                 frame->team->compute->copy(dst, src, bytes);
+        } else if (step->mem.also) {
+            spread(frame, step, places, row, count);
         } else if (step->kind == PEAL_STEP_REDUCE && !stream) {
             for (uint32_t i = 0; i < step->mem.nsrc; i++)
                 frame->pointers[i] = peal_place_address(frame, &places[1 + i], row);

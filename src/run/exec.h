@@ -30,7 +30,7 @@ struct peal_frame {
     struct peal_base *bases; /* the image's, of this context */
     char *scratch;           /* private */
     uint64_t scratch_cap;
-    void **pointers; /* room for a step's sources */
+    void **pointers; /* room for a step's operands */
     struct peal_operand *operands;
     uint32_t pointers_cap;
     char *bounce; /* where blocks of other processes' memory are read to; private */

@@ -43,7 +43,7 @@ static bool make_room(void **at, uint32_t *cap, uint32_t wanted, size_t element)
 
 static enum peal_status reserve(struct peal_frame *frame, const struct peal_image *image)
 {
-    uint32_t sources = image->most_sources;
+    uint32_t sources = image->most_operands;
     uint32_t operands_cap = frame->pointers_cap;
     if (!make_room((void **)&frame->lanes, &frame->lanes_cap, image->nlanes,
                    sizeof *frame->lanes) ||

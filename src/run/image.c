@@ -166,13 +166,14 @@ static uint8_t flags_of(const struct peal_image *image, const struct peal_op *op
     const struct peal_plan *plan = image->plan;
     uint8_t flags = 0;
     const struct peal_ref *refs = peal_plan_refs(plan) + op->mem.ref;
-    uint32_t n = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
-    for (uint32_t i = 0; i < n; i++) {
+    bool stream = peal_op_has_dst(op);
+    for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
         if (is_param(plan, refs[i].buf))
             flags |= PEAL_STEP_CLIP;
+        else if (peal_op_writes(op, i))
+            stream = false;
     }
-    if (peal_op_has_dst(op) && is_param(plan, refs[0].buf))
-        flags |= PEAL_STEP_STREAM;
+    flags |= stream ? PEAL_STEP_STREAM : 0;
     return image->clip ? flags : flags & (uint8_t)~PEAL_STEP_CLIP;
 }
 
@@ -208,7 +209,7 @@ static bool must_split(const struct peal_image *image, const struct peal_op *op)
     if (op->mem.rows <= 1)
         return false;
     const struct peal_ref *refs = peal_plan_refs(image->plan) + op->mem.ref;
-    uint32_t n = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    uint32_t n = peal_op_nrefs(op);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t p = 0; p < image->nparams; p++) {
             if (image->params[p].buf == refs[i].buf && image->params[p].rows > 1)
@@ -225,7 +226,7 @@ static uint32_t add_mem(struct peal_image *image, const struct peal_compute *com
     const struct peal_plan *plan = image->plan;
     const struct peal_op *op = &peal_plan_ops(plan)[op_index];
     bool split = must_split(image, op);
-    uint32_t n = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    uint32_t n = peal_op_nrefs(op);
     *step = (struct peal_step){.kind = (uint8_t)mem_kind(plan, op),
                                .fn = op->kind == PEAL_OP_COPY ? PEAL_FN_ID : op->fn,
                                .flags = flags_of(image, op),
@@ -233,6 +234,7 @@ static uint32_t add_mem(struct peal_image *image, const struct peal_compute *com
                                .op = op_index,
                                .mem = {.first = *nplaces,
                                        .nsrc = op->mem.nsrc,
+                                       .also = op->mem.also,
                                        .count = op->mem.count,
                                        .rows = split ? 1 : op->mem.rows,
                                        .extra = op->mem.channel}};
@@ -366,14 +368,18 @@ static void keep_in_caches(struct peal_image *image)
         struct peal_step *step = &image->steps[i];
         if (step->kind > PEAL_STEP_ACCUMULATE || !(step->flags & PEAL_STEP_STREAM))
             continue;
-        const struct peal_place *to = &image->places[step->mem.first];
+        const struct peal_place *places = &image->places[step->mem.first];
         uint32_t end = (i / image->nsteps + 1) * image->nsteps;
         for (uint32_t k = i + 1; k < end; k++) {
             const struct peal_step *later = &image->steps[k];
             if (later->kind > PEAL_STEP_ACCUMULATE)
                 continue;
             for (uint32_t s = 1; s <= later->mem.nsrc; s++) {
-                if (is_read_again(image, to, &image->places[later->mem.first + s]))
+                const struct peal_place *from = &image->places[later->mem.first + s];
+                bool again = is_read_again(image, &places[0], from);
+                for (uint32_t d = 1; d <= step->mem.also; d++)
+                    again |= is_read_again(image, &places[step->mem.nsrc + d], from);
+                if (again)
                     step->flags &= (uint8_t)~PEAL_STEP_STREAM;
             }
         }
@@ -414,8 +420,8 @@ static bool only_receives(const struct peal_image *image)
     return image->nlanes == 1 && waits == 1;
 }
 
-/* Peers' parameters that are not mapped here can be read and written by copies, and read by
- * computations; nothing else. */
+/* Peers' parameters that are not mapped here can be read and written by copies, and by computations
+ * read, and written as further destinations; nothing else. */
 static enum peal_status mark_remote(struct peal_image *image)
 {
     uint32_t all = image->nsteps * image->period;
@@ -426,6 +432,10 @@ static enum peal_status mark_remote(struct peal_image *image)
             continue;
         uint64_t remote = 0;
         uint32_t n = step->mem.nsrc + (step->kind != PEAL_STEP_SEND);
+        bool writes = false;
+        for (uint32_t d = 0; d < step->mem.also; d++)
+            writes |= is_peers(image, &image->places[step->mem.first + n + d]);
+        step->flags |= writes ? PEAL_STEP_REMOTE : 0;
         for (uint32_t s = 0; s < n; s++) {
             if (!is_peers(image, &image->places[step->mem.first + s]))
                 continue;
@@ -459,7 +469,7 @@ static void count_steps(struct peal_image *image)
                 most = value > most ? value : most;
             } else {
                 rows = must_split(image, op) ? op->mem.rows : 1;
-                image->nplaces += rows * (op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0));
+                image->nplaces += rows * peal_op_nrefs(op);
             }
             image->nsteps += rows;
         }
@@ -473,11 +483,12 @@ static void count_needs(struct peal_image *image)
 {
     for (uint32_t l = 0; l < image->nlanes; l++)
         image->nregs += image->lanes[l].regs;
-    image->most_sources = 2;
+    image->most_operands = 3;
     for (uint32_t i = 0; i < image->nsteps; i++) {
         const struct peal_step *step = &image->steps[i];
-        if (step->kind <= PEAL_STEP_ACCUMULATE && step->mem.nsrc > image->most_sources)
-            image->most_sources = step->mem.nsrc;
+        uint32_t needs =
+            step->kind <= PEAL_STEP_ACCUMULATE ? 1u + step->mem.nsrc + step->mem.also : 0;
+        image->most_operands = needs > image->most_operands ? needs : image->most_operands;
     }
 }
 

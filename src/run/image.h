@@ -45,7 +45,7 @@ enum peal_step_kind {
 
 enum peal_step_flags {
     PEAL_STEP_CLIP = 1,   /* touches parameters: cut to their limits */
-    PEAL_STEP_STREAM = 2, /* the destination is a parameter: worth streaming when calls are large */
+    PEAL_STEP_STREAM = 2, /* only parameters are written: worth streaming when calls are large */
     PEAL_STEP_SET = 4,
     PEAL_STEP_EQUAL = 8,
     PEAL_STEP_HAS_REG = 16,
@@ -71,8 +71,9 @@ struct peal_step {
     uint32_t op; /* index in the plan's ops, for reports */
     union {
         struct {
-            uint32_t first; /* places: destination if there is one, then sources */
-            uint32_t nsrc;
+            uint32_t first; /* places: destination if there is one, sources, more destinations */
+            uint16_t nsrc;
+            uint16_t also; /* further destinations */
             uint64_t count;
             uint32_t rows;
             uint32_t extra; /* channel, or divisor */
@@ -142,8 +143,8 @@ struct peal_image {
     struct peal_step *steps;   /* period * nsteps */
     struct peal_place *places; /* period * nplaces */
     uint32_t nplaces;
-    uint32_t nregs;        /* of all lanes */
-    uint32_t most_sources; /* of a step */
+    uint32_t nregs;         /* of all lanes */
+    uint32_t most_operands; /* of a step */
     uint32_t nchannels;
     struct peal_image_channel *channels;
     uint32_t nshared; /* own shared cells */

@@ -223,12 +223,35 @@ static uint64_t block_of(const struct peal_frame *frame, const struct peal_step 
     return peal_remote_block(remote) / element;
 }
 
+/* Elements [first, first + count) of the result, at `own`, into the further destinations. */
+static bool repeat(struct peal_frame *frame, const struct peal_step *step, uint32_t row,
+                   uint64_t first, uint64_t count, char *own)
+{
+    const struct peal_place *places = &frame->image->places[step->mem.first + 1 + step->mem.nsrc];
+    uint64_t element = peal_dtype_size((enum peal_dtype)step->dtype);
+    for (uint32_t d = 0; d < step->mem.also; d++) {
+        const struct peal_base *base = remote_base(frame, &places[d]);
+        if (!base) {
+            memcpy(peal_place_address(frame, &places[d], row) + first * element, own,
+                   count * element);
+            continue;
+        }
+        uint64_t to = home_of(base, &places[d], row) + first * element;
+        if (frame->team->threads)
+            memcpy((char *)(uintptr_t)to, own, count * element);
+        else if (!move(frame, base, true, own, to, count * element))
+            return false;
+    }
+    return true;
+}
+
 static bool combine_row(struct peal_frame *frame, const struct peal_step *step, uint32_t row,
                         uint64_t count)
 {
     const struct peal_compute *compute = frame->team->compute;
     uint64_t block = block_of(frame, step);
-    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM);
+    /* What goes on from here is read again at once. */
+    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && step->mem.also == 0;
     for (uint64_t first = 0; first < count; first += block) {
         uint64_t n = count - first < block ? count - first : block;
         struct peal_operand dst;
@@ -239,6 +262,8 @@ static bool combine_row(struct peal_frame *frame, const struct peal_step *step, 
             past = past && frame->operands[i].at != dst.at;
         (past ? compute->combine_stream : compute->combine)(
             (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, n, step->mem.extra);
+        if (!repeat(frame, step, row, first, n, dst.at))
+            return false;
     }
     return true;
 }
@@ -248,7 +273,7 @@ bool peal_remote_work(struct peal_frame *frame, const struct peal_step *step)
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t count = step->mem.count;
     if (step->flags & PEAL_STEP_CLIP)
-        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1);
+        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.also);
     bool ok = true;
     for (uint32_t row = 0; ok && count > 0 && row < step->mem.rows; row++) {
         if (step->kind == PEAL_STEP_COPY)

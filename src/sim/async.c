@@ -43,8 +43,8 @@ static bool conflicts(const struct peal_sim *sim, const struct peal_lane_run *la
 {
     const struct peal_instance *instance = lane->instance;
     const struct peal_plan *plan = instance->plan;
-    uint32_t early_refs = earlier->mem.nsrc + peal_op_has_dst(earlier);
-    uint32_t late_refs = later->mem.nsrc + peal_op_has_dst(later);
+    uint32_t early_refs = peal_op_nrefs(earlier);
+    uint32_t late_refs = peal_op_nrefs(later);
     if (later->kind == PEAL_OP_FREE || later->kind == PEAL_OP_RECV_SLOT) {
         for (uint32_t i = 0; i < early_refs; i++) {
             const struct peal_ref *ref = peal_plan_refs(plan) + earlier->mem.ref + i;
@@ -56,9 +56,9 @@ static bool conflicts(const struct peal_sim *sim, const struct peal_lane_run *la
     for (uint32_t i = 0; i < early_refs; i++) {
         struct range a =
             range_of(sim, instance, lane, earlier, peal_plan_refs(plan) + earlier->mem.ref + i);
-        bool a_writes = i == 0 && peal_op_has_dst(earlier);
+        bool a_writes = peal_op_writes(earlier, i);
         for (uint32_t j = 0; j < late_refs; j++) {
-            bool b_writes = j == 0 && peal_op_has_dst(later);
+            bool b_writes = peal_op_writes(later, j);
             struct range b =
                 range_of(sim, instance, lane, later, peal_plan_refs(plan) + later->mem.ref + j);
             if ((a_writes || b_writes) && overlap(a, b))

@@ -169,19 +169,19 @@ struct operands {
 static struct operands operands_of(const struct coding *c, const struct peal_op *op)
 {
     const struct peal_ref *refs = c->lane->refs + op->mem.ref;
-    uint32_t ndst = peal_op_has_dst(op) ? 1 : 0;
     bool computes = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
     struct operands out = {0};
-    for (uint32_t i = 0; i < ndst + op->mem.nsrc; i++) {
+    for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
         uint64_t mem = peal_sim_code_memory(c->sim, c->buf_mem, &refs[i]);
+        bool writes = peal_op_writes(op, i);
         if (refs[i].buf < PEAL_BUF_SLOT && refs[i].rank != c->lane->rank) {
-            bool simple = out.reach == PEAL_REACH_OWN &&
+            bool simple = out.reach == PEAL_REACH_OWN && op->mem.also == 0 &&
                           c->sim->dtype_size[refs[i].dtype] == c->sim->dtype_size[op->dtype];
-            out.reach = !simple ? PEAL_REACH_OP : i < ndst ? PEAL_REACH_STORE : PEAL_REACH_LOAD;
+            out.reach = !simple ? PEAL_REACH_OP : writes ? PEAL_REACH_STORE : PEAL_REACH_LOAD;
             out.rank = refs[i].rank;
-            out.where |= mem << (i < ndst ? 8 : 0);
+            out.where |= mem << (writes ? 8 : 0);
         } else if (!computes) {
-            out.where |= mem << (i < ndst ? 8 : 0);
+            out.where |= mem << (writes ? 8 : 0);
         } else if (mem != PEAL_NO_MEM) {
             out.where |= c->sim->dtype_size[refs[i].dtype] << (4 * mem + 16);
         }

@@ -234,7 +234,7 @@ struct peal_lane_run {
     bool wants_room; /* it has found the DMA queue full, DMA by events */
     uint64_t stalls[PEAL_STALL_COUNT];
 
-    uint32_t issued; /* compute: remote sources asked for */
+    uint32_t issued; /* compute: remote sources asked for, then destinations posted */
     uint32_t log;    /* index of the current op in the log */
     uint32_t by, message;
     /* Writes under way: those of the newest destination, and all others. */

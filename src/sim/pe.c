@@ -160,9 +160,10 @@ static bool store(struct peal_sim *sim, uint32_t index, const struct far *far, b
     return true;
 }
 
-/* Where the op's result goes, if that is another rank: from memory `source` here. */
+/* Where the op's result goes, if that is another rank: its destination i, the first one or a
+ * further one. It leaves from where tiles are. */
 static bool find_far_target(const struct peal_sim *sim, const struct peal_lane_run *lane,
-                            const struct peal_step *step, uint8_t source, struct far *out)
+                            const struct peal_step *step, uint32_t i, struct far *out)
 {
     if (step->reach == PEAL_REACH_STORE) {
         *out = far_of(lane, step);
@@ -171,7 +172,9 @@ static bool find_far_target(const struct peal_sim *sim, const struct peal_lane_r
     if (step->reach != PEAL_REACH_OP)
         return false;
     const struct peal_op *op = peal_sim_op(lane);
-    const struct peal_ref *dst = peal_op_dst(lane->instance->plan, op);
+    const struct peal_plan *plan = lane->instance->plan;
+    const struct peal_ref *dst = i == 0 ? peal_op_dst(plan, op) : peal_op_also(plan, op, i - 1);
+    uint8_t source = (uint8_t)sim->machine->keys.place_tile;
     *out = (struct far){dst->rank, source, peal_sim_code_memory(sim, lane->instance->buf_mem, dst),
                         bytes_of(op, dst)};
     return is_remote(lane, dst);
@@ -191,8 +194,10 @@ static enum peal_progress_kind copy_across(struct peal_sim *sim, uint32_t index,
     }
     if (step->reach != PEAL_REACH_STORE && !load_sources(sim, index, step))
         return PEAL_OP_BLOCKED;
-    if (!find_far_target(sim, lane, step, source, &far))
+    if (!find_far_target(sim, lane, step, 0, &far))
         return PEAL_OP_DONE;
+    if (step->reach == PEAL_REACH_OP)
+        far.source = source;
     return store(sim, index, &far, false) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
 }
 
@@ -211,12 +216,38 @@ static enum peal_progress_kind copy(struct peal_sim *sim, uint32_t index,
                                                                                   : PEAL_OP_BLOCKED;
 }
 
+/* Posts the result to every destination on another rank, one after the other; `issued` says how
+ * many it has been through. */
+static bool store_each(struct peal_sim *sim, uint32_t index, const struct peal_step *step)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    uint32_t also = step->reach == PEAL_REACH_OP ? peal_sim_op(lane)->mem.also : 0;
+    for (; lane->issued <= also; lane->issued++) {
+        struct far far;
+        if (find_far_target(sim, lane, step, lane->issued, &far) &&
+            !store(sim, index, &far, step->kind == PEAL_OP_ACCUMULATE))
+            return false;
+    }
+    lane->issued = 0;
+    return true;
+}
+
+static bool has_far_target(const struct peal_sim *sim, const struct peal_lane_run *lane,
+                           const struct peal_step *step)
+{
+    uint32_t also = step->reach == PEAL_REACH_OP ? peal_sim_op(lane)->mem.also : 0;
+    struct far far;
+    bool found = false;
+    for (uint32_t i = 0; i <= also && !found; i++)
+        found = find_far_target(sim, lane, step, i, &far);
+    return found;
+}
+
 static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index,
                                        const struct peal_step *step)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    struct far far;
-    bool remote = find_far_target(sim, lane, step, (uint8_t)sim->machine->keys.place_tile, &far);
+    bool remote = has_far_target(sim, lane, step);
     if (lane->phase < PHASE_WORKED) {
         if (step->reach != PEAL_REACH_OWN && !load_sources(sim, index, step))
             return PEAL_OP_BLOCKED;
@@ -233,8 +264,7 @@ static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index,
     /* A remote result leaves when it is there, asynchronous math or not. */
     if (lane->npending && !peal_sim_async_drain(sim, index))
         return PEAL_OP_BLOCKED;
-    return store(sim, index, &far, step->kind == PEAL_OP_ACCUMULATE) ? PEAL_OP_DONE
-                                                                     : PEAL_OP_BLOCKED;
+    return store_each(sim, index, step) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
 }
 
 static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,

@@ -184,7 +184,7 @@ static bool stretch(struct context *c, const struct peal_op *op, uint32_t row, u
 {
     const struct peal_compute *compute = peal_compute_best();
     struct peal_replay *replay = c->sim->replay;
-    uint32_t nrefs = op->mem.nsrc + 1;
+    uint32_t nrefs = peal_op_nrefs(op);
     replay->operands.len = 0;
     if (!peal_vec_reserve(&replay->operands, nrefs))
         return false;
@@ -207,6 +207,8 @@ static bool stretch(struct context *c, const struct peal_op *op, uint32_t row, u
     else
         compute->combine((enum peal_fn)op->fn, &operand[0], &operand[1], op->mem.nsrc, count,
                          op->mem.divisor);
+    for (uint32_t i = 1 + op->mem.nsrc; i < nrefs; i++)
+        compute->combine(PEAL_FN_ID, &operand[i], &operand[0], 1, count, 1);
     return true;
 }
 

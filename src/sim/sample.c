@@ -120,7 +120,7 @@ static void read_op(struct builder *b, const struct peal_op *op, uint64_t launch
     if (peal_op_is_sync(op) || op->mem.rows != 1 || op->mem.count == 0 ||
         op->kind == PEAL_OP_RECV_SLOT || op->kind == PEAL_OP_FREE)
         return;
-    uint32_t nrefs = op->mem.nsrc + peal_op_has_dst(op);
+    uint32_t nrefs = peal_op_nrefs(op);
     struct edge edge = {.len = op->mem.count, .a = wire, .at_a = 0};
     bool is_message = op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV;
     uint32_t first = 0;
@@ -241,7 +241,7 @@ bool peal_sample_next(const struct peal_sample *sample, const struct peal_plan *
                       const struct peal_op *op, uint64_t launch, uint64_t *from, uint64_t *count)
 {
     uint64_t at, most = op->mem.count, end;
-    uint32_t buf, nrefs = op->mem.nsrc + peal_op_has_dst(op), i = 0;
+    uint32_t buf, nrefs = peal_op_nrefs(op), i = 0;
     if (*from >= most)
         return false;
     while (i < nrefs && !place(plan, peal_plan_refs(plan) + op->mem.ref + i, launch, &buf, &at))

@@ -78,7 +78,7 @@ static struct stretch stretch_of(const struct shaper *s, const struct peal_ref *
 static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
 {
     const struct peal_plan *plan = s->plan;
-    uint32_t nrefs = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    uint32_t nrefs = peal_op_nrefs(op);
     uint64_t count = op->mem.count * op->mem.rows;
     bool queue = op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV;
     for (uint32_t i = 0; i < nrefs + queue && !s->failed; i++) {
@@ -160,8 +160,8 @@ static void put_op(struct shaper *s, const struct peal_op *op)
         put(s, (uint64_t)op->sync.value);
         return;
     }
-    put(s, (uint64_t)op->mem.nsrc << 32 | op->mem.channel);
-    uint32_t nrefs = op->mem.nsrc + (peal_op_has_dst(op) ? 1 : 0);
+    put(s, (uint64_t)op->mem.also << 48 | (uint64_t)op->mem.nsrc << 32 | op->mem.channel);
+    uint32_t nrefs = peal_op_nrefs(op);
     for (uint32_t i = 0; i < nrefs; i++) {
         const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
         put(s, (uint64_t)ref->rank << 32 | (uint64_t)ref->buf << 8 | ref->dtype);

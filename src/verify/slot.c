@@ -60,13 +60,14 @@ static void add_touch(struct finder *f, uint32_t thread, uint32_t op, const stru
     if (!p->memory.at[memory].watched)
         return;
     uint32_t rows = peal_program_rows(plan, at, ref);
+    bool writes = peal_op_writes(at, (uint32_t)(ref - peal_plan_refs(plan)) - at->mem.ref);
     struct touch touch = {
         .first = (uint32_t)*next,
         .rows = rows,
         .number = (uint32_t)f->touches.len,
         .ref = (uint32_t)(ref - peal_plan_refs(plan)),
-        .changes = ref == peal_op_dst(plan, at),
-        .turns = ref == peal_op_dst(plan, at) && at->kind != PEAL_OP_ACCUMULATE,
+        .changes = writes,
+        .turns = writes && at->kind != PEAL_OP_ACCUMULATE,
         .slot = SLOT_UNKNOWN,
     };
     *next += rows;
@@ -88,6 +89,8 @@ static void add_op(struct finder *f, uint32_t thread, uint32_t op, size_t *next)
         add_touch(f, thread, op, peal_op_src(plan, at, i), next);
     if (peal_op_has_dst(at))
         add_touch(f, thread, op, peal_op_dst(plan, at), next);
+    for (uint32_t i = 0; i < at->mem.also; i++)
+        add_touch(f, thread, op, peal_op_also(plan, at, i), next);
 }
 
 static void add_touches(struct finder *f)

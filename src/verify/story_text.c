@@ -67,6 +67,10 @@ void peal_story_op_text(const struct program *p, uint32_t launch, uint32_t rank,
                            : peal_op_info((enum peal_op_kind)op->kind)->name;
     if (peal_op_has_dst(op)) {
         put_ref(plan, rank, op, peal_op_dst(plan, op), launch, out);
+        for (uint32_t i = 0; i < op->mem.also; i++) {
+            peal_text_puts(out, ", ");
+            put_ref(plan, rank, op, peal_op_also(plan, op, i), launch, out);
+        }
         peal_text_puts(out, op->kind == PEAL_OP_ACCUMULATE ? " " : " = ");
     }
     if (op->kind == PEAL_OP_ACCUMULATE)

@@ -296,16 +296,31 @@ static void receive(struct symbolic *s, const struct peal_op *op)
     }
 }
 
+/* The further destinations of a compute: each gets what the first one has got. */
+static void execute_also(struct symbolic *s, const struct peal_op *op)
+{
+    const struct peal_plan *plan = plan_now(s);
+    struct peal_op copy = *op;
+    copy.kind = PEAL_OP_COPY;
+    for (uint32_t i = 0; i < op->mem.also && op->mem.count && !s->done; i++) {
+        struct operand first;
+        if (make_operand(s, op, peal_op_dst(plan, op), &first))
+            execute(s, &copy, peal_op_also(plan, op, i), &first);
+    }
+}
+
 void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op)
 {
     const struct peal_ref *dst = peal_op_dst(plan_now(s), op);
     struct operand old;
-    if (op->kind == PEAL_OP_SEND)
+    if (op->kind == PEAL_OP_SEND) {
         send(s, op);
-    else if (op->kind > PEAL_OP_SEND)
+    } else if (op->kind > PEAL_OP_SEND) {
         receive(s, op);
-    else if (op->kind != PEAL_OP_ACCUMULATE)
+    } else if (op->kind != PEAL_OP_ACCUMULATE) {
         execute(s, op, dst, NULL);
-    else if (op->mem.count && make_operand(s, op, dst, &old))
+        execute_also(s, op);
+    } else if (op->mem.count && make_operand(s, op, dst, &old)) {
         execute(s, op, dst, &old);
+    }
 }

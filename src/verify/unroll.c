@@ -250,6 +250,8 @@ static void walk_op(struct walk *w, const struct peal_op *op)
                                 ? ACCESS_ACCUMULATE
                                 : ACCESS_WRITE;
     add_access(w, op, peal_op_dst(plan, op), kind);
+    for (uint32_t i = 0; i < op->mem.also; i++)
+        add_access(w, op, peal_op_also(plan, op, i), ACCESS_WRITE);
 }
 
 /* Between launches the caller may do anything with a parameter that peers can reach. */

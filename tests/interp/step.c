@@ -184,6 +184,21 @@ static bool combine_row(const struct where *w, uint32_t row, enum peal_fn fn,
     return true;
 }
 
+/* Every further destination gets what the first one has got. */
+static bool repeat_row(const struct where *w, uint32_t row)
+{
+    const struct peal_op *op = w->op;
+    size_t len = op->mem.count * peal_dtype_size(op->dtype);
+    for (uint32_t i = 0; i < op->mem.also; i++) {
+        const unsigned char *from = operand_row(w, peal_op_dst(w->plan, op), row, len);
+        unsigned char *to = operand_row(w, peal_op_also(w->plan, op, i), row, len);
+        if (!from || !to)
+            return false;
+        memcpy(to, from, len);
+    }
+    return true;
+}
+
 /* copy, compute, accumulate. */
 static bool combine(const struct where *w)
 {
@@ -198,7 +213,7 @@ static bool combine(const struct where *w)
         src[nsrc++] = peal_op_src(w->plan, op, k);
     enum peal_fn fn = op->kind == PEAL_OP_COPY ? PEAL_FN_ID : (enum peal_fn)op->fn;
     for (uint32_t row = 0; row < op->mem.rows; row++) {
-        if (op->mem.count && !combine_row(w, row, fn, src, nsrc))
+        if (op->mem.count && (!combine_row(w, row, fn, src, nsrc) || !repeat_row(w, row)))
             return false;
     }
     return true;
