@@ -11,16 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOKENS = 64, TOPK = 2, CHOICES = TOKENS * TOPK, WIDTH = 32, MOST = 16 };
+enum { TOKENS = 64, TOPK = 2, CHOICES = TOKENS * TOPK, WIDTH = 32, MOST_RANKS = 16 };
 
 struct step {
     struct peal_comm *comm;
-    char *text;                       /* of experts.peal */
-    int64_t sends[MOST], recvs[MOST]; /* rows to and from each rank */
-    int64_t place[CHOICES];           /* where a choice's row is among those sent */
-    float rows[CHOICES][WIDTH];       /* packed by destination */
-    float weights[CHOICES][WIDTH];    /* of the choices, as rows */
-    float got[MOST * CHOICES][WIDTH]; /* packed by origin; the experts work here, in place */
+    uint32_t rank, size;
+    char text[1 << 16];                           /* of experts.peal */
+    int64_t sends[MOST_RANKS], recvs[MOST_RANKS]; /* rows to and from each rank */
+    int64_t place[CHOICES];                       /* where a choice's row is among those sent */
+    float rows[CHOICES][WIDTH];                   /* packed by destination */
+    float weights[CHOICES][WIDTH];                /* of the choices, as rows */
+    float got[MOST_RANKS * CHOICES][WIDTH];       /* packed by origin; the experts work in place */
     float y[TOKENS][WIDTH];
 };
 
@@ -48,26 +49,23 @@ static enum peal_status launch(struct step *s, const char *name, const struct pe
     return status;
 }
 
-/* The router: which rank's expert a token's choice k goes to. */
-static uint32_t expert_of(const struct step *s, uint32_t token, uint32_t k)
+/* The router: which rank's expert choice c goes to. Choices TOPK * t + k are token t's. */
+static uint32_t expert_of(const struct step *s, uint32_t c)
 {
-    return (token + k * (peal_comm_rank(s->comm) + 1)) % peal_comm_size(s->comm);
+    return (c / TOPK + c % TOPK * (s->rank + 1)) % s->size;
 }
 
 /* Packs the rows by destination. */
 static void route(struct step *s)
 {
-    uint32_t rank = peal_comm_rank(s->comm), size = peal_comm_size(s->comm);
     int64_t row = 0;
-    for (uint32_t q = 0; q < size; q++) {
-        s->sends[q] = 0;
+    for (uint32_t q = 0; q < s->size; q++) {
         for (uint32_t c = 0; c < CHOICES; c++) {
-            uint32_t token = c / TOPK, k = c % TOPK;
-            if (expert_of(s, token, k) != q)
+            if (expert_of(s, c) != q)
                 continue;
             for (int i = 0; i < WIDTH; i++) {
-                s->rows[row][i] = (float)(1000 * rank + token);
-                s->weights[c][i] = (float)(k + 1);
+                s->rows[row][i] = (float)(1000 * s->rank + c / TOPK);
+                s->weights[c][i] = (float)(c % TOPK + 1);
             }
             s->place[c] = row++;
             s->sends[q]++;
@@ -77,79 +75,67 @@ static void route(struct step *s)
 
 static enum peal_status run(struct step *s)
 {
-    uint32_t rank = peal_comm_rank(s->comm), size = peal_comm_size(s->comm);
-    int32_t sends[MOST], recvs[MOST];
     int64_t arrived = 0;
     route(s);
-    for (uint32_t q = 0; q < size; q++)
-        sends[q] = (int32_t)s->sends[q];
-    const struct peal_arg counts[] = {buffer(sends, size * sizeof *sends),
-                                      buffer(recvs, size * sizeof *recvs)};
+    const struct peal_arg counts[] = {buffer(s->sends, s->size * sizeof *s->sends),
+                                      buffer(s->recvs, s->size * sizeof *s->recvs)};
     enum peal_status status = launch(s, "experts_counts", counts, 2, 0);
-    for (uint32_t q = 0; q < size && status == PEAL_OK; q++)
-        arrived += s->recvs[q] = recvs[q];
+    for (uint32_t q = 0; q < s->size; q++)
+        arrived += s->recvs[q];
 
-    const struct peal_arg dispatch[] = {buffer(s->rows, sizeof s->rows),
-                                        buffer(s->got, (size_t)arrived * sizeof *s->got),
-                                        integers(s->sends, size), integers(s->recvs, size)};
+    const struct peal_arg sends = integers(s->sends, s->size), recvs = integers(s->recvs, s->size),
+                          got = buffer(s->got, (size_t)arrived * sizeof *s->got);
+    const struct peal_arg dispatch[] = {buffer(s->rows, sizeof s->rows), got, sends, recvs};
     if (status == PEAL_OK)
         status = launch(s, "experts_dispatch", dispatch, 4, 1);
 
-    for (int64_t i = 0; i < arrived; i++) /* the expert */
-        for (int j = 0; j < WIDTH; j++)
-            s->got[i][j] *= (float)(rank + 1);
+    for (int64_t i = 0; i < arrived * WIDTH; i++) /* the expert */
+        ((float *)s->got)[i] *= (float)(s->rank + 1);
 
-    const struct peal_arg combine[] = {
-        dispatch[1], buffer(s->weights, sizeof s->weights), buffer(s->y, sizeof s->y),  dispatch[2],
-        dispatch[3], {.kind = PEAL_ARG_INT, .value = TOPK}, integers(s->place, CHOICES)};
+    const struct peal_arg weights = buffer(s->weights, sizeof s->weights),
+                          y = buffer(s->y, sizeof s->y), place = integers(s->place, CHOICES),
+                          topk = {.kind = PEAL_ARG_INT, .value = TOPK};
+    const struct peal_arg combine[] = {got, weights, y, sends, recvs, topk, place};
     return status == PEAL_OK ? launch(s, "experts_combine", combine, 7, 2) : status;
 }
 
 /* What each token must have become: the same sum, without any communication. */
 static int count_wrong(const struct step *s)
 {
-    uint32_t rank = peal_comm_rank(s->comm);
     int wrong = 0;
     for (uint32_t t = 0; t < TOKENS; t++) {
-        float expected = 0;
+        uint32_t expected = 0;
         for (uint32_t k = 0; k < TOPK; k++)
-            expected += (float)((k + 1) * (expert_of(s, t, k) + 1) * (1000 * rank + t));
+            expected += (k + 1) * (expert_of(s, t * TOPK + k) + 1) * (1000 * s->rank + t);
         for (int i = 0; i < WIDTH; i++)
-            wrong += s->y[t][i] != expected;
+            wrong += s->y[t][i] != (float)expected;
     }
     return wrong;
-}
-
-static char *read_text(const char *path)
-{
-    enum { ROOM = 1 << 16 };
-    FILE *file = path ? fopen(path, "r") : NULL;
-    char *text = calloc(1, ROOM);
-    if (file && text && (fread(text, 1, ROOM - 1, file) == 0 || ferror(file)))
-        text[0] = '\0';
-    if (file)
-        fclose(file);
-    return text;
 }
 
 int main(int argc, char **argv)
 {
     struct step *s = calloc(1, sizeof *s);
-    if (!s || peal_comm_open(NULL, &s->comm) != PEAL_OK) {
+    FILE *file = argc > 1 ? fopen(argv[1], "r") : NULL;
+    if (!s || !file || fread(s->text, 1, sizeof s->text - 1, file) == 0) {
+        fprintf(stderr, "usage: experts experts.peal\n");
+        return 1;
+    }
+    fclose(file);
+    if (peal_comm_open(NULL, &s->comm) != PEAL_OK) {
         fprintf(stderr, "cannot join: %s\n", peal_comm_error(NULL));
         return 1;
     }
-    s->text = read_text(argc > 1 ? argv[1] : NULL);
-    enum peal_status status =
-        s->text && *s->text && peal_comm_size(s->comm) <= MOST ? run(s) : PEAL_INVALID;
+    s->rank = peal_comm_rank(s->comm);
+    s->size = peal_comm_size(s->comm);
+    enum peal_status status = s->size <= MOST_RANKS ? run(s) : PEAL_INVALID;
     int wrong = status == PEAL_OK ? count_wrong(s) : 0;
-    if (status != PEAL_OK)
-        fprintf(stderr, "%s: %s\n", peal_status_text(status), peal_comm_error(s->comm));
+    if (status == PEAL_OK)
+        printf("rank %u: %d tokens to %d experts each and back, %d elements wrong\n", s->rank,
+               TOKENS, TOPK, wrong);
     else
-        printf("rank %u: %d tokens to %d experts each and back, %d elements wrong\n",
-               peal_comm_rank(s->comm), TOKENS, TOPK, wrong);
+        fprintf(stderr, "%s: %s\n", peal_status_text(status), peal_comm_error(s->comm));
     peal_comm_close(s->comm);
-    free(s->text);
     free(s);
     return status != PEAL_OK || wrong;
 }

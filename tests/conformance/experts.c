@@ -135,13 +135,13 @@ static int exchange_counts(struct step *s)
     if (!in)
         return end(in, plan, 1);
     for (uint32_t r = 0; r < s->nranks; r++) {
-        int32_t *sends = peal_interp_input(in, 0, r, 0);
+        int64_t *sends = peal_interp_input(in, 0, r, 0);
         for (uint32_t q = 0; q < s->nranks; q++)
-            sends[q] = (int32_t)s->sends[r * s->nranks + q];
+            sends[q] = s->sends[r * s->nranks + q];
     }
     int failed = run(s, in);
     for (uint32_t r = 0; r < s->nranks && !failed; r++) {
-        const int32_t *recvs = peal_interp_output(in, 0, r, 1);
+        const int64_t *recvs = peal_interp_output(in, 0, r, 1);
         for (uint32_t q = 0; q < s->nranks; q++) {
             s->recvs[r * s->nranks + q] = recvs[q];
             if (recvs[q] != s->sends[q * s->nranks + r])
