@@ -93,6 +93,16 @@ int peal_cli_print(const struct peal_cli *cli, struct peal_text *text, int code)
     return code;
 }
 
+int peal_cli_print_code(const struct peal_cli *cli, struct peal_text *text, int code)
+{
+    if (!cli->width || text->failed)
+        return peal_cli_print(cli, text, code);
+    struct peal_text out = {0};
+    peal_code_wrap(peal_text_get(text), cli->width, &out);
+    peal_text_release(text);
+    return peal_cli_print(cli, &out, code);
+}
+
 bool peal_cli_read(const struct peal_cli *cli, const char *path, struct peal_source *out)
 {
     enum { LARGEST = 256 << 20, PIECE = 64 << 10 };

@@ -35,6 +35,7 @@ struct peal_cli {
     struct peal_arena *arena; /* freed when the command has ended */
     bool color;               /* on stdout: it is a terminal, and NO_COLOR is not set */
     bool color_err;           /* the same for stderr */
+    size_t width;             /* columns of that terminal, or $COLUMNS; 0 = as wide as it is */
 };
 
 struct peal_command {
@@ -76,6 +77,8 @@ bool peal_cli_flush(const struct peal_cli *cli);
  * be made. Whether it could be written shows in the end, see peal_cli_flush. */
 int peal_cli_print(const struct peal_cli *cli, struct peal_text *text, int code);
 
+/* The same for Peal text and plans: lines wider than a terminal are broken. */
+int peal_cli_print_code(const struct peal_cli *cli, struct peal_text *text, int code);
 /* The same, with verdicts in colour on a terminal. */
 int peal_cli_print_verdict(const struct peal_cli *cli, struct peal_text *text, int code);
 

@@ -31,11 +31,12 @@ static int print_plan(struct peal_cli *cli, const struct peal_plan *plan,
                       const struct plan_options *options)
 {
     struct peal_text text = {0};
-    if (options->json)
+    if (options->json) {
         peal_plan_dump_json(plan, PEAL_NONE, &text);
-    else
-        peal_plan_dump(plan, PEAL_NONE, &text);
-    return peal_cli_print(cli, &text, PEAL_EXIT_OK);
+        return peal_cli_print(cli, &text, PEAL_EXIT_OK);
+    }
+    peal_plan_dump(plan, PEAL_NONE, &text);
+    return peal_cli_print_code(cli, &text, PEAL_EXIT_OK);
 }
 
 static int make_plan(struct peal_cli *cli, const struct peal_kernel *kernel,

@@ -91,7 +91,7 @@ static int show(struct peal_cli *cli, const struct show_options *options,
     }
     int code = status == PEAL_OK ? PEAL_EXIT_OK : peal_cli_diags(cli, status, &diags);
     peal_diags_release(&diags);
-    return peal_cli_print(cli, &text, code);
+    return peal_cli_print_code(cli, &text, code);
 }
 
 static bool is_pass(const char *name)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static bool wants_color(int fd)
@@ -15,6 +16,19 @@ static bool wants_color(int fd)
     if (no_color && *no_color)
         return false;
     return isatty(fd) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static size_t find_width(int fd)
+{
+    enum { NARROWEST = 20, USUAL = 80 };
+    const char *columns = getenv("COLUMNS");
+    struct winsize size;
+    long given = columns ? strtol(columns, NULL, 10) : 0;
+    if (given >= NARROWEST)
+        return (size_t)given;
+    if (!isatty(fd))
+        return 0;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= NARROWEST ? size.ws_col : USUAL;
 }
 
 static bool asks_for_help(const struct peal_command *command, int argc, char **argv)
@@ -85,6 +99,7 @@ int main(int argc, char **argv)
         .arena = &arena,
         .color = wants_color(STDOUT_FILENO),
         .color_err = wants_color(STDERR_FILENO),
+        .width = find_width(STDOUT_FILENO),
     };
     int code = find_and_run(&cli, argc, argv);
     /* A full disk shows itself only here, and must not look like success. */

@@ -80,5 +80,8 @@ void peal_options_help(const struct peal_option *table, struct peal_text *out);
 /* Wraps paragraphs (separated by empty lines) at 80 columns; lines that start with a space stay as
  * they are. */
 void peal_help_wrap(const char *text, struct peal_text *out);
+/* Breaks lines of Peal text, or of a plan, that are wider than `width`, so that they mean the same.
+ */
+void peal_code_wrap(const char *code, size_t width, struct peal_text *out);
 
 #endif

@@ -151,6 +151,35 @@ static void wrong_options_are_explained(void **state)
     }
 }
 
+static void code_is_wrapped_so_that_it_means_the_same(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        const char *code, *wrapped;
+    } rows[] = {
+        {__LINE__, "short\n", "short\n"},
+        {__LINE__, "kernel k(in x: T[n], out y: T[n]) {",
+         "kernel k(in x: T[n],\n        out y:\n        T[n]) {"},
+        {__LINE__, "  y[a + 1] = x[bb + 1]", "  y[a + 1] =\n          x[bb + 1]"},
+        {__LINE__, "  f(aaaaaaa, bbbbbb)  // c", "  f(aaaaaaa, bbbbbb)\n          // c"},
+        {__LINE__, "  f(aaaaaaa, bbbbbbb, c)  // d",
+         "  f(aaaaaaa,\n          bbbbbbb,\n          c)  // d"},
+        {__LINE__, "  a = b  // where from", "  a = b\n          // where from"},
+        {__LINE__, "  // one two three four", "  // one two three\n  // four"},
+        {__LINE__, "assert c, \"a long // message\"", "assert c,\n        \"a long // message\""},
+        {__LINE__, "    a_word_that_has_no_blank", "    a_word_that_has_no_blank"},
+        {__LINE__, "", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_text out = {0};
+        peal_code_wrap(rows[i].code, 20, &out);
+        if (strcmp(peal_text_get(&out), rows[i].wrapped) != 0)
+            fail_msg("line %d: '%s'", rows[i].line, peal_text_get(&out));
+        peal_text_release(&out);
+    }
+}
+
 static void ranges_and_lists_give_their_values(void **state)
 {
     (void)state;
@@ -215,6 +244,7 @@ int main(void)
         cmocka_unit_test(what_follows_the_program_belongs_to_it),
         cmocka_unit_test(wrong_options_are_explained),
         cmocka_unit_test(ranges_and_lists_give_their_values),
+        cmocka_unit_test(code_is_wrapped_so_that_it_means_the_same),
         cmocka_unit_test(help_fits_80_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
