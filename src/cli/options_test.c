@@ -165,7 +165,7 @@ static void code_is_wrapped_so_that_it_means_the_same(void **state)
         {__LINE__, "  f(aaaaaaa, bbbbbb)  // c", "  f(aaaaaaa, bbbbbb)\n          // c"},
         {__LINE__, "  f(aaaaaaa, bbbbbbb, c)  // d",
          "  f(aaaaaaa,\n          bbbbbbb,\n          c)  // d"},
-        {__LINE__, "  a = b  // where from", "  a = b\n          // where from"},
+        {__LINE__, "  a = bbbb  // from here", "  a = bbbb\n          // from\n          // here"},
         {__LINE__, "  // one two three four", "  // one two three\n  // four"},
         {__LINE__, "assert c, \"a long // message\"", "assert c,\n        \"a long // message\""},
         {__LINE__, "    a_word_that_has_no_blank", "    a_word_that_has_no_blank"},

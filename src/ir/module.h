@@ -37,8 +37,7 @@ enum peal_type_kind {
     PEAL_TYPE_BUFFER,  /* memory: a parameter, window, private buffer, or a part of one */
     PEAL_TYPE_TILE,    /* a value of the lane: let, or the result of a function */
     PEAL_TYPE_SIGNAL,  /* a cell or an array of cells */
-    PEAL_TYPE_COUNTER, /* a run-time integer from peek; may only be added to in waits and notifies
-                        */
+    PEAL_TYPE_COUNTER, /* a run-time integer from peek; only to be added to in a wait or notify */
     PEAL_TYPE_REDUCE,  /* a reduce operation: a parameter `op: reduce`, or sum, max, ... */
     PEAL_TYPE_CHANNEL
 };
@@ -54,9 +53,8 @@ struct peal_elem {
 struct peal_type {
     enum peal_type_kind kind;
     struct peal_elem elem; /* buffers and tiles */
-    int dims; /* buffers and tiles: 1 or 2; signals and ints: 0 or 1; 0 = takes its context's shape
-               */
-    bool is_window; /* buffers */
+    int dims;              /* buffers, tiles: 1 or 2; signals, ints: 0 or 1; 0 = of its context */
+    bool is_window;        /* buffers */
 };
 
 enum peal_expr_kind {
@@ -107,8 +105,7 @@ enum peal_builtin {
     PEAL_BUILTIN_CDIV,   /* cdiv(a, b) of ints */
     PEAL_BUILTIN_LOG2,   /* log2(a): floor */
     PEAL_BUILTIN_PART,   /* part(c, n, k): length of part c of n elements in k parts */
-    PEAL_BUILTIN_SELECT, /* select(condition, a, b) of ints or data; only one of them is evaluated
-                          */
+    PEAL_BUILTIN_SELECT, /* select(condition, a, b) of ints or data; one of them is evaluated */
     PEAL_BUILTIN_SUM,    /* sum(counts), sum(counts, k): the first k */
     PEAL_BUILTIN_LEN,    /* len(buffer or tile): elements */
     PEAL_BUILTIN_HAS,    /* has(port): is there a neighbour */
@@ -116,9 +113,7 @@ enum peal_builtin {
     PEAL_BUILTIN_FILL,   /* fill(value, len), fill(value, rows, cols): a tile */
     PEAL_BUILTIN_FINAL,  /* final(op, tile): divides by nranks if op is avg */
     PEAL_BUILTIN_FN,     /* an elementwise function: `fn` */
-    PEAL_BUILTIN_REDUCE, /* a reduce parameter or constant applied: op(a, b, ...): `symbol` or
-                            `reduce` */
-    PEAL_BUILTIN_COUNT
+    PEAL_BUILTIN_REDUCE  /* op(a, b, ...): a reduce parameter (`symbol`) or constant (`reduce`) */
 };
 
 enum peal_slice_kind {
@@ -240,8 +235,7 @@ enum peal_stmt_kind {
     PEAL_STMT_SEND,       /* send a to b [on channel c] */
     PEAL_STMT_FREE,       /* free a: ends a recv_slot tile */
     PEAL_STMT_FOR,        /* for symbol in a .. b [step c] { body } */
-    PEAL_STMT_FOR_PEERS,  /* for symbol in peers { body }: all other ranks, from rank + 1 on, round
-                           */
+    PEAL_STMT_FOR_PEERS,  /* for symbol in peers { body }: the other ranks, from rank + 1 round */
     PEAL_STMT_IF,         /* if a { body } else { other } */
     PEAL_STMT_ASSERT,     /* assert a, "message" */
     PEAL_STMT_LANE,       /* lane { body }, lane symbol in a .. b { body } */

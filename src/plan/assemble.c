@@ -38,7 +38,6 @@ struct peal_assembler *peal_assembler_new(uint32_t nranks, uint32_t rank_first, 
         .reduce = PEAL_NONE,
         .root = PEAL_NONE,
     };
-    a->at = PEAL_NONE;
     a->depth = 2;
     PUSH(a, strings, '\0'); /* index 0 is the empty string */
     return a;
@@ -118,11 +117,6 @@ uint32_t peal_assembler_reg(struct peal_assembler *a)
     return lane->regs == UINT16_MAX ? 0 : lane->regs++;
 }
 
-void peal_assembler_at(struct peal_assembler *a, uint32_t position)
-{
-    a->at = position;
-}
-
 struct peal_ref peal_ref_make(uint32_t rank, uint32_t buf, enum peal_dtype dtype, uint64_t offset)
 {
     return (struct peal_ref){
@@ -146,7 +140,7 @@ static struct peal_op *add_op(struct peal_assembler *a, enum peal_op_kind kind)
     if (a->status != PEAL_OK)
         return NULL;
     assert(a->ranks.len > 0);
-    if (!peal_vec_push(&a->ops, ((struct peal_op){.kind = (uint8_t)kind, .pos = a->at}))) {
+    if (!peal_vec_push(&a->ops, ((struct peal_op){.kind = (uint8_t)kind, .pos = PEAL_NONE}))) {
         peal_assembler_no_memory(a);
         return NULL;
     }

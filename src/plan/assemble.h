@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts a plan together. Used by instantiate, by importers and by tests that want a plan without
- * text.
+/* Puts a plan together. Used by instantiate, which appends ops as it makes them, and by tests that
+ * want a plan without text, which call a function an op.
  *
  *   struct peal_assembler *a = peal_assembler_new(nranks, 0, nranks);
  *   uint32_t x = peal_assembler_buf(a, &(struct peal_buf_spec){.name = "x", ...});
@@ -62,9 +62,6 @@ void peal_assembler_rank_begin(struct peal_assembler *a, uint32_t rank);
 /* A rank has lane 0 from the start; this adds the next one and makes it current. */
 void peal_assembler_lane_begin(struct peal_assembler *a);
 uint32_t peal_assembler_reg(struct peal_assembler *a); /* a new register of the current lane */
-
-/* Later ops carry this position. */
-void peal_assembler_at(struct peal_assembler *a, uint32_t position);
 
 /* A ref to `offset` bytes into `buf` of `rank`. */
 struct peal_ref peal_ref_make(uint32_t rank, uint32_t buf, enum peal_dtype dtype, uint64_t offset);

@@ -23,7 +23,6 @@ struct peal_assembler {
     enum peal_status status; /* sticky */
     const char *why;         /* when status is PEAL_INVALID: a static text */
     uint32_t rank, lane;     /* current; lane within the rank */
-    uint32_t at;             /* position of the ops to come */
     uint32_t depth;
     uint64_t slot_bytes;
     bool many_writers; /* see peal_assembler_allow_writers */

@@ -2,7 +2,7 @@
 /* plan: what verify, sim, run and report read, and the only thing they read.
  *
  *   plan.h         this file: the plan's layout, with accessors
- *   assemble.h     puts a plan together, op by op (instantiate, tests and importers use it)
+ *   assemble.h     puts a plan together, op by op (instantiate and tests use it)
  *   instantiate.h  kernel + number of ranks + parameters -> plan
  *   fuse.c         turns chains of ops into single-pass k-source computes
  *   spread.c       turns a compute and copies of its result into one op
@@ -12,8 +12,8 @@
  * compared, mapped, sent. Whoever gets a block from outside calls peal_plan_check before anything
  * else.
  *
- *   header | ranks | lanes | ops | refs | bufs | lens | signals | totals | channels | phases |
- * params | positions | strings
+ *   header | ranks | lanes | ops | refs | bufs | lens | signals | totals | channels | phases
+ *          | params | positions | strings
  *
  * A plan is for one launch; launches of it follow each other without a barrier. It is made for all
  * ranks, or for one rank alone (rank_count 1): tables keep their form, only that rank's lanes are

@@ -2,8 +2,7 @@
 /* Inlined calls start with their cells at logical 0, but cells are never reset: what earlier calls
  * of the same launch added to a cell is added to the thresholds (and set values) of later ones.
  *
- *   for i in 0 .. 2 { barrier() }       call 1: wait s >= 1      call 2: wait s >= 1  ->  wait s >=
- * 2
+ *   for i in 0 .. 2 { barrier() }    call 1: wait s >= 1    call 2: wait s >= 1 -> wait s >= 2
  */
 #include "plan/assemble_internal.h"
 #include "plan/internal.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page behind --html: a neutral description of what happened, and its two printers.
  *
- *   commands fill a struct peal_page    page_html.c   one self-contained HTML file (viewer/ is its
- * script) svg.h         a static space-time picture of the same
+ *   page.c        the builder: commands fill a struct peal_page
+ *   page_html.c   one self-contained HTML file of it (viewer/ is its script, page_json.c its data)
+ *   svg.h         a static space-time picture of the same
  *
  * The description knows tracks, bars and arrows, not plans or machines, so that a counterexample, a
  * simulation and a run are drawn by the same code. Start reading at struct peal_page.

@@ -10,8 +10,8 @@
  * one does not fit the context's limit, all of them are given back, on all ranks at the same call:
  *
  *   say "full", wait until all say so    nobody is in an older launch any more
- *   clear the own window's part          cells, channels, scratch, beyond the pool back to the
- * system say "clear", wait until all say so   nobody writes into what is still to be cleared
+ *   clear the own window's part          cells, channels, scratch; past the pool, to the system
+ *   say "clear", wait until all say so   nobody writes into what is still to be cleared
  *
  * so that a context never has more than its limit, or than its largest plan needs.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See rendezvous.h. The messages are fixed structs with one window attached to each:
  *
- *   member -> leader   hello + window          leader -> member   welcome, then count x (peer +
- * window)
+ *   member -> leader   hello + window
+ *   leader -> member   welcome, then count x (peer + window)
  */
 #include "run/rendezvous.h"
 

@@ -4,8 +4,8 @@
  *   0            control block: identity, failure word, calls, waits, report
  *   BEDS         rank 0's: where each rank sleeps
  *   CONTROL      mailboxes of point-to-point messages, one from each rank
- *   ...          contexts: regions of channels and scratch; in rank 0's, of everyone's cells too
- * (family.h)
+ *   ...          contexts: regions of channels and scratch; in rank 0's, of everyone's cells
+ *                too (family.h)
  *
  * Each line has one writer unless it says otherwise. Everything is fixed-width and survives the
  * death of its writer at any moment: readers bound every index they find here.

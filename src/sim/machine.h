@@ -89,10 +89,8 @@ void peal_machine_free(struct peal_machine *machine);
 enum peal_status peal_machine_set(struct peal_machine *machine, const char *const *settings,
                                   size_t count, struct peal_diags *diags);
 
-/* Path of a key ("dma.setup_ps"), what it means, and its value as a machine file would have it
- * (empty: none). */
+/* Path of a key ("dma.setup_ps"), and its value as a machine file would have it (empty: none). */
 const char *peal_machine_key_path(enum peal_machine_key key);
-const char *peal_machine_key_meaning(enum peal_machine_key key);
 void peal_machine_key_value(const struct peal_machine *machine, enum peal_machine_key key,
                             struct peal_text *out);
 

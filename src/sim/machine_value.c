@@ -39,11 +39,6 @@ const char *peal_machine_key_path(enum peal_machine_key key)
     return rows[key].path;
 }
 
-const char *peal_machine_key_meaning(enum peal_machine_key key)
-{
-    return rows[key].meaning;
-}
-
 static uint64_t gcd(uint64_t a, uint64_t b)
 {
     while (b) {
@@ -461,8 +456,13 @@ void peal_machine_print(const struct peal_machine *machine, struct peal_text *ou
         }
         if (depth == 1)
             open[1][0] = 0;
-        peal_text_printf(out, "%*s%s: %s%s\n", 2 * depth, "", path, peal_text_get(&value),
-                         machine->given[i] ? "" : "    # default");
+        peal_text_printf(out, "%*s%s: %s", 2 * depth, "", path, peal_text_get(&value));
+        const char *meaning = rows[i].meaning;
+        if (*meaning)
+            peal_text_printf(out, "    # %s%s", meaning, machine->given[i] ? "" : " (default)");
+        else if (!machine->given[i])
+            peal_text_puts(out, "    # default");
+        peal_text_puts(out, "\n");
         peal_text_release(&value);
     }
 }

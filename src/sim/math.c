@@ -3,8 +3,8 @@
  *
  *   time = set-up + max(cycles, the slowest operand's bytes / its memory's bandwidth) + the
  *          operands' largest memory latency
- *   cycles = ceil(elements / lanes) * combinations: k sources reduced in one pass combine k - 1
- * times
+ *   cycles = ceil(elements / lanes) * combinations: k sources reduced in one pass combine
+ *            k - 1 times
  */
 #include "sim/engine.h"
 

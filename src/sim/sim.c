@@ -364,20 +364,6 @@ void peal_sim_rank(const struct peal_sim *sim, uint32_t rank, struct peal_sim_ra
             out->stalls[s] += sim->lanes.at[i].stalls[s];
 }
 
-void peal_sim_channel(const struct peal_sim *sim, const struct peal_plan *plan, uint32_t channel,
-                      struct peal_sim_channel_stats *out)
-{
-    memset(out, 0, sizeof *out);
-    for (size_t i = 0; i < sim->instances.len; i++) {
-        if (sim->instances.at[i]->plan != plan)
-            continue;
-        const struct peal_ipcq *queue = &sim->instances.at[i]->queues[channel];
-        const struct peal_ipcq_stalls *stalls = &sim->instances.at[i]->stalls[channel];
-        *out = (struct peal_sim_channel_stats){queue->messages, stalls->count, stalls->time,
-                                               queue->used};
-    }
-}
-
 uint32_t peal_sim_link_count(const struct peal_sim *sim)
 {
     return sim->nlinks;

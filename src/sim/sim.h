@@ -6,7 +6,7 @@
  *   router.c place.c   where ranks and links are   pe.c dma.c link.c fluid.c memory.c math.c
  *   oplog.c    what is recorded                    ipcq.c credit.c signal.c: one component a file
  *   code.c     what each op costs, worked out once stream.c  plans too large to hold
- *   replay.c   phase 2: the log on real data       summary.h  what a designer wants to see
+ *   replay.c   phase 2: the log on real data       path.c deadlock.c bound.h: what it shows
  *
  * Life of a simulation:
  *
@@ -14,7 +14,7 @@
  *   peal_sim_launch(plan, buffers) ...          queued on every rank, like calls on a communicator
  *   peal_sim_run                                phase 1: time; ends when all is done, or deadlocked
  *   peal_sim_sync                               phase 2: brings the buffers up to date
- *   peal_sim_stats, _link, _channel, _log, _path, _deadlock
+ *   peal_sim_stats, _rank, _link, _log, _path, _deadlock
  *   ... more launches on the same machine ...
  *   peal_sim_free
  *
@@ -181,13 +181,6 @@ struct peal_sim_link_stats {
 uint32_t peal_sim_link_count(const struct peal_sim *sim);
 /* False if this link does not exist on the machine (ids are sparse). */
 bool peal_sim_link(const struct peal_sim *sim, uint32_t link, struct peal_sim_link_stats *out);
-
-struct peal_sim_channel_stats {
-    uint64_t messages, stalls, stall_time;
-    uint32_t used; /* most slots in use at once */
-};
-void peal_sim_channel(const struct peal_sim *sim, const struct peal_plan *plan, uint32_t channel,
-                      struct peal_sim_channel_stats *out);
 
 /* The log (options.log). Arrays grow with every run; pointers hold until the next one. */
 

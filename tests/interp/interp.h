@@ -8,8 +8,9 @@
  *   struct peal_interp *in = peal_interp_new(nranks);
  *   size_t first = peal_interp_launch(in, plan);           once per launch, in order
  *   fill peal_interp_input(in, first, rank, buf) ...
- *   end = peal_interp_run(in, &schedule);                  as often as wanted, always from the
- * start look at peal_interp_output(in, first, rank, buf) ... peal_interp_free(in);
+ *   end = peal_interp_run(in, &schedule);                  as often as wanted, from the start
+ *   look at peal_interp_output(in, first, rank, buf) ...
+ *   peal_interp_free(in);
  *
  * What persists between launches is what persists in the machine: window scratch, cells, channels,
  * and each rank's parameter memory. A rank's inputs are put there when it enters a launch and its
