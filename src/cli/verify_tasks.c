@@ -183,22 +183,13 @@ static uint64_t pair_orders(const struct variant *a, const struct variant *b)
     return (UINT64_C(1) << (pair_launches(a, b) - 1)) - 1;
 }
 
-/* One order: bit i - 1 says that launch i is of b. True: proved. */
-static bool verify_order(struct peal_verify_job *job, struct peal_verify_task *task,
-                         const struct variant *a, const struct variant *b, uint64_t order)
+enum { MOST_LAUNCHES = PEAL_PLAN_MAX_PERIOD + 1, MOST_AFTER = 64 };
+
+/* Keeps the answer on a sequence that is not proved, and says what was launched. */
+static void keep_answer(struct peal_verify_task *task, const struct variant *a,
+                        const struct variant *b, const struct peal_plan *const *plans,
+                        uint32_t launches, struct peal_verification *answer)
 {
-    enum { MOST_LAUNCHES = PEAL_PLAN_MAX_PERIOD + 1 };
-    const struct peal_plan *plans[MOST_LAUNCHES];
-    uint32_t launches = pair_launches(a, b);
-    struct peal_verification *answer = NULL;
-    for (uint32_t i = 0; i < launches; i++)
-        plans[i] = i > 0 && (order >> (i - 1) & 1) ? b->plan : a->plan;
-    task->status = peal_verify_sequence(plans, launches, &job->verify, &answer);
-    if (task->status == PEAL_OK && answer->verdict == PEAL_PROVED) {
-        task->proved++;
-        peal_verification_free(answer);
-        return true;
-    }
     struct peal_text name = {0};
     for (uint32_t i = 0; i < launches; i++) {
         const struct variant *v = plans[i] == a->plan ? a : b;
@@ -208,7 +199,32 @@ static bool verify_order(struct peal_verify_job *job, struct peal_verify_task *t
     task->answer = answer;
     task->first = peal_arena_copy(&task->arena, peal_text_get(&name), name.len);
     peal_text_release(&name);
-    return false;
+}
+
+/* One order: bit i - 1 says that launch i is of b. Where launches that follow could show more, they
+ * are of b, then once more of a. True: proved. */
+static bool verify_order(struct peal_verify_job *job, struct peal_verify_task *task,
+                         const struct variant *a, const struct variant *b, uint64_t order)
+{
+    const struct peal_plan *plans[MOST_LAUNCHES + MOST_AFTER];
+    uint32_t launches = pair_launches(a, b), after = 0;
+    for (uint32_t i = 0; i < launches; i++)
+        plans[i] = i > 0 && (order >> (i - 1) & 1) ? b->plan : a->plan;
+    for (int pass = 0; pass < 3 && (pass == 0 || after); pass++) {
+        struct peal_verification *answer = NULL;
+        for (uint32_t i = 0; i < after; i++)
+            plans[launches + i] = pass == 1 ? b->plan : a->plan;
+        task->status = peal_verify_sequence(plans, launches + after, &job->verify, &answer);
+        if (task->status != PEAL_OK || answer->verdict != PEAL_PROVED) {
+            keep_answer(task, a, b, plans, launches + after, answer);
+            return false;
+        }
+        if (pass == 0 && answer->needs_launches != PEAL_NONE && answer->needs_launches > launches)
+            after = answer->needs_launches - launches;
+        after = after > MOST_AFTER ? MOST_AFTER : after;
+        peal_verification_free(answer);
+    }
+    return true;
 }
 
 /* All roots and counts that the kernel's own assertions allow; the others are never launched.
@@ -234,16 +250,22 @@ static bool make_variants(struct peal_verify_job *job, struct peal_verify_task *
     return true;
 }
 
-/* Calls for every ordered pair of different variants: its sequences and their cost are counted, and
- * with `keep` above 0 one in keep is verified if it is of this share. False: one is not proved. */
+/* Every variant again and again, then every ordered pair of different ones: the sequences of pairs
+ * and their cost are counted, and with `keep` above 0 one in keep is verified if it is of this
+ * share. False: one is not proved. */
 static bool walk_pairs(struct peal_verify_job *job, struct peal_verify_task *task,
                        const struct variant *v, size_t n, uint64_t keep, uint64_t *work)
 {
     uint64_t number = 0;
+    for (size_t i = 0; i < n && keep; i++) {
+        bool mine = i % task->shares == task->share && v[i].plan &&
+                    pair_launches(&v[i], &v[i]) <= MOST_LAUNCHES;
+        if (mine && !verify_order(job, task, &v[i], &v[i], 0))
+            return false;
+    }
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < n; k++) {
-            if (i == k || !v[i].plan || !v[k].plan ||
-                pair_launches(&v[i], &v[k]) > PEAL_PLAN_MAX_PERIOD + 1)
+            if (i == k || !v[i].plan || !v[k].plan || pair_launches(&v[i], &v[k]) > MOST_LAUNCHES)
                 continue;
             uint64_t orders = pair_orders(&v[i], &v[k]);
             uint64_t ops = v[i].plan->ops.count + v[k].plan->ops.count + 1;
@@ -254,6 +276,7 @@ static bool walk_pairs(struct peal_verify_job *job, struct peal_verify_task *tas
                             (keep == 1 || peal_hash_u64(number / task->shares, 29) % keep == 0);
                 if (mine && !verify_order(job, task, &v[i], &v[k], order))
                     return false;
+                task->proved += mine;
             }
             task->all += keep ? 0 : orders;
         }

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Counts up whenever the analysis or the file changes: older proofs are then not found. */
-#define CACHE_VERSION 4
+#define CACHE_VERSION 5
 
 const char *peal_cache_folder(struct peal_arena *arena)
 {
@@ -142,7 +142,9 @@ enum peal_status peal_verify_cached(const struct peal_plan *plan,
     enum peal_status status = PEAL_OK;
     if (!*out) {
         status = peal_verify_plan(plan, options, out);
-        if (status == PEAL_OK && (*out)->verdict == PEAL_PROVED && !path.failed)
+        /* The few that took more launches, or would, are proved anew. */
+        if (status == PEAL_OK && (*out)->verdict == PEAL_PROVED && !path.failed &&
+            (*out)->launches == launches && !(*out)->needs_launches)
             write_proof(path.at, *out);
     }
     peal_text_release(&path);

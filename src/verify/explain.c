@@ -175,6 +175,12 @@ static void put_proof(const struct peal_verification *v, struct peal_text *out)
     else
         peal_text_puts(out, "  result: not checked, the kernel has no contract\n");
     peal_text_printf(out, "  reuse: %s", peal_reuse_name(v->reuse));
+    if (v->needs_launches == PEAL_NONE)
+        peal_text_puts(out, "; raw signals keep values that depend on the schedule, so more "
+                            "launches could show more");
+    else if (v->needs_launches)
+        peal_text_printf(out, "; it would take %u launches to show all that can happen",
+                         v->needs_launches);
     if (v->closed_undecided && v->reuse == PEAL_REUSE_REPEATABLE)
         peal_text_printf(out, "; whether it is closed was not decided: %s", v->open_why);
     else if (v->open_why && v->reuse != PEAL_REUSE_CLOSED)

@@ -3,6 +3,7 @@
 #include "verify/verify.h"
 
 #include "verify/advice.h"
+#include "verify/ahead.h"
 #include "verify/decide.h"
 #include "verify/explore.h"
 #include "verify/relaxed.h"
@@ -329,6 +330,8 @@ void peal_verify_decide(struct program *p, const struct peal_verify_options *o, 
         decide_explore(p, o, a);
     if (a->v.verdict != PEAL_PROVED)
         a->v.reuse = PEAL_REUSE_NONE;
+    else if (p->launches > 1 && !o->all_faults)
+        a->v.needs_launches = peal_ahead_launches(p, o->workers);
 }
 
 static void describe(const struct program *p, struct answer *a)
@@ -397,11 +400,10 @@ uint32_t peal_verify_launches(const struct peal_plan *plan)
     return most + 1;
 }
 
-enum peal_status peal_verify_plan(const struct peal_plan *plan,
-                                  const struct peal_verify_options *options,
-                                  struct peal_verification **out)
+static enum peal_status verify_launches(const struct peal_plan *plan, uint32_t launches,
+                                        const struct peal_verify_options *options,
+                                        struct peal_verification **out)
 {
-    uint32_t launches = options->launches ? options->launches : peal_verify_launches(plan);
     const struct peal_plan **plans = malloc(launches * sizeof *plans);
     if (!plans)
         return PEAL_NO_MEMORY;
@@ -409,10 +411,44 @@ enum peal_status peal_verify_plan(const struct peal_plan *plan,
         plans[i] = plan;
     enum peal_status status = peal_verify_sequence(plans, launches, options, out);
     free(plans);
-    if (status != PEAL_OK)
+    return status;
+}
+
+/* Where more launches could show more, they are looked at too. An answer that does not come leaves
+ * the one that there is. */
+static void verify_more(const struct peal_plan *plan, const struct peal_verify_options *options,
+                        struct peal_verification **out)
+{
+    enum { MOST_LAUNCHES = 1000, MOST_OPS = 1 << 20 };
+    uint32_t needs = (*out)->needs_launches;
+    struct peal_verification *more = NULL;
+    if (needs > MOST_LAUNCHES || plan->ops.count * needs > MOST_OPS ||
+        verify_launches(plan, needs, options, &more) != PEAL_OK)
+        return;
+    if (more->verdict == PEAL_UNDECIDED) {
+        peal_verification_free(more);
+        return;
+    }
+    more->needs_launches = 0;
+    peal_verification_free(*out);
+    *out = more;
+}
+
+enum peal_status peal_verify_plan(const struct peal_plan *plan,
+                                  const struct peal_verify_options *options,
+                                  struct peal_verification **out)
+{
+    uint32_t launches = options->launches ? options->launches : peal_verify_launches(plan);
+    enum peal_status status = verify_launches(plan, launches, options, out);
+    if (status != PEAL_OK || (*out)->verdict != PEAL_PROVED)
         return status;
+    if ((*out)->needs_launches <= launches)
+        (*out)->needs_launches = 0;
+    else if (!options->launches)
+        verify_more(plan, options, out);
     /* Fewer launches than a sound proof needs say nothing about more of them. */
-    if ((*out)->verdict == PEAL_PROVED && launches < peal_verify_launches(plan))
+    if ((*out)->verdict == PEAL_PROVED &&
+        (launches < peal_verify_launches(plan) || (*out)->needs_launches))
         (*out)->reuse = PEAL_REUSE_SINGLE_SHOT;
     return PEAL_OK;
 }

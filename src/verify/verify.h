@@ -4,6 +4,7 @@
  *   program.h    plans -> unrolled program: threads, sync steps on cells, memory accesses
  *   order.h      monotone programs: one run decides deadlock, lazy runs give must-precede
  *   race.h       conflicting accesses that nothing orders; closed or not
+ *   ahead.h      how many launches stand for all
  *   relaxed.h    races where relaxed signals are involved: clocks in every execution
  *   explore.h    everything else: explicit states with partial-order reduction, directed search
  *   value.h, symbolic.h, contract.h   what every output element is made of
@@ -144,8 +145,10 @@ struct peal_verification {
     bool monotone;    /* exact polynomial analysis; otherwise exploration */
     bool has_relaxed; /* there are relaxed ops */
     enum peal_reuse reuse;
-    const char *open_why;  /* not closed: the access that leaves the launch */
-    bool closed_undecided; /* repeatable, and perhaps closed: open_why says why it is not known */
+    const char *open_why;    /* not closed: the access that leaves the launch */
+    uint32_t needs_launches; /* proved, but so many launches could show more (PEAL_NONE: any
+                                number); 0: more would show nothing new */
+    bool closed_undecided;   /* repeatable, and perhaps closed: open_why says why it is not known */
     enum peal_bits bits;
     const char *bits_why;
     bool same_order;      /* one reduction order for all elements: independent of the size */
@@ -170,7 +173,8 @@ struct peal_verification {
     void *memory;          /* owns everything above */
 };
 
-/* Launches to unroll so that more would show nothing new. */
+/* Launches to unroll so that more would show nothing new, but for cells that several threads add to
+ * and raw ones: see needs_launches. */
 uint32_t peal_verify_launches(const struct peal_plan *plan);
 
 /* Verifies `count` launches, one plan each, in this order: the same number of ranks, all ranks

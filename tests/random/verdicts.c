@@ -2,7 +2,7 @@
 /* random-verdicts promela FIRST COUNT   a Promela model of COUNT programs, chosen at run time by
  * $WHICH random-verdicts verdicts FIRST COUNT  one line per program: number, deadlock (0 or 1),
  * race (0 or 1) random-verdicts agree FIRST COUNT     both analyses of the verifier on every
- * monotone program
+ * monotone program random-verdicts launches FIRST COUNT  more launches than a proof needs
  */
 #include "random/program.h"
 #include "verify/verify.h"
@@ -115,6 +115,40 @@ static int compare(uint64_t first, uint64_t count)
     return differ || both < count / 4 || bad == 0 || bad == both || closed == 0 || open == 0;
 }
 
+/* What is proved repeatable is proved for more launches, too. */
+static int launch_more(uint64_t first, uint64_t count)
+{
+    unsigned proved = 0, longer = 0, single = 0, wrong = 0;
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        struct random_program p = random_program_make(seed);
+        struct peal_plan *plan = random_program_plan(&p);
+        struct peal_verification *v = NULL, *w = NULL;
+        struct peal_verify_options o = {.no_result = true, .no_story = true, .most_states = 300000};
+        if (!plan || peal_verify_plan(plan, &o, &v) != PEAL_OK)
+            exit(3);
+        single += v->verdict == PEAL_PROVED && v->reuse < PEAL_REUSE_REPEATABLE;
+        if (v->verdict == PEAL_PROVED && v->reuse >= PEAL_REUSE_REPEATABLE) {
+            proved++;
+            longer += v->launches > 2;
+            o.launches = v->launches + 3;
+            if (peal_verify_plan(plan, &o, &w) != PEAL_OK)
+                exit(3);
+            if (w->verdict == PEAL_REFUTED) {
+                wrong++;
+                printf("program %llu: proved with %u launches, refuted with %u\n",
+                       (unsigned long long)seed, v->launches, w->launches);
+            }
+            peal_verification_free(w);
+        }
+        peal_verification_free(v);
+        free(plan);
+    }
+    printf(
+        "%u proved repeatable, %u of them with more than two launches, %u single-shot: %u wrong\n",
+        proved, longer, single, wrong);
+    return wrong || proved < count / 50 || !longer || !single;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 4)
@@ -124,5 +158,7 @@ int main(int argc, char **argv)
         return put_promela(first, count);
     if (strcmp(argv[1], "verdicts") == 0)
         return put_verdicts(first, count);
+    if (strcmp(argv[1], "launches") == 0)
+        return launch_more(first, count);
     return strcmp(argv[1], "agree") == 0 ? compare(first, count) : 2;
 }
