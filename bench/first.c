@@ -65,7 +65,7 @@ static void call(const char *name, uint64_t bytes, uint64_t turn)
     else if (strcmp(name, "allgather_v") == 0)
         check(peal_allgather_v(comm, send, recv, counts, NULL, PEAL_F32));
     else if (strcmp(name, "reduce_scatter_v") == 0)
-        check(peal_reduce_scatter_v(comm, send, recv, counts, PEAL_F32, PEAL_SUM));
+        check(peal_reduce_scatter_v(comm, send, recv, counts, NULL, PEAL_F32, PEAL_SUM));
     else if (strcmp(name, "all_to_all_v") == 0)
         check(peal_all_to_all_v(comm, send, &out, recv, &in, PEAL_F32));
     else

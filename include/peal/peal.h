@@ -21,8 +21,8 @@
  * overlap; anything else is refused. Counts are elements. A count of 0 is legal. In place:
  * allreduce, broadcast, reduce: send == recv. allgather: send is the own block of recv, or NULL.
  * reduce_scatter, scatter: recv is the own block of send (scatter: on the root). gather: on the
- * root, send is the own block of recv. all_to_all: send == recv is refused. All ranks do it, or none
- * (PEAL_MISMATCH where that is found out).
+ * root, send is the own block of recv. all_to_all: send == recv is refused. All ranks do it, or
+ * none (PEAL_MISMATCH where that is found out).
  *
  * Threads. Different communicators may be used from different threads at the same time. One
  * communicator belongs to one thread at a time; its requests too.
@@ -164,14 +164,17 @@ PEAL_API enum peal_status peal_scatter(struct peal_comm *comm, const void *send,
 PEAL_API enum peal_status peal_all_to_all(struct peal_comm *comm, const void *send, void *recv,
                                           uint64_t count, enum peal_dtype dtype);
 
-/* Uneven counts. counts[r] and offsets[r], in elements, are of rank r's block and the same on all
- * ranks; offsets NULL: blocks follow each other. Blocks must not overlap. */
+/* Uneven counts. counts[r], in elements, is of rank r's block and the same on all ranks. offsets[r]
+ * is where it begins in the side that has all blocks, and may differ between ranks; NULL: blocks
+ * follow each other. Blocks that are written must not overlap; the other side may lie between two
+ * of them. */
 PEAL_API enum peal_status peal_allgather_v(struct peal_comm *comm, const void *send, void *recv,
                                            const uint64_t *counts, const uint64_t *offsets,
                                            enum peal_dtype dtype);
 PEAL_API enum peal_status peal_reduce_scatter_v(struct peal_comm *comm, const void *send,
                                                 void *recv, const uint64_t *counts,
-                                                enum peal_dtype dtype, enum peal_reduce op);
+                                                const uint64_t *offsets, enum peal_dtype dtype,
+                                                enum peal_reduce op);
 PEAL_API enum peal_status peal_gather_v(struct peal_comm *comm, const void *send, void *recv,
                                         const uint64_t *counts, const uint64_t *offsets,
                                         enum peal_dtype dtype, uint32_t root);
@@ -224,8 +227,8 @@ PEAL_API enum peal_status peal_iallgather_v(struct peal_comm *comm, const void *
                                             enum peal_dtype dtype, struct peal_request **out);
 PEAL_API enum peal_status peal_ireduce_scatter_v(struct peal_comm *comm, const void *send,
                                                  void *recv, const uint64_t *counts,
-                                                 enum peal_dtype dtype, enum peal_reduce op,
-                                                 struct peal_request **out);
+                                                 const uint64_t *offsets, enum peal_dtype dtype,
+                                                 enum peal_reduce op, struct peal_request **out);
 PEAL_API enum peal_status peal_igather_v(struct peal_comm *comm, const void *send, void *recv,
                                          const uint64_t *counts, const uint64_t *offsets,
                                          enum peal_dtype dtype, uint32_t root,

@@ -96,13 +96,16 @@ static bool overlap(const void *a, uint64_t a_bytes, const void *b, uint64_t b_b
     return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
 }
 
-/* Does the input lie in one of the output's blocks? Between two of them it may. */
-static bool overlaps_a_block(const struct peal_arguments *args, uint64_t bytes, uint32_t size)
+/* Does one side lie in one of the other's blocks? Between two of them it may. */
+static bool overlaps_a_block(const struct peal_arguments *args, uint64_t send, uint64_t recv,
+                             uint32_t size)
 {
     uint64_t element = peal_dtype_size(args->dtype);
+    bool gathers = sides[args->collective].send == SIDE_BLOCK;
+    const char *blocks = gathers ? args->recv : args->send;
     for (uint32_t r = 0; r < size; r++) {
-        if (overlap(args->send, bytes, (const char *)args->recv + args->offsets[r] * element,
-                    args->counts[r] * element))
+        if (overlap(gathers ? args->send : args->recv, gathers ? send : recv,
+                    blocks + args->offsets[r] * element, args->counts[r] * element))
             return true;
     }
     return false;
@@ -158,8 +161,6 @@ enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_argume
     if (!extent(args, size, &all) || !peal_size_mul(all, element, &bytes) || bytes > INT64_MAX / 4)
         return peal_comm_fail(comm, PEAL_INVALID, "%s: the counts do not fit an address space",
                               name);
-    if (peal_blocks_overlap(args->counts, args->offsets, size))
-        return peal_comm_fail(comm, PEAL_INVALID, "%s: blocks overlap", name);
     uint64_t send = side_elements(sides[args->collective].send, args, rank, all) * element;
     uint64_t recv = side_elements(sides[args->collective].recv, args, rank, all) * element;
     if (args->collective == PEAL_CALL_ALLGATHER || args->collective == PEAL_CALL_ALLGATHER_V)
@@ -169,9 +170,11 @@ enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_argume
                               send > 0 && !args->send ? "send" : "recv");
     bool here = recv > 0 && send > 0;
     args->in_place = here && args->send == place_of_send(args, rank);
-    bool gaps = args->offsets && sides[args->collective].send == SIDE_BLOCK;
-    if (here && !args->in_place &&
-        (gaps ? overlaps_a_block(args, send, size) : overlap(args->send, send, args->recv, recv)))
+    bool written = sides[args->collective].send == SIDE_BLOCK || args->in_place;
+    if (written && peal_blocks_overlap(args->counts, args->offsets, size))
+        return peal_comm_fail(comm, PEAL_INVALID, "%s: blocks overlap", name);
+    if (here && !args->in_place && overlap(args->send, send, args->recv, recv) &&
+        (!args->offsets || overlaps_a_block(args, send, recv, size)))
         return peal_comm_fail(comm, PEAL_INVALID,
                               "%s: input and output overlap, and are not exactly in place", name);
     return PEAL_OK;

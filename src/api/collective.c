@@ -162,11 +162,12 @@ enum peal_status peal_allgather_v(struct peal_comm *comm, const void *send, void
 }
 
 enum peal_status peal_reduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
-                                       const uint64_t *counts, enum peal_dtype dtype,
-                                       enum peal_reduce op)
+                                       const uint64_t *counts, const uint64_t *offsets,
+                                       enum peal_dtype dtype, enum peal_reduce op)
 {
     return run(comm, ARGS(.collective = PEAL_CALL_REDUCE_SCATTER_V, .send = send, .recv = recv,
-                          .count = 0, .dtype = dtype, .reduce = op, .counts = counts));
+                          .count = 0, .dtype = dtype, .reduce = op, .counts = counts,
+                          .offsets = offsets));
 }
 
 enum peal_status peal_gather_v(struct peal_comm *comm, const void *send, void *recv,
@@ -276,12 +277,14 @@ enum peal_status peal_iallgather_v(struct peal_comm *comm, const void *send, voi
 }
 
 enum peal_status peal_ireduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
-                                        const uint64_t *counts, enum peal_dtype dtype,
-                                        enum peal_reduce op, struct peal_request **out)
+                                        const uint64_t *counts, const uint64_t *offsets,
+                                        enum peal_dtype dtype, enum peal_reduce op,
+                                        struct peal_request **out)
 {
     return start(comm,
                  ARGS(.collective = PEAL_CALL_REDUCE_SCATTER_V, .send = send, .recv = recv,
-                      .count = 0, .dtype = dtype, .reduce = op, .counts = counts),
+                      .count = 0, .dtype = dtype, .reduce = op, .counts = counts,
+                      .offsets = offsets),
                  out);
 }
 

@@ -179,8 +179,9 @@ static enum peal_status call_it(struct rank *me, struct one *c, char *send, char
         return n ? peal_iallgather_v(k, send, recv, c->counts, NULL, c->dtype, request)
                  : peal_allgather_v(k, send, recv, c->counts, c->offsets, c->dtype);
     case REDUCE_SCATTER_V:
-        return n ? peal_ireduce_scatter_v(k, send, recv, c->counts, c->dtype, c->op, request)
-                 : peal_reduce_scatter_v(k, send, recv, c->counts, c->dtype, c->op);
+        return n ? peal_ireduce_scatter_v(k, send, recv, c->counts, c->offsets, c->dtype, c->op,
+                                          request)
+                 : peal_reduce_scatter_v(k, send, recv, c->counts, c->offsets, c->dtype, c->op);
     case GATHER_V:
         return n ? peal_igather_v(k, send, recv, c->counts, NULL, c->dtype, c->root, request)
                  : peal_gather_v(k, send, recv, c->counts, c->offsets, c->dtype, c->root);

@@ -28,6 +28,26 @@ static bool blocks_end(const struct peal_blocks *blocks, uint32_t size, uint64_t
     return true;
 }
 
+/* Do two of the blocks share a byte? Those of one side may lie between those of the other. */
+static bool sides_overlap(const char *send, const struct peal_blocks *out, const char *recv,
+                          const struct peal_blocks *in, uint32_t size, uint64_t element)
+{
+    uint64_t send_at = 0;
+    for (uint32_t r = 0; r < size; r++) {
+        uintptr_t a = (uintptr_t)send + (out->offsets ? out->offsets[r] : send_at) * element;
+        uint64_t recv_at = 0;
+        for (uint32_t q = 0; q < size; q++) {
+            uintptr_t b = (uintptr_t)recv + (in->offsets ? in->offsets[q] : recv_at) * element;
+            if (out->counts[r] > 0 && in->counts[q] > 0 && a < b + in->counts[q] * element &&
+                b < a + out->counts[r] * element)
+                return true;
+            recv_at += in->counts[q];
+        }
+        send_at += out->counts[r];
+    }
+    return false;
+}
+
 static enum peal_status check(struct peal_comm *comm, const void *send,
                               const struct peal_blocks *out, const void *recv,
                               const struct peal_blocks *in, enum peal_dtype dtype)
@@ -46,7 +66,8 @@ static enum peal_status check(struct peal_comm *comm, const void *send,
     if ((send_end > 0 && !send) || (recv_end > 0 && !recv))
         return peal_comm_fail(comm, PEAL_INVALID, "all_to_all_v: no buffer");
     uintptr_t a = (uintptr_t)send, b = (uintptr_t)recv;
-    if (send_end > 0 && recv_end > 0 && a < b + recv_end && b < a + send_end)
+    if (send_end > 0 && recv_end > 0 && a < b + recv_end && b < a + send_end &&
+        sides_overlap(send, out, recv, in, size, peal_dtype_size(dtype)))
         return peal_comm_fail(comm, PEAL_INVALID, "all_to_all_v: input and output overlap");
     if (peal_blocks_overlap(in->counts, in->offsets, size))
         return peal_comm_fail(comm, PEAL_INVALID, "all_to_all_v: blocks overlap");

@@ -69,7 +69,7 @@ static void check_uneven(struct peal_comm *comm, bool simulated)
     EXPECT(peal_allgather_v(comm, x, wide, counts, gaps, PEAL_I32) == PEAL_OK);
     for (uint32_t r = 0; r < RANKS; r++)
         EXPECT(wide[gaps[r] + counts[r] - 1] == (int32_t)(100 * r + counts[r] - 1));
-    EXPECT(peal_reduce_scatter_v(comm, x, y, counts, PEAL_I32, PEAL_SUM) == PEAL_OK);
+    EXPECT(peal_reduce_scatter_v(comm, x, y, counts, NULL, PEAL_I32, PEAL_SUM) == PEAL_OK);
     for (uint64_t i = 0; i < counts[rank]; i++)
         EXPECT(y[i] == (int32_t)(600 + RANKS * (first[rank] + i)));
     EXPECT(peal_gather_v(comm, x, y, counts, NULL, PEAL_I32, 2) == PEAL_OK);

@@ -171,11 +171,12 @@ static uint32_t bind_vector(const struct peal_comm *comm, const struct peal_imag
 
 /* One side that has all blocks: a base for each. */
 static uint32_t bind_blocks(const struct peal_comm *comm, const struct peal_arguments *args,
-                            const struct peal_image_param *param, const void *at, bool here,
+                            const struct peal_image_param *param, bool output, bool here,
                             struct peal_bound *out)
 {
     uint64_t element = peal_dtype_size(args->dtype), offset = 0;
-    bool own = args->recv_counts && at == args->recv; /* output with counts of its own */
+    const void *at = output ? args->recv : args->send;
+    bool own = args->recv_counts && output; /* with counts of its own */
     const uint64_t *counts = own ? args->recv_counts : args->counts;
     const uint64_t *offsets = own ? args->recv_offsets : args->offsets;
     for (uint32_t r = 0; r < comm->team->size; r++) {
@@ -202,12 +203,11 @@ static uint32_t bind_sides(const struct peal_comm *comm, const struct peal_argum
     bool rows = memo->algo->shape == PEAL_SHAPE_ROWS;
     bool blocks = memo->algo->shape == PEAL_SHAPE_BLOCKS;
     if (x && blocks && send_has_blocks(collective))
-        n += bind_blocks(comm, args, x, args->send, collective != PEAL_CALL_SCATTER || root, out);
+        n += bind_blocks(comm, args, x, false, collective != PEAL_CALL_SCATTER || root, out);
     else if (x)
         n += bind_vector(comm, x, args->send, own, rows, out);
     if (y && y != x && blocks && recv_has_blocks(collective))
-        n +=
-            bind_blocks(comm, args, y, args->recv, collective != PEAL_CALL_GATHER || root, out + n);
+        n += bind_blocks(comm, args, y, true, collective != PEAL_CALL_GATHER || root, out + n);
     else if (y && y != x) {
         bool here = collective != PEAL_CALL_REDUCE || root;
         n += bind_vector(comm, y, args->recv, here ? own : 0, rows, out + n);

@@ -145,21 +145,14 @@ WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs, const c
                 "peal allgather: one list of ", getSize(), " tensors is wanted");
     Tensors list = outputs[0];
     check_list(list, input, "allgather");
-    static const uint64_t APART_BYTES = 64 << 10;
     return collective(OpType::ALLGATHER, opts, list, [=] {
         Tensor send = input.contiguous();
-        if (bytes_of(send) >= APART_BYTES) { // large: every block goes to its tensor at once
-            Tensors dense;
-            std::vector<uint64_t> counts(list.size(), bytes_of(send)), offsets;
-            for (const Tensor &tensor : list)
-                dense.push_back(room_of(tensor));
-            char *first = lowest(dense, offsets);
-            comm_->check(peal_allgather_v(comm_->get(), send.data_ptr(), first, counts.data(), offsets.data(),
-                                          PEAL_U8),
+        if (is_large(bytes_of(send))) {
+            Places to = places_of(list, 1, Use::OUTPUT);
+            comm_->check(peal_allgather_v(comm_->get(), send.data_ptr(), to.first, to.counts.data(),
+                                          to.offsets.data(), PEAL_U8),
                          "allgather");
-            for (size_t i = 0; i < list.size(); i++)
-                write_back(dense[i], list[i]);
-            return;
+            return write_back(to, list);
         }
         Tensor flat = room_for(list);
         comm_->check(peal_allgather(comm_->get(), send.data_ptr(), flat.data_ptr(), bytes_of(send), PEAL_U8),
@@ -216,7 +209,16 @@ WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d
         TORCH_CHECK(outputs.empty(), "peal gather: only the root has outputs");
     }
     return collective(OpType::GATHER, opts, list, [=] {
-        Tensor send = input.contiguous(), flat = is_root ? room_for(list) : Tensor();
+        Tensor send = input.contiguous();
+        if (is_large(bytes_of(send))) {
+            Places to = is_root ? places_of(list, 1, Use::OUTPUT) : Places();
+            std::vector<uint64_t> counts(static_cast<size_t>(getSize()), bytes_of(send));
+            comm_->check(peal_gather_v(comm_->get(), send.data_ptr(), to.first, counts.data(),
+                                       is_root ? to.offsets.data() : nullptr, PEAL_U8, root),
+                         "gather");
+            return write_back(to, list);
+        }
+        Tensor flat = is_root ? room_for(list) : Tensor();
         comm_->check(peal_gather(comm_->get(), send.data_ptr(), is_root ? flat.data_ptr() : nullptr, bytes_of(send),
                                  PEAL_U8, root),
                      "gather");
@@ -240,7 +242,16 @@ WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs, const c10
         TORCH_CHECK(inputs.empty(), "peal scatter: only the root has inputs");
     }
     return collective(OpType::SCATTER, opts, {output}, [=] {
-        Tensor flat = is_root ? joined(list) : Tensor(), dense = room_of(output);
+        Tensor dense = room_of(output);
+        if (is_large(bytes_of(dense))) {
+            Places from = is_root ? places_of(list, 1, Use::INPUT) : Places();
+            std::vector<uint64_t> counts(static_cast<size_t>(getSize()), bytes_of(dense));
+            comm_->check(peal_scatter_v(comm_->get(), from.first, dense.data_ptr(), counts.data(),
+                                        is_root ? from.offsets.data() : nullptr, PEAL_U8, root),
+                         "scatter");
+            return write_back(dense, output);
+        }
+        Tensor flat = is_root ? joined(list) : Tensor();
         comm_->check(peal_scatter(comm_->get(), is_root ? flat.data_ptr() : nullptr, dense.data_ptr(),
                                   bytes_of(dense), PEAL_U8, root),
                      "scatter");
@@ -264,13 +275,20 @@ WorkPtr Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
     TORCH_CHECK(counts[static_cast<size_t>(getRank())] == count_of(output),
                 "peal reduce_scatter: the output must be as large as the own input");
     bool even = std::all_of(counts.begin(), counts.end(), [&](uint64_t c) { return c == counts[0]; });
+    bool apart = !even || is_large(bytes_of(output));
     return collective(OpType::REDUCE_SCATTER, opts, {output}, [=] {
-        Tensor flat = joined(list, &joined_), dense = room_of(output);
+        Tensor dense = room_of(output);
         peal_comm *comm = comm_->get();
-        comm_->check(even ? peal_reduce_scatter(comm, flat.data_ptr(), dense.data_ptr(), counts[0], r.dtype, r.op)
-                          : peal_reduce_scatter_v(comm, flat.data_ptr(), dense.data_ptr(), counts.data(), r.dtype,
-                                                  r.op),
-                     "reduce_scatter");
+        if (apart) {
+            Places from = places_of(list, static_cast<uint64_t>(dense.element_size()), Use::INPUT);
+            comm_->check(peal_reduce_scatter_v(comm, from.first, dense.data_ptr(), from.counts.data(),
+                                               from.offsets.data(), r.dtype, r.op),
+                         "reduce_scatter");
+        } else {
+            Tensor flat = joined(list);
+            comm_->check(peal_reduce_scatter(comm, flat.data_ptr(), dense.data_ptr(), counts[0], r.dtype, r.op),
+                         "reduce_scatter");
+        }
         write_back(dense, output);
     });
 }
@@ -315,20 +333,16 @@ WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllO
     size_t size = static_cast<size_t>(getSize());
     TORCH_CHECK(outputs.size() == size && inputs.size() == size, "peal alltoall: ", getSize(),
                 " tensors each way are wanted");
-    std::vector<uint64_t> sends, recvs;
     for (size_t i = 0; i < size; i++) {
         check_same(inputs[i], inputs[0], "alltoall");
         check_same(outputs[i], inputs[0], "alltoall");
-        sends.push_back(bytes_of(inputs[i]));
-        recvs.push_back(bytes_of(outputs[i]));
     }
     Tensors in = inputs, out = outputs;
     return collective(OpType::ALLTOALL, opts, out, [=] {
-        Tensor send = joined(in), recv = room_for(out);
-        peal_blocks from{sends.data(), nullptr}, to{recvs.data(), nullptr};
-        comm_->check(peal_all_to_all_v(comm_->get(), send.data_ptr(), &from, recv.data_ptr(), &to, PEAL_U8),
-                     "alltoall");
-        spread(recv, out);
+        Places from = places_of(in, 1, Use::INPUT), to = places_of(out, 1, Use::OUTPUT);
+        peal_blocks sends{from.counts.data(), from.offsets.data()}, recvs{to.counts.data(), to.offsets.data()};
+        comm_->check(peal_all_to_all_v(comm_->get(), from.first, &sends, to.first, &recvs, PEAL_U8), "alltoall");
+        write_back(to, out);
     });
 }
 

@@ -69,7 +69,6 @@ class Group : public Base {
     c10::intrusive_ptr<Messages> messages_;
     std::shared_ptr<Queue> queue_; // of a group with a progress thread
     uint64_t sequence_ = 0;
-    Tensor joined_; // memory for lists of inputs, kept between calls; under the communicator's lock
 };
 
 } // namespace peal

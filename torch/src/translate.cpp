@@ -154,32 +154,42 @@ Tensor room_for(const Tensors &list)
     return at::empty({total_bytes(list)}, at::kByte);
 }
 
-char *lowest(const Tensors &list, std::vector<uint64_t> &offsets)
+static uintptr_t address(const Tensor &tensor)
 {
-    char *first = static_cast<char *>(list[0].data_ptr());
-    for (const Tensor &tensor : list)
-        first = std::min(first, static_cast<char *>(tensor.data_ptr()));
-    for (const Tensor &tensor : list)
-        offsets.push_back(static_cast<uint64_t>(static_cast<char *>(tensor.data_ptr()) - first));
-    return first;
+    return reinterpret_cast<uintptr_t>(tensor.data_ptr());
 }
 
-// New memory costs more than the copy: its pages must come from the kernel.
-static Tensor kept_room(int64_t bytes, Tensor *kept)
+Places places_of(const Tensors &list, uint64_t unit, Use use)
 {
-    static const int64_t MOST_KEPT = 128 << 20;
-    if (!kept || bytes > MOST_KEPT)
-        return at::empty({bytes}, at::kByte);
-    if (!kept->defined() || kept->numel() < bytes)
-        *kept = at::empty({bytes}, at::kByte);
-    return kept->narrow(0, 0, bytes);
+    Places out;
+    uintptr_t first = UINTPTR_MAX;
+    for (const Tensor &tensor : list) {
+        Tensor dense = use == Use::INPUT ? tensor.contiguous() : room_of(tensor);
+        if (address(dense) % unit != 0) // from foreign memory: torch's own is aligned
+            dense = use == Use::INPUT ? dense.clone() : at::empty_like(dense);
+        if (dense.numel() > 0)
+            first = std::min(first, address(dense));
+        out.dense.push_back(std::move(dense));
+    }
+    for (const Tensor &dense : out.dense) {
+        out.counts.push_back(bytes_of(dense) / unit);
+        out.offsets.push_back(dense.numel() > 0 ? (address(dense) - first) / unit : 0);
+    }
+    out.first = first == UINTPTR_MAX ? nullptr : reinterpret_cast<char *>(first);
+    return out;
 }
 
-Tensor joined(const Tensors &list, Tensor *kept)
+void write_back(const Places &places, const Tensors &list)
+{
+    for (size_t i = 0; i < list.size(); i++)
+        write_back(places.dense[i], list[i]);
+}
+
+Tensor joined(const Tensors &list)
 {
     if (list.empty() || adjacent(list))
         return room_for(list);
-    Tensor flat = kept_room(total_bytes(list), kept);
+    Tensor flat = at::empty({total_bytes(list)}, at::kByte);
     char *at = static_cast<char *>(flat.data_ptr());
     for (const Tensor &tensor : list) {
         Tensor dense = tensor.contiguous();

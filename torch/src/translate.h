@@ -53,11 +53,24 @@ inline void write_back(const Tensor &dense, const Tensor &tensor)
 
 // Memory for all of `list`: its own where that is one piece.
 Tensor room_for(const Tensors &list);
-// The first byte of the tensor that lies lowest, and where all of them begin from there on.
-char *lowest(const Tensors &list, std::vector<uint64_t> &offsets);
-// All of `list` in one piece of memory, copied only where it is not one already. `kept`, if given, is where copies go; it
-// grows, up to a bound.
-Tensor joined(const Tensors &list, Tensor *kept = nullptr);
+// Large ones are moved where they lie, in any order, instead of being copied into one piece first.
+struct Places {
+    Tensors dense;                         // each itself, or a dense copy
+    char *first = nullptr;                 // of the one that lies lowest
+    std::vector<uint64_t> counts, offsets; // of each, in elements of `unit` bytes, from there on
+};
+enum class Use { INPUT, OUTPUT };
+Places places_of(const Tensors &list, uint64_t unit, Use use);
+// After a call that wrote them.
+void write_back(const Places &places, const Tensors &list);
+// Tensors of that size are worth it. All ranks must decide the same.
+inline bool is_large(uint64_t bytes)
+{
+    return bytes >= 64 << 10;
+}
+
+// All of `list` in one piece of memory, copied only where it is not one already.
+Tensor joined(const Tensors &list);
 // The inverse.
 void spread(const Tensor &flat, const Tensors &list);
 

@@ -108,6 +108,16 @@ def large_lists(rank, world):
         out = torch.empty(size)
         dist.reduce_scatter(out, [vector(rank + r, size, torch.float32) for r in range(world)])
         assert torch.equal(out, sum(vector(q + rank, size, torch.float32) for q in range(world)))
+        same = vector(rank, size, torch.float32)
+        dist.reduce_scatter(out, [same] * world)
+        assert torch.equal(out, sum(vector(q, size, torch.float32) for q in range(world)))
+        parts = [torch.zeros(size, 2)[:, 1] if r % 2 else torch.zeros(size) for r in range(world)]
+        dist.all_to_all(parts, [same] * world)
+        assert all(torch.equal(part, vector(r, size, torch.float32)) for r, part in enumerate(parts))
+        dist.gather(same, parts if rank == world - 1 else None, world - 1)
+        assert rank < world - 1 or all(torch.equal(p, vector(r, size, torch.float32)) for r, p in enumerate(parts))
+        dist.scatter(out, [vector(r + 1, size, torch.float32) for r in range(world)] if rank == 0 else None, 0)
+        assert torch.equal(out, vector(rank + 1, size, torch.float32))
 
 
 def all_to_all_even_and_uneven(rank, world):
