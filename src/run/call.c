@@ -9,9 +9,10 @@
 
 enum {
     LEAST_SPINS = 16,    /* polls that adapting leaves */
-    URGENT_SPINS = 64,   /* polls, after the first yield, where others wait for this rank */
+    URGENT_SPINS = 64,   /* polls before the first yield, where others wait for this rank */
     PATIENT_SPINS = 200, /* polls: some microseconds, in which a root copies what fits a segment */
     MOST_PATIENCE = 4,
+    MOST_TRUST = 8,
     TRY_EVERY = 32 /* waits */
 };
 
@@ -153,6 +154,28 @@ static enum peal_progress wait_patiently(struct peal_frame *frame)
     return progress;
 }
 
+/* With more ranks than cores, after the first yield of a wait: whoever shares this core has run, so
+ * who is missing is on another one. To give this one away again would cost a whole round of
+ * switches, and everyone's phase; polling costs half of one. It does not pay in a chain, where the
+ * other core waits for one that has to run here. Which it is shows by trying now and then. */
+static uint32_t spins_after_yield(const struct peal_calls *engine, struct peal_image *image,
+                                  uint32_t yields)
+{
+    uint32_t spins = engine->team->policy.round_spins;
+    if (spins == 0)
+        return engine->spins;
+    bool tries = yields == 1 && (image->trust > 0 || ++image->trials % TRY_EVERY == 0);
+    return tries ? spins : 0;
+}
+
+static void learn(struct peal_image *image, bool paid)
+{
+    if (!paid)
+        image->trust = image->trust > 2 ? image->trust - 2 : 0;
+    else if (image->trust < MOST_TRUST)
+        image->trust++;
+}
+
 /* Runs a blocking launch to its end. */
 static enum peal_status finish(struct peal_calls *engine, struct peal_frame *frame,
                                const struct peal_call *call)
@@ -183,14 +206,11 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
             peal_pause_reset(team, &pause);
         frame->moved = false;
         status = peal_pause_step(team, &pause);
-        /* Whoever shares this core has just run; who is missing still is on another one. To give
-         * this one away again would cost a whole round of switches, and all those who wait for
-         * this rank wait with it. */
-        uint32_t spins = engine->spins;
-        if (spins < URGENT_SPINS && peal_frame_is_urgent(frame))
-            spins = URGENT_SPINS;
+        uint32_t spins = spins_after_yield(engine, frame->image, pause.polls);
         if (status == PEAL_OK)
             progress = peal_frame_run(frame, spins);
+        if (spins > 0 && team->policy.round_spins > 0)
+            learn(frame->image, progress == PEAL_RUN_ENDED);
     }
     if (progress == PEAL_RUN_MISMATCH)
         status = peal_doctor_mismatch(team, &pause);

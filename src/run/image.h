@@ -165,6 +165,7 @@ struct peal_image {
     const struct peal_call *bound;
     bool receives;                 /* its only wait comes first: see only_receives */
     uint8_t patience, tries;       /* whether polling before the first yield pays: see call.c */
+    uint8_t trust, trials;         /* the same after a yield */
     uint64_t turns[PEAL_CONTEXTS]; /* of the regions, when that was */
 };
 

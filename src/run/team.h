@@ -45,10 +45,11 @@ static inline uint64_t peal_layout_limit(const struct peal_layout *layout, uint3
 
 /* How patient a wait is: see pause.h. */
 struct peal_policy {
-    uint32_t spins;      /* polls before the first yield */
-    uint64_t yield_ns;   /* yields before the first sleep */
-    bool has_membarrier; /* a sleeper can order itself against all notifiers */
-    uint32_t cores;      /* that this process may use */
+    uint32_t spins;       /* polls before the first yield */
+    uint32_t round_spins; /* polls after the first one, with more ranks than cores; otherwise 0 */
+    uint64_t yield_ns;    /* yields before the first sleep */
+    bool has_membarrier;  /* a sleeper can order itself against all notifiers */
+    uint32_t cores;       /* that this process may use */
 };
 
 /* Windows that threads of one process share; freed by the last. */
