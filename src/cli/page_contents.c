@@ -1,36 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The replay in words behind page_contents.h.
- *
- * A value is an expression and the index of its first element: part 1 of x@0 is {x@0, 256}. Values
- * of equal index combine to one expression with that index, "x@0 + x@1"; values of different index
- * are written out, "x@0[0 .. 4) + x@1[8 .. 12)", and the result has no index of its own.
- */
+/* The replay in words behind page_contents.h: each op reads its operands as stretches, combines
+ * them and puts the result where it belongs. */
 #include "cli/page_contents.h"
+#include "cli/page_stretch.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 200, MOST_ROWS = 64, MOST_PIECES = 256 };
-
-/* A stretch of a buffer (in bytes) or of an operand (in elements). text 0 = never written. */
-struct piece {
-    uint64_t first, count;
-    uint64_t index; /* of its first element in the expression's own count, if indexed */
-    uint32_t text;
-    uint32_t size; /* bytes of an element */
-    bool indexed;
-};
-
-/* A vector of pieces in order, without gaps. */
-struct pieces {
-    struct piece *at;
-    size_t len, cap;
-};
+enum { MOST_ROWS = 64 }; /* of an operand: what is beyond is not told */
 
 struct queue {
-    struct pieces *payloads;
+    struct peal_stretches *payloads;
     size_t len, cap;
     size_t received, freed;
 };
@@ -38,8 +18,8 @@ struct queue {
 struct peal_contents {
     struct peal_page *page;
     const struct peal_plan *plan;
-    struct pieces *memory; /* [rank * bufs + buf], in bytes; empty = nothing known yet */
-    uint32_t *shown;       /* the same index: the page's memory, or PEAL_PAGE_NONE */
+    struct peal_stretches *memory; /* [rank * bufs + buf], in bytes; empty = nothing known yet */
+    uint32_t *shown;               /* the same index: the page's memory, or PEAL_PAGE_NONE */
     bool *touched;
     struct queue *queues; /* per channel */
     uint64_t *launch;     /* per rank: whose inputs are in memory */
@@ -86,47 +66,6 @@ void peal_contents_free(struct peal_contents *c)
     free(c);
 }
 
-static void push(struct peal_contents *c, struct pieces *list, struct piece piece)
-{
-    if (piece.count && !peal_vec_push(list, piece))
-        c->page->failed = true;
-}
-
-/* The part of `piece` in [from, to), which must overlap it. `unit`: bytes of one count. */
-static struct piece clip(struct piece piece, uint64_t from, uint64_t to, uint64_t unit)
-{
-    uint64_t end = piece.first + piece.count;
-    struct piece part = piece;
-    part.first = from > piece.first ? from : piece.first;
-    part.count = (to < end ? to : end) - part.first;
-    part.index += (part.first - piece.first) * unit / piece.size;
-    return part;
-}
-
-/* Replaces what the list holds in the new piece's range. Counts are bytes. */
-static void put(struct peal_contents *c, struct pieces *list, struct piece piece)
-{
-    struct pieces fresh = {0};
-    uint64_t from = piece.first, to = piece.first + piece.count;
-    bool done = false;
-    for (size_t i = 0; i < list->len; i++) {
-        struct piece old = list->at[i];
-        uint64_t end = old.first + old.count;
-        if (old.first < from)
-            push(c, &fresh, clip(old, old.first, from < end ? from : end, 1));
-        if (!done && end > from) {
-            push(c, &fresh, piece);
-            done = true;
-        }
-        if (end > to)
-            push(c, &fresh, clip(old, to > old.first ? to : old.first, end, 1));
-    }
-    if (!done)
-        push(c, &fresh, piece);
-    free(list->at);
-    *list = fresh;
-}
-
 static size_t place_of(const struct peal_contents *c, uint32_t rank, uint32_t buf)
 {
     return (size_t)rank * c->plan->bufs.count + buf;
@@ -152,47 +91,49 @@ static uint32_t rows_of(const struct peal_op *op)
 }
 
 /* Adds the list's [from, from + bytes) as operand elements from `first` on. */
-static void read_bytes(struct peal_contents *c, const struct pieces *list, uint64_t from,
-                       uint64_t bytes, struct piece like, struct pieces *out)
+static void read_bytes(struct peal_contents *c, const struct peal_stretches *list, uint64_t from,
+                       uint64_t bytes, struct peal_stretch like, struct peal_stretches *out)
 {
     uint64_t at = from, size = like.size;
     for (size_t i = 0; i < list->len && at < from + bytes; i++) {
         uint64_t end = list->at[i].first + list->at[i].count;
         if (end <= at || list->at[i].first >= from + bytes)
             continue;
-        struct piece part = clip(list->at[i], at, from + bytes, 1);
+        struct peal_stretch part = peal_stretch_clip(list->at[i], at, from + bytes, 1);
         if (part.first > at) /* a gap: never written */
-            push(c, out,
-                 (struct piece){.first = like.first + (at - from) / size,
-                                .count = (part.first - at) / size,
-                                .size = like.size});
+            peal_stretches_add(c->page, out,
+                               (struct peal_stretch){.first = like.first + (at - from) / size,
+                                                     .count = (part.first - at) / size,
+                                                     .size = like.size});
         at = part.first + part.count;
         part.first = like.first + (part.first - from) / size;
         part.count = part.count / size;
-        push(c, out, part);
+        peal_stretches_add(c->page, out, part);
     }
-    if (at < from + bytes) /* what is past the known pieces was never written */
-        push(c, out,
-             (struct piece){.first = like.first + (at - from) / size,
-                            .count = (from + bytes - at) / size,
-                            .size = like.size});
+    if (at < from + bytes) /* what is past the known stretches was never written */
+        peal_stretches_add(c->page, out,
+                           (struct peal_stretch){.first = like.first + (at - from) / size,
+                                                 .count = (from + bytes - at) / size,
+                                                 .size = like.size});
 }
 
 /* A payload is kept in operand elements; an offset into it is elements too. */
-static void read_payload(struct peal_contents *c, const struct pieces *payload, uint64_t skip,
-                         uint64_t total, struct pieces *out)
+static void read_payload(struct peal_contents *c, const struct peal_stretches *payload,
+                         uint64_t skip, uint64_t total, struct peal_stretches *out)
 {
     for (size_t i = 0; payload && i < payload->len; i++) {
         uint64_t end = payload->at[i].first + payload->at[i].count;
         if (end <= skip || payload->at[i].first >= skip + total)
             continue;
-        struct piece part = clip(payload->at[i], skip, skip + total, payload->at[i].size);
+        struct peal_stretch part =
+            peal_stretch_clip(payload->at[i], skip, skip + total, payload->at[i].size);
         part.first -= skip;
-        push(c, out, part);
+        peal_stretches_add(c->page, out, part);
     }
 }
 
-static const struct pieces *find_slot(const struct peal_contents *c, const struct peal_ref *ref)
+static const struct peal_stretches *find_slot(const struct peal_contents *c,
+                                              const struct peal_ref *ref)
 {
     const struct queue *queue = &c->queues[ref->row];
     size_t at = queue->freed + ref->rank;
@@ -200,50 +141,41 @@ static const struct pieces *find_slot(const struct peal_contents *c, const struc
 }
 
 static void read_operand(struct peal_contents *c, const struct peal_op *op,
-                         const struct peal_ref *ref, uint64_t launch, struct pieces *out)
+                         const struct peal_ref *ref, uint64_t launch, struct peal_stretches *out)
 {
     uint32_t size = (uint32_t)peal_dtype_size((enum peal_dtype)ref->dtype);
     uint64_t total = op->mem.count * op->mem.rows;
     if (ref->buf == PEAL_BUF_CONST) {
         double value;
         memcpy(&value, &ref->offset, sizeof value);
-        struct piece piece = {.count = total, .size = size};
-        piece.text = peal_page_printf(c->page, "%g", value);
-        push(c, out, piece);
+        struct peal_stretch stretch = {.count = total, .size = size};
+        stretch.text = peal_page_printf(c->page, "%g", value);
+        peal_stretches_add(c->page, out, stretch);
     } else if (ref->buf == PEAL_BUF_SLOT) {
         read_payload(c, find_slot(c, ref), ref->offset / size, total, out);
     } else if (is_memory(c, ref)) {
-        const struct pieces *list = &c->memory[place_of(c, ref->rank, ref->buf)];
+        const struct peal_stretches *list = &c->memory[place_of(c, ref->rank, ref->buf)];
         for (uint32_t row = 0; row < rows_of(op); row++)
             read_bytes(c, list, row_start(c, ref, row, launch), op->mem.count * size,
-                       (struct piece){.first = row * op->mem.count, .size = size}, out);
+                       (struct peal_stretch){.first = row * op->mem.count, .size = size}, out);
     }
 }
 
-/* "x@1[4 .. 8)"; without the range where the element stands at its own index. */
-static uint32_t describe(struct peal_contents *c, const struct piece *piece, uint64_t count,
-                         uint64_t own_index)
-{
-    const char *text = peal_page_get(c->page, piece->text);
-    if (!piece->text || !piece->indexed || piece->index == own_index)
-        return piece->text;
-    bool wrap = strchr(text, ' ') != NULL;
-    return peal_page_printf(c->page, "%s%s%s[%" PRIu64 " .. %" PRIu64 ")", wrap ? "(" : "", text,
-                            wrap ? ")" : "", piece->index, piece->index + count);
-}
-
-static void show_change(struct peal_contents *c, size_t place, const struct piece *piece)
+static void show_change(struct peal_contents *c, size_t place, const struct peal_stretch *stretch)
 {
     if (c->shown[place] == PEAL_PAGE_NONE)
         return;
-    uint32_t text = describe(c, piece, piece->count / piece->size, piece->first / piece->size);
-    peal_page_change_memory(c->page, c->shown[place], piece->first, piece->first + piece->count,
-                            peal_page_get(c->page, text), c->quiet);
+    uint32_t text = peal_stretch_text(c->page, stretch, stretch->count / stretch->size,
+                                      stretch->first / stretch->size);
+    peal_page_change_memory(c->page, c->shown[place], stretch->first,
+                            stretch->first + stretch->count, peal_page_get(c->page, text),
+                            c->quiet);
 }
 
-/* Stores operand pieces where the op's destination is. */
+/* Stores operand stretches where the op's destination is. */
 static void write_operand(struct peal_contents *c, const struct peal_op *op,
-                          const struct peal_ref *ref, uint64_t launch, const struct pieces *values)
+                          const struct peal_ref *ref, uint64_t launch,
+                          const struct peal_stretches *values)
 {
     if (!is_memory(c, ref))
         return;
@@ -251,95 +183,19 @@ static void write_operand(struct peal_contents *c, const struct peal_op *op,
     uint32_t size = (uint32_t)peal_dtype_size((enum peal_dtype)ref->dtype);
     for (uint32_t row = 0; row < rows_of(op); row++) {
         uint64_t start = row_start(c, ref, row, launch), first = row * op->mem.count;
-        for (size_t i = 0; i < values->len && i < MOST_PIECES; i++) {
-            const struct piece *value = &values->at[i];
+        for (size_t i = 0; i < values->len && i < PEAL_STRETCHES_MOST; i++) {
+            const struct peal_stretch *value = &values->at[i];
             if (value->first + value->count <= first || value->first >= first + op->mem.count)
                 continue;
-            struct piece piece = clip(*value, first, first + op->mem.count, value->size);
-            piece.first = start + (piece.first - first) * size;
-            piece.count *= size;
-            piece.size = size;
-            put(c, &c->memory[place], piece);
-            show_change(c, place, &piece);
+            struct peal_stretch stretch =
+                peal_stretch_clip(*value, first, first + op->mem.count, value->size);
+            stretch.first = start + (stretch.first - first) * size;
+            stretch.count *= size;
+            stretch.size = size;
+            peal_stretches_put(c->page, &c->memory[place], stretch);
+            show_change(c, place, &stretch);
         }
     }
-}
-
-static const char *infix_of(enum peal_fn fn)
-{
-    const char *name = peal_fn_info(fn)->name;
-    return strcmp(name, "add") == 0   ? " + "
-           : strcmp(name, "sub") == 0 ? " - "
-           : strcmp(name, "mul") == 0 ? " * "
-           : strcmp(name, "div") == 0 ? " / "
-                                      : NULL;
-}
-
-/* The expression of one stretch of a compute's result, from the stretches of its operands. */
-static struct piece combine(struct peal_contents *c, const struct peal_op *op,
-                            const struct piece *operands, uint32_t count)
-{
-    const char *infix = count > 1 ? infix_of((enum peal_fn)op->fn) : NULL;
-    bool sum = infix && infix[1] == '+';
-    bool same = true; /* all indexed ones have the same index: it is the result's */
-    struct piece result = {
-        .first = operands[0].first, .count = operands[0].count, .size = operands[0].size};
-    for (uint32_t i = 0; i < count; i++) {
-        if (!operands[i].indexed)
-            continue;
-        same = same && (!result.indexed || result.index == operands[i].index);
-        result.indexed = true;
-        result.index = operands[i].index;
-    }
-    result.indexed = result.indexed && same;
-    struct peal_text text = {0};
-    if (!infix)
-        peal_text_printf(&text, "%s(", peal_fn_info((enum peal_fn)op->fn)->name);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t operand =
-            same ? operands[i].text : describe(c, &operands[i], operands[i].count, UINT64_MAX);
-        const char *word = operand ? peal_page_get(c->page, operand) : "?";
-        bool wrap = infix && !sum && strchr(word, ' ');
-        peal_text_printf(&text, "%s%s%s%s", i ? (infix ? infix : ", ") : "", wrap ? "(" : "", word,
-                         wrap ? ")" : "");
-    }
-    peal_text_puts(&text, infix ? "" : ")");
-    if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
-        peal_text_printf(&text, " / %u", op->mem.divisor);
-    result.text = text.len > LONGEST
-                      ? peal_page_printf(c->page, "%.*s ...", LONGEST - 40, peal_text_get(&text))
-                      : peal_page_text(c->page, peal_text_get(&text));
-    peal_text_release(&text);
-    return result;
-}
-
-/* Cuts the operands' stretches so that they fit, and combines each. */
-static void combine_all(struct peal_contents *c, const struct peal_op *op, struct pieces *operands,
-                        uint32_t count, struct pieces *out)
-{
-    uint64_t total = op->mem.count * op->mem.rows, at = 0;
-    struct piece *parts = calloc(count, sizeof *parts);
-    size_t *next = calloc(count, sizeof *next);
-    c->page->failed = c->page->failed || !parts || !next;
-    while (!c->page->failed && at < total && out->len < MOST_PIECES) {
-        uint64_t end = total;
-        for (uint32_t i = 0; i < count; i++) {
-            struct pieces *list = &operands[i];
-            while (next[i] < list->len && list->at[next[i]].first + list->at[next[i]].count <= at)
-                next[i]++;
-            parts[i] = next[i] < list->len
-                           ? list->at[next[i]]
-                           : (struct piece){.first = at, .count = total - at, .size = 1};
-            uint64_t stop = parts[i].first + parts[i].count;
-            end = stop < end ? stop : end;
-        }
-        for (uint32_t i = 0; i < count; i++)
-            parts[i] = clip(parts[i], at, end, parts[i].size);
-        push(c, out, combine(c, op, parts, count));
-        at = end;
-    }
-    free(parts);
-    free(next);
 }
 
 static void show_access(struct peal_contents *c, const struct peal_op *op,
@@ -383,14 +239,14 @@ static void fill_inputs(struct peal_contents *c, uint32_t rank, uint64_t launch)
             continue;
         size_t place = place_of(c, rank, i);
         uint32_t size = (uint32_t)peal_dtype_size((enum peal_dtype)buf->dtype);
-        struct piece piece = {
+        struct peal_stretch stretch = {
             .count = peal_plan_len(c->plan, rank, i) * size, .size = size, .indexed = true};
-        piece.text = peal_page_printf(c->page, "%s%s@%u", peal_plan_string(c->plan, buf->name),
-                                      primes, rank);
-        if (!piece.count)
+        stretch.text = peal_page_printf(c->page, "%s%s@%u", peal_plan_string(c->plan, buf->name),
+                                        primes, rank);
+        if (!stretch.count)
             continue;
-        put(c, &c->memory[place], piece);
-        show_change(c, place, &piece);
+        peal_stretches_put(c->page, &c->memory[place], stretch);
+        show_change(c, place, &stretch);
     }
 }
 
@@ -439,7 +295,7 @@ static void take_message(struct peal_contents *c, const struct peal_op *op, uint
 
 static void send_message(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
 {
-    struct pieces payload = {0};
+    struct peal_stretches payload = {0};
     read_operand(c, op, peal_op_src(c->plan, op, 0), launch, &payload);
     struct queue *queue = &c->queues[op->mem.channel];
     if (queue->len == queue->cap && !peal_vec_grow((void **)&queue->payloads, &queue->cap,
@@ -457,7 +313,7 @@ static void move_values(struct peal_contents *c, const struct peal_op *op, uint6
     const struct peal_ref *dst = peal_op_dst(c->plan, op);
     bool updates = op->kind == PEAL_OP_ACCUMULATE;
     uint32_t count = op->mem.nsrc + (updates ? 1 : 0);
-    struct pieces *operands = calloc(count ? count : 1, sizeof *operands), result = {0};
+    struct peal_stretches *operands = calloc(count ? count : 1, sizeof *operands), result = {0};
     if (!operands) {
         c->page->failed = true;
         return;
@@ -469,7 +325,7 @@ static void move_values(struct peal_contents *c, const struct peal_op *op, uint6
     if (op->kind == PEAL_OP_COPY) {
         write_operand(c, op, dst, launch, &operands[0]);
     } else if (count > 0) {
-        combine_all(c, op, operands, count, &result);
+        peal_stretches_combine(c->page, op, operands, count, &result);
         write_operand(c, op, dst, launch, &result);
         for (uint32_t i = 0; i < op->mem.also; i++)
             write_operand(c, op, peal_op_also(c->plan, op, i), launch, &result);

@@ -75,11 +75,6 @@ static void wrong_count(struct peal_deducer *d, const struct peal_expr *expr, in
                            expr->name, least, most, count, count == 1 ? "is" : "are");
 }
 
-static bool is_empty(const struct peal_expr *expr)
-{
-    return expr->type.kind == PEAL_TYPE_NONE;
-}
-
 /* Data operands from `arg` on become one tile; `arithmetic`: the result is kept in f32. */
 static void deduce_data(struct peal_deducer *d, struct peal_expr *expr, struct peal_expr *arg,
                         bool arithmetic, struct peal_value *out)
@@ -123,7 +118,7 @@ static void apply_reduce(struct peal_deducer *d, struct peal_expr *expr, struct 
         return;
     }
     deduce_data(d, expr, expr->a, true, out);
-    if (!is_empty(expr) && !expr->symbol)
+    if (!peal_expr_is_empty(expr) && !expr->symbol)
         peal_deduce_reduce_takes(d, expr->pos, expr->reduce, expr->type.elem);
 }
 
@@ -139,7 +134,7 @@ static void apply_fn(struct peal_deducer *d, struct peal_expr *expr, enum peal_f
         return;
     }
     deduce_data(d, expr, expr->a, fn != PEAL_FN_ID, out);
-    if (!is_empty(expr))
+    if (!peal_expr_is_empty(expr))
         check_fn_type(d, expr, fn, expr->type.elem);
 }
 
@@ -153,7 +148,7 @@ static void deduce_select(struct peal_deducer *d, struct peal_expr *expr, struct
     struct peal_value y;
     peal_deduce_expr(d, a, &x);
     peal_deduce_expr(d, b, &y);
-    if (!ok || is_empty(a) || is_empty(b))
+    if (!ok || peal_expr_is_empty(a) || peal_expr_is_empty(b))
         return;
     if (a->type.kind == PEAL_TYPE_INT && b->type.kind == PEAL_TYPE_INT) {
         expr->type.kind = PEAL_TYPE_INT;
@@ -181,15 +176,15 @@ static void deduce_final(struct peal_deducer *d, struct peal_expr *expr, struct 
 {
     struct peal_value value;
     peal_deduce_expr(d, expr->a, &value);
-    if (!is_empty(expr->a) && expr->a->type.kind != PEAL_TYPE_REDUCE) {
+    if (!peal_expr_is_empty(expr->a) && expr->a->type.kind != PEAL_TYPE_REDUCE) {
         peal_deducer_error(d, expr->a->pos, "'%s' is %s, not a reduce operation",
                            peal_show_expr(expr->a).text, peal_type_text(&expr->a->type));
         return;
     }
-    if (is_empty(expr->a))
+    if (peal_expr_is_empty(expr->a))
         return;
     deduce_data(d, expr, expr->a->next, true, out);
-    if (!is_empty(expr) && !expr->a->symbol)
+    if (!peal_expr_is_empty(expr) && !expr->a->symbol)
         peal_deduce_reduce_takes(d, expr->a->pos, expr->a->reduce, expr->type.elem);
 }
 
@@ -208,7 +203,7 @@ static void deduce_fill(struct peal_deducer *d, struct peal_expr *expr, struct p
     struct peal_value value;
     peal_deduce_expr(d, expr->a, &value);
     bool ok = expr->a->type.kind == PEAL_TYPE_INT || expr->a->type.kind == PEAL_TYPE_FLOAT;
-    if (!ok && !is_empty(expr->a))
+    if (!ok && !peal_expr_is_empty(expr->a))
         peal_deducer_error(d, expr->a->pos, "fill takes a number, and '%s' is %s",
                            peal_show_expr(expr->a).text, peal_type_text(&expr->a->type));
     int dims = 0;
@@ -236,7 +231,7 @@ static void deduce_len(struct peal_deducer *d, struct peal_expr *expr, struct pe
 {
     struct peal_value value;
     peal_deduce_expr(d, expr->a, &value);
-    if (is_empty(expr->a))
+    if (peal_expr_is_empty(expr->a))
         return;
     if (!peal_type_is_data(&expr->a->type) || expr->a->type.dims == 0) {
         peal_deducer_error(d, expr->a->pos, "'%s' has no length", peal_show_expr(expr->a).text);
@@ -253,7 +248,7 @@ static void deduce_sum(struct peal_deducer *d, struct peal_expr *expr, struct pe
     struct peal_poly first = peal_poly_int(-1); /* stands for "all" in the key */
     peal_deduce_expr(d, expr->a, &value);
     bool ok = expr->a->type.kind == PEAL_TYPE_INTS && expr->a->symbol;
-    if (!ok && !is_empty(expr->a))
+    if (!ok && !peal_expr_is_empty(expr->a))
         peal_deducer_error(d, expr->a->pos,
                            "sum takes an array of integers or several data, and '%s' is %s",
                            peal_show_expr(expr->a).text, peal_type_text(&expr->a->type));

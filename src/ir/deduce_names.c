@@ -175,6 +175,14 @@ static struct peal_symbol *make_special(struct peal_deducer *d, int special, con
     return d->specials[special] = symbol;
 }
 
+void peal_deducer_declare_as(struct peal_deducer *d, struct peal_symbol *symbol,
+                             enum peal_symbol_kind kind, enum peal_type_kind type)
+{
+    symbol->kind = kind;
+    symbol->type.kind = type;
+    peal_deducer_declare(d, symbol);
+}
+
 struct peal_symbol *peal_deducer_find(struct peal_deducer *d, const char *name)
 {
     if (d->names_cap) {

@@ -6,7 +6,9 @@
  *   deduce_expr.c     types, values and shapes of expressions
  *   deduce_part.c     x[...] and x@p
  *   deduce_func.c     functions: of integers, of data, reduce operations
- *   deduce_stmt.c     statements
+ *   deduce_stmt.c     statements: blocks, and what stands in them
+ *   deduce_decl.c     declarations, let and var
+ *   deduce_op.c       assignments, notify, wait, send, free
  *   deduce_call.c     calls of kernels
  *   deduce_mix.c      operands that must fit together
  *   deduce_effect.c   directions, signals with both sides
@@ -90,6 +92,9 @@ void peal_deducer_note(struct peal_deducer *d, struct peal_pos pos, const char *
 bool peal_deducer_goes_on(const struct peal_deducer *d);
 /* Gives the symbol a slot and makes its name visible; reports a name that is taken. */
 void peal_deducer_declare(struct peal_deducer *d, struct peal_symbol *symbol);
+/* The same, after it is known what it is. */
+void peal_deducer_declare_as(struct peal_deducer *d, struct peal_symbol *symbol,
+                             enum peal_symbol_kind kind, enum peal_type_kind type);
 struct peal_symbol *peal_deducer_find(struct peal_deducer *d, const char *name);
 /* Like find; reports an unknown name once, with what may have been meant. */
 struct peal_symbol *peal_deducer_lookup(struct peal_deducer *d, const char *name,
@@ -108,6 +113,11 @@ bool peal_deduce_bool(struct peal_deducer *d, struct peal_expr *expr, const char
 /* A rank or a port. */
 void peal_deduce_peer(struct peal_deducer *d, struct peal_expr *peer);
 bool peal_type_is_data(const struct peal_type *type);
+/* Nothing is known of it: what is wrong with it was reported. */
+static inline bool peal_expr_is_empty(const struct peal_expr *expr)
+{
+    return expr->type.kind == PEAL_TYPE_NONE;
+}
 /* "an integer", "a buffer", ... */
 const char *peal_type_text(const struct peal_type *type);
 struct peal_poly peal_deduce_opaque(struct peal_deducer *d, const char *what,
@@ -154,12 +164,26 @@ bool peal_function_is_known(const char *name);
 void peal_deduce_reduce_takes(struct peal_deducer *d, struct peal_pos pos, enum peal_reduce reduce,
                               struct peal_elem elem);
 
-/* deduce_stmt.c */
+/* deduce_decl.c */
 /* The lengths of a symbol; `uniform`: they must be the same on all ranks. */
 void peal_deduce_lengths(struct peal_deducer *d, const struct peal_symbol *symbol, bool uniform,
                          struct peal_value *out);
 void peal_deduce_keep_shape(struct peal_deducer *d, const struct peal_symbol *symbol,
                             const struct peal_value *shape);
+void peal_deduce_decl(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_grid(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_let(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_var(struct peal_deducer *d, struct peal_stmt *stmt);
+
+/* deduce_op.c */
+void peal_deduce_assign(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_accumulate(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_notify(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_wait(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_send(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_free(struct peal_deducer *d, struct peal_stmt *stmt);
+
+/* deduce_stmt.c */
 void peal_deduce_stmts(struct peal_deducer *d, struct peal_stmt *stmt);
 
 /* deduce_call.c */

@@ -139,6 +139,27 @@ static void print_call(const struct peal_stmt *stmt, struct peal_text *out)
     peal_text_puts(out, ")");
 }
 
+static void print_accumulate(const struct peal_stmt *stmt, struct peal_text *out)
+{
+    peal_text_puts(out, stmt->exclusive ? "exclusive " : "");
+    peal_print_expr(stmt->a, out);
+    if (strcmp(stmt->name, "sum") == 0)
+        peal_text_puts(out, " += ");
+    else
+        peal_text_printf(out, " %s= ", stmt->name);
+    peal_print_expr(stmt->b, out);
+}
+
+static void print_send(const struct peal_stmt *stmt, struct peal_text *out)
+{
+    peal_text_puts(out, "send ");
+    peal_print_expr(stmt->a, out);
+    peal_text_puts(out, " to ");
+    peal_print_peer(stmt->b, out);
+    if (stmt->c)
+        peal_text_printf(out, " on %s", stmt->c->name);
+}
+
 /* The forms without a body. */
 static void print_simple(const struct peal_stmt *stmt, struct peal_text *out)
 {
@@ -170,13 +191,7 @@ static void print_simple(const struct peal_stmt *stmt, struct peal_text *out)
         print_pair(stmt->a, " = ", stmt->b, out);
         break;
     case PEAL_STMT_ACCUMULATE:
-        peal_text_puts(out, stmt->exclusive ? "exclusive " : "");
-        peal_print_expr(stmt->a, out);
-        if (strcmp(stmt->name, "sum") == 0)
-            peal_text_puts(out, " += ");
-        else
-            peal_text_printf(out, " %s= ", stmt->name);
-        peal_print_expr(stmt->b, out);
+        print_accumulate(stmt, out);
         break;
     case PEAL_STMT_NOTIFY:
         peal_text_puts(out, stmt->relaxed ? "notify relaxed " : "notify ");
@@ -189,12 +204,7 @@ static void print_simple(const struct peal_stmt *stmt, struct peal_text *out)
             peal_text_printf(out, " at launch - %u", stmt->back);
         break;
     case PEAL_STMT_SEND:
-        peal_text_puts(out, "send ");
-        peal_print_expr(stmt->a, out);
-        peal_text_puts(out, " to ");
-        peal_print_peer(stmt->b, out);
-        if (stmt->c)
-            peal_text_printf(out, " on %s", stmt->c->name);
+        print_send(stmt, out);
         break;
     case PEAL_STMT_FREE:
         peal_text_printf(out, "free %s", stmt->a->name);
