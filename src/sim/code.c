@@ -27,6 +27,18 @@ struct step_key {
     uint64_t where; /* source, target << 8, operands << 16 (see peal_sim_math_cost); sync: value */
 };
 
+/* An op as it stands in the plan, with all that its key is made from. Most ops are like the one
+ * that followed the last time: comparing them takes a third of the time that making the key does.
+ */
+enum { RAW_REFS = 3, RAW_NONE = PEAL_OP_KIND_COUNT };
+struct raw_op {
+    uint8_t kind, fn, dtype, nrefs; /* kind RAW_NONE: not like any */
+    uint32_t port;                  /* send, recv, recv_slot, free */
+    uint32_t nsrc, rows;
+    uint64_t count;
+    uint32_t refs[RAW_REFS]; /* buf, dtype << 16, all on the own rank */
+};
+
 /* Sync ops can all be different. Where there are too many, the others are looked up in the plan. */
 enum { MOST_STEPS = 1 << 18 };
 
@@ -39,12 +51,14 @@ struct peal_codes {
     PEAL_VEC(struct peal_step) steps;
     PEAL_VEC(struct step_key) keys; /* beside steps */
     PEAL_VEC(uint32_t) follower;    /* beside steps: which step came next the last time */
+    PEAL_VEC(struct raw_op) raws;   /* beside steps: the last op of each */
     uint32_t *index;                /* hash table of steps: number + 1, 0 = empty */
     size_t index_cap;
     PEAL_VEC(struct peal_code) lanes; /* [rank's first + lane] */
     PEAL_VEC(uint32_t) first_lane;    /* of each rank */
     PEAL_VEC(struct shared_code) shared;
-    bool meets; /* ranks meet elsewhere than in queues */
+    uint32_t newest; /* of these: the last one found */
+    bool meets;      /* ranks meet elsewhere than in queues */
     /* Of the lane being read: */
     PEAL_VEC(uint32_t) now, now_ports;
 };
@@ -128,7 +142,8 @@ static uint32_t find_step(const struct peal_sim *sim, struct peal_codes *codes,
     if (codes->keys.len >= MOST_STEPS && is_sync(key) && !same_key(key, &in_plan))
         return find_step(sim, codes, &in_plan);
     if (codes->keys.len >= PEAL_NONE - 1 || !peal_vec_push(&codes->steps, make_step(sim, key)) ||
-        !peal_vec_push(&codes->keys, *key) || !peal_vec_push(&codes->follower, 0))
+        !peal_vec_push(&codes->keys, *key) || !peal_vec_push(&codes->follower, 0) ||
+        !peal_vec_push(&codes->raws, (struct raw_op){.kind = RAW_NONE}))
         return PEAL_NONE;
     codes->index[at] = (uint32_t)codes->keys.len;
     return (uint32_t)codes->keys.len - 1;
@@ -226,16 +241,66 @@ static struct step_key key_of(struct coding *c, const struct peal_op *op)
                              op->mem.count, op->mem.rows | combinations << 32, operands.where};
 }
 
+static bool is_own(const struct coding *c, const struct peal_ref *ref)
+{
+    return ref->rank == c->lane->rank || ref->buf >= PEAL_BUF_SLOT;
+}
+
+static struct raw_op raw_of(const struct coding *c, const struct peal_op *op, uint32_t port)
+{
+    struct raw_op raw = {.kind = op->kind,
+                         .fn = op->fn,
+                         .dtype = op->dtype,
+                         .port = port,
+                         .nsrc = op->mem.nsrc,
+                         .rows = op->mem.rows,
+                         .count = op->mem.count};
+    uint32_t nrefs = (peal_op_has_dst(op) ? 1 : 0) + op->mem.nsrc;
+    if (peal_op_is_sync(op) || nrefs > RAW_REFS)
+        return (struct raw_op){.kind = RAW_NONE};
+    raw.nrefs = (uint8_t)nrefs;
+    for (uint32_t i = 0; i < nrefs; i++) {
+        const struct peal_ref *ref = &c->lane->refs[op->mem.ref + i];
+        if (!is_own(c, ref))
+            return (struct raw_op){.kind = RAW_NONE};
+        raw.refs[i] = ref->buf | (uint32_t)ref->dtype << 16;
+    }
+    return raw;
+}
+
+static bool is_like(const struct coding *c, const struct peal_op *op, const struct raw_op *raw)
+{
+    if (op->kind != raw->kind || op->fn != raw->fn || op->dtype != raw->dtype ||
+        op->mem.nsrc != raw->nsrc || op->mem.rows != raw->rows || op->mem.count != raw->count)
+        return false;
+    if (op->kind >= PEAL_OP_SEND && (raw->port >= c->codes->now_ports.len ||
+                                     c->codes->now_ports.at[raw->port] != op->mem.channel))
+        return false;
+    const struct peal_ref *refs = c->lane->refs + op->mem.ref;
+    for (uint32_t i = 0; i < raw->nrefs; i++) {
+        if ((refs[i].buf | (uint32_t)refs[i].dtype << 16) != raw->refs[i] || !is_own(c, &refs[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool is_list(const struct shared_code *list, const uint32_t *steps, uint64_t count)
+{
+    return list->count == count &&
+           (!count || memcmp(list->steps, steps, count * sizeof *steps) == 0);
+}
+
 /* Lanes whose steps are the same share them: the number of the list, or PEAL_NONE. */
 static uint32_t share(struct peal_codes *codes, const uint32_t *steps, uint64_t count)
 {
+    if (codes->shared.len && is_list(&codes->shared.at[codes->newest], steps, count))
+        return codes->newest;
     uint64_t hash = count ? peal_hash_bytes(steps, count * sizeof *steps, count) : 0;
     /* Ranks that do the same are mostly the last few distinct ones. */
     for (size_t i = codes->shared.len; i-- > 0 && codes->shared.len - i <= 64;) {
         const struct shared_code *other = &codes->shared.at[i];
-        if (other->hash == hash && other->count == count &&
-            (!count || memcmp(other->steps, steps, count * sizeof *steps) == 0))
-            return (uint32_t)i;
+        if (other->hash == hash && is_list(other, steps, count))
+            return codes->newest = (uint32_t)i;
     }
     struct shared_code made = {hash, count, malloc((count + 1) * sizeof *made.steps)};
     if (!made.steps || !peal_vec_push(&codes->shared, made)) {
@@ -245,7 +310,7 @@ static uint32_t share(struct peal_codes *codes, const uint32_t *steps, uint64_t 
     if (count)
         memcpy(made.steps, steps, count * sizeof *made.steps);
     made.steps[count] = 0; /* a step to look at, never run */
-    return (uint32_t)codes->shared.len - 1;
+    return codes->newest = (uint32_t)codes->shared.len - 1;
 }
 
 /* The lane as the next one of its rank. */
@@ -281,16 +346,18 @@ bool peal_sim_codes_add(const struct peal_sim *sim, struct peal_codes *codes,
     if (!peal_vec_reserve(&codes->now, lane->count))
         return false;
     for (uint64_t i = 0; i < lane->count; i++) {
-        struct step_key key = key_of(&c, &lane->ops[i]);
         uint32_t next = codes->follower.at[step];
-        if (!same_key(&codes->keys.at[next], &key)) {
-            next = find_step(sim, codes, &key);
+        if (!is_like(&c, &lane->ops[i], &codes->raws.at[next])) {
+            struct step_key key = key_of(&c, &lane->ops[i]);
+            if (!same_key(&codes->keys.at[next], &key))
+                next = find_step(sim, codes, &key);
             if (next == PEAL_NONE)
                 return false;
             codes->follower.at[step] = next;
+            codes->raws.at[next] = raw_of(&c, &lane->ops[i], (uint32_t)(key.what >> 32));
+            codes->meets |= (key.what >> 8 & 255) != PEAL_REACH_OWN || is_sync(&key);
         }
         codes->now.at[codes->now.len++] = step = next;
-        codes->meets |= (key.what >> 8 & 255) != PEAL_REACH_OWN || is_sync(&key);
     }
     return push_lane(codes, share(codes, codes->now.at, codes->now.len), codes->now_ports.at,
                      codes->now_ports.len);
@@ -393,6 +460,7 @@ void peal_sim_code_free(struct peal_codes *codes)
     peal_vec_release(&codes->steps);
     peal_vec_release(&codes->keys);
     peal_vec_release(&codes->follower);
+    peal_vec_release(&codes->raws);
     peal_vec_release(&codes->lanes);
     peal_vec_release(&codes->first_lane);
     peal_vec_release(&codes->shared);

@@ -26,26 +26,30 @@ static uint8_t rate_of(const struct peal_sim *sim, uint8_t mem)
 }
 
 /* Bytes the engine has to move itself: a load's are its answer's. */
-static uint64_t engine_bytes(const struct peal_xfer *x)
+static uint64_t engine_bytes(const struct peal_xfer *x, enum peal_xfer_kind kind)
 {
-    return x->kind == PEAL_XFER_REQUEST ? x->load_bytes : x->bytes;
+    return kind == PEAL_XFER_REQUEST ? x->load_bytes : x->bytes;
 }
 
-static uint64_t setup_of(const struct peal_sim *sim, const struct peal_xfer *x)
+static uint64_t setup_of(const struct peal_sim *sim, enum peal_xfer_kind kind)
 {
-    return x->kind == PEAL_XFER_NOTIFY ? 0 : sim->machine->keys.dma_setup;
+    return kind == PEAL_XFER_NOTIFY ? 0 : sim->machine->keys.dma_setup;
 }
 
 /* Where its time goes while the head waits for `queue` and then for set-up and source memory. */
-static void leave(struct peal_sim *sim, uint32_t xfer, uint64_t waited, uint64_t begin)
+static inline void leave(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_kind kind,
+                         uint64_t waited, uint64_t begin)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    uint64_t latency = x->kind == PEAL_XFER_REQUEST ? 0 : latency_of(sim, x->source);
+    uint64_t latency = kind == PEAL_XFER_REQUEST ? 0 : latency_of(sim, x->source);
     x->causes[PEAL_CAUSE_QUEUE] += waited;
-    x->causes[PEAL_CAUSE_ISSUE] += setup_of(sim, x);
+    x->causes[PEAL_CAUSE_ISSUE] += setup_of(sim, kind);
     x->causes[PEAL_CAUSE_MEMORY] += latency;
     x->head = begin + latency;
-    peal_sim_link_enter(sim, xfer);
+    if (kind == PEAL_XFER_SEND)
+        peal_sim_link_send(sim, xfer);
+    else
+        peal_sim_link_enter(sim, xfer);
 }
 
 static void note_bar(struct peal_sim *sim, const struct peal_xfer *x, int vc, uint64_t start,
@@ -108,25 +112,27 @@ static void grant(struct peal_sim *sim, uint32_t rank, int which);
 
 static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer);
 
-void peal_sim_dma_take(struct peal_sim *sim, uint32_t index, int vc, uint32_t xfer)
+/* Inlined for each kind: most of what is asked here follows from that. */
+static inline __attribute__((always_inline)) void take(struct peal_sim *sim, uint32_t index, int vc,
+                                                       uint32_t xfer, enum peal_xfer_kind kind)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     struct peal_dma *dma = &sim->ranks[lane->rank].dma[vc];
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    if (x->kind != PEAL_XFER_SEND || !sim->lean_sends) {
+    if (kind != PEAL_XFER_SEND || !sim->lean_sends) {
         x->lane = index;
         x->launch = sim->ranks[lane->rank].launch;
         x->sent = lane->time;
     }
     x->at = sim->ranks[lane->rank].pe;
-    x->rate = x->kind == PEAL_XFER_REQUEST ? sim->dma_rate : rate_of(sim, x->source);
+    x->rate = kind == PEAL_XFER_REQUEST ? sim->dma_rate : rate_of(sim, x->source);
     memcpy(x->causes, lane->causes, sizeof x->causes);
-    if (x->kind == PEAL_XFER_LOCAL) {
+    if (kind == PEAL_XFER_LOCAL) {
         sim->stats.moves++;
     } else {
         sim->stats.transfers++;
         /* A load is one transfer: the request there, the data back. */
-        sim->stats.bytes += x->bytes + (x->kind == PEAL_XFER_REQUEST ? x->load_bytes : 0);
+        sim->stats.bytes += x->bytes + (kind == PEAL_XFER_REQUEST ? x->load_bytes : 0);
     }
     if (sim->dma_event) {
         x->in_dma = true;
@@ -134,21 +140,39 @@ void peal_sim_dma_take(struct peal_sim *sim, uint32_t index, int vc, uint32_t xf
         return;
     }
     uint64_t start = dma->free > lane->time ? dma->free : lane->time, waited = start - lane->time;
-    uint64_t begin = start + setup_of(sim, x);
-    uint64_t held = peal_sim_bytes_time(sim, x->rate, engine_bytes(x));
+    uint64_t begin = start + setup_of(sim, kind);
+    uint64_t held = peal_sim_bytes_time(sim, x->rate, engine_bytes(x, kind));
     if (waited)
         push_start(sim, &sim->ranks[lane->rank].dma_queue[vc], start);
     dma->free = begin + held;
     dma->busy += dma->free - start;
     note_bar(sim, x, vc, start, dma->free);
-    if (!sim->machine->keys.send_async && x->kind == PEAL_XFER_SEND) {
+    if (!sim->machine->keys.send_async && kind == PEAL_XFER_SEND) {
         lane->stalls[PEAL_STALL_DMA] += dma->free - lane->time;
         lane->causes[PEAL_CAUSE_QUEUE] += start - lane->time;
         lane->causes[PEAL_CAUSE_ISSUE] += begin - start;
         lane->causes[sim->rate_is_memory[x->rate] ? PEAL_CAUSE_MEMORY : PEAL_CAUSE_SERIAL] += held;
         lane->time = dma->free;
     }
-    leave(sim, xfer, waited, begin);
+    leave(sim, xfer, kind, waited, begin);
+}
+
+void peal_sim_dma_take(struct peal_sim *sim, uint32_t lane, int vc, uint32_t xfer)
+{
+    enum peal_xfer_kind kind = (enum peal_xfer_kind)sim->xfers.at[xfer].kind;
+    switch (kind) {
+    case PEAL_XFER_SEND:
+        take(sim, lane, vc, xfer, PEAL_XFER_SEND);
+        break;
+    case PEAL_XFER_NOTIFY:
+        take(sim, lane, vc, xfer, PEAL_XFER_NOTIFY);
+        break;
+    case PEAL_XFER_REQUEST:
+        take(sim, lane, vc, xfer, PEAL_XFER_REQUEST);
+        break;
+    default:
+        take(sim, lane, vc, xfer, kind);
+    }
 }
 
 /* Closed form: a transfer between memories of one PE whose end the lane waits for. */
@@ -163,7 +187,8 @@ static void move_now(struct peal_sim *sim, struct peal_lane_run *lane, uint64_t 
     uint64_t start = dma->free > lane->time ? dma->free : lane->time;
     uint64_t held = peal_sim_bytes_time(sim, rate, bytes);
     uint64_t end = start + k->dma_setup + latency + held;
-    dma->free = start + k->dma_setup + peal_sim_bytes_time(sim, reading, bytes);
+    uint64_t read = reading == rate ? held : peal_sim_bytes_time(sim, reading, bytes);
+    dma->free = start + k->dma_setup + read;
     dma->busy += dma->free - start;
     lane->causes[PEAL_CAUSE_QUEUE] += start - lane->time;
     lane->causes[PEAL_CAUSE_ISSUE] += k->dma_setup;
@@ -243,6 +268,11 @@ static void cut_grant(struct peal_sim *sim, uint32_t rank, int which)
     }
 }
 
+static uint64_t bytes_left(const struct peal_xfer *x)
+{
+    return engine_bytes(x, (enum peal_xfer_kind)x->kind);
+}
+
 static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer)
 {
     struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[vc];
@@ -255,7 +285,7 @@ static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer)
         return;
     }
     dma->first = dma->last = xfer;
-    dma->left = engine_bytes(&sim->xfers.at[xfer]);
+    dma->left = bytes_left(&sim->xfers.at[xfer]);
     if (engine->granted == 0)
         grant(sim, rank, which);
     else if (engine->granted - 1 != vc)
@@ -280,8 +310,9 @@ static uint64_t begin_first(struct peal_sim *sim, uint32_t rank, struct peal_dma
 {
     uint32_t xfer = dma->first;
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    uint64_t begin = sim->now + setup_of(sim, x);
-    uint64_t bytes = engine_bytes(x);
+    enum peal_xfer_kind kind = (enum peal_xfer_kind)x->kind;
+    uint64_t begin = sim->now + setup_of(sim, kind);
+    uint64_t bytes = bytes_left(x);
     dma->begun_first = true; /* it is no longer in the queue */
     for (uint32_t lane = rank; lane < sim->lanes.len; lane += sim->nranks) {
         if (sim->lanes.at[lane].state == PEAL_LANE_ROOM)
@@ -294,7 +325,7 @@ static uint64_t begin_first(struct peal_sim *sim, uint32_t rank, struct peal_dma
         begin = start;
     }
     x->tail = begin + peal_sim_bytes_time(sim, x->rate, bytes);
-    leave(sim, xfer, sim->now - x->sent, begin);
+    leave(sim, xfer, kind, sim->now - x->sent, begin);
     return begin;
 }
 
@@ -327,7 +358,7 @@ static void finish_first(struct peal_sim *sim, struct peal_dma_queue *dma)
     dma->first = x->dma_next;
     dma->begun_first = false;
     if (dma->waiting)
-        dma->left = engine_bytes(&sim->xfers.at[dma->first]);
+        dma->left = bytes_left(&sim->xfers.at[dma->first]);
     x->in_dma = false;
     x->delay = sim->now - x->tail;
     if (x->stretched) { /* everything else is done: only the last byte was awaited */

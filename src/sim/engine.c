@@ -131,19 +131,30 @@ static void handle(struct peal_sim *sim, const struct peal_event *event)
     }
 }
 
-/* Events of one instant are known in advance: ask for what the next ones will touch. */
+/* Events of one instant are known in advance: ask for what the next ones will touch, the nearer the
+ * further along the way from transfer to lane. */
 static void prefetch(const struct peal_sim *sim)
 {
-    enum { AHEAD = 6 };
+    enum { TO_LANE = 2, TO_QUEUE = 5, TO_XFER = 9 };
     const struct peal_queue *queue = &sim->queue;
-    if (queue->cursor + AHEAD >= queue->batch.len)
+    const struct peal_event *event = &queue->batch.at[queue->cursor];
+    if (queue->cursor + TO_XFER >= queue->batch.len ||
+        event[TO_XFER].who >> PEAL_EVENT_CLASS_SHIFT != PEAL_EVENT_ARRIVE ||
+        event->who >> PEAL_EVENT_CLASS_SHIFT != PEAL_EVENT_ARRIVE)
         return;
-    const struct peal_event *event = &queue->batch.at[queue->cursor + AHEAD];
-    if (event->who >> PEAL_EVENT_CLASS_SHIFT != PEAL_EVENT_ARRIVE)
-        return;
-    const char *x = (const char *)&sim->xfers.at[event->what];
-    __builtin_prefetch(x, 1);
-    __builtin_prefetch(x + 64, 1);
+    const char *far = (const char *)&sim->xfers.at[event[TO_XFER].what];
+    __builtin_prefetch(far, 1);
+    __builtin_prefetch(far + 64, 1);
+    const struct peal_xfer *x = &sim->xfers.at[event[TO_QUEUE].what];
+    __builtin_prefetch(&sim->links[x->link], 1);
+    if (x->kind == PEAL_XFER_SEND)
+        __builtin_prefetch(x->queue, 1);
+    x = &sim->xfers.at[event[TO_LANE].what];
+    const char *lane =
+        (const char *)&sim->lanes.at[x->kind == PEAL_XFER_SEND ? x->queue->receiver : x->lane];
+    __builtin_prefetch(lane, 1);
+    __builtin_prefetch(lane + 64, 1);
+    __builtin_prefetch(lane + 128, 1);
 }
 
 static void run_ready(struct peal_sim *sim)

@@ -18,6 +18,7 @@
 #ifndef PEAL_SIM_ENGINE_H
 #define PEAL_SIM_ENGINE_H
 
+#include "base/hash.h"
 #include "plan/parts.h"
 #include "sim/queue.h"
 #include "sim/sim.h"
@@ -151,8 +152,11 @@ struct peal_ipcq {
     uint32_t to;               /* the receiver's PE */
     uint64_t credit_time;
     uint64_t messages;
-    bool sender_waits, receiver_waits;
+    uint32_t link; /* the first of its way; PEAL_NONE: it has none, or links are fluid */
+    uint8_t level; /* of that */
+    bool sender_waits : 1, receiver_waits : 1;
 } __attribute__((aligned(64)));
+static_assert(sizeof(struct peal_ipcq) == 64, "a queue is a cache line");
 
 /* The part of it that is rarely touched. */
 struct peal_ipcq_stalls {
@@ -292,8 +296,13 @@ struct peal_link_run {
     uint64_t free, busy, bytes, messages;
 };
 
+/* Along a row or column of a SIP: the cube, and the PE within it. */
+struct peal_coord {
+    uint16_t cube, pe;
+};
+
 struct peal_node {
-    uint16_t cx, cy, px, py;
+    struct peal_coord x, y;
     uint32_t sip;
 };
 
@@ -330,6 +339,7 @@ struct peal_sim {
     uint32_t *grid;          /* PE at [sip, y, x] */
     uint32_t *pe_rank;       /* rank on a PE, or PEAL_NONE */
     struct peal_link_run *links;
+    uint32_t *link_ends; /* PE (or switch) at the end of each link; PEAL_NONE: no such link */
     uint32_t nlinks;
     uint64_t *ports; /* free times: [memory index * ports + port] */
     uint32_t port_base[PEAL_MEM_COUNT];
@@ -521,6 +531,8 @@ uint32_t peal_sim_memory_component(const struct peal_sim *sim, uint32_t pe, uint
 
 /* link.c */
 void peal_sim_link_enter(struct peal_sim *sim, uint32_t xfer); /* at its head, from `at` to `to` */
+/* The same for a message on its first link, which its queue knows. */
+void peal_sim_link_send(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_link_target(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_link_target_event(struct peal_sim *sim, uint32_t xfer);
@@ -584,6 +596,12 @@ void peal_sim_signal_launch_end(struct peal_sim *sim, struct peal_instance *inst
 /* oplog.c */
 uint32_t peal_sim_oplog_begin(struct peal_sim *sim, const struct peal_lane_run *lane);
 void peal_sim_oplog_end(struct peal_sim *sim, struct peal_lane_run *lane);
+/* The hash of all ops. A sum, so that the order in which lanes were worked out does not matter. */
+static inline void peal_sim_oplog_hash(struct peal_sim *sim, const struct peal_lane_run *lane)
+{
+    uint64_t who = lane->left << 32 | lane->number << 20;
+    sim->stats.hash += peal_hash_u64(lane->start, peal_hash_u64(lane->time, who ^ lane->rank));
+}
 void peal_sim_oplog_send(struct peal_sim *sim, struct peal_lane_run *lane, struct peal_xfer *xfer,
                          uint32_t to_rank, enum peal_sim_message_kind kind);
 void peal_sim_oplog_delivered(struct peal_sim *sim, const struct peal_xfer *xfer);

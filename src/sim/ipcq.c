@@ -20,8 +20,13 @@ bool peal_sim_ipcq_init(struct peal_sim *sim, struct peal_instance *instance)
     instance->stalls = calloc(count + 1, sizeof *instance->stalls);
     if (!instance->queues || !instance->stalls)
         return false;
+    bool fluid = sim->machine->keys.link_mode == PEAL_LINK_FLUID;
     for (uint64_t i = 0; i < count; i++) {
         const struct peal_channel *c = &channels[i];
+        uint32_t from = sim->ranks[c->sender].pe, to = sim->ranks[c->receiver].pe, next;
+        enum peal_level level = PEAL_LEVEL_PE;
+        uint32_t link =
+            fluid || from == to ? PEAL_NONE : peal_sim_router_next(sim, from, to, &next, &level);
         instance->queues[i] = (struct peal_ipcq){
             .oldest = PEAL_NONE,
             .newest = PEAL_NONE,
@@ -30,9 +35,10 @@ bool peal_sim_ipcq_init(struct peal_sim *sim, struct peal_instance *instance)
             .depth = sim->options.depth ? sim->options.depth : c->depth,
             .sender = c->sender_lane * sim->nranks + c->sender,
             .receiver = c->receiver_lane * sim->nranks + c->receiver,
-            .to = sim->ranks[c->receiver].pe,
-            .credit_time =
-                peal_sim_credit_time(sim, sim->ranks[c->receiver].pe, sim->ranks[c->sender].pe),
+            .to = to,
+            .credit_time = peal_sim_credit_time(sim, to, from),
+            .link = link,
+            .level = (uint8_t)level,
         };
     }
     return true;

@@ -38,6 +38,19 @@ void peal_sim_link_enter(struct peal_sim *sim, uint32_t xfer)
     peal_sim_xfer_at(sim, xfer, PEAL_STAGE_LINK, x->link);
 }
 
+void peal_sim_link_send(struct peal_sim *sim, uint32_t xfer)
+{
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    x->link = x->queue->link;
+    x->level = x->queue->level;
+    if (x->link == PEAL_NONE) {
+        peal_sim_link_enter(sim, xfer);
+        return;
+    }
+    x->at = sim->link_ends[x->link];
+    peal_sim_xfer_at(sim, xfer, PEAL_STAGE_LINK, x->link);
+}
+
 /* The event: the head is at the link. */
 void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer)
 {

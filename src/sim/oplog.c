@@ -2,8 +2,6 @@
 /* What is recorded of a run: ops, messages, bars. Without options.log only a hash of all ops. */
 #include "sim/engine.h"
 
-#include "base/hash.h"
-
 #include <string.h>
 
 /* Indices are 32 bits wide; a run with more is logged up to there. */
@@ -33,10 +31,7 @@ uint32_t peal_sim_oplog_begin(struct peal_sim *sim, const struct peal_lane_run *
 
 void peal_sim_oplog_end(struct peal_sim *sim, struct peal_lane_run *lane)
 {
-    /* A sum, so that the order in which lanes were worked out does not matter. */
-    uint64_t who = lane->left << 32 | lane->number << 20;
-    sim->stats.hash += peal_hash_u64(lane->start, peal_hash_u64(lane->time, who ^ lane->rank));
-    if (!sim->options.log || lane->log == PEAL_NONE)
+    if (lane->log == PEAL_NONE)
         return;
     struct peal_sim_op *op = &sim->log_ops.at[lane->log];
     op->ready = lane->ready;

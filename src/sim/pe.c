@@ -297,9 +297,29 @@ static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
     return PEAL_OP_DONE;
 }
 
+/* Who looks at every op: the log and the replay. Most runs have neither. */
+static void watch_begin(struct peal_sim *sim, struct peal_lane_run *lane)
+{
+    lane->by = lane->message = PEAL_NONE;
+    if (sim->options.log)
+        lane->log = peal_sim_oplog_begin(sim, lane);
+}
+
+static void watch_end(struct peal_sim *sim, struct peal_lane_run *lane, enum peal_op_kind kind)
+{
+    if (sim->options.log)
+        peal_sim_oplog_end(sim, lane);
+    bool noted_later = kind == PEAL_OP_RECV && sim->machine->keys.recv_async;
+    if (sim->options.data && !noted_later &&
+        !peal_sim_replay_note(sim, lane, peal_sim_op(lane), lane->ready))
+        peal_sim_fail(sim, PEAL_NO_MEMORY);
+}
+
 void peal_sim_lane_run(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
+    const uint64_t issue = sim->machine->keys.issue;
+    const bool watched = sim->options.log || sim->options.data;
     while (sim->status == PEAL_OK) {
         if (lane->left == 0) {
             if (lane->npending && !peal_sim_async_drain(sim, index))
@@ -309,13 +329,11 @@ void peal_sim_lane_run(struct peal_sim *sim, uint32_t index)
         }
         if (lane->phase == PHASE_FETCH) {
             lane->start = lane->ready = lane->time;
-            lane->time += sim->machine->keys.issue;
-            lane->causes[PEAL_CAUSE_ISSUE] += sim->machine->keys.issue;
+            lane->time += issue;
+            lane->causes[PEAL_CAUSE_ISSUE] += issue;
             lane->phase = PHASE_ISSUED;
-            if (sim->options.log) {
-                lane->by = lane->message = PEAL_NONE;
-                lane->log = peal_sim_oplog_begin(sim, lane);
-            }
+            if (watched)
+                watch_begin(sim, lane);
         }
         const struct peal_step *step = peal_sim_step(lane);
         if (peal_sim_must_step(sim, index))
@@ -325,11 +343,9 @@ void peal_sim_lane_run(struct peal_sim *sim, uint32_t index)
             return;
         if (run_op(sim, index, step) == PEAL_OP_BLOCKED)
             return;
-        peal_sim_oplog_end(sim, lane);
-        bool noted_later = step->kind == PEAL_OP_RECV && sim->machine->keys.recv_async;
-        if (sim->options.data && !noted_later &&
-            !peal_sim_replay_note(sim, lane, peal_sim_op(lane), lane->ready))
-            peal_sim_fail(sim, PEAL_NO_MEMORY);
+        peal_sim_oplog_hash(sim, lane);
+        if (watched)
+            watch_end(sim, lane, (enum peal_op_kind)step->kind);
         lane->code++;
         lane->left--;
         lane->phase = PHASE_FETCH;

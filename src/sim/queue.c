@@ -80,7 +80,7 @@ static void insertion_sort(struct peal_event *at, size_t len)
     }
 }
 
-/* Stable, by `who`, eight bits a pass; passes in which all digits are equal are left out. */
+/* Stable, by `who`, eight bits a pass from the lowest bit in which any two differ. */
 static void radix_sort(struct peal_queue *queue)
 {
     size_t len = queue->batch.len;
@@ -90,28 +90,25 @@ static void radix_sort(struct peal_queue *queue)
         return;
     }
     struct peal_event *from = queue->batch.at, *to = queue->sorted.at;
-    uint32_t count[4][256];
-    memset(count, 0, sizeof count);
-    for (size_t i = 0; i < len; i++) {
-        uint32_t who = from[i].who;
-        for (int pass = 0; pass < 4; pass++)
-            count[pass][who >> (8 * pass) & 255]++;
-    }
-    for (int pass = 0; pass < 4; pass++) {
-        int shift = 8 * pass;
-        if (count[pass][from[0].who >> shift & 255] == len)
-            continue;
-        uint32_t place = 0;
+    uint32_t differs = 0;
+    for (size_t i = 1; i < len; i++)
+        differs |= from[i].who ^ from[0].who;
+    while (differs) {
+        int shift = __builtin_ctz(differs);
+        uint32_t count[256] = {0}, place = 0;
+        for (size_t i = 0; i < len; i++)
+            count[from[i].who >> shift & 255]++;
         for (int digit = 0; digit < 256; digit++) {
-            uint32_t n = count[pass][digit];
-            count[pass][digit] = place;
+            uint32_t n = count[digit];
+            count[digit] = place;
             place += n;
         }
         for (size_t i = 0; i < len; i++)
-            to[count[pass][from[i].who >> shift & 255]++] = from[i];
+            to[count[from[i].who >> shift & 255]++] = from[i];
         struct peal_event *swap = from;
         from = to;
         to = swap;
+        differs &= shift < 24 ? ~UINT32_C(0) << (shift + 8) : 0;
     }
     if (from != queue->batch.at)
         memcpy(queue->batch.at, from, len * sizeof *from);

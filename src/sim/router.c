@@ -25,6 +25,25 @@ static uint32_t pe_at(const struct peal_sim *sim, uint32_t sip, uint32_t x, uint
     return sim->grid[(sip * height + y) * width + x];
 }
 
+static void number_nodes(struct peal_sim *sim)
+{
+    const struct peal_machine_keys *k = &sim->machine->keys;
+    uint32_t pe = 0, width = (uint32_t)(k->cubes[0] * k->pes[0]);
+    uint32_t height = (uint32_t)(k->cubes[1] * k->pes[1]);
+    for (uint32_t sip = 0; sip < k->sips; sip++)
+        for (uint32_t cube = 0; cube < k->cubes[0] * k->cubes[1]; cube++)
+            for (uint32_t i = 0; i < k->pes[0] * k->pes[1]; i++, pe++) {
+                struct peal_node node = {
+                    .x = {(uint16_t)(cube % k->cubes[0]), (uint16_t)(i % k->pes[0])},
+                    .y = {(uint16_t)(cube / k->cubes[0]), (uint16_t)(i / k->pes[0])},
+                    .sip = sip};
+                uint32_t x = (uint32_t)(node.x.cube * k->pes[0] + node.x.pe);
+                uint32_t y = (uint32_t)(node.y.cube * k->pes[1] + node.y.pe);
+                sim->nodes[pe] = node;
+                sim->grid[(sip * height + y) * width + x] = pe;
+            }
+}
+
 bool peal_sim_router_init(struct peal_sim *sim)
 {
     const struct peal_machine *m = sim->machine;
@@ -33,26 +52,18 @@ bool peal_sim_router_init(struct peal_sim *sim)
     sim->links = peal_sim_alloc(sim->nlinks, sizeof *sim->links);
     sim->nodes = calloc(m->pes + 1, sizeof *sim->nodes);
     sim->grid = calloc(m->pes, sizeof *sim->grid);
-    if (!sim->links || !sim->nodes || !sim->grid)
+    sim->link_ends = calloc(sim->nlinks, sizeof *sim->link_ends);
+    if (!sim->links || !sim->nodes || !sim->grid || !sim->link_ends)
         return false;
     memset(sim->links, 0, sim->nlinks * sizeof *sim->links);
-    if (k->flat)
-        return true;
-    uint32_t pe = 0, width = (uint32_t)(k->cubes[0] * k->pes[0]);
-    uint32_t height = (uint32_t)(k->cubes[1] * k->pes[1]);
-    for (uint32_t sip = 0; sip < k->sips; sip++)
-        for (uint32_t cube = 0; cube < k->cubes[0] * k->cubes[1]; cube++)
-            for (uint32_t i = 0; i < k->pes[0] * k->pes[1]; i++, pe++) {
-                struct peal_node node = {.cx = (uint16_t)(cube % k->cubes[0]),
-                                         .cy = (uint16_t)(cube / k->cubes[0]),
-                                         .px = (uint16_t)(i % k->pes[0]),
-                                         .py = (uint16_t)(i / k->pes[0]),
-                                         .sip = sip};
-                uint32_t x = (uint32_t)(node.cx * k->pes[0] + node.px);
-                uint32_t y = (uint32_t)(node.cy * k->pes[1] + node.py);
-                sim->nodes[pe] = node;
-                sim->grid[(sip * height + y) * width + x] = pe;
-            }
+    if (!k->flat)
+        number_nodes(sim);
+    for (uint32_t i = 0; i < sim->nlinks; i++) {
+        uint32_t from;
+        enum peal_level level;
+        if (!peal_sim_router_ends(sim, i, &from, &sim->link_ends[i], &level))
+            sim->link_ends[i] = PEAL_NONE;
+    }
     return true;
 }
 
@@ -70,24 +81,19 @@ static uint32_t moved(uint32_t a, int by, uint32_t n)
     return by > 0 ? (a + 1 == n ? 0 : a + 1) : (a == 0 ? n - 1 : a - 1);
 }
 
-/* One step along a row or column: `cube` and `pe` are the coordinates in that dimension. */
-static enum peal_level walk(uint32_t *cube, uint32_t *pe, uint32_t to_cube, uint32_t to_pe,
-                            const uint64_t n[2], const uint64_t wrap[3], int *by)
+/* The level of the next link along a row or column, and which way: `a` and `to` are the coordinates
+ * in that dimension. */
+static enum peal_level walk(struct peal_coord a, struct peal_coord to, uint32_t cubes, uint32_t pes,
+                            const uint64_t wrap[3], int *by)
 {
-    uint32_t cubes = (uint32_t)n[0], pes = (uint32_t)n[1];
-    if (*cube != to_cube) {
-        int way = direction(*cube, to_cube, cubes, wrap[1]);
-        uint32_t edge = way > 0 ? pes - 1 : 0;
-        if (*pe == edge) {
-            *cube = moved(*cube, way, cubes);
-            *pe = pes - 1 - edge;
-            *by = way;
+    if (a.cube != to.cube) {
+        *by = direction(a.cube, to.cube, cubes, wrap[1]);
+        uint32_t edge = *by > 0 ? pes - 1 : 0;
+        if (a.pe == edge)
             return PEAL_LEVEL_CUBE;
-        }
-        to_pe = edge;
+        to.pe = (uint16_t)edge;
     }
-    *by = direction(*pe, to_pe, pes, wrap[0]);
-    *pe = moved(*pe, *by, pes);
+    *by = direction(a.pe, to.pe, pes, wrap[0]);
     return PEAL_LEVEL_PE;
 }
 
@@ -119,19 +125,17 @@ uint32_t peal_sim_router_next(const struct peal_sim *sim, uint32_t at, uint32_t 
         }
         t = &sim->nodes[goal];
     }
-    uint32_t cx = a->cx, px = a->px, cy = a->cy, py = a->py;
     int by, port;
-    if (cx != t->cx || px != t->px) {
-        const uint64_t n[2] = {k->cubes[0], k->pes[0]};
-        *level = walk(&cx, &px, t->cx, t->px, n, k->wrap, &by);
+    if (a->x.cube != t->x.cube || a->x.pe != t->x.pe) {
+        *level = walk(a->x, t->x, (uint32_t)k->cubes[0], (uint32_t)k->pes[0], k->wrap, &by);
         port = by > 0 ? EAST : WEST;
     } else {
-        const uint64_t n[2] = {k->cubes[1], k->pes[1]};
-        *level = walk(&cy, &py, t->cy, t->py, n, k->wrap, &by);
+        *level = walk(a->y, t->y, (uint32_t)k->cubes[1], (uint32_t)k->pes[1], k->wrap, &by);
         port = by > 0 ? SOUTH : NORTH;
     }
-    *next = pe_at(sim, a->sip, (uint32_t)(cx * k->pes[0] + px), (uint32_t)(cy * k->pes[1] + py));
-    return at * PEAL_LINKS_PER_PE + (uint32_t)port + (*level == PEAL_LEVEL_CUBE ? 4 : 0);
+    uint32_t link = at * PEAL_LINKS_PER_PE + (uint32_t)port + (*level == PEAL_LEVEL_CUBE ? 4 : 0);
+    *next = sim->link_ends[link];
+    return link;
 }
 
 /* Where one step by a port leads, on the PE or cube level; false where there is no such link. */
@@ -142,7 +146,7 @@ static bool port_leads(const struct peal_sim *sim, uint32_t at, uint32_t port, u
     bool is_row = port % 4 == EAST || port % 4 == WEST, is_cube = port >= 4;
     int by = port % 4 == EAST || port % 4 == SOUTH ? 1 : -1;
     uint32_t cubes = (uint32_t)k->cubes[is_row ? 0 : 1], pes = (uint32_t)k->pes[is_row ? 0 : 1];
-    uint32_t cube = is_row ? a->cx : a->cy, pe = is_row ? a->px : a->py;
+    uint32_t cube = is_row ? a->x.cube : a->y.cube, pe = is_row ? a->x.pe : a->y.pe;
     uint32_t edge = by > 0 ? pes - 1 : 0, last = by > 0 ? cubes - 1 : 0;
     if (is_cube) {
         if (pe != edge || cubes == 1 || (cube == last && !k->wrap[1]))
@@ -154,8 +158,8 @@ static bool port_leads(const struct peal_sim *sim, uint32_t at, uint32_t port, u
             return false;
         pe = moved(pe, by, pes);
     }
-    *to = is_row ? pe_at(sim, a->sip, cube * pes + pe, (uint32_t)(a->cy * k->pes[1] + a->py))
-                 : pe_at(sim, a->sip, (uint32_t)(a->cx * k->pes[0] + a->px), cube * pes + pe);
+    *to = is_row ? pe_at(sim, a->sip, cube * pes + pe, (uint32_t)(a->y.cube * k->pes[1] + a->y.pe))
+                 : pe_at(sim, a->sip, (uint32_t)(a->x.cube * k->pes[0] + a->x.pe), cube * pes + pe);
     return true;
 }
 

@@ -177,6 +177,7 @@ void peal_sim_free(struct peal_sim *sim)
     free(sim->grid);
     free(sim->pe_rank);
     free(sim->links);
+    free(sim->link_ends);
     free(sim->ports);
     free(sim->ranks);
     free(sim->dma_starts);
