@@ -3,6 +3,7 @@
 #include "api/plans.h"
 
 #include "base/hash.h"
+#include "plan/resize.h"
 #include "run/multicast.h"
 #include "verify/verify.h"
 
@@ -21,6 +22,13 @@ void peal_plans_forget(struct peal_plans *plans)
     free(plans->entries);
     plans->entries = NULL;
     plans->count = plans->cap = 0;
+    while (plans->patterns) {
+        struct peal_pattern *pattern = plans->patterns;
+        plans->patterns = pattern->next;
+        free(pattern->plan);
+        free(pattern);
+    }
+    plans->bytes = 0;
 }
 
 static void release_insight(struct peal_insight *insight)
@@ -182,11 +190,10 @@ static const char *find_local(const struct peal_kernel *kernel, const struct pea
     return NULL;
 }
 
-/* `known` may be NULL, or of another layout: then `fresh` is filled in. */
-static enum peal_status make_image(const struct peal_team *team, const struct peal_kernel *kernel,
-                                   const struct peal_bind *bind, const struct peal_image_how *how,
-                                   const struct peal_insight *known, struct peal_insight *fresh,
-                                   struct peal_text *why, struct peal_image **out)
+/* This rank's part, or the whole where that is what an image is made from. */
+static enum peal_status make_plan(const struct peal_team *team, const struct peal_kernel *kernel,
+                                  const struct peal_bind *bind, const struct peal_insight *known,
+                                  struct peal_text *why, struct peal_plan **out)
 {
     struct peal_bind own = *bind;
     struct peal_diags diags;
@@ -206,25 +213,37 @@ static enum peal_status make_image(const struct peal_team *team, const struct pe
                              kernel->name, local);
         status = local ? PEAL_UNSUPPORTED : peal_instantiate(kernel, &own, &diags, &plan);
     }
-    struct peal_image_how full = *how;
-    if (status == PEAL_OK) {
-        fresh->has_channels = plan->channels.count > 0;
-        if (!known || known->cells != plan->cells || wants_proof()) {
-            own.rank = team->rank;
-            status = look_at_whole(kernel, &own, plan, why, fresh);
-            known = fresh;
-        }
-        full.writers = known->writers;
-        full.notifiers = known->notifiers;
-        if (status == PEAL_OK)
-            status = peal_image_new(plan, &full, team->compute, out);
-        else
-            free(plan);
-    }
-    if (status != PEAL_OK)
+    if (status == PEAL_OK)
+        *out = plan;
+    else
         peal_diags_print(&diags, false, why);
     peal_diags_release(&diags);
     return status;
+}
+
+/* Takes the plan over. `known` may be NULL, or of another layout: then `fresh` is filled in. */
+static enum peal_status make_image(const struct peal_team *team, const struct peal_kernel *kernel,
+                                   const struct peal_bind *bind, const struct peal_image_how *how,
+                                   struct peal_plan *plan, const struct peal_insight *known,
+                                   struct peal_insight *fresh, struct peal_text *why,
+                                   struct peal_image **out)
+{
+    struct peal_bind own = *bind;
+    struct peal_image_how full = *how;
+    enum peal_status status = PEAL_OK;
+    fresh->has_channels = plan->channels.count > 0;
+    if (!known || known->cells != plan->cells || wants_proof()) {
+        own.rank = team->rank;
+        status = look_at_whole(kernel, &own, plan, why, fresh);
+        known = fresh;
+    }
+    full.writers = known->writers;
+    full.notifiers = known->notifiers;
+    if (status != PEAL_OK) {
+        free(plan);
+        return status;
+    }
+    return peal_image_new(plan, &full, team->compute, out);
 }
 
 enum peal_status peal_plans_make(const struct peal_team *team, const struct peal_kernel *kernel,
@@ -232,7 +251,10 @@ enum peal_status peal_plans_make(const struct peal_team *team, const struct peal
                                  struct peal_text *why, struct peal_image **out)
 {
     struct peal_insight insight = {0};
-    enum peal_status status = make_image(team, kernel, bind, how, NULL, &insight, why, out);
+    struct peal_plan *plan;
+    enum peal_status status = make_plan(team, kernel, bind, NULL, why, &plan);
+    if (status == PEAL_OK)
+        status = make_image(team, kernel, bind, how, plan, NULL, &insight, why, out);
     release_insight(&insight);
     return status;
 }
@@ -269,43 +291,122 @@ static uint32_t depth_for(uint32_t ranks, uint64_t slot_bytes)
     return depth < 4 ? 4 : depth > 32 ? 32 : (uint32_t)depth;
 }
 
+/* ---- plans by key ---- */
+
+/* A key as instantiate wants it. */
+struct binding {
+    struct peal_bind bind;
+    struct peal_bind_value values[3];
+    int64_t count, most, groups;
+};
+
+static void bind_key(const struct peal_plans *plans, const struct peal_plan_key *key,
+                     struct binding *out)
+{
+    uint8_t shape = key->algo->shape;
+    bool rows = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS;
+    uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
+    *out = (struct binding){.count = (int64_t)key->count,
+                            .most = (int64_t)key->most,
+                            .groups = plans->team->policy.cores};
+    out->values[0] = (struct peal_bind_value){rows ? "m" : "n", &out->count, 1, false};
+    uint32_t nvalues = shape == PEAL_SHAPE_NONE ? 0 : 1;
+    if (key->algo->has_most)
+        out->values[nvalues++] = (struct peal_bind_value){"most", &out->most, 1, false};
+    if (shape == PEAL_SHAPE_GROUPS)
+        out->values[nvalues++] = (struct peal_bind_value){"groups", &out->groups, 1, false};
+    out->bind =
+        (struct peal_bind){.nranks = plans->team->size,
+                           .dtype = (enum peal_dtype)key->dtype,
+                           .reduce = (enum peal_reduce)key->reduce,
+                           .values = out->values,
+                           .nvalues = nvalues,
+                           .root = key->root,
+                           .in_place = key->in_place,
+                           .symmetric = key->symmetric,
+                           .channel_depth = depth_for(plans->team->size, key->count * element),
+                           .slot_bytes = key->count * element};
+}
+
+/* The pattern that serves a key, made at its first use. NULL: there is none, or no memory. */
+static const struct peal_plan *find_pattern(struct peal_plans *plans,
+                                            const struct peal_plan_key *key,
+                                            const struct peal_kernel *kernel)
+{
+    struct peal_plan_key shared = *key;
+    shared.count = PEAL_PATTERN_COUNT;
+    shared.most = key->algo->has_most ? PEAL_PATTERN_MOST : 0;
+    shared.dtype = (uint8_t)peal_pattern_dtype((enum peal_dtype)key->dtype);
+    shared.reduce = (uint8_t)peal_pattern_reduce((enum peal_reduce)key->reduce);
+    shared.remote = false; /* the image's, not the plan's */
+    for (struct peal_pattern *p = plans->patterns; p; p = p->next) {
+        if (same_key(&p->key, &shared))
+            return p->plan;
+    }
+    struct peal_pattern *pattern = calloc(1, sizeof *pattern);
+    struct binding binding;
+    struct peal_text why = {0};
+    if (!pattern)
+        return NULL;
+    bind_key(plans, &shared, &binding);
+    enum peal_status status = make_plan(plans->team, kernel, &binding.bind,
+                                        find_insight(plans, key), &why, &pattern->plan);
+    peal_text_release(&why);
+    if (status != PEAL_OK || !peal_plan_is_pattern(pattern->plan)) {
+        if (status == PEAL_OK)
+            free(pattern->plan);
+        pattern->plan = NULL;
+    }
+    pattern->key = shared;
+    pattern->next = plans->patterns;
+    plans->patterns = pattern;
+    plans->bytes += sizeof *pattern + (pattern->plan ? pattern->plan->block_len : 0);
+    return pattern->plan;
+}
+
+/* Of a pattern where there is one; PEAL_VERIFY proves what instantiate makes. */
+static enum peal_status plan_of(struct peal_plans *plans, const struct peal_plan_key *key,
+                                const struct peal_kernel *kernel, const struct binding *binding,
+                                struct peal_text *why, struct peal_plan **out)
+{
+    bool whole = key->algo->shape == PEAL_SHAPE_WHOLE || wants_proof();
+    const struct peal_plan *pattern = whole ? NULL : find_pattern(plans, key, kernel);
+    if (!pattern)
+        return make_plan(plans->team, kernel, &binding->bind, find_insight(plans, key), why, out);
+    struct peal_plan_size size = {.count = key->count,
+                                  .most = key->most,
+                                  .dtype = (enum peal_dtype)key->dtype,
+                                  .reduce = (enum peal_reduce)key->reduce,
+                                  .channel_depth = binding->bind.channel_depth,
+                                  .slot_bytes = binding->bind.slot_bytes};
+    *out = peal_plan_resize(pattern, &size);
+    return *out ? PEAL_OK : PEAL_NO_MEMORY;
+}
+
 static enum peal_status make(struct peal_plans *plans, const struct peal_plan_key *key,
                              struct peal_text *why, struct peal_image **out)
 {
     const struct peal_kernel *kernel;
+    struct peal_plan *plan;
+    struct binding binding;
     enum peal_status status = find_kernel(plans, key->algo->kernel, why, &kernel);
     if (status != PEAL_OK)
         return status;
-    int64_t count = (int64_t)key->count, most = (int64_t)key->most;
+    bind_key(plans, key, &binding);
+    status = plan_of(plans, key, kernel, &binding, why, &plan);
+    if (status != PEAL_OK)
+        return status;
     uint8_t shape = key->algo->shape;
-    bool rows = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS;
-    int64_t groups = plans->team->policy.cores;
-    struct peal_bind_value values[3] = {{rows ? "m" : "n", &count, 1, false}};
-    uint32_t nvalues = shape == PEAL_SHAPE_NONE ? 0 : 1;
-    if (key->algo->has_most)
-        values[nvalues++] = (struct peal_bind_value){"most", &most, 1, false};
-    if (shape == PEAL_SHAPE_GROUPS)
-        values[nvalues++] = (struct peal_bind_value){"groups", &groups, 1, false};
     uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
-    struct peal_bind bind = {.nranks = plans->team->size,
-                             .dtype = (enum peal_dtype)key->dtype,
-                             .reduce = (enum peal_reduce)key->reduce,
-                             .values = values,
-                             .nvalues = nvalues,
-                             .root = key->root,
-                             .in_place = key->in_place,
-                             .symmetric = key->symmetric,
-                             .channel_depth = depth_for(plans->team->size, key->count * element),
-                             .slot_bytes = key->count * element};
-    struct peal_image_how how = {.rank = plans->team->rank,
-                                 .clip = shape != PEAL_SHAPE_WHOLE,
-                                 .rows_as_bases = rows,
-                                 .remote = key->remote,
-                                 /* Steps between buffers follow from it, where sizes are
-                                    rounded. */
-                                 .key = (key->most ? key->most : key->count) * element};
+    struct peal_image_how how = {
+        .rank = plans->team->rank,
+        .clip = shape != PEAL_SHAPE_WHOLE,
+        .rows_as_bases = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS,
+        .remote = key->remote,
+        /* Steps between buffers follow from it, where sizes are rounded. */
+        .key = (key->most ? key->most : key->count) * element};
     struct peal_insight *known = find_insight(plans, key), fresh = {0};
-    status = make_image(plans->team, kernel, &bind, &how, known, &fresh, why, out);
+    status = make_image(plans->team, kernel, &binding.bind, &how, plan, known, &fresh, why, out);
     if (status == PEAL_OK && !known)
         keep_insight(plans, key, &fresh);
     else
@@ -341,6 +442,7 @@ enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_pla
             return status;
         *entry = (struct peal_plan_entry){*key, image};
         plans->count++;
+        plans->bytes += peal_image_bytes(image);
     }
     *out = entry->image;
     return PEAL_OK;

@@ -37,13 +37,24 @@ struct peal_insight {
     uint32_t *writers, *notifiers; /* NULL: not looked at */
 };
 
-enum { PEAL_MOST_PLANS = 2048 }; /* that a communicator keeps */
+/* The plan that those of other sizes, plain types and reductions are made from: see plan/resize.h.
+ */
+struct peal_pattern {
+    struct peal_pattern *next;
+    struct peal_plan_key key; /* without sizes */
+    struct peal_plan *plan;   /* NULL: this kernel's sizes do not scale */
+};
+
+/* What a communicator keeps, in the process's own memory; beyond, it begins again. */
+enum { PEAL_MOST_PLANS = 2048, PEAL_MOST_PLAN_BYTES = 16 << 20 };
 
 struct peal_plans {
     const struct peal_team *team;
     struct peal_plan_entry *entries;
     size_t count, cap; /* cap is a power of two */
+    uint64_t bytes;    /* of images and patterns */
     struct peal_insight *insights;
+    struct peal_pattern *patterns;
     struct peal_program *library;
 };
 
@@ -52,7 +63,12 @@ void peal_plans_release(struct peal_plans *plans);
 /* Reads the library and looks at the kernels that calls will take, so that first calls need not. */
 enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why);
 void peal_plans_prepare(struct peal_plans *plans, const struct peal_algo *algo);
-/* Frees all images, of which none may be in use any more; insights stay. */
+/* True if there are so many that they must be forgotten before the next is made. */
+static inline bool peal_plans_are_many(const struct peal_plans *plans)
+{
+    return plans->count >= PEAL_MOST_PLANS || plans->bytes >= PEAL_MOST_PLAN_BYTES;
+}
+/* Frees all images, of which none may be in use any more, and patterns; insights stay. */
 void peal_plans_forget(struct peal_plans *plans);
 
 /* The image for a key, made at its first use. On failure, `why` gets the diagnostics. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the plan cache takes for granted: who writes which cell of a library kernel depends on ranks
- * and root, not on counts, types, operations and what is in place. */
+ * and root, not on counts, types, operations and what is in place; and a plan that was resized is
+ * the very block that instantiate makes. */
 #include "api/plans.h"
 
+#include "plan/resize.h"
 #include "run/multicast.h"
 
 #include <setjmp.h>
@@ -103,8 +105,113 @@ static void writers_follow_from_ranks_and_root(void **state)
     peal_diags_release(&diags);
 }
 
+/* ---- resizing ---- */
+
+static struct peal_plan *make_plan(const struct peal_kernel *kernel, const struct peal_algo *algo,
+                                   const struct peal_bind *how, int64_t count, int64_t most)
+{
+    bool rows = algo->shape == PEAL_SHAPE_ROWS || algo->shape == PEAL_SHAPE_BLOCKS;
+    int64_t groups = 2;
+    struct peal_bind_value values[3] = {{rows ? "m" : "n", &count, 1, false}};
+    struct peal_bind bind = *how;
+    struct peal_plan *plan = NULL;
+    bind.values = values;
+    bind.nvalues = algo->shape == PEAL_SHAPE_NONE ? 0 : 1;
+    if (algo->has_most)
+        values[bind.nvalues++] = (struct peal_bind_value){"most", &most, 1, false};
+    if (algo->shape == PEAL_SHAPE_GROUPS)
+        values[bind.nvalues++] = (struct peal_bind_value){"groups", &groups, 1, false};
+    bind.slot_bytes = (uint64_t)count * peal_dtype_size(bind.dtype);
+    return peal_instantiate(kernel, &bind, NULL, &plan) == PEAL_OK ? plan : NULL;
+}
+
+/* Sizes of classes, as calls have them: whole lines, and `most` above the count in some. */
+static const struct {
+    int64_t count, most;
+} sizes[] = {{10, 10}, {16, 16}, {48, 64}, {64, 256}, {4096, 4096}, {49152, 65536}};
+
+static const struct {
+    enum peal_dtype dtype;
+    enum peal_reduce reduce;
+} kinds[] = {{PEAL_F32, PEAL_SUM},  {PEAL_F64, PEAL_MAX},  {PEAL_I8, PEAL_XOR},
+             {PEAL_I64, PEAL_PROD}, {PEAL_BF16, PEAL_MIN}, {PEAL_F16, PEAL_AVG},
+             {PEAL_F64, PEAL_AVG}};
+
+/* All sizes, types and operations from one pattern each. Returns how many plans were compared. */
+static size_t compare_sizes(const struct peal_kernel *kernel, const struct peal_algo *algo,
+                            struct peal_bind how)
+{
+    size_t compared = 0;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        how.dtype = peal_pattern_dtype(kinds[k].dtype);
+        how.reduce = peal_pattern_reduce(kinds[k].reduce);
+        struct peal_plan *pattern =
+            make_plan(kernel, algo, &how, PEAL_PATTERN_COUNT, PEAL_PATTERN_MOST);
+        how.dtype = kinds[k].dtype;
+        how.reduce = kinds[k].reduce;
+        for (size_t s = 0; pattern && peal_plan_is_pattern(pattern) && s < 6; s++) {
+            struct peal_plan *wanted = make_plan(kernel, algo, &how, sizes[s].count, sizes[s].most);
+            assert_non_null(wanted);
+            struct peal_plan_size size = {.count = (uint64_t)sizes[s].count,
+                                          .most = (uint64_t)sizes[s].most,
+                                          .dtype = how.dtype,
+                                          .reduce = how.reduce,
+                                          .channel_depth = how.channel_depth,
+                                          .slot_bytes = (uint64_t)sizes[s].count *
+                                                        peal_dtype_size(how.dtype)};
+            struct peal_plan *resized = peal_plan_resize(pattern, &size);
+            if (resized->block_len != wanted->block_len ||
+                memcmp(resized, wanted, wanted->block_len) != 0)
+                fail_msg(
+                    "'%s', rank %d of %u, root %d, %s, %s, in place %d, size %zu: not the plan",
+                    algo->kernel, (int)how.rank, how.nranks, (int)how.root,
+                    peal_dtype_name(how.dtype), peal_reduce_name(how.reduce), how.in_place, s);
+            compared++;
+            free(wanted);
+            free(resized);
+        }
+        free(pattern);
+    }
+    return compared;
+}
+
+static void resized_plans_are_the_plans(void **state)
+{
+    (void)state;
+    static const uint32_t ranks[] = {1, 2, 3, 4, 5, 8, 16};
+    struct peal_diags diags;
+    struct peal_program *library = NULL;
+    size_t count, whole = 0, with_parts = 0;
+    const struct peal_algo *algos = peal_algos(&count);
+    peal_diags_init(&diags);
+    assert_int_equal(peal_program_open("barrier_mesh", &diags, &library), PEAL_OK);
+    for (size_t a = 0; a < count; a++) {
+        size_t compared = 0;
+        const struct peal_kernel *kernel = peal_program_kernel(library, algos[a].kernel, &diags);
+        for (size_t i = 0; i < 4 * sizeof ranks / sizeof *ranks; i++) {
+            uint32_t n = ranks[i / 4];
+            compared +=
+                compare_sizes(kernel, &algos[a],
+                              (struct peal_bind){.nranks = n,
+                                                 .rank = i % 4 == 3 ? PEAL_NONE : n * (i % 4) / 4,
+                                                 .root = i % 2 ? n - 1 : 0,
+                                                 .in_place = i % 4 >= 2,
+                                                 .symmetric = algos[a].memory != PEAL_PEERS_STAGE,
+                                                 .channel_depth = 4});
+        }
+        size_t all = 4 * sizeof ranks / sizeof *ranks * 7 * 6; /* times kinds and sizes */
+        whole += compared == all;
+        with_parts += compared <= all / 7; /* one rank has no parts */
+    }
+    assert_int_equal(whole + with_parts, count);
+    assert_int_equal(with_parts, 6); /* ring, ring_slot, biring, mesh2, halving; allgather's ring */
+    peal_program_close(library);
+    peal_diags_release(&diags);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(writers_follow_from_ranks_and_root)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(writers_follow_from_ranks_and_root),
+                                       cmocka_unit_test(resized_plans_are_the_plans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

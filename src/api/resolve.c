@@ -271,7 +271,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
                                 .symmetric = choice.algo->memory != PEAL_PEERS_STAGE,
                                 .remote = choice.algo->memory != PEAL_PEERS_STAGE && !symmetric};
     struct peal_text why = {0};
-    if (comm->plans.count >= PEAL_MOST_PLANS && !comm->engine.active) {
+    if (peal_plans_are_many(&comm->plans) && !comm->engine.active) {
         peal_comm_forget(comm);
         peal_calls_forget(&comm->engine, NULL);
         peal_plans_forget(&comm->plans);

@@ -6,6 +6,7 @@
  *   instantiate.h  kernel + number of ranks + parameters -> plan
  *   fuse.c         turns chains of ops into single-pass k-source computes
  *   spread.c       turns a compute and copies of its result into one op
+ *   resize.h       the same plan for other sizes
  *   dump.h         text and JSON
  *
  * A plan is one block of memory, pointer-free: a header, then tables at offsets. It can be hashed,

@@ -576,6 +576,15 @@ free_image:
     return status;
 }
 
+uint64_t peal_image_bytes(const struct peal_image *image)
+{
+    uint64_t period = image->period;
+    return sizeof *image + image->plan->block_len + period * image->nsteps * sizeof *image->steps +
+           period * image->nplaces * sizeof *image->places +
+           image->nchannels * sizeof *image->channels + image->nbases * sizeof(struct peal_base) +
+           2 * (uint64_t)image->plan->cells * sizeof *image->writers;
+}
+
 void peal_image_free(struct peal_image *image)
 {
     if (!image)

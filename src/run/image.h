@@ -184,5 +184,7 @@ struct peal_image_how {
 enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
                                 const struct peal_compute *compute, struct peal_image **out);
 void peal_image_free(struct peal_image *image);
+/* What it takes, with its plan and the bases of one context. */
+uint64_t peal_image_bytes(const struct peal_image *image);
 
 #endif

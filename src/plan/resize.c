@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See resize.h. */
+#include "plan/resize.h"
+
+#include "base/size.h"
+#include "plan/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 }; /* of scratch, as in finish.c */
+
+enum peal_dtype peal_pattern_dtype(enum peal_dtype dtype)
+{
+    return dtype == PEAL_F16 || dtype == PEAL_BF16 ? dtype : PEAL_F32;
+}
+
+enum peal_reduce peal_pattern_reduce(enum peal_reduce reduce)
+{
+    return reduce == PEAL_AVG ? PEAL_AVG : PEAL_SUM;
+}
+
+static bool is_multiple(uint64_t value)
+{
+    return value % PEAL_PATTERN_COUNT == 0;
+}
+
+bool peal_plan_is_pattern(const struct peal_plan *plan)
+{
+    bool ok = true;
+    for (uint64_t i = 0; ok && i < plan->ops.count; i++) {
+        const struct peal_op *op = &peal_plan_ops(plan)[i];
+        ok = peal_op_is_sync(op) || is_multiple(op->mem.count);
+    }
+    for (uint64_t i = 0; ok && i < plan->refs.count; i++) {
+        const struct peal_ref *ref = &peal_plan_refs(plan)[i];
+        if (ref->buf == PEAL_BUF_CONST)
+            continue;
+        for (uint32_t phase = 0; ok && phase < plan->period; phase++)
+            ok = is_multiple(peal_ref_offset(plan, ref, phase));
+    }
+    for (uint64_t i = 0; ok && i < plan->bufs.count; i++)
+        ok = is_multiple(peal_plan_bufs(plan)[i].cols);
+    for (uint64_t i = 0; ok && i < plan->lens.count; i++)
+        ok = is_multiple(peal_plan_lens(plan)[i]);
+    for (uint64_t i = 0; ok && i < plan->params.count; i++)
+        ok = !peal_plan_params(plan)[i].is_local;
+    return ok;
+}
+
+struct resizing {
+    const struct peal_plan *from;
+    const struct peal_plan_size *size;
+    uint64_t was, is; /* bytes of an element of T */
+};
+
+static uint64_t elements(const struct resizing *r, uint64_t value)
+{
+    return value / PEAL_PATTERN_MOST * r->size->most +
+           value % PEAL_PATTERN_MOST / PEAL_PATTERN_COUNT * r->size->count;
+}
+
+static uint64_t bytes(const struct resizing *r, uint64_t value, bool of_type)
+{
+    return of_type ? elements(r, value / r->was) * r->is : elements(r, value);
+}
+
+static uint8_t type_of(const struct resizing *r, uint8_t dtype)
+{
+    return dtype == r->from->dtype ? (uint8_t)r->size->dtype : dtype;
+}
+
+/* A table of the new block, to be written. */
+#define TABLE(type, plan, table) ((type *)((char *)(plan) + (plan)->table.offset))
+
+static void resize_ops(const struct resizing *r, struct peal_plan *plan)
+{
+    struct peal_op *ops = TABLE(struct peal_op, plan, ops);
+    bool reduces = plan->reduce != PEAL_NONE;
+    uint8_t was = reduces ? (uint8_t)peal_reduce_fn((enum peal_reduce)plan->reduce) : 0;
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        if (peal_op_is_sync(&ops[i]))
+            continue;
+        ops[i].mem.count = elements(r, ops[i].mem.count);
+        ops[i].dtype = type_of(r, ops[i].dtype);
+        if (reduces && ops[i].fn == was &&
+            (ops[i].kind == PEAL_OP_COMPUTE || ops[i].kind == PEAL_OP_ACCUMULATE))
+            ops[i].fn = (uint8_t)peal_reduce_fn(r->size->reduce);
+    }
+}
+
+static void resize_refs(const struct resizing *r, struct peal_plan *plan)
+{
+    struct peal_ref *refs = TABLE(struct peal_ref, plan, refs);
+    const uint64_t *old = peal_plan_phases(r->from);
+    uint64_t *phases = TABLE(uint64_t, plan, phases);
+    for (uint64_t i = 0; i < plan->refs.count; i++) {
+        struct peal_ref *ref = &refs[i];
+        uint8_t dtype =
+            ref->buf < plan->bufs.count ? peal_plan_bufs(r->from)[ref->buf].dtype : ref->dtype;
+        ref->dtype = type_of(r, ref->dtype);
+        if (ref->buf == PEAL_BUF_CONST)
+            continue;
+        bool of_type = dtype == r->from->dtype;
+        ref->offset = bytes(r, ref->offset, of_type);
+        for (uint32_t k = 0; ref->phases != PEAL_NONE && k < plan->period; k++)
+            phases[ref->phases + k] = bytes(r, old[ref->phases + k], of_type);
+    }
+}
+
+/* Lengths, rows, and where scratch lies: as finish.c does it. */
+static void resize_bufs(const struct resizing *r, struct peal_plan *plan)
+{
+    struct peal_buf *bufs = TABLE(struct peal_buf, plan, bufs);
+    uint64_t *lens = TABLE(uint64_t, plan, lens);
+    for (uint64_t i = 0; i < plan->lens.count; i++)
+        lens[i] = elements(r, lens[i]);
+    plan->window_bytes = plan->private_bytes = 0;
+    for (uint64_t b = 0; b < plan->bufs.count; b++) {
+        bufs[b].dtype = type_of(r, bufs[b].dtype);
+        bufs[b].cols = (uint32_t)elements(r, bufs[b].cols);
+        if (bufs[b].kind == PEAL_BUF_PARAM)
+            continue;
+        uint64_t longest = 0, *end = bufs[b].kind == PEAL_BUF_WINDOW ? &plan->window_bytes
+                                                                     : &plan->private_bytes;
+        for (uint64_t i = b; i < plan->lens.count; i += plan->bufs.count)
+            longest = lens[i] > longest ? lens[i] : longest;
+        bufs[b].offset = *end;
+        *end = peal_size_align(*end + longest * peal_dtype_size((enum peal_dtype)bufs[b].dtype),
+                               ALIGNMENT);
+    }
+}
+
+struct peal_plan *peal_plan_resize(const struct peal_plan *pattern,
+                                   const struct peal_plan_size *size)
+{
+    struct peal_plan *plan = malloc(pattern->block_len);
+    if (!plan)
+        return NULL;
+    assert(peal_pattern_dtype(size->dtype) == (enum peal_dtype)pattern->dtype);
+    memcpy(plan, pattern, pattern->block_len);
+    struct resizing r = {.from = pattern,
+                         .size = size,
+                         .was = peal_dtype_size((enum peal_dtype)pattern->dtype),
+                         .is = peal_dtype_size(size->dtype)};
+    resize_ops(&r, plan);
+    resize_refs(&r, plan);
+    resize_bufs(&r, plan);
+    struct peal_channel *channels = TABLE(struct peal_channel, plan, channels);
+    for (uint64_t i = 0; i < plan->channels.count; i++) {
+        channels[i].depth = size->channel_depth;
+        channels[i].slot_bytes = size->slot_bytes;
+    }
+    int64_t *values = TABLE(int64_t, plan, values);
+    for (uint64_t i = 0; i < plan->values.count; i++) {
+        if (values[i] >= PEAL_PATTERN_COUNT)
+            values[i] = (int64_t)elements(&r, (uint64_t)values[i]);
+    }
+    plan->dtype = size->dtype;
+    if (plan->reduce != PEAL_NONE)
+        plan->reduce = size->reduce;
+    plan->hash = peal_plan_hash(plan);
+    return plan;
+}
