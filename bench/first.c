@@ -4,7 +4,8 @@
  *
  *   BENCH_RANKS=4 first [allreduce,...]
  *
- * Sizes rise by 4, so that every one is a new class; between two of them lies a size that is not.
+ * Sizes are 4^k, and 3/4 of that before: which is the first of its class, and makes the other one a
+ * new count of a known class. The first size of all is the first use of the collective.
  * Each line is the best of some rounds, each with a communicator of its own: a first call happens
  * once, and whatever else the machine does must not count.
  */
@@ -169,8 +170,9 @@ int main(int argc, char **argv)
                    "\"later_us\": %.1f, \"more_us\": %.1f, \"least_more_us\": %.1f}\n",
                    name, ranks, (unsigned long long)(i % 2 == 0 ? bytes : bytes - bytes / 4),
                    strstr(name, "_v") ? "new counts"
-                   : i % 2 == 0       ? "new class"
-                                      : "new count",
+                   : i == 0           ? "first use"
+                   : i % 2 == 0       ? "new count"
+                                      : "new class",
                    later, median, more[0]);
             bytes *= i % 2 == 0 ? 4 : 1;
         }

@@ -419,14 +419,19 @@ void peal_plans_prepare(struct peal_plans *plans, const struct peal_algo *algo)
     struct peal_plan_key key = {.algo = algo,
                                 .count = 16,
                                 .most = algo->has_most ? 16 : 0,
-                                .dtype = PEAL_F32,
+                                .dtype = algo->shape == PEAL_SHAPE_NONE ? 0 : PEAL_F32,
                                 .reduce = PEAL_SUM,
                                 .symmetric = algo->memory != PEAL_PEERS_STAGE};
-    struct peal_text why = {0};
-    struct peal_image *image = NULL;
-    if (!find_insight(plans, &key) && make(plans, &key, &why, &image) == PEAL_OK)
-        peal_image_free(image); /* what it is made from stays */
-    peal_text_release(&why);
+    if (find_insight(plans, &key))
+        return;
+    for (int in_place = 0; in_place < 2; in_place++) {
+        struct peal_text why = {0};
+        struct peal_image *image = NULL;
+        key.in_place = in_place;
+        if (make(plans, &key, &why, &image) == PEAL_OK)
+            peal_image_free(image); /* what it is made from stays */
+        peal_text_release(&why);
+    }
 }
 
 enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_plan_key *key,

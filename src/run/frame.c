@@ -9,10 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool grow_bounce(struct peal_frame *frame, uint64_t bytes)
+{
+    if (bytes <= frame->bounce_cap)
+        return true;
+    free(frame->bounce);
+    frame->bounce = aligned_alloc(4096, bytes);
+    frame->bounce_cap = frame->bounce ? bytes : 0;
+    return frame->bounce != NULL;
+}
+
 void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uint32_t context)
 {
     *frame = (struct peal_frame){.team = team, .context = context};
     peal_regions_init(&frame->regions, team, context);
+    /* What blocking calls will read peers' memory into: its pages would be most of a first call's
+     * time. Without memory the call that needs it says so. */
+    if (context == 0 && team->size > 1 && !team->threads && peal_remote_expect(team) &&
+        grow_bounce(frame, 2 * PEAL_REMOTE_MOST))
+        memset(frame->bounce, 0, frame->bounce_cap);
 }
 
 void peal_frame_release(struct peal_frame *frame)
@@ -53,13 +68,8 @@ static enum peal_status reserve(struct peal_frame *frame, const struct peal_imag
         !make_room((void **)&frame->pointers, &frame->pointers_cap, sources,
                    sizeof *frame->pointers))
         return PEAL_NO_MEMORY;
-    if (image->bounce_bytes > frame->bounce_cap) {
-        free(frame->bounce);
-        frame->bounce = aligned_alloc(4096, image->bounce_bytes);
-        frame->bounce_cap = frame->bounce ? image->bounce_bytes : 0;
-        if (!frame->bounce)
-            return PEAL_NO_MEMORY;
-    }
+    if (!grow_bounce(frame, image->bounce_bytes))
+        return PEAL_NO_MEMORY;
     if (image->plan->private_bytes > frame->scratch_cap) {
         char *bigger =
             aligned_alloc(PEAL_LINE, (image->plan->private_bytes + 4095) & ~UINT64_C(4095));

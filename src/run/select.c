@@ -298,8 +298,10 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
     const uint32_t order[2] = {wish->symmetric ? SYMMETRIC : wish->reads ? REACH : STAGE, STAGE};
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) {
+            if (!covers(i, wish, order[pass]))
+                continue;
             const struct peal_algo *algo = peal_algo_find(wish->collective, builtin[i].algo);
-            if (covers(i, wish, order[pass]) && allows(wish, algo))
+            if (allows(wish, algo))
                 return (struct peal_choice){algo, builtin[i].segment, "built-in table", false};
         }
     }
