@@ -88,6 +88,9 @@ PEAL_API enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm
  * A negative color takes part and gets NULL. Groups may overlap those of other splits. */
 PEAL_API enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key,
                                           struct peal_comm **out);
+/* Collective. The same ranks again, with memory of their own: calls on one and on the other do not
+ * wait for each other, and may be made by two threads. On a simulated machine they share clocks. */
+PEAL_API enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm **out);
 
 /* After a failure: the ranks that are alive and make this call become a new communicator, in the
  * old order. All living ranks must call it. The old one stays failed and still wants closing. */
@@ -120,9 +123,12 @@ PEAL_API const char *peal_comm_error(const struct peal_comm *comm);
 
 /* With PEAL_PLATFORM=sim:FILE.yaml in the environment of peal_comm_open and peal_comm_open_threads,
  * blocking collectives run on the machine that the file describes (see docs/simulator.md): their
- * results are the simulation's, and this is the simulated time of all of them so far, in
- * picoseconds. Uneven counts take the time of even ones as large as the largest. Messages,
- * non-blocking calls and user kernels run on this host and take none. 0 on this host itself. */
+ * results are the simulation's, and this is this rank's simulated time so far, in picoseconds. A
+ * collective ends on all ranks when it ends on the last. Uneven counts take the time of even ones as
+ * large as the largest. A message takes what it does on a machine that is idle otherwise, and those
+ * of a sender follow each other. Non-blocking collectives and user kernels run on this host and take
+ * none. Communicators split from this one run on the machine too, with clocks of their own. 0 on
+ * this host itself. */
 PEAL_API uint64_t peal_comm_simulated_ps(const struct peal_comm *comm);
 
 /* ---- symmetric memory ---- */

@@ -8,6 +8,7 @@
  *   exchange.c    all_to_all_v
  *   user.c        kernels of the user's              group.c       split and shrink
  *   platform.h    a simulated machine instead of this host
+ *   transit.h     its clocks, and what messages cost there
  */
 #ifndef PEAL_API_COMM_H
 #define PEAL_API_COMM_H
@@ -80,6 +81,10 @@ struct peal_request {
     struct peal_call call;
     bool is_message;
     struct peal_letter letter; /* of a message */
+    /* A message on a simulated machine: its arrival and its bytes travel as one. */
+    struct peal_envelope *envelope;
+    void *room;    /* where the bytes go that are received */
+    uint64_t sent; /* when the sender is done */
     struct peal_exchange exchange;
     struct peal_pause pause;    /* of peal_request_wait_for, kept between its calls */
     struct peal_bound bounds[]; /* of a collective: 2 * size + 2; then an exchange's words */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* New communicators out of old ones: split, and shrink after a failure. */
-#include "api/comm.h"
+#include "api/platform.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +81,25 @@ static enum peal_status split_processes(struct peal_comm *comm, const struct tic
     return status;
 }
 
-enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key, struct peal_comm **out)
+/* On a simulated machine the new communicator is there too. */
+static enum peal_status begin_child(const struct peal_comm *parent, struct peal_team *team,
+                                    bool same_ranks, struct peal_comm **out)
+{
+    struct peal_comm *comm = NULL;
+    team->quiet = parent->team->quiet;
+    enum peal_status status = peal_comm_new(team, &comm);
+    if (status == PEAL_OK)
+        status = peal_platform_again(parent->platform, comm, same_ranks, &comm->platform);
+    if (status != PEAL_OK) {
+        peal_comm_close(comm);
+        return status;
+    }
+    *out = comm;
+    return PEAL_OK;
+}
+
+static enum peal_status split(struct peal_comm *comm, int color, int key, bool same_ranks,
+                              struct peal_comm **out)
 {
     enum peal_status status = peal_comm_check(comm);
     if (status != PEAL_OK || !out)
@@ -107,8 +125,17 @@ enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key, str
         *out = NULL;
         return PEAL_OK;
     }
-    team->quiet = comm->team->quiet;
-    return peal_comm_new(team, out);
+    return begin_child(comm, team, same_ranks, out);
+}
+
+enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key, struct peal_comm **out)
+{
+    return split(comm, color, key, false, out);
+}
+
+enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm **out)
+{
+    return split(comm, 0, 0, true, out);
 }
 
 static int is_gone(void *context, uint32_t rank)

@@ -1,12 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Point-to-point messages, and requests of all kinds. */
-#include "api/comm.h"
+#include "api/platform.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Tags with this bit are the library's own; users' have it not. */
 #define OWN_TAG UINT32_C(0x80000000)
+
+/* ---- on a simulated machine ---- */
+
+struct peal_envelope {
+    uint64_t arrives;
+    char data[];
+};
+
+/* Puts the letter into an envelope, and a stamp on it. */
+static enum peal_status seal(struct peal_comm *comm, struct peal_request *request)
+{
+    struct peal_letter *letter = &request->letter;
+    struct peal_stamp stamp = {0};
+    if (letter->bytes > INT64_MAX)
+        return peal_comm_fail(comm, PEAL_INVALID, "the message does not fit an address space");
+    if (letter->sends) {
+        enum peal_status status =
+            peal_platform_send(comm->platform, comm, letter->peer, letter->bytes, &stamp);
+        if (status != PEAL_OK)
+            return status;
+    }
+    request->envelope = malloc(sizeof *request->envelope + letter->bytes);
+    if (!request->envelope)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a message");
+    request->envelope->arrives = stamp.arrives;
+    request->sent = stamp.sent;
+    if (letter->sends && letter->bytes > 0)
+        memcpy(request->envelope->data, letter->data, letter->bytes);
+    request->room = letter->data;
+    letter->data = (char *)request->envelope;
+    letter->bytes += sizeof *request->envelope;
+    return PEAL_OK;
+}
+
+/* The message has gone, or is there: the clock says so. */
+static void unseal(struct peal_request *request)
+{
+    struct peal_letter *letter = &request->letter;
+    letter->bytes -= sizeof *request->envelope;
+    if (letter->sends) {
+        peal_platform_advance(request->comm->platform, request->sent);
+    } else if (letter->status == PEAL_OK || letter->status == PEAL_INVALID) {
+        letter->length -= sizeof *request->envelope;
+        uint64_t bytes = letter->length < letter->bytes ? letter->length : letter->bytes;
+        if (bytes > 0)
+            memcpy(request->room, request->envelope->data, bytes);
+        peal_platform_advance(request->comm->platform, request->envelope->arrives);
+    }
+    free(request->envelope);
+    request->envelope = NULL;
+}
 
 /* ---- requests ---- */
 
@@ -16,6 +67,8 @@ static enum peal_status look(struct peal_request *request)
     const struct peal_letter *letter = &request->letter;
     if (!request->is_message)
         return peal_comm_end(request->comm, request->call.status);
+    if (request->envelope && letter->status != PEAL_PENDING)
+        unseal(request);
     if (letter->status == PEAL_INVALID)
         return peal_comm_fail(
             request->comm, PEAL_INVALID, "rank %u sent %llu bytes, room is for %llu",
@@ -111,6 +164,10 @@ static enum peal_status post(struct peal_comm *comm, const struct peal_letter *l
     request->comm = comm;
     request->is_message = true;
     request->letter = *letter;
+    if (comm->platform && (status = seal(comm, request)) != PEAL_OK) {
+        free(request);
+        return status;
+    }
     peal_mail_post(&comm->engine.mail, &request->letter);
     *out = request;
     return PEAL_OK;

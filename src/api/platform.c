@@ -3,6 +3,7 @@
 #include "api/platform.h"
 
 #include "api/load.h"
+#include "api/transit.h"
 #include "sim/sim.h"
 
 #include <inttypes.h>
@@ -22,7 +23,7 @@ struct made_plan {
 };
 
 struct peal_platform {
-    uint64_t time;
+    struct peal_transit *transit; /* this rank's clock */
     /* On rank 0 only: */
     struct peal_machine *machine;
     struct peal_sim *sim;
@@ -106,6 +107,10 @@ static void trace_end(struct peal_platform *platform)
     char path[4096];
     if (!platform->trace_folder)
         return;
+    if (platform->trace.len <= 1) { /* no call was made */
+        peal_text_release(&platform->trace);
+        return;
+    }
     peal_text_puts(&platform->trace, "\n]\n");
     snprintf(path, sizeof path, "%s/peal-sim-XXXXXX.json", platform->trace_folder);
     int fd = mkstemps(path, 5);
@@ -157,22 +162,33 @@ static enum peal_status fail_open(struct peal_comm *comm, enum peal_status statu
     return status;
 }
 
-enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform **out)
+/* One rank's, without the machine. */
+static struct peal_platform *new_platform(struct peal_comm *comm, const char *path,
+                                          struct peal_transit *shared)
 {
-    const char *path;
+    struct peal_platform *platform = calloc(1, sizeof *platform);
+    if (!platform)
+        return NULL;
+    platform->transit = shared ? peal_transit_keep(shared)
+                               : peal_transit_new(path, peal_comm_rank(comm), peal_comm_size(comm));
+    if (!platform->transit) {
+        free(platform);
+        return NULL;
+    }
+    return platform;
+}
+
+/* Collective. */
+static enum peal_status open_path(struct peal_comm *comm, const char *path,
+                                  struct peal_transit *clock, struct peal_platform **out)
+{
     struct peal_text why = {0};
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
-    *out = NULL;
-    enum peal_status shared = read_environment(&path, &why);
-    if (shared != PEAL_OK)
-        return fail_open(comm, shared, &why);
-    if (!path)
-        return PEAL_OK;
-    struct peal_platform *platform = calloc(1, sizeof *platform);
+    struct peal_platform *platform = new_platform(comm, path, clock);
     uint64_t status = platform ? PEAL_OK : PEAL_NO_MEMORY;
     if (rank == 0 && platform)
         status = open_machine(platform, path, size, &why);
-    shared = peal_broadcast(comm, &status, 1, PEAL_I64, 0);
+    enum peal_status shared = peal_broadcast(comm, &status, 1, PEAL_I64, 0);
     if (shared == PEAL_OK && status != PEAL_OK) {
         if (rank > 0)
             peal_text_puts(&why, "rank 0 cannot use the machine file");
@@ -187,13 +203,34 @@ enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform
     return PEAL_OK;
 }
 
+enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform **out)
+{
+    const char *path;
+    struct peal_text why = {0};
+    *out = NULL;
+    enum peal_status status = read_environment(&path, &why);
+    if (status != PEAL_OK)
+        return fail_open(comm, status, &why);
+    return path ? open_path(comm, path, NULL, out) : PEAL_OK;
+}
+
+enum peal_status peal_platform_again(const struct peal_platform *platform, struct peal_comm *comm,
+                                     bool same_ranks, struct peal_platform **out)
+{
+    *out = NULL;
+    if (!platform)
+        return PEAL_OK;
+    return open_path(comm, peal_transit_path(platform->transit),
+                     same_ranks ? platform->transit : NULL, out);
+}
+
 enum peal_status peal_platform_open_threads(uint32_t size, struct peal_comm **comms)
 {
     const char *path;
     struct peal_text why = {0};
     enum peal_status status = read_environment(&path, &why);
     for (uint32_t r = 0; status == PEAL_OK && path && r < size; r++) {
-        comms[r]->platform = calloc(1, sizeof *comms[r]->platform);
+        comms[r]->platform = new_platform(comms[r], path, NULL);
         if (!comms[r]->platform)
             status = PEAL_NO_MEMORY;
         else if (r == 0)
@@ -207,6 +244,7 @@ void peal_platform_close(struct peal_platform *platform)
     if (!platform)
         return;
     trace_end(platform);
+    peal_transit_drop(platform->transit);
     peal_sim_free(platform->sim);
     peal_machine_free(platform->machine);
     for (size_t i = 0; i < platform->plans.len; i++)
@@ -217,7 +255,7 @@ void peal_platform_close(struct peal_platform *platform)
 
 uint64_t peal_platform_time(const struct peal_platform *platform)
 {
-    return platform ? platform->time : 0;
+    return platform ? peal_transit_time(platform->transit) : 0;
 }
 
 static enum peal_status make_plan(struct peal_platform *platform, struct peal_comm *comm,
@@ -287,9 +325,10 @@ static enum peal_status find_plan(struct peal_platform *platform, struct peal_co
     return PEAL_OK;
 }
 
-/* Rank 0: one launch with everyone's data, all of it in two arrays. */
+/* Rank 0: one launch with everyone's data, all of it in two arrays; and when each rank comes. */
 static enum peal_status simulate(struct peal_platform *platform, struct peal_comm *comm,
-                                 const struct peal_arguments *args, char *inputs, char *outputs)
+                                 const struct peal_arguments *args, char *inputs, char *outputs,
+                                 const uint64_t *now)
 {
     uint32_t size = peal_comm_size(comm);
     struct shape shape = shape_of(args, size);
@@ -300,14 +339,8 @@ static enum peal_status simulate(struct peal_platform *platform, struct peal_com
         return status;
     uint32_t nparams = plan->contract_out == PEAL_NONE ? 0 : 2;
     void **buffers = calloc((size_t)size * 2 + 1, sizeof *buffers);
-    uint64_t *now = calloc(size, sizeof *now);
-    if (!buffers || !now) {
-        free(buffers);
-        free(now);
+    if (!buffers)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
-    }
-    for (uint32_t r = 0; r < size; r++) /* the host has waited for the call before */
-        now[r] = platform->time;
     for (uint32_t r = 0; r < size && nparams; r++) {
         buffers[r * 2] = inputs + r * shape.in * element;
         buffers[r * 2 + 1] = outputs + r * shape.out * element;
@@ -328,8 +361,15 @@ static enum peal_status simulate(struct peal_platform *platform, struct peal_com
         status = peal_sim_sync(platform->sim);
     peal_diags_release(&diags);
     free(buffers);
-    free(now);
     return status;
+}
+
+static uint64_t earliest(const uint64_t *times, uint32_t size)
+{
+    uint64_t least = times[0];
+    for (uint32_t r = 1; r < size; r++)
+        least = times[r] < least ? times[r] : least;
+    return least;
 }
 
 enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_comm *comm,
@@ -344,6 +384,7 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
     char *outputs = rank == 0 ? calloc(out * size + 1, 1) : NULL;
     char *own =
         calloc(in + out + 1, 1); /* what a rank has no buffer for: scatter's x, reduce's y, ... */
+    uint64_t now = peal_transit_time(platform->transit), times[PEAL_MOST_RANKS];
     struct {
         uint64_t status, time;
     } answer = {PEAL_OK, 0};
@@ -352,11 +393,13 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
         memcpy(own, args->send, in);
     if (status == PEAL_OK)
         status = peal_gather(comm, own, inputs, in, PEAL_U8, 0);
+    if (status == PEAL_OK)
+        status = peal_gather(comm, &now, times, 1, PEAL_I64, 0);
     if (status == PEAL_OK && rank == 0) {
-        answer.status = simulate(platform, comm, args, inputs, outputs);
+        answer.status = simulate(platform, comm, args, inputs, outputs, times);
         answer.time = peal_sim_stats(platform->sim)->time;
         if (answer.status == PEAL_OK)
-            trace_call(platform, args, platform->time, answer.time);
+            trace_call(platform, args, earliest(times, size), answer.time);
     }
     if (status == PEAL_OK)
         status = peal_broadcast(comm, &answer, sizeof answer, PEAL_U8, 0);
@@ -367,9 +410,32 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
     if (status == PEAL_OK && out && (!root_only || rank == args->root))
         memcpy(args->recv, own, out);
     if (status == PEAL_OK)
-        platform->time = answer.time;
+        peal_transit_advance(platform->transit, answer.time);
     free(inputs);
     free(outputs);
     free(own);
     return status;
+}
+
+enum peal_status peal_platform_send(struct peal_platform *platform, struct peal_comm *comm,
+                                    uint32_t to, uint64_t bytes, struct peal_stamp *out)
+{
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    enum peal_status status =
+        peal_transit_send(platform->transit, to, bytes, &diags, &out->sent, &out->arrives);
+    if (status != PEAL_OK) {
+        struct peal_text why = {0};
+        peal_diags_print(&diags, false, &why);
+        peal_comm_fail(comm, status, "a message of %llu bytes on the simulated machine: %s",
+                       (unsigned long long)bytes, peal_text_get(&why));
+        peal_text_release(&why);
+    }
+    peal_diags_release(&diags);
+    return status;
+}
+
+void peal_platform_advance(struct peal_platform *platform, uint64_t time)
+{
+    peal_transit_advance(platform->transit, time);
 }

@@ -6,7 +6,8 @@
  * gathers all ranks' inputs, launches the kernel's plan on the machine with that data, and hands
  * the outputs back. One process per rank keeps the program's own code as it is; one owner of the
  * simulation keeps it deterministic, whatever the hosts' timing. Uneven calls are padded to even
- * ones. Messages, non-blocking calls and user kernels run on the host and take no simulated time.
+ * ones. Messages travel on the host and take the time that transit.h says. Non-blocking calls and
+ * user kernels run on the host and take no simulated time.
  *
  * The ranks may also be threads of one process (peal_comm_open_threads), which is the way to large
  * worlds: nothing is copied between processes, and one process holds all.
@@ -23,6 +24,10 @@ struct peal_platform;
 enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform **out);
 /* The same for the threads of one process, all communicators at once; not collective. */
 enum peal_status peal_platform_open_threads(uint32_t size, struct peal_comm **comms);
+/* For a communicator made from another, which may have no platform: the same machine file.
+ * Collective. `same_ranks`: it is a duplicate, and the ranks' clocks are shared. */
+enum peal_status peal_platform_again(const struct peal_platform *platform, struct peal_comm *comm,
+                                     bool same_ranks, struct peal_platform **out);
 void peal_platform_close(struct peal_platform *platform);
 
 /* Can this call be simulated? */
@@ -36,7 +41,15 @@ enum peal_status peal_platform_all_to_all_v(struct peal_platform *platform, stru
                                             const void *send, const struct peal_blocks *send_blocks,
                                             void *recv, const struct peal_blocks *recv_blocks,
                                             enum peal_dtype dtype);
-/* Picoseconds of simulated time so far, the same on all ranks. */
+/* A message leaves: when it will have been sent, and when the receiver has it. */
+struct peal_stamp {
+    uint64_t sent, arrives;
+};
+enum peal_status peal_platform_send(struct peal_platform *platform, struct peal_comm *comm,
+                                    uint32_t to, uint64_t bytes, struct peal_stamp *out);
+/* This rank has waited until then. */
+void peal_platform_advance(struct peal_platform *platform, uint64_t time);
+/* Picoseconds of simulated time so far; after a collective the same on all ranks. */
 uint64_t peal_platform_time(const struct peal_platform *platform);
 
 #endif

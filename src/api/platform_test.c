@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,9 +96,63 @@ static void check_uneven(struct peal_comm *comm, bool simulated)
     }
 }
 
+/* Rank 0 and rank 1 send each other so many bytes; how long that took on this rank. */
+static uint64_t send_and_answer(struct peal_comm *comm, uint64_t bytes)
+{
+    static const char sent[70000] = {1, 2, 3};
+    char *got = calloc(bytes + 1, 1);
+    uint32_t rank = peal_comm_rank(comm), sender;
+    uint64_t length, before = peal_comm_simulated_ps(comm);
+    EXPECT(got && bytes <= sizeof sent);
+    if (rank == 0)
+        EXPECT(peal_send(comm, sent, bytes, 1, 5) == PEAL_OK);
+    if (rank < 2) {
+        EXPECT(peal_recv(comm, got, bytes + 1, rank ? 0 : PEAL_ANY_SOURCE, 5, &length, &sender) ==
+               PEAL_OK);
+        EXPECT(length == bytes && sender == 1 - rank && memcmp(got, sent, bytes) == 0);
+    }
+    if (rank == 1)
+        EXPECT(peal_send(comm, sent, bytes, 0, 5) == PEAL_OK);
+    free(got);
+    return peal_comm_simulated_ps(comm) - before;
+}
+
+/* Clocks part with messages and meet again in collectives; duplicates share them. */
+static void check_messages(struct peal_comm *comm, bool simulated)
+{
+    uint32_t rank = peal_comm_rank(comm);
+    struct peal_comm *again = NULL, *half = NULL;
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    uint64_t start = peal_comm_simulated_ps(comm);
+    uint64_t none = send_and_answer(comm, 0), few = send_and_answer(comm, 100);
+    uint64_t many = send_and_answer(comm, 70000), twice = send_and_answer(comm, 70000);
+    EXPECT(rank > 0 || !simulated || (none > 0 && few > none && many > few && twice == many));
+    EXPECT(rank < 2 || none + few + many + twice == 0);
+    EXPECT(peal_comm_simulated_ps(comm) == start + none + few + many + twice);
+    uint64_t ends[RANKS];
+    EXPECT(peal_allgather(comm, &twice, ends, 1, PEAL_I64) == PEAL_OK);
+    EXPECT(ends[0] >= ends[1]); /* rank 1 has sent before rank 0 has received */
+    EXPECT(peal_comm_simulated_ps(comm) >= start + 2 * ends[0]);
+
+    uint64_t now = peal_comm_simulated_ps(comm);
+    EXPECT(peal_comm_dup(comm, &again) == PEAL_OK);
+    EXPECT(peal_comm_simulated_ps(again) == now);
+    uint64_t there = send_and_answer(again, 70000);
+    EXPECT(rank == 1 || there == many);
+    EXPECT(peal_comm_simulated_ps(comm) == now + there);
+    peal_comm_close(again);
+    EXPECT(peal_comm_split(comm, (int)rank / 2, 0, &half) == PEAL_OK);
+    EXPECT(peal_comm_size(half) == 2 && peal_comm_simulated_ps(half) == 0);
+    int32_t one = 1, sum = 0;
+    EXPECT(peal_allreduce(half, &one, &sum, 1, PEAL_I32, PEAL_SUM) == PEAL_OK && sum == 2);
+    EXPECT((peal_comm_simulated_ps(half) > 0) == simulated);
+    peal_comm_close(half);
+}
+
 static void check_all(struct peal_comm *comm, bool simulated)
 {
     check_collectives(comm);
+    check_messages(comm, simulated);
     check_uneven(comm, simulated);
     uint64_t once = peal_comm_simulated_ps(comm), all[RANKS] = {0};
     EXPECT((once > 0) == simulated);

@@ -68,7 +68,7 @@ c10::intrusive_ptr<Comm> Comm::open(const c10::intrusive_ptr<c10d::Store> &store
 c10::intrusive_ptr<Comm> Comm::again()
 {
     peal_comm *comm = nullptr;
-    check(peal_comm_split(comm_, 0, rank(), &comm), "init");
+    check(peal_comm_dup(comm_, &comm), "init");
     return c10::make_intrusive<Comm>(comm, default_timeout_);
 }
 
