@@ -257,29 +257,65 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
     peal_text_fold(out, start, 2, 80);
 }
 
-/* What could be left out, by number of ranks and count. */
-static void put_redundant(const struct peal_verify_job *job, struct peal_text *out)
+/* Does the answer of a plan alone say so? */
+static bool says(const struct peal_verify_task *task, const char *text)
 {
+    const struct peal_verification *v = task->answer;
+    if (!v || task->sequences)
+        return false;
+    for (uint32_t k = 0; k < v->nadvice; k++) {
+        if (strcmp(v->advice[k].text, text) == 0)
+            return true;
+    }
+    return v->no_advice && strcmp(v->no_advice, text) == 0;
+}
+
+/* One line for each text, at its first place, with the numbers of ranks where it is said. */
+static void put_advice_line(const struct peal_verify_job *job, size_t task, const char *text,
+                            const char *what, int64_t *ranks, struct peal_text *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < job->ntasks; i++) {
+        if (!says(&job->tasks[i], text))
+            continue;
+        if (i < task)
+            return;
+        if (n == 0 || ranks[n - 1] != job->tasks[i].nranks)
+            ranks[n++] = job->tasks[i].nranks;
+    }
+    if (!n)
+        return;
+    put_list(ranks, n, out);
+    peal_text_printf(out, " ranks: %s%s\n", what, text);
+}
+
+/* What could be left out, and at which numbers of ranks. */
+static void put_redundant(struct peal_cli *cli, const struct peal_verify_job *job,
+                          struct peal_text *out)
+{
+    int64_t *ranks = peal_arena_alloc(cli->arena, (job->ntasks + 1) * sizeof *ranks);
     size_t start = out->len;
     bool any = false;
     peal_text_puts(out, "\n");
-    for (size_t i = 0; i < job->ntasks; i++) {
-        const struct peal_verify_task *t = &job->tasks[i];
-        const struct peal_verification *v = t->answer;
+    for (size_t i = 0; ranks && i < job->ntasks; i++) {
+        const struct peal_verification *v = job->tasks[i].answer;
         any = any || (v && v->nadvice);
         for (uint32_t k = 0; v && k < v->nadvice; k++)
-            peal_text_printf(out, "%u ranks, count %" PRId64 ": could be left out: %s\n", v->nranks,
-                             t->count, v->advice[k].text);
+            put_advice_line(job, i, v->advice[k].text, "could be left out: ", ranks, out);
+    }
+    for (size_t i = 0; ranks && i < job->ntasks && !any; i++) {
+        const struct peal_verification *v = job->tasks[i].answer;
         if (v && v->no_advice)
-            peal_text_printf(out, "%u ranks, count %" PRId64 ": %s\n", v->nranks, t->count,
-                             v->no_advice);
+            put_advice_line(job, i, v->no_advice, "", ranks, out);
     }
     if (any)
-        peal_text_printf(out, "(%s)\n", PEAL_ADVICE_SCOPE);
+        peal_text_puts(out, "(each by itself: all that is proved here for that number of ranks is "
+                            "proved without it, too)\n");
     peal_text_fold(out, start, 2, 80);
 }
 
-static void put_failures(const struct peal_verify_job *job, struct peal_text *out)
+static void put_failures(struct peal_cli *cli, const struct peal_verify_job *job,
+                         struct peal_text *out)
 {
     bool told = false;
     for (size_t i = 0; i < job->ntasks; i++) {
@@ -305,7 +341,7 @@ static void put_failures(const struct peal_verify_job *job, struct peal_text *ou
         return;
     }
     if (job->verify.advice)
-        put_redundant(job, out);
+        put_redundant(cli, job, out);
 }
 
 static void put_json(const struct peal_verify_job *job, const struct tally *t,
@@ -411,6 +447,7 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
         .counts = o->kernel.counts.len ? o->kernel.counts.at : default_counts,
         .ncounts = o->kernel.counts.len ? o->kernel.counts.len : 1,
         .no_sequences = o->alone || o->launches == 1,
+        .no_fuse = o->advice,
         .keep_plans = o->html != NULL,
         .workers = o->jobs     ? (uint32_t)o->jobs
                    : cores > 0 ? (uint32_t)cores
@@ -432,6 +469,8 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
     progress.context = &job;
     peal_progress_begin(&progress);
     peal_verify_run_tasks(&job);
+    if (o->advice)
+        peal_verify_judge_advice(cli, &job);
     peal_progress_end(&progress);
 
     struct tally t = count_answers(&job);
@@ -441,7 +480,7 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
         put_json(&job, &t, &out);
     } else {
         put_table(&job, &out);
-        put_failures(&job, &out);
+        put_failures(cli, &job, &out);
         put_summary(cli, &job, &t, ranks, nranks, &out);
     }
     if (o->html && !write_page(cli, &job, o->html, file))

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "verify/cache.h"
+#include "verify/cut.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -126,8 +127,8 @@ static struct peal_plan *make_plan(struct peal_verify_job *job, struct peal_veri
         .root = root,
         .in_place = job->options->in_place,
         .symmetric = true,
-        .lenient = true,               /* what is out of bounds is for the verifier to tell */
-        .no_fuse = job->verify.advice, /* so that there is a place between any two lines */
+        .lenient = true, /* what is out of bounds is for the verifier to tell */
+        .no_fuse = job->no_fuse,
         .channel_depth = (uint32_t)job->options->depth,
         .slot_bytes = job->options->slot_bytes,
     };
@@ -208,14 +209,21 @@ static bool verify_order(struct peal_verify_job *job, struct peal_verify_task *t
 {
     const struct peal_plan *plans[MOST_LAUNCHES + MOST_AFTER];
     uint32_t launches = pair_launches(a, b), after = 0;
+    struct peal_verify_options options = job->verify;
+    options.advice = false;
     for (uint32_t i = 0; i < launches; i++)
         plans[i] = i > 0 && (order >> (i - 1) & 1) ? b->plan : a->plan;
     for (int pass = 0; pass < 3 && (pass == 0 || after); pass++) {
         struct peal_verification *answer = NULL;
         for (uint32_t i = 0; i < after; i++)
             plans[launches + i] = pass == 1 ? b->plan : a->plan;
-        task->status = peal_verify_sequence(plans, launches + after, &job->verify, &answer);
-        if (task->status != PEAL_OK || answer->verdict != PEAL_PROVED) {
+        task->status = peal_verify_sequence(plans, launches + after, &options, &answer);
+        bool reused = a != b || pass > 0 || (answer && answer->reuse >= task->reuse);
+        if (task->status != PEAL_OK || answer->verdict != PEAL_PROVED || !reused) {
+            if (task->status == PEAL_OK && job->verify.advice) {
+                peal_verification_free(answer);
+                task->status = peal_verify_sequence(plans, launches + after, &job->verify, &answer);
+            }
             keep_answer(task, a, b, plans, launches + after, answer);
             return false;
         }
@@ -246,6 +254,19 @@ static bool make_variants(struct peal_verify_job *job, struct peal_verify_task *
             peal_diags_init(&task->diags);
             task->status = PEAL_OK;
         }
+    }
+    return true;
+}
+
+/* The same without what is left out. */
+static bool cut_variants(const struct peal_verify_task *task, struct variant *v, size_t n)
+{
+    for (size_t i = 0; i < n && task->cut; i++) {
+        struct peal_plan *whole = v[i].plan;
+        v[i].plan = whole ? peal_cut_plan(whole, task->cut) : NULL;
+        free(whole);
+        if (whole && !v[i].plan)
+            return false;
     }
     return true;
 }
@@ -289,7 +310,7 @@ static void verify_sequences(struct peal_verify_job *job, struct peal_verify_tas
     size_t nroots = has_root(job->kernel) ? task->nranks : 1, n = job->ncounts * nroots;
     struct variant *v = calloc(n ? n : 1, sizeof *v);
     uint64_t work = 0, again = 0;
-    if (v && make_variants(job, task, v, n, nroots)) {
+    if (v && make_variants(job, task, v, n, nroots) && cut_variants(task, v, n)) {
         (void)walk_pairs(job, task, v, n, 0, &work);
         (void)walk_pairs(job, task, v, n, work / PEAL_SEQUENCE_WORK + 1, &again);
     } else {

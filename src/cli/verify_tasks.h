@@ -26,8 +26,10 @@ struct peal_verify_task {
     uint64_t proved;        /* sequences */
     uint64_t all;           /* sequences that there are, of all shares; share 0 only */
     const char *first;      /* sequences: what was launched in the one that is not proved */
-    struct peal_verification *answer; /* NULL: no plan could be made */
-    struct peal_plan *plan;           /* alone: kept for the page */
+    const struct peal_verify_cut *cut; /* sequences: what is left out, or NULL */
+    enum peal_reuse reuse;             /* the least that every root and count by itself must have */
+    struct peal_verification *answer;  /* NULL: no plan could be made */
+    struct peal_plan *plan;            /* alone: kept for the page */
     enum peal_status status;
     struct peal_diags diags; /* why there is no plan */
     struct peal_arena arena;
@@ -43,6 +45,7 @@ struct peal_verify_job {
     const int64_t *counts;
     size_t ncounts;
     bool no_sequences;
+    bool no_fuse;    /* so that there is a place between any two lines */
     bool keep_plans; /* of proved ones too: a page is asked for */
     uint32_t workers;
     const char *cache; /* folder of verdicts, or NULL */
@@ -57,5 +60,9 @@ bool peal_verify_plan_tasks(struct peal_cli *cli, struct peal_verify_job *job, c
                             size_t nranks);
 void peal_verify_run_tasks(struct peal_verify_job *job);
 void peal_verify_free_tasks(struct peal_verify_job *job);
+
+/* After all tasks: of what could be left out of some plan, keeps what could be left out of every
+ * plan and sequence of its number of ranks. */
+void peal_verify_judge_advice(struct peal_cli *cli, struct peal_verify_job *job);
 
 #endif

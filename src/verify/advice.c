@@ -3,8 +3,8 @@
  *
  * For any fault: another threshold, `>=` for `==`, a line of notifies less, cells that start at 0.
  * For a race also a notify and a wait, a barrier, a second slot (advice_race.c); for a deadlock a
- * notify that is missing, another order, deeper channels (advice_deadlock.c). For a proof: each
- * line of waits, each pair of lines and each signal, taken out.
+ * notify that is missing, another order, deeper channels (advice_deadlock.c). For a proof: what
+ * could be left out (redundant.c).
  */
 #include "verify/advice.h"
 
@@ -15,7 +15,10 @@
 
 enum { MOST_STEPS = 200000 };
 
-static struct peal_verify_place place_of(struct adviser *v, uint32_t pos)
+static const char nothing_redundant[] =
+    "nothing could be left out: every signal and every line of waits is needed";
+
+struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos)
 {
     const struct peal_plan *plan = v->p->plans[0];
     if (pos == PEAL_NONE)
@@ -33,8 +36,26 @@ void peal_advise(struct adviser *v, bool mends, const char *text, uint32_t at, u
             return;
     }
     if (v->count < MOST_ADVICE)
-        v->list[v->count++] =
-            (struct peal_verify_advice){mends, text, place_of(v, at), place_of(v, also)};
+        v->list[v->count++] = (struct peal_verify_advice){.mends = mends,
+                                                          .text = text,
+                                                          .at = peal_adviser_place(v, at),
+                                                          .also = peal_adviser_place(v, also)};
+}
+
+void peal_advise_cut(struct adviser *v, const char *text, const struct peal_verify_cut *cut)
+{
+    uint32_t before = v->count;
+    peal_advise(v, false, text, PEAL_NONE, PEAL_NONE);
+    if (v->count == before)
+        return;
+    struct peal_verify_advice *advice = &v->list[before];
+    advice->cut = *cut;
+    if (cut->signal)
+        advice->cut.signal = peal_answer_text(v->a, "%s", cut->signal);
+    if (cut->wait.line || cut->notify.line)
+        advice->at = cut->wait.line ? cut->wait : cut->notify;
+    if (cut->wait.line && cut->notify.line)
+        advice->also = cut->notify;
 }
 
 uint32_t peal_adviser_line(const struct adviser *v, uint32_t pos)
@@ -66,8 +87,7 @@ const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance)
 
 /* --- lines ----------------------------------------------------------------------------------- */
 
-/* The source positions of all ops of a kind; at most MOST_LINES. */
-static uint32_t find_lines(const struct program *p, enum peal_op_kind kind, uint32_t *out)
+uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uint32_t *out)
 {
     const struct peal_plan *plan = p->plans[0];
     const struct peal_op *op = peal_plan_ops(plan);
@@ -160,7 +180,7 @@ static void try_zero(struct adviser *v)
 
 static void try_lines(struct adviser *v)
 {
-    uint32_t lines[MOST_LINES], n = find_lines(v->p, PEAL_OP_WAIT, lines);
+    uint32_t lines[MOST_LINES], n = peal_adviser_lines(v->p, PEAL_OP_WAIT, lines);
     bool equal = false;
     for (uint32_t i = 0; i < n && !equal; i++)
         equal = try_at_least(v, lines[i]);
@@ -168,7 +188,7 @@ static void try_lines(struct adviser *v)
         (void)try_at_least(v, PEAL_NONE);
     for (uint32_t i = 0; i < n; i++)
         try_threshold(v, lines[i], v->a->v.fault == PEAL_FAULT_DEADLOCK ? -1 : 1);
-    n = find_lines(v->p, PEAL_OP_NOTIFY, lines);
+    n = peal_adviser_lines(v->p, PEAL_OP_NOTIFY, lines);
     for (uint32_t i = 0; i < n; i++)
         try_less(v, lines[i]);
     try_zero(v);
@@ -221,72 +241,6 @@ bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos)
     return good;
 }
 
-/* --- what a proof does not need -------------------------------------------------------------- */
-
-static bool holds_without(struct adviser *v, uint32_t wait, uint32_t notify)
-{
-    struct edit e;
-    bool good = peal_edit_begin(&e, v->p, 0);
-    if (good && wait != PEAL_NONE)
-        peal_edit_remove_wait(&e, wait);
-    if (good && notify != PEAL_NONE)
-        good = peal_edit_remove_notify(&e, notify);
-    good = good && peal_edit_holds(&e, v->options, v->a->v.reuse);
-    peal_edit_end(&e);
-    return good;
-}
-
-static void try_without_signal(struct adviser *v, uint32_t signal)
-{
-    struct edit e;
-    if (peal_edit_begin(&e, v->p, 0)) {
-        peal_edit_remove_signal(&e, signal);
-        if (peal_edit_holds(&e, v->options, v->a->v.reuse))
-            peal_advise(v, false,
-                        peal_answer_text(v->a, "all notifies and waits of signal '%s'",
-                                         v->p->signals.at[signal].name),
-                        PEAL_NONE, PEAL_NONE);
-    }
-    peal_edit_end(&e);
-}
-
-/* A wait that is not needed, with a line of notifies that then is not needed either. */
-static void try_without(struct adviser *v, uint32_t wait, const uint32_t *notifies, uint32_t n)
-{
-    if (!holds_without(v, wait, PEAL_NONE))
-        return;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!holds_without(v, wait, notifies[i]))
-            continue;
-        peal_advise(v, false,
-                    peal_answer_text(v->a,
-                                     "the wait at line %u together with the notify at line %u",
-                                     peal_adviser_line(v, wait), peal_adviser_line(v, notifies[i])),
-                    wait, notifies[i]);
-        return;
-    }
-    peal_advise(v, false, peal_answer_text(v->a, "the wait at line %u", peal_adviser_line(v, wait)),
-                wait, PEAL_NONE);
-}
-
-static void find_redundant(struct adviser *v)
-{
-    uint32_t waits[MOST_LINES], notifies[MOST_LINES];
-    uint32_t nwaits = find_lines(v->p, PEAL_OP_WAIT, waits);
-    uint32_t nnotifies = find_lines(v->p, PEAL_OP_NOTIFY, notifies);
-    for (uint32_t s = 0; s < v->p->signals.len && v->count < MOST_ADVICE; s++)
-        try_without_signal(v, s);
-    for (uint32_t i = 0; i < nwaits && v->count < MOST_ADVICE; i++)
-        try_without(v, waits[i], notifies, nnotifies);
-    for (uint32_t i = 0; i < nnotifies && v->count < MOST_ADVICE; i++) {
-        if (holds_without(v, PEAL_NONE, notifies[i]))
-            peal_advise(
-                v, false,
-                peal_answer_text(v->a, "the notify at line %u", peal_adviser_line(v, notifies[i])),
-                notifies[i], PEAL_NONE);
-    }
-}
-
 /* --- the choice ------------------------------------------------------------------------------ */
 
 static bool one_plan(const struct program *p)
@@ -307,8 +261,8 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
         none = p->nsteps > MOST_STEPS ? "no advice: the program is too large to try changes on it"
                                       : "no advice for sequences of different plans";
     } else if (a->v.verdict == PEAL_PROVED) {
-        find_redundant(&v);
-        none = "nothing could be left out: every signal and every line of waits is needed";
+        peal_advice_redundant(&v);
+        none = nothing_redundant;
     } else if (a->v.verdict == PEAL_REFUTED && a->v.fault >= PEAL_FAULT_DEADLOCK) {
         if (a->v.fault == PEAL_FAULT_DEADLOCK)
             peal_advice_deadlock(&v);
@@ -328,4 +282,19 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
         a->v.nadvice = v.count;
         a->v.no_advice = v.count ? NULL : none;
     }
+}
+
+void peal_verification_keep_advice(struct peal_verification *v, const bool *keep,
+                                   const char *holds_for)
+{
+    struct peal_verify_advice *list = (struct peal_verify_advice *)v->advice; /* the arena's */
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < v->nadvice; i++) {
+        if (keep[i])
+            list[n++] = list[i];
+    }
+    if (v->nadvice && !n)
+        v->no_advice = nothing_redundant;
+    v->nadvice = n;
+    v->advice_holds_for = holds_for;
 }

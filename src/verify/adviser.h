@@ -19,6 +19,11 @@ struct adviser {
 
 /* Keeps a suggestion. `at` and `also` are source positions, or PEAL_NONE. */
 void peal_advise(struct adviser *v, bool mends, const char *text, uint32_t at, uint32_t also);
+/* Keeps what could be left out. */
+void peal_advise_cut(struct adviser *v, const char *text, const struct peal_verify_cut *cut);
+struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos);
+/* The source positions of all ops of a kind; at most MOST_LINES. */
+uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uint32_t *out);
 uint32_t peal_adviser_line(const struct adviser *v, uint32_t pos);
 /* Does the edited program hold, with any reuse that so many launches can have? */
 bool peal_adviser_mends(struct adviser *v, struct edit *e);
@@ -34,5 +39,6 @@ void peal_advice_race(struct adviser *v);
 /* A second slot for a memory that races at `pos`. */
 void peal_advice_slot(struct adviser *v, uint32_t memory, uint32_t pos);
 void peal_advice_deadlock(struct adviser *v);
+void peal_advice_redundant(struct adviser *v);
 
 #endif

@@ -35,13 +35,9 @@ bool peal_edit_apply(struct edit *e);
 
 /* The source position of the op behind a step; PEAL_NONE: fork, join, put in. */
 uint32_t peal_edit_pos(const struct program *p, uint32_t thread, uint32_t step);
-/* Takes out every wait of one source line. */
-void peal_edit_remove_wait(struct edit *e, uint32_t pos);
 /* Takes out every notify of one source line; later counts of the same launch shrink with it. False:
  * out of memory. */
 bool peal_edit_remove_notify(struct edit *e, uint32_t pos);
-/* Takes out every step on a signal (an index of program.signals). */
-void peal_edit_remove_signal(struct edit *e, uint32_t signal);
 /* Adds to the threshold of every wait of one source line. False: one of them would not wait any
  * more.
  */

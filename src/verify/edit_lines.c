@@ -19,19 +19,6 @@ static bool waits(const struct step *s)
     return s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL;
 }
 
-void peal_edit_remove_wait(struct edit *e, uint32_t pos)
-{
-    struct program *p = &e->p;
-    for (uint32_t t = 0; t < p->nthreads; t++) {
-        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
-            struct step *s = &p->steps[p->threads[t].first_step + i];
-            if (waits(s) && peal_edit_pos(p, t, i) == pos)
-                s->kind = STEP_NOP;
-        }
-    }
-    peal_program_classify(p);
-}
-
 /* Shared cells: new totals of what is added, and thresholds that count from them. */
 static bool rebase(struct program *p)
 {
@@ -118,19 +105,6 @@ bool peal_edit_remove_notify(struct edit *e, uint32_t pos)
         e->failed = true;
     peal_program_classify(p);
     return !e->failed;
-}
-
-void peal_edit_remove_signal(struct edit *e, uint32_t signal)
-{
-    struct program *p = &e->p;
-    for (uint64_t i = 0; i < p->nsteps; i++) {
-        const struct cell *cell = &p->cells[p->steps[i].cell];
-        if (cell->kind <= CELL_RAW && cell->owner == signal)
-            p->steps[i].kind = STEP_NOP;
-    }
-    if (!rebase(p))
-        e->failed = true;
-    peal_program_classify(p);
 }
 
 bool peal_edit_raise(struct edit *e, uint32_t pos, int64_t by)

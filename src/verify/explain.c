@@ -232,7 +232,9 @@ void peal_verification_explain(const struct peal_verification *v, struct peal_te
             out, "%s%s%s\n", i == 0 ? "\n" : "",
             v->advice[i].mends ? "would mend it: " : "could be left out: ", v->advice[i].text);
     if (v->nadvice && !v->advice[0].mends)
-        peal_text_printf(out, "  (%s)\n", PEAL_ADVICE_SCOPE);
+        peal_text_printf(out, "  (each by itself, for %s)\n",
+                         v->advice_holds_for ? v->advice_holds_for
+                                             : "this plan launched again and again");
     if (v->no_advice)
         peal_text_printf(out, "\n%s\n", v->no_advice);
     peal_text_printf(out, "  %" PRIu64 " ops, %" PRIu64 " %s, %.1f ms, %s%s\n", v->ops,

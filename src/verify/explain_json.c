@@ -177,7 +177,8 @@ static void put_advice(const struct peal_verification *v, struct peal_text *out)
         next(out);
         peal_text_puts(out, "{");
         put_text(out, "kind", v->advice[i].mends ? "mend" : "redundant");
-        put_text(out, "holds_for", "this plan, launched again and again");
+        put_text(out, "holds_for",
+                 v->advice_holds_for ? v->advice_holds_for : "this plan, launched again and again");
         put_text(out, "text", v->advice[i].text);
         put_place(out, "at", &v->advice[i].at);
         put_place(out, "also", &v->advice[i].also);

@@ -113,23 +113,26 @@ struct peal_verify_wrong {
     const char *obtained;
 };
 
-/* For what a piece of advice on a proved plan holds. */
-#define PEAL_ADVICE_SCOPE                                                                          \
-    "each by itself, for this plan launched again and again; launches with another root or count " \
-    "in between, and other numbers of ranks, may need it"
-
 enum peal_story {
     PEAL_STORY_SHORTEST,
     PEAL_STORY_MINIMAL, /* no step can be left out */
     PEAL_STORY_AS_FOUND /* too long to be made minimal */
 };
 
-/* Verified for this plan, launched again and again: PEAL_ADVICE_SCOPE says so. */
+/* Synchronisation that a kernel could be written without: all notifies and waits of a signal, or
+ * those of a place in the text. */
+struct peal_verify_cut {
+    const char *signal;                    /* or NULL */
+    struct peal_verify_place wait, notify; /* line 0: none */
+};
+
+/* Verified for this plan, launched again and again; each by itself. */
 struct peal_verify_advice {
     bool mends;       /* mends a refuted kernel; otherwise: could be left out */
     const char *text; /* "after line 9: notify ...; before line 12: wait ..." */
     struct peal_verify_place at;
     struct peal_verify_place also; /* second place, or line 0 */
+    struct peal_verify_cut cut;    /* what could be left out */
 };
 
 /* The answer. Freed with peal_verification_free; all texts live as long. */
@@ -169,8 +172,9 @@ struct peal_verification {
     struct peal_verify_wrong wrong; /* result: buf is not NULL */
     const struct peal_verify_advice *advice;
     uint32_t nadvice;
-    const char *no_advice; /* asked for, but there is none: why */
-    void *memory;          /* owns everything above */
+    const char *advice_holds_for; /* NULL: this plan, launched again and again */
+    const char *no_advice;        /* asked for, but there is none: why */
+    void *memory;                 /* owns everything above */
 };
 
 /* Launches to unroll so that more would show nothing new, but for cells that several threads add to
@@ -188,6 +192,11 @@ enum peal_status peal_verify_plan(const struct peal_plan *plan,
                                   const struct peal_verify_options *options,
                                   struct peal_verification **out);
 void peal_verification_free(struct peal_verification *v);
+
+/* Drops what could be left out of this plan only, after a closer look by who knows more plans.
+ * holds_for is borrowed for as long as the answer lives. */
+void peal_verification_keep_advice(struct peal_verification *v, const bool *keep,
+                                   const char *holds_for);
 
 const char *peal_verdict_name(enum peal_verdict verdict);
 const char *peal_fault_name(enum peal_fault fault);
