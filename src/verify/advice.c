@@ -85,6 +85,15 @@ const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance)
                : peal_answer_text(v->a, "((rank + %u) %% nranks)", distance);
 }
 
+/* Keeps "TEXT line 7" for one position, or what is said of the whole kernel. */
+static void advise_line(struct adviser *v, bool mends, const char *text, uint32_t pos,
+                        const char *whole)
+{
+    if (pos != PEAL_NONE)
+        whole = peal_answer_text(v->a, "%s line %u", text, peal_adviser_line(v, pos));
+    peal_advise(v, mends, whole, pos, PEAL_NONE);
+}
+
 /* --- lines ----------------------------------------------------------------------------------- */
 
 uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uint32_t *out)
@@ -137,12 +146,8 @@ static bool try_at_least(struct adviser *v, uint32_t pos)
     }
     peal_edit_end(&e);
     if (good)
-        peal_advise(v, true,
-                    pos == PEAL_NONE
-                        ? "'>=' instead of '==' in every wait"
-                        : peal_answer_text(v->a, "'>=' instead of '==' in the wait at line %u",
-                                           peal_adviser_line(v, pos)),
-                    pos, PEAL_NONE);
+        advise_line(v, true, "'>=' instead of '==' in the wait at", pos,
+                    "'>=' instead of '==' in every wait");
     return good;
 }
 
@@ -151,10 +156,7 @@ static void try_less(struct adviser *v, uint32_t pos)
     struct edit e;
     if (peal_edit_begin(&e, v->p, 0) && peal_edit_remove_notify(&e, pos) &&
         peal_adviser_mends(v, &e))
-        peal_advise(
-            v, true,
-            peal_answer_text(v->a, "leave out the notify at line %u", peal_adviser_line(v, pos)),
-            pos, PEAL_NONE);
+        advise_line(v, true, "leave out the notify at", pos, NULL);
     peal_edit_end(&e);
 }
 
@@ -232,12 +234,8 @@ bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos)
     good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);
     peal_edit_end(&e);
     if (good)
-        peal_advise(v, true,
-                    pos == PEAL_NONE
-                        ? "a barrier of all ranks at the end of the kernel"
-                        : peal_answer_text(v->a, "a barrier of all ranks before line %u",
-                                           peal_adviser_line(v, pos)),
-                    pos, PEAL_NONE);
+        advise_line(v, true, "a barrier of all ranks before", pos,
+                    "a barrier of all ranks at the end of the kernel");
     return good;
 }
 
