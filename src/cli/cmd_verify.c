@@ -137,7 +137,7 @@ struct tally {
     uint64_t proved, refuted, undecided, no_plan, sequences, all_sequences, ops;
     double ms;
     enum peal_reuse least;
-    bool bits_same, bits_known, has_contract, closed_undecided;
+    bool bits_same, bits_known, has_contract, closed_undecided, more_launches;
     uint32_t launches;
 };
 
@@ -162,6 +162,8 @@ static struct tally count_answers(const struct peal_verify_job *job)
         if (v->verdict == PEAL_PROVED && v->nranks > 1) {
             t.least = v->reuse < t.least ? v->reuse : t.least;
             t.closed_undecided = t.closed_undecided || v->closed_undecided;
+            t.more_launches =
+                t.more_launches || (v->reuse == PEAL_REUSE_SINGLE_SHOT && v->launches > 1);
             t.bits_known = t.bits_known || v->bits != PEAL_BITS_UNKNOWN;
             t.bits_same = t.bits_same && v->bits != PEAL_BITS_DIFFERENT;
         }
@@ -241,7 +243,8 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
         peal_text_printf(out, "; reuse: %s%s", peal_reuse_name(t->least),
                          t->least == PEAL_REUSE_REPEATABLE && t->closed_undecided
                              ? " (whether it is closed was not decided)"
-                             : "");
+                         : t->more_launches ? " (no proof for more launches than these)"
+                                            : "");
         if (t->bits_known)
             peal_text_printf(out, "; bits: %s",
                              t->bits_same ? "the same on all ranks" : "not the same on all ranks");

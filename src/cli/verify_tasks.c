@@ -172,10 +172,18 @@ struct variant {
     int64_t count, root;
 };
 
+enum {
+    MOST_LAUNCHES = 3 * PEAL_PLAN_MAX_PERIOD, /* two periods, or three with `at launch - 15` */
+    MOST_PAIRED = 17, /* of more launches there are too many orders: none of them is verified */
+    MOST_AFTER = 64
+};
+
 static uint32_t pair_launches(const struct variant *a, const struct variant *b)
 {
     uint32_t one = peal_verify_launches(a->plan), two = peal_verify_launches(b->plan);
-    return one > two ? one : two;
+    uint32_t most = one > two ? one : two;
+    assert(most <= MOST_LAUNCHES);
+    return most;
 }
 
 /* Orders of so many launches of a and b that begin with a and have both. */
@@ -183,8 +191,6 @@ static uint64_t pair_orders(const struct variant *a, const struct variant *b)
 {
     return (UINT64_C(1) << (pair_launches(a, b) - 1)) - 1;
 }
-
-enum { MOST_LAUNCHES = PEAL_PLAN_MAX_PERIOD + 1, MOST_AFTER = 64 };
 
 /* Keeps the answer on a sequence that is not proved, and says what was launched. */
 static void keep_answer(struct peal_verify_task *task, const struct variant *a,
@@ -279,16 +285,18 @@ static bool walk_pairs(struct peal_verify_job *job, struct peal_verify_task *tas
 {
     uint64_t number = 0;
     for (size_t i = 0; i < n && keep; i++) {
-        bool mine = i % task->shares == task->share && v[i].plan &&
-                    pair_launches(&v[i], &v[i]) <= MOST_LAUNCHES;
+        bool mine = i % task->shares == task->share && v[i].plan;
         if (mine && !verify_order(job, task, &v[i], &v[i], 0))
             return false;
     }
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < n; k++) {
-            if (i == k || !v[i].plan || !v[k].plan || pair_launches(&v[i], &v[k]) > MOST_LAUNCHES)
+            if (i == k || !v[i].plan || !v[k].plan)
                 continue;
             uint64_t orders = pair_orders(&v[i], &v[k]);
+            task->all += keep ? 0 : orders;
+            if (pair_launches(&v[i], &v[k]) > MOST_PAIRED)
+                continue;
             uint64_t ops = v[i].plan->ops.count + v[k].plan->ops.count + 1;
             *work += orders * ops * pair_launches(&v[i], &v[k]) / 2 * task->nranks;
             for (uint64_t order = 1; order <= orders && keep; order++, number++) {
@@ -299,7 +307,6 @@ static bool walk_pairs(struct peal_verify_job *job, struct peal_verify_task *tas
                     return false;
                 task->proved += mine;
             }
-            task->all += keep ? 0 : orders;
         }
     }
     return true;

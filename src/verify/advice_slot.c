@@ -37,7 +37,7 @@ static struct peal_plan *make_plan(const struct adviser *v, uint32_t buf, uint32
     struct slot_uses uses = {0};
     struct peal_plan *made = NULL;
     struct launches l;
-    if (launches_init(&l, plan, fewer ? fewer : 4 * plan->period + 1, v->options) &&
+    if (launches_init(&l, plan, fewer ? fewer : 4 * plan->period, v->options) &&
         l.p.early.fault == PEAL_FAULT_NONE &&
         peal_slot_find(&l.p, l.p.memory_of[0][buf], v->options->workers, &uses))
         made = peal_slot_plan(plan, buf, &uses);

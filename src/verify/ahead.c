@@ -33,11 +33,20 @@ struct raw {
     uint64_t adds;     /* the same without signs */
     uint64_t compared; /* the largest number that it is compared with, without its sign */
     int64_t last;      /* what is set last */
+    uint32_t taker;    /* the thread that waits for it or takes away, + 1 */
     bool sets, by_reg;
+    bool no_credit; /* several such threads, or not only adds and `>=` */
 };
 
-static void note_raw(struct raw *r, const struct step *s, bool in_first)
+static void note_raw(struct raw *r, const struct step *s, uint32_t thread, bool in_first)
 {
+    bool takes = s->kind == STEP_WAIT || (s->kind == STEP_ADD && s->value < 0);
+    if (takes && r->taker && r->taker != thread + 1)
+        r->no_credit = true;
+    if (takes)
+        r->taker = thread + 1;
+    if (s->kind == STEP_WAIT_EQUAL || s->kind == STEP_PEEK || (s->flags & STEP_HAS_REG))
+        r->no_credit = true;
     uint64_t size = s->value < 0 ? 0 - (uint64_t)s->value : (uint64_t)s->value;
     if (s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL)
         r->compared = larger(r->compared, size);
@@ -54,15 +63,17 @@ static void note_raw(struct raw *r, const struct step *s, bool in_first)
 }
 
 /* Launches until the cell's value makes no more difference. Of whatever threads have run ahead,
- * their adds together drift by 0 or by at least 1 a launch. */
+ * their adds together drift by 0 or by at least 1 a launch. Credits need no more than other cells:
+ * if a launch adds as much as it takes, and only the thread that waits takes, then without earlier
+ * launches a wait finds what it found with them, and what others had not yet added in them. */
 static uint64_t raw_launches(const struct program *p, uint32_t cell, const struct raw *r)
 {
     uint64_t period = period_of(p);
     if (r->by_reg || (r->sets && p->cells[cell].writer == MANY_WRITERS))
         return PEAL_NONE;
     if (r->sets) /* the second launch starts where all later ones do */
-        return r->last == p->initial[cell] && !p->cells[cell].adds ? 0 : period + 2;
-    return r->drift == 0 ? 0 : period + 1 + period * (r->compared + r->adds);
+        return r->last == p->initial[cell] && !p->cells[cell].adds ? 0 : 3 * period;
+    return r->drift == 0 && !r->no_credit ? 0 : 2 * period + period * (r->compared + r->adds);
 }
 
 static uint64_t look_at_raw(const struct program *p)
@@ -83,7 +94,7 @@ static uint64_t look_at_raw(const struct program *p)
         uint32_t first = period < p->launches ? th->enter[period] : th->nsteps;
         for (uint32_t i = 0; i < th->nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
-            note_raw(&raw[s->cell], s, i < first);
+            note_raw(&raw[s->cell], s, t, i < first);
         }
     }
     for (uint32_t c = 0; c < p->ncells; c++) {
@@ -94,8 +105,7 @@ static uint64_t look_at_raw(const struct program *p)
     return most;
 }
 
-/* --- cells that several threads add to
- * ---------------------------------------------------------------------------- */
+/* --- cells that several threads add to ------------------------------------------------------- */
 
 /* One thread's adds to one such cell, in all launches. */
 struct adds {
@@ -188,7 +198,7 @@ static void note_pairs(struct pairs *q, const struct adds *at, size_t n)
  * first ones alone. */
 static uint64_t cell_launches(const struct pairs *q, const struct adds *at, size_t n)
 {
-    uint64_t most = 0, total = 0, first = period_of(q->p) + UINT64_C(1);
+    uint64_t most = 0, total = 0, first = 2 * (uint64_t)period_of(q->p);
     for (size_t i = 0; i < n; i++)
         total += (uint64_t)at[i].sum;
     for (size_t i = 0; i < n; i++) {

@@ -388,16 +388,20 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
     return PEAL_OK;
 }
 
+/* If accesses of launches i and j race, j is at most a period later: the same op a period earlier is
+ * passed on the way. And launches before i can be dropped, but only whole periods of them, so that
+ * phases stay what they are: i is in the first period then, j in the first two. Where waits look
+ * back, as many periods as that takes have to stay in front. */
 uint32_t peal_verify_launches(const struct peal_plan *plan)
 {
-    uint32_t most = plan->period;
+    uint32_t back = 1, period = plan->period;
     const struct peal_op *op = peal_plan_ops(plan);
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         if (op[i].kind == PEAL_OP_WAIT && !(op[i].flags & PEAL_OP_HAS_REG) &&
-            op[i].sync.back > most)
-            most = op[i].sync.back;
+            op[i].sync.back > back)
+            back = op[i].sync.back;
     }
-    return most + 1;
+    return ((back + period - 1) / period + 1) * period;
 }
 
 static enum peal_status verify_launches(const struct peal_plan *plan, uint32_t launches,
