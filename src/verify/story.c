@@ -129,6 +129,7 @@ void peal_story_race(const struct program *p, const struct race_report *report, 
         return;
     }
     t.race = race;
+    a->collision = *race;
     a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
     (void)peal_tell_past(&t, need);
     tell_collision(&t, race);
@@ -139,37 +140,30 @@ void peal_story_race(const struct program *p, const struct race_report *report, 
 void peal_story_cell(const struct program *p, const struct race_report *report, struct answer *a)
 {
     struct teller t;
+    uint32_t early = report->cell_thread[0], late = report->cell_thread[1];
     uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
     uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
     bool shortest = false;
-    if (goal && need && peal_tell_begin(&t, p, a)) {
+    if (!goal || !need) {
+        a->failed = true;
+    } else if (peal_tell_begin(&t, p, a)) {
+        /* The later write goes first, while the earlier one stands ready: that is what must not
+         * happen. */
         memset(goal, 0xff, p->nthreads * sizeof *goal);
-        /* The later write goes first: that is what must not happen. */
-        goal[report->cell_thread[1]] = report->cell_step[1] + 1;
-        uint32_t first = report->cell_step[0];
+        goal[early] = report->cell_step[0];
+        goal[late] = report->cell_step[1] + 1;
         if (!peal_story_past(p, goal, need, &shortest))
             a->failed = true;
-        if (need[report->cell_thread[0]] > first)
-            need[report->cell_thread[0]] = first;
-        (void)peal_tell_past(&t, need);
-        while (t.at[report->cell_thread[0]] < first + 1) {
-            const struct step *s =
-                peal_program_step(p, report->cell_thread[0], t.at[report->cell_thread[0]]);
-            if (s->kind == STEP_WAIT && t.value[s->cell] < s->value)
-                break;
-            peal_tell_step(&t, report->cell_thread[0]);
-        }
-        uint32_t cell = peal_program_step(p, report->cell_thread[1], report->cell_step[1])->cell;
-        a->v.why =
-            peal_answer_text(a,
-                             "cell %s is written by rank %u and by rank %u, and nothing "
-                             "orders them: the count falls",
-                             peal_tell_cell(&t, cell), p->threads[report->cell_thread[0]].rank,
-                             p->threads[report->cell_thread[1]].rank);
-        a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
+        else if (peal_tell_past(&t, need))
+            peal_tell_step(&t, early);
+        uint32_t cell = peal_program_step(p, late, report->cell_step[1])->cell;
+        a->v.why = peal_answer_text(a,
+                                    "cell %s is written by rank %u and by rank %u, and nothing "
+                                    "orders them: the count falls",
+                                    peal_tell_cell(&t, cell), p->threads[early].rank,
+                                    p->threads[late].rank);
+        a->v.story = PEAL_STORY_MINIMAL;
         peal_tell_end(&t);
-    } else {
-        a->failed = true;
     }
     free(goal);
     free(need);

@@ -118,62 +118,95 @@ void peal_tell_blocked(struct teller *t)
     free(number);
 }
 
-/* Why it stands still, in as few threads as possible: one whose cell nobody will change any more,
- * or a circle of threads that wait for each other. */
-static void find_core(struct teller *t, const uint32_t *at, bool *core)
+/* The thread that each blocked one waits for, or PEAL_NONE: its cell will not be changed any more. */
+static void list_next(struct teller *t, const uint32_t *at, uint32_t *next)
 {
     const struct program *p = t->p;
-    uint32_t count, next, first = PEAL_NONE, alone = PEAL_NONE;
+    uint32_t count;
     memcpy(t->at, at, p->nthreads * sizeof *at);
     for (uint32_t u = 0; u < p->nthreads; u++) {
-        if (at[u] >= p->threads[u].nsteps)
-            continue;
-        first = first == PEAL_NONE ? u : first;
-        (void)notifiers(t, peal_program_step(p, u, at[u])->cell, &count, &next);
-        if (next == PEAL_NONE && (alone == PEAL_NONE || at[u] < at[alone]))
-            alone = u;
+        next[u] = PEAL_NONE;
+        if (at[u] < p->threads[u].nsteps)
+            (void)notifiers(t, peal_program_step(p, u, at[u])->cell, &count, &next[u]);
     }
-    uint32_t u = first;
-    for (uint32_t i = 0; alone == PEAL_NONE && i < 2 * p->nthreads; i++) {
-        if (i >= p->nthreads)
-            core[u] = true; /* by now it goes round in the circle */
-        (void)notifiers(t, peal_program_step(p, u, at[u])->cell, &count, &next);
-        u = next;
-    }
-    if (alone != PEAL_NONE)
-        core[alone] = true;
     memset(t->at, 0, p->nthreads * sizeof *at);
+}
+
+/* Why `thread` stands still, if that needs no others: nobody will change its cell, or it is the
+ * first of a circle of threads that wait for each other. */
+static bool find_core(const struct program *p, const uint32_t *next, uint32_t thread, bool *core)
+{
+    memset(core, 0, p->nthreads * sizeof *core);
+    core[thread] = true;
+    uint32_t u = next[thread];
+    for (; u != PEAL_NONE && u > thread && !core[u]; u = next[u])
+        core[u] = true;
+    return u == thread || next[thread] == PEAL_NONE;
+}
+
+/* The core with the shortest past. False: out of memory. */
+static bool choose(struct teller *t, const uint32_t *at, uint32_t *need, bool *core, bool *shortest)
+{
+    const struct program *p = t->p;
+    uint32_t n = p->nthreads;
+    uint32_t *next = malloc((n + 1u) * sizeof *next), *goal = malloc((n + 1u) * sizeof *goal);
+    uint32_t *trial = malloc((n + 1u) * sizeof *trial);
+    bool *other = calloc(n + 1u, sizeof *other), good = next && goal && trial && other;
+    uint64_t best = UINT64_MAX, tries = 1 + 20000000 / (p->nsteps + 1);
+    if (good)
+        list_next(t, at, next);
+    *shortest = true;
+    for (uint32_t u = 0; u < n && good; u++) {
+        bool unique;
+        uint64_t steps = 0;
+        if (at[u] >= p->threads[u].nsteps || !find_core(p, next, u, other))
+            continue;
+        if (tries-- == 0) {
+            *shortest = false;
+            break;
+        }
+        for (uint32_t k = 0; k < n; k++)
+            goal[k] = other[k] ? at[k] : PEAL_NONE;
+        good = peal_story_past(p, goal, trial, &unique);
+        *shortest = *shortest && unique;
+        for (uint32_t k = 0; k < n; k++)
+            steps += trial[k] + other[k];
+        if (steps < best) {
+            best = steps;
+            memcpy(need, trial, n * sizeof *need);
+            memcpy(core, other, n * sizeof *core);
+        }
+    }
+    free(next);
+    free(goal);
+    free(trial);
+    free(other);
+    return good && best != UINT64_MAX;
 }
 
 void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a)
 {
     struct teller t;
-    uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
     uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
     bool *core = calloc(p->nthreads + 1u, sizeof *core);
     bool shortest = false;
-    if (!goal || !need || !core || !peal_tell_begin(&t, p, a)) {
+    if (!need || !core) {
         a->failed = true;
-        goto free_all;
+    } else if (peal_tell_begin(&t, p, a)) {
+        /* Those that stand still stand where they stand in every schedule: the pasts of the core
+         * are the story. */
+        if (choose(&t, stuck->at, need, core, &shortest))
+            (void)peal_tell_past(&t, need);
+        else
+            a->failed = true;
+        /* Who has left the story stands at its end: it will notify nobody any more. */
+        memcpy(t.at, stuck->at, p->nthreads * sizeof *t.at);
+        memcpy(t.value, stuck->value, p->ncells * sizeof *t.value);
+        t.core = core;
+        peal_tell_blocked(&t);
+        a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
+        peal_tell_end(&t);
     }
-    /* Those that stand still stand where they stand in every schedule: the pasts of the core are
-     * the story. */
-    find_core(&t, stuck->at, core);
-    for (uint32_t u = 0; u < p->nthreads; u++)
-        goal[u] = core[u] ? stuck->at[u] : PEAL_NONE;
-    if (!peal_story_past(p, goal, need, &shortest))
-        a->failed = true;
-    else
-        (void)peal_tell_past(&t, need);
-    /* Who has left the story stands at its end: it will notify nobody any more. */
-    memcpy(t.at, stuck->at, p->nthreads * sizeof *t.at);
-    memcpy(t.value, stuck->value, p->ncells * sizeof *t.value);
-    t.core = core;
-    peal_tell_blocked(&t);
-    a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
-    peal_tell_end(&t);
-free_all:
-    free(goal);
     free(need);
     free(core);
 }
