@@ -14,6 +14,7 @@ import torch
 import torch.distributed as _dist
 
 from . import _C
+from .backend import backend_of
 from .ddp import BucketHook
 from .simulate import simulate, simulated_time
 
@@ -34,7 +35,7 @@ def symmetric(tensor, group=None):
     Collectives on it then need one copy less. Collective: all ranks call it in the same order with storages of one size.
     The memory is given back when the group has been destroyed and the storage is gone. Returns the tensor.
     """
-    _C.symmetric(group or _dist.distributed_c10d._get_default_group(), tensor)
+    _C.symmetric(backend_of(group), tensor)
     return tensor
 
 

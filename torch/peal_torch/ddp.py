@@ -7,6 +7,7 @@
 import torch.distributed as _dist
 
 from . import _C
+from .backend import backend_of
 
 
 class BucketHook:
@@ -27,7 +28,7 @@ class BucketHook:
         if key not in hook.seen:
             hook.seen[key] = 0
         elif hook.seen[key] != buffer.data_ptr():
-            _C.symmetric(hook.group, buffer)
+            _C.symmetric(backend_of(hook.group), buffer)
             hook.seen[key] = buffer.data_ptr()
         work = _dist.all_reduce(buffer, _dist.ReduceOp.AVG, group=hook.group, async_op=True)
         return work.get_future().then(lambda future: future.value()[0])

@@ -14,15 +14,62 @@ import torch.distributed as _dist
 from torch.distributed import distributed_c10d as _c10d
 
 from . import _C
+from .backend import backend_of
 
 
 def simulated_time(group=None):
-    """Seconds that the group's collectives have taken on the simulated machine (PEAL_PLATFORM=sim:FILE.yaml); 0 without."""
-    return _C.simulated_ps(group or _c10d._get_default_group()) * 1e-12
+    """Seconds that the group's calls have taken on the simulated machine (PEAL_PLATFORM=sim:FILE.yaml); 0 without.
+
+    The same on all ranks after a collective. Messages are the rank's own: it has sent or received them by then.
+    """
+    return _C.simulated_ps(backend_of(group)) * 1e-12
 
 
 class _World(threading.local):
-    group = None
+    group = None  # the thread's default group
+    made = ()     # all groups of the thread
+
+
+def _register(world, group, ranks, name):
+    """As torch does for a group that it has made."""
+    _c10d._pg_map[group] = ("peal", None)
+    _c10d._pg_names[group] = name
+    _c10d._pg_group_ranks[group] = {rank: i for i, rank in enumerate(ranks)}
+    world.made = world.made + (group,)
+
+
+def _forget(world, group):
+    for table in (_c10d._pg_map, _c10d._pg_names, _c10d._pg_group_ranks):
+        table.pop(group, None)
+    world.made = tuple(other for other in world.made if other is not group)
+
+
+def _new_group(world, ranks=None, timeout=None, backend=None, pg_options=None):
+    """new_group among threads: the ranks' communicators are split off those of the default group."""
+    everyone = _c10d._get_default_group()
+    size, own = everyone.size(), everyone.rank()
+    if backend not in (None, "peal"):
+        raise RuntimeError(f"new_group: ranks that are threads have the backend 'peal' only, not '{backend}'")
+    ranks = list(range(size)) if ranks is None else sorted(ranks)
+    if len(set(ranks)) != len(ranks) or any(not 0 <= rank < size for rank in ranks):
+        raise RuntimeError(f"new_group: ranks are different ones of 0 to {size - 1}, not {ranks}")
+    group = _C.split(everyone, own in ranks)
+    if group is None:
+        return _c10d.GroupMember.NON_GROUP_MEMBER
+    _register(world, group, ranks, f"simulated {own}, {len(world.made)}")
+    return group
+
+
+def _destroy(world, group=None):
+    if group is _c10d.GroupMember.NON_GROUP_MEMBER:
+        return
+    if group is not None and group is not world.group:
+        if group not in world.made:
+            raise RuntimeError("destroy_process_group: not a group of this rank")
+        return _forget(world, group)
+    for other in world.made:
+        _forget(world, other)
+    world.group = None
 
 
 def _patched(world):
@@ -34,12 +81,16 @@ def _patched(world):
     class GroupMember(_c10d.GroupMember, metaclass=Member):
         pass
 
-    def no_new_group(*_args, **_kwargs):
-        raise RuntimeError("new_group: ranks that are threads of one process have the default group only")
+    def new_group(*args, **kwargs):
+        return _new_group(world, *args, **kwargs)
+
+    def destroy(*args, **kwargs):
+        return _destroy(world, *args, **kwargs)
 
     stack = contextlib.ExitStack()
-    for module, name, value in ((_c10d, "GroupMember", GroupMember), (_c10d, "new_group", no_new_group),
-                                (_dist, "new_group", no_new_group)):
+    for module, name, value in ((_c10d, "GroupMember", GroupMember), (_c10d, "new_group", new_group),
+                                (_dist, "new_group", new_group), (_c10d, "destroy_process_group", destroy),
+                                (_dist, "destroy_process_group", destroy)):
         stack.callback(setattr, module, name, getattr(module, name))
         setattr(module, name, value)
     return stack
@@ -62,7 +113,7 @@ def _platform(machine):
 def simulate(world_size, function, machine=None, args=(), timeout=datetime.timedelta(minutes=30)):
     """Runs function(rank, *args) as `world_size` threads of this process, on a simulated machine.
 
-    Within it, torch.distributed works as after init_process_group: get_rank, all_reduce, send, ... (no new_group). `machine`
+    Within it, torch.distributed works as after init_process_group: get_rank, all_reduce, send, new_group, ... `machine`
     is the machine file; None: what PEAL_PLATFORM says, or this host itself. Returns the list of results; the first
     exception of a rank is raised here. Threads share Python's interpreter and torch's random state.
     """
@@ -79,17 +130,13 @@ def simulate(world_size, function, machine=None, args=(), timeout=datetime.timed
         groups[rank] = None  # the thread's alone: the others are told when it goes
         try:
             _C.join(group)
-            _c10d._pg_map[group] = ("peal", None)
-            _c10d._pg_names[group] = f"simulated {rank}"
-            _c10d._pg_group_ranks[group] = {r: r for r in range(world_size)}
+            _register(world, group, range(world_size), f"simulated {rank}")
             world.group = group
             results[rank] = function(rank, *args)
         except BaseException as error:
             failures.append((rank, error))
         finally:
-            world.group = None
-            for table in (_c10d._pg_map, _c10d._pg_names, _c10d._pg_group_ranks):
-                table.pop(group, None)
+            _destroy(world)
             group = None  # the traceback of an error keeps this frame
 
     with _patched(world):

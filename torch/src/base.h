@@ -6,6 +6,7 @@
 //   comm.h        a communicator with its lock; how ranks find each other
 //   work.h        what torch waits for            queue.h     the progress thread
 //   messages.h    send and recv                   group.h     the backend: start reading here
+//   interpreter.h waiting without Python's interpreter
 //   free.h        a backend that does nothing     module.cpp  what Python sees
 //
 // One source for torch 1.13, where a backend is a c10d::ProcessGroup, and for 2.x, where it is a c10d::Backend.

@@ -72,6 +72,13 @@ c10::intrusive_ptr<Comm> Comm::again()
     return c10::make_intrusive<Comm>(comm, default_timeout_);
 }
 
+c10::intrusive_ptr<Comm> Comm::split(bool member)
+{
+    peal_comm *comm = nullptr;
+    check(peal_comm_split(comm_, member ? 0 : -1, rank(), &comm), "new_group");
+    return comm ? c10::make_intrusive<Comm>(comm, default_timeout_) : c10::intrusive_ptr<Comm>();
+}
+
 // ---- calls ----
 
 void Comm::set_timeout(Milliseconds timeout)

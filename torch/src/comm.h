@@ -20,6 +20,8 @@ class Comm : public c10::intrusive_ptr_target {
                                          Milliseconds timeout);
     // The same ranks again, on memory of their own. Collective.
     c10::intrusive_ptr<Comm> again();
+    // Those of them that say so; null on the others. Collective. Hold the lock.
+    c10::intrusive_ptr<Comm> split(bool member);
 
     // For the next call; the group's own where the caller gave none. Hold the lock.
     void set_timeout(Milliseconds timeout);
@@ -46,6 +48,15 @@ class Comm : public c10::intrusive_ptr_target {
       private:
         Comm &comm_;
     };
+    // For those who may not wait.
+    bool try_lock()
+    {
+        return mutex_.try_lock();
+    }
+    void unlock()
+    {
+        mutex_.unlock();
+    }
     // Another thread has wanted the lock while it was taken: do not keep it for long.
     bool shared() const
     {

@@ -2,10 +2,8 @@
 // See group.h. Every call checks its tensors, then makes one call of peal.h.
 #include "group.h"
 
+#include "interpreter.h"
 #include "translate.h"
-
-#include <torch/csrc/python_headers.h>
-#include <pybind11/pybind11.h>
 
 #include <cstring>
 
@@ -34,20 +32,12 @@ void Group::join()
 
 Group::~Group()
 {
-    auto end = [this] {
-        if (queue_)
-            queue_->close();
-        if (messages_)
-            messages_->close();
-        messages_.reset();
-    };
-    // Whoever destroys a group may hold the interpreter, and the thread or a message may need it.
-    if (Py_IsInitialized() && PyGILState_Check()) {
-        pybind11::gil_scoped_release release;
-        end();
-    } else {
-        end();
-    }
+    WithoutInterpreter released; // the thread or a message may need it
+    if (queue_)
+        queue_->close();
+    if (messages_)
+        messages_->close();
+    messages_.reset();
 }
 
 // Runs the call now, or hands it to the progress thread.
@@ -351,13 +341,12 @@ WorkPtr Group::barrier(const c10d::BarrierOptions &opts)
     return collective(OpType::BARRIER, opts, {}, [=] { comm_->check(peal_barrier(comm_->get()), "barrier"); });
 }
 
-#if TORCH_VERSION_MAJOR >= 2
 WorkPtr Group::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                                                const c10d::AllgatherOptions &opts)
 {
     TORCH_CHECK(outputs.size() == inputs.size(),
                 "peal allgather_into_tensor_coalesced: as many outputs as inputs are wanted");
-    WorkPtr last = c10::make_intrusive<DoneWork>(getRank(), OpType::COALESCED, Tensors{});
+    WorkPtr last = c10::make_intrusive<DoneWork>(getRank(), OpType::_ALLGATHER_BASE, Tensors{});
     for (size_t i = 0; i < inputs.size(); i++)
         last = _allgather_base(outputs[i], inputs[i], opts);
     return last;
@@ -368,12 +357,11 @@ WorkPtr Group::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs
 {
     TORCH_CHECK(outputs.size() == inputs.size(),
                 "peal reduce_scatter_tensor_coalesced: as many outputs as inputs are wanted");
-    WorkPtr last = c10::make_intrusive<DoneWork>(getRank(), OpType::COALESCED, Tensors{});
+    WorkPtr last = c10::make_intrusive<DoneWork>(getRank(), OpType::_REDUCE_SCATTER_BASE, Tensors{});
     for (size_t i = 0; i < inputs.size(); i++)
         last = _reduce_scatter_base(outputs[i], inputs[i], opts);
     return last;
 }
-#endif
 
 WorkPtr Group::send(Tensors &tensors, int to, int tag)
 {
@@ -408,6 +396,12 @@ void Group::make_symmetric(const Tensor &tensor)
             at::DataPtr(memory, new c10::intrusive_ptr<Comm>(comm_), release_comm, tensor.device()));
     };
     collective(OpType::UNKNOWN, c10d::BarrierOptions(), {}, move)->wait();
+}
+
+c10::intrusive_ptr<Comm> Group::split(bool member)
+{
+    Comm::Lock lock(*comm_);
+    return comm_->split(member);
 }
 
 uint64_t Group::simulated_ps()

@@ -2,6 +2,7 @@
 // See messages.h.
 #include "messages.h"
 
+#include "interpreter.h"
 #include "translate.h"
 #include "work.h"
 
@@ -60,19 +61,28 @@ WorkPtr Messages::receive(const Tensor &tensor, uint32_t from, int tag, OpType o
 
 void Messages::adopt(peal_request *request, Tensor tensor)
 {
-    {
-        Comm::Lock lock(*comm_);
-        if (peal_request_test(request) != PEAL_PENDING)
+    if (comm_->try_lock()) {
+        bool ended = peal_request_test(request) != PEAL_PENDING;
+        comm_->unlock();
+        if (ended)
             return;
-        orphans_.push_back({request, std::move(tensor)});
+    }
+    {
+        std::lock_guard<std::mutex> lock(watch_mutex_);
+        dropped_.push_back({request, std::move(tensor)});
     }
     watch({});
 }
 
 bool Messages::sweep()
 {
-    std::list<Orphan> ended; // tensors may need the interpreter to go: not under the lock
+    std::list<Orphan> ended, dropped; // tensors may need the interpreter to go: not under the lock
+    {
+        std::lock_guard<std::mutex> lock(watch_mutex_);
+        dropped.swap(dropped_);
+    }
     Comm::Lock lock(*comm_);
+    orphans_.splice(orphans_.end(), dropped);
     for (auto orphan = orphans_.begin(); orphan != orphans_.end();) {
         auto next = std::next(orphan);
         if (peal_request_test(orphan->request) != PEAL_PENDING)
@@ -103,7 +113,7 @@ void Messages::watch_all()
             std::lock_guard<std::mutex> lock(watch_mutex_);
             mine.insert(mine.end(), watched_.begin(), watched_.end());
             watched_.clear();
-            if (mine.empty() && (!orphans || closing_)) {
+            if (mine.empty() && dropped_.empty() && (!orphans || closing_)) {
                 watching_ = false;
                 return;
             }
@@ -186,11 +196,13 @@ void MessageWork::complete_future()
 
 bool MessageWork::isCompleted()
 {
+    WithoutInterpreter released; // torch asks with it in hand
     return move(0, Milliseconds(0));
 }
 
 bool MessageWork::isSuccess() const
 {
+    WithoutInterpreter released;
     Comm::Lock lock(*messages_->comm_);
     return completed_ && !exception_;
 }

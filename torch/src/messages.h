@@ -3,7 +3,8 @@
 //
 // A message moves inside the calls of whoever waits for one. Waiting takes the lock for short stretches only, so that
 // several threads can send and receive at once. Where a future is asked for, or a work is dropped before it has ended,
-// nobody may ever wait: then a thread moves the messages until that is done.
+// nobody may ever wait: then a thread moves the messages until that is done. Dropping a work waits for nobody: whoever does it
+// may hold the interpreter.
 #pragma once
 
 #include "comm.h"
@@ -42,7 +43,8 @@ class Messages : public c10::intrusive_ptr_target {
 
     c10::intrusive_ptr<Comm> comm_;
     std::list<Orphan> orphans_; // under the communicator's lock
-    std::mutex watch_mutex_;
+    std::mutex watch_mutex_;    // never held for long
+    std::list<Orphan> dropped_; // under watch_mutex_: orphans to be
     std::vector<c10::intrusive_ptr<MessageWork>> watched_;
     bool watching_ = false, closing_ = false; // under watch_mutex_
 };

@@ -46,6 +46,17 @@ static Group &own(const BasePtr &group)
     return *found;
 }
 
+// A new group of those ranks of this one that say so, in the same order; none on the others. Collective.
+static BasePtr split(const BasePtr &group, bool member)
+{
+    auto comm = own(group).split(member);
+    if (!comm)
+        return {};
+    auto made = c10::make_intrusive<Group>(std::move(comm), false);
+    made->join();
+    return made;
+}
+
 } // namespace peal
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
@@ -56,6 +67,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
     m.def("create", &create, released());
     m.def("create_threads", &create_threads, released());
     m.def("join", [](const BasePtr &group) { own(group).join(); }, released());
+    m.def("split", &split, released());
     m.def("create_free", [](int rank, int size) -> BasePtr { return c10::make_intrusive<FreeGroup>(rank, size); });
     m.def("simulated_ps", [](const BasePtr &group) { return own(group).simulated_ps(); }, released());
     m.def("symmetric", [](const BasePtr &group, const at::Tensor &tensor) { own(group).make_symmetric(tensor); },

@@ -67,8 +67,53 @@ def threaded(rank, n):
     dist.broadcast(y, world - 1)
     assert y[0] == world - 1
     dist.send(y, (rank + 1) % world) if rank % 2 == 0 else dist.recv(y, (rank - 1) % world)
-    refused(lambda: dist.new_group([0]), "new_group")
+    dist.barrier()
     return first, peal_torch.simulated_time()
+
+
+def grouped(rank):
+    """Rows and columns of a square, and overlapping pairs: every rank asks for all of them, as with processes."""
+    world = dist.get_world_size()
+    side = int(world ** 0.5)
+    for lists in ([[r * side + c for c in range(side)] for r in range(side)], [[r * side + c for r in range(side)] for c in range(side)],
+                  [[r, r + 1] for r in range(world - 1)]):
+        made = [dist.new_group(ranks) for ranks in lists]
+        for group, ranks in zip(made, lists):
+            if rank not in ranks:
+                assert group is dist.GroupMember.NON_GROUP_MEMBER and dist.get_rank(group) == -1
+                continue
+            assert dist.get_rank(group) == ranks.index(rank) and dist.get_world_size(group) == len(ranks)
+            before = peal_torch.simulated_time(group)
+            x = torch.full((50,), float(rank))
+            dist.all_reduce(x, group=group)
+            assert torch.equal(x, torch.full((50,), float(sum(ranks)))) and peal_torch.simulated_time(group) > before
+            dist.broadcast(x, ranks[-1], group=group)
+            if rank == ranks[0]:
+                dist.send(x, ranks[1], group=group)
+            elif rank == ranks[1]:
+                dist.recv(x, ranks[0], group=group)
+            dist.destroy_process_group(group)
+    refused(lambda: dist.new_group([0, 0]), "new_group")
+    refused(lambda: dist.new_group([world]), "new_group")
+    refused(lambda: dist.new_group(backend="gloo"), "new_group", "gloo")
+    return peal_torch.simulated_time(dist.new_group())
+
+
+def messages(rank, near, far):
+    """Times of a message of a float and of 10000 to a near rank, and of one to a far rank."""
+    times = []
+    for target, n in ((near, 1), (near, 10000), (far, 1)):
+        dist.barrier()
+        before = peal_torch.simulated_time()
+        x = torch.full((n,), 7.0)
+        if rank == 0:
+            dist.send(x, target)
+        elif rank == target:
+            x.zero_()
+            dist.recv(x, 0)
+            assert torch.equal(x, torch.full((n,), 7.0))
+        times.append(peal_torch.simulated_time() - before)
+    return times
 
 
 def leaves(rank):
@@ -83,6 +128,14 @@ def large_worlds():
     results = [peal_torch.simulate(64, threaded, machine, args=(1000,)) for _ in range(2)]
     assert results[0] == results[1] and len(set(results[0])) == 1 and 0 < results[0][0][0] < results[0][0][1], results
     print(f"ok 64 ranks as threads: {results[0][0][1] * 1e6:.3f} simulated us, the same twice", flush=True)
+    assert peal_torch.simulate(16, grouped, machine) == [0.0] * 16
+    print("ok new_group among ranks that are threads", flush=True)
+    world, near, far = 64, 1, 36
+    times = peal_torch.simulate(world, messages, machine, args=(near, far))
+    small, large, distant = times[near][0], times[near][1], times[far][2]
+    assert 0 < small < distant < large and times[near][2] == times[far][0] == times[2][1] == 0, (small, large, distant)
+    assert 0 < times[0][0] <= small, "the sender is done before the receiver"
+    print(f"ok messages take simulated time: {small * 1e9:.0f} ns to the neighbour, {distant * 1e9:.0f} ns across", flush=True)
     text = refused(lambda: peal_torch.simulate(4, leaves, machine), "of 4 failed")
     assert not dist.is_initialized() and "PEAL_PLATFORM" not in os.environ, text
     refused(lambda: peal_torch.simulate(4, leaves, "/nowhere.yaml"), "peal", "/nowhere.yaml")

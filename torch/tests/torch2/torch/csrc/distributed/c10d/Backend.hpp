@@ -18,6 +18,15 @@ class Backend : public torch::CustomClassHolder {
     ~Backend() override = 0;
     int getRank() const;
     int getSize() const;
+#ifdef PEAL_TORCH_NEWEST
+    virtual bool supportsSplitting() const;
+    virtual bool supportsCoalescing() const;
+    virtual void setTimeout(std::chrono::milliseconds);
+    // The newest names of these calls; each forwards to the one that was before, and back.
+    virtual Result all_gather_single(at::Tensor &, at::Tensor &, const AllgatherOptions & = AllgatherOptions());
+    virtual Result reduce_scatter_single(at::Tensor &, at::Tensor &,
+                                         const ReduceScatterOptions & = ReduceScatterOptions());
+#endif
     virtual void startCoalescing();
     virtual Result endCoalescing();
     virtual const std::string getBackendName() const;
@@ -29,15 +38,19 @@ class Backend : public torch::CustomClassHolder {
     virtual Result allgather(Lists &, List &, const AllgatherOptions & = AllgatherOptions());
     virtual Result _allgather_base(at::Tensor &, at::Tensor &, const AllgatherOptions & = AllgatherOptions());
     virtual Result allgather_coalesced(Lists &, List &, const AllgatherOptions & = AllgatherOptions());
+#ifndef PEAL_TORCH_2_0
     virtual Result allgather_into_tensor_coalesced(List &, List &,
                                                    const AllgatherOptions & = AllgatherOptions());
+#endif
     virtual Result gather(Lists &, List &, const GatherOptions & = GatherOptions());
     virtual Result scatter(List &, Lists &, const ScatterOptions & = ScatterOptions());
     virtual Result reduce_scatter(List &, Lists &, const ReduceScatterOptions & = ReduceScatterOptions());
     virtual Result _reduce_scatter_base(at::Tensor &, at::Tensor &,
                                         const ReduceScatterOptions & = ReduceScatterOptions());
+#ifndef PEAL_TORCH_2_0
     virtual Result reduce_scatter_tensor_coalesced(List &, List &,
                                                    const ReduceScatterOptions & = ReduceScatterOptions());
+#endif
     virtual Result alltoall_base(at::Tensor &, at::Tensor &, Splits &, Splits &,
                                  const AllToAllOptions & = AllToAllOptions());
     virtual Result alltoall(List &, List &, const AllToAllOptions & = AllToAllOptions());

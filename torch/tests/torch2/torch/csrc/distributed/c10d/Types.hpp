@@ -33,7 +33,9 @@ constexpr auto kUnsetTimeout = std::chrono::milliseconds(-1);
 
 struct CallOptions { // what all of them have; torch repeats it in each
     std::chrono::milliseconds timeout = kUnsetTimeout;
+#ifndef PEAL_TORCH_2_0
     bool asyncOp = true;
+#endif
 };
 struct BroadcastOptions : CallOptions {
     int64_t rootRank = 0;

@@ -33,8 +33,10 @@ enum class OpType : std::uint8_t {
     RECVANYSOURCE,
     BARRIER,
     _REDUCE_SCATTER_BASE,
+#ifndef PEAL_TORCH_2_0
     COALESCED,
     _ALLREDUCE_SPARSE,
+#endif
     UNKNOWN = 100,
 };
 
