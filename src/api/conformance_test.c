@@ -297,12 +297,12 @@ static int try(struct rank *me, struct one *c)
     return 0;
 }
 
-static const uint64_t counts[] = {0, 1, 7, 0 /* P-1 */, 0 /* P+1 */, 256, 65537};
+static const uint64_t counts[] = {0, 1, 7, 0 /* P-1 */, 0 /* P+1 */, 256, 2049, 65537};
 
 static struct one random_call(struct rank *me, bool large)
 {
     struct one c = {.kind = (enum kind)(next_random(&me->seed) % KINDS)};
-    uint64_t which = next_random(&me->seed) % (large ? 7 : 6);
+    uint64_t which = next_random(&me->seed) % (large ? 8 : 7);
     c.count = which == 3 ? me->size - 1 : which == 4 ? me->size + 1 : counts[which];
     c.dtype = (enum peal_dtype)(next_random(&me->seed) % PEAL_DTYPE_COUNT);
     do

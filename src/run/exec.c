@@ -9,7 +9,10 @@
 
 enum {
     STREAM_LEAST = 4096, /* bytes of a step below which streaming does not pay */
-    SPREAD_BLOCK = 8192  /* bytes that are computed before they go on to further destinations */
+    SPREAD_BLOCK = 8192, /* bytes that are computed before they go on to further destinations */
+    PAST_LEAST = 4096,   /* bytes handed to another core that are better written past the caches: */
+    PAST_MOST = 16384,   /* it reads clean lines sooner than lines that have to be given up first */
+    PAST_SENT = 12288    /* the same in a channel, where the receiver answers in kind */
 };
 
 enum lane_end { LANE_ENDED, LANE_BLOCKED, LANE_MISMATCH, LANE_UNREAD };
@@ -100,7 +103,8 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
             const char *src = peal_place_address(frame, &places[1], row);
             if (dst == src)
                 continue; /* in place: the plan's copy onto itself */
-            if (stream && bytes >= STREAM_LEAST)
+            bool past = step->flags & PEAL_STEP_PAST && bytes >= PAST_LEAST && bytes <= PAST_MOST;
+            if (past || (stream && bytes >= STREAM_LEAST))
                 frame->team->compute->copy_stream(dst, src, bytes);
             else if (bytes <= 64)
                 memcpy(dst, src, bytes);
@@ -257,8 +261,14 @@ static enum wait_end send(struct peal_frame *frame, const struct peal_step *step
     uint64_t bytes = count << places[0].shift;
     struct peal_slot *slot = peal_channel_slot(frame, channel, port->sent);
     char *payload = peal_slot_payload(slot, channel);
-    for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
-        memcpy(payload + row * bytes, peal_place_address(frame, &places[0], row), bytes);
+    bool past = bytes >= PAST_LEAST && bytes <= PAST_SENT && frame->team->policy.round_spins == 0;
+    for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++) {
+        const char *from = peal_place_address(frame, &places[0], row);
+        if (past)
+            frame->team->compute->copy_stream(payload + row * bytes, from, bytes);
+        else
+            memcpy(payload + row * bytes, from, bytes);
+    }
     slot->signature = frame->signature;
     slot->launch = (uint32_t)frame->launch;
     slot->bytes = bytes * step->mem.rows;

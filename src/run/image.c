@@ -401,6 +401,23 @@ static void mark_urgent(struct peal_image *image)
     }
 }
 
+/* What a broadcast's root stages: nobody waits for it to be read, and most readers are on other
+ * cores. */
+static void mark_past(struct peal_image *image)
+{
+    bool waits = false;
+    for (uint32_t i = image->nsteps * image->period; i-- > 0;) {
+        struct peal_step *step = &image->steps[i];
+        if (step->kind == PEAL_STEP_END)
+            waits = image->nlanes > 1;
+        else if (step->kind >= PEAL_STEP_WAIT)
+            waits = true;
+        else if (step->kind == PEAL_STEP_COPY && !waits &&
+                 image->places[step->mem.first].base < image->size)
+            step->flags |= PEAL_STEP_PAST;
+    }
+}
+
 /* One lane whose only wait comes first, as a broadcast's receiver has. All phases are alike. */
 static bool only_receives(const struct peal_image *image)
 {
@@ -562,6 +579,7 @@ enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_
         goto free_image;
     keep_in_caches(image);
     mark_urgent(image);
+    mark_past(image);
     image->receives = only_receives(image);
     count_needs(image);
     image->remote = how->remote;
