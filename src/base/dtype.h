@@ -26,7 +26,7 @@ struct peal_fn_info {
 
 /* The row of fn.def; fn must be below PEAL_FN_COUNT. */
 const struct peal_fn_info *peal_fn_info(enum peal_fn fn);
-/* Both return false when there is no such name. */
+/* The finds return false when there is no such name. */
 bool peal_fn_find(const char *name, size_t len, enum peal_fn *out);
 bool peal_fn_takes(enum peal_fn fn, enum peal_dtype dtype);
 

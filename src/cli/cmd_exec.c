@@ -194,6 +194,18 @@ static void watch(struct job *job, int signals)
     free(polls);
 }
 
+/* Those that are passed on to the ranks, and SIGCHLD, to be read instead of caught; -1 on failure. */
+static int open_signals(void)
+{
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    sigset_t forwarded;
+    sigemptyset(&forwarded);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaddset(&forwarded, numbers[i]);
+    sigprocmask(SIG_BLOCK, &forwarded, NULL);
+    return signalfd(-1, &forwarded, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
     (void)nargs;
@@ -207,26 +219,25 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     peal_job_make(name);
     job.children = calloc(job.count, sizeof *job.children);
     job.status_fd = peal_ranks_status_open(job.count);
-    if (!job.children || job.status_fd < 0)
-        return peal_cli_fail(cli, "cannot start ranks: %s", strerror(errno));
-    sigset_t forwarded;
-    sigemptyset(&forwarded);
-    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaddset(&forwarded, numbers[i]);
-    sigprocmask(SIG_BLOCK, &forwarded, NULL);
-    int signals = signalfd(-1, &forwarded, SFD_CLOEXEC | SFD_NONBLOCK);
+    int signals = open_signals();
+    if (!job.children || job.status_fd < 0 || signals < 0) {
+        job.code = peal_cli_fail(cli, "cannot start ranks: %s", strerror(errno));
+        goto release;
+    }
     fflush(stdout);
     for (uint32_t r = 0; r < job.count; r++) {
         if (!start(&job, r, name, args)) {
-            int code = peal_cli_fail(cli, "cannot start rank %u: %s", r, strerror(errno));
+            job.code = peal_cli_fail(cli, "cannot start rank %u: %s", r, strerror(errno));
             signal_all(&job, SIGKILL);
-            return code;
+            goto release;
         }
     }
     watch(&job, signals);
-    close(signals);
-    close(job.status_fd);
+release:
+    if (signals >= 0)
+        close(signals);
+    if (job.status_fd >= 0)
+        close(job.status_fd);
     free(job.children);
     return job.code;
 }

@@ -28,11 +28,8 @@ static void add_line(const struct peal_kernel *k, struct peal_text *out)
     while (*end && !((*end == '.' || *end == ';') && (end[1] == ' ' || end[1] == '\n' || !end[1])))
         end++;
     peal_text_printf(out, "  %-*s", ABOUT - 2, k->name);
-    size_t column = strlen(k->name) + 2;
-    if (column >= ABOUT) {
+    if (strlen(k->name) + 2 >= ABOUT)
         peal_text_printf(out, "\n%*s", ABOUT, "");
-        column = ABOUT;
-    }
     peal_text_words(out, k->doc, (size_t)(end - k->doc), ABOUT, ABOUT);
 }
 

@@ -109,6 +109,7 @@ static int measure_all(struct peal_cli *cli, const struct tune_options *o,
         code = peal_ranks_run(cli, &start);
     }
     peal_progress_end(&progress);
+    tuning->progress = NULL;
     return code;
 }
 

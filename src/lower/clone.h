@@ -20,8 +20,8 @@ struct peal_clone {
     struct peal_module *module; /* of the target; owns the copies */
     struct peal_kernel *target;
     struct peal_clone_map *map; /* by slot of the source kernel */
-    const struct peal_symbol
-        *boundary;            /* the last symbol that was there before; names up to it are taken */
+    /* The last symbol that was there before: names up to it are taken. */
+    const struct peal_symbol *boundary;
     struct peal_symbol *last; /* of the target's symbols */
     bool failed;
 };
