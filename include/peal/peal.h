@@ -93,7 +93,8 @@ PEAL_API enum peal_status peal_comm_split(struct peal_comm *comm, int color, int
 PEAL_API enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm **out);
 
 /* After a failure: the ranks that are alive and make this call become a new communicator, in the
- * old order. All living ranks must call it. The old one stays failed and still wants closing. */
+ * old order. All living ranks must call it, or close the old one, which stays failed and still wants
+ * closing. */
 PEAL_API enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out);
 
 /* Waits for nobody. Requests that have not completed are dropped: their buffers may still be read

@@ -65,25 +65,15 @@ static enum peal_status start(struct peal_comm *comm, struct peal_arguments args
                               struct peal_request **out)
 {
     enum peal_status status = peal_comm_check(comm);
-    if (status == PEAL_OK && !out)
-        status = peal_comm_fail(comm, PEAL_INVALID, "no place for the request");
     if (status == PEAL_OK)
         status = peal_arguments_check(comm, &args);
     if (status != PEAL_OK)
         return status;
-    size_t bounds = 2 * comm->team->size + 2;
-    struct peal_request *request = calloc(1, sizeof *request + bounds * sizeof(struct peal_bound));
+    struct peal_request *request = peal_request_new(comm, out, 0, &status);
     if (!request)
-        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a request");
-    request->comm = comm;
+        return status;
     status = peal_arguments_resolve(comm, &args, request->bounds, &request->call);
-    if (status == PEAL_OK)
-        status = peal_comm_end(comm, peal_call_start(&comm->engine, &request->call));
-    if (status != PEAL_OK)
-        free(request);
-    else
-        *out = request;
-    return status;
+    return peal_request_start(request, status, out);
 }
 
 #define ARGS(...)                                                                                  \

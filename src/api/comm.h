@@ -90,6 +90,18 @@ struct peal_request {
     struct peal_bound bounds[]; /* of a collective: 2 * size + 2; then an exchange's words */
 };
 
+/* A request with room for a collective's bounds, and `words` behind them; NULL, and the status is
+ * set, if there is no memory or no place for it. */
+struct peal_request *peal_request_new(struct peal_comm *comm, struct peal_request **out,
+                                      size_t words, enum peal_status *status);
+static inline uint64_t *peal_request_words(struct peal_request *request)
+{
+    return (uint64_t *)(request->bounds + 2 * request->comm->team->size + 2);
+}
+/* Starts its call if `status`, of what was to be done before, is PEAL_OK; frees it otherwise. */
+enum peal_status peal_request_start(struct peal_request *request, enum peal_status status,
+                                    struct peal_request **out);
+
 /* Remembers a message for peal_comm_error and returns the status. */
 enum peal_status peal_comm_fail(struct peal_comm *comm, enum peal_status status, const char *format,
                                 ...) __attribute__((format(printf, 3, 4)));

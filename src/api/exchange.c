@@ -191,27 +191,16 @@ enum peal_status peal_iall_to_all_v(struct peal_comm *comm, const void *send,
                                     struct peal_request **request_out)
 {
     enum peal_status status = peal_comm_check(comm);
-    if (status == PEAL_OK && !request_out)
-        status = peal_comm_fail(comm, PEAL_INVALID, "no place for the request");
     if (status == PEAL_OK)
         status = check(comm, send, out, recv, in, dtype);
     if (status != PEAL_OK)
         return status;
-    size_t bounds = 2 * (size_t)comm->team->size + 2;
-    struct peal_request *request = calloc(1, sizeof *request + bounds * sizeof *request->bounds +
-                                                 4 * (size_t)comm->team->size * sizeof(uint64_t));
+    size_t words = 4 * (size_t)comm->team->size;
+    struct peal_request *request = peal_request_new(comm, request_out, words, &status);
     if (!request)
-        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a request");
-    request->comm = comm;
+        return status;
     request->exchange = (struct peal_exchange){
-        comm,           send, recv, *out, *in, dtype, (uint64_t *)(request->bounds + bounds),
-        request->bounds};
+        comm, send, recv, *out, *in, dtype, peal_request_words(request), request->bounds};
     status = begin(&request->exchange, &request->call);
-    if (status == PEAL_OK)
-        status = peal_comm_end(comm, peal_call_start(&comm->engine, &request->call));
-    if (status != PEAL_OK)
-        free(request);
-    else
-        *request_out = request;
-    return status;
+    return peal_request_start(request, status, request_out);
 }

@@ -147,14 +147,12 @@ static int is_gone(void *context, uint32_t rank)
                PEAL_LIFE_LEFT;
 }
 
+/* Threads meet as processes do: by the socket, each with windows of its own. */
 enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out)
 {
     if (!comm || !out)
         return PEAL_INVALID;
     struct peal_team *old = comm->team;
-    if (old->threads)
-        return peal_comm_fail(comm, PEAL_UNSUPPORTED,
-                              "shrink: threads do not die alone; open a new communicator");
     uint8_t optional[PEAL_MOST_RANKS];
     for (uint32_t r = 0; r < old->size; r++)
         optional[r] = 1;

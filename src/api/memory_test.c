@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much shared memory a rank has, whatever it calls: measured at the windows' files. */
+/* How much memory a rank has, whatever it calls: shared, measured at the windows' files, and its
+ * own, of plans. */
 #include <peal/peal.h>
 
 #include <dirent.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -104,9 +106,87 @@ static int check_rank(struct peal_comm *comm)
     return 0;
 }
 
-static void a_window_stays_within_what_is_stated(void **state)
+/* ---- plans ---- */
+
+/* As docs/runtime.md states it: plans of collectives, and those of one kernel of the user's. The
+ * last one may go over. */
+enum { PLANS = 16 << 20, VERSIONS = 8 << 20, SPARE = 1 << 20 };
+
+/* As many counts, types and operations as there may ever be. */
+static int call_many_counts(struct peal_comm *comm, char *x, char *y)
 {
-    (void)state;
+    for (uint64_t i = 0; i < 10000; i++) {
+        uint64_t n = 1 + i * 37 % 9973;
+        enum peal_dtype dtype = (enum peal_dtype)(i % PEAL_DTYPE_COUNT);
+        enum peal_reduce reduce = i % 3 ? PEAL_SUM : PEAL_MAX;
+        uint32_t root = (uint32_t)(i / 7 % RANKS);
+        switch (i % 5) {
+        case 0:
+            EXPECT(peal_allreduce(comm, x, y, n, dtype, reduce) == PEAL_OK);
+            break;
+        case 1:
+            EXPECT(peal_reduce(comm, x, y, n * 8, dtype, reduce, root) == PEAL_OK);
+            break;
+        case 2:
+            EXPECT(peal_broadcast(comm, x, n * 4, dtype, root) == PEAL_OK);
+            break;
+        case 3:
+            EXPECT(peal_all_to_all(comm, x, y, n, dtype) == PEAL_OK);
+            break;
+        default:
+            EXPECT(peal_allreduce(comm, y, y, n * 16, dtype, reduce) == PEAL_OK);
+        }
+    }
+    return 0;
+}
+
+/* A kernel with values of the rank's own, which are others at every launch. */
+static int launch_many_versions(struct peal_comm *comm)
+{
+    static const char text[] = "kernel some(in x: i64[n], out y: i64[n], local k: int) {\n"
+                               "    signal ready\n"
+                               "    y = x\n"
+                               "    for i in 0 .. k { notify ready@((rank + 1) % nranks) += 1 }\n"
+                               "    notify ready@((rank + 1) % nranks) += 1\n"
+                               "    wait ready >= 1\n"
+                               "    y[0 +: min(k, n)] = x[0 +: min(k, n)]\n"
+                               "}\n";
+    struct peal_user_kernel *kernel;
+    int64_t x[4] = {1, 2, 3, 4}, y[4];
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    for (int64_t i = 0; i < 700; i++) {
+        struct peal_arg args[3] = {
+            {.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+            {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y},
+            {.kind = PEAL_ARG_INT, .value = (i * 5 + peal_comm_rank(comm)) % 701}};
+        memset(y, 0, sizeof y);
+        EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, args, 3, NULL, 0) == PEAL_OK);
+        EXPECT(memcmp(x, y, sizeof x) == 0);
+    }
+    return kernel ? 0 : 1; /* kept: what it has is measured */
+}
+
+static int check_plans(struct peal_comm *comm)
+{
+    char *x = calloc(1, MESSAGE), *y = calloc(1, MESSAGE);
+    EXPECT(x && y);
+    size_t before = mallinfo2().uordblks;
+    EXPECT(call_many_counts(comm, x, y) == 0);
+    size_t counts = mallinfo2().uordblks - before;
+    before = mallinfo2().uordblks;
+    EXPECT(launch_many_versions(comm) == 0);
+    size_t versions = mallinfo2().uordblks - before;
+    if (peal_comm_rank(comm) == 0)
+        printf("plans: %zu KiB, of at most %d; of a kernel: %zu KiB, of at most %d\n", counts >> 10,
+               PLANS >> 10, versions >> 10, VERSIONS >> 10);
+    EXPECT(counts <= PLANS + SPARE && versions <= VERSIONS + SPARE);
+    free(x);
+    free(y);
+    return 0;
+}
+
+static void run_ranks(int (*check)(struct peal_comm *))
+{
     char job[64], pool[32];
     snprintf(job, sizeof job, "memory-%d", (int)getpid());
     snprintf(pool, sizeof pool, "%dK", POOL_KIB);
@@ -121,7 +201,7 @@ static void a_window_stays_within_what_is_stated(void **state)
             fprintf(stderr, "open: %s\n", peal_comm_error(NULL));
             _exit(1);
         }
-        int code = check_rank(comm);
+        int code = check(comm);
         peal_comm_close(comm);
         fflush(stdout);
         _exit(code);
@@ -133,8 +213,21 @@ static void a_window_stays_within_what_is_stated(void **state)
     }
 }
 
+static void a_window_stays_within_what_is_stated(void **state)
+{
+    (void)state;
+    run_ranks(check_rank);
+}
+
+static void plans_stay_within_what_is_stated(void **state)
+{
+    (void)state;
+    run_ranks(check_plans);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_window_stays_within_what_is_stated)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_window_stays_within_what_is_stated),
+                                       cmocka_unit_test(plans_stay_within_what_is_stated)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

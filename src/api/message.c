@@ -61,6 +61,36 @@ static void unseal(struct peal_request *request)
 
 /* ---- requests ---- */
 
+struct peal_request *peal_request_new(struct peal_comm *comm, struct peal_request **out,
+                                      size_t words, enum peal_status *status)
+{
+    if (!out) {
+        *status = peal_comm_fail(comm, PEAL_INVALID, "no place for the request");
+        return NULL;
+    }
+    size_t bounds = 2 * (size_t)comm->team->size + 2;
+    struct peal_request *request =
+        calloc(1, sizeof *request + bounds * sizeof *request->bounds + words * sizeof(uint64_t));
+    if (request)
+        request->comm = comm;
+    else
+        *status = peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a request");
+    return request;
+}
+
+enum peal_status peal_request_start(struct peal_request *request, enum peal_status status,
+                                    struct peal_request **out)
+{
+    struct peal_comm *comm = request->comm;
+    if (status == PEAL_OK)
+        status = peal_comm_end(comm, peal_call_start(&comm->engine, &request->call));
+    if (status == PEAL_OK)
+        *out = request;
+    else
+        free(request);
+    return status;
+}
+
 /* PEAL_PENDING, or how it ended. */
 static enum peal_status look(struct peal_request *request)
 {

@@ -22,9 +22,12 @@ struct peal_user_kernel {
     uint64_t text_hash;
     struct version *versions;
     uint32_t nversions;
+    uint64_t bytes; /* of the versions */
 };
 
-enum { MOST_VALUES = 128, MOST_VERSIONS = 256 };
+/* What a kernel keeps of plans, as arguments change: beyond, it begins again. The rank's own memory
+ * only, so that others need not know. */
+enum { MOST_VALUES = 128, MOST_VERSIONS = 256, MOST_VERSION_BYTES = 8 << 20 };
 
 /* A launch as it is put together. */
 struct launch {
@@ -90,6 +93,7 @@ static void free_versions(struct peal_user_kernel *kernel)
         free(version);
     }
     kernel->nversions = 0;
+    kernel->bytes = 0;
 }
 
 void peal_user_kernels_detach(struct peal_comm *comm)
@@ -266,7 +270,7 @@ static enum peal_status find_version(struct peal_user_kernel *kernel, struct lau
         }
     }
     struct peal_comm *comm = kernel->comm;
-    if (kernel->nversions == MOST_VERSIONS)
+    if (kernel->nversions == MOST_VERSIONS || kernel->bytes >= MOST_VERSION_BYTES)
         free_versions(kernel);
     struct version *version = calloc(1, sizeof *version);
     struct peal_text why = {0};
@@ -284,6 +288,7 @@ static enum peal_status find_version(struct peal_user_kernel *kernel, struct lau
         version->next = kernel->versions;
         kernel->versions = version;
         kernel->nversions++;
+        kernel->bytes += peal_image_bytes(version->image);
         *out = version->image;
     }
     peal_text_release(&why);

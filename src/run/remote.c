@@ -30,9 +30,28 @@ uint64_t *peal_remote_offer(struct peal_control *own)
     return probe;
 }
 
-/* Between `own` and the memory of a process. 0, or why not. */
-static int move_memory(int32_t pid, bool writes, char *own, uint64_t other, uint64_t bytes)
+/* The system calls name a process by its number, which may be another's once the process is gone.
+ * Numbers are given in turn, so that it takes thousands of new processes until one comes back: a
+ * peer that was seen alive within the last millisecond still has its own. */
+static bool is_there(const struct peal_team *team, uint32_t rank)
 {
+    enum { FRESH_NS = 1000000 };
+    uint64_t now = peal_now_ns();
+    if (now - team->seen_ns[rank] < FRESH_NS)
+        return true;
+    if (peal_team_is_dead(team, rank))
+        return false;
+    team->seen_ns[rank] = now;
+    return true;
+}
+
+/* Between `own` and the memory of a rank's process. 0, or why not. */
+static int move_memory(const struct peal_team *team, uint32_t rank, bool writes, char *own,
+                       uint64_t other, uint64_t bytes)
+{
+    int32_t pid = team->pids[rank];
+    if (!is_there(team, rank))
+        return ESRCH;
     for (uint64_t done = 0; done < bytes;) {
         struct iovec here = {own + done, bytes - done};
         struct iovec there = {(void *)(uintptr_t)(other + done), bytes - done};
@@ -55,8 +74,9 @@ void peal_remote_probe(struct peal_team *team)
         uint64_t word = 0;
         if (r == team->rank)
             continue;
-        if (control->probe_at == 0 ||
-            move_memory(team->pids[r], false, (char *)&word, control->probe_at, sizeof word) != 0 ||
+        /* Without a descriptor of the process, its number cannot be relied on. */
+        if (control->probe_at == 0 || team->pidfds[r] < 0 ||
+            move_memory(team, r, false, (char *)&word, control->probe_at, sizeof word) != 0 ||
             word != control->probe)
             found = PEAL_READS_NO;
     }
@@ -125,7 +145,7 @@ static const struct peal_base *remote_base(const struct peal_frame *frame,
 static bool move(struct peal_frame *frame, const struct peal_base *base, bool writes, char *own,
                  uint64_t other, uint64_t bytes)
 {
-    int error = move_memory(frame->team->pids[base->owner], writes, own, other, bytes);
+    int error = move_memory(frame->team, base->owner, writes, own, other, bytes);
     if (error == 0)
         return true;
     frame->unread.rank = base->owner;

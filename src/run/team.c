@@ -142,7 +142,8 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
 {
     team->fds = calloc(team->size, sizeof(int));
     team->pids = calloc(team->size, sizeof(int32_t));
-    if (!team->fds)
+    team->seen_ns = calloc(team->size, sizeof(uint64_t));
+    if (!team->fds || !team->pids || !team->seen_ns)
         return PEAL_NO_MEMORY;
     for (uint32_t r = 0; r < team->size; r++)
         team->fds[r] = -1;
@@ -164,8 +165,7 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
         }
         if (r != team->rank)
             team->pidfds[r] = watch(meeting->members[r].pid);
-        if (team->pids)
-            team->pids[r] = meeting->members[r].pid;
+        team->pids[r] = meeting->members[r].pid;
     }
     team->beds = beds_of(team->controls[0]);
     peal_remote_probe(team);
@@ -344,6 +344,7 @@ void peal_team_close(struct peal_team *team)
     free(team->controls);
     free(team->pidfds);
     free(team->pids);
+    free(team->seen_ns);
     free(team->probe);
     peal_text_release(&team->error);
     free(team);

@@ -70,6 +70,7 @@ struct peal_team {
     int *fds;                       /* windows; NULL for threads */
     int *pidfds;                    /* -1 = none */
     int32_t *pids;                  /* NULL for threads */
+    uint64_t *seen_ns;              /* when each was last seen alive: see remote.c; NULL likewise */
     uint64_t *probe;                /* what peers try to read; NULL for threads */
     uint32_t reads;                 /* enum peal_reads: what all ranks agreed on */
     struct peal_shared_windows *shared;

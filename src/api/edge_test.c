@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Uses at the edge, on ranks that are threads: after the end, with blocks that overlap, after a
+ * failure. */
+#include <peal/peal.h>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 3 };
+
+/* What a rank saw that it should not have; 0: nothing. */
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                \
+            return (void *)1;                                                                      \
+        }                                                                                          \
+    } while (0)
+
+static void run_ranks(uint32_t size, void *(*body)(void *))
+{
+    struct peal_comm *comms[RANKS];
+    pthread_t threads[RANKS];
+    assert_true(size <= RANKS);
+    assert_int_equal(peal_comm_open_threads(size, comms), PEAL_OK);
+    for (uint32_t r = 0; r < size; r++)
+        assert_int_equal(pthread_create(&threads[r], NULL, body, comms[r]), 0);
+    for (uint32_t r = 0; r < size; r++) {
+        void *wrong;
+        pthread_join(threads[r], &wrong);
+        assert_null(wrong);
+    }
+}
+
+/* ---- after the end ---- */
+
+static void *use_kernel_after_close(void *arg)
+{
+    static const char text[] = "kernel shift(in x: T[n], out y: T[n]) {\n"
+                               "    send x to (rank + 1) % nranks\n"
+                               "    y = recv from (rank - 1) % nranks\n"
+                               "}\n";
+    struct peal_comm *comm = arg;
+    struct peal_user_kernel *kernel, *unused;
+    float x = (float)peal_comm_rank(comm), y = -1;
+    float left = (float)((peal_comm_rank(comm) + RANKS - 1) % RANKS);
+    struct peal_arg args[2] = {{.kind = PEAL_ARG_BUFFER, .data = &x, .bytes = 4},
+                               {.kind = PEAL_ARG_BUFFER, .data = &y, .bytes = 4}};
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &unused) == PEAL_OK);
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 2, NULL, 0) == PEAL_OK);
+    EXPECT(y == left);
+    peal_comm_close(comm);
+    y = -1;
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 2, NULL, 0) == PEAL_CLOSED);
+    EXPECT(peal_user_kernel_launch(unused, PEAL_F32, args, 2, NULL, 0) == PEAL_CLOSED);
+    EXPECT(y == -1);
+    peal_user_kernel_free(unused);
+    peal_user_kernel_free(kernel);
+    return NULL;
+}
+
+static void a_kernel_outlives_its_communicator_closed(void **state)
+{
+    (void)state;
+    run_ranks(RANKS, use_kernel_after_close);
+}
+
+/* ---- blocks that overlap ---- */
+
+static const struct {
+    int line;
+    uint64_t counts[RANKS], send[RANKS], recv[RANKS]; /* the same counts both ways */
+    int64_t recv_from;                                /* elements from x to y */
+    enum peal_status wanted;
+} overlaps[] = {
+    {__LINE__, {2, 2, 2}, {0, 2, 4}, {0, 2, 4}, 64, PEAL_OK},
+    {__LINE__, {2, 2, 2}, {0, 2, 4}, {0, 1, 4}, 64, PEAL_INVALID}, /* two received overlap */
+    {__LINE__, {2, 2, 2}, {0, 2, 4}, {4, 4, 0}, 64, PEAL_INVALID}, /* ... wholly */
+    {__LINE__, {2, 0, 2}, {0, 2, 4}, {0, 1, 2}, 64, PEAL_OK},      /* an empty one does not */
+    {__LINE__, {2, 2, 2}, {0, 1, 0}, {0, 2, 4}, 64, PEAL_OK},      /* sent twice: only read */
+    {__LINE__, {2, 2, 2}, {0, 2, 4}, {0, 2, 4}, 5, PEAL_INVALID},  /* sent and received */
+    {__LINE__, {1, 1, 1}, {0, 2, 4}, {0, 2, 4}, 1, PEAL_OK},       /* between each other */
+    {__LINE__, {1, 1, 1}, {0, 2, 4}, {0, 2, 4}, 2, PEAL_INVALID},
+};
+
+/* Counts of row i for what `rank` exchanges with `peer`: symmetric, so that both sides agree. */
+static uint64_t count_of(size_t row, uint32_t rank, uint32_t peer)
+{
+    return overlaps[row].counts[0] == overlaps[row].counts[1] ? overlaps[row].counts[0]
+           : rank == 1 || peer == 1                           ? 0
+                                                              : 2;
+}
+
+static void *exchange_overlapping(void *arg)
+{
+    struct peal_comm *comm = arg;
+    uint32_t rank = peal_comm_rank(comm);
+    for (size_t row = 0; row < sizeof overlaps / sizeof *overlaps; row++) {
+        int32_t memory[96];
+        uint64_t counts[RANKS];
+        for (int i = 0; i < 96; i++)
+            memory[i] = (int32_t)rank * 1000 + i;
+        for (uint32_t q = 0; q < RANKS; q++)
+            counts[q] = count_of(row, rank, q);
+        struct peal_blocks out = {counts, overlaps[row].send}, in = {counts, overlaps[row].recv};
+        int32_t *x = memory, *y = memory + overlaps[row].recv_from;
+        enum peal_status status = peal_all_to_all_v(comm, x, &out, y, &in, PEAL_I32);
+        if (status != overlaps[row].wanted)
+            fprintf(stderr, "row of line %d: %s\n", overlaps[row].line, peal_status_text(status));
+        EXPECT(status == overlaps[row].wanted);
+        for (uint32_t q = 0; status == PEAL_OK && q < RANKS; q++) {
+            for (uint64_t i = 0; i < counts[q]; i++)
+                EXPECT(y[overlaps[row].recv[q] + i] ==
+                       (int32_t)(q * 1000 + overlaps[row].send[rank] + i));
+        }
+        EXPECT(peal_barrier(comm) == PEAL_OK); /* refused, and nothing lost */
+    }
+    peal_comm_close(comm);
+    return NULL;
+}
+
+static void blocks_that_overlap_are_refused_or_right(void **state)
+{
+    (void)state;
+    run_ranks(RANKS, exchange_overlapping);
+}
+
+/* ---- after a failure ---- */
+
+static void *shrink_after_mismatch(void *arg)
+{
+    struct peal_comm *comm = arg, *again = NULL;
+    uint32_t rank = peal_comm_rank(comm);
+    int64_t one = 1, sum = 0;
+    uint64_t count = rank == 1 ? 2 : 1;
+    int64_t x[2] = {1, 1}, y[2];
+    enum peal_status status = peal_allreduce(comm, x, y, count, PEAL_I64, PEAL_SUM);
+    EXPECT(status == PEAL_MISMATCH || status == PEAL_CLOSED);
+    if (rank == 2) { /* leaves instead */
+        peal_comm_close(comm);
+        return NULL;
+    }
+    EXPECT(peal_comm_shrink(comm, &again) == PEAL_OK);
+    EXPECT(peal_comm_size(again) == RANKS - 1 && peal_comm_rank(again) == rank);
+    for (int i = 0; i < 100; i++) {
+        EXPECT(peal_allreduce(again, &one, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK);
+        EXPECT(sum == RANKS - 1);
+    }
+    peal_comm_close(comm);
+    peal_comm_close(again);
+    return NULL;
+}
+
+static void threads_that_are_left_go_on(void **state)
+{
+    (void)state;
+    run_ranks(RANKS, shrink_after_mismatch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_kernel_outlives_its_communicator_closed),
+        cmocka_unit_test(blocks_that_overlap_are_refused_or_right),
+        cmocka_unit_test(threads_that_are_left_go_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
