@@ -6,8 +6,8 @@
  *   plan [--large]      with the cases that take seconds and hundreds of megabytes
  *   plan --sim P BYTES  only the simulation of a ring of P ranks, to set beside simgrid_ring.cc
  */
-#include "api/load.h"
 #include "ir/library.h"
+#include "kernel.h"
 #include "measure.h"
 #include "sim/sim.h"
 #include "verify/verify.h"
@@ -25,14 +25,6 @@ struct job {
     uint32_t ranks, rank;
     int64_t count;
 };
-
-static void die(const char *what, struct peal_diags *diags)
-{
-    struct peal_text text = {0};
-    peal_diags_print(diags, false, &text);
-    fprintf(stderr, "%s\n%s", what, peal_text_get(&text));
-    exit(1);
-}
 
 static void report(const char *what, const struct job *job, double *us, int rounds, uint64_t ops)
 {
@@ -55,7 +47,7 @@ static void time_library(void)
         peal_diags_init(&diags);
         double start = bench_cpu_us();
         if (peal_library_open(&diags, &library) != PEAL_OK)
-            die("the library", &diags);
+            bench_stop("the library", &diags);
         us[i] = bench_cpu_us() - start;
         peal_library_close(library);
         peal_diags_release(&diags);
@@ -67,32 +59,18 @@ static void time_library(void)
 static struct peal_plan *time_instantiate(const struct job *job, int rounds)
 {
     double us[MOST_ROUNDS];
-    struct peal_diags diags;
-    struct peal_program *program = NULL;
+    struct bench_kernel k;
     struct peal_plan *plan = NULL;
-    peal_diags_init(&diags);
-    const struct peal_kernel *kernel = NULL;
-    if (peal_program_open(job->kernel, &diags, &program) == PEAL_OK)
-        kernel = peal_program_kernel(program, NULL, &diags);
-    if (!kernel)
-        die(job->kernel, &diags);
-    struct peal_bind_value n = {.name = "n", .values = &job->count, .count = 1};
-    struct peal_bind bind = {.nranks = job->ranks,
-                             .rank = job->rank,
-                             .dtype = PEAL_F32,
-                             .reduce = PEAL_SUM,
-                             .values = &n,
-                             .nvalues = 1};
+    bench_kernel_open(job->kernel, job->ranks, job->rank, job->count, &k);
     for (int i = 0; i < rounds; i++) {
         free(plan);
         double start = bench_cpu_us();
-        if (peal_instantiate(kernel, &bind, &diags, &plan) != PEAL_OK)
-            die(job->kernel, &diags);
+        if (peal_instantiate(k.kernel, &k.bind, &k.diags, &plan) != PEAL_OK)
+            bench_stop(job->kernel, &k.diags);
         us[i] = bench_cpu_us() - start;
     }
     report("instantiate", job, us, rounds, plan->ops.count);
-    peal_program_close(program);
-    peal_diags_release(&diags);
+    bench_kernel_close(&k);
     return plan;
 }
 
@@ -115,27 +93,17 @@ static void time_verify(const struct job *job, int rounds)
     free(plan);
 }
 
-/* Nothing costs time but the links, so that the figure can be set beside another simulator's. */
-static const char machine_text[] = "topology: {flat: 65536}\n"
-                                   "links: {flat: {bw_GBps: 10, lat_ns: 50}}\n"
-                                   "ipcq: {slots: 1024, slot_bytes: 0}\n"
-                                   "dma: {bw_GBps: .inf, queue: 256}\n"
-                                   "credit: {mode: fast, bytes: 0}\n"
-                                   "mem: {tcm: {bw_GBps: .inf}, hbm: {bw_GBps: .inf}}\n"
-                                   "math: {clock_GHz: .inf, lanes: {f32: 1}}\n"
-                                   "signal: {notify_bytes: 0, request_bytes: 0}\n";
-
 /* Time without data. */
 static void time_sim(const struct job *job, int rounds)
 {
     struct peal_plan *plan = time_instantiate(job, 1);
-    struct peal_source source = {"bench.yaml", machine_text, sizeof machine_text - 1};
+    struct peal_source source = {"bench.yaml", bench_flat_machine, strlen(bench_flat_machine)};
     struct peal_diags diags;
     struct peal_machine *machine = NULL;
     double us[MOST_ROUNDS];
     peal_diags_init(&diags);
     if (peal_machine_read(&source, &diags, &machine) != PEAL_OK)
-        die("the machine", &diags);
+        bench_stop("the machine", &diags);
     for (int i = 0; i < rounds; i++) {
         struct peal_sim *sim = NULL;
         double start = bench_cpu_us();
@@ -143,7 +111,7 @@ static void time_sim(const struct job *job, int rounds)
                 PEAL_OK ||
             peal_sim_launch(sim, plan, &(struct peal_sim_args){0}, &diags) != PEAL_OK ||
             peal_sim_run(sim) != PEAL_OK || peal_sim_deadlock(sim))
-            die("the simulation", &diags);
+            bench_stop("the simulation", &diags);
         us[i] = bench_cpu_us() - start;
         if (i == 0)
             fprintf(stderr, "%s at %u ranks: %.3f us of simulated time, %llu messages\n",

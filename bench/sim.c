@@ -6,10 +6,11 @@
  * An event is what leaves the event queue: a message's head at a link (or a memory port, or its
  * last byte, where those need one), a packet granted by a DMA engine, a step of a lane under
  * --strict. What is worked out without one (an op run ahead, a credit, a wake-up, a poll) is not
- * counted. Times are of the processor, the median of the rounds. Memory is the growth of the
+ * counted. Times are of the processor, the median of the rounds: cpu_ms with reading the plan's ops
+ * (or making them), run_ms from the first event on. Memory is the growth of the
  * resident set while the simulation lives, its highest point.
  */
-#include "api/load.h"
+#include "kernel.h"
 #include "measure.h"
 #include "sim/sim.h"
 
@@ -19,16 +20,6 @@
 #include <string.h>
 
 enum { MOST_ROUNDS = 21 };
-
-/* Nothing costs time but the links, so that figures can be set beside another simulator's. */
-static const char flat_text[] = "topology: {flat: 65536}\n"
-                                "links: {flat: {bw_GBps: 10, lat_ns: 50}}\n"
-                                "ipcq: {slots: 1024, slot_bytes: 0}\n"
-                                "dma: {bw_GBps: .inf, queue: 256}\n"
-                                "credit: {mode: fast, bytes: 0}\n"
-                                "mem: {tcm: {bw_GBps: .inf}, hbm: {bw_GBps: .inf}}\n"
-                                "math: {clock_GHz: .inf, lanes: {f32: 1}}\n"
-                                "signal: {notify_bytes: 0, request_bytes: 0}\n";
 
 /* All components at work: issue, set-up, memories, math, wake-ups, four slots. */
 static const char grid_text[] = "topology: {pes: [32, 32]}\n"
@@ -42,25 +33,18 @@ static const char grid_text[] = "topology: {pes: [32, 32]}\n"
                                 "ccl: {embed: ring}\n";
 
 static const struct sim_case {
-    const char *name, *kernel, *machine; /* text, or a file of machines/ */
+    const char *name, *kernel;
+    const char *machine; /* text, a file of machines/, or NULL: bench_flat_machine */
     uint32_t ranks;
     int64_t count;
     bool stream; /* the plan is not kept, and its making is part of the time */
 } cases[] = {
-    {"flat", "allreduce_chunked", flat_text, 1024, 1 << 20, false},
+    {"flat", "allreduce_chunked", NULL, 1024, 1 << 20, false},
     {"grid", "allreduce_chunked", grid_text, 1024, 1 << 20, false},
     {"window", "allreduce_ring", grid_text, 1024, 1 << 20, false},
     {"stream", "allreduce_chunked", grid_text, 1024, 1 << 20, true},
     {"large", "allreduce_bichunked", "large4096.yaml", 4096, 16 << 20, true},
 };
-
-static void die(const char *what, struct peal_diags *diags)
-{
-    struct peal_text text = {0};
-    peal_diags_print(diags, false, &text);
-    fprintf(stderr, "%s\n%s", what, peal_text_get(&text));
-    exit(1);
-}
 
 /* Kilobytes behind a key of /proc/self/status; 0 where there is none. */
 static long status_kb(const char *key)
@@ -89,14 +73,15 @@ static void forget_peak(void)
 
 static struct peal_machine *open_machine(const struct sim_case *c, struct peal_diags *diags)
 {
-    struct peal_source source = {c->name, c->machine, strlen(c->machine)};
+    const char *text = c->machine ? c->machine : bench_flat_machine;
+    struct peal_source source = {c->name, text, strlen(text)};
     struct peal_machine *machine = NULL;
     char path[512];
-    snprintf(path, sizeof path, PEAL_MACHINES "/%s", c->machine);
-    enum peal_status status = strchr(c->machine, '\n') ? peal_machine_read(&source, diags, &machine)
-                                                       : peal_machine_open(path, diags, &machine);
+    snprintf(path, sizeof path, PEAL_MACHINES "/%s", text);
+    enum peal_status status = strchr(text, '\n') ? peal_machine_read(&source, diags, &machine)
+                                                 : peal_machine_open(path, diags, &machine);
     if (status != PEAL_OK)
-        die(c->name, diags);
+        bench_stop(c->name, diags);
     return machine;
 }
 
@@ -104,11 +89,12 @@ struct measured {
     struct peal_sim_stats stats;
     long beside_kb;
     double cpu_us[MOST_ROUNDS], wall_us[MOST_ROUNDS];
+    double run_us[MOST_ROUNDS]; /* of cpu_us: from the first event to the last */
 };
 
-static void run_once(const struct sim_case *c, const struct peal_kernel *kernel,
-                     const struct peal_bind *bind, const struct peal_machine *machine,
-                     const struct peal_plan *plan, int round, struct measured *out)
+static void run_once(const struct sim_case *c, const struct bench_kernel *k,
+                     const struct peal_machine *machine, const struct peal_plan *plan, int round,
+                     struct measured *out)
 {
     struct peal_diags diags;
     struct peal_sim *sim = NULL;
@@ -122,12 +108,15 @@ static void run_once(const struct sim_case *c, const struct peal_kernel *kernel,
     if (status == PEAL_OK && plan)
         status = peal_sim_launch(sim, plan, &(struct peal_sim_args){0}, &diags);
     else if (status == PEAL_OK)
-        status = peal_sim_launch_kernel(sim, kernel, bind, (uint32_t)bench_processors(), &diags);
+        status =
+            peal_sim_launch_kernel(sim, k->kernel, &k->bind, (uint32_t)bench_processors(), &diags);
+    double begun = bench_cpu_us();
     if (status == PEAL_OK)
         status = peal_sim_run(sim);
     if (status != PEAL_OK || peal_sim_deadlock(sim))
-        die(c->name, &diags);
+        bench_stop(c->name, &diags);
     out->cpu_us[round] = bench_cpu_us() - cpu;
+    out->run_us[round] = bench_cpu_us() - begun;
     out->wall_us[round] = bench_now_us() - wall;
     long grown = status_kb("VmHWM:") - before;
     out->beside_kb = grown > out->beside_kb ? grown : out->beside_kb;
@@ -140,46 +129,37 @@ static void report(const struct sim_case *c, struct measured *m, int rounds)
 {
     double cpu_us = bench_median(m->cpu_us, (size_t)rounds);
     double wall_us = bench_median(m->wall_us, (size_t)rounds);
+    double run_us = bench_median(m->run_us, (size_t)rounds);
     printf("{\"what\": \"simulate\", \"case\": \"%s\", \"kernel\": \"%s\", \"nranks\": %u, "
            "\"messages\": %llu, \"transfers\": %llu, \"events\": %llu, \"whole_plan\": %s, "
-           "\"cpu_ms\": %.3f, \"wall_ms\": %.3f, \"events_per_us\": %.3f, "
+           "\"cpu_ms\": %.3f, \"run_ms\": %.3f, \"wall_ms\": %.3f, \"events_per_us\": %.3f, "
+           "\"run_events_per_us\": %.3f, "
            "\"beside_plan_mb\": %.1f, \"simulated_ps\": %llu, \"hash\": \"%016llx\"}\n",
            c->name, c->kernel, c->ranks, (unsigned long long)m->stats.messages,
            (unsigned long long)m->stats.transfers, (unsigned long long)m->stats.events,
-           c->stream ? "false" : "true", cpu_us / 1e3, wall_us / 1e3,
-           (double)m->stats.events / cpu_us, (double)m->beside_kb / 1024,
-           (unsigned long long)m->stats.time, (unsigned long long)m->stats.hash);
+           c->stream ? "false" : "true", cpu_us / 1e3, run_us / 1e3, wall_us / 1e3,
+           (double)m->stats.events / cpu_us, (double)m->stats.events / run_us,
+           (double)m->beside_kb / 1024, (unsigned long long)m->stats.time,
+           (unsigned long long)m->stats.hash);
     fflush(stdout);
 }
 
 static void measure(const struct sim_case *c, int rounds)
 {
-    struct peal_diags diags;
-    struct peal_program *program = NULL;
+    struct bench_kernel k;
     struct peal_plan *plan = NULL;
     struct measured measured = {0};
-    peal_diags_init(&diags);
-    struct peal_machine *machine = open_machine(c, &diags);
-    const struct peal_kernel *kernel = NULL;
-    struct peal_bind_value n = {.name = "n", .values = &c->count, .count = 1};
-    struct peal_bind bind = {.nranks = c->ranks,
-                             .rank = PEAL_NONE,
-                             .dtype = PEAL_F32,
-                             .reduce = PEAL_SUM,
-                             .channel_depth = (uint32_t)machine->keys.slots,
-                             .values = &n,
-                             .nvalues = 1};
-    if (peal_program_open(c->kernel, &diags, &program) == PEAL_OK)
-        kernel = peal_program_kernel(program, NULL, &diags);
-    if (!kernel || (!c->stream && peal_instantiate(kernel, &bind, &diags, &plan) != PEAL_OK))
-        die(c->kernel, &diags);
+    bench_kernel_open(c->kernel, c->ranks, PEAL_NONE, c->count, &k);
+    struct peal_machine *machine = open_machine(c, &k.diags);
+    k.bind.channel_depth = (uint32_t)machine->keys.slots;
+    if (!c->stream && peal_instantiate(k.kernel, &k.bind, &k.diags, &plan) != PEAL_OK)
+        bench_stop(c->kernel, &k.diags);
     for (int i = 0; i < rounds; i++)
-        run_once(c, kernel, &bind, machine, plan, i, &measured);
+        run_once(c, &k, machine, plan, i, &measured);
     report(c, &measured, rounds);
     free(plan);
     peal_machine_free(machine);
-    peal_program_close(program);
-    peal_diags_release(&diags);
+    bench_kernel_close(&k);
 }
 
 int main(int argc, char **argv)

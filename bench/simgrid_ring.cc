@@ -5,11 +5,13 @@
 //
 //   simgrid_ring P BYTES
 //
-// The network is that of plan.c: a full-duplex link of 10 GB/s and 50 ns between neighbours, the
+// The network is that of kernel.h: a full-duplex link of 10 GB/s and 50 ns between neighbours, the
 // model CM02 with its correction factors set to 1 and no interference between the two directions.
 #include "measure.h"
 
 #include <simgrid/s4u.hpp>
+
+#include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -66,10 +68,12 @@ int main(int argc, char **argv)
     for (int r = 0; r < ranks; r++)
         sg::Actor::create(std::to_string(r), hosts[r], rank_main, r, ranks, part);
     engine.run();
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
     std::printf("{\"what\": \"simulate\", \"system\": \"SimGrid\", \"nranks\": %d, \"messages\": "
                 "%d, \"simulated_us\": %.3f, "
-                "\"cpu_ms\": %.3f}\n",
+                "\"cpu_ms\": %.3f, \"peak_mb\": %ld}\n",
                 ranks, 2 * ranks * (ranks - 1), sg::Engine::get_clock() * 1e6,
-                (bench_cpu_us() - start) / 1e3);
+                (bench_cpu_us() - start) / 1e3, usage.ru_maxrss / 1024);
     return 0;
 }

@@ -34,7 +34,8 @@ enum { RAW_REFS = 3, RAW_NONE = PEAL_OP_KIND_COUNT };
 struct raw_op {
     uint8_t kind, fn, dtype, nrefs; /* kind RAW_NONE: not like any */
     uint32_t port;                  /* send, recv, recv_slot, free */
-    uint32_t nsrc, rows;
+    uint16_t nsrc, also;
+    uint32_t rows;
     uint64_t count;
     uint32_t refs[RAW_REFS]; /* buf, dtype << 16, all on the own rank */
 };
@@ -253,13 +254,13 @@ static struct raw_op raw_of(const struct coding *c, const struct peal_op *op, ui
                          .dtype = op->dtype,
                          .port = port,
                          .nsrc = op->mem.nsrc,
+                         .also = op->mem.also,
                          .rows = op->mem.rows,
                          .count = op->mem.count};
-    uint32_t nrefs = (peal_op_has_dst(op) ? 1 : 0) + op->mem.nsrc;
-    if (peal_op_is_sync(op) || nrefs > RAW_REFS)
+    if (peal_op_is_sync(op) || peal_op_nrefs(op) > RAW_REFS)
         return (struct raw_op){.kind = RAW_NONE};
-    raw.nrefs = (uint8_t)nrefs;
-    for (uint32_t i = 0; i < nrefs; i++) {
+    raw.nrefs = (uint8_t)peal_op_nrefs(op);
+    for (uint32_t i = 0; i < raw.nrefs; i++) {
         const struct peal_ref *ref = &c->lane->refs[op->mem.ref + i];
         if (!is_own(c, ref))
             return (struct raw_op){.kind = RAW_NONE};
@@ -271,7 +272,8 @@ static struct raw_op raw_of(const struct coding *c, const struct peal_op *op, ui
 static bool is_like(const struct coding *c, const struct peal_op *op, const struct raw_op *raw)
 {
     if (op->kind != raw->kind || op->fn != raw->fn || op->dtype != raw->dtype ||
-        op->mem.nsrc != raw->nsrc || op->mem.rows != raw->rows || op->mem.count != raw->count)
+        op->mem.nsrc != raw->nsrc || op->mem.also != raw->also || op->mem.rows != raw->rows ||
+        op->mem.count != raw->count)
         return false;
     if (op->kind >= PEAL_OP_SEND && (raw->port >= c->codes->now_ports.len ||
                                      c->codes->now_ports.at[raw->port] != op->mem.channel))

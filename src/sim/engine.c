@@ -150,8 +150,10 @@ static void prefetch(const struct peal_sim *sim)
     if (x->kind == PEAL_XFER_SEND)
         __builtin_prefetch(x->queue, 1);
     x = &sim->xfers.at[event[TO_LANE].what];
-    const char *lane =
-        (const char *)&sim->lanes.at[x->kind == PEAL_XFER_SEND ? x->queue->receiver : x->lane];
+    uint32_t index = x->kind == PEAL_XFER_SEND ? x->queue->receiver : x->lane;
+    const char *lane = (const char *)&sim->lanes.at[index];
+    if (index < sim->nranks) /* the first lane of that rank */
+        __builtin_prefetch(&sim->ranks[index], 1);
     __builtin_prefetch(lane, 1);
     __builtin_prefetch(lane + 64, 1);
     __builtin_prefetch(lane + 128, 1);

@@ -599,8 +599,9 @@ void peal_sim_oplog_end(struct peal_sim *sim, struct peal_lane_run *lane);
 /* The hash of all ops. A sum, so that the order in which lanes were worked out does not matter. */
 static inline void peal_sim_oplog_hash(struct peal_sim *sim, const struct peal_lane_run *lane)
 {
-    uint64_t who = lane->left << 32 | lane->number << 20;
-    sim->stats.hash += peal_hash_u64(lane->start, peal_hash_u64(lane->time, who ^ lane->rank));
+    uint64_t who = lane->left << 32 ^ lane->number << 20 ^ lane->rank;
+    uint64_t when = lane->start + lane->time * UINT64_C(0xd6e8feb86659fd93);
+    sim->stats.hash += peal_hash_u64(when, who);
 }
 void peal_sim_oplog_send(struct peal_sim *sim, struct peal_lane_run *lane, struct peal_xfer *xfer,
                          uint32_t to_rank, enum peal_sim_message_kind kind);

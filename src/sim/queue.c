@@ -157,7 +157,8 @@ static void open_bucket(struct peal_queue *queue)
     sort_batch(queue);
 }
 
-bool peal_queue_pop(struct peal_queue *queue, struct peal_event *out)
+/* Where there is more than a batch to look at. */
+bool peal_queue_pop_slowly(struct peal_queue *queue, struct peal_event *out)
 {
     if (queue->cursor >= queue->batch.len && queue->late.len == 0) {
         if (!queue->filled)
