@@ -214,9 +214,9 @@ static bool put_notify(struct edit *e, const struct run *run, uint32_t waiter, u
         in.op = rule->where == WHERE_END ? PEAL_NONE : in.op;
         in.step = (struct step){.cell = fresh, .kind = STEP_ADD, .value = 1};
         peal_edit_insert(e, in);
-        in = (struct insertion){waiter, l, p->threads[waiter].first_op[l] + at, {.cell = fresh}};
-        in.step.kind = STEP_WAIT;
-        in.step.value = (int64_t)l + 1;
+        in = (struct insertion){
+            .thread = waiter, .launch = l, .op = p->threads[waiter].first_op[l] + at};
+        in.step = (struct step){.cell = fresh, .kind = STEP_WAIT, .value = (int64_t)l + 1};
         peal_edit_insert(e, in);
         for (uint32_t i = 0; i < p->threads[waiter].nsteps; i++) {
             uint64_t k = p->threads[waiter].first_step + i;

@@ -48,10 +48,14 @@ static struct peal_plan *make_plan(const struct adviser *v, uint32_t buf, uint32
 
 static bool holds(const struct adviser *v, const struct peal_plan *made, uint32_t fewer)
 {
-    struct launches l;
-    bool good = launches_init(&l, made, fewer ? fewer : peal_verify_launches(made), v->options) &&
-                peal_edit_judge(&l.p, v->options, PEAL_REUSE_NONE);
-    launches_release(&l);
+    struct peal_verification *answer = NULL;
+    struct peal_verify_options o = *v->options;
+    o.advice = false;
+    o.no_story = true;
+    o.launches = fewer;
+    bool good = peal_verify_plan(made, &o, &answer) == PEAL_OK && answer->verdict == PEAL_PROVED &&
+                (fewer || !answer->needs_launches);
+    peal_verification_free(answer);
     return good;
 }
 

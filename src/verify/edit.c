@@ -51,7 +51,7 @@ bool peal_edit_begin(struct edit *e, const struct program *p, uint32_t cells)
         memcpy(q->threads[t].leave, p->threads[t].leave, p->launches * sizeof *marks);
     }
     for (uint32_t c = p->ncells; good && c < q->ncells; c++)
-        q->cells[c] = (struct cell){.kind = CELL_RAW};
+        q->cells[c] = (struct cell){.kind = CELL_JOIN}; /* counted on, from launch to launch */
     e->failed = !good || !marks;
     if (!marks && good)
         q->threads[0].enter = NULL;
@@ -74,15 +74,6 @@ void peal_edit_end(struct edit *e)
     peal_vec_release(&e->insertions);
 }
 
-void peal_edit_insert(struct edit *e, struct insertion insertion)
-{
-    const struct thread *t = &e->p.threads[insertion.thread];
-    if (insertion.op != PEAL_NONE && insertion.op >= t->first_op[insertion.launch + 1])
-        insertion.op = PEAL_NONE;
-    if (!peal_vec_push(&e->insertions, insertion))
-        e->failed = true;
-}
-
 /* Places in a thread, in order: the beginning of a launch, its ops, its end. A launch without ops
  * has both, too. */
 static uint64_t place_of_entry(const struct thread *t, uint32_t launch)
@@ -100,10 +91,27 @@ static uint64_t place_of_end(const struct thread *t, uint32_t launch)
     return ((uint64_t)t->first_op[launch + 1] + launch) * 2 + 1;
 }
 
-static uint64_t place_of(const struct program *p, const struct insertion *i)
+void peal_edit_insert(struct edit *e, struct insertion insertion)
 {
-    return i->op == PEAL_NONE ? place_of_end(&p->threads[i->thread], i->launch)
-                              : place_of_op(i->launch, i->op);
+    const struct thread *t = &e->p.threads[insertion.thread];
+    if (insertion.op != PEAL_NONE && insertion.op >= t->first_op[insertion.launch + 1])
+        insertion.op = PEAL_NONE;
+    insertion.place = insertion.op == PEAL_NONE ? place_of_end(t, insertion.launch)
+                                                : place_of_op(insertion.launch, insertion.op);
+    insertion.number = e->insertions.len;
+    if (!peal_vec_push(&e->insertions, insertion))
+        e->failed = true;
+}
+
+/* By thread, then by place; those of one place stay in the order in which they came. */
+static int by_place(const void *a, const void *b)
+{
+    const struct insertion *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->place != y->place)
+        return x->place < y->place ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
 }
 
 static uint64_t place_of_access(const struct program *p, const struct access *a)
@@ -116,15 +124,30 @@ static uint64_t place_of_access(const struct program *p, const struct access *a)
     return place_of_op(a->launch, a->op);
 }
 
+/* Insertions of threads before it, and of a thread at or before a place. Sorted. */
+static size_t count_until(const struct edit *e, uint32_t thread, uint64_t place)
+{
+    size_t lo = 0, hi = e->insertions.len;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        const struct insertion *x = &e->insertions.at[mid];
+        if (x->thread < thread || (x->thread == thread && x->place <= place))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static size_t first_of(const struct edit *e, uint32_t thread)
+{
+    return thread ? count_until(e, thread - 1, UINT64_MAX) : 0;
+}
+
 /* Insertions of a thread that stand at or before a place. */
 static uint32_t count_before(const struct edit *e, uint32_t thread, uint64_t place)
 {
-    uint32_t n = 0;
-    for (size_t i = 0; i < e->insertions.len; i++) {
-        const struct insertion *x = &e->insertions.at[i];
-        n += x->thread == thread && place_of(&e->p, x) <= place;
-    }
-    return n;
+    return (uint32_t)(count_until(e, thread, place) - first_of(e, thread));
 }
 
 /* Where a step stands: its op's place; a fork before its launch's ops, a join after them. */
@@ -138,38 +161,34 @@ static uint64_t place_of_step(const struct program *p, uint32_t thread, uint32_t
                                                     : place_of_end(t, launch);
 }
 
+/* The thread's steps, each with those put in before it, from *end on. */
 static void insert_thread(struct edit *e, uint32_t thread, struct step *steps, uint32_t *ops,
                           uint64_t *end)
 {
     struct program *p = &e->p;
     struct thread *t = &p->threads[thread];
-    uint64_t first = *end, before = 0;
-    uint32_t k = 0;
+    uint64_t first = *end;
+    size_t x = first_of(e, thread), last = count_until(e, thread, UINT64_MAX);
     for (uint32_t i = 0; i <= t->nsteps; i++) {
         uint64_t place = i < t->nsteps ? place_of_step(p, thread, i) : UINT64_MAX;
-        for (size_t x = 0; x < e->insertions.len; x++) {
+        for (; x < last && e->insertions.at[x].place <= place; x++) {
             const struct insertion *in = &e->insertions.at[x];
-            uint64_t at = place_of(p, in);
-            if (in->thread != thread || at > place || (i > 0 && at <= before))
-                continue;
-            uint32_t last = t->first_op[in->launch + 1];
+            uint32_t ops_end = t->first_op[in->launch + 1];
             steps[*end] = in->step;
             steps[*end].flags |= STEP_INSERTED | (in->op == PEAL_NONE ? STEP_AT_END : 0);
-            ops[(*end)++] = in->op == PEAL_NONE ? (last ? last - 1 : 0) : in->op;
-            k++;
+            ops[(*end)++] = in->op == PEAL_NONE ? (ops_end ? ops_end - 1 : 0) : in->op;
         }
         if (i < t->nsteps) {
             steps[*end] = p->steps[t->first_step + i];
             ops[(*end)++] = p->step_op[t->first_step + i];
         }
-        before = place;
     }
     for (uint32_t l = 0; l < p->launches; l++) {
         t->enter[l] += count_before(e, thread, place_of_entry(t, l));
         t->leave[l] += count_before(e, thread, place_of_end(t, l));
     }
     t->first_step = first;
-    t->nsteps += k;
+    t->nsteps = (uint32_t)(*end - first);
 }
 
 bool peal_edit_apply(struct edit *e)
@@ -184,6 +203,8 @@ bool peal_edit_apply(struct edit *e)
         e->failed = true;
         return false;
     }
+    if (e->insertions.len)
+        qsort(e->insertions.at, e->insertions.len, sizeof *e->insertions.at, by_place);
     for (size_t i = 0; i < p->accesses.len; i++) {
         struct access *a = &p->accesses.at[i];
         a->step += count_before(e, a->thread, place_of_access(p, a));
@@ -212,7 +233,10 @@ bool peal_edit_judge(struct program *p, const struct peal_verify_options *option
     o.most_states = o.most_states < MOST_STATES ? o.most_states : MOST_STATES;
     peal_arena_init(&scratch.arena, 0);
     peal_verify_decide(p, &o, &scratch);
-    bool good = !scratch.failed && scratch.v.verdict == PEAL_PROVED && scratch.v.reuse >= reuse;
+    /* A proof of these launches that more of them could refute is none, unless no more were asked
+     * for. */
+    bool good = !scratch.failed && scratch.v.verdict == PEAL_PROVED && scratch.v.reuse >= reuse &&
+                (options->launches || scratch.v.needs_launches <= p->launches);
     peal_arena_release(&scratch.arena);
     return good;
 }

@@ -16,6 +16,8 @@ struct insertion {
     uint32_t launch;
     uint32_t op; /* unrolled op number; PEAL_NONE, or past the launch's last: its end */
     struct step step;
+    uint64_t place; /* set by peal_edit_insert: where among the thread's ops, and which of those */
+    size_t number;
 };
 
 struct edit {
