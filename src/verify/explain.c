@@ -64,14 +64,26 @@ static void put_place(const struct peal_verification *v, const struct peal_verif
     peal_text_printf(out, "%u:%u", at->line, at->col);
 }
 
+static void put_value(int64_t value, struct peal_text *out)
+{
+    if (value == PEAL_VERIFY_LATER)
+        peal_text_puts(out, "a later launch's");
+    else
+        peal_text_printf(out, "%" PRId64, value);
+}
+
 /* What a step does to its cell, and what is special about it. */
 static void put_remarks(const struct peal_verify_step *s, struct peal_text *out)
 {
     const char *gap = "";
-    if (s->cell && s->before != s->after)
-        peal_text_printf(out, "%s: %" PRId64 " -> %" PRId64, s->cell, s->before, s->after);
-    else if (s->cell)
-        peal_text_printf(out, "%s is %" PRId64, s->cell, s->before);
+    if (s->cell) {
+        peal_text_printf(out, s->before != s->after ? "%s: " : "%s is ", s->cell);
+        put_value(s->before, out);
+    }
+    if (s->cell && s->before != s->after) {
+        peal_text_puts(out, " -> ");
+        put_value(s->after, out);
+    }
     if (s->waits_for != PEAL_NONE && s->cell)
         peal_text_printf(out, " (by step %u)", s->waits_for + 1);
     gap = s->cell ? "  " : "";
@@ -151,9 +163,11 @@ static void put_waits(const struct peal_verification *v, struct peal_text *out)
 {
     for (uint32_t i = 0; i < v->nwaits; i++) {
         const struct peal_verify_wait *w = &v->waits[i];
-        peal_text_printf(out, "%srank %u%s waits for %s %s %" PRId64 "; it is %" PRId64 "; ",
-                         i == 0 ? "\n" : "", w->rank, w->in_cycle ? " (in the circle)" : "",
-                         w->cell, w->relation, w->expected, w->actual);
+        peal_text_printf(out, "%srank %u%s waits for %s %s %" PRId64 "; it is ", i == 0 ? "\n" : "",
+                         w->rank, w->in_cycle ? " (in the circle)" : "", w->cell, w->relation,
+                         w->expected);
+        put_value(w->actual, out);
+        peal_text_puts(out, "; ");
         if (w->nnotifiers == 0)
             peal_text_puts(out, "nobody is left to notify it");
         for (uint32_t k = 0; k < w->nnotifiers; k++)

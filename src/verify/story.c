@@ -28,8 +28,9 @@ static const char *race_kind(const struct access *a, const struct access *b)
 {
     if (a->kind == ACCESS_READ || b->kind == ACCESS_READ)
         return "a read and a write";
-    return a->kind == ACCESS_WRITE && b->kind == ACCESS_WRITE ? "two writes"
-                                                              : "a write and an accumulate";
+    if (a->kind == b->kind)
+        return a->kind == ACCESS_WRITE ? "two writes" : "two accumulates that do not commute";
+    return "a write and an accumulate";
 }
 
 static void tell_collision(struct teller *t, const struct race *race)

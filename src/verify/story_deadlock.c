@@ -34,7 +34,11 @@ static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *coun
 static void say_why(struct teller *t, const struct peal_verify_wait *waits, uint32_t n)
 {
     for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
-        if (waits[i].nnotifiers == 0)
+        if (waits[i].nnotifiers == 0 && waits[i].actual == PEAL_VERIFY_LATER)
+            t->a->v.why = peal_answer_text(
+                t->a, "rank %u waits for %s %s %" PRId64 ", but its writer has gone on",
+                waits[i].rank, waits[i].cell, waits[i].relation, waits[i].expected);
+        else if (waits[i].nnotifiers == 0)
             t->a->v.why = peal_answer_text(t->a,
                                            "rank %u waits for %s %s %" PRId64 ", it is %" PRId64
                                            ", and nobody will change it",

@@ -69,6 +69,9 @@ struct peal_verify_place {
     uint32_t line, col, len;
 };
 
+/* Stands for the value of a cell whose writer is in a later launch already. */
+#define PEAL_VERIFY_LATER ((int64_t)UINT32_MAX)
+
 /* One step of a counterexample. */
 struct peal_verify_step {
     uint32_t launch, rank, lane;

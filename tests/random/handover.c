@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* random-handover FIRST COUNT: launches of two different random plans in a row, against a plain
+ * enumeration.
+ *
+ * Signals are ordinary ones, one writer a cell; but the next launch's plan may have another writer.
+ * The oracle goes through every interleaving of the launches' ops with the cells as the runtime has
+ * them: (launch, count), compared as one number. It looks for states in which nothing can move, for
+ * two conflicting accesses that come next at the same time, and for cells that fall. The verifier
+ * must find a deadlock or a race where there is one and nowhere else, unless a cell falls: then it
+ * must refute the sequence, and only then may it blame a signal.
+ */
+#include "base/hash.h"
+#include "plan/assemble.h"
+#include "verify/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_RANKS = 3, CELLS = 2, BUFS = 2, MOST_OPS = 6, LAUNCHES = 3, SLOTS = 1 << 19 };
+enum kind { NOTIFY, WAIT, READ, WRITE };
+
+struct op {
+    enum kind kind;
+    uint32_t rank, at; /* cell or buffer */
+    uint32_t value;    /* of this launch */
+};
+
+struct text {
+    uint32_t nops[MOST_RANKS];
+    struct op ops[MOST_RANKS][MOST_OPS];
+};
+
+static uint32_t roll(uint64_t *dice, uint32_t sides)
+{
+    *dice += UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(peal_hash_u64(*dice, 77) >> 33) % sides;
+}
+
+static struct text make_text(uint64_t *dice, uint32_t ranks)
+{
+    struct text t = {0};
+    uint32_t writer[MOST_RANKS][CELLS], count[MOST_RANKS][CELLS] = {{0}};
+    for (uint32_t r = 0; r < ranks; r++) {
+        for (uint32_t c = 0; c < CELLS; c++)
+            writer[r][c] = roll(dice, ranks);
+    }
+    for (uint32_t r = 0; r < ranks; r++) {
+        t.nops[r] = 1 + roll(dice, MOST_OPS);
+        for (uint32_t i = 0; i < t.nops[r]; i++) {
+            struct op *op = &t.ops[r][i];
+            *op = (struct op){(enum kind)roll(dice, 4), roll(dice, ranks), roll(dice, CELLS), 0};
+            if (op->kind == NOTIFY && writer[op->rank][op->at] != r)
+                op->kind = roll(dice, 2) ? WAIT : READ;
+            if (op->kind == NOTIFY)
+                op->value = ++count[op->rank][op->at];
+        }
+    }
+    /* Waits for what comes, mostly; what nobody notifies is not waited for. */
+    for (uint32_t r = 0; r < ranks; r++) {
+        for (uint32_t i = 0; i < t.nops[r]; i++) {
+            struct op *op = &t.ops[r][i];
+            if (op->kind != WAIT)
+                continue;
+            op->rank = r;
+            uint32_t most = count[r][op->at];
+            op->value = 1 + roll(dice, most ? most : 1);
+            if (!most)
+                *op = (struct op){READ, r, op->at, 0};
+        }
+    }
+    return t;
+}
+
+static struct peal_plan *make_plan(const struct text *t, uint32_t ranks)
+{
+    struct peal_assembler *a = peal_assembler_new(ranks, 0, ranks);
+    struct peal_plan *plan = NULL;
+    struct peal_buf_spec spec = {.name = "a",
+                                 .kind = PEAL_BUF_WINDOW,
+                                 .dtype = PEAL_F32,
+                                 .param = PEAL_NONE,
+                                 .alias = PEAL_NONE,
+                                 .len = 1};
+    uint32_t buf[BUFS + 1];
+    buf[0] = peal_assembler_buf(a, &spec);
+    spec.name = "b";
+    buf[1] = peal_assembler_buf(a, &spec);
+    spec.name = "tile";
+    spec.kind = PEAL_BUF_TILE;
+    buf[2] = peal_assembler_buf(a, &spec);
+    uint32_t s = peal_assembler_signal(a, "s", PEAL_SIGNAL_ONE_WRITER, CELLS);
+    for (uint32_t r = 0; r < ranks; r++) {
+        peal_assembler_rank_begin(a, r);
+        for (uint32_t i = 0; i < t->nops[r]; i++) {
+            const struct op *op = &t->ops[r][i];
+            struct peal_ref tile = peal_ref_make(r, buf[2], PEAL_F32, 0);
+            if (op->kind == NOTIFY)
+                peal_assembler_notify(a, op->rank, s, op->at, PEAL_NONE, 1, 0);
+            else if (op->kind == WAIT)
+                peal_assembler_wait(a, s, op->at, PEAL_NONE, op->value, 0);
+            else if (op->kind == READ)
+                peal_assembler_copy(a, tile, peal_ref_make(op->rank, buf[op->at], PEAL_F32, 0), 1,
+                                    1);
+            else
+                peal_assembler_copy(a, peal_ref_make(op->rank, buf[op->at], PEAL_F32, 0),
+                                    peal_ref_const(1, PEAL_F32), 1, 1);
+        }
+    }
+    return peal_assembler_finish(a, NULL, &plan) == PEAL_OK ? plan : NULL;
+}
+
+/* --- all executions -------------------------------------------------------------------------- */
+
+struct state {
+    uint8_t at[MOST_RANKS];
+    uint8_t cell[MOST_RANKS][CELLS]; /* (launch + 1) * 16 + count */
+};
+
+struct oracle {
+    uint32_t ranks, nops[MOST_RANKS];
+    struct op ops[MOST_RANKS][LAUNCHES * MOST_OPS]; /* values as those of cells */
+    struct state *seen;
+    bool *used;
+    size_t count;
+    bool deadlock, race, falls, full;
+};
+
+static void load(struct oracle *o, const struct text *const *texts, uint32_t ranks)
+{
+    o->ranks = ranks;
+    for (uint32_t r = 0; r < ranks; r++) {
+        o->nops[r] = 0;
+        for (uint32_t l = 0; l < LAUNCHES; l++) {
+            for (uint32_t i = 0; i < texts[l]->nops[r]; i++) {
+                o->ops[r][o->nops[r]] = texts[l]->ops[r][i];
+                o->ops[r][o->nops[r]++].value += (l + 1) * 16;
+            }
+        }
+    }
+    o->count = 0;
+    o->deadlock = o->race = o->falls = o->full = false;
+    memset(o->used, 0, SLOTS);
+}
+
+static bool is_new(struct oracle *o, const struct state *s)
+{
+    size_t at = peal_hash_bytes(s, sizeof *s, 3) % SLOTS;
+    for (; o->used[at]; at = (at + 1) % SLOTS) {
+        if (memcmp(&o->seen[at], s, sizeof *s) == 0)
+            return false;
+    }
+    o->full = o->full || ++o->count > SLOTS / 2;
+    o->used[at] = true;
+    o->seen[at] = *s;
+    return !o->full;
+}
+
+static const struct op *next_op(const struct oracle *o, const struct state *s, uint32_t r)
+{
+    return s->at[r] < o->nops[r] ? &o->ops[r][s->at[r]] : NULL;
+}
+
+static void look_for_race(struct oracle *o, const struct state *s)
+{
+    for (uint32_t r = 0; r < o->ranks; r++) {
+        for (uint32_t q = r + 1; q < o->ranks; q++) {
+            const struct op *a = next_op(o, s, r), *b = next_op(o, s, q);
+            if (a && b && a->kind >= READ && b->kind >= READ && a->rank == b->rank &&
+                a->at == b->at && (a->kind == WRITE || b->kind == WRITE))
+                o->race = true;
+        }
+    }
+}
+
+static void enumerate(struct oracle *o, const struct state *from)
+{
+    bool moved = false, ended = true;
+    look_for_race(o, from);
+    for (uint32_t r = 0; r < o->ranks && !o->full; r++) {
+        const struct op *op = next_op(o, from, r);
+        struct state s = *from;
+        ended = ended && !op;
+        if (!op || (op->kind == WAIT && s.cell[op->rank][op->at] < op->value))
+            continue;
+        moved = true;
+        s.at[r]++;
+        if (op->kind == NOTIFY) {
+            o->falls = o->falls || op->value < s.cell[op->rank][op->at];
+            s.cell[op->rank][op->at] = (uint8_t)op->value;
+        }
+        if (is_new(o, &s))
+            enumerate(o, &s);
+    }
+    o->deadlock = o->deadlock || (!moved && !ended);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return 2;
+    uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
+    unsigned wrong = 0, good = 0, races = 0, deadlocks = 0, falls = 0, skipped = 0;
+    static struct oracle o;
+    o.seen = malloc(SLOTS * sizeof *o.seen);
+    o.used = malloc(SLOTS);
+    if (!o.seen || !o.used)
+        return 3;
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        uint64_t dice = seed * 7907 + 3;
+        uint32_t ranks = 2 + roll(&dice, 2);
+        struct text one = make_text(&dice, ranks), two = make_text(&dice, ranks);
+        const struct text *texts[LAUNCHES] = {&one, &two, roll(&dice, 2) ? &one : &two};
+        struct peal_plan *plans[2] = {make_plan(&one, ranks), make_plan(&two, ranks)};
+        const struct peal_plan *list[LAUNCHES];
+        struct peal_verification *v = NULL;
+        struct peal_verify_options options = {
+            .no_result = true, .no_story = seed % 2, .all_faults = true};
+        for (uint32_t l = 0; l < LAUNCHES; l++)
+            list[l] = plans[texts[l] == &two];
+        if (!plans[0] || !plans[1] || peal_verify_sequence(list, LAUNCHES, &options, &v) != PEAL_OK)
+            return 3;
+        load(&o, texts, ranks);
+        enumerate(&o, &(struct state){0});
+        bool blames = v->fault == PEAL_FAULT_SIGNAL;
+        bool same = o.falls ? v->verdict == PEAL_REFUTED
+                            : !blames && v->has_deadlock == o.deadlock && v->has_race == o.race &&
+                                  v->verdict != PEAL_UNDECIDED;
+        if (o.full) {
+            skipped++;
+        } else if (!same) {
+            wrong++;
+            printf("program %llu: deadlock %d race %d, falls %d; the verifier: %s, %s, deadlock %d "
+                   "race %d\n",
+                   (unsigned long long)seed, o.deadlock, o.race, o.falls,
+                   peal_verdict_name(v->verdict), peal_fault_name(v->fault), v->has_deadlock,
+                   v->has_race);
+        }
+        falls += o.falls;
+        races += o.race;
+        deadlocks += o.deadlock;
+        good += !o.race && !o.deadlock && !o.falls;
+        peal_verification_free(v);
+        free(plans[0]);
+        free(plans[1]);
+    }
+    printf("%u sound, %u with a race, %u with a deadlock, %u with a cell that falls, %u too large: "
+           "%u differ\n",
+           good, races, deadlocks, falls, skipped, wrong);
+    free(o.seen);
+    free(o.used);
+    return wrong || good < count / 50 || races < count / 20 || falls < count / 20;
+}
