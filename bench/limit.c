@@ -85,8 +85,9 @@ static void reduce_all(const struct limit *l, size_t low, size_t high)
         from[r] = l->in[r] + low;
         to[r] = l->out[r] + low;
     }
-    l->compute->spread(&(struct peal_spread){PEAL_FN_ADD, PEAL_F32, l->way & 1, (uint32_t)l->ranks,
-                                             (uint32_t)l->ranks, to, from, high - low});
+    l->compute->spread(&(struct peal_spread){PEAL_FN_ADD, PEAL_F32, l->way & 1, 0,
+                                             (uint32_t)l->ranks, (uint32_t)l->ranks, to, from,
+                                             high - low});
 }
 
 static void broadcast(const struct limit *l, size_t low, size_t high)
@@ -95,7 +96,7 @@ static void broadcast(const struct limit *l, size_t low, size_t high)
     void *to[MOST_RANKS];
     for (int r = 1; r < l->ranks; r++)
         to[r - 1] = l->out[r] + low;
-    l->compute->spread(&(struct peal_spread){PEAL_FN_ID, PEAL_F32, l->way & 1,
+    l->compute->spread(&(struct peal_spread){PEAL_FN_ID, PEAL_F32, l->way & 1, 0,
                                              (uint32_t)l->ranks - 1, 1, to, from, high - low});
 }
 

@@ -311,7 +311,8 @@ static void check_spread(const struct peal_compute *variant)
                 dst[d] = memory[side] + to[d];
             for (uint32_t s = 0; s < nsrc; s++)
                 src[s] = memory[side] + from[s];
-            struct peal_spread how = {fn, dtype, below(2), ndst, nsrc, dst, src, count};
+            struct peal_spread how = {fn,  dtype, below(2), below(ndst + 1), ndst, nsrc,
+                                      dst, src,   count};
             (side ? variant : &peal_compute_generic)->spread(&how);
         }
         if (memcmp(memory[0], memory[1], sizeof before) != 0)
@@ -330,9 +331,15 @@ static void generic_spread_is_combine_and_copies(void **state)
         fill(b, dtype, MOST_LEN);
         struct peal_operand src[2] = {{a, 0, dtype}, {b, 0, dtype}}, dst = {expected, 0, dtype};
         peal_compute_generic.combine(PEAL_FN_ADD, &dst, src, 2, MOST_LEN, 1);
-        struct peal_spread how = {
-            PEAL_FN_ADD, dtype, false, 2, 2, (void *const[]){one, two}, (const void *const[]){a, b},
-            MOST_LEN};
+        struct peal_spread how = {PEAL_FN_ADD,
+                                  dtype,
+                                  false,
+                                  0,
+                                  2,
+                                  2,
+                                  (void *const[]){one, two},
+                                  (const void *const[]){a, b},
+                                  MOST_LEN};
         peal_compute_generic.spread(&how);
         assert_memory_equal(one, expected, MOST_LEN * peal_dtype_size(dtype));
         assert_memory_equal(two, expected, MOST_LEN * peal_dtype_size(dtype));

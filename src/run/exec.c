@@ -52,7 +52,9 @@ static void spread(struct peal_frame *frame, const struct peal_step *step,
     uint32_t nsrc = step->mem.nsrc, ndst = 1u + step->mem.also;
     void **to = frame->pointers, **from = frame->pointers + ndst;
     uint64_t bytes = count << places[0].shift;
-    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && bytes >= STREAM_LEAST;
+    uint32_t cached = step->flags & PEAL_STEP_STREAM ? 0 : 1;
+    bool stream = frame->stream && (step->flags & (PEAL_STEP_STREAM | PEAL_STEP_STREAM_REST)) &&
+                  bytes >= STREAM_LEAST;
     to[0] = peal_place_address(frame, &places[0], row);
     for (uint32_t d = 1; d < ndst; d++)
         to[d] = peal_place_address(frame, &places[nsrc + d], row);
@@ -65,13 +67,13 @@ static void spread(struct peal_frame *frame, const struct peal_step *step,
     }
     for (uint32_t s = 0; s < nsrc; s++) {
         from[s] = peal_place_address(frame, &places[1 + s], row);
-        for (uint32_t d = 0; d < ndst; d++)
+        for (uint32_t d = cached; d < ndst; d++)
             stream = stream && from[s] != to[d];
     }
     if (stream) {
         frame->team->compute->spread(
-            &(struct peal_spread){(enum peal_fn)step->fn, (enum peal_dtype)step->dtype, true, ndst,
-                                  nsrc, to, (const void *const *)from, count});
+            &(struct peal_spread){(enum peal_fn)step->fn, (enum peal_dtype)step->dtype, true,
+                                  cached, ndst, nsrc, to, (const void *const *)from, count});
         return;
     }
     /* Stores to lines that a peer has hold up those behind them: loads and stores in turn, block

@@ -166,14 +166,17 @@ static uint8_t flags_of(const struct peal_image *image, const struct peal_op *op
     const struct peal_plan *plan = image->plan;
     uint8_t flags = 0;
     const struct peal_ref *refs = peal_plan_refs(plan) + op->mem.ref;
-    bool stream = peal_op_has_dst(op);
+    uint32_t scratch = 0; /* destinations that are */
     for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
         if (is_param(plan, refs[i].buf))
             flags |= PEAL_STEP_CLIP;
         else if (peal_op_writes(op, i))
-            stream = false;
+            scratch++;
     }
-    flags |= stream ? PEAL_STEP_STREAM : 0;
+    if (peal_op_has_dst(op) && scratch == 0)
+        flags |= PEAL_STEP_STREAM;
+    else if (op->mem.also > 0 && scratch == 1 && !is_param(plan, refs[0].buf))
+        flags |= PEAL_STEP_STREAM_REST;
     return image->clip ? flags : flags & (uint8_t)~PEAL_STEP_CLIP;
 }
 
@@ -366,7 +369,8 @@ static void keep_in_caches(struct peal_image *image)
     uint32_t all = image->nsteps * image->period;
     for (uint32_t i = 0; i < all; i++) {
         struct peal_step *step = &image->steps[i];
-        if (step->kind > PEAL_STEP_ACCUMULATE || !(step->flags & PEAL_STEP_STREAM))
+        const uint8_t streams = PEAL_STEP_STREAM | PEAL_STEP_STREAM_REST;
+        if (step->kind > PEAL_STEP_ACCUMULATE || !(step->flags & streams))
             continue;
         const struct peal_place *places = &image->places[step->mem.first];
         uint32_t end = (i / image->nsteps + 1) * image->nsteps;
@@ -376,11 +380,11 @@ static void keep_in_caches(struct peal_image *image)
                 continue;
             for (uint32_t s = 1; s <= later->mem.nsrc; s++) {
                 const struct peal_place *from = &image->places[later->mem.first + s];
-                bool again = is_read_again(image, &places[0], from);
+                bool again = (step->flags & PEAL_STEP_STREAM) && is_read_again(image, places, from);
                 for (uint32_t d = 1; d <= step->mem.also; d++)
                     again |= is_read_again(image, &places[step->mem.nsrc + d], from);
                 if (again)
-                    step->flags &= (uint8_t)~PEAL_STEP_STREAM;
+                    step->flags &= (uint8_t)~streams;
             }
         }
     }

@@ -47,7 +47,9 @@ enum peal_step_flags {
     PEAL_STEP_CLIP = 1,   /* touches parameters: cut to their limits */
     PEAL_STEP_STREAM = 2, /* only parameters are written: worth streaming when calls are large */
     PEAL_STEP_SET = 4,
-    PEAL_STEP_EQUAL = 8,
+    PEAL_STEP_EQUAL = 8,       /* waits */
+    PEAL_STEP_STREAM_REST = 8, /* computes: STREAM of all destinations but the first, which is no
+                                  parameter */
     PEAL_STEP_HAS_REG = 16,
     PEAL_STEP_URGENT = 32, /* a wait with a notify or a message behind it: others wait for that */
     PEAL_STEP_REMOTE = 64, /* reads peers' parameters that are not mapped here */

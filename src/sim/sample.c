@@ -240,8 +240,8 @@ bool peal_sample_has(const struct peal_sample *sample, uint32_t buf, uint64_t el
 bool peal_sample_next(const struct peal_sample *sample, const struct peal_plan *plan,
                       const struct peal_op *op, uint64_t launch, uint64_t *from, uint64_t *count)
 {
-    uint64_t at, most = op->mem.count, end;
-    uint32_t buf, nrefs = peal_op_nrefs(op), i = 0;
+    uint64_t at = 0, most = op->mem.count, end;
+    uint32_t buf = 0, nrefs = peal_op_nrefs(op), i = 0;
     if (*from >= most)
         return false;
     while (i < nrefs && !place(plan, peal_plan_refs(plan) + op->mem.ref + i, launch, &buf, &at))
