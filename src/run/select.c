@@ -149,7 +149,7 @@ static const struct {
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, 4096, "rows", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
     {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 65536, "direct", 65536},
-    {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 16 << 20, "push", 1 << 20},
+    {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, UINT64_MAX, "push", 1 << 20},
     {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 32 << 10, "send", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 64 << 10, "rows", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 4 << 20, "read", 16 << 20},
