@@ -170,6 +170,35 @@ void peal_story_cell(const struct program *p, const struct race_report *report, 
     free(need);
 }
 
+void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, uint32_t op,
+                      struct answer *a)
+{
+    struct teller t;
+    uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
+    uint32_t *need = calloc(p->nthreads + 1u, sizeof *need);
+    bool unique;
+    /* The op itself is told last, also if it has begun. */
+    while (steps && p->step_op[p->threads[thread].first_step + steps - 1] == op)
+        steps--;
+    if (!goal || !need) {
+        a->failed = true;
+    } else if (peal_tell_begin(&t, p, a)) {
+        memset(goal, 0xff, p->nthreads * sizeof *goal);
+        goal[thread] = steps;
+        a->v.story = steps == 0    ? PEAL_STORY_SHORTEST
+                     : p->monotone ? PEAL_STORY_MINIMAL
+                                   : PEAL_STORY_AS_FOUND;
+        if (p->monotone && !peal_story_past(p, goal, need, &unique))
+            a->failed = true;
+        else
+            (void)peal_tell_past(&t, need);
+        (void)peal_tell_op(&t, thread, op);
+        peal_tell_end(&t);
+    }
+    free(goal);
+    free(need);
+}
+
 void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, uint32_t op,
                    struct answer *a)
 {

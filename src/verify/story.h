@@ -47,6 +47,10 @@ void peal_story_cell(const struct program *p, const struct race_report *report, 
 /* One op, no schedule needed: bounds, slots, uninitialised memory. */
 void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, uint32_t op,
                    struct answer *a);
+/* An op that its thread reaches after so many steps, in every schedule: what leads there (of programs
+ * that are not monotone only the op), and then the op. */
+void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, uint32_t op,
+                      struct answer *a);
 /* Fills accesses_at[i] for a step. */
 void peal_story_access(const struct program *p, uint32_t i, uint32_t step, uint32_t location,
                        bool writes, struct range bytes, struct answer *a);

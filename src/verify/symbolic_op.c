@@ -17,7 +17,7 @@ static void fault_at_op(struct symbolic *s, enum peal_fault fault, const char *w
     s->done = true;
     s->a->v.verdict = PEAL_REFUTED;
     s->a->v.fault = fault;
-    peal_story_op(s->p, s->thread, s->launch[s->thread], s->op[s->thread], s->a);
+    peal_story_reach(s->p, s->thread, s->step[s->thread], s->op[s->thread], s->a);
     s->a->v.why = why;
 }
 
@@ -80,7 +80,9 @@ static void undefined_read(struct symbolic *s, const struct operand *o, uint64_t
     if (o->location == PEAL_NONE)
         return;
     uint64_t size = peal_dtype_size(o->dtype);
-    peal_story_access(s->p, 0, 0, o->location, false, (struct range){lo * size, hi * size}, s->a);
+    uint32_t last = s->a->v.nsteps ? s->a->v.nsteps - 1 : 0;
+    peal_story_access(s->p, 0, last, o->location, false, (struct range){lo * size, hi * size},
+                      s->a);
 }
 
 /* The operand's value at `row` and element `i`: its piece cut to what is left, or a constant. */
