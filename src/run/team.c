@@ -143,10 +143,10 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
     team->fds = calloc(team->size, sizeof(int));
     team->pids = calloc(team->size, sizeof(int32_t));
     team->seen_ns = calloc(team->size, sizeof(uint64_t));
+    for (uint32_t r = 0; team->fds && r < team->size; r++)
+        team->fds[r] = -1;
     if (!team->fds || !team->pids || !team->seen_ns)
         return PEAL_NO_MEMORY;
-    for (uint32_t r = 0; r < team->size; r++)
-        team->fds[r] = -1;
     for (uint32_t r = 0; r < team->size; r++) {
         team->fds[r] = meeting->members[r].fd;
         meeting->members[r].fd = -1;
