@@ -115,9 +115,12 @@ static void trace_end(struct peal_platform *platform)
     snprintf(path, sizeof path, "%s/peal-sim-XXXXXX.json", platform->trace_folder);
     int fd = mkstemps(path, 5);
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    bool written = file && fputs(peal_text_get(&platform->trace), file) >= 0;
     if (file)
-        fputs(peal_text_get(&platform->trace), file);
-    if (!file || ferror(file) || fclose(file) != 0)
+        written = fclose(file) == 0 && written;
+    else if (fd >= 0)
+        close(fd);
+    if (!written)
         fprintf(stderr, "peal: cannot write a trace into '%s'\n", platform->trace_folder);
     peal_text_release(&platform->trace);
 }
