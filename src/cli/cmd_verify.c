@@ -137,6 +137,8 @@ struct tally {
     uint64_t proved, refuted, undecided, no_plan, sequences, all_sequences, ops;
     double ms;
     enum peal_reuse least;
+    const char *bits_why;
+    uint32_t least_depth, depth; /* of channels */
     bool bits_same, bits_known, has_contract, closed_undecided, more_launches;
     uint32_t launches;
 };
@@ -166,6 +168,9 @@ static struct tally count_answers(const struct peal_verify_job *job)
                 t.more_launches || (v->reuse == PEAL_REUSE_SINGLE_SHOT && v->launches > 1);
             t.bits_known = t.bits_known || v->bits != PEAL_BITS_UNKNOWN;
             t.bits_same = t.bits_same && v->bits != PEAL_BITS_DIFFERENT;
+            t.bits_why = t.bits_why ? t.bits_why : v->bits_why;
+            t.least_depth = v->least_depth > t.least_depth ? v->least_depth : t.least_depth;
+            t.depth = v->depth > t.depth ? v->depth : t.depth;
         }
         t.has_contract = v->contract != PEAL_CONTRACT_NONE;
     }
@@ -246,8 +251,12 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
                          : t->more_launches ? " (no proof for more launches than these)"
                                             : "");
         if (t->bits_known)
-            peal_text_printf(out, "; bits: %s",
-                             t->bits_same ? "the same on all ranks" : "not the same on all ranks");
+            peal_text_printf(out, "; bits: %sthe same on all ranks%s%s%s",
+                             t->bits_same ? "" : "not ", t->bits_why ? " (" : "",
+                             t->bits_why ? t->bits_why : "", t->bits_why ? ")" : "");
+        if (t->least_depth)
+            peal_text_printf(out, "; channels: depth %u suffices, proved with %u", t->least_depth,
+                             t->depth);
     }
     peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
     if (t->proved)

@@ -7,7 +7,7 @@
 #include "verify/edit.h"
 #include "verify/story.h"
 
-enum { MOST_ADVICE = 8, MOST_LINES = 64 };
+enum { MOST_ADVICE = 64, MOST_LINES = 64 };
 
 struct adviser {
     struct program *p;

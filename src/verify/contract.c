@@ -347,6 +347,24 @@ static void compare_bits(struct symbolic *s)
     }
 }
 
+/* Does any element of y depend on accumulates whose order is left to chance? */
+static bool has_chance(struct symbolic *s, const struct pieces *y)
+{
+    const struct node *nodes = s->values.nodes.at;
+    bool *chance = calloc(s->values.nodes.len + 1, sizeof *chance), any = false;
+    if (!chance)
+        s->a->failed = true;
+    for (size_t i = 0; chance && i < s->values.nodes.len; i++) {
+        chance[i] = nodes[i].kind == NODE_CHANCE;
+        for (uint32_t k = 0; k < nodes[i].nchildren; k++)
+            chance[i] = chance[i] || chance[nodes[i].child[k]]; /* made before it */
+    }
+    for (size_t i = 0; chance && i < y->list.len; i++)
+        any = any || chance[y->list.at[i].node];
+    free(chance);
+    return any;
+}
+
 void peal_contract_end(struct symbolic *s)
 {
     const struct peal_plan *plan = s->p->plans[0];
@@ -367,6 +385,11 @@ void peal_contract_end(struct symbolic *s)
     s->a->v.same_order = true;
     for (size_t i = 1; i < y->list.len; i++)
         s->a->v.same_order = s->a->v.same_order && y->list.at[i].node == y->list.at[0].node;
+    if (has_chance(s, y)) {
+        s->a->v.same_order = false;
+        if (s->a->v.bits == PEAL_BITS_SAME)
+            s->a->v.bits_why = "accumulates come in any order, so they may change from run to run";
+    }
     if (y->list.len && s->a->v.same_order)
         s->a->v.order_hash = peal_value_shape(&s->values, y->list.at[0].node);
 }

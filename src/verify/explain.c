@@ -201,13 +201,15 @@ static void put_proof(const struct peal_verification *v, struct peal_text *out)
         peal_text_printf(out, "; not closed: %s", v->open_why);
     peal_text_puts(out, "\n");
     if (v->bits != PEAL_BITS_UNKNOWN)
-        peal_text_printf(out, "  bits: %s%s%s\n",
+        peal_text_printf(out, "  bits: %s%s%s%s\n",
                          v->bits == PEAL_BITS_SAME ? "the same on all ranks"
-                                                   : "not the same on all ranks: ",
-                         v->bits_why ? v->bits_why : "",
+                                                   : "not the same on all ranks",
+                         v->bits_why ? ": " : "", v->bits_why ? v->bits_why : "",
                          v->contract != PEAL_CONTRACT_ALLREDUCE ? ""
                          : v->same_order                        ? "; one order for all elements"
-                                         : "; the order depends on the element's place");
+                         : v->bits == PEAL_BITS_SAME && v->bits_why
+                             ? ""
+                             : "; the order depends on the element's place");
     if (v->least_depth)
         peal_text_printf(out, "  channels: depth %u suffices; this plan has %u\n", v->least_depth,
                          v->depth);

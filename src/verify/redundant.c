@@ -19,16 +19,28 @@ static bool holds_without(struct adviser *v, const struct peal_verify_cut *cut)
     o.launches = v->p->launches < peal_verify_launches(whole) ? v->p->launches : 0;
     enum peal_reuse reuse = o.launches ? PEAL_REUSE_SINGLE_SHOT : v->a->v.reuse;
     bool good = plan && peal_verify_plan(plan, &o, &answer) == PEAL_OK &&
-                answer->verdict == PEAL_PROVED && answer->reuse >= reuse;
+                answer->verdict == PEAL_PROVED && answer->reuse >= reuse &&
+                (v->a->v.bits != PEAL_BITS_SAME || v->a->v.bits_why ||
+                 (answer->bits == PEAL_BITS_SAME && !answer->bits_why));
     peal_verification_free(answer);
     free(plan);
     return good;
 }
 
+static bool is_used(const struct program *p, uint32_t signal)
+{
+    for (uint64_t i = 0; i < p->nsteps; i++) {
+        const struct cell *cell = &p->cells[p->steps[i].cell];
+        if (cell->kind <= CELL_RAW && cell->owner == signal)
+            return true;
+    }
+    return false;
+}
+
 static void try_signal(struct adviser *v, uint32_t signal)
 {
     struct peal_verify_cut cut = {.signal = v->p->signals.at[signal].name};
-    if (holds_without(v, &cut))
+    if (is_used(v->p, signal) && holds_without(v, &cut))
         peal_advise_cut(
             v, peal_answer_text(v->a, "all notifies and waits of signal '%s'", cut.signal), &cut);
 }

@@ -348,6 +348,27 @@ void peal_verify_decide(struct program *p, const struct peal_verify_options *o, 
         a->v.needs_launches = peal_ahead_launches(p, o->workers);
 }
 
+/* Peers address a window by one size. Instantiate sees to that; plans may come from elsewhere. */
+static bool check_windows(const struct program *p, struct answer *a)
+{
+    for (uint32_t l = 0; l < p->launches; l++) {
+        const struct peal_plan *plan = p->plans[l];
+        for (uint32_t i = 0; i < plan->bufs.count * p->nranks; i++) {
+            uint32_t b = i / p->nranks, r = i % p->nranks;
+            uint64_t len = peal_plan_len(plan, r, b), first = peal_plan_len(plan, 0, b);
+            if (peal_plan_bufs(plan)[b].kind != PEAL_BUF_WINDOW || len == first)
+                continue;
+            refute(a, PEAL_FAULT_BOUNDS);
+            a->v.why = peal_answer_text(
+                a, "the window '%s' has %llu elements on rank 0 and %llu on rank %u",
+                peal_plan_string(plan, peal_plan_bufs(plan)[b].name), (unsigned long long)first,
+                (unsigned long long)len, r);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void describe(const struct program *p, struct answer *a)
 {
     const struct peal_plan *plan = p->plans[0];
@@ -358,7 +379,7 @@ static void describe(const struct program *p, struct answer *a)
     v->kernel = peal_answer_text(a, "%s", peal_plan_string(plan, plan->kernel));
     v->plan_hash = plan->hash;
     v->contract = (enum peal_contract)plan->contract;
-    v->monotone = p->monotone;
+    v->monotone = p->status == PEAL_OK ? p->monotone : plan->monotone;
     v->has_relaxed = p->has_relaxed;
     v->ops = p->ops;
     v->accesses = p->accesses.len;
@@ -390,7 +411,7 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
         undecided(a, p.why);
     else if (p.early.fault != PEAL_FAULT_NONE)
         tell_early(&p, a);
-    else
+    else if (check_windows(&p, a))
         peal_verify_decide(&p, &o, a);
     if (o.advice && status == PEAL_OK && !a->failed)
         peal_advice_find(&p, &o, a);

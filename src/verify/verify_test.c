@@ -435,6 +435,25 @@ static void test_exploration_tells_a_deadlock(void **state)
     free(plan);
 }
 
+/* Peers could not know where the longer one ends. */
+static void test_windows_have_one_size(void **state)
+{
+    (void)state;
+    struct maker m = maker_begin(2, COUNT, PEAL_SIGNAL_ONE_WRITER, 2);
+    peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
+    peal_assembler_len(m.a, 1, m.t, COUNT + 1);
+    for (m.rank = 0; m.rank < 2; m.rank++) {
+        peal_assembler_rank_begin(m.a, m.rank);
+        copy(&m, whole(m.rank, m.y), whole(m.rank, m.x));
+    }
+    struct peal_plan *plan = maker_end(&m);
+    struct peal_verification *v = verify(plan, 0, PEAL_ENGINE_AUTO);
+    assert_int_equal(v->fault, PEAL_FAULT_BOUNDS);
+    assert_non_null(strstr(v->why, "'t' has 12 elements on rank 0 and 13 on rank 1"));
+    peal_verification_free(v);
+    free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_least_depth),
         cmocka_unit_test(test_lanes_race),
         cmocka_unit_test(test_exploration_tells_a_deadlock),
+        cmocka_unit_test(test_windows_have_one_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
