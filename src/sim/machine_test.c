@@ -59,6 +59,8 @@ static const struct {
     {__LINE__, "topology: &t {pes: [2, 2], wrap: *t}\n" LINKS REST, "unknown key"},
     {__LINE__, "topology: {pes: [4, 4]\n", "not YAML"},
     {__LINE__, "- 1\n- 2\n", "expected 'key: value' lines"},
+    {__LINE__, "topology: {pes: [4, 4]}\nccl: {algorithm: &ring }\n" LINKS REST,
+     "expected a name of letters"},
     {__LINE__, "topology: {pes: [4, 4], sips: \"2\\0\"}\n" LINKS REST, "takes plain values"},
 };
 

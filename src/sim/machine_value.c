@@ -229,7 +229,7 @@ static bool read_one(struct peal_machine *machine, const struct row *row, const 
         return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
     case TEXT:
         *why = "expected a name of letters, digits and _";
-        if (strlen(text) > 40 ||
+        if (!*text || strlen(text) > 40 ||
             strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(text))
             return false;
         *(const char **)field = peal_arena_copy(&machine->arena, text, strlen(text));
@@ -441,8 +441,10 @@ void peal_machine_print(const struct peal_machine *machine, struct peal_text *ou
         const char *path = rows[i].path;
         struct peal_text value = {0};
         peal_machine_key_value(machine, (enum peal_machine_key)i, &value);
-        if (value.len == 0)
+        if (value.len == 0) {
+            peal_text_release(&value);
             continue;
+        }
         /* Headings of the levels that have changed since the last key. */
         int depth = 0;
         for (const char *dot; (dot = strchr(path, '.')); path = dot + 1, depth++) {

@@ -335,6 +335,37 @@ static void a_snake_beats_row_major_on_a_torus(void **unused)
     }
 }
 
+/* One step of a ring, every rank to the next, with the links of docs/simulator.md's example between
+ * SIPs: alpha = 1,000 ns, 25 GB/s. 64 KiB take 2,621.44 ns. A step lasts as long as its slowest
+ * message: one hop of a snake, two of row-major at the row ends, 1.276 times as long. */
+static void a_step_of_64_kib_takes_1276_thousandths_in_row_major(void **unused)
+{
+    static const char step[] = "kernel k(in x: T[n], out y: T[n]) {\n"
+                               "    send x to (rank + 1) % nranks\n"
+                               "    y = recv from (rank - 1) % nranks\n"
+                               "}\n";
+    static const struct {
+        const char *embed;
+        uint64_t time;
+    } cases[] = {{"snake", 1000000 + 2621440}, {"row_major", 2 * 1000000 + 2621440}};
+    uint64_t got[2];
+    (void)unused;
+    struct peal_plan *plan = case_plan_make(
+        &(struct case_plan){.text = step, .nranks = 64, .count = 16384, .dtype = PEAL_F32});
+    for (int i = 0; i < 2; i++) {
+        char settings[256];
+        snprintf(settings, sizeof settings,
+                 NO_MATH " " TORUS(8, 8) " links.pe.bw_GBps=25 links.pe.lat_ns=1000 ccl.embed=%s",
+                 cases[i].embed);
+        struct peal_machine *machine = case_machine("exact.yaml", settings);
+        got[i] = case_run(plan, machine, NULL, 1).time;
+        assert_int_equal(got[i], cases[i].time);
+        peal_machine_free(machine);
+    }
+    assert_int_equal(got[1] * 1000 / got[0], 1276);
+    free(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +373,7 @@ int main(void)
         cmocka_unit_test(a_credit_limited_ring_follows_its_recursion),
         cmocka_unit_test(two_virtual_channels_share_an_engine),
         cmocka_unit_test(a_snake_beats_row_major_on_a_torus),
+        cmocka_unit_test(a_step_of_64_kib_takes_1276_thousandths_in_row_major),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
