@@ -156,7 +156,7 @@ static enum peal_progress wait_patiently(struct peal_frame *frame)
 
 /* With more ranks than cores, after the first yield of a wait: whoever shares this core has run, so
  * who is missing is on another one. To give this one away again would cost a whole round of
- * switches, and everyone's phase; polling costs half of one. It does not pay in a chain, where the
+ * switches, and everyone's phase; polling costs no more than one. It does not pay in a chain, where the
  * other core waits for one that has to run here. Which it is shows by trying now and then. */
 static uint32_t spins_after_yield(const struct peal_calls *engine, struct peal_image *image,
                                   uint32_t yields)

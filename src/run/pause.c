@@ -23,7 +23,7 @@ enum {
     PUBLISH_NS = 5000000,     /* a wait this long is worth writing down */
     QUICK_YIELDS = 64,        /* before time is looked at */
     FAILURE_YIELDS = 8,       /* between two looks at the failure word meanwhile */
-    ROUND_SPINS = 16          /* polls: about half the time of a switch */
+    ROUND_SPINS = 48          /* polls: as long as a switch or two */
 };
 
 uint64_t peal_now_ns(void)
