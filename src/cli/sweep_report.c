@@ -32,96 +32,93 @@ static const char *note_of(const struct peal_sweep_point *p)
                                     : "";
 }
 
-/* All there is, for files, JSON and the page: times in nanoseconds, exact. */
-static struct peal_report_table *make_table(const struct peal_sweep *s)
+/* A form of the table. */
+struct form {
+    const char *time, *bound, *closed, *waits, *slots; /* titles */
+    double unit;                                       /* picoseconds */
+    bool exact;                                        /* bytes as a number, not as 64K */
+    bool has_closed, has_queues, has_note;
+};
+
+static void put_titles(struct peal_report_table *table, const struct peal_sweep *s,
+                       const struct form *form)
 {
-    struct peal_report_table *table = peal_report_table_new();
-    static const char *const numbers[] = {"ranks",     "bytes",         "time_ns",   "bound_ns",
-                                          "closed_ns", "credit_stalls", "slots_used"};
+    const struct {
+        const char *title;
+        bool shown;
+    } titles[] = {{"ranks", true},
+                  {"bytes", true},
+                  {form->time, true},
+                  {form->bound, true},
+                  {form->closed, form->has_closed},
+                  {form->waits, form->has_queues},
+                  {form->slots, form->has_queues}};
     peal_report_table_column(table, "kernel", PEAL_ALIGN_LEFT);
     for (size_t i = 0; i < s->nvaried; i++)
         peal_report_table_column(table, s->varied[i].key, PEAL_ALIGN_RIGHT);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        peal_report_table_column(table, numbers[i], PEAL_ALIGN_RIGHT);
-    peal_report_table_column(table, "note", PEAL_ALIGN_LEFT);
-    for (size_t i = 0; i < s->npoints; i++) {
-        const struct peal_sweep_point *p = &s->points[i];
-        if (!is_finished(p))
-            continue;
-        peal_report_table_cell(table, "%s", p->kernel);
-        for (size_t v = 0; v < s->nvaried; v++)
-            peal_report_table_cell(table, "%s", p->values[v]);
-        peal_report_table_cell(table, "%u", p->nranks);
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) {
+        if (titles[i].shown)
+            peal_report_table_column(table, titles[i].title, PEAL_ALIGN_RIGHT);
+    }
+    if (form->has_note)
+        peal_report_table_column(table, "note", PEAL_ALIGN_LEFT);
+}
+
+static void put_point(struct peal_report_table *table, const struct peal_sweep *s,
+                      const struct form *form, const struct peal_sweep_point *p)
+{
+    char bytes[24];
+    peal_report_table_cell(table, "%s", p->kernel);
+    for (size_t v = 0; v < s->nvaried; v++)
+        peal_report_table_cell(table, "%s", p->values[v]);
+    peal_report_table_cell(table, "%u", p->nranks);
+    if (form->exact)
         peal_report_table_cell(table, "%.0f", p->job.bound.bytes);
-        put_time(table, !*note_of(p), (double)p->time / 1e3);
-        put_time(table, p->job.bound.time > 0, p->job.bound.time / 1e3);
-        put_time(table, p->job.bound.closed > 0, p->job.bound.closed / 1e3);
+    else
+        peal_report_table_cell(table, "%s", peal_size_format((uint64_t)p->job.bound.bytes, bytes));
+    put_time(table, !*note_of(p), (double)p->time / form->unit);
+    put_time(table, p->job.bound.time > 0, p->job.bound.time / form->unit);
+    if (form->has_closed)
+        put_time(table, p->job.bound.closed > 0, p->job.bound.closed / form->unit);
+    if (form->has_queues) {
         peal_report_table_cell(table, "%" PRIu64, p->stats.credit_stalls);
         peal_report_table_cell(table, "%u", p->stats.slots_used);
+    }
+    if (form->has_note)
         peal_report_table_cell(table, "%s", note_of(p));
+}
+
+static struct peal_report_table *fill_table(const struct peal_sweep *s, const struct form *form)
+{
+    struct peal_report_table *table = peal_report_table_new();
+    put_titles(table, s, form);
+    for (size_t i = 0; i < s->npoints; i++) {
+        if (is_finished(&s->points[i]))
+            put_point(table, s, form, &s->points[i]);
     }
     return table;
 }
 
-/* Which columns of the text have anything to say. */
-struct columns {
-    bool closed, queues, note;
-};
-
-static struct columns choose_columns(const struct peal_sweep *s)
+/* All there is, for files, JSON and the page: times in nanoseconds, exact. */
+static struct peal_report_table *make_table(const struct peal_sweep *s)
 {
-    struct columns c = {0};
-    for (size_t i = 0; i < s->npoints; i++) {
-        const struct peal_sweep_point *p = &s->points[i];
-        if (!is_finished(p))
-            continue;
-        c.closed = c.closed || p->job.bound.closed > 0;
-        c.queues = c.queues || p->stats.credit_stalls || p->stats.slots_used;
-        c.note = c.note || *note_of(p);
-    }
-    return c;
+    return fill_table(s, &(struct form){"time_ns", "bound_ns", "closed_ns", "credit_stalls",
+                                        "slots_used", 1e3, true, true, true, true});
 }
 
 /* Times in microseconds, and only columns that say something, to fit a terminal. */
 void peal_sweep_text(const struct peal_sweep *s, struct peal_text *out)
 {
-    struct peal_report_table *table = peal_report_table_new();
-    struct columns c = choose_columns(s);
-    peal_report_table_column(table, "kernel", PEAL_ALIGN_LEFT);
-    for (size_t i = 0; i < s->nvaried; i++)
-        peal_report_table_column(table, s->varied[i].key, PEAL_ALIGN_RIGHT);
-    const struct {
-        const char *title;
-        bool shown;
-    } titles[] = {{"ranks", true},      {"bytes", true},     {"us", true},       {"bound", true},
-                  {"closed", c.closed}, {"waits", c.queues}, {"slots", c.queues}};
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) {
-        if (titles[i].shown)
-            peal_report_table_column(table, titles[i].title, PEAL_ALIGN_RIGHT);
-    }
-    if (c.note)
-        peal_report_table_column(table, "note", PEAL_ALIGN_LEFT);
+    struct form form = {"us", "bound", "closed", "waits", "slots", 1e6, false, false, false, false};
     for (size_t i = 0; i < s->npoints; i++) {
         const struct peal_sweep_point *p = &s->points[i];
-        char bytes[24];
         if (!is_finished(p))
             continue;
-        peal_report_table_cell(table, "%s", p->kernel);
-        for (size_t v = 0; v < s->nvaried; v++)
-            peal_report_table_cell(table, "%s", p->values[v]);
-        peal_report_table_cell(table, "%u", p->nranks);
-        peal_report_table_cell(table, "%s", peal_size_format((uint64_t)p->job.bound.bytes, bytes));
-        put_time(table, !*note_of(p), (double)p->time / 1e6);
-        put_time(table, p->job.bound.time > 0, p->job.bound.time / 1e6);
-        if (c.closed)
-            put_time(table, p->job.bound.closed > 0, p->job.bound.closed / 1e6);
-        if (c.queues)
-            peal_report_table_cell(table, "%" PRIu64, p->stats.credit_stalls);
-        if (c.queues)
-            peal_report_table_cell(table, "%u", p->stats.slots_used);
-        if (c.note)
-            peal_report_table_cell(table, "%s", note_of(p));
+        form.has_closed |= p->job.bound.closed > 0;
+        form.has_queues |= p->stats.credit_stalls || p->stats.slots_used;
+        form.has_note |= *note_of(p) != 0;
     }
+    struct peal_report_table *table = fill_table(s, &form);
     peal_report_table_text(table, out);
     peal_report_table_free(table);
 }
