@@ -126,7 +126,7 @@ static const struct {
     {PEAL_CALL_ALLREDUCE, SYMMETRIC, 2, 1, 256, 16 << 10, "grouped", 256 << 10},
     {PEAL_CALL_ALLREDUCE, SYMMETRIC, 3, 1, 256, UINT64_MAX, "push", 1 << 20},
     {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 256, 4 << 20, "rows", 256 << 10},
-    {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 256, UINT64_MAX, "rows", 1 << 20},
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 256, UINT64_MAX, "rows", 512 << 10},
     {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 4, 4 << 20, "rows", 256 << 10},
     {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 256, UINT64_MAX, "rows", 1 << 20},
     {PEAL_CALL_REDUCE, STAGE, 3, 1, 256, 4096, "mesh", 65536},
