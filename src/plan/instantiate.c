@@ -191,6 +191,11 @@ uint64_t peal_inst_part_start(const struct instantiation *t, uint32_t rank, uint
     return peal_size_part(rank, n, t->bind->nranks);
 }
 
+static uint64_t length_of(const struct binding *b)
+{
+    return (b->rows ? b->rows : 1) * b->cols;
+}
+
 /* Sizes of the buffer parameters on the current rank; in place, the part goes through the whole. */
 static void bind_buffers(struct instantiation *t, const struct ends *ends)
 {
@@ -231,6 +236,13 @@ static void bind_buffers(struct instantiation *t, const struct ends *ends)
     const struct binding *whole = &t->env[x_part ? ends->y->slot : ends->x->slot];
     part->buf = whole->buf;
     bool own_part = x_part || y_is_the_part(ends->contract);
+    if (!own_part && length_of(part) != length_of(whole)) {
+        peal_inst_fail(t, ends->y->pos,
+                       "in place, '%s' and '%s' are one buffer, but rank %u has %" PRIu64
+                       " and %" PRIu64 " elements of them",
+                       ends->x->name, ends->y->name, t->rank, length_of(whole), length_of(part));
+        return;
+    }
     part->own_part = own_part;
     part->whole = whole->rows ? 0 : whole->cols;
     part->base = own_part && !whole->rows ? peal_inst_part_start(t, t->rank, whole->cols) : 0;
