@@ -406,6 +406,11 @@ const char *peal_comm_explain(struct peal_comm *comm, const char *collective, ui
                      collective, peal_size_format(bytes, size), comm->team->size,
                      comm->team->policy.cores, choice.algo->name, choice.algo->kernel,
                      peal_size_format(choice.segment, segment), choice.why);
+    wish.in_place = true;
+    const struct peal_algo *in_place = peal_choose(&comm->rules, comm->forced[c], &wish).algo;
+    if (in_place != choice.algo)
+        peal_text_printf(&comm->explained, "; in place '%s' (%s)", in_place->name,
+                         in_place->kernel);
     if (!wish.reads)
         peal_text_puts(&comm->explained, "; peers' private memory cannot be read, so it is staged");
     if (choice.tuned)

@@ -254,7 +254,8 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
                              .bytes = elements * element,
                              .symmetric = symmetric,
                              /* Where uneven blocks lie is known on their own rank only. */
-                             .reads = !args->counts && peal_remote_agree(comm->team)};
+                             .reads = !args->counts && peal_remote_agree(comm->team),
+                             .in_place = args->in_place};
     struct peal_choice choice = peal_choose(&comm->rules, comm->forced[even], &wish);
     if (choice.algo->shape == PEAL_SHAPE_WHOLE && args->counts)
         choice = peal_choose(NULL, NULL, &wish); /* uneven blocks need a kernel that takes them */

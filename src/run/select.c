@@ -102,13 +102,14 @@ uint32_t peal_collective_even(uint32_t collective)
     }
 }
 
-enum { SYMMETRIC = PEAL_PEERS_REACH + 1 }; /* a rule's memory */
+enum { SYMMETRIC = PEAL_PEERS_REACH + 1, IN_PLACE }; /* a rule's memory */
 
 /* The built-in table; see docs/performance.md for how it was measured. A segment is the bytes of a
  * vector (flat, rows) or of one block (blocks) that go in one launch. */
 static const struct {
     uint8_t collective;
-    uint8_t memory; /* SYMMETRIC; REACH: private, and peers can reach it; STAGE: any */
+    uint8_t memory; /* SYMMETRIC; REACH: private, and peers can reach it; IN_PLACE: the same, where
+                       no rule of REACH covers a call in place; STAGE: any */
     int cores;      /* 1: a core for each rank; 2: fewer; 3: either */
     uint16_t least_ranks, most_ranks;
     uint64_t bytes;
@@ -150,7 +151,8 @@ static const struct {
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, 4096, "rows", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
     {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 65536, "direct", 65536},
-    {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, UINT64_MAX, "push", 1 << 20},
+    {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 16 << 20, "push", 1 << 20},
+    {PEAL_CALL_ALLREDUCE, IN_PLACE, 1, 1, 2, UINT64_MAX, "push", 1 << 20},
     {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 32 << 10, "send", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 64 << 10, "rows", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 4 << 20, "read", 16 << 20},
@@ -297,8 +299,9 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
                                         true};
     }
     /* Rules for the memory at hand come before those for any. */
-    const uint32_t order[2] = {wish->symmetric ? SYMMETRIC : wish->reads ? REACH : STAGE, STAGE};
-    for (int pass = 0; pass < 2; pass++) {
+    uint32_t own = wish->symmetric ? SYMMETRIC : wish->reads ? REACH : STAGE;
+    const uint32_t order[3] = {own, own == REACH && wish->in_place ? IN_PLACE : STAGE, STAGE};
+    for (int pass = 0; pass < 3; pass++) {
         for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) {
             if (!covers(i, wish, order[pass]))
                 continue;

@@ -86,6 +86,7 @@ struct peal_wish {
     uint64_t bytes;
     bool symmetric; /* both buffers */
     bool reads;     /* peers can read private memory: remote.h */
+    bool in_place;
 };
 
 /* Never fails: there is a last resort for every collective. `forced` may be NULL; one that the
