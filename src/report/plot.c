@@ -93,7 +93,7 @@ static const char *short_number(double value, char *buf, size_t size)
 {
     static const char units[] = " KMGT";
     int unit = 0;
-    while (fabs(value) >= 10000 && unit < 4) {
+    while (fabs(value) >= (unit ? 999.5 : 10000) && unit < 4) {
         value /= 1000;
         unit++;
     }
