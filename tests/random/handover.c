@@ -9,8 +9,8 @@
  * must find a deadlock or a race where there is one and nowhere else, unless a cell falls: then it
  * must refute the sequence, and only then may it blame a signal.
  */
-#include "base/hash.h"
 #include "plan/assemble.h"
+#include "random/seen.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
@@ -120,10 +120,8 @@ struct state {
 struct oracle {
     uint32_t ranks, nops[MOST_RANKS];
     struct op ops[MOST_RANKS][LAUNCHES * MOST_OPS]; /* values as those of cells */
-    struct state *seen;
-    bool *used;
-    size_t count;
-    bool deadlock, race, falls, full;
+    struct seen seen;
+    bool deadlock, race, falls;
 };
 
 static void load(struct oracle *o, const struct text *const *texts, uint32_t ranks)
@@ -138,22 +136,8 @@ static void load(struct oracle *o, const struct text *const *texts, uint32_t ran
             }
         }
     }
-    o->count = 0;
-    o->deadlock = o->race = o->falls = o->full = false;
-    memset(o->used, 0, SLOTS);
-}
-
-static bool is_new(struct oracle *o, const struct state *s)
-{
-    size_t at = peal_hash_bytes(s, sizeof *s, 3) % SLOTS;
-    for (; o->used[at]; at = (at + 1) % SLOTS) {
-        if (memcmp(&o->seen[at], s, sizeof *s) == 0)
-            return false;
-    }
-    o->full = o->full || ++o->count > SLOTS / 2;
-    o->used[at] = true;
-    o->seen[at] = *s;
-    return !o->full;
+    o->deadlock = o->race = o->falls = false;
+    seen_clear(&o->seen);
 }
 
 static const struct op *next_op(const struct oracle *o, const struct state *s, uint32_t r)
@@ -177,7 +161,7 @@ static void enumerate(struct oracle *o, const struct state *from)
 {
     bool moved = false, ended = true;
     look_for_race(o, from);
-    for (uint32_t r = 0; r < o->ranks && !o->full; r++) {
+    for (uint32_t r = 0; r < o->ranks && !o->seen.full; r++) {
         const struct op *op = next_op(o, from, r);
         struct state s = *from;
         ended = ended && !op;
@@ -189,7 +173,7 @@ static void enumerate(struct oracle *o, const struct state *from)
             o->falls = o->falls || op->value < s.cell[op->rank][op->at];
             s.cell[op->rank][op->at] = (uint8_t)op->value;
         }
-        if (is_new(o, &s))
+        if (seen_add(&o->seen, &s))
             enumerate(o, &s);
     }
     o->deadlock = o->deadlock || (!moved && !ended);
@@ -202,9 +186,7 @@ int main(int argc, char **argv)
     uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     unsigned wrong = 0, good = 0, races = 0, deadlocks = 0, falls = 0, skipped = 0;
     static struct oracle o;
-    o.seen = malloc(SLOTS * sizeof *o.seen);
-    o.used = malloc(SLOTS);
-    if (!o.seen || !o.used)
+    if (!seen_new(&o.seen, SLOTS, sizeof(struct state)))
         return 3;
     for (uint64_t seed = first; seed < first + count; seed++) {
         uint64_t dice = seed * 7907 + 3;
@@ -226,7 +208,7 @@ int main(int argc, char **argv)
         bool same = o.falls ? v->verdict == PEAL_REFUTED
                             : !blames && v->has_deadlock == o.deadlock && v->has_race == o.race &&
                                   v->verdict != PEAL_UNDECIDED;
-        if (o.full) {
+        if (o.seen.full) {
             skipped++;
         } else if (!same) {
             wrong++;
@@ -247,7 +229,6 @@ int main(int argc, char **argv)
     printf("%u sound, %u with a race, %u with a deadlock, %u with a cell that falls, %u too large: "
            "%u differ\n",
            good, races, deadlocks, falls, skipped, wrong);
-    free(o.seen);
-    free(o.used);
+    seen_free(&o.seen);
     return wrong || good < count / 50 || races < count / 20 || falls < count / 20;
 }

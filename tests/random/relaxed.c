@@ -6,8 +6,8 @@
  * thread's clock in the cell (an add joins it, a set replaces it), an ordinary wait takes it over,
  * relaxed ones do neither. Two conflicting accesses race if neither's clock knows of the other.
  */
-#include "base/hash.h"
 #include "random/program.h"
+#include "random/seen.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
@@ -25,10 +25,8 @@ struct state {
 
 struct oracle {
     const struct random_program *p;
-    struct state *seen; /* open addressing; used marks */
-    bool *used;
-    size_t count;
-    bool race, full;
+    struct seen seen;
+    bool race;
 };
 
 static bool is_access(enum random_kind kind)
@@ -41,19 +39,6 @@ static bool conflicts(const struct random_op *a, const struct random_op *b)
     if (!is_access(a->kind) || !is_access(b->kind) || a->rank != b->rank || a->at != b->at)
         return false;
     return !(a->kind == b->kind && a->kind != RANDOM_WRITE);
-}
-
-static bool is_new(struct oracle *o, const struct state *s)
-{
-    size_t at = peal_hash_bytes(s, sizeof *s, 3) % SLOTS;
-    for (; o->used[at]; at = (at + 1) % SLOTS) {
-        if (memcmp(&o->seen[at], s, sizeof *s) == 0)
-            return false;
-    }
-    o->full = o->full || ++o->count > SLOTS / 2;
-    o->used[at] = true;
-    o->seen[at] = *s;
-    return !o->full;
 }
 
 /* One op of a thread; false: it cannot go on. */
@@ -88,9 +73,9 @@ static bool go(struct oracle *o, struct state *s, uint32_t t)
 
 static void enumerate(struct oracle *o, const struct state *from)
 {
-    for (uint32_t t = 0; t < o->p->threads && !o->race && !o->full; t++) {
+    for (uint32_t t = 0; t < o->p->threads && !o->race && !o->seen.full; t++) {
         struct state s = *from;
-        if (s.at[t] < o->p->nops[t] && go(o, &s, t) && !o->race && is_new(o, &s))
+        if (s.at[t] < o->p->nops[t] && go(o, &s, t) && !o->race && seen_add(&o->seen, &s))
             enumerate(o, &s);
     }
 }
@@ -101,8 +86,8 @@ int main(int argc, char **argv)
         return 2;
     uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     unsigned wrong = 0, races = 0, none = 0, exact = 0, skipped = 0;
-    struct oracle o = {.seen = malloc(SLOTS * sizeof *o.seen), .used = malloc(SLOTS)};
-    if (!o.seen || !o.used)
+    struct oracle o = {0};
+    if (!seen_new(&o.seen, SLOTS, sizeof(struct state)))
         return 3;
     for (uint64_t seed = first; seed < first + count; seed++) {
         struct random_program p = random_program_make_relaxed(seed);
@@ -111,11 +96,11 @@ int main(int argc, char **argv)
         struct peal_verify_options options = {.launches = 1, .no_result = true};
         if (!plan || peal_verify_plan(plan, &options, &v) != PEAL_OK)
             return 3;
-        o = (struct oracle){.p = &p, .seen = o.seen, .used = o.used};
-        memset(o.used, 0, SLOTS);
+        o = (struct oracle){.p = &p, .seen = o.seen};
+        seen_clear(&o.seen);
         enumerate(&o, &(struct state){0});
         /* A deadlock is told first, and then says nothing about races. */
-        if (o.full || v->fault == PEAL_FAULT_DEADLOCK || v->fault == PEAL_FAULT_SIGNAL) {
+        if (o.seen.full || v->fault == PEAL_FAULT_DEADLOCK || v->fault == PEAL_FAULT_SIGNAL) {
             skipped++;
         } else if (v->verdict == PEAL_UNDECIDED || (v->fault == PEAL_FAULT_RACE) != o.race) {
             wrong++;
@@ -132,7 +117,6 @@ int main(int argc, char **argv)
     }
     printf("%u with a race, %u without, %u of them monotone, %u with a deadlock: %u differ\n",
            races, none, exact, skipped, wrong);
-    free(o.seen);
-    free(o.used);
+    seen_free(&o.seen);
     return wrong || races < count / 20 || none < count / 20 || exact < count / 20;
 }

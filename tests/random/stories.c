@@ -8,8 +8,8 @@
  * all executions are enumerated, and none may show any race after fewer steps. Half of the programs
  * have relaxed signals.
  */
-#include "base/hash.h"
 #include "random/program.h"
+#include "random/seen.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
@@ -168,27 +168,11 @@ static struct story read_story(const struct random_program *p, const struct peal
 
 struct oracle {
     const struct random_program *p;
-    struct state *seen;
-    bool *used;
-    size_t count;
+    struct seen seen;
     const struct story *story;
     uint32_t fewest; /* sync ops before a race */
     bool passes;     /* somebody of the story's core goes on */
-    bool full;
 };
-
-static bool is_new(struct oracle *o, const struct state *s)
-{
-    size_t at = peal_hash_bytes(s, sizeof *s, 3) % SLOTS;
-    for (; o->used[at]; at = (at + 1) % SLOTS) {
-        if (memcmp(&o->seen[at], s, sizeof *s) == 0)
-            return false;
-    }
-    o->full = o->full || ++o->count > SLOTS / 2;
-    o->used[at] = true;
-    o->seen[at] = *s;
-    return !o->full;
-}
 
 static void look(struct oracle *o, const struct state *s, uint32_t t)
 {
@@ -207,14 +191,14 @@ static void look(struct oracle *o, const struct state *s, uint32_t t)
 
 static void enumerate(struct oracle *o, const struct state *from)
 {
-    for (uint32_t t = 0; t < o->p->threads && !o->full; t++) {
+    for (uint32_t t = 0; t < o->p->threads && !o->seen.full; t++) {
         struct state s = *from;
         if (s.at[t] < o->p->nops[t] && is_access(o->p->ops[t][s.at[t]].kind))
             look(o, &s, t);
         bool core = o->story->core[t] && s.at[t] == o->story->stands[t];
         bool goes = go(o->p, &s, t);
         o->passes = o->passes || (core && goes);
-        if (goes && is_new(o, &s))
+        if (goes && seen_add(&o->seen, &s))
             enumerate(o, &s);
     }
 }
@@ -291,12 +275,10 @@ static void check(struct oracle *o, const struct random_program *p, uint64_t see
             o->p = p;
             o->story = &y;
             o->passes = false;
-            o->count = 0;
-            o->full = false;
             o->fewest = UINT32_MAX;
-            memset(o->used, 0, SLOTS);
+            seen_clear(&o->seen);
             enumerate(o, &(struct state){0});
-            if (!o->full && (y.deadlock ? o->passes : o->fewest != y.count))
+            if (!o->seen.full && (y.deadlock ? o->passes : o->fewest != y.count))
                 complain(t, seed,
                          y.deadlock ? "who waits for ever goes on in some execution"
                                     : "there is a shorter story");
@@ -312,8 +294,8 @@ int main(int argc, char **argv)
         return 2;
     uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     struct tally t = {0};
-    struct oracle o = {.seen = malloc(SLOTS * sizeof *o.seen), .used = malloc(SLOTS)};
-    if (!o.seen || !o.used)
+    struct oracle o = {0};
+    if (!seen_new(&o.seen, SLOTS, sizeof(struct state)))
         return 3;
     for (uint64_t seed = first; seed < first + count; seed++) {
         struct random_program p =
@@ -328,8 +310,7 @@ int main(int argc, char **argv)
            "shortest, %u minimal, %u as found: %u wrong\n",
            t.race[0], t.race[1], t.race[2], t.relaxed, t.deadlock[0], t.deadlock[1], t.deadlock[2],
            t.wrong);
-    free(o.seen);
-    free(o.used);
+    seen_free(&o.seen);
     return t.wrong || !t.race[0] || !t.race[1] || !t.deadlock[1] || !t.relaxed || t.race[2] ||
            t.deadlock[2];
 }
