@@ -2,7 +2,7 @@
 /* sim: plans on a modelled machine. Time first, data afterwards.
  *
  *   machine.h  a machine file, resolved            queue.h    the event queue
- *   sim.h      this file: run plans, read results  engine.h   state shared by the components
+ *   sim.h      this file: run plans, read results  state.h    what the components share
  *   router.c place.c   where ranks and links are   pe.c dma.c link.c fluid.c memory.c math.c
  *   oplog.c    what is recorded                    ipcq.c credit.c signal.c: one component a file
  *   code.c     what each op costs, worked out once stream.c  plans too large to hold
