@@ -2,28 +2,19 @@
 /* random-stories FIRST COUNT: what the verifier tells of random programs, replayed by other means.
  *
  * Every story of a race or a deadlock is followed step by step on a plain interpreter of the same
- * program, which has vector clocks and knows nothing of the verifier but the rules (see relaxed.c).
- * It must lead to what it says. Where it is called minimal or shortest, it is followed again
+ * program (clocks.h). It must lead to what it says. Where it is called minimal or shortest, it is followed again
  * without each single step: no such schedule may still lead there. Where it is called shortest,
  * all executions are enumerated, and none may show any race after fewer steps. Half of the programs
  * have relaxed signals.
  */
-#include "random/program.h"
+#include "random/clocks.h"
 #include "random/seen.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { THREADS = 3, PLACES = THREADS * CELLS, MOST_STEPS = THREADS * MOST_OPS, SLOTS = 1 << 18 };
-
-struct state {
-    uint8_t at[THREADS];
-    int8_t cell[PLACES];
-    uint8_t know[THREADS][THREADS];
-    uint8_t carried[PLACES][THREADS];
-};
+enum { MOST_STEPS = THREADS * MOST_OPS, SLOTS = 1 << 18 };
 
 /* A story as the program's own words: who takes the next sync op, and what it says of the end. */
 struct story {
@@ -36,83 +27,37 @@ struct story {
     bool deadlock, monotone, broken;
 };
 
-/* --- the interpreter ------------------------------------------------------------------------- */
-
-static bool is_access(enum random_kind kind)
-{
-    return kind >= RANDOM_READ && kind <= RANDOM_MAX_TO;
-}
-
-static bool conflict(const struct random_op *a, const struct random_op *b)
-{
-    if (!is_access(a->kind) || !is_access(b->kind) || a->rank != b->rank || a->at != b->at)
-        return false;
-    return !(a->kind == b->kind && a->kind != RANDOM_WRITE);
-}
-
-static bool blocks(const struct random_op *op, const struct state *s)
-{
-    int value = s->cell[op->rank * CELLS + op->at];
-    return (op->kind == RANDOM_WAIT && value < op->value) ||
-           (op->kind == RANDOM_WAIT_EQUAL && value != op->value);
-}
-
-/* One op of a thread; false: it cannot go on. */
-static bool go(const struct random_program *p, struct state *s, uint32_t t)
-{
-    if (s->at[t] >= p->nops[t] || blocks(&p->ops[t][s->at[t]], s))
-        return false;
-    const struct random_op *op = &p->ops[t][s->at[t]];
-    uint32_t cell = op->rank * CELLS + op->at;
-    bool waits = op->kind == RANDOM_WAIT || op->kind == RANDOM_WAIT_EQUAL;
-    bool notifies = op->kind == RANDOM_ADD || op->kind == RANDOM_SET;
-    s->know[t][t] = ++s->at[t];
-    if (op->kind == RANDOM_ADD)
-        s->cell[cell] = (int8_t)(s->cell[cell] + op->value);
-    if (op->kind == RANDOM_SET) {
-        s->cell[cell] = (int8_t)op->value;
-        memset(s->carried[cell], 0, sizeof s->carried[cell]);
-    }
-    for (uint32_t u = 0; u < THREADS && !op->relaxed; u++) {
-        if (waits && s->carried[cell][u] > s->know[t][u])
-            s->know[t][u] = s->carried[cell][u];
-        if (notifies && s->know[t][u] > s->carried[cell][u])
-            s->carried[cell][u] = s->know[t][u];
-    }
-    return true;
-}
-
-/* Accesses before the thread's next sync op. */
-static void go_accesses(const struct random_program *p, struct state *s, uint32_t t)
-{
-    while (s->at[t] < p->nops[t] && is_access(p->ops[t][s->at[t]].kind))
-        (void)go(p, s, t);
-}
-
 /* --- what a story claims --------------------------------------------------------------------- */
 
+/* Accesses before the thread's next sync op. */
+static void go_accesses(const struct random_program *p, struct clocks *s, uint32_t t)
+{
+    while (s->at[t] < p->nops[t] && random_op_is_access(&p->ops[t][s->at[t]]))
+        (void)clocks_go(p, s, t);
+}
+
 /* `t` stands at its access, `u` has reached its own, and t does not know of it. */
-static bool collide(const struct story *y, const struct state *s, uint32_t first)
+static bool collide(const struct story *y, const struct clocks *s, uint32_t first)
 {
     uint32_t t = y->who[first], u = y->who[!first], mine = y->op[first], other = y->op[!first];
     for (uint32_t i = mine; i < s->at[t]; i++) {
-        if (!is_access(y->p->ops[t][i].kind))
+        if (!random_op_is_access(&y->p->ops[t][i]))
             return false; /* it has gone on */
     }
     return s->at[t] >= mine && s->at[u] >= other && s->know[t][u] <= other &&
-           conflict(&y->p->ops[t][mine], &y->p->ops[u][other]);
+           random_ops_conflict(&y->p->ops[t][mine], &y->p->ops[u][other]);
 }
 
 /* The core stands where it waits, and nobody else will touch its cells again. Who stands still in a
  * monotone program does so in every schedule: that is looked at apart. */
-static bool stands_still(const struct story *y, const struct state *s)
+static bool stands_still(const struct story *y, const struct clocks *s)
 {
     const struct random_program *p = y->p;
     for (uint32_t t = 0; t < p->threads; t++) {
         if (!y->core[t])
             continue;
         const struct random_op *wait = &p->ops[t][s->at[t]];
-        if (s->at[t] != y->stands[t] || !blocks(wait, s))
+        if (s->at[t] != y->stands[t] || !clocks_block(s, wait))
             return false;
         for (uint32_t u = 0; u < p->threads && !y->monotone; u++) {
             for (uint32_t i = s->at[u]; i < p->nops[u] && !y->core[u]; i++) {
@@ -129,13 +74,13 @@ static bool stands_still(const struct story *y, const struct state *s)
 /* Without step `out` (PEAL_NONE: whole), does it lead where the story says? */
 static bool leads_there(const struct story *y, uint32_t out)
 {
-    struct state s = {0};
+    struct clocks s = {0};
     for (uint32_t t = 0; t < y->p->threads; t++)
         go_accesses(y->p, &s, t);
     for (uint32_t i = 0; i < y->count; i++) {
         if (i == out)
             continue;
-        if (!go(y->p, &s, y->thread[i]))
+        if (!clocks_go(y->p, &s, y->thread[i]))
             return false;
         go_accesses(y->p, &s, y->thread[i]);
     }
@@ -156,7 +101,7 @@ static struct story read_story(const struct random_program *p, const struct peal
         } else if (step->collides && collisions < 2) {
             y.who[collisions] = (uint8_t)step->rank;
             y.op[collisions++] = (uint8_t)step->op;
-        } else if (!is_access(p->ops[step->rank][step->op].kind) && y.count < MOST_STEPS) {
+        } else if (!random_op_is_access(&p->ops[step->rank][step->op]) && y.count < MOST_STEPS) {
             y.thread[y.count++] = (uint8_t)step->rank;
         }
     }
@@ -174,29 +119,29 @@ struct oracle {
     bool passes;     /* somebody of the story's core goes on */
 };
 
-static void look(struct oracle *o, const struct state *s, uint32_t t)
+static void look(struct oracle *o, const struct clocks *s, uint32_t t)
 {
     const struct random_program *p = o->p;
     const struct random_op *op = &p->ops[t][s->at[t]];
     uint32_t steps = 0;
     for (uint32_t u = 0; u < p->threads; u++) {
         for (uint32_t i = 0; i < s->at[u]; i++)
-            steps += !is_access(p->ops[u][i].kind);
+            steps += !random_op_is_access(&p->ops[u][i]);
     }
     for (uint32_t u = 0; u < p->threads && steps < o->fewest; u++) {
         for (uint32_t i = s->know[t][u]; u != t && i < s->at[u]; i++)
-            o->fewest = conflict(op, &p->ops[u][i]) ? steps : o->fewest;
+            o->fewest = random_ops_conflict(op, &p->ops[u][i]) ? steps : o->fewest;
     }
 }
 
-static void enumerate(struct oracle *o, const struct state *from)
+static void enumerate(struct oracle *o, const struct clocks *from)
 {
     for (uint32_t t = 0; t < o->p->threads && !o->seen.full; t++) {
-        struct state s = *from;
-        if (s.at[t] < o->p->nops[t] && is_access(o->p->ops[t][s.at[t]].kind))
+        struct clocks s = *from;
+        if (s.at[t] < o->p->nops[t] && random_op_is_access(&o->p->ops[t][s.at[t]]))
             look(o, &s, t);
         bool core = o->story->core[t] && s.at[t] == o->story->stands[t];
-        bool goes = go(o->p, &s, t);
+        bool goes = clocks_go(o->p, &s, t);
         o->passes = o->passes || (core && goes);
         if (goes && seen_add(&o->seen, &s))
             enumerate(o, &s);
@@ -277,7 +222,7 @@ static void check(struct oracle *o, const struct random_program *p, uint64_t see
             o->passes = false;
             o->fewest = UINT32_MAX;
             seen_clear(&o->seen);
-            enumerate(o, &(struct state){0});
+            enumerate(o, &(struct clocks){0});
             if (!o->seen.full && (y.deadlock ? o->passes : o->fewest != y.count))
                 complain(t, seed,
                          y.deadlock ? "who waits for ever goes on in some execution"
@@ -295,7 +240,7 @@ int main(int argc, char **argv)
     uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     struct tally t = {0};
     struct oracle o = {0};
-    if (!seen_new(&o.seen, SLOTS, sizeof(struct state)))
+    if (!seen_new(&o.seen, SLOTS, sizeof(struct clocks)))
         return 3;
     for (uint64_t seed = first; seed < first + count; seed++) {
         struct random_program p =
