@@ -19,8 +19,8 @@ void peal_diags_release(struct peal_diags *diags)
     diags->errors = 0;
 }
 
-static void add(struct peal_diags *diags, enum peal_severity severity, struct peal_pos pos,
-                const char *format, va_list args)
+void peal_diag_add(struct peal_diags *diags, enum peal_severity severity, struct peal_pos pos,
+                   const char *format, va_list args)
 {
     if (!diags)
         return;
@@ -42,7 +42,7 @@ void peal_diag_error(struct peal_diags *diags, struct peal_pos pos, const char *
 {
     va_list args;
     va_start(args, format);
-    add(diags, PEAL_ERROR, pos, format, args);
+    peal_diag_add(diags, PEAL_ERROR, pos, format, args);
     va_end(args);
 }
 
@@ -50,7 +50,7 @@ void peal_diag_note(struct peal_diags *diags, struct peal_pos pos, const char *f
 {
     va_list args;
     va_start(args, format);
-    add(diags, PEAL_NOTE, pos, format, args);
+    peal_diag_add(diags, PEAL_NOTE, pos, format, args);
     va_end(args);
 }
 

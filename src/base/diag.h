@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 
 enum { PEAL_DIAG_MOST = 20 };
@@ -59,6 +60,10 @@ void peal_diag_error(struct peal_diags *diags, struct peal_pos pos, const char *
     __attribute__((format(printf, 3, 4)));
 void peal_diag_note(struct peal_diags *diags, struct peal_pos pos, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* For functions that take a format themselves. */
+void peal_diag_add(struct peal_diags *diags, enum peal_severity severity, struct peal_pos pos,
+                   const char *format, va_list args) __attribute__((format(printf, 4, 0)));
 
 /* All diagnostics as text, source line and caret included; `color` adds terminal colours. */
 void peal_diags_print(const struct peal_diags *diags, bool color, struct peal_text *out);

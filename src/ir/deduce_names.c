@@ -3,7 +3,6 @@
 #include "ir/deducer.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,23 +19,19 @@ enum { SPECIALS = sizeof special_names / sizeof *special_names };
 
 void peal_deducer_error(struct peal_deducer *d, struct peal_pos pos, const char *format, ...)
 {
-    char buf[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(buf, sizeof buf, format, args);
+    peal_diag_add(d->diags, PEAL_ERROR, pos, format, args);
     va_end(args);
-    peal_diag_error(d->diags, pos, "%s", buf);
     d->errors++;
 }
 
 void peal_deducer_note(struct peal_deducer *d, struct peal_pos pos, const char *format, ...)
 {
-    char buf[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(buf, sizeof buf, format, args);
+    peal_diag_add(d->diags, PEAL_NOTE, pos, format, args);
     va_end(args);
-    peal_diag_note(d->diags, pos, "%s", buf);
 }
 
 bool peal_deducer_goes_on(const struct peal_deducer *d)

@@ -44,12 +44,10 @@ void *peal_parser_fail(struct peal_parser *p, struct peal_pos pos, const char *f
     if (p->errors && pos.line == p->error_pos.line && pos.col == p->error_pos.col)
         return NULL; /* the same trouble again, seen from an outer block */
     p->error_pos = pos;
-    char buf[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(buf, sizeof buf, format, args);
+    peal_diag_add(p->diags, PEAL_ERROR, pos, format, args);
     va_end(args);
-    peal_diag_error(p->diags, pos, "%s", buf);
     if (++p->errors >= PEAL_DIAG_MOST)
         p->gave_up = true;
     return NULL;
