@@ -146,10 +146,8 @@ static void read_operand(struct peal_contents *c, const struct peal_op *op,
     uint32_t size = (uint32_t)peal_dtype_size((enum peal_dtype)ref->dtype);
     uint64_t total = op->mem.count * op->mem.rows;
     if (ref->buf == PEAL_BUF_CONST) {
-        double value;
-        memcpy(&value, &ref->offset, sizeof value);
         struct peal_stretch stretch = {.count = total, .size = size};
-        stretch.text = peal_page_printf(c->page, "%g", value);
+        stretch.text = peal_page_printf(c->page, "%g", peal_ref_value(ref));
         peal_stretches_add(c->page, out, stretch);
     } else if (ref->buf == PEAL_BUF_SLOT) {
         read_payload(c, find_slot(c, ref), ref->offset / size, total, out);

@@ -294,42 +294,39 @@ void peal_assembler_note_channels(struct peal_assembler *a, const struct peal_op
     }
 }
 
+/* A send, recv or recv_slot; false: it could not be added. */
+static bool add_message(struct peal_assembler *a, enum peal_op_kind kind, uint32_t channel,
+                        uint8_t dtype, uint32_t rows, uint64_t count)
+{
+    bool sends = kind == PEAL_OP_SEND;
+    struct peal_op *op = add_op(a, kind);
+    set_mem(a, op, sends ? 1 : 0, rows, count);
+    struct peal_channel *c = use_channel(a, op, channel, sends);
+    if (!c)
+        return false;
+    *(sends ? &c->sends : &c->recvs) += 1;
+    op->dtype = dtype;
+    return true;
+}
+
 void peal_assembler_send(struct peal_assembler *a, uint32_t channel, struct peal_ref src,
                          uint32_t rows, uint64_t count)
 {
-    struct peal_op *op = add_op(a, PEAL_OP_SEND);
-    set_mem(a, op, 1, rows, count);
-    struct peal_channel *c = use_channel(a, op, channel, true);
-    if (!c)
-        return;
-    c->sends++;
-    op->dtype = src.dtype;
-    PUSH(a, refs, src);
+    if (add_message(a, PEAL_OP_SEND, channel, src.dtype, rows, count))
+        PUSH(a, refs, src);
 }
 
 void peal_assembler_recv(struct peal_assembler *a, uint32_t channel, struct peal_ref dst,
                          uint32_t rows, uint64_t count)
 {
-    struct peal_op *op = add_op(a, PEAL_OP_RECV);
-    set_mem(a, op, 0, rows, count);
-    struct peal_channel *c = use_channel(a, op, channel, false);
-    if (!c)
-        return;
-    c->recvs++;
-    op->dtype = dst.dtype;
-    PUSH(a, refs, dst);
+    if (add_message(a, PEAL_OP_RECV, channel, dst.dtype, rows, count))
+        PUSH(a, refs, dst);
 }
 
 void peal_assembler_recv_slot(struct peal_assembler *a, uint32_t channel, enum peal_dtype dtype,
                               uint64_t count)
 {
-    struct peal_op *op = add_op(a, PEAL_OP_RECV_SLOT);
-    set_mem(a, op, 0, 1, count);
-    struct peal_channel *c = use_channel(a, op, channel, false);
-    if (!c)
-        return;
-    c->recvs++;
-    op->dtype = (uint8_t)dtype;
+    (void)add_message(a, PEAL_OP_RECV_SLOT, channel, (uint8_t)dtype, 1, count);
 }
 
 void peal_assembler_free_slot(struct peal_assembler *a, uint32_t channel)

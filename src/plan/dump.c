@@ -5,7 +5,6 @@
 #include "ir/contract.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static const char *const kind_names[] = {"parameter", "window", "private", "tile"};
 static const char *const dir_names[] = {"", "in", "out", "inout"};
@@ -24,9 +23,7 @@ static void dump_ref(const struct peal_plan *plan, uint32_t rank, const struct p
 {
     uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
     if (ref->buf == PEAL_BUF_CONST) {
-        double value;
-        memcpy(&value, &ref->offset, sizeof value);
-        peal_text_printf(out, "%g", value);
+        peal_text_printf(out, "%g", peal_ref_value(ref));
         return;
     }
     if (ref->buf == PEAL_BUF_SLOT) {
@@ -236,9 +233,7 @@ static void json_ref(const struct peal_plan *plan, const struct peal_ref *ref,
                      struct peal_text *out)
 {
     if (ref->buf == PEAL_BUF_CONST) {
-        double value;
-        memcpy(&value, &ref->offset, sizeof value);
-        peal_text_printf(out, "{\"const\":%.17g}", value);
+        peal_text_printf(out, "{\"const\":%.17g}", peal_ref_value(ref));
         return;
     }
     if (ref->buf == PEAL_BUF_SLOT) {

@@ -4,19 +4,16 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 bool peal_inst_fail(struct instantiation *t, struct peal_pos pos, const char *format, ...)
 {
     if (t->status != PEAL_OK)
         return false;
-    char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    peal_diag_add(t->diags, PEAL_ERROR, pos, format, args);
     va_end(args);
     t->status = PEAL_INVALID;
-    peal_diag_error(t->diags, pos, "%s", text);
     peal_diag_note(t->diags, (struct peal_pos){0}, "on rank %u of %u", t->rank, t->bind->nranks);
     return false;
 }
@@ -287,6 +284,22 @@ int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e)
         assert(!"an integer expression");
         return 0;
     }
+}
+
+bool peal_inst_sizes(struct instantiation *t, const struct peal_symbol *symbol, struct sizes *out)
+{
+    bool has_rows = symbol->shape[1] != NULL;
+    int64_t rows = has_rows ? peal_inst_int(t, symbol->shape[0]) : 1;
+    int64_t cols = peal_inst_int(t, symbol->shape[has_rows ? 1 : 0]);
+    int64_t len;
+    if (t->status != PEAL_OK)
+        return false;
+    if (rows < 0 || cols < 0 || rows > UINT32_MAX || (has_rows && cols > UINT32_MAX) ||
+        __builtin_mul_overflow(rows, cols, &len) || len > INT64_MAX / 64)
+        return peal_inst_fail(t, symbol->pos, "'%s' cannot have %" PRId64 " x %" PRId64 " elements",
+                              symbol->name, rows, cols);
+    *out = (struct sizes){has_rows ? (uint32_t)rows : 0, (uint64_t)cols, (uint64_t)len};
+    return true;
 }
 
 bool peal_inst_bool(struct instantiation *t, const struct peal_expr *e)

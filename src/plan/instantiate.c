@@ -203,26 +203,19 @@ static void bind_buffers(struct instantiation *t, const struct ends *ends)
         const struct peal_symbol *s = t->kernel->params[i];
         if (s->kind != PEAL_SYMBOL_BUFFER)
             continue;
-        int64_t rows = s->shape[1] ? peal_inst_int(t, s->shape[0]) : 1;
-        int64_t cols = peal_inst_int(t, s->shape[s->shape[1] ? 1 : 0]), len;
-        if (t->status != PEAL_OK)
+        struct sizes sizes;
+        if (!peal_inst_sizes(t, s, &sizes))
             return;
-        if (rows < 0 || cols < 0 || rows > UINT32_MAX || (s->shape[1] && cols > UINT32_MAX) ||
-            __builtin_mul_overflow(rows, cols, &len) || len > INT64_MAX / 64) {
-            peal_inst_fail(t, s->pos, "'%s' cannot have %" PRId64 " x %" PRId64 " elements",
-                           s->name, rows, cols);
-            return;
-        }
         uint32_t buf = t->decls[s->slot];
         if (s->shape[1])
-            peal_assembler_set_cols(t->a, buf, (uint32_t)cols);
-        peal_assembler_len(t->a, t->rank, buf, (uint64_t)len);
+            peal_assembler_set_cols(t->a, buf, (uint32_t)sizes.cols);
+        peal_assembler_len(t->a, t->rank, buf, sizes.len);
         t->env[s->slot] = (struct binding){
             .bound = true,
             .buf = buf,
             .dtype = peal_inst_dtype(t, s->type.elem),
-            .rows = s->shape[1] ? (uint32_t)rows : 0,
-            .cols = (uint64_t)cols,
+            .rows = sizes.rows,
+            .cols = sizes.cols,
         };
     }
     if (!t->bind->in_place || !ends->x || !ends->y || ends->x == ends->y)

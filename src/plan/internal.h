@@ -131,6 +131,12 @@ bool peal_inst_fail(struct instantiation *t, struct peal_pos pos, const char *fo
 /* eval.c. On failure they report and return 0. */
 int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e);
 bool peal_inst_bool(struct instantiation *t, const struct peal_expr *e);
+/* The sizes of a buffer on the current rank; false: reported. */
+struct sizes {
+    uint32_t rows; /* 0: one-dimensional */
+    uint64_t cols, len;
+};
+bool peal_inst_sizes(struct instantiation *t, const struct peal_symbol *symbol, struct sizes *out);
 /* Where a rank's part of n elements starts: by `counts` if the kernel has them. */
 uint64_t peal_inst_part_start(const struct instantiation *t, uint32_t rank, uint64_t n);
 /* The rank behind a peer expression or port; for ports also which port of the sender. Reports if

@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define PEAL_PLAN_MAGIC UINT32_C(0x6c616570) /* "peal" */
 #define PEAL_PLAN_VERSION UINT32_C(1)
@@ -116,7 +117,8 @@ static_assert(sizeof(struct peal_op) == 32, "an op is 32 bytes");
 /* Pseudo buffers of refs. */
 #define PEAL_BUF_CONST UINT16_C(0xffff) /* a constant: offset holds the bits of a double */
 #define PEAL_BUF_SLOT                                                                              \
-    UINT16_C(0xfffe) /* a received payload still in its slot: `row` is the channel, `rank` how     \
+    UINT16_C(                                                                                      \
+        0xfffe) /* a received payload still in its slot: `row` is the channel, `rank` how     \
                        many unfreed slots of that channel are older; offset in bytes */
 
 /* An operand: where it starts. Address = start of buf on rank + row * (row stride) + offset, in
@@ -356,6 +358,14 @@ static inline const struct peal_ref *peal_op_also(const struct peal_plan *plan,
                                                   const struct peal_op *op, uint32_t i)
 {
     return peal_plan_refs(plan) + op->mem.ref + 1 + op->mem.nsrc + i;
+}
+
+/* The number that a ref to PEAL_BUF_CONST stands for: its bits are where the offset would be. */
+static inline double peal_ref_value(const struct peal_ref *ref)
+{
+    double value;
+    memcpy(&value, &ref->offset, sizeof value);
+    return value;
 }
 
 /* Byte offset of a ref, and cell number of a sync op, in a given launch. */

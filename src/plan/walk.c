@@ -100,39 +100,42 @@ static struct peal_op *sync_op(struct instantiation *t, enum peal_op_kind kind,
     return op;
 }
 
-static void walk_notify(struct instantiation *t, const struct peal_stmt *s)
+/* A notify or a wait: cell `a`, value `b`. */
+static struct peal_op *counter_op(struct instantiation *t, enum peal_op_kind kind,
+                                  const struct peal_stmt *s)
 {
     struct cell cell;
     if (!peal_inst_cell(t, s->a, &cell))
-        return;
+        return NULL;
     struct counter v = eval_counter(t, s->b);
-    struct peal_op *op = sync_op(t, PEAL_OP_NOTIFY, &cell);
+    struct peal_op *op = sync_op(t, kind, &cell);
     if (!op)
-        return;
-    op->flags |= (s->is_set ? PEAL_OP_SET : 0) | (s->relaxed ? PEAL_OP_RELAXED : 0);
+        return NULL;
     op->sync.value = v.value;
+    if (s->relaxed)
+        op->flags |= PEAL_OP_RELAXED;
     if (v.has_reg) {
         op->flags |= PEAL_OP_HAS_REG;
         op->sync.reg = (uint16_t)v.reg;
     }
+    return op;
+}
+
+static void walk_notify(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct peal_op *op = counter_op(t, PEAL_OP_NOTIFY, s);
+    if (op && s->is_set)
+        op->flags |= PEAL_OP_SET;
 }
 
 static void walk_wait(struct instantiation *t, const struct peal_stmt *s)
 {
-    struct cell cell;
-    if (!peal_inst_cell(t, s->a, &cell))
-        return;
-    struct counter v = eval_counter(t, s->b);
-    struct peal_op *op = sync_op(t, PEAL_OP_WAIT, &cell);
+    struct peal_op *op = counter_op(t, PEAL_OP_WAIT, s);
     if (!op)
         return;
-    op->flags |= (s->is_equal ? PEAL_OP_EQUAL : 0) | (s->relaxed ? PEAL_OP_RELAXED : 0);
-    op->sync.value = v.value;
     op->sync.back = (uint16_t)s->back;
-    if (v.has_reg) {
-        op->flags |= PEAL_OP_HAS_REG;
-        op->sync.reg = (uint16_t)v.reg;
-    }
+    if (s->is_equal)
+        op->flags |= PEAL_OP_EQUAL;
 }
 
 static void walk_peek(struct instantiation *t, const struct peal_stmt *s)
@@ -174,30 +177,22 @@ static void declare_signal(struct instantiation *t, const struct peal_symbol *sy
 
 static void declare_buffer(struct instantiation *t, const struct peal_symbol *symbol)
 {
-    int64_t rows = symbol->shape[1] ? peal_inst_int(t, symbol->shape[0]) : 1;
-    int64_t cols = peal_inst_int(t, symbol->shape[symbol->shape[1] ? 1 : 0]);
-    int64_t len;
-    if (t->status != PEAL_OK)
+    struct sizes sizes;
+    if (!peal_inst_sizes(t, symbol, &sizes))
         return;
-    if (rows < 0 || cols < 0 || rows > UINT32_MAX || (symbol->shape[1] && cols > UINT32_MAX) ||
-        __builtin_mul_overflow(rows, cols, &len) || len > INT64_MAX / 64) {
-        peal_inst_fail(t, symbol->pos, "'%s' cannot have %" PRId64 " x %" PRId64 " elements",
-                       symbol->name, rows, cols);
-        return;
-    }
     struct peal_buf_spec spec = {
         .name = symbol->name,
         .kind = symbol->place == PEAL_PLACE_WINDOW ? PEAL_BUF_WINDOW : PEAL_BUF_PRIVATE,
         .dtype = peal_inst_dtype(t, symbol->type.elem),
         .param = PEAL_NONE,
         .alias = PEAL_NONE,
-        .cols = symbol->shape[1] ? (uint32_t)cols : 0,
-        .len = (uint64_t)len,
+        .cols = symbol->shape[1] ? (uint32_t)sizes.cols : 0,
+        .len = sizes.len,
     };
     uint32_t *buf = &t->decls[symbol->slot];
     if (*buf == PEAL_NONE)
         *buf = peal_inst_buf(t, &spec, false);
-    peal_assembler_at_least(t->a, *buf, (uint64_t)len);
+    peal_assembler_at_least(t->a, *buf, sizes.len);
     if (peal_assembler_cols(t->a, *buf) != spec.cols)
         peal_inst_fail(t, symbol->pos, "the rows of '%s' must be as long on all ranks",
                        symbol->name);
@@ -205,8 +200,8 @@ static void declare_buffer(struct instantiation *t, const struct peal_symbol *sy
         .bound = true,
         .buf = *buf,
         .dtype = spec.dtype,
-        .rows = symbol->shape[1] ? (uint32_t)rows : 0,
-        .cols = (uint64_t)cols,
+        .rows = sizes.rows,
+        .cols = sizes.cols,
     };
 }
 

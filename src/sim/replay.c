@@ -171,13 +171,6 @@ static char *address(const struct context *c, const struct peal_op *op, const st
     return c->space->private + ref->rank * c->space->private_stride + buf->offset + offset;
 }
 
-static double const_value(const struct peal_ref *ref)
-{
-    double value;
-    memcpy(&value, &ref->offset, sizeof value);
-    return value;
-}
-
 /* One stretch of one row: elements [from, from + count). */
 static bool stretch(struct context *c, const struct peal_op *op, uint32_t row, uint64_t from,
                     uint64_t count)
@@ -193,7 +186,7 @@ static bool stretch(struct context *c, const struct peal_op *op, uint32_t row, u
         const struct peal_ref *ref = peal_plan_refs(c->plan) + op->mem.ref + i;
         operand[i] = (struct peal_operand){.dtype = (enum peal_dtype)ref->dtype};
         if (ref->buf == PEAL_BUF_CONST) {
-            operand[i].value = const_value(ref);
+            operand[i].value = peal_ref_value(ref);
             continue;
         }
         char *at = address(c, op, ref, row);
@@ -256,7 +249,7 @@ static bool send(struct context *c, const struct peal_op *op)
         if (src->buf == PEAL_BUF_CONST) {
             struct peal_operand dst = {.at = payload->bytes + row * size,
                                        .dtype = (enum peal_dtype)src->dtype};
-            struct peal_operand value = {.value = const_value(src), .dtype = dst.dtype};
+            struct peal_operand value = {.value = peal_ref_value(src), .dtype = dst.dtype};
             peal_compute_best()->combine(PEAL_FN_ID, &dst, &value, 1, op->mem.count, 1);
         } else {
             move_row(c, op, payload->bytes + row * size, address(c, op, src, row));

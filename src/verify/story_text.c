@@ -3,15 +3,12 @@
 #include "verify/story.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static void put_ref(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
                     const struct peal_ref *ref, uint32_t launch, struct peal_text *out)
 {
     if (ref->buf == PEAL_BUF_CONST) {
-        double value;
-        memcpy(&value, &ref->offset, sizeof value);
-        peal_text_printf(out, "%g", value);
+        peal_text_printf(out, "%g", peal_ref_value(ref));
         return;
     }
     uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
