@@ -7,8 +7,8 @@
  * same memory, under several schedules; inputs change with every launch. `quick` takes a few ranks
  * and counts, `full` all of them, with every data type, operation and root.
  */
-#include "api/load.h"
 #include "conformance/case.h"
+#include "conformance/each.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,71 +188,15 @@ static bool try_kernel(struct run *run)
     return true;
 }
 
-static void print_failure(const char *text)
+static struct answer check(const struct peal_kernel *kernel, bool full)
 {
-    for (const char *line = text; *line;) {
-        size_t len = strcspn(line, "\n");
-        printf("# %.*s\n", (int)len, line);
-        line += len + (line[len] == '\n');
-    }
-}
-
-static bool check_kernel(struct peal_program *program, const char *name, bool full, int number)
-{
-    struct peal_diags diags;
-    peal_diags_init(&diags);
-    const struct peal_kernel *kernel = peal_program_kernel(program, name, &diags);
-    struct subject subject = {0};
+    struct subject subject = subject_of(kernel);
     struct run run = {.subject = &subject, .full = full, .seed = 1};
-    bool good = kernel;
-    if (kernel) {
-        subject = subject_of(kernel);
-        good = !kernel->implements || try_kernel(&run);
-    } else {
-        peal_diags_print(&diags, false, &run.why);
-    }
-    printf("%s %d - %s (%llu trials)\n", good ? "ok" : "not ok", number, name,
-           (unsigned long long)run.trials);
-    print_failure(peal_text_get(&run.why));
-    fflush(stdout);
-    peal_text_release(&run.why);
-    peal_diags_release(&diags);
-    return good;
-}
-
-/* Returns how many kernels fail; a file that cannot be read counts as one. */
-static int check_file(const char *path, bool full, int *number)
-{
-    struct peal_diags diags;
-    peal_diags_init(&diags);
-    struct peal_program *program = NULL;
-    int failed = 0;
-    if (peal_program_open(path, &diags, &program) == PEAL_OK) {
-        const struct peal_kernel *kernel = peal_program_module(program)->kernels;
-        for (; kernel; kernel = kernel->next)
-            failed += !check_kernel(program, kernel->name, full, ++*number);
-    } else {
-        struct peal_text text = {0};
-        peal_diags_print(&diags, false, &text);
-        printf("not ok %d - %s\n", ++*number, path);
-        print_failure(peal_text_get(&text));
-        peal_text_release(&text);
-        failed = 1;
-    }
-    peal_program_close(program);
-    peal_diags_release(&diags);
-    return failed;
+    bool good = !kernel->implements || try_kernel(&run);
+    return (struct answer){.good = good, .count = run.trials, .why = run.why};
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 3 || (strcmp(argv[1], "quick") != 0 && strcmp(argv[1], "full") != 0)) {
-        fprintf(stderr, "usage: conformance quick|full FILE.peal...\n");
-        return 2;
-    }
-    int number = 0, failed = 0;
-    for (int i = 2; i < argc; i++)
-        failed += check_file(argv[i], strcmp(argv[1], "full") == 0, &number);
-    printf("1..%d\n", number);
-    return failed != 0;
+    return each_kernel_main(argc, argv, "trials", check);
 }

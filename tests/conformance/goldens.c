@@ -8,8 +8,8 @@
  *   hello_send  x[i] = 100 rank + i:               y[i] = 100 (rank before) + i
  *   all_to_all  x[dst C + j] = 1000 rank + 100 dst + j:   y[src C + j] = 1000 src + 100 rank + j
  */
-#include "api/load.h"
 #include "conformance/case.h"
+#include "conformance/each.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -104,7 +104,8 @@ static bool run(const struct golden *g, const struct made *made, uint32_t root,
     return good;
 }
 
-static bool check(const struct golden *g, const struct peal_kernel *kernel, struct peal_text *why)
+static bool check_golden(const struct golden *g, const struct peal_kernel *kernel,
+                         struct peal_text *why)
 {
     struct subject subject = subject_of(kernel);
     bool good = true;
@@ -123,46 +124,22 @@ static bool check(const struct golden *g, const struct peal_kernel *kernel, stru
     return good;
 }
 
-static void print_why(const char *text)
+static struct answer check(const struct peal_kernel *kernel, bool full)
 {
-    for (const char *line = text; *line;) {
-        size_t len = strcspn(line, "\n");
-        printf("# %.*s\n", (int)len, line);
-        line += len + (line[len] == '\n');
+    (void)full;
+    struct answer answer = {.skipped = true};
+    const char *contract = kernel->implements ? kernel->implements : kernel->name;
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        if (strcmp(contract, goldens[i].contract) != 0)
+            continue;
+        answer.skipped = false;
+        answer.good = check_golden(&goldens[i], kernel, &answer.why);
     }
-}
-
-static int check_file(const char *path, int *number)
-{
-    int failed = 0;
-    struct peal_program *program = NULL;
-    if (peal_program_open(path, NULL, &program) != PEAL_OK) {
-        printf("not ok %d - %s cannot be read\n", ++*number, path);
-        failed = 1;
-    }
-    const struct peal_kernel *k = failed ? NULL : peal_program_module(program)->kernels;
-    for (; k; k = k->next) {
-        for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
-            if (strcmp(k->implements ? k->implements : k->name, goldens[i].contract) != 0)
-                continue;
-            struct peal_text why = {0};
-            const struct peal_kernel *lowered = peal_program_kernel(program, k->name, NULL);
-            bool good = lowered && check(&goldens[i], lowered, &why);
-            printf("%s %d - %s\n", good ? "ok" : "not ok", ++*number, k->name);
-            print_why(peal_text_get(&why));
-            peal_text_release(&why);
-            failed += !good;
-        }
-    }
-    peal_program_close(program);
-    return failed;
+    return answer;
 }
 
 int main(int argc, char **argv)
 {
-    int number = 0, failed = 0;
-    for (int i = 1; i < argc; i++)
-        failed += check_file(argv[i], &number);
-    printf("1..%d\n", number);
-    return failed != 0;
+    (void)argc;
+    return each_kernel(argv + 1, false, NULL, check);
 }

@@ -7,8 +7,8 @@
  * A kernel whose comment says 'Closed' must be closed, every other one repeatable; one that says
  * 'Same bits' must have them.
  */
-#include "api/load.h"
 #include "conformance/case.h"
+#include "conformance/each.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
@@ -121,47 +121,15 @@ static bool prove_kernel(struct proof *p, bool full)
     return true;
 }
 
-static int check_file(const char *path, bool full, int *number)
+static struct answer check(const struct peal_kernel *kernel, bool full)
 {
-    struct peal_program *program = NULL;
-    if (peal_program_open(path, NULL, &program) != PEAL_OK) {
-        printf("not ok %d - %s cannot be read\n", ++*number, path);
-        peal_program_close(program);
-        return 1;
-    }
-    int failed = 0;
-    const struct peal_kernel *k = peal_program_module(program)->kernels;
-    for (; k; k = k->next) {
-        const struct peal_kernel *kernel = peal_program_kernel(program, k->name, NULL);
-        struct subject subject = {0};
-        struct proof proof = {.subject = &subject};
-        if (kernel)
-            subject = subject_of(kernel);
-        bool good = kernel && prove_kernel(&proof, full);
-        printf("%s %d - %s (%llu proofs)\n", good ? "ok" : "not ok", ++*number, k->name,
-               (unsigned long long)proof.proofs);
-        for (const char *line = peal_text_get(&proof.why); *line;) {
-            size_t len = strcspn(line, "\n");
-            printf("# %.*s\n", (int)len, line);
-            line += len + (line[len] == '\n');
-        }
-        fflush(stdout);
-        peal_text_release(&proof.why);
-        failed += !good;
-    }
-    peal_program_close(program);
-    return failed;
+    struct subject subject = subject_of(kernel);
+    struct proof proof = {.subject = &subject};
+    bool good = prove_kernel(&proof, full);
+    return (struct answer){.good = good, .count = proof.proofs, .why = proof.why};
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 3 || (strcmp(argv[1], "quick") != 0 && strcmp(argv[1], "full") != 0)) {
-        fprintf(stderr, "usage: prove quick|full FILE.peal...\n");
-        return 2;
-    }
-    int number = 0, failed = 0;
-    for (int i = 2; i < argc; i++)
-        failed += check_file(argv[i], strcmp(argv[1], "full") == 0, &number);
-    printf("1..%d\n", number);
-    return failed != 0;
+    return each_kernel_main(argc, argv, "proofs", check);
 }

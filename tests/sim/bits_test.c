@@ -42,8 +42,6 @@ static void compare(const struct peal_plan *plan, const struct peal_machine *mac
 {
     const struct peal_buf *bufs = peal_plan_bufs(plan);
     struct peal_interp *in = peal_interp_new(plan->nranks);
-    struct peal_diags diags;
-    struct peal_sim *sim;
     void *table[64 * 8] = {0};
     uint32_t params = 0;
     size_t launch = peal_interp_launch(in, plan);
@@ -62,14 +60,9 @@ static void compare(const struct peal_plan *plan, const struct peal_machine *mac
             memcpy(peal_interp_input(in, launch, rank, b), at, bytes);
         }
     assert_int_equal(peal_interp_run(in, &(struct peal_interp_schedule){0}), PEAL_INTERP_DONE);
-    peal_diags_init(&diags);
-    assert_int_equal(peal_sim_new(machine, plan->nranks,
-                                  &(struct peal_sim_options){.data = PEAL_SIM_DATA_FULL}, &diags,
-                                  &sim),
-                     PEAL_OK);
-    assert_int_equal(peal_sim_launch(sim, plan, &(struct peal_sim_args){.buffers = table}, &diags),
-                     PEAL_OK);
-    assert_int_equal(peal_sim_run(sim), PEAL_OK);
+    struct peal_sim *sim =
+        case_sim(plan, machine, &(struct peal_sim_options){.data = PEAL_SIM_DATA_FULL},
+                 &(struct peal_sim_args){.buffers = table}, 1);
     assert_int_equal(peal_sim_sync(sim), PEAL_OK);
     for (uint32_t rank = 0; rank < plan->nranks; rank++)
         for (uint32_t b = 0; b < plan->bufs.count; b++) {
@@ -88,7 +81,6 @@ static void compare(const struct peal_plan *plan, const struct peal_machine *mac
         free(table[i]);
     peal_sim_free(sim);
     peal_interp_free(in);
-    peal_diags_release(&diags);
 }
 
 static void simulated_bits_are_the_interpreters(void **unused)

@@ -213,18 +213,11 @@ static int compare(const void *a, const void *b)
 static bool check(const struct row *r, const struct peal_plan *plan,
                   const struct peal_machine *machine, bool strict)
 {
-    struct peal_diags diags;
-    struct peal_sim *sim;
+    struct peal_sim *sim =
+        case_sim(plan, machine, &(struct peal_sim_options){.log = true, .strict = strict}, NULL, 1);
     struct peal_sim_log log;
     uint64_t arrivals[8] = {0};
     bool ok = true;
-    peal_diags_init(&diags);
-    assert_int_equal(peal_sim_new(machine, r->nranks,
-                                  &(struct peal_sim_options){.log = true, .strict = strict}, &diags,
-                                  &sim),
-                     PEAL_OK);
-    assert_int_equal(peal_sim_launch(sim, plan, NULL, &diags), PEAL_OK);
-    assert_int_equal(peal_sim_run(sim), PEAL_OK);
     peal_sim_log(sim, &log);
     assert_in_range(log.nmessages, 1, 6);
     for (uint64_t i = 0; i < log.nmessages; i++)
@@ -248,7 +241,6 @@ static bool check(const struct row *r, const struct peal_plan *plan,
         ok = false;
     }
     peal_sim_free(sim);
-    peal_diags_release(&diags);
     return ok;
 }
 

@@ -11,20 +11,6 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-/* Passes a slot on before it frees it: from three ranks on, one slot is not enough. */
-static const char late_credit[] = "kernel late(in x: T[n], out y: T[n], op: reduce) {\n"
-                                  "    let acc = x\n"
-                                  "    send x to (rank + 1) % nranks\n"
-                                  "    for s in 2 .. nranks {\n"
-                                  "        let t: T[n] = recv_slot from (rank - 1) % nranks\n"
-                                  "        send t to (rank + 1) % nranks\n"
-                                  "        acc = op(acc, t)\n"
-                                  "        free t\n"
-                                  "    }\n"
-                                  "    let last: T[n] = recv_slot from (rank - 1) % nranks\n"
-                                  "    y = op(acc, last)\n"
-                                  "    free last\n"
-                                  "}\n";
 /* Sends three before it receives: needs three slots. */
 static const char eager[] = "kernel eager(in x: T[n], out y: T[n]) {\n"
                             "    for s in 0 .. 3 { send x to (rank + 1) % nranks }\n"
@@ -53,7 +39,7 @@ static void both_find_the_same_smallest_depth(void **unused)
         const char *text, *kernel;
         uint32_t from, to;
     } rows[] = {
-        {__LINE__, late_credit, NULL, 2, 5},
+        {__LINE__, case_late_credit, NULL, 2, 5},
         {__LINE__, eager, NULL, 2, 3},
         {__LINE__, NULL, "allreduce_forward", 2, 4},
         {__LINE__, NULL, "allreduce_tree", 3, 7},

@@ -270,15 +270,9 @@ static void two_virtual_channels_share_an_engine(void **unused)
                  "links.flat.bw_GBps=.inf links.flat.lat_ns=0 dma.bw_GBps=1 dma.arb=%s",
                  cases[i].arb);
         struct peal_machine *machine = case_machine("exact.yaml", settings);
-        struct peal_diags diags;
-        struct peal_sim *sim;
+        struct peal_sim *sim =
+            case_sim(plan, machine, &(struct peal_sim_options){.log = true}, NULL, 1);
         struct peal_sim_log log;
-        peal_diags_init(&diags);
-        assert_int_equal(
-            peal_sim_new(machine, 2, &(struct peal_sim_options){.log = true}, &diags, &sim),
-            PEAL_OK);
-        assert_int_equal(peal_sim_launch(sim, plan, NULL, &diags), PEAL_OK);
-        assert_int_equal(peal_sim_run(sim), PEAL_OK);
         peal_sim_log(sim, &log);
         uint64_t unit = UINT64_C(65536) * 4 * 1000, packet = 4096 * 1000, comm = 0, data = 0;
         for (uint64_t k = 0; k < log.nmessages; k++)
@@ -291,7 +285,6 @@ static void two_virtual_channels_share_an_engine(void **unused)
         assert_in_range(data, cases[i].data * unit - packet, cases[i].data * unit + packet);
         peal_sim_free(sim);
         peal_machine_free(machine);
-        peal_diags_release(&diags);
     }
     free(plan);
 }

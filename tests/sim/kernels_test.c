@@ -181,37 +181,19 @@ static void the_matrix_of_algorithms_memories_and_sizes(void **whole)
     }
 }
 
-/* A ring that passes slots on before it frees them: one slot is not enough from three ranks on. */
-static const char late_credit[] = "kernel late(in x: T[n], out y: T[n], op: reduce) {\n"
-                                  "    let acc = x\n"
-                                  "    send x to (rank + 1) % nranks\n"
-                                  "    for s in 2 .. nranks {\n"
-                                  "        let t: T[n] = recv_slot from (rank - 1) % nranks\n"
-                                  "        send t to (rank + 1) % nranks\n"
-                                  "        acc = op(acc, t)\n"
-                                  "        free t\n"
-                                  "    }\n"
-                                  "    let last: T[n] = recv_slot from (rank - 1) % nranks\n"
-                                  "    y = op(acc, last)\n"
-                                  "    free last\n"
-                                  "}\n";
-
 static void a_forwarding_ring_with_late_credit_and_one_slot_deadlocks(void **unused)
 {
     (void)unused;
     struct peal_machine *machine = case_machine("exact.yaml", NULL);
     for (uint32_t p = 2; p <= 6; p++) {
         for (uint32_t depth = 1; depth <= 2; depth++) {
-            struct peal_plan *plan = case_plan_make(&(struct case_plan){
-                .text = late_credit, .nranks = p, .count = 8, .depth = depth, .dtype = PEAL_F32});
-            struct peal_diags diags;
-            struct peal_sim *sim;
+            struct peal_plan *plan = case_plan_make(&(struct case_plan){.text = case_late_credit,
+                                                                        .nranks = p,
+                                                                        .count = 8,
+                                                                        .depth = depth,
+                                                                        .dtype = PEAL_F32});
+            struct peal_sim *sim = case_sim(plan, machine, NULL, NULL, 1);
             struct peal_text text = {0};
-            peal_diags_init(&diags);
-            assert_int_equal(peal_sim_new(machine, p, &(struct peal_sim_options){0}, &diags, &sim),
-                             PEAL_OK);
-            assert_int_equal(peal_sim_launch(sim, plan, NULL, &diags), PEAL_OK);
-            assert_int_equal(peal_sim_run(sim), PEAL_OK);
             const struct peal_sim_deadlock *d = peal_sim_deadlock(sim);
             assert_int_equal(d != NULL, depth == 1 && p >= 3);
             if (d) {
@@ -224,7 +206,6 @@ static void a_forwarding_ring_with_late_credit_and_one_slot_deadlocks(void **unu
             }
             peal_sim_free(sim);
             free(plan);
-            peal_diags_release(&diags);
         }
     }
     peal_machine_free(machine);
@@ -238,18 +219,12 @@ static void the_critical_path_covers_the_run(void **unused)
     for (size_t k = 0; k < KERNELS; k++) {
         struct peal_plan *plan = case_plan_try(&(struct case_plan){
             .kernel = kernels[k], .nranks = 8, .count = 512, .depth = 2, .dtype = PEAL_F32});
-        struct peal_diags diags;
-        struct peal_sim *sim;
         struct peal_sim_step *steps;
         uint64_t count;
         if (!plan)
             continue;
-        peal_diags_init(&diags);
-        assert_int_equal(
-            peal_sim_new(machine, 8, &(struct peal_sim_options){.log = true}, &diags, &sim),
-            PEAL_OK);
-        assert_int_equal(peal_sim_launch(sim, plan, NULL, &diags), PEAL_OK);
-        assert_int_equal(peal_sim_run(sim), PEAL_OK);
+        struct peal_sim *sim =
+            case_sim(plan, machine, &(struct peal_sim_options){.log = true}, NULL, 1);
         assert_int_equal(peal_sim_path(sim, &steps, &count), PEAL_OK);
         uint64_t at = 0;
         for (uint64_t i = 0; i < count; i++) {
@@ -259,7 +234,6 @@ static void the_critical_path_covers_the_run(void **unused)
         assert_int_equal(at, peal_sim_stats(sim)->time);
         free(steps);
         peal_sim_free(sim);
-        peal_diags_release(&diags);
         free(plan);
     }
     peal_machine_free(machine);
@@ -274,17 +248,11 @@ static void invariants_hold(void **unused)
     for (size_t k = 0; k < KERNELS; k++) {
         struct peal_plan *plan = case_plan_try(&(struct case_plan){
             .kernel = kernels[k], .nranks = 16, .count = 999, .depth = 2, .dtype = PEAL_F32});
-        struct peal_diags diags;
-        struct peal_sim *sim;
         struct peal_sim_log log;
         if (!plan)
             continue;
-        peal_diags_init(&diags);
-        assert_int_equal(
-            peal_sim_new(machine, 16, &(struct peal_sim_options){.log = true}, &diags, &sim),
-            PEAL_OK);
-        assert_int_equal(peal_sim_launch(sim, plan, NULL, &diags), PEAL_OK);
-        assert_int_equal(peal_sim_run(sim), PEAL_OK);
+        struct peal_sim *sim =
+            case_sim(plan, machine, &(struct peal_sim_options){.log = true}, NULL, 1);
         uint64_t time = peal_sim_stats(sim)->time, busy_end[2048] = {0};
         for (uint32_t i = 0; i < peal_sim_link_count(sim); i++) {
             struct peal_sim_link_stats link;
@@ -309,7 +277,6 @@ static void invariants_hold(void **unused)
         for (uint64_t i = 0; i < log.nmessages; i++)
             assert_true(log.messages[i].delivered >= log.messages[i].sent);
         peal_sim_free(sim);
-        peal_diags_release(&diags);
         free(plan);
     }
     peal_machine_free(machine);

@@ -47,21 +47,13 @@ static void run_simulated(const char *kernel, enum peal_dtype dtype, void **tabl
     struct peal_machine *machine = case_machine("mesh4x4.yaml", NULL);
     struct peal_plan *plan = case_plan_make(
         &(struct case_plan){.kernel = kernel, .nranks = RANKS, .count = COUNT, .dtype = dtype});
-    struct peal_diags diags;
-    struct peal_sim *sim = NULL;
-    peal_diags_init(&diags);
-    assert_int_equal(peal_sim_new(machine, RANKS,
-                                  &(struct peal_sim_options){.data = PEAL_SIM_DATA_FULL}, &diags,
-                                  &sim),
-                     PEAL_OK);
-    assert_int_equal(peal_sim_launch(sim, plan, &(struct peal_sim_args){.buffers = table}, &diags),
-                     PEAL_OK);
-    assert_int_equal(peal_sim_run(sim), PEAL_OK);
+    struct peal_sim *sim =
+        case_sim(plan, machine, &(struct peal_sim_options){.data = PEAL_SIM_DATA_FULL},
+                 &(struct peal_sim_args){.buffers = table}, 1);
     assert_int_equal(peal_sim_sync(sim), PEAL_OK);
     peal_sim_free(sim);
     free(plan);
     peal_machine_free(machine);
-    peal_diags_release(&diags);
 }
 
 /* Values whose sums round, so that another order of adding would show. */

@@ -88,9 +88,23 @@ struct peal_machine *case_machine(const char *file, const char *settings)
     return machine;
 }
 
-static struct peal_sim *start(const struct peal_plan *plan, const struct peal_machine *machine,
-                              const struct peal_sim_options *options,
-                              const struct peal_sim_args *args, uint32_t launches)
+const char case_late_credit[] = "kernel late(in x: T[n], out y: T[n], op: reduce) {\n"
+                                "    let acc = x\n"
+                                "    send x to (rank + 1) % nranks\n"
+                                "    for s in 2 .. nranks {\n"
+                                "        let t: T[n] = recv_slot from (rank - 1) % nranks\n"
+                                "        send t to (rank + 1) % nranks\n"
+                                "        acc = op(acc, t)\n"
+                                "        free t\n"
+                                "    }\n"
+                                "    let last: T[n] = recv_slot from (rank - 1) % nranks\n"
+                                "    y = op(acc, last)\n"
+                                "    free last\n"
+                                "}\n";
+
+struct peal_sim *case_sim(const struct peal_plan *plan, const struct peal_machine *machine,
+                          const struct peal_sim_options *options, const struct peal_sim_args *args,
+                          uint32_t launches)
 {
     struct peal_diags diags;
     struct peal_sim *sim = NULL;
@@ -110,7 +124,7 @@ static struct peal_sim *start(const struct peal_plan *plan, const struct peal_ma
 struct case_run case_run(const struct peal_plan *plan, const struct peal_machine *machine,
                          const struct peal_sim_options *options, uint32_t launches)
 {
-    struct peal_sim *sim = start(plan, machine, options, NULL, launches);
+    struct peal_sim *sim = case_sim(plan, machine, options, NULL, launches);
     struct case_run run = {.stats = *peal_sim_stats(sim), .deadlock = peal_sim_deadlock(sim)};
     run.time = run.stats.time;
     uint64_t sum = 0;
@@ -224,7 +238,7 @@ void case_check(const struct peal_plan *plan, const struct peal_machine *machine
     struct buffers b = make_buffers(plan);
     struct peal_sim_args args = {.buffers = b.table};
     assert_int_equal(plan->dtype, PEAL_F32);
-    struct peal_sim *sim = start(plan, machine, options, &args, launches);
+    struct peal_sim *sim = case_sim(plan, machine, options, &args, launches);
     if (peal_sim_deadlock(sim)) {
         struct peal_text text = {0};
         peal_sim_deadlock_print(sim, &text);

@@ -24,6 +24,15 @@ struct peal_machine *case_machine(const char *file, const char *settings);
 /* NULL if the kernel refuses these parameters (an assert): the case does not exist. */
 struct peal_plan *case_plan_try(const struct case_plan *spec);
 
+/* Passes slots on before it frees them: from three ranks on, one slot is not enough. */
+extern const char case_late_credit[];
+
+/* A simulation after some launches of the plan, one after the other, for the caller to look into
+ * and to free. options and args (the data) may be NULL. */
+struct peal_sim *case_sim(const struct peal_plan *plan, const struct peal_machine *machine,
+                          const struct peal_sim_options *options, const struct peal_sim_args *args,
+                          uint32_t launches);
+
 struct case_run {
     uint64_t time;
     struct peal_sim_stats stats;

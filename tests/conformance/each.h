@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A check of every kernel of some files, told as TAP, a line per kernel. */
+#ifndef PEAL_CONFORMANCE_EACH_H
+#define PEAL_CONFORMANCE_EACH_H
+
+#include "base/text.h"
+#include "ir/module.h"
+
+struct answer {
+    bool good, skipped; /* skipped: no line is printed */
+    uint64_t count;     /* how much was tried */
+    struct peal_text why;
+};
+
+/* `kernel` is lowered. */
+typedef struct answer kernel_check(const struct peal_kernel *kernel, bool full);
+
+/* What main returns. unit: of the answers' counts, or NULL if they are not printed. */
+int each_kernel(char **files, bool full, const char *unit, kernel_check *check);
+/* The same for a program called as NAME quick|full FILE.peal... */
+int each_kernel_main(int argc, char **argv, const char *unit, kernel_check *check);
+
+#endif
