@@ -46,6 +46,7 @@ extern "C" {
 #endif
 
 struct peal_comm;
+struct peal_clock;
 struct peal_request;
 struct peal_user_kernel;
 
@@ -71,6 +72,7 @@ struct peal_open {
     const struct peal_store *store; /* agrees on the job by a store instead; may be NULL */
     uint32_t timeout_ms;            /* see peal_comm_set_timeout */
     int quiet;                      /* reports are kept for peal_comm_error, not printed */
+    struct peal_clock *clock;       /* of this rank on a simulated machine; NULL: a new one */
 };
 
 /* Collective. NULL opens by the environment. The variables of these launchers are understood, in
@@ -89,7 +91,7 @@ PEAL_API enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm
 PEAL_API enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key,
                                           struct peal_comm **out);
 /* Collective. The same ranks again, with memory of their own: calls on one and on the other do not
- * wait for each other, and may be made by two threads. On a simulated machine they share clocks. */
+ * wait for each other, and may be made by two threads. */
 PEAL_API enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm **out);
 
 /* After a failure: the ranks that are alive and make this call become a new communicator, in the
@@ -105,7 +107,8 @@ PEAL_API uint32_t peal_comm_rank(const struct peal_comm *comm);
 PEAL_API uint32_t peal_comm_size(const struct peal_comm *comm);
 
 /* Milliseconds without progress after which a call fails with PEAL_TIMEOUT; 0 = never. The
- * default is PEAL_TIMEOUT_MS of the environment, or 60,000. Applies to later calls. */
+ * default is PEAL_TIMEOUT_MS of the environment, or 60,000. Applies to later calls, and to the one
+ * under way: any thread may call it, so that a watchdog can end a call that waits too long. */
 PEAL_API void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms);
 
 /* Forces one algorithm for a collective ("allreduce", "ring"; see `peal list`); NULL or "" gives
@@ -128,9 +131,15 @@ PEAL_API const char *peal_comm_error(const struct peal_comm *comm);
  * collective ends on all ranks when it ends on the last. Uneven counts take the time of even ones as
  * large as the largest. A message takes what it does on a machine that is idle otherwise, and those
  * of a sender follow each other. Non-blocking collectives and user kernels run on this host and take
- * none. Communicators split from this one run on the machine too, with clocks of their own. 0 on
- * this host itself. */
+ * none. Communicators made from this one run on the machine too, each as if it were alone there,
+ * and a rank has one clock in all of them: what it does in one comes after what it did in another.
+ * 0 on this host itself. */
 PEAL_API uint64_t peal_comm_simulated_ps(const struct peal_comm *comm);
+
+/* A rank's clock, for communicators that are opened one by one and not made from each other: give
+ * all of them the same. Communicators keep it: it may be freed at any time. NULL is ignored. */
+PEAL_API enum peal_status peal_clock_new(struct peal_clock **out);
+PEAL_API void peal_clock_free(struct peal_clock *clock);
 
 /* ---- symmetric memory ---- */
 

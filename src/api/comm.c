@@ -260,7 +260,7 @@ enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **
     status = peal_comm_new(team, &comm);
     if (status != PEAL_OK)
         return status;
-    status = peal_platform_open(comm, &comm->platform);
+    status = peal_platform_open(comm, how->clock, &comm->platform);
     if (status != PEAL_OK) {
         snprintf(open_error, sizeof open_error, "%s", peal_comm_error(comm));
         peal_comm_close(comm);
@@ -332,7 +332,8 @@ uint32_t peal_comm_size(const struct peal_comm *comm)
 
 void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms)
 {
-    comm->team->timeout_ms = timeout_ms;
+    /* Relaxed: see peal_doctor_check. */
+    atomic_store_explicit(&comm->team->timeout_ms, timeout_ms, memory_order_relaxed);
 }
 
 const char *peal_comm_error(const struct peal_comm *comm)

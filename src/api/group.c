@@ -83,13 +83,13 @@ static enum peal_status split_processes(struct peal_comm *comm, const struct tic
 
 /* On a simulated machine the new communicator is there too. */
 static enum peal_status begin_child(const struct peal_comm *parent, struct peal_team *team,
-                                    bool same_ranks, struct peal_comm **out)
+                                    struct peal_comm **out)
 {
     struct peal_comm *comm = NULL;
     team->quiet = parent->team->quiet;
     enum peal_status status = peal_comm_new(team, &comm);
     if (status == PEAL_OK)
-        status = peal_platform_again(parent->platform, comm, same_ranks, &comm->platform);
+        status = peal_platform_again(parent->platform, comm, &comm->platform);
     if (status != PEAL_OK) {
         peal_comm_close(comm);
         return status;
@@ -98,8 +98,7 @@ static enum peal_status begin_child(const struct peal_comm *parent, struct peal_
     return PEAL_OK;
 }
 
-static enum peal_status split(struct peal_comm *comm, int color, int key, bool same_ranks,
-                              struct peal_comm **out)
+enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key, struct peal_comm **out)
 {
     enum peal_status status = peal_comm_check(comm);
     if (status != PEAL_OK || !out)
@@ -125,17 +124,12 @@ static enum peal_status split(struct peal_comm *comm, int color, int key, bool s
         *out = NULL;
         return PEAL_OK;
     }
-    return begin_child(comm, team, same_ranks, out);
-}
-
-enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key, struct peal_comm **out)
-{
-    return split(comm, color, key, false, out);
+    return begin_child(comm, team, out);
 }
 
 enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm **out)
 {
-    return split(comm, 0, 0, true, out);
+    return peal_comm_split(comm, 0, 0, out);
 }
 
 static int is_gone(void *context, uint32_t rank)
@@ -181,5 +175,5 @@ enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out
     if (status != PEAL_OK)
         peal_comm_fail(comm, status, "shrink: %s", peal_text_get(&why));
     peal_text_release(&why);
-    return status == PEAL_OK ? peal_comm_new(team, out) : status;
+    return status == PEAL_OK ? begin_child(comm, team, out) : status;
 }

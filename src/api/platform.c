@@ -23,7 +23,7 @@ struct made_plan {
 };
 
 struct peal_platform {
-    struct peal_transit *transit; /* this rank's clock */
+    struct peal_transit *transit; /* messages, and this rank's clock */
     /* On rank 0 only: */
     struct peal_machine *machine;
     struct peal_sim *sim;
@@ -167,13 +167,12 @@ static enum peal_status fail_open(struct peal_comm *comm, enum peal_status statu
 
 /* One rank's, without the machine. */
 static struct peal_platform *new_platform(struct peal_comm *comm, const char *path,
-                                          struct peal_transit *shared)
+                                          struct peal_clock *clock)
 {
     struct peal_platform *platform = calloc(1, sizeof *platform);
     if (!platform)
         return NULL;
-    platform->transit = shared ? peal_transit_keep(shared)
-                               : peal_transit_new(path, peal_comm_rank(comm), peal_comm_size(comm));
+    platform->transit = peal_transit_new(path, peal_comm_rank(comm), peal_comm_size(comm), clock);
     if (!platform->transit) {
         free(platform);
         return NULL;
@@ -183,7 +182,7 @@ static struct peal_platform *new_platform(struct peal_comm *comm, const char *pa
 
 /* Collective. */
 static enum peal_status open_path(struct peal_comm *comm, const char *path,
-                                  struct peal_transit *clock, struct peal_platform **out)
+                                  struct peal_clock *clock, struct peal_platform **out)
 {
     struct peal_text why = {0};
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
@@ -206,7 +205,8 @@ static enum peal_status open_path(struct peal_comm *comm, const char *path,
     return PEAL_OK;
 }
 
-enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform **out)
+enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_clock *clock,
+                                    struct peal_platform **out)
 {
     const char *path;
     struct peal_text why = {0};
@@ -214,17 +214,17 @@ enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform
     enum peal_status status = read_environment(&path, &why);
     if (status != PEAL_OK)
         return fail_open(comm, status, &why);
-    return path ? open_path(comm, path, NULL, out) : PEAL_OK;
+    return path ? open_path(comm, path, clock, out) : PEAL_OK;
 }
 
 enum peal_status peal_platform_again(const struct peal_platform *platform, struct peal_comm *comm,
-                                     bool same_ranks, struct peal_platform **out)
+                                     struct peal_platform **out)
 {
     *out = NULL;
     if (!platform)
         return PEAL_OK;
     return open_path(comm, peal_transit_path(platform->transit),
-                     same_ranks ? platform->transit : NULL, out);
+                     peal_transit_clock(platform->transit), out);
 }
 
 enum peal_status peal_platform_open_threads(uint32_t size, struct peal_comm **comms)
@@ -247,7 +247,7 @@ void peal_platform_close(struct peal_platform *platform)
     if (!platform)
         return;
     trace_end(platform);
-    peal_transit_drop(platform->transit);
+    peal_transit_free(platform->transit);
     peal_sim_free(platform->sim);
     peal_machine_free(platform->machine);
     for (size_t i = 0; i < platform->plans.len; i++)
@@ -258,7 +258,7 @@ void peal_platform_close(struct peal_platform *platform)
 
 uint64_t peal_platform_time(const struct peal_platform *platform)
 {
-    return platform ? peal_transit_time(platform->transit) : 0;
+    return platform ? peal_clock_time(peal_transit_clock(platform->transit)) : 0;
 }
 
 static enum peal_status make_plan(struct peal_platform *platform, struct peal_comm *comm,
@@ -387,7 +387,7 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
     char *outputs = rank == 0 ? calloc(out * size + 1, 1) : NULL;
     char *own =
         calloc(in + out + 1, 1); /* what a rank has no buffer for: scatter's x, reduce's y, ... */
-    uint64_t now = peal_transit_time(platform->transit), times[PEAL_MOST_RANKS];
+    uint64_t now = peal_platform_time(platform), times[PEAL_MOST_RANKS];
     struct {
         uint64_t status, time;
     } answer = {PEAL_OK, 0};
@@ -413,7 +413,7 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
     if (status == PEAL_OK && out && (!root_only || rank == args->root))
         memcpy(args->recv, own, out);
     if (status == PEAL_OK)
-        peal_transit_advance(platform->transit, answer.time);
+        peal_platform_advance(platform, answer.time);
     free(inputs);
     free(outputs);
     free(own);
@@ -440,5 +440,5 @@ enum peal_status peal_platform_send(struct peal_platform *platform, struct peal_
 
 void peal_platform_advance(struct peal_platform *platform, uint64_t time)
 {
-    peal_transit_advance(platform->transit, time);
+    peal_clock_advance(peal_transit_clock(platform->transit), time);
 }

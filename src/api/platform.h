@@ -20,14 +20,15 @@
 struct peal_platform;
 
 /* Reads PEAL_PLATFORM; *out is NULL where it is not set. Collective: a machine file that rank 0
- * cannot use is an error on every rank. */
-enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_platform **out);
+ * cannot use is an error on every rank. clock: this rank's, or NULL for a new one. */
+enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_clock *clock,
+                                    struct peal_platform **out);
 /* The same for the threads of one process, all communicators at once; not collective. */
 enum peal_status peal_platform_open_threads(uint32_t size, struct peal_comm **comms);
-/* For a communicator made from another, which may have no platform: the same machine file.
- * Collective. `same_ranks`: it is a duplicate, and the ranks' clocks are shared. */
+/* For a communicator made from another, which may have no platform: the same machine file and
+ * clocks. Collective. */
 enum peal_status peal_platform_again(const struct peal_platform *platform, struct peal_comm *comm,
-                                     bool same_ranks, struct peal_platform **out);
+                                     struct peal_platform **out);
 void peal_platform_close(struct peal_platform *platform);
 
 /* Can this call be simulated? */

@@ -117,7 +117,7 @@ static uint64_t send_and_answer(struct peal_comm *comm, uint64_t bytes)
     return peal_comm_simulated_ps(comm) - before;
 }
 
-/* Clocks part with messages and meet again in collectives; duplicates share them. */
+/* Clocks part with messages and meet again in collectives; a rank has one in all communicators. */
 static void check_messages(struct peal_comm *comm, bool simulated)
 {
     uint32_t rank = peal_comm_rank(comm);
@@ -141,12 +141,19 @@ static void check_messages(struct peal_comm *comm, bool simulated)
     EXPECT(rank == 1 || there == many);
     EXPECT(peal_comm_simulated_ps(comm) == now + there);
     peal_comm_close(again);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    now = peal_comm_simulated_ps(comm);
     EXPECT(peal_comm_split(comm, (int)rank / 2, 0, &half) == PEAL_OK);
-    EXPECT(peal_comm_size(half) == 2 && peal_comm_simulated_ps(half) == 0);
+    EXPECT(peal_comm_size(half) == 2 && peal_comm_simulated_ps(half) == now);
     int32_t one = 1, sum = 0;
-    EXPECT(peal_allreduce(half, &one, &sum, 1, PEAL_I32, PEAL_SUM) == PEAL_OK && sum == 2);
-    EXPECT((peal_comm_simulated_ps(half) > 0) == simulated);
+    for (uint32_t i = 0; i <= rank / 2; i++) /* the upper half does more */
+        EXPECT(peal_allreduce(half, &one, &sum, 1, PEAL_I32, PEAL_SUM) == PEAL_OK && sum == 2);
+    uint64_t after = peal_comm_simulated_ps(comm);
+    EXPECT(peal_comm_simulated_ps(half) == after && (after > now) == simulated);
     peal_comm_close(half);
+    uint64_t all[RANKS];
+    EXPECT(peal_allgather(comm, &after, all, 1, PEAL_I64) == PEAL_OK);
+    EXPECT((all[3] > all[0]) == simulated && peal_comm_simulated_ps(comm) >= all[3]);
 }
 
 static void check_all(struct peal_comm *comm, bool simulated)
@@ -183,9 +190,41 @@ static void run_threads(const char *platform)
         peal_comm_close(comms[r]);
 }
 
+/* Two communicators that are opened apart, and one clock. */
+static void check_clock(struct peal_open how, const char *job, bool simulated)
+{
+    struct peal_comm *first = NULL, *second = NULL, *third = NULL;
+    EXPECT(peal_clock_new(NULL) == PEAL_INVALID && peal_clock_new(&how.clock) == PEAL_OK);
+    char other[96];
+    snprintf(other, sizeof other, "%s-2", job);
+    EXPECT(peal_comm_open(&how, &first) == PEAL_OK);
+    how.job = other;
+    EXPECT(peal_comm_open(&how, &second) == PEAL_OK);
+    peal_clock_free(how.clock);
+    EXPECT(peal_barrier(first) == PEAL_OK);
+    uint64_t once = peal_comm_simulated_ps(first);
+    EXPECT((once > 0) == simulated && peal_comm_simulated_ps(second) == once);
+    EXPECT(peal_barrier(second) == PEAL_OK);
+    EXPECT((peal_comm_simulated_ps(first) > once) == simulated);
+    peal_comm_close(first);
+    EXPECT((peal_comm_simulated_ps(second) > once) == simulated);
+    peal_comm_close(second);
+    how.clock = NULL;
+    EXPECT(peal_comm_open(&how, &third) == PEAL_OK && peal_comm_simulated_ps(third) == 0);
+    /* One goes: the others are still on the machine. */
+    if (how.rank < RANKS - 1) {
+        EXPECT(peal_barrier(third) != PEAL_OK);
+        EXPECT(peal_comm_shrink(third, &first) == PEAL_OK && peal_comm_size(first) == RANKS - 1);
+        EXPECT(peal_barrier(first) == PEAL_OK);
+        EXPECT((peal_comm_simulated_ps(first) > 0) == simulated);
+        peal_comm_close(first);
+    }
+    peal_comm_close(third);
+}
+
 static int rank_main(uint32_t rank, const char *job, bool simulated)
 {
-    struct peal_open how = {.size = RANKS, .rank = rank, .job = job};
+    struct peal_open how = {.size = RANKS, .rank = rank, .job = job, .quiet = 1};
     struct peal_comm *comm = NULL;
     enum peal_status status = peal_comm_open(&how, &comm);
     if (status != PEAL_OK)
@@ -193,6 +232,10 @@ static int rank_main(uint32_t rank, const char *job, bool simulated)
     EXPECT(status == PEAL_OK);
     check_all(comm, simulated);
     peal_comm_close(comm);
+    char apart[80];
+    snprintf(apart, sizeof apart, "%s-1", job);
+    how.job = apart;
+    check_clock(how, apart, simulated);
     return 0;
 }
 

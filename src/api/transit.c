@@ -6,7 +6,6 @@
 #include "base/vec.h"
 #include "sim/sim.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,10 +17,8 @@ struct postage {
 };
 
 struct peal_transit {
-    pthread_mutex_t mutex; /* communicators that share it may be used by several threads */
-    uint32_t owners, rank, size;
-    uint64_t time;
-    uint64_t busy; /* until then messages are being sent */
+    struct peal_clock *clock;
+    uint32_t rank, size;
     struct peal_machine *machine;
     struct peal_program *program;
     PEAL_VEC(struct postage) known;
@@ -33,40 +30,32 @@ static const char text[] = "kernel message(in x: T[n], out y: T[n], source: int,
                            "    if rank == target { y = recv from source }\n"
                            "}\n";
 
-struct peal_transit *peal_transit_new(const char *path, uint32_t rank, uint32_t size)
+struct peal_transit *peal_transit_new(const char *path, uint32_t rank, uint32_t size,
+                                      struct peal_clock *clock)
 {
     struct peal_transit *transit = calloc(1, sizeof *transit + strlen(path) + 1);
     if (!transit)
         return NULL;
-    pthread_mutex_init(&transit->mutex, NULL);
-    transit->owners = 1;
+    if (clock) {
+        transit->clock = peal_clock_keep(clock);
+    } else if (peal_clock_new(&transit->clock) != PEAL_OK) {
+        free(transit);
+        return NULL;
+    }
     transit->rank = rank;
     transit->size = size;
     memcpy(transit->path, path, strlen(path) + 1);
     return transit;
 }
 
-struct peal_transit *peal_transit_keep(struct peal_transit *transit)
-{
-    pthread_mutex_lock(&transit->mutex);
-    transit->owners++;
-    pthread_mutex_unlock(&transit->mutex);
-    return transit;
-}
-
-void peal_transit_drop(struct peal_transit *transit)
+void peal_transit_free(struct peal_transit *transit)
 {
     if (!transit)
         return;
-    pthread_mutex_lock(&transit->mutex);
-    uint32_t left = --transit->owners;
-    pthread_mutex_unlock(&transit->mutex);
-    if (left > 0)
-        return;
+    peal_clock_free(transit->clock);
     peal_program_close(transit->program);
     peal_machine_free(transit->machine);
     peal_vec_release(&transit->known);
-    pthread_mutex_destroy(&transit->mutex);
     free(transit);
 }
 
@@ -75,20 +64,9 @@ const char *peal_transit_path(const struct peal_transit *transit)
     return transit->path;
 }
 
-uint64_t peal_transit_time(struct peal_transit *transit)
+struct peal_clock *peal_transit_clock(const struct peal_transit *transit)
 {
-    pthread_mutex_lock(&transit->mutex);
-    uint64_t time = transit->time;
-    pthread_mutex_unlock(&transit->mutex);
-    return time;
-}
-
-void peal_transit_advance(struct peal_transit *transit, uint64_t time)
-{
-    pthread_mutex_lock(&transit->mutex);
-    if (transit->time < time)
-        transit->time = time;
-    pthread_mutex_unlock(&transit->mutex);
+    return transit->clock;
 }
 
 /* ---- what a message costs ---- */
@@ -170,13 +148,11 @@ enum peal_status peal_transit_send(struct peal_transit *transit, uint32_t to, ui
                                    struct peal_diags *diags, uint64_t *sent, uint64_t *arrives)
 {
     struct postage asked = {.bytes = bytes, .to = to};
-    pthread_mutex_lock(&transit->mutex);
     enum peal_status status = find(transit, diags, &asked);
     if (status == PEAL_OK) {
-        uint64_t leaves = transit->time > transit->busy ? transit->time : transit->busy;
-        *sent = transit->busy = leaves + asked.sent;
+        uint64_t leaves = peal_clock_send(transit->clock, asked.sent);
+        *sent = leaves + asked.sent;
         *arrives = leaves + asked.arrives;
     }
-    pthread_mutex_unlock(&transit->mutex);
     return status;
 }

@@ -287,7 +287,9 @@ enum peal_status peal_doctor_check(struct peal_team *team, const struct peal_pau
     uint32_t rank = find_other(team, pause, &own, &other);
     if (rank < team->size)
         return report_other(team, pause, rank, &own, &other);
-    if (team->timeout_ms == 0 || waited_ns < (uint64_t)team->timeout_ms * 1000000)
+    /* Relaxed: the number is all that is told. Partner: peal_comm_set_timeout. */
+    uint64_t timeout_ms = atomic_load_explicit(&team->timeout_ms, memory_order_relaxed);
+    if (timeout_ms == 0 || waited_ns < timeout_ms * 1000000)
         return PEAL_OK;
     char line[160];
     uint32_t culprit = suspect(team);

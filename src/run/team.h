@@ -60,8 +60,8 @@ struct peal_team {
     bool threads;
     bool quiet;
     char job[64];
-    uint32_t timeout_ms;
-    uint64_t generation; /* counts splits and shrinks, for names */
+    _Atomic uint32_t timeout_ms; /* any thread may change it; partner: peal_doctor_check */
+    uint64_t generation;         /* counts splits and shrinks, for names */
     struct peal_layout layout;
     struct peal_policy policy;
     const struct peal_compute *compute;
