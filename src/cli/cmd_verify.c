@@ -197,15 +197,16 @@ static enum outcome outcome_of(const struct peal_verify_job *job, int64_t ranks)
     return worst;
 }
 
-/* "proved at 2, 4 ranks; refuted at 3 ranks" */
-static void put_outcomes(struct peal_cli *cli, const struct peal_verify_job *job,
+/* "proved at 2, 4 ranks; refuted at 3 ranks"; true if some are proved, which come last. */
+static bool put_outcomes(struct peal_cli *cli, const struct peal_verify_job *job,
                          const int64_t *ranks, size_t nranks, struct peal_text *out)
 {
     static const char *const names[OUTCOMES] = {"proved", "no plan", "not decided", "refuted"};
     int64_t *some = peal_arena_alloc(cli->arena, (nranks + 1) * sizeof *some);
     bool first = true;
+    size_t n = 0;
     for (int o = OUTCOMES - 1; o >= 0 && some; o--) {
-        size_t n = 0;
+        n = 0;
         for (size_t i = 0; i < nranks; i++) {
             if (outcome_of(job, ranks[i]) == (enum outcome)o)
                 some[n++] = ranks[i];
@@ -214,9 +215,10 @@ static void put_outcomes(struct peal_cli *cli, const struct peal_verify_job *job
             continue;
         peal_text_printf(out, "%s%s at ", first ? "" : "; ", names[o]);
         put_list(some, n, out);
-        peal_text_puts(out, " ranks");
+        peal_text_puts(out, n == 1 && some[0] == 1 ? " rank" : " ranks");
         first = false;
     }
+    return n > 0;
 }
 
 /* One paragraph to paste into a review. */
@@ -226,8 +228,8 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
 {
     size_t start = out->len;
     peal_text_printf(out, "\n%s: ", job->kernel->name);
-    put_outcomes(cli, job, ranks, nranks, out);
-    if (t->proved) {
+    bool proved = put_outcomes(cli, job, ranks, nranks, out);
+    if (proved) {
         peal_text_puts(out, ", counts ");
         put_list(job->counts, job->ncounts, out);
         peal_text_printf(out, ", %s, ", peal_dtype_name(job->options->dtype));
@@ -259,7 +261,7 @@ static void put_summary(struct peal_cli *cli, const struct peal_verify_job *job,
                              t->depth);
     }
     peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
-    if (t->proved)
+    if (proved)
         peal_text_printf(
             out,
             "  covers: every schedule of the proved plans: bounds, deadlock, races, signals, "
@@ -326,6 +328,15 @@ static void put_redundant(struct peal_cli *cli, const struct peal_verify_job *jo
     peal_text_fold(out, start, 2, 80);
 }
 
+/* "halo.peal:7:16: no neighbour 'W'": why there is no plan. */
+static void put_why(const struct peal_verify_task *t, struct peal_text *out)
+{
+    const struct peal_diag *d = &t->diags.list.at[0];
+    if (d->pos.source && d->pos.line)
+        peal_text_printf(out, "%s:%u:%u: ", d->pos.source->name, d->pos.line, d->pos.col);
+    peal_text_puts(out, d->message);
+}
+
 static void put_failures(struct peal_cli *cli, const struct peal_verify_job *job,
                          struct peal_text *out)
 {
@@ -334,8 +345,9 @@ static void put_failures(struct peal_cli *cli, const struct peal_verify_job *job
         const struct peal_verify_task *t = &job->tasks[i];
         if (!t->answer && t->status != PEAL_OK && t->diags.list.len && !told) {
             size_t start = out->len;
-            peal_text_printf(out, "no plan for %u ranks: %s\n", t->nranks,
-                             t->diags.list.at[0].message);
+            peal_text_printf(out, "no plan for %u rank%s: ", t->nranks, t->nranks == 1 ? "" : "s");
+            put_why(t, out);
+            peal_text_puts(out, "\n");
             peal_text_fold(out, start, 2, 80);
             told = job->ntasks > 8;
         }
@@ -391,8 +403,12 @@ static void put_json(const struct peal_verify_job *job, const struct tally *t,
             peal_verification_json(task->answer, out);
         } else {
             peal_text_puts(out, ", \"no_plan\": ");
-            peal_text_json(out, task->diags.list.len ? task->diags.list.at[0].message
+            struct peal_text why = {0};
+            if (task->diags.list.len)
+                put_why(task, &why);
+            peal_text_json(out, task->diags.list.len ? peal_text_get(&why)
                                                      : peal_status_text(task->status));
+            peal_text_release(&why);
         }
         peal_text_puts(out, "}");
     }
@@ -512,7 +528,9 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     enum peal_status status = peal_program_open(args[0], &diags, &program);
     const struct peal_kernel *kernel =
         status == PEAL_OK ? peal_program_kernel(program, o->kernel.kernel, &diags) : NULL;
-    if (kernel)
+    if (kernel && !peal_kernel_check_set(cli, kernel, &o->kernel))
+        code = PEAL_EXIT_USAGE;
+    else if (kernel)
         code = verify_kernel(cli, o, kernel, args[0]);
     else
         code = peal_cli_diags(cli, status == PEAL_OK ? PEAL_INVALID : status, &diags);
@@ -532,7 +550,8 @@ const struct peal_command peal_cmd_verify = {
         "covered: bounds, deadlock, races, signals, uninitialised reads and, where the kernel has "
         "a contract, the result. Kernels with a root, and several counts, are also launched in "
         "sequences of different roots and counts.\n\n"
-        "Exit code: 0 proved, 1 refuted, 2 wrong usage, 3 not decided or no plan.\n\n"
+        "Exit code: 0 proved (wherever the kernel has a plan), 1 refuted, 2 wrong usage, 3 not "
+        "decided or no plan at all.\n\n"
         "  peal verify allreduce_ring -n 2..16\n"
         "  peal verify my.peal -n 4 --count 0,1,100 --advice",
     .options = options_table,

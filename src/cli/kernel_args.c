@@ -84,7 +84,7 @@ static bool reject_name(const struct peal_cli *cli, const struct peal_kernel *ke
 
 /* A local parameter has values for every rank, rank after rank; those of one rank are everyone's.
  */
-static bool spread(const struct peal_cli *cli, const struct peal_symbol *symbol, uint32_t nranks,
+static bool spread(struct peal_arena *arena, const struct peal_symbol *symbol, uint32_t nranks,
                    struct peal_bind_value *value)
 {
     size_t own = symbol->kind == PEAL_SYMBOL_INTS ? nranks : 1;
@@ -92,32 +92,50 @@ static bool spread(const struct peal_cli *cli, const struct peal_symbol *symbol,
         value->count = own;
         return true;
     }
-    int64_t *all = peal_arena_alloc(cli->arena, (value->count * nranks + 1) * sizeof *all);
+    int64_t *all = peal_arena_alloc(arena, (value->count * nranks + 1) * sizeof *all);
     for (size_t i = 0; all && i < value->count * nranks; i++)
         all[i] = value->values[i % value->count];
     value->values = all;
     return all != NULL;
 }
 
+bool peal_kernel_bind_pair(const struct peal_kernel *kernel, const struct peal_pair *pair,
+                           uint32_t nranks, struct peal_arena *arena, struct peal_bind_value *out,
+                           struct peal_text *error)
+{
+    const struct peal_symbol *symbol = find_bindable(kernel, pair->key);
+    struct peal_ints ints;
+    if (!symbol || !peal_ints_parse(pair->value, arena, &ints, error))
+        return false;
+    *out = (struct peal_bind_value){pair->key, ints.at, ints.len, true};
+    if (!symbol->is_local || spread(arena, symbol, nranks, out))
+        return true;
+    peal_text_puts(error, "out of memory");
+    return false;
+}
+
 static bool bind_pair(const struct peal_cli *cli, const struct peal_kernel *kernel,
                       const struct peal_pair *pair, uint32_t nranks, struct peal_bind_value *out)
 {
-    const struct peal_symbol *symbol = find_bindable(kernel, pair->key);
-    if (!symbol)
-        return reject_name(cli, kernel, pair->key);
-    struct peal_ints ints;
     struct peal_text error = {0};
-    bool good = peal_ints_parse(pair->value, cli->arena, &ints, &error);
-    if (good)
-        *out = (struct peal_bind_value){pair->key, ints.at, ints.len, true};
-    else
+    if (!find_bindable(kernel, pair->key))
+        return reject_name(cli, kernel, pair->key);
+    bool good = peal_kernel_bind_pair(kernel, pair, nranks, cli->arena, out, &error);
+    if (!good)
         peal_cli_usage(cli, "--set %s: %s", pair->key, peal_text_get(&error));
     peal_text_release(&error);
-    if (good && symbol->is_local && !spread(cli, symbol, nranks, out)) {
-        peal_cli_fail(cli, "out of memory");
-        return false;
-    }
     return good;
+}
+
+bool peal_kernel_check_set(const struct peal_cli *cli, const struct peal_kernel *kernel,
+                           const struct peal_kernel_options *options)
+{
+    struct peal_bind_value value;
+    for (size_t i = 0; i < options->set.len; i++) {
+        if (!bind_pair(cli, kernel, &options->set.at[i], 1, &value))
+            return false;
+    }
+    return true;
 }
 
 bool peal_kernel_bind(const struct peal_cli *cli, const struct peal_kernel *kernel,

@@ -118,6 +118,15 @@ bool peal_kernel_bind(const struct peal_cli *cli, const struct peal_kernel *kern
                       const struct peal_kernel_options *options, uint32_t nranks, int64_t count,
                       struct peal_bind *out);
 
+/* Does each --set name a parameter of the kernel, with numbers? False after a message. */
+bool peal_kernel_check_set(const struct peal_cli *cli, const struct peal_kernel *kernel,
+                           const struct peal_kernel_options *options);
+
+/* What one --set binds, for this number of ranks. False, with what is wrong in `error`. */
+bool peal_kernel_bind_pair(const struct peal_kernel *kernel, const struct peal_pair *pair,
+                           uint32_t nranks, struct peal_arena *arena, struct peal_bind_value *out,
+                           struct peal_text *error);
+
 /* The only value of a list that a command takes one of; `fallback` when it was not given (negative:
  * the option is required). False after a message. */
 bool peal_kernel_one(const struct peal_cli *cli, const struct peal_ints *list, const char *name,

@@ -82,10 +82,11 @@ static void bind_all(struct binder *b, int64_t count, int64_t most)
     const struct peal_kernel *kernel = b->job->kernel;
     const struct peal_pairs *set = &b->job->options->set;
     for (size_t i = 0; i < set->len; i++) {
-        struct peal_ints ints;
+        struct peal_bind_value v;
         struct peal_text error = {0};
-        if (peal_ints_parse(set->at[i].value, &b->task->arena, &ints, &error))
-            bind_value(b, set->at[i].key, ints.at, ints.len);
+        if (peal_kernel_bind_pair(kernel, &set->at[i], b->task->nranks, &b->task->arena, &v,
+                                  &error))
+            bind_value(b, v.name, v.values, v.count);
         else
             peal_diag_error(&b->task->diags, (struct peal_pos){0}, "--set %s: %s", set->at[i].key,
                             peal_text_get(&error));

@@ -123,6 +123,11 @@ static void deduce_name(struct peal_deducer *d, struct peal_expr *expr, struct p
         !(symbol->value == PEAL_NCHILDREN ? d->tree : d->grid)) {
         peal_deducer_error(d, expr->pos, "'%s' is not known before the %s", expr->name,
                            symbol->value == PEAL_NCHILDREN ? "tree" : "grid");
+        if (d->in_params)
+            peal_deducer_note(
+                d, (struct peal_pos){0},
+                "a kernel with a %s has its own '%s': give the dimension another name",
+                symbol->value == PEAL_NCHILDREN ? "tree" : "grid", expr->name);
         return;
     }
     expr->type = symbol->type;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Integers, booleans, peers: everything that is known when a plan is made. */
+#include "ir/syntax.h"
 #include "plan/internal.h"
 
 #include <inttypes.h>
@@ -205,6 +206,26 @@ static int64_t extreme(struct instantiation *t, const struct peal_expr *e, bool 
 
 static bool find_port(struct instantiation *t, const struct peal_expr *e, struct peer *out);
 
+/* "no neighbour 'W' on a torus of 2 x 1": of a port that leads nowhere on this rank. */
+static void reject_port(struct instantiation *t, struct peal_pos pos, const struct peal_expr *port)
+{
+    bool child = port->value >= PEAL_PORT_CHILD;
+    const char *name = peal_port_name(child ? PEAL_PORT_CHILD : (enum peal_port)port->value);
+    char number[24] = "";
+    if (child)
+        snprintf(number, sizeof number, " %" PRId64, peal_inst_int(t, port->a));
+    if (t->status != PEAL_OK)
+        return;
+    if (child || port->value == PEAL_PORT_PARENT)
+        peal_inst_fail(t, pos, "no neighbour '%s%s' in a tree of %u ranks", name, number,
+                       t->bind->nranks);
+    else
+        peal_inst_fail(t, pos, "no neighbour '%s' on a %s of %" PRId64 " x %" PRId64, name,
+                       t->grid.torus ? "torus" : "grid", t->grid.rows, t->grid.cols);
+    peal_diag_note(t->diags, (struct peal_pos){0}, "'if has(%s%s)' asks whether there is one", name,
+                   number);
+}
+
 static int64_t call_value(struct instantiation *t, const struct peal_expr *e)
 {
     struct peer peer;
@@ -240,7 +261,7 @@ static int64_t call_value(struct instantiation *t, const struct peal_expr *e)
         return peal_inst_part(t, e->a, &part) ? (int64_t)(part.rows * part.count) : 0;
     case PEAL_BUILTIN_PEER:
         if (!find_port(t, e->a, &peer)) {
-            peal_inst_fail(t, e->pos, "there is no such neighbour");
+            reject_port(t, e->pos, e->a);
             return 0;
         }
         return peer.rank;
@@ -377,7 +398,7 @@ struct peer peal_inst_peer(struct instantiation *t, const struct peal_expr *e)
     struct peer out = {0, PEAL_PORT_PEER, PEAL_PORT_PEER};
     if (e->kind == PEAL_EXPR_PORT) {
         if (!find_port(t, e, &out))
-            peal_inst_fail(t, e->pos, "there is no such neighbour");
+            reject_port(t, e->pos, e);
         return out;
     }
     int64_t rank = peal_inst_int(t, e);

@@ -58,9 +58,19 @@ void peal_advise_cut(struct adviser *v, const char *text, const struct peal_veri
         advice->also = cut->notify;
 }
 
-uint32_t peal_adviser_line(const struct adviser *v, uint32_t pos)
+const char *peal_adviser_line(struct adviser *v, uint32_t pos)
 {
-    return pos == PEAL_NONE ? 0 : peal_plan_positions(v->p->plans[0])[pos].line;
+    const struct peal_plan *plan = v->p->plans[0];
+    const struct peal_position *all = peal_plan_positions(plan);
+    if (pos == PEAL_NONE)
+        return "no line";
+    uint32_t outer = pos;
+    while (all[outer].via != PEAL_NONE)
+        outer = all[outer].via;
+    if (all[outer].source == all[pos].source)
+        return peal_answer_text(v->a, "line %u", all[pos].line);
+    return peal_answer_text(v->a, "line %u of %s", all[pos].line,
+                            peal_plan_string(plan, all[pos].source));
 }
 
 bool peal_adviser_mends(struct adviser *v, struct edit *e)
@@ -90,7 +100,7 @@ static void advise_line(struct adviser *v, bool mends, const char *text, uint32_
                         const char *whole)
 {
     if (pos != PEAL_NONE)
-        whole = peal_answer_text(v->a, "%s line %u", text, peal_adviser_line(v, pos));
+        whole = peal_answer_text(v->a, "%s %s", text, peal_adviser_line(v, pos));
     peal_advise(v, mends, whole, pos, PEAL_NONE);
 }
 
@@ -117,7 +127,7 @@ static void try_threshold(struct adviser *v, uint32_t pos, int64_t by)
     if (peal_edit_begin(&e, v->p, 0)) {
         if (peal_edit_raise(&e, pos, by) && peal_adviser_mends(v, &e))
             peal_advise(v, true,
-                        peal_answer_text(v->a, "the threshold of the wait at line %u %s by 1",
+                        peal_answer_text(v->a, "the threshold of the wait at %s %s by 1",
                                          peal_adviser_line(v, pos), by > 0 ? "raised" : "lowered"),
                         pos, PEAL_NONE);
     }

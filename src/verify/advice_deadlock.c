@@ -104,8 +104,7 @@ static bool try_lower(struct adviser *v, const struct run *run, uint32_t t, bool
                     pos, PEAL_NONE);
     else if (good)
         peal_advise(v, true,
-                    peal_answer_text(v->a,
-                                     "the threshold of the wait at line %u lowered by %" PRId64,
+                    peal_answer_text(v->a, "the threshold of the wait at %s lowered by %" PRId64,
                                      peal_adviser_line(v, pos), by),
                     pos, PEAL_NONE);
     return good;
@@ -122,7 +121,7 @@ static bool try_move(struct adviser *v, uint32_t what, uint32_t before, uint32_t
     peal_edit_end(&e);
     if (!good)
         return false;
-    const char *text = peal_answer_text(v->a, "the notify of line %u before the wait of line %u",
+    const char *text = peal_answer_text(v->a, "the notify of %s before the wait of %s",
                                         peal_adviser_line(v, what), peal_adviser_line(v, before));
     if (rank != PEAL_NONE)
         text = peal_answer_text(v->a, "on rank %u alone, %s", rank, text);
@@ -271,7 +270,7 @@ static const char *repair_text(struct adviser *v, const struct repair *list, uin
         const struct repair *r = &list[i];
         peal_text_printf(&text, "%srank %u, ", i ? "; " : "", r->notifier);
         if (rule->where == WHERE_BLOCKED && r->pos != PEAL_NONE)
-            peal_text_printf(&text, "before line %u", peal_adviser_line(v, r->pos));
+            peal_text_printf(&text, "before %s", peal_adviser_line(v, r->pos));
         else
             peal_text_puts(&text, places[rule->where]);
         peal_text_printf(&text, ": 'notify %s += %" PRId64 "'", peal_adviser_cell(v, r->cell),

@@ -86,12 +86,12 @@ enum pair_kind {
 static const char *notify_text(struct adviser *v, const struct line *from, const struct line *to)
 {
     uint32_t n = v->p->nranks, distance = (to->rank + n - from->rank) % n;
-    uint32_t line = peal_adviser_line(v, from->pos);
+    const char *line = peal_adviser_line(v, from->pos);
     const char *what = from->writes ? "write" : "read";
     if (distance == 0)
-        return peal_answer_text(v->a, "after every %s like that of line %u 'notify done += 1'",
-                                what, line);
-    return peal_answer_text(v->a, "after every %s like that of line %u 'notify done@%s += 1'", what,
+        return peal_answer_text(v->a, "after every %s like that of %s 'notify done += 1'", what,
+                                line);
+    return peal_answer_text(v->a, "after every %s like that of %s 'notify done@%s += 1'", what,
                             line, peal_adviser_neighbour(v, distance));
 }
 
@@ -99,23 +99,21 @@ static const char *pair_text(struct adviser *v, const struct line *from, const s
                              enum pair_kind kind, uint32_t total)
 {
     const char *does = notify_text(v, from, to), *what = to->writes ? "write" : "read";
-    uint32_t line = peal_adviser_line(v, to->pos);
+    const char *line = peal_adviser_line(v, to->pos);
     switch (kind) {
     case PAIR_SAME_STEP:
     case PAIR_NEXT_STEP:
         return peal_answer_text(
-            v->a, "%s, and before every %s like that of line %u, the k-th, 'wait done >= k%s'",
-            does, what, line, kind == PAIR_NEXT_STEP ? " - 1" : "");
+            v->a, "%s, and before every %s like that of %s, the k-th, 'wait done >= k%s'", does,
+            what, line, kind == PAIR_NEXT_STEP ? " - 1" : "");
     case PAIR_NEXT_AND_LAST:
-        return peal_answer_text(
-            v->a,
-            "%s, and before every %s like that of line %u, the k-th, 'wait done "
-            ">= k - 1', the first 'wait done >= %u at launch - 1'",
-            does, what, line, total);
+        return peal_answer_text(v->a,
+                                "%s, and before every %s like that of %s, the k-th, 'wait done "
+                                ">= k - 1', the first 'wait done >= %u at launch - 1'",
+                                does, what, line, total);
     case PAIR_LAST_LAUNCH:
         return peal_answer_text(
-            v->a,
-            "%s, and before the first %s like that of line %u 'wait done >= %u at launch - 1'",
+            v->a, "%s, and before the first %s like that of %s 'wait done >= %u at launch - 1'",
             does, what, line, total);
     default:
         return peal_answer_text(v->a, "%s, and at the end of the kernel 'wait done >= %u'", does,

@@ -24,7 +24,8 @@ void peal_advise_cut(struct adviser *v, const char *text, const struct peal_veri
 struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos);
 /* The source positions of all ops of a kind; at most MOST_LINES. */
 uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uint32_t *out);
-uint32_t peal_adviser_line(const struct adviser *v, uint32_t pos);
+/* "line 7"; "line 124 of sync.peal" where a kernel of another file was put in. */
+const char *peal_adviser_line(struct adviser *v, uint32_t pos);
 /* Does the edited program hold, with any reuse that so many launches can have? */
 bool peal_adviser_mends(struct adviser *v, struct edit *e);
 /* A barrier of all ranks before every execution of a line, or (PEAL_NONE) at the end of the launch.

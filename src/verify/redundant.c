@@ -56,14 +56,14 @@ static void try_wait(struct adviser *v, uint32_t wait, const uint32_t *notifies,
         if (!holds_without(v, &cut))
             continue;
         peal_advise_cut(v,
-                        peal_answer_text(v->a,
-                                         "the wait at line %u together with the notify at line %u",
-                                         cut.wait.line, cut.notify.line),
+                        peal_answer_text(v->a, "the wait at %s together with the notify at %s",
+                                         peal_adviser_line(v, wait),
+                                         peal_adviser_line(v, notifies[i])),
                         &cut);
         return;
     }
     cut.notify.line = 0;
-    peal_advise_cut(v, peal_answer_text(v->a, "the wait at line %u", cut.wait.line), &cut);
+    peal_advise_cut(v, peal_answer_text(v->a, "the wait at %s", peal_adviser_line(v, wait)), &cut);
 }
 
 void peal_advice_redundant(struct adviser *v)
@@ -78,7 +78,8 @@ void peal_advice_redundant(struct adviser *v)
     for (uint32_t i = 0; i < nnotifies && v->count < MOST_ADVICE; i++) {
         struct peal_verify_cut cut = {.notify = peal_adviser_place(v, notifies[i])};
         if (holds_without(v, &cut))
-            peal_advise_cut(v, peal_answer_text(v->a, "the notify at line %u", cut.notify.line),
-                            &cut);
+            peal_advise_cut(
+                v, peal_answer_text(v->a, "the notify at %s", peal_adviser_line(v, notifies[i])),
+                &cut);
     }
 }
