@@ -160,11 +160,8 @@ INLINE void stream_f16(void *p, __m512 v)
     _mm256_stream_si256(p, narrow_f16(v));
 }
 
-/* Sums of bf16 alone: the elements at even and odd places, each where a shift or a mask leaves it,
- * so that nothing crosses the register. */
-struct two_f32 {
-    __m512 even, odd;
-};
+#include "compute/two_f32.inc"
+
 INLINE struct two_f32 split_bf16(__m512i v)
 {
     __m512i high = _mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000));
@@ -196,25 +193,6 @@ INLINE void stream_bf16(void *p, struct two_f32 v)
 {
     _mm512_stream_si512(p, join_bf16(v));
 }
-INLINE struct two_f32 finish_bf16(struct two_f32 v)
-{
-    return (struct two_f32){finish_f32(v.even), finish_f32(v.odd)};
-}
-#define TWO(verb)                                                                                  \
-    INLINE struct two_f32 verb##_bf16(struct two_f32 a, struct two_f32 b)                          \
-    {                                                                                              \
-        return (struct two_f32){verb##_f32(a.even, b.even), verb##_f32(a.odd, b.odd)};             \
-    }
-TWO(add)
-TWO(mul)
-TWO(max)
-TWO(min)
-
-#define add_f16 add_f32
-#define mul_f16 mul_f32
-#define max_f16 max_f32
-#define min_f16 min_f32
-#define finish_f16 finish_f32
 
 INLINE __m512d add_f64(__m512d a, __m512d b)
 {

@@ -133,11 +133,6 @@ INLINE float64x2_t finish_f64(float64x2_t v)
     return vbslq_f64(vceqq_f64(v, v), v, nan);
 }
 
-#define add_f16 add_f32
-#define mul_f16 mul_f32
-#define max_f16 max_f32
-#define min_f16 min_f32
-#define finish_f16 finish_f32
 #define add_bf16 add_f32
 #define mul_bf16 mul_f32
 #define max_bf16 max_f32
