@@ -5,7 +5,7 @@
  * Windows are files of the system's memory without a name; such a file system has no size of its
  * own that a test could use up without using up the machine. So the system is made to answer as a
  * full one does: from a chosen moment on, every request for memory of a file fails with ENOSPC. */
-#include <peal/peal.h>
+#include "api/children.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -40,18 +40,11 @@ static bool fill_memory(void)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: not so: %s\n%s\n", __FILE__, __LINE__, #condition,             \
-                    peal_comm_error(comm));                                                        \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
-
 /* Symmetric memory: refused everywhere if one rank has none, and the communicator goes on. */
-static int allocate(struct peal_comm *comm, uint32_t rank)
+static int allocate(struct peal_comm *comm, const void *context)
 {
+    (void)context;
+    uint32_t rank = peal_comm_rank(comm);
     void *memory = NULL;
     int64_t one = 1, sum = 0;
     if (rank == 1 && !fill_memory())
@@ -63,8 +56,10 @@ static int allocate(struct peal_comm *comm, uint32_t rank)
 }
 
 /* A call that needs more of the window than there is: fails on all ranks with one report. */
-static int call(struct peal_comm *comm, uint32_t rank)
+static int call(struct peal_comm *comm, const void *context)
 {
+    (void)context;
+    uint32_t rank = peal_comm_rank(comm);
     static float x[1 << 18], y[1 << 18];
     enum peal_status status = peal_allreduce(comm, x, y, 16, PEAL_F32, PEAL_SUM);
     EXPECT(status == PEAL_OK);
@@ -79,51 +74,29 @@ static int call(struct peal_comm *comm, uint32_t rank)
     return 0;
 }
 
-static int run_rank(uint32_t rank, const char *job, int (*body)(struct peal_comm *, uint32_t))
+static void run(children_body *body)
 {
-    struct peal_open how = {.rank = rank, .size = RANKS, .job = job, .quiet = 1};
-    struct peal_comm *comm = NULL;
-    EXPECT(peal_comm_open(&how, &comm) == PEAL_OK);
-    int code = body(comm, rank);
-    peal_comm_close(comm);
-    return code;
-}
-
-static void run(const char *name, int (*body)(struct peal_comm *, uint32_t))
-{
-    char job[64];
-    bool skipped = false;
-    snprintf(job, sizeof job, "lack-%s-%d", name, (int)getpid());
+    struct children ranks;
     setenv("PEAL_WINDOW_POOL", "64K", 1);
-    fflush(stdout);
-    for (uint32_t r = 0; r < RANKS; r++) {
-        if (fork() == 0)
-            _exit(run_rank(r, job, body));
-    }
-    int worst = 0;
-    for (uint32_t r = 0; r < RANKS; r++) {
-        int status = -1;
-        wait(&status);
-        skipped |= WIFEXITED(status) && WEXITSTATUS(status) == SKIP;
-        worst |= status;
-    }
-    if (skipped) {
+    children_start(&ranks, RANKS, body, NULL);
+    bool right = children_all_right(&ranks, CHILDREN_NOBODY);
+    if (WIFEXITED(ranks.status[1]) && WEXITSTATUS(ranks.status[1]) == SKIP) {
         printf("skipped: this system has no seccomp filters\n");
         skip();
     }
-    assert_int_equal(worst, 0);
+    assert_true(right);
 }
 
 static void symmetric_memory_is_refused_on_every_rank(void **state)
 {
     (void)state;
-    run("symmetric", allocate);
+    run(allocate);
 }
 
 static void a_call_without_memory_fails_on_every_rank(void **state)
 {
     (void)state;
-    run("call", call);
+    run(call);
 }
 
 static void opening_without_memory_says_so(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much memory a rank has, whatever it calls: shared, measured at the windows' files, and its
  * own, of plans. */
-#include <peal/peal.h>
+#include "api/children.h"
 
 #include <dirent.h>
 #include <malloc.h>
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -44,15 +43,6 @@ static uint64_t largest_window(int *count)
     return most;
 }
 
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: not so: %s\n%s\n", __FILE__, __LINE__, #condition,             \
-                    peal_comm_error(comm));                                                        \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
-
 /* Every collective with every root, blocking and four at once. */
 static int call_all(struct peal_comm *comm, char *x, char *y, uint64_t n)
 {
@@ -79,8 +69,9 @@ static int call_all(struct peal_comm *comm, char *x, char *y, uint64_t n)
     return 0;
 }
 
-static int check_rank(struct peal_comm *comm)
+static int check_rank(struct peal_comm *comm, const void *context)
 {
+    (void)context;
     char *x = calloc(1, 4 * MESSAGE), *y = calloc(1, 4 * MESSAGE);
     int before, after;
     EXPECT(x && y);
@@ -166,8 +157,9 @@ static int launch_many_versions(struct peal_comm *comm)
     return kernel ? 0 : 1; /* kept: what it has is measured */
 }
 
-static int check_plans(struct peal_comm *comm)
+static int check_plans(struct peal_comm *comm, const void *context)
 {
+    (void)context;
     char *x = calloc(1, MESSAGE), *y = calloc(1, MESSAGE);
     EXPECT(x && y);
     size_t before = mallinfo2().uordblks;
@@ -185,32 +177,14 @@ static int check_plans(struct peal_comm *comm)
     return 0;
 }
 
-static void run_ranks(int (*check)(struct peal_comm *))
+static void run_ranks(children_body *check)
 {
-    char job[64], pool[32];
-    snprintf(job, sizeof job, "memory-%d", (int)getpid());
+    struct children ranks;
+    char pool[32];
     snprintf(pool, sizeof pool, "%dK", POOL_KIB);
     setenv("PEAL_WINDOW_POOL", pool, 1);
-    fflush(stdout);
-    for (uint32_t r = 0; r < RANKS; r++) {
-        if (fork() != 0)
-            continue;
-        struct peal_open how = {.rank = r, .size = RANKS, .job = job};
-        struct peal_comm *comm;
-        if (peal_comm_open(&how, &comm) != PEAL_OK) {
-            fprintf(stderr, "open: %s\n", peal_comm_error(NULL));
-            _exit(1);
-        }
-        int code = check(comm);
-        peal_comm_close(comm);
-        fflush(stdout);
-        _exit(code);
-    }
-    for (uint32_t r = 0; r < RANKS; r++) {
-        int status = -1;
-        wait(&status);
-        assert_int_equal(status, 0);
-    }
+    children_start(&ranks, RANKS, check, NULL);
+    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
 }
 
 static void a_window_stays_within_what_is_stated(void **state)

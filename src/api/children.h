@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For tests: ranks as child processes. Each opens a communicator, runs a function and ends with
+ * what that returns. */
+#ifndef PEAL_API_CHILDREN_H
+#define PEAL_API_CHILDREN_H
+
+#include <peal/peal.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+enum { CHILDREN_MOST = 8 };
+
+struct children {
+    uint32_t size;
+    pid_t pids[CHILDREN_MOST];
+    int status[CHILDREN_MOST]; /* as of waitpid, once they have ended */
+    char job[64];
+    struct children_counters *counters; /* shared with them */
+};
+
+/* What a rank does; 0 = as it should be. */
+typedef int children_body(struct peal_comm *comm, const void *context);
+
+void children_start(struct children *c, uint32_t size, children_body *body, const void *context);
+/* Waits until all have opened their communicators. */
+void children_wait_open(const struct children *c);
+/* Waits until all have ended; true if all but `except` (CHILDREN_NOBODY: all) ended with 0. */
+bool children_all_right(struct children *c, uint32_t except);
+#define CHILDREN_NOBODY UINT32_MAX
+/* Nothing of a job has a name any more: no socket, no file in shared memory. */
+bool children_left_nothing(const char *job);
+
+/* Called by ranks: nobody waits for a time, only for what others have seen. */
+void children_say_done(void);
+void children_wait_done(uint32_t ranks);
+
+void children_pause_us(long us);
+
+/* In a body: a rank says what it disliked, and ends. */
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: rank %u: not so: %s\n%s\n", __FILE__, __LINE__,                \
+                    peal_comm_rank(comm), #condition, peal_comm_error(comm));                      \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+#endif

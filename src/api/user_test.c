@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels of the user: refused with a reason or launched, their values the same on all ranks or local. */
+#include "api/children.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int launch_user_kernel(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const char text[] = "kernel twice(in x: T[n], out y: T[n], k: int) {\n"
+                               "    let right = (rank + 1) % nranks\n"
+                               "    send x to right\n"
+                               "    let t: T[n] = recv from (rank - 1) % nranks\n"
+                               "    y = t + t\n"
+                               "}\n";
+    struct peal_user_kernel *kernel = NULL;
+    EXPECT(peal_user_kernel_load(comm, "kernel bad( {", NULL, &kernel) == PEAL_INVALID);
+    EXPECT(strstr(peal_comm_error(comm), "kernel:1:") != NULL);
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    float x[10], y[10];
+    for (int i = 0; i < 10; i++)
+        x[i] = (float)(100 * peal_comm_rank(comm) + (uint32_t)i);
+    struct peal_arg args[3] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+                               {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y},
+                               {.kind = PEAL_ARG_INT, .value = 3}};
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 2, NULL, 0) == PEAL_INVALID);
+    struct peal_arg swapped[3] = {args[2], args[1], args[0]};
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, swapped, 3, NULL, 0) == PEAL_INVALID);
+    for (int k = 0; k < 20; k++)
+        EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 3, NULL, 0) == PEAL_OK);
+    uint32_t size = peal_comm_size(comm), left = (peal_comm_rank(comm) + size - 1) % size;
+    for (int i = 0; i < 10; i++)
+        EXPECT(y[i] == (float)(2 * (100 * left + (uint32_t)i)));
+    peal_user_kernel_free(kernel);
+    /* Local values: each rank gives its own. */
+    int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    struct peal_arg locals[4] = {args[0],
+                                 args[1],
+                                 {.kind = PEAL_ARG_INTS, .values = ones, .nvalues = size},
+                                 {.kind = PEAL_ARG_INTS, .values = ones, .nvalues = size}};
+    EXPECT(peal_user_kernel_load(comm, NULL, "all_to_all_v", &kernel) == PEAL_OK);
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, locals, 4, NULL, 0) == PEAL_OK);
+    for (uint32_t q = 0; q < size; q++)
+        EXPECT(y[q] == (float)(100 * q + peal_comm_rank(comm)));
+    peal_user_kernel_free(kernel);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    return 0;
+}
+
+static void user_kernels_are_checked_and_launched(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 3, launch_user_kernel, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(user_kernels_are_checked_and_launched),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
