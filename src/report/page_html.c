@@ -8,6 +8,7 @@
  * script sets text only. The template's content security policy names the hash of its one script,
  * so that even text that got through could not run.
  */
+#include "report/escape.h"
 #include "report/page.h"
 
 #include "report/page_template.h"
@@ -15,12 +16,9 @@
 static void add_html(struct peal_text *out, const char *text)
 {
     for (; *text; text++) {
-        if (*text == '<')
-            peal_text_puts(out, "&lt;");
-        else if (*text == '>')
-            peal_text_puts(out, "&gt;");
-        else if (*text == '&')
-            peal_text_puts(out, "&amp;");
+        const char *escape = peal_markup_escape(*text);
+        if (escape)
+            peal_text_puts(out, escape);
         else
             peal_text_add(out, text, 1);
     }

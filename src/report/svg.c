@@ -3,6 +3,8 @@
  * that fall into one pixel are one rectangle. */
 #include "report/svg.h"
 
+#include "report/escape.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -46,12 +48,9 @@ static void add_xml(struct peal_text *out, const char *text, size_t most)
             peal_text_puts(out, "\xe2\x80\xa6");
             return;
         }
-        if (*text == '<')
-            peal_text_puts(out, "&lt;");
-        else if (*text == '>')
-            peal_text_puts(out, "&gt;");
-        else if (*text == '&')
-            peal_text_puts(out, "&amp;");
+        const char *escape = peal_markup_escape(*text);
+        if (escape)
+            peal_text_puts(out, escape);
         else if (step == 1 && (unsigned char)*text < 0x20)
             peal_text_puts(out, " ");
         else
