@@ -360,25 +360,24 @@ static void *work(void *at)
     }
 }
 
-bool peal_verify_plan_tasks(struct peal_cli *cli, struct peal_verify_job *job, const int64_t *ranks,
-                            size_t nranks)
+bool peal_verify_plan_tasks(struct peal_cli *cli, struct peal_verify_job *job)
 {
     bool pairs = !job->no_sequences && (job->ncounts > 1 || has_root(job->kernel));
     /* Many pairs are shared out, so that several threads have their part of them. */
     uint32_t shares = job->workers > 1 ? 2 * job->workers : 1;
     job->tasks =
-        peal_arena_alloc(cli->arena, nranks * (job->ncounts + shares) * sizeof *job->tasks);
+        peal_arena_alloc(cli->arena, job->nranks * (job->ncounts + shares) * sizeof *job->tasks);
     if (!job->tasks)
         return false;
-    for (size_t i = 0; i < nranks; i++) {
+    for (size_t i = 0; i < job->nranks; i++) {
         for (size_t k = 0; k < job->ncounts; k++)
-            job->tasks[job->ntasks++] =
-                (struct peal_verify_task){.nranks = (uint32_t)ranks[i], .count = job->counts[k]};
-        size_t variants = job->ncounts * (has_root(job->kernel) ? (size_t)ranks[i] : 1);
+            job->tasks[job->ntasks++] = (struct peal_verify_task){.nranks = (uint32_t)job->ranks[i],
+                                                                  .count = job->counts[k]};
+        size_t variants = job->ncounts * (has_root(job->kernel) ? (size_t)job->ranks[i] : 1);
         uint32_t parts = variants > 8 ? shares : 1;
-        for (uint32_t k = 0; k < parts && pairs && ranks[i] > 1; k++)
+        for (uint32_t k = 0; k < parts && pairs && job->ranks[i] > 1; k++)
             job->tasks[job->ntasks++] = (struct peal_verify_task){
-                .nranks = (uint32_t)ranks[i], .sequences = true, .share = k, .shares = parts};
+                .nranks = (uint32_t)job->ranks[i], .sequences = true, .share = k, .shares = parts};
     }
     for (size_t i = 0; i < job->ntasks; i++) {
         peal_arena_init(&job->tasks[i].arena, 0);

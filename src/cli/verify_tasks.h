@@ -42,8 +42,8 @@ struct peal_verify_job {
     const struct peal_kernel *kernel;
     const struct peal_kernel_options *options;
     struct peal_verify_options verify;
-    const int64_t *counts;
-    size_t ncounts;
+    const int64_t *ranks, *counts;
+    size_t nranks, ncounts;
     bool no_sequences;
     bool no_fuse;    /* so that there is a place between any two lines */
     bool keep_plans; /* of proved ones too: a page is asked for */
@@ -56,8 +56,7 @@ struct peal_verify_job {
 };
 
 /* Makes the tasks, smallest number of ranks first, in the command's arena. False: out of memory. */
-bool peal_verify_plan_tasks(struct peal_cli *cli, struct peal_verify_job *job, const int64_t *ranks,
-                            size_t nranks);
+bool peal_verify_plan_tasks(struct peal_cli *cli, struct peal_verify_job *job);
 void peal_verify_run_tasks(struct peal_verify_job *job);
 void peal_verify_free_tasks(struct peal_verify_job *job);
 
