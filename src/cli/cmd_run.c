@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal run KERNEL -n P: runs any kernel on real ranks and checks it against its contract. */
 #include "api/comm.h"
-#include "cli/contract_check.h"
 #include "cli/kernel_args.h"
 #include "cli/page_file.h"
 #include "cli/page_run.h"
 #include "cli/ranks.h"
+#include "cli/run_data.h"
 #include "cli/verify_first.h"
-#include "compute/sample.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,184 +33,18 @@ struct rank {
     const struct run *run;
     struct peal_comm *comm;
     struct peal_image *image;
-    char **buffers; /* by parameter of the image */
-    char **inputs;  /* likewise: what launches begin with, kept from the first one; may be NULL */
-    char *right;    /* an output that was found right; may be NULL */
-    struct peal_bound *bounds;
-    uint32_t nbounds;
-    bool filling;             /* the input is asked for, not the output */
+    struct peal_run_data data;
     struct peal_trace *trace; /* of the next launch, or NULL */
     bool told;                /* what failed was said where it was known */
 };
-
-/* ---- memory ---- */
-
-static uint64_t param_bytes(const struct rank *me, uint32_t i)
-{
-    const struct peal_image_param *param = &me->image->params[i];
-    return param->len *
-           peal_dtype_size((enum peal_dtype)peal_plan_bufs(me->image->plan)[param->buf].dtype);
-}
-
-/* The largest length of a parameter on any rank: symmetric memory has one size. */
-static uint64_t most_bytes(const struct rank *me, uint32_t i)
-{
-    const struct peal_plan *whole = me->run->whole;
-    uint64_t most = 0;
-    for (uint32_t r = 0; r < whole->nranks; r++) {
-        uint64_t len = peal_plan_len(whole, r, me->image->params[i].buf);
-        most = len > most ? len : most;
-    }
-    return most *
-           peal_dtype_size((enum peal_dtype)peal_plan_bufs(whole)[me->image->params[i].buf].dtype);
-}
-
-/* In place, this parameter is within another one; gather and scatter: on the root only. */
-static bool is_aliased(const struct rank *me, uint32_t i)
-{
-    const struct peal_plan *plan = me->image->plan;
-    bool on_root =
-        plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
-    return peal_plan_bufs(plan)[me->image->params[i].buf].alias != PEAL_NONE &&
-           (!on_root || peal_comm_rank(me->comm) == plan->root);
-}
-
-/* The memory of the whole that a part is in. */
-static char *alias_of(const struct rank *me, uint32_t i)
-{
-    const struct peal_buf *buf = &peal_plan_bufs(me->image->plan)[me->image->params[i].buf];
-    for (uint32_t k = 0; k < me->image->nparams; k++) {
-        if (me->image->params[k].buf == buf->alias)
-            return me->buffers[k];
-    }
-    return NULL;
-}
-
-static enum peal_status make_buffers(struct rank *me)
-{
-    struct peal_image *image = me->image;
-    for (int pass = 0; pass < 2; pass++) { /* wholes before their parts */
-        for (uint32_t i = 0; i < image->nparams; i++) {
-            if (is_aliased(me, i) != pass)
-                continue;
-            enum peal_status status = PEAL_OK;
-            if (pass == 1)
-                me->buffers[i] = alias_of(me, i);
-            else if (image->params[i].symmetric)
-                status = peal_symmetric_alloc(me->comm, most_bytes(me, i) + 64,
-                                              (void **)&me->buffers[i]);
-            else
-                me->buffers[i] = calloc(1, param_bytes(me, i) + 64);
-            if (status != PEAL_OK || !me->buffers[i])
-                return status != PEAL_OK ? status : PEAL_NO_MEMORY;
-        }
-    }
-    return PEAL_OK;
-}
-
-static void bind_buffers(struct rank *me)
-{
-    for (uint32_t i = 0; i < me->image->nparams; i++) {
-        const struct peal_image_param *param = &me->image->params[i];
-        uint64_t element =
-            peal_dtype_size((enum peal_dtype)peal_plan_bufs(me->image->plan)[param->buf].dtype);
-        for (uint32_t r = 0; r < (param->symmetric ? me->image->size : 1); r++) {
-            char *at = me->buffers[i];
-            if (param->symmetric)
-                at = peal_symmetric_at(me->comm, at, r);
-            me->bounds[me->nbounds++] = (struct peal_bound){.base = param->base + r,
-                                                            .at = at,
-                                                            .bytes = param_bytes(me, i),
-                                                            .stride = param->cols * element};
-        }
-    }
-}
-
-/* Where the contract's x or y is: where the two are one buffer, the smaller is the own part of it.
- */
-static char *place_of(const struct rank *me, uint32_t buf)
-{
-    const struct peal_plan *plan = me->image->plan;
-    uint32_t i = 0, rank = peal_comm_rank(me->comm);
-    while (me->image->params[i].buf != buf)
-        i++;
-    bool gathers =
-        plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_GATHER;
-    bool scatters =
-        plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
-    bool one = plan->contract_in == plan->contract_out;
-    if (!one && !is_aliased(me, i))
-        return me->buffers[i];
-    if (!gathers && !scatters)
-        return me->buffers[i];
-    if (one && me->filling != gathers)
-        return me->buffers[i];
-    uint32_t whole = one ? buf : peal_plan_bufs(plan)[buf].alias;
-    uint64_t first =
-        peal_size_part(rank, peal_plan_len(me->run->whole, rank, whole), me->image->size);
-    return me->buffers[i] +
-           first * peal_dtype_size((enum peal_dtype)peal_plan_bufs(plan)[buf].dtype);
-}
-
-static void fill(struct rank *me)
-{
-    const struct peal_plan *plan = me->image->plan;
-    uint32_t rank = peal_comm_rank(me->comm);
-    me->filling = true;
-    for (uint32_t i = 0; i < me->image->nparams; i++) {
-        uint32_t buf = me->image->params[i].buf;
-        const struct peal_buf *desc = &peal_plan_bufs(plan)[buf];
-        bool aliased = is_aliased(me, i);
-        if (!(desc->dir & PEAL_DIR_IN) && !aliased) /* nothing of the launch before may be left */
-            memset(me->buffers[i], 0x55, param_bytes(me, i));
-        if (!(desc->dir & PEAL_DIR_IN) || (aliased && buf != plan->contract_in))
-            continue;
-        if (buf == plan->contract_out && buf != plan->contract_in)
-            continue; /* in place: the input is a part of it */
-        char *at = buf == plan->contract_in ? place_of(me, buf) : me->buffers[i];
-        uint64_t room =
-            me->image->params[i].len -
-            (uint64_t)(at - me->buffers[i]) / peal_dtype_size((enum peal_dtype)desc->dtype);
-        uint64_t len = aliased ? me->image->params[i].len : room;
-        uint64_t bytes = len * peal_dtype_size((enum peal_dtype)desc->dtype);
-        if (me->inputs[i]) {
-            memcpy(at, me->inputs[i], bytes);
-            continue;
-        }
-        for (uint64_t k = 0; k < len; k++)
-            peal_sample_put(at, (enum peal_dtype)desc->dtype, k, peal_sample_input(rank, k));
-        me->inputs[i] = malloc(bytes + 1);
-        if (me->inputs[i])
-            memcpy(me->inputs[i], at, bytes);
-    }
-    me->filling = false;
-}
-
-/* Elements that are not what the contract says. An output with the bits of one that was right is
- * right: the naive definition takes a hundred times as long as the launch. */
-static uint64_t check(struct rank *me, uint64_t *first)
-{
-    const struct peal_plan *plan = me->image->plan;
-    const char *out = place_of(me, plan->contract_out);
-    uint32_t i = 0;
-    while (me->image->params[i].buf != plan->contract_out)
-        i++;
-    uint64_t bytes = param_bytes(me, i) - (uint64_t)(out - me->buffers[i]);
-    if (me->right && memcmp(me->right, out, bytes) == 0)
-        return 0;
-    uint64_t wrong = peal_contract_check(me->run->whole, peal_comm_rank(me->comm), out, first);
-    if (wrong == 0 && !me->right && (me->right = malloc(bytes + 1)) != NULL)
-        memcpy(me->right, out, bytes);
-    return wrong;
-}
 
 /* ---- launches ---- */
 
 static enum peal_status launch(struct rank *me, double *time_us)
 {
     struct peal_call call = {.image = me->image,
-                             .bounds = me->bounds,
-                             .nbounds = me->nbounds,
+                             .bounds = me->data.bounds,
+                             .nbounds = me->data.nbounds,
                              .segment = INT64_MAX,
                              .launches = 1,
                              .element = 1,
@@ -305,20 +138,11 @@ static int compare_doubles(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The largest parameter: what bandwidths are said of. */
-static uint64_t most_param(const struct rank *me)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < me->image->nparams; i++)
-        bytes = param_bytes(me, i) > bytes ? param_bytes(me, i) : bytes;
-    return bytes;
-}
-
 static void print(const struct rank *me, double median, uint64_t wrong)
 {
     const struct peal_plan *plan = me->image->plan;
     const char *kernel = peal_plan_string(plan, plan->kernel);
-    uint64_t bytes = most_param(me);
+    uint64_t bytes = peal_run_data_most(&me->data);
     const char *contract = peal_contract_info((enum peal_contract)plan->contract)->name;
     bool checked = plan->contract != PEAL_CONTRACT_NONE;
     double gbs = median > 0 ? (double)bytes / (median * 1e3) : 0;
@@ -348,10 +172,10 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
     enum peal_status status = times && most ? PEAL_OK : PEAL_NO_MEMORY;
     bool data = plan->contract != PEAL_CONTRACT_NONE && plan->contract != PEAL_CONTRACT_BARRIER;
     for (uint64_t i = 0; i < n && status == PEAL_OK; i++) {
-        fill(me);
+        peal_run_data_fill(&me->data);
         status = launch(me, &times[i]);
         if (status == PEAL_OK && data)
-            wrong += check(me, &first);
+            wrong += peal_run_data_check(&me->data, &first);
     }
     if (wrong)
         fprintf(stderr, "peal run: rank %u: %llu elements are wrong, the first is %llu\n",
@@ -367,12 +191,12 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
     if (status == PEAL_OK && o->html) {
         /* One launch more, traced: the figures above are those of launches without the clock. */
         status = trace_begin(me, &trace) ? PEAL_OK : PEAL_NO_MEMORY;
-        fill(me);
+        peal_run_data_fill(&me->data);
         me->trace = &trace;
         status = status == PEAL_OK ? launch(me, &traced_us) : status;
         me->trace = NULL;
         struct peal_page_run_facts facts = {.median_us = most[n / 2],
-                                            .bytes = most_param(me),
+                                            .bytes = peal_run_data_most(&me->data),
                                             .launches = n,
                                             .wrong = *all_wrong,
                                             .checked = plan->contract != PEAL_CONTRACT_NONE,
@@ -394,32 +218,15 @@ static int body(struct peal_comm *comm, void *context)
     uint64_t wrong = 0;
     enum peal_status status =
         peal_plans_make(comm->team, me.run->kernel, &me.run->bind, &how, &why, &me.image);
-    if (status == PEAL_OK) {
-        uint64_t params = me.image->nparams + 1;
-        me.buffers = calloc(params, sizeof(char *));
-        me.inputs = calloc(params, sizeof(char *));
-        me.bounds = calloc(params * peal_comm_size(comm), sizeof *me.bounds);
-        status = me.buffers && me.inputs && me.bounds ? make_buffers(&me) : PEAL_NO_MEMORY;
-    }
-    if (status == PEAL_OK) {
-        bind_buffers(&me);
+    if (status == PEAL_OK)
+        status = peal_run_data_init(&me.data, comm, me.image, me.run->whole);
+    if (status == PEAL_OK)
         status = run_all(&me, &wrong);
-    }
     if (status != PEAL_OK && peal_comm_rank(comm) == 0 && !me.told) {
         fputs(peal_text_get(&why), stderr);
         peal_ranks_fail("run", comm, status);
     }
-    for (uint32_t i = 0; me.buffers && i < me.image->nparams; i++) {
-        const struct peal_image_param *param = &me.image->params[i];
-        if (!param->symmetric && !is_aliased(&me, i))
-            free(me.buffers[i]);
-    }
-    for (uint32_t i = 0; me.inputs && i < me.image->nparams; i++)
-        free(me.inputs[i]);
-    free(me.buffers);
-    free(me.inputs);
-    free(me.right);
-    free(me.bounds);
+    peal_run_data_release(&me.data);
     peal_image_free(me.image);
     peal_text_release(&why);
     return status != PEAL_OK ? PEAL_EXIT_OTHER : wrong ? PEAL_EXIT_NO : PEAL_EXIT_OK;
