@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plots of a sweep: measured points joined by lines, the closed form dashed over them.
 
-const PLOT = { width: 620, height: 360, left: 66, right: 16, top: 12, bottom: 46 };
+const PLOT = { width: 620, height: 360, left: 78, right: 16, top: 12, bottom: 46 };
 
-function plotScale(values, log, isBytes, low, high) {
+function plotScale(values, log, label, low, high) {
   const usable = values.filter(value => isFinite(value) && (!log || value > 0));
   let min = Math.min(...usable), max = Math.max(...usable);
   if (usable.length === 0) [min, max] = [1, 10];
@@ -13,7 +13,7 @@ function plotScale(values, log, isBytes, low, high) {
   const pad = (map(max) - map(min)) * 0.03;
   const from = map(min) - (log ? pad : 0), to = map(max) + pad;
   const at = value => low + (map(value) - from) / (to - from) * (high - low);
-  return { at, ticks: log ? logTicks(min, max, isBytes) : linearTicks(min, max) };
+  return { at, ticks: log ? logTicks(min, max, label) : linearTicks(min, max) };
 }
 
 function linearTicks(min, max) {
@@ -22,10 +22,17 @@ function linearTicks(min, max) {
   return ticks;
 }
 
-// Powers of two for bytes and where the range is short, powers of ten otherwise.
-function logTicks(min, max, isBytes) {
+// Powers of two for bytes and where the range is short, powers of ten otherwise; times at 1, 2 and 5 of each power.
+function logTicks(min, max, label) {
   const ticks = [];
-  const base = isBytes || max / min <= 256 ? 2 : 10;
+  if (isTime(label) && max / min <= 1000) {
+    for (let e = Math.floor(Math.log10(min)); Math.pow(10, e) <= max; e++)
+      for (const digit of [1, 2, 5])
+        if (digit * Math.pow(10, e) >= min && digit * Math.pow(10, e) <= max) ticks.push(digit * Math.pow(10, e));
+    if (ticks.length > 1) return ticks;
+    ticks.length = 0;
+  }
+  const base = isBytes(label) || max / min <= 256 ? 2 : 10;
   let step = 1;
   while (Math.log(max / min) / Math.log(base) / step > 9) step++;
   for (let e = Math.floor(Math.log(min) / Math.log(base) / step) * step; Math.pow(base, e) <= max * 1.0001; e += step)
@@ -34,11 +41,12 @@ function logTicks(min, max, isBytes) {
 }
 
 const isBytes = label => /\bbytes?\b/i.test(label);
+const isTime = label => /\bps\b/.test(label);
 
 // Bytes and times by the unit their label names; other numbers with few digits.
 function tickText(value, label) {
   if (isBytes(label)) return formatBytes(value).replace(' ', '');
-  if (/\bps\b/.test(label)) return value === 0 ? '0' : formatTime({ unit: 'ps' }, value, 4);
+  if (isTime(label)) return value === 0 ? '0' : formatTime({ unit: 'ps' }, value, 4);
   if (value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-3)) return value.toExponential(1).replace('.0e', 'e');
   return significant(value, 4);
 }
@@ -49,8 +57,8 @@ const axisName = label => label.replace(/ in ps\b/, '');
 function plotCard(plot) {
   const xs = plot.curves.flatMap(curve => curve.points.filter((_, i) => i % 2 === 0));
   const ys = plot.curves.flatMap(curve => curve.points.filter((_, i) => i % 2 === 1));
-  const x = plotScale(xs, plot.xLog, isBytes(plot.x), PLOT.left, PLOT.width - PLOT.right);
-  const y = plotScale(ys, plot.yLog, isBytes(plot.y), PLOT.height - PLOT.bottom, PLOT.top);
+  const x = plotScale(xs, plot.xLog, plot.x, PLOT.left, PLOT.width - PLOT.right);
+  const y = plotScale(ys, plot.yLog, plot.y, PLOT.height - PLOT.bottom, PLOT.top);
   const names = [...new Set(plot.curves.filter(curve => !curve.closedForm).map(curve => curve.name))];
   // A closed form has the colour of the curve it is for, if its name ends in that curve's.
   const colourOf = curve => {

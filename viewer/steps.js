@@ -52,7 +52,7 @@ class StepPlayer {
   }
 
   who(step) {
-    return 'rank ' + step.rank + (this.lanes ? '.' + step.lane : '') + (this.launches ? ' launch ' + (step.launch + 1) : '');
+    return 'rank ' + step.rank + (this.lanes ? '.' + step.lane : '') + (this.launches ? ' launch ' + step.launch : '');
   }
 
   lineText(step) {

@@ -54,7 +54,8 @@ static bool write_page(struct peal_cli *cli, const struct peal_verify_job *job, 
     for (size_t i = 0; answers && i < job->ntasks; i++) {
         const struct peal_verify_task *t = &job->tasks[i];
         if (t->answer)
-            answers[n++] = (struct peal_page_answer){t->answer, t->plan, (uint64_t)t->count};
+            answers[n++] =
+                (struct peal_page_answer){t->answer, t->plan, (uint64_t)t->count, t->first};
     }
     if (!n)
         return true; /* no plan could be made; the messages say why */

@@ -158,7 +158,7 @@ static void a_race_is_told_with_its_bytes(void **state)
     assert_int_equal(v->fault, PEAL_FAULT_RACE);
     struct peal_page page;
     peal_page_init(&page, PEAL_PAGE_VERIFY, "t");
-    struct peal_page_answer answer = {v, plan, COUNT};
+    struct peal_page_answer answer = {v, plan, COUNT, NULL};
     peal_page_verify(&page, &answer, 1);
     assert_false(page.failed);
     assert_int_equal(page.steps.len, v->nsteps);

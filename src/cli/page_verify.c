@@ -291,7 +291,7 @@ static void add_wrong(struct peal_page *page, const struct peal_verify_wrong *wr
     peal_report_table_cell(table, "where");
     peal_report_table_cell(table, "%s@%u, elements %" PRIu64 " .. %" PRIu64 ", launch %u",
                            wrong->buf, wrong->rank, wrong->first_element,
-                           wrong->first_element + wrong->elements, wrong->launch + 1);
+                           wrong->first_element + wrong->elements, wrong->launch);
     peal_report_table_cell(table, "expected");
     peal_report_table_cell(table, "%s", wrong->expected);
     peal_report_table_cell(table, "obtained");
@@ -328,7 +328,10 @@ static void add_answers(struct peal_page *page, const struct peal_page_answer *a
     for (size_t i = 0; i < count; i++) {
         const struct peal_verification *v = answers[i].verification;
         peal_report_table_cell(table, "%u", v->nranks);
-        peal_report_table_cell(table, "%" PRIu64, answers[i].count);
+        if (answers[i].sequence)
+            peal_report_table_cell(table, "%s", answers[i].sequence);
+        else
+            peal_report_table_cell(table, "%" PRIu64, answers[i].count);
         peal_report_table_cell(table, "%s", peal_verdict_name(v->verdict));
         peal_report_table_cell(table, "%s",
                                v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault) : "");
@@ -437,6 +440,8 @@ static void add_facts(struct peal_page *page, const struct peal_page_answer *sho
     const struct peal_verification *v = shown->verification;
     if (shown->plan)
         peal_page_plan_facts(page, shown->plan);
+    if (shown->sequence)
+        peal_page_fact(page, "launched with", "%s", shown->sequence);
     peal_page_fact(page, "launches", "%u", v->launches);
     if (v->verdict == PEAL_PROVED)
         peal_page_fact(page, "reuse", "%s", peal_reuse_name(v->reuse));

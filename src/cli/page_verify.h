@@ -12,6 +12,7 @@ struct peal_page_answer {
     const struct peal_verification *verification;
     const struct peal_plan *plan; /* NULL: not kept; such an answer is only in the table */
     uint64_t count;               /* elements, as asked for */
+    const char *sequence;         /* what was launched one after the other; NULL: one plan */
 };
 
 /* Fills a page that has its title and sources. The one told is the worst answer: refuted before not

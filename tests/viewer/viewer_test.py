@@ -256,6 +256,15 @@ def a_real_race_is_told(page):
     check("cells", page.evaluate("[...document.querySelectorAll('.cell b')].map(c => c.textContent)"), ["0", "0", "0"])
 
 
+def a_sequence_says_what_was_launched(page):
+    facts = page.text("#facts")
+    assert "launched with" in facts and "root 0, then" in facts, facts
+    steps = page.evaluate("[...document.querySelectorAll('.steps li')].map(l => l.textContent)")
+    # As on a terminal, and as in `launch mod 2`, launches count from 0.
+    assert any("launch 0" in step for step in steps) and any("launch 1" in step for step in steps), steps
+    assert not any("launch 2" in step for step in steps), steps
+
+
 def a_real_proof_has_a_schedule(page):
     check("verdict", page.text("#verdict"), "proved")
     check("rows", page.evaluate("pealPage.diagram.rows.length"), 4)
@@ -293,6 +302,9 @@ def a_real_sweep_is_plotted(page):
     check("plots", page.evaluate("document.querySelectorAll('.plot').length"), 2)
     check("marks", page.evaluate("document.querySelectorAll('.plot:first-child circle').length"), 6)
     check("rows", page.evaluate("document.querySelectorAll('#tables tbody tr').length"), 6)
+    texts = page.evaluate("[...document.querySelectorAll('.plot:first-child text')].map(t => t.textContent)")
+    times = [text for text in texts if text.endswith("s") and text[0].isdigit()]
+    assert times and all(text.lstrip("0.").startswith(("1", "2", "5")) for text in times), texts
 
 
 TESTS = [
@@ -307,6 +319,8 @@ TESTS = [
 # Pages of the command itself: its arguments, the exit code, the tests.
 COMMANDS = [
     ("race", ["verify", os.path.join(HERE, "cheap_barrier.peal"), "-n", "2..3", "--count", "12"], 1, [a_real_race_is_told]),
+    ("sequence", ["verify", os.path.join(TOP, "tests", "hazards", "h23_root_changes.peal"), "-n", "3"], 1,
+     [a_sequence_says_what_was_launched]),
     ("proof", ["verify", "allreduce_ring", "-n", "2..5"], 0, [a_real_proof_has_a_schedule]),
     ("sim", ["sim", "allreduce_ring", "-m", os.path.join(TOP, "machines", "mesh4x4.yaml"), "--count", "16K"], 0,
      [a_real_simulation_is_drawn]),
