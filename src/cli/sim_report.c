@@ -7,6 +7,7 @@
 #include "report/table.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,8 +328,9 @@ void peal_sim_report_json(const struct peal_sim_job *job, struct peal_json *json
     peal_json_put_real(json, "bytes", job->bound.bytes);
     peal_json_put_bool(json, "deadlock", deadlock != NULL);
     peal_json_put_uint(json, "time_ps", s->time);
-    peal_json_put_real(json, "bound_ps", job->bound.time);
-    peal_json_put_real(json, "closed_form_ps", job->bound.closed);
+    /* What is not known is null, as everything that is not finite. */
+    peal_json_put_real(json, "bound_ps", job->bound.time > 0 ? job->bound.time : NAN);
+    peal_json_put_real(json, "closed_form_ps", job->bound.closed > 0 ? job->bound.closed : NAN);
     peal_json_put_uint(json, "events", s->events);
     peal_json_put_uint(json, "transfers", s->transfers);
     peal_json_put_uint(json, "messages", s->messages);

@@ -215,6 +215,8 @@ void peal_report_table_json(const struct peal_report_table *table, struct peal_j
             peal_json_key(json, peal_report_table_title(table, i));
             if (peal_report_table_align(table, i) == PEAL_ALIGN_RIGHT && reads_as_number(cell))
                 peal_json_raw(json, cell);
+            else if (peal_report_table_align(table, i) == PEAL_ALIGN_RIGHT && !*cell)
+                peal_json_null(json); /* no number */
             else
                 peal_json_string(json, cell);
         }

@@ -72,6 +72,23 @@ static void json_writes_only_real_numbers_bare(void **state)
     peal_report_table_free(table);
 }
 
+static void json_of_no_number_is_null(void **state)
+{
+    (void)state;
+    struct peal_report_table *table = peal_report_table_new();
+    struct peal_text out = {0};
+    struct peal_json json;
+    peal_report_table_column(table, "text", PEAL_ALIGN_LEFT);
+    peal_report_table_column(table, "number", PEAL_ALIGN_RIGHT);
+    peal_report_table_cell(table, "%s", "");
+    peal_report_table_cell(table, "%s", "");
+    peal_json_init(&json, &out, 0);
+    peal_report_table_json(table, &json);
+    assert_string_equal(peal_text_get(&out), "[{\"text\":\"\",\"number\":null}]");
+    peal_text_release(&out);
+    peal_report_table_free(table);
+}
+
 static void a_short_last_row_has_empty_cells(void **state)
 {
     (void)state;
@@ -90,6 +107,7 @@ int main(void)
         cmocka_unit_test(text_is_aligned_without_trailing_blanks),
         cmocka_unit_test(csv_quotes_what_needs_it),
         cmocka_unit_test(json_writes_only_real_numbers_bare),
+        cmocka_unit_test(json_of_no_number_is_null),
         cmocka_unit_test(a_short_last_row_has_empty_cells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
