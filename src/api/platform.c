@@ -367,6 +367,30 @@ static enum peal_status simulate(struct peal_platform *platform, struct peal_com
     return status;
 }
 
+/* What each rank calls, and when it comes. */
+struct ticket {
+    uint64_t time, what, count;
+};
+
+/* All ranks see the same tickets, and so the same fault. */
+static enum peal_status check_tickets(struct peal_comm *comm, const struct ticket *tickets,
+                                      uint32_t size)
+{
+    for (uint32_t r = 1; r < size; r++) {
+        if (tickets[r].what == tickets[0].what && tickets[r].count == tickets[0].count)
+            continue;
+        struct peal_text why = {0};
+        peal_text_printf(&why, "mismatch: rank %u calls ", r);
+        peal_collective_describe(tickets[r].what, tickets[r].count, &why);
+        peal_text_puts(&why, ", rank 0 calls ");
+        peal_collective_describe(tickets[0].what, tickets[0].count, &why);
+        peal_comm_fail(comm, PEAL_MISMATCH, "%s", peal_text_get(&why));
+        peal_text_release(&why);
+        return PEAL_MISMATCH;
+    }
+    return PEAL_OK;
+}
+
 static uint64_t earliest(const uint64_t *times, uint32_t size)
 {
     uint64_t least = times[0];
@@ -387,7 +411,12 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
     char *outputs = rank == 0 ? calloc(out * size + 1, 1) : NULL;
     char *own =
         calloc(in + out + 1, 1); /* what a rank has no buffer for: scatter's x, reduce's y, ... */
-    uint64_t now = peal_platform_time(platform), times[PEAL_MOST_RANKS];
+    uint64_t times[PEAL_MOST_RANKS];
+    struct ticket ticket = {.time = peal_platform_time(platform),
+                            .what = peal_call_what(args->collective, (uint32_t)args->dtype,
+                                                   (uint32_t)args->reduce, args->root),
+                            .count = args->count};
+    struct ticket tickets[PEAL_MOST_RANKS];
     struct {
         uint64_t status, time;
     } answer = {PEAL_OK, 0};
@@ -395,9 +424,13 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
     if (status == PEAL_OK && args->send && in)
         memcpy(own, args->send, in);
     if (status == PEAL_OK)
-        status = peal_gather(comm, own, inputs, in, PEAL_U8, 0);
+        status = peal_allgather(comm, &ticket, tickets, sizeof ticket, PEAL_U8);
     if (status == PEAL_OK)
-        status = peal_gather(comm, &now, times, 1, PEAL_I64, 0);
+        status = check_tickets(comm, tickets, size);
+    for (uint32_t r = 0; r < size && status == PEAL_OK; r++)
+        times[r] = tickets[r].time;
+    if (status == PEAL_OK)
+        status = peal_gather(comm, own, inputs, in, PEAL_U8, 0);
     if (status == PEAL_OK && rank == 0) {
         answer.status = simulate(platform, comm, args, inputs, outputs, times);
         answer.time = peal_sim_stats(platform->sim)->time;

@@ -190,6 +190,18 @@ static void run_threads(const char *platform)
         peal_comm_close(comms[r]);
 }
 
+/* A rank calls something else: all are told so. Natively this ends the communicator. */
+static void check_mismatch(struct peal_comm *comm)
+{
+    int32_t x[COUNT] = {0}, y[COUNT];
+    enum peal_status status = peal_comm_rank(comm) == 1
+                                  ? peal_broadcast(comm, x, COUNT, PEAL_I32, 0)
+                                  : peal_allreduce(comm, x, y, COUNT, PEAL_I32, PEAL_SUM);
+    EXPECT(status == PEAL_MISMATCH);
+    EXPECT(strstr(peal_comm_error(comm), "rank 1 calls broadcast of 12 i32, root 0"));
+    EXPECT(strstr(peal_comm_error(comm), " calls allreduce of 12 i32, sum"));
+}
+
 /* Two communicators that are opened apart, and one clock. */
 static void check_clock(struct peal_open how, const char *job, bool simulated)
 {
@@ -231,6 +243,7 @@ static int rank_main(uint32_t rank, const char *job, bool simulated)
         fprintf(stderr, "rank %u: %s\n", rank, peal_comm_error(NULL));
     EXPECT(status == PEAL_OK);
     check_all(comm, simulated);
+    check_mismatch(comm);
     peal_comm_close(comm);
     char apart[80];
     snprintf(apart, sizeof apart, "%s-1", job);

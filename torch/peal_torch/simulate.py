@@ -18,9 +18,11 @@ from .backend import backend_of
 
 
 def simulated_time(group=None):
-    """Seconds that the group's calls have taken on the simulated machine (PEAL_PLATFORM=sim:FILE.yaml); 0 without.
+    """This rank's clock on the simulated machine (PEAL_PLATFORM=sim:FILE.yaml), in seconds; 0 without.
 
-    The same on all ranks after a collective. Messages are the rank's own: it has sent or received them by then.
+    A rank has one clock: what it does in one group comes after what it did in another. It is the same on all ranks of a
+    group after a collective there. Messages are the rank's own: it has sent or received them by then. It starts at 0 with
+    the first group; the argument says only which platform is meant, where there are several.
     """
     return _C.simulated_ps(backend_of(group)) * 1e-12
 
@@ -53,7 +55,7 @@ def _new_group(world, ranks=None, timeout=None, backend=None, pg_options=None):
     ranks = list(range(size)) if ranks is None else sorted(ranks)
     if len(set(ranks)) != len(ranks) or any(not 0 <= rank < size for rank in ranks):
         raise RuntimeError(f"new_group: ranks are different ones of 0 to {size - 1}, not {ranks}")
-    group = _C.split(everyone, own in ranks)
+    group = _C.split(everyone, own in ranks, timeout or datetime.timedelta(0))  # 0: the default group's
     if group is None:
         return _c10d.GroupMember.NON_GROUP_MEMBER
     _register(world, group, ranks, f"simulated {own}, {len(world.made)}")
@@ -114,7 +116,8 @@ def simulate(world_size, function, machine=None, args=(), timeout=datetime.timed
     """Runs function(rank, *args) as `world_size` threads of this process, on a simulated machine.
 
     Within it, torch.distributed works as after init_process_group: get_rank, all_reduce, send, new_group, ... `machine`
-    is the machine file; None: what PEAL_PLATFORM says, or this host itself. Returns the list of results; the first
+    is the machine file; None: what PEAL_PLATFORM says, or this host itself. `timeout` is the default group's, and that of
+    other groups unless new_group is given one. Returns the list of results; the first
     exception of a rank is raised here. Threads share Python's interpreter and torch's random state.
     """
     if int(torch.__version__.split(".")[0]) >= 2:

@@ -6,13 +6,15 @@
 
 namespace peal {
 
+static const uint32_t SOON_MS = 1;
+
 static Milliseconds bounded(Milliseconds timeout)
 {
     return std::min(timeout, Milliseconds(INT32_MAX));
 }
 
-Comm::Comm(peal_comm *comm, Milliseconds timeout)
-    : comm_(comm), default_timeout_(bounded(timeout)), timeout_(bounded(timeout))
+Comm::Comm(peal_comm *comm, Milliseconds timeout, std::shared_ptr<peal_clock> clock)
+    : comm_(comm), clock_(std::move(clock)), default_timeout_(bounded(timeout)), timeout_(bounded(timeout))
 {
     peal_comm_set_timeout(comm_, static_cast<uint32_t>(timeout_.count()));
 }
@@ -49,6 +51,23 @@ static int store_get(void *context, const char *key, void *value, size_t cap, si
     }
 }
 
+// A process is a rank: all its groups share one clock, which starts anew when the last of them is gone. (Ranks that are
+// threads have theirs from peal_comm_open_threads.)
+static std::shared_ptr<peal_clock> clock_of_process()
+{
+    static std::mutex mutex;
+    static std::weak_ptr<peal_clock> shared;
+    std::lock_guard<std::mutex> lock(mutex);
+    std::shared_ptr<peal_clock> clock = shared.lock();
+    if (!clock) {
+        peal_clock *made = nullptr;
+        TORCH_CHECK(peal_clock_new(&made) == PEAL_OK, "peal: no memory for a clock");
+        clock.reset(made, peal_clock_free);
+        shared = clock;
+    }
+    return clock;
+}
+
 c10::intrusive_ptr<Comm> Comm::open(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                                     Milliseconds timeout)
 {
@@ -59,24 +78,28 @@ c10::intrusive_ptr<Comm> Comm::open(const c10::intrusive_ptr<c10d::Store> &store
     how.store = &callbacks;
     how.timeout_ms = static_cast<uint32_t>(bounded(timeout).count());
     how.quiet = 1;
+    std::shared_ptr<peal_clock> clock = clock_of_process();
+    how.clock = clock.get();
     peal_comm *comm = nullptr;
     peal_status status = peal_comm_open(&how, &comm);
     TORCH_CHECK(status == PEAL_OK, "peal: rank ", rank, " of ", size, " cannot join: ", peal_comm_error(nullptr));
-    return c10::make_intrusive<Comm>(comm, timeout);
+    return c10::make_intrusive<Comm>(comm, timeout, std::move(clock));
 }
 
 c10::intrusive_ptr<Comm> Comm::again()
 {
     peal_comm *comm = nullptr;
     check(peal_comm_dup(comm_, &comm), "init");
-    return c10::make_intrusive<Comm>(comm, default_timeout_);
+    return c10::make_intrusive<Comm>(comm, default_timeout_, clock_);
 }
 
-c10::intrusive_ptr<Comm> Comm::split(bool member)
+c10::intrusive_ptr<Comm> Comm::split(bool member, Milliseconds timeout)
 {
     peal_comm *comm = nullptr;
     check(peal_comm_split(comm_, member ? 0 : -1, rank(), &comm), "new_group");
-    return comm ? c10::make_intrusive<Comm>(comm, default_timeout_) : c10::intrusive_ptr<Comm>();
+    if (!comm)
+        return {};
+    return c10::make_intrusive<Comm>(comm, timeout.count() > 0 ? timeout : default_timeout_, clock_);
 }
 
 // ---- calls ----
@@ -88,6 +111,30 @@ void Comm::set_timeout(Milliseconds timeout)
         peal_comm_set_timeout(comm_, static_cast<uint32_t>(timeout.count()));
         timeout_ = timeout;
     }
+    // Of this and cut, the later sets the time-out: each sets one word, passes the fence, then looks at or sets the other.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (cut_.load(std::memory_order_relaxed))
+        peal_comm_set_timeout(comm_, SOON_MS);
+}
+
+void Comm::set_default_timeout(Milliseconds timeout)
+{
+    Lock lock(*this);
+    default_timeout_ = bounded(timeout);
+}
+
+void Comm::cut()
+{
+    cut_.store(true, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst); // partner: set_timeout
+    peal_comm_set_timeout(comm_, SOON_MS);
+}
+
+void Comm::take_back_cut()
+{
+    Lock lock(*this);
+    cut_.store(false, std::memory_order_relaxed);
+    timeout_ = Milliseconds(-1); // the next call sets it again
 }
 
 // "Timed out" is what programs look for in the text of other backends.

@@ -6,13 +6,15 @@
 #include "base.h"
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 
 namespace peal {
 
 class Comm : public c10::intrusive_ptr_target {
   public:
-    Comm(peal_comm *comm, Milliseconds timeout);
+    // The clock is the rank's on a simulated machine; it lives as long as somebody has it.
+    Comm(peal_comm *comm, Milliseconds timeout, std::shared_ptr<peal_clock> clock = nullptr);
     ~Comm() override;
 
     // Meets the other ranks through torch's store.
@@ -21,10 +23,16 @@ class Comm : public c10::intrusive_ptr_target {
     // The same ranks again, on memory of their own. Collective.
     c10::intrusive_ptr<Comm> again();
     // Those of them that say so; null on the others. Collective. Hold the lock.
-    c10::intrusive_ptr<Comm> split(bool member);
+    c10::intrusive_ptr<Comm> split(bool member, Milliseconds timeout);
 
     // For the next call; the group's own where the caller gave none. Hold the lock.
     void set_timeout(Milliseconds timeout);
+    // The group's own from now on.
+    void set_default_timeout(Milliseconds timeout);
+    // Ends the call under way, and those to come, as if their time were up; any thread may do it. The call may have
+    // ended in time all the same: then take it back.
+    void cut();
+    void take_back_cut();
     // Ends in an exception that says what happened, in the words of peal's report. Hold the lock.
     void check(peal_status status, const char *what) const;
 
@@ -68,7 +76,9 @@ class Comm : public c10::intrusive_ptr_target {
 
   private:
     peal_comm *comm_;
-    Milliseconds default_timeout_, timeout_;
+    std::shared_ptr<peal_clock> clock_;
+    Milliseconds default_timeout_, timeout_; // under the lock
+    std::atomic<bool> cut_{false};
     std::mutex mutex_;
     std::atomic<int> waiting_{0};
     std::atomic<bool> shared_{false};

@@ -45,18 +45,18 @@ template <typename Opts, typename Call>
 WorkPtr Group::collective(OpType op, const Opts &opts, Tensors outputs, Call call)
 {
     sequence_++;
-    auto run = [this, timeout = opts.timeout, call = std::move(call)] {
+    auto run = [this, timeout = opts.timeout, call = std::move(call)](Milliseconds waits) {
         Comm::Lock lock(*comm_);
-        comm_->set_timeout(timeout);
+        comm_->set_timeout(waits.count() > 0 ? waits : timeout);
         call();
     };
     if (!queue_) {
-        run();
+        run(Milliseconds(0));
         return c10::make_intrusive<DoneWork>(getRank(), op, std::move(outputs));
     }
     if (!is_async(opts, 0) && queue_->run_alone(run))
         return c10::make_intrusive<DoneWork>(getRank(), op, std::move(outputs));
-    auto work = c10::make_intrusive<QueuedWork>(getRank(), op, std::move(outputs), queue_, std::move(run));
+    auto work = c10::make_intrusive<QueuedWork>(op, std::move(outputs), queue_, comm_, std::move(run));
     queue_->push(work);
     return work;
 }
@@ -65,16 +65,21 @@ WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts)
 {
     Tensor tensor = only(tensors, "broadcast");
     uint32_t root = static_cast<uint32_t>(opts.rootRank);
+    bool is_root = getRank() == static_cast<int>(root);
+    if (!is_root)
+        check_output(tensor, "broadcast");
     return collective(OpType::BROADCAST, opts, {tensor}, [=] {
         Tensor dense = tensor.contiguous();
         comm_->check(peal_broadcast(comm_->get(), dense.data_ptr(), bytes_of(dense), PEAL_U8, root), "broadcast");
-        write_back(dense, tensor);
+        if (!is_root)
+            write_back(dense, tensor);
     });
 }
 
 WorkPtr Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts)
 {
     Tensor tensor = only(tensors, "allreduce");
+    check_output(tensor, "allreduce");
     Reduction r = reduction(tensor, opts.reduceOp, "allreduce");
     return collective(OpType::ALLREDUCE, opts, {tensor}, [=] {
         Tensor dense = tensor.contiguous();
@@ -89,8 +94,10 @@ WorkPtr Group::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoales
 {
     static const int64_t ALONE_BYTES = 64 << 10;
     TORCH_CHECK(!tensors.empty(), "peal allreduce_coalesced: no tensors");
-    for (const Tensor &tensor : tensors)
+    for (const Tensor &tensor : tensors) {
         check_same(tensor, tensors[0], "allreduce_coalesced");
+        check_output(tensor, "allreduce_coalesced");
+    }
     Reduction r = reduction(tensors[0], opts.reduceOp, "allreduce_coalesced");
     uint64_t element = static_cast<uint64_t>(tensors[0].element_size());
     Tensors large, small;
@@ -117,9 +124,11 @@ WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
     Tensor tensor = only(tensors, "reduce");
     Reduction r = reduction(tensor, opts.reduceOp, "reduce");
     uint32_t root = static_cast<uint32_t>(opts.rootRank);
+    bool is_root = getRank() == static_cast<int>(root);
+    if (is_root)
+        check_output(tensor, "reduce");
     return collective(OpType::REDUCE, opts, {tensor}, [=] {
         Tensor dense = tensor.contiguous();
-        bool is_root = getRank() == static_cast<int>(root);
         comm_->check(peal_reduce(comm_->get(), dense.data_ptr(), is_root ? dense.data_ptr() : nullptr,
                                  count_of(dense), r.dtype, r.op, root),
                      "reduce");
@@ -134,7 +143,7 @@ WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs, const c
     TORCH_CHECK(outputs.size() == 1 && static_cast<int>(outputs[0].size()) == getSize(),
                 "peal allgather: one list of ", getSize(), " tensors is wanted");
     Tensors list = outputs[0];
-    check_list(list, input, "allgather");
+    check_outputs(list, input, "allgather");
     return collective(OpType::ALLGATHER, opts, list, [=] {
         Tensor send = input.contiguous();
         if (is_large(bytes_of(send))) {
@@ -154,6 +163,7 @@ WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs, const c
 WorkPtr Group::_allgather_base(Tensor &output, Tensor &input, const c10d::AllgatherOptions &opts)
 {
     check_same(output, input, "_allgather_base");
+    check_output(output, "_allgather_base");
     TORCH_CHECK(output.numel() == input.numel() * getSize(), "peal _allgather_base: the output must have ",
                 getSize(), " times the input's elements");
     Tensor out = output, in = input;
@@ -194,7 +204,7 @@ WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d
         TORCH_CHECK(outputs.size() == 1 && static_cast<int>(outputs[0].size()) == getSize(),
                     "peal gather: one list of ", getSize(), " tensors is wanted on the root");
         list = outputs[0];
-        check_list(list, input, "gather");
+        check_outputs(list, input, "gather");
     } else {
         TORCH_CHECK(outputs.empty(), "peal gather: only the root has outputs");
     }
@@ -220,6 +230,7 @@ WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d
 WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs, const c10d::ScatterOptions &opts)
 {
     Tensor output = only(outputs, "scatter");
+    check_output(output, "scatter");
     uint32_t root = static_cast<uint32_t>(opts.rootRank);
     bool is_root = getRank() == static_cast<int>(root);
     Tensors list;
@@ -253,6 +264,7 @@ WorkPtr Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                               const c10d::ReduceScatterOptions &opts)
 {
     Tensor output = only(outputs, "reduce_scatter");
+    check_output(output, "reduce_scatter");
     TORCH_CHECK(inputs.size() == 1 && static_cast<int>(inputs[0].size()) == getSize(),
                 "peal reduce_scatter: one list of ", getSize(), " tensors is wanted");
     Tensors list = inputs[0];
@@ -286,6 +298,7 @@ WorkPtr Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 WorkPtr Group::_reduce_scatter_base(Tensor &output, Tensor &input, const c10d::ReduceScatterOptions &opts)
 {
     check_same(output, input, "_reduce_scatter_base");
+    check_output(output, "_reduce_scatter_base");
     TORCH_CHECK(input.numel() == output.numel() * getSize(), "peal _reduce_scatter_base: the input must have ",
                 getSize(), " times the output's elements");
     Reduction r = reduction(output, opts.reduceOp, "_reduce_scatter_base");
@@ -326,6 +339,7 @@ WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllO
     for (size_t i = 0; i < size; i++) {
         check_same(inputs[i], inputs[0], "alltoall");
         check_same(outputs[i], inputs[0], "alltoall");
+        check_output(outputs[i], "alltoall");
     }
     Tensors in = inputs, out = outputs;
     return collective(OpType::ALLTOALL, opts, out, [=] {
@@ -398,10 +412,16 @@ void Group::make_symmetric(const Tensor &tensor)
     collective(OpType::UNKNOWN, c10d::BarrierOptions(), {}, move)->wait();
 }
 
-c10::intrusive_ptr<Comm> Group::split(bool member)
+c10::intrusive_ptr<Comm> Group::split(bool member, Milliseconds timeout)
 {
     Comm::Lock lock(*comm_);
-    return comm_->split(member);
+    return comm_->split(member, timeout);
+}
+
+void Group::setTimeout(Milliseconds timeout)
+{
+    comm_->set_default_timeout(timeout);
+    messages_->set_default_timeout(timeout);
 }
 
 uint64_t Group::simulated_ps()

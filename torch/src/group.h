@@ -49,17 +49,18 @@ class Group : public Base {
     WorkPtr recv(Tensors &tensors, int from, int tag) override;
     WorkPtr recvAnysource(Tensors &tensors, int tag) override;
     WorkPtr barrier(const c10d::BarrierOptions &opts) override;
-    // Overrides where torch has them, which is from 2.1 on: hence without the word.
+    // Overrides where torch has them, which is from 2.1 on, the last from 2.6 on: hence without the word.
     WorkPtr allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs, const c10d::AllgatherOptions &opts);
     WorkPtr reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                                             const c10d::ReduceScatterOptions &opts);
+    void setTimeout(Milliseconds timeout);
 
     // Moves a tensor's storage to symmetric memory, where collectives need one copy less. Collective; the storages must
     // be of one size. The memory lives as long as the storage does, and stays taken until the group ends.
     void make_symmetric(const Tensor &tensor);
     uint64_t simulated_ps();
     // A communicator of those ranks that say so; null on the others. Collective.
-    c10::intrusive_ptr<Comm> split(bool member);
+    c10::intrusive_ptr<Comm> split(bool member, Milliseconds timeout);
 
   private:
     template <typename Opts, typename Call>

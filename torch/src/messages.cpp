@@ -47,6 +47,7 @@ WorkPtr Messages::send(const Tensor &tensor, int to, int tag)
 
 WorkPtr Messages::receive(const Tensor &tensor, uint32_t from, int tag, OpType op)
 {
+    check_output(tensor, "recv");
     sweep();
     Tensor dense = room_of(tensor);
     peal_request *request = nullptr;

@@ -23,6 +23,11 @@ class Messages : public c10::intrusive_ptr_target {
     // Gives dropped messages a last chance. The group ends; works may live on.
     void close();
 
+    void set_default_timeout(Milliseconds timeout)
+    {
+        comm_->set_default_timeout(timeout);
+    }
+
     WorkPtr send(const Tensor &tensor, int to, int tag);
     WorkPtr receive(const Tensor &tensor, uint32_t from, int tag, OpType op);
 

@@ -47,9 +47,9 @@ static Group &own(const BasePtr &group)
 }
 
 // A new group of those ranks of this one that say so, in the same order; none on the others. Collective.
-static BasePtr split(const BasePtr &group, bool member)
+static BasePtr split(const BasePtr &group, bool member, Seconds timeout)
 {
-    auto comm = own(group).split(member);
+    auto comm = own(group).split(member, milliseconds(timeout));
     if (!comm)
         return {};
     auto made = c10::make_intrusive<Group>(std::move(comm), false);

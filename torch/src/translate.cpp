@@ -2,6 +2,8 @@
 // See translate.h.
 #include "translate.h"
 
+#include <ATen/MemoryOverlap.h>
+
 #include <cstring>
 
 namespace peal {
@@ -37,6 +39,19 @@ void check_list(const Tensors &list, const Tensor &like, const char *what)
         TORCH_CHECK(tensor.numel() == like.numel(), "peal ", what, ": tensors of ", tensor.numel(), " and ",
                     like.numel(), " elements in one call");
     }
+}
+
+void check_output(const Tensor &tensor, const char *what)
+{
+    TORCH_CHECK(at::has_internal_overlap(tensor) != at::MemOverlap::Yes, "peal ", what,
+                ": several elements of the result are one piece of memory; clone() the tensor first");
+}
+
+void check_outputs(const Tensors &list, const Tensor &like, const char *what)
+{
+    check_list(list, like, what);
+    for (const Tensor &tensor : list)
+        check_output(tensor, what);
 }
 
 // ---- types and operations ----

@@ -20,6 +20,9 @@ Tensor &only(Tensors &tensors, const char *what);
 void check_same(const Tensor &tensor, const Tensor &like, const char *what);
 // Every tensor is of `like`'s type and as large.
 void check_list(const Tensors &list, const Tensor &like, const char *what);
+// Can be written: no two elements are one piece of memory, as after expand.
+void check_output(const Tensor &tensor, const char *what);
+void check_outputs(const Tensors &list, const Tensor &like, const char *what);
 
 // ---- types and operations ----
 
@@ -45,8 +48,10 @@ inline Tensor room_of(const Tensor &tensor)
 
 inline void write_back(const Tensor &dense, const Tensor &tensor)
 {
-    if (!dense.is_same(tensor))
+    if (!dense.is_same(tensor)) {
+        at::NoGradGuard unrecorded; // as where the memory itself is written
         Tensor(tensor).copy_(dense);
+    }
 }
 
 // ---- lists of tensors as one piece of memory ----

@@ -13,15 +13,28 @@ FuturePtr DoneWork::getFuture()
 
 bool QueuedWork::wait(Milliseconds timeout)
 {
-    queue_->run_if_next(this);
-    return Work::wait(timeout);
+    queue_->run_if_next(this, timeout);
+    if (timeout.count() > 0) {
+        bool late;
+        {
+            std::unique_lock<std::mutex> lock(mutex_);
+            late = !cv_.wait_for(lock, timeout, [this] { return completed_; });
+        }
+        if (late) { // the thread makes this call, or one before it: it ends now, with a report
+            comm_->cut();
+            bool success = Work::wait(kNoTimeout);
+            comm_->take_back_cut();
+            return success;
+        }
+    }
+    return Work::wait(kNoTimeout);
 }
 
-void QueuedWork::run()
+void QueuedWork::run(Milliseconds timeout)
 {
     std::exception_ptr failure;
     try {
-        call_();
+        call_(timeout);
     } catch (...) {
         failure = std::current_exception();
     }
@@ -53,7 +66,7 @@ void Queue::end_turn()
     changed_.notify_all();
 }
 
-bool Queue::run_alone(const std::function<void()> &call)
+bool Queue::run_alone(const Call &call)
 {
     {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -62,7 +75,7 @@ bool Queue::run_alone(const std::function<void()> &call)
         busy_ = true;
     }
     try {
-        call();
+        call(Milliseconds(0));
     } catch (...) {
         end_turn();
         throw;
@@ -71,7 +84,7 @@ bool Queue::run_alone(const std::function<void()> &call)
     return true;
 }
 
-void Queue::run_if_next(QueuedWork *work)
+void Queue::run_if_next(QueuedWork *work, Milliseconds timeout)
 {
     c10::intrusive_ptr<QueuedWork> mine;
     {
@@ -82,7 +95,7 @@ void Queue::run_if_next(QueuedWork *work)
         works_.pop_front();
         busy_ = true;
     }
-    mine->run();
+    mine->run(timeout);
     end_turn();
 }
 
@@ -97,7 +110,7 @@ void Queue::loop()
         works_.pop_front();
         busy_ = true;
         lock.unlock();
-        work->run();
+        work->run(Milliseconds(0));
         work.reset(); // its tensors may need the interpreter: not under the lock
         lock.lock();
         busy_ = false;

@@ -2,7 +2,7 @@
 // What a call gives back: done already, or queued for the progress thread. (Messages: messages.h.)
 #pragma once
 
-#include "base.h"
+#include "comm.h"
 
 #include <condition_variable>
 #include <deque>
@@ -50,12 +50,15 @@ class DoneWork : public Work {
 
 class Queue;
 
-// A call that the progress thread makes, or whoever waits for it first.
+// A call that the progress thread makes, or whoever waits for it first. It is told how long it may take; 0: as long as the
+// group's time-out says.
+using Call = std::function<void(Milliseconds)>;
+
 class QueuedWork : public Work {
   public:
-    QueuedWork(int rank, OpType op, Tensors outputs, std::shared_ptr<Queue> queue, std::function<void()> call)
-        : Work(rank, op), outputs_(std::move(outputs)), queue_(std::move(queue)), call_(std::move(call)),
-          future_(new_future())
+    QueuedWork(OpType op, Tensors outputs, std::shared_ptr<Queue> queue, c10::intrusive_ptr<Comm> comm, Call call)
+        : Work(comm->rank(), op), outputs_(std::move(outputs)), queue_(std::move(queue)), comm_(std::move(comm)),
+          call_(std::move(call)), future_(new_future())
     {
     }
     bool wait(Milliseconds timeout) override;
@@ -68,12 +71,13 @@ class QueuedWork : public Work {
         return future_;
     }
     // By the queue, once.
-    void run();
+    void run(Milliseconds timeout);
 
   private:
     Tensors outputs_;
     std::shared_ptr<Queue> queue_;
-    std::function<void()> call_;
+    c10::intrusive_ptr<Comm> comm_;
+    Call call_;
     FuturePtr future_;
 };
 
@@ -82,9 +86,9 @@ class Queue : public std::enable_shared_from_this<Queue> {
   public:
     void push(c10::intrusive_ptr<QueuedWork> work);
     // Runs a call here if nothing is before it. False: it must be pushed.
-    bool run_alone(const std::function<void()> &call);
+    bool run_alone(const Call &call);
     // Runs it here if it is the next one and nobody is at work: a call that is waited for at once needs no other thread.
-    void run_if_next(QueuedWork *work);
+    void run_if_next(QueuedWork *work, Milliseconds timeout);
     // Lets the thread end what was pushed, then ends it. Not with the interpreter in hand: the thread may need it to let
     // go of its last tensors.
     void close();

@@ -194,6 +194,25 @@ def strided_and_empty_tensors(rank, world):
     refused(lambda: dist.all_to_all_single(torch.ones(world, 4)[:, ::2], torch.ones(world, 2)), "contiguous")
 
 
+def leaves_and_overlaps(rank, world):
+    """Parameters are written in place, strided or not; what has one place for several elements is read, not written."""
+    leaf = torch.nn.Parameter(torch.full((2, 3), float(rank)))
+    dist.all_reduce(leaf)
+    dist.all_reduce(leaf.t())
+    assert torch.equal(leaf, torch.full((2, 3), float(world * sum(range(world)))))
+    wide = torch.full((1,), float(rank)).expand(5)
+    refused(lambda: dist.all_reduce(wide), "peal allreduce", "clone()")
+    refused(lambda: dist.all_gather([wide] * world, torch.ones(5)), "peal allgather", "clone()")
+    refused(lambda: dist.scatter(wide, [torch.ones(5)] * world if rank == 0 else None, 0), "peal scatter", "clone()")
+    refused(lambda: dist.irecv(wide, (rank + 1) % world), "peal recv", "clone()")
+    got = wide if rank == 0 else torch.zeros(5)
+    dist.broadcast(got, 0)
+    assert torch.equal(got, torch.zeros(5))
+    parts = [torch.empty(5) for _ in range(world)]
+    dist.all_gather(parts, wide)
+    assert all(torch.equal(part, torch.full((5,), float(r))) for r, part in enumerate(parts))
+
+
 def every_type_moves(rank, world):
     for dtype in FLOATS + INTEGERS + (torch.int16, torch.bool, torch.complex64, torch.complex128):
         x = vector(rank, 9, torch.float32).to(dtype)
@@ -263,8 +282,8 @@ def symmetric_tensors(rank, world):
 
 
 CASES = (allreduce_of_every_type_and_operation, bitwise_and_bool, sixteen_bit_sums_are_the_same_on_all_ranks,
-         moving_collectives, large_lists, all_to_all_even_and_uneven, messages, strided_and_empty_tensors, every_type_moves, refusals,
-         groups, asynchronous, symmetric_tensors)
+         moving_collectives, large_lists, all_to_all_even_and_uneven, messages, strided_and_empty_tensors, leaves_and_overlaps,
+         every_type_moves, refusals, groups, asynchronous, symmetric_tensors)
 
 
 def every_call(rank, world, folder):

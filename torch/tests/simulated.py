@@ -3,10 +3,12 @@
 
     /usr/bin/python3 torch/tests/simulated.py WORLD_SIZE
 """
+import datetime
 import glob
 import json
 import os
 import sys
+import threading
 
 import check
 from common import TOP, all_vectors, dist, joined, peal_torch, ranks, refused, say, torch, vector
@@ -23,6 +25,19 @@ def uneven(rank, world):
     out = torch.empty(sum(sends))
     dist.all_to_all_single(out, data, sends, sends)
     assert torch.equal(out, torch.cat([torch.full((n,), float(10 * q + rank)) for q, n in enumerate(sends)]))
+
+
+def one_clock(world):
+    """What a rank does in one group comes after what it did in another."""
+    group = dist.new_group()
+    before = peal_torch.simulated_time()
+    assert peal_torch.simulated_time(group) == before > 0
+    dist.all_reduce(torch.ones(100), group=group)
+    between = peal_torch.simulated_time()
+    assert peal_torch.simulated_time(group) == between > before
+    dist.all_reduce(torch.ones(100))
+    assert peal_torch.simulated_time(group) == peal_torch.simulated_time() > between
+    dist.destroy_process_group(group)
 
 
 def script(rank, world, folder):
@@ -45,9 +60,15 @@ def script(rank, world, folder):
     everyone = [None] * world
     dist.all_gather_object(everyone, times)
     assert all(one == times for one in everyone), everyone
+    one_clock(world)
+    dist.destroy_process_group()
+    joined(rank, world, folder, "again")
+    assert peal_torch.simulated_time() == 0, "a new world starts at 0"
     dist.destroy_process_group()
     if rank == 0:
-        (name,) = glob.glob(os.path.join(folder, "peal-sim-*.json"))
+        traces = glob.glob(os.path.join(folder, "peal-sim-*.json"))
+        assert len(traces) == 2, traces
+        name = max(traces, key=os.path.getsize)
         with open(name) as file:
             bars = json.load(file)
         whole = sum(bar["dur"] for bar in bars) * 1e-6
@@ -96,6 +117,7 @@ def grouped(rank):
     refused(lambda: dist.new_group([0, 0]), "new_group")
     refused(lambda: dist.new_group([world]), "new_group")
     refused(lambda: dist.new_group(backend="gloo"), "new_group", "gloo")
+    one_clock(world)
     return peal_torch.simulated_time(dist.new_group())
 
 
@@ -116,6 +138,21 @@ def messages(rank, near, far):
     return times
 
 
+def late(rank, ended):
+    """The time-out given to new_group holds in it."""
+    group = dist.new_group(timeout=datetime.timedelta(seconds=0.5))
+    if rank == 0:
+        text = refused(lambda: dist.all_reduce(torch.ones(4), group=group), "Timed out", "rank 1")
+        ended.set()
+        return text
+    ended.wait()
+
+
+def disagrees(rank):
+    call = (lambda: dist.broadcast(torch.ones(4), 0)) if rank == 1 else (lambda: dist.all_reduce(torch.ones(4)))
+    refused(call, f"on rank {rank} of 4", "different calls", "rank 1 calls broadcast of 16 u8", "rank 0 calls allreduce of 4 f32")
+
+
 def leaves(rank):
     if rank == 1:
         raise KeyError("one")
@@ -128,7 +165,8 @@ def large_worlds():
     results = [peal_torch.simulate(64, threaded, machine, args=(1000,)) for _ in range(2)]
     assert results[0] == results[1] and len(set(results[0])) == 1 and 0 < results[0][0][0] < results[0][0][1], results
     print(f"ok 64 ranks as threads: {results[0][0][1] * 1e6:.3f} simulated us, the same twice", flush=True)
-    assert peal_torch.simulate(16, grouped, machine) == [0.0] * 16
+    times = peal_torch.simulate(16, grouped, machine)
+    assert len(set(times)) == 1 and times[0] > 0, times
     print("ok new_group among ranks that are threads", flush=True)
     world, near, far = 64, 1, 36
     times = peal_torch.simulate(world, messages, machine, args=(near, far))
@@ -140,6 +178,10 @@ def large_worlds():
     assert not dist.is_initialized() and "PEAL_PLATFORM" not in os.environ, text
     refused(lambda: peal_torch.simulate(4, leaves, "/nowhere.yaml"), "peal", "/nowhere.yaml")
     print("ok a rank that leaves is named", flush=True)
+    peal_torch.simulate(4, disagrees, machine)
+    print("ok different calls are named", flush=True)
+    peal_torch.simulate(2, late, machine, args=(threading.Event(),))
+    print("ok new_group's time-out", flush=True)
 
 
 if __name__ == "__main__":

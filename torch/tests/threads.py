@@ -121,6 +121,60 @@ def dropped_messages(rank, world, folder):
     say(rank, "a message whose work was dropped still arrives")
 
 
+def dropped_beside_a_wait(rank, world, folder):
+    """Works are dropped while another thread, which waits in recv, has the lock most of the time: none is lost."""
+    joined(rank, world, folder, "lock", timeout=SHORT)
+    right, left = (rank + 1) % world, (rank - 1) % world
+    last, wrong = torch.zeros(4), []
+
+    def answer():
+        got = torch.zeros(3000)
+        for i in range(200):
+            dist.recv(got, left, tag=2)
+            if not torch.equal(got, torch.full((3000,), float(i))):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=lambda: dist.recv(last, left, tag=9)), threading.Thread(target=answer)]
+    for thread in threads:
+        thread.start()
+    for i in range(200):
+        dist.isend(torch.full((3000,), float(i)), right, tag=2)
+    threads[1].join()
+    assert not wrong and last[0] == 0 and threads[0].is_alive(), wrong
+    dist.barrier()
+    dist.send(torch.full((4,), 5.0), right, tag=9)
+    threads[0].join()
+    assert last[0] == 5
+    dist.destroy_process_group()
+    say(rank, "works dropped while another thread has the lock: all arrive, in order")
+
+
+def waits_have_a_time_out(rank, world, folder):
+    """Shorter than the group's, for a call that nobody makes yet and for one that the thread is in."""
+    second = datetime.timedelta(seconds=1)
+    peal_torch.set_async(True)
+    for case in ("next", "under way"):
+        joined(rank, world, folder, f"late {case}", timeout=datetime.timedelta(minutes=10))
+        store = dist.FileStore(f"{folder}/{case}", world)
+        x = torch.ones(1000)
+        dist.all_reduce(x)
+        if rank == 0:
+            works = [dist.all_reduce(x, async_op=True) for _ in range(1 if case == "next" else 3)]
+            try:
+                works[-1].wait(second)
+                raise AssertionError("nobody noticed")
+            except RuntimeError as error:
+                text = str(error)
+            assert "peal allreduce failed on rank 0" in text and "rank 1" in text, text
+            assert "Timed out" in text or "closed" in text and "no progress for" in text, text
+            store.set("ended", "yes")
+        else:
+            store.wait(["ended"])
+        dist.destroy_process_group()
+    peal_torch.set_async(False)
+    say(rank, "wait has a time-out of its own, and its report")
+
+
 def groups_in_threads(rank, world, folder):
     joined(rank, world, folder, "groups", timeout=SHORT)
     many = [dist.new_group() for _ in range(3)]
@@ -169,7 +223,7 @@ def shared_maps():
 
 
 SPAWNED = (overlaps, message_before_collective, messages_have_futures)
-FORKED = (recv_beside_collectives, dropped_messages, groups_in_threads, made_again)
+FORKED = (recv_beside_collectives, dropped_messages, dropped_beside_a_wait, waits_have_a_time_out, groups_in_threads, made_again)
 
 if __name__ == "__main__":
     size = int(sys.argv[1]) if len(sys.argv) > 1 else 2

@@ -24,8 +24,16 @@ class Backend : public torch::CustomClassHolder {
     virtual void setTimeout(std::chrono::milliseconds);
     // The newest names of these calls; each forwards to the one that was before, and back.
     virtual Result all_gather_single(at::Tensor &, at::Tensor &, const AllgatherOptions & = AllgatherOptions());
+    virtual Result all_gather_single_coalesced(List &, List &, const AllgatherOptions & = AllgatherOptions());
     virtual Result reduce_scatter_single(at::Tensor &, at::Tensor &,
                                          const ReduceScatterOptions & = ReduceScatterOptions());
+    virtual Result reduce_scatter_single_coalesced(List &, List &,
+                                                   const ReduceScatterOptions & = ReduceScatterOptions());
+    virtual Result all_to_all_single(at::Tensor &, at::Tensor &, Splits &, Splits &,
+                                     const AllToAllOptions & = AllToAllOptions());
+    // New, and not overridden here: it is refused.
+    virtual Result gather_single(at::Tensor &, at::Tensor &, const GatherOptions & = GatherOptions());
+    virtual Result gather_into_tensor(at::Tensor &, at::Tensor &, const GatherOptions & = GatherOptions());
 #endif
     virtual void startCoalescing();
     virtual Result endCoalescing();
@@ -63,8 +71,13 @@ class Backend : public torch::CustomClassHolder {
     virtual Result barrier(const BarrierOptions & = BarrierOptions());
 
   protected:
+#ifdef PEAL_TORCH_NEWEST
+    int rank_;
+    int size_;
+#else
     const int rank_;
     const int size_;
+#endif
 };
 
 } // namespace c10d

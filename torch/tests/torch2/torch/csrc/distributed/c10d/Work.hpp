@@ -37,6 +37,10 @@ enum class OpType : std::uint8_t {
     COALESCED,
     _ALLREDUCE_SPARSE,
 #endif
+#ifdef PEAL_TORCH_NEWEST
+    REDUCE_SCATTER_TENSOR_COALESCED,
+    ALLGATHER_INTO_TENSOR_COALESCED,
+#endif
     UNKNOWN = 100,
 };
 
