@@ -32,6 +32,8 @@ static inline uint64_t peal_arguments_block(const struct peal_arguments *args, u
     return args->counts ? args->counts[rank] : args->count;
 }
 
+/* Makes what the first calls of a communicator will need, so that they need not. */
+void peal_arguments_prepare(struct peal_comm *comm);
 /* Fills in a call that is ready to run; bounds has room for 2 * size + 2. */
 enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct peal_arguments *args,
                                         struct peal_bound *bounds, struct peal_call *out);

@@ -28,10 +28,6 @@ static __attribute__((noinline)) enum peal_status run_new(struct peal_comm *comm
         return status;
     if (comm->platform && peal_platform_takes(comm->platform, args))
         return run_simulated(comm, args);
-    if (!memo->bounds)
-        memo->bounds = calloc(2 * comm->team->size + 2, sizeof *memo->bounds);
-    if (!memo->bounds)
-        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a call");
     memo->repeats = false;
     memo->call = (struct peal_call){0};
     status = peal_arguments_resolve(comm, args, memo->bounds, &memo->call);

@@ -2,6 +2,7 @@
 /* Communicators: opening, closing, what they say about themselves. */
 #include "api/comm.h"
 
+#include "api/arguments.h"
 #include "api/env.h"
 #include "api/platform.h"
 #include "api/rules.h"
@@ -85,21 +86,17 @@ static enum peal_status force_from_env(struct peal_comm *comm)
     return PEAL_OK;
 }
 
-/* The algorithms that calls of this communicator will take. */
-static void prepare_plans(struct peal_comm *comm)
+/* Those of the communicator and of all memos, touched. */
+static struct peal_bound *new_bounds(struct peal_comm *comm)
 {
-    enum { MOST_RANKS = 16 }; /* beyond, most of them will not be called often enough */
-    const struct peal_team *team = comm->team;
-    if (team->size < 2 || team->size > MOST_RANKS)
-        return;
-    struct peal_wish wish = {
-        .ranks = team->size, .cores = team->policy.cores, .reads = peal_remote_expect(team)};
-    for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
-        wish.collective = c;
-        for (wish.bytes = 4; wish.bytes <= UINT64_C(64) << 20; wish.bytes *= 4)
-            peal_plans_prepare(&comm->plans,
-                               peal_choose(&comm->rules, comm->forced[c], &wish).algo);
-    }
+    size_t each = 2 * (size_t)comm->team->size + 2, bytes = each * sizeof *comm->bounds;
+    struct peal_bound *all = malloc((1 + PEAL_CALL_COUNT) * bytes);
+    if (!all)
+        return NULL;
+    memset(all, 0, (1 + PEAL_CALL_COUNT) * bytes);
+    for (uint32_t c = 0; c < PEAL_CALL_COUNT; c++)
+        comm->memos[c].bounds = all + (1 + c) * each;
+    return all;
 }
 
 enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
@@ -111,7 +108,7 @@ enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
     }
     comm->team = team;
     peal_plans_init(&comm->plans, team);
-    comm->bounds = calloc(2 * team->size + 2, sizeof *comm->bounds);
+    comm->bounds = new_bounds(comm);
     comm->words = calloc(4 * (size_t)team->size, sizeof *comm->words);
     enum peal_status status = peal_calls_init(&comm->engine, team);
     char path[256];
@@ -130,7 +127,7 @@ enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
     if (status == PEAL_OK)
         status = peal_plans_open(&comm->plans, &comm->error);
     if (status == PEAL_OK)
-        prepare_plans(comm);
+        peal_arguments_prepare(comm);
     if (status != PEAL_OK) {
         snprintf(open_error, sizeof open_error, "%s", peal_text_get(&comm->error));
         peal_comm_close(comm);
@@ -313,8 +310,6 @@ void peal_comm_close(struct peal_comm *comm)
     peal_team_close(comm->team);
     free(comm->bounds);
     free(comm->words);
-    for (uint32_t c = 0; c < PEAL_CALL_COUNT; c++)
-        free(comm->memos[c].bounds);
     peal_text_release(&comm->error);
     peal_text_release(&comm->explained);
     free(comm);

@@ -35,7 +35,7 @@ struct peal_memo {
     const void *send;
     void *recv;
     bool repeats;              /* they hold */
-    struct peal_bound *bounds; /* of the call; made at the first */
+    struct peal_bound *bounds; /* of the call: of the communicator's */
 
     uint64_t what, count;
     uint64_t flags;
@@ -66,8 +66,8 @@ struct peal_comm {
     struct peal_table_of_rules rules;
     const struct peal_algo *forced[PEAL_CALL_COUNT];
     struct peal_memo memos[PEAL_CALL_COUNT];
-    struct peal_bound *bounds;      /* of peal_comm_exchange and blocking all_to_all_v */
-    uint64_t *words;                /* of the latter: 4 * size */
+    struct peal_bound *bounds; /* of peal_comm_exchange and blocking all_to_all_v; then memos' */
+    uint64_t *words;           /* of the latter: 4 * size */
     struct peal_platform *platform; /* simulated machine, or NULL; see platform.h */
     struct peal_symmetric *symmetric;
     struct peal_user_kernel *kernels; /* loaded, and not freed yet */

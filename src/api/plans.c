@@ -3,6 +3,7 @@
 #include "api/plans.h"
 
 #include "base/hash.h"
+#include "base/size.h"
 #include "plan/resize.h"
 #include "run/multicast.h"
 #include "verify/verify.h"
@@ -10,23 +11,45 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    /* Bytes for images: what prepared ones take (some 55 KiB for each rank, up to 16), and half as
+     * much for others; then in steps. */
+    FIRST_STOCK = 64 << 10,
+    RANK_STOCK = 80 << 10,
+    MOST_STOCK = FIRST_STOCK + 16 * RANK_STOCK,
+    MORE_STOCK = 64 << 10,
+    FIRST_PLACES = 512 /* for twice as many plans as are there when opened */
+};
+
+static bool wants_proof(void)
+{
+    const char *wish = getenv("PEAL_VERIFY");
+    return wish && wish[0] && strcmp(wish, "0") != 0;
+}
+
 void peal_plans_init(struct peal_plans *plans, const struct peal_team *team)
 {
-    *plans = (struct peal_plans){.team = team};
+    *plans = (struct peal_plans){.team = team, .verify = wants_proof()};
 }
 
 void peal_plans_forget(struct peal_plans *plans)
 {
+    size_t algos;
+    peal_algos(&algos);
     for (size_t i = 0; i < plans->cap; i++)
         peal_image_free(plans->entries[i].image);
+    peal_stock_empty(&plans->stock);
     free(plans->entries);
     plans->entries = NULL;
     plans->count = plans->cap = 0;
-    while (plans->patterns) {
-        struct peal_pattern *pattern = plans->patterns;
-        plans->patterns = pattern->next;
-        free(pattern->plan);
-        free(pattern);
+    for (size_t i = 0; plans->shelves && i < algos; i++) {
+        struct peal_shelf *shelf = &plans->shelves[i];
+        while (shelf->patterns) {
+            struct peal_pattern *pattern = shelf->patterns;
+            shelf->patterns = pattern->next;
+            free(pattern->plan);
+            free(pattern);
+        }
     }
     plans->bytes = 0;
 }
@@ -40,44 +63,23 @@ static void release_insight(struct peal_insight *insight)
 
 void peal_plans_release(struct peal_plans *plans)
 {
+    size_t algos;
+    peal_algos(&algos);
     peal_plans_forget(plans);
-    while (plans->insights) {
-        struct peal_insight *insight = plans->insights;
-        plans->insights = insight->next;
-        release_insight(insight);
-        free(insight);
+    peal_stock_release(&plans->stock);
+    for (size_t i = 0; plans->shelves && i < algos; i++) {
+        struct peal_shelf *shelf = &plans->shelves[i];
+        while (shelf->insights) {
+            struct peal_insight *insight = shelf->insights;
+            shelf->insights = insight->next;
+            release_insight(insight);
+            free(insight);
+        }
     }
+    free(plans->shelves);
+    free(plans->draft);
     peal_program_close(plans->library);
     *plans = (struct peal_plans){0};
-}
-
-enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why)
-{
-    struct peal_diags diags;
-    peal_diags_init(&diags);
-    enum peal_status status = peal_program_open("barrier_mesh", &diags, &plans->library);
-    if (status != PEAL_OK) {
-        peal_diags_print(&diags, false, why); /* before the text it points into is gone */
-        peal_program_close(plans->library);
-        plans->library = NULL;
-    }
-    peal_diags_release(&diags);
-    return status;
-}
-
-static enum peal_status find_kernel(struct peal_plans *plans, const char *name,
-                                    struct peal_text *why, const struct peal_kernel **out)
-{
-    enum peal_status status = plans->library ? PEAL_OK : peal_plans_open(plans, why);
-    if (status != PEAL_OK)
-        return status;
-    struct peal_diags diags;
-    peal_diags_init(&diags);
-    *out = peal_program_kernel(plans->library, name, &diags);
-    if (!*out)
-        peal_diags_print(&diags, false, why);
-    peal_diags_release(&diags);
-    return *out ? PEAL_OK : PEAL_INVALID;
 }
 
 static bool same_key(const struct peal_plan_key *a, const struct peal_plan_key *b)
@@ -105,12 +107,12 @@ static struct peal_plan_entry *place(struct peal_plan_entry *entries, size_t cap
     return &entries[i];
 }
 
-static bool grow(struct peal_plans *plans)
+static bool grow(struct peal_plans *plans, size_t cap)
 {
-    size_t cap = plans->cap ? plans->cap * 2 : 64;
-    struct peal_plan_entry *entries = calloc(cap, sizeof *entries);
+    struct peal_plan_entry *entries = malloc(cap * sizeof *entries);
     if (!entries)
         return false;
+    memset(entries, 0, cap * sizeof *entries); /* and touched */
     for (size_t i = 0; i < plans->cap; i++) {
         if (plans->entries[i].image)
             *place(entries, cap, &plans->entries[i].key) = plans->entries[i];
@@ -119,6 +121,43 @@ static bool grow(struct peal_plans *plans)
     plans->entries = entries;
     plans->cap = cap;
     return true;
+}
+
+enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why)
+{
+    struct peal_diags diags;
+    size_t algos;
+    peal_algos(&algos);
+    if (!plans->shelves)
+        plans->shelves = calloc(algos, sizeof *plans->shelves);
+    if (!plans->shelves || !grow(plans, FIRST_PLACES))
+        return PEAL_NO_MEMORY;
+    size_t stock = FIRST_STOCK + (size_t)plans->team->size * RANK_STOCK;
+    peal_stock_init(&plans->stock, stock < MOST_STOCK ? stock : FIRST_STOCK, MORE_STOCK);
+    peal_diags_init(&diags);
+    enum peal_status status = peal_program_open("barrier_mesh", &diags, &plans->library);
+    if (status != PEAL_OK) {
+        peal_diags_print(&diags, false, why); /* before the text it points into is gone */
+        peal_program_close(plans->library);
+        plans->library = NULL;
+    }
+    peal_diags_release(&diags);
+    return status;
+}
+
+static enum peal_status find_kernel(struct peal_plans *plans, const struct peal_algo *algo,
+                                    struct peal_text *why)
+{
+    struct peal_shelf *shelf = &plans->shelves[peal_algo_index(algo)];
+    struct peal_diags diags;
+    if (shelf->kernel)
+        return PEAL_OK;
+    peal_diags_init(&diags);
+    shelf->kernel = peal_program_kernel(plans->library, algo->kernel, &diags);
+    if (!shelf->kernel)
+        peal_diags_print(&diags, false, why);
+    peal_diags_release(&diags);
+    return shelf->kernel ? PEAL_OK : PEAL_INVALID;
 }
 
 /* PEAL_VERIFY=1: no plan is launched that is not proved. */
@@ -137,22 +176,15 @@ static enum peal_status prove(const struct peal_plan *whole, struct peal_text *w
     return status;
 }
 
-static bool wants_proof(void)
-{
-    const char *wish = getenv("PEAL_VERIFY");
-    return wish && wish[0] && strcmp(wish, "0") != 0;
-}
-
 /* Nothing but the plan decides whether the whole is made: all ranks must come to the same writers.
  */
 static enum peal_status look_at_whole(const struct peal_kernel *kernel,
                                       const struct peal_bind *bind, const struct peal_plan *part,
-                                      struct peal_text *why, struct peal_insight *out)
+                                      bool verify, struct peal_text *why, struct peal_insight *out)
 {
     enum { MOST_RANKS = 64 }; /* beyond, the whole plan costs more than it saves */
     struct peal_bind all = *bind;
     struct peal_plan *made = NULL;
-    bool verify = wants_proof();
     out->cells = part->cells;
     if (!verify && (part->nranks < 2 || part->nranks > MOST_RANKS || part->cells == 0))
         return PEAL_OK;
@@ -221,28 +253,26 @@ static enum peal_status make_plan(const struct peal_team *team, const struct pea
     return status;
 }
 
-/* Takes the plan over. `known` may be NULL, or of another layout: then `fresh` is filled in. */
-static enum peal_status make_image(const struct peal_team *team, const struct peal_kernel *kernel,
-                                   const struct peal_bind *bind, const struct peal_image_how *how,
-                                   struct peal_plan *plan, const struct peal_insight *known,
-                                   struct peal_insight *fresh, struct peal_text *why,
-                                   struct peal_image **out)
+/* As peal_image_new, of a plan of which nothing is known yet: `fresh` is filled in. */
+static enum peal_status look_and_make(const struct peal_team *team,
+                                      const struct peal_kernel *kernel,
+                                      const struct peal_bind *bind,
+                                      const struct peal_image_how *how, bool verify,
+                                      struct peal_plan *plan, struct peal_insight *fresh,
+                                      struct peal_text *why, struct peal_image **out)
 {
     struct peal_bind own = *bind;
     struct peal_image_how full = *how;
-    enum peal_status status = PEAL_OK;
+    own.rank = team->rank;
     fresh->has_channels = plan->channels.count > 0;
-    if (!known || known->cells != plan->cells || wants_proof()) {
-        own.rank = team->rank;
-        status = look_at_whole(kernel, &own, plan, why, fresh);
-        known = fresh;
-    }
-    full.writers = known->writers;
-    full.notifiers = known->notifiers;
+    enum peal_status status = look_at_whole(kernel, &own, plan, verify, why, fresh);
     if (status != PEAL_OK) {
-        free(plan);
+        if (!how->pattern)
+            free(plan);
         return status;
     }
+    full.writers = fresh->writers;
+    full.notifiers = fresh->notifiers;
     return peal_image_new(plan, &full, team->compute, out);
 }
 
@@ -254,22 +284,20 @@ enum peal_status peal_plans_make(const struct peal_team *team, const struct peal
     struct peal_plan *plan;
     enum peal_status status = make_plan(team, kernel, bind, NULL, why, &plan);
     if (status == PEAL_OK)
-        status = make_image(team, kernel, bind, how, plan, NULL, &insight, why, out);
+        status = look_and_make(team, kernel, bind, how, wants_proof(), plan, &insight, why, out);
     release_insight(&insight);
     return status;
 }
 
-static struct peal_insight *find_insight(const struct peal_plans *plans,
-                                         const struct peal_plan_key *key)
+static struct peal_insight *find_insight(const struct peal_shelf *shelf, uint32_t root)
 {
-    struct peal_insight *i = plans->insights;
-    while (i && (i->algo != key->algo || i->root != key->root))
+    struct peal_insight *i = shelf->insights;
+    while (i && i->root != root)
         i = i->next;
     return i;
 }
 
-static void keep_insight(struct peal_plans *plans, const struct peal_plan_key *key,
-                         struct peal_insight *fresh)
+static void keep_insight(struct peal_shelf *shelf, uint32_t root, struct peal_insight *fresh)
 {
     struct peal_insight *kept = malloc(sizeof *kept);
     if (!kept) { /* it is looked for again next time */
@@ -277,10 +305,9 @@ static void keep_insight(struct peal_plans *plans, const struct peal_plan_key *k
         return;
     }
     *kept = *fresh;
-    kept->algo = key->algo;
-    kept->root = key->root;
-    kept->next = plans->insights;
-    plans->insights = kept;
+    kept->root = root;
+    kept->next = shelf->insights;
+    shelf->insights = kept;
 }
 
 /* Slots of a channel. Lines that a peer has read lately are slow to write again, so that a longer
@@ -329,9 +356,8 @@ static void bind_key(const struct peal_plans *plans, const struct peal_plan_key 
 }
 
 /* The pattern that serves a key, made at its first use. NULL: there is none, or no memory. */
-static const struct peal_plan *find_pattern(struct peal_plans *plans,
-                                            const struct peal_plan_key *key,
-                                            const struct peal_kernel *kernel)
+static const struct peal_plan *find_pattern(struct peal_plans *plans, struct peal_shelf *shelf,
+                                            const struct peal_plan_key *key)
 {
     struct peal_plan_key shared = *key;
     shared.count = PEAL_PATTERN_COUNT;
@@ -339,18 +365,20 @@ static const struct peal_plan *find_pattern(struct peal_plans *plans,
     shared.dtype = (uint8_t)peal_pattern_dtype((enum peal_dtype)key->dtype);
     shared.reduce = (uint8_t)peal_pattern_reduce((enum peal_reduce)key->reduce);
     shared.remote = false; /* the image's, not the plan's */
-    for (struct peal_pattern *p = plans->patterns; p; p = p->next) {
+    for (struct peal_pattern *p = shelf->patterns; p; p = p->next) {
         if (same_key(&p->key, &shared))
             return p->plan;
     }
-    struct peal_pattern *pattern = calloc(1, sizeof *pattern);
     struct binding binding;
     struct peal_text why = {0};
+    struct peal_pattern *pattern = calloc(1, sizeof *pattern);
     if (!pattern)
         return NULL;
     bind_key(plans, &shared, &binding);
-    enum peal_status status = make_plan(plans->team, kernel, &binding.bind,
-                                        find_insight(plans, key), &why, &pattern->plan);
+    enum peal_status status = find_kernel(plans, key->algo, &why);
+    if (status == PEAL_OK)
+        status = make_plan(plans->team, shelf->kernel, &binding.bind,
+                           find_insight(shelf, key->root), &why, &pattern->plan);
     peal_text_release(&why);
     if (status != PEAL_OK || !peal_plan_is_pattern(pattern->plan)) {
         if (status == PEAL_OK)
@@ -358,86 +386,84 @@ static const struct peal_plan *find_pattern(struct peal_plans *plans,
         pattern->plan = NULL;
     }
     pattern->key = shared;
-    pattern->next = plans->patterns;
-    plans->patterns = pattern;
+    pattern->next = shelf->patterns;
+    shelf->patterns = pattern;
     plans->bytes += sizeof *pattern + (pattern->plan ? pattern->plan->block_len : 0);
     return pattern->plan;
 }
 
-/* Of a pattern where there is one; PEAL_VERIFY proves what instantiate makes. */
-static enum peal_status plan_of(struct peal_plans *plans, const struct peal_plan_key *key,
-                                const struct peal_kernel *kernel, const struct binding *binding,
-                                struct peal_text *why, struct peal_plan **out)
+/* Resizes a pattern in the draft. */
+static enum peal_status resize(struct peal_plans *plans, const struct peal_plan *pattern,
+                               const struct peal_plan_size *size, struct peal_plan **out)
 {
-    bool whole = key->algo->shape == PEAL_SHAPE_WHOLE || wants_proof();
-    const struct peal_plan *pattern = whole ? NULL : find_pattern(plans, key, kernel);
-    if (!pattern)
-        return make_plan(plans->team, kernel, &binding->bind, find_insight(plans, key), why, out);
-    struct peal_plan_size size = {.count = key->count,
-                                  .most = key->most,
-                                  .dtype = (enum peal_dtype)key->dtype,
-                                  .reduce = (enum peal_reduce)key->reduce,
-                                  .channel_depth = binding->bind.channel_depth,
-                                  .slot_bytes = binding->bind.slot_bytes};
-    *out = peal_plan_resize(pattern, &size);
-    return *out ? PEAL_OK : PEAL_NO_MEMORY;
+    if (pattern->block_len > plans->draft_cap) {
+        uint64_t cap = peal_size_align(pattern->block_len * 2, PEAL_LINE);
+        struct peal_plan *bigger = aligned_alloc(PEAL_LINE, cap);
+        if (!bigger)
+            return PEAL_NO_MEMORY;
+        free(plans->draft);
+        plans->draft = bigger;
+        plans->draft_cap = cap;
+    }
+    peal_plan_resize_into(pattern, size, plans->draft);
+    *out = plans->draft;
+    return PEAL_OK;
 }
 
 static enum peal_status make(struct peal_plans *plans, const struct peal_plan_key *key,
                              struct peal_text *why, struct peal_image **out)
 {
-    const struct peal_kernel *kernel;
-    struct peal_plan *plan;
-    struct binding binding;
-    enum peal_status status = find_kernel(plans, key->algo->kernel, why, &kernel);
-    if (status != PEAL_OK)
-        return status;
-    bind_key(plans, key, &binding);
-    status = plan_of(plans, key, kernel, &binding, why, &plan);
-    if (status != PEAL_OK)
-        return status;
+    struct peal_shelf *shelf = &plans->shelves[peal_algo_index(key->algo)];
+    struct peal_insight *known = find_insight(shelf, key->root), fresh = {0};
     uint8_t shape = key->algo->shape;
     uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
+    struct binding binding;
+    bind_key(plans, key, &binding);
+    struct peal_plan_size size = {.count = key->count,
+                                  .most = key->most,
+                                  .dtype = (enum peal_dtype)key->dtype,
+                                  .reduce = (enum peal_reduce)key->reduce,
+                                  .channel_depth = binding.bind.channel_depth,
+                                  .slot_bytes = binding.bind.slot_bytes};
     struct peal_image_how how = {
         .rank = plans->team->rank,
         .clip = shape != PEAL_SHAPE_WHOLE,
         .rows_as_bases = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS,
         .remote = key->remote,
         /* Steps between buffers follow from it, where sizes are rounded. */
-        .key = (key->most ? key->most : key->count) * element};
-    struct peal_insight *known = find_insight(plans, key), fresh = {0};
-    status = make_image(plans->team, kernel, &binding.bind, &how, plan, known, &fresh, why, out);
+        .key = (key->most ? key->most : key->count) * element,
+        .stock = &plans->stock,
+        .made = &size};
+    /* PEAL_VERIFY proves what instantiate makes. */
+    if (shape != PEAL_SHAPE_WHOLE && !plans->verify)
+        how.pattern = find_pattern(plans, shelf, key);
+    bool looked = known && !plans->verify && (!how.pattern || how.pattern->cells == known->cells);
+    enum peal_status status = how.pattern && looked ? PEAL_OK : find_kernel(plans, key->algo, why);
+    struct peal_plan *plan = NULL;
+    if (status == PEAL_OK)
+        status = how.pattern
+                     ? resize(plans, how.pattern, &size, &plan)
+                     : make_plan(plans->team, shelf->kernel, &binding.bind, known, why, &plan);
+    if (status != PEAL_OK)
+        return status;
+    if (looked && plan->cells == known->cells) {
+        how.writers = known->writers;
+        how.notifiers = known->notifiers;
+        return peal_image_new(plan, &how, plans->team->compute, out);
+    }
+    status = look_and_make(plans->team, shelf->kernel, &binding.bind, &how, plans->verify, plan,
+                           &fresh, why, out);
     if (status == PEAL_OK && !known)
-        keep_insight(plans, key, &fresh);
+        keep_insight(shelf, key->root, &fresh);
     else
         release_insight(&fresh);
     return status;
 }
 
-void peal_plans_prepare(struct peal_plans *plans, const struct peal_algo *algo)
-{
-    struct peal_plan_key key = {.algo = algo,
-                                .count = 16,
-                                .most = algo->has_most ? 16 : 0,
-                                .dtype = algo->shape == PEAL_SHAPE_NONE ? 0 : PEAL_F32,
-                                .reduce = PEAL_SUM,
-                                .symmetric = algo->memory != PEAL_PEERS_STAGE};
-    if (find_insight(plans, &key))
-        return;
-    for (int in_place = 0; in_place < 2; in_place++) {
-        struct peal_text why = {0};
-        struct peal_image *image = NULL;
-        key.in_place = in_place;
-        if (make(plans, &key, &why, &image) == PEAL_OK)
-            peal_image_free(image); /* what it is made from stays */
-        peal_text_release(&why);
-    }
-}
-
 enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_plan_key *key,
                                  struct peal_text *why, struct peal_image **out)
 {
-    if (plans->count * 2 >= plans->cap && !grow(plans))
+    if (plans->count * 2 >= plans->cap && !grow(plans, plans->cap ? plans->cap * 2 : FIRST_PLACES))
         return PEAL_NO_MEMORY;
     struct peal_plan_entry *entry = place(plans->entries, plans->cap, key);
     if (!entry->image) {

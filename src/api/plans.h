@@ -29,8 +29,7 @@ struct peal_plan_entry {
  * kernel it depends on the ranks and the root only, not on counts, types, operations and what is in
  * place (plans_test.c), so that a new count needs one rank's part only. */
 struct peal_insight {
-    struct peal_insight *next;
-    const struct peal_algo *algo;
+    struct peal_insight *next; /* of the same algorithm */
     uint32_t root;
     bool has_channels; /* where one lies follows from all: such plans are made whole */
     uint32_t cells;
@@ -40,9 +39,16 @@ struct peal_insight {
 /* The plan that those of other sizes, plain types and reductions are made from: see plan/resize.h.
  */
 struct peal_pattern {
-    struct peal_pattern *next;
-    struct peal_plan_key key; /* without sizes */
-    struct peal_plan *plan;   /* NULL: this kernel's sizes do not scale */
+    struct peal_pattern *next; /* of the same algorithm */
+    struct peal_plan_key key;  /* without sizes */
+    struct peal_plan *plan;    /* NULL: this kernel's sizes do not scale */
+};
+
+/* What is known of an algorithm. */
+struct peal_shelf {
+    const struct peal_kernel *kernel; /* NULL: not looked for */
+    struct peal_insight *insights;
+    struct peal_pattern *patterns;
 };
 
 /* What a communicator keeps, in the process's own memory; beyond, it begins again. */
@@ -51,18 +57,20 @@ enum { PEAL_MOST_PLANS = 2048, PEAL_MOST_PLAN_BYTES = 16 << 20 };
 struct peal_plans {
     const struct peal_team *team;
     struct peal_plan_entry *entries;
-    size_t count, cap; /* cap is a power of two */
-    uint64_t bytes;    /* of images and patterns */
-    struct peal_insight *insights;
-    struct peal_pattern *patterns;
+    size_t count, cap;          /* cap is a power of two */
+    uint64_t bytes;             /* of images and patterns */
+    struct peal_stock stock;    /* of images */
+    struct peal_shelf *shelves; /* by algorithm */
+    struct peal_plan *draft;    /* where patterns are resized: plans that live as long as that */
+    uint64_t draft_cap;
     struct peal_program *library;
+    bool verify; /* PEAL_VERIFY: every plan is proved before its first launch */
 };
 
 void peal_plans_init(struct peal_plans *plans, const struct peal_team *team);
 void peal_plans_release(struct peal_plans *plans);
-/* Reads the library and looks at the kernels that calls will take, so that first calls need not. */
+/* Reads the library, and makes room for plans. */
 enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why);
-void peal_plans_prepare(struct peal_plans *plans, const struct peal_algo *algo);
 /* True if there are so many that they must be forgotten before the next is made. */
 static inline bool peal_plans_are_many(const struct peal_plans *plans)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the plan cache takes for granted: who writes which cell of a library kernel depends on ranks
- * and root, not on counts, types, operations and what is in place; and a plan that was resized is
- * the very block that instantiate makes. */
+ * and root, not on counts, types, operations and what is in place; a plan that was resized is the
+ * very block that instantiate makes, and its image that plan's; and what is made when a communicator
+ * is opened is what calls look for. */
+#include "api/comm.h"
 #include "api/plans.h"
 
 #include "plan/resize.h"
 #include "run/multicast.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -209,9 +212,196 @@ static void resized_plans_are_the_plans(void **state)
     peal_diags_release(&diags);
 }
 
+/* ---- images ---- */
+
+#define SAME(field, count) (memcmp(a->field, b->field, (size_t)(count) * sizeof *a->field) == 0)
+
+/* True if two images do the same at the same places. */
+static bool same_image(const struct peal_image *a, const struct peal_image *b)
+{
+    uint64_t cells = a->plan->cells;
+    if (a->nsteps != b->nsteps || a->nplaces != b->nplaces || a->nparams != b->nparams ||
+        a->nchannels != b->nchannels || a->nlanes != b->nlanes || a->nbases != b->nbases ||
+        a->period != b->period || a->nshared != b->nshared || cells != b->plan->cells)
+        return false;
+    return SAME(steps, a->nsteps * a->period) && SAME(places, a->nplaces * a->period) &&
+           SAME(params, a->nparams) && SAME(channels, a->nchannels) && SAME(lanes, a->nlanes) &&
+           SAME(totals, a->nshared * a->period) && SAME(writers, cells) && SAME(notifiers, cells) &&
+           a->rank == b->rank && a->size == b->size && a->nregs == b->nregs &&
+           a->most_operands == b->most_operands && a->clip == b->clip && a->seq_cst == b->seq_cst &&
+           a->count_shift == b->count_shift && a->scratch == b->scratch &&
+           a->private_bytes == b->private_bytes && a->region_bytes == b->region_bytes &&
+           a->family_key == b->family_key && a->remote == b->remote &&
+           a->bounce_bytes == b->bounce_bytes && a->receives == b->receives &&
+           a->plan->contract_in == b->plan->contract_in &&
+           a->plan->contract_out == b->plan->contract_out;
+}
+
+/* One pattern's images in a stock against those of instantiated plans, each in memory of its own.
+ * Returns how many. */
+static size_t compare_images(const struct peal_kernel *kernel, const struct peal_algo *algo,
+                             const struct peal_bind *how)
+{
+    struct peal_stock stock;
+    size_t compared = 0;
+    struct peal_bind bind = *how;
+    bind.dtype = PEAL_F32;
+    struct peal_plan *whole,
+        *pattern = make_plan(kernel, algo, &bind, PEAL_PATTERN_COUNT, PEAL_PATTERN_MOST);
+    peal_stock_init(&stock, 4096, 65536);
+    bind.dtype = how->dtype;
+    for (size_t s = 0; pattern && peal_plan_is_pattern(pattern) && s < 6; s++) {
+        struct peal_plan_size size = {.count = (uint64_t)sizes[s].count,
+                                      .most = (uint64_t)sizes[s].most,
+                                      .dtype = how->dtype,
+                                      .reduce = how->reduce,
+                                      .channel_depth = how->channel_depth,
+                                      .slot_bytes =
+                                          (uint64_t)sizes[s].count * peal_dtype_size(how->dtype)};
+        struct peal_plan *wanted = make_plan(kernel, algo, &bind, sizes[s].count, sizes[s].most);
+        struct peal_plan *draft = calloc(1, pattern->block_len);
+        uint32_t rank = how->rank == PEAL_NONE ? how->nranks - 1 : how->rank;
+        bind.rank = PEAL_NONE;
+        whole = make_plan(kernel, algo, &bind, sizes[s].count, sizes[s].most);
+        bind.rank = how->rank;
+        uint32_t *writers = writers_of(whole), *notifiers = calloc(whole->cells + 1, 4);
+        peal_notifiers_find(whole, rank, notifiers);
+        bool rows = algo->shape == PEAL_SHAPE_ROWS || algo->shape == PEAL_SHAPE_BLOCKS;
+        struct peal_image_how made = {.rank = rank,
+                                      .clip = true,
+                                      .rows_as_bases = rows,
+                                      .remote = algo->memory != PEAL_PEERS_STAGE,
+                                      .key = 1,
+                                      .writers = writers,
+                                      .notifiers = notifiers};
+        struct peal_image *a = NULL, *b = NULL;
+        struct peal_plan *copy = malloc(wanted->block_len);
+        memcpy(copy, wanted, wanted->block_len);
+        assert_int_equal(peal_image_new(copy, &made, peal_compute_best(), &a), PEAL_OK);
+        made.stock = &stock;
+        made.pattern = pattern;
+        made.made = &size;
+        peal_plan_resize_into(pattern, &size, draft);
+        assert_int_equal(peal_image_new(draft, &made, peal_compute_best(), &b), PEAL_OK);
+        memset(draft, 0xff, pattern->block_len); /* nothing of it is kept */
+        if (!same_image(a, b))
+            fail_msg("'%s', rank %u of %u, size %zu: not the image", algo->kernel, rank,
+                     how->nranks, s);
+        assert_memory_equal(peal_image_plan(b), wanted, wanted->block_len);
+        assert_memory_equal(peal_image_plan(a), wanted, wanted->block_len);
+        compared++;
+        peal_image_free(a);
+        peal_image_free(b);
+        free(wanted);
+        free(whole);
+        free(draft);
+        free(writers);
+        free(notifiers);
+    }
+    peal_stock_release(&stock);
+    free(pattern);
+    return compared;
+}
+
+static void images_of_patterns_are_those_of_plans(void **state)
+{
+    (void)state;
+    static const uint32_t ranks[] = {2, 3, 4, 8};
+    struct peal_diags diags;
+    struct peal_program *library = NULL;
+    size_t count, compared = 0;
+    const struct peal_algo *algos = peal_algos(&count);
+    peal_diags_init(&diags);
+    assert_int_equal(peal_program_open("barrier_mesh", &diags, &library), PEAL_OK);
+    for (size_t a = 0; a < count; a++) {
+        const struct peal_kernel *kernel = peal_program_kernel(library, algos[a].kernel, &diags);
+        for (size_t i = 0; i < 4 * sizeof ranks / sizeof *ranks; i++) {
+            uint32_t n = ranks[i / 4];
+            compared +=
+                compare_images(kernel, &algos[a],
+                               &(struct peal_bind){.nranks = n,
+                                                   .rank = PEAL_NONE,
+                                                   .root = i % 2 ? n - 1 : 0,
+                                                   .dtype = i % 4 ? PEAL_F64 : PEAL_U8,
+                                                   .in_place = i % 4 >= 2,
+                                                   .symmetric = algos[a].memory != PEAL_PEERS_STAGE,
+                                                   .channel_depth = 4});
+        }
+    }
+    assert_true(compared >= (count - 6) * 16 * 6);
+    peal_program_close(library);
+    peal_diags_release(&diags);
+}
+
+/* ---- what is made when a communicator is opened ---- */
+
+struct caller {
+    struct peal_comm *comm;
+    size_t before, after;
+    enum peal_status status;
+};
+
+/* One call of each kind and class: small ones as they come, large ones of whole segments. */
+static void *call_all(void *context)
+{
+    static const uint64_t bytes[] = {16, 64, 256, 1024, 4096, 16384, 65536, 262144};
+    struct caller *me = context;
+    struct peal_comm *comm = me->comm;
+    uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
+    char *a = calloc(size, 262144), *b = calloc(size, 262144);
+    enum peal_status s = PEAL_OK;
+    me->before = comm->plans.count;
+    for (size_t i = 0; s == PEAL_OK && i < sizeof bytes / sizeof *bytes; i++) {
+        uint64_t n = bytes[i] / 4;
+        s |= peal_barrier(comm);
+        s |= peal_allreduce(comm, a, b, n, PEAL_F32, PEAL_SUM);
+        s |= peal_allreduce(comm, a, a, n, PEAL_F32, PEAL_SUM);
+        s |= peal_reduce(comm, a, b, n, PEAL_F32, PEAL_SUM, 0);
+        s |= peal_broadcast(comm, a, n, PEAL_F32, 0);
+        s |= peal_broadcast(comm, a, n / 2, PEAL_F64, 0);
+        s |= peal_allgather(comm, a, b, n, PEAL_F32);
+        s |= peal_allgather(comm, b + rank * bytes[i], b, n, PEAL_F32);
+        s |= peal_allgather(comm, a, b, bytes[i], PEAL_I8);
+        s |= peal_reduce_scatter(comm, a, b, n, PEAL_F32, PEAL_SUM);
+        s |= peal_gather(comm, a, b, n * 2, PEAL_BF16, 0);
+        s |= peal_scatter(comm, a, b, n * 4, PEAL_U8, 0);
+        s |= peal_all_to_all(comm, a, b, n, PEAL_I32);
+    }
+    me->status = s;
+    me->after = comm->plans.count;
+    free(a);
+    free(b);
+    return NULL;
+}
+
+static void calls_find_what_was_prepared(void **state)
+{
+    (void)state;
+    for (uint32_t size = 2; size <= 5; size++) {
+        struct peal_comm *comms[5];
+        struct caller callers[5] = {0};
+        pthread_t threads[5];
+        assert_int_equal(peal_comm_open_threads(size, comms), PEAL_OK);
+        for (uint32_t r = 0; r < size; r++) {
+            callers[r].comm = comms[r];
+            assert_int_equal(pthread_create(&threads[r], NULL, call_all, &callers[r]), 0);
+        }
+        for (uint32_t r = 0; r < size; r++) {
+            assert_int_equal(pthread_join(threads[r], NULL), 0);
+            assert_int_equal(callers[r].status, PEAL_OK);
+            assert_true(callers[r].before > 0);
+            assert_int_equal(callers[r].after, callers[r].before);
+        }
+        for (uint32_t r = 0; r < size; r++)
+            peal_comm_close(comms[r]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(writers_follow_from_ranks_and_root),
-                                       cmocka_unit_test(resized_plans_are_the_plans)};
+                                       cmocka_unit_test(resized_plans_are_the_plans),
+                                       cmocka_unit_test(images_of_patterns_are_those_of_plans),
+                                       cmocka_unit_test(calls_find_what_was_prepared)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -241,14 +241,60 @@ static uint64_t stream_from(const struct peal_team *team, uint32_t collective)
     return team->size <= team->policy.cores ? bytes : bytes * team->policy.cores / team->size;
 }
 
+/* What a call comes to. */
+struct resolved {
+    struct peal_choice choice;
+    struct cutting cutting;
+    struct peal_plan_key key;
+};
+
+static bool reduces(uint32_t collective)
+{
+    return collective == PEAL_CALL_ALLREDUCE || collective == PEAL_CALL_REDUCE ||
+           collective == PEAL_CALL_REDUCE_SCATTER;
+}
+
+/* What only moves data moves bytes: one plan serves all types. */
+static void forget_type(struct peal_plan_key *key)
+{
+    uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
+    key->dtype = PEAL_U8;
+    key->reduce = PEAL_SUM;
+    key->count *= element;
+    key->most *= element;
+}
+
+static void resolve_key(const struct peal_comm *comm, const struct peal_wish *wish,
+                        const struct peal_arguments *args, struct resolved *out)
+{
+    uint32_t element = (uint32_t)peal_dtype_size(args->dtype);
+    out->choice = peal_choose(&comm->rules, comm->forced[wish->collective], wish);
+    if (out->choice.algo->shape == PEAL_SHAPE_WHOLE && args->counts)
+        out->choice = peal_choose(NULL, NULL, wish); /* uneven blocks need a kernel for them */
+    const struct peal_algo *algo = out->choice.algo;
+    uint64_t whole = algo->shape == PEAL_SHAPE_WHOLE ? wish->ranks : 1;
+    cut_call(&out->choice, wish->bytes / element * whole, element, wish->ranks, &out->cutting);
+    out->key =
+        (struct peal_plan_key){.algo = algo,
+                               .count = out->cutting.count,
+                               .most = algo->has_most ? out->cutting.most : 0,
+                               .root = args->root,
+                               .dtype = (uint8_t)args->dtype,
+                               .reduce = (uint8_t)args->reduce,
+                               .in_place = args->in_place,
+                               .symmetric = algo->memory != PEAL_PEERS_STAGE,
+                               .remote = algo->memory != PEAL_PEERS_STAGE && !wish->symmetric};
+    if (!reduces(wish->collective))
+        forget_type(&out->key);
+}
+
 static enum peal_status remember(struct peal_comm *comm, const struct peal_arguments *args,
                                  bool symmetric, uint64_t offsets, struct peal_memo *memo)
 {
-    uint32_t even = peal_collective_even(args->collective);
     uint32_t element = (uint32_t)peal_dtype_size(args->dtype);
     uint64_t elements = largest_block(comm, args);
     const struct peal_team *team = comm->team;
-    struct peal_wish wish = {.collective = even,
+    struct peal_wish wish = {.collective = peal_collective_even(args->collective),
                              .ranks = team->size,
                              .cores = team->policy.cores,
                              .bytes = elements * element,
@@ -256,53 +302,67 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
                              /* Where uneven blocks lie is known on their own rank only. */
                              .reads = !args->counts && peal_remote_agree(comm->team),
                              .in_place = args->in_place};
-    struct peal_choice choice = peal_choose(&comm->rules, comm->forced[even], &wish);
-    if (choice.algo->shape == PEAL_SHAPE_WHOLE && args->counts)
-        choice = peal_choose(NULL, NULL, &wish); /* uneven blocks need a kernel that takes them */
-    uint64_t whole = choice.algo->shape == PEAL_SHAPE_WHOLE ? team->size : 1;
-    struct cutting cutting;
-    cut_call(&choice, elements * whole, element, team->size, &cutting);
-    struct peal_plan_key key = {.algo = choice.algo,
-                                .count = cutting.count,
-                                .most = choice.algo->has_most ? cutting.most : 0,
-                                .root = args->root,
-                                .dtype = (uint8_t)args->dtype,
-                                .reduce = (uint8_t)args->reduce,
-                                .in_place = args->in_place,
-                                .symmetric = choice.algo->memory != PEAL_PEERS_STAGE,
-                                .remote = choice.algo->memory != PEAL_PEERS_STAGE && !symmetric};
+    struct resolved found;
+    resolve_key(comm, &wish, args, &found);
+    const struct peal_algo *algo = found.choice.algo;
     struct peal_text why = {0};
     if (peal_plans_are_many(&comm->plans) && !comm->engine.active) {
         peal_comm_forget(comm);
         peal_calls_forget(&comm->engine, NULL);
         peal_plans_forget(&comm->plans);
     }
-    enum peal_status status = peal_plans_find(&comm->plans, &key, &why, &memo->image);
+    enum peal_status status = peal_plans_find(&comm->plans, &found.key, &why, &memo->image);
     if (status != PEAL_OK) {
         peal_comm_fail(comm, status, "%s: cannot make the plan of '%s': %s",
-                       peal_collective_name(args->collective), choice.algo->kernel,
+                       peal_collective_name(args->collective), algo->kernel,
                        why.len ? peal_text_get(&why) : peal_status_text(status));
         peal_text_release(&why);
         return status;
     }
-    memo->algo = choice.algo;
-    memo->segment = cutting.segment;
-    memo->launches = cutting.launches;
+    memo->algo = algo;
+    memo->segment = found.cutting.segment;
+    memo->launches = found.cutting.launches;
     uint64_t hash = peal_hash_u64(memo->what, memo->count);
-    hash = peal_hash_u64(cutting.segment, hash);
-    hash = peal_hash_bytes(choice.algo->kernel, strlen(choice.algo->kernel), hash);
-    if (choice.algo->shape == PEAL_SHAPE_GROUPS)
+    hash = peal_hash_u64(found.cutting.segment, hash);
+    hash = peal_hash_bytes(algo->kernel, strlen(algo->kernel), hash);
+    if (algo->shape == PEAL_SHAPE_GROUPS)
         hash = peal_hash_u64(team->policy.cores, hash);
-    memo->remote = key.remote;
-    if (key.symmetric) /* peers must know whether x is there, or gone into y */
-        hash = peal_hash_u64(key.in_place, hash);
-    if (key.symmetric && !key.remote)
+    memo->remote = found.key.remote;
+    if (found.key.symmetric) /* peers must know whether x is there, or gone into y */
+        hash = peal_hash_u64(found.key.in_place, hash);
+    if (found.key.symmetric && !found.key.remote)
         hash = peal_hash_u64(offsets, hash);
     memo->signature = (uint32_t)(hash ^ hash >> 32);
-    uint64_t total =
-        elements * element * (choice.algo->shape == PEAL_SHAPE_BLOCKS ? team->size : 1);
+    uint64_t total = elements * element * (algo->shape == PEAL_SHAPE_BLOCKS ? team->size : 1);
     memo->stream = total >= stream_from(team, args->collective);
     return PEAL_OK;
+}
+
+void peal_arguments_prepare(struct peal_comm *comm)
+{
+    enum { MOST_RANKS = 16 }; /* beyond, most of them will not be called often enough */
+    const uint64_t most_bytes = UINT64_C(64) << 20;
+    const struct peal_team *team = comm->team;
+    if (team->size < 2 || team->size > MOST_RANKS || comm->plans.verify)
+        return;
+    struct peal_wish wish = {
+        .ranks = team->size, .cores = team->policy.cores, .reads = peal_remote_expect(team)};
+    struct peal_arguments args = {.dtype = PEAL_F32, .reduce = PEAL_SUM};
+    for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
+        wish.collective = c;
+        for (uint32_t i = 0; i < 2; i++) {
+            wish.in_place = args.in_place = i > 0;
+            for (wish.bytes = 16; wish.bytes <= most_bytes; wish.bytes *= 4) {
+                struct resolved found;
+                struct peal_image *image;
+                struct peal_text why = {0};
+                resolve_key(comm, &wish, &args, &found);
+                /* What fails here is said by the call that needs it. */
+                (void)peal_plans_find(&comm->plans, &found.key, &why, &image);
+                peal_text_release(&why);
+            }
+        }
+    }
 }
 
 enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct peal_arguments *args,

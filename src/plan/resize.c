@@ -131,34 +131,41 @@ static void resize_bufs(const struct resizing *r, struct peal_plan *plan)
     }
 }
 
+void peal_plan_resize_into(const struct peal_plan *pattern, const struct peal_plan_size *size,
+                           struct peal_plan *out)
+{
+    assert(peal_pattern_dtype(size->dtype) == (enum peal_dtype)pattern->dtype);
+    memcpy(out, pattern, pattern->block_len);
+    struct resizing r = {.from = pattern,
+                         .size = size,
+                         .was = peal_dtype_size((enum peal_dtype)pattern->dtype),
+                         .is = peal_dtype_size(size->dtype)};
+    resize_ops(&r, out);
+    resize_refs(&r, out);
+    resize_bufs(&r, out);
+    struct peal_channel *channels = TABLE(struct peal_channel, out, channels);
+    for (uint64_t i = 0; i < out->channels.count; i++) {
+        channels[i].depth = size->channel_depth;
+        channels[i].slot_bytes = size->slot_bytes;
+    }
+    int64_t *values = TABLE(int64_t, out, values);
+    for (uint64_t i = 0; i < out->values.count; i++) {
+        if (values[i] >= PEAL_PATTERN_COUNT)
+            values[i] = (int64_t)elements(&r, (uint64_t)values[i]);
+    }
+    out->dtype = size->dtype;
+    if (out->reduce != PEAL_NONE)
+        out->reduce = size->reduce;
+    out->hash = 0;
+}
+
 struct peal_plan *peal_plan_resize(const struct peal_plan *pattern,
                                    const struct peal_plan_size *size)
 {
     struct peal_plan *plan = malloc(pattern->block_len);
     if (!plan)
         return NULL;
-    assert(peal_pattern_dtype(size->dtype) == (enum peal_dtype)pattern->dtype);
-    memcpy(plan, pattern, pattern->block_len);
-    struct resizing r = {.from = pattern,
-                         .size = size,
-                         .was = peal_dtype_size((enum peal_dtype)pattern->dtype),
-                         .is = peal_dtype_size(size->dtype)};
-    resize_ops(&r, plan);
-    resize_refs(&r, plan);
-    resize_bufs(&r, plan);
-    struct peal_channel *channels = TABLE(struct peal_channel, plan, channels);
-    for (uint64_t i = 0; i < plan->channels.count; i++) {
-        channels[i].depth = size->channel_depth;
-        channels[i].slot_bytes = size->slot_bytes;
-    }
-    int64_t *values = TABLE(int64_t, plan, values);
-    for (uint64_t i = 0; i < plan->values.count; i++) {
-        if (values[i] >= PEAL_PATTERN_COUNT)
-            values[i] = (int64_t)elements(&r, (uint64_t)values[i]);
-    }
-    plan->dtype = size->dtype;
-    if (plan->reduce != PEAL_NONE)
-        plan->reduce = size->reduce;
+    peal_plan_resize_into(pattern, size, plan);
     plan->hash = peal_plan_hash(plan);
     return plan;
 }

@@ -37,5 +37,8 @@ bool peal_plan_is_pattern(const struct peal_plan *plan);
  * serve the wanted ones. */
 struct peal_plan *peal_plan_resize(const struct peal_plan *pattern,
                                    const struct peal_plan_size *size);
+/* The same in a block of the pattern's length, at a multiple of 16 bytes, and without its hash. */
+void peal_plan_resize_into(const struct peal_plan *pattern, const struct peal_plan_size *size,
+                           struct peal_plan *out);
 
 #endif

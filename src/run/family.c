@@ -2,6 +2,7 @@
 /* See family.h. */
 #include "run/family.h"
 
+#include "base/hash.h"
 #include "base/size.h"
 #include "run/multicast.h"
 #include "run/pause.h"
@@ -10,32 +11,61 @@
 #include <stdlib.h>
 #include <string.h>
 
+static uint32_t place_of(const struct peal_regions *regions, uint64_t key)
+{
+    return (uint32_t)peal_hash_u64(key, 0) & (regions->cap - 1);
+}
+
+/* Makes room for half as many families. */
+static bool grow(struct peal_regions *regions, uint32_t cap)
+{
+    enum { LEAST = 64 };
+    struct peal_regions bigger = {.cap = cap < LEAST ? LEAST : cap};
+    bigger.families = malloc(bigger.cap * sizeof(struct peal_family *));
+    if (!bigger.families)
+        return false;
+    memset(bigger.families, 0, bigger.cap * sizeof(struct peal_family *)); /* and touched */
+    for (uint32_t i = 0; i < regions->cap; i++) {
+        struct peal_family *family = regions->families[i];
+        if (!family)
+            continue;
+        uint32_t at = place_of(&bigger, family->key);
+        while (bigger.families[at])
+            at = (at + 1) & (bigger.cap - 1);
+        bigger.families[at] = family;
+    }
+    free(regions->families);
+    regions->families = bigger.families;
+    regions->cap = bigger.cap;
+    return true;
+}
+
 void peal_regions_init(struct peal_regions *regions, const struct peal_team *team, uint32_t context)
 {
+    enum { STOCK = 64 << 10, STEP = 16 << 10, FAMILIES = 512 };
     const struct peal_layout *layout = &team->layout;
     *regions = (struct peal_regions){.context = context,
                                      .offset = layout->contexts + context * layout->span,
                                      .pool = peal_layout_pool(layout, context),
                                      .span = layout->span,
                                      .limit = peal_layout_limit(layout, context)};
-}
-
-static void free_family(struct peal_family *family)
-{
-    free(family->writers);
-    free(family->shared);
-    free(family->ports);
-    free(family);
+    /* Blocking calls find everything there. */
+    regions->stock.step = STEP;
+    if (context == 0) {
+        peal_stock_init(&regions->stock, STOCK, STEP);
+        (void)grow(regions, FAMILIES);
+    }
 }
 
 void peal_regions_release(struct peal_regions *regions)
 {
-    while (regions->families) {
-        struct peal_family *family = regions->families;
-        regions->families = family->next;
-        free_family(family);
-    }
+    peal_stock_release(&regions->stock);
+    free(regions->families);
+    regions->families = NULL;
+    regions->count = regions->cap = 0;
 }
+
+/* ---- families ---- */
 
 /* Cells lie where their writers say: two plans share a family only if they agree on every cell that
  * both of them touch. */
@@ -59,22 +89,25 @@ static void add_writers(struct peal_family *family, const struct peal_image *ima
     }
 }
 
-static struct peal_family *new_family(const struct peal_image *image, uint64_t offset)
+static struct peal_family *new_family(struct peal_regions *regions, const struct peal_image *image,
+                                      uint64_t offset)
 {
-    struct peal_family *family = calloc(1, sizeof *family);
-    if (!family)
+    uint64_t cells = image->writers ? image->plan->cells : 0;
+    uint64_t ports = sizeof(struct peal_family);
+    uint64_t shared = ports + image->nchannels * sizeof(struct peal_port_state);
+    uint64_t writers = shared + image->nshared * sizeof(int64_t);
+    char *block = peal_stock_take(&regions->stock, writers + cells * sizeof(uint32_t));
+    if (!block)
         return NULL;
-    uint32_t cells = image->plan->cells;
-    family->key = image->family_key;
-    family->offset = offset;
-    family->writers = image->writers ? malloc((cells + 1) * sizeof *family->writers) : NULL;
-    family->shared = calloc(image->nshared + 1, sizeof *family->shared);
-    family->ports = calloc(image->nchannels + 1, sizeof *family->ports);
-    if (!family->shared || !family->ports || (image->writers && !family->writers)) {
-        free_family(family);
-        return NULL;
-    }
-    for (uint32_t c = 0; family->writers && c < cells; c++)
+    struct peal_family *family = (struct peal_family *)block;
+    *family = (struct peal_family){
+        .key = image->family_key,
+        .offset = offset,
+        .ports = (struct peal_port_state *)(block + ports),
+        .shared = (int64_t *)(block + shared),
+        .writers = image->writers ? (uint32_t *)(block + writers) : NULL,
+    };
+    for (uint32_t c = 0; c < cells; c++)
         family->writers[c] = PEAL_UNTOUCHED;
     return family;
 }
@@ -82,7 +115,11 @@ static struct peal_family *new_family(const struct peal_image *image, uint64_t o
 enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_team *team,
                                    const struct peal_image *image, struct peal_family **out)
 {
-    for (struct peal_family *f = regions->families; f; f = f->next) {
+    if (2 * (regions->count + 1) > regions->cap && !grow(regions, 2 * regions->cap))
+        return PEAL_NO_MEMORY;
+    uint32_t at = place_of(regions, image->family_key);
+    for (; regions->families[at]; at = (at + 1) & (regions->cap - 1)) {
+        struct peal_family *f = regions->families[at];
         if (f->key == image->family_key && agrees(f, image)) {
             add_writers(f, image);
             *out = f;
@@ -101,13 +138,13 @@ enum peal_status peal_regions_find(struct peal_regions *regions, const struct pe
         if (status != PEAL_OK)
             return status;
     }
-    struct peal_family *family = new_family(image, regions->offset + regions->used);
+    struct peal_family *family = new_family(regions, image, regions->offset + regions->used);
     if (!family)
         return PEAL_NO_MEMORY;
     add_writers(family, image);
     regions->used += bytes;
-    family->next = regions->families;
-    regions->families = family;
+    regions->families[at] = family;
+    regions->count++;
     *out = family;
     return PEAL_OK;
 }
@@ -141,7 +178,9 @@ static void clear(struct peal_regions *regions, const struct peal_team *team)
     if (regions->used > kept)
         peal_window_discard(team->fds[team->rank], regions->offset + regions->pool,
                             peal_size_align(regions->used - regions->pool, 4096));
-    peal_regions_release(regions);
+    peal_stock_empty(&regions->stock);
+    memset(regions->families, 0, regions->cap * sizeof(struct peal_family *));
+    regions->count = 0;
     regions->used = 0;
 }
 

@@ -19,6 +19,7 @@
 #define PEAL_RUN_FAMILY_H
 
 #include "run/image.h"
+#include "run/stock.h"
 #include "run/team.h"
 
 /* This rank's ends of a channel; messages are numbered from 0 over all launches. */
@@ -29,8 +30,8 @@ struct peal_port_state {
     uint64_t freed;
 };
 
+/* One block of the regions' stock, with its tables behind it. */
 struct peal_family {
-    struct peal_family *next; /* in its context */
     uint64_t key;
     uint32_t *writers; /* see peal_image; cells that no plan has touched yet are PEAL_UNTOUCHED */
     uint64_t offset;   /* of the region in the window */
@@ -41,7 +42,9 @@ struct peal_family {
 
 /* A context's regions. */
 struct peal_regions {
-    struct peal_family *families;
+    struct peal_family **families; /* by key, from its hash's place on; NULL: free place */
+    uint32_t count, cap;           /* cap is a power of two */
+    struct peal_stock stock;       /* what families are cut from */
     uint32_t context;
     uint64_t offset; /* of the context in the window */
     uint64_t used, pool, span;

@@ -70,14 +70,13 @@ static enum peal_status reserve(struct peal_frame *frame, const struct peal_imag
         return PEAL_NO_MEMORY;
     if (!grow_bounce(frame, image->bounce_bytes))
         return PEAL_NO_MEMORY;
-    if (image->plan->private_bytes > frame->scratch_cap) {
-        char *bigger =
-            aligned_alloc(PEAL_LINE, (image->plan->private_bytes + 4095) & ~UINT64_C(4095));
+    if (image->private_bytes > frame->scratch_cap) {
+        char *bigger = aligned_alloc(PEAL_LINE, (image->private_bytes + 4095) & ~UINT64_C(4095));
         if (!bigger)
             return PEAL_NO_MEMORY;
         free(frame->scratch);
         frame->scratch = bigger;
-        frame->scratch_cap = image->plan->private_bytes;
+        frame->scratch_cap = image->private_bytes;
     }
     return PEAL_OK;
 }
@@ -177,9 +176,10 @@ static const char *source_line(const struct peal_plan *plan, const struct peal_o
 
 void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out)
 {
-    if (!frame->image || frame->live == 0)
+    const struct peal_plan *plan =
+        frame->image && frame->live > 0 ? peal_image_plan(frame->image) : NULL;
+    if (!plan)
         return;
-    const struct peal_plan *plan = frame->image->plan;
     for (uint32_t l = 0; l < frame->image->nlanes; l++) {
         const struct peal_step *step = frame->lanes[l].at;
         if (!step || step->kind == PEAL_STEP_END)

@@ -46,25 +46,36 @@ static bool scratch_is_together(const struct peal_plan *plan)
 
 /* ---- sizes ---- */
 
-static void size_params(struct peal_image *image, const struct peal_image_how *how)
+/* Bases that a rank's copy of a parameter has. */
+static uint32_t rows_of(const struct peal_image *image, uint32_t b)
+{
+    const struct peal_buf *buf = &peal_plan_bufs(image->plan)[b];
+    uint64_t len = peal_plan_len(image->plan, image->rank, b);
+    return image->rows_as_bases && buf->cols != 0 && len > 0 ? (uint32_t)(len / buf->cols) : 1;
+}
+
+/* Without room for them: counts parameters and bases. */
+static void size_params(struct peal_image *image)
 {
     const struct peal_plan *plan = image->plan;
     const struct peal_buf *bufs = peal_plan_bufs(plan);
     image->nbases = plan->nranks + 1;
+    image->nparams = 0;
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         if (bufs[b].kind != PEAL_BUF_PARAM)
             continue; /* aliased ones too: off the root, gather and scatter use both */
-        struct peal_image_param *param = &image->params[image->nparams++];
-        *param = (struct peal_image_param){.buf = b,
-                                           .param = bufs[b].param,
-                                           .base = image->nbases,
-                                           .rows = 1,
-                                           .symmetric = (bufs[b].flags & PEAL_BUF_SYMMETRIC) != 0,
-                                           .cols = bufs[b].cols,
-                                           .len = peal_plan_len(plan, image->rank, b)};
-        if (how->rows_as_bases && param->cols != 0)
-            param->rows = param->len > 0 ? (uint32_t)(param->len / param->cols) : 1;
-        image->nbases += param->rows * (param->symmetric ? plan->nranks : 1);
+        uint32_t symmetric = (bufs[b].flags & PEAL_BUF_SYMMETRIC) != 0, rows = rows_of(image, b);
+        if (image->params)
+            image->params[image->nparams] =
+                (struct peal_image_param){.buf = b,
+                                          .param = bufs[b].param,
+                                          .base = image->nbases,
+                                          .rows = rows,
+                                          .symmetric = symmetric,
+                                          .cols = bufs[b].cols,
+                                          .len = peal_plan_len(plan, image->rank, b)};
+        image->nparams++;
+        image->nbases += rows * (symmetric ? plan->nranks : 1);
     }
 }
 
@@ -74,6 +85,9 @@ static bool lay_out_channels(struct peal_image *image, uint64_t *end)
 {
     const struct peal_plan *plan = image->plan;
     uint64_t cells = cells_bytes(plan);
+    *end = cells;
+    if (image->nchannels == 0)
+        return true;
     uint64_t *next = calloc(plan->nranks, sizeof *next);
     if (!next)
         return false;
@@ -95,7 +109,6 @@ static bool lay_out_channels(struct peal_image *image, uint64_t *end)
         channel->slots = next[from->receiver];
         next[from->receiver] += channel->stride * channel->depth;
     }
-    *end = cells;
     for (uint32_t r = 0; r < plan->nranks; r++)
         *end = next[r] > *end ? next[r] : *end;
     free(next);
@@ -214,10 +227,8 @@ static bool must_split(const struct peal_image *image, const struct peal_op *op)
     const struct peal_ref *refs = peal_plan_refs(image->plan) + op->mem.ref;
     uint32_t n = peal_op_nrefs(op);
     for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t p = 0; p < image->nparams; p++) {
-            if (image->params[p].buf == refs[i].buf && image->params[p].rows > 1)
-                return true;
-        }
+        if (is_param(image->plan, refs[i].buf) && rows_of(image, refs[i].buf) > 1)
+            return true;
     }
     return false;
 }
@@ -390,91 +401,133 @@ static uint64_t family_key(const struct peal_image *image, uint64_t seed)
     return key;
 }
 
-enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
-                                const struct peal_compute *compute, struct peal_image **out)
+/* ---- the block ---- */
+
+static void *cut(char *block, uint64_t *used, uint64_t count, uint64_t bytes)
 {
-    struct peal_image *image = calloc(1, sizeof *image);
-    if (!image) {
-        free(plan);
-        return PEAL_NO_MEMORY;
-    }
-    image->plan = plan;
-    image->rank = how->rank;
-    image->size = plan->nranks;
-    image->clip = how->clip;
-    image->seq_cst = !plan->monotone;
-    image->period = plan->period;
-    image->nlanes = peal_plan_lane_count(plan, how->rank);
-    image->nchannels = (uint32_t)plan->channels.count;
-    enum peal_status status = PEAL_NO_MEMORY;
-    image->params = calloc(plan->bufs.count + 1, sizeof *image->params);
-    image->lanes = calloc(image->nlanes + 1, sizeof *image->lanes);
-    image->channels = calloc(image->nchannels + 1, sizeof *image->channels);
-    image->writers = how->writers ? calloc(plan->cells + 1, sizeof *image->writers) : NULL;
-    if (!image->params || !image->lanes || !image->channels || (how->writers && !image->writers))
-        goto free_image;
+    void *piece = block ? block + *used : NULL;
+    *used = peal_size_align(*used + count * bytes, 16);
+    return piece;
+}
+
+/* The image's tables behind each other, each at a multiple of 16 bytes; what a launch runs through
+ * comes first. Without a block: counts its bytes. */
+static uint64_t lay_out(struct peal_image *image, const struct peal_image_how *how, char *block)
+{
+    uint64_t used = 0, period = image->period, cells = image->plan->cells;
+    cut(block, &used, 1, sizeof *image);
+    image->lanes = cut(block, &used, image->nlanes, sizeof *image->lanes);
+    image->steps = cut(block, &used, image->nsteps * period, sizeof *image->steps);
+    image->places = cut(block, &used, image->nplaces * period, sizeof *image->places);
+    image->bases[0] = cut(block, &used, image->nbases, sizeof *image->bases[0]);
+    image->params = cut(block, &used, image->nparams, sizeof *image->params);
+    image->channels = cut(block, &used, image->nchannels, sizeof *image->channels);
+    image->totals = cut(block, &used, image->nshared * period, sizeof *image->totals);
+    if (how->writers)
+        image->writers = cut(block, &used, cells, sizeof *image->writers);
+    if (how->notifiers)
+        image->notifiers = cut(block, &used, cells, sizeof *image->notifiers);
+    return used;
+}
+
+/* A zeroed block that begins with the image, counted and laid out, with nothing in its tables. */
+static struct peal_image *new_block(const struct peal_plan *plan, const struct peal_image_how *how)
+{
+    struct peal_image draft = {.plan = plan,
+                               .rank = how->rank,
+                               .size = plan->nranks,
+                               .clip = how->clip,
+                               .rows_as_bases = how->rows_as_bases,
+                               .remote = how->remote,
+                               .stocked = how->stock != NULL,
+                               .seq_cst = !plan->monotone,
+                               .period = plan->period,
+                               .private_bytes = plan->private_bytes,
+                               .nshared = plan->totals_stride,
+                               .nlanes = peal_plan_lane_count(plan, how->rank),
+                               .nchannels = (uint32_t)plan->channels.count};
+    size_params(&draft);
+    count_steps(&draft);
+    draft.bytes = lay_out(&draft, how, NULL);
+    char *block = how->stock ? peal_stock_take(how->stock, draft.bytes) : calloc(1, draft.bytes);
+    if (!block)
+        return NULL;
+    lay_out(&draft, how, block);
+    return memcpy(block, &draft, sizeof draft);
+}
+
+static enum peal_status fill(struct peal_image *image, const struct peal_image_how *how,
+                             const struct peal_compute *compute)
+{
+    const struct peal_plan *plan = image->plan;
+    assert(image->nchannels == 0 || plan->rank_count == plan->nranks);
     if (how->writers)
         memcpy(image->writers, how->writers, plan->cells * sizeof *image->writers);
-    image->notifiers = how->notifiers ? calloc(plan->cells + 1, sizeof(uint32_t)) : NULL;
-    if (image->notifiers)
-        memcpy(image->notifiers, how->notifiers, plan->cells * sizeof(uint32_t));
-    assert(image->nchannels == 0 || plan->rank_count == plan->nranks);
-    size_params(image, how);
-    count_steps(image);
+    if (how->notifiers)
+        memcpy(image->notifiers, how->notifiers, plan->cells * sizeof *image->notifiers);
+    size_params(image);
     if (!lay_out_channels(image, &image->scratch))
-        goto free_image;
+        return PEAL_NO_MEMORY;
     image->region_bytes = image->scratch + align_line(plan->window_bytes) *
                                                (scratch_is_together(plan) ? plan->nranks : 1);
     image->family_key = family_key(image, how->key);
-    image->nshared = plan->totals_stride;
-    image->totals = calloc((size_t)image->nshared * image->period + 1, sizeof *image->totals);
-    image->steps = calloc((size_t)image->nsteps * image->period, sizeof *image->steps);
-    image->places = calloc((size_t)image->nplaces * image->period + 1, sizeof *image->places);
-    if (!image->totals || !image->steps || !image->places)
-        goto free_image;
     size_t totals = (size_t)image->nshared * image->period;
     memcpy(image->totals, peal_plan_totals(plan) + (how->rank - plan->rank_first) * totals,
            totals * sizeof *image->totals);
-    status = PEAL_OK;
+    enum peal_status status = PEAL_OK;
     for (uint32_t phase = 0; status == PEAL_OK && phase < image->period; phase++)
         status = add_phase(image, compute, phase);
     if (status != PEAL_OK)
-        goto free_image;
+        return status;
     count_needs(image);
-    image->remote = how->remote;
-    status = peal_image_mark(image);
-    if (status != PEAL_OK)
-        goto free_image;
-    *out = image;
-    return PEAL_OK;
-free_image:
-    peal_image_free(image);
+    return peal_image_mark(image);
+}
+
+enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
+                                const struct peal_compute *compute, struct peal_image **out)
+{
+    struct peal_image *image = new_block(plan, how);
+    if (!image) {
+        if (!how->pattern)
+            free(plan);
+        return PEAL_NO_MEMORY;
+    }
+    enum peal_status status = fill(image, how, compute);
+    if (how->pattern) {
+        image->plan = how->pattern;
+        image->made = *how->made;
+        image->resized = true;
+    } else {
+        image->owned = plan;
+    }
+    if (status == PEAL_OK)
+        *out = image;
+    else
+        peal_image_free(image);
     return status;
+}
+
+const struct peal_plan *peal_image_plan(struct peal_image *image)
+{
+    if (!image->resized)
+        return image->plan;
+    if (!image->owned)
+        image->owned = peal_plan_resize(image->plan, &image->made);
+    return image->owned;
 }
 
 uint64_t peal_image_bytes(const struct peal_image *image)
 {
-    uint64_t period = image->period;
-    return sizeof *image + image->plan->block_len + period * image->nsteps * sizeof *image->steps +
-           period * image->nplaces * sizeof *image->places +
-           image->nchannels * sizeof *image->channels + image->nbases * sizeof(struct peal_base) +
-           2 * (uint64_t)image->plan->cells * sizeof *image->writers;
+    return image->bytes + (image->resized ? 0 : image->plan->block_len);
 }
 
 void peal_image_free(struct peal_image *image)
 {
     if (!image)
         return;
-    free(image->plan);
-    free(image->params);
-    free(image->lanes);
-    free(image->channels);
-    free(image->totals);
-    free(image->writers);
-    free(image->notifiers);
-    free(image->steps);
-    free(image->places);
-    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
+    for (uint32_t c = 1; c < PEAL_CONTEXTS; c++)
         free(image->bases[c]);
-    free(image);
+    free(image->owned);
+    if (!image->stocked)
+        free(image);
 }

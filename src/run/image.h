@@ -22,7 +22,9 @@
 
 #include "compute/compute.h"
 #include "plan/plan.h"
+#include "plan/resize.h"
 #include "run/shared.h"
+#include "run/stock.h"
 
 enum peal_step_kind {
     PEAL_STEP_COPY,
@@ -134,7 +136,14 @@ struct peal_family;
 struct peal_call;
 
 struct peal_image {
-    struct peal_plan *plan; /* owned */
+    /* What it was made from, or, if that was resized, the pattern: the same but for sizes and types
+     * (peal_image_plan has those too). */
+    const struct peal_plan *plan;
+    uint64_t bytes;             /* of the block that the image and its tables are */
+    bool stocked;               /* it lies in a stock */
+    struct peal_plan *owned;    /* NULL: there is none */
+    struct peal_plan_size made; /* what the pattern was resized to */
+    bool resized;
     uint32_t rank, size;
     uint32_t nbases;
     uint32_t nparams;
@@ -150,20 +159,21 @@ struct peal_image {
     uint32_t most_operands; /* of a step */
     uint32_t nchannels;
     struct peal_image_channel *channels;
-    uint32_t nshared; /* own shared cells */
-    int64_t *totals;  /* what each gains a launch: period * nshared */
-    bool clip;
-    bool seq_cst;         /* not monotone */
-    uint32_t count_shift; /* where a one-writer cell's count begins: below it, the signature */
-    uint64_t scratch;     /* offset of window scratch in the region */
+    uint32_t nshared;         /* own shared cells */
+    int64_t *totals;          /* what each gains a launch: period * nshared */
+    bool clip, rows_as_bases; /* see peal_image_how */
+    bool seq_cst;             /* not monotone */
+    uint32_t count_shift;     /* where a one-writer cell's count begins: below it, the signature */
+    uint64_t scratch;         /* offset of window scratch in the region */
+    uint64_t private_bytes;   /* private scratch and tiles */
     uint64_t region_bytes;
     uint64_t family_key;
     bool remote;           /* peers' window parameters are not mapped here */
     uint64_t bounce_bytes; /* for blocks of their memory */
-    uint32_t *writers;     /* of cell numbers that share a line, see multicast.h; owned */
-    uint32_t *notifiers;   /* who changes the own cells, for reports; may be NULL; owned */
+    uint32_t *writers;     /* of cell numbers that share a line, see multicast.h; may be NULL */
+    uint32_t *notifiers;   /* who changes the own cells, for reports; may be NULL */
     struct peal_family *families[PEAL_CONTEXTS]; /* made at the first launch in a context */
-    struct peal_base *bases[PEAL_CONTEXTS];      /* likewise; nbases */
+    struct peal_base *bases[PEAL_CONTEXTS];      /* likewise but for the first; nbases */
     /* A call that repeats and has filled in the bases of context 0. */
     const struct peal_call *bound;
     bool receives;                 /* its only wait comes first: see only_receives */
@@ -181,12 +191,21 @@ struct peal_image_how {
     uint64_t key;              /* what the family depends on besides the plan's layout */
     const uint32_t *writers;   /* see multicast.h; NULL: none */
     const uint32_t *notifiers; /* the same, for reports; NULL: not known */
+    struct peal_stock *stock;  /* where it is to lie; NULL: in memory of its own */
+    /* The plan is this one resized, and stays the caller's: who made the image keeps the pattern as
+     * long as that. NULL: the image takes the plan over, in every case. */
+    const struct peal_plan *pattern;
+    const struct peal_plan_size *made;
 };
 
-/* Takes the plan over in every case. A plan with channels must have all ranks. */
+/* A plan with channels must have all ranks. */
 enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
                                 const struct peal_compute *compute, struct peal_image **out);
+/* What lies in a stock goes with that. */
 void peal_image_free(struct peal_image *image);
+/* The plan that the image is, with its sizes; made again at the first use if it was resized. NULL
+ * without memory. */
+const struct peal_plan *peal_image_plan(struct peal_image *image);
 /* What it takes, with its plan and the bases of one context. */
 uint64_t peal_image_bytes(const struct peal_image *image);
 

@@ -74,6 +74,11 @@ const struct peal_algo *peal_algos(size_t *count)
     return algos;
 }
 
+size_t peal_algo_index(const struct peal_algo *algo)
+{
+    return (size_t)(algo - algos);
+}
+
 const struct peal_algo *peal_algo_find(uint32_t collective, const char *name)
 {
     for (size_t i = 0; i < ALGOS; i++) {

@@ -40,6 +40,8 @@ struct peal_algo {
 
 /* All of them. */
 const struct peal_algo *peal_algos(size_t *count);
+/* Its place among them. */
+size_t peal_algo_index(const struct peal_algo *algo);
 /* NULL if there is none; name and collective as in the table. */
 const struct peal_algo *peal_algo_find(uint32_t collective, const char *name);
 /* The even collective that serves an uneven one; others map to themselves. */

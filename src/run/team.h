@@ -7,7 +7,7 @@
  *   program.h     a plan, ready to be executed         family.h      its cells, channels, scratch
  *   exec.h        the executor                         channel.h     queues of slots
  *   pause.h       spin, yield, sleep                   mail.h        point-to-point messages
- *   spread.h      ranks that share a core part
+ *   spread.h      ranks that share a core part         stock.h       memory that is there already
  *   remote.h      memory of other processes, read where it lies
  *   call.h        one collective call: segments of a plan, blocking or not
  *   select.h      which algorithm                      doctor.h      who waits for whom, and why
