@@ -147,8 +147,7 @@ static void tell_wrong(struct judge *j, const struct expected *e, const struct p
                          peal_reduce_name((enum peal_reduce)plan->reduce), x, index);
     }
     peal_value_print(&s->values, s->p, piece->node, piece->index + (at - piece->lo), &have);
-    s->a->v.verdict = PEAL_REFUTED;
-    s->a->v.fault = PEAL_FAULT_RESULT;
+    peal_answer_refute(s->a, PEAL_FAULT_RESULT);
     s->a->v.wrong = (struct peal_verify_wrong){
         .launch = j->launch,
         .rank = j->rank,

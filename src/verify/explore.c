@@ -202,15 +202,12 @@ static void decide_all(struct search *s)
         do {
             proved = decide(s) && s->visited < s->options->most_states;
         } while (proved && next_start(p, list, count));
-        if (!proved && v->verdict == PEAL_PROVED) {
-            v->verdict = PEAL_UNDECIDED;
-            v->why = "cells of unknown value: the limit of states was reached before all values "
-                     "were tried";
-        }
+        if (!proved && v->verdict == PEAL_PROVED)
+            peal_answer_give_up(s->a, "cells of unknown value: the limit of states was reached "
+                                      "before all values were tried");
     } else if (proved && count) {
-        v->verdict = PEAL_UNDECIDED;
-        v->why = "cells of unknown value: there are too many values that make a difference, and "
-                 "not all were tried";
+        peal_answer_give_up(s->a, "cells of unknown value: there are too many values that make a "
+                                  "difference, and not all were tried");
         proved = false;
     }
     if (proved) {
@@ -223,8 +220,7 @@ static void decide_all(struct search *s)
 void peal_explore(struct program *p, const struct peal_verify_options *options, struct answer *a)
 {
     struct search *s = calloc(1, sizeof *s);
-    a->v.verdict = PEAL_UNDECIDED;
-    a->v.why = "the program is too large for exploration";
+    peal_answer_give_up(a, "the program is too large for exploration");
     if (!s)
         return;
     s->p = p;

@@ -11,6 +11,9 @@
 #include "verify/shrink.h"
 #include "verify/symbolic.h"
 
+static const char too_many_orders[] =
+    "accesses come in too many orders for all results to be compared";
+
 /* Executes this part of a schedule and no more; on `to`. */
 static void execute(struct search *s, const uint32_t *threads, size_t n, struct answer *to)
 {
@@ -66,8 +69,7 @@ bool peal_result_check_end(struct search *s)
     enum peal_bits bits = v->bits;
     struct schedule schedule = {s->path.at, s->path.len};
     if (++s->results > MOST_RESULTS) {
-        v->verdict = PEAL_UNDECIDED;
-        v->why = "accesses come in too many orders for all results to be compared";
+        peal_answer_give_up(s->a, too_many_orders);
         return true;
     }
     struct symbolic_run how = {
@@ -98,8 +100,7 @@ bool peal_result_check_all(struct search *s)
     s->results = 0;
     if (!peal_space_turned(&s->space, MOST_PAIRS, s->pairs, &s->npairs)) {
         s->npairs = 0;
-        v->verdict = PEAL_UNDECIDED;
-        v->why = "accesses come in too many orders for all results to be compared";
+        peal_answer_give_up(s->a, too_many_orders);
         return false;
     }
     v->verdict = PEAL_PROVED;

@@ -94,8 +94,7 @@ void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
     s->a->v.has_race = true;
     if (s->options->all_faults && s->a->v.verdict == PEAL_REFUTED)
         return;
-    s->a->v.verdict = PEAL_REFUTED;
-    s->a->v.fault = PEAL_FAULT_RACE;
+    peal_answer_refute(s->a, PEAL_FAULT_RACE);
     struct race race = peal_space_collision(&s->space, t, u);
     if (!s->options->no_story && !s->options->all_faults) {
         struct shrink how;
@@ -116,8 +115,7 @@ void peal_search_tell_deadlock(struct search *s)
     s->a->v.has_deadlock = true;
     if (s->options->all_faults && s->a->v.verdict == PEAL_REFUTED)
         return;
-    s->a->v.verdict = PEAL_REFUTED;
-    s->a->v.fault = PEAL_FAULT_DEADLOCK;
+    peal_answer_refute(s->a, PEAL_FAULT_DEADLOCK);
     if (!s->options->no_story && !s->options->all_faults) {
         struct shrink how;
         if (peal_shrink_deadlock(&how, &s->space)) {
@@ -241,10 +239,11 @@ void peal_search_give_up(struct search *s)
 {
     if (s->a->v.verdict == PEAL_REFUTED)
         return;
-    s->a->v.verdict = PEAL_UNDECIDED;
-    s->a->v.why = peal_answer_text(
-        s->a, "%s; explored %llu states and found nothing, and neither did a directed search",
-        s->states.count >= s->options->most_states ? "the limit of states was reached"
-                                                   : "the memory limit was reached",
-        (unsigned long long)s->visited);
+    peal_answer_give_up(
+        s->a,
+        peal_answer_text(
+            s->a, "%s; explored %llu states and found nothing, and neither did a directed search",
+            s->states.count >= s->options->most_states ? "the limit of states was reached"
+                                                       : "the memory limit was reached",
+            (unsigned long long)s->visited));
 }

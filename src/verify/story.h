@@ -25,6 +25,19 @@ struct schedule {
     uint64_t count;
 };
 
+static inline void peal_answer_refute(struct answer *a, enum peal_fault fault)
+{
+    a->v.verdict = PEAL_REFUTED;
+    a->v.fault = fault;
+}
+
+/* `why` lives as long as the answer. */
+static inline void peal_answer_give_up(struct answer *a, const char *why)
+{
+    a->v.verdict = PEAL_UNDECIDED;
+    a->v.why = why;
+}
+
 /* A copy that lives as long as the answer; never NULL. */
 const char *peal_answer_text(struct answer *a, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -8,10 +8,8 @@
 
 void peal_symbolic_no_memory(struct symbolic *s)
 {
-    if (!s->done) {
-        s->a->v.verdict = PEAL_UNDECIDED;
-        s->a->v.why = "the memory limit was reached while computing values";
-    }
+    if (!s->done)
+        peal_answer_give_up(s->a, "the memory limit was reached while computing values");
     s->done = true;
 }
 

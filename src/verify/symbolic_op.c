@@ -15,8 +15,7 @@ static void fault_at_op(struct symbolic *s, enum peal_fault fault, const char *w
     if (s->done)
         return;
     s->done = true;
-    s->a->v.verdict = PEAL_REFUTED;
-    s->a->v.fault = fault;
+    peal_answer_refute(s->a, fault);
     peal_story_reach(s->p, s->thread, s->step[s->thread], s->op[s->thread], s->a);
     s->a->v.why = why;
 }
@@ -60,8 +59,7 @@ static bool make_operand(struct symbolic *s, const struct peal_op *op, const str
     }
     const struct peal_buf *buf = &peal_plan_bufs(plan)[ref->buf];
     if (size != peal_dtype_size((enum peal_dtype)buf->dtype)) {
-        s->a->v.verdict = PEAL_UNDECIDED;
-        s->a->v.why = "a buffer is read with elements of another size";
+        peal_answer_give_up(s->a, "a buffer is read with elements of another size");
         s->done = true;
         return false;
     }

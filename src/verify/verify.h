@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify: one plan, or a sequence of plans launched back to back, proved over all schedules.
  *
+ *   decide.h     the verdict on an unrolled program: which of the following are asked, and in
+ *                which order
  *   program.h    plans -> unrolled program: threads, sync steps on cells, memory accesses
  *   order.h      monotone programs: one run decides deadlock, lazy runs give must-precede
  *   race.h       conflicting accesses that nothing orders; closed or not
  *   ahead.h      how many launches stand for all
  *   relaxed.h    races where relaxed signals are involved: clocks in every execution
  *   explore.h    everything else: explicit states with partial-order reduction, directed search
- *   value.h, symbolic.h, contract.h   what every output element is made of
+ *   value.h, symbolic.h, contract.c   what every output element is made of
  *   story.h      the counterexample: the steps that lead to the fault, and nothing else
  *   advice.h     what would mend it, what could be left out
  *   cache.h      verdicts by plan hash and by shape
  *   explain.c, explain_json.c   the answer for people and for programs
  *
- * Start reading at verify.c: it is the list of calls. docs/verifier.md says what a verdict means.
+ * Start reading at verify.c and decide.c: they are the lists of calls. docs/verifier.md says what a
+ * verdict means.
  */
 #ifndef PEAL_VERIFY_VERIFY_H
 #define PEAL_VERIFY_VERIFY_H

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verdict on an unrolled program: order if it is monotone, exploration if not, then values. */
+#include "verify/decide.h"
+
+#include "verify/ahead.h"
+#include "verify/explore.h"
+#include "verify/relaxed.h"
+#include "verify/symbolic.h"
+
+#include <stdlib.h>
+
+/* Stands for any value at all in a cell that was never initialised. */
+#define ANY_HIGH (INT64_C(1) << 60)
+
+static void set_uninitialised(struct program *p, int64_t value)
+{
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        if (p->cells[c].uninitialised)
+            p->initial[c] = value;
+    }
+}
+
+static bool has_unknown(const struct program *p)
+{
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        if (p->cells[c].uninitialised)
+            return true;
+    }
+    return false;
+}
+
+/* A one-writer cell that two threads write in one launch holds the count of whoever was last. */
+static bool check_writers(const struct program *p, struct answer *a)
+{
+    uint64_t cells = (uint64_t)p->ncells * p->launches;
+    uint32_t *writer = NULL;
+    bool good = true;
+    for (uint32_t c = 0; c < p->ncells && !writer; c++) {
+        if (p->cells[c].handover && !(writer = calloc(cells, sizeof *writer)))
+            return true; /* ask_cells will object too */
+    }
+    for (uint32_t t = 0; writer && t < p->nthreads && good; t++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps && good; i++) {
+            const struct step *s = peal_program_step(p, t, i);
+            if (s->kind != STEP_SET || !p->cells[s->cell].handover)
+                continue;
+            uint32_t launch = (uint32_t)(s->value >> 32) - 1;
+            uint32_t *by = &writer[(uint64_t)launch * p->ncells + s->cell];
+            if (*by && *by != t + 1) {
+                struct peal_text name = {0};
+                peal_program_cell_name(p, s->cell, &name);
+                peal_answer_refute(a, PEAL_FAULT_SIGNAL);
+                peal_story_op(p, t, launch, p->step_op[p->threads[t].first_step + i], a);
+                a->v.why = peal_answer_text(a,
+                                            "%s is written by ranks %u and %u in one launch; a "
+                                            "cell with several writers is "
+                                            "declared 'signal shared'",
+                                            peal_text_get(&name), p->threads[*by - 1].rank,
+                                            p->threads[t].rank);
+                peal_text_release(&name);
+                good = false;
+            }
+            *by = t + 1;
+        }
+    }
+    free(writer);
+    return good;
+}
+
+/* One run decides. A cell of unknown value is as low as can be. */
+static bool check_deadlock(struct program *p, const struct peal_verify_options *o, struct answer *a)
+{
+    struct run run;
+    set_uninitialised(p, -ANY_HIGH);
+    if (!peal_run_init(&run, p)) {
+        peal_answer_give_up(a, "out of memory");
+        return false;
+    }
+    peal_run_go(&run);
+    bool finished = peal_run_finished(&run);
+    if (!finished) {
+        peal_answer_refute(a, PEAL_FAULT_DEADLOCK);
+        a->v.has_deadlock = true;
+        if (!o->no_story)
+            peal_story_stuck(p, &run, a);
+    }
+    peal_run_release(&run);
+    return finished;
+}
+
+static void note_open(const struct program *p, const struct race_report *r, struct answer *a)
+{
+    if (r->closed || r->open == PEAL_NONE)
+        return;
+    const struct access *x = &p->accesses.at[r->open];
+    uint32_t launch;
+    struct peal_verify_place at = {"", 0, 0, 0};
+    if (x->op < OP_NO_OP)
+        at = peal_story_place(p, x->launch, peal_program_op(p, x->thread, x->op, &launch), a);
+    a->v.open_why = peal_answer_text(
+        a, "rank %u %s '%s' of rank %u %s (%s:%u)", p->threads[x->thread].rank,
+        x->kind == ACCESS_READ ? "may read" : "may write",
+        p->memory.at[x->location / p->nranks].name, x->location % p->nranks,
+        r->open_at_entry ? "before that rank has entered" : "after that rank has left", at.file,
+        at.line);
+}
+
+/* The clocks of lazy runs take relaxed signals for less than they may be: what they find is looked
+ * for in real executions. False: decided. */
+static bool check_relaxed(struct program *p, const struct peal_verify_options *o, struct answer *a,
+                          struct race_report *r)
+{
+    enum relaxed_answer answer = peal_relaxed_search(p, o, a);
+    if (answer == RELAXED_RACE) {
+        a->v.has_race = a->v.fault == PEAL_FAULT_RACE;
+        a->v.verdict = PEAL_REFUTED;
+    } else if (answer == RELAXED_UNDECIDED || (r && r->cell_broken)) {
+        peal_answer_give_up(
+            a, "only relaxed signals keep some accesses apart; no execution was found in which "
+               "they race, and not all were looked at");
+    }
+    if (r) {
+        r->races.len = 0;
+        r->barrier_broken = false;
+    }
+    return answer == RELAXED_NONE && !(r && r->cell_broken);
+}
+
+/* Entering and leaving as accesses that conflict: the shortest of these races is the story. */
+static void tell_barrier(struct program *p, const struct peal_verify_options *o, struct answer *a)
+{
+    struct race_report r = {0};
+    if (peal_explore_add_barriers(p) &&
+        peal_race_find(p, o->workers, o->most_bytes, &r) == PEAL_OK && r.races.len) {
+        peal_story_race(p, &r, a);
+        peal_explore_tell_barrier(p, &a->collision, a);
+    }
+    peal_race_release(&r);
+}
+
+/* Races, cells with two writers, barriers. False: decided. */
+static bool check_races(struct program *p, const struct peal_verify_options *o, struct answer *a,
+                        struct race_report *r)
+{
+    set_uninitialised(p, ANY_HIGH);
+    if (peal_race_find(p, o->workers, o->most_bytes, r) != PEAL_OK) {
+        peal_answer_give_up(a, "the memory limit was reached while looking for races");
+        return false;
+    }
+    if (p->has_relaxed && (r->races.len || r->cell_broken || r->barrier_broken) &&
+        !check_relaxed(p, o, a, r))
+        return false;
+    if (r->races.len) {
+        a->v.has_race = true;
+        if (a->v.verdict == PEAL_REFUTED)
+            return false;
+        peal_answer_refute(a, PEAL_FAULT_RACE);
+        if (!o->no_story)
+            peal_story_race(p, r, a);
+        return false;
+    }
+    if (a->v.verdict == PEAL_REFUTED)
+        return false; /* a deadlock is told already */
+    if (r->cell_broken) {
+        peal_answer_refute(a, PEAL_FAULT_SIGNAL);
+        if (!o->no_story)
+            peal_story_cell(p, r, a);
+        return false;
+    }
+    if (r->barrier_broken) {
+        peal_answer_refute(a, PEAL_FAULT_RESULT);
+        a->v.why = peal_answer_text(
+            a, "rank %u may leave launch %u of the barrier before rank %u has entered it",
+            r->leaves, r->broken_launch, r->enters);
+        if (!o->no_story)
+            tell_barrier(p, o, a);
+        return false;
+    }
+    note_open(p, r, a);
+    return true;
+}
+
+/* What every adding step gives a shared cell must be what the plan says its owner counts with. */
+static bool check_totals(const struct program *p, struct answer *a)
+{
+    if (!p->base)
+        return true;
+    int64_t *sum = calloc(p->ncells + 1u, sizeof *sum);
+    bool good = sum;
+    for (uint64_t i = 0; i < p->nsteps && good; i++) {
+        if (p->steps[i].kind == STEP_ADD)
+            sum[p->steps[i].cell] += p->steps[i].value;
+    }
+    const int64_t *end = p->base + (uint64_t)p->launches * p->ncells;
+    for (uint32_t c = 0; c < p->ncells && good; c++) {
+        if (p->cells[c].kind == CELL_SHARED && sum[c] != end[c]) {
+            struct peal_text name = {0};
+            peal_program_cell_name(p, c, &name);
+            peal_answer_refute(a, PEAL_FAULT_SIGNAL);
+            a->v.why = peal_answer_text(a, "%s: its owner's total is not what is added",
+                                        peal_text_get(&name));
+            peal_text_release(&name);
+            good = false;
+        }
+    }
+    free(sum);
+    return good;
+}
+
+static void check_balance(const struct program *p, struct answer *a)
+{
+    for (uint32_t c = 0; c < p->channels.len; c++) {
+        const struct channel *ch = &p->channels.at[c];
+        if (ch->nsent == ch->nreceived)
+            continue;
+        peal_answer_refute(a, PEAL_FAULT_CHANNEL);
+        a->v.why =
+            peal_answer_text(a, "%llu sends but %llu recvs on the channel from rank %u to rank %u",
+                             (unsigned long long)ch->nsent, (unsigned long long)ch->nreceived,
+                             ch->sender, ch->receiver);
+        return;
+    }
+}
+
+/* After all schedules are known to agree: values, and what can be said about them. */
+static void finish_proof(struct program *p, const struct peal_verify_options *o,
+                         const bool *unordered, struct answer *a)
+{
+    a->v.verdict = PEAL_PROVED;
+    if (p->unbalanced) {
+        check_balance(p, a);
+        return;
+    }
+    struct symbolic_run how = {.unordered = unordered, .most_bytes = o->most_bytes};
+    if (!o->no_result)
+        peal_symbolic_check(p, &how, a);
+}
+
+static void decide_monotone(struct program *p, const struct peal_verify_options *o,
+                            struct answer *a)
+{
+    struct race_report r = {0};
+    if (!check_writers(p, a) || !check_totals(p, a))
+        return;
+    /* With cells of unknown value, an early pass is the better story than a wait for ever. */
+    bool early = has_unknown(p) && !check_races(p, o, a, &r);
+    peal_race_release(&r);
+    if (early || (!check_deadlock(p, o, a) && !o->all_faults))
+        return;
+    if (check_races(p, o, a, &r)) {
+        a->v.reuse = p->launches < 2 ? PEAL_REUSE_SINGLE_SHOT
+                     : r.closed      ? PEAL_REUSE_CLOSED
+                                     : PEAL_REUSE_REPEATABLE;
+        finish_proof(p, o, r.unordered, a);
+    }
+    peal_race_release(&r);
+    if (a->v.verdict == PEAL_PROVED && p->channels.len && !o->no_story) {
+        uint64_t most = 1;
+        for (uint32_t c = 0; c < p->channels.len; c++) {
+            a->v.depth = p->channels.at[c].depth;
+            most = p->channels.at[c].nsent > most ? p->channels.at[c].nsent : most;
+        }
+        a->v.least_depth = peal_order_least_depth(p, (uint32_t)(most < 1u << 30 ? most : 1u << 30));
+    }
+}
+
+/* Between the ranks of one launch, signals that order nothing are not enough. */
+static void explore_closed(struct program *p, const struct peal_verify_options *o, struct answer *a)
+{
+    struct race_report r;
+    if (p->has_relaxed || has_unknown(p)) {
+        a->v.closed_undecided = true;
+        a->v.open_why = p->has_relaxed ? "it has relaxed signals and is not monotone"
+                                       : "it has cells of unknown value and is not monotone";
+    } else if (!peal_explore_closed(p, o, a, &r)) {
+        a->v.closed_undecided = true;
+        a->v.open_why = "a limit was reached while looking for it";
+    } else if (r.closed) {
+        a->v.reuse = PEAL_REUSE_CLOSED;
+    } else {
+        note_open(p, &r, a);
+    }
+}
+
+static void decide_explore(struct program *p, const struct peal_verify_options *o, struct answer *a)
+{
+    if (!check_writers(p, a) || !check_totals(p, a))
+        return;
+    peal_explore(p, o, a);
+    if (a->v.verdict == PEAL_PROVED && p->has_relaxed && has_unknown(p))
+        peal_answer_give_up(a,
+                            "relaxed signals and cells of unknown value are not decided together");
+    else if (a->v.verdict == PEAL_PROVED && p->has_relaxed)
+        (void)check_relaxed(p, o, a, NULL);
+    if (a->v.verdict == PEAL_PROVED) {
+        a->v.reuse = p->launches > 1 ? PEAL_REUSE_REPEATABLE : PEAL_REUSE_SINGLE_SHOT;
+        if (p->unbalanced)
+            check_balance(p, a);
+        if (a->v.reuse == PEAL_REUSE_REPEATABLE && !o->all_faults)
+            explore_closed(p, o, a);
+    }
+}
+
+void peal_verify_decide(struct program *p, const struct peal_verify_options *o, struct answer *a)
+{
+    if (p->monotone && o->engine != PEAL_ENGINE_EXPLORE)
+        decide_monotone(p, o, a);
+    else if (o->engine == PEAL_ENGINE_ORDER)
+        peal_answer_give_up(a, p->not_monotone);
+    else
+        decide_explore(p, o, a);
+    if (a->v.verdict != PEAL_PROVED)
+        a->v.reuse = PEAL_REUSE_NONE;
+    else if (p->launches > 1 && !o->all_faults)
+        a->v.needs_launches = peal_ahead_launches(p, o->workers);
+}
