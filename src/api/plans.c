@@ -340,7 +340,7 @@ static void bind_key(const struct peal_plans *plans, const struct peal_plan_key 
     uint32_t nvalues = shape == PEAL_SHAPE_NONE ? 0 : 1;
     if (key->algo->has_most)
         out->values[nvalues++] = (struct peal_bind_value){"most", &out->most, 1, false};
-    if (shape == PEAL_SHAPE_GROUPS)
+    if (key->algo->has_groups)
         out->values[nvalues++] = (struct peal_bind_value){"groups", &out->groups, 1, false};
     out->bind =
         (struct peal_bind){.nranks = plans->team->size,

@@ -122,7 +122,7 @@ static struct peal_plan *make_plan(const struct peal_kernel *kernel, const struc
     bind.nvalues = algo->shape == PEAL_SHAPE_NONE ? 0 : 1;
     if (algo->has_most)
         values[bind.nvalues++] = (struct peal_bind_value){"most", &most, 1, false};
-    if (algo->shape == PEAL_SHAPE_GROUPS)
+    if (algo->has_groups)
         values[bind.nvalues++] = (struct peal_bind_value){"groups", &groups, 1, false};
     bind.slot_bytes = (uint64_t)count * peal_dtype_size(bind.dtype);
     return peal_instantiate(kernel, &bind, NULL, &plan) == PEAL_OK ? plan : NULL;

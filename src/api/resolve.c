@@ -325,7 +325,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     uint64_t hash = peal_hash_u64(memo->what, memo->count);
     hash = peal_hash_u64(found.cutting.segment, hash);
     hash = peal_hash_bytes(algo->kernel, strlen(algo->kernel), hash);
-    if (algo->shape == PEAL_SHAPE_GROUPS)
+    if (algo->has_groups)
         hash = peal_hash_u64(team->policy.cores, hash);
     memo->remote = found.key.remote;
     if (found.key.symmetric) /* peers must know whether x is there, or gone into y */

@@ -17,7 +17,6 @@
 enum peal_shape {
     PEAL_SHAPE_NONE,   /* no data */
     PEAL_SHAPE_FLAT,   /* T[n]: a segment is a stretch of the vector */
-    PEAL_SHAPE_GROUPS, /* as flat, with the number of cores as `groups` */
     PEAL_SHAPE_ROWS,   /* T[nranks, m]: the segment is cut into a row for each rank */
     PEAL_SHAPE_BLOCKS, /* each rank's block is a row: a segment is a stretch of every block */
     PEAL_SHAPE_WHOLE   /* T[n] of the contract: one launch for the whole call */
@@ -34,6 +33,7 @@ struct peal_algo {
     uint8_t shape;
     uint8_t memory; /* enum peal_peers */
     bool has_most;
+    bool has_groups;    /* the number of cores is its `groups` */
     const char *name;   /* as users force it: "rows" */
     const char *kernel; /* in the library: "allreduce_rows" */
 };

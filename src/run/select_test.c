@@ -28,6 +28,17 @@ static void built_in_table(void **state)
         /* Groups that share a core, where there are more ranks than cores. */
         {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 64 << 10, READS, "grouped"},
         {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 64 << 10, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 2 << 20, READS, "relay"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 2 << 20, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 2 << 20, SYMMETRIC, "push"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 2 << 20, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8 << 20, PRIVATE, "relay"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 32 << 20, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 2, 24 << 10, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 2, 64 << 10, READS, "relay"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 12 << 10, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 16 << 10, PRIVATE, "relay"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 4, 64 << 10, PRIVATE, "rows"},
         {__LINE__, PEAL_CALL_BARRIER, 2, 2, 0, PRIVATE, "mesh"},
         {__LINE__, PEAL_CALL_BARRIER, 4, 2, 0, PRIVATE, "central"},
     };
