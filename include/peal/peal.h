@@ -125,15 +125,15 @@ PEAL_API const char *peal_comm_explain(struct peal_comm *comm, const char *colle
  * that failed in this thread. Lives until the next call that fails. */
 PEAL_API const char *peal_comm_error(const struct peal_comm *comm);
 
-/* With PEAL_PLATFORM=sim:FILE.yaml in the environment of peal_comm_open and peal_comm_open_threads,
- * blocking collectives run on the machine that the file describes (see docs/simulator.md): their
- * results are the simulation's, and this is this rank's simulated time so far, in picoseconds. A
- * collective ends on all ranks when it ends on the last. Uneven counts take the time of even ones as
- * large as the largest. A message takes what it does on a machine that is idle otherwise, and those
- * of a sender follow each other. Non-blocking collectives and user kernels run on this host and take
- * none. Communicators made from this one run on the machine too, each as if it were alone there,
- * and a rank has one clock in all of them: what it does in one comes after what it did in another.
- * 0 on this host itself. */
+/* With PEAL_PLATFORM=sim:MACHINE in the environment of peal_comm_open and peal_comm_open_threads,
+ * blocking collectives run on that machine (a file or a built-in's name, see docs/simulator.md):
+ * their results are the simulation's, and this is this rank's simulated time so far, in
+ * picoseconds. A collective ends on all ranks when it ends on the last. Uneven counts take the
+ * time of even ones as large as the largest. A message takes what it does on a machine that is
+ * idle otherwise, and those of a sender follow each other. Non-blocking collectives and user
+ * kernels run on this host and take none. Communicators made from this one run on the machine too,
+ * each as if it were alone there, and a rank has one clock in all of them: what it does in one
+ * comes after what it did in another. 0 on this host itself. */
 PEAL_API uint64_t peal_comm_simulated_ps(const struct peal_comm *comm);
 
 /* A rank's clock, for communicators that are opened one by one and not made from each other: give

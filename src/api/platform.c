@@ -150,7 +150,10 @@ static enum peal_status read_environment(const char **out, struct peal_text *why
     if (!text || text[0] == '\0' || strcmp(text, "native") == 0)
         return PEAL_OK;
     if (strncmp(text, "sim:", 4) != 0) {
-        peal_text_printf(why, "PEAL_PLATFORM is 'native' or 'sim:FILE.yaml', not '%s'", text);
+        peal_text_printf(
+            why,
+            "PEAL_PLATFORM is 'native' or 'sim:MACHINE' (a file, or a built-in's name), not '%s'",
+            text);
         return PEAL_INVALID;
     }
     *out = text + 4;

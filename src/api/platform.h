@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The platform behind a communicator: this host, or a simulated machine
- * (PEAL_PLATFORM=sim:FILE.yaml).
+ * (PEAL_PLATFORM=sim:MACHINE).
  *
  * Ranks stay processes as usual. Rank 0 owns the simulation: for every blocking collective it
  * gathers all ranks' inputs, launches the kernel's plan on the machine with that data, and hands

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal bench: times a collective over a range of sizes, in the layout of nccl-tests. */
+#include "base/nearest.h"
 #include "cli/bench_plot.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -310,6 +311,17 @@ static int body(struct peal_comm *comm, void *context)
     return status != PEAL_OK ? PEAL_EXIT_OTHER : wrong ? PEAL_EXIT_NO : PEAL_EXIT_OK;
 }
 
+static int reject(struct peal_cli *cli, const char *name)
+{
+    size_t count;
+    const struct peal_subject *all = peal_subjects(&count);
+    const char *near = NULL;
+    for (size_t i = 0; i < count; i++)
+        near = peal_nearer(name, near, all[i].name);
+    return near ? peal_cli_usage(cli, "there is no collective '%s'; did you mean '%s'?", name, near)
+                : peal_cli_usage(cli, "there is no collective '%s'", name);
+}
+
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
     (void)nargs;
@@ -317,7 +329,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     struct bench bench = {.options = o};
     bench.subject = peal_subject_find(args[0]);
     if (!bench.subject)
-        return peal_cli_usage(cli, "there is no collective '%s'", args[0]);
+        return reject(cli, args[0]);
     if (o->begin == 0 || o->begin > o->end || o->end > UINT64_C(1) << 40)
         return peal_cli_usage(cli, "sizes from %llu to %llu make no sense",
                               (unsigned long long)o->begin, (unsigned long long)o->end);

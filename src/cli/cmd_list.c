@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal list: the built-in kernels. */
+#include "base/nearest.h"
 #include "cli/cli.h"
 #include "ir/contract.h"
 #include "ir/library.h"
@@ -101,6 +102,15 @@ static void add_all(const struct peal_kernel *kernels, const struct list_options
         add_group(kernels, NULL, out);
 }
 
+static int reject(struct peal_cli *cli, const char *name)
+{
+    const char *near = NULL;
+    for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++)
+        near = peal_nearer(name, near, peal_contract_info((enum peal_contract)i)->name);
+    return near ? peal_cli_usage(cli, "'%s' is no collective; did you mean '%s'?", name, near)
+                : peal_cli_usage(cli, "'%s' is no collective", name);
+}
+
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
     struct peal_library *library = NULL;
@@ -109,7 +119,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     enum peal_contract contract;
     for (int i = 0; i < nargs; i++) {
         if (!peal_contract_find(args[i], strlen(args[i]), &contract))
-            return peal_cli_usage(cli, "'%s' is no collective", args[i]);
+            return reject(cli, args[i]);
     }
     peal_diags_init(&diags);
     enum peal_status status = peal_library_open(&diags, &library);

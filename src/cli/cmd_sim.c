@@ -22,7 +22,8 @@ struct sim_options {
 
 #define AT(member) offsetof(struct sim_options, member)
 static const struct peal_option options_table[] = {
-    {"machine", 'm', PEAL_OPTION_STRING, AT(machine), "FILE", "the machine file", 0, 0},
+    {"machine", 'm', PEAL_OPTION_STRING, AT(machine), "M",
+     "the machine: a file, or the name of a built-in one", 0, 0},
     PEAL_KERNEL_ROWS(struct sim_options, kernel),
     {"launches", 0, PEAL_OPTION_INT, AT(launches), "L", "launches back to back (default 1)", 1,
      100000},

@@ -18,7 +18,8 @@ enum { MOST_RUNS = 20000 };
 
 #define AT(member) offsetof(struct peal_sweep_options, member)
 static const struct peal_option options_table[] = {
-    {"machine", 'm', PEAL_OPTION_STRING, AT(machine), "FILE", "the machine file", 0, 0},
+    {"machine", 'm', PEAL_OPTION_STRING, AT(machine), "M",
+     "the machine: a file, or the name of a built-in one", 0, 0},
     PEAL_KERNEL_ROWS(struct peal_sweep_options, kernel),
     {"vary", 0, PEAL_OPTION_PAIRS, AT(vary), "KEY=LIST",
      "run with each of these values of a machine key: a,b,c or a range; may be repeated", 0, 0},

@@ -234,7 +234,8 @@ bool peal_sim_setup_open(const struct peal_cli *cli, const char *what, const cha
     struct peal_diags diags;
     *out = (struct peal_sim_setup){0};
     if (!machine_path) {
-        *code = peal_cli_usage(cli, "a machine file is needed: -m FILE");
+        *code = peal_cli_usage(
+            cli, "a machine is needed: -m FILE, or a built-in one's name, -m mesh4x4");
         return false;
     }
     peal_diags_init(&diags);

@@ -62,15 +62,26 @@ void *peal_parser_out_of_memory(struct peal_parser *p)
     return NULL;
 }
 
-void *peal_parser_expected(struct peal_parser *p, const char *what)
+/* `wanted`: the one word or mark that may stand here, "" if there are several. */
+static void *report_expected(struct peal_parser *p, const char *what, const char *wanted)
 {
     const struct peal_token *token = &p->token;
-    if (token->kind == PEAL_TOKEN_BAD)
-        return peal_parser_fail(p, token->pos, "%s", token->why);
-    if (token->kind == PEAL_TOKEN_END)
-        return peal_parser_fail(p, token->pos, "expected %s, found the end of the text", what);
+    size_t errors = p->errors;
     int len = token->len < 40 ? (int)token->len : 40;
-    return peal_parser_fail(p, token->pos, "expected %s, found '%.*s'", what, len, token->text);
+    if (token->kind == PEAL_TOKEN_BAD)
+        peal_parser_fail(p, token->pos, "%s", token->why);
+    else if (token->kind == PEAL_TOKEN_END)
+        peal_parser_fail(p, token->pos, "expected %s, found the end of the text", what);
+    else
+        peal_parser_fail(p, token->pos, "expected %s, found '%.*s'", what, len, token->text);
+    if (p->errors > errors)
+        peal_parser_hint_found(p, wanted);
+    return NULL;
+}
+
+void *peal_parser_expected(struct peal_parser *p, const char *what)
+{
+    return report_expected(p, what, "");
 }
 
 static bool token_is(const struct peal_token *token, const char *text)
@@ -104,7 +115,7 @@ bool peal_parser_want(struct peal_parser *p, const char *text)
         return true;
     char quoted[32];
     snprintf(quoted, sizeof quoted, "'%s'", text);
-    peal_parser_expected(p, quoted);
+    report_expected(p, quoted, text);
     return false;
 }
 
@@ -301,6 +312,9 @@ static struct peal_kernel *parse_kernel(struct peal_parser *p)
         kernel->implements = peal_parser_name(p, "the name of a contract", &kernel->implements_pos);
         if (!kernel->implements)
             return NULL;
+    } else if (p->token.kind == PEAL_TOKEN_NAME) {
+        peal_parser_want(p, "implements");
+        return NULL;
     }
     return peal_parse_block(p, &kernel->body) ? kernel : NULL;
 }
@@ -318,8 +332,7 @@ static void skip_to_kernel(struct peal_parser *p)
 static void parse_module(struct peal_parser *p, struct peal_kernel **tail)
 {
     while (p->token.kind != PEAL_TOKEN_END && !p->gave_up) {
-        struct peal_kernel *kernel =
-            peal_parser_at(p, "kernel") ? parse_kernel(p) : peal_parser_expected(p, "'kernel'");
+        struct peal_kernel *kernel = parse_kernel(p);
         if (!kernel) {
             skip_to_kernel(p);
             continue;

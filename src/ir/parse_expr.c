@@ -164,7 +164,8 @@ static struct peal_expr *parse_primary(struct peal_parser *p)
     if (peal_parser_at(p, "launch"))
         return parse_launch(p);
     bool is_recv = peal_parser_at(p, "recv") || peal_parser_at(p, "recv_slot");
-    if (is_recv && peal_parser_ahead(p, "from"))
+    /* Elsewhere a name like any other; `recv form` is a slip. */
+    if (is_recv && peal_token_is_near(&p->ahead, "from"))
         return parse_recv(p);
     if (peal_parser_at(p, "peek")) {
         struct peal_expr *expr = new_expr(p, PEAL_EXPR_PEEK, p->token.pos);

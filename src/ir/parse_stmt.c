@@ -182,10 +182,22 @@ static bool parse_free(struct peal_parser *p, struct peal_stmt *stmt)
     return (stmt->a->name = peal_parser_name(p, "the name of a tile", NULL));
 }
 
+/* Those of `forms`, and what is no form of its own. */
+static const char *const first_words[] = {
+    "window", "private", "signal", "channel", "grid",      "tree", "let",  "var",  "notify", "wait",
+    "send",   "for",     "if",     "assert",  "exclusive", "lane", "free", "else", NULL,
+};
+
 static bool parse_bounds(struct peal_parser *p, struct peal_stmt *stmt)
 {
+    static const char *const peers[] = {"peers", NULL};
+    size_t errors = p->errors;
     stmt->a = peal_parse_expr(p);
-    return stmt->a && peal_parser_want(p, "..") && (stmt->b = peal_parse_expr(p));
+    if (stmt->a && peal_parser_want(p, ".."))
+        return (stmt->b = peal_parse_expr(p));
+    if (p->errors > errors && stmt->a && stmt->a->kind == PEAL_EXPR_NAME)
+        peal_parser_hint_word(p, stmt->a->name, strlen(stmt->a->name), peers);
+    return false;
 }
 
 static bool parse_for(struct peal_parser *p, struct peal_stmt *stmt)
@@ -273,6 +285,23 @@ static bool parse_lane(struct peal_parser *p, struct peal_stmt *stmt)
     return peal_parse_block(p, &stmt->body);
 }
 
+/* A place that nothing is assigned to: a slip in the first word, or a sum after `@`. */
+static bool reject_assign(struct peal_parser *p, const struct peal_stmt *stmt)
+{
+    size_t errors = p->errors;
+    peal_parser_expected(p, stmt->exclusive ? "'+=' or a reduce operation and '='"
+                                            : "'=', '+=' or a reduce operation and '='");
+    if (p->errors == errors)
+        return false;
+    if (stmt->a->kind == PEAL_EXPR_NAME)
+        peal_parser_hint_statement(p, stmt->a->name, first_words);
+    else if (stmt->a->kind == PEAL_EXPR_AT && p->token.kind == PEAL_TOKEN_PUNCT &&
+             strchr("+-*/%", *p->token.text))
+        peal_diag_note(p->diags, (struct peal_pos){0},
+                       "after '@' a sum or product needs parentheses: 'x@(p + 1)'");
+    return false;
+}
+
 /* place = expr, [exclusive] place op= expr */
 static bool parse_assign(struct peal_parser *p, struct peal_stmt *stmt)
 {
@@ -291,8 +320,7 @@ static bool parse_assign(struct peal_parser *p, struct peal_stmt *stmt)
     } else if (peal_parser_take(p, "+=")) {
         stmt->name = peal_intern_text(&p->module->names, "sum", 3);
     } else {
-        return peal_parser_expected(p, stmt->exclusive ? "'+=' or a reduce operation and '='"
-                                                       : "'=', '+=' or a reduce operation and '='");
+        return reject_assign(p, stmt);
     }
     return stmt->name ? (stmt->b = peal_parse_expr(p)) : peal_parser_out_of_memory(p);
 }

@@ -35,6 +35,16 @@ void *peal_parser_out_of_memory(struct peal_parser *p);
 /* Reports "expected <what>, found ...". Always NULL. */
 void *peal_parser_expected(struct peal_parser *p, const char *what);
 
+/* Notes after an error, if there is something to say: the nearest of some words; about a word that
+ * begins no statement; about the token that was found instead of `wanted`. */
+void peal_parser_hint_word(struct peal_parser *p, const char *word, size_t len,
+                           const char *const *candidates);
+void peal_parser_hint_statement(struct peal_parser *p, const char *word,
+                                const char *const *candidates);
+/* The word, or a slip of it. */
+bool peal_token_is_near(const struct peal_token *token, const char *word);
+void peal_parser_hint_found(struct peal_parser *p, const char *wanted);
+
 /* Is the token this word or mark; if so, step over it; or else fail. */
 bool peal_parser_at(const struct peal_parser *p, const char *text);
 bool peal_parser_ahead(const struct peal_parser *p, const char *text);

@@ -6,6 +6,7 @@
  */
 #include "sim/machine.h"
 
+#include "base/nearest.h"
 #include "sim/machine_value.h"
 
 #include <assert.h>
@@ -297,9 +298,16 @@ enum peal_status peal_machine_open(const char *path, struct peal_diags *diags,
     struct peal_source *source = NULL;
     peal_diags_init(&own);
     struct peal_diags *used = diags ? diags : &own;
-    enum peal_status status = read_file(path, &used->arena, used, &source);
+    enum peal_status status = PEAL_INVALID;
+    if (*path && !strpbrk(path, "/.")) {
+        const struct peal_source *builtin = peal_machine_builtin(path, used);
+        status = builtin ? peal_machine_read(builtin, used, out) : PEAL_INVALID;
+        goto release_own;
+    }
+    status = read_file(path, &used->arena, used, &source);
     if (status == PEAL_OK)
         status = peal_machine_read(source, used, out);
+release_own:
     peal_diags_release(&own);
     return status;
 }
@@ -318,7 +326,13 @@ static bool set_one(struct peal_machine *machine, const char *setting, struct pe
     path[len] = 0;
     enum peal_machine_key key = find_key(path, &is_prefix);
     if (key == PEAL_KEY_COUNT) {
+        const char *near = NULL;
+        for (int i = 0; i < PEAL_KEY_COUNT; i++)
+            near = peal_nearer(path, near, peal_machine_key_path((enum peal_machine_key)i));
         peal_diag_error(diags, (struct peal_pos){0}, "unknown machine key '%s'", path);
+        peal_diag_note(diags, (struct peal_pos){0},
+                       near ? "did you mean '%s'?" : "'peal sim --print-machine' shows all keys%s",
+                       near ? near : "");
         return false;
     }
     struct peal_machine_input input = {.texts = {equals + 1, NULL}, .count = 1};

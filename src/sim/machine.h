@@ -80,9 +80,16 @@ enum {
 /* Reads a machine text. Errors are collected with file:line:col; PEAL_INVALID then. */
 enum peal_status peal_machine_read(const struct peal_source *source, struct peal_diags *diags,
                                    struct peal_machine **out);
+/* `path`: a file, or without '/' and '.' the name of a built-in machine. */
 enum peal_status peal_machine_open(const char *path, struct peal_diags *diags,
                                    struct peal_machine **out);
 void peal_machine_free(struct peal_machine *machine);
+
+/* The built-in machines: "machines/mesh4x4.yaml" and its text. */
+extern const struct peal_source peal_machine_texts[];
+extern const size_t peal_machine_text_count;
+/* By its name, "mesh4x4"; NULL after a diagnostic. */
+const struct peal_source *peal_machine_builtin(const char *name, struct peal_diags *diags);
 
 /* "key=value" settings: "links.pe.bw_GBps=64". Same checks as in the file, made when all are in; on
  * PEAL_INVALID the machine is as before. */

@@ -2,6 +2,7 @@
 /* Machine files: what is refused, where the message points, and that printing reads back. */
 #include "sim/machine.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -160,9 +161,32 @@ static void settings_are_checked_together_and_undone_on_error(void **unused)
     peal_text_release(&said);
 }
 
+static void every_file_of_the_folder_is_built_in(void **unused)
+{
+    (void)unused;
+    size_t files = 0;
+    DIR *folder = opendir(SOURCE_ROOT "/machines");
+    assert_non_null(folder);
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        char name[64];
+        struct peal_machine *machine = NULL;
+        const char *dot = strrchr(entry->d_name, '.');
+        if (!dot || strcmp(dot, ".yaml") != 0)
+            continue;
+        files++;
+        snprintf(name, sizeof name, "%.*s", (int)(dot - entry->d_name), entry->d_name);
+        if (peal_machine_open(name, NULL, &machine) != PEAL_OK)
+            fail_msg("there is no built-in machine '%s'", name);
+        peal_machine_free(machine);
+    }
+    closedir(folder);
+    assert_int_equal(files, peal_machine_text_count);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_file_of_the_folder_is_built_in),
         cmocka_unit_test(bad_files_are_refused_with_a_place),
         cmocka_unit_test(deep_and_large_texts_cost_little),
         cmocka_unit_test(a_printed_machine_reads_back_as_itself),
