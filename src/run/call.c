@@ -51,8 +51,6 @@ static uint64_t cut(uint64_t elements, uint32_t row, uint32_t rows)
 
 static void bind(struct peal_frame *frame, const struct peal_call *call)
 {
-    if (call->repeats && frame->image->bound == call)
-        return;
     frame->image->bound = call->repeats && call->launches == 1 ? call : NULL;
     for (uint32_t i = 0; i < call->nbounds; i++) {
         const struct peal_bound *bound = &call->bounds[i];
@@ -110,7 +108,8 @@ static enum peal_status load(struct peal_calls *engine, struct peal_frame *frame
 
 static void begin_launch(struct peal_frame *frame, const struct peal_call *call)
 {
-    bind(frame, call);
+    if (!call->repeats || frame->image->bound != call)
+        bind(frame, call);
     frame->signature = call->signature;
     frame->stream = call->stream;
     peal_frame_launch(frame);

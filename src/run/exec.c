@@ -8,6 +8,7 @@
 #include "run/remote.h"
 
 enum {
+    BARE_POLLS = 10,     /* before the first pause: a pause is as long as a line's way */
     STREAM_LEAST = 4096, /* bytes of a step below which streaming does not pay */
     SPREAD_BLOCK = 8192, /* bytes that are computed before they go on to further destinations */
     PAST_LEAST = 4096,   /* bytes handed to another core that are better written past the caches: */
@@ -224,7 +225,7 @@ static enum wait_end spin_wait(const struct peal_frame *frame, const struct peal
 {
     enum wait_end end = test_wait(frame, step, regs);
     for (uint32_t i = 0; end == WAIT_NO && i < spins; i++) {
-        if (i > 4)
+        if (i > BARE_POLLS)
             peal_relax();
         end = test_wait(frame, step, regs);
     }
@@ -317,7 +318,7 @@ static enum wait_end spin_channel(struct peal_frame *frame, const struct peal_st
     bool sends = step->kind == PEAL_STEP_SEND;
     enum wait_end end = sends ? send(frame, step) : receive(frame, step);
     for (uint32_t i = 0; end == WAIT_NO && i < spins; i++) {
-        if (i > 4)
+        if (i > BARE_POLLS)
             peal_relax();
         end = sends ? send(frame, step) : receive(frame, step);
     }
@@ -410,7 +411,7 @@ run_lane_traced(struct peal_frame *frame, struct peal_lane_state *lane, uint32_t
 static void end_launch(struct peal_frame *frame)
 {
     const struct peal_image *image = frame->image;
-    const int64_t *totals = image->totals + frame->launch % image->period * image->nshared;
+    const int64_t *totals = image->totals + peal_image_phase(image, frame->launch) * image->nshared;
     for (uint32_t i = 0; i < image->nshared; i++)
         frame->family->shared[i] += totals[i];
 }

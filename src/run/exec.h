@@ -75,6 +75,13 @@ static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image
  * memory of parameter i begins here; mapped[i] NULL: it is not mapped, the owner says where it is.
  */
 void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped);
+/* The steps that a launch takes: phases take turns. */
+static inline uint64_t peal_image_phase(const struct peal_image *image, uint64_t launch)
+{
+    uint32_t period = image->period;
+    /* A division takes longer than all else that a small launch does. */
+    return (period & (period - 1)) == 0 ? launch & (period - 1) : launch % period;
+}
 /* Begins a launch: the image must be loaded and its parameters bound. */
 void peal_frame_launch(struct peal_frame *frame);
 /* Runs on. `spins` polls are made before a single lane counts as blocked. */

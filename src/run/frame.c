@@ -154,7 +154,7 @@ void peal_frame_launch(struct peal_frame *frame)
         publish(frame);
     frame->launch = ++frame->family->launches;
     const struct peal_step *steps =
-        image->steps + (size_t)(frame->launch % image->period) * image->nsteps;
+        image->steps + peal_image_phase(image, frame->launch) * image->nsteps;
     int64_t *regs = frame->regs;
     for (uint32_t l = 0; l < image->nlanes; l++) {
         frame->lanes[l] = (struct peal_lane_state){steps + image->lanes[l].first, regs};

@@ -369,22 +369,6 @@ void peal_team_wake(const struct peal_team *team, uint32_t rank)
     syscall(SYS_futex, &bed->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-void peal_team_enter(struct peal_team *team, uint32_t stream, uint64_t seq, uint64_t what,
-                     uint64_t count)
-{
-    struct peal_control *own = peal_team_own(team);
-    struct peal_call_record *record = &own->history[stream][seq % PEAL_CALL_HISTORY];
-    /* A reader (doctor.c) that sees seq by acquire sees what belongs to it, or a later call's,
-     * and reads seq again. */
-    atomic_store_explicit(&record->seq, 0, memory_order_release);
-    atomic_store_explicit(&record->what, what, memory_order_release);
-    atomic_store_explicit(&record->count, count, memory_order_release);
-    atomic_store_explicit(&record->seq, seq, memory_order_release);
-    atomic_store_explicit(&own->calls[stream], seq, memory_order_release);
-    atomic_store_explicit(&own->stream, stream, memory_order_relaxed); /* for reports only */
-    atomic_store_explicit(&own->life, PEAL_LIFE_INSIDE, memory_order_relaxed);
-}
-
 static void copy_report(struct peal_team *team, struct peal_control *first)
 {
     /* The winner is formatting; it takes microseconds. A winner that died leaves it unwritten. */

@@ -117,6 +117,12 @@ enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status,
                                 const struct peal_text *report);
 /* Takes over a failure that a peer has found; PEAL_OK if there is none. */
 enum peal_status peal_team_failure(struct peal_team *team);
+/* True while there is none that this rank has been told of. */
+static inline bool peal_team_is_well(const struct peal_team *team)
+{
+    /* Relaxed: what follows a failure is for peal_team_failure, which acquires it. */
+    return atomic_load_explicit(&peal_team_own(team)->failure, memory_order_relaxed) == 0;
+}
 
 /* True once the process of that rank has ended. Threads never do. */
 bool peal_team_is_dead(const struct peal_team *team, uint32_t rank);
@@ -124,8 +130,21 @@ bool peal_team_is_dead(const struct peal_team *team, uint32_t rank);
 void peal_team_wake(const struct peal_team *team, uint32_t rank);
 
 /* What this rank is doing, for its peers: before and after every call. */
-void peal_team_enter(struct peal_team *team, uint32_t stream, uint64_t seq, uint64_t what,
-                     uint64_t count);
+static inline void peal_team_enter(struct peal_team *team, uint32_t stream, uint64_t seq,
+                                   uint64_t what, uint64_t count)
+{
+    struct peal_control *own = peal_team_own(team);
+    struct peal_call_record *record = &own->history[stream][seq % PEAL_CALL_HISTORY];
+    /* A reader (doctor.c) that sees seq by acquire sees what belongs to it, or a later call's,
+     * and reads seq again. */
+    atomic_store_explicit(&record->seq, 0, memory_order_release);
+    atomic_store_explicit(&record->what, what, memory_order_release);
+    atomic_store_explicit(&record->count, count, memory_order_release);
+    atomic_store_explicit(&record->seq, seq, memory_order_release);
+    atomic_store_explicit(&own->calls[stream], seq, memory_order_release);
+    atomic_store_explicit(&own->stream, stream, memory_order_relaxed); /* for reports only */
+    atomic_store_explicit(&own->life, PEAL_LIFE_INSIDE, memory_order_relaxed);
+}
 static inline void peal_team_leave(struct peal_team *team)
 {
     atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_OUTSIDE, memory_order_relaxed);
