@@ -219,14 +219,16 @@ enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **
     how = how ? how : &none;
     if (!out)
         return PEAL_INVALID;
-    enum peal_status status = PEAL_OK;
+    enum peal_status status = peal_env_check(&why);
+    if (status != PEAL_OK)
+        return fail_open(status, &why);
     if (how->size == 0) {
         status = peal_env_read(&env, &why);
         if (status == PEAL_OK && how->job)
-            snprintf(env.job, sizeof env.job, "%s", how->job);
+            peal_env_job(how->job, env.job);
     } else {
         env = (struct peal_env){.rank = how->rank, .size = how->size};
-        snprintf(env.job, sizeof env.job, "%s", how->job ? how->job : "");
+        peal_env_job(how->job ? how->job : "", env.job);
         if (how->rank >= how->size) {
             peal_text_printf(&why, "rank %u of %u ranks", how->rank, how->size);
             status = PEAL_INVALID;
@@ -275,7 +277,10 @@ enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms)
         return fail_open(PEAL_INVALID, &why);
     }
     struct peal_team *teams[PEAL_MOST_RANKS];
-    enum peal_status status = peal_team_open_threads(size, default_timeout(0), teams);
+    enum peal_status status = peal_env_check(&why);
+    if (status != PEAL_OK)
+        return fail_open(status, &why);
+    status = peal_team_open_threads(size, default_timeout(0), teams);
     uint32_t made = 0;
     while (status == PEAL_OK && made < size) {
         status = peal_comm_new(teams[made], &comms[made]);
@@ -345,6 +350,19 @@ static uint32_t find_collective(const char *name)
     return PEAL_CALL_NONE;
 }
 
+static enum peal_status refuse_algo(struct peal_comm *comm, uint32_t collective, const char *algo)
+{
+    size_t count;
+    const struct peal_algo *all = peal_algos(&count);
+    peal_comm_fail(comm, PEAL_INVALID, "%s has no algorithm '%s', but",
+                   peal_collective_name(collective), algo);
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].collective == collective)
+            peal_text_printf(&comm->error, " '%s'", all[i].name);
+    }
+    return PEAL_INVALID;
+}
+
 enum peal_status peal_comm_set_algo(struct peal_comm *comm, const char *collective,
                                     const char *algo)
 {
@@ -354,7 +372,7 @@ enum peal_status peal_comm_set_algo(struct peal_comm *comm, const char *collecti
                               collective ? collective : "");
     const struct peal_algo *found = algo && algo[0] ? peal_algo_find(c, algo) : NULL;
     if (algo && algo[0] && !found)
-        return peal_comm_fail(comm, PEAL_INVALID, "%s has no algorithm '%s'", collective, algo);
+        return refuse_algo(comm, c, algo);
     comm->forced[c] = found;
     peal_comm_forget(comm);
     return PEAL_OK;

@@ -90,8 +90,13 @@ static bool same_user(int fd, int32_t *pid)
     return true;
 }
 
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
 /* One message with an optional descriptor; false on any failure or at the deadline. */
-static bool send_message(int fd, const void *data, size_t len, int pass)
+static bool send_message(int fd, const void *data, size_t len, int pass, uint64_t deadline)
 {
     struct iovec iov = {(void *)(uintptr_t)data, len};
     union {
@@ -108,11 +113,18 @@ static bool send_message(int fd, const void *data, size_t len, int pass)
         c->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(c), &pass, sizeof pass);
     }
-    ssize_t sent;
-    do {
-        sent = sendmsg(fd, &msg, MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    return sent == (ssize_t)len;
+    for (;;) {
+        ssize_t sent = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent >= 0)
+            return sent == (ssize_t)len;
+        /* The peer has not read on; or as many descriptors of this user are under way as it may
+         * have open (with 64 ranks or so), which the others' reading ends. */
+        bool later = errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS;
+        if (errno != EINTR && (!later || now_ms() >= deadline))
+            return false;
+        if (later)
+            sleep_ms(1);
+    }
 }
 
 static bool receive_message(int fd, void *data, size_t len, int *passed, uint64_t deadline)
@@ -145,11 +157,6 @@ static bool receive_message(int fd, void *data, size_t len, int *passed, uint64_
     }
 }
 
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
-}
-
 /* ---- the leader ---- */
 
 struct guest {
@@ -158,6 +165,13 @@ struct guest {
     int32_t pid;
     bool here;
 };
+
+/* A message came without its window: the system had no place for it. */
+static void say_descriptors(uint32_t rank, struct peal_text *out)
+{
+    peal_text_printf(
+        out, "no file descriptor is left for the window of rank %u (allow more: ulimit -n)", rank);
+}
 
 /* Takes a newcomer in. A wrong one is told why; *fatal is set if it means that the job is wrong. */
 static void admit(const struct peal_rendezvous *how, const struct hello *own, int socket,
@@ -169,14 +183,16 @@ static void admit(const struct peal_rendezvous *how, const struct hello *own, in
     struct welcome no = {.magic = HELLO_MAGIC, .status = PEAL_INVALID};
     uint64_t soon = now_ms() + 2000 < deadline ? now_ms() + 2000 : deadline;
     if (!same_user(socket, &pid) || !receive_message(socket, &hello, sizeof hello, &window, soon) ||
-        hello.magic != HELLO_MAGIC || window < 0) {
+        hello.magic != HELLO_MAGIC) {
         if (window >= 0)
             close(window);
         close(socket);
         return;
     }
     hello.host[sizeof hello.host - 1] = hello.boot[sizeof hello.boot - 1] = '\0';
-    if (hello.version != VERSION)
+    if (window < 0)
+        say_descriptors(hello.rank, fatal);
+    else if (hello.version != VERSION)
         peal_text_printf(fatal, "rank %u is of another version of peal", hello.rank);
     else if (strcmp(hello.boot, own->boot) != 0 || strcmp(hello.host, own->host) != 0)
         peal_text_printf(fatal, "rank %u is on another host ('%s', not '%s')", hello.rank,
@@ -188,8 +204,9 @@ static void admit(const struct peal_rendezvous *how, const struct hello *own, in
         peal_text_printf(fatal, "rank %u came twice or does not exist", hello.rank);
     if (fatal->len > 0) {
         snprintf(no.why, sizeof no.why, "%s", peal_text_get(fatal));
-        (void)send_message(socket, &no, sizeof no, -1);
-        close(window);
+        (void)send_message(socket, &no, sizeof no, -1, soon);
+        if (window >= 0)
+            close(window);
         close(socket);
         return;
     }
@@ -254,15 +271,18 @@ static enum peal_status collect(const struct peal_rendezvous *how, struct guest 
         int socket = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
         if (socket >= 0)
             admit(how, &own, socket, guests, deadline, why);
+        else if (errno == EMFILE || errno == ENFILE)
+            say_descriptors(missing, why);
         if (why->len > 0)
-            status = PEAL_INVALID;
+            status = socket < 0 ? PEAL_SYSTEM : PEAL_INVALID;
     }
     close(fd);
     return status;
 }
 
 static void dismiss(const struct peal_rendezvous *how, const struct guest *guests,
-                    enum peal_status status, const struct peal_meeting *meeting, const char *why)
+                    enum peal_status status, const struct peal_meeting *meeting, const char *why,
+                    uint64_t deadline)
 {
     uint32_t self = 0;
     for (uint32_t r = 0; r < how->size; r++) {
@@ -275,10 +295,11 @@ static void dismiss(const struct peal_rendezvous *how, const struct guest *guest
         snprintf(welcome.why, sizeof welcome.why, "%s", why);
         if (guests[r].socket < 0)
             continue;
-        bool ok = send_message(guests[r].socket, &welcome, sizeof welcome, -1);
+        bool ok = send_message(guests[r].socket, &welcome, sizeof welcome, -1, deadline);
         for (uint32_t i = 0; ok && status == PEAL_OK && i < meeting->count; i++) {
             struct peer peer = {meeting->members[i].rank, meeting->members[i].pid};
-            ok = send_message(guests[r].socket, &peer, sizeof peer, meeting->members[i].fd);
+            ok = send_message(guests[r].socket, &peer, sizeof peer, meeting->members[i].fd,
+                              deadline);
         }
         close(guests[r].socket);
     }
@@ -304,7 +325,7 @@ static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadlin
             meeting.self = meeting.count;
         meeting.members[meeting.count++] = (struct peal_member){r, guests[r].pid, guests[r].window};
     }
-    dismiss(how, guests, status, &meeting, peal_text_get(why));
+    dismiss(how, guests, status, &meeting, peal_text_get(why), deadline);
     free(guests);
     if (status == PEAL_OK)
         *out = meeting;
@@ -343,7 +364,7 @@ static enum peal_status follow_once(const struct peal_rendezvous *how, int socke
         peal_text_printf(why, "job '%s' is led by another user", how->job);
         return PEAL_INVALID;
     }
-    if (!send_message(socket, &hello, sizeof hello, how->window) ||
+    if (!send_message(socket, &hello, sizeof hello, how->window, deadline) ||
         !receive_message(socket, &welcome, sizeof welcome, &none, deadline) ||
         welcome.magic != HELLO_MAGIC)
         return PEAL_PENDING;
@@ -361,10 +382,14 @@ static enum peal_status follow_once(const struct peal_rendezvous *how, int socke
     for (; meeting.count < welcome.count; meeting.count++) {
         struct peer peer;
         int fd;
-        if (!receive_message(socket, &peer, sizeof peer, &fd, deadline) || fd < 0) {
-            peal_text_puts(why, "the leader went away during the meeting");
+        bool came = receive_message(socket, &peer, sizeof peer, &fd, deadline);
+        if (!came || fd < 0) {
+            if (came)
+                say_descriptors(peer.rank, why);
+            else
+                peal_text_puts(why, "the leader went away during the meeting");
             peal_meeting_release(&meeting);
-            return PEAL_PEER_DEAD;
+            return came ? PEAL_SYSTEM : PEAL_PEER_DEAD;
         }
         meeting.members[meeting.count] = (struct peal_member){peer.rank, peer.pid, fd};
     }
