@@ -88,6 +88,7 @@ static void put_text(const struct peal_jobs *jobs, struct peal_text *out)
         job = control->job;
         describe_rank(control, out);
     }
+    peal_text_fold(out, 0, 6, PEAL_TEXT_WIDTH);
 }
 
 static void put_json(const struct peal_jobs *jobs, struct peal_text *out)

@@ -2,6 +2,7 @@
 /* See call.h. */
 #include "run/call.h"
 
+#include "run/collective.h"
 #include "run/doctor.h"
 
 #include <stdlib.h>
@@ -120,18 +121,35 @@ static void begin_launch(struct peal_frame *frame, const struct peal_call *call)
 struct waiter {
     struct peal_frame *frame; /* NULL: a message */
     const struct peal_calls *engine;
-    const struct peal_call *call; /* NULL: a message */
+    const struct peal_call *call;   /* NULL: a message */
+    const enum peal_status *wanted; /* of a request; NULL: the call blocks */
 };
 
 static void describe(void *context, struct peal_text *out)
 {
     const struct waiter *waiter = context;
+    if (waiter->call && waiter->wanted) {
+        peal_text_printf(out, "wait for non-blocking call %llu, ",
+                         (unsigned long long)waiter->call->seq);
+        peal_collective_describe(waiter->call->what, waiter->call->count, out);
+        peal_text_puts(out, ": ");
+    }
     if (waiter->call && !waiter->call->loaded)
         peal_text_puts(out, "until all ranks have given their scratch memory back");
     else if (waiter->frame)
         peal_frame_describe(waiter->frame, out);
     else
-        peal_mail_describe(&waiter->engine->mail, out);
+        peal_mail_describe(&waiter->engine->mail, waiter->wanted, out);
+}
+
+/* The call that a request waits for; NULL: it waits for a message. */
+static struct peal_call *find_wanted(const struct peal_calls *engine,
+                                     const enum peal_status *wanted)
+{
+    struct peal_call *call = engine->active;
+    while (call && &call->status != wanted)
+        call = call->next;
+    return call;
 }
 
 /* With more ranks than cores: a launch that blocks for the first time, and has told nobody anything
@@ -194,7 +212,7 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
     /* The peer may need this very core, whatever the number of cores says. */
     if (engine->spins > LEAST_SPINS)
         engine->spins = engine->spins / 2 > LEAST_SPINS ? engine->spins / 2 : LEAST_SPINS;
-    struct waiter waiter = {frame, engine, call};
+    struct waiter waiter = {frame, engine, call, NULL};
     struct peal_pause pause = {
         .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};
     enum peal_status status = PEAL_OK;
@@ -224,7 +242,7 @@ static __attribute__((noinline)) enum peal_status
 load_blocking(struct peal_calls *engine, struct peal_frame *frame, struct peal_call *call)
 {
     enum peal_status status = load(engine, frame, call, 0);
-    struct waiter waiter = {frame, engine, call};
+    struct waiter waiter = {frame, engine, call, NULL};
     struct peal_pause pause = {
         .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};
     while (status == PEAL_PENDING) {
@@ -317,7 +335,7 @@ static bool advance(struct peal_calls *engine, struct peal_call *call)
         if (progress == PEAL_RUN_BLOCKED)
             return moved;
         if (progress != PEAL_RUN_ENDED) {
-            struct waiter waiter = {frame, engine, call};
+            struct waiter waiter = {frame, engine, call, &call->status};
             struct peal_pause pause = {
                 .describe = describe, .context = &waiter, .stream = 1, .seq = call->seq};
             end_call(engine, call,
@@ -362,7 +380,7 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
                                   struct peal_pause *pause, uint64_t until_ns)
 {
     struct peal_team *team = engine->team;
-    struct waiter waiter = {NULL, engine, NULL};
+    struct waiter waiter = {NULL, engine, NULL, wanted};
     enum peal_status status = team->failed;
     uint32_t spins = 0;
     pause->describe = describe;
@@ -385,8 +403,8 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
             pause->most_ns = until_ns - now;
         }
         pause->seq = engine->active ? engine->active->seq : 0;
-        waiter.call = engine->active;
-        waiter.frame = engine->active ? &engine->frames[engine->active->context] : NULL;
+        waiter.call = find_wanted(engine, wanted);
+        waiter.frame = waiter.call ? &engine->frames[waiter.call->context] : NULL;
         status = peal_pause_step(team, pause);
     }
     if (*wanted == PEAL_PENDING && status == PEAL_OK) {

@@ -25,13 +25,14 @@ static void write_words(_Atomic uint64_t *words, size_t n, const char *text)
     }
 }
 
-static void put_wait(struct peal_team *team, const char *text)
+static void put_wait(struct peal_team *team, const char *text, uint64_t since_ns)
 {
     struct peal_control *own = peal_team_own(team);
     uint32_t version = atomic_load_explicit(&own->wait_version, memory_order_relaxed); /* ours */
     /* A seqlock: odd first, the words, then even. Partner: read_wait. */
     atomic_store_explicit(&own->wait_version, version + 1, memory_order_release);
     write_words(own->wait_text, PEAL_WAIT_WORDS, text);
+    atomic_store_explicit(&own->wait_since, since_ns, memory_order_release);
     atomic_store_explicit(&own->wait_version, version + 2, memory_order_release);
 }
 
@@ -56,13 +57,13 @@ void peal_doctor_publish(struct peal_team *team, const struct peal_pause *pause)
     struct peal_text text = {0};
     if (pause->describe)
         pause->describe(pause->context, &text);
-    put_wait(team, peal_text_get(&text));
+    put_wait(team, peal_text_get(&text), peal_pause_since(pause));
     peal_text_release(&text);
 }
 
 void peal_doctor_unpublish(struct peal_team *team)
 {
-    put_wait(team, "");
+    put_wait(team, "", 0);
 }
 
 /* ---- looking at a rank ---- */
@@ -83,6 +84,55 @@ static bool read_call(const struct peal_control *control, uint32_t stream, uint6
     return out->seq == seq && seq == atomic_load_explicit(&record->seq, memory_order_acquire);
 }
 
+/* Everything that the owner has begun so far. */
+static uint64_t count_begun(const struct peal_control *control)
+{
+    /* Relaxed: only compared with itself at another time. */
+    uint64_t begun = atomic_load_explicit(&control->letters, memory_order_relaxed);
+    for (int s = 0; s < PEAL_STREAMS; s++)
+        begun += atomic_load_explicit(&control->calls[s], memory_order_relaxed);
+    return begun;
+}
+
+/* Notes who is outside of any call, so that reports can say for how long. */
+static void note_idle(struct peal_team *team)
+{
+    for (uint32_t r = 0; r < team->size; r++) {
+        struct peal_control *control = team->controls[r];
+        uint64_t after = count_begun(control) + 1;
+        /* All relaxed: for reports. The time is written first; partner: add_idle. */
+        if (atomic_load_explicit(&control->life, memory_order_relaxed) != PEAL_LIFE_OUTSIDE ||
+            atomic_load_explicit(&control->idle_after, memory_order_relaxed) == after)
+            continue;
+        atomic_store_explicit(&control->idle_since, peal_now_ns(), memory_order_relaxed);
+        atomic_store_explicit(&control->idle_after, after, memory_order_release);
+    }
+}
+
+static void add_idle(const struct peal_control *control, struct peal_text *out)
+{
+    /* Partner: note_idle. */
+    uint64_t after = atomic_load_explicit(&control->idle_after, memory_order_acquire);
+    uint64_t since = atomic_load_explicit(&control->idle_since, memory_order_relaxed);
+    if (after == count_begun(control) + 1)
+        peal_text_printf(out, ", for %.1f s or more", (double)(peal_now_ns() - since) / 1e9);
+}
+
+/* Where the owner waits and since when; false if it does not. */
+static bool add_wait(const struct peal_control *control, const char *before, struct peal_text *out)
+{
+    char wait[PEAL_WAIT_WORDS * 8] = "";
+    read_wait(control, wait);
+    if (!wait[0])
+        return false;
+    peal_text_printf(out, "%s%s", before, wait);
+    /* Partner: put_wait. A time that does not belong to the text is no harm. */
+    uint64_t since = atomic_load_explicit(&control->wait_since, memory_order_acquire);
+    if (since != 0)
+        peal_text_printf(out, ", for %.1f s", (double)(peal_now_ns() - since) / 1e9);
+    return true;
+}
+
 void peal_doctor_describe(const struct peal_control *control, struct peal_text *out)
 {
     /* Acquire on life; partner: peal_team_close. The rest is for the reader's eyes. */
@@ -95,14 +145,21 @@ void peal_doctor_describe(const struct peal_control *control, struct peal_text *
         peal_text_puts(out, "has closed the communicator");
         return;
     }
+    /* Waits for messages and requests are no calls of a stream. */
+    if (life != PEAL_LIFE_INSIDE && add_wait(control, "in ", out))
+        return;
     if (life != PEAL_LIFE_INSIDE) {
-        peal_text_printf(out, "outside any call, after its %scall %llu", blocking,
-                         (unsigned long long)seq);
-        if (read_call(control, stream, seq, &call)) {
+        peal_text_puts(out, "outside any call, ");
+        if (seq == 0)
+            peal_text_puts(out, "before its first");
+        else
+            peal_text_printf(out, "after its %scall %llu", blocking, (unsigned long long)seq);
+        if (seq > 0 && read_call(control, stream, seq, &call)) {
             peal_text_puts(out, " (");
             peal_collective_describe(call.what, call.count, out);
             peal_text_puts(out, ")");
         }
+        add_idle(control, out);
         return;
     }
     peal_text_printf(out, "in %scall %llu", blocking, (unsigned long long)seq);
@@ -110,10 +167,7 @@ void peal_doctor_describe(const struct peal_control *control, struct peal_text *
         peal_text_puts(out, ", ");
         peal_collective_describe(call.what, call.count, out);
     }
-    char wait[PEAL_WAIT_WORDS * 8] = "";
-    read_wait(control, wait);
-    if (wait[0])
-        peal_text_printf(out, ": %s", wait);
+    (void)add_wait(control, ": ", out);
 }
 
 void peal_doctor_exit_text(uint32_t rank, struct peal_text *out)
@@ -141,33 +195,46 @@ void peal_doctor_exit_text(uint32_t rank, struct peal_text *out)
 
 /* ---- the report ---- */
 
-static void add_ranks(struct peal_team *team, uint32_t culprit, uint64_t waited_ns,
-                      struct peal_text *out)
+static void add_rank(struct peal_team *team, uint32_t rank, bool is_culprit, struct peal_text *out)
 {
-    for (uint32_t r = 0; r < team->size; r++) {
-        const struct peal_control *control = team->controls[r];
-        peal_text_printf(out, "  rank %u (pid %d)%s ", r, control->pid, r == culprit ? " <--" : "");
-        if (peal_team_is_dead(team, r)) {
-            peal_text_puts(out, "is dead");
-            peal_doctor_exit_text(r, out);
-            peal_text_puts(out, ", last seen ");
-        }
-        peal_doctor_describe(control, out);
-        uint32_t life = atomic_load_explicit(&control->life, memory_order_relaxed); /* for show */
-        if (r != team->rank && life == PEAL_LIFE_OUTSIDE && waited_ns > 0)
-            peal_text_printf(out, ", for %.1f s or more", (double)waited_ns / 1e9);
-        peal_text_puts(out, "\n");
+    const struct peal_control *control = team->controls[rank];
+    peal_text_printf(out, "  rank %u (pid %d)%s ", rank, control->pid, is_culprit ? " <--" : "");
+    bool dead = peal_team_is_dead(team, rank);
+    /* Partner: peal_team_close. */
+    bool left = atomic_load_explicit(&control->life, memory_order_acquire) == PEAL_LIFE_LEFT;
+    if (dead && !left) {
+        peal_text_puts(out, "is dead");
+        peal_doctor_exit_text(rank, out);
+        peal_text_puts(out, ", last seen ");
     }
+    peal_doctor_describe(control, out);
+    if (dead && left)
+        peal_text_puts(out, ", and has ended");
+    peal_text_puts(out, "\n");
+}
+
+/* All ranks, or as many as a report has room for: the culprit and this one in any case. */
+static void add_ranks(struct peal_team *team, uint32_t culprit, struct peal_text *out)
+{
+    enum { ROOM = PEAL_REPORT_WORDS * 8 - 1200 };
+    uint32_t left_out = 0;
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (out->len < ROOM || r == culprit || r == team->rank)
+            add_rank(team, r, r == culprit, out);
+        else
+            left_out++;
+    }
+    if (left_out > 0)
+        peal_text_printf(out, "  and %u more ranks\n", left_out);
 }
 
 static enum peal_status fail(struct peal_team *team, const struct peal_pause *pause,
-                             enum peal_status status, uint32_t culprit, uint64_t waited_ns,
-                             const char *headline)
+                             enum peal_status status, uint32_t culprit, const char *headline)
 {
     struct peal_text report = {0};
     peal_doctor_publish(team, pause);
     peal_text_printf(&report, "peal: rank %u: %s\n", team->rank, headline);
-    add_ranks(team, culprit, waited_ns, &report);
+    add_ranks(team, culprit, &report);
     enum peal_status held = peal_team_fail(team, status, culprit, &report);
     peal_text_release(&report);
     return held;
@@ -197,7 +264,7 @@ static enum peal_status report_other(struct peal_team *team, const struct peal_p
     peal_collective_describe(own->what, own->count, &text);
     peal_text_printf(&text, ", rank %u calls ", rank);
     peal_collective_describe(other->what, other->count, &text);
-    enum peal_status status = fail(team, pause, PEAL_MISMATCH, rank, 0, peal_text_get(&text));
+    enum peal_status status = fail(team, pause, PEAL_MISMATCH, rank, peal_text_get(&text));
     peal_text_release(&text);
     return status;
 }
@@ -208,7 +275,7 @@ enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_
     uint32_t rank = find_other(team, pause, &own, &other);
     if (rank < team->size)
         return report_other(team, pause, rank, &own, &other);
-    return fail(team, pause, PEAL_MISMATCH, team->rank, 0,
+    return fail(team, pause, PEAL_MISMATCH, team->rank,
                 "a peer's message belongs to another call (the arguments differ)");
 }
 
@@ -228,14 +295,14 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_pa
             snprintf(line, sizeof line, "rank %u (pid %d) is dead%s", r, team->controls[r]->pid,
                      peal_text_get(&how));
             peal_text_release(&how);
-            return fail(team, pause, PEAL_PEER_DEAD, r, 0, line);
+            return fail(team, pause, PEAL_PEER_DEAD, r, line);
         }
         uint64_t seq =
             atomic_load_explicit(&team->controls[r]->calls[pause->stream], memory_order_acquire);
         if (left && r != team->rank && seq < pause->seq) {
             snprintf(line, sizeof line, "rank %u has closed the communicator before call %llu", r,
                      (unsigned long long)pause->seq);
-            return fail(team, pause, PEAL_MISMATCH, r, 0, line);
+            return fail(team, pause, PEAL_MISMATCH, r, line);
         }
     }
     return PEAL_OK;
@@ -256,7 +323,7 @@ enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_pa
     char line[160];
     snprintf(line, sizeof line, "cannot reach the memory of rank %u (pid %d): %s", rank,
              team->controls[rank]->pid, strerror(error));
-    return fail(team, pause, error == ESRCH ? PEAL_PEER_DEAD : PEAL_SYSTEM, rank, 0, line);
+    return fail(team, pause, error == ESRCH ? PEAL_PEER_DEAD : PEAL_SYSTEM, rank, line);
 }
 
 /* Whom to suspect of a time-out: one that is outside any call, else one that waits for nobody. */
@@ -267,14 +334,33 @@ static uint32_t suspect(const struct peal_team *team)
         const struct peal_control *control = team->controls[r];
         if (r == team->rank)
             continue;
-        if (atomic_load_explicit(&control->life, memory_order_relaxed) == PEAL_LIFE_OUTSIDE)
-            return r; /* relaxed: a guess for the report */
         char wait[PEAL_WAIT_WORDS * 8] = "";
         read_wait(control, wait);
-        if (!wait[0])
-            silent = r;
+        if (wait[0])
+            continue;
+        if (atomic_load_explicit(&control->life, memory_order_relaxed) == PEAL_LIFE_OUTSIDE)
+            return r; /* relaxed: a guess for the report */
+        silent = r;
     }
     return silent;
+}
+
+/* Do some ranks wait in a blocking call, and others for a non-blocking one? */
+static bool are_of_two_kinds(const struct peal_team *team)
+{
+    static const char request[] = "wait for non-blocking";
+    bool blocking = false, other = false;
+    for (uint32_t r = 0; r < team->size; r++) {
+        const struct peal_control *control = team->controls[r];
+        char wait[PEAL_WAIT_WORDS * 8] = "";
+        read_wait(control, wait);
+        /* Relaxed: for the report. */
+        uint32_t life = atomic_load_explicit(&control->life, memory_order_relaxed);
+        other |= strncmp(wait, request, sizeof request - 1) == 0;
+        blocking |= life == PEAL_LIFE_INSIDE &&
+                    atomic_load_explicit(&control->stream, memory_order_relaxed) == 0;
+    }
+    return blocking && other;
 }
 
 enum peal_status peal_doctor_check(struct peal_team *team, const struct peal_pause *pause,
@@ -283,6 +369,7 @@ enum peal_status peal_doctor_check(struct peal_team *team, const struct peal_pau
     enum peal_status status = check_peers(team, pause);
     if (status != PEAL_OK)
         return status;
+    note_idle(team);
     struct call own, other;
     uint32_t rank = find_other(team, pause, &own, &other);
     if (rank < team->size)
@@ -292,8 +379,11 @@ enum peal_status peal_doctor_check(struct peal_team *team, const struct peal_pau
     if (timeout_ms == 0 || waited_ns < timeout_ms * 1000000)
         return PEAL_OK;
     char line[160];
+    peal_doctor_publish(team, pause);
     uint32_t culprit = suspect(team);
     snprintf(line, sizeof line, "no progress for %.1f s%s", (double)waited_ns / 1e9,
-             culprit == team->rank ? "" : "; the marked rank holds the others up");
-    return fail(team, pause, PEAL_TIMEOUT, culprit, waited_ns, line);
+             culprit != team->rank    ? "; the marked rank holds the others up"
+             : are_of_two_kinds(team) ? "; a blocking call does not match a non-blocking one"
+                                      : "");
+    return fail(team, pause, PEAL_TIMEOUT, culprit, line);
 }

@@ -269,6 +269,10 @@ bool peal_mail_progress(struct peal_mail *mail)
 
 void peal_mail_post(struct peal_mail *mail, struct peal_letter *letter)
 {
+    struct peal_control *own = peal_team_own(mail->team);
+    uint64_t letters = atomic_load_explicit(&own->letters, memory_order_relaxed); /* ours */
+    /* Relaxed: for reports only. Partner: count_begun in doctor.c. */
+    atomic_store_explicit(&own->letters, letters + 1, memory_order_relaxed);
     letter->status = PEAL_PENDING;
     letter->next = NULL;
     if (!letter->sends && take_aside(mail, letter))
@@ -287,9 +291,12 @@ void peal_mail_fail(struct peal_mail *mail, enum peal_status status)
     mail->letters = NULL;
 }
 
-void peal_mail_describe(const struct peal_mail *mail, struct peal_text *out)
+void peal_mail_describe(const struct peal_mail *mail, const enum peal_status *wanted,
+                        struct peal_text *out)
 {
     const struct peal_letter *letter = mail->letters;
+    while (letter && &letter->status != wanted)
+        letter = letter->next;
     if (!letter)
         return;
     peal_text_printf(out, "%s ", letter->sends ? "send to" : "recv from");

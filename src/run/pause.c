@@ -93,6 +93,11 @@ static void sleep_armed(struct peal_team *team, struct peal_pause *pause)
     disarm(team, pause);
 }
 
+uint64_t peal_pause_since(const struct peal_pause *pause)
+{
+    return pause->polls >= QUICK_YIELDS ? pause->began_ns : 0;
+}
+
 enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *pause)
 {
     pause->polls++;

@@ -35,6 +35,9 @@ uint32_t peal_cores(void);
 void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out);
 uint64_t peal_now_ns(void);
 
+/* When the wait began; 0: a moment ago, too short to be measured. */
+uint64_t peal_pause_since(const struct peal_pause *pause);
+
 /* Nothing could move: spend some time, then poll again if this returns PEAL_OK. */
 enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *pause);
 /* The waiter goes away for a while: nobody needs to wake it. Its time still counts. */

@@ -30,7 +30,7 @@ enum {
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
-#define PEAL_CONTROL_VERSION UINT32_C(3)
+#define PEAL_CONTROL_VERSION UINT32_C(4)
 
 /* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
 struct peal_cell {
@@ -70,6 +70,7 @@ struct peal_control {
     _Alignas(PEAL_LINE) _Atomic uint32_t life; /* enum peal_life */
     _Atomic uint32_t stream;                   /* of the call the owner is in */
     _Atomic uint64_t calls[PEAL_STREAMS];      /* the last seq of each stream */
+    _Atomic uint64_t letters;                  /* messages sent and received, or begun */
 
     /* How far the owner has come in giving the regions of a context back: see family.h. */
     _Alignas(PEAL_LINE) _Atomic uint64_t gates[PEAL_CONTEXTS];
@@ -89,6 +90,12 @@ struct peal_control {
     /* Where the owner waits, as text; a seqlock: odd while it is written. Empty: not waiting. */
     _Alignas(PEAL_LINE) _Atomic uint32_t wait_version;
     _Atomic uint64_t wait_text[PEAL_WAIT_WORDS];
+    _Atomic uint64_t wait_since; /* when it began, by peal_now_ns; 0: not known */
+
+    /* Peers that wait have seen the owner outside any call after `idle_after` - 1 calls and
+     * messages, at least since `idle_since`. For reports: whoever writes last is right enough. */
+    _Alignas(PEAL_LINE) _Atomic uint64_t idle_after;
+    _Atomic uint64_t idle_since;
 
     /* Rank 0's: the report of the failure, written by the rank that won `failure` here; complete
      * when report_done is 1 (release; partner: the acquire in peal_team_report). */

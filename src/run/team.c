@@ -414,7 +414,11 @@ enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status,
         value = none;
     if (won) {
         char text[PEAL_REPORT_WORDS * 8] = {0};
-        snprintf(text, sizeof text, "%s", peal_text_get(report));
+        struct peal_text folded = {0};
+        peal_text_puts(&folded, peal_text_get(report));
+        peal_text_fold(&folded, 0, 6, PEAL_TEXT_WIDTH);
+        snprintf(text, sizeof text, "%s", peal_text_get(&folded));
+        peal_text_release(&folded);
         for (int i = 0; i < PEAL_REPORT_WORDS; i++) {
             uint64_t word;
             memcpy(&word, text + i * 8, 8);
@@ -423,7 +427,7 @@ enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status,
         /* Partner: copy_report. */
         atomic_store_explicit(&first->report_done, 1, memory_order_release);
         if (!team->quiet)
-            fprintf(stderr, "%s", peal_text_get(report));
+            fprintf(stderr, "%s", text);
     }
     for (uint32_t r = 0; r < team->size; r++) {
         none = 0;

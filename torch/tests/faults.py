@@ -44,7 +44,7 @@ def failing(call):
         try:
             call()
         except RuntimeError as error:
-            return str(error)
+            return " ".join(str(error).split())  # reports are broken into lines
     raise AssertionError("nobody noticed")
 
 
@@ -139,7 +139,7 @@ def elsewhere(rank, world, folder):
         joined(rank, world, folder, "host", timeout=datetime.timedelta(seconds=20))
     except RuntimeError as error:
         with open(f"{folder}/{rank}.txt", "w") as file:
-            file.write(str(error))
+            file.write(" ".join(str(error).split()))  # reports are broken into lines
 
 
 def main(world):

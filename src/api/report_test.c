@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text of a report: where each rank is, whatever it waits in, who holds the others up, and for
+ * how long; in lines of 80 columns. Ranks are threads. */
+#include <peal/peal.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 4, TIMEOUT_MS = 400 };
+
+/* What a rank does when it comes to the place where the job stops. */
+enum act { STAYS_OUT, RECEIVES, STARTS, CALLS, SENDS };
+
+struct rank {
+    pthread_t thread;
+    struct peal_comm *comm;
+    enum act act;
+    sem_t *seen; /* posted by everyone who has got the report */
+    enum peal_status status;
+    char report[4000];
+};
+
+static const struct {
+    int line;
+    enum act acts[RANKS];
+    uint32_t culprit;
+    const char *said[RANKS]; /* of each rank, in the report */
+} rows[] = {
+    {__LINE__,
+     {RECEIVES, STARTS, STAYS_OUT, CALLS},
+     2,
+     {"in recv from any rank, tag 3, 0 of 4 bytes, for 0.",
+      "in wait for non-blocking call 1, allreduce of 1000 f32, sum: kernel 'allreduce",
+      "outside any call, after its call 1 (barrier), for 0.",
+      "in call 2, allreduce of 1000 f32, sum: kernel 'allreduce"}},
+    {__LINE__,
+     {STARTS, STARTS, STARTS, STAYS_OUT},
+     3,
+     {"in wait for non-blocking call 1", "in wait for non-blocking call 1",
+      "in wait for non-blocking call 1", "outside any call"}},
+    {__LINE__,
+     {STAYS_OUT, SENDS, CALLS, CALLS},
+     0,
+     {"outside any call", "in send to rank 0, tag 3, ", "in call 2, allreduce",
+      "in call 2, allreduce"}},
+    {__LINE__, /* nobody is to blame: these do not match */
+     {CALLS, STARTS, CALLS, STARTS},
+     RANKS,
+     {"in call 2, allreduce", "in wait for non-blocking call 1", "in call 2, allreduce",
+      "in wait for non-blocking call 1"}},
+};
+
+static void *run_rank(void *argument)
+{
+    struct rank *me = argument;
+    static float x[1000], letter[1 << 20]; /* more than a mailbox holds */
+    float y[1000], word;
+    struct peal_request *request = NULL;
+    peal_comm_set_timeout(me->comm, TIMEOUT_MS);
+    me->status = peal_barrier(me->comm);
+    switch (me->status == PEAL_OK ? me->act : STAYS_OUT) {
+    case RECEIVES:
+        me->status = peal_recv(me->comm, &word, 4, PEAL_ANY_SOURCE, 3, NULL, NULL);
+        break;
+    case STARTS:
+        me->status = peal_iallreduce(me->comm, x, y, 1000, PEAL_F32, PEAL_SUM, &request);
+        if (me->status == PEAL_OK)
+            me->status = peal_request_wait(request);
+        break;
+    case CALLS:
+        me->status = peal_allreduce(me->comm, x, y, 1000, PEAL_F32, PEAL_SUM);
+        break;
+    case SENDS:
+        me->status = peal_send(me->comm, letter, sizeof letter, 0, 3);
+        break;
+    default:
+        for (int i = 0; i < RANKS - 1; i++)
+            sem_wait(me->seen);
+        me->status = peal_barrier(me->comm);
+    }
+    snprintf(me->report, sizeof me->report, "%s", peal_comm_error(me->comm));
+    sem_post(me->seen);
+    return NULL;
+}
+
+/* Runs of blanks and line ends become one blank: where a line was broken is not the matter. */
+static void join_lines(char *text)
+{
+    char *out = text;
+    for (const char *at = text; *at; at++) {
+        bool blank = *at == ' ' || *at == '\n';
+        if (!blank || (out > text && out[-1] != ' '))
+            *out++ = blank ? ' ' : *at;
+    }
+    *out = '\0';
+}
+
+static void check_report(size_t row, char *report)
+{
+    char mark[64];
+    for (const char *line = report; *line; line += strcspn(line, "\n") + 1) {
+        if (strcspn(line, "\n") > 80)
+            fail_msg("row of line %d: a line is too long:\n%s", rows[row].line, report);
+    }
+    join_lines(report);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        bool marked = r == rows[row].culprit;
+        snprintf(mark, sizeof mark, "peal: rank %u:", r);
+        if (rows[row].culprit == RANKS) /* then it is whoever lost its patience first */
+            marked = strncmp(report, mark, strlen(mark)) == 0;
+        snprintf(mark, sizeof mark, "rank %u (pid", r);
+        const char *at = strstr(report, mark);
+        const char *words = at ? strchr(at, ')') + 2 : "";
+        if ((strncmp(words, "<-- ", 4) == 0) != marked)
+            fail_msg("row of line %d: the mark is wrong at rank %u:\n%s", rows[row].line, r,
+                     report);
+        words += marked ? 4 : 0;
+        if (strncmp(words, rows[row].said[r], strlen(rows[row].said[r])) != 0)
+            fail_msg("row of line %d: not said of rank %u: %s\n%s", rows[row].line, r,
+                     rows[row].said[r], report);
+    }
+    bool two_kinds = strstr(report, "a blocking call does not match a non-blocking one") != NULL;
+    if (two_kinds != (rows[row].culprit == RANKS))
+        fail_msg("row of line %d: the headline is wrong:\n%s", rows[row].line, report);
+    if (!two_kinds && !strstr(report, "s or more"))
+        fail_msg("row of line %d: how long is not said:\n%s", rows[row].line, report);
+}
+
+static void everyone_is_told_where_everyone_waits(void **state)
+{
+    (void)state;
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        struct peal_comm *comms[RANKS];
+        struct rank ranks[RANKS];
+        sem_t seen;
+        sem_init(&seen, 0, 0);
+        assert_int_equal(peal_comm_open_threads(RANKS, comms), PEAL_OK);
+        for (uint32_t r = 0; r < RANKS; r++) {
+            ranks[r] = (struct rank){.comm = comms[r], .act = rows[row].acts[r], .seen = &seen};
+            assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
+        }
+        for (uint32_t r = 0; r < RANKS; r++)
+            pthread_join(ranks[r].thread, NULL);
+        for (uint32_t r = 0; r < RANKS; r++) {
+            bool out = ranks[r].act == STAYS_OUT;
+            assert_int_equal(ranks[r].status, out ? PEAL_CLOSED : PEAL_TIMEOUT);
+            assert_string_equal(ranks[r].report, ranks[0].report);
+            peal_comm_close(comms[r]);
+        }
+        check_report(row, ranks[0].report);
+        sem_destroy(&seen);
+    }
+}
+
+/* A report of many ranks has no room for all of them, and says so. */
+static void *time_out(void *argument)
+{
+    struct peal_comm *comm = argument;
+    float x[10] = {0}, y[10];
+    peal_comm_set_timeout(comm, TIMEOUT_MS);
+    if (peal_comm_rank(comm) != 97)
+        (void)peal_allreduce(comm, x, y, 10, PEAL_F32, PEAL_SUM);
+    return NULL;
+}
+
+static void a_report_of_many_ranks_names_the_one_that_matters(void **state)
+{
+    (void)state;
+    enum { MANY = 100 };
+    struct peal_comm *comms[MANY];
+    pthread_t threads[MANY];
+    setenv("PEAL_WINDOW_POOL", "64K", 1);
+    assert_int_equal(peal_comm_open_threads(MANY, comms), PEAL_OK);
+    unsetenv("PEAL_WINDOW_POOL");
+    for (uint32_t r = 0; r < MANY; r++)
+        assert_int_equal(pthread_create(&threads[r], NULL, time_out, comms[r]), 0);
+    for (uint32_t r = 0; r < MANY; r++)
+        pthread_join(threads[r], NULL);
+    const char *report = peal_comm_error(comms[0]);
+    assert_non_null(strstr(report, "rank 97 (pid"));
+    assert_non_null(strstr(report, "<-- outside any call"));
+    const char *more = strstr(report, " more ranks");
+    assert_non_null(more);
+    assert_true(report[strlen(report) - 1] == '\n');
+    for (uint32_t r = 0; r < MANY; r++)
+        peal_comm_close(comms[r]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everyone_is_told_where_everyone_waits),
+        cmocka_unit_test(a_report_of_many_ranks_names_the_one_that_matters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
