@@ -310,6 +310,17 @@ static const struct peal_arg *argument_of(const struct peal_kernel *kernel,
     return NULL;
 }
 
+/* From the first row's start to the last one's end; false: no memory is that large. */
+static bool count_bytes(const struct peal_image_param *param, uint64_t stride, uint64_t element,
+                        uint64_t *out)
+{
+    uint64_t rows = param->cols ? param->len / param->cols : 0, elements = param->len;
+    if (rows > 0 && (!peal_size_mul(rows - 1, stride, &elements) ||
+                     !peal_size_add(elements, param->cols, &elements)))
+        return false;
+    return peal_size_mul(elements, element, out);
+}
+
 static enum peal_status bind_param(struct peal_user_kernel *kernel, const struct peal_image *image,
                                    const struct peal_image_param *param,
                                    const struct peal_arg *args, struct peal_bound *out, uint32_t *n)
@@ -320,15 +331,18 @@ static enum peal_status bind_param(struct peal_user_kernel *kernel, const struct
     uint64_t element =
         peal_dtype_size((enum peal_dtype)peal_plan_bufs(image->plan)[param->buf].dtype);
     uint64_t stride = arg->stride ? arg->stride : param->cols;
-    uint64_t rows = param->cols ? param->len / param->cols : 0, need;
+    uint64_t need;
     if (param->cols && stride < param->cols)
         return peal_comm_fail(comm, PEAL_INVALID,
                               "buffer '%s' has rows of %u elements, stride %llu", symbol->name,
                               param->cols, (unsigned long long)stride);
-    uint64_t elements = param->cols ? (rows ? (rows - 1) * stride + param->cols : 0) : param->len;
-    if (!peal_size_mul(elements, element, &need) || arg->bytes < need || (need > 0 && !arg->data))
+    if (!count_bytes(param, stride, element, &need))
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              "buffer '%s' with a stride of %llu is larger than any memory",
+                              symbol->name, (unsigned long long)stride);
+    if (arg->bytes < need || (need > 0 && !arg->data))
         return peal_comm_fail(comm, PEAL_INVALID, "buffer '%s' needs %llu bytes, there are %llu",
-                              symbol->name, (unsigned long long)(elements * element),
+                              symbol->name, (unsigned long long)need,
                               (unsigned long long)arg->bytes);
     const struct peal_symmetric *symmetric =
         param->symmetric ? peal_symmetric_find(comm, arg->data, need) : NULL;

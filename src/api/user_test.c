@@ -60,10 +60,55 @@ static void user_kernels_are_checked_and_launched(void **state)
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
 }
 
+/* Rows so far apart that the last one is beyond any memory. */
+static int launch_wide_rows(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const char text[] = "kernel rows(in x: T[m, n], out y: T[m, n]) { y = x }\n";
+    static const struct {
+        int line;
+        uint64_t stride;
+        enum peal_status status;
+    } rows[] = {
+        {__LINE__, 3, PEAL_INVALID},
+        {__LINE__, 4, PEAL_OK},
+        {__LINE__, 6, PEAL_OK},
+        {__LINE__, 7, PEAL_INVALID},
+        {__LINE__, UINT64_C(1) << 61, PEAL_INVALID},
+        {__LINE__, UINT64_C(1) << 62, PEAL_INVALID},
+        {__LINE__, UINT64_C(1) << 63, PEAL_INVALID},
+        {__LINE__, UINT64_MAX, PEAL_INVALID},
+    };
+    struct peal_user_kernel *kernel = NULL;
+    struct peal_dim dims[] = {{"m", 5}, {"n", 4}};
+    float x[4 * 6 + 4] = {1, 2, 3, 4}, y[5 * 4];
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_arg args[2] = {
+            {.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x, .stride = rows[i].stride},
+            {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y}};
+        enum peal_status status = peal_user_kernel_launch(kernel, PEAL_F32, args, 2, dims, 2);
+        if (status != rows[i].status)
+            fprintf(stderr, "row at line %d: %s\n", rows[i].line, peal_status_text(status));
+        EXPECT(status == rows[i].status);
+    }
+    peal_user_kernel_free(kernel);
+    return 0;
+}
+
+static void strides_are_held_to_the_buffer(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 1, launch_wide_rows, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(user_kernels_are_checked_and_launched),
+        cmocka_unit_test(strides_are_held_to_the_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
