@@ -162,23 +162,25 @@ static enum peal_status send_blocks(struct peal_call *call)
 /* ---- calls ---- */
 
 enum peal_status peal_all_to_all_v(struct peal_comm *comm, const void *send,
-                                   const struct peal_blocks *out, void *recv,
-                                   const struct peal_blocks *in, enum peal_dtype dtype)
+                                   const struct peal_blocks *send_blocks, void *recv,
+                                   const struct peal_blocks *recv_blocks, enum peal_dtype dtype)
 {
     struct peal_call call = {0};
     enum peal_status status = peal_comm_check(comm);
     if (status == PEAL_OK)
-        status = check(comm, send, out, recv, in, dtype);
+        status = check(comm, send, send_blocks, recv, recv_blocks, dtype);
     if (status != PEAL_OK)
         return status;
     if (comm->platform) {
         struct peal_platform *platform = comm->platform;
         comm->platform = NULL; /* what the simulation needs of collectives runs on this host */
-        status = peal_platform_all_to_all_v(platform, comm, send, out, recv, in, dtype);
+        status =
+            peal_platform_all_to_all_v(platform, comm, send, send_blocks, recv, recv_blocks, dtype);
         comm->platform = platform;
         return status;
     }
-    struct peal_exchange x = {comm, send, recv, *out, *in, dtype, comm->words, comm->bounds};
+    struct peal_exchange x = {comm,         send,  recv,        *send_blocks,
+                              *recv_blocks, dtype, comm->words, comm->bounds};
     status = begin(&x, &call);
     if (status == PEAL_OK)
         status = peal_comm_end(comm, peal_call_run(&comm->engine, &call));
@@ -186,21 +188,22 @@ enum peal_status peal_all_to_all_v(struct peal_comm *comm, const void *send,
 }
 
 enum peal_status peal_iall_to_all_v(struct peal_comm *comm, const void *send,
-                                    const struct peal_blocks *out, void *recv,
-                                    const struct peal_blocks *in, enum peal_dtype dtype,
-                                    struct peal_request **request_out)
+                                    const struct peal_blocks *send_blocks, void *recv,
+                                    const struct peal_blocks *recv_blocks, enum peal_dtype dtype,
+                                    struct peal_request **out)
 {
     enum peal_status status = peal_comm_check(comm);
     if (status == PEAL_OK)
-        status = check(comm, send, out, recv, in, dtype);
+        status = check(comm, send, send_blocks, recv, recv_blocks, dtype);
     if (status != PEAL_OK)
         return status;
     size_t words = 4 * (size_t)comm->team->size;
-    struct peal_request *request = peal_request_new(comm, request_out, words, &status);
+    struct peal_request *request = peal_request_new(comm, out, words, &status);
     if (!request)
         return status;
     request->exchange = (struct peal_exchange){
-        comm, send, recv, *out, *in, dtype, peal_request_words(request), request->bounds};
+        comm,           send, recv, *send_blocks, *recv_blocks, dtype, peal_request_words(request),
+        request->bounds};
     status = begin(&request->exchange, &request->call);
-    return peal_request_start(request, status, request_out);
+    return peal_request_start(request, status, out);
 }

@@ -99,9 +99,8 @@ static void bind_all(struct binder *b, int64_t count, int64_t most)
         if (!one)
             return;
         *one = s->kind == PEAL_SYMBOL_DIM ? count : most;
-        if (s->kind == PEAL_SYMBOL_DIM)
-            bind_value(b, s->name, one, 1);
-        else if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "most") == 0)
+        if (s->kind == PEAL_SYMBOL_DIM ||
+            (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "most") == 0))
             bind_value(b, s->name, one, 1);
         else if (s->kind == PEAL_SYMBOL_INTS && strcmp(s->name, "counts") == 0)
             make_counts(b, s->name, count);

@@ -73,11 +73,11 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
 enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *call);
 /* Moves everything that can move. True if anything did. */
 bool peal_calls_progress(struct peal_calls *engine);
-/* Waits until *status is no longer PEAL_PENDING, moving everything meanwhile. */
-enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *status);
+/* Waits until *wanted is no longer PEAL_PENDING, moving everything meanwhile. */
+enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted);
 /* The same, until a time at most: then PEAL_PENDING. `pause` is the caller's, zeroed at first and
  * the same for all calls that wait for one thing: time-outs count over all of them. */
-enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *status,
+enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *wanted,
                                        struct peal_pause *pause, uint64_t until_ns);
 
 #endif

@@ -4,12 +4,14 @@
  *   team.h        this file: ranks that share windows; failure, and who is still alive
  *   shared.h      what lies in the windows             window.h      shared memory
  *   rendezvous.h  how windows get to the peers         topo.h        cores and binding
- *   program.h     a plan, ready to be executed         family.h      its cells, channels, scratch
+ *   image.h       a plan, ready to be executed         family.h      its cells, channels, scratch
  *   exec.h        the executor                         channel.h     queues of slots
  *   pause.h       spin, yield, sleep                   mail.h        point-to-point messages
  *   spread.h      ranks that share a core part         stock.h       memory that is there already
  *   remote.h      memory of other processes, read where it lies
  *   call.h        one collective call: segments of a plan, blocking or not
+ *   multicast.h   cells that share a line              operand.h     where operands are
+ *   collective.h  the calls that ranks make together   trace.h       when each op ran, for the page
  *   select.h      which algorithm                      doctor.h      who waits for whom, and why
  *
  * Start reading at exec.c: everything else is there so that its loop has nothing to ask.

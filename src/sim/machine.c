@@ -223,6 +223,7 @@ static void read_document(struct reader *r)
             peal_diag_error(r->diags, r->top, "the machine file is empty");
             r->failed = true;
         }
+        r->document = NULL;
         yaml_document_delete(&document);
     }
     yaml_parser_delete(&parser);

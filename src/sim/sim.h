@@ -3,6 +3,7 @@
  *
  *   machine.h  a machine file, resolved            queue.h    the event queue
  *   sim.h      this file: run plans, read results  state.h    what the components share
+ *   engine.h   what they do for each other         async.c    ops that end while others begin
  *   router.c place.c   where ranks and links are   pe.c dma.c link.c fluid.c memory.c math.c
  *   oplog.c    what is recorded                    ipcq.c credit.c signal.c: one component a file
  *   code.c     what each op costs, worked out once stream.c  plans too large to hold

@@ -6,7 +6,7 @@
 #include "verify/verify.h"
 
 /* Freed with free; NULL: out of memory, or no plan has such counts. It is for the verifier only: it
- * has no hash. The plan must have all ranks. */
-struct peal_plan *peal_cut_plan(const struct peal_plan *plan, const struct peal_verify_cut *cut);
+ * has no hash. `old` must have all ranks. */
+struct peal_plan *peal_cut_plan(const struct peal_plan *old, const struct peal_verify_cut *cut);
 
 #endif
