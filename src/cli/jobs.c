@@ -63,7 +63,7 @@ static void look_into(int32_t pid, bool own_only, struct peal_jobs *out)
         if (!control)
             continue;
         if ((own_only && control->pid != pid) || is_known(out, control) ||
-            !peal_vec_push(&out->ranks, ((struct peal_job_rank){control, pid})))
+            !peal_vec_push(&out->ranks, ((struct peal_job_rank){control})))
             munmap((void *)(uintptr_t)control, CONTROL_BYTES);
     }
     closedir(dir);

@@ -6,10 +6,8 @@
 #include "base/base.h"
 #include "run/shared.h"
 
-/* A rank's control block, mapped for reading. */
 struct peal_job_rank {
-    const struct peal_control *control;
-    int32_t seen_in; /* the process whose descriptor it is */
+    const struct peal_control *control; /* mapped for reading */
 };
 
 struct peal_jobs {

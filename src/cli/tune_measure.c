@@ -230,7 +230,6 @@ static enum peal_status take(struct peal_comm *comm, const struct job *job,
                                .symmetric = job->symmetric,
                                .least_ranks = (uint16_t)job->ranks,
                                .most_ranks = (uint16_t)job->ranks,
-                               .either = true,
                                .bytes = UINT64_MAX,
                                .algo = candidate->algo,
                                .segment = candidate->segment};

@@ -233,7 +233,6 @@ static bool read_rule(const char *line, struct peal_rule *out)
                                   .symmetric = strcmp(memory, "symmetric") == 0,
                                   .least_ranks = (uint16_t)ranks,
                                   .most_ranks = (uint16_t)ranks,
-                                  .either = true,
                                   .bytes = bytes,
                                   .algo = found,
                                   .segment = segment};

@@ -53,8 +53,6 @@ struct peal_rule {
     uint8_t collective;
     bool symmetric;
     uint16_t least_ranks, most_ranks; /* inclusive */
-    bool oversubscribed;              /* for more ranks than cores; otherwise for at most as many */
-    bool either;                      /* ... or for both */
     uint64_t bytes;
     const struct peal_algo *algo;
     uint64_t segment;

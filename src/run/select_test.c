@@ -66,7 +66,6 @@ static void forced_before_measured_before_built_in(void **state)
     struct peal_rule rule = {.collective = PEAL_CALL_ALLREDUCE,
                              .least_ranks = 2,
                              .most_ranks = 2,
-                             .either = true,
                              .bytes = 4096,
                              .algo = ring,
                              .segment = 4096};

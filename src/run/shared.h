@@ -25,8 +25,7 @@ enum {
     PEAL_CALL_HISTORY = 16, /* last calls of each stream that peers can still compare with */
     PEAL_WINDOW_PARAMS = 2, /* of a library kernel: x and y */
     PEAL_WAIT_WORDS = 40,
-    PEAL_REPORT_WORDS = 1024,
-    PEAL_NAME_BYTES = 48
+    PEAL_REPORT_WORDS = 1024
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)

@@ -202,7 +202,6 @@ struct peal_sim_op {
     uint32_t launch;
     uint16_t lane;
     uint8_t stall;    /* enum peal_sim_stall of the blocked part */
-    uint8_t by_own;   /* `by` is the op before it in its lane */
     uint32_t by;      /* index in the log of the op that let this one go on last, or PEAL_NONE */
     uint32_t message; /* index of the message that carried it, or PEAL_NONE */
 };

@@ -116,7 +116,7 @@ struct channel {
     const char *name;
     uint32_t port, sender, receiver, depth;
     uint32_t sent, freed;                    /* cells */
-    uint64_t nsent, nreceived, nfreed;       /* while building */
+    uint64_t nsent, nreceived;               /* while building */
     uint32_t sender_thread, receiver_thread; /* PEAL_NONE = not used */
 };
 

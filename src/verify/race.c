@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNASKED UINT32_MAX
-
 struct segment {
     uint64_t lo, hi;
     uint32_t location;
