@@ -152,9 +152,9 @@ static void print(const struct rank *me, double median, uint64_t wrong)
                kernel, me->image->size, (long long)me->run->options->launches,
                (unsigned long long)bytes, median, gbs, contract, (unsigned long long)wrong);
     else
-        printf("%s on %u ranks, %llu bytes, median of %lld launches:\n"
+        printf("%s on %u rank%s, %llu bytes, median of %lld launches:\n"
                "%.2f us, %.2f GB/s; %s%s\n",
-               kernel, me->image->size, (unsigned long long)bytes,
+               kernel, me->image->size, me->image->size == 1 ? "" : "s", (unsigned long long)bytes,
                (long long)me->run->options->launches, median, gbs,
                checked ? contract : "no contract",
                !checked ? ", not checked"
@@ -225,6 +225,9 @@ static int body(struct peal_comm *comm, void *context)
     if (status != PEAL_OK && peal_comm_rank(comm) == 0 && !me.told) {
         fputs(peal_text_get(&why), stderr);
         peal_ranks_fail("run", comm, status);
+        if (status == PEAL_TIMEOUT && !me.run->options->verify)
+            fprintf(stderr, "note: 'peal verify %s -n %u' says whether it always ends\n",
+                    me.run->what, peal_comm_size(comm));
     }
     peal_run_data_release(&me.data);
     peal_image_free(me.image);

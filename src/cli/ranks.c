@@ -193,7 +193,9 @@ static int run_threads(const struct peal_cli *cli, const struct peal_ranks *rank
 
 int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_status status)
 {
-    const char *why = peal_comm_error(comm);
+    /* The rank that found out has told the whole story already. */
+    bool told = status == PEAL_TIMEOUT || status == PEAL_PEER_DEAD || status == PEAL_MISMATCH;
+    const char *why = told ? "" : peal_comm_error(comm);
     fflush(stdout);
     fprintf(stderr, "peal %s: %s%s%s\n", command, peal_status_text(status), *why ? ": " : "", why);
     return PEAL_EXIT_OTHER;
