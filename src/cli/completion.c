@@ -2,6 +2,7 @@
 /* Shell completion, from the tables that parse. */
 #include "cli/help.h"
 #include "ir/contract.h"
+#include "sim/machine.h"
 
 #include <string.h>
 
@@ -26,6 +27,20 @@ static bool add_words(const struct peal_option *option, struct peal_text *out)
     }
 }
 
+static bool takes_machine(const struct peal_option *option)
+{
+    return strcmp(option->name, "machine") == 0;
+}
+
+/* "cube mesh4x4": names of "machines/cube.yaml" and so on. */
+static void add_machines(struct peal_text *out)
+{
+    for (size_t i = 0; i < peal_machine_text_count; i++) {
+        const char *base = strrchr(peal_machine_texts[i].name, '/') + 1;
+        peal_text_printf(out, "%s%.*s", i ? " " : "", (int)strcspn(base, "."), base);
+    }
+}
+
 static void add_bash_values(const struct peal_command *command, struct peal_text *out)
 {
     for (const struct peal_option *row = command->options; row && row->name; row++) {
@@ -37,6 +52,9 @@ static void add_bash_values(const struct peal_command *command, struct peal_text
                 peal_text_printf(out, " | %s,-%c", command->name, row->letter);
             if (has_words)
                 peal_text_printf(out, ") words='%s' ;;\n", peal_text_get(&words));
+            else if (takes_machine(row))
+                peal_text_puts(out, ") COMPREPLY=($(compgen -W \"$machines\" -- \"$word\") "
+                                    "$(compgen -f -- \"$word\")); return ;;\n");
             else
                 peal_text_puts(out, ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
         }
@@ -78,11 +96,14 @@ void peal_help_bash(struct peal_text *out)
 {
     size_t count;
     const struct peal_command *const *commands = peal_commands(&count);
+    peal_text_puts(out,
+                   "# bash completion for peal; made by 'peal help --format bash'\n"
+                   "_peal() {\n"
+                   "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+                   "    local command=${COMP_WORDS[1]} words= machines='");
+    add_machines(out);
     peal_text_puts(
-        out, "# bash completion for peal; made by 'peal help --format bash'\n"
-             "_peal() {\n"
-             "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-             "    local command=${COMP_WORDS[1]} words=\n"
+        out, "'\n"
              "    COMPREPLY=()\n"
              "    if [ \"$COMP_CWORD\" -eq 1 ] || [ \"$command,$COMP_CWORD\" = help,2 ]; then\n"
              "        words='");
@@ -152,6 +173,8 @@ static void add_zsh_option(const struct peal_option *row, struct peal_text *out)
         peal_text_puts(out, ":value:");
         if (add_words(row, &words))
             peal_text_printf(out, "(%s)", peal_text_get(&words));
+        else if (takes_machine(row))
+            peal_text_puts(out, "_peal_machines");
         else if (row->kind == PEAL_OPTION_STRING)
             peal_text_puts(out, "_files");
     }
@@ -192,6 +215,11 @@ void peal_help_zsh(struct peal_text *out)
                         "    local -a names\n"
                         "    names=(${(f)\"$(peal list --names 2>/dev/null)\"})\n"
                         "    _alternative 'kernels:kernel:compadd -a names' 'files:file:_files'\n"
+                        "}\n"
+                        "_peal_machines() {\n"
+                        "    _alternative 'machines:machine:(");
+    add_machines(out);
+    peal_text_puts(out, ")' 'files:file:_files'\n"
                         "}\n"
                         "_peal() {\n"
                         "    local -a commands\n"
