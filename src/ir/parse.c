@@ -302,9 +302,12 @@ static struct peal_kernel *parse_kernel(struct peal_parser *p)
     struct peal_kernel *kernel = PEAL_ARENA_NEW(&p->module->arena, struct peal_kernel);
     if (!kernel)
         return peal_parser_out_of_memory(p);
-    kernel->doc = p->token.doc ? read_doc(p, p->token.doc) : "";
-    if (!peal_parser_want(p, "kernel"))
+    if (!peal_parser_at(p, "kernel")) {
+        peal_parser_want(p, "kernel");
         return NULL;
+    }
+    kernel->doc = p->token.doc ? read_doc(p, p->token.doc) : "";
+    peal_parser_step(p);
     kernel->name = peal_parser_name(p, "the name of a kernel", &kernel->pos);
     if (!kernel->name || !parse_params(p, kernel))
         return NULL;

@@ -76,6 +76,8 @@ static void errors_are_told_with_their_place(void **state)
         {__LINE__, "kernel k() { let a = b == not c }",
          "t.peal:1:27: error: 'not' as an operand needs parentheses\n"
          "    kernel k() { let a = b == not c }\n                              ^~~\n"},
+        {__LINE__, "// a comment, then no kernel\n/\n",
+         "t.peal:2:1: error: expected 'kernel', found '/'\n    /\n    ^\n"},
         {__LINE__, "kernel k() { x *= 2 }",
          "t.peal:1:16: error: expected '=', '+=' or a reduce operation and '=', found '*'\n"
          "    kernel k() { x *= 2 }\n                   ^\n"},
