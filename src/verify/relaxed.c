@@ -2,9 +2,10 @@
 /* Depth-first search over positions and clocks. See relaxed.h.
  *
  * In a monotone program only the order of releases is tried: a wait that can pass does so at once,
- * and a relaxed notify is done at once. Doing them later could only add to what clocks know, and
- * take no race into view. In other programs a step is moved alone if nobody else uses its cell any
- * more.
+ * and a relaxed add is done at once. Doing them later could only add to what clocks know, and
+ * take no race into view. Not so where a relaxed set is still to come: it takes away what the cell
+ * carries, and a wait that comes behind it knows less. In other programs a step is moved alone if
+ * nobody else uses its cell any more.
  */
 #include "verify/relaxed.h"
 
@@ -34,6 +35,7 @@ struct clocks {
     uint32_t *carried;     /* [cell * threads + thread] */
     uint32_t *first_block; /* [thread + 1] */
     uint32_t *last_use;    /* [cell * threads + thread]: last step that could notice, + 1 */
+    uint32_t *last_bare;   /* the same: last relaxed set, + 1 */
     PEAL_VEC(uint32_t) path;
     PEAL_VEC(uint32_t) saved; /* what steps on the path have overwritten */
     unsigned char *key;
@@ -195,13 +197,14 @@ static bool is_alone(const struct clocks *c, uint32_t t)
 {
     uint32_t n = c->p->nthreads;
     const struct step *step = peal_program_step(c->p, t, c->space.at[t]);
+    bool relaxed = step->flags & STEP_RELAXED, waits = c->p->monotone && step->kind == STEP_WAIT;
     if (step->kind == STEP_NOP)
         return true;
-    if (c->p->monotone &&
-        (step->kind == STEP_WAIT || (step->kind == STEP_ADD && (step->flags & STEP_RELAXED))))
+    if (c->p->monotone && relaxed && (step->kind == STEP_WAIT || step->kind == STEP_ADD))
         return true;
+    const uint32_t *last = (waits ? c->last_bare : c->last_use) + (size_t)step->cell * n;
     for (uint32_t u = 0; u < n; u++) {
-        if (u != t && c->last_use[(size_t)step->cell * n + u] > c->space.at[u])
+        if (u != t && last[u] > c->space.at[u])
             return false;
     }
     return true;
@@ -297,8 +300,9 @@ static bool search_some(struct clocks *c)
             uint32_t best = PEAL_NONE;
             uint64_t most = 0;
             for (uint32_t t = 0; t < n; t++) {
-                /* A few changes of mind on the way: the priority of a thread lasts for a while. */
-                uint64_t priority = peal_hash_u64(t + (c->path.len / 8) * 977 + 1, k + 7);
+                /* Changes of mind on the way, few or many: a priority lasts for a while, or not. */
+                uint64_t spell = c->path.len / (k % 2 ? 8 : 1);
+                uint64_t priority = peal_hash_u64(t + spell * 977 + 1, k + 7);
                 if (priority >= most && peal_space_enabled(&c->space, t)) {
                     best = t;
                     most = priority;
@@ -325,8 +329,9 @@ static bool init(struct clocks *c)
     c->know = calloc(n * n + 1, sizeof *c->know);
     c->carried = calloc(n * p->ncells + 1, sizeof *c->carried);
     c->last_use = calloc(n * p->ncells + 1, sizeof *c->last_use);
+    c->last_bare = calloc(n * p->ncells + 1, sizeof *c->last_bare);
     c->first_block = calloc(n + 2, sizeof *c->first_block);
-    if (!c->know || !c->carried || !c->last_use || !c->first_block)
+    if (!c->know || !c->carried || !c->last_use || !c->last_bare || !c->first_block)
         return false;
     for (uint32_t b = 0; b < c->space.nblocks; b++)
         c->first_block[c->space.block_thread[b] + 1] = b + 1;
@@ -340,6 +345,8 @@ static bool init(struct clocks *c)
             bool notices = s->kind == STEP_WAIT && !(s->flags & STEP_RELAXED);
             if (s->kind != STEP_NOP && (notices || !p->monotone || p->cells[s->cell].handover))
                 c->last_use[(size_t)s->cell * n + t] = i + 1;
+            if (s->kind == STEP_SET && (s->flags & STEP_RELAXED))
+                c->last_bare[(size_t)s->cell * n + t] = i + 1;
         }
     }
     size_t key_bytes = (n + n * n + n * p->ncells) * (c->wide ? 4 : 2) +
@@ -371,6 +378,7 @@ enum relaxed_answer peal_relaxed_search(struct program *p,
     free(c.know);
     free(c.carried);
     free(c.last_use);
+    free(c.last_bare);
     free(c.first_block);
     free(c.key);
     return answer;

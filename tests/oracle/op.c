@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One op of one lane: what it does to bytes, cells, queues and clocks. */
+#include "interp/scalar.h"
+#include "oracle/oracle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SOURCES = 256 };
+
+struct here {
+    struct oracle *o;
+    const struct peal_plan *plan;
+    const struct peal_op *op;
+    uint32_t rank, lane, launch; /* lane: of all */
+};
+
+static struct here here_of(struct oracle *o, uint32_t rank, uint32_t lane, const struct peal_op *op)
+{
+    return (struct here){o,    o->plans[o->ranks[rank].launch], op,
+                         rank, oracle_lane(o, rank, lane),      o->ranks[rank].launch};
+}
+
+static uint32_t line_of(const struct here *h)
+{
+    return h->op->pos == PEAL_NONE ? 0 : peal_plan_positions(h->plan)[h->op->pos].line;
+}
+
+static void join(struct clock *into, const struct clock *from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        into->at[i] = from->at[i] > into->at[i] ? from->at[i] : into->at[i];
+}
+
+/* --- bytes ----------------------------------------------------------------------------------- */
+
+static void race(struct oracle *o, uint32_t a, uint32_t b, const struct memory *m, uint64_t byte)
+{
+    uint32_t at = (uint32_t)(m - o->memory);
+    o->wrong_lane[0] = a;
+    o->wrong_lane[1] = b;
+    oracle_is_wrong(o, ORACLE_RACE, "lanes %u and %u (of all) race on byte %llu of '%s' of rank %u",
+                    a, b, (unsigned long long)byte,
+                    peal_plan_string(o->plans[0], peal_plan_bufs(o->plans[0])[at / o->nranks].name),
+                    at % o->nranks);
+}
+
+/* how: r, w or a (accumulate). */
+void oracle_touch(struct oracle *o, uint32_t lane, struct memory *m, uint64_t byte, char how,
+                  const struct peal_op *op)
+{
+    struct stamp *s = &m->stamps[byte];
+    const uint32_t *know = o->lanes[lane].clock.at;
+    bool same = how == 'a' && s->fn == op->fn && s->dtype == op->dtype;
+    if (s->write && s->writer != lane && know[s->writer] < s->write)
+        race(o, s->writer, lane, m, byte);
+    for (uint32_t u = 0; u < o->nlanes; u++) {
+        if (u == lane)
+            continue;
+        if (how != 'r' && s->read[u] && know[u] < s->read[u])
+            race(o, u, lane, m, byte);
+        if (s->accumulate[u] && know[u] < s->accumulate[u] && !same)
+            race(o, u, lane, m, byte);
+    }
+    if (how == 'r') {
+        s->read[lane] = know[lane];
+    } else if (how == 'w') {
+        s->write = know[lane];
+        s->writer = (uint8_t)lane;
+    } else {
+        s->accumulate[lane] = know[lane];
+        s->fn = op->fn;
+        s->dtype = op->dtype;
+    }
+}
+
+struct place {
+    struct memory *memory; /* NULL: a constant or a slot */
+    struct message *slot;
+    uint64_t byte;
+};
+
+/* Where row `row` of an operand starts; false: outside. */
+static bool find_place(const struct here *h, const struct peal_ref *ref, uint32_t row,
+                       struct place *out)
+{
+    struct oracle *o = h->o;
+    uint64_t size = peal_dtype_size(ref->dtype), offset = peal_ref_offset(h->plan, ref, h->launch);
+    uint64_t len = h->op->mem.count * size;
+    *out = (struct place){0};
+    if (ref->buf == PEAL_BUF_CONST)
+        return true;
+    const struct peal_buf *buf = &peal_plan_bufs(h->plan)[ref->buf];
+    out->memory = &o->memory[ref->buf * o->nranks + ref->rank];
+    uint64_t whole = peal_plan_len(h->plan, ref->rank, ref->buf) * peal_dtype_size(buf->dtype);
+    uint64_t stride = buf->cols ? buf->cols * size : len;
+    out->byte = offset + (buf->cols ? (uint64_t)ref->row * stride : 0) + row * stride;
+    if (buf->cols && offset % stride + len > stride)
+        return false;
+    if (ref->rank != h->rank && (buf->kind == PEAL_BUF_PRIVATE || buf->kind == PEAL_BUF_TILE))
+        return false;
+    if (h->o->watch_closed && buf->kind == PEAL_BUF_WINDOW && ref->rank != h->rank &&
+        (!o->ranks[ref->rank].inside || o->ranks[ref->rank].launch != h->launch))
+        oracle_is_wrong(o, ORACLE_OPEN, "rank %u reaches rank %u's window (line %u)", h->rank,
+                        ref->rank, line_of(h));
+    return out->byte + len <= whole;
+}
+
+static struct queue *queue_of(struct oracle *o, const struct peal_plan *plan, uint32_t index)
+{
+    const struct peal_channel *key = &peal_plan_channels(plan)[index];
+    for (size_t i = 0; i < o->queues.len; i++) {
+        const struct peal_channel *c = o->queues.at[i].key;
+        if (c->sender == key->sender && c->receiver == key->receiver && c->port == key->port &&
+            strcmp(peal_plan_string(o->queues.at[i].plan, c->name),
+                   peal_plan_string(plan, key->name)) == 0)
+            return &o->queues.at[i];
+    }
+    struct queue made = {.key = key, .plan = plan};
+    if (!peal_vec_push(&o->queues, made))
+        abort();
+    return &o->queues.at[o->queues.len - 1];
+}
+
+/* Element i of a row; `set` is cleared if nobody wrote it. */
+static struct peal_scalar load(const struct here *h, const struct peal_ref *ref, uint32_t row,
+                               uint64_t i, enum peal_dtype work)
+{
+    uint64_t size = peal_dtype_size(ref->dtype);
+    struct place p;
+    if (ref->buf == PEAL_BUF_CONST) {
+        double value;
+        memcpy(&value, &ref->offset, sizeof value);
+        return peal_scalar_const(value, ref->dtype, work);
+    }
+    if (ref->buf == PEAL_BUF_SLOT) {
+        struct queue *q = queue_of(h->o, h->plan, ref->row);
+        uint64_t k = q->freed.len + ref->rank;
+        uint64_t at = peal_ref_offset(h->plan, ref, h->launch) / size + row * h->op->mem.count + i;
+        if (k >= q->received || at >= q->messages.at[k].count ||
+            q->messages.at[k].dtype != ref->dtype)
+            oracle_is_wrong(h->o, ORACLE_CHANNEL, "a slot is read that does not hold this");
+        else if (!q->messages.at[k].set[at])
+            oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u reads what nobody wrote",
+                            line_of(h));
+        else
+            return peal_scalar_load(q->messages.at[k].payload + at * size, ref->dtype, work);
+        return peal_scalar_const(0, ref->dtype, work);
+    }
+    if (!find_place(h, ref, row, &p)) {
+        oracle_is_wrong(h->o, ORACLE_BOUNDS, "line %u reads outside", line_of(h));
+        return peal_scalar_const(0, ref->dtype, work);
+    }
+    for (uint64_t k = 0; k < size; k++) {
+        oracle_touch(h->o, h->lane, p.memory, p.byte + i * size + k, 'r', h->op);
+        if (!p.memory->stamps[p.byte + i * size + k].set)
+            oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u reads what nobody wrote",
+                            line_of(h));
+    }
+    return peal_scalar_load(p.memory->at + p.byte + i * size, ref->dtype, work);
+}
+
+static void store(const struct here *h, const struct peal_ref *ref, uint32_t row, uint64_t i,
+                  struct peal_scalar value, char how)
+{
+    uint64_t size = peal_dtype_size(ref->dtype);
+    struct place p;
+    if (!find_place(h, ref, row, &p) || !p.memory) {
+        oracle_is_wrong(h->o, ORACLE_BOUNDS, "line %u writes outside", line_of(h));
+        return;
+    }
+    for (uint64_t k = 0; k < size; k++) {
+        oracle_touch(h->o, h->lane, p.memory, p.byte + i * size + k, how, h->op);
+        p.memory->stamps[p.byte + i * size + k].set = true;
+    }
+    peal_scalar_store(p.memory->at + p.byte + i * size, ref->dtype, value);
+}
+
+/* Do two operands share bytes without being the same? Rows make that hard to say: by bytes. */
+static bool overlap(const struct here *h, const struct peal_ref *a, const struct peal_ref *b)
+{
+    if (a->buf != b->buf || a->rank != b->rank || a->buf >= PEAL_BUF_SLOT)
+        return false;
+    for (uint32_t i = 0; i < h->op->mem.rows; i++) {
+        for (uint32_t k = 0; k < h->op->mem.rows; k++) {
+            struct place p, q;
+            uint64_t x = h->op->mem.count * peal_dtype_size(a->dtype);
+            uint64_t y = h->op->mem.count * peal_dtype_size(b->dtype);
+            if (!find_place(h, a, i, &p) || !find_place(h, b, k, &q))
+                return false;
+            if (p.byte < q.byte + y && q.byte < p.byte + x && (i != k || p.byte != q.byte))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void check_overlaps(const struct here *h)
+{
+    uint32_t n = peal_op_nrefs(h->op);
+    const struct peal_ref *refs = peal_plan_refs(h->plan) + h->op->mem.ref;
+    for (uint32_t i = 0; i < n && h->op->mem.count; i++) {
+        for (uint32_t k = 0; k < n; k++) {
+            bool both = peal_op_writes(h->op, i) && peal_op_writes(h->op, k) && i != k;
+            if (!peal_op_writes(h->op, i) || i == k)
+                continue;
+            struct place p, q;
+            bool same = both && refs[i].buf == refs[k].buf && refs[i].rank == refs[k].rank &&
+                        find_place(h, &refs[i], 0, &p) && find_place(h, &refs[k], 0, &q) &&
+                        p.byte == q.byte;
+            if (same || overlap(h, &refs[i], &refs[k]))
+                oracle_is_wrong(h->o, ORACLE_OVERLAP, "operands at line %u overlap", line_of(h));
+        }
+    }
+}
+
+static void combine(const struct here *h)
+{
+    const struct peal_op *op = h->op;
+    const struct peal_ref *dst = peal_op_dst(h->plan, op);
+    struct peal_scalar in[MOST_SOURCES];
+    bool adds = op->kind == PEAL_OP_ACCUMULATE, alone = op->flags & PEAL_OP_EXCLUSIVE;
+    enum peal_fn fn = op->kind == PEAL_OP_COPY ? PEAL_FN_ID : (enum peal_fn)op->fn;
+    enum peal_dtype work = peal_scalar_work(PEAL_I8, dst->dtype);
+    if (op->mem.nsrc + 1u > MOST_SOURCES || fn == PEAL_FN_SOFTMAX) {
+        oracle_is_wrong(h->o, ORACLE_UNABLE, "an op that is not supported");
+        return;
+    }
+    check_overlaps(h);
+    for (uint32_t k = 0; k < op->mem.nsrc; k++)
+        work = peal_scalar_work(work, peal_op_src(h->plan, op, k)->dtype);
+    for (uint64_t e = 0; e < op->mem.rows * op->mem.count && h->o->wrong == ORACLE_FINE; e++) {
+        uint32_t row = (uint32_t)(e / op->mem.count), n = 0;
+        uint64_t i = e % op->mem.count;
+        struct place p;
+        if (adds && !alone && find_place(h, dst, row, &p)) { /* element-atomic: no read apart */
+            uint64_t at = p.byte + i * peal_dtype_size(dst->dtype);
+            if (!p.memory->stamps[at].set)
+                oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u adds to nothing", line_of(h));
+            in[n++] = peal_scalar_load(p.memory->at + at, dst->dtype, work);
+        } else if (adds) {
+            in[n++] = load(h, dst, row, i, work);
+        }
+        for (uint32_t k = 0; k < op->mem.nsrc; k++)
+            in[n++] = load(h, peal_op_src(h->plan, op, k), row, i, work);
+        struct peal_scalar result = peal_scalar_apply(fn, in, n);
+        if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
+            result = peal_scalar_divide(result, op->mem.divisor, dst->dtype);
+        store(h, dst, row, i, result, adds && !alone ? 'a' : 'w');
+        for (uint32_t k = 0; k < op->mem.also; k++)
+            store(h, peal_op_also(h->plan, op, k), row, i, result, 'w');
+    }
+}
+
+/* --- signals --------------------------------------------------------------------------------- */
+
+static struct cell *cell_of(const struct here *h, const struct peal_signal **signal)
+{
+    *signal = &peal_plan_signals(h->plan)[peal_op_signal(h->op)];
+    uint32_t cell = peal_op_cell(h->plan, h->op, h->launch);
+    if (cell - (*signal)->first_cell >= (*signal)->cells) {
+        oracle_is_wrong(h->o, ORACLE_BOUNDS, "a cell at line %u is outside", line_of(h));
+        return NULL;
+    }
+    return &h->o->cells[(size_t)h->op->sync.rank * h->o->ncells + cell];
+}
+
+/* What earlier launches than `launch` add to a shared cell of the rank, as its plans say. */
+static int64_t base_of(const struct here *h, const struct peal_signal *signal, uint32_t launch)
+{
+    uint32_t index = peal_op_cell(h->plan, h->op, h->launch) - signal->first_cell;
+    uint32_t s = peal_op_signal(h->op);
+    int64_t base = 0;
+    for (uint32_t l = 0; l < launch; l++) {
+        const struct peal_signal *then = &peal_plan_signals(h->o->plans[l])[s];
+        base += index < then->cells ? peal_plan_total(h->o->plans[l], h->rank, l, then, index) : 0;
+    }
+    return base;
+}
+
+static bool wait_can(const struct here *h)
+{
+    const struct peal_signal *signal;
+    const struct cell *cell = cell_of(h, &signal);
+    const struct peal_op *op = h->op;
+    int64_t want = op->sync.value, have = cell ? cell->value : 0;
+    if (!cell)
+        return true;
+    if (op->flags & PEAL_OP_HAS_REG)
+        want += h->o->lanes[h->lane].regs[op->sync.reg];
+    else if (signal->kind <= PEAL_SIGNAL_SHARED && op->sync.back > h->launch)
+        return true;
+    uint32_t launch = h->launch - (op->flags & PEAL_OP_HAS_REG ? 0 : op->sync.back);
+    if (signal->kind == PEAL_SIGNAL_ONE_WRITER) {
+        /* Logically 0 until somebody has written it in that launch. */
+        int64_t epoch = have >> 32, count = have & UINT32_MAX;
+        count = epoch < (int64_t)launch + 1 ? 0 : count;
+        if (epoch > (int64_t)launch + 1)
+            return !(op->flags & PEAL_OP_EQUAL);
+        return op->flags & PEAL_OP_EQUAL ? count == want : count >= want;
+    }
+    if (signal->kind == PEAL_SIGNAL_SHARED)
+        have -= base_of(h, signal, launch);
+    return op->flags & PEAL_OP_EQUAL ? have == want : have >= want;
+}
+
+static void notify(const struct here *h)
+{
+    const struct peal_signal *signal;
+    struct oracle *o = h->o;
+    struct cell *cell = cell_of(h, &signal);
+    int64_t value = h->op->sync.value;
+    struct clock *own = &o->lanes[h->lane].clock;
+    bool sets = h->op->flags & PEAL_OP_SET, relaxed = h->op->flags & PEAL_OP_RELAXED;
+    if (!cell)
+        return;
+    if (h->op->flags & PEAL_OP_HAS_REG)
+        value += o->lanes[h->lane].regs[h->op->sync.reg];
+    if (signal->kind == PEAL_SIGNAL_ONE_WRITER) {
+        if (cell->stamp && cell->writer != h->lane && own->at[cell->writer] < cell->stamp)
+            oracle_is_wrong(o, ORACLE_SIGNAL, "line %u writes a cell of lane %u too", line_of(h),
+                            cell->writer);
+        cell->writer = h->lane;
+        cell->stamp = own->at[h->lane];
+        value = ((int64_t)h->launch + 1) << 32 | h->op->sync.after;
+        sets = true;
+    }
+    cell->value = sets ? value : cell->value + value;
+    if (sets)
+        memset(&cell->clock, 0, sizeof cell->clock);
+    if (!relaxed) {
+        join(&cell->clock, own, o->nlanes);
+        own->at[h->lane]++;
+    }
+}
+
+/* --- queues ---------------------------------------------------------------------------------- */
+
+static void send(const struct here *h)
+{
+    struct oracle *o = h->o;
+    struct queue *q = queue_of(o, h->plan, h->op->mem.channel);
+    const struct peal_channel *shape = &peal_plan_channels(h->plan)[h->op->mem.channel];
+    const struct peal_ref *src = peal_op_src(h->plan, h->op, 0);
+    struct message m = {.count = h->op->mem.count * h->op->mem.rows, .dtype = h->op->dtype};
+    uint64_t size = peal_dtype_size(m.dtype), k = q->messages.len;
+    struct clock *own = &o->lanes[h->lane].clock;
+    if (m.count * size > shape->slot_bytes)
+        oracle_is_wrong(o, ORACLE_CHANNEL, "a payload does not fit its slot");
+    if (k >= shape->depth)
+        join(own, &q->freed.at[k - shape->depth], o->nlanes);
+    m.payload = calloc(m.count + 1, size);
+    m.set = calloc(m.count + 1, sizeof *m.set);
+    enum peal_dtype work = peal_scalar_work(PEAL_I8, src->dtype);
+    for (uint64_t i = 0; m.payload && m.set && i < m.count; i++) {
+        struct peal_scalar value =
+            load(h, src, (uint32_t)(i / h->op->mem.count), i % h->op->mem.count, work);
+        peal_scalar_store(m.payload + i * size, m.dtype, value);
+        m.set[i] = true;
+    }
+    m.clock = *own;
+    own->at[h->lane]++;
+    if (!m.payload || !m.set || !peal_vec_push(&q->messages, m))
+        abort();
+}
+
+static void receive(const struct here *h)
+{
+    struct oracle *o = h->o;
+    struct queue *q = queue_of(o, h->plan, h->op->mem.channel);
+    struct clock *own = &o->lanes[h->lane].clock;
+    const struct peal_op *op = h->op;
+    if (op->kind != PEAL_OP_FREE) {
+        const struct message *m = &q->messages.at[q->received++];
+        join(own, &m->clock, o->nlanes);
+        if (m->count != op->mem.count * op->mem.rows || m->dtype != op->dtype) {
+            oracle_is_wrong(o, ORACLE_CHANNEL, "a message is received as another (line %u)",
+                            line_of(h));
+            return;
+        }
+        uint64_t size = peal_dtype_size(m->dtype);
+        enum peal_dtype work = peal_scalar_work(PEAL_I8, m->dtype);
+        for (uint64_t i = 0; i < m->count && op->kind == PEAL_OP_RECV; i++)
+            store(h, peal_op_dst(h->plan, op), (uint32_t)(i / op->mem.count), i % op->mem.count,
+                  peal_scalar_load(m->payload + i * size, m->dtype, work), 'w');
+    }
+    if (op->kind == PEAL_OP_RECV_SLOT)
+        return;
+    if (q->freed.len >= q->received)
+        oracle_is_wrong(o, ORACLE_CHANNEL, "a slot is freed that was not received");
+    if (!peal_vec_push(&q->freed, *own))
+        abort();
+    own->at[h->lane]++;
+}
+
+/* --- one op ---------------------------------------------------------------------------------- */
+
+bool oracle_op_can(struct oracle *o, uint32_t rank, uint32_t lane, const struct peal_op *op)
+{
+    struct here h = here_of(o, rank, lane, op);
+    if (op->kind == PEAL_OP_WAIT)
+        return wait_can(&h);
+    if (op->kind != PEAL_OP_SEND && op->kind != PEAL_OP_RECV && op->kind != PEAL_OP_RECV_SLOT)
+        return true;
+    const struct queue *q = queue_of(o, h.plan, op->mem.channel);
+    if (op->kind == PEAL_OP_SEND)
+        return q->messages.len - q->freed.len < peal_plan_channels(h.plan)[op->mem.channel].depth;
+    return q->received < q->messages.len;
+}
+
+void oracle_op_do(struct oracle *o, uint32_t rank, uint32_t lane, const struct peal_op *op)
+{
+    struct here h = here_of(o, rank, lane, op);
+    const struct peal_signal *signal;
+    struct cell *cell;
+    switch (op->kind) {
+    case PEAL_OP_NOTIFY:
+        notify(&h);
+        break;
+    case PEAL_OP_WAIT:
+        cell = cell_of(&h, &signal);
+        bool none = signal->kind <= PEAL_SIGNAL_SHARED && !(op->flags & PEAL_OP_HAS_REG) &&
+                    op->sync.back > h.launch;
+        if (cell && !none && !(op->flags & PEAL_OP_RELAXED))
+            join(&o->lanes[h.lane].clock, &cell->clock, o->nlanes);
+        break;
+    case PEAL_OP_PEEK:
+        cell = cell_of(&h, &signal);
+        if (cell)
+            o->lanes[h.lane].regs[op->sync.reg] = cell->value;
+        break;
+    case PEAL_OP_SEND:
+        send(&h);
+        break;
+    case PEAL_OP_RECV:
+    case PEAL_OP_RECV_SLOT:
+    case PEAL_OP_FREE:
+        receive(&h);
+        break;
+    default:
+        combine(&h);
+        break;
+    }
+}

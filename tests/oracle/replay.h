@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows the story of a refuted plan on the oracle: does it lead where it says? */
+#ifndef PEAL_ORACLE_REPLAY_H
+#define PEAL_ORACLE_REPLAY_H
+
+#include "oracle/oracle.h"
+#include "verify/verify.h"
+
+enum replay_end { REPLAY_GOOD, REPLAY_BAD, REPLAY_NOTHING /* no schedule is told, or needed */ };
+
+enum replay_end replay_story(const struct peal_plan *plan, const struct peal_verification *v,
+                             uint64_t seed, struct peal_text *why);
+
+#endif

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""soup.py SEED COUNT FOLDER: writes COUNT random kernels, made of things that go together more often than not.
+
+Windows, private memory, tiles, signals of every kind, channels, lanes, phases, accumulates, several
+destinations, composites, roots. Every text is a function of SEED and its number.
+"""
+import os
+import random
+import sys
+
+PEERS = ['right', 'left', '((rank + 2) % nranks)', '0', '(nranks - 1)']
+BACK = {'right': 'left', 'left': 'right', '((rank + 2) % nranks)': '((rank - 2) % nranks)'}
+
+
+class Kernel:
+    def __init__(self, rng):
+        self.r = rng
+        self.root = rng.random() < 0.3
+        self.xwin = rng.random() < 0.2
+        self.phases = rng.choice([1, 1, 2, 2, 3])
+        self.windows = ['w%d' % i for i in range(rng.randint(1, 2))]
+        self.signals = []
+        for i in range(rng.randint(1, 4)):
+            kind = rng.choice(['', '', '', 'shared', 'shared', 'raw'] + (['raw'] if rng.random() < 0.3 else []))
+            self.signals.append(('s%d' % i, kind, rng.random() < 0.5))
+        self.count = {}
+        self.relaxed = rng.random() < 0.08
+        self.lines = []
+        self.depth = 1
+        self.open = []  # sends without their recvs
+        self.tiles = 0
+
+    def put(self, text):
+        self.lines.append('    ' * self.depth + text)
+
+    def part(self):
+        r = self.r
+        phase = '(launch mod %d) * n +: n' % self.phases if self.phases > 1 else '0 +: n'
+        return r.choice(['[%s]' % phase, '[%s]' % phase, '[%s][rank of nranks]' % phase, '[%s][0 of 2]' % phase,
+                         '[0 +: n]', '[%s][right of nranks]' % phase])
+
+    def short(self, part):
+        """The same part of a buffer of n elements."""
+        return part[part.index(']') + 1:] or ''
+
+    def peer(self):
+        return self.r.choice(PEERS[:3] * 3 + PEERS + (['root'] * 4 if self.root else []))
+
+    def sync(self):
+        r = self.r
+        name, kind, array = r.choice(self.signals)
+        peer = self.peer()
+        relaxed = 'relaxed ' if self.relaxed and r.random() < 0.5 else ''
+        cell = '[rank]' if array else ''
+        raw = kind == 'raw'
+        style = r.random()
+        if array and style < 0.5:
+            self.count[name] = n = self.count.get(name, 0) + 1
+            self.put('for p in peers { notify %s%s[rank]@p += 1 }' % (relaxed, name))
+            self.put('for p in peers { wait %s%s[p] >= %d }' % (relaxed, name, r.choice([n, n, n, max(1, n - 1)])))
+            return
+        if peer in BACK:
+            key = (name, peer if array else '')
+            self.count[key] = n = self.count.get(key, 0) + 1
+            self.put('notify %s%s%s@%s += 1' % (relaxed, name, cell, peer))
+            if r.random() < 0.85:
+                source = '[%s]' % BACK[peer] if array else ''
+                back = ' at launch - %d' % r.randint(1, 2) if not raw and r.random() < 0.15 else ''
+                op = '==' if r.random() < 0.04 else '>='
+                self.put('wait %s%s%s %s %d%s' % (relaxed, name, source, op, n, back))
+            if raw and r.random() < 0.5:
+                self.put('notify %s%s += -1' % (name, '[%s]' % BACK[peer] if array else ''))
+            return
+        # many to one, and an answer
+        total = 'nranks' if kind == 'shared' else '1'
+        if kind == 'shared' and not array:
+            key = (name, 'all' + peer)
+            self.count[key] = n = self.count.get(key, 0) + 1
+            self.put('notify %s%s@%s += 1' % (relaxed, name, peer))
+            self.put('if rank == %s { wait %s >= %s * %d }' % (peer, name, total, n))
+        elif array:
+            key = (name, 'one' + peer)
+            self.count[key] = n = self.count.get(key, 0) + 1
+            self.put('if rank != %s { notify %s%s[rank]@%s += 1 }' % (peer, relaxed, name, peer))
+            self.put('if rank == %s { for p in peers { wait %s[p] >= %d } }' % (peer, name, n))
+
+    def data(self):
+        r = self.r
+        w, part = r.choice(self.windows), self.part()
+        rest = self.short(part)
+        peer = self.peer()
+        kind = r.random()
+        if kind < 0.2:
+            self.put('%s%s = x%s' % (w, part, rest))
+        elif kind < 0.4:
+            self.put('y%s = %s@%s%s' % (rest, w, peer, part))
+        elif kind < 0.5:
+            self.put('%s@%s%s = x%s' % (w, peer, part, rest))
+        elif kind < 0.6:
+            self.put('y%s = sum(x%s, %s%s, %s@%s%s)' % (rest, rest, w, part, w, peer, part))
+        elif kind < 0.68:
+            self.put('%s%s@%s%s += x%s' % (r.choice(['', '', '', 'exclusive ']), w, peer, part, rest))
+        elif kind < 0.74:
+            self.tiles += 1
+            self.put('let t%d = sum(x%s, %s@%s%s)' % (self.tiles, rest, w, peer, part))
+            self.put('%s%s = t%d' % (w, part, self.tiles))
+            self.put('y%s = t%d' % (rest, self.tiles))
+        elif kind < 0.8:
+            self.put('q%s = %s%s' % (rest, w, part))
+            self.put('y%s = q%s' % (rest, rest))
+        elif kind < 0.86:
+            a, b = part, self.part()
+            if self.short(a) == self.short(b):
+                self.put('%s%s = %s@%s%s' % (w, a, r.choice(self.windows), peer, b))
+        elif kind < 0.9 and self.xwin:
+            self.put('y%s = x@%s%s' % (rest, peer, rest))
+        else:
+            self.put('%s@%s%s max= q%s' % (w, peer, part, rest))
+
+    def channel(self):
+        r = self.r
+        if self.open and r.random() < 0.6:
+            peer, rest = self.open.pop(0)
+            if r.random() < 0.3:
+                self.tiles += 1
+                self.put('let t%d: T[len(x%s)] = recv_slot from %s' % (self.tiles, rest, BACK[peer]))
+                self.put('y%s = sum(x%s, t%d)' % (rest, rest, self.tiles))
+            else:
+                self.put('%s%s = recv from %s' % (r.choice(['q', 'y']), rest, BACK[peer]))
+            return
+        peer = r.choice(list(BACK))
+        if any(p == peer for p, _ in self.open) and r.random() < 0.5:
+            return
+        rest = r.choice(['', '', '[0 of 2]', '[rank of nranks]'])
+        mine = rest
+        self.put('send %s%s to %s' % (r.choice(['x', 'x', 'q']), mine, peer))
+        self.open.append((peer, rest if rest != '[rank of nranks]' else '[%s of nranks]' % BACK[peer]))
+
+    def barrier(self):
+        for name, kind, array in self.signals:
+            if array and kind == '':
+                self.count[name] = n = self.count.get(name, 0) + 1
+                self.put('for p in peers { notify %s[rank]@p += 1 }' % name)
+                self.put('for p in peers { wait %s[p] >= %d }' % (name, n))
+                return
+
+    def block(self, n, lane):
+        r = self.r
+        for _ in range(n):
+            kind = r.random()
+            if kind < 0.42:
+                self.sync()
+            elif kind < 0.8:
+                self.data()
+            elif kind < 0.9:
+                self.channel()
+            elif kind < 0.95 and self.root:
+                self.put('if rank %s root {' % r.choice(['==', '!=']))
+                self.depth += 1
+                self.data()
+                self.depth -= 1
+                self.put('}')
+            else:
+                self.barrier()
+        while self.open:
+            peer, rest = self.open.pop(0)
+            self.put('q%s = recv from %s' % (rest, BACK[peer]))
+
+    def text(self):
+        r = self.r
+        head = 'kernel soup(in x: %sT[n], out y: T[n]%s) {' % ('window ' if self.xwin else '', ', root: int' if self.root else '')
+        self.lines = [head]
+        for w in self.windows:
+            self.put('window %s: T[%d * n]' % (w, self.phases))
+        self.put('private q: T[n]')
+        for name, kind, array in self.signals:
+            self.put(('signal %s %s%s' % (kind, name, '[nranks]' if array else '')).replace('  ', ' '))
+        self.put('let right = (rank + 1) % nranks')
+        self.put('let left = (rank - 1) % nranks')
+        lanes = r.choice([0, 0, 0, 2])
+        if lanes:
+            for lane in range(lanes):
+                self.put('lane {')
+                self.depth += 1
+                if lane == 0:
+                    self.start()
+                self.block(r.randint(2, 4), lane)
+                self.depth -= 1
+                self.put('}')
+        else:
+            self.start()
+            self.block(r.randint(3, 8), 0)
+            if r.random() < 0.6:
+                self.barrier()
+        return '\n'.join(self.lines) + '\n}\n'
+
+    def start(self):
+        self.put('q = x')
+        self.put('y = x')
+        if self.r.random() < 0.85:
+            for w in self.windows:
+                self.put('%s = 0' % w)
+            self.barrier()
+        if self.r.random() < 0.2:
+            self.put('barrier()')
+
+
+def main():
+    seed, count, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    for i in range(count):
+        with open(os.path.join(folder, 'k%d.peal' % i), 'w') as f:
+            f.write(Kernel(random.Random(seed * 1000003 + i)).text())
+
+
+main()
