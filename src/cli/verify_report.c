@@ -67,7 +67,8 @@ static void merge_shares(const struct peal_verify_task *t, struct peal_verify_ta
     row->proved += t->proved;
     row->all += t->all;
     row->status = row->status == PEAL_OK ? t->status : row->status;
-    row->answer = row->answer ? row->answer : t->answer;
+    if (!row->answer || (t->answer && t->answer->verdict == PEAL_REFUTED))
+        row->answer = t->answer ? t->answer : row->answer;
 }
 
 void peal_verify_report_table(const struct peal_verify_job *job, struct peal_text *out)
@@ -101,6 +102,8 @@ struct peal_verify_tally peal_verify_tally_count(const struct peal_verify_job *j
         const struct peal_verification *v = task->answer;
         t.sequences += task->proved;
         t.all_sequences += task->all;
+        t.threes += task->threes;
+        t.two_only = t.two_only || task->two_only;
         if (!v) {
             t.no_plan += task->status != PEAL_OK;
             continue;
@@ -171,6 +174,23 @@ static bool put_outcomes(struct peal_arena *arena, const struct peal_verify_job 
     return n > 0;
 }
 
+static void put_coverage(const struct peal_verify_tally *t, struct peal_text *out)
+{
+    peal_text_printf(
+        out,
+        "  covers: every schedule of the proved plans: bounds, deadlock, races, signals, "
+        "uninitialised reads%s.\n  does not cover: other numbers of ranks, counts that no plan "
+        "here stands for, ",
+        t->has_contract ? ", result" : "; no contract, so the result is not checked");
+    if (t->two_only && !t->refuted)
+        peal_text_printf(out,
+                         "three or more different roots or counts in turn (cells may be added to "
+                         "in a later launch before an earlier one is done; %" PRIu64
+                         " sequences of three were looked at), ",
+                         t->threes);
+    peal_text_puts(out, "the hardware, and the caller's own use of its buffers.\n");
+}
+
 /* One paragraph to paste into a review. */
 static void put_summary(struct peal_arena *arena, const struct peal_verify_job *job,
                         const struct peal_verify_tally *t, struct peal_text *out)
@@ -186,11 +206,12 @@ static void put_summary(struct peal_arena *arena, const struct peal_verify_job *
             peal_text_printf(out, "up to %u launches back to back", t->launches);
         else
             peal_text_puts(out, "one launch");
+        bool stopped = t->refuted || t->undecided; /* at the first that is not proved */
         if (t->sequences && t->sequences == t->all_sequences)
             peal_text_printf(out,
                              ", and all %" PRIu64 " sequences of two different roots or counts",
                              t->sequences);
-        else if (t->sequences)
+        else if (t->sequences && !stopped)
             peal_text_printf(out,
                              ", and %" PRIu64 " of %" PRIu64
                              " sequences of two different roots or counts (a sample: no proof for "
@@ -211,12 +232,7 @@ static void put_summary(struct peal_arena *arena, const struct peal_verify_job *
     }
     peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
     if (proved)
-        peal_text_printf(
-            out,
-            "  covers: every schedule of the proved plans: bounds, deadlock, races, signals, "
-            "uninitialised reads%s.\n  does not cover: other numbers of ranks, counts that no plan "
-            "here stands for, the hardware, and the caller's own use of its buffers.\n",
-            t->has_contract ? ", result" : "; no contract, so the result is not checked");
+        put_coverage(t, out);
     peal_text_fold(out, start, 2, 80);
 }
 
@@ -286,6 +302,20 @@ static void put_why(const struct peal_verify_task *t, struct peal_text *out)
     peal_text_puts(out, d->message);
 }
 
+/* The one to be told: the first that is refuted, or else the first that is not decided. */
+static const struct peal_verify_task *find_failure(const struct peal_verify_job *job)
+{
+    const struct peal_verify_task *found = NULL;
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_verify_task *t = &job->tasks[i];
+        if (t->answer && t->answer->verdict == PEAL_REFUTED)
+            return t;
+        if (t->answer && t->answer->verdict == PEAL_UNDECIDED && !found)
+            found = t;
+    }
+    return found;
+}
+
 static void put_failures(struct peal_arena *arena, const struct peal_verify_job *job,
                          struct peal_text *out)
 {
@@ -301,10 +331,8 @@ static void put_failures(struct peal_arena *arena, const struct peal_verify_job 
             told = job->ntasks > 8;
         }
     }
-    for (size_t i = 0; i < job->ntasks; i++) {
-        const struct peal_verify_task *t = &job->tasks[i];
-        if (!t->answer || t->answer->verdict == PEAL_PROVED)
-            continue;
+    const struct peal_verify_task *t = find_failure(job);
+    if (t) {
         peal_text_puts(out, "\n");
         size_t start = out->len;
         if (t->first)
@@ -333,12 +361,13 @@ void peal_verify_report_json(const struct peal_verify_job *job, const struct pea
     peal_text_printf(out,
                      ", \"verdict\": \"%s\", \"proved\": %" PRIu64 ", \"refuted\": %" PRIu64
                      ", \"undecided\": %" PRIu64 ", \"no_plan\": %" PRIu64
-                     ", \"sequences\": %" PRIu64 ", \"all_sequences\": %" PRIu64 ", \"answers\": [",
+                     ", \"sequences\": %" PRIu64 ", \"all_sequences\": %" PRIu64
+                     ", \"two_only\": %s, \"answers\": [",
                      t->refuted                   ? "refuted"
                      : t->undecided || !t->proved ? "not decided"
                                                   : "proved",
                      t->proved, t->refuted, t->undecided, t->no_plan, t->sequences,
-                     t->all_sequences);
+                     t->all_sequences, t->two_only ? "true" : "false");
     bool first = true;
     for (size_t i = 0; i < job->ntasks; i++) {
         const struct peal_verify_task *task = &job->tasks[i];

@@ -8,11 +8,12 @@
 /* Counts of answers, over all tasks. */
 struct peal_verify_tally {
     uint64_t proved, refuted, undecided, no_plan, sequences, all_sequences, ops;
+    uint64_t threes; /* sequences of three that were looked at */
     double ms;
     enum peal_reuse least;
     const char *bits_why;
     uint32_t least_depth, depth; /* of channels */
-    bool bits_same, bits_known, has_contract, closed_undecided, more_launches;
+    bool bits_same, bits_known, has_contract, closed_undecided, more_launches, two_only;
     uint32_t launches;
 };
 

@@ -175,7 +175,8 @@ struct variant {
 enum {
     MOST_LAUNCHES = 3 * PEAL_PLAN_MAX_PERIOD, /* two periods, or three with `at launch - 15` */
     MOST_PAIRED = 17, /* of more launches there are too many orders: none of them is verified */
-    MOST_AFTER = 64
+    MOST_AFTER = 64,
+    MOST_THREES = 2000 /* sequences of three, where they are no proof anyway */
 };
 
 static uint32_t pair_launches(const struct variant *a, const struct variant *b)
@@ -193,13 +194,15 @@ static uint64_t pair_orders(const struct variant *a, const struct variant *b)
 }
 
 /* Keeps the answer on a sequence that is not proved, and says what was launched. */
-static void keep_answer(struct peal_verify_task *task, const struct variant *a,
-                        const struct variant *b, const struct peal_plan *const *plans,
-                        uint32_t launches, struct peal_verification *answer)
+static void keep_answer(struct peal_verify_task *task, const struct variant *const *of, size_t n,
+                        const struct peal_plan *const *plans, uint32_t launches,
+                        struct peal_verification *answer)
 {
     struct peal_text name = {0};
     for (uint32_t i = 0; i < launches; i++) {
-        const struct variant *v = plans[i] == a->plan ? a : b;
+        const struct variant *v = of[0];
+        for (size_t k = 1; k < n; k++)
+            v = plans[i] == of[k]->plan ? of[k] : v;
         peal_text_printf(&name, "%scount %lld root %lld", i ? ", then " : "", (long long)v->count,
                          (long long)v->root);
     }
@@ -230,12 +233,13 @@ static bool verify_order(struct peal_verify_job *job, struct peal_verify_task *t
                 peal_verification_free(answer);
                 task->status = peal_verify_sequence(plans, launches + after, &job->verify, &answer);
             }
-            keep_answer(task, a, b, plans, launches + after, answer);
+            keep_answer(task, (const struct variant *[]){a, b}, 2, plans, launches + after, answer);
             return false;
         }
         if (pass == 0 && answer->needs_launches != PEAL_NONE && answer->needs_launches > launches)
             after = answer->needs_launches - launches;
         after = after > MOST_AFTER ? MOST_AFTER : after;
+        task->two_only = task->two_only || !answer->in_order;
         peal_verification_free(answer);
     }
     return true;
@@ -312,6 +316,31 @@ static bool walk_pairs(struct peal_verify_job *job, struct peal_verify_task *tas
     return true;
 }
 
+/* Three in turn, the last of which may be the first again: a look for faults, where pairs do not
+ * stand for more than two. */
+static void walk_threes(struct peal_verify_job *job, struct peal_verify_task *task,
+                        const struct variant *v, size_t n)
+{
+    uint64_t all = (uint64_t)n * n * n, keep = all / MOST_THREES / task->shares + 1;
+    struct peal_verify_options options = job->verify;
+    options.advice = false;
+    for (uint64_t number = task->share; number < all; number += task->shares) {
+        const struct variant *three[] = {&v[number / n / n], &v[number / n % n], &v[number % n]};
+        const struct peal_plan *plans[] = {three[0]->plan, three[1]->plan, three[2]->plan};
+        struct peal_verification *answer = NULL;
+        if (!plans[0] || !plans[1] || !plans[2] || plans[0] == plans[1] || plans[1] == plans[2] ||
+            peal_hash_u64(number, 31) % keep != 0)
+            continue;
+        task->status = peal_verify_sequence(plans, 3, &options, &answer);
+        if (task->status != PEAL_OK || answer->verdict == PEAL_REFUTED) {
+            keep_answer(task, three, 3, plans, 3, answer);
+            return;
+        }
+        task->threes++;
+        peal_verification_free(answer);
+    }
+}
+
 static void verify_sequences(struct peal_verify_job *job, struct peal_verify_task *task)
 {
     size_t nroots = has_root(job->kernel) ? task->nranks : 1, n = job->ncounts * nroots;
@@ -319,7 +348,8 @@ static void verify_sequences(struct peal_verify_job *job, struct peal_verify_tas
     uint64_t work = 0, again = 0;
     if (v && make_variants(job, task, v, n, nroots) && cut_variants(task, v, n)) {
         (void)walk_pairs(job, task, v, n, 0, &work);
-        (void)walk_pairs(job, task, v, n, work / PEAL_SEQUENCE_WORK + 1, &again);
+        if (walk_pairs(job, task, v, n, work / PEAL_SEQUENCE_WORK + 1, &again) && task->two_only)
+            walk_threes(job, task, v, n);
     } else {
         task->status = PEAL_NO_MEMORY;
     }

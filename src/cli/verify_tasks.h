@@ -5,6 +5,8 @@
  * as a sound proof needs. And for every number of ranks there are tasks for sequences of different
  * plans: every ordered pair of what differs in root, in count or in both, in every order of so many
  * launches that has both. Beyond PEAL_SEQUENCE_WORK the pairs are sampled, and the answer says so.
+ * Where adds of later launches may come before those of earlier ones, two do not stand for more:
+ * then some sequences of three are looked at too, and the answer says that it is no proof.
  */
 #ifndef PEAL_CLI_VERIFY_TASKS_H
 #define PEAL_CLI_VERIFY_TASKS_H
@@ -24,6 +26,8 @@ struct peal_verify_task {
     bool sequences;         /* pairs of roots and counts; otherwise the plan alone */
     uint32_t share, shares; /* sequences: every shares-th from share on */
     uint64_t proved;        /* sequences */
+    uint64_t threes;        /* sequences of three that were looked at */
+    bool two_only;          /* sequences of more than two different plans could show more */
     uint64_t all;           /* sequences that there are, of all shares; share 0 only */
     const char *first;      /* sequences: what was launched in the one that is not proved */
     const struct peal_verify_cut *cut; /* sequences: what is left out, or NULL */

@@ -23,4 +23,8 @@
  * needed. PEAL_NONE: no number is known to suffice, or out of memory. */
 uint32_t peal_ahead_launches(const struct program *p, uint32_t workers);
 
+/* in_order.c. Do all adds of a launch to a cell come before those of later launches? False also
+ * where that is not known: raw cells, shared ones of programs that are not monotone. */
+bool peal_ahead_in_order(const struct program *p, uint32_t workers);
+
 #endif

@@ -30,7 +30,7 @@ static uint64_t param_value(const struct peal_plan *plan, const struct peal_para
 }
 
 /* Where part r of n starts: by `counts` if the kernel has them, otherwise even parts. */
-static uint64_t part_start(const struct peal_plan *plan, uint64_t n, uint32_t r)
+uint64_t peal_contract_part(const struct peal_plan *plan, uint64_t n, uint32_t r)
 {
     const struct peal_param *counts = find_param(plan, "counts");
     if (!counts || counts->is_local || counts->count != plan->nranks)
@@ -38,6 +38,16 @@ static uint64_t part_start(const struct peal_plan *plan, uint64_t n, uint32_t r)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < r; i++)
         sum += param_value(plan, counts, 0, i);
+    return sum;
+}
+
+uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint32_t rank,
+                           uint32_t count)
+{
+    const struct peal_param *param = find_param(plan, name);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; param && i < count && i < param->count; i++)
+        sum += param_value(plan, param, rank, i);
     return sum;
 }
 
@@ -55,7 +65,7 @@ uint32_t peal_contract_place(const struct peal_plan *plan, uint32_t buf, uint32_
         plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_GATHER ||
         plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
     if (parts && own < whole)
-        *offset = part_start(plan, whole, rank);
+        *offset = peal_contract_part(plan, whole, rank);
     return b->alias;
 }
 
@@ -217,38 +227,30 @@ static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expec
         whole = peal_plan_len(plan, plan->contract == PEAL_CONTRACT_SCATTER ? plan->root : r,
                               plan->contract_in);
         e->reduces = plan->contract == PEAL_CONTRACT_REDUCE_SCATTER;
-        e->index = part_start(plan, whole, r);
+        e->index = peal_contract_part(plan, whole, r);
         return i == 0;
     case PEAL_CONTRACT_ALLGATHER:
     case PEAL_CONTRACT_GATHER:
         if (plan->contract == PEAL_CONTRACT_GATHER && r != plan->root)
             return false;
         e->from = i;
-        e->lo = part_start(plan, len, i);
-        e->hi = part_start(plan, len, i + 1);
+        e->lo = peal_contract_part(plan, len, i);
+        e->hi = peal_contract_part(plan, len, i + 1);
         e->index = one_buffer(plan) ? e->lo : 0;
         return true;
     case PEAL_CONTRACT_ALL_TO_ALL:
         whole = peal_plan_len(plan, i, plan->contract_in);
         e->from = i;
-        e->index = part_start(plan, whole, r);
+        e->index = peal_contract_part(plan, whole, r);
         e->lo = len / n * i;
         e->hi = len / n * (i + 1);
         return true;
-    case PEAL_CONTRACT_ALL_TO_ALL_V: {
-        const struct peal_param *send = find_param(plan, "sends"),
-                                *recv = find_param(plan, "recvs");
-        if (!send || !recv)
-            return false;
+    case PEAL_CONTRACT_ALL_TO_ALL_V:
         e->from = i;
-        e->lo = 0;
-        for (uint32_t k = 0; k < i; k++)
-            e->lo += param_value(plan, recv, r, k);
-        e->hi = e->lo + param_value(plan, recv, r, i);
-        for (uint32_t k = 0; k < r; k++)
-            e->index += param_value(plan, send, i, k);
-        return true;
-    }
+        e->lo = peal_contract_sum(plan, "recvs", r, i);
+        e->hi = peal_contract_sum(plan, "recvs", r, i + 1);
+        e->index = peal_contract_sum(plan, "sends", i, r);
+        return find_param(plan, "sends") && find_param(plan, "recvs");
     default:
         return false;
     }
@@ -267,8 +269,8 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
         plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
     if (is_part && one_buffer(plan)) {
         /* One buffer for both: y is the own part of it. */
-        offset = part_start(plan, len, rank);
-        len = part_start(plan, len, rank + 1) - offset;
+        offset = peal_contract_part(plan, len, rank);
+        len = peal_contract_part(plan, len, rank + 1) - offset;
     }
     uint32_t location = s->p->memory_of[launch][y] * s->p->nranks + rank;
     j.x = s->p->memory_of[launch][plan->contract_in];

@@ -301,6 +301,14 @@ static void decide_explore(struct program *p, const struct peal_verify_options *
     }
 }
 
+/* What launches that follow could change. */
+static void note_ahead(const struct program *p, const struct peal_verify_options *o,
+                       struct answer *a)
+{
+    a->v.needs_launches = peal_ahead_launches(p, o->workers);
+    a->v.in_order = peal_ahead_in_order(p, o->workers);
+}
+
 void peal_verify_decide(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     if (p->monotone && o->engine != PEAL_ENGINE_EXPLORE)
@@ -312,5 +320,5 @@ void peal_verify_decide(struct program *p, const struct peal_verify_options *o, 
     if (a->v.verdict != PEAL_PROVED)
         a->v.reuse = PEAL_REUSE_NONE;
     else if (p->launches > 1 && !o->all_faults)
-        a->v.needs_launches = peal_ahead_launches(p, o->workers);
+        note_ahead(p, o, a);
 }

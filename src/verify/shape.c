@@ -105,14 +105,23 @@ static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
 /* Where the contract cuts x and y: even parts of every length that a rank has. */
 static void cut_parts(struct shaper *s, uint32_t buf)
 {
+    enum { MOST_LENGTHS = 4 }; /* more of them are not worth a shape */
     const struct peal_plan *plan = s->plan;
+    uint64_t lengths[MOST_LENGTHS];
+    uint32_t known = 0;
     if (buf == PEAL_NONE)
         return;
-    for (uint32_t r = 0; r < plan->nranks; r++) {
+    for (uint32_t r = 0; r < plan->nranks && !s->failed; r++) {
         uint64_t n = peal_plan_len(plan, r, buf);
-        cut(s, &s->cuts[buf], n);
-        for (uint32_t q = 0; q <= plan->nranks && r == 0; q++)
+        uint32_t i = 0;
+        while (i < known && lengths[i] != n)
+            i++;
+        if (i < known)
+            continue;
+        s->failed = known == MOST_LENGTHS;
+        for (uint32_t q = 0; q <= plan->nranks && !s->failed; q++)
             cut(s, &s->cuts[buf], n / plan->nranks * q + n % plan->nranks * q / plan->nranks);
+        lengths[known++ % MOST_LENGTHS] = n;
     }
 }
 

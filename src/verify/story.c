@@ -177,9 +177,10 @@ void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, 
     uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
     uint32_t *need = calloc(p->nthreads + 1u, sizeof *need);
     bool unique;
-    /* The op itself is told last, also if it has begun. */
-    while (steps && p->step_op[p->threads[thread].first_step + steps - 1] == op)
-        steps--;
+    /* The op itself is told last, also if it has begun; what let it begin comes before. */
+    uint32_t before = steps;
+    while (before && p->step_op[p->threads[thread].first_step + before - 1] == op)
+        before--;
     if (!goal || !need) {
         a->failed = true;
     } else if (peal_tell_begin(&t, p, a)) {
@@ -190,7 +191,8 @@ void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, 
                                    : PEAL_STORY_AS_FOUND;
         if (p->monotone && !peal_story_past(p, goal, need, &unique))
             a->failed = true;
-        else
+        need[thread] = need[thread] > before ? before : need[thread];
+        if (!a->failed)
             (void)peal_tell_past(&t, need);
         (void)peal_tell_op(&t, thread, op);
         peal_tell_end(&t);

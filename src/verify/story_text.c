@@ -73,7 +73,10 @@ void peal_story_op_text(const struct program *p, uint32_t launch, uint32_t rank,
     if (op->kind == PEAL_OP_ACCUMULATE)
         peal_text_printf(out, "%s= ", name);
     else if (op->kind != PEAL_OP_COPY)
-        peal_text_printf(out, "%s%s", name, op->kind == PEAL_OP_COMPUTE ? "(" : " ");
+        peal_text_printf(out, "%s%s", name,
+                         op->kind == PEAL_OP_COMPUTE ? "("
+                         : op->mem.nsrc              ? " "
+                                                     : "");
     for (uint32_t i = 0; i < op->mem.nsrc; i++) {
         if (i == 4 && op->mem.nsrc > 6) {
             peal_text_printf(out, ", ... %u more", op->mem.nsrc - i);

@@ -266,6 +266,10 @@ void peal_symbolic_check(struct program *p, const struct symbolic_run *how, stru
         if (p->thread_of_rank[rank + 1] - p->thread_of_rank[rank] == 1)
             enter(&s, rank, 0);
     }
+    for (uint32_t l = 0; l < p->launches && !s.done; l++) {
+        if (l == 0 || p->plans[l] != p->plans[l - 1])
+            peal_contract_lengths(&s, l);
+    }
     if (how->schedule)
         follow(&s, how->schedule);
     if (!how->part)

@@ -61,7 +61,15 @@ void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op);
 /* Ends the run with an undecided verdict. */
 void peal_symbolic_no_memory(struct symbolic *s);
 
-/* contract.c. A rank leaves a launch: does its output hold what the contract says? */
+/* contract_len.c. Are x and y as long as the contract says, on every rank? Otherwise tells which is
+ * not, and ends the run. */
+void peal_contract_lengths(struct symbolic *s, uint32_t launch);
+/* contract.c. Where part r of n begins; value i of an array parameter, or NULL where there is none.
+ */
+uint64_t peal_contract_part(const struct peal_plan *plan, uint64_t n, uint32_t r);
+uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint32_t rank,
+                           uint32_t count);
+/* A rank leaves a launch: does its output hold what the contract says? */
 void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
 /* All have ended: do the ranks agree to the bit, and is there one order for all elements? */
 void peal_contract_end(struct symbolic *s);

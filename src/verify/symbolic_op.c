@@ -283,6 +283,13 @@ static void receive(struct symbolic *s, const struct peal_op *op)
                                  m->count, count));
             return;
         }
+        if (count && m->dtype != op->dtype) {
+            fault_at_op(s, PEAL_FAULT_CHANNEL,
+                        peal_answer_text(s->a, "a message of %s elements is received as %s",
+                                         peal_dtype_name((enum peal_dtype)m->dtype),
+                                         peal_dtype_name((enum peal_dtype)op->dtype)));
+            return;
+        }
         struct operand o = {.pieces = &m->pieces,
                             .stride = op->mem.count,
                             .location = PEAL_NONE,

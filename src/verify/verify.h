@@ -157,7 +157,9 @@ struct peal_verification {
     const char *open_why;    /* not closed: the access that leaves the launch */
     uint32_t needs_launches; /* proved, but so many launches could show more (PEAL_NONE: any
                                 number); 0: more would show nothing new */
-    bool closed_undecided;   /* repeatable, and perhaps closed: open_why says why it is not known */
+    bool in_order;         /* proved: adds of a launch all come before those of later ones, so that
+                                sequences of many plans show no more than those of two */
+    bool closed_undecided; /* repeatable, and perhaps closed: open_why says why it is not known */
     enum peal_bits bits;
     const char *bits_why;
     bool same_order;      /* one reduction order for all elements: independent of the size */
