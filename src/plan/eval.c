@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 bool peal_inst_fail(struct instantiation *t, struct peal_pos pos, const char *format, ...)
 {
