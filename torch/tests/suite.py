@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs PyTorch's own distributed suite, as the installed torch ships it, with the backend "peal".
 
-    /usr/bin/python3 torch/tests/suite.py --world-size 2 [--list FILE] [--only NAME,...] [--gate gloo] [--out FILE.json]
+    /usr/bin/python3 torch/tests/suite.py --world-size 2 [--list FILE] [--only NAME,...] [--gate gloo]
+                                              [--fails FILE] [--out FILE.json]
 
 Every test method becomes a row: passed, failed or skipped with its reason. The suite wants the package `expecttest`, which
 is not everywhere: a stand-in with the three names it uses takes its place.
@@ -50,6 +51,7 @@ if __name__ == "__main__":
     parser.add_argument("--only", default="", help="comma-separated names of tests, with * and ?")
     parser.add_argument("--list", help="a file with one name of a test a line")
     parser.add_argument("--gate", default="peal", help="which tests to skip is decided as for this backend: gloo, mpi")
+    parser.add_argument("--fails", help="a file with tests that cannot pass, one a line, and why: all others must, and these not")
     parser.add_argument("--out", help="write the rows as JSON")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no test after that long")
     arguments = parser.parse_args()
@@ -116,12 +118,17 @@ def last_line(text):
     return lines[-1][:160] if lines else ""
 
 
+def listed(path):
+    """The names in a file, one a line; after # it says why."""
+    with open(path) as file:
+        return [line.split("#")[0].strip() for line in file if line.split("#")[0].strip()]
+
+
 def names(arguments):
     every = unittest.TestLoader().getTestCaseNames(PealSuite)
     wanted = [name for text in arguments.only.split(",") if text for name in every if fnmatch.fnmatchcase(name, text)]
     if arguments.list:
-        with open(arguments.list) as file:
-            wanted += [line.split("#")[0].strip() for line in file if line.split("#")[0].strip()]
+        wanted += listed(arguments.list)
     unknown = [name for name in wanted if name not in every]
     if unknown:
         sys.exit("no such test: " + ", ".join(unknown))
@@ -143,7 +150,12 @@ def main(arguments):
         with open(arguments.out, "w") as file:
             json.dump({"torch": torch.__version__, "world_size": arguments.world_size, "rows": result.rows}, file, indent=1)
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
-    return 1 if count["failed"] else 0
+    ran = {row["test"]: row["verdict"] for row in result.rows if row["verdict"] != "skipped"}
+    known = {name for name in listed(arguments.fails) if name in ran} if arguments.fails else set()
+    failed = {name for name, verdict in ran.items() if verdict == "failed"}
+    for name in sorted(failed ^ known):
+        print(f"{name} fails" if name in failed else f"{name} passes, but is listed as one that cannot")
+    return 1 if failed ^ known else 0
 
 
 if __name__ == "__main__":
