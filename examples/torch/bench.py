@@ -2,10 +2,11 @@
 """Times torch.distributed calls with "peal" and "gloo", alternating in one run.
 
     /usr/bin/python3 examples/torch/bench.py [--world 2,4,8] [--calls all_reduce,...] [--bytes 4,64K,1M,64M]
-                                             [--rounds 7] [--symmetric] [--json FILE]
+                                             [--rounds 7] [--seconds 0.05] [--symmetric] [--json FILE]
 
 Prints the median over rounds of the slowest rank's time per call, Python included, and the ratio. "free" is a backend
-that does nothing: what torch itself takes for the call. The size is that of the larger buffer. Lists of tensors are
+that does nothing: what torch itself takes for the call. A round makes 2 to 500 calls, as many as fit into --seconds by the
+round before the first, which is not counted. The size is that of the larger buffer. Lists of tensors are
 separate tensors, as programs have them. --symmetric adds Peal on tensors in symmetric memory.
 """
 import argparse
@@ -80,13 +81,15 @@ def run(rank, world, groups, options):
             if "symmetric" in groups:
                 buffers["symmetric"].symmetric(groups["symmetric"])
             times = {backend: [] for backend in groups}
-            repetitions = max(2, min(500, (64 << 20) // max(count, 4096) // world))
+            repetitions = dict.fromkeys(groups, 2)
             for round_ in range(options.rounds + 1):  # the first is to warm up
                 for backend, group in groups.items():
                     call = buffers.get(backend, buffers["peal"]).call(name, group)
-                    seconds = timed(call, repetitions if backend != "free" else 500)
+                    seconds = timed(call, repetitions[backend])
                     if round_:
                         times[backend].append(seconds * 1e6)
+                    elif seconds > 0:  # not nan; the same on all ranks
+                        repetitions[backend] = max(2, min(500, int(options.seconds / seconds)))
             rows.append({"call": name, "bytes": count, "world": world,
                          **{backend: statistics.median(t) for backend, t in times.items()}})
             if rank == 0:
@@ -120,6 +123,7 @@ if __name__ == "__main__":
     parser.add_argument("--bytes", default=BYTES)
     parser.add_argument("--backends", default="peal,gloo,free", help="peal among them")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.05, help="of a round's calls, about")
     parser.add_argument("--symmetric", action="store_true")
     parser.add_argument("--json", help="append the rows to this file, one JSON object a line")
     arguments = parser.parse_args()
