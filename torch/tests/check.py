@@ -50,18 +50,33 @@ def bitwise_and_bool(rank, world):
 
 
 def sixteen_bit_sums_are_the_same_on_all_ranks(rank, world):
+    """Small and large ones, which take different ways; all_reduce, reduce and reduce_scatter."""
+    simulated = peal_torch.simulated_time() > 0
     for dtype in (torch.float16, torch.bfloat16):
-        torch.manual_seed(rank)
-        x = torch.randn(5000).to(dtype)
-        dist.all_reduce(x)
-        parts = [torch.empty_like(x) for _ in range(world)]
-        dist.all_gather(parts, x)
-        assert all(torch.equal(part, x) for part in parts)
-        exact = sum(torch.randn(5000, generator=torch.Generator().manual_seed(r)).to(dtype).float() for r in range(world))
-        if peal_torch.simulated_time() == 0:
-            assert torch.equal(exact.to(dtype), x), "accumulated in f32, rounded once"
-        else:  # the machine's kernel may round at every hop, each to half a unit of the partial sum
-            assert torch.allclose(exact, x.float(), rtol=0.02, atol=0.1)
+        for n in (50 * world, 2500 * world) + (() if simulated else (100000 * world,)):
+            inputs = [torch.randn(n, generator=torch.Generator().manual_seed(r + n)).to(dtype) for r in range(world)]
+            exact, added = sum(x.double() for x in inputs), sum(x.float() for x in inputs)
+
+            def check(x, part=slice(None)):
+                if simulated:  # the machine's kernel may round at every hop, each to half a unit of the partial sum
+                    assert torch.allclose(exact[part].float(), x.float(), rtol=0.02, atol=0.1)
+                else:  # the sum in f32 may itself be rounded, by the order of its terms
+                    right = (x == exact[part].to(dtype)) | (x == added[part].to(dtype))
+                    assert right.all(), "accumulated in f32, rounded once"
+
+            x = inputs[rank].clone()
+            dist.all_reduce(x)
+            check(x)
+            parts = [torch.empty_like(x) for _ in range(world)]
+            dist.all_gather(parts, x)
+            assert all(torch.equal(part, x) for part in parts)
+            x = inputs[rank].clone()
+            dist.reduce(x, world - 1)
+            if rank == world - 1:
+                check(x)
+            out = torch.empty(n // world, dtype=dtype)
+            dist.reduce_scatter(out, list(inputs[rank].chunk(world)))
+            check(out, slice(rank * n // world, (rank + 1) * n // world))
 
 
 def moving_collectives(rank, world):
