@@ -11,7 +11,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 DIST ?= dist
 DEB_BUILD ?= build-deb
-.PHONY: all deps test test-long fuzz demo bench bench-torch install dist deb fresh format clean help
+.PHONY: all deps test test-long fuzz demo bench bench-torch install uninstall dist deb fresh format clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -57,6 +57,9 @@ bench-torch: ## collectives and DDP steps from PyTorch, Peal and Gloo alternatin
 install: all ## install into PREFIX (/usr/local), below DESTDIR if given
 	@meson configure $(BUILD) --prefix $(PREFIX) >/dev/null
 	@DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD)
+
+uninstall: ## remove what the last install of this build put there
+	@ninja -C $(BUILD) uninstall
 
 dist: ## a source archive of the last commit: dist/peal-VERSION.tar.xz
 	@scripts/install release

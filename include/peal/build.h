@@ -99,7 +99,8 @@ PEAL_API struct peal_expr *peal_build_name(struct peal_builder *b, const char *n
  * operand. */
 PEAL_API struct peal_expr *peal_build_op(struct peal_builder *b, const char *op,
                                          struct peal_expr *a, struct peal_expr *c);
-/* A function of integers or of data, by its name: peal_build_call(b, "min", i, j). */
+/* A function of integers or of data, by its name: peal_build_call(b, "min", i, j). C++ lacks the
+ * array literals of this macro and of peal_build_run: call the functions behind them there. */
 #define peal_build_call(b, ...)                                                                    \
     peal_build_call_list((b), PEAL_BUILD_LIST(__VA_ARGS__), PEAL_BUILD_COUNT(__VA_ARGS__))
 /* A reduce parameter applied to data. */

@@ -95,14 +95,16 @@ PEAL_API enum peal_status peal_comm_split(struct peal_comm *comm, int color, int
 PEAL_API enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm **out);
 
 /* After a failure: the ranks that are alive and make this call become a new communicator, in the
- * old order. All living ranks must call it, or close the old one, which stays failed and still wants
- * closing. */
+ * old order. All living ranks must call it, or close the old one, which stays failed and still
+ * wants closing. */
 PEAL_API enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out);
 
-/* Waits for nobody. Requests that have not completed are dropped: their buffers may still be read
- * by peers, so complete them first. Symmetric memory of this communicator becomes invalid. */
+/* Waits for nobody; NULL is ignored. Requests that have not completed are dropped: their buffers
+ * may still be read by peers, so complete them first. Symmetric memory of this communicator
+ * becomes invalid. */
 PEAL_API void peal_comm_close(struct peal_comm *comm);
 
+/* The own rank, and how many there are; known without asking anyone. */
 PEAL_API uint32_t peal_comm_rank(const struct peal_comm *comm);
 PEAL_API uint32_t peal_comm_size(const struct peal_comm *comm);
 
@@ -154,6 +156,12 @@ PEAL_API void *peal_symmetric_at(struct peal_comm *comm, const void *memory, uin
 
 /* ---- collectives ---- */
 
+/* All of these are collective and block until the own part is done: send may be written and recv
+ * be read. Buffers stay the caller's; send is not changed unless it is recv. PEAL_INVALID: a
+ * buffer that is NULL where elements are, a type that lacks the operation, a root that is no
+ * rank. */
+
+/* No rank leaves before all have entered. */
 PEAL_API enum peal_status peal_barrier(struct peal_comm *comm);
 /* recv = op over all ranks' send, the same bits on every rank. */
 PEAL_API enum peal_status peal_allreduce(struct peal_comm *comm, const void *send, void *recv,
@@ -163,6 +171,7 @@ PEAL_API enum peal_status peal_allreduce(struct peal_comm *comm, const void *sen
 PEAL_API enum peal_status peal_reduce(struct peal_comm *comm, const void *send, void *recv,
                                       uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
                                       uint32_t root);
+/* buffer: read on the root, written everywhere else. */
 PEAL_API enum peal_status peal_broadcast(struct peal_comm *comm, void *buffer, uint64_t count,
                                          enum peal_dtype dtype, uint32_t root);
 /* send: count elements; recv: size * count, block r from rank r. */
@@ -172,8 +181,12 @@ PEAL_API enum peal_status peal_allgather(struct peal_comm *comm, const void *sen
 PEAL_API enum peal_status peal_reduce_scatter(struct peal_comm *comm, const void *send, void *recv,
                                               uint64_t count, enum peal_dtype dtype,
                                               enum peal_reduce op);
+/* send: count elements; recv on the root: size * count, block r from rank r; elsewhere NULL will
+ * do. */
 PEAL_API enum peal_status peal_gather(struct peal_comm *comm, const void *send, void *recv,
                                       uint64_t count, enum peal_dtype dtype, uint32_t root);
+/* send on the root: size * count elements, block r for rank r; elsewhere NULL will do. recv:
+ * count. */
 PEAL_API enum peal_status peal_scatter(struct peal_comm *comm, const void *send, void *recv,
                                        uint64_t count, enum peal_dtype dtype, uint32_t root);
 /* send and recv: size * count; block q of send goes to rank q, block q of recv comes from it. */
@@ -273,14 +286,15 @@ PEAL_API enum peal_status peal_request_wait(struct peal_request *request);
  * came. */
 PEAL_API enum peal_status peal_send(struct peal_comm *comm, const void *data, uint64_t bytes,
                                     uint32_t to, uint32_t tag);
-/* got and from may be NULL. */
+/* From that rank, or PEAL_ANY_SOURCE. got and sender may be NULL. */
 PEAL_API enum peal_status peal_recv(struct peal_comm *comm, void *data, uint64_t bytes,
                                     uint32_t from, uint32_t tag, uint64_t *got, uint32_t *sender);
+/* Start and return: the data belongs to the call until its request has ended. */
 PEAL_API enum peal_status peal_isend(struct peal_comm *comm, const void *data, uint64_t bytes,
                                      uint32_t to, uint32_t tag, struct peal_request **out);
 PEAL_API enum peal_status peal_irecv(struct peal_comm *comm, void *data, uint64_t bytes,
                                      uint32_t from, uint32_t tag, struct peal_request **out);
-/* As test and wait, and says what a receive got. */
+/* As peal_request_wait, and says what a receive got; got and sender may be NULL. */
 PEAL_API enum peal_status peal_request_wait_recv(struct peal_request *request, uint64_t *got,
                                                  uint32_t *sender);
 /* Waits for at most that long: PEAL_PENDING if it has not ended by then, and the request is still
@@ -320,7 +334,8 @@ PEAL_API enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kerne
                                                   enum peal_dtype dtype,
                                                   const struct peal_arg *args, size_t nargs,
                                                   const struct peal_dim *dims, size_t ndims);
-/* Also after its communicator was closed, when all it can be is freed: a launch is PEAL_CLOSED. */
+/* NULL is ignored. Also after its communicator was closed, when all it can be is freed: a launch
+ * is PEAL_CLOSED. */
 PEAL_API void peal_user_kernel_free(struct peal_user_kernel *kernel);
 
 #ifdef __cplusplus
