@@ -338,8 +338,20 @@ static void images_of_patterns_are_those_of_plans(void **state)
 struct caller {
     struct peal_comm *comm;
     size_t before, after;
+    size_t patterns; /* made by calls */
     enum peal_status status;
 };
+
+static size_t count_patterns(const struct peal_comm *comm)
+{
+    size_t algos, count = 0;
+    peal_algos(&algos);
+    for (size_t i = 0; i < algos; i++) {
+        for (const struct peal_pattern *p = comm->plans.shelves[i].patterns; p; p = p->next)
+            count++;
+    }
+    return count;
+}
 
 /* One call of each kind and class: small ones as they come, large ones of whole segments. */
 static void *call_all(void *context)
@@ -367,8 +379,16 @@ static void *call_all(void *context)
         s |= peal_scatter(comm, a, b, n * 4, PEAL_U8, 0);
         s |= peal_all_to_all(comm, a, b, n, PEAL_I32);
     }
-    me->status = s;
     me->after = comm->plans.count;
+    me->patterns = count_patterns(comm);
+    for (size_t i = 0; s == PEAL_OK && i < sizeof bytes / sizeof *bytes; i++) {
+        s |= peal_reduce(comm, a, b, bytes[i] / 8, PEAL_F64, PEAL_MAX, size - 1);
+        s |= peal_broadcast(comm, a, bytes[i] / 4, PEAL_F32, size - 1);
+        s |= peal_gather(comm, a, b, bytes[i], PEAL_U8, size - 1);
+        s |= peal_scatter(comm, a, b, bytes[i], PEAL_U8, size - 1);
+    }
+    me->patterns = count_patterns(comm) - me->patterns;
+    me->status = s;
     free(a);
     free(b);
     return NULL;
@@ -391,6 +411,7 @@ static void calls_find_what_was_prepared(void **state)
             assert_int_equal(callers[r].status, PEAL_OK);
             assert_true(callers[r].before > 0);
             assert_int_equal(callers[r].after, callers[r].before);
+            assert_int_equal(callers[r].patterns == 0, size <= 4); /* for all roots up to four */
         }
         for (uint32_t r = 0; r < size; r++)
             peal_comm_close(comms[r]);

@@ -338,29 +338,50 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     return PEAL_OK;
 }
 
+static bool has_root(uint32_t collective)
+{
+    return collective == PEAL_CALL_BROADCAST || collective == PEAL_CALL_REDUCE ||
+           collective == PEAL_CALL_GATHER || collective == PEAL_CALL_SCATTER;
+}
+
+/* The plans of a collective for a root, in place or not: of every class; or the first of every
+ * algorithm, which is what others are made from. */
+static void prepare_classes(struct peal_comm *comm, struct peal_wish *wish,
+                            const struct peal_arguments *args, bool all)
+{
+    const uint64_t most_bytes = UINT64_C(64) << 20;
+    const struct peal_algo *last = NULL;
+    for (wish->bytes = 16; wish->bytes <= most_bytes; wish->bytes *= 4) {
+        struct resolved found;
+        struct peal_image *image;
+        struct peal_text why = {0};
+        resolve_key(comm, wish, args, &found);
+        /* What fails here is said by the call that needs it. */
+        if (all || found.key.algo != last)
+            (void)peal_plans_find(&comm->plans, &found.key, &why, &image);
+        last = found.key.algo;
+        peal_text_release(&why);
+    }
+}
+
 void peal_arguments_prepare(struct peal_comm *comm)
 {
-    enum { MOST_RANKS = 16 }; /* beyond, most of them will not be called often enough */
-    const uint64_t most_bytes = UINT64_C(64) << 20;
+    /* With more ranks, most plans will not be called often enough; and those for other roots, which
+     * are looked at as a whole, would take longer than all else. */
+    enum { MOST_RANKS = 16, MOST_ROOTS = 4 };
     const struct peal_team *team = comm->team;
     if (team->size < 2 || team->size > MOST_RANKS || comm->plans.verify)
         return;
     struct peal_wish wish = {
         .ranks = team->size, .cores = team->policy.cores, .reads = peal_remote_expect(team)};
-    struct peal_arguments args = {.dtype = PEAL_F32, .reduce = PEAL_SUM};
     for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
+        uint32_t roots = has_root(c) && team->size <= MOST_ROOTS ? team->size : 1;
         wish.collective = c;
-        for (uint32_t i = 0; i < 2; i++) {
-            wish.in_place = args.in_place = i > 0;
-            for (wish.bytes = 16; wish.bytes <= most_bytes; wish.bytes *= 4) {
-                struct resolved found;
-                struct peal_image *image;
-                struct peal_text why = {0};
-                resolve_key(comm, &wish, &args, &found);
-                /* What fails here is said by the call that needs it. */
-                (void)peal_plans_find(&comm->plans, &found.key, &why, &image);
-                peal_text_release(&why);
-            }
+        for (uint32_t i = 0; i < 2 * roots; i++) {
+            struct peal_arguments args = {
+                .dtype = PEAL_F32, .reduce = PEAL_SUM, .root = i / 2, .in_place = i % 2};
+            wish.in_place = args.in_place;
+            prepare_classes(comm, &wish, &args, args.root == 0);
         }
     }
 }

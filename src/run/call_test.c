@@ -285,10 +285,61 @@ static void regions_are_given_back_before_a_context_passes_its_limit(void **stat
     close_all(SIZE, workers);
 }
 
+/* Two halves of n words each, and a cell or two. */
+static enum peal_status find_region(struct peal_regions *regions, const struct peal_team *team,
+                                    uint64_t words, uint64_t key, uint64_t *offset)
+{
+    struct peal_image_how how = {.rank = 0, .key = key};
+    struct peal_image *image = NULL;
+    struct peal_family *family = NULL;
+    assert_int_equal(peal_image_new(flat_plan(1, 0, words), &how, team->compute, &image), PEAL_OK);
+    enum peal_status status = peal_regions_find(regions, team, image, &family);
+    if (status == PEAL_OK) {
+        *offset = family->offset - regions->offset;
+        struct peal_family *again = NULL;
+        assert_int_equal(peal_regions_find(regions, team, image, &again), PEAL_OK);
+        assert_ptr_equal(again, family);
+    }
+    peal_image_free(image);
+    return status;
+}
+
+/* However many large regions there are, small ones have memory that was populated when opened; and
+ * one that needs more than the limit has all of it to itself. */
+static void small_regions_have_a_place_of_their_own(void **state)
+{
+    (void)state;
+    enum { WORDS = 100 << 10, SMALL = 1 << 8 };
+    struct peal_team *team;
+    struct peal_regions regions;
+    uint64_t offset = 0, last = 0, end = 0, key = 0;
+    assert_int_equal(peal_team_open_threads(1, 1000, &team), PEAL_OK);
+    peal_regions_init(&regions, team, 0);
+    while (find_region(&regions, team, WORDS, ++key, &offset) == PEAL_OK) {
+        assert_true(offset >= end && offset >= regions.little);
+        assert_true(offset + WORDS * 8 <= regions.limit);
+        end = offset + WORDS * 8;
+        assert_int_equal(find_region(&regions, team, SMALL, ++key, &offset), PEAL_OK);
+        assert_true(offset + SMALL * 8 <= regions.little && offset >= last);
+        last = offset + SMALL * 8;
+    }
+    assert_true(end > regions.pool);
+    uint32_t stage = 0;
+    assert_int_equal(peal_regions_recycle(&regions, team, &stage), PEAL_OK);
+    assert_int_equal(regions.turns, 1);
+    uint64_t huge = (regions.limit / 8) + 4096;
+    assert_int_equal(find_region(&regions, team, huge, 1, &offset), PEAL_OK);
+    assert_int_equal(offset, 0);
+    assert_int_equal(find_region(&regions, team, SMALL, 2, &offset), PEAL_PENDING);
+    peal_regions_release(&regions);
+    peal_team_close(team);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_are_given_back_before_a_context_passes_its_limit),
+        cmocka_unit_test(small_regions_have_a_place_of_their_own),
         cmocka_unit_test(sums_are_right_over_many_launches),
         cmocka_unit_test(a_missing_rank_times_out_on_all_with_one_report),
         cmocka_unit_test(another_call_on_one_rank_is_a_mismatch_on_all),

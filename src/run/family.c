@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PAGE = 4096 };
+
 static uint32_t place_of(const struct peal_regions *regions, uint64_t key)
 {
     return (uint32_t)peal_hash_u64(key, 0) & (regions->cap - 1);
@@ -42,13 +44,16 @@ static bool grow(struct peal_regions *regions, uint32_t cap)
 
 void peal_regions_init(struct peal_regions *regions, const struct peal_team *team, uint32_t context)
 {
-    enum { STOCK = 64 << 10, STEP = 16 << 10, FAMILIES = 512 };
+    enum { STOCK = 64 << 10, STEP = 16 << 10, FAMILIES = 512, LITTLE = 128 << 10 };
     const struct peal_layout *layout = &team->layout;
     *regions = (struct peal_regions){.context = context,
                                      .offset = layout->contexts + context * layout->span,
                                      .pool = peal_layout_pool(layout, context),
                                      .span = layout->span,
                                      .limit = peal_layout_limit(layout, context)};
+    uint64_t third = regions->pool / 3 / PEAL_LINE * PEAL_LINE;
+    regions->little = LITTLE * team->size < third ? LITTLE * team->size : third;
+    regions->used = regions->little;
     /* Blocking calls find everything there. */
     regions->stock.step = STEP;
     if (context == 0) {
@@ -112,6 +117,37 @@ static struct peal_family *new_family(struct peal_regions *regions, const struct
     return family;
 }
 
+/* Where a region goes, from the start of the context. */
+static enum peal_status find_room(const struct peal_regions *regions, uint64_t bytes, uint64_t *out)
+{
+    enum { SMALL = 256 << 10 };
+    if (bytes > regions->span)
+        return PEAL_NO_MEMORY;
+    if (bytes <= SMALL && regions->little_used + bytes <= regions->little)
+        *out = regions->little_used;
+    else if (regions->used + bytes <= regions->limit)
+        *out = regions->used;
+    else if (regions->count > 0)
+        return PEAL_PENDING;
+    else
+        *out = 0; /* one that needs more than the limit has everything */
+    return PEAL_OK;
+}
+
+/* Beyond what was populated at open, memory is reserved now rather than faulted in later. */
+static enum peal_status populate(const struct peal_regions *regions, const struct peal_team *team,
+                                 uint64_t offset, uint64_t bytes)
+{
+    uint64_t from = offset > regions->pool ? offset : regions->pool, end = offset + bytes;
+    enum peal_status status =
+        peal_window_reserve(team->fds[team->rank], regions->offset + from, end - from);
+    from = from / PAGE * PAGE;
+    if (status == PEAL_OK)
+        peal_window_populate(peal_team_window(team, team->rank) + regions->offset + from,
+                             peal_size_align(end, PAGE) - from, true);
+    return status;
+}
+
 enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_team *team,
                                    const struct peal_image *image, struct peal_family **out)
 {
@@ -126,23 +162,20 @@ enum peal_status peal_regions_find(struct peal_regions *regions, const struct pe
             return PEAL_OK;
         }
     }
-    uint64_t bytes = peal_size_align(image->region_bytes, PEAL_LINE);
-    if (bytes > regions->span)
-        return PEAL_NO_MEMORY;
-    if (regions->used > 0 && regions->used + bytes > regions->limit)
-        return PEAL_PENDING;
-    /* Beyond what was populated at open, memory is reserved now rather than faulted in later. */
-    if (regions->used + bytes > regions->pool) {
-        enum peal_status status =
-            peal_window_reserve(team->fds[team->rank], regions->offset + regions->used, bytes);
-        if (status != PEAL_OK)
-            return status;
-    }
-    struct peal_family *family = new_family(regions, image, regions->offset + regions->used);
+    uint64_t bytes = peal_size_align(image->region_bytes, PEAL_LINE), offset;
+    enum peal_status status = find_room(regions, bytes, &offset);
+    if (status == PEAL_OK && offset + bytes > regions->pool)
+        status = populate(regions, team, offset, bytes);
+    if (status != PEAL_OK)
+        return status;
+    struct peal_family *family = new_family(regions, image, regions->offset + offset);
     if (!family)
         return PEAL_NO_MEMORY;
     add_writers(family, image);
-    regions->used += bytes;
+    if (offset + bytes > regions->little)
+        regions->used = offset + bytes;
+    if (offset < regions->little)
+        regions->little_used = offset + bytes < regions->little ? offset + bytes : regions->little;
     regions->families[at] = family;
     regions->count++;
     *out = family;
@@ -173,15 +206,18 @@ static bool all_have_said(const struct peal_team *team, uint32_t context, uint64
 
 static void clear(struct peal_regions *regions, const struct peal_team *team)
 {
+    char *own = peal_team_window(team, team->rank) + regions->offset;
     uint64_t kept = regions->used < regions->pool ? regions->used : regions->pool;
-    memset(peal_team_window(team, team->rank) + regions->offset, 0, kept);
+    memset(own, 0, regions->little_used);
+    memset(own + regions->little, 0, kept - regions->little);
     if (regions->used > kept)
         peal_window_discard(team->fds[team->rank], regions->offset + regions->pool,
-                            peal_size_align(regions->used - regions->pool, 4096));
+                            peal_size_align(regions->used - regions->pool, PAGE));
     peal_stock_empty(&regions->stock);
     memset(regions->families, 0, regions->cap * sizeof(struct peal_family *));
     regions->count = 0;
-    regions->used = 0;
+    regions->little_used = 0;
+    regions->used = regions->little;
 }
 
 enum peal_status peal_regions_recycle(struct peal_regions *regions, struct peal_team *team,

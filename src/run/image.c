@@ -369,9 +369,13 @@ static void count_steps(struct peal_image *image)
     image->count_shift = most <= MOST_COUNT ? 16 : 0;
 }
 
-/* What a frame needs room for. */
+/* What a frame needs room for. Tiles that were fused away need none. */
 static void count_needs(struct peal_image *image)
 {
+    bool has_private = false;
+    for (uint32_t i = 0; i < image->nplaces * image->period; i++)
+        has_private |= image->places[i].base == image->size;
+    image->private_bytes = has_private ? image->plan->private_bytes : 0;
     for (uint32_t l = 0; l < image->nlanes; l++)
         image->nregs += image->lanes[l].regs;
     image->most_operands = 3;
@@ -442,7 +446,6 @@ static struct peal_image *new_block(const struct peal_plan *plan, const struct p
                                .stocked = how->stock != NULL,
                                .seq_cst = !plan->monotone,
                                .period = plan->period,
-                               .private_bytes = plan->private_bytes,
                                .nshared = plan->totals_stride,
                                .nlanes = peal_plan_lane_count(plan, how->rank),
                                .nchannels = (uint32_t)plan->channels.count};
