@@ -192,9 +192,7 @@ static struct step *order_steps(const struct program *p)
         bool known = false;
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             struct step *s = &steps[p->threads[t].first_step + i];
-            if (s->kind <= STEP_SET && (s->flags & STEP_RELAXED)) {
-                s->kind = STEP_NOP;
-            } else if (s->kind == STEP_WAIT && (s->flags & STEP_RELAXED)) {
+            if ((s->kind <= STEP_SET || s->kind == STEP_WAIT) && (s->flags & STEP_RELAXED)) {
                 s->kind = STEP_NOP;
             } else if (s->kind == STEP_WAIT && p->cells[s->cell].relaxed) {
                 if (!known)

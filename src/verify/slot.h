@@ -36,7 +36,7 @@ void peal_slot_release(struct slot_uses *uses);
 
 /* The plan with `buf` twice as long and every operand in its slot. Freed with free; NULL: out of
  * memory. It is for the verifier only: it has no hash. */
-struct peal_plan *peal_slot_plan(const struct peal_plan *plan, uint32_t buf,
+struct peal_plan *peal_slot_plan(const struct peal_plan *old, uint32_t buf,
                                  const struct slot_uses *uses);
 
 #endif

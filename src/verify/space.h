@@ -51,7 +51,7 @@ uint32_t peal_space_race(const struct space *s, uint32_t thread);
 /* May `thread`, which is enabled, be moved alone without losing a fault? */
 bool peal_space_alone(const struct space *s, uint32_t thread);
 /* Two accesses of the blocks where the threads stand that conflict. */
-struct race peal_space_collision(const struct space *s, uint32_t a, uint32_t b);
+struct race peal_space_collision(const struct space *s, uint32_t t, uint32_t u);
 
 /* Two blocks that conflict and were seen in either order. */
 struct block_pair {
