@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -21,8 +20,6 @@ enum {
     BLIND_SLEEP_NS = 1000000, /* without membarrier a wake-up can be missed */
     CHECK_NS = 20000000,      /* between two looks at the peers */
     PUBLISH_NS = 5000000,     /* a wait this long is worth writing down */
-    QUICK_YIELDS = 64,        /* before time is looked at */
-    FAILURE_YIELDS = 8,       /* between two looks at the failure word meanwhile */
     ROUND_SPINS = 48          /* polls: as long as a switch or two */
 };
 
@@ -95,24 +92,21 @@ static void sleep_armed(struct peal_team *team, struct peal_pause *pause)
 
 uint64_t peal_pause_since(const struct peal_pause *pause)
 {
-    return pause->polls >= QUICK_YIELDS ? pause->began_ns : 0;
+    return pause->polls >= PEAL_QUICK_YIELDS ? pause->began_ns : 0;
 }
 
-enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *pause)
+enum peal_status peal_pause_longer(struct peal_team *team, struct peal_pause *pause)
 {
-    pause->polls++;
     if (pause->polls == 1 && team->policy.spins > 0)
         peal_spread_look(team);
     if (pause->armed) {
         sleep_armed(team, pause);
-    } else if (pause->polls < QUICK_YIELDS) {
-        /* Most waits end here: with many ranks to a core, each page touched between two switches
-         * is time. */
-        sched_yield();
-        return pause->polls % FAILURE_YIELDS ? PEAL_OK : peal_team_failure(team);
+    } else if (pause->polls < PEAL_QUICK_YIELDS) {
+        peal_yield();
+        return pause->polls % PEAL_FAILURE_YIELDS ? PEAL_OK : peal_team_failure(team);
     }
     uint64_t now = peal_now_ns();
-    if (pause->polls == QUICK_YIELDS)
+    if (pause->polls == PEAL_QUICK_YIELDS)
         pause->began_ns = pause->checked_ns = now;
     enum peal_status status = peal_team_failure(team);
     if (status != PEAL_OK)
@@ -128,7 +122,7 @@ enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *paus
             return status;
     }
     if (now - pause->began_ns < team->policy.yield_ns)
-        sched_yield();
+        peal_yield();
     else
         arm(team, pause);
     return PEAL_OK;

@@ -13,6 +13,9 @@
 
 #include "run/team.h"
 
+#include <sched.h>
+#include <sys/syscall.h>
+
 struct peal_pause {
     uint32_t polls;
     bool armed;      /* `sleeping` is set; poll once more, then sleep */
@@ -38,8 +41,36 @@ uint64_t peal_now_ns(void);
 /* When the wait began; 0: a moment ago, too short to be measured. */
 uint64_t peal_pause_since(const struct peal_pause *pause);
 
+/* Gives the core away. Not by the C library: with many ranks to a core, each page that is touched
+ * between two switches is time. */
+static inline void peal_yield(void)
+{
+#if defined(__x86_64__)
+    long number = SYS_sched_yield;
+    __asm__ volatile("syscall" : "+a"(number) : : "rcx", "r11", "memory");
+#else
+    sched_yield();
+#endif
+}
+
+enum {
+    PEAL_QUICK_YIELDS = 64, /* before time is looked at */
+    PEAL_FAILURE_YIELDS = 8 /* between two looks at the failure word meanwhile */
+};
+
+/* A step that is more than a yield, or whose yield is to be followed by a look around. */
+enum peal_status peal_pause_longer(struct peal_team *team, struct peal_pause *pause);
+
 /* Nothing could move: spend some time, then poll again if this returns PEAL_OK. */
-enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *pause);
+static inline enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *pause)
+{
+    pause->polls++;
+    if (pause->polls >= PEAL_QUICK_YIELDS || pause->polls % PEAL_FAILURE_YIELDS == 0 ||
+        pause->armed || team->policy.spins > 0)
+        return peal_pause_longer(team, pause);
+    peal_yield(); /* most waits end here */
+    return PEAL_OK;
+}
 /* The waiter goes away for a while: nobody needs to wake it. Its time still counts. */
 void peal_pause_leave(struct peal_team *team, struct peal_pause *pause);
 /* Something moved: start over, taking back what was published. */

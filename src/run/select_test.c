@@ -25,6 +25,11 @@ static void built_in_table(void **state)
         {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, READS, "rows"},
         {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, IN_PLACE, "push"},
         {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, SYMMETRIC, "push"},
+        /* Few bytes, more ranks than cores: one sums for all, from five ranks on. */
+        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8, READS, "small"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 1024, READS, "central"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 1024, SYMMETRIC, "central"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 1024, READS, "small"},
         /* Groups that share a core, where there are more ranks than cores. */
         {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 64 << 10, READS, "grouped"},
         {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 64 << 10, PRIVATE, "rows"},
