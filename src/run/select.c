@@ -52,11 +52,13 @@ static const struct peal_algo algos[] = {
 
     {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, true, false, "rows", "allgather_rows"},
     {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, false, false, "send", "allgather_send"},
+    {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, true, false, "central", "allgather_central"},
     {PEAL_CALL_ALLGATHER, WHOLE, STAGE, false, false, "ring", "allgather_ring"},
     {PEAL_CALL_ALLGATHER, BLOCKS, REACH, false, false, "read", "allgather_read"},
 
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, false, "rows", "reduce_scatter_rows"},
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, false, false, "send", "reduce_scatter_send"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, false, "central", "reduce_scatter_central"},
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, true, "relay", "reduce_scatter_relay"},
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, REACH, false, false, "read", "reduce_scatter_read"},
 
@@ -64,6 +66,7 @@ static const struct peal_algo algos[] = {
     {PEAL_CALL_SCATTER, BLOCKS, STAGE, true, false, "rows", "scatter_rows"},
     {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, true, false, "rows", "all_to_all_rows"},
     {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, false, false, "send", "all_to_all_send"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, true, false, "central", "all_to_all_central"},
     {PEAL_CALL_ALL_TO_ALL, BLOCKS, REACH, false, false, "read", "all_to_all_read"},
 };
 
@@ -150,14 +153,17 @@ static const struct {
     {PEAL_CALL_ALLGATHER, SYMMETRIC, 1, 1, 256, UINT64_MAX, "read", 16 << 20},
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 1, 1, 256, 512, "send", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 1, 1, 256, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 9, 256, 128, "central", 4 << 10},
     {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 1, 256, 4096, "rows", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
     {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, 16 << 10, "pipe", 128 << 10},
     {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, 4 << 20, "read", 16 << 20},
     {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, UINT64_MAX, "share", 16 << 20},
     {PEAL_CALL_ALLGATHER, SYMMETRIC, 2, 1, 4, 4096, "rows", 128 << 10},
+    {PEAL_CALL_ALLGATHER, SYMMETRIC, 2, 9, 256, 8 << 10, "central", 8 << 10},
     {PEAL_CALL_ALLGATHER, SYMMETRIC, 2, 5, 256, 32 << 10, "rows", 128 << 10},
     {PEAL_CALL_ALLGATHER, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 9, 256, 512, "central", 4 << 10},
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, 4096, "rows", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
     {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 65536, "direct", 65536},
@@ -175,23 +181,28 @@ static const struct {
     /* More ranks than cores: copies that are not staged save memory traffic, and cost a second
      * wave. */
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 4, 24 << 10, "rows", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 9, 256, 512, "central", 4 << 10},
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 5, 256, 128 << 10, "rows", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 256, 4 << 20, "read", 16 << 20},
     {PEAL_CALL_BROADCAST, STAGE, 1, 1, 2, UINT64_MAX, "direct", 64 << 10},
     {PEAL_CALL_BROADCAST, STAGE, 3, 1, 256, UINT64_MAX, "pipe", 128 << 10},
     {PEAL_CALL_ALLGATHER, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
+    {PEAL_CALL_ALLGATHER, STAGE, 2, 9, 256, 8 << 10, "central", 8 << 10},
+    {PEAL_CALL_ALLGATHER, STAGE, 2, 1, 4, 128 << 10, "rows", 64 << 10},
     {PEAL_CALL_ALLGATHER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 1, 4, 24 << 10, "rows", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 1, 4, 4 << 20, "relay", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 5, 8, 24 << 10, "rows", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 5, 8, UINT64_MAX, "relay", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 9, 256, 128, "central", 4 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 9, 256, 12 << 10, "rows", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 9, 256, UINT64_MAX, "relay", 32 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
     {PEAL_CALL_GATHER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
     {PEAL_CALL_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
     {PEAL_CALL_ALL_TO_ALL, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, STAGE, 2, 9, 256, 512, "central", 4 << 10},
     {PEAL_CALL_ALL_TO_ALL, STAGE, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
     {PEAL_CALL_BARRIER, STAGE, 1, 1, 256, UINT64_MAX, "mesh", 0},
     /* Rank 0 leaves first, so that what it hands out next is there when the others come. */
@@ -282,6 +293,9 @@ void peal_rules_release(struct peal_table_of_rules *table)
 
 static uint64_t default_segment(const struct peal_algo *algo)
 {
+    enum { CENTRAL_SEGMENT = 4096 }; /* one window has all blocks of all ranks */
+    if (algo->shape == PEAL_SHAPE_BLOCKS && strcmp(algo->name, "central") == 0)
+        return CENTRAL_SEGMENT;
     if (algo->memory != STAGE)
         return 16 << 20;
     return algo->shape == PEAL_SHAPE_ROWS ? 256 << 10 : 64 << 10;

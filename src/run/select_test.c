@@ -44,6 +44,14 @@ static void built_in_table(void **state)
         {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 12 << 10, PRIVATE, "rows"},
         {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 16 << 10, PRIVATE, "relay"},
         {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 4, 64 << 10, PRIVATE, "rows"},
+        /* Few bytes of many ranks meet in one window. */
+        {__LINE__, PEAL_CALL_ALLGATHER, 16, 2, 8 << 10, READS, "central"},
+        {__LINE__, PEAL_CALL_ALLGATHER, 8, 2, 64, READS, "rows"},
+        {__LINE__, PEAL_CALL_ALLGATHER, 16, 16, 64, READS, "rows"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 128, READS, "central"},
+        {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 512, READS, "central"},
+        {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 512, PRIVATE, "central"},
+        {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 1024, READS, "rows"},
         {__LINE__, PEAL_CALL_BARRIER, 2, 2, 0, PRIVATE, "mesh"},
         {__LINE__, PEAL_CALL_BARRIER, 4, 2, 0, PRIVATE, "central"},
     };
