@@ -21,8 +21,9 @@
  * overlap; anything else is refused. Counts are elements. A count of 0 is legal. In place:
  * allreduce, broadcast, reduce: send == recv. allgather: send is the own block of recv, or NULL.
  * reduce_scatter, scatter: recv is the own block of send (scatter: on the root). gather: on the
- * root, send is the own block of recv. all_to_all: send == recv is refused. All ranks do it, or
- * none (PEAL_MISMATCH where that is found out).
+ * root, send is the own block of recv. all_to_all: send == recv is refused. allreduce, allgather and
+ * reduce_scatter are in place on all ranks or on none, whatever their size and memory: PEAL_MISMATCH
+ * otherwise. With uneven counts (allgather_v, reduce_scatter_v) each rank does as it likes.
  *
  * Threads. Different communicators may be used from different threads at the same time. One
  * communicator belongs to one thread at a time; its requests too.
@@ -99,9 +100,10 @@ PEAL_API enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm
  * wants closing. */
 PEAL_API enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out);
 
-/* Waits for nobody; NULL is ignored. Requests that have not completed are dropped: their buffers
- * may still be read by peers, so complete them first. Symmetric memory of this communicator
- * becomes invalid. */
+/* Waits for nobody; NULL is ignored. Requests that have not completed are dropped, and end with
+ * PEAL_CLOSED: their buffers may still be read by peers, so complete them first. Symmetric memory
+ * of this communicator becomes invalid. A closed communicator answers PEAL_CLOSED to every call
+ * until 16 others have been closed; then its memory is used again. */
 PEAL_API void peal_comm_close(struct peal_comm *comm);
 
 /* The own rank, and how many there are; known without asking anyone. */

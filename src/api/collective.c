@@ -38,6 +38,8 @@ static __attribute__((noinline)) enum peal_status run_new(struct peal_comm *comm
         return status;
     memo->call.image->bound = NULL;
     memo->call.repeats = memo->repeats = !args.counts && !comm->platform;
+    memo->asked =
+        peal_call_what(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
     memo->send = send;
     memo->recv = args.recv;
     return peal_comm_end(comm, peal_call_run(&comm->engine, &memo->call));
@@ -52,7 +54,7 @@ static inline bool is_repetition(const struct peal_comm *comm, struct peal_argum
     uint64_t what =
         peal_call_what(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
     bool fits = (((uint32_t)args.dtype | (uint32_t)args.reduce) & ~0xffu) == 0; /* into `what` */
-    return fits && memo->repeats && memo->call.what == what && memo->call.count == args.count &&
+    return fits && memo->repeats && memo->asked == what && memo->call.count == args.count &&
            memo->send == args.send && memo->recv == args.recv;
 }
 

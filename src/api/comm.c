@@ -302,9 +302,36 @@ enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms)
     return fail_open(status, &why);
 }
 
+/* ---- closing ---- */
+
+void peal_comm_drop(struct peal_comm *comm)
+{
+    /* Partner: the other users' decrements; the last one sees what they wrote. */
+    if (atomic_fetch_sub_explicit(&comm->users, 1, memory_order_acq_rel) != 1)
+        return;
+    peal_text_release(&comm->error);
+    peal_text_release(&comm->explained);
+    free(comm);
+}
+
+/* What is left of a closed communicator says so to whoever still uses it, until as many others have
+ * been closed as there are places here. */
+static void keep_closed(struct peal_comm *comm)
+{
+    enum { PLACES = 16 };
+    static _Atomic(struct peal_comm *) places[PLACES];
+    static _Atomic uint32_t next;
+    /* Relaxed: any place will do. */
+    uint32_t place = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) % PLACES;
+    /* acq_rel: partner is the exchange that finds this one here, and drops it. */
+    comm = atomic_exchange_explicit(&places[place], comm, memory_order_acq_rel);
+    if (comm)
+        peal_comm_drop(comm);
+}
+
 void peal_comm_close(struct peal_comm *comm)
 {
-    if (!comm)
+    if (!comm || peal_team_is_closed(comm->team))
         return;
     peal_user_kernels_detach(comm);
     peal_platform_close(comm->platform);
@@ -317,22 +344,28 @@ void peal_comm_close(struct peal_comm *comm)
     free(comm->words);
     peal_text_release(&comm->error);
     peal_text_release(&comm->explained);
-    free(comm);
+    uint32_t requests = comm->requests;
+    memset(comm, 0, sizeof *comm);
+    comm->team = comm->engine.team = comm->engine.mail.team = peal_team_closed();
+    atomic_init(&comm->users, requests + 1);
+    keep_closed(comm);
 }
 
 uint32_t peal_comm_rank(const struct peal_comm *comm)
 {
-    return comm->team->rank;
+    return comm ? comm->team->rank : 0;
 }
 
 uint32_t peal_comm_size(const struct peal_comm *comm)
 {
-    return comm->team->size;
+    return comm ? comm->team->size : 0;
 }
 
 void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms)
 {
     /* Relaxed: see peal_doctor_check. */
+    if (!comm || peal_team_is_closed(comm->team))
+        return;
     atomic_store_explicit(&comm->team->timeout_ms, timeout_ms, memory_order_relaxed);
 }
 
@@ -366,6 +399,8 @@ static enum peal_status refuse_algo(struct peal_comm *comm, uint32_t collective,
 enum peal_status peal_comm_set_algo(struct peal_comm *comm, const char *collective,
                                     const char *algo)
 {
+    if (!comm)
+        return PEAL_INVALID;
     uint32_t c = collective ? find_collective(collective) : PEAL_CALL_NONE;
     if (c == PEAL_CALL_NONE)
         return peal_comm_fail(comm, PEAL_INVALID, "there is no collective '%s'",
@@ -402,8 +437,14 @@ void peal_comm_wish(const struct peal_comm *comm, struct peal_wish *out)
 const char *peal_comm_explain(struct peal_comm *comm, const char *collective, uint64_t bytes,
                               int symmetric)
 {
+    if (!comm || !collective)
+        return "";
     uint32_t c = find_collective(collective);
     comm->explained.len = 0;
+    if (peal_team_is_closed(comm->team)) {
+        peal_text_puts(&comm->explained, peal_text_get(&comm->team->error));
+        return peal_text_get(&comm->explained);
+    }
     if (c == PEAL_CALL_NONE) {
         peal_text_printf(&comm->explained, "there is no collective '%s'", collective);
         return peal_text_get(&comm->explained);
@@ -434,5 +475,5 @@ const char *peal_comm_explain(struct peal_comm *comm, const char *collective, ui
 
 uint64_t peal_comm_simulated_ps(const struct peal_comm *comm)
 {
-    return peal_platform_time(comm->platform);
+    return comm ? peal_platform_time(comm->platform) : 0;
 }

@@ -34,6 +34,7 @@ struct peal_memo {
     struct peal_call call;
     const void *send;
     void *recv;
+    uint64_t asked;            /* its peal_call_what; call.what also says whether it was in place */
     bool repeats;              /* they hold */
     struct peal_bound *bounds; /* of the call: of the communicator's */
 
@@ -74,6 +75,9 @@ struct peal_comm {
     uint64_t generation;              /* splits and shrinks so far */
     struct peal_text error;
     struct peal_text explained;
+
+    uint32_t requests;      /* that have not been freed */
+    _Atomic uint32_t users; /* once closed: those requests, and the list of closed ones */
 };
 
 struct peal_request {
@@ -98,6 +102,8 @@ static inline uint64_t *peal_request_words(struct peal_request *request)
 {
     return (uint64_t *)(request->bounds + 2 * request->comm->team->size + 2);
 }
+/* Frees it; the last one of a closed communicator frees that too. */
+void peal_request_free(struct peal_request *request);
 /* Starts its call if `status`, of what was to be done before, is PEAL_OK; frees it otherwise. */
 enum peal_status peal_request_start(struct peal_request *request, enum peal_status status,
                                     struct peal_request **out);
@@ -107,6 +113,8 @@ enum peal_status peal_comm_fail(struct peal_comm *comm, enum peal_status status,
                                 ...) __attribute__((format(printf, 3, 4)));
 /* PEAL_OK while the communicator can be used. */
 enum peal_status peal_comm_check(struct peal_comm *comm);
+/* Gives up one use of a closed communicator. */
+void peal_comm_drop(struct peal_comm *comm);
 /* Takes over a team. Closes it on failure. */
 enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out);
 /* The status of a finished call, with the team's report as error text where it has failed. */

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,59 @@ static void a_kernel_outlives_its_communicator_closed(void **state)
 {
     (void)state;
     run_ranks(RANKS, use_kernel_after_close);
+}
+
+/* Everything that takes a communicator, after it was closed. */
+static void *use_after_close(void *arg)
+{
+    struct peal_comm *comm = arg, *out = NULL;
+    struct peal_request *request = NULL, *calls = NULL, *letter = NULL;
+    struct peal_user_kernel *kernel = NULL;
+    float x[8] = {0}, y[8 * RANKS], word = 0;
+    uint64_t counts[RANKS] = {1, 1, 1};
+    struct peal_blocks blocks = {counts, NULL};
+    void *memory = NULL;
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    if (peal_comm_rank(comm) == 0) { /* requests that can only be dropped */
+        EXPECT(peal_iallreduce(comm, x, y, 8, PEAL_F32, PEAL_SUM, &calls) == PEAL_OK);
+        EXPECT(peal_irecv(comm, &word, 4, 1, 9, &letter) == PEAL_OK);
+    }
+    peal_comm_close(comm);
+    EXPECT(peal_barrier(comm) == PEAL_CLOSED);
+    EXPECT(strcmp(peal_comm_error(comm), "the communicator was closed") == 0);
+    EXPECT(peal_allreduce(comm, x, y, 8, PEAL_F32, PEAL_SUM) == PEAL_CLOSED);
+    EXPECT(peal_iallreduce(comm, x, y, 8, PEAL_F32, PEAL_SUM, &request) == PEAL_CLOSED);
+    EXPECT(peal_all_to_all_v(comm, x, &blocks, y, &blocks, PEAL_F32) == PEAL_CLOSED);
+    EXPECT(peal_send(comm, x, 4, 1, 0) == PEAL_CLOSED);
+    EXPECT(peal_irecv(comm, x, 4, PEAL_ANY_SOURCE, 0, &request) == PEAL_CLOSED);
+    EXPECT(peal_comm_split(comm, 0, 0, &out) == PEAL_CLOSED);
+    EXPECT(peal_comm_shrink(comm, &out) == PEAL_CLOSED);
+    EXPECT(peal_symmetric_alloc(comm, 64, &memory) == PEAL_CLOSED);
+    EXPECT(peal_symmetric_free(comm, x) == PEAL_CLOSED);
+    EXPECT(peal_symmetric_at(comm, x, 0) == NULL);
+    EXPECT(peal_user_kernel_load(comm, NULL, "allreduce_ring", &kernel) == PEAL_CLOSED);
+    EXPECT(strstr(peal_comm_explain(comm, "allreduce", 8, 0), "closed") != NULL);
+    EXPECT(peal_comm_rank(comm) == 0 && peal_comm_size(comm) == 0);
+    peal_comm_set_timeout(comm, 7);
+    peal_comm_close(comm); /* twice does no harm */
+    EXPECT(!out && !request && !kernel && !memory);
+    if (calls) {
+        EXPECT(peal_request_test(calls) == PEAL_CLOSED);
+        EXPECT(peal_request_wait(letter) == PEAL_CLOSED);
+    }
+    return NULL;
+}
+
+static void a_closed_communicator_says_so(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++) /* more than are remembered */
+        run_ranks(RANKS, use_after_close);
+    assert_int_equal(peal_barrier(NULL), PEAL_INVALID);
+    assert_int_equal(peal_comm_size(NULL), 0);
+    assert_int_equal(peal_comm_set_algo(NULL, "allreduce", "ring"), PEAL_INVALID);
+    peal_comm_set_timeout(NULL, 1);
+    peal_comm_close(NULL);
 }
 
 /* ---- blocks that overlap ---- */
@@ -164,12 +218,90 @@ static void threads_that_are_left_go_on(void **state)
     run_ranks(RANKS, shrink_after_mismatch);
 }
 
+/* ---- in place on some ranks only ---- */
+
+enum { PLACES = 3, MOST_PLACED = 64 << 10 };
+static const uint64_t placed[PLACES] = {1, 8 << 10, MOST_PLACED}; /* f32 */
+static struct {
+    uint64_t count;
+    int kind; /* 0 allreduce, 1 allgather, 2 reduce_scatter, 3 and 4 the latter with uneven counts */
+    bool symmetric;
+} mixed;
+
+static enum peal_status call_mixed(struct peal_comm *comm, float *x, float *y, bool in_place)
+{
+    uint32_t rank = peal_comm_rank(comm);
+    uint64_t n = mixed.count, counts[RANKS] = {n, n, n};
+    switch (mixed.kind) {
+    case 0:
+        return peal_allreduce(comm, in_place ? y : x, y, n, PEAL_F32, PEAL_SUM);
+    case 1:
+        return peal_allgather(comm, in_place ? y + rank * n : x, y, n, PEAL_F32);
+    case 2:
+        return peal_reduce_scatter(comm, x, in_place ? x + rank * n : y, n, PEAL_F32, PEAL_SUM);
+    case 3:
+        return peal_allgather_v(comm, in_place ? y + rank * n : x, y, counts, NULL, PEAL_F32);
+    default:
+        return peal_reduce_scatter_v(comm, x, in_place ? x + rank * n : y, counts, NULL, PEAL_F32,
+                                     PEAL_SUM);
+    }
+}
+
+static void *mix_places(void *arg)
+{
+    struct peal_comm *comm = arg;
+    bool in_place = peal_comm_rank(comm) == 1, uneven = mixed.kind >= 3;
+    uint64_t bytes = RANKS * MOST_PLACED * sizeof(float);
+    void *x = NULL, *y = NULL;
+    if (mixed.symmetric) {
+        EXPECT(peal_symmetric_alloc(comm, bytes, &x) == PEAL_OK);
+        EXPECT(peal_symmetric_alloc(comm, bytes, &y) == PEAL_OK);
+    } else {
+        x = calloc(1, bytes);
+        y = calloc(1, bytes);
+    }
+    EXPECT(x && y);
+    EXPECT(call_mixed(comm, x, y, false) == PEAL_OK); /* all alike, both ways */
+    EXPECT(call_mixed(comm, x, y, true) == PEAL_OK);
+    enum peal_status status = call_mixed(comm, x, y, in_place);
+    if (!uneven && status == PEAL_OK) /* it had ended before a peer found out */
+        status = peal_barrier(comm);
+    if (uneven ? status != PEAL_OK : status != PEAL_MISMATCH && status != PEAL_CLOSED)
+        fprintf(stderr, "kind %d, %d elements: %s\n", mixed.kind, (int)mixed.count,
+                peal_status_text(status));
+    EXPECT(uneven ? status == PEAL_OK : status == PEAL_MISMATCH || status == PEAL_CLOSED);
+    EXPECT(uneven || strstr(peal_comm_error(comm), "in place") != NULL);
+    peal_comm_close(comm);
+    if (!mixed.symmetric) {
+        free(x);
+        free(y);
+    }
+    return NULL;
+}
+
+static void in_place_on_some_ranks_is_refused_at_every_size(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 5; kind++) {
+        for (int i = 0; i < PLACES; i++) {
+            for (int way = 0; way < 4; way++) {
+                mixed.kind = kind;
+                mixed.count = placed[i];
+                mixed.symmetric = way % 2;
+                run_ranks(way < 2 ? 2 : RANKS, mix_places);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_outlives_its_communicator_closed),
+        cmocka_unit_test(a_closed_communicator_says_so),
         cmocka_unit_test(blocks_that_overlap_are_refused_or_right),
         cmocka_unit_test(threads_that_are_left_go_on),
+        cmocka_unit_test(in_place_on_some_ranks_is_refused_at_every_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* New communicators out of old ones: split, and shrink after a failure. */
+#include "api/env.h"
 #include "api/platform.h"
 
 #include <stdio.h>
@@ -62,13 +63,24 @@ static enum peal_status split_threads(struct peal_comm *comm, const struct ticke
     return told != PEAL_OK ? told : status;
 }
 
+/* The name by which a group of a communicator meets: another one for every group of every
+ * communicator, however deep. */
+static void name_group(const struct peal_comm *comm, uint64_t generation, const char *group,
+                       char out[static PEAL_JOB_BYTES])
+{
+    char name[2 * PEAL_JOB_BYTES];
+    snprintf(name, sizeof name, "%s.%llu.%s", comm->team->job, (unsigned long long)generation,
+             group);
+    peal_env_job(name, out);
+}
+
 static enum peal_status split_processes(struct peal_comm *comm, const struct ticket *group,
                                         uint32_t size, uint32_t self, struct peal_team **out)
 {
-    char job[64];
+    char job[PEAL_JOB_BYTES], first[16];
     struct peal_text why = {0};
-    snprintf(job, sizeof job, "%.32s.%llu.%u", comm->team->job,
-             (unsigned long long)comm->generation, group[0].rank);
+    snprintf(first, sizeof first, "%u", group[0].rank);
+    name_group(comm, comm->generation, first, job);
     struct peal_team_how how = {.rank = self,
                                 .size = size,
                                 .job = job,
@@ -146,13 +158,14 @@ enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out
 {
     if (!comm || !out)
         return PEAL_INVALID;
+    if (peal_team_is_closed(comm->team))
+        return peal_comm_check(comm);
     struct peal_team *old = comm->team;
     uint8_t optional[PEAL_MOST_RANKS];
     for (uint32_t r = 0; r < old->size; r++)
         optional[r] = 1;
-    char job[64];
-    snprintf(job, sizeof job, "%.32s.%llu.shrink", old->job,
-             (unsigned long long)comm->generation++);
+    char job[PEAL_JOB_BYTES];
+    name_group(comm, comm->generation++, "shrink", job);
     struct peal_text why = {0};
     enum peal_status status = PEAL_PEER_DEAD;
     struct peal_team *team = NULL;

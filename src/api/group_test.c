@@ -48,6 +48,40 @@ static void groups_overlap_and_two_jobs_run_at_once(void **state)
     assert_true(children_all_right(&b, CHILDREN_NOBODY));
 }
 
+/* A group within a group within a group: names of jobs grow, and groups that are made at the same
+ * time at different places must not be taken for each other. */
+static int split_deep(struct peal_comm *world, const void *context)
+{
+    (void)context;
+    enum { DEEP = 10 };
+    struct peal_comm *comm = world, *levels[DEEP] = {NULL}, *half, *again;
+    int64_t mine = peal_comm_rank(world), sum = 0;
+    for (int i = 0; i < DEEP; i++) {
+        EXPECT(peal_comm_dup(comm, &levels[i]) == PEAL_OK);
+        comm = levels[i];
+    }
+    EXPECT(peal_comm_split(comm, (int)mine / 2, 0, &half) == PEAL_OK);
+    for (int i = 0; i < 5; i++) {
+        EXPECT(peal_comm_dup(half, &again) == PEAL_OK);
+        EXPECT(peal_comm_size(again) == 2);
+        EXPECT(peal_allreduce(again, &mine, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK);
+        EXPECT(sum == (mine < 2 ? 1 : 5));
+        peal_comm_close(again);
+    }
+    peal_comm_close(half);
+    for (int i = DEEP; i-- > 0;)
+        peal_comm_close(levels[i]);
+    return 0;
+}
+
+static void groups_of_groups_keep_apart(void **state)
+{
+    (void)state;
+    struct children ranks;
+    children_start(&ranks, 4, split_deep, NULL);
+    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+}
+
 static int sum_with_other_cores(struct peal_comm *world, const void *job)
 {
     static const uint64_t counts[] = {1, 4096, 16384, 100000};
@@ -87,6 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_overlap_and_two_jobs_run_at_once),
+        cmocka_unit_test(groups_of_groups_keep_apart),
         cmocka_unit_test(ranks_with_other_numbers_of_cores_choose_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,11 +71,23 @@ struct peal_request *peal_request_new(struct peal_comm *comm, struct peal_reques
     size_t bounds = 2 * (size_t)comm->team->size + 2;
     struct peal_request *request =
         calloc(1, sizeof *request + bounds * sizeof *request->bounds + words * sizeof(uint64_t));
-    if (request)
+    if (request) {
         request->comm = comm;
-    else
+        comm->requests++;
+    } else
         *status = peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a request");
     return request;
+}
+
+void peal_request_free(struct peal_request *request)
+{
+    struct peal_comm *comm = request->comm;
+    free(request->envelope);
+    free(request);
+    if (peal_team_is_closed(comm->team))
+        peal_comm_drop(comm);
+    else
+        comm->requests--;
 }
 
 enum peal_status peal_request_start(struct peal_request *request, enum peal_status status,
@@ -87,7 +99,7 @@ enum peal_status peal_request_start(struct peal_request *request, enum peal_stat
     if (status == PEAL_OK)
         *out = request;
     else
-        free(request);
+        peal_request_free(request);
     return status;
 }
 
@@ -97,7 +109,7 @@ static enum peal_status look(struct peal_request *request)
     const struct peal_letter *letter = &request->letter;
     if (!request->is_message)
         return peal_comm_end(request->comm, request->call.status);
-    if (request->envelope && letter->status != PEAL_PENDING)
+    if (request->envelope && letter->status != PEAL_PENDING && request->comm->platform)
         unseal(request);
     if (letter->status == PEAL_INVALID)
         return peal_comm_fail(
@@ -122,7 +134,7 @@ enum peal_status peal_request_test(struct peal_request *request)
         status = look(request);
     }
     if (status != PEAL_PENDING)
-        free(request);
+        peal_request_free(request);
     return status;
 }
 
@@ -142,7 +154,7 @@ static enum peal_status finish(struct peal_request *request, uint64_t *got, uint
         if (sender)
             *sender = request->letter.sender;
     }
-    free(request);
+    peal_request_free(request);
     return status;
 }
 
@@ -192,10 +204,11 @@ static enum peal_status post(struct peal_comm *comm, const struct peal_letter *l
     if (!request)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a request");
     request->comm = comm;
+    comm->requests++;
     request->is_message = true;
     request->letter = *letter;
     if (comm->platform && (status = seal(comm, request)) != PEAL_OK) {
-        free(request);
+        peal_request_free(request);
         return status;
     }
     peal_mail_post(&comm->engine.mail, &request->letter);

@@ -288,6 +288,17 @@ static void resolve_key(const struct peal_comm *comm, const struct peal_wish *wi
         forget_type(&out->key);
 }
 
+/* Where every rank has input and output, being in place belongs to the call: kernels that reach
+ * into peers' memory must know of it, and what holds for them holds for all. Uneven blocks are
+ * never reached into, and a rank with an empty one cannot say. */
+static uint64_t place_bit(const struct peal_arguments *args)
+{
+    bool told = args->collective == PEAL_CALL_ALLREDUCE ||
+                args->collective == PEAL_CALL_ALLGATHER ||
+                args->collective == PEAL_CALL_REDUCE_SCATTER;
+    return told && args->in_place ? PEAL_CALL_IN_PLACE : 0;
+}
+
 static enum peal_status remember(struct peal_comm *comm, const struct peal_arguments *args,
                                  bool symmetric, uint64_t offsets, struct peal_memo *memo)
 {
@@ -322,7 +333,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     memo->algo = algo;
     memo->segment = found.cutting.segment;
     memo->launches = found.cutting.launches;
-    uint64_t hash = peal_hash_u64(memo->what, memo->count);
+    uint64_t hash = peal_hash_u64(memo->what | place_bit(args), memo->count);
     hash = peal_hash_u64(found.cutting.segment, hash);
     hash = peal_hash_bytes(algo->kernel, strlen(algo->kernel), hash);
     if (algo->has_groups)
@@ -417,7 +428,7 @@ enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct pea
     out->launches = memo->launches;
     out->element = (uint32_t)peal_dtype_size(args->dtype);
     out->stream = memo->stream;
-    out->what = what;
+    out->what = what | place_bit(args);
     out->count = count;
     out->signature = memo->signature;
     return PEAL_OK;

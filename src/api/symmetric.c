@@ -172,7 +172,7 @@ enum peal_status peal_symmetric_free(struct peal_comm *comm, void *at)
 
 void *peal_symmetric_at(struct peal_comm *comm, const void *memory, uint32_t rank)
 {
-    const struct peal_symmetric *found = peal_symmetric_find(comm, memory, 1);
+    const struct peal_symmetric *found = comm ? peal_symmetric_find(comm, memory, 1) : NULL;
     if (!found || rank >= comm->team->size)
         return NULL;
     return found->at[rank] + ((const char *)memory - found->at[comm->team->rank]);

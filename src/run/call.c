@@ -25,8 +25,11 @@ enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *te
     return peal_mail_init(&engine->mail, team);
 }
 
+static void fail_all(struct peal_calls *engine, enum peal_status status);
+
 void peal_calls_release(struct peal_calls *engine)
 {
+    fail_all(engine, PEAL_CLOSED); /* requests outlive the communicator */
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
         peal_frame_release(&engine->frames[c]);
     peal_mail_release(&engine->mail);

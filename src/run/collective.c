@@ -3,6 +3,7 @@
 #include "run/collective.h"
 
 #include "base/dtype.h"
+#include "run/shared.h"
 
 /* What belongs to a call's identity beside its name. */
 enum { COUNT = 1, DTYPE = 2, REDUCE = 4, ROOT = 8, HASHED = 16 };
@@ -40,7 +41,7 @@ const char *peal_collective_name(uint32_t collective)
 
 void peal_collective_describe(uint64_t what, uint64_t count, struct peal_text *out)
 {
-    uint32_t collective = (uint32_t)(what >> 48);
+    uint32_t collective = (uint32_t)((what & ~PEAL_CALL_IN_PLACE) >> 48);
     uint32_t dtype = what >> 40 & 0xff, reduce = what >> 32 & 0xff;
     unsigned parts = collective < PEAL_CALL_COUNT ? rows[collective].parts : 0;
     peal_text_puts(out, peal_collective_name(collective));
@@ -53,6 +54,8 @@ void peal_collective_describe(uint64_t what, uint64_t count, struct peal_text *o
         peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduce)reduce));
     if (parts & ROOT)
         peal_text_printf(out, ", root %u", (unsigned)what);
+    if (what & PEAL_CALL_IN_PLACE)
+        peal_text_puts(out, ", in place");
     if (parts & HASHED)
         peal_text_printf(out, ", arguments %08x", (unsigned)(count ^ count >> 32));
 }

@@ -126,6 +126,9 @@ struct peal_slot {
 };
 static_assert(sizeof(struct peal_slot) == PEAL_LINE, "a slot starts with one line");
 
+/* Beside it: input and output are one, which all ranks do or none. */
+#define PEAL_CALL_IN_PLACE (UINT64_C(1) << 63)
+
 static inline uint64_t peal_call_what(uint32_t collective, uint32_t dtype, uint32_t reduce,
                                       uint32_t root)
 {

@@ -350,6 +350,19 @@ void peal_team_close(struct peal_team *team)
     free(team);
 }
 
+struct peal_team *peal_team_closed(void)
+{
+    /* Never written: it has failed already, and has no ranks. */
+    static struct peal_control control = {.failure = PEAL_CLOSED, .life = PEAL_LIFE_LEFT};
+    static struct peal_control *controls[1] = {&control};
+    static char words[] = "the communicator was closed";
+    static struct peal_team closed = {.controls = controls,
+                                      .failed = PEAL_CLOSED,
+                                      .reads = PEAL_READS_NO,
+                                      .error = {.at = words, .len = sizeof words - 1}};
+    return &closed;
+}
+
 bool peal_team_is_dead(const struct peal_team *team, uint32_t rank)
 {
     if (team->pidfds[rank] == PROCESS_GONE)

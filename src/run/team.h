@@ -112,6 +112,12 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
 enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms,
                                         struct peal_team **teams);
 void peal_team_close(struct peal_team *team);
+/* What a closed communicator has instead: no ranks, and failed for ever. */
+struct peal_team *peal_team_closed(void);
+static inline bool peal_team_is_closed(const struct peal_team *team)
+{
+    return team->size == 0;
+}
 
 /* Ends the team's life on every rank: the first to call it writes the report and prints it (unless
  * quiet); everybody gets its status and text. Returns the status that holds. */
