@@ -48,8 +48,10 @@ enum peal_status peal_comm_check(struct peal_comm *comm)
 
 enum peal_status peal_comm_end(struct peal_comm *comm, enum peal_status status)
 {
-    if (__builtin_expect(status != PEAL_OK && comm->team->failed != PEAL_OK, 0))
+    if (__builtin_expect(status != PEAL_OK && comm->team->failed != PEAL_OK, 0)) {
         peal_comm_fail(comm, status, "%s", peal_text_get(&comm->team->error));
+        peal_team_settle(comm->team);
+    }
     return status;
 }
 

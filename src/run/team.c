@@ -257,6 +257,22 @@ static void release_shared(struct peal_shared_windows *shared)
     free(shared);
 }
 
+void peal_team_settle(const struct peal_team *team)
+{
+    uint32_t r = 0;
+    for (int i = 0; i < 1000 && team->threads && r < team->size;) {
+        /* Acquire: what the peer did in its call came before. Partner: peal_team_leave, whose
+         * relaxed store comes after loads only; a late load would have to pass the whole way out. */
+        if (r == team->rank || atomic_load_explicit(&team->controls[r]->life,
+                                                    memory_order_acquire) != PEAL_LIFE_INSIDE) {
+            r++;
+            continue;
+        }
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        i++;
+    }
+}
+
 static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_layout *layout)
 {
     struct peal_shared_windows *shared = calloc(1, sizeof *shared);

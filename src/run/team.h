@@ -132,6 +132,11 @@ static inline bool peal_team_is_well(const struct peal_team *team)
     return atomic_load_explicit(&peal_team_own(team)->failure, memory_order_relaxed) == 0;
 }
 
+/* After a failure, when this rank has left its call: waits until its peers have left theirs, for a
+ * second at most. Threads load from each other's memory, which the caller may free next; between
+ * processes the system says that it is gone. */
+void peal_team_settle(const struct peal_team *team);
+
 /* True once the process of that rank has ended. Threads never do. */
 bool peal_team_is_dead(const struct peal_team *team, uint32_t rank);
 /* Wakes a rank that sleeps; see pause.h for when to call it. */
