@@ -111,6 +111,15 @@ static void bind_all(struct binder *b, int64_t count, int64_t most)
     }
 }
 
+/* A plan that takes a good part of the memory limit by itself cannot be verified within it. */
+static uint64_t most_ops(const struct peal_verify_job *job)
+{
+    enum { BYTES_AN_OP = 64, LEAST = 1 << 16 };
+    uint64_t bytes = job->verify.most_bytes ? job->verify.most_bytes : UINT64_C(2) << 30;
+    uint64_t ops = bytes / BYTES_AN_OP;
+    return ops < LEAST ? LEAST : ops > UINT64_C(1) << 27 ? UINT64_C(1) << 27 : ops;
+}
+
 static struct peal_plan *make_plan(struct peal_verify_job *job, struct peal_verify_task *task,
                                    int64_t count, int64_t root, int64_t most)
 {
@@ -131,6 +140,7 @@ static struct peal_plan *make_plan(struct peal_verify_job *job, struct peal_veri
         .no_fuse = job->no_fuse,
         .channel_depth = (uint32_t)job->options->depth,
         .slot_bytes = job->options->slot_bytes,
+        .most_ops = most_ops(job),
     };
     if (b.failed)
         task->status = PEAL_NO_MEMORY;

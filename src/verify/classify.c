@@ -28,6 +28,22 @@ static void see_write(struct cell *cell, uint32_t thread, const struct step *s)
         cell->falls = true;
 }
 
+/* Sums of amounts are followed in 64 bits. What is far from that has room for every order. */
+static bool amounts_fit(const struct program *p)
+{
+    uint64_t *sum = calloc(p->ncells + 1u, sizeof *sum);
+    bool fit = sum;
+    for (uint64_t i = 0; i < p->nsteps && fit; i++) {
+        const struct step *s = &p->steps[i];
+        uint64_t size = s->value < 0 ? 0 - (uint64_t)s->value : (uint64_t)s->value;
+        if (s->kind > STEP_WAIT_EQUAL || p->cells[s->cell].kind == CELL_ONE_WRITER)
+            continue;
+        fit = size < UINT64_C(1) << 56 && (sum[s->cell] += size) < UINT64_C(1) << 58;
+    }
+    free(sum);
+    return fit;
+}
+
 static void see_steps(struct program *p, int64_t *value)
 {
     for (uint32_t t = 0; t < p->nthreads; t++) {
@@ -55,6 +71,11 @@ void peal_program_classify(struct program *p)
 {
     p->monotone = true;
     p->not_monotone = NULL;
+    if (!amounts_fit(p)) {
+        p->status = PEAL_NO_MEMORY;
+        p->why = "a cell gets, or is compared with, amounts that are too large to be followed";
+        return;
+    }
     int64_t *value = calloc(p->ncells ? p->ncells : 1, sizeof *value);
     if (!value) {
         p->status = PEAL_NO_MEMORY;

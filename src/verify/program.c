@@ -94,9 +94,10 @@ static void make_bases(struct program *p)
             if (signal->kind != PEAL_SIGNAL_SHARED)
                 continue;
             for (uint32_t r = 0; r < p->nranks; r++)
-                for (uint32_t i = 0; i < signal->cells; i++)
-                    next[mine->first_cell + r * mine->cells + i] +=
-                        peal_plan_total(plan, r, l, signal, i);
+                for (uint32_t i = 0; i < signal->cells; i++) {
+                    int64_t *cell = &next[mine->first_cell + r * mine->cells + i];
+                    *cell = peal_wrap_add(*cell, peal_plan_total(plan, r, l, signal, i));
+                }
         }
     }
 }

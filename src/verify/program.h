@@ -166,6 +166,12 @@ void peal_program_release(struct program *p);
 /* Finds out which cells are monotone. Called by build, and again after steps were changed. */
 void peal_program_classify(struct program *p);
 
+/* Amounts that are too large wrap here, and classify refuses them. */
+static inline int64_t peal_wrap_add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 /* For build: remembers the first failure; takes zeroed memory (NULL after a failure); matches names
  * (names.c); walks the ops (unroll.c). */
 void peal_program_fail(struct program *p, enum peal_status status, const char *why);

@@ -41,23 +41,44 @@ static bool goes_wrong(void *context, const uint32_t *threads, size_t n)
     return scratch.v.verdict == PEAL_REFUTED && scratch.v.fault == s->a->v.fault;
 }
 
-/* Takes away what the wrong result does not need, and tells the rest. */
-static void tell(struct search *s)
+/* Takes away what the fault does not need, and tells the rest. `some`: other schedules go well. */
+static void tell(struct search *s, bool some)
 {
     enum { REPLAYS = 50 };
     struct peal_verification *v = &s->a->v;
     struct shrink how;
+    if (!goes_wrong(s, s->path.at, s->path.len))
+        return; /* another fault comes first there: what is told already has to do */
     if (peal_shrink_any(&how, &s->space, goes_wrong, s, REPLAYS)) {
         s->path.len = peal_shrink_path(&how, s->path.at, s->path.len);
         v->story = how.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
         execute(s, s->path.at, s->path.len, s->a);
         const char *why = v->why;
         peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, NULL, s->a);
-        v->why = peal_answer_text(s->a, "in some schedules, %s", why);
+        v->why = some ? peal_answer_text(s->a, "in some schedules, %s", why) : why;
     } else {
         s->a->failed = true;
     }
     peal_shrink_release(&how);
+}
+
+/* Any schedule, to its end, as the path. False: out of memory. */
+static bool follow_any(struct search *s)
+{
+    s->path.len = 0;
+    peal_space_reset(&s->space);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t t = 0; t < s->p->nthreads; t++) {
+            while (peal_space_enabled(&s->space, t)) {
+                (void)peal_space_take(&s->space, t);
+                moved = true;
+                if (!peal_vec_push(&s->path, t))
+                    return false;
+            }
+        }
+    }
+    return true;
 }
 
 /* The result of the schedule that led here. True: the search ends. */
@@ -76,8 +97,8 @@ bool peal_result_check_end(struct search *s)
         .unordered = s->unordered, .schedule = &schedule, .most_bytes = s->options->most_bytes};
     v->verdict = PEAL_PROVED;
     peal_symbolic_check(s->p, &how, s->a);
-    if (v->verdict == PEAL_REFUTED && v->fault == PEAL_FAULT_RESULT && !s->options->no_story)
-        tell(s);
+    if (v->verdict == PEAL_REFUTED && !s->options->no_story)
+        tell(s, true);
     if (v->verdict != PEAL_PROVED)
         return true;
     /* Bits agree if every schedule has them in one and the same order. */
@@ -106,6 +127,8 @@ bool peal_result_check_all(struct search *s)
     v->verdict = PEAL_PROVED;
     if (s->npairs == 0) {
         peal_symbolic_check(s->p, &how, s->a);
+        if (v->verdict == PEAL_REFUTED && !s->options->no_story && follow_any(s))
+            tell(s, false);
         return v->verdict == PEAL_PROVED;
     }
     s->states.key_bytes += s->npairs;

@@ -215,6 +215,18 @@ void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, ui
     peal_tell_end(&t);
     a->v.story = PEAL_STORY_SHORTEST;
 }
+/* The op that goes wrong, unless its own first half is the last step. */
+static void tell_op_last(struct teller *t, struct answer *a)
+{
+    const struct thread *th = &t->p->threads[a->thread];
+    const struct peal_verify_step *last = t->steps.len ? &t->steps.at[t->steps.len - 1] : NULL;
+    bool there = last && last->rank == th->rank && last->lane == th->lane &&
+                 last->op == a->op - th->first_op[last->launch];
+    uint32_t step = there ? (uint32_t)t->steps.len - 1 : peal_tell_op(t, a->thread, a->op);
+    for (uint32_t i = 0; i < a->v.naccesses; i++)
+        a->v.accesses_at[i].step = step;
+}
+
 void peal_story_schedule(const struct program *p, const struct schedule *s, const struct race *race,
                          const bool *core, struct answer *a)
 {
@@ -232,5 +244,7 @@ void peal_story_schedule(const struct program *p, const struct schedule *s, cons
         tell_collision(&t, race);
     else if (a->v.fault == PEAL_FAULT_DEADLOCK)
         peal_tell_blocked(&t);
+    else if (a->v.fault == PEAL_FAULT_UNINITIALISED || a->v.fault == PEAL_FAULT_CHANNEL)
+        tell_op_last(&t, a);
     peal_tell_end(&t);
 }

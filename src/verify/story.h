@@ -16,6 +16,7 @@ struct answer {
     struct peal_verification v;
     struct peal_arena arena;
     struct race collision; /* exploration: the race that was found */
+    uint32_t thread, op;   /* a fault of one op: which */
     bool failed;           /* out of memory: texts may be missing */
 };
 

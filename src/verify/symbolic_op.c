@@ -16,6 +16,8 @@ static void fault_at_op(struct symbolic *s, enum peal_fault fault, const char *w
         return;
     s->done = true;
     peal_answer_refute(s->a, fault);
+    s->a->thread = s->thread;
+    s->a->op = s->op[s->thread];
     peal_story_reach(s->p, s->thread, s->step[s->thread], s->op[s->thread], s->a);
     s->a->v.why = why;
 }

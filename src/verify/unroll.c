@@ -145,6 +145,12 @@ static void add_access(struct walk *w, const struct peal_op *op, const struct pe
     }
 }
 
+/* A count of a launch has 32 bits: what is beyond is never reached, not even by later launches. */
+static int64_t within_launch(int64_t count)
+{
+    return count > UINT32_MAX ? INT64_C(1) << 56 : count < 0 ? 0 : count;
+}
+
 static void walk_sync(struct walk *w, const struct peal_op *op)
 {
     struct program *p = w->p;
@@ -179,9 +185,10 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
         else if (signal->kind == PEAL_SIGNAL_ONE_WRITER && op->sync.value <= 0)
             step.kind = step.kind == STEP_WAIT ? STEP_NOP : step.kind;
         if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
-            step.value += epoch - ((int64_t)op->sync.back << 32);
+            step.value = within_launch(op->sync.value) + epoch - ((int64_t)op->sync.back << 32);
         else if (signal->kind == PEAL_SIGNAL_SHARED && step.kind != STEP_NOP)
-            step.value += p->base[(uint64_t)(w->launch - op->sync.back) * p->ncells + cell];
+            step.value = peal_wrap_add(
+                step.value, p->base[(uint64_t)(w->launch - op->sync.back) * p->ncells + cell]);
     } else {
         step.kind = STEP_PEEK;
     }

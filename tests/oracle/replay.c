@@ -114,9 +114,7 @@ enum replay_end replay_story(const struct peal_plan *plan, const struct peal_ver
                              uint64_t seed, struct peal_text *why)
 {
     const struct peal_plan *plans[64];
-    /* What is read uninitialised in an explored program is told without how it comes to that. */
-    bool none = (v->fault == PEAL_FAULT_UNINITIALISED && !v->monotone) ||
-                v->fault == PEAL_FAULT_BOUNDS || v->fault == PEAL_FAULT_CHANNEL ||
+    bool none = v->fault == PEAL_FAULT_BOUNDS || v->fault == PEAL_FAULT_CHANNEL ||
                 v->fault == PEAL_FAULT_SIGNAL;
     for (uint32_t i = 0; i < 64; i++)
         plans[i] = plan;

@@ -30,6 +30,7 @@ class Kernel:
         self.depth = 1
         self.open = []  # sends without their recvs
         self.tiles = 0
+        self.mine = ''  # with lanes: the part of x, y and q that a lane has
 
     def put(self, text):
         self.lines.append('    ' * self.depth + text)
@@ -37,6 +38,8 @@ class Kernel:
     def part(self):
         r = self.r
         phase = '(launch mod %d) * n +: n' % self.phases if self.phases > 1 else '0 +: n'
+        if self.mine:
+            return '[%s]%s' % (phase, self.mine)
         return r.choice(['[%s]' % phase, '[%s]' % phase, '[%s][rank of nranks]' % phase, '[%s][0 of 2]' % phase,
                          '[0 +: n]', '[%s][right of nranks]' % phase])
 
@@ -132,7 +135,7 @@ class Kernel:
         peer = r.choice(list(BACK))
         if any(p == peer for p, _ in self.open) and r.random() < 0.5:
             return
-        rest = r.choice(['', '', '[0 of 2]', '[rank of nranks]'])
+        rest = self.mine or r.choice(['', '', '[0 of 2]', '[rank of nranks]'])
         mine = rest
         self.put('send %s%s to %s' % (r.choice(['x', 'x', 'q']), mine, peer))
         self.open.append((peer, rest if rest != '[rank of nranks]' else '[%s of nranks]' % BACK[peer]))
@@ -161,6 +164,11 @@ class Kernel:
                 self.data()
                 self.depth -= 1
                 self.put('}')
+            elif kind < 0.97 and not self.mine and any(k == 'raw' for _, k, _ in self.signals):
+                name, _, array = next(s for s in self.signals if s[1] == 'raw')
+                self.tiles += 1
+                self.put('let t%d = peek %s%s' % (self.tiles, name, '[rank]' if array else ''))
+                self.put('notify %s%s += t%d + 1' % (name, '[rank]' if array else '', self.tiles))
             else:
                 self.barrier()
         while self.open:
@@ -180,12 +188,18 @@ class Kernel:
         self.put('let left = (rank - 1) % nranks')
         lanes = r.choice([0, 0, 0, 2])
         if lanes:
+            apart = r.random() < 0.8
+            windows, signals = self.windows, self.signals
             for lane in range(lanes):
                 self.put('lane {')
                 self.depth += 1
-                if lane == 0:
+                if apart:
+                    self.windows = [windows[lane % len(windows)]]
+                    self.signals = signals[lane::lanes] or signals
+                    self.mine = ['[0 of 2]', '[1 of 2]'][lane]
+                if lane == 0 or apart:
                     self.start()
-                self.block(r.randint(2, 4), lane)
+                self.block(r.randint(2, 5), lane)
                 self.depth -= 1
                 self.put('}')
         else:
@@ -196,14 +210,15 @@ class Kernel:
         return '\n'.join(self.lines) + '\n}\n'
 
     def start(self):
-        self.put('q = x')
-        self.put('y = x')
+        self.put('q%s = x%s' % (self.mine, self.mine))
+        self.put('y%s = x%s' % (self.mine, self.mine))
         if self.r.random() < 0.85:
             for w in self.windows:
                 self.put('%s = 0' % w)
             self.barrier()
-        if self.r.random() < 0.2:
-            self.put('barrier()')
+        if self.r.random() < 0.2 and not self.mine:
+            self.put(self.r.choice(['barrier()', 'allreduce(%s[0 +: n], sum)' % self.windows[0],
+                                    'broadcast(q, q, 0, binomial)', 'allreduce(q, sum, ring)']))
 
 
 def main():
