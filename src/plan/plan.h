@@ -114,12 +114,11 @@ struct peal_op {
 };
 static_assert(sizeof(struct peal_op) == 32, "an op is 32 bytes");
 
-/* Pseudo buffers of refs. */
-#define PEAL_BUF_CONST UINT16_C(0xffff) /* a constant: offset holds the bits of a double */
-#define PEAL_BUF_SLOT                                                                              \
-    UINT16_C(                                                                                      \
-        0xfffe) /* a received payload still in its slot: `row` is the channel, `rank` how     \
-                       many unfreed slots of that channel are older; offset in bytes */
+/* Pseudo buffers of refs. A constant: offset holds the bits of a double. */
+#define PEAL_BUF_CONST UINT16_C(0xffff)
+/* A received payload that is still in its slot: `row` is the channel, `rank` how many unfreed slots
+ * of that channel are older; offset in bytes. */
+#define PEAL_BUF_SLOT UINT16_C(0xfffe)
 
 /* An operand: where it starts. Address = start of buf on rank + row * (row stride) + offset, in
  * bytes; for 1-D buffers row is 0. With phases, the offset is phases[phases + launch % period]
