@@ -21,11 +21,14 @@ struct tune_options {
     int64_t factor, budget;
 };
 
+enum { LONGEST_PATH = 4096 };
+
 /* Makes the folders of a path. */
 static void make_folders(const char *path)
 {
-    char copy[300];
-    snprintf(copy, sizeof copy, "%s", path);
+    char copy[LONGEST_PATH];
+    if ((size_t)snprintf(copy, sizeof copy, "%s", path) >= sizeof copy)
+        return;
     for (char *slash = copy + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
         *slash = '\0';
         (void)mkdir(copy, 0777);
@@ -51,20 +54,41 @@ static void write_rule(FILE *file, const struct peal_rule *rule)
             (unsigned long long)rule->bytes, rule->algo->name, (unsigned long long)rule->segment);
 }
 
+/* Where the new table is made, beside the old one. NULL after a message. */
+static FILE *open_fresh(const struct peal_cli *cli, const char *path, char *fresh, size_t size)
+{
+    make_folders(path);
+    FILE *file = NULL;
+    errno = ENAMETOOLONG;
+    if ((size_t)snprintf(fresh, size, "%s.%d", path, (int)getpid()) < size)
+        file = fopen(fresh, "we");
+    if (!file)
+        peal_cli_fail(cli, "cannot write '%s': %s", path, strerror(errno));
+    return file;
+}
+
+/* Asked before minutes are spent on measuring. */
+static bool can_keep(const struct peal_cli *cli, const char *path)
+{
+    char fresh[LONGEST_PATH];
+    FILE *file = open_fresh(cli, path, fresh, sizeof fresh);
+    if (!file)
+        return false;
+    fclose(file);
+    (void)remove(fresh);
+    return true;
+}
+
 /* The new rules, and the old ones of what was not measured now. Written beside, then moved: readers
  * see the old table or the new one. */
 static int keep(const struct peal_cli *cli, const struct peal_tuning *tuning, const char *path)
 {
-    char fresh[300];
+    char fresh[LONGEST_PATH];
     struct peal_table_of_rules old;
-    make_folders(path);
+    FILE *file = open_fresh(cli, path, fresh, sizeof fresh);
+    if (!file)
+        return PEAL_EXIT_OTHER;
     peal_rules_load(path, &old);
-    snprintf(fresh, sizeof fresh, "%s.%d", path, (int)getpid());
-    FILE *file = fopen(fresh, "we");
-    if (!file) {
-        peal_rules_release(&old);
-        return peal_cli_fail(cli, "cannot write '%s': %s", fresh, strerror(errno));
-    }
     fputs("# by 'peal tune': collective, memory, ranks, bytes up to, algorithm, segment\n", file);
     for (size_t i = 0; i < old.count; i++) {
         if (!is_replaced(tuning, &old.rules[i]))
@@ -117,15 +141,16 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 {
     (void)args, (void)nargs;
     const struct tune_options *o = options;
-    char path[256];
-    if (o->output)
-        snprintf(path, sizeof path, "%s", o->output);
-    else if (!peal_tune_path(path, sizeof path))
+    char usual[LONGEST_PATH];
+    const char *path = o->output ? o->output : usual;
+    if (!o->output && !peal_tune_path(usual, sizeof usual))
         return peal_cli_fail(cli, "neither HOME nor XDG_CONFIG_HOME is set; use --output");
     if (o->begin == 0 || o->begin > o->end || o->end > 1 << 30)
         return peal_cli_usage(cli, "sizes are 1 to 1G, and --begin is at most --end");
     if (o->collective && !peal_tuning_has_choice(o->collective))
         return peal_cli_usage(cli, "there is nothing to choose for '%s'", o->collective);
+    if (!can_keep(cli, path))
+        return PEAL_EXIT_OTHER;
     struct peal_tuning *tuning = mmap(NULL, sizeof *tuning, PROT_READ | PROT_WRITE,
                                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (tuning == MAP_FAILED)
