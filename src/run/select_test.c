@@ -39,6 +39,7 @@ static void built_in_table(void **state)
         {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 2 << 20, PRIVATE, "rows"},
         {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8 << 20, PRIVATE, "relay"},
         {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 32 << 20, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 64 << 10, READS, "send"},
         {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 8 << 20, READS, "read"},
         {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 16 << 20, READS, "rows"},
         {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 8 << 20, PRIVATE, "rows"},
