@@ -12,7 +12,7 @@
  * Each cell (a collective, a size, a number of ranks) is the median of some rounds, each with a
  * communicator of its own: a first call happens once.
  * A first call may take 50 us or 5 % more than later ones, whichever is more; an uneven call with
- * new counts 5 us, up to four ranks, and 50 us beyond. Cells that take more are listed, and
+ * new counts 5 us up to four ranks, 50 us beyond, or 5 %. Cells that take more are listed, and
  * counted.
  */
 #include <peal/peal.h>
@@ -206,7 +206,7 @@ static void judge(const char *name, int ranks, int index, struct line *line, str
     else
         out->kind = large ? NEW_CLASS_LARGE : NEW_CLASS;
     out->allowed = out->kind == UNEVEN && ranks <= 4 ? 5 : 50;
-    if (out->kind != UNEVEN && out->later / 20 > out->allowed)
+    if (out->later / 20 > out->allowed)
         out->allowed = out->later / 20;
 }
 
