@@ -83,6 +83,18 @@ static bool read_proof(const char *path, struct answer *a)
     return true;
 }
 
+/* How much of the text is kept: not its place "(file:line)", which is another one in another text
+ * with the same shape. */
+static int without_place(const char *text)
+{
+    enum { MOST = 500 };
+    size_t len = text ? strlen(text) : 0;
+    const char *place = len && text[len - 1] == ')' ? strrchr(text, '(') : NULL;
+    if (place && place > text)
+        len = (size_t)(place - text) - 1;
+    return (int)(len < MOST ? len : MOST);
+}
+
 /* Written under another name and renamed: readers see all of it or nothing. */
 static void write_proof(const char *path, const struct peal_verification *v)
 {
@@ -93,10 +105,11 @@ static void write_proof(const char *path, const struct peal_verification *v)
         fprintf(file,
                 "peal proof 3\nreuse %d %d\nbits %d %d %" PRIx64 "\ndepth %" PRIu32 " %" PRIu32
                 "\nmonotone %d %d\nsize %" PRIu64 " %" PRIu64 " %" PRIu64
-                "\nopen %.500s\nbits %.1000s\n",
+                "\nopen %.*s\nbits %.1000s\n",
                 (int)v->reuse, v->closed_undecided, (int)v->bits, v->same_order, v->order_hash,
                 v->least_depth, v->depth, v->monotone, v->has_relaxed, v->ops, v->accesses,
-                v->states, v->open_why ? v->open_why : "", v->bits_why ? v->bits_why : "");
+                v->states, without_place(v->open_why), v->open_why ? v->open_why : "",
+                v->bits_why ? v->bits_why : "");
         bool good = fclose(file) == 0;
         if (!good || rename(temporary.at, path) != 0)
             remove(temporary.at);
