@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The method that every library is timed by. See harness.h. */
 #include "harness.h"
 
 #include "measure.h"

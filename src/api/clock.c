@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See clock.h. */
+/* A time under a mutex, freed by its last owner. See clock.h. */
 #include "api/clock.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See transit.h. */
+/* The times of messages on a simulated machine: what one costs is simulated once for each size and
+ * peer, and kept. See transit.h. */
 #include "api/transit.h"
 
 #include "api/load.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See contract_check.h. */
+/* The contracts as naive loops over everyone's inputs. See contract_check.h. */
 #include "cli/contract_check.h"
 
 #include "base/size.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See page_stretch.h. */
+/* Values in words, clipped, put over others and combined. See page_stretch.h. */
 #include "cli/page_stretch.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See ranks.h. */
+/* Children that open a communicator each, watched until they end; or threads. See ranks.h. */
 #include "cli/ranks.h"
 
 #include "run/rendezvous.h"

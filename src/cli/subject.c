@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See subject.h. */
+/* One row for each collective, with one signature for all. See subject.h. */
 #include "cli/subject.h"
 
 #include "compute/sample.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tune_measure.h. */
+/* Which algorithms compete, at which sizes, and how long each takes. See tune_measure.h. */
 #include "cli/tune_measure.h"
 
 #include "api/rules.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See verify_first.h. */
+/* The proof behind peal run --verify; verdicts are looked up and kept (verify/cache.h). */
 #include "cli/verify_first.h"
 
 #include "verify/cache.h"

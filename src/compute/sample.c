@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sample.h. */
+/* Elements of every type, one at a time: for checks, not for speed. See sample.h. */
 #include "compute/sample.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See multicast.h. */
+/* Which notifies of all ranks come in groups that one store can serve. See multicast.h. */
 #include "run/multicast.h"
 
 bool peal_multicast_group(const struct peal_plan *plan, uint32_t rank, const struct peal_op *at,

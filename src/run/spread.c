@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See spread.h. */
+/* Says on which core this rank is, and moves if a peer says the same. See spread.h. */
 #include "run/spread.h"
 
 #include "run/pause.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Pieces of a stock: clean, apart, bounded; its first block stays. */
 #include "run/stock.h"
 
 #include <setjmp.h>

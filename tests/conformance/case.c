@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See case.h. */
+/* What a kernel's signature and comment say, and values for its parameters. See case.h. */
 #include "conformance/case.h"
 
 #include "base/hash.h"

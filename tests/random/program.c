@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Random programs: chosen, made a plan, written as Promela. See program.h. */
 #include "random/program.h"
 
 #include "base/hash.h"
