@@ -31,6 +31,7 @@ struct bench {
     struct peal_text rows; /* JSON rows, or nothing */
     struct peal_bench_plot plot;
     char *send, *recv;
+    uint64_t before; /* the size that was timed last */
 };
 
 struct result {
@@ -233,6 +234,12 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
         block = block ? block : 1;
     uint64_t real = block * (s->send_blocks || s->recv_blocks ? size : 1) * element;
     bool first = peal_comm_rank(b->comm) == 0, table = first && !o->json;
+    if (bytes > o->begin && real == b->before) { /* an element is the least that a block has */
+        if (first)
+            peal_progress_step(b->progress, weigh(b, bytes));
+        return PEAL_OK;
+    }
+    b->before = real;
     const char *why = peal_comm_explain(b->comm, s->name, block * element, o->symmetric);
     struct peal_text line = {0};
     if (table && o->explain)
@@ -331,7 +338,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     if (!bench.subject)
         return reject(cli, args[0]);
     if (o->begin == 0 || o->begin > o->end || o->end > UINT64_C(1) << 40)
-        return peal_cli_usage(cli, "sizes from %llu to %llu make no sense",
+        return peal_cli_usage(cli, "sizes go from 1 or more to at most 1T, not from %llu to %llu",
                               (unsigned long long)o->begin, (unsigned long long)o->end);
     if (o->root >= o->ranks)
         return peal_cli_usage(cli, "root %lld of %lld ranks", (long long)o->root,

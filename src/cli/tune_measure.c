@@ -126,11 +126,14 @@ walk(const struct peal_tuning *tuning, uint32_t ranks,
         uint64_t parts = has_blocks(s) ? ranks : 1;
         bool barrier = s->collective == PEAL_CALL_BARRIER;
         for (int symmetric = 0; symmetric <= has_symmetric(s->collective); symmetric++) {
+            uint64_t before = UINT64_MAX; /* a block has an element at least: sizes may repeat */
             for (uint64_t size = tuning->begin; size <= tuning->end; size *= tuning->factor) {
                 bool last = barrier || size > tuning->end / tuning->factor;
                 uint64_t bytes = (size / parts + 3) / 4 * 4;
                 struct job job = {s, ranks, symmetric != 0, bytes};
-                status = each(context, &job, barrier ? UINT64_MAX : bytes * middle);
+                if (bytes != before)
+                    status = each(context, &job, barrier ? UINT64_MAX : bytes * middle);
+                before = bytes;
                 if (status != PEAL_OK || last)
                     break;
             }
