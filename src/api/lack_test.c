@@ -55,6 +55,31 @@ static int allocate(struct peal_comm *comm, const void *context)
     return 0;
 }
 
+/* Memory that is there for one rank, and not for all: refused before anyone takes any. */
+static int allocate_too_much(struct peal_comm *comm, const void *context)
+{
+    void *memory = NULL;
+    int64_t one = 1, sum = 0;
+    char line[128];
+    unsigned long long kib = 0;
+    (void)context;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %llu", &kib) != 1)
+        continue;
+    if (file)
+        fclose(file);
+    /* The same number on all ranks. */
+    int64_t own = (int64_t)(kib / 10 * 6) << 10, bytes = 0;
+    EXPECT(peal_allreduce(comm, &own, &bytes, 1, PEAL_I64, PEAL_MIN) == PEAL_OK);
+    if (bytes == 0)
+        return SKIP;
+    EXPECT(peal_symmetric_alloc(comm, (size_t)bytes, &memory) == PEAL_NO_MEMORY);
+    EXPECT(strstr(peal_comm_error(comm), "bytes on each of 3 ranks") != NULL);
+    EXPECT(peal_allreduce(comm, &one, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK && sum == RANKS);
+    EXPECT(peal_symmetric_alloc(comm, 1 << 20, &memory) == PEAL_OK);
+    return 0;
+}
+
 /* A call that needs more of the window than there is: fails on all ranks with one report. */
 static int call(struct peal_comm *comm, const void *context)
 {
@@ -93,6 +118,12 @@ static void symmetric_memory_is_refused_on_every_rank(void **state)
     run(allocate);
 }
 
+static void memory_for_one_is_no_memory_for_all(void **state)
+{
+    (void)state;
+    run(allocate_too_much);
+}
+
 static void a_call_without_memory_fails_on_every_rank(void **state)
 {
     (void)state;
@@ -127,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening_without_memory_says_so),
         cmocka_unit_test(symmetric_memory_is_refused_on_every_rank),
+        cmocka_unit_test(memory_for_one_is_no_memory_for_all),
         cmocka_unit_test(a_call_without_memory_fails_on_every_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,17 +78,39 @@ static struct peal_symmetric *map_own(struct peal_comm *comm, uint64_t bytes,
     return memory;
 }
 
-/* True if every rank has memory of the same size. */
-static bool all_agree(struct peal_comm *comm, const struct offer *offers, enum peal_status *status)
+/* What everyone wants, before anyone takes it. */
+struct wish {
+    uint64_t bytes, room;
+};
+
+/* All ranks want the same, and the machine has it for all of them: each for itself would see room
+ * that the others are about to take, and the system would end processes, not refuse. */
+static enum peal_status agree(struct peal_comm *comm, uint64_t bytes)
+{
+    uint32_t size = comm->team->size;
+    struct wish own = {bytes, peal_window_room()}, all[PEAL_MOST_RANKS];
+    enum peal_status status =
+        peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_ALLOC, &own, all, sizeof own);
+    uint64_t room = own.room;
+    for (uint32_t r = 0; r < size && status == PEAL_OK; r++) {
+        if (all[r].bytes != bytes)
+            return peal_comm_fail(
+                comm, PEAL_MISMATCH, "symmetric_alloc: rank %u wants %llu bytes, rank %u %llu", r,
+                (unsigned long long)all[r].bytes, comm->team->rank, (unsigned long long)bytes);
+        room = all[r].room < room ? all[r].room : room;
+    }
+    if (status == PEAL_OK && bytes >= (1 << 20) && bytes > room / size)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY,
+                              "symmetric_alloc: no room for %llu bytes on each of %u ranks: the "
+                              "machine has %llu",
+                              (unsigned long long)bytes, size, (unsigned long long)room);
+    return status;
+}
+
+/* True if every rank has its memory. */
+static bool all_have(struct peal_comm *comm, const struct offer *offers, enum peal_status *status)
 {
     for (uint32_t r = 0; r < comm->team->size; r++) {
-        if (offers[r].bytes != offers[comm->team->rank].bytes) {
-            *status = peal_comm_fail(comm, PEAL_MISMATCH,
-                                     "symmetric_alloc: rank %u wants %llu bytes, rank %u %llu", r,
-                                     (unsigned long long)offers[r].bytes, comm->team->rank,
-                                     (unsigned long long)offers[comm->team->rank].bytes);
-            return false;
-        }
         if (offers[r].status != PEAL_OK) {
             *status = peal_comm_fail(comm, (enum peal_status)offers[r].status,
                                      "symmetric_alloc: rank %u has no room for %llu bytes", r,
@@ -104,6 +126,9 @@ enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void
     enum peal_status status = peal_comm_check(comm);
     if (status != PEAL_OK || !out)
         return status != PEAL_OK ? status : PEAL_INVALID;
+    status = agree(comm, bytes);
+    if (status != PEAL_OK)
+        return status;
     struct peal_team *team = comm->team;
     uint64_t whole = bytes > (uint64_t)INT64_MAX / 4 ? 0 : peal_size_align(bytes ? bytes : 1, PAGE);
     struct peal_symmetric *memory = map_own(comm, whole, &status);
@@ -115,7 +140,7 @@ enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void
     struct offer spare[PEAL_MOST_RANKS];
     struct offer *all = offers ? offers : spare;
     status = peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_ALLOC, &own, all, sizeof own);
-    bool ok = status == PEAL_OK && all_agree(comm, all, &status);
+    bool ok = status == PEAL_OK && all_have(comm, all, &status);
     for (uint32_t r = 0; ok && r < team->size; r++) {
         if (r == team->rank)
             continue;

@@ -27,12 +27,11 @@ enum peal_status peal_window_open(uint64_t bytes, int *out)
     return PEAL_OK;
 }
 
-/* What the machine could still give, in bytes; 0 if unknown. */
-static uint64_t available(void)
+uint64_t peal_window_room(void)
 {
     FILE *file = fopen("/proc/meminfo", "re");
     if (!file)
-        return 0;
+        return UINT64_MAX;
     char line[128];
     unsigned long long kib = 0;
     while (fgets(line, sizeof line, file)) {
@@ -40,7 +39,8 @@ static uint64_t available(void)
             break;
     }
     fclose(file);
-    return (uint64_t)kib << 10;
+    uint64_t most = (uint64_t)kib << 10;
+    return most ? most - most / 16 : UINT64_MAX;
 }
 
 enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
@@ -50,11 +50,8 @@ enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
     if (offset + bytes < offset || offset + bytes > (uint64_t)INT64_MAX)
         return PEAL_NO_MEMORY;
     /* fallocate takes page after page until it fails, and by then others may have been killed. */
-    if (bytes >= (1 << 20)) {
-        uint64_t most = available();
-        if (most != 0 && bytes > most - most / 16)
-            return PEAL_NO_MEMORY;
-    }
+    if (bytes >= (1 << 20) && bytes > peal_window_room())
+        return PEAL_NO_MEMORY;
     int error;
     do {
         error = fallocate(fd, 0, (off_t)offset, (off_t)bytes) == 0 ? 0 : errno;
