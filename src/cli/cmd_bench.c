@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal bench: times a collective over a range of sizes, in the layout of nccl-tests. */
 #include "base/nearest.h"
-#include "cli/bench_plot.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/subject.h"
 
-#include "report/json.h"
+#include "report/plot.h"
 #include "run/pause.h"
 
 #include <stdio.h>
@@ -24,12 +23,13 @@ struct bench_options {
 };
 
 struct bench {
+    const struct peal_cli *cli;
     const struct bench_options *options;
     const struct peal_subject *subject;
     struct peal_progress *progress;
     struct peal_comm *comm;
-    struct peal_text rows; /* JSON rows, or nothing */
-    struct peal_bench_plot plot;
+    struct peal_text rows;                      /* JSON rows, or nothing */
+    PEAL_VEC(struct peal_plot_point) points[2]; /* GB/s over bytes: out of place, in place */
     char *send, *recv;
     uint64_t before; /* the size that was timed last */
 };
@@ -260,8 +260,9 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
         add_row(b, real, block, in_place, &result, algo);
         if (table)
             put_result(b, real, &result, &line);
-        if (first && !in_place)
-            peal_bench_plot_add(&b->plot, (double)real, (double)real / (result.time_us * 1e3));
+        struct peal_plot_point point = {(double)real, (double)real / (result.time_us * 1e3)};
+        if (!peal_vec_push(&b->points[in_place], point))
+            status = PEAL_NO_MEMORY;
     }
     peal_text_puts(&line, "\n");
     if (table && status == PEAL_OK)
@@ -270,6 +271,28 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
         peal_progress_step(b->progress, weigh(b, bytes));
     peal_text_release(&line);
     return status;
+}
+
+static bool write_plot(const struct bench *b)
+{
+    static const char *const names[2] = {"out of place", "in place"};
+    char title[96];
+    snprintf(title, sizeof title, "%s, %u ranks, %s", b->subject->name, peal_comm_size(b->comm),
+             b->options->fresh ? "fresh" : "hot");
+    struct peal_plot plot = {
+        .title = title, .x_label = "bytes", .y_label = "algbw, GB/s", .x_log = true, .y_log = true};
+    struct peal_text text = {0};
+    for (int way = 0; way < 2; way++) {
+        if (b->points[way].len > 0)
+            peal_plot_curve(&plot, names[way], false);
+        for (size_t i = 0; i < b->points[way].len; i++)
+            peal_plot_add(&plot, b->points[way].at[i].x, b->points[way].at[i].y);
+    }
+    peal_plot_svg(&plot, &text);
+    bool ok = !plot.failed && !text.failed && peal_cli_write(b->cli, b->options->svg, &text);
+    peal_plot_release(&plot);
+    peal_text_release(&text);
+    return ok;
 }
 
 static enum peal_status make_buffers(struct bench *b)
@@ -307,10 +330,11 @@ static int body(struct peal_comm *comm, void *context)
         peal_ranks_fail("bench", comm, status);
     if (first && o->json)
         printf("[%s\n]\n", peal_text_get(&bench.rows));
-    if (first && o->svg && !peal_bench_plot_write(&bench.plot, bench.subject->name, o->svg))
+    if (first && status == PEAL_OK && o->svg && !write_plot(&bench))
         status = PEAL_SYSTEM;
     peal_text_release(&bench.rows);
-    peal_bench_plot_release(&bench.plot);
+    for (int way = 0; way < 2; way++)
+        peal_vec_release(&bench.points[way]);
     if (!o->symmetric) {
         free(bench.send);
         free(bench.recv);
@@ -333,7 +357,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 {
     (void)nargs;
     const struct bench_options *o = options;
-    struct bench bench = {.options = o};
+    struct bench bench = {.cli = cli, .options = o};
     bench.subject = peal_subject_find(args[0]);
     if (!bench.subject)
         return reject(cli, args[0]);
