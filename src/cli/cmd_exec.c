@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,17 +24,24 @@ struct exec_options {
     bool no_bind;
 };
 
-struct child {
-    pid_t pid;
-    int out;    /* the read end of its output, or -1 */
+/* What a rank writes to standard output or standard error. */
+struct stream {
+    int fd;     /* the read end, or -1 */
     char *line; /* what has come of a line */
     size_t len;
+};
+
+struct child {
+    pid_t pid;
+    struct stream streams[2];
     bool ended;
+    int code; /* as a shell would say it */
 };
 
 struct job {
     const struct peal_cli *cli;
     const struct exec_options *options;
+    pid_t pid; /* of exec itself */
     struct child *children;
     uint32_t count, left;
     int status_fd;
@@ -45,10 +53,15 @@ enum { LONGEST_LINE = 65536 };
 
 /* ---- starting ---- */
 
-static void become(const struct job *job, uint32_t rank, const char *name, char **args, int out)
+static void become(const struct job *job, uint32_t rank, const char *name, char **args,
+                   int pipes[2][2])
 {
     char number[16];
     sigset_t none;
+    /* However exec ends, its ranks end, too; it may have ended before it was asked for. */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != job->pid)
+        _exit(128 + SIGTERM);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     snprintf(number, sizeof number, "%u", rank);
@@ -60,9 +73,9 @@ static void become(const struct job *job, uint32_t rank, const char *name, char 
     setenv("PEAL_STATUS_FD", number, 1);
     if (!job->options->no_bind && job->count <= peal_topo_cores())
         setenv("PEAL_BIND", "core", 0);
-    if (out >= 0) {
-        dup2(out, STDOUT_FILENO);
-        dup2(out, STDERR_FILENO);
+    if (job->options->prefix) {
+        dup2(pipes[0][1], STDOUT_FILENO);
+        dup2(pipes[1][1], STDERR_FILENO);
     }
     execvp(args[0], args);
     int error = errno;
@@ -71,61 +84,77 @@ static void become(const struct job *job, uint32_t rank, const char *name, char 
     _exit(error == ENOENT ? 127 : 126);
 }
 
+/* The read end of a pipe is a stream; false: the system has none left. */
+static bool open_stream(struct stream *stream, int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    *stream = (struct stream){.fd = ends[0], .line = malloc(LONGEST_LINE)};
+    return stream->line != NULL;
+}
+
+static void close_stream(struct stream *stream)
+{
+    if (stream->fd >= 0)
+        close(stream->fd);
+    free(stream->line);
+    *stream = (struct stream){.fd = -1};
+}
+
 static bool start(struct job *job, uint32_t rank, const char *name, char **args)
 {
-    int ends[2] = {-1, -1};
-    if (job->options->prefix && pipe2(ends, O_CLOEXEC) != 0)
-        return false;
-    pid_t pid = fork();
-    if (pid == 0)
-        become(job, rank, name, args, ends[1]);
-    if (ends[1] >= 0)
-        close(ends[1]);
-    job->children[rank] = (struct child){.pid = pid, .out = ends[0]};
-    if (ends[0] >= 0) {
-        fcntl(ends[0], F_SETFL, O_NONBLOCK);
-        job->children[rank].line = malloc(LONGEST_LINE);
+    struct child *child = &job->children[rank];
+    int pipes[2][2] = {{-1, -1}, {-1, -1}};
+    bool ok = true;
+    for (int s = 0; s < 2 && job->options->prefix; s++)
+        ok = ok && open_stream(&child->streams[s], pipes[s]);
+    child->pid = ok ? fork() : -1;
+    if (child->pid == 0)
+        become(job, rank, name, args, pipes);
+    for (int s = 0; s < 2; s++) {
+        if (pipes[s][1] >= 0)
+            close(pipes[s][1]);
     }
-    return pid > 0;
+    return child->pid > 0;
 }
 
 /* ---- watching ---- */
 
-static void flush_line(struct child *child, uint32_t rank, size_t len)
-{
-    printf("[%u] %.*s\n", rank, (int)len, child->line);
-}
-
 /* Whole lines, each with its rank in front; the rest waits for its end. */
-static void forward(struct child *child, uint32_t rank)
+static void forward(struct stream *stream, uint32_t rank, FILE *to)
 {
-    for (;;) {
-        ssize_t got =
-            child->line ? read(child->out, child->line + child->len, LONGEST_LINE - child->len) : 0;
+    while (stream->fd >= 0) {
+        ssize_t got = read(stream->fd, stream->line + stream->len, LONGEST_LINE - stream->len);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             break;
         if (got <= 0) {
-            if (child->len > 0)
-                flush_line(child, rank, child->len);
-            close(child->out);
-            child->out = -1;
-            free(child->line);
-            child->line = NULL;
+            if (stream->len > 0)
+                fprintf(to, "[%u] %.*s\n", rank, (int)stream->len, stream->line);
+            close_stream(stream);
             break;
         }
-        child->len += (size_t)got;
-        for (char *end; (end = memchr(child->line, '\n', child->len)) != NULL;) {
-            size_t len = (size_t)(end - child->line);
-            flush_line(child, rank, len);
-            child->len -= len + 1;
-            memmove(child->line, end + 1, child->len);
+        stream->len += (size_t)got;
+        for (char *end; (end = memchr(stream->line, '\n', stream->len)) != NULL;) {
+            size_t len = (size_t)(end - stream->line);
+            fprintf(to, "[%u] %.*s\n", rank, (int)len, stream->line);
+            stream->len -= len + 1;
+            memmove(stream->line, end + 1, stream->len);
         }
-        if (child->len == LONGEST_LINE) {
-            flush_line(child, rank, child->len);
-            child->len = 0;
+        if (stream->len == LONGEST_LINE) {
+            fprintf(to, "[%u] %.*s\n", rank, LONGEST_LINE, stream->line);
+            stream->len = 0;
         }
     }
-    fflush(stdout);
+    fflush(to);
+}
+
+static void forward_all(const struct job *job)
+{
+    for (uint32_t r = 0; r < job->count; r++) {
+        forward(&job->children[r].streams[0], r, stdout);
+        forward(&job->children[r].streams[1], r, stderr);
+    }
 }
 
 static void signal_all(const struct job *job, int number)
@@ -141,7 +170,8 @@ static void note_end(struct job *job, uint32_t rank, int status)
     job->children[rank].ended = true;
     job->left--;
     peal_ranks_status_put(job->status_fd, rank, status);
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    int code = job->children[rank].code =
+        WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (WIFSIGNALED(status))
         fprintf(stderr, "peal exec: rank %u (pid %d) was killed by signal %d (%s)\n", rank,
                 (int)job->children[rank].pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -164,34 +194,58 @@ static void reap(struct job *job)
     }
 }
 
+/* Passes signals on. What a terminal sends (Ctrl-C) goes to the whole process group: the ranks have
+ * it already. */
+static void pass_signals(const struct job *job, int signals)
+{
+    struct signalfd_siginfo info;
+    while (read(signals, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo != SIGCHLD && info.ssi_code != SI_KERNEL)
+            signal_all(job, (int)info.ssi_signo);
+    }
+}
+
 static void watch(struct job *job, int signals)
 {
-    struct pollfd *polls = calloc(job->count + 1, sizeof *polls);
+    struct pollfd *polls = calloc(2 * (size_t)job->count + 1, sizeof *polls);
     while (polls && job->left > 0) {
         polls[0] = (struct pollfd){signals, POLLIN, 0};
-        for (uint32_t r = 0; r < job->count; r++)
-            polls[r + 1] = (struct pollfd){job->children[r].out, POLLIN, 0};
-        poll(polls, job->count + 1, 100);
-        struct signalfd_siginfo info;
-        while (read(signals, &info, sizeof info) == sizeof info) {
-            if (info.ssi_signo != SIGCHLD)
-                signal_all(job, (int)info.ssi_signo);
-        }
-        for (uint32_t r = 0; r < job->count; r++) {
-            if (job->children[r].out >= 0)
-                forward(&job->children[r], r);
-        }
+        for (uint32_t i = 0; i < 2 * job->count; i++)
+            polls[i + 1] = (struct pollfd){job->children[i / 2].streams[i % 2].fd, POLLIN, 0};
+        poll(polls, 2 * job->count + 1, 100);
+        pass_signals(job, signals);
+        forward_all(job);
         reap(job);
         if (job->countdown >= 0 && job->countdown-- == 0) {
             fprintf(stderr, "peal exec: ending the other ranks\n");
             signal_all(job, SIGKILL);
         }
     }
-    for (uint32_t r = 0; r < job->count; r++) {
-        if (job->children[r].out >= 0)
-            forward(&job->children[r], r);
-    }
+    forward_all(job);
     free(polls);
+}
+
+/* Ranks that ended with an exit code of their own other than 0, those with the same code in one
+ * line. Who was killed has been told. */
+static void tell_codes(const struct job *job)
+{
+    for (uint32_t r = 0; r < job->count; r++) {
+        int code = job->children[r].code;
+        bool told = code == 0 || code > 128;
+        for (uint32_t before = 0; before < r && !told; before++)
+            told = job->children[before].code == code;
+        if (told)
+            continue;
+        struct peal_text ranks = {0};
+        uint32_t count = 0;
+        for (uint32_t other = r; other < job->count; other++) {
+            if (job->children[other].code == code)
+                peal_text_printf(&ranks, "%s%u", count++ ? ", " : "", other);
+        }
+        fprintf(stderr, "peal exec: %s %s ended with exit code %d\n", count > 1 ? "ranks" : "rank",
+                peal_text_get(&ranks), code);
+        peal_text_release(&ranks);
+    }
 }
 
 /* Those that are passed on to the ranks, and SIGCHLD, to be read instead of caught; -1 on failure. */
@@ -212,6 +266,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     const struct exec_options *o = options;
     struct job job = {.cli = cli,
                       .options = o,
+                      .pid = getpid(),
                       .count = (uint32_t)o->ranks,
                       .left = (uint32_t)o->ranks,
                       .countdown = -1};
@@ -225,14 +280,20 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         goto release;
     }
     fflush(stdout);
+    for (uint32_t i = 0; i < 2 * job.count; i++)
+        job.children[i / 2].streams[i % 2].fd = -1;
     for (uint32_t r = 0; r < job.count; r++) {
         if (!start(&job, r, name, args)) {
             job.code = peal_cli_fail(cli, "cannot start rank %u: %s", r, strerror(errno));
             signal_all(&job, SIGKILL);
-            goto release;
+            goto end_streams;
         }
     }
     watch(&job, signals);
+    tell_codes(&job);
+end_streams:
+    for (uint32_t i = 0; i < 2 * job.count; i++)
+        close_stream(&job.children[i / 2].streams[i % 2]);
 release:
     if (signals >= 0)
         close(signals);
@@ -247,7 +308,7 @@ static const struct peal_option table[] = {
     {"ranks", 'n', PEAL_OPTION_INT, offsetof(struct exec_options, ranks), "P",
      "number of ranks (default 2)", 1, PEAL_MOST_RANKS},
     {"prefix", 'p', PEAL_OPTION_FLAG, offsetof(struct exec_options, prefix), NULL,
-     "put '[rank] ' in front of every line of output", 0, 0},
+     "put '[rank] ' in front of every line that a rank writes", 0, 0},
     {"kill-after", 0, PEAL_OPTION_INT, offsetof(struct exec_options, kill_after), "S",
      "end all ranks S seconds after one has failed (default: let them finish)", 0, 86400},
     {"no-bind", 0, PEAL_OPTION_FLAG, offsetof(struct exec_options, no_bind), NULL,
@@ -262,8 +323,8 @@ const struct peal_command peal_cmd_exec = {
     .details =
         "Each process finds its rank, the number of ranks and the job's name in PEAL_RANK, "
         "PEAL_SIZE and PEAL_JOB, where peal_comm_open(NULL, ...) looks for them. Signals are "
-        "passed "
-        "on. Ends with the exit code of the first rank that failed: its own, 128 + the signal that "
+        "passed on, and if exec itself is killed, the ranks get SIGTERM. Ends with the exit code "
+        "of the first rank that failed: its own, 128 + the signal that "
         "killed it, 127 if there is no such program, 126 if it cannot be run.",
     .options = table,
     .defaults = &defaults,
