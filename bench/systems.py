@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 
 PROCESSORS = len(os.sched_getaffinity(0))
 
@@ -135,16 +136,14 @@ def limit(folder):
 def installed(folder):
     """All systems whose program was built and whose launcher is there."""
     found = []
-    if os.path.exists(f"{folder}/mpi-openmpi") and shutil.which("mpirun.openmpi"):
-        found += open_mpi(folder)
-    if os.path.exists(f"{folder}/mpi-mpich") and shutil.which("mpirun.mpich"):
-        found += mpich(folder)
-    if os.path.exists(f"{folder}/gloo"):
-        found += gloo(folder)
-    if os.path.exists(f"{folder}/bench-peal"):
-        found += peal(folder)
-    if os.path.exists(f"{folder}/bench-limit"):
-        found += limit(folder)
+    for name, program, launcher, make in (("Open MPI", "mpi-openmpi", "mpirun.openmpi", open_mpi),
+                                          ("MPICH", "mpi-mpich", "mpirun.mpich", mpich),
+                                          ("Gloo", "gloo", None, gloo), ("Peal", "bench-peal", None, peal),
+                                          ("the limit", "bench-limit", None, limit)):
+        if os.path.exists(f"{folder}/{program}") and (not launcher or shutil.which(launcher)):
+            found += make(folder)
+        else:
+            print(f"without {name}: {folder}/{program} was not built or cannot be started; see 'make bench'", file=sys.stderr)
     return found
 
 

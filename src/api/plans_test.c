@@ -66,15 +66,22 @@ static uint32_t *writers_of(const struct peal_plan *plan)
     return writers;
 }
 
+/* Closed with peal_program_close. */
+static struct peal_program *open_library(struct peal_diags *diags)
+{
+    struct peal_program *library = NULL;
+    peal_diags_init(diags);
+    assert_int_equal(peal_program_open("barrier_mesh", diags, &library), PEAL_OK);
+    return library;
+}
+
 static void writers_follow_from_ranks_and_root(void **state)
 {
     (void)state;
     struct peal_diags diags;
-    struct peal_program *library = NULL;
+    struct peal_program *library = open_library(&diags);
     size_t count, compared = 0;
     const struct peal_algo *algos = peal_algos(&count);
-    peal_diags_init(&diags);
-    assert_int_equal(peal_program_open("barrier_mesh", &diags, &library), PEAL_OK);
     static const uint32_t sizes[] = {2, 3, 4, 5, 8};
     for (size_t a = 0; a < count; a++) {
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
@@ -183,11 +190,9 @@ static void resized_plans_are_the_plans(void **state)
     (void)state;
     static const uint32_t ranks[] = {1, 2, 3, 4, 5, 8, 16};
     struct peal_diags diags;
-    struct peal_program *library = NULL;
+    struct peal_program *library = open_library(&diags);
     size_t count, whole = 0, with_parts = 0;
     const struct peal_algo *algos = peal_algos(&count);
-    peal_diags_init(&diags);
-    assert_int_equal(peal_program_open("barrier_mesh", &diags, &library), PEAL_OK);
     for (size_t a = 0; a < count; a++) {
         size_t compared = 0;
         const struct peal_kernel *kernel = peal_program_kernel(library, algos[a].kernel, &diags);
@@ -308,11 +313,9 @@ static void images_of_patterns_are_those_of_plans(void **state)
     (void)state;
     static const uint32_t ranks[] = {2, 3, 4, 8};
     struct peal_diags diags;
-    struct peal_program *library = NULL;
+    struct peal_program *library = open_library(&diags);
     size_t count, compared = 0;
     const struct peal_algo *algos = peal_algos(&count);
-    peal_diags_init(&diags);
-    assert_int_equal(peal_program_open("barrier_mesh", &diags, &library), PEAL_OK);
     for (size_t a = 0; a < count; a++) {
         const struct peal_kernel *kernel = peal_program_kernel(library, algos[a].kernel, &diags);
         for (size_t i = 0; i < 4 * sizeof ranks / sizeof *ranks; i++) {
