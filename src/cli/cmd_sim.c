@@ -24,7 +24,7 @@ struct sim_options {
 static const struct peal_option options_table[] = {
     {"machine", 'm', PEAL_OPTION_STRING, AT(machine), "M",
      "the machine: a file, or the name of a built-in one", 0, 0},
-    PEAL_KERNEL_ROWS(struct sim_options, kernel),
+    PEAL_KERNEL_ROWS_MACHINE(struct sim_options, kernel),
     {"launches", 0, PEAL_OPTION_INT, AT(launches), "L", "launches back to back (default 1)", 1,
      100000},
     {"trace", 0, PEAL_OPTION_STRING, AT(trace), "FILE",
@@ -38,7 +38,7 @@ static const struct peal_option options_table[] = {
     {"trace-to", 0, PEAL_OPTION_INT, AT(trace_to), "NS", "trace up to this nanosecond", 0,
      INT64_MAX / 1000},
     {"compare", 0, PEAL_OPTION_STRING, AT(compare), "OTHER",
-     "run OTHER too, a machine file or a kernel, and say where the time went", 0, 0},
+     "run OTHER too, another machine or another kernel, and say where the time went", 0, 0},
     {"print-machine", 0, PEAL_OPTION_FLAG, AT(print_machine), NULL,
      "print the resolved machine file and end", 0, 0},
     {"strict", 0, PEAL_OPTION_FLAG, AT(strict), NULL,
@@ -153,14 +153,26 @@ static bool write_page(const struct peal_cli *cli, const char *what,
     return peal_page_save(cli, &page, options->html);
 }
 
+/* Kernels and machines differ in their files' ends, and no built-in of one kind has the name of one
+ * of the other. */
+static bool names_machine(const char *text)
+{
+    size_t len = strlen(text);
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    bool yes = (len > 5 && strcmp(text + len - 5, ".yaml") == 0) ||
+               (len > 4 && strcmp(text + len - 4, ".yml") == 0) ||
+               peal_machine_builtin(text, &diags) != NULL;
+    peal_diags_release(&diags);
+    return yes;
+}
+
 /* --compare: the same kernel on another machine, or another kernel on this one. */
 static bool run_other(const struct peal_cli *cli, const char *what,
                       const struct sim_options *options, struct peal_sim_setup *setup,
                       struct peal_sim_job *job, int *code)
 {
-    size_t len = strlen(options->compare);
-    bool is_machine = len > 5 && (strcmp(options->compare + len - 5, ".yaml") == 0 ||
-                                  strcmp(options->compare + len - 4, ".yml") == 0);
+    bool is_machine = names_machine(options->compare);
     struct sim_options other = *options;
     other.trace = other.html = NULL;
     return peal_sim_setup_open(cli, is_machine ? what : options->compare,
@@ -169,42 +181,49 @@ static bool run_other(const struct peal_cli *cli, const char *what,
            run_job(cli, setup, &other, job, code);
 }
 
-static int report(struct peal_cli *cli, const char *what, const struct sim_options *options,
-                  const struct peal_sim_job *job)
+/* The result, and what it is compared with. */
+static int print(const struct peal_cli *cli, const struct sim_options *options,
+                 const struct peal_sim_job *job, const struct peal_sim_job *other)
 {
     struct peal_text text = {0};
-    struct peal_sim_setup setup = {0};
-    struct peal_sim_job other = {0};
-    int code = PEAL_EXIT_OK;
-    if (options->trace && !write_trace(cli, options, job))
-        return PEAL_EXIT_OTHER;
-    if (options->html && !write_page(cli, what, options, job))
-        return PEAL_EXIT_OTHER;
-    if (options->compare && !run_other(cli, what, options, &setup, &other, &code)) {
-        peal_sim_setup_close(&setup);
-        return code;
-    }
     if (options->json) {
         struct peal_json json;
         peal_json_init(&json, &text, 2);
-        if (other.sim)
+        if (other->sim)
             peal_json_array(&json);
         peal_sim_report_json(job, &json);
-        if (other.sim) {
-            peal_sim_report_json(&other, &json);
+        if (other->sim) {
+            peal_sim_report_json(other, &json);
             peal_json_array_end(&json);
         }
         peal_text_puts(&text, "\n");
     } else {
         peal_sim_report_text(job, &text);
-        if (other.sim)
-            peal_sim_report_compare(job, &other, &text);
+        if (other->sim)
+            peal_sim_report_compare(job, other, &text);
+    }
+    bool bad = peal_sim_deadlock(job->sim) || job->check == PEAL_CHECK_WRONG;
+    return peal_cli_print(cli, &text, bad ? PEAL_EXIT_NO : PEAL_EXIT_OK);
+}
+
+static int report(const struct peal_cli *cli, const char *what, const struct sim_options *options,
+                  const struct peal_sim_job *job)
+{
+    struct peal_sim_setup setup = {0};
+    struct peal_sim_job other = {0};
+    int code = PEAL_EXIT_OK;
+    if (!options->compare || run_other(cli, what, options, &setup, &other, &code)) {
+        code = print(cli, options, job, &other);
+        /* after the result: a file that cannot be written does not take it away */
+        if (options->trace && !write_trace(cli, options, job))
+            code = PEAL_EXIT_OTHER;
+        if (options->html && !write_page(cli, what, options, job))
+            code = PEAL_EXIT_OTHER;
     }
     if (other.sim)
         peal_sim_job_release(&other);
     peal_sim_setup_close(&setup);
-    bool bad = peal_sim_deadlock(job->sim) || job->check == PEAL_CHECK_WRONG;
-    return peal_cli_print(cli, &text, bad ? PEAL_EXIT_NO : PEAL_EXIT_OK);
+    return code;
 }
 
 static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)

@@ -20,7 +20,7 @@ enum { MOST_RUNS = 20000 };
 static const struct peal_option options_table[] = {
     {"machine", 'm', PEAL_OPTION_STRING, AT(machine), "M",
      "the machine: a file, or the name of a built-in one", 0, 0},
-    PEAL_KERNEL_ROWS(struct peal_sweep_options, kernel),
+    PEAL_KERNEL_ROWS_MACHINE(struct peal_sweep_options, kernel),
     {"vary", 0, PEAL_OPTION_PAIRS, AT(vary), "KEY=LIST",
      "run with each of these values of a machine key: a,b,c or a range; may be repeated", 0, 0},
     {"x", 0, PEAL_OPTION_STRING, AT(x), "NAME",

@@ -34,8 +34,21 @@ enum { PEAL_KERNEL_COUNT = 256 };
 
 /* The rows, for a struct `type` with a member `member` of type struct peal_kernel_options. */
 #define PEAL_KERNEL_ROWS(type, member)                                                             \
-    {"ranks",           'n', PEAL_OPTION_LIST,   offsetof(type, member.ranks), "P",                \
-     "number of ranks", 1,   PEAL_PLAN_MAX_RANKS},                                                 \
+    PEAL_KERNEL_ROWS_WITH(type, member, "", " (default 2)", " (default: the largest payload)")
+/* The same where a machine says what is not given. */
+#define PEAL_KERNEL_ROWS_MACHINE(type, member)                                                     \
+    PEAL_KERNEL_ROWS_WITH(type, member, " (default: ccl.ranks, or one a PE)",                      \
+                          " (default: the machine's ipcq.slots)",                                  \
+                          " (default: the machine's ipcq.slot_bytes)")
+#define PEAL_KERNEL_ROWS_WITH(type, member, no_ranks, no_depth, no_slot)                           \
+    {"ranks",                                                                                      \
+     'n',                                                                                          \
+     PEAL_OPTION_LIST,                                                                             \
+     offsetof(type, member.ranks),                                                                 \
+     "P",                                                                                          \
+     "number of ranks" no_ranks,                                                                   \
+     1,                                                                                            \
+     PEAL_PLAN_MAX_RANKS},                                                                         \
         {"count",                                                                                  \
          'c',                                                                                      \
          PEAL_OPTION_LIST,                                                                         \
@@ -73,7 +86,7 @@ enum { PEAL_KERNEL_COUNT = 256 };
          PEAL_OPTION_INT,                                                                          \
          offsetof(type, member.depth),                                                             \
          "D",                                                                                      \
-         "slots of a channel (default 2)",                                                         \
+         "slots of a channel" no_depth,                                                            \
          1,                                                                                        \
          65536},                                                                                   \
         {"slot-bytes",                                                                             \
@@ -81,7 +94,7 @@ enum { PEAL_KERNEL_COUNT = 256 };
          PEAL_OPTION_SIZE,                                                                         \
          offsetof(type, member.slot_bytes),                                                        \
          "B",                                                                                      \
-         "bytes of a channel's slot; larger payloads are split (default: the largest payload)",    \
+         "bytes of a channel's slot; larger payloads are split" no_slot,                           \
          0,                                                                                        \
          0},                                                                                       \
         {"in-place",                                                                               \
