@@ -170,28 +170,28 @@ enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void
     return status;
 }
 
-enum peal_status peal_symmetric_free(struct peal_comm *comm, void *at)
+enum peal_status peal_symmetric_free(struct peal_comm *comm, void *memory)
 {
     enum peal_status status = peal_comm_check(comm);
-    if (status != PEAL_OK || !at)
+    if (status != PEAL_OK || !memory)
         return status;
     struct peal_team *team = comm->team;
     struct peal_symmetric **link = &comm->symmetric;
-    while (*link && (*link)->at[team->rank] != at)
+    while (*link && (*link)->at[team->rank] != memory)
         link = &(*link)->next;
     if (!*link)
         return peal_comm_fail(comm, PEAL_INVALID, "this is no symmetric memory");
-    struct peal_symmetric *memory = *link;
-    uint64_t own = memory->offset, all[PEAL_MOST_RANKS];
+    struct peal_symmetric *found = *link;
+    uint64_t own = found->offset, all[PEAL_MOST_RANKS];
     /* After this, no peer is in an earlier call that may still use it. */
     status = peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_FREE, &own, all, sizeof own);
     if (status != PEAL_OK)
         return status;
-    *link = memory->next;
+    *link = found->next;
     peal_comm_forget(comm);
     /* Offsets are not reused, only the memory is given back: peers' views stay distinct. */
-    peal_window_discard(team->fds[team->rank], memory->offset, memory->bytes);
-    unmap(comm, memory);
+    peal_window_discard(team->fds[team->rank], found->offset, found->bytes);
+    unmap(comm, found);
     return PEAL_OK;
 }
 

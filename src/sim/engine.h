@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the components of a simulation do for each other, by file; state.h is what they share. Not
- * for callers: they use sim.h. */
+ * for callers: they use sim.h. A number called `lane` or `index` is a lane's place in sim->lanes;
+ * where a definition calls it `index`, `lane` is the struct. */
 #ifndef PEAL_SIM_ENGINE_H
 #define PEAL_SIM_ENGINE_H
 
@@ -29,7 +30,7 @@ uint32_t peal_sim_xfer_more(struct peal_sim *sim);
 /* The transfer's next event, at its head. */
 void peal_sim_xfer_at(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_stage stage,
                       uint32_t component);
-void peal_sim_lane_end(struct peal_sim *sim, uint32_t lane);
+void peal_sim_lane_end(struct peal_sim *sim, uint32_t index);
 bool peal_sim_next_launch(struct peal_sim *sim, uint32_t rank);
 
 /* A transfer with nothing set but its kind; PEAL_NONE when out of memory, and the simulation fails.
@@ -136,7 +137,7 @@ enum peal_status peal_sim_call(struct peal_sim *sim, struct peal_instance *insta
                                const struct peal_sim_args *args);
 
 /* pe.c */
-void peal_sim_lane_run(struct peal_sim *sim, uint32_t lane);
+void peal_sim_lane_run(struct peal_sim *sim, uint32_t index);
 
 /* What an op handler answers. */
 enum peal_progress_kind {
@@ -147,11 +148,11 @@ enum peal_progress_kind {
 /* dma.c: room blocks the lane while the queue is full (false); then it hands a transfer over: kind,
  * bytes, memories, `to` are set. */
 void peal_sim_dma_take(struct peal_sim *sim, uint32_t lane, int vc, uint32_t xfer);
-bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t lane, int vc);
+bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t index, int vc);
 void peal_sim_dma_source(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t generation);
 /* A transfer within a PE. True: the lane has moved on to its end; false: it blocks until then. */
-bool peal_sim_dma_move(struct peal_sim *sim, uint32_t lane, uint64_t bytes, uint8_t source,
+bool peal_sim_dma_move(struct peal_sim *sim, uint32_t index, uint64_t bytes, uint8_t source,
                        uint8_t target);
 
 static inline bool peal_sim_dma_room(struct peal_sim *sim, uint32_t lane, int vc)
@@ -188,22 +189,22 @@ void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation);
 /* math.c */
 void peal_sim_math_cost(const struct peal_sim *sim, enum peal_dtype dtype, uint64_t elements,
                         uint64_t combinations, uint32_t operands, struct peal_step *step);
-bool peal_sim_math_run(struct peal_sim *sim, uint32_t lane, const struct peal_step *step);
+bool peal_sim_math_run(struct peal_sim *sim, uint32_t index, const struct peal_step *step);
 
 /* async.c */
-bool peal_sim_async_check(struct peal_sim *sim, uint32_t lane, const struct peal_op *op);
-bool peal_sim_async_drain(struct peal_sim *sim, uint32_t lane);
+bool peal_sim_async_check(struct peal_sim *sim, uint32_t index, const struct peal_op *op);
+bool peal_sim_async_drain(struct peal_sim *sim, uint32_t index);
 /* False: the list is full, and the lane blocks on its oldest entry. */
-bool peal_sim_async_add(struct peal_sim *sim, uint32_t lane, const struct peal_op *op, uint64_t end,
-                        const uint64_t *causes);
+bool peal_sim_async_add(struct peal_sim *sim, uint32_t index, const struct peal_op *op,
+                        uint64_t end, const uint64_t *causes);
 void peal_sim_async_arrived(struct peal_sim *sim, struct peal_ipcq *queue);
 
 /* ipcq.c */
 bool peal_sim_ipcq_init(struct peal_sim *sim, struct peal_instance *instance);
-enum peal_progress_kind peal_sim_ipcq_send(struct peal_sim *sim, uint32_t lane);
-enum peal_progress_kind peal_sim_ipcq_recv(struct peal_sim *sim, uint32_t lane);
-enum peal_progress_kind peal_sim_ipcq_recv_slot(struct peal_sim *sim, uint32_t lane);
-enum peal_progress_kind peal_sim_ipcq_free(struct peal_sim *sim, uint32_t lane);
+enum peal_progress_kind peal_sim_ipcq_send(struct peal_sim *sim, uint32_t index);
+enum peal_progress_kind peal_sim_ipcq_recv(struct peal_sim *sim, uint32_t index);
+enum peal_progress_kind peal_sim_ipcq_recv_slot(struct peal_sim *sim, uint32_t index);
+enum peal_progress_kind peal_sim_ipcq_free(struct peal_sim *sim, uint32_t index);
 void peal_sim_ipcq_arrived(struct peal_sim *sim, uint32_t xfer);
 
 /* credit.c */
@@ -214,15 +215,15 @@ void peal_sim_credit_return(struct peal_sim *sim, uint32_t lane, struct peal_ipc
 void peal_sim_credit_arrived(struct peal_sim *sim, uint32_t xfer);
 
 /* signal.c */
-enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t lane);
-enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t lane);
-enum peal_progress_kind peal_sim_signal_peek(struct peal_sim *sim, uint32_t lane);
+enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t index);
+enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t index);
+enum peal_progress_kind peal_sim_signal_peek(struct peal_sim *sim, uint32_t index);
 void peal_sim_signal_apply(struct peal_sim *sim, uint32_t xfer);
 /* Writes under way: a new one, and the news that one has arrived. */
 void peal_sim_signal_write(struct peal_lane_run *lane, struct peal_xfer *xfer, uint32_t to);
 void peal_sim_signal_written(struct peal_sim *sim, uint32_t xfer);
 /* Blocks (false) until writes to ranks other than `to` have arrived; PEAL_NONE: all of them. */
-bool peal_sim_signal_wait_writes(struct peal_sim *sim, uint32_t lane, uint32_t to);
+bool peal_sim_signal_wait_writes(struct peal_sim *sim, uint32_t index, uint32_t to);
 static inline bool peal_sim_signal_fence(struct peal_sim *sim, uint32_t lane, uint32_t to)
 {
     return !sim->lanes.at[lane].wrote || peal_sim_signal_wait_writes(sim, lane, to);
