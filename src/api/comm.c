@@ -389,11 +389,14 @@ static enum peal_status refuse_algo(struct peal_comm *comm, uint32_t collective,
 {
     size_t count;
     const struct peal_algo *all = peal_algos(&count);
-    peal_comm_fail(comm, PEAL_INVALID, "%s has no algorithm '%s', but",
+    const char *before = " ";
+    peal_comm_fail(comm, PEAL_INVALID, "%s has no algorithm '%s'; it has",
                    peal_collective_name(collective), algo);
     for (size_t i = 0; i < count; i++) {
-        if (all[i].collective == collective)
-            peal_text_printf(&comm->error, " '%s'", all[i].name);
+        if (all[i].collective == collective) {
+            peal_text_printf(&comm->error, "%s%s", before, all[i].name);
+            before = ", ";
+        }
     }
     return PEAL_INVALID;
 }

@@ -2,6 +2,7 @@
 /* Files and built-ins to lowered kernels. */
 #include "api/load.h"
 
+#include "ir/contract.h"
 #include "ir/deduce.h"
 #include "ir/library.h"
 #include "ir/parse.h"
@@ -141,6 +142,19 @@ static bool note_nearest(const struct peal_module *module, const char *name,
     return meant != NULL;
 }
 
+static void note_where(const char *name, struct peal_diags *diags)
+{
+    const struct peal_pos nowhere = {0};
+    for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++) {
+        if (strcmp(name, peal_contract_info((enum peal_contract)i)->name) == 0) {
+            peal_diag_note(diags, nowhere, "'peal list %s' shows the kernels that implement it",
+                           name);
+            return;
+        }
+    }
+    peal_diag_note(diags, nowhere, "'peal list' shows them; a file has a '/' or ends in .peal");
+}
+
 static enum peal_status open_builtin(const char *name, struct peal_diags *diags,
                                      struct peal_program **out)
 {
@@ -155,8 +169,7 @@ static enum peal_status open_builtin(const char *name, struct peal_diags *diags,
         const struct peal_pos nowhere = {0};
         peal_diag_error(diags, nowhere, "there is no built-in kernel '%s'", name);
         if (!note_nearest(peal_library_module(program->library), name, diags))
-            peal_diag_note(diags, nowhere,
-                           "'peal list' shows them; a file has a '/' or ends in .peal");
+            note_where(name, diags);
         status = PEAL_INVALID;
     }
     if (status != PEAL_OK) {

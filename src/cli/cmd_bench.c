@@ -7,6 +7,7 @@
 
 #include "report/plot.h"
 #include "run/pause.h"
+#include "run/select.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -349,8 +350,30 @@ static int reject(struct peal_cli *cli, const char *name)
     const char *near = NULL;
     for (size_t i = 0; i < count; i++)
         near = peal_nearer(name, near, all[i].name);
-    return near ? peal_cli_usage(cli, "there is no collective '%s'; did you mean '%s'?", name, near)
-                : peal_cli_usage(cli, "there is no collective '%s'", name);
+    if (near)
+        return peal_cli_usage(cli, "there is no collective '%s'; did you mean '%s'?", name, near);
+    const struct peal_algo *algos = peal_algos(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(algos[i].kernel, name) == 0)
+            return peal_cli_usage(cli, "'%s' is a kernel; 'peal bench %s --algo %s' measures it",
+                                  name, peal_collective_name(algos[i].collective), algos[i].name);
+    }
+    return peal_cli_usage(cli, "there is no collective '%s'", name);
+}
+
+static int reject_algo(struct peal_cli *cli, const struct bench *bench)
+{
+    struct peal_text names = {0};
+    size_t count;
+    const struct peal_algo *algos = peal_algos(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (algos[i].collective == bench->subject->collective)
+            peal_text_printf(&names, "%s%s", names.len ? ", " : "", algos[i].name);
+    }
+    int code = peal_cli_usage(cli, "%s has no algorithm '%s'; it has %s", bench->subject->name,
+                              bench->options->algo, peal_text_get(&names));
+    peal_text_release(&names);
+    return code;
 }
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
@@ -365,8 +388,10 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         return peal_cli_usage(cli, "sizes go from 1 or more to at most 1T, not from %llu to %llu",
                               (unsigned long long)o->begin, (unsigned long long)o->end);
     if (o->root >= o->ranks)
-        return peal_cli_usage(cli, "root %lld of %lld ranks", (long long)o->root,
+        return peal_cli_usage(cli, "--root %lld is not a rank: there are %lld", (long long)o->root,
                               (long long)o->ranks);
+    if (o->algo && !peal_algo_find(bench.subject->collective, o->algo))
+        return reject_algo(cli, &bench);
     if (bench.subject->has_reduce && !peal_reduce_takes(o->reduce, o->dtype))
         return peal_cli_usage(cli, "'%s' does not work on %s", peal_reduce_name(o->reduce),
                               peal_dtype_name(o->dtype));

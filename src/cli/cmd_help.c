@@ -2,6 +2,7 @@
 /* peal help [COMMAND] */
 #include "cli/help.h"
 
+#include <assert.h>
 #include <string.h>
 
 void peal_help_overview(struct peal_text *out)
@@ -53,8 +54,11 @@ int peal_help_unknown(const struct peal_cli *cli, const char *name)
     const char *names[MOST + 1] = {NULL};
     size_t count;
     const struct peal_command *const *commands = peal_commands(&count);
-    for (size_t i = 0; i < count && i < MOST; i++)
+    assert(count + 2 <= MOST);
+    for (size_t i = 0; i < count; i++)
         names[i] = commands[i]->name;
+    names[count] = "--help";
+    names[count + 1] = "--version";
     const struct peal_cli general = {.arena = cli->arena};
     const char *near = peal_nearest(name, names);
     const char *what = name[0] == '-' ? "option" : "command";

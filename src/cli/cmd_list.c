@@ -108,7 +108,8 @@ static int reject(struct peal_cli *cli, const char *name)
     for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++)
         near = peal_nearer(name, near, peal_contract_info((enum peal_contract)i)->name);
     return near ? peal_cli_usage(cli, "'%s' is no collective; did you mean '%s'?", name, near)
-                : peal_cli_usage(cli, "'%s' is no collective", name);
+                : peal_cli_usage(cli, "'%s' is no collective; 'peal show %s' prints a kernel", name,
+                                 name);
 }
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)

@@ -16,7 +16,7 @@ struct plan_options {
 
 #define AT(member) offsetof(struct plan_options, member)
 static const struct peal_option options_table[] = {
-    PEAL_KERNEL_ROWS(struct plan_options, kernel),
+    PEAL_KERNEL_ROWS(struct plan_options, kernel, " (must be given)"),
     {"rank", 0, PEAL_OPTION_INT, AT(rank), "R", "only this rank's part", 0,
      PEAL_PLAN_MAX_RANKS - 1},
     {"symmetric", 0, PEAL_OPTION_FLAG, AT(symmetric), NULL,

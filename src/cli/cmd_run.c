@@ -288,7 +288,7 @@ static int run_command(struct peal_cli *cli, const void *options, char **args, i
 #define AT(member) offsetof(struct run_options, member)
 static const struct run_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS, .launches = 20};
 static const struct peal_option table[] = {
-    PEAL_KERNEL_ROWS(struct run_options, kernel),
+    PEAL_KERNEL_ROWS(struct run_options, kernel, " (must be given)"),
     {"launches", 'l', PEAL_OPTION_INT, AT(launches), "N", "launches, back to back (default 20)", 1,
      1 << 24},
     {"threads", 0, PEAL_OPTION_FLAG, AT(threads), NULL, "ranks are threads, not processes", 0, 0},

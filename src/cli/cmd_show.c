@@ -105,6 +105,17 @@ static bool is_pass(const char *name)
     return false;
 }
 
+static int no_such_pass(struct peal_cli *cli, const char *name)
+{
+    struct peal_text names = {0};
+    for (int i = 0; peal_lower_pass_name(i); i++)
+        peal_text_printf(&names, "%s, ", peal_lower_pass_name(i));
+    int code =
+        peal_cli_usage(cli, "there is no pass '%s'; there are: %sall", name, peal_text_get(&names));
+    peal_text_release(&names);
+    return code;
+}
+
 static int run(struct peal_cli *cli, const void *given, char **args, int nargs)
 {
     (void)nargs;
@@ -112,9 +123,10 @@ static int run(struct peal_cli *cli, const void *given, char **args, int nargs)
     struct peal_program *program = NULL;
     struct peal_diags diags;
     int code;
+    if (options->print_after && options->lowered)
+        return peal_cli_usage(cli, "--lowered and --print-after exclude each other");
     if (options->print_after && !is_pass(options->print_after))
-        return peal_cli_usage(cli, "there is no pass '%s'; they are inline and fold",
-                              options->print_after);
+        return no_such_pass(cli, options->print_after);
     peal_diags_init(&diags);
     enum peal_status status = peal_program_open(args[0], &diags, &program);
     if (status != PEAL_OK)

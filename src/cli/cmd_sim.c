@@ -88,6 +88,28 @@ static void report_stop(void *opaque)
                1e-6 * (double)time, events);
 }
 
+/* --trace-...: what would give an empty trace, or none, is a slip. False after a message. */
+static bool check_trace(const struct peal_cli *cli, const struct sim_options *o, int64_t nranks)
+{
+    bool narrowed = o->trace_ranks.len || o->trace_from || o->trace_to;
+    if (narrowed && !o->trace) {
+        peal_cli_usage(cli, "--trace-ranks, --trace-from and --trace-to need --trace");
+        return false;
+    }
+    for (size_t i = 0; i < o->trace_ranks.len; i++) {
+        if (o->trace_ranks.at[i] >= nranks) {
+            peal_cli_usage(cli, "--trace-ranks: %" PRId64 " is not a rank: there are %" PRId64,
+                           o->trace_ranks.at[i], nranks);
+            return false;
+        }
+    }
+    if (o->trace_to && o->trace_from >= o->trace_to) {
+        peal_cli_usage(cli, "--trace-from has to be before --trace-to");
+        return false;
+    }
+    return true;
+}
+
 /* Fills and runs a job; false with the code to end with. */
 static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *setup,
                     const struct sim_options *options, struct peal_sim_job *job, int *code)
@@ -105,6 +127,7 @@ static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *set
     *code = PEAL_EXIT_USAGE;
     if (!peal_kernel_one(cli, &options->kernel.ranks, "ranks", fallback, &nranks) ||
         !peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
+        !check_trace(cli, options, nranks) ||
         !peal_sim_setup_bind(cli, setup, setup->machine, (uint32_t)nranks, count, &job->bind))
         return false;
     struct peal_sim_follow follow = {0};
@@ -175,6 +198,8 @@ static bool run_other(const struct peal_cli *cli, const char *what,
     bool is_machine = names_machine(options->compare);
     struct sim_options other = *options;
     other.trace = other.html = NULL;
+    other.trace_ranks.len = 0;
+    other.trace_from = other.trace_to = 0;
     return peal_sim_setup_open(cli, is_machine ? what : options->compare,
                                is_machine ? options->compare : options->machine, &options->kernel,
                                setup, code) &&

@@ -225,6 +225,18 @@ static void release(struct peal_sweep *s)
     free(s->points);
 }
 
+/* --x: what does not vary makes no axis. False after a message. */
+static bool check_axis(const struct peal_sweep *s)
+{
+    const char *x = s->options->x;
+    bool known = !x || strcmp(x, "count") == 0 || strcmp(x, "ranks") == 0;
+    for (size_t i = 0; i < s->nvaried && !known; i++)
+        known = strcmp(x, s->varied[i].key) == 0;
+    if (!known)
+        peal_cli_usage(s->cli, "--x: '%s' is neither count nor ranks nor varied by --vary", x);
+    return known;
+}
+
 static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
 {
     struct peal_sweep s = {.cli = cli, .options = opaque};
@@ -239,6 +251,8 @@ static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
             return peal_cli_usage(cli, "--vary %s has no values",
                                   s.options->vary.at[s.nvaried].key);
     }
+    if (!check_axis(&s))
+        return PEAL_EXIT_USAGE;
     for (; s.nkernels < (size_t)nargs; s.nkernels++) {
         if (!peal_sim_setup_open(cli, args[s.nkernels], s.options->machine, &s.options->kernel,
                                  &s.setups[s.nkernels], &code))

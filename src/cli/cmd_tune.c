@@ -4,6 +4,7 @@
  * Ranks measure (tune_measure.c) and rank 0 puts rules into memory shared with this process, which
  * writes the table when all is done: whatever ends the command before that leaves nothing. */
 #include "cli/progress.h"
+#include "cli/subject.h"
 #include "cli/tune_measure.h"
 
 #include <errno.h>
@@ -71,6 +72,11 @@ static FILE *open_fresh(const struct peal_cli *cli, const char *path, char *fres
 static bool can_keep(const struct peal_cli *cli, const char *path)
 {
     char fresh[LONGEST_PATH];
+    struct stat there;
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode)) {
+        peal_cli_fail(cli, "cannot write '%s': %s", path, strerror(EISDIR));
+        return false;
+    }
     FILE *file = open_fresh(cli, path, fresh, sizeof fresh);
     if (!file)
         return false;
@@ -148,7 +154,11 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     if (o->begin == 0 || o->begin > o->end || o->end > 1 << 30)
         return peal_cli_usage(cli, "sizes are 1 to 1G, and --begin is at most --end");
     if (o->collective && !peal_tuning_has_choice(o->collective))
-        return peal_cli_usage(cli, "there is nothing to choose for '%s'", o->collective);
+        return peal_cli_usage(cli,
+                              peal_subject_find(o->collective)
+                                  ? "'%s' has one algorithm: there is nothing to choose"
+                                  : "there is no collective '%s'",
+                              o->collective);
     if (!can_keep(cli, path))
         return PEAL_EXIT_OTHER;
     struct peal_tuning *tuning = mmap(NULL, sizeof *tuning, PROT_READ | PROT_WRITE,

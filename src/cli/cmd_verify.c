@@ -21,7 +21,7 @@ struct verify_options {
 };
 
 static const struct peal_option options_table[] = {
-    PEAL_KERNEL_ROWS(struct verify_options, kernel),
+    PEAL_KERNEL_ROWS(struct verify_options, kernel, " (default 2..8)"),
     {"launches", 'l', PEAL_OPTION_INT, offsetof(struct verify_options, launches), "L",
      "launches back to back (default: as many as make the proof sound)", 1, 64},
     {"advice", 'a', PEAL_OPTION_FLAG, offsetof(struct verify_options, advice), NULL,
@@ -137,10 +137,24 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
         peal_verify_report_json(&job, &t, &out);
     else
         peal_verify_report_text(cli->arena, &job, &t, &out);
+    code = o->json ? peal_cli_print(cli, &out, code) : peal_cli_print_verdict(cli, &out, code);
     if (o->html && !write_page(cli, &job, o->html, file))
         code = PEAL_EXIT_OTHER;
     peal_verify_free_tasks(&job);
-    return o->json ? peal_cli_print(cli, &out, code) : peal_cli_print_verdict(cli, &out, code);
+    return code;
+}
+
+/* False after a message: the root is a rank of none of the numbers of ranks. */
+static bool check_root(const struct peal_cli *cli, const struct peal_kernel_options *o)
+{
+    int64_t most =
+        o->ranks.len ? 0 : default_ranks[sizeof default_ranks / sizeof *default_ranks - 1];
+    for (size_t i = 0; i < o->ranks.len; i++)
+        most = o->ranks.at[i] > most ? o->ranks.at[i] : most;
+    if (o->root >= most)
+        peal_cli_usage(cli, "--root %lld is not a rank: there are %lld", (long long)o->root,
+                       (long long)most);
+    return o->root < most;
 }
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
@@ -154,7 +168,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     enum peal_status status = peal_program_open(args[0], &diags, &program);
     const struct peal_kernel *kernel =
         status == PEAL_OK ? peal_program_kernel(program, o->kernel.kernel, &diags) : NULL;
-    if (kernel && !peal_kernel_check_set(cli, kernel, &o->kernel))
+    if (kernel && (!peal_kernel_check_set(cli, kernel, &o->kernel) || !check_root(cli, &o->kernel)))
         code = PEAL_EXIT_USAGE;
     else if (kernel)
         code = verify_kernel(cli, o, kernel, args[0]);

@@ -32,9 +32,10 @@ enum { PEAL_KERNEL_COUNT = 256 };
         .dtype = PEAL_F32, .reduce = PEAL_SUM                                                      \
     }
 
-/* The rows, for a struct `type` with a member `member` of type struct peal_kernel_options. */
-#define PEAL_KERNEL_ROWS(type, member)                                                             \
-    PEAL_KERNEL_ROWS_WITH(type, member, "", " (default 2)", " (default: the largest payload)")
+/* The rows, for a struct `type` with a member `member` of type struct peal_kernel_options; no_ranks
+ * says what holds where -n is not given. */
+#define PEAL_KERNEL_ROWS(type, member, no_ranks)                                                   \
+    PEAL_KERNEL_ROWS_WITH(type, member, no_ranks, " (default 2)", " (default: the largest payload)")
 /* The same where a machine says what is not given. */
 #define PEAL_KERNEL_ROWS_MACHINE(type, member)                                                     \
     PEAL_KERNEL_ROWS_WITH(type, member, " (default: ccl.ranks, or one a PE)",                      \

@@ -3,7 +3,7 @@
  *
  *   struct plan_options { struct peal_kernel_options kernel; bool json; };
  *   static const struct peal_option options[] = {
- *       PEAL_KERNEL_ROWS(struct plan_options, kernel),
+ *       PEAL_KERNEL_ROWS(struct plan_options, kernel, ""),
  *       {"json", 0, PEAL_OPTION_FLAG, offsetof(struct plan_options, json), NULL,
  *        "print JSON", 0, 0},
  *       {NULL},

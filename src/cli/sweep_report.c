@@ -229,13 +229,6 @@ int peal_sweep_report(const struct peal_sweep *s)
     struct peal_report_table *table = make_table(s);
     struct peal_text text = {0}, csv = {0};
     int code = PEAL_EXIT_OK;
-    for (size_t i = 0; i < s->npoints; i++) {
-        if (s->points[i].job.status != PEAL_OK) {
-            peal_cli_diags(s->cli, s->points[i].job.status, &s->points[i].job.diags);
-            code = PEAL_EXIT_OTHER;
-            break;
-        }
-    }
     if (s->options->json) {
         struct peal_json json;
         peal_json_init(&json, &text, 2);
@@ -243,6 +236,14 @@ int peal_sweep_report(const struct peal_sweep *s)
         peal_text_puts(&text, "\n");
     } else {
         peal_sweep_text(s, &text);
+    }
+    code = peal_cli_print(s->cli, &text, code);
+    for (size_t i = 0; i < s->npoints; i++) {
+        if (s->points[i].job.status != PEAL_OK) {
+            peal_cli_diags(s->cli, s->points[i].job.status, &s->points[i].job.diags);
+            code = PEAL_EXIT_OTHER;
+            break;
+        }
     }
     if (s->options->csv) {
         peal_report_table_csv(table, &csv);
@@ -255,5 +256,5 @@ int peal_sweep_report(const struct peal_sweep *s)
         code = PEAL_EXIT_OTHER;
     peal_report_table_free(table);
     peal_text_release(&csv);
-    return peal_cli_print(s->cli, &text, code);
+    return code;
 }
