@@ -79,7 +79,7 @@ format: ## lay out all C files as .clang-format says
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove all build folders
-	rm -rf build build-asan build-tsan build-fuzz build-deb dist
+	rm -rf build build-aarch64 build-asan build-tsan build-fuzz build-deb dist
 
 help:
 	@echo "make              build $(BUILD)/peal and the libraries"
