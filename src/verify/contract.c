@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contracts: what each output element must be made of, and whether the ranks agree to the bit. */
+/* Contracts: what each output element must be made of. */
 #include "verify/symbolic.h"
 
 #include "base/hash.h"
@@ -85,18 +85,25 @@ struct judge {
     uint32_t x;     /* memory of x */
     uint32_t *seen; /* [rank] how often, while a tree is walked */
     enum peal_fn fn;
+    bool once;         /* a contribution that is there twice changes the result */
+    uint32_t *visited; /* [node] the walk that came by last; without `once` */
+    uint32_t walk;
 };
 
-/* Counts the leaves of a reduction; false: something else is in it. */
+/* Counts the leaves of a reduction; false: something else is in it, or too much of one. */
 static bool count_leaves(struct judge *j, uint32_t node, int64_t shift)
 {
     const struct node *n = &j->s->values.nodes.at[node];
+    if (!j->once) {
+        if (j->visited[node] == j->walk)
+            return true;
+        j->visited[node] = j->walk;
+    }
     switch (n->kind) {
     case NODE_INPUT:
         if (n->child[0] != j->launch || n->child[2] != j->x || (int64_t)n->word + shift != 0)
             return false;
-        j->seen[n->child[1]]++;
-        return true;
+        return ++j->seen[n->child[1]] == 1 || !j->once;
     case NODE_CONVERT:
         return count_leaves(j, n->child[0], shift);
     case NODE_FN:
@@ -121,15 +128,11 @@ static bool is_reduction(struct judge *j, uint32_t node, int64_t shift)
         node = n->child[0];
     }
     memset(j->seen, 0, j->plan->nranks * sizeof *j->seen);
-    if (!count_leaves(j, node, shift))
-        return false;
-    bool idempotent = j->fn == PEAL_FN_MAXIMUM || j->fn == PEAL_FN_MINIMUM ||
-                      j->fn == PEAL_FN_AND || j->fn == PEAL_FN_OR;
-    for (uint32_t r = 0; r < j->plan->nranks; r++) {
-        if (j->seen[r] == 0 || (j->seen[r] > 1 && !idempotent))
-            return false;
-    }
-    return true;
+    j->walk++;
+    bool all = count_leaves(j, node, shift);
+    for (uint32_t r = 0; r < j->plan->nranks && all; r++)
+        all = j->seen[r] > 0;
+    return all;
 }
 
 static bool is_copy(const struct judge *j, uint32_t node, int64_t shift, uint32_t from)
@@ -276,8 +279,12 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     j.x = s->p->memory_of[launch][plan->contract_in];
     j.fn = plan->reduce < PEAL_REDUCE_COUNT ? peal_reduce_fn((enum peal_reduce)plan->reduce)
                                             : PEAL_FN_ADD;
+    j.once = !(j.fn == PEAL_FN_MAXIMUM || j.fn == PEAL_FN_MINIMUM || j.fn == PEAL_FN_AND ||
+               j.fn == PEAL_FN_OR);
     j.seen = malloc(plan->nranks * sizeof *j.seen);
-    if (!j.seen) {
+    j.visited = j.once ? NULL : calloc(s->values.nodes.len + 1, sizeof *j.visited);
+    if (!j.seen || (!j.once && !j.visited)) {
+        free(j.seen);
         s->a->failed = true;
         return;
     }
@@ -287,110 +294,18 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
             compare(&j, &e, location, offset);
     }
     free(j.seen);
-    if (launch > 0 || s->done || plan->contract != PEAL_CONTRACT_ALLREDUCE)
+    free(j.visited);
+    if (launch >= s->kept || s->done || plan->contract != PEAL_CONTRACT_ALLREDUCE)
         return;
+    struct pieces *kept = &s->outputs[(size_t)launch * plan->nranks + rank];
     for (uint64_t at = 0; at < len;) {
         struct piece piece = *peal_pieces_find(&s->memory[location], offset + at);
         uint64_t end = piece.hi - offset < len ? piece.hi - offset : len;
         piece.index += offset + at - piece.lo;
         piece.lo = at;
         piece.hi = end;
-        if (!peal_vec_push(&s->first_output[rank].list, piece))
+        if (!peal_vec_push(&kept->list, piece))
             s->a->failed = true;
         at = end;
     }
-}
-
-/* --- bits ------------------------------------------------------------------------------------ */
-
-/* Regrouping changes no bit: max, min, and, or, xor, and all of it over integers. */
-static bool order_matters(const struct peal_plan *plan)
-{
-    enum peal_fn fn = peal_reduce_fn((enum peal_reduce)plan->reduce);
-    return peal_dtype_is_float((enum peal_dtype)plan->dtype) && !peal_fn_info(fn)->associative;
-}
-
-static void tell_different(struct symbolic *s, uint32_t rank, const struct piece *a,
-                           const struct piece *b, uint64_t at)
-{
-    struct peal_text x = {0}, y = {0};
-    peal_value_print(&s->values, s->p, a->node, a->index + (at - a->lo), &x);
-    peal_value_print(&s->values, s->p, b->node, b->index + (at - b->lo), &y);
-    s->a->v.bits = PEAL_BITS_DIFFERENT;
-    bool chance = strcmp(peal_text_get(&x), peal_text_get(&y)) == 0;
-    s->a->v.bits_why =
-        chance ? peal_answer_text(s->a, "element %" PRIu64 ": accumulates come in any order", at)
-               : peal_answer_text(s->a, "element %" PRIu64 " is %s on rank 0, but %s on rank %u",
-                                  at, peal_text_get(&x), peal_text_get(&y), rank);
-    peal_text_release(&x);
-    peal_text_release(&y);
-}
-
-static void compare_bits(struct symbolic *s)
-{
-    uint64_t len = s->first_output[0].list.len
-                       ? s->first_output[0].list.at[s->first_output[0].list.len - 1].hi
-                       : 0;
-    s->a->v.bits = PEAL_BITS_SAME;
-    for (uint32_t r = 1; r < s->p->nranks; r++) {
-        size_t i = 0, k = 0;
-        for (uint64_t at = 0; at < len;) {
-            const struct piece *a = &s->first_output[0].list.at[i];
-            const struct piece *b = &s->first_output[r].list.at[k];
-            if (a->node != b->node || a->index + (at - a->lo) != b->index + (at - b->lo)) {
-                tell_different(s, r, a, b, at);
-                return;
-            }
-            at = a->hi < b->hi ? a->hi : b->hi;
-            i += at == a->hi;
-            k += at == b->hi;
-        }
-    }
-}
-
-/* Does any element of y depend on accumulates whose order is left to chance? */
-static bool has_chance(struct symbolic *s, const struct pieces *y)
-{
-    const struct node *nodes = s->values.nodes.at;
-    bool *chance = calloc(s->values.nodes.len + 1, sizeof *chance), any = false;
-    if (!chance)
-        s->a->failed = true;
-    for (size_t i = 0; chance && i < s->values.nodes.len; i++) {
-        chance[i] = nodes[i].kind == NODE_CHANCE;
-        for (uint32_t k = 0; k < nodes[i].nchildren; k++)
-            chance[i] = chance[i] || chance[nodes[i].child[k]]; /* made before it */
-    }
-    for (size_t i = 0; chance && i < y->list.len; i++)
-        any = any || chance[y->list.at[i].node];
-    free(chance);
-    return any;
-}
-
-void peal_contract_end(struct symbolic *s)
-{
-    const struct peal_plan *plan = s->p->plans[0];
-    if (plan->contract != PEAL_CONTRACT_ALLREDUCE || plan->reduce >= PEAL_REDUCE_COUNT) {
-        s->a->v.bits =
-            plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_BROADCAST
-                ? PEAL_BITS_SAME
-                : PEAL_BITS_UNKNOWN;
-        return;
-    }
-    const struct pieces *y = &s->first_output[0];
-    if (!order_matters(plan)) {
-        s->a->v.bits = PEAL_BITS_SAME;
-        s->a->v.same_order = true;
-        return;
-    }
-    compare_bits(s);
-    s->a->v.same_order = true;
-    for (size_t i = 1; i < y->list.len; i++)
-        s->a->v.same_order = s->a->v.same_order && y->list.at[i].node == y->list.at[0].node;
-    if (has_chance(s, y)) {
-        s->a->v.same_order = false;
-        if (s->a->v.bits == PEAL_BITS_SAME)
-            s->a->v.bits_why = "accumulates come in any order, so they may change from run to run";
-    }
-    if (y->list.len && s->a->v.same_order)
-        s->a->v.order_hash = peal_value_shape(&s->values, y->list.at[0].node);
 }

@@ -15,6 +15,12 @@ static uint64_t part_len(const struct peal_plan *plan, uint64_t n, uint32_t r)
     return peal_contract_part(plan, n, r + 1) - peal_contract_part(plan, n, r);
 }
 
+/* All parts together: those of `counts`, or as much as there is. */
+static uint64_t whole_len(const struct peal_plan *plan, uint32_t rank, uint32_t buf)
+{
+    return peal_contract_part(plan, len_of(plan, rank, buf), plan->nranks);
+}
+
 /* How long x and y are on a rank, where the contract says so; what it leaves open stays. */
 static void expect(const struct peal_plan *plan, uint32_t r, uint64_t *x, uint64_t *y)
 {
@@ -33,21 +39,23 @@ static void expect(const struct peal_plan *plan, uint32_t r, uint64_t *x, uint64
         *y = len_of(plan, root, in);
         break;
     case PEAL_CONTRACT_REDUCE_SCATTER:
-        *x = len_of(plan, 0, in);
+        *x = whole_len(plan, 0, in);
         *y = one ? *x : part_len(plan, *x, r);
         break;
     case PEAL_CONTRACT_SCATTER:
+        *x = r == root ? whole_len(plan, root, in) : *x;
         *y = one ? *y : part_len(plan, len_of(plan, root, in), r);
         break;
     case PEAL_CONTRACT_ALLGATHER:
-        *y = len_of(plan, 0, out);
+        *y = whole_len(plan, 0, out);
         *x = one ? *y : part_len(plan, *y, r);
         break;
     case PEAL_CONTRACT_GATHER:
+        *y = r == root ? whole_len(plan, root, out) : *y;
         *x = one ? *x : part_len(plan, len_of(plan, root, out), r);
         break;
     case PEAL_CONTRACT_ALL_TO_ALL:
-        *x = len_of(plan, 0, in);
+        *x = whole_len(plan, 0, in);
         *y = one ? *x : n * part_len(plan, *x, r);
         break;
     case PEAL_CONTRACT_ALL_TO_ALL_V:

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has the same name is the same memory, signal or channel in every launch. */
+/* What has the same name is the same memory, signal or channel in every launch. Where scopes of one
+ * plan use a name several times, the first is the first in every launch, the second the second. */
 #include "verify/program.h"
 
 #include <string.h>
 
-static uint32_t find_memory(struct program *p, const struct peal_plan *plan, uint32_t b)
+static uint32_t find_memory(struct program *p, uint32_t launch, uint32_t b)
 {
+    const struct peal_plan *plan = p->plans[launch];
     const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
     const char *name = peal_plan_string(plan, buf->name);
     /* Tiles and private scratch may have equal names in different scopes: they are told apart by
@@ -13,23 +15,27 @@ static uint32_t find_memory(struct program *p, const struct peal_plan *plan, uin
     bool scoped = buf->kind == PEAL_BUF_TILE || buf->kind == PEAL_BUF_PRIVATE;
     for (uint32_t i = 0; i < p->memory.len && !scoped; i++) {
         struct memory *m = &p->memory.at[i];
-        if (m->kind == buf->kind && strcmp(m->name, name) == 0)
+        if (m->kind == buf->kind && m->named != launch + 1 && strcmp(m->name, name) == 0) {
+            m->named = launch + 1;
             return i;
+        }
     }
-    struct memory m = {name, buf->kind, buf->dtype, false, buf->cols, buf->lane};
+    struct memory m = {name, buf->kind, buf->dtype, false, buf->cols, buf->lane, launch + 1};
     if (!peal_vec_push(&p->memory, m))
         peal_program_fail(p, PEAL_NO_MEMORY, "out of memory");
     return (uint32_t)p->memory.len - 1;
 }
 
-static uint32_t find_signal(struct program *p, const struct peal_plan *plan, uint32_t s)
+static uint32_t find_signal(struct program *p, uint32_t launch, uint32_t s)
 {
+    const struct peal_plan *plan = p->plans[launch];
     const struct peal_signal *signal = &peal_plan_signals(plan)[s];
     const char *name = peal_plan_string(plan, signal->name);
     for (uint32_t i = 0; i < p->signals.len; i++) {
         struct signal *known = &p->signals.at[i];
-        if (strcmp(known->name, name) != 0)
+        if (known->named == launch + 1 || strcmp(known->name, name) != 0)
             continue;
+        known->named = launch + 1;
         if (known->kind != signal->kind)
             peal_program_fail(p, PEAL_INVALID,
                               "a signal has two kinds in one sequence of launches");
@@ -37,14 +43,15 @@ static uint32_t find_signal(struct program *p, const struct peal_plan *plan, uin
             known->cells = signal->cells;
         return i;
     }
-    struct signal fresh = {name, signal->kind, signal->cells, 0};
+    struct signal fresh = {name, signal->kind, signal->cells, 0, launch + 1};
     if (!peal_vec_push(&p->signals, fresh))
         peal_program_fail(p, PEAL_NO_MEMORY, "out of memory");
     return (uint32_t)p->signals.len - 1;
 }
 
-static uint32_t find_channel(struct program *p, const struct peal_plan *plan, uint32_t c)
+static uint32_t find_channel(struct program *p, uint32_t launch, uint32_t c)
 {
+    const struct peal_plan *plan = p->plans[launch];
     const struct peal_channel *ch = &peal_plan_channels(plan)[c];
     const char *name = peal_plan_string(plan, ch->name);
     /* Plans list channels in the order of first use, so an equal key is mostly at the same index.
@@ -75,7 +82,7 @@ static uint32_t find_channel(struct program *p, const struct peal_plan *plan, ui
     return (uint32_t)p->channels.len - 1;
 }
 
-typedef uint32_t find_name(struct program *, const struct peal_plan *, uint32_t);
+typedef uint32_t find_name(struct program *, uint32_t launch, uint32_t index);
 
 /* Maps launch's table entries to program-wide ones; launches of the same plan share a map. */
 static void map_names(struct program *p, uint32_t **maps, uint32_t launch, uint64_t count,
@@ -89,7 +96,7 @@ static void map_names(struct program *p, uint32_t **maps, uint32_t launch, uint6
     }
     maps[launch] = peal_program_take(p, count, sizeof **maps);
     for (uint64_t i = 0; i < count && p->status == PEAL_OK; i++)
-        maps[launch][i] = find(p, p->plans[launch], (uint32_t)i);
+        maps[launch][i] = find(p, launch, (uint32_t)i);
 }
 
 void peal_program_name(struct program *p)

@@ -103,6 +103,7 @@ struct memory {
     bool watched; /* some thread could conflict with another here */
     uint32_t cols;
     uint32_t lane;
+    uint32_t named; /* while building: the last launch that has it, + 1 */
 };
 
 struct signal {
@@ -110,6 +111,7 @@ struct signal {
     uint32_t kind;
     uint32_t cells;      /* the longest of all launches */
     uint32_t first_cell; /* of rank 0; then `stride` cells a rank */
+    uint32_t named;      /* while building: the last launch that has it, + 1 */
 };
 
 struct channel {

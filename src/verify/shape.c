@@ -157,6 +157,18 @@ static void put_range(struct shaper *s, struct stretch at, uint64_t count)
     put(s, find_cut(at.cuts, at.lo + count) | (uint64_t)(count > 0) << 63);
 }
 
+/* Of two dimensions: does it stay within its row? No cut says where rows end. */
+static void put_row(struct shaper *s, const struct peal_op *op, const struct peal_ref *ref,
+                    uint32_t launch)
+{
+    uint32_t cols = ref->buf < PEAL_BUF_SLOT ? peal_plan_bufs(s->plan)[ref->buf].cols : 0;
+    uint64_t offset = peal_ref_offset(s->plan, ref, launch);
+    if (cols) {
+        uint64_t first = offset / peal_dtype_size((enum peal_dtype)ref->dtype);
+        put(s, op->mem.count <= cols && first % cols <= cols - op->mem.count);
+    }
+}
+
 static void put_op(struct shaper *s, const struct peal_op *op)
 {
     const struct peal_plan *plan = s->plan;
@@ -176,14 +188,10 @@ static void put_op(struct shaper *s, const struct peal_op *op)
         put(s, (uint64_t)ref->rank << 32 | (uint64_t)ref->buf << 8 | ref->dtype);
         if (ref->buf == PEAL_BUF_CONST)
             put(s, ref->offset);
-        /* Two-dimensional ops keep their exact places: rows are not stretches. */
-        if (op->mem.rows > 1 || ref->row > 0) {
-            put(s, (uint64_t)op->mem.rows << 32 | ref->row);
-            put(s, op->mem.count);
-            put(s, ref->offset);
-        }
-        for (uint32_t l = 0; l < plan->period; l++)
+        for (uint32_t l = 0; l < plan->period; l++) {
             put_range(s, stretch_of(s, ref, l), op->mem.count * op->mem.rows);
+            put_row(s, op, ref, l);
+        }
     }
     if (op->kind >= PEAL_OP_SEND && op->kind <= PEAL_OP_RECV_SLOT) {
         uint64_t count = op->mem.count * op->mem.rows;
@@ -248,9 +256,27 @@ static void put_whole(struct shaper *s)
     peal_sha256_add(&s->sha, (const char *)plan + sizeof *plan, end - sizeof *plan);
 }
 
+/* Is every operand one stretch? Not if an op takes some columns of several rows. */
+static bool is_stretches(const struct peal_plan *plan, const struct peal_op *op)
+{
+    if (peal_op_is_sync(op) || op->mem.rows <= 1)
+        return true;
+    for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
+        const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
+        uint32_t cols = ref->buf < PEAL_BUF_SLOT ? peal_plan_bufs(plan)[ref->buf].cols : 0;
+        if (cols && cols != op->mem.count)
+            return false;
+    }
+    return true;
+}
+
 /* Parts given by counts, and matrices of blocks, are part of the contract: no shape. */
 static bool has_shape(const struct peal_plan *plan)
 {
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        if (!is_stretches(plan, &peal_plan_ops(plan)[i]))
+            return false;
+    }
     for (uint64_t i = 0; i < plan->params.count; i++) {
         if (peal_plan_params(plan)[i].count > 1)
             return false;

@@ -188,15 +188,18 @@ static bool init(struct symbolic *s, struct program *p, const struct symbolic_ru
     s->undefined = peal_value_make(&s->values, (struct node){.kind = NODE_UNDEFINED});
     s->memory = calloc(locations + 1, sizeof *s->memory);
     s->queues = calloc(p->channels.len + 1, sizeof *s->queues);
-    s->first_output = calloc(p->nranks, sizeof *s->first_output);
+    while (s->kept < p->launches && s->kept < p->plans[0]->period &&
+           p->plans[s->kept] == p->plans[0])
+        s->kept++;
+    s->outputs = calloc((size_t)s->kept * p->nranks, sizeof *s->outputs);
     s->cell = malloc((p->ncells + 1u) * sizeof *s->cell);
     s->step = peal_arena_alloc(arena, threads * sizeof *s->step);
     s->op = peal_arena_alloc(arena, threads * sizeof *s->op);
     s->launch = peal_arena_alloc(arena, threads * sizeof *s->launch);
     s->regs = peal_arena_alloc(arena, threads * sizeof *s->regs);
     s->limit = peal_arena_alloc(arena, threads * sizeof *s->limit);
-    if (!s->limit || !s->memory || !s->queues || !s->first_output || !s->cell || !s->step ||
-        !s->op || !s->launch || !s->regs || s->undefined == NO_NODE)
+    if (!s->limit || !s->memory || !s->queues || !s->outputs || !s->cell || !s->step || !s->op ||
+        !s->launch || !s->regs || s->undefined == NO_NODE)
         return false;
     memcpy(s->cell, p->initial, p->ncells * sizeof *s->cell);
     for (uint32_t t = 0; t < threads; t++) {
@@ -217,11 +220,11 @@ static void release(struct symbolic *s)
             peal_vec_release(&s->queues[i].list.at[k].pieces.list);
         peal_vec_release(&s->queues[i].list);
     }
-    for (uint32_t r = 0; s->first_output && r < s->p->nranks; r++)
-        peal_vec_release(&s->first_output[r].list);
+    for (size_t i = 0; s->outputs && i < (size_t)s->kept * s->p->nranks; i++)
+        peal_vec_release(&s->outputs[i].list);
     free(s->memory);
     free(s->queues);
-    free(s->first_output);
+    free(s->outputs);
     free(s->cell);
     peal_vec_release(&s->scratch);
     peal_values_release(&s->values);

@@ -38,9 +38,10 @@ struct symbolic {
     uint32_t *limit;       /* [thread] steps that it may take for now */
     int64_t **regs;        /* [thread] */
     uint32_t undefined;
-    struct pieces *first_output; /* [rank] y of the first launch */
-    bool done;                   /* a fault was told, or memory ran out */
-    uint32_t thread;             /* whose op is being executed */
+    struct pieces *outputs; /* [launch * ranks + rank] y of the first launches */
+    uint32_t kept;          /* so many: those of a period, as what follows repeats them */
+    bool done;              /* a fault was told, or memory ran out */
+    uint32_t thread;        /* whose op is being executed */
     PEAL_VEC(struct piece) scratch;
     uint64_t opaque;
 };
@@ -71,7 +72,7 @@ uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint3
                            uint32_t count);
 /* A rank leaves a launch: does its output hold what the contract says? */
 void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
-/* All have ended: do the ranks agree to the bit, and is there one order for all elements? */
+/* bits.c. All have ended: do the ranks agree to the bit, and is there one order for all elements? */
 void peal_contract_end(struct symbolic *s);
 /* Where a buffer of a plan is: itself, or a part of the parameter it aliases. */
 uint32_t peal_contract_place(const struct peal_plan *plan, uint32_t buf, uint32_t rank,

@@ -17,7 +17,9 @@ void peal_values_release(struct values *v)
 {
     peal_vec_release(&v->nodes);
     free(v->slots);
+    free(v->moved);
     v->slots = NULL;
+    v->moved = NULL;
 }
 
 static uint64_t hash_node(const struct node *n)
@@ -54,6 +56,24 @@ static bool grow(struct values *v)
     return true;
 }
 
+/* What follows from the children. The larger of two numbers is one of them, so it fits where both
+ * fit; a sum is as wide as it was computed. */
+static void describe(const struct values *v, struct node *node)
+{
+    bool chooses = (node->kind == NODE_FN || node->kind == NODE_CHANCE) &&
+                   (node->fn == PEAL_FN_MAXIMUM || node->fn == PEAL_FN_MINIMUM);
+    node->height = 0;
+    node->uniform = node->kind != NODE_INPUT && node->kind != NODE_OPAQUE;
+    node->holds = chooses ? v->nodes.at[node->child[0]].holds : node->dtype;
+    for (uint32_t i = 0; i < node->nchildren; i++) {
+        const struct node *child = &v->nodes.at[node->child[i]];
+        node->height = child->height >= node->height ? child->height + 1 : node->height;
+        node->uniform = node->uniform && child->uniform;
+        if (chooses && child->holds != node->holds)
+            node->holds = node->dtype;
+    }
+}
+
 uint32_t peal_value_make(struct values *v, struct node node)
 {
     if (v->failed)
@@ -73,11 +93,7 @@ uint32_t peal_value_make(struct values *v, struct node node)
         if (same_node(&v->nodes.at[v->slots[at] - 1], &node))
             return v->slots[at] - 1;
     }
-    node.height = 0;
-    for (uint32_t i = 0; i < node.nchildren; i++) {
-        uint32_t below = v->nodes.at[node.child[i]].height;
-        node.height = below >= node.height ? below + 1 : node.height;
-    }
+    describe(v, &node);
     if (node.height > MOST_HEIGHT || v->nodes.len >= v->most_nodes ||
         !peal_vec_push(&v->nodes, node)) {
         v->failed = true;
@@ -120,42 +136,53 @@ uint32_t peal_value_convert(struct values *v, uint32_t n, enum peal_dtype dtype)
     if (v->failed)
         return NO_NODE;
     const struct node *node = &v->nodes.at[n];
-    if (node->kind == NODE_UNDEFINED || fits((enum peal_dtype)node->dtype, dtype))
+    if (node->kind == NODE_UNDEFINED || fits((enum peal_dtype)node->holds, dtype))
         return n;
     return peal_value_make(
         v,
         (struct node){.kind = NODE_CONVERT, .dtype = (uint8_t)dtype, .nchildren = 1, .child = {n}});
 }
 
-bool peal_value_is_uniform(const struct values *v, uint32_t node)
+enum { MOST_MOVED = 1 << 12 };
+
+struct moved {
+    uint32_t node, result; /* + 1 */
+    int64_t delta;
+};
+
+/* Where it is remembered how a tree is moved, or NULL. */
+static struct moved *find_moved(struct values *v, uint32_t node, int64_t delta)
 {
-    const struct node *n = &v->nodes.at[node];
-    if (n->kind == NODE_INPUT || n->kind == NODE_OPAQUE)
-        return false;
-    for (uint32_t i = 0; i < n->nchildren; i++) {
-        if (!peal_value_is_uniform(v, n->child[i]))
-            return false;
-    }
-    return true;
+    if (!v->moved)
+        v->moved = calloc(MOST_MOVED, sizeof *v->moved);
+    return v->moved ? &v->moved[peal_hash_u64(node, (uint64_t)delta) % MOST_MOVED] : NULL;
 }
 
 uint32_t peal_value_move(struct values *v, uint32_t node, int64_t delta)
 {
-    if (v->failed || delta == 0)
-        return v->failed ? NO_NODE : node;
+    if (v->failed)
+        return NO_NODE;
     struct node n = v->nodes.at[node];
+    if (delta == 0 || n.uniform)
+        return node;
     if (n.kind == NODE_INPUT) {
         n.word += (uint64_t)delta;
-    } else {
-        for (uint32_t i = 0; i < n.nchildren; i++) {
-            n.child[i] = peal_value_move(v, n.child[i], delta);
-            if (v->failed)
-                return NO_NODE;
-        }
-        if (n.kind == NODE_OPAQUE)
-            n.word = peal_hash_u64(n.word, (uint64_t)delta);
+        return peal_value_make(v, n);
     }
-    return peal_value_make(v, n);
+    struct moved *known = find_moved(v, node, delta);
+    if (known && known->node == node + 1 && known->delta == delta)
+        return known->result;
+    for (uint32_t i = 0; i < n.nchildren; i++) {
+        n.child[i] = peal_value_move(v, n.child[i], delta);
+        if (v->failed)
+            return NO_NODE;
+    }
+    if (n.kind == NODE_OPAQUE)
+        n.word = peal_hash_u64(n.word, (uint64_t)delta);
+    uint32_t result = peal_value_make(v, n);
+    if (known)
+        *known = (struct moved){node + 1, result, delta};
+    return result;
 }
 
 const struct piece *peal_pieces_find(const struct pieces *pieces, uint64_t e)
@@ -272,22 +299,33 @@ void peal_value_print(const struct values *v, const struct program *p, uint32_t 
     print_node(v, p, node, index, 0, out);
 }
 
-uint64_t peal_value_shape(const struct values *v, uint32_t node)
+/* `known`: of nodes that were seen, their shapes. */
+static uint64_t shape_of(const struct values *v, uint32_t node, uint64_t *known)
 {
     const struct node *n = &v->nodes.at[node];
     uint64_t h =
         peal_hash_u64((uint64_t)n->kind | (uint64_t)n->fn << 8 | (uint64_t)n->dtype << 16, 7);
     if (n->kind == NODE_INPUT)
         return peal_hash_u64(n->child[1], peal_hash_u64(n->word, h));
+    if (known[node])
+        return known[node];
     uint64_t sum = 0;
     bool commutes =
         n->kind == NODE_FN && n->nchildren == 2 && peal_fn_info((enum peal_fn)n->fn)->commutes;
     for (uint32_t i = 0; i < n->nchildren; i++) {
-        uint64_t child = peal_value_shape(v, n->child[i]);
+        uint64_t child = shape_of(v, n->child[i], known);
         if (commutes)
             sum += peal_hash_u64(child, 3);
         else
             h = peal_hash_u64(child, h);
     }
-    return peal_hash_u64(sum, peal_hash_u64(n->kind == NODE_CHANCE ? 0 : n->word, h));
+    return known[node] = peal_hash_u64(sum, peal_hash_u64(n->kind == NODE_CHANCE ? 0 : n->word, h));
+}
+
+uint64_t peal_value_shape(const struct values *v, uint32_t node)
+{
+    uint64_t *known = calloc(v->nodes.len + 1, sizeof *known);
+    uint64_t shape = known ? shape_of(v, node, known) : 0;
+    free(known);
+    return shape;
 }

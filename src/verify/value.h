@@ -29,14 +29,19 @@ struct node {
     uint32_t child[3]; /* INPUT: launch, rank, memory */
     uint64_t word;
     uint32_t height; /* at most MOST_HEIGHT: trees are walked recursively */
+    uint8_t holds;   /* a type that every value of it fits: the dtype, or less (see value.c) */
+    bool uniform;    /* does not depend on the index */
 };
 
 enum { MOST_HEIGHT = 20000 };
 
+/* Trees share what they have in common, so that one of a few nodes may have more paths than can be
+ * walked: whoever walks one remembers what it has seen. */
 struct values {
     PEAL_VEC(struct node) nodes;
     uint32_t *slots; /* node + 1 */
     size_t cap;
+    struct moved *moved; /* what was moved lately */
     bool failed;
     uint64_t most_nodes;
 };
@@ -51,8 +56,10 @@ uint32_t peal_value_input(struct values *v, uint32_t launch, uint32_t rank, uint
 uint32_t peal_value_convert(struct values *v, uint32_t node, enum peal_dtype dtype);
 /* The same function at index + delta. */
 uint32_t peal_value_move(struct values *v, uint32_t node, int64_t delta);
-/* Does the value not depend on the index? */
-bool peal_value_is_uniform(const struct values *v, uint32_t node);
+static inline bool peal_value_is_uniform(const struct values *v, uint32_t node)
+{
+    return v->nodes.at[node].uniform;
+}
 
 /* A stretch of memory: elements lo..hi hold `node` at index, index + 1, ... */
 struct piece {
@@ -75,7 +82,7 @@ bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct
 /* "x@0[5] + x@1[5]" */
 void peal_value_print(const struct values *v, const struct program *p, uint32_t node,
                       uint64_t index, struct peal_text *out);
-/* The shape of the tree with its ranks, but without launch and memory. */
+/* The shape of the tree with its ranks, but without launch and memory; 0: out of memory. */
 uint64_t peal_value_shape(const struct values *v, uint32_t node);
 
 #endif

@@ -9,7 +9,7 @@
  *   ahead.h      how many launches stand for all
  *   relaxed.h    races where relaxed signals are involved: clocks in every execution
  *   explore.h    everything else: explicit states with partial-order reduction, directed search
- *   value.h, symbolic.h, contract.c   what every output element is made of
+ *   value.h, symbolic.h, contract.c, bits.c   what every output element is made of
  *   story.h      the counterexample: the steps that lead to the fault, and nothing else
  *   advice.h     what would mend it, what could be left out
  *   cache.h      verdicts by plan hash and by shape
