@@ -74,7 +74,7 @@ static int allocate_too_much(struct peal_comm *comm, const void *context)
     if (bytes == 0)
         return SKIP;
     EXPECT(peal_symmetric_alloc(comm, (size_t)bytes, &memory) == PEAL_NO_MEMORY);
-    EXPECT(strstr(peal_comm_error(comm), "bytes on each of 3 ranks") != NULL);
+    EXPECT(strstr(peal_comm_error(comm), "symmetric_alloc: 3 ranks need ") != NULL);
     EXPECT(peal_allreduce(comm, &one, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK && sum == RANKS);
     EXPECT(peal_symmetric_alloc(comm, 1 << 20, &memory) == PEAL_OK);
     return 0;

@@ -3,6 +3,7 @@
 #include "api/comm.h"
 
 #include "base/size.h"
+#include "run/room.h"
 #include "run/window.h"
 
 #include <stdlib.h>
@@ -80,7 +81,8 @@ static struct peal_symmetric *map_own(struct peal_comm *comm, uint64_t bytes,
 
 /* What everyone wants, before anyone takes it. */
 struct wish {
-    uint64_t bytes, room;
+    uint64_t bytes;
+    struct peal_room room;
 };
 
 /* All ranks want the same, and the machine has it for all of them: each for itself would see room
@@ -88,22 +90,22 @@ struct wish {
 static enum peal_status agree(struct peal_comm *comm, uint64_t bytes)
 {
     uint32_t size = comm->team->size;
-    struct wish own = {bytes, peal_window_room()}, all[PEAL_MOST_RANKS];
+    struct wish own = {.bytes = bytes}, all[PEAL_MOST_RANKS];
+    peal_room_find("", &own.room);
     enum peal_status status =
         peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_ALLOC, &own, all, sizeof own);
-    uint64_t room = own.room;
+    struct peal_room room = own.room;
     for (uint32_t r = 0; r < size && status == PEAL_OK; r++) {
         if (all[r].bytes != bytes)
             return peal_comm_fail(
                 comm, PEAL_MISMATCH, "symmetric_alloc: rank %u wants %llu bytes, rank %u %llu", r,
                 (unsigned long long)all[r].bytes, comm->team->rank, (unsigned long long)bytes);
-        room = all[r].room < room ? all[r].room : room;
+        room = all[r].room.bytes < room.bytes ? all[r].room : room;
     }
-    if (status == PEAL_OK && bytes >= (1 << 20) && bytes > room / size)
-        return peal_comm_fail(comm, PEAL_NO_MEMORY,
-                              "symmetric_alloc: no room for %llu bytes on each of %u ranks: the "
-                              "machine has %llu",
-                              (unsigned long long)bytes, size, (unsigned long long)room);
+    struct peal_text why = {0};
+    if (status == PEAL_OK && !peal_room_fits(&room, peal_room_times(bytes, size), size, &why))
+        status = peal_comm_fail(comm, PEAL_NO_MEMORY, "symmetric_alloc: %s", peal_text_get(&why));
+    peal_text_release(&why);
     return status;
 }
 

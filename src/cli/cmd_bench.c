@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal bench: times a collective over a range of sizes, in the layout of nccl-tests. */
 #include "base/nearest.h"
+#include "base/size.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/subject.h"
 
 #include "report/plot.h"
 #include "run/pause.h"
+#include "run/room.h"
 #include "run/select.h"
 
 #include <stdio.h>
@@ -296,12 +298,18 @@ static bool write_plot(const struct bench *b)
     return ok;
 }
 
+/* Of each of the two buffers. */
+static uint64_t buffer_bytes(const struct bench_options *o)
+{
+    return peal_size_align(o->end + 256 * 64, 4096);
+}
+
 static enum peal_status make_buffers(struct bench *b)
 {
-    uint64_t bytes = b->options->end + 256 * 64;
+    uint64_t bytes = buffer_bytes(b->options);
     if (!b->options->symmetric) {
-        b->send = aligned_alloc(4096, (bytes + 4095) & ~UINT64_C(4095));
-        b->recv = aligned_alloc(4096, (bytes + 4095) & ~UINT64_C(4095));
+        b->send = aligned_alloc(4096, bytes);
+        b->recv = aligned_alloc(4096, bytes);
         if (!b->send || !b->recv)
             return PEAL_NO_MEMORY;
         memset(b->send, 0, bytes);
@@ -398,6 +406,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     struct peal_ranks ranks = {.count = (uint32_t)o->ranks,
                                .threads = o->threads,
                                .bind = !o->no_bind,
+                               .bytes = peal_room_times(2 * buffer_bytes(o), (uint64_t)o->ranks),
                                .body = body,
                                .context = &bench};
     struct peal_progress progress = {.what = "sizes"};

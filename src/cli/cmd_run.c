@@ -7,6 +7,7 @@
 #include "cli/ranks.h"
 #include "cli/run_data.h"
 #include "cli/verify_first.h"
+#include "run/room.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,16 @@ static bool trace_begin(struct rank *me, struct peal_trace *trace)
     trace->at = calloc(trace->cap + 1, sizeof *trace->at);
     trace->since = calloc(me->image->nlanes, sizeof *trace->since);
     return trace->at && trace->since;
+}
+
+/* What the page takes on all ranks: each has its own launch, padded, and then everyone's. */
+static uint64_t trace_need(const struct run *run)
+{
+    uint64_t ranks = run->whole->nranks, most = run->whole->ops.count / ranks + 1;
+    if (!run->options->html)
+        return 0;
+    most = most < MOST_TRACED ? most : MOST_TRACED;
+    return ranks * (ranks + 2) * most * sizeof(struct peal_trace_entry);
 }
 
 static void trace_release(struct peal_trace *trace)
@@ -256,12 +267,19 @@ static int run_kernel(struct peal_cli *cli, const struct run_options *o, const c
     if (status != PEAL_OK)
         return peal_cli_diags(cli, status, diags);
     run.whole = whole;
-    int code = o->verify ? peal_verify_first(cli, whole) : PEAL_EXIT_OK;
     struct peal_ranks start = {.count = (uint32_t)ranks,
                                .threads = o->threads,
                                .bind = !o->no_bind,
+                               .bytes = peal_room_add(peal_run_data_need(whole), trace_need(&run)),
                                .body = body,
                                .context = &run};
+    int code = peal_ranks_room(cli, &start);
+    if (code == PEAL_EXIT_OK && whole->window_bytes > PEAL_CONTEXT_SPAN)
+        code =
+            peal_cli_fail(cli, "'%s' declares windows of %llu bytes a rank; at most %d can be run",
+                          kernel->name, (unsigned long long)whole->window_bytes, PEAL_CONTEXT_SPAN);
+    if (code == PEAL_EXIT_OK && o->verify)
+        code = peal_verify_first(cli, whole);
     if (code == PEAL_EXIT_OK)
         code = peal_ranks_run(cli, &start);
     free(whole);

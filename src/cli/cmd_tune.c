@@ -134,6 +134,7 @@ static int measure_all(struct peal_cli *cli, const struct tune_options *o,
     for (size_t i = 0; i < ranks.len && code == PEAL_EXIT_OK; i++) {
         struct peal_ranks start = {.count = (uint32_t)ranks.at[i],
                                    .bind = true,
+                                   .bytes = peal_tuning_need(tuning, (uint32_t)ranks.at[i]),
                                    .body = peal_tuning_measure,
                                    .context = tuning};
         code = peal_ranks_run(cli, &start);

@@ -13,14 +13,20 @@ struct peal_ranks {
     bool threads;
     bool bind;  /* to cores, if there is one for each */
     bool quiet; /* reports are not printed */
+    /* What the bodies take, all together: without room for it no rank is started. */
+    uint64_t bytes;
     /* What each rank does; returns its exit code. */
     int (*body)(struct peal_comm *comm, void *context);
     void *context;
 };
 
+/* Says so if there is no memory for the bodies and their communicators. Returns the exit code. */
+int peal_ranks_room(const struct peal_cli *cli, const struct peal_ranks *ranks);
+
 /* Runs the ranks to their end: 1 to PEAL_MOST_RANKS of them. Returns the highest exit code;
- * PEAL_EXIT_OTHER after a message if a rank could not be started or was killed. Where a rank finds
- * nobody to read its output, all ranks and this process end by SIGPIPE. */
+ * PEAL_EXIT_OTHER after a message if there is no room, or if a rank could not be started or was
+ * killed. Where a rank finds nobody to read its output, all ranks and this process end by SIGPIPE.
+ */
 int peal_ranks_run(const struct peal_cli *cli, const struct peal_ranks *ranks);
 
 /* For a body: says what failed, with the communicator's reason where it has one, and returns the

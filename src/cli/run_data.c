@@ -4,6 +4,7 @@
 
 #include "cli/contract_check.h"
 #include "compute/sample.h"
+#include "run/room.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +30,16 @@ static uint64_t most_bytes(const struct peal_run_data *d, uint32_t i)
 }
 
 /* In place, this parameter is within another one; gather and scatter: on the root only. */
-static bool is_aliased(const struct peal_run_data *d, uint32_t i)
+static bool is_part(const struct peal_plan *plan, uint32_t buf, uint32_t rank)
 {
-    const struct peal_plan *plan = d->image->plan;
     bool on_root =
         plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
-    return peal_plan_bufs(plan)[d->image->params[i].buf].alias != PEAL_NONE &&
-           (!on_root || peal_comm_rank(d->comm) == plan->root);
+    return peal_plan_bufs(plan)[buf].alias != PEAL_NONE && (!on_root || rank == plan->root);
+}
+
+static bool is_aliased(const struct peal_run_data *d, uint32_t i)
+{
+    return is_part(d->image->plan, d->image->params[i].buf, peal_comm_rank(d->comm));
 }
 
 /* The memory of the whole that a part is in. */
@@ -47,6 +51,42 @@ static char *alias_of(const struct peal_run_data *d, uint32_t i)
             return d->buffers[k];
     }
     return NULL;
+}
+
+/* What a parameter takes: the buffer, what launches begin with, an output that was right. */
+static uint64_t need_of(const struct peal_plan *whole, uint32_t b, uint32_t rank)
+{
+    const struct peal_buf *buf = &peal_plan_bufs(whole)[b];
+    uint64_t element = peal_dtype_size((enum peal_dtype)buf->dtype);
+    uint64_t own = peal_room_times(peal_plan_len(whole, rank, b), element), most = own, need = 0;
+    for (uint32_t r = 0; (buf->flags & PEAL_BUF_SYMMETRIC) && r < whole->nranks; r++) {
+        uint64_t bytes = peal_room_times(peal_plan_len(whole, r, b), element);
+        most = bytes > most ? bytes : most;
+    }
+    if (!is_part(whole, b, rank))
+        need = peal_room_add(most, 64);
+    if (buf->dir & PEAL_DIR_IN)
+        need = peal_room_add(need, own);
+    if (b == whole->contract_out && whole->contract != PEAL_CONTRACT_NONE)
+        need = peal_room_add(need, own);
+    return need;
+}
+
+uint64_t peal_run_data_need(const struct peal_plan *whole)
+{
+    uint64_t need = 0;
+    for (uint64_t c = 0; c < whole->channels.count; c++) {
+        const struct peal_channel *channel = &peal_plan_channels(whole)[c];
+        need = peal_room_add(need, peal_room_times(channel->slot_bytes, channel->depth));
+    }
+    for (uint32_t r = 0; r < whole->nranks; r++) {
+        need = peal_room_add(need, peal_room_add(whole->window_bytes, whole->private_bytes));
+        for (uint32_t b = 0; b < whole->bufs.count; b++) {
+            if (peal_plan_bufs(whole)[b].kind == PEAL_BUF_PARAM)
+                need = peal_room_add(need, need_of(whole, b, r));
+        }
+    }
+    return need;
 }
 
 static enum peal_status make_buffers(struct peal_run_data *d)

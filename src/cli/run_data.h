@@ -18,6 +18,9 @@ struct peal_run_data {
     bool filling; /* the input is asked for, not the output */
 };
 
+/* What all ranks together take: buffers, what is kept of them, the kernel's windows and scratch. */
+uint64_t peal_run_data_need(const struct peal_plan *whole);
+
 /* Collective: symmetric parameters are allocated on all ranks. Released whatever it returns; comm,
  * image and whole are borrowed. */
 enum peal_status peal_run_data_init(struct peal_run_data *d, struct peal_comm *comm,

@@ -290,10 +290,21 @@ static enum peal_status tune_one(void *context, const struct job *job, uint64_t 
     return PEAL_OK;
 }
 
+/* Of each buffer. */
+static uint64_t buffer_bytes(const struct peal_tuning *tuning, uint32_t ranks)
+{
+    return tuning->end + 64 * (uint64_t)ranks;
+}
+
+uint64_t peal_tuning_need(const struct peal_tuning *tuning, uint32_t ranks)
+{
+    return 4 * ranks * buffer_bytes(tuning, ranks);
+}
+
 int peal_tuning_measure(struct peal_comm *comm, void *context)
 {
     struct measuring m = {.tuning = context, .comm = comm};
-    uint64_t room = m.tuning->end + 64 * (uint64_t)peal_comm_size(comm);
+    uint64_t room = buffer_bytes(m.tuning, peal_comm_size(comm));
     m.send = calloc(1, room);
     m.recv = calloc(1, room);
     enum peal_status status = m.send && m.recv ? PEAL_OK : PEAL_NO_MEMORY;

@@ -24,6 +24,8 @@ bool peal_tuning_has_choice(const char *collective);
 /* Adds what has to be measured on that many ranks. */
 void peal_tuning_count(const struct peal_tuning *tuning, uint32_t ranks,
                        struct peal_progress *progress);
+/* The memory that this takes on all of them. */
+uint64_t peal_tuning_need(const struct peal_tuning *tuning, uint32_t ranks);
 /* The body of a rank; context is the tuning. */
 int peal_tuning_measure(struct peal_comm *comm, void *context);
 

@@ -83,10 +83,13 @@ static void bind(struct peal_frame *frame, const struct peal_call *call)
 static enum peal_status fail_memory(struct peal_team *team, const struct peal_image *image)
 {
     struct peal_text report = {0};
-    peal_text_printf(
-        &report, "peal: rank %u: no memory for kernel '%s', which needs %llu KiB of the window\n",
-        team->rank, peal_plan_string(image->plan, image->plan->kernel),
-        (unsigned long long)(image->region_bytes + 1023) >> 10);
+    peal_text_printf(&report,
+                     "peal: rank %u: no memory for kernel '%s', which needs %llu KiB of the window",
+                     team->rank, peal_plan_string(image->plan, image->plan->kernel),
+                     (unsigned long long)(image->region_bytes + 1023) >> 10);
+    if (image->region_bytes > team->layout.span)
+        peal_text_printf(&report, "; it has %llu", (unsigned long long)team->layout.span >> 10);
+    peal_text_puts(&report, "\n");
     enum peal_status status = peal_team_fail(team, PEAL_NO_MEMORY, team->rank, &report);
     peal_text_release(&report);
     return status;

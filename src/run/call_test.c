@@ -122,7 +122,7 @@ static void run(uint32_t size, struct worker *workers, const struct worker *like
                 uint32_t timeout_ms)
 {
     struct peal_team *teams[16];
-    assert_int_equal(peal_team_open_threads(size, timeout_ms, teams), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(size, timeout_ms, NULL, teams), PEAL_OK);
     for (uint32_t r = 0; r < size; r++) {
         workers[r] = *like;
         workers[r].team = teams[r];
@@ -270,7 +270,7 @@ static void regions_are_given_back_before_a_context_passes_its_limit(void **stat
     struct peal_team *teams[SIZE];
     struct worker workers[SIZE] = {0};
     setenv("PEAL_WINDOW_POOL", "64K", 1);
-    assert_int_equal(peal_team_open_threads(SIZE, 20000, teams), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(SIZE, 20000, NULL, teams), PEAL_OK);
     unsetenv("PEAL_WINDOW_POOL");
     for (uint32_t r = 0; r < SIZE; r++) {
         workers[r].team = teams[r];
@@ -313,7 +313,7 @@ static void small_regions_have_a_place_of_their_own(void **state)
     struct peal_team *team;
     struct peal_regions regions;
     uint64_t offset = 0, last = 0, end = 0, key = 0;
-    assert_int_equal(peal_team_open_threads(1, 1000, &team), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(1, 1000, NULL, &team), PEAL_OK);
     peal_regions_init(&regions, team, 0);
     while (find_region(&regions, team, WORDS, ++key, &offset) == PEAL_OK) {
         assert_true(offset >= end && offset >= regions.little);

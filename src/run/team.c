@@ -7,6 +7,7 @@
 #include "run/pause.h"
 #include "run/remote.h"
 #include "run/rendezvous.h"
+#include "run/room.h"
 #include "run/topo.h"
 #include "run/window.h"
 
@@ -21,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CONTROL_BYTES = 16384, CONTEXT_SPAN = 64 << 20, PAGE = 4096 };
+enum { CONTROL_BYTES = 16384, PAGE = 4096, PAGE_TABLE = 512 };
 static_assert(sizeof(struct peal_control) <= CONTROL_BYTES, "the control block fits its place");
 
 struct peal_shared_windows {
@@ -44,13 +45,24 @@ static void lay_out(uint32_t size, struct peal_layout *out)
     uint64_t pool = read_env_size("PEAL_WINDOW_POOL", 8 << 20);
     if (pool < 64 << 10)
         pool = 64 << 10;
-    if (pool > CONTEXT_SPAN / 4)
-        pool = CONTEXT_SPAN / 4;
+    if (pool > PEAL_CONTEXT_SPAN / 4)
+        pool = PEAL_CONTEXT_SPAN / 4;
     out->pool_bytes = peal_size_align(pool, 16 * PAGE);
     out->mail = CONTROL_BYTES + peal_size_align(size * sizeof(struct peal_bed), PAGE);
     out->contexts = peal_size_align(out->mail + size * peal_mail_bytes(), PAGE);
-    out->span = CONTEXT_SPAN;
+    out->span = PEAL_CONTEXT_SPAN;
     out->bytes = out->contexts + PEAL_CONTEXTS * out->span;
+}
+
+uint64_t peal_team_need(uint32_t size, bool threads)
+{
+    struct peal_layout layout;
+    lay_out(size, &layout);
+    uint64_t each = layout.mail;
+    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
+        each += peal_layout_pool(&layout, c);
+    /* Every process maps all windows, in tables of its own. */
+    return size * (each + (threads ? 1 : size) * (each / PAGE_TABLE));
 }
 
 static void write_identity(struct peal_control *control, uint32_t rank, uint32_t size,
@@ -88,6 +100,13 @@ static struct peal_control *map_window(int fd, const struct peal_layout *layout,
         peal_window_populate(at + layout->contexts + c * layout->span, peal_layout_pool(layout, c),
                              owner);
     return (struct peal_control *)at;
+}
+
+static void say_no_window(const struct peal_layout *layout, struct peal_text *why)
+{
+    if (why)
+        peal_text_printf(why, "cannot make a window of %llu KiB: %s",
+                         (unsigned long long)layout->pool_bytes >> 10, strerror(errno));
 }
 
 static struct peal_bed *beds_of(struct peal_control *first)
@@ -195,8 +214,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     if (!own) {
         if (fd >= 0)
             close(fd);
-        peal_text_printf(why, "cannot make a window of %llu KiB: %s",
-                         (unsigned long long)layout.pool_bytes >> 10, strerror(errno));
+        say_no_window(&layout, why);
         return status == PEAL_OK ? PEAL_SYSTEM : status;
     }
     write_identity(own, how->rank, how->size, how->job, &layout);
@@ -244,6 +262,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
 
 static void release_shared(struct peal_shared_windows *shared)
 {
+    int error = errno; /* why it is given up */
     /* Partner: the other users' decrements. */
     if (atomic_fetch_sub_explicit(&shared->users, 1, memory_order_acq_rel) != 1)
         return;
@@ -255,6 +274,7 @@ static void release_shared(struct peal_shared_windows *shared)
     free(shared->controls);
     free(shared->fds);
     free(shared);
+    errno = error;
 }
 
 void peal_team_settle(const struct peal_team *team)
@@ -299,16 +319,20 @@ static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_l
     return NULL;
 }
 
-enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms,
+enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, struct peal_text *why,
                                         struct peal_team **teams)
 {
+    if (!peal_room_has(peal_team_need(size, true), size, why))
+        return PEAL_NO_MEMORY;
     struct peal_layout layout;
     lay_out(size, &layout);
     char job[40];
     peal_job_make(job);
     struct peal_shared_windows *shared = new_shared(size, &layout);
-    if (!shared)
+    if (!shared) {
+        say_no_window(&layout, why);
         return PEAL_NO_MEMORY;
+    }
     uint32_t made = 0;
     for (; made < size; made++) {
         struct peal_team *team = new_team(made, size, job, timeout_ms);

@@ -4,6 +4,7 @@
  *   team.h        this file: ranks that share windows; failure, and who is still alive
  *   shared.h      what lies in the windows             window.h      shared memory
  *   rendezvous.h  how windows get to the peers         topo.h        cores and binding
+ *   room.h        how much memory can still be had
  *   image.h       a plan, ready to be executed         family.h      its cells, channels, scratch
  *   exec.h        the executor                         channel.h     queues of slots
  *   pause.h       spin, yield, sleep                   mail.h        point-to-point messages
@@ -53,6 +54,11 @@ struct peal_policy {
     bool has_membarrier;  /* a sleeper can order itself against all notifiers */
     uint32_t cores;       /* that this process may use */
 };
+
+/* What windows of a context may take: the most that a kernel can declare on a rank. */
+enum { PEAL_CONTEXT_SPAN = 64 << 20 };
+/* What opening takes on all ranks together. */
+uint64_t peal_team_need(uint32_t size, bool threads);
 
 /* Windows that threads of one process share; freed by the last. */
 struct peal_shared_windows;
@@ -108,8 +114,8 @@ struct peal_team_how {
 /* Collective over a rendezvous. `why` gets a line on failure. */
 enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_text *why,
                                 struct peal_team **out);
-/* `size` teams in this process, teams[r] for rank r. */
-enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms,
+/* `size` teams in this process, teams[r] for rank r. `why` (may be NULL) gets a line on failure. */
+enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, struct peal_text *why,
                                         struct peal_team **teams);
 void peal_team_close(struct peal_team *team);
 /* What a closed communicator has instead: no ranks, and failed for ever. */

@@ -2,9 +2,10 @@
 /* Windows are memfds, sealed against shrinking: a peer cannot make another's loads fault. */
 #include "run/window.h"
 
+#include "run/room.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,22 +28,6 @@ enum peal_status peal_window_open(uint64_t bytes, int *out)
     return PEAL_OK;
 }
 
-uint64_t peal_window_room(void)
-{
-    FILE *file = fopen("/proc/meminfo", "re");
-    if (!file)
-        return UINT64_MAX;
-    char line[128];
-    unsigned long long kib = 0;
-    while (fgets(line, sizeof line, file)) {
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-            break;
-    }
-    fclose(file);
-    uint64_t most = (uint64_t)kib << 10;
-    return most ? most - most / 16 : UINT64_MAX;
-}
-
 enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
 {
     if (bytes == 0)
@@ -50,8 +35,10 @@ enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
     if (offset + bytes < offset || offset + bytes > (uint64_t)INT64_MAX)
         return PEAL_NO_MEMORY;
     /* fallocate takes page after page until it fails, and by then others may have been killed. */
-    if (bytes >= (1 << 20) && bytes > peal_window_room())
+    if (!peal_room_has(bytes, 1, NULL)) {
+        errno = ENOMEM;
         return PEAL_NO_MEMORY;
+    }
     int error;
     do {
         error = fallocate(fd, 0, (off_t)offset, (off_t)bytes) == 0 ? 0 : errno;

@@ -11,10 +11,8 @@
 /* A sparse memfd of that many bytes; only what is touched or reserved takes memory. */
 enum peal_status peal_window_open(uint64_t bytes, int *out);
 /* Makes sure that [offset, offset + bytes) has memory, growing the file if needed. PEAL_NO_MEMORY
- * if it would not fit what the machine has left: then nothing has been taken. */
+ * if there is no room for it (room.h): then nothing has been taken. errno says more. */
 enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes);
-/* What the machine could still give, in bytes, with some left for others; UINT64_MAX if unknown. */
-uint64_t peal_window_room(void);
 /* Maps a part; NULL when refused. */
 void *peal_window_map(int fd, uint64_t offset, uint64_t bytes);
 /* Makes the first touch cheap. The owner does it first: its pages are made, one by one; others then
