@@ -14,7 +14,13 @@
 
 #include <cmocka.h>
 
+/* A rank must have come to its place before another loses its patience; under the thread
+ * sanitizer that takes it much longer. */
+#ifdef __SANITIZE_THREAD__
+enum { RANKS = 4, TIMEOUT_MS = 4000 };
+#else
 enum { RANKS = 4, TIMEOUT_MS = 400 };
+#endif
 
 /* What a rank does when it comes to the place where the job stops. */
 enum act { STAYS_OUT, RECEIVES, STARTS, CALLS, SENDS };
@@ -37,9 +43,9 @@ static const struct {
     {__LINE__,
      {RECEIVES, STARTS, STAYS_OUT, CALLS},
      2,
-     {"in recv from any rank, tag 3, 0 of 4 bytes, for 0.",
+     {"in recv from any rank, tag 3, 0 of 4 bytes, for ",
       "in wait for non-blocking call 1, allreduce of 1000 f32, sum: kernel 'allreduce",
-      "outside any call, after its call 1 (barrier), for 0.",
+      "outside any call, after its call 1 (barrier), for ",
       "in call 2, allreduce of 1000 f32, sum: kernel 'allreduce"}},
     {__LINE__,
      {STARTS, STARTS, STARTS, STAYS_OUT},
