@@ -47,10 +47,13 @@ void peal_regions_init(struct peal_regions *regions, const struct peal_team *tea
     enum { STOCK = 64 << 10, STEP = 16 << 10, FAMILIES = 512, LITTLE = 128 << 10 };
     const struct peal_layout *layout = &team->layout;
     *regions = (struct peal_regions){.context = context,
-                                     .offset = layout->contexts + context * layout->span,
-                                     .pool = peal_layout_pool(layout, context),
+                                     .pool_at = peal_layout_pool(layout, context),
+                                     .rest_at = layout->contexts + context * layout->span,
+                                     .pool = peal_layout_share(layout->pool_bytes, context),
                                      .span = layout->span,
                                      .limit = peal_layout_limit(layout, context)};
+    regions->ready =
+        peal_team_own(team)->large ? regions->pool : peal_layout_share(layout->unit, context);
     uint64_t third = regions->pool / 3 / PEAL_LINE * PEAL_LINE;
     regions->little = LITTLE * team->size < third ? LITTLE * team->size : third;
     regions->used = regions->little;
@@ -117,20 +120,30 @@ static struct peal_family *new_family(struct peal_regions *regions, const struct
     return family;
 }
 
+/* Where in the window something is that begins at `offset` of the context. */
+static uint64_t place_in_window(const struct peal_regions *regions, uint64_t offset)
+{
+    return offset < regions->pool ? regions->pool_at + offset
+                                  : regions->rest_at + offset - regions->pool;
+}
+
 /* Where a region goes, from the start of the context. */
 static enum peal_status find_room(const struct peal_regions *regions, uint64_t bytes, uint64_t *out)
 {
     enum { SMALL = 256 << 10 };
     if (bytes > regions->span)
         return PEAL_NO_MEMORY;
+    uint64_t at = regions->used;
+    if (at < regions->pool && at + bytes > regions->pool)
+        at = regions->pool;
     if (bytes <= SMALL && regions->little_used + bytes <= regions->little)
         *out = regions->little_used;
-    else if (regions->used + bytes <= regions->limit)
-        *out = regions->used;
+    else if (at + bytes <= regions->limit)
+        *out = at;
     else if (regions->count > 0)
         return PEAL_PENDING;
     else
-        *out = 0; /* one that needs more than the limit has everything */
+        *out = regions->pool; /* one that needs more than the limit has all that is behind it */
     return PEAL_OK;
 }
 
@@ -138,13 +151,13 @@ static enum peal_status find_room(const struct peal_regions *regions, uint64_t b
 static enum peal_status populate(const struct peal_regions *regions, const struct peal_team *team,
                                  uint64_t offset, uint64_t bytes)
 {
-    uint64_t from = offset > regions->pool ? offset : regions->pool, end = offset + bytes;
-    enum peal_status status =
-        peal_window_reserve(team->fds[team->rank], regions->offset + from, end - from);
-    from = from / PAGE * PAGE;
+    uint64_t from = offset > regions->ready ? offset : regions->ready;
+    uint64_t begin = place_in_window(regions, from), end = begin + (offset + bytes - from);
+    enum peal_status status = peal_window_reserve(team->fds[team->rank], begin, end - begin);
+    begin = begin / PAGE * PAGE;
     if (status == PEAL_OK)
-        peal_window_populate(peal_team_window(team, team->rank) + regions->offset + from,
-                             peal_size_align(end, PAGE) - from, true);
+        peal_window_populate(peal_team_window(team, team->rank) + begin,
+                             peal_size_align(end, PAGE) - begin, true);
     return status;
 }
 
@@ -164,18 +177,18 @@ enum peal_status peal_regions_find(struct peal_regions *regions, const struct pe
     }
     uint64_t bytes = peal_size_align(image->region_bytes, PEAL_LINE), offset;
     enum peal_status status = find_room(regions, bytes, &offset);
-    if (status == PEAL_OK && offset + bytes > regions->pool)
+    if (status == PEAL_OK && offset + bytes > regions->ready)
         status = populate(regions, team, offset, bytes);
     if (status != PEAL_OK)
         return status;
-    struct peal_family *family = new_family(regions, image, regions->offset + offset);
+    struct peal_family *family = new_family(regions, image, place_in_window(regions, offset));
     if (!family)
         return PEAL_NO_MEMORY;
     add_writers(family, image);
-    if (offset + bytes > regions->little)
-        regions->used = offset + bytes;
     if (offset < regions->little)
-        regions->little_used = offset + bytes < regions->little ? offset + bytes : regions->little;
+        regions->little_used = offset + bytes;
+    else if (offset + bytes > regions->used)
+        regions->used = offset + bytes;
     regions->families[at] = family;
     regions->count++;
     *out = family;
@@ -206,12 +219,12 @@ static bool all_have_said(const struct peal_team *team, uint32_t context, uint64
 
 static void clear(struct peal_regions *regions, const struct peal_team *team)
 {
-    char *own = peal_team_window(team, team->rank) + regions->offset;
+    char *own = peal_team_window(team, team->rank) + regions->pool_at;
     uint64_t kept = regions->used < regions->pool ? regions->used : regions->pool;
     memset(own, 0, regions->little_used);
     memset(own + regions->little, 0, kept - regions->little);
     if (regions->used > kept)
-        peal_window_discard(team->fds[team->rank], regions->offset + regions->pool,
+        peal_window_discard(team->fds[team->rank], regions->rest_at,
                             peal_size_align(regions->used - regions->pool, PAGE));
     peal_stock_empty(&regions->stock);
     memset(regions->families, 0, regions->cap * sizeof(struct peal_family *));

@@ -15,9 +15,11 @@
  *
  * so that a context never has more than its limit, or than its largest plan needs.
  *
- * The first part of what is populated when opened (128 KiB for each rank, a third at most) is for
- * small regions, so that a few large ones do not send small calls to memory that is still to be had
- * from the system.
+ * Offsets in a context count from the start of its pool, and go on where that ends and what the
+ * context has beyond begins, elsewhere in the window: no region lies in both.
+ *
+ * The first part of the pool (128 KiB for each rank, a third at most) is for small regions, so that
+ * a few large ones do not send small calls to memory that is still to be had from the system.
  */
 #ifndef PEAL_RUN_FAMILY_H
 #define PEAL_RUN_FAMILY_H
@@ -50,10 +52,11 @@ struct peal_regions {
     uint32_t count, cap;           /* cap is a power of two */
     struct peal_stock stock;       /* what families are cut from */
     uint32_t context;
-    uint64_t offset;      /* of the context in the window */
-    uint64_t little;      /* bytes at its start that are for small regions only */
-    uint64_t little_used; /* of those */
-    uint64_t used;        /* to the end of the last one behind them */
+    uint64_t pool_at, rest_at; /* of the pool in the window, and of what comes behind it */
+    uint64_t little;           /* bytes at its start that are for small regions only */
+    uint64_t little_used;      /* of those */
+    uint64_t used;             /* to the end of the last one behind them */
+    uint64_t ready;            /* bytes that were populated when opened */
     uint64_t pool, span;
     uint64_t limit; /* from here on regions are given back */
     uint64_t turns; /* how often they were: families of older turns are gone */

@@ -5,7 +5,8 @@
  *   BEDS         rank 0's: where each rank sleeps
  *   CONTROL      mailboxes of point-to-point messages, one from each rank
  *   ...          contexts: regions of channels and scratch; in rank 0's, of everyone's cells
- *                too (family.h)
+ *                too (family.h). First what each has from the beginning, behind each other, so
+ *                that large pages hold it; then room for what each may need beyond
  *
  * Each line has one writer unless it says otherwise. Everything is fixed-width and survives the
  * death of its writer at any moment: readers bound every index they find here.
@@ -29,7 +30,7 @@ enum {
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
-#define PEAL_CONTROL_VERSION UINT32_C(4)
+#define PEAL_CONTROL_VERSION UINT32_C(5)
 
 /* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
 struct peal_cell {
@@ -59,6 +60,7 @@ struct peal_control {
     int32_t pid;
     uint32_t pool_kib; /* populated bytes of context 0; the same on all ranks */
     uint32_t cores;    /* peal_cores of the owner */
+    uint32_t large;    /* 1: what is populated when opened has large pages */
     uint64_t bytes;
     char job[24];
 

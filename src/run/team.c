@@ -40,16 +40,23 @@ static uint64_t read_env_size(const char *name, uint64_t otherwise)
     return text && peal_size_parse(text, &value) ? value : otherwise;
 }
 
+/* Pools of the usual calls: with 5 to 16 ranks, all collectives in all sizes need 7 to 10 MiB. */
 static void lay_out(uint32_t size, struct peal_layout *out)
 {
-    uint64_t pool = read_env_size("PEAL_WINDOW_POOL", 8 << 20);
-    if (pool < 64 << 10)
-        pool = 64 << 10;
-    if (pool > PEAL_CONTEXT_SPAN / 4)
-        pool = PEAL_CONTEXT_SPAN / 4;
+    enum { UNIT = 8 << 20, FEW_RANKS = 4, MOST_RANKS = 16 };
+    bool many = size > FEW_RANKS && size <= MOST_RANKS;
+    uint64_t unit = read_env_size("PEAL_WINDOW_POOL", 0);
+    uint64_t pool = unit ? unit : many ? 2 * UNIT : UNIT;
+    unit = unit ? unit : UNIT;
+    if (unit < 64 << 10)
+        pool = unit = 64 << 10;
+    if (unit > PEAL_CONTEXT_SPAN / 4)
+        pool = unit = PEAL_CONTEXT_SPAN / 4;
+    out->unit = peal_size_align(unit, 16 * PAGE);
     out->pool_bytes = peal_size_align(pool, 16 * PAGE);
     out->mail = CONTROL_BYTES + peal_size_align(size * sizeof(struct peal_bed), PAGE);
-    out->contexts = peal_size_align(out->mail + size * peal_mail_bytes(), PAGE);
+    out->pools = peal_size_align(out->mail + size * peal_mail_bytes(), PEAL_LARGE_PAGE);
+    out->contexts = peal_size_align(out->pools + out->pool_bytes, PEAL_LARGE_PAGE);
     out->span = PEAL_CONTEXT_SPAN;
     out->bytes = out->contexts + PEAL_CONTEXTS * out->span;
 }
@@ -60,7 +67,7 @@ uint64_t peal_team_need(uint32_t size, bool threads)
     lay_out(size, &layout);
     uint64_t each = layout.mail;
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
-        each += peal_layout_pool(&layout, c);
+        each += peal_layout_share(layout.unit, c);
     /* Every process maps all windows, in tables of its own. */
     return size * (each + (threads ? 1 : size) * (each / PAGE_TABLE));
 }
@@ -80,25 +87,58 @@ static void write_identity(struct peal_control *control, uint32_t rank, uint32_t
     atomic_store_explicit(&control->life, PEAL_LIFE_OUTSIDE, memory_order_relaxed);
 }
 
-/* Reserves what the owner populates; a machine without that memory says so here, not by a fault. */
-static enum peal_status reserve_pools(int fd, const struct peal_layout *layout)
+/* Makes the first touch of what is there from the beginning cheap. */
+static void populate(char *window, const struct peal_layout *layout, bool large, bool owner)
 {
+    peal_window_populate(window, layout->mail, owner);
+    if (large) {
+        peal_window_populate(window + layout->pools, layout->pool_bytes, owner);
+        return;
+    }
+    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
+        peal_window_populate(window + peal_layout_pool(layout, c),
+                             peal_layout_share(layout->unit, c), owner);
+}
+
+/* Reserves what the owner populates; a machine without that memory says so here, not by a fault. */
+static enum peal_status reserve(int fd, char *window, const struct peal_layout *layout,
+                                uint32_t ranks, bool *large)
+{
+    uint64_t pool = layout->pool_bytes;
     enum peal_status status = peal_window_reserve(fd, 0, layout->mail);
-    for (uint32_t c = 0; status == PEAL_OK && c < PEAL_CONTEXTS; c++)
-        status = peal_window_reserve(fd, layout->contexts + c * layout->span,
-                                     peal_layout_pool(layout, c));
+    *large = status == PEAL_OK && pool % PEAL_LARGE_PAGE == 0 &&
+             peal_room_has(peal_room_times(pool, ranks), ranks, NULL) &&
+             peal_window_enlarge(fd, window + layout->pools, layout->pools, pool);
+    for (uint32_t c = 0; status == PEAL_OK && !*large && c < PEAL_CONTEXTS; c++)
+        status = peal_window_reserve(fd, peal_layout_pool(layout, c),
+                                     peal_layout_share(layout->unit, c));
     return status;
 }
 
-static struct peal_control *map_window(int fd, const struct peal_layout *layout, bool owner)
+/* The own window: mapped, and populated. NULL, with the status, if there is no memory for it. */
+static struct peal_control *make_window(int fd, const struct peal_layout *layout, uint32_t ranks,
+                                        enum peal_status *status)
 {
     char *at = peal_window_map(fd, 0, layout->bytes);
-    if (!at)
+    bool large = false;
+    *status = at ? reserve(fd, at, layout, ranks, &large) : PEAL_SYSTEM;
+    if (*status != PEAL_OK) {
+        int error = errno; /* for the message */
+        peal_window_unmap(at, layout->bytes);
+        errno = error;
         return NULL;
-    peal_window_populate(at, layout->mail, owner);
-    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
-        peal_window_populate(at + layout->contexts + c * layout->span, peal_layout_pool(layout, c),
-                             owner);
+    }
+    populate(at, layout, large, true);
+    struct peal_control *control = (struct peal_control *)at;
+    control->large = large;
+    return control;
+}
+
+static struct peal_control *map_window(int fd, const struct peal_layout *layout)
+{
+    char *at = peal_window_map(fd, 0, layout->bytes);
+    if (at)
+        populate(at, layout, ((struct peal_control *)at)->large, false);
     return (struct peal_control *)at;
 }
 
@@ -106,7 +146,7 @@ static void say_no_window(const struct peal_layout *layout, struct peal_text *wh
 {
     if (why)
         peal_text_printf(why, "cannot make a window of %llu KiB: %s",
-                         (unsigned long long)layout->pool_bytes >> 10, strerror(errno));
+                         (unsigned long long)layout->unit >> 10, strerror(errno));
 }
 
 static struct peal_bed *beds_of(struct peal_control *first)
@@ -170,7 +210,7 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
         team->fds[r] = meeting->members[r].fd;
         meeting->members[r].fd = -1;
         if (r != team->rank)
-            team->controls[r] = map_window(team->fds[r], &team->layout, false);
+            team->controls[r] = map_window(team->fds[r], &team->layout);
         if (!team->controls[r]) {
             peal_text_printf(why, "cannot map the window of rank %u: %s", r, strerror(errno));
             return PEAL_NO_MEMORY;
@@ -208,14 +248,13 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     lay_out(how->size, &layout);
     int fd = -1;
     enum peal_status status = peal_window_open(layout.bytes, &fd);
-    if (status == PEAL_OK)
-        status = reserve_pools(fd, &layout);
-    struct peal_control *own = status == PEAL_OK ? map_window(fd, &layout, true) : NULL;
+    struct peal_control *own =
+        status == PEAL_OK ? make_window(fd, &layout, how->size, &status) : NULL;
     if (!own) {
+        say_no_window(&layout, why);
         if (fd >= 0)
             close(fd);
-        say_no_window(&layout, why);
-        return status == PEAL_OK ? PEAL_SYSTEM : status;
+        return status;
     }
     write_identity(own, how->rank, how->size, how->job, &layout);
     uint64_t *probe = peal_remote_offer(own);
@@ -307,9 +346,9 @@ static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_l
     for (uint32_t r = 0; shared->fds && r < size; r++)
         shared->fds[r] = -1;
     for (uint32_t r = 0; ok && r < size; r++) {
+        enum peal_status status;
         ok = peal_window_open(layout->bytes, &shared->fds[r]) == PEAL_OK &&
-             reserve_pools(shared->fds[r], layout) == PEAL_OK &&
-             (shared->controls[r] = map_window(shared->fds[r], layout, true)) != NULL;
+             (shared->controls[r] = make_window(shared->fds[r], layout, size, &status)) != NULL;
     }
     if (ok)
         return shared;

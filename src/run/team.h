@@ -29,21 +29,31 @@
 /* Bytes of a window, and where its parts begin: a function of the number of ranks. */
 struct peal_layout {
     uint64_t mail;       /* mailboxes, one from each rank */
-    uint64_t contexts;   /* first context */
-    uint64_t span;       /* address space of a context; memory only as used */
+    uint64_t pools;      /* what contexts have from the beginning */
+    uint64_t contexts;   /* what the first context may have beyond */
+    uint64_t span;       /* address space of that; memory only as used */
     uint64_t bytes;      /* of all: where symmetric memory begins in the file */
-    uint64_t pool_bytes; /* populated when opened, by all contexts together */
+    uint64_t pool_bytes; /* of all pools: populated when opened, if that can have large pages ... */
+    uint64_t unit;       /* ... or so much of it; limits are multiples of this */
 };
 
-/* What a context has populated when opened, and the most it ever has, unless one plan needs more.
- * Blocking calls get the most, as most programs make no others. */
+/* A context's part of something. Blocking calls get the most, as most programs make no others. */
+static inline uint64_t peal_layout_share(uint64_t bytes, uint32_t context)
+{
+    return context == 0 ? bytes / 4 * 3 : bytes / 16;
+}
+/* Where the pool of a context begins. */
 static inline uint64_t peal_layout_pool(const struct peal_layout *layout, uint32_t context)
 {
-    return context == 0 ? layout->pool_bytes / 4 * 3 : layout->pool_bytes / 16;
+    uint64_t before = context == 0 ? 0
+                                   : peal_layout_share(layout->pool_bytes, 0) +
+                                         (context - 1) * peal_layout_share(layout->pool_bytes, 1);
+    return layout->pools + before;
 }
+/* The most a context ever has, unless one plan needs more. */
 static inline uint64_t peal_layout_limit(const struct peal_layout *layout, uint32_t context)
 {
-    return context == 0 ? layout->pool_bytes * 4 : layout->pool_bytes * 2;
+    return context == 0 ? layout->unit * 4 : layout->unit * 2;
 }
 
 /* How patient a wait is: see pause.h. */

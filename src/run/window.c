@@ -14,6 +14,11 @@
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+enum { PAGE = 4096 };
 
 enum peal_status peal_window_open(uint64_t bytes, int *out)
 {
@@ -28,6 +33,16 @@ enum peal_status peal_window_open(uint64_t bytes, int *out)
     return PEAL_OK;
 }
 
+/* 0, or the error's number. */
+static int take(int fd, uint64_t offset, uint64_t bytes)
+{
+    int error;
+    do {
+        error = fallocate(fd, 0, (off_t)offset, (off_t)bytes) == 0 ? 0 : errno;
+    } while (error == EINTR);
+    return error;
+}
+
 enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
 {
     if (bytes == 0)
@@ -39,19 +54,38 @@ enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
         errno = ENOMEM;
         return PEAL_NO_MEMORY;
     }
-    int error;
-    do {
-        error = fallocate(fd, 0, (off_t)offset, (off_t)bytes) == 0 ? 0 : errno;
-    } while (error == EINTR);
+    int error = take(fd, offset, bytes);
     if (error == 0)
         return PEAL_OK;
     return error == ENOSPC || error == ENOMEM || error == EFBIG ? PEAL_NO_MEMORY : PEAL_SYSTEM;
 }
 
+/* Where a mapping of the file from `offset` on can have large pages: an address that is as far from
+ * a multiple of them as the offset is. NULL: anywhere. */
+static char *find_place(uint64_t offset, uint64_t bytes)
+{
+    if (bytes < PEAL_LARGE_PAGE || bytes > SIZE_MAX - PEAL_LARGE_PAGE)
+        return NULL;
+    char *room = mmap(NULL, bytes + PEAL_LARGE_PAGE, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return NULL;
+    uint64_t skip = (offset - (uintptr_t)room) % PEAL_LARGE_PAGE;
+    if (skip > 0)
+        munmap(room, skip);
+    uint64_t end = (bytes + PAGE - 1) / PAGE * PAGE;
+    if (PEAL_LARGE_PAGE + bytes > skip + end)
+        munmap(room + skip + end, PEAL_LARGE_PAGE + bytes - skip - end);
+    return room + skip;
+}
+
 void *peal_window_map(int fd, uint64_t offset, uint64_t bytes)
 {
-    void *at =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+    char *place = find_place(offset, bytes);
+    void *at = mmap(place, bytes, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_NORESERVE | (place ? MAP_FIXED : 0), fd, (off_t)offset);
+    if (at == MAP_FAILED && place)
+        munmap(place, bytes);
     if (at == MAP_FAILED)
         return NULL;
     (void)madvise(at, bytes, MADV_DONTDUMP);
@@ -63,6 +97,17 @@ void peal_window_populate(void *at, uint64_t bytes, bool owner)
 {
     /* Only saves time: refusal is fine. */
     (void)madvise(at, bytes, owner ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+}
+
+bool peal_window_enlarge(int fd, void *at, uint64_t offset, uint64_t bytes)
+{
+    /* The system makes a large page of any that has one page, and none of nothing. */
+    for (uint64_t from = 0; from < bytes; from += PEAL_LARGE_PAGE) {
+        if (take(fd, offset + from, PAGE) != 0)
+            return false;
+        (void)madvise((char *)at + from, PAGE, MADV_POPULATE_WRITE);
+    }
+    return madvise(at, bytes, MADV_COLLAPSE) == 0;
 }
 
 void peal_window_unmap(void *at, uint64_t bytes)

@@ -13,8 +13,14 @@ enum peal_status peal_window_open(uint64_t bytes, int *out);
 /* Makes sure that [offset, offset + bytes) has memory, growing the file if needed. PEAL_NO_MEMORY
  * if there is no room for it (room.h): then nothing has been taken. errno says more. */
 enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes);
-/* Maps a part; NULL when refused. */
+/* Maps a part; NULL when refused. Large pages of the file are large pages of the mapping. */
 void *peal_window_map(int fd, uint64_t offset, uint64_t bytes);
+/* Makes large pages of [offset, offset + bytes), both multiples of them, which the owner has mapped
+ * at `at` and nobody else yet. A peer then maps 2 MiB in the time of one small page. True if all
+ * of it is large; otherwise what is missing has no memory yet. Whether there is room is the
+ * caller's to ask. */
+enum { PEAL_LARGE_PAGE = 2 << 20 };
+bool peal_window_enlarge(int fd, void *at, uint64_t offset, uint64_t bytes);
 /* Makes the first touch cheap. The owner does it first: its pages are made, one by one; others then
  * find them and map many at a time. */
 void peal_window_populate(void *at, uint64_t bytes, bool owner);
