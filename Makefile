@@ -55,11 +55,10 @@ bench-torch: ## collectives and DDP steps from PyTorch, Peal and Gloo alternatin
 	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/ddp_bench.py
 
 install: all ## install into PREFIX (/usr/local), below DESTDIR if given
-	@meson configure $(BUILD) --prefix $(PREFIX) >/dev/null
-	@DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD)
+	@scripts/place install $(BUILD) $(PREFIX) $(abspath $(DESTDIR))
 
-uninstall: ## remove what the last install of this build put there
-	@ninja -C $(BUILD) uninstall
+uninstall: ## remove what installs of this build have put anywhere
+	@scripts/place uninstall $(BUILD)
 
 dist: ## a source archive of the last commit: dist/peal-VERSION.tar.xz
 	@scripts/install release
