@@ -6,7 +6,8 @@
 //   diagram.js             the space-time diagram             series.js    utilisation under it
 //   source.js              the kernel's text                  steps.js     a counterexample step by step
 //   panels.js              op, critical path, stalls, tables  machine.js   the map of the machine
-//   plots.js               a sweep's plots                    path.js      the critical path in the diagram
+//   plots.js               a sweep's plots                    paint.js     draws the diagram
+//                                                             path.js      and the critical path in it
 //
 // src/report/page.h describes what a page can have; nothing here knows plans or machines.
 
