@@ -141,23 +141,49 @@ static void end_receive(struct peal_letter *letter)
     letter->status = letter->length > letter->bytes ? PEAL_INVALID : PEAL_OK;
 }
 
-/* A message begins: to a letter that wants it, or aside. False when memory ran out. */
-static bool open_message(struct peal_mail *mail, uint32_t from, const struct peal_slot *slot)
+/* What a slot says of its message. Read once: the slot stays the sender's memory, and what was
+ * checked must be what is used. */
+struct heading {
+    uint64_t bytes; /* of the whole message */
+    uint32_t tag;
+    bool first; /* fragment */
+};
+
+static struct heading read_heading(const struct peal_slot *slot)
 {
-    struct peal_letter *letter = find_taker(mail, from, slot->signature);
+    return (struct heading){.bytes = *(const volatile uint64_t *)&slot->bytes,
+                            .tag = *(const volatile uint32_t *)&slot->signature,
+                            .first = *(const volatile uint32_t *)&slot->launch != 0};
+}
+
+/* A message begins: to a letter that wants it, or aside. False when memory ran out. */
+static bool open_message(struct peal_mail *mail, uint32_t from, const struct heading *heading)
+{
+    struct peal_letter *letter = find_taker(mail, from, heading->tag);
     if (letter) {
         letter->begun = true;
-        letter->length = slot->bytes;
+        letter->length = heading->bytes;
         letter->sender = from;
         mail->open[from] = letter;
         return true;
     }
-    struct peal_aside *aside = malloc(sizeof *aside + slot->bytes);
+    struct peal_aside *aside = malloc(sizeof *aside + heading->bytes);
     if (!aside)
         return false;
-    *aside = (struct peal_aside){.sender = from, .tag = slot->signature, .bytes = slot->bytes};
+    *aside = (struct peal_aside){.sender = from, .tag = heading->tag, .bytes = heading->bytes};
     mail->filling[from] = aside;
     return true;
+}
+
+/* A fragment that does not follow from those before it: the sender's memory is in disorder. */
+static void refuse_fragment(struct peal_mail *mail, uint32_t from)
+{
+    struct peal_team *team = mail->team;
+    struct peal_text report = {0};
+    peal_text_printf(&report, "peal: rank %u: the messages of rank %u do not hold together\n",
+                     team->rank, from);
+    (void)peal_team_fail(team, PEAL_MISMATCH, from, &report);
+    peal_text_release(&report);
 }
 
 static bool take_aside(struct peal_mail *mail, struct peal_letter *letter);
@@ -175,18 +201,24 @@ static void close_aside(struct peal_mail *mail, struct peal_aside *aside)
         (void)take_aside(mail, letter);
 }
 
-/* Takes one fragment from a sender; false when there is none. */
+/* Takes one fragment from a sender; false when there is none, or none that can be taken. */
 static bool take_fragment(struct peal_mail *mail, uint32_t from)
 {
     struct peal_slot *slot = arrived(mail, from);
     if (!slot)
         return false;
+    struct heading heading = read_heading(slot);
     bool under_way = mail->open[from] || mail->filling[from];
-    if (!under_way && !open_message(mail, from, slot))
+    bool broken = heading.first == under_way || heading.bytes > INT64_MAX;
+    if (!broken && !under_way && !open_message(mail, from, &heading))
         return false;
     struct peal_letter *letter = mail->open[from];
     struct peal_aside *aside = mail->filling[from];
-    uint64_t whole = slot->bytes;
+    uint64_t whole = heading.bytes;
+    if (broken || whole != (letter ? letter->length : aside->bytes)) {
+        refuse_fragment(mail, from);
+        return false;
+    }
     uint64_t moved = letter ? letter->moved : aside->moved;
     uint64_t bytes = fragment(whole - moved);
     const char *payload = payload_of(slot, whole);
