@@ -266,10 +266,10 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
 {
     struct peal_team *team = engine->team;
     struct peal_frame *frame = &engine->frames[0];
-    enum peal_status status = PEAL_OK;
     call->seq = ++engine->seqs[0];
     peal_team_enter(team, 0, call->seq, call->what, call->count);
-    do {
+    enum peal_status status = peal_team_is_well(team) ? PEAL_OK : peal_team_failure(team);
+    while (status == PEAL_OK) {
         call->loaded = frame->image == call->image || peal_frame_reload(frame, call->image, 0);
         if (__builtin_expect(!call->loaded, 0))
             status = load_blocking(engine, frame, call);
@@ -277,7 +277,10 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
             begin_launch(frame, call);
             status = finish(engine, frame, call);
         }
-    } while (status == PEAL_OK && call->then && (status = call->then(call)) == PEAL_OK);
+        if (status != PEAL_OK || !call->then)
+            break;
+        status = call->then(call);
+    }
     peal_team_leave(team);
     return status;
 }
@@ -358,17 +361,25 @@ static bool advance(struct peal_calls *engine, struct peal_call *call)
     }
 }
 
+static bool advance_all(struct peal_calls *engine)
+{
+    bool moved = false;
+    struct peal_call *call = peal_team_move_begin(engine->team) ? engine->active : NULL;
+    while (call) {
+        struct peal_call *next = call->next;
+        moved |= advance(engine, call);
+        call = next;
+    }
+    peal_team_move_end(engine->team);
+    return moved;
+}
+
 bool peal_calls_progress(struct peal_calls *engine)
 {
     if (engine->nested)
         return false;
     engine->nested++;
-    bool moved = false;
-    for (struct peal_call *call = engine->active; call;) {
-        struct peal_call *next = call->next;
-        moved |= advance(engine, call);
-        call = next;
-    }
+    bool moved = engine->active && advance_all(engine);
     moved |= peal_mail_progress(&engine->mail);
     engine->nested--;
     return moved;

@@ -199,6 +199,31 @@ static void another_call_on_one_rank_is_a_mismatch_on_all(void **state)
     close_all(4, workers);
 }
 
+static int call_once(struct peal_calls *engine, struct peal_image *image, uint32_t n, bool blocks);
+
+/* One rank waits for nobody: only the failure can keep it from moving data. */
+static void nothing_moves_in_a_team_that_has_failed(void **state)
+{
+    (void)state;
+    for (int blocks = 0; blocks < 2; blocks++) {
+        struct peal_team *team;
+        struct peal_calls engine;
+        struct peal_image *image;
+        struct peal_text report = {0};
+        struct peal_image_how how = {.rank = 0};
+        assert_int_equal(peal_team_open_threads(1, 1000, NULL, &team), PEAL_OK);
+        team->quiet = true;
+        assert_int_equal(peal_calls_init(&engine, team), PEAL_OK);
+        assert_int_equal(peal_image_new(flat_plan(1, 0, 16), &how, team->compute, &image), PEAL_OK);
+        assert_int_equal(call_once(&engine, image, 16, blocks), 0);
+        assert_int_equal(peal_team_fail(team, PEAL_TIMEOUT, 0, &report), PEAL_TIMEOUT);
+        assert_int_equal(call_once(&engine, image, 16, blocks), -1);
+        peal_calls_release(&engine);
+        peal_image_free(image);
+        peal_team_close(team);
+    }
+}
+
 /* ---- memory ---- */
 
 enum { LAYOUTS = 12, ROUNDS = 5 };
@@ -347,6 +372,7 @@ int main(void)
         cmocka_unit_test(sums_are_right_over_many_launches),
         cmocka_unit_test(a_missing_rank_times_out_on_all_with_one_report),
         cmocka_unit_test(another_call_on_one_rank_is_a_mismatch_on_all),
+        cmocka_unit_test(nothing_moves_in_a_team_that_has_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -294,15 +294,15 @@ static enum wait_end receive(struct peal_frame *frame, const struct peal_step *s
     uint64_t count = step->mem.count;
     if (step->kind == PEAL_STEP_RECV && (step->flags & PEAL_STEP_CLIP))
         count = peal_step_clip(frame, step, places, 1);
-    uint64_t expected = count * element * step->mem.rows;
-    bool fits = frame->image->clip ? slot->bytes <= expected : slot->bytes == expected;
+    uint64_t expected = count * element * step->mem.rows, came = peal_slot_bytes(slot);
+    bool fits = frame->image->clip ? came <= expected : came == expected;
     if (!fits || slot->signature != frame->signature)
         return WAIT_MISMATCH;
     port->received++;
     if (step->kind == PEAL_STEP_RECV_SLOT)
         return WAIT_YES;
     const char *payload = peal_slot_payload(slot, channel);
-    uint64_t bytes = step->mem.rows == 1 ? slot->bytes : slot->bytes / step->mem.rows;
+    uint64_t bytes = step->mem.rows == 1 ? came : came / step->mem.rows;
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && bytes >= STREAM_LEAST;
     for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
         (stream ? frame->team->compute->copy_stream : frame->team->compute->copy)(

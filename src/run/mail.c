@@ -141,8 +141,7 @@ static void end_receive(struct peal_letter *letter)
     letter->status = letter->length > letter->bytes ? PEAL_INVALID : PEAL_OK;
 }
 
-/* What a slot says of its message. Read once: the slot stays the sender's memory, and what was
- * checked must be what is used. */
+/* What a slot says of its message. */
 struct heading {
     uint64_t bytes; /* of the whole message */
     uint32_t tag;
@@ -151,9 +150,8 @@ struct heading {
 
 static struct heading read_heading(const struct peal_slot *slot)
 {
-    return (struct heading){.bytes = *(const volatile uint64_t *)&slot->bytes,
-                            .tag = *(const volatile uint32_t *)&slot->signature,
-                            .first = *(const volatile uint32_t *)&slot->launch != 0};
+    return (struct heading){
+        .bytes = peal_slot_bytes(slot), .tag = slot->signature, .first = slot->launch != 0};
 }
 
 /* A message begins: to a letter that wants it, or aside. False when memory ran out. */

@@ -60,6 +60,12 @@ void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out)
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
+bool peal_order_peers(const struct peal_policy *policy)
+{
+    return policy->has_membarrier &&
+           syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
 static void arm(struct peal_team *team, struct peal_pause *pause)
 {
     struct peal_bed *own = &team->beds[team->rank];
@@ -68,8 +74,7 @@ static void arm(struct peal_team *team, struct peal_pause *pause)
     pause->ticket = atomic_load_explicit(&own->wake, memory_order_relaxed);
     /* seq_cst with the barrier below; partner: peal_wake_if_sleeping. */
     atomic_store_explicit(&own->sleeping, 1, memory_order_seq_cst);
-    if (team->policy.has_membarrier)
-        syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    (void)peal_order_peers(&team->policy);
     pause->armed = true;
 }
 

@@ -38,6 +38,10 @@ uint32_t peal_cores(void);
 void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out);
 uint64_t peal_now_ns(void);
 
+/* Makes every thread of the group pass a barrier: what each stored before is seen, and what each
+ * loads after sees what this one stored. False where the kernel has none such. */
+bool peal_order_peers(const struct peal_policy *policy);
+
 /* When the wait began; 0: a moment ago, too short to be measured. */
 uint64_t peal_pause_since(const struct peal_pause *pause);
 

@@ -72,6 +72,7 @@ struct peal_control {
     _Atomic uint32_t stream;                   /* of the call the owner is in */
     _Atomic uint64_t calls[PEAL_STREAMS];      /* the last seq of each stream */
     _Atomic uint64_t letters;                  /* messages sent and received, or begun */
+    _Atomic uint32_t moving; /* 1 while the owner moves non-blocking calls: see peal_team_settle */
 
     /* How far the owner has come in giving the regions of a context back: see family.h. */
     _Alignas(PEAL_LINE) _Atomic uint64_t gates[PEAL_CONTEXTS];
@@ -127,6 +128,13 @@ struct peal_slot {
     char payload[PEAL_SLOT_INLINE];
 };
 static_assert(sizeof(struct peal_slot) == PEAL_LINE, "a slot starts with one line");
+
+/* Read once, by its receiver: the slot stays the sender's memory, and the length that was checked
+ * must be the one that is used. */
+static inline uint64_t peal_slot_bytes(const struct peal_slot *slot)
+{
+    return *(const volatile uint64_t *)&slot->bytes;
+}
 
 /* Beside it: input and output are one, which all ranks do or none. */
 #define PEAL_CALL_IN_PLACE (UINT64_C(1) << 63)

@@ -316,18 +316,30 @@ static void release_shared(struct peal_shared_windows *shared)
     errno = error;
 }
 
+/* Is that rank where it may load from peers' memory? */
+static bool is_moving(const struct peal_team *team, uint32_t rank)
+{
+    const struct peal_control *control = team->controls[rank];
+    /* Acquire: what the peer read in its call it read before. Partners: peal_team_leave and
+     * peal_team_move_end. */
+    return atomic_load_explicit(&control->life, memory_order_acquire) == PEAL_LIFE_INSIDE ||
+           atomic_load_explicit(&control->moving, memory_order_acquire) != 0;
+}
+
 void peal_team_settle(const struct peal_team *team)
 {
+    const struct timespec moment = {0, 1000000};
+    if (!team->threads)
+        return;
+    if (!peal_order_peers(&team->policy))
+        nanosleep(&moment, NULL); /* stores are long since where they go */
     uint32_t r = 0;
-    for (int i = 0; i < 1000 && team->threads && r < team->size;) {
-        /* Acquire: what the peer did in its call came before. Partner: peal_team_leave, whose
-         * relaxed store comes after loads only; a late load would have to pass the whole way out. */
-        if (r == team->rank || atomic_load_explicit(&team->controls[r]->life,
-                                                    memory_order_acquire) != PEAL_LIFE_INSIDE) {
+    for (int i = 0; i < 1000 && r < team->size;) {
+        if (r == team->rank || !is_moving(team, r)) {
             r++;
             continue;
         }
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        nanosleep(&moment, NULL);
         i++;
     }
 }
@@ -447,7 +459,7 @@ bool peal_team_is_dead(const struct peal_team *team, uint32_t rank)
     if (team->pidfds[rank] == PROCESS_GONE)
         return true;
     if (team->pidfds[rank] == NO_WATCH)
-        return !team->threads && rank != team->rank && kill(team->controls[rank]->pid, 0) != 0 &&
+        return !team->threads && rank != team->rank && kill(team->pids[rank], 0) != 0 &&
                errno == ESRCH;
     struct pollfd poll_fd = {team->pidfds[rank], POLLIN, 0};
     return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN);

@@ -150,7 +150,11 @@ static inline bool peal_team_is_well(const struct peal_team *team)
 
 /* After a failure, when this rank has left its call: waits until its peers have left theirs, for a
  * second at most. Threads load from each other's memory, which the caller may free next; between
- * processes the system says that it is gone. */
+ * processes the system says that it is gone.
+ *
+ * A rank says that it is in a call (life, moving), then looks whether the team is well, then moves
+ * data. The one that fails writes the failure, makes all threads pass a barrier, then looks who is
+ * in a call. So either it sees that rank and waits for it, or that rank sees the failure. */
 void peal_team_settle(const struct peal_team *team);
 
 /* True once the process of that rank has ended. Threads never do. */
@@ -173,10 +177,26 @@ static inline void peal_team_enter(struct peal_team *team, uint32_t stream, uint
     atomic_store_explicit(&own->calls[stream], seq, memory_order_release);
     atomic_store_explicit(&own->stream, stream, memory_order_relaxed); /* for reports only */
     atomic_store_explicit(&own->life, PEAL_LIFE_INSIDE, memory_order_relaxed);
+    /* Keeps the look at the failure behind it: see peal_team_settle. */
+    atomic_signal_fence(memory_order_seq_cst);
 }
 static inline void peal_team_leave(struct peal_team *team)
 {
-    atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_OUTSIDE, memory_order_relaxed);
+    /* Release: what was read of peers' memory was read before. Partner: peal_team_settle. */
+    atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_OUTSIDE, memory_order_release);
+}
+
+/* The same around moving calls that are under way, which is done in no call or in any: as above,
+ * orders and partners. False: the team has failed, and nothing may be moved. */
+static inline bool peal_team_move_begin(struct peal_team *team)
+{
+    atomic_store_explicit(&peal_team_own(team)->moving, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    return peal_team_is_well(team);
+}
+static inline void peal_team_move_end(struct peal_team *team)
+{
+    atomic_store_explicit(&peal_team_own(team)->moving, 0, memory_order_release);
 }
 
 #endif
