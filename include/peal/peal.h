@@ -28,6 +28,9 @@
  * Threads. Different communicators may be used from different threads at the same time. One
  * communicator belongs to one thread at a time; its requests too.
  *
+ * Processes. A child that is forked while a communicator is open is no rank of it: it may close its
+ * copy, which the group does not notice, and do nothing else with it.
+ *
  * Memory. Opening takes PEAL_WINDOW_POOL bytes (default 8 MiB) of shared memory per rank. Calls add
  * to it as they need, whatever their sizes and the number of ranks: blocking ones up to 4 times
  * that, and 2 times that for each of 4 non-blocking ones under way; a user's kernel may declare
@@ -331,7 +334,7 @@ struct peal_dim {
 PEAL_API enum peal_status peal_user_kernel_load(struct peal_comm *comm, const char *text,
                                                 const char *name, struct peal_user_kernel **out);
 /* Collective, blocking. Arguments are checked against the kernel's parameters; window parameters
- * must be in symmetric memory. dtype is what T stands for. */
+ * must be in symmetric memory, at a multiple of their elements' size. dtype is what T stands for. */
 PEAL_API enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel,
                                                   enum peal_dtype dtype,
                                                   const struct peal_arg *args, size_t nargs,

@@ -71,6 +71,9 @@ static enum peal_status force_from_env(struct peal_comm *comm)
     char copy[512];
     if (!text)
         return PEAL_OK;
+    if (strlen(text) >= sizeof copy)
+        return peal_comm_fail(comm, PEAL_INVALID, "PEAL_ALGO has more than %zu bytes",
+                              sizeof copy - 1);
     snprintf(copy, sizeof copy, "%s", text);
     char *rest = copy;
     for (char *item; (item = strsep(&rest, ",")) != NULL;) {
@@ -365,7 +368,7 @@ uint32_t peal_comm_size(const struct peal_comm *comm)
 
 void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms)
 {
-    /* Relaxed: see peal_doctor_check. */
+    /* Relaxed; partner: peal_team_timeout. */
     if (!comm || peal_team_is_closed(comm->team))
         return;
     atomic_store_explicit(&comm->team->timeout_ms, timeout_ms, memory_order_relaxed);

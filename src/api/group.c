@@ -52,7 +52,7 @@ static enum peal_status split_threads(struct peal_comm *comm, const struct ticke
     struct handout own = {0}, all[PEAL_MOST_RANKS];
     struct peal_text why = {0};
     if (size > 0 && self == 0) {
-        own.status = peal_team_open_threads(size, comm->team->timeout_ms, &why, teams);
+        own.status = peal_team_open_threads(size, peal_team_timeout(comm->team), &why, teams);
         own.teams = (uint64_t)(uintptr_t)teams;
         snprintf(own.why, sizeof own.why, "%s", peal_text_get(&why));
         peal_text_release(&why);
@@ -94,7 +94,7 @@ static enum peal_status split_processes(struct peal_comm *comm, const struct tic
     struct peal_team_how how = {.rank = self,
                                 .size = size,
                                 .job = job,
-                                .timeout_ms = comm->team->timeout_ms,
+                                .timeout_ms = peal_team_timeout(comm->team),
                                 .quiet = comm->team->quiet};
     enum peal_status status = peal_team_open(&how, &why, out);
     if (status != PEAL_OK)
@@ -187,7 +187,7 @@ enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out
         struct peal_team_how how = {.rank = old->rank,
                                     .size = old->size,
                                     .job = job,
-                                    .timeout_ms = old->timeout_ms,
+                                    .timeout_ms = peal_team_timeout(old),
                                     .quiet = old->quiet,
                                     .optional = optional,
                                     .gone = is_gone,

@@ -169,7 +169,7 @@ static void note_end(struct job *job, uint32_t rank, int status)
 {
     job->children[rank].ended = true;
     job->left--;
-    peal_ranks_status_put(job->status_fd, rank, status);
+    peal_ranks_status_put(job->status_fd, rank, job->children[rank].pid, status);
     int code = job->children[rank].code =
         WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (WIFSIGNALED(status))

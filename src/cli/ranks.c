@@ -21,16 +21,16 @@
 int peal_ranks_status_open(uint32_t count)
 {
     int fd = memfd_create("peal-status", 0); /* inherited */
-    if (fd >= 0 && ftruncate(fd, (off_t)(count * sizeof(uint32_t))) != 0) {
+    if (fd >= 0 && ftruncate(fd, (off_t)(count * sizeof(uint64_t))) != 0) {
         close(fd);
         return -1;
     }
     return fd;
 }
 
-void peal_ranks_status_put(int fd, uint32_t rank, int wait_status)
+void peal_ranks_status_put(int fd, uint32_t rank, pid_t pid, int wait_status)
 {
-    uint32_t word = (uint32_t)wait_status | UINT32_C(1) << 31;
+    uint64_t word = (uint64_t)pid << 32 | (uint32_t)wait_status;
     ssize_t done = pwrite(fd, &word, sizeof word, (off_t)(rank * sizeof word));
     (void)done; /* only a report would be less precise */
 }
@@ -118,7 +118,7 @@ static int wait_all(const struct peal_cli *cli, struct processes *p)
             reader_left = true;
             kill_all(p);
         }
-        peal_ranks_status_put(p->status_fd, rank, status);
+        peal_ranks_status_put(p->status_fd, rank, pid, status);
         int code = WIFEXITED(status) ? WEXITSTATUS(status) : PEAL_EXIT_OTHER;
         if (WIFSIGNALED(status) && !reader_left)
             peal_cli_fail(cli, "rank %u was killed by signal %d", rank, WTERMSIG(status));

@@ -35,6 +35,6 @@ int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_statu
 
 /* A window with one word a rank, in which a launcher says how a process ended (doctor.h). */
 int peal_ranks_status_open(uint32_t count);
-void peal_ranks_status_put(int fd, uint32_t rank, int wait_status);
+void peal_ranks_status_put(int fd, uint32_t rank, pid_t pid, int wait_status);
 
 #endif

@@ -170,22 +170,33 @@ void peal_doctor_describe(const struct peal_control *control, struct peal_text *
     (void)add_wait(control, ": ", out);
 }
 
-void peal_doctor_exit_text(uint32_t rank, struct peal_text *out)
+/* Looks for the end of a process in the launcher's file. */
+static bool find_end(int fd, int32_t pid, int *status)
+{
+    uint64_t words[64];
+    ssize_t got;
+    for (off_t at = 0; (got = pread(fd, words, sizeof words, at)) > 0; at += got) {
+        for (size_t i = 0; i < (size_t)got / sizeof *words; i++) {
+            *status = (int)(words[i] & 0xffff);
+            if (words[i] != 0 && words[i] >> 32 == (uint32_t)pid)
+                return true;
+        }
+    }
+    return false;
+}
+
+void peal_doctor_exit_text(int32_t pid, struct peal_text *out)
 {
     const char *fd_text = getenv("PEAL_STATUS_FD");
     if (!fd_text)
         return;
-    int fd = atoi(fd_text);
-    uint32_t word = 0;
-    for (int i = 0; i < 50; i++) { /* the launcher may be a moment behind */
-        if (pread(fd, &word, sizeof word, (off_t)(rank * sizeof word)) != (ssize_t)sizeof word)
-            return;
-        if (word != 0)
-            break;
+    int status = 0, fd = atoi(fd_text);
+    bool found = find_end(fd, pid, &status);
+    for (int i = 0; i < 50 && !found; i++) { /* the launcher may be a moment behind */
         nanosleep(&(struct timespec){0, 2000000}, NULL);
+        found = find_end(fd, pid, &status);
     }
-    int status = (int)(word & 0xffff);
-    if (word == 0)
+    if (!found)
         return;
     if (WIFSIGNALED(status))
         peal_text_printf(out, ", killed by signal %d", WTERMSIG(status));
@@ -204,7 +215,7 @@ static void add_rank(struct peal_team *team, uint32_t rank, bool is_culprit, str
     bool left = atomic_load_explicit(&control->life, memory_order_acquire) == PEAL_LIFE_LEFT;
     if (dead && !left) {
         peal_text_puts(out, "is dead");
-        peal_doctor_exit_text(rank, out);
+        peal_doctor_exit_text(control->pid, out);
         peal_text_puts(out, ", last seen ");
     }
     peal_doctor_describe(control, out);
@@ -291,7 +302,7 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_pa
             atomic_load_explicit(&team->controls[r]->life, memory_order_acquire) == PEAL_LIFE_LEFT;
         if (ended && !left) {
             struct peal_text how = {0};
-            peal_doctor_exit_text(r, &how);
+            peal_doctor_exit_text(team->controls[r]->pid, &how);
             snprintf(line, sizeof line, "rank %u (pid %d) is dead%s", r, team->controls[r]->pid,
                      peal_text_get(&how));
             peal_text_release(&how);
@@ -374,8 +385,7 @@ enum peal_status peal_doctor_check(struct peal_team *team, const struct peal_pau
     uint32_t rank = find_other(team, pause, &own, &other);
     if (rank < team->size)
         return report_other(team, pause, rank, &own, &other);
-    /* Relaxed: the number is all that is told. Partner: peal_comm_set_timeout. */
-    uint64_t timeout_ms = atomic_load_explicit(&team->timeout_ms, memory_order_relaxed);
+    uint64_t timeout_ms = peal_team_timeout(team);
     if (timeout_ms == 0 || waited_ns < timeout_ms * 1000000)
         return PEAL_OK;
     char line[160];

@@ -27,8 +27,9 @@ enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_pa
 /* What a rank does right now, as one line without newline; also of a job that is only looked at. */
 void peal_doctor_describe(const struct peal_control *control, struct peal_text *out);
 
-/* How a process ended, if the launcher has told: " by signal 9", or "". Launchers pass a window of
- * one word a rank (wait status | 1 << 31) as descriptor PEAL_STATUS_FD. */
-void peal_doctor_exit_text(uint32_t rank, struct peal_text *out);
+/* How a process ended, if the launcher has told: ", killed by signal 9", or "". Launchers pass a
+ * file as descriptor PEAL_STATUS_FD: a word for each rank, 0 until that has ended, then its process
+ * and wait status (pid << 32 | status). By process, as ranks have other numbers after a split. */
+void peal_doctor_exit_text(int32_t pid, struct peal_text *out);
 
 #endif

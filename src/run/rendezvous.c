@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -127,6 +128,27 @@ static bool send_message(int fd, const void *data, size_t len, int pass, uint64_
     }
 }
 
+/* The first descriptor of a message that was received, or -1; further ones are closed. The room for
+ * one has, by its alignment, room for two. */
+static int take_descriptor(struct msghdr *msg)
+{
+    const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+        return -1;
+    size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    int first = -1;
+    for (size_t i = 0; i < count; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+        if (i == 0)
+            first = fd;
+        else
+            close(fd);
+    }
+    return first;
+}
+
+/* The same the other way. *passed is -1 if no descriptor came, and on failure. */
 static bool receive_message(int fd, void *data, size_t len, int *passed, uint64_t deadline)
 {
     *passed = -1;
@@ -140,9 +162,9 @@ static bool receive_message(int fd, void *data, size_t len, int *passed, uint64_
                              .msg_iovlen = 1,
                              .msg_control = control.space,
                              .msg_controllen = sizeof control.space};
-        uint64_t now = now_ms();
+        uint64_t now = now_ms(), left = now >= deadline ? 0 : deadline - now;
         struct pollfd poll_fd = {fd, POLLIN, 0};
-        int ready = poll(&poll_fd, 1, now >= deadline ? 0 : (int)(deadline - now));
+        int ready = poll(&poll_fd, 1, left < INT_MAX ? (int)left : INT_MAX);
         if (ready < 0 && errno == EINTR)
             continue;
         if (ready <= 0)
@@ -150,10 +172,14 @@ static bool receive_message(int fd, void *data, size_t len, int *passed, uint64_
         ssize_t got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
         if (got < 0 && errno == EINTR)
             continue;
-        struct cmsghdr *c = got > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-            memcpy(passed, CMSG_DATA(c), sizeof *passed);
-        return got == (ssize_t)len;
+        int window = got >= 0 ? take_descriptor(&msg) : -1;
+        if (got == (ssize_t)len) {
+            *passed = window;
+            return true;
+        }
+        if (window >= 0)
+            close(window);
+        return false;
     }
 }
 
@@ -318,6 +344,10 @@ static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadlin
     guests[how->rank] =
         (struct guest){-1, fcntl(how->window, F_DUPFD_CLOEXEC, 0), (int32_t)getpid(), true};
     enum peal_status status = collect(how, guests, deadline, why);
+    if (status == PEAL_OK && guests[how->rank].window < 0) {
+        say_descriptors(how->rank, why); /* after all have come, so that all are told */
+        status = PEAL_SYSTEM;
+    }
     for (uint32_t r = 0; r < how->size; r++) {
         if (!guests[r].here)
             continue;
@@ -357,7 +387,7 @@ static enum peal_status follow_once(const struct peal_rendezvous *how, int socke
 {
     struct hello hello;
     struct welcome welcome;
-    int none;
+    int surplus;
     int32_t pid;
     identify(&hello, how);
     if (!same_user(socket, &pid)) {
@@ -365,8 +395,11 @@ static enum peal_status follow_once(const struct peal_rendezvous *how, int socke
         return PEAL_INVALID;
     }
     if (!send_message(socket, &hello, sizeof hello, how->window, deadline) ||
-        !receive_message(socket, &welcome, sizeof welcome, &none, deadline) ||
-        welcome.magic != HELLO_MAGIC)
+        !receive_message(socket, &welcome, sizeof welcome, &surplus, deadline))
+        return PEAL_PENDING;
+    if (surplus >= 0)
+        close(surplus);
+    if (welcome.magic != HELLO_MAGIC)
         return PEAL_PENDING;
     welcome.why[sizeof welcome.why - 1] = '\0';
     if (welcome.status != PEAL_OK) {

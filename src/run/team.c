@@ -162,8 +162,9 @@ static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
         return NULL;
     team->rank = rank;
     team->size = size;
+    team->pid = getpid();
     snprintf(team->job, sizeof team->job, "%s", job);
-    team->timeout_ms = timeout_ms;
+    atomic_init(&team->timeout_ms, timeout_ms);
     team->compute = peal_compute_best();
     const char *variant = getenv("PEAL_COMPUTE");
     if (variant && peal_compute_find(variant))
@@ -209,6 +210,10 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
     for (uint32_t r = 0; r < team->size; r++) {
         team->fds[r] = meeting->members[r].fd;
         meeting->members[r].fd = -1;
+        if (!peal_window_is_sound(team->fds[r], team->layout.bytes)) {
+            peal_text_printf(why, "rank %u has passed what is no window of this layout", r);
+            return PEAL_INVALID;
+        }
         if (r != team->rank)
             team->controls[r] = map_window(team->fds[r], &team->layout);
         if (!team->controls[r]) {
@@ -411,7 +416,7 @@ void peal_team_close(struct peal_team *team)
 {
     if (!team)
         return;
-    if (team->beds) {
+    if (team->beds && team->pid == getpid()) { /* a child that was forked has not joined */
         /* Release: a peer that sees it (doctor.c, acquire) sees what was sent before. */
         atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_LEFT, memory_order_release);
         for (uint32_t r = 0; r < team->size; r++) {

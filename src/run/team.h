@@ -75,10 +75,11 @@ struct peal_shared_windows;
 
 struct peal_team {
     uint32_t rank, size;
+    int32_t pid; /* of the process that opened it: a forked child is no rank */
     bool threads;
     bool quiet;
     char job[64];
-    _Atomic uint32_t timeout_ms; /* any thread may change it; partner: peal_doctor_check */
+    _Atomic uint32_t timeout_ms; /* any thread may change it: peal_team_timeout */
     uint64_t generation;         /* counts splits and shrinks, for names */
     struct peal_layout layout;
     struct peal_policy policy;
@@ -104,6 +105,13 @@ static inline struct peal_control *peal_team_own(const struct peal_team *team)
     return team->controls[team->rank];
 }
 
+/* Milliseconds without progress; 0: for ever. */
+static inline uint32_t peal_team_timeout(const struct peal_team *team)
+{
+    /* Relaxed: the number is all that is told. Partner: peal_comm_set_timeout. */
+    return atomic_load_explicit(&team->timeout_ms, memory_order_relaxed);
+}
+
 static inline char *peal_team_window(const struct peal_team *team, uint32_t rank)
 {
     return (char *)team->controls[rank];
@@ -127,6 +135,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
 /* `size` teams in this process, teams[r] for rank r. `why` (may be NULL) gets a line on failure. */
 enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, struct peal_text *why,
                                         struct peal_team **teams);
+/* In a child that was forked after opening: frees what is the child's, and tells nobody. */
 void peal_team_close(struct peal_team *team);
 /* What a closed communicator has instead: no ranks, and failed for ever. */
 struct peal_team *peal_team_closed(void);

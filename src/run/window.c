@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -26,11 +27,21 @@ enum peal_status peal_window_open(uint64_t bytes, int *out)
     if (fd < 0)
         return PEAL_SYSTEM;
     if (ftruncate(fd, (off_t)bytes) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+        int error = errno;
         close(fd);
-        return errno == ENOMEM || errno == EFBIG ? PEAL_NO_MEMORY : PEAL_SYSTEM;
+        errno = error;
+        return error == ENOMEM || error == EFBIG ? PEAL_NO_MEMORY : PEAL_SYSTEM;
     }
     *out = fd;
     return PEAL_OK;
+}
+
+bool peal_window_is_sound(int fd, uint64_t bytes)
+{
+    struct stat file;
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &file) == 0 &&
+           (uint64_t)file.st_size >= bytes;
 }
 
 /* 0, or the error's number. */
@@ -47,10 +58,9 @@ enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
 {
     if (bytes == 0)
         return PEAL_OK;
-    if (offset + bytes < offset || offset + bytes > (uint64_t)INT64_MAX)
-        return PEAL_NO_MEMORY;
+    bool fits = offset + bytes >= offset && offset + bytes <= (uint64_t)INT64_MAX;
     /* fallocate takes page after page until it fails, and by then others may have been killed. */
-    if (!peal_room_has(bytes, 1, NULL)) {
+    if (!fits || !peal_room_has(bytes, 1, NULL)) {
         errno = ENOMEM;
         return PEAL_NO_MEMORY;
     }

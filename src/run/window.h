@@ -10,6 +10,8 @@
 
 /* A sparse memfd of that many bytes; only what is touched or reserved takes memory. */
 enum peal_status peal_window_open(uint64_t bytes, int *out);
+/* Can a window from a peer be mapped for that many bytes without a fault, now and later? */
+bool peal_window_is_sound(int fd, uint64_t bytes);
 /* Makes sure that [offset, offset + bytes) has memory, growing the file if needed. PEAL_NO_MEMORY
  * if there is no room for it (room.h): then nothing has been taken. errno says more. */
 enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes);
