@@ -6,6 +6,7 @@
  * own that a test could use up without using up the machine. So the system is made to answer as a
  * full one does: from a chosen moment on, every request for memory of a file fails with ENOSPC. */
 #include "api/children.h"
+#include "api/comm.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -26,7 +27,15 @@
 
 enum { RANKS = 3, SKIP = 77 };
 
-/* From here on fallocate fails in this process. False if the system does not let us. */
+/* False if the system does not let us. */
+static bool install(struct sock_filter *filter, unsigned short count)
+{
+    struct sock_fprog program = {count, filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* From here on fallocate fails in this process. */
 static bool fill_memory(void)
 {
     struct sock_filter filter[] = {
@@ -35,9 +44,21 @@ static bool fill_memory(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    return install(filter, sizeof filter / sizeof *filter);
+}
+
+/* From here on this file cannot be mapped in this process. */
+static bool close_file(int fd)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[4])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)fd, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    return install(filter, sizeof filter / sizeof *filter);
 }
 
 /* Symmetric memory: refused everywhere if one rank has none, and the communicator goes on. */
@@ -48,6 +69,20 @@ static int allocate(struct peal_comm *comm, const void *context)
     void *memory = NULL;
     int64_t one = 1, sum = 0;
     if (rank == 1 && !fill_memory())
+        return SKIP;
+    EXPECT(peal_symmetric_alloc(comm, 1 << 20, &memory) == PEAL_NO_MEMORY);
+    EXPECT(strstr(peal_comm_error(comm), "rank 1 has no room for 1048576 bytes") != NULL);
+    EXPECT(peal_allreduce(comm, &one, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK && sum == RANKS);
+    return 0;
+}
+
+/* Memory that all have, and one rank cannot map: refused everywhere as well. */
+static int map_in_vain(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    void *memory = NULL;
+    int64_t one = 1, sum = 0;
+    if (peal_comm_rank(comm) == 1 && !close_file(comm->team->fds[2]))
         return SKIP;
     EXPECT(peal_symmetric_alloc(comm, 1 << 20, &memory) == PEAL_NO_MEMORY);
     EXPECT(strstr(peal_comm_error(comm), "rank 1 has no room for 1048576 bytes") != NULL);
@@ -118,6 +153,12 @@ static void symmetric_memory_is_refused_on_every_rank(void **state)
     run(allocate);
 }
 
+static void symmetric_memory_that_one_cannot_map_is_refused_on_every_rank(void **state)
+{
+    (void)state;
+    run(map_in_vain);
+}
+
 static void memory_for_one_is_no_memory_for_all(void **state)
 {
     (void)state;
@@ -158,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening_without_memory_says_so),
         cmocka_unit_test(symmetric_memory_is_refused_on_every_rank),
+        cmocka_unit_test(symmetric_memory_that_one_cannot_map_is_refused_on_every_rank),
         cmocka_unit_test(memory_for_one_is_no_memory_for_all),
         cmocka_unit_test(a_call_without_memory_fails_on_every_rank),
     };

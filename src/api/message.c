@@ -173,7 +173,9 @@ enum peal_status peal_request_wait_for(struct peal_request *request, uint64_t mi
     if (!request)
         return PEAL_OK;
     struct peal_calls *engine = &request->comm->engine;
-    uint64_t until = peal_now_ns() + microseconds * 1000;
+    uint64_t now = peal_now_ns(); /* times past the end of time are it: no limit */
+    uint64_t until =
+        microseconds < (UINT64_MAX - now) / 1000 ? now + microseconds * 1000 : UINT64_MAX;
     if (peal_calls_wait_until(engine, status_of(request), &request->pause, until) == PEAL_PENDING)
         return PEAL_PENDING;
     return finish(request, got, sender);

@@ -11,6 +11,29 @@
 
 enum silence { SPEAKS_LATE, NEVER_SPEAKS, DIES };
 
+/* As long as can be asked for is not a moment: the time-out comes first. */
+static int wait_for_ever(struct peal_comm *comm, const void *context)
+{
+    static const uint64_t times[] = {UINT64_MAX, UINT64_MAX / 1000, UINT64_MAX / 1000 - 1};
+    struct peal_request *request = NULL;
+    char byte;
+    peal_comm_set_timeout(comm, 100);
+    EXPECT(peal_irecv(comm, &byte, 1, PEAL_ANY_SOURCE, 0, &request) == PEAL_OK);
+    EXPECT(peal_request_wait_for(request, times[*(const int *)context], NULL, NULL) ==
+           PEAL_TIMEOUT);
+    return 0;
+}
+
+static void a_wait_for_any_time_ends_with_the_time_out(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct children group;
+        children_start(&group, 1, wait_for_ever, &i);
+        assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    }
+}
+
 /* Rank 0 receives in slices; rank 1 sends late, never, or is gone. */
 static int receive_in_slices(struct peal_comm *comm, const void *context)
 {
@@ -97,6 +120,7 @@ static void messages_under_way_at_once_stay_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wait_for_any_time_ends_with_the_time_out),
         cmocka_unit_test(waits_in_slices_see_messages_deaths_and_time_outs),
         cmocka_unit_test(messages_under_way_at_once_stay_whole),
     };

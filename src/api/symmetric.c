@@ -109,7 +109,22 @@ static enum peal_status agree(struct peal_comm *comm, uint64_t bytes)
     return status;
 }
 
-/* True if every rank has its memory. */
+/* Where the peers' memory is. */
+static enum peal_status map_peers(const struct peal_team *team, const struct offer *offers,
+                                  struct peal_symmetric *memory)
+{
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (r == team->rank)
+            continue;
+        memory->at[r] = team->threads ? (char *)(uintptr_t)offers[r].at
+                                      : map_part(team, r, memory->offset, memory->bytes);
+        if (!memory->at[r])
+            return PEAL_NO_MEMORY;
+    }
+    return PEAL_OK;
+}
+
+/* True if every rank has its memory, or has mapped everyone's. */
 static bool all_have(struct peal_comm *comm, const struct offer *offers, enum peal_status *status)
 {
     for (uint32_t r = 0; r < comm->team->size; r++) {
@@ -134,26 +149,18 @@ enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void
     struct peal_team *team = comm->team;
     uint64_t whole = bytes > (uint64_t)INT64_MAX / 4 ? 0 : peal_size_align(bytes ? bytes : 1, PAGE);
     struct peal_symmetric *memory = map_own(comm, whole, &status);
-    struct offer *offers = calloc(team->size, sizeof *offers);
-    struct offer own = {.status = !memory || !memory->at || !offers ? PEAL_NO_MEMORY : status,
-                        .bytes = bytes};
+    struct offer own = {.status = status, .bytes = bytes}, all[PEAL_MOST_RANKS];
     if (memory && memory->at)
         own.at = (uint64_t)(uintptr_t)memory->at[team->rank];
-    struct offer spare[PEAL_MOST_RANKS];
-    struct offer *all = offers ? offers : spare;
     status = peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_ALLOC, &own, all, sizeof own);
     bool ok = status == PEAL_OK && all_have(comm, all, &status);
-    for (uint32_t r = 0; ok && r < team->size; r++) {
-        if (r == team->rank)
-            continue;
-        memory->at[r] =
-            team->threads ? (char *)(uintptr_t)all[r].at : map_part(team, r, memory->offset, whole);
-        if (!memory->at[r]) {
-            status = peal_comm_fail(comm, PEAL_NO_MEMORY, "symmetric_alloc: cannot map rank %u", r);
-            ok = false;
-        }
+    if (ok) {
+        /* A rank may be refused what the others are given: then nobody keeps it, and the next
+         * allocation begins at the same offset everywhere. */
+        own.status = map_peers(team, all, memory);
+        status = peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_ALLOC, &own, all, sizeof own);
+        ok = status == PEAL_OK && all_have(comm, all, &status);
     }
-    free(offers);
     if (ok) {
         peal_comm_forget(comm); /* private memory may have been where this is now */
         team->heap_end += whole;
@@ -163,7 +170,7 @@ enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void
         return PEAL_OK;
     }
     if (memory && memory->at) {
-        if (own.status == PEAL_OK)
+        if (memory->at[team->rank])
             peal_window_discard(team->fds[team->rank], memory->offset, whole);
         unmap(comm, memory);
     } else {

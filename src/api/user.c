@@ -349,6 +349,10 @@ static enum peal_status bind_param(struct peal_user_kernel *kernel, const struct
     if (param->symmetric && !symmetric && need > 0)
         return peal_comm_fail(comm, PEAL_INVALID,
                               "window parameter '%s' is not in symmetric memory", symbol->name);
+    if (param->symmetric && (uintptr_t)arg->data % element != 0)
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              "window parameter '%s' is not at a multiple of its elements' size",
+                              symbol->name);
     for (uint32_t r = 0; r < (param->symmetric ? comm->team->size : 1); r++) {
         char *at = arg->data;
         if (symmetric)
@@ -398,7 +402,9 @@ enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum p
     enum peal_status status = peal_comm_check(comm);
     if (status != PEAL_OK)
         return status;
-    if ((unsigned)dtype >= PEAL_DTYPE_COUNT || nargs != (size_t)kernel->kernel->nparams)
+    if ((unsigned)dtype >= PEAL_DTYPE_COUNT)
+        return peal_comm_fail(comm, PEAL_INVALID, "there is no data type %d", (int)dtype);
+    if (nargs != (size_t)kernel->kernel->nparams)
         return peal_comm_fail(comm, PEAL_INVALID, "'%s' takes %d arguments, not %zu",
                               kernel->kernel->name, kernel->kernel->nparams, nargs);
     struct launch *launch = calloc(1, sizeof *launch);

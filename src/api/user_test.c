@@ -52,6 +52,47 @@ static int launch_user_kernel(struct peal_comm *comm, const void *context)
     return 0;
 }
 
+/* What peers add to by atomic steps must be where the processor can do them. */
+static int launch_beside_an_element(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const char text[] = "kernel gift(inout g: window T[n]) {\n"
+                               "    signal here, done\n"
+                               "    let right = (rank + 1) % nranks\n"
+                               "    let left = (rank - 1) % nranks\n"
+                               "    let one: T[n] = g\n"
+                               "    notify here@left += 1\n"
+                               "    wait here >= 1\n"
+                               "    g@right += one\n"
+                               "    notify done@right += 1\n"
+                               "    wait done >= 1\n"
+                               "}\n";
+    struct peal_user_kernel *kernel = NULL;
+    void *memory = NULL;
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    EXPECT(peal_symmetric_alloc(comm, 4096, &memory) == PEAL_OK);
+    int64_t *g = memory;
+    g[0] = g[1] = 3;
+    struct peal_arg arg = {.kind = PEAL_ARG_BUFFER, .data = (char *)memory + 1, .bytes = 16};
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, &arg, 1, NULL, 0) == PEAL_INVALID);
+    EXPECT(strstr(peal_comm_error(comm), "'g' is not at a multiple of its elements' size"));
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_DTYPE_COUNT, &arg, 1, NULL, 0) == PEAL_INVALID);
+    EXPECT(strstr(peal_comm_error(comm), "there is no data type"));
+    arg.data = memory;
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, &arg, 1, NULL, 0) == PEAL_OK);
+    EXPECT(g[0] == 6 && g[1] == 6);
+    peal_user_kernel_free(kernel);
+    return 0;
+}
+
+static void windows_lie_at_multiples_of_their_elements(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 3, launch_beside_an_element, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
 static void user_kernels_are_checked_and_launched(void **state)
 {
     (void)state;
@@ -108,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(user_kernels_are_checked_and_launched),
+        cmocka_unit_test(windows_lie_at_multiples_of_their_elements),
         cmocka_unit_test(strides_are_held_to_the_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
