@@ -186,7 +186,9 @@ static inline enum wait_end test_one_writer(const struct peal_frame *frame,
     uint32_t shift = frame->image->count_shift;
     uint64_t wanted = launch << 32 | (uint64_t)step->sync.value;
     if (__builtin_expect(step->flags & PEAL_STEP_EQUAL, 0)) {
-        if (word >> shift != wanted >> shift)
+        /* Nothing is written yet in that launch: that is 0, too. */
+        bool zero = step->sync.value == 0 && (int64_t)(word - wanted) < 0;
+        if (word >> shift != wanted >> shift && !zero)
             return WAIT_NO;
     } else if ((int64_t)(word - wanted) < 0) {
         return WAIT_NO;

@@ -75,10 +75,12 @@ static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image
  * memory of parameter i begins here; mapped[i] NULL: it is not mapped, the owner says where it is.
  */
 void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped);
-/* The steps that a launch takes: phases take turns. */
+/* The steps that a launch takes: phases take turns. A family counts launches from 1 on, and the
+ * first one has phase 0, as it has for who proves and simulates. */
 static inline uint64_t peal_image_phase(const struct peal_image *image, uint64_t launch)
 {
     uint32_t period = image->period;
+    launch--;
     /* A division takes longer than all else that a small launch does. */
     return (period & (period - 1)) == 0 ? launch & (period - 1) : launch % period;
 }

@@ -203,7 +203,7 @@ void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out)
             else if (step->kind == PEAL_STEP_WAIT_SHARED)
                 actual -= frame->family->shared[step->sync.shared];
             peal_text_printf(out, ", actual %lld", actual);
-            uint32_t number = peal_op_cell(plan, op, frame->launch);
+            uint32_t number = peal_op_cell(plan, op, frame->launch - 1);
             uint32_t notifier =
                 frame->image->notifiers ? frame->image->notifiers[number] : PEAL_NONE;
             if (notifier != PEAL_NONE)

@@ -84,19 +84,30 @@ static bool lay_out_channels(struct peal_image *image, uint64_t *end)
 
 /* ---- counting before allocating ---- */
 
+/* The largest count of a one-writer cell that the plan's ops write or wait for. */
+static int64_t largest_count(const struct peal_plan *plan)
+{
+    int64_t most = 0;
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        const struct peal_op *op = &peal_plan_ops(plan)[i];
+        if ((op->kind != PEAL_OP_NOTIFY && op->kind != PEAL_OP_WAIT) ||
+            peal_plan_signals(plan)[peal_op_signal(op)].kind != PEAL_SIGNAL_ONE_WRITER)
+            continue;
+        int64_t value = op->kind == PEAL_OP_NOTIFY ? op->sync.after : op->sync.value;
+        most = value > most ? value : most;
+    }
+    return most;
+}
+
 static void count_steps(struct peal_image *image)
 {
     const struct peal_plan *plan = image->plan;
-    int64_t most = 0;
     for (uint32_t l = 0; l < image->nlanes; l++) {
         const struct peal_lane *lane = peal_plan_lane(plan, image->rank, l);
         for (uint64_t i = lane->first_op; i < lane->first_op + lane->ops; i++) {
             const struct peal_op *op = &peal_plan_ops(plan)[i];
             uint32_t rows = 1;
-            if (peal_op_is_sync(op)) {
-                int64_t value = op->kind == PEAL_OP_NOTIFY ? op->sync.after : op->sync.value;
-                most = value > most ? value : most;
-            } else {
+            if (!peal_op_is_sync(op)) {
                 rows = peal_image_must_split(image, op) ? op->mem.rows : 1;
                 image->nplaces += rows * peal_op_nrefs(op);
             }
@@ -104,7 +115,7 @@ static void count_steps(struct peal_image *image)
         }
         image->nsteps++;
     }
-    image->count_shift = most <= MOST_COUNT ? 16 : 0;
+    image->count_shift = largest_count(plan) <= MOST_COUNT ? 16 : 0;
 }
 
 /* What a frame needs room for. Tiles that were fused away need none. */
@@ -202,6 +213,9 @@ static enum peal_status fill(struct peal_image *image, const struct peal_image_h
 {
     const struct peal_plan *plan = image->plan;
     assert(image->nchannels == 0 || plan->rank_count == plan->nranks);
+    /* All ranks must write a cell alike, and from the own part alone nobody knows that they do. */
+    if (image->count_shift == 0 && plan->rank_count != plan->nranks)
+        return PEAL_UNSUPPORTED;
     if (how->writers)
         memcpy(image->writers, how->writers, plan->cells * sizeof *image->writers);
     if (how->notifiers)

@@ -202,8 +202,13 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
     }
     step->sync.reg = op->sync.reg;
     step->sync.back = op->kind == PEAL_OP_WAIT ? op->sync.back : 0;
-    if (step->kind == PEAL_STEP_WAIT)
-        step->sync.value = op->sync.value << image->count_shift;
+    if (step->kind == PEAL_STEP_WAIT && op->sync.value <= 0 && !(op->flags & PEAL_OP_EQUAL)) {
+        /* Cells are logically 0 at every launch, whatever they hold of earlier ones. */
+        step->kind = PEAL_STEP_WAIT_RAW;
+        step->sync.value = INT64_MIN;
+    } else if (step->kind == PEAL_STEP_WAIT) {
+        step->sync.value = op->sync.value * (INT64_C(1) << image->count_shift);
+    }
     bool plain = step->sync.back == 0 && !(step->flags & PEAL_STEP_HAS_REG);
     return step->kind != PEAL_STEP_WAIT_SHARED || plain ? PEAL_OK : PEAL_UNSUPPORTED;
 }

@@ -116,8 +116,8 @@ static bool check_relaxed(struct program *p, const struct peal_verify_options *o
         a->v.verdict = PEAL_REFUTED;
     } else if (answer == RELAXED_UNDECIDED || (r && r->cell_broken)) {
         peal_answer_give_up(
-            a, "only relaxed signals keep some accesses apart; no execution was found in which "
-               "they race, and not all were looked at");
+            a, "only relaxed signals or peeks keep some accesses apart; no execution was found in "
+               "which they race, and not all were looked at");
     }
     if (r) {
         r->races.len = 0;
@@ -268,10 +268,11 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
 static void explore_closed(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     struct race_report r;
-    if (p->has_relaxed || has_unknown(p)) {
+    if (p->has_relaxed || p->has_peeked || has_unknown(p)) {
         a->v.closed_undecided = true;
-        a->v.open_why = p->has_relaxed ? "it has relaxed signals and is not monotone"
-                                       : "it has cells of unknown value and is not monotone";
+        a->v.open_why = p->has_relaxed  ? "it has relaxed signals and is not monotone"
+                        : p->has_peeked ? "it goes by what it peeks at"
+                                        : "it has cells of unknown value and is not monotone";
     } else if (!peal_explore_closed(p, o, a, &r)) {
         a->v.closed_undecided = true;
         a->v.open_why = "a limit was reached while looking for it";
@@ -290,7 +291,7 @@ static void decide_explore(struct program *p, const struct peal_verify_options *
     if (a->v.verdict == PEAL_PROVED && p->has_relaxed && has_unknown(p))
         peal_answer_give_up(a,
                             "relaxed signals and cells of unknown value are not decided together");
-    else if (a->v.verdict == PEAL_PROVED && p->has_relaxed)
+    else if (a->v.verdict == PEAL_PROVED && (p->has_relaxed || p->has_peeked))
         (void)check_relaxed(p, o, a, NULL);
     if (a->v.verdict == PEAL_PROVED) {
         a->v.reuse = p->launches > 1 ? PEAL_REUSE_REPEATABLE : PEAL_REUSE_SINGLE_SHOT;

@@ -35,7 +35,7 @@ struct step {
     uint8_t kind;
     uint8_t flags;
     uint16_t reg;
-    int64_t value;
+    int64_t value; /* PEEK: this launch's logical zero, see peal_program_peek */
 };
 
 /* Ops of the caller between launches, as op numbers of accesses. */
@@ -152,6 +152,7 @@ struct program {
     uint32_t **channel_of; /* [launch][channel] */
     uint64_t ops;
     bool monotone, has_relaxed;
+    bool has_peeked; /* what is peeked at goes into a cell or a wait: that orders nothing either */
     const char *not_monotone; /* why */
     bool unbalanced;
     uint32_t barrier; /* memory that stands for barriers (see explore.h), or PEAL_NONE */
@@ -201,6 +202,27 @@ static inline const struct step *peal_program_step(const struct program *p, uint
                                                    uint32_t i)
 {
     return &p->steps[p->threads[thread].first_step + i];
+}
+
+/* Does a cell of this value let the wait pass? `want`: its value and what its register adds. A
+ * one-writer cell that nobody has written yet in the launch is logically 0. */
+static inline bool peal_program_passes(const struct program *p, const struct step *s, int64_t value,
+                                       int64_t want)
+{
+    if (s->kind == STEP_WAIT)
+        return value >= want;
+    return s->kind != STEP_WAIT_EQUAL || value == want ||
+           (p->cells[s->cell].kind == CELL_ONE_WRITER && !(want & UINT32_MAX) && value < want);
+}
+
+/* What a peek finds in a cell of this value: counted from the launch's zero, and of a one-writer cell
+ * only what was counted in the launch itself. */
+static inline int64_t peal_program_peek(const struct program *p, const struct step *s,
+                                        int64_t value)
+{
+    if (p->cells[s->cell].kind == CELL_ONE_WRITER)
+        return value >> 32 == s->value ? value & UINT32_MAX : 0;
+    return value - s->value;
 }
 
 /* "ready[1]@2", "queue 'up' 0 -> 1". */

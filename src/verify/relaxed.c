@@ -182,7 +182,9 @@ static void tell(struct clocks *c)
         c->path.len = peal_shrink_path(&how, c->path.at, c->path.len);
         c->a->v.story = how.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
         peal_story_schedule(c->p, &(struct schedule){c->path.at, c->path.len}, &race, NULL, c->a);
-        c->a->v.why = peal_answer_text(c->a, "%s: relaxed signals order nothing", c->a->v.why);
+        c->a->v.why = peal_answer_text(c->a, "%s: %s", c->a->v.why,
+                                       c->p->has_relaxed ? "relaxed signals order nothing"
+                                                         : "a peek orders nothing");
         peal_shrink_release(&how);
     } else if (!c->options->no_story) {
         peal_shrink_release(&how);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Races of programs with relaxed signals.
+/* Races of programs with relaxed signals, or that go by what they peek at.
  *
  * A relaxed notify or wait holds a thread back without ordering anything, so that one access always
  * comes after another says nothing. What counts is happens-before within an execution: every thread

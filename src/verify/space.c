@@ -211,9 +211,7 @@ bool peal_space_enabled(const struct space *s, uint32_t t)
     if (s->at[t] >= s->p->threads[t].nsteps)
         return false;
     const struct step *step = peal_program_step(s->p, t, s->at[t]);
-    if (step->kind == STEP_WAIT)
-        return s->value[step->cell] >= amount(s, t, step);
-    return step->kind != STEP_WAIT_EQUAL || s->value[step->cell] == amount(s, t, step);
+    return peal_program_passes(s->p, step, s->value[step->cell], amount(s, t, step));
 }
 
 /* The thread leaves its block: the others' blocks from where they stand on come later. */
@@ -237,7 +235,7 @@ struct undo peal_space_take(struct space *s, uint32_t t)
         s->value[step->cell] = amount(s, t, step);
     } else if (step->kind == STEP_PEEK) {
         undo.reg = s->reg[s->first_reg[t] + step->reg];
-        s->reg[s->first_reg[t] + step->reg] = s->value[step->cell];
+        s->reg[s->first_reg[t] + step->reg] = peal_program_peek(s->p, step, s->value[step->cell]);
     }
     if (++s->at[t] == s->p->threads[t].nsteps)
         s->unfinished--;

@@ -53,10 +53,7 @@ static void enter(struct symbolic *s, uint32_t rank, uint32_t launch)
 static bool passes(const struct symbolic *s, const struct step *step)
 {
     int64_t want = step->value + ((step->flags & STEP_HAS_REG) ? s->regs[s->thread][step->reg] : 0);
-    int64_t value = s->cell[step->cell];
-    return step->kind == STEP_WAIT         ? value >= want
-           : step->kind == STEP_WAIT_EQUAL ? value == want
-                                           : true;
+    return peal_program_passes(s->p, step, s->cell[step->cell], want);
 }
 
 static void take(struct symbolic *s, const struct step *step)
@@ -68,7 +65,7 @@ static void take(struct symbolic *s, const struct step *step)
     else if (step->kind == STEP_SET)
         s->cell[step->cell] = amount;
     else if (step->kind == STEP_PEEK)
-        s->regs[s->thread][step->reg] = s->cell[step->cell];
+        s->regs[s->thread][step->reg] = peal_program_peek(s->p, step, s->cell[step->cell]);
     s->step[s->thread]++;
 }
 

@@ -164,7 +164,7 @@ void peal_tell_step(struct teller *t, uint32_t thread)
     else if (s->kind == STEP_SET)
         t->value[s->cell] = amount;
     else if (s->kind == STEP_PEEK)
-        t->regs[thread][s->reg] = before;
+        t->regs[thread][s->reg] = peal_program_peek(p, s, before);
     uint32_t from = waits ? t->by[s->cell] : PEAL_NONE;
     uint32_t told = PEAL_NONE;
     if (op != PEAL_NONE) {

@@ -145,10 +145,12 @@ static void add_access(struct walk *w, const struct peal_op *op, const struct pe
     }
 }
 
-/* A count of a launch has 32 bits: what is beyond is never reached, not even by later launches. */
-static int64_t within_launch(int64_t count)
+/* A count of a launch has 32 bits: what is beyond is never reached, not even by later launches, and
+ * no count is negative. */
+static int64_t within_launch(int64_t count, bool equal)
 {
-    return count > UINT32_MAX ? INT64_C(1) << 56 : count < 0 ? 0 : count;
+    bool never = count > UINT32_MAX || (equal && count < 0);
+    return never ? INT64_C(1) << 56 | 1 : count < 0 ? 0 : count;
 }
 
 static void walk_sync(struct walk *w, const struct peal_op *op)
@@ -168,8 +170,10 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
         step.flags |= STEP_RELAXED;
         p->has_relaxed = true;
     }
-    if (op->flags & PEAL_OP_HAS_REG)
+    if (op->flags & PEAL_OP_HAS_REG) {
         step.flags |= STEP_HAS_REG;
+        p->has_peeked = true;
+    }
     step.reg = op->kind == PEAL_OP_PEEK || (op->flags & PEAL_OP_HAS_REG) ? op->sync.reg : 0;
     int64_t epoch = ((int64_t)w->launch + 1) << 32;
     if (op->kind == PEAL_OP_NOTIFY) {
@@ -185,12 +189,17 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
         else if (signal->kind == PEAL_SIGNAL_ONE_WRITER && op->sync.value <= 0)
             step.kind = step.kind == STEP_WAIT ? STEP_NOP : step.kind;
         if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
-            step.value = within_launch(op->sync.value) + epoch - ((int64_t)op->sync.back << 32);
+            step.value = within_launch(op->sync.value, op->flags & PEAL_OP_EQUAL) + epoch -
+                         ((int64_t)op->sync.back << 32);
         else if (signal->kind == PEAL_SIGNAL_SHARED && step.kind != STEP_NOP)
             step.value = peal_wrap_add(
                 step.value, p->base[(uint64_t)(w->launch - op->sync.back) * p->ncells + cell]);
     } else {
         step.kind = STEP_PEEK;
+        step.value = signal->kind == PEAL_SIGNAL_ONE_WRITER ? (int64_t)w->launch + 1
+                     : signal->kind == PEAL_SIGNAL_SHARED
+                         ? p->base[(uint64_t)w->launch * p->ncells + cell]
+                         : 0;
     }
     add_step(w, step, w->op);
 }

@@ -278,6 +278,17 @@ static int64_t base_of(const struct here *h, const struct peal_signal *signal, u
     return base;
 }
 
+/* A cell as the launch counts: from what earlier launches have added; 0 where its writer is in
+ * another launch. */
+static int64_t peeked(const struct here *h, const struct peal_signal *signal, int64_t value)
+{
+    if (signal->kind == PEAL_SIGNAL_SHARED)
+        return value - base_of(h, signal, h->launch);
+    if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
+        return value >> 32 == (int64_t)h->launch + 1 ? value & UINT32_MAX : 0;
+    return value;
+}
+
 static bool wait_can(const struct here *h)
 {
     const struct peal_signal *signal;
@@ -427,7 +438,7 @@ void oracle_op_do(struct oracle *o, uint32_t rank, uint32_t lane, const struct p
     case PEAL_OP_PEEK:
         cell = cell_of(&h, &signal);
         if (cell)
-            o->lanes[h.lane].regs[op->sync.reg] = cell->value;
+            o->lanes[h.lane].regs[op->sync.reg] = peeked(&h, signal, cell->value);
         break;
     case PEAL_OP_SEND:
         send(&h);
