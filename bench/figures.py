@@ -3,6 +3,7 @@
 import math
 import os
 import platform
+import re
 
 from systems import PROCESSORS, RIVALS
 
@@ -25,6 +26,7 @@ class Cells:
 
     def __init__(self, results):
         self.best = {}
+        self.runs = {}  # all medians, by (collective, ranks, mode, bytes, system)
         self.wrong = []
         for r in results:
             if not r.get("right", True):
@@ -34,6 +36,7 @@ class Cells:
             cell = self.best.setdefault(key, {})
             value = r["median_us"]
             family, system = r["family"], r["system"]
+            self.runs.setdefault(key + (system,), []).append(value)
             if system not in cell or value < cell[system][0]:
                 cell[system] = (value, family)
 
@@ -54,6 +57,11 @@ class Cells:
         found = self.best[group + (size,)].get(system)
         return found[0] if found else None
 
+    def is_steady(self, group, size, system):
+        """True if another run of the same setting came within 5 % of the lowest."""
+        runs = sorted(self.runs[group + (size, system)])
+        return len(runs) > 1 and runs[1] <= 1.05 * runs[0]
+
     def row(self, group, size):
         rival, name = self.rival(group, size)
         ours = self.time(group, size, "Peal")
@@ -73,13 +81,25 @@ def title(group):
     return f"{collective}, {ranks} ranks, {mode}"
 
 
+def table(cells, group, note=""):
+    lines = [f"### {title(group)}", ""] + ([note, ""] if note else [])
+    lines += ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+    lines += ["| " + " | ".join(cells.row(group, size)) + " |" for size in cells.sizes(group)]
+    return "\n".join(lines) + "\n"
+
+
 def markdown(cells):
-    lines = []
+    return "\n".join(table(cells, group) for group in cells.groups())
+
+
+def steadiness(cells):
+    """How much of a table may be the machine's mood: times that no second run of the same setting came near to."""
+    shown = []
     for group in cells.groups():
-        lines += [f"### {title(group)}", "", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
-        lines += ["| " + " | ".join(cells.row(group, size)) + " |" for size in cells.sizes(group)]
-        lines.append("")
-    return "\n".join(lines)
+        for size in cells.sizes(group):
+            names = {"Peal", "Peal, symmetric", "limit", cells.rival(group, size)[1]}
+            shown += [cells.is_steady(group, size, n) for n in names if cells.runs.get(group + (size, n))]
+    return f"{shown.count(True)} of {len(shown)} times were met again within 5 % by another run of the same setting."
 
 
 def machine():
@@ -230,3 +250,20 @@ def write_section(path, name, text):
     tail = rest.split(end, 1)[1]
     with open(path, "w") as file:
         file.write(f"{head}{begin}\n{text}\n{end}{tail}")
+
+
+def merge_section(path, name, cells, note):
+    """Replaces a section's tables of what was measured, each with a note of its own, and leaves the others."""
+    begin, end = f"<!-- begin {name}: written by bench/compare -->", f"<!-- end {name} -->"
+    with open(path) as file:
+        head, rest = file.read().split(begin, 1)
+    section, tail = rest.split(end, 1)
+    for group in cells.groups():
+        new = table(cells, group, note)
+        # A table ends where the next one, the plots or the section begin.
+        old = re.compile(rf"^### {re.escape(title(group))}\n(?:(?!### |!\[).*\n)*?(?:\|.*\n)+", re.MULTILINE)
+        if not old.search(section):
+            raise ValueError(f"{path} has no table '{title(group)}' to replace")
+        section = old.sub(lambda _: new, section, count=1)
+    with open(path, "w") as file:
+        file.write(f"{head}{begin}{section}{end}{tail}")

@@ -32,6 +32,14 @@ class Table(unittest.TestCase):
         self.assertEqual(len(cells.wrong), 1)
         self.assertIsNone(cells.time(GROUP, 8, "Peal"))
 
+    def test_a_time_is_steady_if_another_run_met_it(self):
+        cells = figures.Cells([result("Peal", "Peal", us) for us in (1.0, 1.3, 1.04)] +
+                              [result("MPICH", "MPICH", us) for us in (2.0, 2.2)] + [result("limit", "limit", 0.5)])
+        self.assertTrue(cells.is_steady(GROUP, 8, "Peal"))
+        self.assertFalse(cells.is_steady(GROUP, 8, "MPICH"))
+        self.assertFalse(cells.is_steady(GROUP, 8, "limit"))
+        self.assertTrue(figures.steadiness(cells).startswith("1 of 3 times"))
+
     def test_sizes_are_written_as_people_read_them(self):
         self.assertEqual([figures.size_text(s) for s in (0, 8, 1024, 3 << 20, 1000)], ["0", "8", "1K", "3M", "1000"])
 
@@ -49,6 +57,22 @@ class Table(unittest.TestCase):
 
 
 class Document(unittest.TestCase):
+    def test_measured_tables_take_the_place_of_older_ones(self):
+        old = figures.Cells([{**result("Peal", "Peal", us), "collective": c} for c, us in (("allreduce", 1), ("barrier", 2))])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "d.md")
+            figures.write_section(path, "figures", "intro\n\n" + figures.markdown(old) + "![plot](p.svg)\n")
+            with open(path) as file:
+                before = file.read()
+            for us in 7, 9:  # the second time over what the first has written
+                figures.merge_section(path, "figures", figures.Cells([result("Peal", "Peal", us)]), f"by itself, {us}")
+            with open(path) as file:
+                text = file.read()
+            with self.assertRaises(ValueError):
+                figures.merge_section(path, "figures", figures.Cells([{**result("Peal", "Peal", 1), "nranks": 3}]), "")
+        self.assertEqual(text, before.replace("### allreduce, 2 ranks, hot\n", "### allreduce, 2 ranks, hot\n\nby itself, 9\n")
+                         .replace("| 8 | 1.00 |", "| 8 | 9.00 |"))
+
     def test_a_section_is_replaced_and_the_rest_kept(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "d.md")
