@@ -44,6 +44,7 @@ struct peal_sim_job {
     struct peal_sim *sim;
     bool streamed; /* the plan was never whole: `plan` has no ops, and belongs to `sim` */
     double plan_seconds, seconds;
+    uint32_t slots_used;   /* most of any queue */
     uint32_t slots_needed; /* 0 = no queues */
     struct peal_bound bound;
     enum peal_job_check check;

@@ -217,7 +217,7 @@ static void print_slots(const struct peal_sim_job *job, struct peal_text *out)
     uint32_t depth = peal_plan_channels(job->plan)[0].depth;
     struct peal_text fact = {0};
     peal_text_printf(&fact, "%u a queue, at most %u in use, %" PRIu64 " sends waited for credit",
-                     depth, s->slots_used, s->credit_stalls);
+                     depth, job->slots_used, s->credit_stalls);
     if (job->slots_needed)
         peal_text_printf(&fact, "; %u would never wait", job->slots_needed);
     peal_text_puts(out, "\n");
@@ -338,7 +338,7 @@ void peal_sim_report_json(const struct peal_sim_job *job, struct peal_json *json
     peal_json_put_uint(json, "bytes_moved", s->bytes);
     peal_json_put_uint(json, "polls", s->polls);
     peal_json_put_uint(json, "credit_stalls", s->credit_stalls);
-    peal_json_put_uint(json, "slots_used", s->slots_used);
+    peal_json_put_uint(json, "slots_used", job->slots_used);
     peal_json_put_uint(json, "slots_needed", job->slots_needed);
     peal_json_put_string(json, "trace_hash", hash);
     peal_json_put_string(json, "data",

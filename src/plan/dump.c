@@ -237,8 +237,9 @@ static void json_ref(const struct peal_plan *plan, const struct peal_ref *ref,
         return;
     }
     if (ref->buf == PEAL_BUF_SLOT) {
-        peal_text_printf(out, "{\"channel\":%u,\"older\":%u,\"offset\":%" PRIu64 "}", ref->row,
-                         ref->rank, ref->offset);
+        peal_text_printf(
+            out, "{\"channel\":%u,\"older\":%u,\"dtype\":\"%s\",\"offset\":%" PRIu64 "}", ref->row,
+            ref->rank, peal_dtype_name((enum peal_dtype)ref->dtype), ref->offset);
         return;
     }
     peal_text_puts(out, "{\"buf\":");
@@ -254,6 +255,20 @@ static void json_ref(const struct peal_plan *plan, const struct peal_ref *ref,
     peal_text_puts(out, "]}");
 }
 
+/* A number within its signal, or one per phase. */
+static void json_cell(const struct peal_plan *plan, const struct peal_op *op, struct peal_text *out)
+{
+    uint32_t first = peal_plan_signals(plan)[peal_op_signal(op)].first_cell;
+    peal_text_puts(out, ",\"cell\":");
+    if (op->sync.phases == PEAL_NONE) {
+        peal_text_printf(out, "%u", op->sync.cell - first);
+        return;
+    }
+    for (uint32_t i = 0; i < plan->period; i++)
+        peal_text_printf(out, "%s%u", i ? "," : "[", peal_op_cell(plan, op, i) - first);
+    peal_text_puts(out, "]");
+}
+
 static void json_op(const struct peal_plan *plan, const struct peal_op *op, struct peal_text *out)
 {
     peal_text_printf(out, "{\"op\":\"%s\"", peal_op_info((enum peal_op_kind)op->kind)->name);
@@ -267,9 +282,11 @@ static void json_op(const struct peal_plan *plan, const struct peal_op *op, stru
         const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
         peal_text_puts(out, ",\"signal\":");
         peal_text_json(out, peal_plan_string(plan, signal->name));
-        peal_text_printf(out, ",\"cell\":%u,\"rank\":%u,\"value\":%" PRId64 ",\"flags\":%u",
-                         op->sync.cell - signal->first_cell, op->sync.rank, op->sync.value,
-                         op->flags);
+        json_cell(plan, op, out);
+        peal_text_printf(out, ",\"rank\":%u,\"value\":%" PRId64 ",\"flags\":%u", op->sync.rank,
+                         op->sync.value, op->flags);
+        if (op->kind == PEAL_OP_PEEK || op->flags & PEAL_OP_HAS_REG)
+            peal_text_printf(out, ",\"reg\":%u", op->sync.reg);
         if (op->kind == PEAL_OP_WAIT && op->sync.back)
             peal_text_printf(out, ",\"back\":%u", op->sync.back);
     } else {
@@ -306,10 +323,13 @@ static void json_tables(const struct peal_plan *plan, uint32_t rank, struct peal
         const struct peal_buf *b = &peal_plan_bufs(plan)[i];
         peal_text_printf(out, "%s{\"name\":", i ? "," : "");
         peal_text_json(out, peal_plan_string(plan, b->name));
-        peal_text_printf(
-            out, ",\"kind\":\"%s\",\"dir\":\"%s\",\"dtype\":\"%s\",\"len\":%" PRIu64 "}",
-            kind_names[b->kind], dir_names[b->dir], peal_dtype_name((enum peal_dtype)b->dtype),
-            peal_plan_len(plan, rank, (uint32_t)i));
+        peal_text_printf(out, ",\"kind\":\"%s\",\"dir\":\"%s\",\"dtype\":\"%s\",\"len\":%" PRIu64,
+                         kind_names[b->kind], dir_names[b->dir],
+                         peal_dtype_name((enum peal_dtype)b->dtype),
+                         peal_plan_len(plan, rank, (uint32_t)i));
+        if (b->cols)
+            peal_text_printf(out, ",\"cols\":%u", b->cols);
+        peal_text_puts(out, "}");
     }
     peal_text_puts(out, "],\"signals\":[");
     for (uint64_t i = 0; i < plan->signals.count; i++) {

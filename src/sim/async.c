@@ -6,6 +6,7 @@
  */
 #include "sim/engine.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,8 +129,7 @@ bool peal_sim_async_drain(struct peal_sim *sim, uint32_t index)
     return !peal_sim_must_step(sim, index);
 }
 
-bool peal_sim_async_add(struct peal_sim *sim, uint32_t index, const struct peal_op *op,
-                        uint64_t end, const uint64_t *causes)
+bool peal_sim_async_room(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     if (!lane->pending)
@@ -138,13 +138,18 @@ bool peal_sim_async_add(struct peal_sim *sim, uint32_t index, const struct peal_
         peal_sim_fail(sim, PEAL_NO_MEMORY);
         return false;
     }
-    if (lane->npending == PEAL_PENDING_MOST &&
-        (!await(sim, lane, 0) || peal_sim_must_step(sim, index)))
-        return false;
+    return lane->npending < PEAL_PENDING_MOST ||
+           (await(sim, lane, 0) && !peal_sim_must_step(sim, index));
+}
+
+void peal_sim_async_add(struct peal_sim *sim, uint32_t index, const struct peal_op *op,
+                        uint64_t end, const uint64_t *causes)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    assert(lane->npending < PEAL_PENDING_MOST);
     struct peal_pending *p = &lane->pending[lane->npending++];
     *p = (struct peal_pending){.op = op, .posted = lane->time, .end = end, .log = lane->log};
     memcpy(p->causes, causes, sizeof p->causes);
-    return true;
 }
 
 /* Messages that are there and asked for are copied out: by the queue's own controller, at the speed

@@ -205,8 +205,11 @@ static struct operands operands_of(const struct coding *c, const struct peal_op 
     /* What a compute loads or stores goes by where tiles are. */
     if (computes && out.reach == PEAL_REACH_LOAD)
         out.where |= c->sim->machine->keys.place_tile << 8;
-    if (computes && out.reach == PEAL_REACH_STORE)
+    if (op->kind == PEAL_OP_COMPUTE && out.reach == PEAL_REACH_STORE)
         out.where |= c->sim->machine->keys.place_tile;
+    /* An accumulate over there computes nothing here: its source leaves from where it is. */
+    if (op->kind == PEAL_OP_ACCUMULATE && out.reach == PEAL_REACH_STORE)
+        out.where |= peal_sim_code_memory(c->sim, c->buf_mem, &refs[1]);
     if (out.reach == PEAL_REACH_OP)
         out.where &= ~UINT64_C(0xffff);
     return out;

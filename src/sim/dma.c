@@ -187,6 +187,8 @@ static void move_now(struct peal_sim *sim, struct peal_lane_run *lane, uint64_t 
     uint64_t start = dma->free > lane->time ? dma->free : lane->time;
     uint64_t held = peal_sim_bytes_time(sim, rate, bytes);
     uint64_t end = start + k->dma_setup + latency + held;
+    if (start > lane->time)
+        push_start(sim, &sim->ranks[lane->rank].dma_queue[PEAL_VC_DATA], start);
     uint64_t read = reading == rate ? held : peal_sim_bytes_time(sim, reading, bytes);
     dma->free = start + k->dma_setup + read;
     dma->busy += dma->free - start;
@@ -241,8 +243,7 @@ static void schedule(struct peal_sim *sim, uint32_t rank, int which)
 {
     struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
     struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[engine->granted - 1];
-    uint8_t rate = sim->xfers.at[dma->first].rate;
-    uint64_t end = engine->grant_base + peal_sim_bytes_time(sim, rate, engine->grant_bytes);
+    uint64_t end = engine->grant_base + peal_sim_bytes_time(sim, dma->rate, engine->grant_bytes);
     peal_queue_push(&sim->queue, end,
                     (uint32_t)PEAL_EVENT_FREE << PEAL_EVENT_CLASS_SHIFT |
                         (rank * 2 + (uint32_t)which),
@@ -254,23 +255,34 @@ static void cut_grant(struct peal_sim *sim, uint32_t rank, int which)
 {
     struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
     struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[engine->granted - 1];
-    struct peal_rate rate = sim->rates[sim->xfers.at[dma->first].rate];
+    struct peal_rate rate = sim->rates[dma->rate];
     uint64_t packet = sim->machine->keys.dma_packet;
     if (engine->grant_bytes <= packet || rate.num == 0)
         return;
-    uint64_t elapsed = sim->now > engine->grant_base ? sim->now - engine->grant_base : 0;
-    uint64_t done = (uint64_t)((double)elapsed * (double)rate.den / (double)rate.num);
-    uint64_t packets = (done + packet - 1) / packet;
-    uint64_t bytes = (packets ? packets : 1) * packet;
-    if (bytes < engine->grant_bytes) {
-        engine->grant_bytes = bytes;
-        schedule(sim, rank, which);
+    bool begun = engine->grant_base != PEAL_NEVER;
+    uint64_t elapsed = begun && sim->now > engine->grant_base ? sim->now - engine->grant_base : 0;
+    /* The first packet that ends now or later: near this one. */
+    uint64_t packets = (uint64_t)((double)elapsed * (double)rate.den / (double)rate.num) / packet;
+    packets = packets > 1 ? packets - 1 : 1;
+    while (peal_rate_time(rate, packets * packet) < elapsed)
+        packets++;
+    if (packets * packet < engine->grant_bytes) {
+        engine->grant_bytes = packets * packet;
+        if (begun)
+            schedule(sim, rank, which);
     }
 }
 
 static uint64_t bytes_left(const struct peal_xfer *x)
 {
     return engine_bytes(x, (enum peal_xfer_kind)x->kind);
+}
+
+static void set_first(const struct peal_sim *sim, struct peal_dma_queue *dma, uint32_t xfer)
+{
+    dma->first = xfer;
+    dma->left = bytes_left(&sim->xfers.at[xfer]);
+    dma->rate = sim->xfers.at[xfer].rate;
 }
 
 static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer)
@@ -284,8 +296,8 @@ static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer)
         dma->last = xfer;
         return;
     }
-    dma->first = dma->last = xfer;
-    dma->left = bytes_left(&sim->xfers.at[xfer]);
+    dma->last = xfer;
+    set_first(sim, dma, xfer);
     if (engine->granted == 0)
         grant(sim, rank, which);
     else if (engine->granted - 1 != vc)
@@ -305,28 +317,49 @@ static int choose(const struct peal_sim *sim, uint32_t rank, int which)
     return r->dma_queue[1 - wanted].waiting ? 1 - wanted : -1;
 }
 
-/* The first grant of a transfer: set-up, the source's port, and its head leaves. */
-static uint64_t begin_first(struct peal_sim *sim, uint32_t rank, struct peal_dma_queue *dma)
+/* Set-up is over and the source's port is there: the head leaves, the bytes follow it. */
+static void start_first(struct peal_sim *sim, uint32_t rank, int which, uint64_t begin)
+{
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    uint32_t xfer = sim->ranks[rank].dma_queue[engine->granted - 1].first;
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    engine->grant_base = begin;
+    x->tail = begin + peal_sim_bytes_time(sim, x->rate, bytes_left(x));
+    schedule(sim, rank, which);
+    leave(sim, xfer, (enum peal_xfer_kind)x->kind, engine->grant_start - x->sent, begin);
+}
+
+/* The event: set-up is over, and the source's memory has a limited number of ports. */
+void peal_sim_dma_source(struct peal_sim *sim, uint32_t xfer)
+{
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    uint32_t rank = sim->lanes.at[x->lane].rank;
+    int vc = x->kind == PEAL_XFER_SEND ? PEAL_VC_COMM : PEAL_VC_DATA;
+    uint64_t held = peal_sim_bytes_time(sim, sim->mem_rate[x->source], x->bytes);
+    uint64_t start = peal_sim_memory_take(sim, sim->ranks[rank].pe, x->source, sim->now, held);
+    x->causes[PEAL_CAUSE_MEMORY] += start - sim->now;
+    start_first(sim, rank, engine_of(sim, vc), start);
+}
+
+/* The first grant of a transfer: set-up, then the source's port. */
+static void begin_first(struct peal_sim *sim, uint32_t rank, int which, struct peal_dma_queue *dma)
 {
     uint32_t xfer = dma->first;
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    enum peal_xfer_kind kind = (enum peal_xfer_kind)x->kind;
-    uint64_t begin = sim->now + setup_of(sim, kind);
-    uint64_t bytes = bytes_left(x);
+    uint64_t begin = sim->now + setup_of(sim, (enum peal_xfer_kind)x->kind);
+    sim->ranks[rank].engine[which].grant_base = PEAL_NEVER;
     dma->begun_first = true; /* it is no longer in the queue */
     for (uint32_t lane = rank; lane < sim->lanes.len; lane += sim->nranks) {
         if (sim->lanes.at[lane].state == PEAL_LANE_ROOM)
             peal_sim_ready(sim, lane);
     }
     if (x->kind != PEAL_XFER_REQUEST && peal_sim_memory_limited(sim, x->source)) {
-        uint64_t held = peal_sim_bytes_time(sim, sim->mem_rate[x->source], bytes);
-        uint64_t start = peal_sim_memory_take(sim, sim->ranks[rank].pe, x->source, begin, held);
-        x->causes[PEAL_CAUSE_MEMORY] += start - begin;
-        begin = start;
+        x->head = begin;
+        peal_sim_xfer_at(sim, xfer, PEAL_STAGE_SOURCE,
+                         peal_sim_memory_component(sim, sim->ranks[rank].pe, x->source));
+        return;
     }
-    x->tail = begin + peal_sim_bytes_time(sim, x->rate, bytes);
-    leave(sim, xfer, kind, sim->now - x->sent, begin);
-    return begin;
+    start_first(sim, rank, which, begin);
 }
 
 static void grant(struct peal_sim *sim, uint32_t rank, int which)
@@ -345,8 +378,19 @@ static void grant(struct peal_sim *sim, uint32_t rank, int which)
     if (contended && dma->left > sim->machine->keys.dma_packet)
         engine->grant_bytes = sim->machine->keys.dma_packet;
     if (!dma->begun_first)
-        engine->grant_base = begin_first(sim, rank, dma);
-    schedule(sim, rank, which);
+        begin_first(sim, rank, which, dma);
+    else
+        schedule(sim, rank, which);
+}
+
+/* A lane that waits for its payload to be read goes on. */
+static void read_out(struct peal_sim *sim, const struct peal_xfer *x)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[x->lane];
+    lane->stalls[PEAL_STALL_DMA] += sim->now - lane->time;
+    lane->causes[PEAL_CAUSE_QUEUE] += sim->now - lane->time;
+    lane->time = sim->now;
+    peal_sim_ready(sim, x->lane);
 }
 
 /* Its last byte has left the engine. */
@@ -355,14 +399,16 @@ static void finish_first(struct peal_sim *sim, struct peal_dma_queue *dma)
     uint32_t xfer = dma->first;
     struct peal_xfer *x = &sim->xfers.at[xfer];
     dma->waiting--;
-    dma->first = x->dma_next;
     dma->begun_first = false;
     if (dma->waiting)
-        dma->left = bytes_left(&sim->xfers.at[dma->first]);
+        set_first(sim, dma, x->dma_next);
     x->in_dma = false;
     x->delay = sim->now - x->tail;
+    if (x->kind == PEAL_XFER_SEND && !sim->machine->keys.send_async)
+        read_out(sim, x);
     if (x->stretched) { /* everything else is done: only the last byte was awaited */
         x->stretched = false;
+        x->delivered = x->head;
         peal_sim_link_done(sim, xfer);
     }
 }

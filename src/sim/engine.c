@@ -78,7 +78,8 @@ bool peal_sim_make_lanes(struct peal_sim *sim, uint32_t lanes)
                                    .log = PEAL_NONE,
                                    .by = PEAL_NONE,
                                    .message = PEAL_NONE,
-                                   .epoch_to = PEAL_NONE};
+                                   .first_write = PEAL_NONE,
+                                   .parked = PEAL_NONE};
     return true;
 }
 
@@ -95,7 +96,10 @@ static void arrive(struct peal_sim *sim, uint32_t xfer)
 {
     switch ((enum peal_xfer_stage)sim->xfers.at[xfer].stage) {
     case PEAL_STAGE_SOURCE:
-        peal_sim_dma_source(sim, xfer);
+        if (sim->xfers.at[xfer].kind == PEAL_XFER_ANSWER)
+            peal_sim_link_answer(sim, xfer);
+        else
+            peal_sim_dma_source(sim, xfer);
         break;
     case PEAL_STAGE_LINK:
         peal_sim_link_arrive(sim, xfer);

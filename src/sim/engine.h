@@ -149,7 +149,7 @@ enum peal_progress_kind {
  * bytes, memories, `to` are set. */
 void peal_sim_dma_take(struct peal_sim *sim, uint32_t lane, int vc, uint32_t xfer);
 bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t index, int vc);
-void peal_sim_dma_source(struct peal_sim *sim, uint32_t xfer);
+void peal_sim_dma_source(struct peal_sim *sim, uint32_t xfer); /* its event at the source memory */
 void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t generation);
 /* A transfer within a PE. True: the lane has moved on to its end; false: it blocks until then. */
 bool peal_sim_dma_move(struct peal_sim *sim, uint32_t index, uint64_t bytes, uint8_t source,
@@ -174,6 +174,8 @@ void peal_sim_link_enter(struct peal_sim *sim, uint32_t xfer); /* at its head, f
 /* The same for a message on its first link, which its queue knows. */
 void peal_sim_link_send(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer);
+void peal_sim_link_answer(struct peal_sim *sim, uint32_t xfer);
+uint8_t peal_sim_link_target_rate(const struct peal_sim *sim, const struct peal_xfer *x);
 void peal_sim_link_target(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_link_target_event(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_link_done(struct peal_sim *sim, uint32_t xfer); /* `delivered` is known */
@@ -195,7 +197,8 @@ bool peal_sim_math_run(struct peal_sim *sim, uint32_t index, const struct peal_s
 bool peal_sim_async_check(struct peal_sim *sim, uint32_t index, const struct peal_op *op);
 bool peal_sim_async_drain(struct peal_sim *sim, uint32_t index);
 /* False: the list is full, and the lane blocks on its oldest entry. */
-bool peal_sim_async_add(struct peal_sim *sim, uint32_t index, const struct peal_op *op,
+bool peal_sim_async_room(struct peal_sim *sim, uint32_t index);
+void peal_sim_async_add(struct peal_sim *sim, uint32_t index, const struct peal_op *op,
                         uint64_t end, const uint64_t *causes);
 void peal_sim_async_arrived(struct peal_sim *sim, struct peal_ipcq *queue);
 
@@ -219,19 +222,24 @@ enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t in
 enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t index);
 enum peal_progress_kind peal_sim_signal_peek(struct peal_sim *sim, uint32_t index);
 void peal_sim_signal_apply(struct peal_sim *sim, uint32_t xfer);
-/* Writes under way: a new one, and the news that one has arrived. */
-void peal_sim_signal_write(struct peal_lane_run *lane, struct peal_xfer *xfer, uint32_t to);
-void peal_sim_signal_written(struct peal_sim *sim, uint32_t xfer);
-/* Blocks (false) until writes to ranks other than `to` have arrived; PEAL_NONE: all of them. */
-bool peal_sim_signal_wait_writes(struct peal_sim *sim, uint32_t index, uint32_t to);
-static inline bool peal_sim_signal_fence(struct peal_sim *sim, uint32_t lane, uint32_t to)
-{
-    return !sim->lanes.at[lane].wrote || peal_sim_signal_wait_writes(sim, lane, to);
-}
 int64_t peal_sim_signal_logical(const struct peal_sim *sim, const struct peal_instance *instance,
                                 uint32_t rank, uint32_t cell, uint64_t launch);
 void peal_sim_signal_launch_end(struct peal_sim *sim, struct peal_instance *instance,
                                 uint32_t rank);
+
+/* writes.c: a lane's writes to other ranks. A new one; its arrival is known. */
+void peal_sim_writes_add(struct peal_sim *sim, struct peal_lane_run *lane, uint32_t xfer);
+void peal_sim_writes_arrived(struct peal_sim *sim, uint32_t xfer);
+/* When the last one arrives that a notify must not overtake; PEAL_NEVER: not known yet. Then it is
+ * parked, and has its event when it is. */
+uint64_t peal_sim_writes_before(const struct peal_sim *sim, const struct peal_xfer *notify);
+void peal_sim_writes_park(struct peal_sim *sim, uint32_t notify);
+/* Blocks (false) until writes to ranks other than `to` have arrived; PEAL_NONE: all of them. */
+bool peal_sim_writes_wait(struct peal_sim *sim, uint32_t index, uint32_t to);
+static inline bool peal_sim_writes_fence(struct peal_sim *sim, uint32_t lane, uint32_t to)
+{
+    return sim->lanes.at[lane].first_write == PEAL_NONE || peal_sim_writes_wait(sim, lane, to);
+}
 
 /* oplog.c */
 uint32_t peal_sim_oplog_begin(struct peal_sim *sim, const struct peal_lane_run *lane);

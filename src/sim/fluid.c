@@ -17,7 +17,7 @@ struct flow {
     double left;           /* bytes */
     double weight;
     double most; /* bytes a ps: of the slowest memory or DMA engine */
-    double rate; /* < 0: not given yet */
+    double rate; /* 0, or while they are worked out < 0: not given yet */
     uint64_t began;
 };
 
@@ -88,11 +88,12 @@ void peal_sim_fluid_start(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_fluid *f = sim->fluid;
     struct peal_xfer *x = &sim->xfers.at[xfer];
+    uint8_t into = peal_sim_link_target_rate(sim, x);
     struct flow flow = {.xfer = xfer,
                         .first = (uint32_t)f->path.len,
                         .left = (double)x->bytes,
                         .weight = 1,
-                        .most = bandwidth(sim, x->rate),
+                        .most = bandwidth(sim, into > x->rate ? into : x->rate),
                         .began = sim->now};
     uint64_t latency = peal_sim_fluid_latency(sim, x);
     if (sim->machine->keys.fluid_weight && latency)
@@ -201,7 +202,7 @@ static void finish(struct peal_sim *sim, struct flow flow)
     }
     x->causes[PEAL_CAUSE_SERIAL] += sim->now - flow.began;
     x->at = x->to;
-    x->stored = true;
+    x->flowed = true;
     x->rate = sim->no_rate;
     x->head = sim->now;
     peal_sim_link_target(sim, flow.xfer);
@@ -237,7 +238,7 @@ void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation)
     f->last = sim->now;
     for (size_t i = 0; i < f->flows.len; i++) {
         struct flow flow = f->flows.at[i];
-        if (flow.began < sim->now && flow.rate > 0)
+        if (flow.rate > 0) /* it has one since it began */
             flow.left -= isinf(flow.rate) ? flow.left : flow.rate * elapsed;
         /* What is left over by rounding: less than a picosecond's worth. */
         if (flow.left <= 1e-6 || (flow.rate > 0 && flow.left < flow.rate * 1e-3)) {
@@ -251,9 +252,9 @@ void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation)
     share(sim);
     for (size_t i = 0; i < kept; i++) {
         const struct flow *flow = &f->flows.at[i];
-        double time = flow->rate > 0 && !isinf(flow->rate) ? flow->left / flow->rate : 1;
+        double time = isinf(flow->rate) ? 0 : flow->rate > 0 ? flow->left / flow->rate : 1;
         next = time < next ? time : next;
     }
     if (kept)
-        touch(sim, sim->now + (next < 1 ? 1 : (uint64_t)ceil(next - 1e-6)));
+        touch(sim, sim->now + (next > 0 && next < 1 ? 1 : (uint64_t)ceil(next - 1e-6)));
 }

@@ -101,12 +101,18 @@ static void append(struct peal_sim *sim, struct peal_ipcq *queue, uint32_t xfer)
         queue->used = queue->in_use;
 }
 
+/* Phases of an op beyond the first, which is 1. */
+enum { SEND_READ = 2 };
+enum { RECV_TAKE = 1, RECV_TAKEN, RECV_MOVED };
+
 enum peal_progress_kind peal_sim_ipcq_send(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     const struct peal_step *step = peal_sim_step(lane);
     struct peal_ipcq *queue = peal_sim_queue(lane);
-    if (!peal_sim_signal_fence(sim, index, PEAL_NONE) || !wait_for_slot(sim, index, queue))
+    if (lane->phase == SEND_READ)
+        return PEAL_OP_DONE;
+    if (!peal_sim_writes_fence(sim, index, PEAL_NONE) || !wait_for_slot(sim, index, queue))
         return PEAL_OP_BLOCKED;
     if (peal_sim_must_step(sim, index) || !peal_sim_dma_room(sim, index, PEAL_VC_COMM))
         return PEAL_OP_BLOCKED;
@@ -124,8 +130,12 @@ enum peal_progress_kind peal_sim_ipcq_send(struct peal_sim *sim, uint32_t index)
     sim->stats.messages++;
     if (sim->options.log)
         peal_sim_oplog_send(sim, lane, x, sim->lanes.at[queue->receiver].rank, PEAL_MESSAGE_SEND);
+    bool waits = sim->dma_event && !sim->machine->keys.send_async;
+    if (waits)
+        lane->state = PEAL_LANE_MOVE;
     peal_sim_dma_take(sim, index, PEAL_VC_COMM, xfer);
-    return PEAL_OP_DONE;
+    lane->phase = SEND_READ;
+    return waits ? PEAL_OP_BLOCKED : PEAL_OP_DONE;
 }
 
 /* The next message, or PEAL_NONE and the lane blocks. The lane's time is then at or after its
@@ -153,26 +163,27 @@ static uint32_t take(struct peal_sim *sim, uint32_t index, struct peal_ipcq *que
     return xfer;
 }
 
-enum { RECV_TAKE = 1, RECV_MOVED };
-
 enum peal_progress_kind peal_sim_ipcq_recv(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     const struct peal_step *step = peal_sim_step(lane);
     struct peal_ipcq *queue = peal_sim_queue(lane);
     if (sim->machine->keys.recv_async) {
-        if (!peal_sim_async_add(sim, index, peal_sim_op(lane), PEAL_NEVER, lane->causes))
+        if (!peal_sim_async_room(sim, index))
             return PEAL_OP_BLOCKED;
+        peal_sim_async_add(sim, index, peal_sim_op(lane), PEAL_NEVER, lane->causes);
         peal_sim_async_arrived(sim, queue);
         return PEAL_OP_DONE;
     }
     if (lane->phase == RECV_TAKE) {
-        if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
+        lane->holding = take(sim, index, queue);
+        if (lane->holding == PEAL_NONE)
             return PEAL_OP_BLOCKED;
-        uint32_t xfer = take(sim, index, queue);
-        if (xfer == PEAL_NONE)
+        lane->phase = RECV_TAKEN;
+    }
+    if (lane->phase == RECV_TAKEN) {
+        if (step->bytes && !peal_sim_dma_room(sim, index, PEAL_VC_DATA))
             return PEAL_OP_BLOCKED;
-        lane->holding = xfer;
         lane->phase = RECV_MOVED;
         if (!peal_sim_dma_move(sim, index, step->bytes, (uint8_t)sim->machine->keys.space,
                                step->target))

@@ -56,11 +56,12 @@ void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
     struct peal_link_run *link = &sim->links[x->link];
-    bool stores = sim->machine->keys.link_mode == PEAL_LINK_STORE_AND_FORWARD;
+    /* What comes out of the last link goes into memory, not into a router's buffer. */
+    bool stores = sim->machine->keys.link_mode == PEAL_LINK_STORE_AND_FORWARD && x->at != x->to;
     uint8_t rate = sim->link_rate[x->level];
     uint64_t start = link->free > sim->now ? link->free : sim->now;
     uint64_t latency = link_latency(sim, x);
-    if (stores && x->stored)
+    if (x->stored)
         x->rate = rate; /* it comes from a router's buffer: what was slow upstream is over */
     else if (rate > x->rate)
         x->rate = rate;
@@ -93,17 +94,15 @@ static void fill_target(struct peal_sim *sim, uint32_t xfer, uint64_t start)
     struct peal_xfer *x = &sim->xfers.at[xfer];
     uint64_t latency = x->target == PEAL_NO_MEM ? 0 : sim->machine->keys.mem_lat[x->target];
     uint64_t held = peal_sim_bytes_time(sim, x->rate, x->bytes);
-    /* Fluid transfers and those from a router's buffer have been paid for unless memory is slower.
-     */
-    if (x->stored && !sim->rate_is_memory[x->rate])
-        held = 0;
+    if (x->flowed)
+        held = 0; /* its bytes were written as they came */
     x->causes[PEAL_CAUSE_MEMORY] += latency;
     x->causes[sim->rate_is_memory[x->rate] ? PEAL_CAUSE_MEMORY : PEAL_CAUSE_SERIAL] += held;
     x->delivered = start + latency + held;
     peal_sim_link_done(sim, xfer);
 }
 
-static uint8_t target_rate(const struct peal_sim *sim, const struct peal_xfer *x)
+uint8_t peal_sim_link_target_rate(const struct peal_sim *sim, const struct peal_xfer *x)
 {
     if (x->target == PEAL_NO_MEM)
         return sim->no_rate;
@@ -113,7 +112,7 @@ static uint8_t target_rate(const struct peal_sim *sim, const struct peal_xfer *x
 void peal_sim_link_target(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    uint8_t rate = target_rate(sim, x);
+    uint8_t rate = peal_sim_link_target_rate(sim, x);
     if (rate > x->rate)
         x->rate = rate;
     if (peal_sim_memory_limited(sim, x->target)) {
@@ -127,7 +126,7 @@ void peal_sim_link_target(struct peal_sim *sim, uint32_t xfer)
 void peal_sim_link_target_event(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    uint64_t held = peal_sim_bytes_time(sim, target_rate(sim, x), x->bytes);
+    uint64_t held = peal_sim_bytes_time(sim, x->rate, x->bytes);
     uint64_t start = peal_sim_memory_take(sim, x->to, x->target, sim->now, held);
     x->causes[PEAL_CAUSE_MEMORY] += start - sim->now;
     fill_target(sim, xfer, start);
@@ -140,7 +139,7 @@ static void answer(struct peal_sim *sim, uint32_t xfer)
     x->kind = PEAL_XFER_ANSWER;
     x->bytes = x->load_bytes;
     x->target = x->load_target;
-    x->stored = false;
+    x->stored = x->flowed = false;
     x->to = sim->ranks[sim->lanes.at[x->lane].rank].pe;
     x->rate = sim->mem_rate[x->source] > sim->dma_rate ? sim->mem_rate[x->source] : sim->dma_rate;
     x->head = x->delivered;
@@ -156,7 +155,7 @@ static void answer(struct peal_sim *sim, uint32_t xfer)
 }
 
 /* The event of a load's answer at a memory with limited ports. */
-void peal_sim_dma_source(struct peal_sim *sim, uint32_t xfer)
+void peal_sim_link_answer(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
     uint64_t held = peal_sim_bytes_time(sim, sim->mem_rate[x->source], x->bytes);
@@ -206,7 +205,7 @@ static void settle(struct peal_sim *sim, uint32_t xfer)
         peal_sim_ipcq_arrived(sim, xfer);
         break;
     case PEAL_XFER_WRITE:
-        peal_sim_signal_written(sim, xfer);
+        peal_sim_writes_arrived(sim, xfer);
         break;
     case PEAL_XFER_NOTIFY:
         peal_sim_signal_apply(sim, xfer);
@@ -226,6 +225,15 @@ static void settle(struct peal_sim *sim, uint32_t xfer)
     }
 }
 
+/* On the same way as a write that arrives then: never seen earlier. */
+static void hold_back(struct peal_xfer *notify, uint64_t until)
+{
+    if (until == PEAL_NEVER || until <= notify->head)
+        return;
+    notify->causes[PEAL_CAUSE_MEMORY] += until - notify->head;
+    notify->head = until;
+}
+
 /* Arrival is known. A cell changes at its own event; so does everything while a DMA engine may
  * still delay its last byte. */
 void peal_sim_link_done(struct peal_sim *sim, uint32_t xfer)
@@ -233,23 +241,16 @@ void peal_sim_link_done(struct peal_sim *sim, uint32_t xfer)
     struct peal_xfer *x = &sim->xfers.at[xfer];
     bool later = x->kind == PEAL_XFER_NOTIFY ||
                  (sim->dma_event && x->kind != PEAL_XFER_REQUEST && x->kind != PEAL_XFER_CREDIT);
-    if (x->kind == PEAL_XFER_NOTIFY) {
-        const struct peal_lane_run *lane = &sim->lanes.at[x->lane];
-        if (lane->epoch == x->epoch && lane->epoch_done > x->delivered) {
-            /* On the same way as a write before it: never visible earlier. */
-            x->causes[PEAL_CAUSE_MEMORY] += lane->epoch_done - x->delivered;
-            x->delivered = lane->epoch_done;
-        }
-    }
     if (!later) {
         settle(sim, xfer);
         return;
     }
-    x->delivered += x->delay;
+    x->head = x->delivered + x->delay;
     x->causes[PEAL_CAUSE_QUEUE] += x->delay;
     x->delay = 0;
-    x->head = x->delivered;
     x->delivered = PEAL_NEVER; /* nobody may act on it yet */
+    if (x->kind == PEAL_XFER_NOTIFY)
+        hold_back(x, peal_sim_writes_before(sim, x));
     peal_sim_xfer_at(sim, xfer, PEAL_STAGE_DONE, sim->lanes.at[x->lane].rank);
 }
 
@@ -257,14 +258,23 @@ void peal_sim_link_done(struct peal_sim *sim, uint32_t xfer)
 void peal_sim_link_done_event(struct peal_sim *sim, uint32_t xfer)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    x->delivered = sim->now;
     if (x->in_dma) {
         x->stretched = true;
         return;
     }
     if (x->delay) {
+        x->delivered = sim->now;
         peal_sim_link_done(sim, xfer);
         return;
     }
-    settle(sim, xfer);
+    uint64_t before = x->kind == PEAL_XFER_NOTIFY ? peal_sim_writes_before(sim, x) : 0;
+    if (before == PEAL_NEVER) {
+        peal_sim_writes_park(sim, xfer);
+    } else if (before > sim->now) {
+        hold_back(x, before);
+        peal_sim_xfer_at(sim, xfer, PEAL_STAGE_DONE, sim->lanes.at[x->lane].rank);
+    } else {
+        x->delivered = sim->now;
+        settle(sim, xfer);
+    }
 }

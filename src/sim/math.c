@@ -39,6 +39,8 @@ bool peal_sim_math_run(struct peal_sim *sim, uint32_t index, const struct peal_s
     struct peal_rank_run *rank = &sim->ranks[lane->rank];
     if (step->bytes == 0)
         return true;
+    if (sim->machine->keys.math_async && !peal_sim_async_room(sim, index))
+        return false;
     uint64_t start = rank->math_free > lane->time ? rank->math_free : lane->time;
     uint64_t end = start + step->work + step->memory;
     if (sim->machine->keys.math_async) {
@@ -46,8 +48,7 @@ bool peal_sim_math_run(struct peal_sim *sim, uint32_t index, const struct peal_s
         memcpy(causes, lane->causes, sizeof causes);
         causes[PEAL_CAUSE_MATH] += start - lane->time + step->work;
         causes[PEAL_CAUSE_MEMORY] += step->memory;
-        if (!peal_sim_async_add(sim, index, peal_sim_op(lane), end, causes))
-            return false;
+        peal_sim_async_add(sim, index, peal_sim_op(lane), end, causes);
     }
     rank->math_free = end;
     rank->math_busy += end - start;

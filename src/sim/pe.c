@@ -154,14 +154,14 @@ static bool store(struct peal_sim *sim, uint32_t index, const struct far *far, b
     x->source = far->source;
     x->target = far->target;
     x->is_add = is_add;
-    peal_sim_signal_write(lane, x, far->rank);
+    peal_sim_writes_add(sim, lane, (uint32_t)(x - sim->xfers.at));
     peal_sim_oplog_send(sim, lane, x, far->rank, PEAL_MESSAGE_WRITE);
     hand_over(sim, index, x);
     return true;
 }
 
 /* Where the op's result goes, if that is another rank: its destination i, the first one or a
- * further one. It leaves from where tiles are. */
+ * further one. It leaves from where tiles are, but what is only accumulated from where it is. */
 static bool find_far_target(const struct peal_sim *sim, const struct peal_lane_run *lane,
                             const struct peal_step *step, uint32_t i, struct far *out)
 {
@@ -175,6 +175,8 @@ static bool find_far_target(const struct peal_sim *sim, const struct peal_lane_r
     const struct peal_plan *plan = lane->instance->plan;
     const struct peal_ref *dst = i == 0 ? peal_op_dst(plan, op) : peal_op_also(plan, op, i - 1);
     uint8_t source = (uint8_t)sim->machine->keys.place_tile;
+    if (op->kind == PEAL_OP_ACCUMULATE && !is_remote(lane, peal_op_src(plan, op, 0)))
+        source = peal_sim_code_memory(sim, lane->instance->buf_mem, peal_op_src(plan, op, 0));
     *out = (struct far){dst->rank, source, peal_sim_code_memory(sim, lane->instance->buf_mem, dst),
                         bytes_of(op, dst)};
     return is_remote(lane, dst);

@@ -32,84 +32,24 @@ int64_t peal_sim_signal_logical(const struct peal_sim *sim, const struct peal_in
     return value;
 }
 
+/* What this launch adds to a shared cell. */
+static int64_t total_of(const struct peal_instance *instance, uint32_t rank, uint32_t cell,
+                        uint64_t launch)
+{
+    const struct peal_plan *plan = instance->plan;
+    uint64_t row = (uint64_t)rank * plan->period + launch % plan->period;
+    return peal_plan_totals(plan)[row * plan->totals_stride + instance->totals[cell]];
+}
+
 void peal_sim_signal_launch_end(struct peal_sim *sim, struct peal_instance *instance, uint32_t rank)
 {
-    (void)sim;
     const struct peal_plan *plan = instance->plan;
-    const int64_t *totals = peal_plan_totals(plan) + (uint64_t)rank * plan->totals_stride;
+    uint64_t launch = sim->ranks[rank].launch;
     for (uint32_t cell = 0; plan->totals_stride && cell < plan->cells; cell++) {
         if (instance->kinds[cell] == PEAL_SIGNAL_SHARED)
-            instance->bases[(uint64_t)rank * plan->cells + cell] += totals[instance->totals[cell]];
+            instance->bases[(uint64_t)rank * plan->cells + cell] +=
+                total_of(instance, rank, cell, launch);
     }
-}
-
-/* A write to `to` is under way: it belongs to the newest destination's group, or starts a new one.
- */
-void peal_sim_signal_write(struct peal_lane_run *lane, struct peal_xfer *x, uint32_t to)
-{
-    if (lane->epoch_to != to || lane->epoch == 0) {
-        lane->other_pending += lane->epoch_pending;
-        if (lane->epoch_done > lane->other_done)
-            lane->other_done = lane->epoch_done;
-        lane->epoch_pending = 0;
-        lane->epoch_done = 0;
-        lane->epoch_to = to;
-        lane->epoch++;
-    }
-    lane->epoch_pending++;
-    lane->wrote = true;
-    x->epoch = lane->epoch;
-}
-
-void peal_sim_signal_written(struct peal_sim *sim, uint32_t xfer)
-{
-    struct peal_xfer *x = &sim->xfers.at[xfer];
-    struct peal_lane_run *lane = &sim->lanes.at[x->lane];
-    bool newest = x->epoch == lane->epoch;
-    uint64_t *done = newest ? &lane->epoch_done : &lane->other_done;
-    if (newest)
-        lane->epoch_pending--;
-    else
-        lane->other_pending--;
-    if (x->delivered > *done)
-        *done = x->delivered;
-    if (x->delivered >= lane->epoch_done && x->delivered >= lane->other_done)
-        memcpy(lane->fence_causes, x->causes, sizeof lane->fence_causes);
-    if (lane->state == PEAL_LANE_FENCE)
-        peal_sim_ready(sim, x->lane);
-    peal_sim_xfer_free(sim, xfer);
-}
-
-bool peal_sim_signal_wait_writes(struct peal_sim *sim, uint32_t index, uint32_t to)
-{
-    struct peal_lane_run *lane = &sim->lanes.at[index];
-    bool same = lane->epoch_to == to && to != PEAL_NONE;
-    uint32_t pending = lane->other_pending + (same ? 0 : lane->epoch_pending);
-    if (pending) {
-        lane->state = PEAL_LANE_FENCE;
-        return false;
-    }
-    uint64_t done = lane->other_done;
-    if (!same && lane->epoch_done > done)
-        done = lane->epoch_done;
-    if (done > lane->time) {
-        uint64_t causes[PEAL_CAUSE_COUNT], sum = 0;
-        memcpy(causes, lane->fence_causes, sizeof causes);
-        for (int i = 0; i < PEAL_CAUSE_COUNT; i++)
-            sum += causes[i];
-        /* The kept causes are those of the last arrival; where that was another, say so roughly. */
-        if (sum != done) {
-            memcpy(causes, lane->causes, sizeof causes);
-            causes[PEAL_CAUSE_LATENCY] += done - lane->time;
-        }
-        lane->by = PEAL_NONE;
-        lane->message = PEAL_NONE;
-        lane->stalls[PEAL_STALL_MEMORY] += done - lane->time;
-        lane->stall = PEAL_STALL_MEMORY;
-        lane->ready = lane->time = done;
-        memcpy(lane->causes, causes, sizeof causes);
-    }
-    return !peal_sim_must_step(sim, index);
 }
 
 /* A sync op as this launch runs it. */
@@ -149,7 +89,7 @@ enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t in
     struct peal_lane_run *lane = &sim->lanes.at[index];
     struct sync op = sync_of(sim, lane);
     bool ordered = !(op.flags & PEAL_OP_RELAXED);
-    if (ordered && !peal_sim_signal_fence(sim, index, op.rank == lane->rank ? PEAL_NONE : op.rank))
+    if (ordered && !peal_sim_writes_fence(sim, index, op.rank == lane->rank ? PEAL_NONE : op.rank))
         return PEAL_OP_BLOCKED;
     if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
         return PEAL_OP_BLOCKED;
@@ -165,7 +105,8 @@ enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t in
     x->bytes = op.rank == lane->rank ? 0 : sim->machine->keys.notify_bytes;
     x->source = x->target = PEAL_NO_MEM;
     x->to = sim->ranks[op.rank].pe;
-    x->epoch = ordered && lane->epoch_to == op.rank ? lane->epoch : 0;
+    x->ordered = ordered;
+    x->order = lane->writes;
     peal_sim_oplog_send(sim, lane, x, op.rank, PEAL_MESSAGE_NOTIFY);
     peal_sim_dma_take(sim, index, PEAL_VC_DATA, xfer);
     return PEAL_OP_DONE;
@@ -202,10 +143,8 @@ static bool satisfied(const struct peal_sim *sim, const struct peal_lane_run *la
         return true;
     launch -= op->back;
     int64_t value = peal_sim_signal_logical(sim, instance, lane->rank, op->cell, launch);
-    if (instance->kinds[op->cell] == PEAL_SIGNAL_SHARED && op->back)
-        value += op->back *
-                 (peal_plan_totals(instance->plan) +
-                  (uint64_t)lane->rank * instance->plan->totals_stride)[instance->totals[op->cell]];
+    for (uint32_t i = 0; i < op->back && instance->kinds[op->cell] == PEAL_SIGNAL_SHARED; i++)
+        value += total_of(instance, lane->rank, op->cell, launch + i);
     return op->flags & PEAL_OP_EQUAL ? value == op->value : value >= op->value;
 }
 

@@ -71,9 +71,11 @@ struct peal_xfer {
     bool set : 1;           /* NOTIFY */
     bool is_add : 1;        /* WRITE: the target is read as well */
     bool stored : 1;        /* its bytes have been in a router's buffer */
+    bool flowed : 1;        /* fluid: its bytes have come as far as the destination memory */
     bool in_dma : 1;        /* DMA by events: its last byte has not left */
     bool stretched : 1;     /* ... and nothing else is missing */
     bool in_slot : 1;       /* SEND: received, in use, not freed */
+    bool ordered : 1;       /* NOTIFY: not seen before earlier writes to the same rank */
 
     uint64_t causes[PEAL_CAUSE_COUNT]; /* of the path that leads here: they add up to the time */
 
@@ -84,7 +86,7 @@ struct peal_xfer {
     uint32_t message; /* log */
     uint32_t launch;
     uint32_t where;    /* NOTIFY: cell; CREDIT: the message whose slot is free */
-    uint32_t epoch;    /* WRITE: see peal_lane.epoch */
+    uint32_t order;    /* WRITE: which of its lane's; NOTIFY: the last one before it */
     uint32_t dma_next; /* DMA by events: */
     uint64_t tail;     /* when its last byte left, or would */
     uint64_t delay;    /* of its last byte, by arbitration */
@@ -231,17 +233,16 @@ struct peal_lane_run {
     uint8_t phase; /* of the current op */
     uint8_t stall;
     uint8_t npending;
-    bool wrote;      /* writes to other ranks may be under way */
     bool wants_room; /* it has found the DMA queue full, DMA by events */
     uint64_t stalls[PEAL_STALL_COUNT];
 
     uint32_t issued; /* compute: remote sources asked for, then destinations posted */
     uint32_t log;    /* index of the current op in the log */
     uint32_t by, message;
-    /* Writes under way: those of the newest destination, and all others. */
-    uint32_t epoch, epoch_to, epoch_pending, other_pending;
-    uint64_t epoch_done, other_done;
-    uint64_t fence_causes[PEAL_CAUSE_COUNT];
+    /* Writes to other ranks (writes.c): those under way, how many there were, notifies that wait
+     * for some, and what a blocked op waits for: so many that do not go to that PE. */
+    uint32_t first_write, last_write, writes, parked;
+    uint32_t fence_to, fence_left;
     uint32_t loads;
     uint64_t load_done;
     uint64_t load_causes[PEAL_CAUSE_COUNT];
@@ -264,6 +265,7 @@ struct peal_dma_queue {
     /* By events: */
     uint32_t first, last, waiting; /* transfers; `first` is being moved */
     uint64_t left;                 /* bytes of it still to move */
+    uint8_t rate; /* at which: its head, further on, may have met something slower */
     bool begun_first;
 };
 

@@ -84,6 +84,56 @@ static const char writes[] = "kernel k(in x: T[n]) {\n"
                              "    if rank == 0 { wait s >= nranks - 1 }\n"
                              "}\n";
 
+/* Writes to a far and a near rank, then a notify to the far one. */
+static const char behind[] = "kernel k(in x: T[n]) {\n"
+                             "    window w: T[n]\n"
+                             "    signal s\n"
+                             "    if rank == 0 {\n"
+                             "        w@3 = x\n"
+                             "        w@1[0 +: 1] = x[0 +: 1]\n"
+                             "        notify s@3 += 1\n"
+                             "    }\n"
+                             "    if rank == 3 { wait s >= 1 }\n"
+                             "}\n";
+/* A write and its notify, and another write that the lane posts before they are there. */
+static const char overtaken[] = "kernel k(in x: T[n]) {\n"
+                                "    window w: T[n]\n"
+                                "    signal s\n"
+                                "    if rank == 0 {\n"
+                                "        w@1 = x\n"
+                                "        notify s@1 += 1\n"
+                                "        w@2 = x\n"
+                                "    }\n"
+                                "    if rank == 1 { wait s >= 1 }\n"
+                                "}\n";
+static const char to_middle[] = "kernel k(in x: T[n], out y: T[n]) {\n"
+                                "    if rank != 1 { send x to 1 }\n"
+                                "    if rank == 1 {\n"
+                                "        let a: T[n] = recv_slot from 0\n"
+                                "        let b: T[n] = recv_slot from 2\n"
+                                "        y[0] = a[0]\n"
+                                "        y[0] = b[0]\n"
+                                "    }\n"
+                                "}\n";
+static const char prepares[] = "kernel k(in x: T[n], out y: T[n], out z: T[n]) {\n"
+                               "    if rank == 1 { send x to 0 }\n"
+                               "    if rank == 0 {\n"
+                               "        z[0 +: 100] = x[0 +: 100] + x[0 +: 100]\n"
+                               "        z = x\n"
+                               "        y = recv from 1\n"
+                               "    }\n"
+                               "}\n";
+static const char one[] = "kernel k(in x: T[n], out y: T[n]) {\n"
+                          "    if rank == 0 { send x to 2 }\n"
+                          "    if rank == 2 {\n"
+                          "        y = recv from 0\n"
+                          "    }\n"
+                          "}\n";
+static const char gathers[] = "kernel k(in x: T[n]) {\n"
+                              "    window w: T[n]\n"
+                              "    if rank == 0 { w@1 += x }\n"
+                              "}\n";
+
 static const struct row {
     int line;
     const char *text;
@@ -202,6 +252,65 @@ static const struct row {
      "math.clock_GHz=.inf",
      {459600, 869200, 1278800, 1278800, 1278800, 1278800},
      {1278800}},
+    /* A line of PEs; S = 409,600, the near write takes 400. It is on the first link behind the far
+     * one, S .. S + 400, and arrives at S + 50,400. The notify (no bytes) waits for that alone: the
+     * far write arrives at S + 150,000, and the notify, sent at S + 50,400, 150,000 later. */
+    {__LINE__, behind, 4, 1024, LINE(4), {460000, 559600, 610000}, {460000, 0, 0, 610000}},
+    /* Memories are 70,000 away, at both ends: the write arrives at 190,000 + S. Its notify needs no
+     * memory, but is not seen before the write, whatever the lane does meanwhile. The second write
+     * waits S for its link. */
+    {__LINE__,
+     overtaken,
+     3,
+     1024,
+     "math.clock_GHz=.inf mem.tcm.lat_ns=70",
+     {599600, 599600, 1009200},
+     {0, 599600}},
+    {__LINE__,
+     overtaken,
+     3,
+     1024,
+     "math.clock_GHz=.inf mem.tcm.lat_ns=70 dma.arb=rr",
+     {599600, 599600, 1009200},
+     {0, 599600}},
+    /* A port is taken as long as bytes come in, not for the time that memory alone would need: of
+     * two messages that come from both sides at 50,000, one waits until 50,000 + S. */
+    {__LINE__, to_middle, 3, 1024, LINE(3) " mem.tcm.ports=1", {459600, 869200}, {0, 869200}},
+    /* A port is asked for when set-up (200,000) is over, not before: rank 1's message comes to rank
+     * 0's memory at 250,000, while rank 0 prepares a copy out of it, from 100,000 (math) to 300,000,
+     * and is written at once, at the speed of memory: 2 S = 819,200. */
+    {__LINE__,
+     prepares,
+     2,
+     1024,
+     "dma.setup_ps=200000 mem.tcm.ports=1 mem.tcm.bw_GBps=5",
+     {250000 + 819200},
+     NO_LATER},
+    /* Two links, stored: S + 50,000 each; memory takes 2 S instead of S for what comes out of the
+     * second, not 2 S more. */
+    {__LINE__,
+     one,
+     3,
+     1024,
+     LINE(3) " links.mode=store-and-forward ipcq.space=sram mem.sram.bw_GBps=5",
+     {459600 + 50000 + 819200},
+     NO_LATER},
+    /* One message alone takes the same time as flows: memory is faster than the links. */
+    {__LINE__,
+     one,
+     3,
+     1024,
+     LINE(3) " links.mode=fluid ipcq.space=sram mem.sram.bw_GBps=20",
+     {509600},
+     NO_LATER},
+    /* What is accumulated comes from where it is: parameters are 30,000 away. */
+    {__LINE__,
+     gathers,
+     2,
+     1024,
+     "math.clock_GHz=.inf place.param=hbm mem.hbm.lat_ns=30",
+     {489600},
+     NO_LATER},
 };
 
 static int compare(const void *a, const void *b)
