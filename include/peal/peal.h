@@ -31,9 +31,10 @@
  * Processes. A child that is forked while a communicator is open is no rank of it: it may close its
  * copy, which the group does not notice, and do nothing else with it.
  *
- * Memory. Opening takes PEAL_WINDOW_POOL bytes (default 8 MiB) of shared memory per rank. Calls add
- * to it as they need, whatever their sizes and the number of ranks: blocking ones up to 4 times
- * that, and 2 times that for each of 4 non-blocking ones under way; a user's kernel may declare
+ * Memory. Opening takes PEAL_WINDOW_POOL bytes of shared memory per rank: 8 MiB by default, and 16
+ * with 5 to 16 ranks where the system makes large pages. Calls add to it as they need, whatever
+ * their sizes and the number of ranks: blocking ones up to 32 MiB, and 16 for each of 4 non-blocking
+ * ones under way (4 and 2 times PEAL_WINDOW_POOL, where that is set); a user's kernel may declare
  * windows of up to 64 MiB. Messages take 256 KiB for each rank that has sent any. Symmetric memory
  * comes on top, as allocated. All of it is memory of the kernel without a name: nobody else can
  * open it, and it is gone when the processes are.

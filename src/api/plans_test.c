@@ -115,6 +115,55 @@ static void writers_follow_from_ranks_and_root(void **state)
     peal_diags_release(&diags);
 }
 
+/* Every op of a plan that moves or computes has a parameter among its operands. */
+static bool all_ops_have_parameters(const struct peal_plan *plan)
+{
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        const struct peal_op *op = &peal_plan_ops(plan)[i];
+        bool found = peal_op_is_sync(op);
+        for (uint32_t r = 0; !found && r < peal_op_nrefs(op); r++) {
+            uint32_t buf = peal_plan_refs(plan)[op->mem.ref + r].buf;
+            found = buf < plan->bufs.count && peal_plan_bufs(plan)[buf].kind == PEAL_BUF_PARAM;
+        }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* Kernels of rows have few classes of counts, because what a launch does not bind costs nothing:
+ * each step is cut to the parameters that it touches. */
+static void rows_are_cut_to_what_is_bound(void **state)
+{
+    (void)state;
+    struct peal_diags diags;
+    struct peal_program *library = open_library(&diags);
+    size_t count, compared = 0;
+    const struct peal_algo *algos = peal_algos(&count);
+    for (size_t a = 0; a < count; a++) {
+        for (uint32_t k = 0; k < 2 * PEAL_DTYPE_COUNT * PEAL_REDUCE_COUNT; k++) {
+            struct variant v = {.count = 64,
+                                .most = 256,
+                                .dtype = (enum peal_dtype)(k / 2 % PEAL_DTYPE_COUNT),
+                                .reduce = (enum peal_reduce)(k / 2 / PEAL_DTYPE_COUNT),
+                                .in_place = k % 2};
+            if (algos[a].shape != PEAL_SHAPE_ROWS || !peal_reduce_takes(v.reduce, v.dtype))
+                continue;
+            struct peal_plan *plan = whole_plan(library, &algos[a], 5, 1, &v);
+            if (!plan)
+                continue;
+            if (!all_ops_have_parameters(plan))
+                fail_msg("'%s' of %s, %s: an op without parameters", algos[a].kernel,
+                         peal_dtype_name(v.dtype), peal_reduce_name(v.reduce));
+            compared++;
+            free(plan);
+        }
+    }
+    assert_true(compared > 100);
+    peal_program_close(library);
+    peal_diags_release(&diags);
+}
+
 /* ---- resizing ---- */
 
 static struct peal_plan *make_plan(const struct peal_kernel *kernel, const struct peal_algo *algo,
@@ -424,6 +473,7 @@ static void calls_find_what_was_prepared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(writers_follow_from_ranks_and_root),
+                                       cmocka_unit_test(rows_are_cut_to_what_is_bound),
                                        cmocka_unit_test(resized_plans_are_the_plans),
                                        cmocka_unit_test(images_of_patterns_are_those_of_plans),
                                        cmocka_unit_test(calls_find_what_was_prepared)};

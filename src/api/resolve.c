@@ -3,6 +3,7 @@
 #include "api/arguments.h"
 
 #include "base/hash.h"
+#include "base/size.h"
 #include "run/remote.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@
 /* ---- classes of counts ---- */
 
 /* Few: 40 bytes (one line of a channel), then 64 * 4^k. Launches may bind less than a plan's. */
-static uint64_t coarse_class(uint64_t bytes)
+static uint64_t class_of(uint64_t bytes)
 {
     if (bytes <= PEAL_SLOT_INLINE)
         return PEAL_SLOT_INLINE;
@@ -18,15 +19,6 @@ static uint64_t coarse_class(uint64_t bytes)
     while (class < bytes)
         class *= 4;
     return class;
-}
-
-/* Eight to the octave: where steps between scratch buffers are not cut to what is bound. */
-static uint64_t fine_class(uint64_t bytes)
-{
-    if (bytes <= 512)
-        return (bytes + 63) / 64 * 64;
-    uint64_t step = UINT64_C(1) << (63 - __builtin_clzll(bytes) - 3);
-    return (bytes + step - 1) / step * step;
 }
 
 /* ---- segments ---- */
@@ -72,12 +64,13 @@ static void cut_call(const struct peal_choice *choice, uint64_t elements, uint32
     case PEAL_SHAPE_ROWS: {
         uint64_t row = (segment / 16 + ranks - 1) / ranks * 16 * element;
         uint64_t full_row = (full / 16 + ranks - 1) / ranks * 16 * element;
-        out->count = fine_class(row) / element;
-        out->most = smaller(coarse_class(fine_class(row)), fine_class(full_row)) / element;
+        row = peal_size_align(row, PEAL_LINE);
+        out->count = smaller(class_of(row), peal_size_align(full_row, PEAL_LINE)) / element;
+        out->most = out->count;
         break;
     }
     default:
-        out->count = smaller(coarse_class(smaller(elements, segment) * element) / element, full);
+        out->count = smaller(class_of(smaller(elements, segment) * element) / element, full);
         out->most = out->count;
         break;
     }
@@ -356,20 +349,23 @@ static bool has_root(uint32_t collective)
 }
 
 /* The plans of a collective for a root, in place or not: of every class; or the first of every
- * algorithm, which is what others are made from. */
+ * algorithm, which is what others are made from. A class may have two algorithms, one for its
+ * smallest sizes and one for its largest. */
 static void prepare_classes(struct peal_comm *comm, struct peal_wish *wish,
                             const struct peal_arguments *args, bool all)
 {
     const uint64_t most_bytes = UINT64_C(64) << 20;
     const struct peal_algo *last = NULL;
-    for (wish->bytes = 16; wish->bytes <= most_bytes; wish->bytes *= 4) {
+    for (uint64_t i = 0, bytes = 16; bytes <= most_bytes; bytes *= 1 + 3 * (i++ % 2)) {
         struct resolved found;
         struct peal_image *image;
         struct peal_text why = {0};
+        wish->bytes = i % 2 == 0 ? bytes : bytes + peal_dtype_size(args->dtype);
         resolve_key(comm, wish, args, &found);
         /* What fails here is said by the call that needs it. */
-        if (all || found.key.algo != last)
-            (void)peal_plans_find(&comm->plans, &found.key, &why, &image);
+        if ((all || found.key.algo != last) &&
+            peal_plans_find(&comm->plans, &found.key, &why, &image) == PEAL_OK)
+            (void)peal_frame_prepare(&comm->engine.frames[0], image);
         last = found.key.algo;
         peal_text_release(&why);
     }

@@ -54,6 +54,8 @@ struct peal_frame {
 void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uint32_t context);
 void peal_frame_release(struct peal_frame *frame);
 
+/* Takes what an image will need of the process's own memory, so that its first load need not. */
+enum peal_status peal_frame_prepare(struct peal_frame *frame, const struct peal_image *image);
 /* Makes the frame ready for launches of an image: memory and family. Bases of parameters are the
  * caller's to fill in. PEAL_PENDING: the context's regions must be given back first, see family.h.
  */

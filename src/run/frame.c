@@ -42,21 +42,22 @@ void peal_frame_release(struct peal_frame *frame)
     *frame = (struct peal_frame){0};
 }
 
-/* Makes *at hold `wanted` elements; contents are not kept. */
+/* Makes *at hold `wanted` elements, zeroed and touched; contents are not kept. */
 static bool make_room(void **at, uint32_t *cap, uint32_t wanted, size_t element)
 {
     if (wanted <= *cap)
         return true;
-    void *bigger = calloc(wanted, element);
+    void *bigger = malloc(wanted * element);
     if (!bigger)
         return false;
+    memset(bigger, 0, wanted * element);
     free(*at);
     *at = bigger;
     *cap = wanted;
     return true;
 }
 
-static enum peal_status reserve(struct peal_frame *frame, const struct peal_image *image)
+enum peal_status peal_frame_prepare(struct peal_frame *frame, const struct peal_image *image)
 {
     uint32_t sources = image->most_operands;
     uint32_t operands_cap = frame->pointers_cap;
@@ -71,9 +72,11 @@ static enum peal_status reserve(struct peal_frame *frame, const struct peal_imag
     if (!grow_bounce(frame, image->bounce_bytes))
         return PEAL_NO_MEMORY;
     if (image->private_bytes > frame->scratch_cap) {
-        char *bigger = aligned_alloc(PEAL_LINE, (image->private_bytes + 4095) & ~UINT64_C(4095));
+        uint64_t bytes = (image->private_bytes + 4095) & ~UINT64_C(4095);
+        char *bigger = aligned_alloc(PEAL_LINE, bytes);
         if (!bigger)
             return PEAL_NO_MEMORY;
+        memset(bigger, 0, bytes); /* touched */
         free(frame->scratch);
         frame->scratch = bigger;
         frame->scratch_cap = image->private_bytes;
@@ -87,7 +90,7 @@ enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *im
     if (frame->image == image || peal_frame_reload(frame, image, context))
         return PEAL_OK;
     frame->image = NULL;
-    enum peal_status status = reserve(frame, image);
+    enum peal_status status = peal_frame_prepare(frame, image);
     if (status == PEAL_OK && !image->bases[context]) {
         image->bases[context] = calloc(image->nbases, sizeof(struct peal_base));
         status = image->bases[context] ? PEAL_OK : PEAL_NO_MEMORY;
