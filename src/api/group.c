@@ -37,39 +37,43 @@ static uint32_t select_group(struct ticket *tickets, uint32_t size, uint32_t ran
     return n;
 }
 
-/* What a group's first rank tells the others: where the teams are, or why there are none. */
+/* What a group's first rank tells the others of the teams that it has made. */
 struct handout {
-    uint64_t teams; /* address of an array of the group's */
     uint64_t status;
     char why[176];
 };
 
-/* Threads: the group's first rank makes all teams and hands them out through the parent. */
+/* Threads: the group's first rank makes all teams and hands them out through the parent: first
+ * whether there are any, then, to each rank, the address of its own. */
 static enum peal_status split_threads(struct peal_comm *comm, const struct ticket *group,
                                       uint32_t size, uint32_t self, struct peal_team **out)
 {
     struct peal_team *teams[PEAL_MOST_RANKS];
+    uint64_t addresses[PEAL_MOST_RANKS] = {0};
     struct handout own = {0}, all[PEAL_MOST_RANKS];
     struct peal_text why = {0};
+    uint32_t ranks = comm->team->size;
+    uint64_t *table = calloc((size_t)ranks * ranks, sizeof *table);
+    if (!table)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "split: out of memory");
     if (size > 0 && self == 0) {
         own.status = peal_team_open_threads(size, peal_team_timeout(comm->team), &why, teams);
-        own.teams = (uint64_t)(uintptr_t)teams;
         snprintf(own.why, sizeof own.why, "%s", peal_text_get(&why));
         peal_text_release(&why);
     }
+    for (uint32_t i = 0; i < size && self == 0 && own.status == PEAL_OK; i++)
+        addresses[group[i].rank] = (uint64_t)(uintptr_t)teams[i];
     enum peal_status status = peal_comm_exchange(comm, PEAL_CALL_SPLIT, &own, all, sizeof own);
-    const struct handout *given = size > 0 ? &all[group[0].rank] : &own;
-    struct peal_team *mine = NULL;
-    if (status == PEAL_OK && size > 0 && given->status == PEAL_OK)
-        mine = ((struct peal_team **)(uintptr_t)given->teams)[self];
-    /* The array is its maker's until all have looked. */
-    uint64_t done = 0, dones[PEAL_MOST_RANKS];
     if (status == PEAL_OK)
-        status = peal_comm_exchange(comm, PEAL_CALL_SPLIT, &done, dones, sizeof done);
+        status =
+            peal_comm_exchange(comm, PEAL_CALL_SPLIT, addresses, table, ranks * sizeof *addresses);
+    const struct handout *given = size > 0 ? &all[group[0].rank] : &own;
     if (status == PEAL_OK && given->status != PEAL_OK)
         status = peal_comm_fail(comm, (enum peal_status)given->status, "split: %s", given->why);
-    if (status == PEAL_OK)
-        *out = mine;
+    if (status == PEAL_OK && size > 0)
+        *out =
+            (struct peal_team *)(uintptr_t)table[(size_t)group[0].rank * ranks + comm->team->rank];
+    free(table);
     return status;
 }
 
