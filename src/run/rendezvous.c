@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,13 +22,16 @@
 #include <unistd.h>
 
 #define HELLO_MAGIC UINT32_C(0x70656c68)
-#define VERSION UINT32_C(1)
+#define VERSION UINT32_C(2)
+enum { WHY = 240, SOON_MS = 2000, LINGER_MS = 500 };
 
 struct hello {
     uint32_t magic, version;
     uint32_t rank, size;
     char host[64];
     char boot[40];
+    uint32_t refusal; /* enum peal_status */
+    char reason[WHY];
 };
 
 struct welcome {
@@ -35,7 +39,7 @@ struct welcome {
     uint32_t status; /* enum peal_status */
     uint32_t count;
     uint32_t self;
-    char why[240];
+    char why[WHY];
 };
 
 struct peer {
@@ -52,8 +56,13 @@ static uint64_t now_ms(void)
 
 static void identify(struct hello *out, const struct peal_rendezvous *how)
 {
-    *out = (struct hello){
-        .magic = HELLO_MAGIC, .version = VERSION, .rank = how->rank, .size = how->size};
+    *out = (struct hello){.magic = HELLO_MAGIC,
+                          .version = VERSION,
+                          .rank = how->rank,
+                          .size = how->size,
+                          .refusal = how->refusal};
+    if (how->reason)
+        snprintf(out->reason, sizeof out->reason, "%s", how->reason);
     (void)gethostname(out->host, sizeof out->host - 1);
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
@@ -199,44 +208,85 @@ static void say_descriptors(uint32_t rank, struct peal_text *out)
         out, "no file descriptor is left for the window of rank %u (allow more: ulimit -n)", rank);
 }
 
-/* Takes a newcomer in. A wrong one is told why; *fatal is set if it means that the job is wrong. */
-static void admit(const struct peal_rendezvous *how, const struct hello *own, int socket,
-                  struct guest *guests, uint64_t deadline, struct peal_text *fatal)
+static uint64_t soon(uint64_t deadline)
+{
+    uint64_t then = now_ms() + SOON_MS;
+    return then < deadline ? then : deadline;
+}
+
+/* Hears who has come; false, and the socket is closed: none of us. */
+static bool hear(int socket, uint64_t until, struct hello *out, int *window, int32_t *pid)
+{
+    *window = -1;
+    if (same_user(socket, pid) && receive_message(socket, out, sizeof *out, window, until) &&
+        out->magic == HELLO_MAGIC) {
+        out->host[sizeof out->host - 1] = out->boot[sizeof out->boot - 1] = '\0';
+        out->reason[sizeof out->reason - 1] = '\0';
+        return true;
+    }
+    if (*window >= 0)
+        close(*window);
+    close(socket);
+    return false;
+}
+
+static void send_away(int socket, enum peal_status status, const char *why, uint64_t until)
+{
+    struct welcome no = {.magic = HELLO_MAGIC, .status = (uint32_t)status};
+    snprintf(no.why, sizeof no.why, "%s", why);
+    (void)send_message(socket, &no, sizeof no, -1, until);
+    close(socket);
+}
+
+/* PEAL_OK, or `why` this newcomer means that the meeting has failed. */
+static enum peal_status judge(const struct peal_rendezvous *how, const struct hello *own,
+                              const struct hello *hello, const struct guest *guests,
+                              struct peal_text *why)
+{
+    if (hello->version != VERSION)
+        peal_text_printf(why, "rank %u is of another version of peal", hello->rank);
+    else if (strcmp(hello->boot, own->boot) != 0 || strcmp(hello->host, own->host) != 0)
+        peal_text_printf(why, "rank %u is on another host ('%s', not '%s')", hello->rank,
+                         hello->host, own->host);
+    else if (hello->size != how->size)
+        peal_text_printf(why, "rank %u was told of %u ranks, rank %u of %u", hello->rank,
+                         hello->size, how->rank, how->size);
+    else if (hello->rank >= how->size || guests[hello->rank].here)
+        peal_text_printf(why, "rank %u came twice or does not exist", hello->rank);
+    if (why->len > 0)
+        return PEAL_INVALID;
+    if (hello->refusal != PEAL_OK) {
+        peal_text_printf(why, "rank %u: %s", hello->rank, hello->reason);
+        return hello->refusal < PEAL_STATUS_COUNT ? (enum peal_status)hello->refusal : PEAL_SYSTEM;
+    }
+    return PEAL_OK;
+}
+
+/* Takes a newcomer in. One that means the end is told so; strangers are nobody's matter. */
+static enum peal_status admit(const struct peal_rendezvous *how, const struct hello *own,
+                              int socket, struct guest *guests, uint64_t deadline,
+                              struct peal_text *why)
 {
     struct hello hello;
-    int window = -1;
+    int window;
     int32_t pid = 0;
-    struct welcome no = {.magic = HELLO_MAGIC, .status = PEAL_INVALID};
-    uint64_t soon = now_ms() + 2000 < deadline ? now_ms() + 2000 : deadline;
-    if (!same_user(socket, &pid) || !receive_message(socket, &hello, sizeof hello, &window, soon) ||
-        hello.magic != HELLO_MAGIC) {
-        if (window >= 0)
-            close(window);
-        close(socket);
-        return;
+    if (!hear(socket, soon(deadline), &hello, &window, &pid))
+        return PEAL_OK;
+    enum peal_status status = judge(how, own, &hello, guests, why);
+    if (status == PEAL_OK && window < 0) {
+        say_descriptors(hello.rank, why);
+        status = PEAL_SYSTEM;
     }
-    hello.host[sizeof hello.host - 1] = hello.boot[sizeof hello.boot - 1] = '\0';
-    if (window < 0)
-        say_descriptors(hello.rank, fatal);
-    else if (hello.version != VERSION)
-        peal_text_printf(fatal, "rank %u is of another version of peal", hello.rank);
-    else if (strcmp(hello.boot, own->boot) != 0 || strcmp(hello.host, own->host) != 0)
-        peal_text_printf(fatal, "rank %u is on another host ('%s', not '%s')", hello.rank,
-                         hello.host, own->host);
-    else if (hello.size != how->size)
-        peal_text_printf(fatal, "rank %u was told of %u ranks, rank %u of %u", hello.rank,
-                         hello.size, how->rank, how->size);
-    else if (hello.rank >= how->size || guests[hello.rank].here)
-        peal_text_printf(fatal, "rank %u came twice or does not exist", hello.rank);
-    if (fatal->len > 0) {
-        snprintf(no.why, sizeof no.why, "%s", peal_text_get(fatal));
-        (void)send_message(socket, &no, sizeof no, -1, soon);
-        if (window >= 0)
-            close(window);
-        close(socket);
-        return;
+    if (status == PEAL_OK) {
+        guests[hello.rank] = (struct guest){socket, window, pid, true};
+        return PEAL_OK;
     }
-    guests[hello.rank] = (struct guest){socket, window, pid, true};
+    if (window >= 0)
+        close(window);
+    send_away(socket, status, peal_text_get(why), soon(deadline));
+    if (hello.rank < how->size && !guests[hello.rank].here) /* it has been told */
+        guests[hello.rank] = (struct guest){-1, -1, pid, true};
+    return status;
 }
 
 static bool all_here(const struct peal_rendezvous *how, const struct guest *guests,
@@ -272,38 +322,63 @@ static int listen_as(const char *job, uint32_t leader, uint64_t deadline)
     return fd;
 }
 
-static enum peal_status collect(const struct peal_rendezvous *how, struct guest *guests,
+static enum peal_status collect(const struct peal_rendezvous *how, int fd, struct guest *guests,
                                 uint64_t deadline, struct peal_text *why)
 {
     struct hello own;
     identify(&own, how);
-    int fd = listen_as(how->job, how->rank, deadline);
-    if (fd < 0) {
-        peal_text_printf(why, "cannot listen for job '%s': %s", how->job, strerror(errno));
-        return PEAL_SYSTEM;
-    }
-    enum peal_status status = PEAL_OK;
+    enum peal_status status = how->refusal;
     uint32_t missing = 0;
+    if (status != PEAL_OK)
+        peal_text_printf(why, "rank %u: %s", how->rank, how->reason);
     while (status == PEAL_OK && !all_here(how, guests, &missing)) {
         if (now_ms() >= deadline) {
             peal_text_printf(why, "rank %u of %u did not come to job '%s' in time", missing,
                              how->size, how->job);
-            status = PEAL_TIMEOUT;
-            break;
+            return PEAL_TIMEOUT;
         }
         struct pollfd poll_fd = {fd, POLLIN, 0};
         if (poll(&poll_fd, 1, 20) <= 0)
             continue;
         int socket = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-        if (socket >= 0)
-            admit(how, &own, socket, guests, deadline, why);
-        else if (errno == EMFILE || errno == ENFILE)
+        if (socket >= 0) {
+            status = admit(how, &own, socket, guests, deadline, why);
+        } else if (errno == EMFILE || errno == ENFILE) {
             say_descriptors(missing, why);
-        if (why->len > 0)
-            status = socket < 0 ? PEAL_SYSTEM : PEAL_INVALID;
+            status = PEAL_SYSTEM;
+        }
     }
-    close(fd);
     return status;
+}
+
+/* The meeting has failed. Who has come, and waits to be let in, is told why; and who comes in the
+ * next moment: ranks that were started together may be a little behind. */
+static void turn_away(const struct peal_rendezvous *how, int fd, struct guest *guests,
+                      enum peal_status status, const char *why, uint64_t deadline)
+{
+    uint64_t until = now_ms() + LINGER_MS < deadline ? now_ms() + LINGER_MS : deadline;
+    uint32_t missing;
+    while (!all_here(how, guests, &missing)) {
+        struct pollfd poll_fd = {fd, POLLIN, 0};
+        uint64_t now = now_ms();
+        int ready = poll(&poll_fd, 1, now < until ? (int)(until - now) : 0);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        int socket = ready > 0 ? accept4(fd, NULL, NULL, SOCK_CLOEXEC) : -1;
+        struct hello hello;
+        int window;
+        int32_t pid;
+        if (socket < 0)
+            return;
+        /* Past the deadline too: whoever is in the queue has said who it is. */
+        if (!hear(socket, now_ms() + SOON_MS, &hello, &window, &pid))
+            continue;
+        if (window >= 0)
+            close(window);
+        send_away(socket, status, why, now_ms() + SOON_MS);
+        if (hello.rank < how->size)
+            guests[hello.rank].here = true;
+    }
 }
 
 static void dismiss(const struct peal_rendezvous *how, const struct guest *guests,
@@ -341,10 +416,15 @@ static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadlin
         free(meeting.members);
         return PEAL_NO_MEMORY;
     }
-    guests[how->rank] =
-        (struct guest){-1, fcntl(how->window, F_DUPFD_CLOEXEC, 0), (int32_t)getpid(), true};
-    enum peal_status status = collect(how, guests, deadline, why);
-    if (status == PEAL_OK && guests[how->rank].window < 0) {
+    int window = how->window >= 0 ? fcntl(how->window, F_DUPFD_CLOEXEC, 0) : -1;
+    guests[how->rank] = (struct guest){-1, window, (int32_t)getpid(), true};
+    int fd = listen_as(how->job, how->rank, deadline);
+    enum peal_status status = PEAL_SYSTEM;
+    if (fd >= 0)
+        status = collect(how, fd, guests, deadline, why);
+    else
+        peal_text_printf(why, "cannot listen for job '%s': %s", how->job, strerror(errno));
+    if (status == PEAL_OK && window < 0) {
         say_descriptors(how->rank, why); /* after all have come, so that all are told */
         status = PEAL_SYSTEM;
     }
@@ -356,11 +436,16 @@ static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadlin
         meeting.members[meeting.count++] = (struct peal_member){r, guests[r].pid, guests[r].window};
     }
     dismiss(how, guests, status, &meeting, peal_text_get(why), deadline);
-    free(guests);
-    if (status == PEAL_OK)
+    if (status == PEAL_OK) {
         *out = meeting;
-    else
-        peal_meeting_release(&meeting);
+    } else {
+        peal_meeting_release(&meeting); /* descriptors may be what is missing */
+        if (fd >= 0)
+            turn_away(how, fd, guests, status, peal_text_get(why), deadline);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(guests);
     return status;
 }
 
@@ -455,7 +540,9 @@ static enum peal_status follow(const struct peal_rendezvous *how, uint32_t leade
 enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, uint32_t leader,
                                       struct peal_text *why, struct peal_meeting *out)
 {
-    uint64_t deadline = now_ms() + how->timeout_ms;
+    enum { REFUSAL_MS = 5000 }; /* who cannot take part does not wait for long to say so */
+    bool hurries = how->refusal != PEAL_OK && how->rank != leader && how->timeout_ms > REFUSAL_MS;
+    uint64_t deadline = now_ms() + (hurries ? (uint64_t)REFUSAL_MS : how->timeout_ms);
     return how->rank == leader ? lead(how, deadline, why, out)
                                : follow(how, leader, deadline, why, out);
 }

@@ -3,8 +3,9 @@
  *
  * The leader listens on an abstract Unix socket named from user and job; everyone else connects,
  * says who it is and passes its window. When all are there, each gets all windows. Both ends check
- * the other's user by the kernel's word; host and boot are compared. The socket is closed at the
- * end: its name and everything else vanish with it.
+ * the other's user by the kernel's word; host and boot are compared. A meeting that fails, because
+ * of a rank that does not belong to it or cannot take part, fails for all with the same words. The
+ * socket is closed at the end: its name and everything else vanish with it.
  */
 #ifndef PEAL_RUN_RENDEZVOUS_H
 #define PEAL_RUN_RENDEZVOUS_H
@@ -19,6 +20,9 @@ struct peal_rendezvous {
     uint32_t rank, size;
     uint32_t timeout_ms;
     int window;
+    /* This rank cannot take part, and comes to say so, without a window; PEAL_OK: it can. */
+    enum peal_status refusal;
+    const char *reason;
     /* Those of `size` that need not come (they may have died); NULL: all must. */
     const uint8_t *optional;
     /* Says of an optional rank that it will not come any more. */
@@ -36,7 +40,8 @@ struct peal_meeting {
     } * members;
 };
 
-/* leader: the rank that collects; others connect to it. `why` gets a line on failure. */
+/* leader: the rank that collects; others connect to it. `why` gets a line on failure, the same on all
+ * ranks that are there or come within the next half second. */
 enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, uint32_t leader,
                                       struct peal_text *why, struct peal_meeting *out);
 void peal_meeting_release(struct peal_meeting *meeting);

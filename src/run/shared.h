@@ -64,8 +64,8 @@ struct peal_control {
     uint64_t bytes;
     char job[24];
 
-    /* Written by anybody, once (compare and swap from 0): status | culprit << 8. Release; the
-     * owner's acquire load is in its slow path. */
+    /* Written by anybody, once (compare and swap from 0): status | culprit << 8 | who found it << 40.
+     * Release; the owner's acquire load is in its slow path. */
     _Alignas(PEAL_LINE) _Atomic uint64_t failure;
 
     _Alignas(PEAL_LINE) _Atomic uint32_t life; /* enum peal_life */

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { WINNER_SHIFT = 40 }; /* in the failure word */
 enum { CONTROL_BYTES = 16384, PAGE = 4096, PAGE_TABLE = 512 };
 static_assert(sizeof(struct peal_control) <= CONTROL_BYTES, "the control block fits its place");
 
@@ -246,35 +247,52 @@ static uint32_t fewest_cores(const struct peal_team *team)
     return fewest > 0 ? fewest : 1;
 }
 
+/* There is no window: the others are told, who would wait for this rank in vain. */
+static enum peal_status refuse(struct peal_rendezvous *meet, uint32_t leader,
+                               enum peal_status status, const struct peal_layout *layout,
+                               struct peal_text *why)
+{
+    struct peal_text reason = {0};
+    struct peal_meeting none = {0};
+    say_no_window(layout, &reason);
+    if (meet->window >= 0)
+        close(meet->window);
+    meet->window = -1;
+    meet->refusal = status;
+    meet->reason = peal_text_get(&reason);
+    (void)peal_rendezvous_meet(meet, leader, why, &none);
+    peal_meeting_release(&none);
+    if (!strstr(peal_text_get(why), meet->reason)) { /* nobody was there to hear it */
+        why->len = 0;
+        peal_text_puts(why, meet->reason);
+    }
+    peal_text_release(&reason);
+    return status;
+}
+
 enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_text *why,
                                 struct peal_team **out)
 {
     struct peal_layout layout;
     lay_out(how->size, &layout);
-    int fd = -1;
-    enum peal_status status = peal_window_open(layout.bytes, &fd);
-    struct peal_control *own =
-        status == PEAL_OK ? make_window(fd, &layout, how->size, &status) : NULL;
-    if (!own) {
-        say_no_window(&layout, why);
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    write_identity(own, how->rank, how->size, how->job, &layout);
-    uint64_t *probe = peal_remote_offer(own);
-
     struct peal_rendezvous meet = {.job = how->job,
                                    .rank = how->rank,
                                    .size = how->size,
                                    .timeout_ms = how->timeout_ms ? how->timeout_ms : 60000,
-                                   .window = fd,
+                                   .window = -1,
                                    .optional = how->optional,
                                    .gone = how->gone,
                                    .context = how->context};
+    enum peal_status status = peal_window_open(layout.bytes, &meet.window);
+    struct peal_control *own =
+        status == PEAL_OK ? make_window(meet.window, &layout, how->size, &status) : NULL;
+    if (!own)
+        return refuse(&meet, how->leader, status, &layout, why);
+    write_identity(own, how->rank, how->size, how->job, &layout);
+    uint64_t *probe = peal_remote_offer(own);
     struct peal_meeting meeting = {0};
     status = peal_rendezvous_meet(&meet, how->leader, why, &meeting);
-    close(fd);
+    close(meet.window);
     if (status != PEAL_OK) {
         free(probe);
         peal_window_unmap(own, layout.bytes);
@@ -333,13 +351,14 @@ static bool is_moving(const struct peal_team *team, uint32_t rank)
 
 void peal_team_settle(const struct peal_team *team)
 {
+    enum { MOST_MS = 10000 };
     const struct timespec moment = {0, 1000000};
     if (!team->threads)
         return;
     if (!peal_order_peers(&team->policy))
         nanosleep(&moment, NULL); /* stores are long since where they go */
     uint32_t r = 0;
-    for (int i = 0; i < 1000 && r < team->size;) {
+    for (int i = 0; i < MOST_MS && r < team->size;) {
         if (r == team->rank || !is_moving(team, r)) {
             r++;
             continue;
@@ -478,12 +497,15 @@ void peal_team_wake(const struct peal_team *team, uint32_t rank)
     syscall(SYS_futex, &bed->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static void copy_report(struct peal_team *team, struct peal_control *first)
+static void copy_report(struct peal_team *team, struct peal_control *first, uint32_t winner)
 {
-    /* The winner is formatting; it takes microseconds. A winner that died leaves it unwritten. */
-    for (int i = 0; i < 200; i++) {
+    enum { MOST_MS = 20000 };
+    /* The winner is formatting: microseconds, or as long as others keep it from the core. One that
+     * died leaves the report unwritten. */
+    for (int i = 0; i < MOST_MS; i++) {
+        bool gone = winner < team->size && peal_team_is_dead(team, winner);
         /* Partner: the release in peal_team_fail. */
-        if (atomic_load_explicit(&first->report_done, memory_order_acquire))
+        if (atomic_load_explicit(&first->report_done, memory_order_acquire) || gone)
             break;
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
@@ -505,7 +527,7 @@ enum peal_status peal_team_failure(struct peal_team *team)
         return PEAL_OK;
     if (team->failed == PEAL_OK) {
         team->failed = (enum peal_status)(failure & 0xff);
-        copy_report(team, team->controls[0]);
+        copy_report(team, team->controls[0], (uint32_t)(failure >> WINNER_SHIFT) & 0xffff);
     }
     return team->failed;
 }
@@ -514,7 +536,8 @@ enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status,
                                 const struct peal_text *report)
 {
     uint64_t none = 0;
-    uint64_t value = (uint64_t)status | (uint64_t)culprit << 8;
+    uint64_t value =
+        (uint64_t)status | (uint64_t)culprit << 8 | (uint64_t)team->rank << WINNER_SHIFT;
     struct peal_control *first = team->controls[0];
     /* acq_rel: the winner's report comes after; a loser sees who won. */
     bool won = atomic_compare_exchange_strong_explicit(&first->failure, &none, value,

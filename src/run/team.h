@@ -157,8 +157,8 @@ static inline bool peal_team_is_well(const struct peal_team *team)
     return atomic_load_explicit(&peal_team_own(team)->failure, memory_order_relaxed) == 0;
 }
 
-/* After a failure, when this rank has left its call: waits until its peers have left theirs, for a
- * second at most. Threads load from each other's memory, which the caller may free next; between
+/* After a failure, when this rank has left its call: waits until its peers have left theirs, for
+ * ten seconds at most. Threads load from each other's memory, which the caller may free next; between
  * processes the system says that it is gone.
  *
  * A rank says that it is in a call (life, moving), then looks whether the team is well, then moves
