@@ -45,7 +45,7 @@ void children_start(struct children *c, uint32_t size, children_body *body, cons
         if (c->pids[r] != 0)
             continue;
         struct peal_open how = {
-            .rank = r, .size = size, .job = c->job, .timeout_ms = 60000, .quiet = 1};
+            .rank = r, .size = size, .job = c->job, .timeout_ms = CHILDREN_TIMEOUT_MS, .quiet = 1};
         struct peal_comm *comm;
         own = c->counters;
         if (peal_comm_open(&how, &comm) != PEAL_OK)

@@ -8,6 +8,7 @@
  *   exchange.c    all_to_all_v
  *   user.c        kernels of the user's              group.c       split and shrink
  *   platform.h    a simulated machine instead of this host
+ *   label.h       what reports call a launch
  *   clock.h       its clocks                         transit.h     what messages cost there
  */
 #ifndef PEAL_API_COMM_H

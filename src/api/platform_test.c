@@ -4,14 +4,17 @@
 #include <peal/peal.h>
 
 #include <pthread.h>
-#include <stdio.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 4, COUNT = 12 };
+enum { RANKS = 4, COUNT = 12, TIMEOUT_MS = 110000 };
 
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
@@ -204,7 +207,18 @@ static bool is_told(const struct peal_comm *comm, const char *words)
     return strstr(text, words) != NULL;
 }
 
-/* A rank calls something else: all are told so. Natively this ends the communicator. */
+static _Atomic uint32_t *arrivals; /* shared by the ranks that are processes */
+
+/* Until all ranks have come here, by no means of the communicator's. */
+static void meet(void)
+{
+    atomic_fetch_add(arrivals, 1); /* partner: the load of the others */
+    for (int i = 0; i < TIMEOUT_MS && atomic_load(arrivals) < RANKS; i++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
+/* A rank calls something else: all are told so. Natively this ends the communicator, for ranks too
+ * that are behind and still in the call before. */
 static void check_mismatch(struct peal_comm *comm)
 {
     int32_t x[COUNT] = {0}, y[COUNT];
@@ -250,13 +264,15 @@ static void check_clock(struct peal_open how, const char *job, bool simulated)
 
 static int rank_main(uint32_t rank, const char *job, bool simulated)
 {
-    struct peal_open how = {.size = RANKS, .rank = rank, .job = job, .quiet = 1};
+    struct peal_open how = {
+        .size = RANKS, .rank = rank, .job = job, .timeout_ms = TIMEOUT_MS, .quiet = 1};
     struct peal_comm *comm = NULL;
     enum peal_status status = peal_comm_open(&how, &comm);
     if (status != PEAL_OK)
         fprintf(stderr, "rank %u: %s\n", rank, peal_comm_error(NULL));
     EXPECT(status == PEAL_OK);
     check_all(comm, simulated);
+    meet();
     check_mismatch(comm);
     peal_comm_close(comm);
     char apart[80];
@@ -271,6 +287,9 @@ static void run_ranks(const char *platform, int number)
     char job[64];
     snprintf(job, sizeof job, "platform-test-%d-%d", (int)getpid(), number);
     setenv("PEAL_PLATFORM", platform, 1);
+    arrivals =
+        mmap(NULL, sizeof *arrivals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    EXPECT(arrivals != MAP_FAILED);
     pid_t children[RANKS];
     for (uint32_t r = 0; r < RANKS; r++) {
         children[r] = fork();
@@ -284,6 +303,7 @@ static void run_ranks(const char *platform, int number)
             fprintf(stderr, "rank %u ended by signal %d\n", r, WTERMSIG(status));
         EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
+    munmap(arrivals, sizeof *arrivals);
 }
 
 int main(int argc, char **argv)
@@ -295,7 +315,9 @@ int main(int argc, char **argv)
     run_ranks(platform, 1);
     run_threads(platform);
     setenv("PEAL_PLATFORM", "sim:/nowhere.yaml", 1);
-    struct peal_open alone = {.size = 1, .job = "platform-test-alone"};
+    char job[64];
+    snprintf(job, sizeof job, "platform-test-alone-%d", (int)getpid());
+    struct peal_open alone = {.size = 1, .job = job};
     struct peal_comm *comm = NULL;
     EXPECT(peal_comm_open(&alone, &comm) != PEAL_OK && peal_comm_error(NULL)[0] != '\0');
     EXPECT(peal_comm_open_threads(1, &comm) != PEAL_OK && peal_comm_error(NULL)[0] != '\0');

@@ -200,11 +200,85 @@ static void a_report_of_many_ranks_names_the_one_that_matters(void **state)
         peal_comm_close(comms[r]);
 }
 
+/* ---- kernels of the user's ---- */
+
+static const char text[] = "kernel meet(in x: T[n], out y: T[n], k: int, op: reduce) {\n"
+                           "    signal here\n"
+                           "    y = op(x, x)\n"
+                           "    notify here@((rank + 1) % nranks) += k\n"
+                           "    wait here >= k\n"
+                           "}\n";
+
+static const struct {
+    int line;
+    int64_t ks[2]; /* of each rank; 0: it does not launch */
+    const char *words[3];
+} launches[] = {
+    {__LINE__,
+     {3, 0},
+     {"rank 0: no progress", "in call 1, kernel 'meet' of f32, k = 3, n = 10, op = max: kernel",
+      "to be notified by rank 1"}},
+    {__LINE__,
+     {3, 4},
+     {"mismatch in call 1: rank ", " calls kernel 'meet' of f32, k = 3, n = 10, op = max",
+      " calls kernel 'meet' of f32, k = 4, n = 10, op = max"}},
+};
+
+struct launcher {
+    struct peal_comm *comm;
+    int64_t k;
+};
+
+static void *launch(void *argument)
+{
+    const struct launcher *me = argument;
+    struct peal_user_kernel *kernel = NULL;
+    float x[10] = {0}, y[10];
+    struct peal_arg args[4] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+                               {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y},
+                               {.kind = PEAL_ARG_INT, .value = me->k},
+                               {.kind = PEAL_ARG_REDUCE, .reduce = PEAL_MAX}};
+    peal_comm_set_timeout(me->comm, TIMEOUT_MS);
+    if (me->k > 0 && peal_user_kernel_load(me->comm, text, NULL, &kernel) == PEAL_OK)
+        (void)peal_user_kernel_launch(kernel, PEAL_F32, args, 4, NULL, 0);
+    peal_user_kernel_free(kernel);
+    return NULL;
+}
+
+static void a_kernel_is_called_by_its_name_and_arguments(void **state)
+{
+    (void)state;
+    for (size_t row = 0; row < sizeof launches / sizeof *launches; row++) {
+        struct peal_comm *comms[2];
+        pthread_t threads[2];
+        struct launcher ranks[2];
+        char report[4000];
+        assert_int_equal(peal_comm_open_threads(2, comms), PEAL_OK);
+        for (int r = 0; r < 2; r++) {
+            ranks[r] = (struct launcher){comms[r], launches[row].ks[r]};
+            assert_int_equal(pthread_create(&threads[r], NULL, launch, &ranks[r]), 0);
+        }
+        for (int r = 0; r < 2; r++)
+            pthread_join(threads[r], NULL);
+        snprintf(report, sizeof report, "%s", peal_comm_error(comms[0]));
+        join_lines(report);
+        for (int i = 0; i < 3; i++) {
+            if (!strstr(report, launches[row].words[i]))
+                fail_msg("row of line %d: not said: %s\n%s", launches[row].line,
+                         launches[row].words[i], report);
+        }
+        assert_null(strstr(report, "arguments"));
+        for (int r = 0; r < 2; r++)
+            peal_comm_close(comms[r]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everyone_is_told_where_everyone_waits),
         cmocka_unit_test(a_report_of_many_ranks_names_the_one_that_matters),
+        cmocka_unit_test(a_kernel_is_called_by_its_name_and_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* Kernels of the user's: loaded from text, launched with checked arguments. */
 #include "api/comm.h"
 
+#include "api/label.h"
 #include "base/hash.h"
 
 #include <stdlib.h>
@@ -384,6 +385,7 @@ static enum peal_status run_launch(struct peal_user_kernel *kernel, const struct
                                  .what = peal_call_what(PEAL_CALL_KERNEL, 0, 0, 0),
                                  .count = launch->shared,
                                  .signature = (uint32_t)(launch->shared ^ launch->shared >> 32)};
+        peal_label_launch(comm->team, call.count, kernel->kernel, &launch->bind);
         status = peal_comm_end(comm, peal_call_run(&comm->engine, &call));
     }
     free(bounds);

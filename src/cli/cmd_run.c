@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal run KERNEL -n P: runs any kernel on real ranks and checks it against its contract. */
 #include "api/comm.h"
+#include "api/label.h"
 #include "cli/kernel_args.h"
 #include "cli/page_file.h"
 #include "cli/page_run.h"
@@ -49,7 +50,9 @@ static enum peal_status launch(struct rank *me, double *time_us)
                              .segment = INT64_MAX,
                              .launches = 1,
                              .element = 1,
-                             .what = peal_call_what(PEAL_CALL_KERNEL, 0, 0, 0)};
+                             .what = peal_call_what(PEAL_CALL_KERNEL, 0, 0, 0),
+                             .count = 1}; /* all ranks have the same kernel and arguments */
+    peal_label_launch(me->comm->team, call.count, me->run->kernel, &me->run->bind);
     enum peal_status status = peal_barrier(me->comm);
     me->comm->engine.frames[0].trace = me->trace; /* not before: the barrier is a launch too */
     uint64_t start = peal_now_ns();

@@ -28,7 +28,7 @@ static const struct {
     [PEAL_CALL_SCATTER_V] = {"scatter_v", HASHED | DTYPE | ROOT},
     [PEAL_CALL_ALL_TO_ALL_V] = {"all_to_all_v", DTYPE},
     [PEAL_CALL_COUNTS] = {"all_to_all_v", DTYPE},
-    [PEAL_CALL_KERNEL] = {"a user kernel", HASHED},
+    [PEAL_CALL_KERNEL] = {"a user kernel", 0}, /* the doctor knows more */
     [PEAL_CALL_SPLIT] = {"split", 0},
     [PEAL_CALL_SYMMETRIC_ALLOC] = {"symmetric_alloc", COUNT},
     [PEAL_CALL_SYMMETRIC_FREE] = {"symmetric_free", COUNT},
@@ -57,5 +57,5 @@ void peal_collective_describe(uint64_t what, uint64_t count, struct peal_text *o
     if (what & PEAL_CALL_IN_PLACE)
         peal_text_puts(out, ", in place");
     if (parts & HASHED)
-        peal_text_printf(out, ", arguments %08x", (unsigned)(count ^ count >> 32));
+        peal_text_printf(out, ", counts that hash to %08x", (unsigned)(count ^ count >> 32));
 }

@@ -84,6 +84,55 @@ static bool read_call(const struct peal_control *control, uint32_t stream, uint6
     return out->seq == seq && seq == atomic_load_explicit(&record->seq, memory_order_acquire);
 }
 
+bool peal_doctor_has_label(const struct peal_team *team, uint64_t count)
+{
+    const struct peal_control *own = peal_team_own(team);
+    for (int i = 0; i < PEAL_LABELS; i++) {
+        if (atomic_load_explicit(&own->labels[i].key, memory_order_relaxed) == count) /* ours */
+            return true;
+    }
+    return false;
+}
+
+void peal_doctor_label(struct peal_team *team, uint64_t count, const char *text)
+{
+    struct peal_label *label = &peal_team_own(team)->labels[team->label++ % PEAL_LABELS];
+    /* Partner: add_label. */
+    atomic_store_explicit(&label->key, 0, memory_order_release);
+    write_words(label->text, PEAL_LABEL_WORDS, text);
+    atomic_store_explicit(&label->key, count, memory_order_release);
+}
+
+/* The name and arguments of the owner's kernel; false if they are not known. */
+static bool add_label(const struct peal_control *control, uint64_t count, struct peal_text *out)
+{
+    char text[PEAL_LABEL_WORDS * 8];
+    for (int i = 0; i < PEAL_LABELS && count != 0; i++) {
+        const struct peal_label *label = &control->labels[i];
+        /* Partner: peal_doctor_label. */
+        if (atomic_load_explicit(&label->key, memory_order_acquire) != count)
+            continue;
+        for (int w = 0; w < PEAL_LABEL_WORDS; w++) {
+            uint64_t word = atomic_load_explicit(&label->text[w], memory_order_acquire);
+            memcpy(text + w * 8, &word, 8);
+        }
+        text[sizeof text - 1] = '\0';
+        if (atomic_load_explicit(&label->key, memory_order_acquire) != count)
+            continue;
+        peal_text_puts(out, text);
+        return true;
+    }
+    return false;
+}
+
+static void add_call(const struct peal_control *control, const struct call *call,
+                     struct peal_text *out)
+{
+    bool kernel = call->what >> 48 == PEAL_CALL_KERNEL;
+    if (!kernel || !add_label(control, call->count, out))
+        peal_collective_describe(call->what, call->count, out);
+}
+
 /* Everything that the owner has begun so far. */
 static uint64_t count_begun(const struct peal_control *control)
 {
@@ -156,7 +205,7 @@ void peal_doctor_describe(const struct peal_control *control, struct peal_text *
             peal_text_printf(out, "after its %scall %llu", blocking, (unsigned long long)seq);
         if (seq > 0 && read_call(control, stream, seq, &call)) {
             peal_text_puts(out, " (");
-            peal_collective_describe(call.what, call.count, out);
+            add_call(control, &call, out);
             peal_text_puts(out, ")");
         }
         add_idle(control, out);
@@ -165,7 +214,7 @@ void peal_doctor_describe(const struct peal_control *control, struct peal_text *
     peal_text_printf(out, "in %scall %llu", blocking, (unsigned long long)seq);
     if (read_call(control, stream, seq, &call)) {
         peal_text_puts(out, ", ");
-        peal_collective_describe(call.what, call.count, out);
+        add_call(control, &call, out);
     }
     (void)add_wait(control, ": ", out);
 }
@@ -269,12 +318,17 @@ static enum peal_status report_other(struct peal_team *team, const struct peal_p
                                      uint32_t rank, const struct call *own,
                                      const struct call *other)
 {
-    struct peal_text text = {0};
-    peal_text_printf(&text, "mismatch in call %llu: rank %u calls ", (unsigned long long)own->seq,
-                     team->rank);
-    peal_collective_describe(own->what, own->count, &text);
-    peal_text_printf(&text, ", rank %u calls ", rank);
-    peal_collective_describe(other->what, other->count, &text);
+    struct peal_text text = {0}, ours = {0}, theirs = {0};
+    add_call(peal_team_own(team), own, &ours);
+    add_call(team->controls[rank], other, &theirs);
+    peal_text_printf(&text, "mismatch in call %llu: rank %u calls %s, rank %u calls %s%s",
+                     (unsigned long long)own->seq, team->rank, peal_text_get(&ours), rank,
+                     peal_text_get(&theirs),
+                     strcmp(peal_text_get(&ours), peal_text_get(&theirs)) == 0
+                         ? " (the kernels' texts differ, or arguments that are not shown)"
+                         : "");
+    peal_text_release(&ours);
+    peal_text_release(&theirs);
     enum peal_status status = fail(team, pause, PEAL_MISMATCH, rank, peal_text_get(&text));
     peal_text_release(&text);
     return status;

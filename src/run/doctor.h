@@ -13,6 +13,11 @@
 void peal_doctor_publish(struct peal_team *team, const struct peal_pause *pause);
 void peal_doctor_unpublish(struct peal_team *team);
 
+/* What reports call the kernel launches of this rank whose call has that count: their name and
+ * arguments. The last few are remembered. */
+bool peal_doctor_has_label(const struct peal_team *team, uint64_t count);
+void peal_doctor_label(struct peal_team *team, uint64_t count, const char *text);
+
 /* PEAL_OK to go on waiting; otherwise the team has failed. */
 enum peal_status peal_doctor_check(struct peal_team *team, const struct peal_pause *pause,
                                    uint64_t waited_ns);

@@ -26,11 +26,13 @@ enum {
     PEAL_CALL_HISTORY = 16, /* last calls of each stream that peers can still compare with */
     PEAL_WINDOW_PARAMS = 2, /* of a library kernel: x and y */
     PEAL_WAIT_WORDS = 40,
+    PEAL_LABELS = 8, /* kernels of the user's whose names and arguments peers can read */
+    PEAL_LABEL_WORDS = 24,
     PEAL_REPORT_WORDS = 1024
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
-#define PEAL_CONTROL_VERSION UINT32_C(5)
+#define PEAL_CONTROL_VERSION UINT32_C(6)
 
 /* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
 struct peal_cell {
@@ -44,6 +46,13 @@ struct peal_call_record {
     _Atomic uint64_t what;  /* peal_call_what */
     _Atomic uint64_t count; /* elements, or a hash of counts */
     uint64_t pad;
+};
+
+/* What a kernel of the user's is called, and its arguments, for reports. key is stored last
+ * (release) and read first and last (acquire). */
+struct peal_label {
+    _Atomic uint64_t key; /* the call's count, which is a hash of all that; 0: none */
+    _Atomic uint64_t text[PEAL_LABEL_WORDS];
 };
 
 enum peal_life {
@@ -88,6 +97,8 @@ struct peal_control {
     _Alignas(PEAL_LINE) _Atomic uint64_t homes[PEAL_CONTEXTS][PEAL_LINE / 8];
 
     _Alignas(PEAL_LINE) struct peal_call_record history[PEAL_STREAMS][PEAL_CALL_HISTORY];
+
+    struct peal_label labels[PEAL_LABELS];
 
     /* Where the owner waits, as text; a seqlock: odd while it is written. Empty: not waiting. */
     _Alignas(PEAL_LINE) _Atomic uint32_t wait_version;

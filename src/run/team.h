@@ -94,6 +94,7 @@ struct peal_team {
     uint32_t reads;                 /* enum peal_reads: what all ranks agreed on */
     struct peal_shared_windows *shared;
     uint64_t spread_ns; /* when this rank last left a core that it shared: spread.h */
+    uint32_t label;     /* of the control block's, the one to be written next */
     uint64_t heap_end;  /* bytes of the window file in use by symmetric memory */
 
     enum peal_status failed; /* PEAL_OK while usable */
