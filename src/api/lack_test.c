@@ -121,8 +121,8 @@ static int allocate_too_much(struct peal_comm *comm, const void *context)
  * that had ended the call is told with its next one, and one that is behind in the call before. */
 static int check_end(struct peal_comm *comm, enum peal_status status, const char *words)
 {
-    EXPECT(status == PEAL_NO_MEMORY ||
-           (peal_comm_rank(comm) != 1 && (status == PEAL_OK || status == PEAL_CLOSED)));
+    bool poor = peal_comm_rank(comm) == 1 && strncmp(words, "rank 1", 6) == 0;
+    EXPECT(status == PEAL_NO_MEMORY || (!poor && (status == PEAL_OK || status == PEAL_CLOSED)));
     if (status == PEAL_OK) {
         status = peal_barrier(comm);
         EXPECT(status == PEAL_NO_MEMORY || status == PEAL_CLOSED);
