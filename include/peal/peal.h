@@ -231,7 +231,10 @@ PEAL_API enum peal_status peal_all_to_all_v(struct peal_comm *comm, const void *
 /* ---- non-blocking collectives ---- */
 
 /* Start and return; buffers and arrays belong to the call until it has completed. A failure to
- * start gives no request. Work is done inside Peal's calls: waiting for one request moves all. */
+ * start gives no request. Work is done inside Peal's calls: waiting for one request moves all of
+ * its communicator, and none of another. So ranks that wait for requests of several communicators
+ * do so in the same order, or test them in turn. With 4 under way on a communicator, starting
+ * another one waits for the oldest. */
 PEAL_API enum peal_status peal_ibarrier(struct peal_comm *comm, struct peal_request **out);
 PEAL_API enum peal_status peal_iallreduce(struct peal_comm *comm, const void *send, void *recv,
                                           uint64_t count, enum peal_dtype dtype,

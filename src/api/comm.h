@@ -59,6 +59,7 @@ struct peal_exchange {
     enum peal_dtype dtype;
     uint64_t *words; /* 4 * size */
     struct peal_bound *bounds;
+    const struct peal_algo *forced; /* when it began: the second part may come later */
 };
 
 struct peal_comm {
@@ -73,7 +74,8 @@ struct peal_comm {
     struct peal_platform *platform; /* simulated machine, or NULL; see platform.h */
     struct peal_symmetric *symmetric;
     struct peal_user_kernel *kernels; /* loaded, and not freed yet */
-    uint64_t generation;              /* splits and shrinks so far */
+    uint64_t generation;              /* splits so far, */
+    uint64_t shrinks;                 /* and these, for names */
     struct peal_text error;
     struct peal_text explained;
 

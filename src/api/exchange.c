@@ -154,7 +154,16 @@ static enum peal_status send_blocks(struct peal_call *call)
                                   .recv_counts = x->in.counts,
                                   .recv_offsets = x->in.offsets,
                                   .most = most};
-    enum peal_status status = peal_arguments_resolve(x->comm, &args, x->bounds, call);
+    struct peal_comm *comm = x->comm;
+    const struct peal_algo *forced = comm->forced[PEAL_CALL_ALL_TO_ALL];
+    struct peal_memo *memo = &comm->memos[PEAL_CALL_ALL_TO_ALL_V];
+    if (forced != x->forced)
+        memo->image = NULL; /* of the algorithm forced meanwhile: peers may be past this part */
+    comm->forced[PEAL_CALL_ALL_TO_ALL] = x->forced;
+    enum peal_status status = peal_arguments_resolve(comm, &args, x->bounds, call);
+    comm->forced[PEAL_CALL_ALL_TO_ALL] = forced;
+    if (forced != x->forced)
+        memo->image = NULL;
     call->signature = identity(x, call);
     return status;
 }
@@ -179,8 +188,9 @@ enum peal_status peal_all_to_all_v(struct peal_comm *comm, const void *send,
         comm->platform = platform;
         return status;
     }
-    struct peal_exchange x = {comm,         send,  recv,        *send_blocks,
-                              *recv_blocks, dtype, comm->words, comm->bounds};
+    struct peal_exchange x = {comm,         send,         recv,
+                              *send_blocks, *recv_blocks, dtype,
+                              comm->words,  comm->bounds, comm->forced[PEAL_CALL_ALL_TO_ALL]};
     status = begin(&x, &call);
     if (status == PEAL_OK)
         status = peal_comm_end(comm, peal_call_run(&comm->engine, &call));
@@ -201,9 +211,15 @@ enum peal_status peal_iall_to_all_v(struct peal_comm *comm, const void *send,
     struct peal_request *request = peal_request_new(comm, out, words, &status);
     if (!request)
         return status;
-    request->exchange = (struct peal_exchange){
-        comm,           send, recv, *send_blocks, *recv_blocks, dtype, peal_request_words(request),
-        request->bounds};
+    request->exchange = (struct peal_exchange){comm,
+                                               send,
+                                               recv,
+                                               *send_blocks,
+                                               *recv_blocks,
+                                               dtype,
+                                               peal_request_words(request),
+                                               request->bounds,
+                                               comm->forced[PEAL_CALL_ALL_TO_ALL]};
     status = begin(&request->exchange, &request->call);
     return peal_request_start(request, status, out);
 }

@@ -88,21 +88,53 @@ static void name_group(const struct peal_comm *comm, uint64_t generation, const 
     peal_env_job(name, out);
 }
 
+static int will_not_come(void *context, uint32_t rank)
+{
+    const struct peal_team *team = context;
+    /* Partner: peal_team_close. */
+    return peal_team_is_dead(team, rank) ||
+           atomic_load_explicit(&team->controls[rank]->life, memory_order_acquire) ==
+               PEAL_LIFE_LEFT;
+}
+
+/* A split under way: who of the group will not come? Whoever has died or left; and once the old
+ * communicator has failed, anyone, because its exchange may have failed where others' did not. */
+struct splitting {
+    struct peal_team *team;
+    const struct ticket *group;
+};
+
+static int will_not_split(void *context, uint32_t rank)
+{
+    const struct splitting *splitting = context;
+    return peal_team_failure(splitting->team) != PEAL_OK ||
+           will_not_come(splitting->team, splitting->group[rank].rank);
+}
+
 static enum peal_status split_processes(struct peal_comm *comm, const struct ticket *group,
                                         uint32_t size, uint32_t self, struct peal_team **out)
 {
     char job[PEAL_JOB_BYTES], first[16];
     struct peal_text why = {0};
+    struct splitting splitting = {comm->team, group};
     snprintf(first, sizeof first, "%u", group[0].rank);
     name_group(comm, comm->generation, first, job);
     struct peal_team_how how = {.rank = self,
                                 .size = size,
                                 .job = job,
                                 .timeout_ms = peal_team_timeout(comm->team),
-                                .quiet = comm->team->quiet};
+                                .quiet = comm->team->quiet,
+                                .gone = will_not_split,
+                                .context = &splitting};
     enum peal_status status = peal_team_open(&how, &why, out);
-    if (status != PEAL_OK)
-        peal_comm_fail(comm, status, "split: %s", peal_text_get(&why));
+    if (status != PEAL_OK) {
+        /* Others may be on their way to the meeting that has ended here: they are told. */
+        struct peal_text report = {0};
+        peal_text_printf(&report, "peal: rank %u: split: %s\n", comm->team->rank,
+                         peal_text_get(&why));
+        status = peal_comm_end(comm, peal_team_fail(comm->team, status, comm->team->rank, &report));
+        peal_text_release(&report);
+    }
     peal_text_release(&why);
     return status;
 }
@@ -158,15 +190,6 @@ enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm **out)
     return peal_comm_split(comm, 0, 0, out);
 }
 
-static int is_gone(void *context, uint32_t rank)
-{
-    const struct peal_team *team = context;
-    /* Partner: peal_team_close. */
-    return peal_team_is_dead(team, rank) ||
-           atomic_load_explicit(&team->controls[rank]->life, memory_order_acquire) ==
-               PEAL_LIFE_LEFT;
-}
-
 /* Threads meet as processes do: by the socket, each with windows of its own. */
 enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out)
 {
@@ -179,13 +202,14 @@ enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out
     for (uint32_t r = 0; r < old->size; r++)
         optional[r] = 1;
     char job[PEAL_JOB_BYTES];
-    name_group(comm, comm->generation++, "shrink", job);
+    /* Not by the number of splits: the last one may have counted on some ranks only. */
+    name_group(comm, comm->shrinks++, "shrink", job);
     struct peal_text why = {0};
     enum peal_status status = PEAL_PEER_DEAD;
     struct peal_team *team = NULL;
     /* The lowest living rank leads; when it dies too, the next one. */
     for (uint32_t leader = 0; leader < old->size && status == PEAL_PEER_DEAD; leader++) {
-        if (leader != old->rank && is_gone(old, leader))
+        if (leader != old->rank && will_not_come(old, leader))
             continue;
         why.len = 0;
         struct peal_team_how how = {.rank = old->rank,
@@ -194,7 +218,7 @@ enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out
                                     .timeout_ms = peal_team_timeout(old),
                                     .quiet = old->quiet,
                                     .optional = optional,
-                                    .gone = is_gone,
+                                    .gone = will_not_come,
                                     .context = old,
                                     .leader = leader};
         status = peal_team_open(&how, &why, &team);

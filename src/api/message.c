@@ -118,6 +118,12 @@ static enum peal_status look(struct peal_request *request)
     return peal_comm_end(request->comm, letter->status);
 }
 
+/* What is PEAL_PENDING while the request is under way. */
+static const enum peal_status *status_of(const struct peal_request *request)
+{
+    return request->is_message ? &request->letter.status : &request->call.status;
+}
+
 enum peal_status peal_request_test(struct peal_request *request)
 {
     if (!request)
@@ -125,23 +131,12 @@ enum peal_status peal_request_test(struct peal_request *request)
     struct peal_calls *engine = &request->comm->engine;
     enum peal_status status = look(request);
     if (status == PEAL_PENDING) {
-        if (peal_team_failure(engine->team) != PEAL_OK) {
-            enum peal_status pending = PEAL_PENDING;
-            (void)peal_calls_wait(engine, &pending); /* fails everything under way */
-        } else {
-            peal_calls_progress(engine);
-        }
+        (void)peal_calls_wait_until(engine, status_of(request), &request->pause, 0);
         status = look(request);
     }
     if (status != PEAL_PENDING)
         peal_request_free(request);
     return status;
-}
-
-/* What is PEAL_PENDING while the request is under way. */
-static const enum peal_status *status_of(const struct peal_request *request)
-{
-    return request->is_message ? &request->letter.status : &request->call.status;
 }
 
 /* The end of a wait: says what came, and the request is gone. */

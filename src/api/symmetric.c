@@ -196,6 +196,12 @@ enum peal_status peal_symmetric_free(struct peal_comm *comm, void *memory)
     status = peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_FREE, &own, all, sizeof own);
     if (status != PEAL_OK)
         return status;
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (all[r] != own)
+            return peal_comm_fail(comm, PEAL_MISMATCH,
+                                  "symmetric_free: rank %u frees other memory than rank %u", r,
+                                  team->rank);
+    }
     *link = found->next;
     peal_comm_forget(comm);
     /* Offsets are not reused, only the memory is given back: peers' views stay distinct. */

@@ -29,6 +29,9 @@ static void fail_all(struct peal_calls *engine, enum peal_status status);
 
 void peal_calls_release(struct peal_calls *engine)
 {
+    if (engine->active) /* relaxed: peal_team_close releases it; partner: check_peers in doctor.c */
+        atomic_store_explicit(&peal_team_own(engine->team)->dropped, engine->active->seq,
+                              memory_order_relaxed);
     fail_all(engine, PEAL_CLOSED); /* requests outlive the communicator */
     for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
         peal_frame_release(&engine->frames[c]);
@@ -398,7 +401,7 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
 {
     struct peal_team *team = engine->team;
     struct waiter waiter = {NULL, engine, NULL, wanted};
-    enum peal_status status = team->failed;
+    enum peal_status status = until_ns == 0 ? peal_team_failure(team) : team->failed;
     uint32_t spins = 0;
     pause->describe = describe;
     pause->context = &waiter;
@@ -409,19 +412,22 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
             spins = 0;
             continue;
         }
-        if (spins++ < team->policy.spins / 8) {
+        if (until_ns != 0 && spins++ < team->policy.spins / 8) {
             peal_relax();
             continue;
-        }
-        if (until_ns != UINT64_MAX) {
-            uint64_t now = peal_now_ns();
-            if (now >= until_ns)
-                break;
-            pause->most_ns = until_ns - now;
         }
         pause->seq = engine->active ? engine->active->seq : 0;
         waiter.call = find_wanted(engine, wanted);
         waiter.frame = waiter.call ? &engine->frames[waiter.call->context] : NULL;
+        pause->is_message = !waiter.call && peal_mail_peer(&engine->mail, wanted, &pause->peer);
+        if (until_ns != UINT64_MAX) {
+            uint64_t now = peal_now_ns();
+            if (now >= until_ns) {
+                status = peal_pause_look(team, pause, until_ns != 0);
+                break;
+            }
+            pause->most_ns = until_ns - now;
+        }
         status = peal_pause_step(team, pause);
     }
     if (*wanted == PEAL_PENDING && status == PEAL_OK) {

@@ -75,7 +75,7 @@ enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *ca
 bool peal_calls_progress(struct peal_calls *engine);
 /* Waits until *wanted is no longer PEAL_PENDING, moving everything meanwhile. */
 enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted);
-/* The same, until a time at most: then PEAL_PENDING. `pause` is the caller's, zeroed at first and
+/* The same, until a time at most (0: no time at all, and no time-outs): then PEAL_PENDING. `pause` is the caller's, zeroed at first and
  * the same for all calls that wait for one thing: time-outs count over all of them. */
 enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *wanted,
                                        struct peal_pause *pause, uint64_t until_ns);

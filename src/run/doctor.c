@@ -300,15 +300,32 @@ static enum peal_status fail(struct peal_team *team, const struct peal_pause *pa
     return held;
 }
 
+static bool is_other(const struct peal_team *team, uint32_t rank, uint32_t stream, uint64_t seq,
+                     struct call *own, struct call *other)
+{
+    return seq > 0 && read_call(peal_team_own(team), stream, seq, own) &&
+           read_call(team->controls[rank], stream, seq, other) &&
+           (other->what != own->what || other->count != own->count);
+}
+
 /* The first peer whose call of the same number is another one; size if there is none. */
 static uint32_t find_other(const struct peal_team *team, const struct peal_pause *pause,
                            struct call *own, struct call *other)
 {
-    if (pause->seq == 0 || !read_call(peal_team_own(team), pause->stream, pause->seq, own))
-        return team->size;
     for (uint32_t r = 0; r < team->size; r++) {
-        if (r != team->rank && read_call(team->controls[r], pause->stream, pause->seq, other) &&
-            (other->what != own->what || other->count != own->count))
+        if (r != team->rank && is_other(team, r, pause->stream, pause->seq, own, other))
+            return r;
+    }
+    /* Or the last one that both have made, of either kind: one that did not have to wait for its
+     * peers has gone on from it, and now they wait for each other at different places. */
+    for (uint32_t i = 0; i < team->size * PEAL_STREAMS; i++) {
+        uint32_t r = i / PEAL_STREAMS, stream = i % PEAL_STREAMS;
+        /* Acquire: the record comes before. Partner: peal_team_enter. */
+        uint64_t mine =
+            atomic_load_explicit(&peal_team_own(team)->calls[stream], memory_order_acquire);
+        uint64_t its =
+            atomic_load_explicit(&team->controls[r]->calls[stream], memory_order_acquire);
+        if (r != team->rank && is_other(team, r, stream, mine < its ? mine : its, own, other))
             return r;
     }
     return team->size;
@@ -364,13 +381,43 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_pa
         }
         uint64_t seq =
             atomic_load_explicit(&team->controls[r]->calls[pause->stream], memory_order_acquire);
-        if (left && r != team->rank && seq < pause->seq) {
-            snprintf(line, sizeof line, "rank %u has closed the communicator before call %llu", r,
-                     (unsigned long long)pause->seq);
+        /* Relaxed: life was acquired. Partner: peal_calls_release. */
+        uint64_t dropped = atomic_load_explicit(&team->controls[r]->dropped, memory_order_relaxed);
+        bool drops = pause->stream == 1 && dropped != 0 && dropped <= pause->seq;
+        if (left && r != team->rank && (seq < pause->seq || drops)) {
+            snprintf(line, sizeof line, "rank %u has closed the communicator %s call %llu", r,
+                     drops ? "and dropped" : "before",
+                     (unsigned long long)(drops ? dropped : pause->seq));
             return fail(team, pause, PEAL_MISMATCH, r, line);
         }
     }
     return PEAL_OK;
+}
+
+/* A message that nobody can send or take any more. What was sent before its sender closed may have
+ * come after the last poll: so it is failed at the second look only. */
+static enum peal_status check_letter(struct peal_team *team, struct peal_pause *pause)
+{
+    bool deserted = true;
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (pause->peer != UINT32_MAX ? r != pause->peer : r == team->rank)
+            continue;
+        /* Partner: peal_team_close. */
+        deserted &=
+            atomic_load_explicit(&team->controls[r]->life, memory_order_acquire) == PEAL_LIFE_LEFT;
+    }
+    if (!deserted || !pause->deserted) {
+        pause->deserted = deserted && team->size > 1;
+        return PEAL_OK;
+    }
+    char line[160];
+    if (pause->peer == UINT32_MAX)
+        snprintf(line, sizeof line, "all others have closed the communicator before a message");
+    else
+        snprintf(line, sizeof line, "rank %u has closed the communicator before a message",
+                 pause->peer);
+    return fail(team, pause, PEAL_MISMATCH, pause->peer == UINT32_MAX ? team->rank : pause->peer,
+                line);
 }
 
 enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_pause *pause,
@@ -428,10 +475,12 @@ static bool are_of_two_kinds(const struct peal_team *team)
     return blocking && other;
 }
 
-enum peal_status peal_doctor_check(struct peal_team *team, const struct peal_pause *pause,
+enum peal_status peal_doctor_check(struct peal_team *team, struct peal_pause *pause,
                                    uint64_t waited_ns)
 {
     enum peal_status status = check_peers(team, pause);
+    if (status == PEAL_OK && pause->is_message)
+        status = check_letter(team, pause);
     if (status != PEAL_OK)
         return status;
     note_idle(team);

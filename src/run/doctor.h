@@ -19,7 +19,7 @@ bool peal_doctor_has_label(const struct peal_team *team, uint64_t count);
 void peal_doctor_label(struct peal_team *team, uint64_t count, const char *text);
 
 /* PEAL_OK to go on waiting; otherwise the team has failed. */
-enum peal_status peal_doctor_check(struct peal_team *team, const struct peal_pause *pause,
+enum peal_status peal_doctor_check(struct peal_team *team, struct peal_pause *pause,
                                    uint64_t waited_ns);
 
 /* A peer's message did not fit this rank's call: finds out which peer, reports, fails the team. */

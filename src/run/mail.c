@@ -321,12 +321,27 @@ void peal_mail_fail(struct peal_mail *mail, enum peal_status status)
     mail->letters = NULL;
 }
 
-void peal_mail_describe(const struct peal_mail *mail, const enum peal_status *wanted,
-                        struct peal_text *out)
+static const struct peal_letter *find_letter(const struct peal_mail *mail,
+                                             const enum peal_status *wanted)
 {
     const struct peal_letter *letter = mail->letters;
     while (letter && &letter->status != wanted)
         letter = letter->next;
+    return letter;
+}
+
+bool peal_mail_peer(const struct peal_mail *mail, const enum peal_status *wanted, uint32_t *peer)
+{
+    const struct peal_letter *letter = find_letter(mail, wanted);
+    if (letter)
+        *peer = letter->begun ? letter->sender : letter->peer;
+    return letter != NULL;
+}
+
+void peal_mail_describe(const struct peal_mail *mail, const enum peal_status *wanted,
+                        struct peal_text *out)
+{
+    const struct peal_letter *letter = find_letter(mail, wanted);
     if (!letter)
         return;
     peal_text_printf(out, "%s ", letter->sends ? "send to" : "recv from");

@@ -50,6 +50,8 @@ void peal_mail_release(struct peal_mail *mail);
 void peal_mail_post(struct peal_mail *mail, struct peal_letter *letter);
 bool peal_mail_progress(struct peal_mail *mail);
 void peal_mail_fail(struct peal_mail *mail, enum peal_status status);
+/* The rank that a message under way is of, or for (UINT32_MAX: of any); false: it is none. */
+bool peal_mail_peer(const struct peal_mail *mail, const enum peal_status *wanted, uint32_t *peer);
 /* The letter whose status is waited for. */
 void peal_mail_describe(const struct peal_mail *mail, const enum peal_status *wanted,
                         struct peal_text *out);

@@ -133,6 +133,18 @@ enum peal_status peal_pause_longer(struct peal_team *team, struct peal_pause *pa
     return PEAL_OK;
 }
 
+enum peal_status peal_pause_look(struct peal_team *team, struct peal_pause *pause, bool timed)
+{
+    enum peal_status status = peal_team_failure(team);
+    uint64_t now = peal_now_ns();
+    if (pause->first_ns == 0)
+        pause->first_ns = pause->looked_ns = now;
+    if (status != PEAL_OK || now - pause->looked_ns < CHECK_NS)
+        return status;
+    pause->looked_ns = now;
+    return peal_doctor_check(team, pause, timed ? now - pause->first_ns : 0);
+}
+
 void peal_pause_leave(struct peal_team *team, struct peal_pause *pause)
 {
     disarm(team, pause);
@@ -143,6 +155,7 @@ void peal_pause_reset(struct peal_team *team, struct peal_pause *pause)
     disarm(team, pause);
     if (pause->published)
         peal_doctor_unpublish(team);
-    pause->published = false;
+    pause->published = pause->deserted = false;
     pause->polls = 0;
+    pause->first_ns = 0;
 }

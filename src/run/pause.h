@@ -29,6 +29,12 @@ struct peal_pause {
     uint32_t stream; /* the call that waits: compared with the peers' */
     uint64_t seq;
     bool published; /* the wait text is in the control block */
+    /* Looks of those who do not stay: when the last one was, and the first since anything moved. */
+    uint64_t looked_ns, first_ns;
+    /* A message: of, or for, this rank; UINT32_MAX: of any. */
+    bool is_message;
+    uint32_t peer;
+    bool deserted; /* nobody is left that it could come from, or go to: once more, and it fails */
 };
 
 /* Processors that this process may use: PEAL_CORES, or what it is bound to. */
@@ -75,6 +81,9 @@ static inline enum peal_status peal_pause_step(struct peal_team *team, struct pe
     peal_yield(); /* most waits end here */
     return PEAL_OK;
 }
+/* Nothing could move, and the waiter has no time to stay: a look at the peers now and then, without
+ * which who only tests would not see them die. Time-outs count if `timed`. */
+enum peal_status peal_pause_look(struct peal_team *team, struct peal_pause *pause, bool timed);
 /* The waiter goes away for a while: nobody needs to wake it. Its time still counts. */
 void peal_pause_leave(struct peal_team *team, struct peal_pause *pause);
 /* Something moved: start over, taking back what was published. */

@@ -289,11 +289,16 @@ static enum peal_status admit(const struct peal_rendezvous *how, const struct he
     return status;
 }
 
+static bool is_gone(const struct peal_rendezvous *how, uint32_t rank)
+{
+    return how->gone && how->gone(how->context, rank);
+}
+
 static bool all_here(const struct peal_rendezvous *how, const struct guest *guests,
                      uint32_t *missing)
 {
     for (uint32_t r = 0; r < how->size; r++) {
-        if (guests[r].here || (how->optional && how->optional[r] && how->gone(how->context, r)))
+        if (guests[r].here || (how->optional && how->optional[r] && is_gone(how, r)))
             continue;
         *missing = r;
         return false;
@@ -337,9 +342,16 @@ static enum peal_status collect(const struct peal_rendezvous *how, int fd, struc
                              how->size, how->job);
             return PEAL_TIMEOUT;
         }
+        bool without = !(how->optional && how->optional[missing]) && is_gone(how, missing);
         struct pollfd poll_fd = {fd, POLLIN, 0};
-        if (poll(&poll_fd, 1, 20) <= 0)
-            continue;
+        if (poll(&poll_fd, 1, without ? 0 : 20) <= 0) {
+            if (!without)
+                continue;
+            peal_text_printf(why, "rank %u of %u will not come to job '%s' any more", missing,
+                             how->size, how->job);
+            status = PEAL_PEER_DEAD;
+            break;
+        }
         int socket = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
         if (socket >= 0) {
             status = admit(how, &own, socket, guests, deadline, why);
@@ -527,8 +539,10 @@ static enum peal_status follow(const struct peal_rendezvous *how, uint32_t leade
             if (status != PEAL_PENDING)
                 return status;
         }
-        if (how->optional && how->optional[leader] && how->gone(how->context, leader))
-            return PEAL_PEER_DEAD; /* the caller turns to the next leader */
+        if (is_gone(how, leader)) {
+            peal_text_printf(why, "rank %u will not come to job '%s' any more", leader, how->job);
+            return PEAL_PEER_DEAD; /* where it is optional, the caller turns to the next leader */
+        }
         if (now_ms() >= deadline) {
             peal_text_printf(why, "rank %u of job '%s' was not there in time", leader, how->job);
             return PEAL_TIMEOUT;

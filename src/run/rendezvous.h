@@ -25,7 +25,8 @@ struct peal_rendezvous {
     const char *reason;
     /* Those of `size` that need not come (they may have died); NULL: all must. */
     const uint8_t *optional;
-    /* Says of an optional rank that it will not come any more. */
+    /* Says of a rank that it will not come any more: an optional one is not missed, without any
+     * other the meeting fails with PEAL_PEER_DEAD. NULL: nobody knows. */
     int (*gone)(void *context, uint32_t rank);
     void *context;
 };

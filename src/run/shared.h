@@ -81,7 +81,9 @@ struct peal_control {
     _Atomic uint32_t stream;                   /* of the call the owner is in */
     _Atomic uint64_t calls[PEAL_STREAMS];      /* the last seq of each stream */
     _Atomic uint64_t letters;                  /* messages sent and received, or begun */
-    _Atomic uint32_t moving; /* 1 while the owner moves non-blocking calls: see peal_team_settle */
+    _Atomic uint32_t moving;  /* 1 while the owner moves non-blocking calls: see peal_team_settle */
+    _Atomic uint64_t dropped; /* once it has left: its first non-blocking call that had not ended;
+                                 0: all had. Written before life (release). */
 
     /* How far the owner has come in giving the regions of a context back: see family.h. */
     _Alignas(PEAL_LINE) _Atomic uint64_t gates[PEAL_CONTEXTS];

@@ -294,6 +294,8 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     status = peal_rendezvous_meet(&meet, how->leader, why, &meeting);
     close(meet.window);
     if (status != PEAL_OK) {
+        /* Some of the others may have met all the same. Release, partner: doctor.c. */
+        atomic_store_explicit(&own->life, PEAL_LIFE_LEFT, memory_order_release);
         free(probe);
         peal_window_unmap(own, layout.bytes);
         return status;
@@ -313,6 +315,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     status = adopt(team, &meeting, why);
     peal_meeting_release(&meeting);
     if (status != PEAL_OK) {
+        atomic_store_explicit(&own->life, PEAL_LIFE_LEFT, memory_order_release); /* likewise */
         peal_team_close(team);
         return status;
     }

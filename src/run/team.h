@@ -123,7 +123,7 @@ struct peal_team_how {
     const char *job;
     uint32_t timeout_ms;
     bool quiet;
-    /* For shrink: who may be missing. See rendezvous.h. */
+    /* For shrink: who may be missing. For it and split: who will not come. See rendezvous.h. */
     const uint8_t *optional;
     int (*gone)(void *context, uint32_t rank);
     void *context;
