@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A call on one rank: buffers with guards around them, the call, and afterwards every byte of those
+ * buffers against what it should be. */
+#include "chaos.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 128 };
+
+/* ---- regions ---- */
+
+void region_make(struct region *region, uint64_t bytes, uint64_t start, char *at)
+{
+    region->bytes = bytes + start + GUARD;
+    region->start = start;
+    region->borrowed = at != NULL;
+    region->memory = at ? at : malloc(region->bytes);
+    region->wanted = malloc(region->bytes);
+    if (!region->memory || !region->wanted)
+        abort();
+}
+
+void region_paint(struct region *region, uint64_t key)
+{
+    for (uint64_t i = 0; region->memory && i < region->bytes; i++)
+        region->memory[i] = (char)(0xa5 ^ (key + i * 7));
+}
+
+void region_free(struct region *region)
+{
+    if (!region->borrowed)
+        free(region->memory);
+    free(region->wanted);
+    *region = (struct region){0};
+}
+
+bool region_holds(const struct region *region, uint64_t *where)
+{
+    if (!region->memory || memcmp(region->memory, region->wanted, region->bytes) == 0)
+        return true;
+    for (*where = 0; region->memory[*where] == region->wanted[*where]; (*where)++)
+        ;
+    return false;
+}
+
+void flight_free(struct flight *flight)
+{
+    region_free(&flight->send);
+    region_free(&flight->recv);
+    free(flight);
+}
+
+/* ---- buffers ---- */
+
+/* Is input and output one buffer on this rank? */
+static bool is_here(struct rank *me, const struct spec *spec, uint32_t rank)
+{
+    switch (spec->kind) {
+    case BROADCAST:
+        return true;
+    case ALLREDUCE:
+    case ALLGATHER:
+    case REDUCE_SCATTER:
+        return spec->in_place;
+    case ALLGATHER_V:
+    case REDUCE_SCATTER_V:
+        return spec->in_place && below(&me->own, 2);
+    case REDUCE:
+    case GATHER:
+    case SCATTER:
+    case GATHER_V:
+    case SCATTER_V:
+        return spec->in_place && rank == spec->root && below(&me->own, 2);
+    default:
+        return false;
+    }
+}
+
+/* A piece of symmetric memory, at the same place on every rank; NULL: there is none left. */
+static char *take_symmetric(struct rank *me, uint32_t group, enum place place, uint64_t bytes)
+{
+    struct group *g = &me->groups[group];
+    uint64_t need = (bytes + 2 * GUARD + 64 + 63) / 64 * 64;
+    if (place == PRIVATE || g->used + need > g->symmetric)
+        return NULL;
+    g->used += need;
+    return me->symmetric[group] + g->used - need;
+}
+
+/* Where data begins: aligned or not, on all ranks alike in symmetric memory. */
+static uint64_t draw_start(uint64_t *state, size_t element)
+{
+    switch (below(state, 3)) {
+    case 0:
+        return GUARD;
+    case 1:
+        return GUARD - element * below(state, 8);
+    default:
+        return GUARD - below(state, 64);
+    }
+}
+
+static void put(char *at, size_t element, uint64_t bits)
+{
+    memcpy(at, &bits, element);
+}
+
+/* Guards, and the inputs between them. */
+static void fill(struct flight *f, uint32_t rank)
+{
+    const struct spec *spec = &f->spec;
+    size_t element = value_size(spec->dtype);
+    uint64_t sends = spec_sends(spec, rank);
+    region_paint(&f->send, spec->key);
+    region_paint(&f->recv, spec->key + 1);
+    if (spec->kind != BROADCAST || rank == spec->root) {
+        for (uint64_t i = 0; i < sends; i++)
+            put(f->input + i * element, element, spec_value(spec, rank, i));
+    }
+    if (f->send.memory)
+        memcpy(f->send.wanted, f->send.memory, f->send.bytes);
+    if (f->recv.memory)
+        memcpy(f->recv.wanted, f->recv.memory, f->recv.bytes);
+}
+
+static void make_buffers(struct rank *me, struct flight *f, uint32_t rank, char **send, char **recv)
+{
+    const struct spec *spec = &f->spec;
+    size_t element = value_size(spec->dtype);
+    uint64_t sends = spec_sends(spec, rank), takes = spec_takes(spec, rank), own = 0;
+    uint64_t alike = mix(spec->key, 3), room = spec_room(spec);
+    char *sym_send = take_symmetric(me, f->group, spec->send, room);
+    char *sym_recv = take_symmetric(me, f->group, spec->recv, room);
+    bool here = is_here(me, spec, rank);
+    bool scatters = spec->kind == REDUCE_SCATTER || spec->kind == REDUCE_SCATTER_V ||
+                    spec->kind == SCATTER || spec->kind == SCATTER_V;
+    f->has_offsets = spec_offsets(spec, rank, false, f->offsets);
+    f->has_in_offsets = spec_offsets(spec, rank, true, f->in_offsets);
+    for (uint32_t r = 0; r < spec->size; r++) {
+        f->counts[r] = spec_block(spec, rank, r);
+        f->in_counts[r] = spec_block(spec, r, rank);
+    }
+    uint64_t send_start = draw_start(sym_send ? &alike : &me->own, element);
+    uint64_t recv_start = draw_start(sym_recv ? &alike : &me->own, element);
+    *send = *recv = NULL;
+    if (!here || scatters) {
+        region_make(&f->send, sends * element, send_start, sym_send);
+        *send = f->send.memory + f->send.start;
+    }
+    if (!here || !scatters) {
+        region_make(&f->recv, takes * element, recv_start, sym_recv);
+        *recv = f->recv.memory + f->recv.start;
+    }
+    if (here && scatters)
+        *recv = *send + f->offsets[rank] * element;
+    else if (here) {
+        bool gathers = spec->kind != ALLREDUCE && spec->kind != REDUCE && spec->kind != BROADCAST;
+        own = gathers ? f->in_offsets[rank] : 0;
+        *send = *recv + own * element;
+    }
+    f->input = *send;
+    fill(f, rank);
+    if (here && (spec->kind == ALLGATHER || spec->kind == ALLGATHER_V) && below(&me->own, 2))
+        *send = NULL;
+    if (takes == 0 && below(&me->own, 2))
+        *recv = NULL;
+    if (sends == 0 && below(&me->own, 2) && !here)
+        *send = NULL;
+}
+
+/* ---- the call ---- */
+
+static enum peal_status run_kernel(struct peal_comm *comm, const struct spec *spec, char *send,
+                                   char *recv)
+{
+    static const char shift[] = "kernel shift(in x: T[n], out y: T[n]) {\n"
+                                "    send x to (rank + 1) % nranks\n"
+                                "    y = recv from (rank - 1) % nranks\n"
+                                "}\n";
+    static const char forward[] = "kernel forward(in x: T[n], out y: T[n], op: reduce) {\n"
+                                  "    let acc = x\n"
+                                  "    let cur = x\n"
+                                  "    for s in 1 .. nranks {\n"
+                                  "        send cur to (rank + 1) % nranks\n"
+                                  "        cur = recv from (rank - 1) % nranks\n"
+                                  "        acc = op(acc, cur)\n"
+                                  "    }\n"
+                                  "    y = final(op, acc)\n"
+                                  "}\n";
+    uint64_t bytes = spec->count * value_size(spec->dtype);
+    struct peal_arg args[3] = {{.kind = PEAL_ARG_BUFFER, .data = send, .bytes = bytes},
+                               {.kind = PEAL_ARG_BUFFER, .data = recv, .bytes = bytes},
+                               {.kind = PEAL_ARG_REDUCE, .reduce = spec->op}};
+    struct peal_user_kernel *kernel = NULL;
+    bool builtin = spec->kind == KERNEL_BUILTIN;
+    enum peal_status status = peal_user_kernel_load(comm,
+                                                    builtin                      ? NULL
+                                                    : spec->kind == KERNEL_SHIFT ? shift
+                                                                                 : forward,
+                                                    builtin ? "allreduce_ring" : NULL, &kernel);
+    if (status == PEAL_OK)
+        status = peal_user_kernel_launch(kernel, spec->dtype, args,
+                                         spec->kind == KERNEL_SHIFT ? 2 : 3, NULL, 0);
+    peal_user_kernel_free(kernel);
+    return status;
+}
+
+static enum peal_status issue_v(struct peal_comm *k, struct flight *f, char *send, char *recv)
+{
+    const struct spec *s = &f->spec;
+    struct peal_request **q = s->nonblocking ? &f->request : NULL;
+    const uint64_t *out = f->has_offsets ? f->offsets : NULL;
+    const uint64_t *in = f->has_in_offsets ? f->in_offsets : NULL;
+    struct peal_blocks outs = {f->counts, out}, ins = {f->in_counts, in};
+    switch (s->kind) {
+    case ALLGATHER_V:
+        return q ? peal_iallgather_v(k, send, recv, s->counts, in, s->dtype, q)
+                 : peal_allgather_v(k, send, recv, s->counts, in, s->dtype);
+    case REDUCE_SCATTER_V:
+        return q ? peal_ireduce_scatter_v(k, send, recv, s->counts, out, s->dtype, s->op, q)
+                 : peal_reduce_scatter_v(k, send, recv, s->counts, out, s->dtype, s->op);
+    case GATHER_V:
+        return q ? peal_igather_v(k, send, recv, s->counts, in, s->dtype, s->root, q)
+                 : peal_gather_v(k, send, recv, s->counts, in, s->dtype, s->root);
+    case SCATTER_V:
+        return q ? peal_iscatter_v(k, send, recv, s->counts, out, s->dtype, s->root, q)
+                 : peal_scatter_v(k, send, recv, s->counts, out, s->dtype, s->root);
+    default:
+        return q ? peal_iall_to_all_v(k, send, &outs, recv, &ins, s->dtype, q)
+                 : peal_all_to_all_v(k, send, &outs, recv, &ins, s->dtype);
+    }
+}
+
+static enum peal_status issue(struct peal_comm *k, struct flight *f, char *send, char *recv)
+{
+    const struct spec *s = &f->spec;
+    struct peal_request **q = s->nonblocking ? &f->request : NULL;
+    switch (s->kind) {
+    case BARRIER:
+        return q ? peal_ibarrier(k, q) : peal_barrier(k);
+    case ALLREDUCE:
+        return q ? peal_iallreduce(k, send, recv, s->count, s->dtype, s->op, q)
+                 : peal_allreduce(k, send, recv, s->count, s->dtype, s->op);
+    case REDUCE:
+        return q ? peal_ireduce(k, send, recv, s->count, s->dtype, s->op, s->root, q)
+                 : peal_reduce(k, send, recv, s->count, s->dtype, s->op, s->root);
+    case BROADCAST:
+        return q ? peal_ibroadcast(k, recv, s->count, s->dtype, s->root, q)
+                 : peal_broadcast(k, recv, s->count, s->dtype, s->root);
+    case ALLGATHER:
+        return q ? peal_iallgather(k, send, recv, s->count, s->dtype, q)
+                 : peal_allgather(k, send, recv, s->count, s->dtype);
+    case REDUCE_SCATTER:
+        return q ? peal_ireduce_scatter(k, send, recv, s->count, s->dtype, s->op, q)
+                 : peal_reduce_scatter(k, send, recv, s->count, s->dtype, s->op);
+    case GATHER:
+        return q ? peal_igather(k, send, recv, s->count, s->dtype, s->root, q)
+                 : peal_gather(k, send, recv, s->count, s->dtype, s->root);
+    case SCATTER:
+        return q ? peal_iscatter(k, send, recv, s->count, s->dtype, s->root, q)
+                 : peal_scatter(k, send, recv, s->count, s->dtype, s->root);
+    case ALL_TO_ALL:
+        return q ? peal_iall_to_all(k, send, recv, s->count, s->dtype, q)
+                 : peal_all_to_all(k, send, recv, s->count, s->dtype);
+    case KERNEL_SHIFT:
+    case KERNEL_FORWARD:
+    case KERNEL_BUILTIN:
+        return run_kernel(k, s, send, recv);
+    default:
+        return issue_v(k, f, send, recv);
+    }
+}
+
+/* ---- afterwards ---- */
+
+/* One output element; inputs of rank q are taken from starts[q] on. */
+static uint64_t reduce_of(const struct spec *s, const uint64_t *starts, uint64_t at, double *slack)
+{
+    uint64_t values[MOST];
+    for (uint32_t q = 0; q < s->size; q++)
+        values[q] = spec_value(s, q, starts[q] + at);
+    uint64_t bits = value_reduce(s->dtype, s->op, values, s->size, slack);
+    if (s->flavour == EXACT && s->op != PEAL_AVG)
+        *slack = 0;
+    return bits;
+}
+
+/* Reductions: exact, or within what rounding allows, in which case what came is what was wanted. */
+static void want_reduced(struct rank *me, struct flight *f, uint32_t rank, struct region *to,
+                         uint64_t first)
+{
+    const struct spec *s = &f->spec;
+    size_t element = value_size(s->dtype);
+    uint64_t takes = spec_takes(s, rank), starts[MOST] = {0}, offsets[MOST];
+    for (uint32_t q = 0; q < s->size; q++) {
+        if (s->kind == REDUCE_SCATTER || s->kind == REDUCE_SCATTER_V) {
+            (void)spec_offsets(s, q, false, offsets);
+            starts[q] = offsets[rank];
+        }
+    }
+    for (uint64_t i = 0; i < takes; i++) {
+        double slack;
+        uint64_t at = to->start + (first + i) * element, got = 0;
+        uint64_t wanted = reduce_of(s, starts, i, &slack);
+        memcpy(&got, to->memory + at, element);
+        double difference = fabs(value_read(s->dtype, got) - value_read(s->dtype, wanted));
+        if (slack > 0 && !(difference <= slack)) {
+            rank_complain(me, "element %llu is %g, not %g (slack %g)", (unsigned long long)i,
+                          value_read(s->dtype, got), value_read(s->dtype, wanted), slack);
+            return;
+        }
+        put(to->wanted + at, element, slack > 0 ? got : wanted);
+    }
+}
+
+static void want_block(const struct flight *f, struct region *to, uint64_t at, uint32_t from,
+                       uint64_t first, uint64_t count)
+{
+    size_t element = value_size(f->spec.dtype);
+    for (uint64_t i = 0; i < count; i++)
+        put(to->wanted + to->start + (at + i) * element, element,
+            spec_value(&f->spec, from, first + i));
+}
+
+static void want_moved(struct flight *f, uint32_t rank, struct region *to, uint64_t own)
+{
+    const struct spec *s = &f->spec;
+    uint64_t offsets[MOST];
+    bool root = rank == s->root;
+    switch (s->kind) {
+    case BROADCAST:
+        want_block(f, to, 0, s->root, 0, s->count);
+        break;
+    case SCATTER:
+    case SCATTER_V:
+        (void)spec_offsets(s, s->root, false, offsets);
+        want_block(f, to, own, s->root, offsets[rank], spec_block(s, s->root, rank));
+        break;
+    case KERNEL_SHIFT:
+        want_block(f, to, 0, (rank + s->size - 1) % s->size, 0, s->count);
+        break;
+    case ALL_TO_ALL:
+    case ALL_TO_ALL_V:
+        for (uint32_t q = 0; q < s->size; q++) {
+            (void)spec_offsets(s, q, false, offsets);
+            want_block(f, to, f->in_offsets[q], q, offsets[rank], f->in_counts[q]);
+        }
+        break;
+    case ALLGATHER:
+    case ALLGATHER_V:
+    case GATHER:
+    case GATHER_V:
+        for (uint32_t q = 0;
+             q < s->size && (root || s->kind == ALLGATHER || s->kind == ALLGATHER_V); q++)
+            want_block(f, to, f->in_offsets[q], q, 0, f->in_counts[q]);
+        break;
+    default:
+        break;
+    }
+}
+
+/* allreduce: the same bits everywhere. */
+static void compare_bits(struct rank *me, const struct flight *f)
+{
+    uint64_t bytes = f->spec.count * value_size(f->spec.dtype), hash = 1;
+    for (uint64_t i = 0; i < bytes; i++)
+        hash = (hash ^ (uint8_t)f->recv.memory[f->recv.start + i]) * UINT64_C(0x100000001b3);
+    uint64_t key = mix(f->spec.key, f->spec.salt), word = (key >> 32 << 32) | (hash >> 32) | 1;
+    for (uint32_t i = 0; i < 64; i++) {
+        _Atomic uint64_t *place = &me->board->words[(key + i) % 4096];
+        uint64_t found = 0;
+        if (atomic_compare_exchange_strong(place, &found, word) || found == word)
+            return;
+        if (found >> 32 == key >> 32) {
+            rank_complain(me, "other bits than on another rank");
+            return;
+        }
+    }
+}
+
+void flight_check(struct rank *me, struct flight *f, const uint64_t *got, const uint32_t *sender)
+{
+    uint32_t rank = rank_in(me, f->group);
+    const struct spec *s = &f->spec;
+    uint64_t where;
+    if (f->is_message && f->is_receive && got && (*got != f->length || *sender != f->from))
+        rank_complain(me, "%llu bytes of rank %u, not %llu of rank %u", (unsigned long long)*got,
+                      *sender, (unsigned long long)f->length, f->from);
+    if (!f->is_message) {
+        bool scatters = s->kind == REDUCE_SCATTER || s->kind == REDUCE_SCATTER_V ||
+                        s->kind == SCATTER || s->kind == SCATTER_V;
+        bool here = scatters && !f->recv.memory;
+        struct region *to = here ? &f->send : &f->recv;
+        uint64_t own = here ? f->offsets[rank] : 0;
+        if (spec_reduces(s))
+            want_reduced(me, f, rank, to, own);
+        else
+            want_moved(f, rank, to, own);
+        if (s->kind == ALLREDUCE && !me->wrong)
+            compare_bits(me, f);
+    }
+    if (!me->wrong && !region_holds(&f->send, &where))
+        rank_complain(me, "the input has changed at byte %lld of %llu",
+                      (long long)(where - f->send.start), (unsigned long long)f->send.bytes);
+    if (!me->wrong && !region_holds(&f->recv, &where))
+        rank_complain(me, "the output is wrong at byte %lld of %llu",
+                      (long long)(where - f->recv.start), (unsigned long long)f->recv.bytes);
+}
+
+void call_make(struct rank *me, uint32_t group, const struct spec *spec)
+{
+    uint32_t rank = rank_in(me, group);
+    struct flight *f = calloc(1, sizeof *f);
+    char *send, *recv;
+    if (!f)
+        abort();
+    f->spec = *spec;
+    f->group = group;
+    uint64_t used = me->groups[group].used;
+    bool mistaken = me->mistaken;
+    if (mistaken)
+        spec_spoil(&f->spec, mix(spec->key, 9));
+    snprintf(me->doing, sizeof me->doing,
+             "group %u (rank %u of %u): %s%s %s, op %d, count %llu, root %u%s%s%s%s",
+             me->groups[group].number, rank, spec->size, f->spec.nonblocking ? "i" : "",
+             kind_names[f->spec.kind],
+             (const char *[]){"f16", "bf16", "f32", "f64", "i8", "u8", "i32", "i64"}[f->spec.dtype],
+             (int)f->spec.op, (unsigned long long)f->spec.count, f->spec.root,
+             f->spec.in_place ? ", in place" : "", spec->send == SYMMETRIC ? ", sym send" : "",
+             spec->recv == SYMMETRIC ? ", sym recv" : "", mistaken ? ", MISTAKEN" : "");
+    if (me->trace)
+        fprintf(stderr, "[%u] step %u: %s\n", me->rank, me->step, me->doing);
+    make_buffers(me, f, rank, &send, &recv);
+    enum peal_status status = issue(me->comms[group], f, send, recv);
+    me->mistaken = false;
+    if (mistaken && status == PEAL_OK && !f->request) { /* not for this rank to judge */
+        flight_free(f);
+        return;
+    }
+    if (!rank_goes_on(me, status, me->comms[group])) {
+        flight_free(f);
+        return;
+    }
+    if (f->request) {
+        if (mistaken)
+            f->is_message = true, f->recv.bytes = f->send.bytes = 0; /* likewise */
+        uint32_t i = 0;
+        while (me->flights[i])
+            i++;
+        me->flights[i] = f;
+        return;
+    }
+    flight_check(me, f, NULL, NULL);
+    /* Again, with the same buffers and other values. */
+    for (uint32_t i = 0; i < spec->repeats && !me->wrong && spec->kind < KERNEL_SHIFT; i++) {
+        f->spec.salt++;
+        fill(f, rank);
+        if (!rank_goes_on(me, issue(me->comms[group], f, send, recv), me->comms[group]))
+            break;
+        flight_check(me, f, NULL, NULL);
+    }
+    me->groups[group].used = used;
+    flight_free(f);
+}

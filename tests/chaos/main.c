@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random programs against peal.h, on ranks that are processes or threads.
+ *
+ *   chaos processes|threads|faults|thread-faults SECONDS [SEED [PROGRAMS]]
+ *
+ * Runs programs of seed SEED, SEED + 1, ... until the time or their number is over; without a seed,
+ * one of the clock, which is printed. CHAOS_TRACE=1 shows the steps of all ranks.
+ */
+#include "chaos.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HANGS_AFTER_S = 100 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- what is left behind ---- */
+
+static uint32_t count_files(void)
+{
+    uint32_t n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder))
+        n++;
+    if (folder)
+        closedir(folder);
+    return n;
+}
+
+static uint32_t count_windows(void)
+{
+    char line[512];
+    uint32_t n = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps && fgets(line, sizeof line, maps))
+        n += strstr(line, "memfd:peal") != NULL;
+    if (maps)
+        fclose(maps);
+    return n;
+}
+
+static bool left_nothing(uint64_t seed, uint32_t files)
+{
+    uint32_t after = count_files(), windows = count_windows();
+    if (after != files || windows != 0)
+        printf("seed %llu: %u open files, %u before; %u windows mapped\n", (unsigned long long)seed,
+               after, files, windows);
+    return after == files && windows == 0;
+}
+
+static bool left_no_names(const char *job)
+{
+    char line[512];
+    bool left = false;
+    FILE *sockets = fopen("/proc/net/unix", "re");
+    while (sockets && fgets(line, sizeof line, sockets))
+        left |= strstr(line, job) != NULL;
+    if (sockets)
+        fclose(sockets);
+    if (left)
+        printf("a socket of job %s is left\n", job);
+    return !left;
+}
+
+/* ---- a program ---- */
+
+static uint32_t choose_size(uint64_t seed)
+{
+    return 2 + (uint32_t)(mix(seed, 11) % 8);
+}
+
+static void prepare(struct rank *me, uint64_t seed, uint32_t rank, bool threads, bool faults,
+                    struct board *board)
+{
+    uint64_t state = mix(seed, 12);
+    *me = (struct rank){.seed = seed,
+                        .own = mix(mix(seed, 13), rank),
+                        .rank = rank,
+                        .size = choose_size(seed),
+                        .steps = 5 + below(&state, 40),
+                        .threads = threads,
+                        .board = board,
+                        .trace = getenv("CHAOS_TRACE") != NULL};
+    if (getenv("CHAOS_STEPS"))
+        me->steps = (uint32_t)atoi(getenv("CHAOS_STEPS"));
+    if (!faults)
+        return;
+    me->fault =
+        threads ? LEAVES + below(&state, FAULTS - LEAVES) : KILLED + below(&state, FAULTS - KILLED);
+    me->victim = below(&state, me->size);
+    me->fault_step = below(&state, me->steps);
+}
+
+/* The library is used in all its ways. */
+static void set_environment(uint64_t seed)
+{
+    uint64_t state = mix(seed, 14);
+    setenv("PEAL_TIMEOUT_MS", "30000", 1);
+    static const char *const pools[] = {"64K", "64K", "8M", "512K"};
+    setenv("PEAL_WINDOW_POOL", pools[below(&state, 16) % 8 % 4], 1);
+    if (below(&state, 6) == 0)
+        setenv("PEAL_SINGLE_COPY", "0", 1);
+    else
+        unsetenv("PEAL_SINGLE_COPY");
+    if (below(&state, 8) == 0)
+        setenv("PEAL_CORES", "16", 1);
+    else
+        unsetenv("PEAL_CORES");
+}
+
+static int run_process(struct rank *me, const char *job)
+{
+    uint64_t seed = me->seed;
+    uint32_t files = count_files();
+    struct peal_open how = {.rank = me->rank, .size = me->size, .job = job, .quiet = 1};
+    struct peal_comm *world = NULL;
+    if (peal_comm_open(&how, &world) != PEAL_OK) {
+        printf("seed %llu: open: %s\n", (unsigned long long)me->seed, peal_comm_error(NULL));
+        return 1;
+    }
+    program_run(me, world);
+    if (me->wrong)
+        return 1;
+    flights_free(me);
+    return left_nothing(seed, files) ? 0 : 1;
+}
+
+/* Waits for all ranks, continues those that stopped themselves. */
+static bool reap(pid_t *pids, uint32_t size, uint64_t seed, bool faults)
+{
+    double limit = now() + HANGS_AFTER_S;
+    uint32_t left = size;
+    bool ok = true, ended_early = false, slow = false;
+    while (left > 0) {
+        if (!slow && now() > limit - HANGS_AFTER_S + 10) {
+            slow = true;
+            printf("seed %llu: %u ranks are slow\n", (unsigned long long)seed, left);
+        }
+        int status;
+        pid_t pid = waitpid(-1, &status, WUNTRACED | WNOHANG);
+        if (pid <= 0) {
+            nanosleep(&(struct timespec){0, 300000}, NULL);
+            if (now() < limit)
+                continue;
+            printf("seed %llu: %u ranks hang\n", (unsigned long long)seed, left);
+            ok = false;
+            if (getenv("CHAOS_KEEP"))
+                pause();
+            for (uint32_t r = 0; r < size; r++)
+                kill(pids[r], SIGKILL);
+            limit = now() + HANGS_AFTER_S;
+            continue;
+        }
+        if (WIFSTOPPED(status)) {
+            nanosleep(&(struct timespec){0, 2000000}, NULL);
+            kill(pid, SIGCONT);
+            continue;
+        }
+        left--;
+        bool killed = WIFSIGNALED(status) &&
+                      (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGALRM) && faults;
+        if (status != 0 && !killed) {
+            if (ok)
+                printf("seed %llu: a rank ended with %x\n", (unsigned long long)seed,
+                       (unsigned)status);
+            ok = false;
+            if (!ended_early) /* the others wait for it: not for as long as a hang */
+                limit = now() + 5;
+            ended_early = true;
+        }
+        for (uint32_t r = 0; r < size; r++)
+            pids[r] = pids[r] == pid ? 0x7ffffff : pids[r];
+    }
+    return ok;
+}
+
+static bool run_processes(uint64_t seed, bool faults, struct board *board)
+{
+    uint32_t size = choose_size(seed);
+    pid_t pids[MOST];
+    char job[64];
+    snprintf(job, sizeof job, "chaos-%d-%llu", (int)getpid(), (unsigned long long)seed);
+    fflush(stdout);
+    for (uint32_t r = 0; r < size; r++) {
+        pids[r] = fork();
+        if (pids[r] == 0) {
+            static struct rank me;
+            prepare(&me, seed, r, false, faults, board);
+            int code = run_process(&me, job);
+            fflush(stdout);
+            exit(code);
+        }
+    }
+    return reap(pids, size, seed, faults) && left_no_names(job);
+}
+
+struct worker {
+    struct rank rank;
+    struct peal_comm *comm;
+    pthread_t thread;
+};
+
+static void *run_worker(void *context)
+{
+    struct worker *worker = context;
+    program_run(&worker->rank, worker->comm);
+    return NULL;
+}
+
+static bool run_threads(uint64_t seed, bool faults, struct board *board)
+{
+    uint32_t size = choose_size(seed), files = count_files();
+    struct peal_comm *comms[MOST];
+    struct worker *workers = calloc(size, sizeof *workers);
+    bool ok = true;
+    if (!workers || peal_comm_open_threads(size, comms) != PEAL_OK) {
+        printf("seed %llu: open: %s\n", (unsigned long long)seed, peal_comm_error(NULL));
+        return false;
+    }
+    for (uint32_t r = 0; r < size; r++) {
+        prepare(&workers[r].rank, seed, r, true, faults, board);
+        workers[r].comm = comms[r];
+    }
+    for (uint32_t r = 0; r < size; r++)
+        pthread_create(&workers[r].thread, NULL, run_worker, &workers[r]);
+    struct timespec limit;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += HANGS_AFTER_S;
+    for (uint32_t r = 0; r < size; r++) {
+        if (pthread_timedjoin_np(workers[r].thread, NULL, &limit) != 0) {
+            printf("seed %llu: rank %u hangs\n", (unsigned long long)seed, r);
+            fflush(stdout);
+            if (getenv("CHAOS_KEEP"))
+                pause();
+            _exit(1);
+        }
+        ok &= !workers[r].rank.wrong;
+    }
+    for (uint32_t r = 0; r < size; r++)
+        flights_free(&workers[r].rank);
+    free(workers);
+    return ok && left_nothing(seed, files);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3)
+        return 2;
+    bool threads = strncmp(argv[1], "thread", 6) == 0, faults = strstr(argv[1], "faults") != NULL;
+    double until = now() + atof(argv[2]);
+    uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t)time(NULL) * 100000;
+    uint64_t most = argc > 4 ? strtoull(argv[4], NULL, 0) : UINT64_MAX, n = 0;
+    struct board *board =
+        mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (board == MAP_FAILED)
+        return 2;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("%s from seed %llu\n", argv[1], (unsigned long long)seed);
+    for (; n < most && now() < until; n++) {
+        memset((void *)board, 0, sizeof *board);
+        set_environment(seed + n);
+        if (threads ? !run_threads(seed + n, faults, board)
+                    : !run_processes(seed + n, faults, board)) {
+            printf("failed: chaos %s 60 %llu 1\n", argv[1], (unsigned long long)(seed + n));
+            return 1;
+        }
+    }
+    printf("%llu programs\n", (unsigned long long)n);
+    return 0;
+}

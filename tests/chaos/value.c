@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elements of all types and naive reductions, from the types' definitions alone. */
+#include "chaos.h"
+
+#include <math.h>
+#include <string.h>
+
+size_t value_size(enum peal_dtype dtype)
+{
+    static const size_t sizes[PEAL_DTYPE_COUNT] = {
+        [PEAL_F16] = 2, [PEAL_BF16] = 2, [PEAL_F32] = 4, [PEAL_F64] = 8,
+        [PEAL_I8] = 1,  [PEAL_U8] = 1,   [PEAL_I32] = 4, [PEAL_I64] = 8};
+    return sizes[dtype];
+}
+
+bool value_is_float(enum peal_dtype dtype)
+{
+    return dtype <= PEAL_F64;
+}
+
+bool value_takes(enum peal_dtype dtype, enum peal_reduce op)
+{
+    if (op == PEAL_AVG)
+        return value_is_float(dtype);
+    return op < PEAL_AND || !value_is_float(dtype);
+}
+
+/* Significant bits, and the least exponent of a normal number. */
+static int digits(enum peal_dtype dtype)
+{
+    static const int all[] = {[PEAL_F16] = 11, [PEAL_BF16] = 8, [PEAL_F32] = 24, [PEAL_F64] = 53};
+    return all[dtype];
+}
+
+static double read_half(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31;
+    double fraction = bits & 1023;
+    double value = exponent == 31  ? (fraction > 0 ? NAN : INFINITY)
+                   : exponent == 0 ? ldexp(fraction, -24)
+                                   : ldexp(fraction + 1024, exponent - 25);
+    return bits & 0x8000 ? -value : value;
+}
+
+double value_read(enum peal_dtype dtype, uint64_t bits)
+{
+    float f;
+    double d;
+    uint32_t word = (uint32_t)bits;
+    switch (dtype) {
+    case PEAL_F16:
+        return read_half((uint16_t)bits);
+    case PEAL_BF16:
+        word = (uint32_t)(bits & 0xffff) << 16;
+        memcpy(&f, &word, 4);
+        return f;
+    case PEAL_F32:
+        memcpy(&f, &word, 4);
+        return f;
+    case PEAL_F64:
+        memcpy(&d, &bits, 8);
+        return d;
+    default:
+        return 0;
+    }
+}
+
+/* Of numbers that the type has, or nearly: rounding is towards zero, which callers allow for. */
+static uint64_t write_float(enum peal_dtype dtype, double value)
+{
+    float f = (float)value;
+    uint32_t word;
+    uint64_t bits;
+    memcpy(&word, &f, 4);
+    memcpy(&bits, &value, 8);
+    if (dtype == PEAL_F64)
+        return bits;
+    if (dtype == PEAL_F32)
+        return word;
+    if (dtype == PEAL_BF16)
+        return word >> 16;
+    int exponent;
+    double fraction = frexp(fabs(value), &exponent); /* 0.5 .. 1 */
+    uint16_t sign = signbit(value) ? 0x8000 : 0;
+    if (fraction == 0)
+        return sign;
+    if (exponent + 14 <= 0)
+        return sign | (uint16_t)ldexp(fabs(value), 24);
+    return sign | (uint16_t)((exponent + 14) << 10) | ((uint16_t)(fraction * 2048) & 1023);
+}
+
+static uint64_t mask_of(enum peal_dtype dtype)
+{
+    return dtype == PEAL_F64 || dtype == PEAL_I64 ? UINT64_MAX
+                                                  : (UINT64_C(1) << 8 * value_size(dtype)) - 1;
+}
+
+uint64_t value_make(enum peal_dtype dtype, enum peal_reduce op, enum flavour flavour, uint64_t key)
+{
+    uint64_t random = mix(key, 5);
+    if (flavour == BITS || !value_is_float(dtype))
+        return random & mask_of(dtype);
+    static const double factors[] = {1, -1, 2, 0.5};
+    if (flavour == EXACT && op == PEAL_PROD)
+        return write_float(dtype, factors[random % 4]);
+    if (flavour == EXACT && (op == PEAL_SUM || op == PEAL_AVG))
+        return write_float(dtype, (double)(random % 7) - 3);
+    if (flavour == EXACT)
+        return write_float(dtype, (double)(random % 255) - 127);
+    double unit = (double)(random >> 12) / (double)(UINT64_C(1) << 52);
+    return write_float(dtype, op == PEAL_PROD ? 0.5 + unit : 2 * unit - 1);
+}
+
+static int64_t widen(enum peal_dtype dtype, uint64_t bits)
+{
+    switch (dtype) {
+    case PEAL_I8:
+        return (int8_t)bits;
+    case PEAL_I32:
+        return (int32_t)bits;
+    default:
+        return (int64_t)bits;
+    }
+}
+
+static uint64_t reduce_integers(enum peal_dtype dtype, enum peal_reduce op, const uint64_t *values,
+                                uint32_t n)
+{
+    uint64_t all = values[0];
+    for (uint32_t i = 1; i < n; i++) {
+        uint64_t v = values[i];
+        bool less = widen(dtype, v) < widen(dtype, all);
+        switch (op) {
+        case PEAL_SUM:
+            all += v;
+            break;
+        case PEAL_PROD:
+            all *= v;
+            break;
+        case PEAL_MAX:
+            all = less ? all : v;
+            break;
+        case PEAL_MIN:
+            all = less ? v : all;
+            break;
+        case PEAL_AND:
+            all &= v;
+            break;
+        case PEAL_OR:
+            all |= v;
+            break;
+        default:
+            all ^= v;
+        }
+        all &= mask_of(dtype);
+    }
+    return all;
+}
+
+uint64_t value_reduce(enum peal_dtype dtype, enum peal_reduce op, const uint64_t *values,
+                      uint32_t n, double *slack)
+{
+    *slack = 0;
+    if (!value_is_float(dtype))
+        return reduce_integers(dtype, op, values, n);
+    double all = value_read(dtype, values[0]), size = fabs(all);
+    for (uint32_t i = 1; i < n; i++) {
+        double v = value_read(dtype, values[i]);
+        switch (op) {
+        case PEAL_PROD:
+            all *= v;
+            size *= fabs(v) > 1 ? fabs(v) : 1;
+            break;
+        case PEAL_MAX:
+            all = v > all ? v : all;
+            break;
+        case PEAL_MIN:
+            all = v < all ? v : all;
+            break;
+        default:
+            all += v;
+            size += fabs(v);
+        }
+    }
+    if (op == PEAL_AVG)
+        all /= n;
+    /* Every one of n - 1 steps may round, in any order, the division once more, and this here. */
+    if (op != PEAL_MAX && op != PEAL_MIN)
+        *slack = (n + 3) * (size > fabs(all) ? size : fabs(all)) * ldexp(1, -digits(dtype));
+    return write_float(dtype, all);
+}
