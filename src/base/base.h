@@ -2,7 +2,7 @@
 /* base: what every folder stands on.
  *
  *   arena.h   memory that is freed all at once        vec.h    growing arrays
- *   text.h    a growing string, number formats        intern.h one pointer per distinct name
+ *   text.h    a growing string, folded or as JSON     intern.h one pointer per distinct name
  *   diag.h    collected diagnostics with carets       dtype.h  data types and functions
  *   hash.h    64-bit hashing                          size.h   checked sizes, K M G parsing
  *   nearest.h the name that was meant                 sha256.h digests that are kept
@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/nearest.h"
+#include "base/sha256.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "base/vec.h"

@@ -227,6 +227,29 @@ static void test_sha256_is_the_standard(void **state)
     }
 }
 
+static void hashes_tell_lengths_seeds_and_bytes_apart(void **state)
+{
+    (void)state;
+    enum { LONGEST = 40 };
+    unsigned char bytes[LONGEST] = {0};
+    uint64_t seen[3 * (LONGEST + 1)];
+    size_t n = 0;
+    assert_int_equal(peal_hash_bytes(NULL, 0, 1), peal_hash_bytes(bytes, 0, 1));
+    for (size_t len = 0; len <= LONGEST; len++) {
+        seen[n++] = peal_hash_bytes(bytes, len, 1);
+        seen[n++] = peal_hash_bytes(bytes, len, 2);
+        if (len > 0) {
+            bytes[len - 1] = 1;
+            seen[n++] = peal_hash_bytes(bytes, len, 1);
+            bytes[len - 1] = 0;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < i; k++)
+            assert_true(seen[i] != seen[k]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +258,7 @@ int main(void)
         cmocka_unit_test(arena_stops_at_its_limit),
         cmocka_unit_test(equal_names_intern_to_equal_pointers),
         cmocka_unit_test(sizes_parse_and_format),
+        cmocka_unit_test(hashes_tell_lengths_seeds_and_bytes_apart),
         cmocka_unit_test(diagnostics_point_at_the_place),
         cmocka_unit_test(diagnostics_keep_the_terminal_safe),
         cmocka_unit_test(the_name_that_was_meant_is_found),

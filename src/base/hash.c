@@ -19,6 +19,7 @@ uint64_t peal_hash_bytes(const void *bytes, size_t len, uint64_t seed)
         b ^= b >> 31;
     }
     uint64_t tail[2] = {0, 0};
-    memcpy(tail, at, len);
+    if (len) /* so that NULL with 0 bytes is fine */
+        memcpy(tail, at, len);
     return peal_hash_u64(tail[0] ^ b, peal_hash_u64(tail[1] ^ a, seed));
 }
