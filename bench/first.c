@@ -37,6 +37,10 @@ enum {
     MOST_RANKS = 16
 };
 
+#define ALL_NAMES                                                                                  \
+    "allreduce,reduce,broadcast,allgather,reduce_scatter,all_to_all,allgather_v,"                  \
+    "reduce_scatter_v,all_to_all_v"
+
 struct line {
     double first[ROUNDS], later[ROUNDS];
 };
@@ -84,10 +88,8 @@ static void call(const char *name, uint64_t bytes, uint64_t turn)
         check(peal_allgather_v(comm, send, recv, counts, NULL, PEAL_F32));
     else if (strcmp(name, "reduce_scatter_v") == 0)
         check(peal_reduce_scatter_v(comm, send, recv, counts, NULL, PEAL_F32, PEAL_SUM));
-    else if (strcmp(name, "all_to_all_v") == 0)
-        check(peal_all_to_all_v(comm, send, &out, recv, &in, PEAL_F32));
     else
-        check(peal_barrier(comm));
+        check(peal_all_to_all_v(comm, send, &out, recv, &in, PEAL_F32));
 }
 
 /* The next stretch of the area. All of it is used in turn, so that none was used lately. */
@@ -281,32 +283,46 @@ static bool run_rounds(int ranks, const char *names, struct line *lines)
 {
     for (int round = 0; round < ROUNDS; round++) {
         fflush(stdout);
-        for (int rank = 0; rank < ranks; rank++) {
-            if (fork() == 0)
-                run_rank(ranks, rank, round, names, lines);
-        }
         bool failed = false;
-        for (int rank = 0; rank < ranks; rank++) {
-            int status;
-            wait(&status);
-            failed |= status != 0;
+        for (int rank = 0; rank < ranks && !failed; rank++) {
+            pid_t pid = fork();
+            if (pid == 0)
+                run_rank(ranks, rank, round, names, lines);
+            failed = pid < 0; /* those that were started give up when nobody comes */
         }
+        for (int status; wait(&status) > 0;)
+            failed |= status != 0;
         if (failed)
             return false;
     }
     return true;
 }
 
+/* Each name of the list is one of all of them, and none comes twice. */
+static bool are_known(const char *list)
+{
+    char copy[256], *rest = copy, seen[256] = ",";
+    snprintf(copy, sizeof copy, "%s", list);
+    for (char *name; (name = strsep(&rest, ",")) != NULL;) {
+        char framed[64];
+        snprintf(framed, sizeof framed, ",%.60s,", name);
+        if (!strstr("," ALL_NAMES ",", framed) || strstr(seen, framed))
+            return false;
+        strcat(seen, framed + 1); /* of a subset of ALL_NAMES, which fits */
+    }
+    return true;
+}
+
 static int usage(void)
 {
-    fprintf(stderr, "usage: first [--ranks 2,4] [--json] [allreduce,...]\n");
+    fprintf(stderr, "usage: first [--ranks 2,4] [--json] [allreduce,...]\n"
+                    "collectives: " ALL_NAMES "\n");
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    static char names[256] = "allreduce,reduce,broadcast,allgather,reduce_scatter,all_to_all,"
-                             "allgather_v,reduce_scatter_v,all_to_all_v";
+    static char names[256] = ALL_NAMES;
     int ranks[MOST_RANKS] = {2}, nranks = 1;
     bool json = false;
     for (int i = 1; i < argc; i++) {
@@ -322,6 +338,8 @@ int main(int argc, char **argv)
             return usage();
         }
     }
+    if (!are_known(names))
+        return usage();
     struct line *lines = bench_shared(32 * SIZES * sizeof *lines);
     struct cell *cells = calloc((size_t)nranks * 32 * SIZES, sizeof *cells);
     char copy[256];

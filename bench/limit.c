@@ -16,6 +16,7 @@
 #include "harness.h"
 #include "measure.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +193,12 @@ static double measure(struct limit *l)
     pid_t pid[WORKERS];
     for (int w = 0; w < WORKERS; w++) {
         pid[w] = fork();
+        if (pid[w] < 0) {
+            perror("fork");
+            if (w > 0)
+                kill(pid[0], SIGKILL); /* it would wait for this one for ever */
+            exit(1);
+        }
         if (pid[w] == 0) {
             work(l, w);
             _exit(0);
@@ -232,8 +239,7 @@ static void measure_size(struct limit *l, size_t bytes, double seconds)
             }
         }
         printf("{\"system\": \"limit\", \"collective\": \"%s\", \"nranks\": %d, \"bytes\": %zu, "
-               "\"mode\": \"%s\", \"calls\": %d, \"median_us\": %.3f, \"way\": \"%s\", "
-               "\"right\": true}\n",
+               "\"mode\": \"%s\", \"calls\": %d, \"median_us\": %.3f, \"way\": \"%s\"}\n",
                bench_collective_name(l->collective), l->ranks,
                l->collective == BENCH_BARRIER ? 0 : l->count * sizeof(float),
                fresh ? "fresh" : "hot", l->calls, best, way_names[best_way]);
