@@ -73,36 +73,59 @@ static bool simulate_stream(struct peal_sim_job *job)
     return true;
 }
 
-/* A second run in which no send ever waits: what it used is what is needed. It is strict: a sender
- * that runs ahead may not know yet of a slot that has come back, and then counts one more. */
-static void find_slots(struct peal_sim_job *job)
+/* Another run, with so many slots: most that were in use, 0 if it deadlocks or fails. It is strict: a
+ * sender that runs ahead may not know yet of a slot that has come back, and then counts one more. */
+static uint32_t run_again(struct peal_sim_job *job, uint32_t depth)
 {
     struct peal_sim *sim = NULL;
     struct peal_sim_options options = {
-        .depth = PEAL_NONE, .pace = job->options.pace, .strict = !job->streamed};
-    const struct peal_sim_stats *stats = peal_sim_stats(job->sim);
-    job->slots_used = stats->slots_used;
-    if ((job->options.strict || job->streamed) && !stats->credit_stalls &&
-        !peal_sim_deadlock(job->sim)) {
-        job->slots_needed = stats->slots_used; /* none waited as it is */
-        return;
-    }
-    if (job->plan->channels.count == 0 ||
-        peal_sim_new(job->machine, job->plan->nranks, &options, &job->diags, &sim) != PEAL_OK)
-        return;
+        .depth = depth, .pace = job->options.pace, .strict = !job->streamed};
+    uint32_t used = 0;
+    if (peal_sim_new(job->machine, job->plan->nranks, &options, &job->diags, &sim) != PEAL_OK)
+        return 0;
     enum peal_status status = PEAL_OK;
     enter(job, job->streamed ? PEAL_PHASE_SLOT_RANKS : PEAL_PHASE_SLOT_RUN);
     for (uint32_t i = 0; i < job->launches && status == PEAL_OK; i++)
         status = job->streamed ? launch_stream(job, sim)
                                : peal_sim_launch(sim, job->plan, NULL, &job->diags);
     enter(job, PEAL_PHASE_SLOT_RUN);
-    if (status == PEAL_OK && peal_sim_run(sim) == PEAL_OK && !peal_sim_deadlock(sim)) {
-        job->slots_needed = peal_sim_stats(sim)->slots_used;
-        /* Where none waited, the two runs are the same. */
-        if (!stats->credit_stalls && !peal_sim_deadlock(job->sim))
-            job->slots_used = job->slots_needed;
-    }
+    if (status == PEAL_OK && peal_sim_run(sim) == PEAL_OK && !peal_sim_deadlock(sim))
+        used = peal_sim_stats(sim)->slots_used;
     peal_sim_free(sim);
+    return used;
+}
+
+/* The fewest slots without a deadlock: more never hurt, so halving finds them. */
+static uint32_t fewest_slots(struct peal_sim_job *job)
+{
+    uint32_t bad = peal_plan_channels(job->plan)[0].depth, good = job->slots_needed;
+    while (good > bad + 1) {
+        uint32_t middle = bad + (good - bad) / 2;
+        if (run_again(job, middle))
+            good = middle;
+        else
+            bad = middle;
+    }
+    return good;
+}
+
+/* A second run in which no send ever waits: what it used is what is needed. */
+static void find_slots(struct peal_sim_job *job)
+{
+    const struct peal_sim_stats *stats = peal_sim_stats(job->sim);
+    bool waited = stats->credit_stalls || peal_sim_deadlock(job->sim);
+    job->slots_used = stats->slots_used;
+    if ((job->options.strict || job->streamed) && !waited) {
+        job->slots_needed = stats->slots_used;
+        return;
+    }
+    if (job->plan->channels.count == 0)
+        return;
+    job->slots_needed = run_again(job, PEAL_NONE);
+    if (!waited && job->slots_needed)
+        job->slots_used = job->slots_needed; /* the two runs are the same */
+    if (peal_sim_deadlock(job->sim) && job->slots_needed && !job->streamed)
+        job->slots_enough = fewest_slots(job);
 }
 
 static void simulate(struct peal_sim_job *job)

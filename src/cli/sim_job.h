@@ -45,7 +45,8 @@ struct peal_sim_job {
     bool streamed; /* the plan was never whole: `plan` has no ops, and belongs to `sim` */
     double plan_seconds, seconds;
     uint32_t slots_used;   /* most of any queue */
-    uint32_t slots_needed; /* 0 = no queues */
+    uint32_t slots_needed; /* with which no send waits; 0 = no queues, or it deadlocks anyhow */
+    uint32_t slots_enough; /* after a deadlock: the fewest without; 0 = none are, or not known */
     struct peal_bound bound;
     enum peal_job_check check;
     char wrong[160]; /* what is wrong */

@@ -231,6 +231,7 @@ void peal_sim_report_text(const struct peal_sim_job *job, struct peal_text *out)
     print_head(job, out);
     if (peal_sim_deadlock(job->sim)) {
         peal_sim_deadlock_print(job->sim, out);
+        peal_sim_advice(job, out);
         return;
     }
     print_time(job, out);
@@ -355,6 +356,7 @@ void peal_sim_report_json(const struct peal_sim_job *job, struct peal_json *json
     if (deadlock) {
         struct peal_text text = {0};
         peal_sim_deadlock_print(job->sim, &text);
+        peal_sim_advice(job, &text);
         peal_json_put_string(json, "deadlock_report", peal_text_get(&text));
         peal_text_release(&text);
     }

@@ -12,6 +12,9 @@ void peal_sim_report_json(const struct peal_sim_job *job, struct peal_json *json
 void peal_sim_report_compare(const struct peal_sim_job *job, const struct peal_sim_job *other,
                              struct peal_text *out);
 
+/* sim_advice.c: of a run that has deadlocked, what to change if slots are too few. */
+void peal_sim_advice(const struct peal_sim_job *job, struct peal_text *out);
+
 struct peal_sim_trace_filter {
     const struct peal_ints *ranks; /* empty = all */
     uint64_t from, to;             /* ps; to 0 = the end */

@@ -17,7 +17,8 @@ struct filler {
     struct peal_sim_log log;
     struct peal_trace trace;
     uint64_t from, to;
-    bool *shown; /* per rank */
+    bool *shown;    /* per rank */
+    uint32_t *rows; /* fluid: of each bar, which of its link's tracks; NULL otherwise */
     struct peal_text name;
 };
 
@@ -73,6 +74,61 @@ static void name_tracks(struct filler *f)
     }
 }
 
+/* A bar of a link, to be given a row. */
+struct placed {
+    uint64_t start, end;
+    uint32_t link, bar;
+};
+
+static int compare_placed(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    if (x->link != y->link)
+        return x->link < y->link ? -1 : 1;
+    return x->start != y->start ? (x->start < y->start ? -1 : 1)
+                                : (x->bar > y->bar) - (x->bar < y->bar);
+}
+
+/* Flows share a link at the same time, and bars of a track may not cross: the first row of the link
+ * that is free. Further rows are tracks of their own. */
+static bool spread_rows(struct filler *f)
+{
+    uint64_t count = f->log.nbars, used = 0, most = 0;
+    struct placed *list = calloc(count + 1, sizeof *list);
+    uint64_t *ends = calloc(count + 1, sizeof *ends); /* of the rows of the current link */
+    f->rows = calloc(count + 1, sizeof *f->rows);
+    for (uint64_t i = 0; list && i < count; i++) {
+        const struct peal_sim_bar *b = &f->log.bars[i];
+        if (b->track == PEAL_TRACK_LINK)
+            list[used++] = (struct placed){b->start, b->end, b->id, (uint32_t)i};
+    }
+    bool ok = list && ends && f->rows;
+    if (ok)
+        qsort(list, used, sizeof *list, compare_placed);
+    for (uint64_t i = 0; ok && i < used; i++) {
+        uint32_t row = 0;
+        if (i > 0 && list[i].link != list[i - 1].link)
+            most = 0;
+        while (row < most && ends[row] > list[i].start)
+            row++;
+        if (row == most) {
+            struct peal_sim_link_stats stats;
+            char name[64];
+            most++;
+            if (row > 0 && peal_sim_link(f->job->sim, list[i].link, &stats)) {
+                snprintf(name, sizeof name, "%s (%u)", stats.name, row + 1);
+                peal_trace_track(&f->trace, f->job->plan->nranks,
+                                 list[i].link + row * peal_sim_link_count(f->job->sim), name);
+            }
+        }
+        ends[row] = list[i].end;
+        f->rows[list[i].bar] = row;
+    }
+    free(list);
+    free(ends);
+    return ok;
+}
+
 static struct peal_trace_bar lane_bar(const struct filler *f, uint32_t op)
 {
     const struct peal_sim_op *o = &f->log.ops[op];
@@ -119,8 +175,9 @@ static void put_bars(struct filler *f)
             !f->shown[f->log.ops[b->op].rank])
             continue;
         const struct peal_sim_op *op = &f->log.ops[b->op];
+        uint32_t row = f->rows ? f->rows[i] * peal_sim_link_count(f->job->sim) : 0;
         struct peal_trace_bar bar = {.group = is_link ? f->job->plan->nranks : b->id,
-                                     .track = is_link ? b->id
+                                     .track = is_link ? b->id + row
                                               : b->track == PEAL_TRACK_MATH
                                                   ? (uint32_t)MATH
                                                   : (uint32_t)DMA + b->sub,
@@ -151,6 +208,17 @@ static void put_flows(struct filler *f)
     }
 }
 
+/* Which part of a link a bar takes: all of it, but of a flow its share of what the link carried. */
+static double share_of(const struct filler *f, const struct peal_sim_bar *b)
+{
+    struct peal_sim_link_stats stats;
+    if (!f->rows || b->message == PEAL_NONE || !peal_sim_link(f->job->sim, b->id, &stats) ||
+        !stats.bytes || b->end == b->start)
+        return 1;
+    return (double)stats.busy * (double)f->log.messages[b->message].bytes / (double)stats.bytes /
+           (double)(b->end - b->start);
+}
+
 /* Busy share of all used links, and messages under way, in equal steps of time. */
 static void put_counters(struct filler *f)
 {
@@ -165,10 +233,11 @@ static void put_counters(struct filler *f)
         const struct peal_sim_bar *b = &f->log.bars[i];
         if (b->track != PEAL_TRACK_LINK || !in_time(f, b->start, b->end))
             continue;
+        double share = share_of(f, b);
         for (uint64_t at = b->start > f->from ? b->start : f->from; at < b->end && at <= f->to;) {
             uint64_t bin = (at - f->from) / step, next = f->from + (bin + 1) * step;
             uint64_t end = next < b->end ? next : b->end;
-            busy[bin] += (double)(end - at);
+            busy[bin] += (double)(end - at) * share;
             at = end;
         }
     }
@@ -210,6 +279,8 @@ void peal_sim_report_trace(const struct peal_sim_job *job,
     peal_sim_log(job->sim, &f.log);
     peal_trace_begin(&f.trace, out);
     name_tracks(&f);
+    if (job->machine->keys.link_mode == PEAL_LINK_FLUID && !spread_rows(&f))
+        out->failed = true;
     put_ops(&f);
     put_bars(&f);
     put_flows(&f);
@@ -217,4 +288,5 @@ void peal_sim_report_trace(const struct peal_sim_job *job,
     peal_trace_end(&f.trace);
     peal_text_release(&f.name);
     free(f.shown);
+    free(f.rows);
 }
