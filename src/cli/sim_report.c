@@ -76,9 +76,9 @@ static void print_head(const struct peal_sim_job *job, struct peal_text *out)
     struct peal_text embed = {0};
     char bytes[24];
     peal_machine_key_value(job->machine, PEAL_KEY_EMBED, &embed);
-    peal_text_printf(out, "%s on %s\n%u ranks on %u PEs (%s), %s bytes of %s",
+    peal_text_printf(out, "%s on %s\n%u %s on %u PEs (%s), %s bytes of %s",
                      peal_plan_string(plan, plan->kernel), job->machine->name, plan->nranks,
-                     job->machine->pes, peal_text_get(&embed),
+                     plan->nranks == 1 ? "rank" : "ranks", job->machine->pes, peal_text_get(&embed),
                      peal_size_format((uint64_t)job->bound.bytes, bytes),
                      peal_dtype_name((enum peal_dtype)plan->dtype));
     if (job->launches > 1)

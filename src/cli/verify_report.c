@@ -174,7 +174,8 @@ static bool put_outcomes(struct peal_arena *arena, const struct peal_verify_job 
     return n > 0;
 }
 
-static void put_coverage(const struct peal_verify_tally *t, struct peal_text *out)
+static void put_coverage(const struct peal_verify_job *job, const struct peal_verify_tally *t,
+                         struct peal_text *out)
 {
     peal_text_printf(
         out,
@@ -182,6 +183,10 @@ static void put_coverage(const struct peal_verify_tally *t, struct peal_text *ou
         "uninitialised reads%s.\n  does not cover: other numbers of ranks, counts that no plan "
         "here stands for, ",
         t->has_contract ? ", result" : "; no contract, so the result is not checked");
+    if (job->no_fuse)
+        peal_text_puts(out,
+                       "plans with fusion, which are the ones that run (advice is about lines, "
+                       "so it judges plans without), ");
     if (t->two_only && !t->refuted)
         peal_text_printf(out,
                          "three or more different roots or counts in turn (cells may be added to "
@@ -232,7 +237,7 @@ static void put_summary(struct peal_arena *arena, const struct peal_verify_job *
     }
     peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
     if (proved)
-        put_coverage(t, out);
+        put_coverage(job, t, out);
     peal_text_fold(out, start, 2, 80);
 }
 

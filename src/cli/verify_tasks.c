@@ -44,14 +44,15 @@ static bool is_bound(const struct binder *b, const char *name)
     return false;
 }
 
-/* Uneven parts of n elements, some of them empty; the same on every rank. */
+/* Uneven parts of n elements, some of them empty, others for other n; the same on every rank. */
 static void make_counts(struct binder *b, const char *name, int64_t n)
 {
     uint32_t p = b->task->nranks;
     int64_t *at = make_ints(b, p), left = n;
     for (uint32_t r = 0; at && r < p; r++) {
         int64_t most = 2 * n / p + 1;
-        int64_t part = r % 3 == 1 ? 0 : (int64_t)(peal_hash_u64(r, 17) % (uint64_t)most);
+        bool empty = (r + (uint64_t)n) % 3 == 0;
+        int64_t part = empty ? 0 : (int64_t)(peal_hash_u64(r, 17) % (uint64_t)most);
         at[r] = r + 1 == p || part > left ? left : part;
         left -= at[r];
     }

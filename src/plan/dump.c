@@ -150,8 +150,9 @@ static uint64_t rank_ops(const struct peal_plan *plan, uint32_t rank)
 
 static void dump_head(const struct peal_plan *plan, uint32_t rank, struct peal_text *out)
 {
-    peal_text_printf(out, "plan %s: %u ranks, %s", peal_plan_string(plan, plan->kernel),
-                     plan->nranks, peal_dtype_name((enum peal_dtype)plan->dtype));
+    peal_text_printf(out, "plan %s: %u %s, %s", peal_plan_string(plan, plan->kernel), plan->nranks,
+                     plan->nranks == 1 ? "rank" : "ranks",
+                     peal_dtype_name((enum peal_dtype)plan->dtype));
     if (plan->reduce != PEAL_NONE)
         peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduce)plan->reduce));
     if (plan->contract)

@@ -220,8 +220,8 @@ static void put_proof(const struct peal_verification *v, struct peal_text *out)
 void peal_verification_explain(const struct peal_verification *v, struct peal_text *out)
 {
     size_t start = out->len;
-    peal_text_printf(out, "%s: %s on %u ranks", v->kernel, peal_verdict_name(v->verdict),
-                     v->nranks);
+    peal_text_printf(out, "%s: %s on %u %s", v->kernel, peal_verdict_name(v->verdict), v->nranks,
+                     v->nranks == 1 ? "rank" : "ranks");
     if (v->verdict == PEAL_REFUTED)
         peal_text_printf(out, ": %s", peal_fault_name(v->fault));
     peal_text_puts(out, "\n");

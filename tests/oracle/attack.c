@@ -4,14 +4,18 @@
  * Every kernel of every file is verified for each number of ranks and each count (lists: 2,3,5), in
  * place and not where that makes a plan. What is proved is run by the oracle, more launches than
  * the proof took, under bad schedules; what is refuted is replayed from its story. Whether a kernel
- * is closed, and its least depth of channels, are held against the runs too. Kernels with a root are
- * also run with roots and counts in turn; whether that was claimed to be safe is for the caller to
- * see (lines that begin with "turns"). Lines that begin with "DEFECT" are defects of the verifier.
+ * is closed, and its least depth of channels, are held against the runs too, and so is what is
+ * claimed without looking: that a plan with fusion leaves what the plan without it leaves, and that
+ * plans of one shape have one verdict. Kernels are also run with roots, counts and arrays in turn;
+ * the verifier is asked about a sequence that goes wrong, and whether sequences were claimed to be
+ * safe is for the caller to see (lines that begin with "turns"). Lines that begin with "DEFECT" are
+ * defects.
  */
 #include "api/load.h"
 #include "base/hash.h"
 #include "oracle/oracle.h"
 #include "oracle/replay.h"
+#include "verify/cache.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
@@ -20,8 +24,20 @@
 
 enum { SCHEDULES = 24, MOST_VARIANTS = 12, MOST_TURNS = 6 };
 
+/* What was said of plans of a shape. */
+struct shape {
+    char name[PEAL_SHA256_HEX + 1];
+    enum peal_verdict verdict;
+    enum peal_reuse reuse;
+    enum peal_bits bits;
+    uint32_t least_depth;
+};
+
 struct attack {
     uint64_t seed;
+    uint64_t arrays; /* other numbers in arrays */
+    bool other_fusion;
+    PEAL_VEC(struct shape) shapes; /* of one file */
     const char *file;
     const struct peal_kernel *kernel;
     uint32_t nranks;
@@ -61,12 +77,14 @@ static void make_arrays(const struct attack *a, struct values *v, const char *na
     int64_t left = a->count, *at = add_value(v, name, p);
     bool counts = strcmp(name, "counts") == 0, receives = strcmp(name, "recvs") == 0;
     for (uint32_t r = 0; r < p && counts; r++) {
-        int64_t some = (int64_t)(peal_hash_u64(r, a->seed + 7) % (uint64_t)(2 * a->count / p + 2));
+        uint64_t seed = a->seed + 7 + 1000 * a->arrays;
+        int64_t some = (int64_t)(peal_hash_u64(r, seed) % (uint64_t)(2 * a->count / p + 2));
         at[r] = r + 1 == p || some > left ? left : some;
         left -= at[r];
     }
     for (uint32_t i = 0; i < p * p && !counts && i < 128; i++) {
-        uint64_t h = peal_hash_u64(receives ? i % p * p + i / p : i, a->seed + 5);
+        uint64_t h =
+            peal_hash_u64(receives ? i % p * p + i / p : i, a->seed + 5 + 1000 * a->arrays);
         at[i] = h % 3 == 0 ? 0 : (int64_t)(h >> 8) % (a->count / p + 2);
     }
 }
@@ -82,6 +100,8 @@ static struct peal_plan *make_plan(const struct attack *a)
             *add_value(&v, s->name, 1) = a->count;
         else if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "most") == 0)
             *add_value(&v, s->name, 1) = a->most;
+        else if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "k") == 0)
+            *add_value(&v, s->name, 1) = (int64_t)(peal_hash_u64(a->arrays, a->seed) % 5);
         else if (s->kind == PEAL_SYMBOL_INTS)
             make_arrays(a, &v, s->name);
     }
@@ -95,7 +115,7 @@ static struct peal_plan *make_plan(const struct attack *a)
                              .in_place = a->in_place,
                              .symmetric = true,
                              .lenient = true,
-                             .no_fuse = a->seed / 3 % 2,
+                             .no_fuse = (a->seed / 3 % 2) != a->other_fusion,
                              .channel_depth = a->depth};
     peal_diags_init(&diags);
     if (peal_instantiate(a->kernel, &bind, &diags, &plan) != PEAL_OK)
@@ -179,6 +199,50 @@ static void check_depth(struct attack *a, uint32_t least)
     }
 }
 
+/* With fusion, or without: the same results. A tile of 16 bits would be rounded otherwise; here are
+ * none. */
+static void check_fusion(struct attack *a, const struct peal_plan *plan)
+{
+    a->other_fusion = true;
+    struct peal_plan *other = make_plan(a);
+    a->other_fusion = false;
+    uint64_t outputs[2] = {0};
+    bool ran = other;
+    for (int i = 0; i < 2 && ran; i++) {
+        const struct peal_plan *plans[] = {i ? other : plan, i ? other : plan};
+        struct oracle *o = oracle_new(plans, 2);
+        struct oracle_schedule schedule = schedule_of(a, 1);
+        if (o)
+            o->data = a->seed;
+        ran = o && oracle_run(o, &schedule);
+        outputs[i] = o ? o->outputs : 0;
+        oracle_free(o);
+        a->runs++;
+    }
+    if (ran && outputs[0] != outputs[1])
+        defect(a, "fusion", "the plan without it leaves other results");
+    free(other);
+}
+
+/* A proof found by the shape of another plan must be that of this one. */
+static void check_shape(struct attack *a, const struct peal_plan *plan,
+                        const struct peal_verification *v)
+{
+    struct shape mine = {{0}, v->verdict, v->reuse, v->bits, v->least_depth};
+    if (!peal_plan_shape(plan, mine.name) || v->verdict == PEAL_UNDECIDED)
+        return;
+    for (size_t i = 0; i < a->shapes.len; i++) {
+        const struct shape *s = &a->shapes.at[i];
+        if (strcmp(s->name, mine.name) != 0)
+            continue;
+        if (s->verdict != mine.verdict || s->reuse != mine.reuse || s->bits != mine.bits ||
+            s->least_depth != mine.least_depth)
+            defect(a, "shape", "another plan of it has another verdict");
+        return;
+    }
+    (void)peal_vec_push(&a->shapes, mine);
+}
+
 static void check_proved(struct attack *a, const struct peal_plan *plan,
                          const struct peal_verification *v)
 {
@@ -191,6 +255,8 @@ static void check_proved(struct attack *a, const struct peal_plan *plan,
     peal_text_release(&why);
     if (v->least_depth)
         check_depth(a, v->least_depth);
+    if (v->monotone)
+        check_fusion(a, plan);
 }
 
 static void check_refuted(struct attack *a, const struct peal_plan *plan,
@@ -219,6 +285,7 @@ static bool attack_plan(struct attack *a)
         return false;
     }
     bool proved = v->verdict == PEAL_PROVED;
+    check_shape(a, plan, v);
     a->proved += proved;
     a->refuted += v->verdict == PEAL_REFUTED;
     a->undecided += v->verdict == PEAL_UNDECIDED;
@@ -235,18 +302,32 @@ static bool attack_plan(struct attack *a)
     return again;
 }
 
-/* Roots and counts in turn. */
+/* Does the verifier call the sequence that went wrong proved? */
+static void check_sequence(struct attack *a, const struct peal_plan *const *plans,
+                           uint32_t launches, const char *why)
+{
+    struct peal_verification *v = NULL;
+    struct peal_verify_options o = {.most_states = 200000};
+    if (peal_verify_sequence(plans, launches, &o, &v) == PEAL_OK && v->verdict == PEAL_PROVED)
+        defect(a, "a proved sequence", why);
+    peal_verification_free(v);
+}
+
+/* Roots, counts and arrays in turn. */
 static void attack_turns(struct attack *a, const int64_t *counts, size_t ncounts)
 {
     struct peal_plan *variant[MOST_VARIANTS] = {0};
     const struct peal_plan *plans[MOST_TURNS];
     uint32_t n = 0, roots = has_symbol(a->kernel, PEAL_SYMBOL_INT, "root") ? a->nranks : 1;
-    for (uint32_t i = 0; i < roots * ncounts && n < MOST_VARIANTS; i++) {
+    bool arrays = has_symbol(a->kernel, PEAL_SYMBOL_INTS, NULL);
+    for (uint32_t i = 0; i < roots * ncounts * (arrays ? 3 : 1) && n < MOST_VARIANTS; i++) {
         a->root = i % roots;
-        a->count = counts[i / roots];
+        a->count = counts[i / roots % ncounts];
+        a->arrays = arrays ? i : 0;
         if ((variant[n] = make_plan(a)))
             n++;
     }
+    a->arrays = 0;
     for (uint32_t k = 0; k < 40 && n > 1; k++) {
         struct peal_text name = {0};
         uint32_t launches = 2 + k % (MOST_TURNS - 1);
@@ -257,9 +338,11 @@ static void attack_turns(struct attack *a, const int64_t *counts, size_t ncounts
         }
         struct oracle *o = oracle_new(plans, launches);
         if (o && goes_wrong(a, o, false, 6)) {
-            printf("turns %s kernel %s ranks %u%s:%s: %s: %s\n", a->file, a->kernel->name,
-                   a->nranks, a->in_place ? " in place" : "", peal_text_get(&name),
+            /* What arrays peal verify makes up are others: of these it has claimed nothing. */
+            printf("%s %s kernel %s ranks %u%s:%s: %s: %s\n", arrays ? "arrays" : "turns", a->file,
+                   a->kernel->name, a->nranks, a->in_place ? " in place" : "", peal_text_get(&name),
                    oracle_wrong_name(o->wrong), peal_text_get(&o->why));
+            check_sequence(a, plans, launches, peal_text_get(&o->why));
             k = 40;
         }
         oracle_free(o);
@@ -295,9 +378,13 @@ static void attack_kernel(struct attack *a, const int64_t *ranks, size_t nranks,
             a->count = counts[c];
             a->root = (int64_t)((a->seed + c) % a->nranks);
             proved = attack_plan(a) && proved;
+            bool more = has_symbol(a->kernel, PEAL_SYMBOL_INTS, NULL) ||
+                        has_symbol(a->kernel, PEAL_SYMBOL_INT, "k");
+            for (a->arrays = 1; more && a->arrays < 4; a->arrays++)
+                proved = attack_plan(a) && proved;
+            a->arrays = 0;
         }
-        /* Other programs make up other arrays. */
-        if (proved && a->nranks > 1 && !has_symbol(a->kernel, PEAL_SYMBOL_INTS, NULL))
+        if (proved && a->nranks > 1)
             attack_turns(a, counts, ncounts);
     }
 }
@@ -330,7 +417,9 @@ int main(int argc, char **argv)
         if (program)
             peal_program_close(program);
         peal_diags_release(&diags);
+        a.shapes.len = 0;
     }
+    peal_vec_release(&a.shapes);
     printf("seed %llu: %llu of %llu texts, %llu plans: %llu proved, %llu refuted (%llu replayed), "
            "%llu not decided; %llu runs, %llu too large, %llu defects\n",
            (unsigned long long)a.seed, (unsigned long long)texts, (unsigned long long)files,

@@ -43,11 +43,21 @@ uint32_t oracle_place(const struct peal_plan *plan, uint32_t buf, uint32_t rank,
     return b->alias;
 }
 
-/* Whole numbers that the type holds, with what few of them come to. */
+/* Does anything on the way hold small numbers only? */
+static bool has_small(const struct peal_plan *plan)
+{
+    for (uint64_t b = 0; b < plan->bufs.count; b++) {
+        if (peal_dtype_size(peal_plan_bufs(plan)[b].dtype) < 4)
+            return true;
+    }
+    return false;
+}
+
+/* Whole numbers that all types hold, with what few of them come to. */
 static double datum(const struct oracle *o, uint32_t launch, uint32_t rank, uint32_t buf,
                     uint64_t i)
 {
-    bool small = peal_dtype_size(peal_plan_bufs(o->plans[launch])[buf].dtype) < 4;
+    bool small = has_small(o->plans[launch]);
     uint64_t h = peal_hash_u64(i * 64 + buf, peal_hash_u64(launch * 64 + rank, o->data));
     return o->plans[0]->reduce == PEAL_PROD ? (double)(1 + h % 2)
                                             : (double)(h % (small ? 9 : 100003));
@@ -235,4 +245,10 @@ void oracle_compare(struct oracle *o, uint32_t rank, uint32_t launch)
         if (find_want(plan, rank, i, &w))
             compare(o, rank, launch, &w);
     }
+    bool gathers = plan->contract == PEAL_CONTRACT_ALLGATHER ||
+                   (plan->contract == PEAL_CONTRACT_GATHER && rank == plan->root);
+    uint64_t len = peal_plan_len(plan, rank, plan->contract_out);
+    if (gathers && part(plan, len, plan->nranks) != len)
+        oracle_is_wrong(o, ORACLE_RESULT, "launch %u rank %u: y is not as long as all parts",
+                        launch, rank);
 }

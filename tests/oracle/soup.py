@@ -3,7 +3,7 @@
 """soup.py SEED COUNT FOLDER: writes COUNT random kernels, made of things that go together more often than not.
 
 Windows, private memory, tiles, signals of every kind, channels, lanes, phases, accumulates, several
-destinations, composites, roots. Every text is a function of SEED and its number.
+destinations, composites, roots, parts by counts, some columns of several rows, trip counts by rank. Every text is a function of SEED and its number.
 """
 import os
 import random
@@ -30,6 +30,8 @@ class Kernel:
         self.depth = 1
         self.open = []  # sends without their recvs
         self.tiles = 0
+        self.counts = rng.random() < 0.2
+        self.columns = rng.random() < 0.2  # a window of two dimensions, and an integer k from 0 to 4
         self.mine = ''  # with lanes: the part of x, y and q that a lane has
 
     def put(self, text):
@@ -49,6 +51,33 @@ class Kernel:
 
     def peer(self):
         return self.r.choice(PEERS[:3] * 3 + PEERS + (['root'] * 4 if self.root else []))
+
+    def some(self):
+        """Statements with parts by counts, columns, and loops that are as long as the rank says."""
+        r = self.r
+        kind = r.random()
+        w, mine = r.choice(self.windows), 'sum(counts, rank) +: counts[rank]'
+        if self.columns and kind < 0.4:
+            cols = r.choice(['k +: 2', '4 +: 3', '(launch mod 2) * k +: 2', ':'])
+            rows = r.choice(['0 +: 2', '1 +: 2', '2', ':'])
+            self.put('m%s[%s, %s] = %d' % (r.choice(['', '', '@' + self.peer()]), rows, cols, r.randint(1, 3)))
+        elif self.columns and kind < 0.6:
+            self.put('if n > 2 { y[0 +: 2] = m%s[%d, %s] }' % (r.choice(['', '@right']), r.randint(0, 2),
+                                                               r.choice(['k +: 2', '5 +: 2'])))
+        elif self.counts and kind < 0.5:
+            self.put('%s@%s[%s] = x[%s]' % (w, self.peer(), mine, mine))
+        elif self.counts and kind < 0.7:
+            self.put('y[sum(counts, left) +: counts[left]] = %s@%s[sum(counts, left) +: counts[left]]' % (w, self.peer()))
+        elif self.counts and kind < 0.85:
+            self.put('send x[%s] to right on parts' % mine)
+            self.put('send x[0 +: counts[rank]] to right on parts')
+            self.put('q[sum(counts, left) +: counts[left]] = recv from left on parts')
+            self.put('%s[0 +: counts[left]] = recv from left on parts' % r.choice(['q', 'y']))
+        else:
+            name, _, array = r.choice(self.signals)
+            cell = '[rank]' if array else ''
+            self.put('for i in 0 .. rank + 1 { notify %s%s@right += 1 }' % (name, cell))
+            self.put('wait %s%s >= left + 1' % (name, '[left]' if array else ''))
 
     def sync(self):
         r = self.r
@@ -152,7 +181,9 @@ class Kernel:
         r = self.r
         for _ in range(n):
             kind = r.random()
-            if kind < 0.42:
+            if (self.counts or self.columns) and not self.mine and r.random() < 0.4:
+                self.some()
+            elif kind < 0.42:
                 self.sync()
             elif kind < 0.8:
                 self.data()
@@ -168,7 +199,8 @@ class Kernel:
                 name, _, array = next(s for s in self.signals if s[1] == 'raw')
                 self.tiles += 1
                 self.put('let t%d = peek %s%s' % (self.tiles, name, '[rank]' if array else ''))
-                self.put('notify %s%s += t%d + 1' % (name, '[rank]' if array else '', self.tiles))
+                self.put('notify %s%s%s += t%d%s' % (name, '[rank]' if array else '', r.choice(['', '@right']), self.tiles,
+                                                     r.choice(['', ' + 1'])))
             else:
                 self.barrier()
         while self.open:
@@ -177,11 +209,16 @@ class Kernel:
 
     def text(self):
         r = self.r
-        head = 'kernel soup(in x: %sT[n], out y: T[n]%s) {' % ('window ' if self.xwin else '', ', root: int' if self.root else '')
+        more = [', root: int'] * self.root + [', counts: int[nranks]'] * self.counts + [', k: int'] * self.columns
+        head = 'kernel soup(in x: %sT[n], out y: T[n]%s) {' % ('window ' if self.xwin else '', ''.join(more))
         self.lines = [head]
         for w in self.windows:
             self.put('window %s: T[%d * n]' % (w, self.phases))
         self.put('private q: T[n]')
+        if self.columns:
+            self.put('window m: T[4, 9]')
+        if self.counts:
+            self.put('channel parts')
         for name, kind, array in self.signals:
             self.put(('signal %s %s%s' % (kind, name, '[nranks]' if array else '')).replace('  ', ' '))
         self.put('let right = (rank + 1) % nranks')
@@ -213,7 +250,7 @@ class Kernel:
         self.put('q%s = x%s' % (self.mine, self.mine))
         self.put('y%s = x%s' % (self.mine, self.mine))
         if self.r.random() < 0.85:
-            for w in self.windows:
+            for w in self.windows + ['m'] * (self.columns and not self.mine):
                 self.put('%s = 0' % w)
             self.barrier()
         if self.r.random() < 0.2 and not self.mine:
