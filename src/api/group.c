@@ -43,38 +43,41 @@ struct handout {
     char why[176];
 };
 
-/* Threads: the group's first rank makes all teams and hands them out through the parent: first
- * whether there are any, then, to each rank, the address of its own. */
+/* The group's first rank makes the teams and lays them ready for all. */
+static void make_teams(struct peal_comm *comm, const struct ticket *group, uint32_t size,
+                       struct handout *out)
+{
+    struct peal_team *teams[PEAL_MOST_RANKS];
+    struct peal_text why = {0};
+    out->status = peal_team_open_threads(size, peal_team_timeout(comm->team), &why, teams);
+    snprintf(out->why, sizeof out->why, "%s", peal_text_get(&why));
+    peal_text_release(&why);
+    for (uint32_t i = 0; i < size && out->status == PEAL_OK; i++)
+        peal_team_give(comm->team, group[i].rank, teams[i]);
+}
+
 static enum peal_status split_threads(struct peal_comm *comm, const struct ticket *group,
                                       uint32_t size, uint32_t self, struct peal_team **out)
 {
-    struct peal_team *teams[PEAL_MOST_RANKS];
-    uint64_t addresses[PEAL_MOST_RANKS] = {0};
     struct handout own = {0}, all[PEAL_MOST_RANKS];
-    struct peal_text why = {0};
-    uint32_t ranks = comm->team->size;
-    uint64_t *table = calloc((size_t)ranks * ranks, sizeof *table);
-    if (!table)
-        return peal_comm_fail(comm, PEAL_NO_MEMORY, "split: out of memory");
-    if (size > 0 && self == 0) {
-        own.status = peal_team_open_threads(size, peal_team_timeout(comm->team), &why, teams);
-        snprintf(own.why, sizeof own.why, "%s", peal_text_get(&why));
-        peal_text_release(&why);
-    }
-    for (uint32_t i = 0; i < size && self == 0 && own.status == PEAL_OK; i++)
-        addresses[group[i].rank] = (uint64_t)(uintptr_t)teams[i];
+    if (size > 0 && self == 0)
+        make_teams(comm, group, size, &own);
     enum peal_status status = peal_comm_exchange(comm, PEAL_CALL_SPLIT, &own, all, sizeof own);
-    if (status == PEAL_OK)
-        status =
-            peal_comm_exchange(comm, PEAL_CALL_SPLIT, addresses, table, ranks * sizeof *addresses);
+    if (status != PEAL_OK) {
+        /* Some may have theirs already: the others are seen to have left. */
+        for (uint32_t i = 0; i < size; i++) {
+            if (self == 0 || self == i)
+                peal_team_close(peal_team_take(comm->team, group[i].rank));
+        }
+        return status;
+    }
     const struct handout *given = size > 0 ? &all[group[0].rank] : &own;
-    if (status == PEAL_OK && given->status != PEAL_OK)
-        status = peal_comm_fail(comm, (enum peal_status)given->status, "split: %s", given->why);
-    if (status == PEAL_OK && size > 0)
-        *out =
-            (struct peal_team *)(uintptr_t)table[(size_t)group[0].rank * ranks + comm->team->rank];
-    free(table);
-    return status;
+    if (given->status != PEAL_OK)
+        return peal_comm_fail(comm, (enum peal_status)given->status, "split: %s", given->why);
+    *out = size > 0 ? peal_team_take(comm->team, comm->team->rank) : NULL;
+    return size == 0 || *out
+               ? PEAL_OK
+               : peal_comm_fail(comm, PEAL_CLOSED, "split: the communicator has failed");
 }
 
 /* The name by which a group of a communicator meets: another one for every group of every

@@ -32,6 +32,8 @@ struct peal_shared_windows {
     uint64_t bytes;
     struct peal_control **controls;
     int *fds;
+    /* [rank] a team for it that it has not taken yet. acq_rel: whoever takes it sees it whole. */
+    _Atomic(struct peal_team *) *gifts;
 };
 
 static uint64_t read_env_size(const char *name, uint64_t otherwise)
@@ -332,12 +334,14 @@ static void release_shared(struct peal_shared_windows *shared)
     if (atomic_fetch_sub_explicit(&shared->users, 1, memory_order_acq_rel) != 1)
         return;
     for (uint32_t r = 0; r < shared->size; r++) {
+        peal_team_close(atomic_load_explicit(&shared->gifts[r], memory_order_relaxed));
         peal_window_unmap(shared->controls[r], shared->bytes);
         if (shared->fds[r] >= 0)
             close(shared->fds[r]);
     }
     free(shared->controls);
     free(shared->fds);
+    free(shared->gifts);
     free(shared);
     errno = error;
 }
@@ -381,7 +385,8 @@ static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_l
     atomic_init(&shared->users, 1);
     shared->controls = calloc(size, sizeof(struct peal_control *));
     shared->fds = malloc(size * sizeof(int));
-    bool ok = shared->controls && shared->fds;
+    shared->gifts = calloc(size, sizeof *shared->gifts);
+    bool ok = shared->controls && shared->fds && shared->gifts;
     for (uint32_t r = 0; shared->fds && r < size; r++)
         shared->fds[r] = -1;
     for (uint32_t r = 0; ok && r < size; r++) {
@@ -391,7 +396,7 @@ static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_l
     }
     if (ok)
         return shared;
-    if (!shared->controls || !shared->fds)
+    if (!shared->controls || !shared->fds || !shared->gifts)
         shared->size = 0;
     release_shared(shared);
     return NULL;
@@ -432,6 +437,18 @@ enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, stru
     while (made > 0)
         peal_team_close(teams[--made]);
     return PEAL_NO_MEMORY;
+}
+
+void peal_team_give(struct peal_team *team, uint32_t rank, struct peal_team *gift)
+{
+    /* Partner: peal_team_take. */
+    atomic_store_explicit(&team->shared->gifts[rank], gift, memory_order_release);
+}
+
+struct peal_team *peal_team_take(struct peal_team *team, uint32_t rank)
+{
+    /* Partner: peal_team_give; of two that take, one gets it. */
+    return atomic_exchange_explicit(&team->shared->gifts[rank], NULL, memory_order_acq_rel);
 }
 
 void peal_team_close(struct peal_team *team)

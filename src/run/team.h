@@ -136,6 +136,12 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
 /* `size` teams in this process, teams[r] for rank r. `why` (may be NULL) gets a line on failure. */
 enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, struct peal_text *why,
                                         struct peal_team **teams);
+
+/* Threads: lays a team ready for a rank of `team`. Whoever takes it first has it, the rank itself or
+ * one that cleans up; NULL: there is none (any more). What nobody takes is closed with the last
+ * rank's `team`. */
+void peal_team_give(struct peal_team *team, uint32_t rank, struct peal_team *gift);
+struct peal_team *peal_team_take(struct peal_team *team, uint32_t rank);
 /* In a child that was forked after opening: frees what is the child's, and tells nobody. */
 void peal_team_close(struct peal_team *team);
 /* What a closed communicator has instead: no ranks, and failed for ever. */
