@@ -84,11 +84,13 @@ struct peal_open {
  * this order: `peal exec` (PEAL_RANK, PEAL_SIZE, PEAL_JOB), torchrun (RANK, WORLD_SIZE,
  * MASTER_ADDR, MASTER_PORT), Open MPI (OMPI_COMM_WORLD_RANK, ...), MPICH and others with PMI
  * (PMI_RANK, PMI_SIZE), Slurm (SLURM_PROCID, SLURM_NTASKS). Without any of them: one rank.
- * Ranks on several hosts, of several users, or of different versions are refused. */
+ * Ranks on several hosts, of several users, or of different versions are refused.
+ * PEAL_INVALID: no such rank, a variable that is not understood; PEAL_UNSUPPORTED: several hosts,
+ * more than PEAL_MOST_RANKS; PEAL_TIMEOUT: not all ranks came. */
 PEAL_API enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **out);
 
 /* Makes `size` communicators, one for each rank, all in this process: comms[r] is then used by
- * one thread. Everything works as between processes. */
+ * one thread. Everything works as between processes. All must be closed. */
 PEAL_API enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms);
 
 /* Collective. Ranks with the same color make a new communicator, ordered by key, then by old rank.
@@ -110,7 +112,7 @@ PEAL_API enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_c
  * until 16 others have been closed; then its memory is used again. */
 PEAL_API void peal_comm_close(struct peal_comm *comm);
 
-/* The own rank, and how many there are; known without asking anyone. */
+/* The own rank, and how many there are; known without asking anyone. 0 of one that is closed. */
 PEAL_API uint32_t peal_comm_rank(const struct peal_comm *comm);
 PEAL_API uint32_t peal_comm_size(const struct peal_comm *comm);
 
@@ -280,9 +282,10 @@ PEAL_API enum peal_status peal_iall_to_all_v(struct peal_comm *comm, const void 
                                              const struct peal_blocks *recv_blocks,
                                              enum peal_dtype dtype, struct peal_request **out);
 
-/* PEAL_PENDING while it runs; otherwise how it ended, and the request is gone. */
+/* PEAL_PENDING while it runs; otherwise how it ended, and the request is gone. NULL is PEAL_OK, here
+ * and wherever a request is waited for. */
 PEAL_API enum peal_status peal_request_test(struct peal_request *request);
-/* Blocks until it has ended; the request is gone. NULL is PEAL_OK. */
+/* Blocks until it has ended; the request is gone. */
 PEAL_API enum peal_status peal_request_wait(struct peal_request *request);
 
 /* ---- point to point ---- */
@@ -313,8 +316,8 @@ PEAL_API enum peal_status peal_request_wait_for(struct peal_request *request, ui
 
 /* ---- user kernels ---- */
 
-/* An argument of a launch, in the order of the kernel's parameters. Dimensions follow from the
- * lengths of buffers and from `dims`. */
+/* An argument of a launch, in the order of the kernel's parameters. Dimensions are those that `dims`
+ * gives; the others follow from the lengths of buffers. */
 enum peal_arg_kind { PEAL_ARG_BUFFER, PEAL_ARG_INT, PEAL_ARG_INTS, PEAL_ARG_REDUCE };
 struct peal_arg {
     enum peal_arg_kind kind;

@@ -176,6 +176,10 @@ enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_argume
     if (here && !args->in_place && overlap(args->send, send, args->recv, recv) &&
         (!args->offsets || overlaps_a_block(args, send, recv, size)))
         return peal_comm_fail(comm, PEAL_INVALID,
-                              "%s: input and output overlap, and are not exactly in place", name);
+                              args->collective == PEAL_CALL_ALL_TO_ALL ||
+                                      args->collective == PEAL_CALL_ALL_TO_ALL_V
+                                  ? "%s: input and output overlap"
+                                  : "%s: input and output overlap, and are not exactly in place",
+                              name);
     return PEAL_OK;
 }

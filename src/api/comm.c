@@ -222,8 +222,10 @@ enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **
     struct peal_text why = {0};
     struct peal_env env = {0};
     how = how ? how : &none;
-    if (!out)
-        return PEAL_INVALID;
+    if (!out) {
+        peal_text_puts(&why, "no place for the communicator");
+        return fail_open(PEAL_INVALID, &why);
+    }
     enum peal_status status = peal_env_check(&why);
     if (status != PEAL_OK)
         return fail_open(status, &why);
@@ -277,9 +279,13 @@ enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **
 enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms)
 {
     struct peal_text why = {0};
-    if (!comms || size == 0 || size > PEAL_MOST_RANKS) {
-        peal_text_printf(&why, "%u ranks; 1 to %d are supported", size, PEAL_MOST_RANKS);
+    if (!comms || size == 0) {
+        peal_text_puts(&why, comms ? "no ranks" : "no place for the communicators");
         return fail_open(PEAL_INVALID, &why);
+    }
+    if (size > PEAL_MOST_RANKS) {
+        peal_text_printf(&why, "%u ranks; at most %d are supported", size, PEAL_MOST_RANKS);
+        return fail_open(PEAL_UNSUPPORTED, &why);
     }
     struct peal_team *teams[PEAL_MOST_RANKS];
     enum peal_status status = peal_env_check(&why);

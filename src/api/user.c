@@ -392,6 +392,19 @@ static enum peal_status run_launch(struct peal_user_kernel *kernel, const struct
     return status;
 }
 
+static enum peal_status take_dim(struct peal_user_kernel *kernel, struct launch *launch,
+                                 const struct peal_dim *dim)
+{
+    for (const struct peal_symbol *s = kernel->kernel->symbols; s && dim->name; s = s->next) {
+        if (s->kind == PEAL_SYMBOL_DIM && strcmp(s->name, dim->name) == 0) {
+            add_value(launch, dim->name, &dim->value, 1, false);
+            return PEAL_OK;
+        }
+    }
+    return peal_comm_fail(kernel->comm, PEAL_INVALID, "'%s' has no dimension '%s'",
+                          kernel->kernel->name, dim->name ? dim->name : "");
+}
+
 enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum peal_dtype dtype,
                                          const struct peal_arg *args, size_t nargs,
                                          const struct peal_dim *dims, size_t ndims)
@@ -415,8 +428,8 @@ enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum p
     launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);
     launch->bind =
         (struct peal_bind){.nranks = comm->team->size, .dtype = dtype, .values = launch->values};
-    for (size_t i = 0; i < ndims; i++)
-        add_value(launch, dims[i].name, &dims[i].value, 1, false);
+    for (size_t i = 0; status == PEAL_OK && i < ndims; i++)
+        status = take_dim(kernel, launch, &dims[i]);
     for (size_t i = 0; status == PEAL_OK && i < nargs; i++)
         status = take_argument(kernel, launch, kernel->kernel->params[i], &args[i]);
     struct peal_image *image = NULL;

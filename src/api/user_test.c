@@ -145,12 +145,58 @@ static void strides_are_held_to_the_buffer(void **state)
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
 }
 
+static int launch_with_slips(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const struct {
+        int line;
+        int dtype;
+        size_t nargs;
+        struct peal_dim dim;
+        enum peal_status status;
+        const char *error;
+    } rows[] = {
+        {__LINE__, PEAL_F32, 2, {"n", 4}, PEAL_OK, ""},
+        {__LINE__, PEAL_F32, 2, {"m", 4}, PEAL_INVALID, "'copy' has no dimension 'm'"},
+        {__LINE__, PEAL_F32, 2, {"x", 4}, PEAL_INVALID, "'copy' has no dimension 'x'"},
+        {__LINE__, PEAL_F32, 2, {NULL, 4}, PEAL_INVALID, "'copy' has no dimension ''"},
+        {__LINE__, PEAL_F32, 1, {"n", 4}, PEAL_INVALID, "'copy' takes 2 arguments, not 1"},
+        {__LINE__, 99, 2, {"n", 4}, PEAL_INVALID, "there is no data type 99"},
+    };
+    struct peal_user_kernel *kernel = NULL;
+    float x[4] = {1, 2, 3, 4}, y[4];
+    EXPECT(peal_user_kernel_load(comm, "kernel copy(in x: T[n], out y: T[n]) { y = x }\n", NULL,
+                                 &kernel) == PEAL_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_arg args[2] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+                                   {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y}};
+        enum peal_status status = peal_user_kernel_launch(kernel, (enum peal_dtype)rows[i].dtype,
+                                                          args, rows[i].nargs, &rows[i].dim, 1);
+        if (status != rows[i].status || strcmp(peal_comm_error(comm), rows[i].error) != 0)
+            fprintf(stderr, "row at line %d: %s: %s\n", rows[i].line, peal_status_text(status),
+                    peal_comm_error(comm));
+        EXPECT(status == rows[i].status);
+        EXPECT(strcmp(peal_comm_error(comm), rows[i].error) == 0);
+    }
+    peal_user_kernel_free(kernel);
+    return 0;
+}
+
+static void dimensions_and_types_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 1, launch_with_slips, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(user_kernels_are_checked_and_launched),
         cmocka_unit_test(windows_lie_at_multiples_of_their_elements),
         cmocka_unit_test(strides_are_held_to_the_buffer),
+        cmocka_unit_test(dimensions_and_types_that_are_none_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
