@@ -316,7 +316,7 @@ static const struct peal_option table[] = {
     {"verify", 0, PEAL_OPTION_FLAG, AT(verify), NULL, "prove the plan before it is launched", 0, 0},
     {"no-bind", 0, PEAL_OPTION_FLAG, AT(no_bind), NULL, "do not bind ranks to cores", 0, 0},
     {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE",
-     "write a page that shows one more launch, op by op", 0, 0},
+     "write a page that shows one more launch, op by op (or a picture: FILE.svg)", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };

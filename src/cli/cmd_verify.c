@@ -38,7 +38,7 @@ static const struct peal_option options_table[] = {
      "neither read nor write the folder of verdicts", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, json), NULL, "print JSON", 0, 0},
     {"html", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, html), "FILE",
-     "write a page that shows it", 0, 0},
+     "write a page that shows it (or a picture: FILE.svg)", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 

@@ -12,6 +12,11 @@ static bool ends_in(const char *text, const char *end)
     return len >= tail && strcmp(text + len - tail, end) == 0;
 }
 
+bool peal_page_is_picture(const char *path)
+{
+    return ends_in(path, ".svg");
+}
+
 void peal_page_begin(const struct peal_cli *cli, struct peal_page *page, enum peal_page_kind kind,
                      const char *title, const char *what)
 {
@@ -25,7 +30,7 @@ bool peal_page_save(const struct peal_cli *cli, struct peal_page *page, const ch
 {
     struct peal_text text = {0};
     enum peal_status status =
-        ends_in(path, ".svg") ? peal_page_svg(page, NULL, &text) : peal_page_html(page, &text);
+        peal_page_is_picture(path) ? peal_page_svg(page, NULL, &text) : peal_page_html(page, &text);
     bool good = status == PEAL_OK;
     if (!good)
         peal_cli_fail(cli, "out of memory for the page");

@@ -12,6 +12,8 @@
 #include "cli/cli.h"
 #include "report/page.h"
 
+/* Does the file get the picture alone? */
+bool peal_page_is_picture(const char *path);
 /* `what` is the kernel argument: if it is a file, the page has its text. Built-in texts come by
  * themselves, see page_plan.h. NULL: neither. */
 void peal_page_begin(const struct peal_cli *cli, struct peal_page *page, enum peal_page_kind kind,

@@ -213,12 +213,12 @@ static bool write_page(const struct peal_sweep *s)
     return peal_page_save(s->cli, &page, s->options->html);
 }
 
-static bool write_plot(const struct peal_sweep *s)
+static bool write_plot(const struct peal_sweep *s, const char *path)
 {
     struct peal_plot plot = make_plot(s);
     struct peal_text text = {0};
     peal_plot_svg(&plot, &text);
-    bool ok = !plot.failed && !text.failed && peal_cli_write(s->cli, s->options->plot, &text);
+    bool ok = !plot.failed && !text.failed && peal_cli_write(s->cli, path, &text);
     peal_plot_release(&plot);
     peal_text_release(&text);
     return ok;
@@ -250,9 +250,10 @@ int peal_sweep_report(const struct peal_sweep *s)
         if (!peal_cli_write(s->cli, s->options->csv, &csv))
             code = PEAL_EXIT_OTHER;
     }
-    if (s->options->plot && !write_plot(s))
+    const char *html = s->options->html;
+    if (s->options->plot && !write_plot(s, s->options->plot))
         code = PEAL_EXIT_OTHER;
-    if (s->options->html && !write_page(s))
+    if (html && !(peal_page_is_picture(html) ? write_plot(s, html) : write_page(s)))
         code = PEAL_EXIT_OTHER;
     peal_report_table_free(table);
     peal_text_release(&csv);
