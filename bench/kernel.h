@@ -4,7 +4,8 @@
 #ifndef PEAL_BENCH_KERNEL_H
 #define PEAL_BENCH_KERNEL_H
 
-#include "api/load.h"
+#include "lang/lang.h"
+#include "plan/plan.h"
 
 struct bench_kernel {
     struct peal_diags diags;

@@ -6,7 +6,7 @@
  *   plan [--large]      with the cases that take seconds and hundreds of megabytes
  *   plan --sim P BYTES  only the simulation of a ring of P ranks, to set beside simgrid_ring.cc
  */
-#include "ir/library.h"
+#include "lang/lang.h"
 #include "kernel.h"
 #include "measure.h"
 #include "sim/sim.h"

@@ -3,9 +3,12 @@
  *
  *   arena.h   memory that is freed all at once        vec.h    growing arrays
  *   text.h    a growing string, folded or as JSON     intern.h one pointer per distinct name
- *   diag.h    collected diagnostics with carets       dtype.h  data types and functions
- *   hash.h    64-bit hashing                          size.h   checked sizes, K M G parsing
- *   nearest.h the name that was meant                 sha256.h digests that are kept
+ *   diag.h    collected diagnostics with carets       size.h   checked sizes, K M G parsing
+ *   hash.h    64-bit hashing                          sha256.h digests that are kept
+ *   nearest.h the name that was meant
+ *
+ *   tables/   what exists in the language and in plans, once: ops.def (operations), fn.def
+ *             (functions of data), dtype.h (data types, reductions), contract.h (contracts)
  *
  * Start reading at diag.h: it is how every reader of input reports what it dislikes.
  */
@@ -14,12 +17,14 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
-#include "base/dtype.h"
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/nearest.h"
 #include "base/sha256.h"
 #include "base/size.h"
+#include "base/tables/contract.h"
+#include "base/tables/dtype.h"
+#include "base/tables/ops.h"
 #include "base/text.h"
 #include "base/vec.h"
 

@@ -2,14 +2,14 @@
 /* cli: the command line. Turns arguments into calls of the other folders and results into text.
  *
  *   commands.def   the list of commands, in the order help shows them
- *   cmd_NAME.c     one command: its options (a table), its help, its run function
+ *   cmd/NAME.c     one command: its options (a table), its help, its run function
  *   main.c         finds the command, parses, runs, ends with its exit code
  *   options.h      tables of options: parsing and help come from the same rows
  *   kernel_args.h  the options that name and bind a kernel, shared by plan, verify, sim, run, ...
  *   progress.h     a line with an estimate on a terminal, nothing in a pipe
  *
- * To add a command: a line in commands.def and a file cmd_NAME.c that defines peal_cmd_NAME.
- * Start reading at cmd_plan.c.
+ * To add a command: a line in commands.def and a file cmd/NAME.c that defines peal_cmd_NAME.
+ * Start reading at cmd/plan.c.
  */
 #ifndef PEAL_CLI_CLI_H
 #define PEAL_CLI_CLI_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shell completion, from the tables that parse. */
 #include "cli/help.h"
-#include "ir/contract.h"
-#include "sim/machine.h"
+#include "base/base.h"
+#include "sim/sim.h"
 
 #include <string.h>
 

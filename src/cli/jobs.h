@@ -4,7 +4,7 @@
 #define PEAL_CLI_JOBS_H
 
 #include "base/base.h"
-#include "run/shared.h"
+#include "run/run.h"
 
 struct peal_job_rank {
     const struct peal_control *control; /* mapped for reading */

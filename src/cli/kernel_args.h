@@ -8,7 +8,8 @@
 #ifndef PEAL_CLI_KERNEL_ARGS_H
 #define PEAL_CLI_KERNEL_ARGS_H
 
-#include "api/load.h"
+#include "lang/lang.h"
+#include "plan/plan.h"
 #include "cli/cli.h"
 
 struct peal_kernel_options {

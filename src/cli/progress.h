@@ -12,7 +12,7 @@
 #ifndef PEAL_CLI_PROGRESS_H
 #define PEAL_CLI_PROGRESS_H
 
-#include "base/text.h"
+#include "base/base.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 #ifndef PEAL_COMPUTE_ATOMIC_H
 #define PEAL_COMPUTE_ATOMIC_H
 
-#include "compute/compute.h"
+#include "compute/functions.h"
 
 /* See peal_compute.accumulate. */
 void peal_accumulate(enum peal_fn fn, const struct peal_operand *dst,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every f16 and bf16 value into f32, and every f32 value into f16 and bf16: all variants against
  * generic C. The second takes 2^32 values; without an argument every 4099th. */
-#include "compute/compute.h"
+#include "compute/functions.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which variants were built, and which of them this machine can run. */
-#include "compute/compute.h"
+#include "compute/functions.h"
 
 #include "compute/variants.h"
 

@@ -6,7 +6,7 @@
  * A block is loaded from all sources before it is stored, and blocks do not overlap: so the
  * destination may be a source.
  */
-#include "compute/compute.h"
+#include "compute/functions.h"
 
 #include "compute/atomic.h"
 #include "compute/convert.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The definition itself: rows of operands and the bits that compute.h promises for them. */
-#include "compute/compute.h"
+#include "compute/functions.h"
 
 #include "compute/convert.h"
 

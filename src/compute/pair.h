@@ -7,7 +7,7 @@
 #ifndef PEAL_COMPUTE_PAIR_H
 #define PEAL_COMPUTE_PAIR_H
 
-#include "base/dtype.h"
+#include "base/base.h"
 #include "compute/convert.h"
 
 #include <assert.h>

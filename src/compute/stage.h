@@ -6,7 +6,7 @@
 #ifndef PEAL_COMPUTE_STAGE_H
 #define PEAL_COMPUTE_STAGE_H
 
-#include "compute/compute.h"
+#include "compute/functions.h"
 
 enum { PEAL_STAGE_LEN = 256 }; /* elements: three blocks of 8 bytes each stay in the L1 cache */
 

@@ -3,7 +3,7 @@
 #ifndef PEAL_COMPUTE_VARIANTS_H
 #define PEAL_COMPUTE_VARIANTS_H
 
-#include "compute/compute.h"
+#include "compute/functions.h"
 
 #ifdef PEAL_HAVE_AVX2
 extern const struct peal_compute peal_compute_avx2;

@@ -4,7 +4,7 @@
  *
  * PEAL_SEED=N repeats a run; the seed is printed.
  */
-#include "compute/compute.h"
+#include "compute/functions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

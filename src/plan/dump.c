@@ -2,7 +2,7 @@
 /* Plans as text and as JSON. */
 #include "plan/dump.h"
 
-#include "ir/contract.h"
+#include "base/base.h"
 
 #include <inttypes.h>
 

@@ -3,8 +3,8 @@
 #ifndef PEAL_PLAN_DUMP_H
 #define PEAL_PLAN_DUMP_H
 
-#include "base/text.h"
-#include "plan/plan.h"
+#include "base/base.h"
+#include "plan/format.h"
 
 /* rank PEAL_NONE = all of the plan's ranks. */
 void peal_plan_dump(const struct peal_plan *plan, uint32_t rank, struct peal_text *out);

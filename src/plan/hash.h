@@ -3,7 +3,7 @@
 #ifndef PEAL_PLAN_HASH_H
 #define PEAL_PLAN_HASH_H
 
-#include "plan/plan.h"
+#include "plan/format.h"
 
 uint64_t peal_plan_hash(const struct peal_plan *plan);
 

@@ -3,7 +3,7 @@
  * the rank's own. */
 #include "plan/part.h"
 
-#include "base/size.h"
+#include "base/base.h"
 #include "plan/hash.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef PEAL_PLAN_PART_H
 #define PEAL_PLAN_PART_H
 
-#include "plan/plan.h"
+#include "plan/format.h"
 
 /* rank must be in the plan. On PEAL_OK *out is freed with free. Channels keep their numbers. */
 enum peal_status peal_plan_part(const struct peal_plan *plan, uint32_t rank,

@@ -3,8 +3,8 @@
  * collects the tables. */
 #include "plan/parts.h"
 
-#include "plan/assemble_internal.h"
-#include "plan/internal.h"
+#include "plan/assemble/assemble_internal.h"
+#include "plan/make/maker.h"
 
 #include <stdlib.h>
 

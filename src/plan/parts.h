@@ -13,7 +13,7 @@
 #ifndef PEAL_PLAN_PARTS_H
 #define PEAL_PLAN_PARTS_H
 
-#include "plan/instantiate.h"
+#include "plan/make/instantiate.h"
 
 struct peal_parts;
 

@@ -2,7 +2,7 @@
 /* See resize.h. */
 #include "plan/resize.h"
 
-#include "base/size.h"
+#include "base/base.h"
 #include "plan/hash.h"
 
 #include <stdlib.h>

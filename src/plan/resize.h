@@ -14,7 +14,7 @@
 #ifndef PEAL_PLAN_RESIZE_H
 #define PEAL_PLAN_RESIZE_H
 
-#include "plan/plan.h"
+#include "plan/format.h"
 
 /* What a pattern is made for: `n` or `m`, and `most`. */
 enum { PEAL_PATTERN_COUNT = 1 << 10, PEAL_PATTERN_MOST = 1 << 30 };

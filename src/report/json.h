@@ -16,7 +16,7 @@
 #ifndef PEAL_REPORT_JSON_H
 #define PEAL_REPORT_JSON_H
 
-#include "base/text.h"
+#include "base/base.h"
 
 #include <stdint.h>
 

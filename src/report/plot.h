@@ -4,8 +4,7 @@
 #ifndef PEAL_REPORT_PLOT_H
 #define PEAL_REPORT_PLOT_H
 
-#include "base/text.h"
-#include "base/vec.h"
+#include "base/base.h"
 
 struct peal_plot_point {
     double x, y;

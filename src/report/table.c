@@ -2,8 +2,7 @@
 /* Tables behind table.h: every text in one arena, cells in one flat list. */
 #include "report/table.h"
 
-#include "base/arena.h"
-#include "base/vec.h"
+#include "base/base.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #ifndef PEAL_REPORT_TABLE_H
 #define PEAL_REPORT_TABLE_H
 
-#include "base/text.h"
+#include "base/base.h"
 #include "report/json.h"
 
 enum peal_align { PEAL_ALIGN_LEFT, PEAL_ALIGN_RIGHT };

@@ -12,7 +12,7 @@
 #ifndef PEAL_REPORT_TRACE_H
 #define PEAL_REPORT_TRACE_H
 
-#include "base/text.h"
+#include "base/base.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 /* Proofs in a folder, one small text file each. */
 #include "verify/cache.h"
 
-#include "verify/story.h"
+#include "verify/story/story.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -9,9 +9,8 @@
 #ifndef PEAL_VERIFY_CACHE_H
 #define PEAL_VERIFY_CACHE_H
 
-#include "base/arena.h"
-#include "base/sha256.h"
-#include "verify/verify.h"
+#include "base/base.h"
+#include "verify/verdict.h"
 
 /* The shape as its SHA-256: two plans of different shapes are never taken for one. False: the plan
  * has no shape that others could share, and `out` is of the plan itself. */

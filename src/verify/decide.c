@@ -2,10 +2,10 @@
 /* The verdict on an unrolled program: order if it is monotone, exploration if not, then values. */
 #include "verify/decide.h"
 
-#include "verify/ahead.h"
-#include "verify/explore.h"
-#include "verify/relaxed.h"
-#include "verify/symbolic.h"
+#include "verify/order/ahead.h"
+#include "verify/explore/explore.h"
+#include "verify/order/relaxed.h"
+#include "verify/result/symbolic.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef PEAL_VERIFY_DECIDE_H
 #define PEAL_VERIFY_DECIDE_H
 
-#include "verify/story.h"
+#include "verify/story/story.h"
 
 /* Sets verdict, fault, story, reuse, bits. The program must have been built without a fault. */
 void peal_verify_decide(struct program *p, const struct peal_verify_options *o, struct answer *a);

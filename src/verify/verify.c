@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of calls: unroll, what is wrong in any schedule, the verdict (decide.c), then advice; and
  * how many launches stand for all. */
-#include "verify/verify.h"
+#include "verify/verdict.h"
 
-#include "verify/advice.h"
+#include "verify/advice/advice.h"
 #include "verify/decide.h"
 
 #include <stdlib.h>

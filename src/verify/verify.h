@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify: one plan, or a sequence of plans launched back to back, proved over all schedules.
  *
- *   decide.h     the verdict on an unrolled program: which of the following are asked, and in
- *                which order
- *   program.h    plans -> unrolled program: threads, sync steps on cells, memory accesses
- *   order.h      monotone programs: one run decides deadlock, lazy runs give must-precede
- *   race.h       conflicting accesses that nothing orders; closed or not
- *   ahead.h      how many launches stand for all
- *   relaxed.h    races where relaxed signals are involved: clocks in every execution
- *   explore.h    everything else: explicit states with partial-order reduction, directed search
- *   value.h, symbolic.h, contract.c, bits.c   what every output element is made of
- *   story.h      the counterexample: the steps that lead to the fault, and nothing else
- *   advice.h     what would mend it, what could be left out
- *   cache.h      verdicts by plan hash and by shape
- *   explain.c, explain_json.c   the answer for people and for programs
+ *   verdict.h  the questions and the answers        cache.h    verdicts by plan hash and by shape
+ *   decide.h   the verdict on an unrolled program: which of the following are asked, in which order
+ *   program/   plans -> unrolled program: threads, sync steps on cells, memory accesses
+ *   order/     monotone programs: one run decides deadlock, lazy runs give must-precede (order.h);
+ *              races, closed or not (race.h); how many launches stand for all (ahead.h); races
+ *              through relaxed signals (relaxed.h)
+ *   explore/   everything else: explicit states with partial-order reduction, directed search
+ *   result/    what every output element is made of, and whether the contract holds
+ *   story/     the counterexample: the steps that lead to the fault, and nothing else; explain.c
+ *              and explain_json.c say it to people and to programs
+ *   advice/    what would fix it, what could be left out
  *
  * Start reading at verify.c and decide.c: they are the lists of calls. docs/verifier.md says what a
  * verdict means.
@@ -21,200 +19,8 @@
 #ifndef PEAL_VERIFY_VERIFY_H
 #define PEAL_VERIFY_VERIFY_H
 
-#include "base/text.h"
-#include "plan/plan.h"
-
-enum peal_verdict { PEAL_PROVED, PEAL_REFUTED, PEAL_UNDECIDED };
-
-/* What went wrong. The order is that in which they are looked for. */
-enum peal_fault {
-    PEAL_FAULT_NONE,
-    PEAL_FAULT_BOUNDS,        /* an access outside of its buffer, a cell outside of its array */
-    PEAL_FAULT_CHANNEL,       /* unequal sends and recvs, a payload that does not fit, a bad slot */
-    PEAL_FAULT_SIGNAL,        /* two unordered writers of one cell, totals that differ */
-    PEAL_FAULT_DEADLOCK,      /* a schedule that stops short */
-    PEAL_FAULT_RACE,          /* two conflicting accesses, unordered */
-    PEAL_FAULT_UNINITIALISED, /* a read of memory that nobody wrote */
-    PEAL_FAULT_RESULT,        /* the contract does not hold */
-    PEAL_FAULT_COUNT
-};
-
-enum peal_reuse {
-    PEAL_REUSE_NONE,        /* not proved at all */
-    PEAL_REUSE_SINGLE_SHOT, /* safe alone */
-    PEAL_REUSE_REPEATABLE,  /* safe back to back with itself */
-    PEAL_REUSE_CLOSED       /* every access to q's window is between q's entry and exit */
-};
-
-enum peal_bits {
-    PEAL_BITS_UNKNOWN,  /* no contract, or nothing to compare */
-    PEAL_BITS_SAME,     /* bitwise the same on all ranks that share a result */
-    PEAL_BITS_DIFFERENT /* the reduction order differs between ranks, or is left to chance */
-};
-
-enum peal_engine { PEAL_ENGINE_AUTO, PEAL_ENGINE_ORDER, PEAL_ENGINE_EXPLORE };
-
-struct peal_verify_options {
-    uint32_t launches;       /* 0 = what makes the proof sound: see peal_verify_launches */
-    uint32_t workers;        /* threads for lazy runs; 0 = 1 */
-    enum peal_engine engine; /* AUTO: order if monotone; ORDER on others is undecided */
-    uint64_t most_states;    /* exploration; 0 = 20 million */
-    uint64_t most_bytes;     /* working memory; 0 = 2 GiB */
-    bool no_result;          /* leave out symbolic execution */
-    bool advice;             /* look for mends and for redundant synchronisation */
-    bool no_story;           /* only the verdict: leave out counterexample and channel depth */
-    bool all_faults;         /* go on after a fault: deadlock and race are both looked for */
-};
-
-/* A place in the user's text. file is "" and line 0 where there is none. */
-struct peal_verify_place {
-    const char *file;
-    uint32_t line, col, len;
-};
-
-/* Stands for the value of a cell whose writer is in a later launch already. */
-#define PEAL_VERIFY_LATER ((int64_t)UINT32_MAX)
-
-/* One step of a counterexample. */
-struct peal_verify_step {
-    uint32_t launch, rank, lane;
-    uint32_t op; /* index within the lane; PEAL_NONE: the caller's own access between launches */
-    struct peal_verify_place place;
-    const char *text;      /* the op: "wait ready >= 2" */
-    const char *cell;      /* sync ops: "ready[1]@2"; otherwise NULL */
-    int64_t before, after; /* its value, counted from this launch's logical 0 */
-    uint32_t waits_for;    /* step that made this wait pass, or PEAL_NONE */
-    bool collides;         /* one of the two accesses */
-    bool blocked;          /* a wait that never passes */
-};
-
-/* One of the two accesses that collide, or the one that is out of bounds or uninitialised. */
-struct peal_verify_access {
-    uint32_t step; /* in steps */
-    bool writes;
-    const char *buf;
-    uint32_t rank;              /* whose copy */
-    uint64_t first_byte, bytes; /* of the overlap */
-    uint64_t first_element, elements;
-};
-
-/* A blocked wait: an edge of the wait-for graph to every rank that could release it. */
-struct peal_verify_wait {
-    uint32_t step; /* in steps */
-    uint32_t launch, rank, lane;
-    const char *cell;
-    const char *relation; /* ">=" or "==" */
-    int64_t expected, actual;
-    const uint32_t *notifiers; /* ranks whose remaining ops would change the cell */
-    uint32_t nnotifiers;
-    bool in_cycle;
-};
-
-/* A wrong output element: what the contract wants and what is there. */
-struct peal_verify_wrong {
-    uint32_t launch, rank;
-    const char *buf;
-    uint64_t first_element, elements;
-    const char *expected; /* "x@0[5] + x@1[5] + x@2[5]" */
-    const char *obtained;
-};
-
-enum peal_story {
-    PEAL_STORY_SHORTEST,
-    PEAL_STORY_MINIMAL, /* no step can be left out */
-    PEAL_STORY_AS_FOUND /* too long to be made minimal */
-};
-
-/* Synchronisation that a kernel could be written without: all notifies and waits of a signal, or
- * those of a place in the text. */
-struct peal_verify_cut {
-    const char *signal;                    /* or NULL */
-    struct peal_verify_place wait, notify; /* line 0: none */
-};
-
-/* Verified for this plan, launched again and again; each by itself. */
-struct peal_verify_advice {
-    bool mends;       /* mends a refuted kernel; otherwise: could be left out */
-    const char *text; /* "after line 9: notify ...; before line 12: wait ..." */
-    struct peal_verify_place at;
-    struct peal_verify_place also; /* second place, or line 0 */
-    struct peal_verify_cut cut;    /* what could be left out */
-};
-
-/* The answer. Freed with peal_verification_free; all texts live as long. */
-struct peal_verification {
-    enum peal_verdict verdict;
-    enum peal_fault fault;       /* refuted: the one that is told */
-    bool has_deadlock, has_race; /* with all_faults: which of the two there are */
-    const char *why;             /* one line; undecided: what stopped the analysis */
-    uint32_t nranks, launches, period;
-    const char *kernel;
-    uint64_t plan_hash;
-    enum peal_contract contract;
-    bool monotone;    /* exact polynomial analysis; otherwise exploration */
-    bool has_relaxed; /* there are relaxed ops */
-    enum peal_reuse reuse;
-    const char *open_why;    /* not closed: the access that leaves the launch */
-    uint32_t needs_launches; /* proved, but so many launches could show more (PEAL_NONE: any
-                                number); 0: more would show nothing new */
-    bool in_order;         /* proved: adds of a launch all come before those of later ones, so that
-                                sequences of many plans show no more than those of two */
-    bool closed_undecided; /* repeatable, and perhaps closed: open_why says why it is not known */
-    enum peal_bits bits;
-    const char *bits_why;
-    bool same_order;      /* one reduction order for all elements: independent of the size */
-    uint64_t order_hash;  /* equal for two plans: the same order */
-    uint32_t least_depth; /* smallest uniform channel depth without deadlock; 0 = no channels */
-    uint32_t depth;       /* the plan's */
-    uint64_t ops, accesses, states;
-    double milliseconds;
-    bool cached;
-
-    enum peal_story story;
-    const struct peal_verify_step *steps;
-    uint32_t nsteps;
-    struct peal_verify_access accesses_at[2]; /* race: both; bounds, uninitialised: the first */
-    uint32_t naccesses;
-    const struct peal_verify_wait *waits;
-    uint32_t nwaits;
-    struct peal_verify_wrong wrong; /* result: buf is not NULL */
-    const struct peal_verify_advice *advice;
-    uint32_t nadvice;
-    const char *advice_holds_for; /* NULL: this plan, launched again and again */
-    const char *no_advice;        /* asked for, but there is none: why */
-    void *memory;                 /* owns everything above */
-};
-
-/* Launches to unroll so that more would show nothing new, but for cells that several threads add to
- * and raw ones: see needs_launches. */
-uint32_t peal_verify_launches(const struct peal_plan *plan);
-
-/* Verifies `count` launches, one plan each, in this order: the same number of ranks, all ranks
- * present; windows, signals and channels of the same name are the same memory. PEAL_INVALID: the
- * plans do not go together. A limit reached is not an error but an undecided verdict. */
-enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint32_t count,
-                                      const struct peal_verify_options *options,
-                                      struct peal_verification **out);
-/* One plan, launched options->launches times. Looks for the reuse level too. */
-enum peal_status peal_verify_plan(const struct peal_plan *plan,
-                                  const struct peal_verify_options *options,
-                                  struct peal_verification **out);
-void peal_verification_free(struct peal_verification *v);
-
-/* Drops what could be left out of this plan only, after a closer look by who knows more plans.
- * holds_for is borrowed for as long as the answer lives. */
-void peal_verification_keep_advice(struct peal_verification *v, const bool *keep,
-                                   const char *holds_for);
-
-const char *peal_verdict_name(enum peal_verdict verdict);
-const char *peal_fault_name(enum peal_fault fault);
-const char *peal_reuse_name(enum peal_reuse reuse);
-const char *peal_story_name(enum peal_story story);
-const char *peal_contract_name(enum peal_contract contract);
-
-/* The counterexample and all that is known, for people. */
-void peal_verification_explain(const struct peal_verification *v, struct peal_text *out);
-/* The same for programs: one JSON object, see docs/verifier.md, "JSON". */
-void peal_verification_json(const struct peal_verification *v, struct peal_text *out);
+#include "verify/advice/cut.h"
+#include "verify/cache.h"
+#include "verify/verdict.h"
 
 #endif

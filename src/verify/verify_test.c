@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier on plans put together by hand: each a scheme whose verdict is known. */
-#include "verify/verify.h"
+#include "verify/verdict.h"
 
-#include "plan/assemble.h"
+#include "plan/plan.h"
 #include "verify/cache.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /* What a kernel's signature and comment say, and values for its parameters. See case.h. */
 #include "conformance/case.h"
 
-#include "base/hash.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #define PEAL_CONFORMANCE_CASE_H
 
 #include "conformance/contract.h"
-#include "ir/module.h"
-#include "plan/instantiate.h"
+#include "lang/lang.h"
+#include "plan/plan.h"
 
 enum { MOST_RANKS = 32 };
 

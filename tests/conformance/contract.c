@@ -3,7 +3,7 @@
  * the other. */
 #include "conformance/contract.h"
 
-#include "base/hash.h"
+#include "base/base.h"
 #include "interp/scalar.h"
 
 #include <math.h>

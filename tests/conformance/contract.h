@@ -3,7 +3,7 @@
 #ifndef PEAL_CONFORMANCE_CONTRACT_H
 #define PEAL_CONFORMANCE_CONTRACT_H
 
-#include "base/text.h"
+#include "base/base.h"
 #include "interp/interp.h"
 
 #include <stdint.h>

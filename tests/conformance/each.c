@@ -2,7 +2,7 @@
 /* The loop over files and kernels that the programs of this folder share. */
 #include "conformance/each.h"
 
-#include "api/load.h"
+#include "lang/lang.h"
 
 #include <inttypes.h>
 #include <stdio.h>

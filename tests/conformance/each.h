@@ -3,8 +3,8 @@
 #ifndef PEAL_CONFORMANCE_EACH_H
 #define PEAL_CONFORMANCE_EACH_H
 
-#include "base/text.h"
-#include "ir/module.h"
+#include "base/base.h"
+#include "lang/lang.h"
 
 struct answer {
     bool good, skipped; /* skipped: no line is printed */

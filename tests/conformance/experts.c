@@ -6,8 +6,8 @@
  *
  * Rank q's expert multiplies a row by q + 2. All numbers are small integers, so sums are exact.
  */
-#include "api/load.h"
-#include "base/hash.h"
+#include "lang/lang.h"
+#include "base/base.h"
 #include "interp/interp.h"
 
 #include <stdio.h>

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text that is a kernel becomes a plan that passes its own check, or is refused with an error;
  * in bounded time and memory. Dimensions and parameters not given by the text are all 5. */
-#include "ir/deduce.h"
-#include "ir/library.h"
-#include "ir/parse.h"
-#include "lower/lower.h"
-#include "plan/dump.h"
-#include "plan/instantiate.h"
+#include "lang/lang.h"
+#include "plan/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

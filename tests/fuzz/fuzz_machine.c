@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Machine files: any bytes give a machine or a diagnostic; a machine prints and reads back. */
-#include "sim/machine.h"
+#include "sim/sim.h"
 
 #include <stdlib.h>
 

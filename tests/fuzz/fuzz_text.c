@@ -2,11 +2,7 @@
 /* Any text either parses or is rejected with at least one error; what parses prints canonically:
  * printing what was parsed from the print gives the same text. Deducing it succeeds or says why
  * not; what it makes is well formed, and the printed text is right where the original is. */
-#include "ir/deduce.h"
-#include "ir/library.h"
-#include "ir/parse.h"
-#include "ir/print.h"
-#include "ir/validate.h"
+#include "lang/lang.h"
 
 #include <stdio.h>
 #include <stdlib.h>

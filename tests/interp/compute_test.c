@@ -2,7 +2,7 @@
 /* Two definitions of the arithmetic, written apart, give the same bits: every variant of compute
  * that this machine runs against the interpreter's scalars, all functions, all mixtures of types.
  */
-#include "base/hash.h"
+#include "base/base.h"
 #include "compute/compute.h"
 #include "interp/scalar.h"
 

@@ -2,7 +2,7 @@
 /* The interpreter on plans put together by hand: data, cells over launches, channels, deadlock, and
  * that a race shows under some schedule. */
 #include "interp/interp.h"
-#include "plan/assemble.h"
+#include "plan/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

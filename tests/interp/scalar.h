@@ -4,7 +4,7 @@
 #ifndef PEAL_INTERP_SCALAR_H
 #define PEAL_INTERP_SCALAR_H
 
-#include "base/dtype.h"
+#include "base/base.h"
 
 #include <stdint.h>
 

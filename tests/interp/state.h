@@ -3,8 +3,7 @@
 #ifndef PEAL_INTERP_STATE_H
 #define PEAL_INTERP_STATE_H
 
-#include "base/text.h"
-#include "base/vec.h"
+#include "base/base.h"
 #include "interp/interp.h"
 
 struct bytes {

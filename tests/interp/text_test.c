@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interpreter on small kernels, each for one thing that the collectives do not use: accumulate,
  * lanes, rows and columns, raw cells, elementwise functions. */
-#include "api/load.h"
+#include "lang/lang.h"
 #include "interp/interp.h"
 
 #include <setjmp.h>

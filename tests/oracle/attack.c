@@ -11,11 +11,10 @@
  * safe is for the caller to see (lines that begin with "turns"). Lines that begin with "DEFECT" are
  * defects.
  */
-#include "api/load.h"
-#include "base/hash.h"
+#include "lang/lang.h"
+#include "base/base.h"
 #include "oracle/oracle.h"
 #include "oracle/replay.h"
-#include "verify/cache.h"
 #include "verify/verify.h"
 
 #include <stdio.h>

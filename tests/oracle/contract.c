@@ -2,7 +2,7 @@
 /* What the caller brings and what the contract makes of it, by the table in docs/language.md. */
 #include "oracle/oracle.h"
 
-#include "base/hash.h"
+#include "base/base.h"
 #include "interp/scalar.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Launches, schedules, clocks of the oracle. */
 #include "oracle/oracle.h"
 
-#include "base/hash.h"
+#include "base/base.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -15,8 +15,7 @@
 #ifndef PEAL_ORACLE_ORACLE_H
 #define PEAL_ORACLE_ORACLE_H
 
-#include "base/text.h"
-#include "base/vec.h"
+#include "base/base.h"
 #include "plan/plan.h"
 
 enum oracle_wrong {

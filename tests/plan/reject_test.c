@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What instantiate refuses, with the words it uses; and that every refusal is quick. */
-#include "api/load.h"
+#include "lang/lang.h"
+#include "plan/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

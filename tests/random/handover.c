@@ -9,7 +9,7 @@
  * must find a deadlock or a race where there is one and nowhere else, unless a cell falls: then it
  * must refute the sequence, and only then may it blame a signal.
  */
-#include "plan/assemble.h"
+#include "plan/plan.h"
 #include "random/seen.h"
 #include "verify/verify.h"
 

@@ -2,8 +2,8 @@
 /* Random programs: chosen, made a plan, written as Promela. See program.h. */
 #include "random/program.h"
 
-#include "base/hash.h"
-#include "plan/assemble.h"
+#include "base/base.h"
+#include "plan/plan.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #ifndef PEAL_RANDOM_PROGRAM_H
 #define PEAL_RANDOM_PROGRAM_H
 
-#include "base/text.h"
+#include "base/base.h"
 #include "plan/plan.h"
 
 enum { MOST_THREADS = 4, MOST_OPS = 10, CELLS = 2, BUFS = 2, MOST_CHANNELS = 2 };

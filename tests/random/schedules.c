@@ -8,8 +8,8 @@
  * schedules: one that stands still under any of them must have a deadlock for the verifier too.
  * Prints TAP.
  */
-#include "api/load.h"
-#include "base/hash.h"
+#include "lang/lang.h"
+#include "base/base.h"
 #include "interp/interp.h"
 #include "random/program.h"
 #include "verify/verify.h"

@@ -3,7 +3,7 @@
 #ifndef PEAL_RANDOM_SEEN_H
 #define PEAL_RANDOM_SEEN_H
 
-#include "base/hash.h"
+#include "base/base.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef PEAL_TESTS_SIM_CASES_H
 #define PEAL_TESTS_SIM_CASES_H
 
-#include "api/load.h"
+#include "lang/lang.h"
 #include "sim/sim.h"
 
 struct case_plan {

@@ -3,8 +3,8 @@
  * them is the whole plan's, to the byte. */
 #include "sim_cases.h"
 
-#include "ir/library.h"
-#include "plan/parts.h"
+#include "lang/lang.h"
+#include "plan/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal bench: times a collective over a range of sizes, in the layout of nccl-tests. */
+#include "base/base.h"
+#include "cli/progress.h"
+#include "cli/run/ranks.h"
+#include "cli/run/collective_case.h"
+
+#include "report/report.h"
+#include "run/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bench_options {
+    int64_t ranks, warmup, iterations, root;
+    uint64_t begin, end;
+    int64_t factor;
+    enum peal_dtype dtype;
+    enum peal_reduce reduce;
+    const char *algo, *svg;
+    bool json, threads, symmetric, fresh, explain, no_bind;
+};
+
+struct bench {
+    const struct peal_cli *cli;
+    const struct bench_options *options;
+    const struct peal_subject *subject;
+    struct peal_progress *progress;
+    struct peal_comm *comm;
+    struct peal_text rows;                      /* JSON rows, or nothing */
+    PEAL_VEC(struct peal_plot_point) points[2]; /* GB/s over bytes: out of place, in place */
+    char *send, *recv;
+    uint64_t before; /* the size that was timed last */
+};
+
+struct result {
+    double time_us; /* median of the slowest rank */
+    uint64_t wrong; /* elements on all ranks */
+    enum peal_status status;
+};
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* ---- timing ---- */
+
+static int64_t iterations(const struct bench_options *o, uint64_t bytes)
+{
+    if (o->iterations > 0)
+        return o->iterations;
+    int64_t n = (int64_t)((UINT64_C(1) << 28) / (bytes + 65536));
+    return n < 10 ? 10 : n > 2000 ? 2000 : n;
+}
+
+/* Roughly how long a size takes against others: its calls, and making and checking its data. */
+static uint64_t weigh(const struct bench *b, uint64_t bytes)
+{
+    uint64_t calls = (uint64_t)(iterations(b->options, bytes) + b->options->warmup);
+    return calls * (bytes + 65536) + bytes * 16;
+}
+
+static uint64_t last_size(const struct bench *b)
+{
+    return b->subject->collective == PEAL_CALL_BARRIER ? b->options->begin : b->options->end;
+}
+
+/* Rewrites the input as a program would, and reads the output. */
+static void refresh(const char *recv, char *send, uint64_t send_bytes, uint64_t recv_bytes)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i + 8 <= recv_bytes; i += 64) {
+        uint64_t word;
+        memcpy(&word, recv + i, 8);
+        sum += word;
+    }
+    for (uint64_t i = 0; i < send_bytes; i += 64)
+        ((volatile char *)send)[i] = send[i];
+    __asm__ volatile("" ::"r"(sum));
+}
+
+static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
+{
+    const struct bench_options *o = b->options;
+    const struct peal_subject *s = b->subject;
+    uint32_t rank = peal_comm_rank(b->comm), size = peal_comm_size(b->comm);
+    uint64_t element = peal_dtype_size(o->dtype), own = rank * block * element;
+    struct peal_subject_call data = {.subject = s,
+                                     .rank = rank,
+                                     .ranks = size,
+                                     .root = (uint32_t)o->root,
+                                     .dtype = o->dtype,
+                                     .reduce = o->reduce,
+                                     .block = block};
+    uint64_t send_n = peal_subject_sends(&data), recv_n = peal_subject_receives(&data);
+    char *send = b->send, *recv = b->recv;
+    if (in_place) {
+        send = s->recv_blocks && !s->send_blocks ? b->recv + own : b->recv;
+        recv = s->send_blocks && !s->recv_blocks ? b->recv + own : b->recv;
+    }
+    if (s->collective == PEAL_CALL_BROADCAST)
+        send = recv;
+    int64_t n = iterations(o, send_n * element);
+    double *times = calloc((size_t)n, sizeof *times), *most = calloc((size_t)n, sizeof *most);
+    struct result result = {.status = times && most ? PEAL_OK : PEAL_NO_MEMORY};
+    bool refill = in_place || s->collective == PEAL_CALL_BROADCAST;
+    peal_subject_fill(&data, send);
+    for (int64_t i = -o->warmup; result.status == PEAL_OK && i < n; i++) {
+        if (o->fresh && !refill)
+            refresh(recv, send, send_n * element, recv_n * element);
+        result.status = peal_barrier(b->comm);
+        uint64_t start = peal_now_ns();
+        if (result.status == PEAL_OK)
+            result.status =
+                s->call(b->comm, send, recv, block, o->dtype, o->reduce, (uint32_t)o->root);
+        if (i >= 0)
+            times[i] = (double)(peal_now_ns() - start) / 1e3;
+    }
+    if (refill) /* repeated sums have long left the exact range */
+        peal_subject_fill(&data, send);
+    if (result.status == PEAL_OK)
+        result.status = s->call(b->comm, send, recv, block, o->dtype, o->reduce, (uint32_t)o->root);
+    uint64_t wrong = peal_subject_check(&data, recv), all = 0;
+    if (result.status == PEAL_OK)
+        result.status = peal_allreduce(b->comm, &wrong, &all, 1, PEAL_I64, PEAL_SUM);
+    if (result.status == PEAL_OK)
+        result.status = peal_allreduce(b->comm, times, most, (uint64_t)n, PEAL_F64, PEAL_MAX);
+    if (result.status == PEAL_OK) {
+        qsort(most, (size_t)n, sizeof *most, compare_doubles);
+        result.time_us = most[n / 2];
+        result.wrong = all;
+    }
+    free(times);
+    free(most);
+    return result;
+}
+
+/* ---- output ---- */
+
+/* The columns of nccl-tests that differ from row to row; the others are said once, to fit 80
+ * columns. */
+static void print_head(const struct bench *b)
+{
+    const struct bench_options *o = b->options;
+    printf("# peal bench %s: %u ranks (%s), %s buffers, %s\n"
+           "# medians of the slowest rank's time; err: elements that were wrong\n",
+           b->subject->name, peal_comm_size(b->comm), o->threads ? "threads" : "processes",
+           o->symmetric ? "symmetric" : "private", o->fresh ? "fresh" : "hot");
+    printf("#%31s%16s %23s\n", "", "out-of-place", "in-place");
+    printf("# %6s %8s %4s %4s %4s", "size", "count", "type", "op", "root");
+    for (int i = 0; i < 2; i++)
+        printf(" %7s %5s %5s %3s", "time", "algbw", "busbw", "err");
+    printf("\n# %6s %23s", "(B)", "");
+    for (int i = 0; i < 2; i++)
+        printf(" %7s %5s %5s%s", "(us)", "GB/s", "GB/s", i ? "\n" : "    ");
+}
+
+/* nccl-tests' words for what a collective does not have. */
+static const char *op_name(const struct bench *b)
+{
+    return b->subject->has_reduce ? peal_reduce_name(b->options->reduce) : "none";
+}
+
+static long long root_of(const struct bench *b)
+{
+    return b->subject->has_root ? (long long)b->options->root : -1;
+}
+
+/* What does not vary from row to row stands in each all the same: the columns are those of
+ * nccl-tests, for the programs that read its tables. */
+static void put_subject(const struct bench *b, uint64_t bytes, uint64_t count,
+                        struct peal_text *out)
+{
+    peal_text_printf(out, "%8llu %8llu %4s %4s %4lld", (unsigned long long)bytes,
+                     (unsigned long long)count, peal_dtype_name(b->options->dtype), op_name(b),
+                     root_of(b));
+}
+
+static void add_row(struct bench *b, uint64_t bytes, uint64_t count, bool in_place,
+                    const struct result *result, const char *algo)
+{
+    peal_text_printf(&b->rows,
+                     "%s\n  {\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"count\": "
+                     "%llu, \"dtype\": \"%s\", \"op\": \"%s\", \"root\": %lld, \"time_us\": "
+                     "%.3f, \"in_place\": %s, \"buffers\": \"%s\", \"memory\": \"%s\", \"wrong\": "
+                     "%llu, \"algo\": \"%s\"}",
+                     b->rows.len ? "," : "", b->subject->name, peal_comm_size(b->comm),
+                     (unsigned long long)bytes, (unsigned long long)count,
+                     peal_dtype_name(b->options->dtype), op_name(b), root_of(b), result->time_us,
+                     in_place ? "true" : "false", b->options->fresh ? "fresh" : "hot",
+                     b->options->symmetric ? "symmetric" : "private",
+                     (unsigned long long)result->wrong, algo);
+}
+
+static double bus_factor(const struct bench *b)
+{
+    double ranks = peal_comm_size(b->comm);
+    return b->subject->bus > 0 ? b->subject->bus * (ranks - 1) / ranks : 1;
+}
+
+static void put_result(const struct bench *b, uint64_t bytes, const struct result *result,
+                       struct peal_text *out)
+{
+    double algbw = (double)bytes / (result->time_us * 1e3);
+    peal_text_printf(out, " %7.*f %5.2f %5.2f %3llu", result->time_us < 1e4 ? 2 : 0,
+                     result->time_us, algbw, algbw * bus_factor(b),
+                     (unsigned long long)result->wrong);
+}
+
+/* Lines that begin with '#', as programs that read the table expect. */
+static void put_remark(const char *remark, struct peal_text *out)
+{
+    struct peal_text wrapped = {0};
+    peal_text_words(&wrapped, remark, strlen(remark), 2, 2);
+    for (const char *at = peal_text_get(&wrapped); *at;) {
+        int len = (int)strcspn(at, "\n");
+        peal_text_printf(out, "# %.*s\n", len, at);
+        at += len + (at[len] == '\n');
+    }
+    peal_text_release(&wrapped);
+}
+
+static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wrong)
+{
+    const struct bench_options *o = b->options;
+    const struct peal_subject *s = b->subject;
+    uint32_t size = peal_comm_size(b->comm);
+    uint64_t element = peal_dtype_size(o->dtype), count = bytes / element;
+    uint64_t block = s->send_blocks || s->recv_blocks ? count / size : count;
+    if (s->send_blocks || s->recv_blocks)
+        block = block ? block : 1;
+    uint64_t real = block * (s->send_blocks || s->recv_blocks ? size : 1) * element;
+    bool first = peal_comm_rank(b->comm) == 0, table = first && !o->json;
+    if (bytes > o->begin && real == b->before) { /* an element is the least that a block has */
+        if (first)
+            peal_progress_step(b->progress, weigh(b, bytes));
+        return PEAL_OK;
+    }
+    b->before = real;
+    const char *why = peal_comm_explain(b->comm, s->name, block * element, o->symmetric);
+    struct peal_text line = {0};
+    if (table && o->explain)
+        put_remark(why, &line);
+    char algo[48] = "";
+    const char *quoted = strchr(why, '\'');
+    if (quoted)
+        snprintf(algo, sizeof algo, "%.*s", (int)strcspn(quoted + 1, "'"), quoted + 1);
+    if (table)
+        put_subject(b, real, block, &line);
+    enum peal_status status = PEAL_OK;
+    for (int in_place = 0; in_place <= s->can_in_place && status == PEAL_OK; in_place++) {
+        struct result result = time_calls(b, block, in_place);
+        status = result.status;
+        *wrong += result.wrong;
+        if (status != PEAL_OK)
+            break;
+        add_row(b, real, block, in_place, &result, algo);
+        if (table)
+            put_result(b, real, &result, &line);
+        struct peal_plot_point point = {(double)real, (double)real / (result.time_us * 1e3)};
+        if (!peal_vec_push(&b->points[in_place], point))
+            status = PEAL_NO_MEMORY;
+    }
+    peal_text_puts(&line, "\n");
+    if (table && status == PEAL_OK)
+        peal_progress_print(b->progress, &line);
+    if (first && status == PEAL_OK)
+        peal_progress_step(b->progress, weigh(b, bytes));
+    peal_text_release(&line);
+    return status;
+}
+
+static bool write_plot(const struct bench *b)
+{
+    static const char *const names[2] = {"out of place", "in place"};
+    char title[96];
+    snprintf(title, sizeof title, "%s, %u ranks, %s", b->subject->name, peal_comm_size(b->comm),
+             b->options->fresh ? "fresh" : "hot");
+    struct peal_plot plot = {
+        .title = title, .x_label = "bytes", .y_label = "algbw, GB/s", .x_log = true, .y_log = true};
+    struct peal_text text = {0};
+    for (int way = 0; way < 2; way++) {
+        if (b->points[way].len > 0)
+            peal_plot_curve(&plot, names[way], false);
+        for (size_t i = 0; i < b->points[way].len; i++)
+            peal_plot_add(&plot, b->points[way].at[i].x, b->points[way].at[i].y);
+    }
+    peal_plot_svg(&plot, &text);
+    bool ok = !plot.failed && !text.failed && peal_cli_write(b->cli, b->options->svg, &text);
+    peal_plot_release(&plot);
+    peal_text_release(&text);
+    return ok;
+}
+
+/* Of each of the two buffers. */
+static uint64_t buffer_bytes(const struct bench_options *o)
+{
+    return peal_size_align(o->end + 256 * 64, 4096);
+}
+
+static enum peal_status make_buffers(struct bench *b)
+{
+    uint64_t bytes = buffer_bytes(b->options);
+    if (!b->options->symmetric) {
+        b->send = aligned_alloc(4096, bytes);
+        b->recv = aligned_alloc(4096, bytes);
+        if (!b->send || !b->recv)
+            return PEAL_NO_MEMORY;
+        memset(b->send, 0, bytes);
+        memset(b->recv, 0, bytes);
+        return PEAL_OK;
+    }
+    enum peal_status status = peal_symmetric_alloc(b->comm, bytes, (void **)&b->send);
+    return status == PEAL_OK ? peal_symmetric_alloc(b->comm, bytes, (void **)&b->recv) : status;
+}
+
+static int body(struct peal_comm *comm, void *context)
+{
+    struct bench bench = *(const struct bench *)context;
+    const struct bench_options *o = bench.options;
+    bench.comm = comm;
+    bool first = peal_comm_rank(comm) == 0;
+    uint64_t wrong = 0;
+    enum peal_status status = make_buffers(&bench);
+    if (status == PEAL_OK && o->algo)
+        status = peal_comm_set_algo(comm, bench.subject->name, o->algo);
+    if (status == PEAL_OK && first && !o->json)
+        print_head(&bench);
+    for (uint64_t bytes = o->begin; status == PEAL_OK && bytes <= last_size(&bench);
+         bytes *= (uint64_t)o->factor)
+        status = run_size(&bench, bytes, &wrong);
+    if (status != PEAL_OK && first)
+        peal_ranks_fail("bench", comm, status);
+    if (first && o->json)
+        printf("[%s\n]\n", peal_text_get(&bench.rows));
+    if (first && status == PEAL_OK && o->svg && !write_plot(&bench))
+        status = PEAL_SYSTEM;
+    peal_text_release(&bench.rows);
+    for (int way = 0; way < 2; way++)
+        peal_vec_release(&bench.points[way]);
+    if (!o->symmetric) {
+        free(bench.send);
+        free(bench.recv);
+    }
+    return status != PEAL_OK ? PEAL_EXIT_OTHER : wrong ? PEAL_EXIT_NO : PEAL_EXIT_OK;
+}
+
+static int reject(struct peal_cli *cli, const char *name)
+{
+    size_t count;
+    const struct peal_subject *all = peal_subjects(&count);
+    const char *near = NULL;
+    for (size_t i = 0; i < count; i++)
+        near = peal_nearer(name, near, all[i].name);
+    if (near)
+        return peal_cli_usage(cli, "there is no collective '%s'; did you mean '%s'?", name, near);
+    const struct peal_algo *algos = peal_algos(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(algos[i].kernel, name) == 0)
+            return peal_cli_usage(cli, "'%s' is a kernel; 'peal bench %s --algo %s' measures it",
+                                  name, peal_collective_name(algos[i].collective), algos[i].name);
+    }
+    return peal_cli_usage(cli, "there is no collective '%s'", name);
+}
+
+static int reject_algo(struct peal_cli *cli, const struct bench *bench)
+{
+    struct peal_text names = {0};
+    size_t count;
+    const struct peal_algo *algos = peal_algos(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (algos[i].collective == bench->subject->collective)
+            peal_text_printf(&names, "%s%s", names.len ? ", " : "", algos[i].name);
+    }
+    int code = peal_cli_usage(cli, "%s has no algorithm '%s'; it has %s", bench->subject->name,
+                              bench->options->algo, peal_text_get(&names));
+    peal_text_release(&names);
+    return code;
+}
+
+static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
+{
+    (void)nargs;
+    const struct bench_options *o = options;
+    struct bench bench = {.cli = cli, .options = o};
+    bench.subject = peal_subject_find(args[0]);
+    if (!bench.subject)
+        return reject(cli, args[0]);
+    if (o->begin == 0 || o->begin > o->end || o->end > UINT64_C(1) << 40)
+        return peal_cli_usage(cli, "sizes go from 1 or more to at most 1T, not from %llu to %llu",
+                              (unsigned long long)o->begin, (unsigned long long)o->end);
+    if (o->root >= o->ranks)
+        return peal_cli_usage(cli, "--root %lld is not a rank: there are %lld", (long long)o->root,
+                              (long long)o->ranks);
+    if (o->algo && !peal_algo_find(bench.subject->collective, o->algo))
+        return reject_algo(cli, &bench);
+    if (bench.subject->has_reduce && !peal_reduce_takes(o->reduce, o->dtype))
+        return peal_cli_usage(cli, "'%s' does not work on %s", peal_reduce_name(o->reduce),
+                              peal_dtype_name(o->dtype));
+    struct peal_ranks ranks = {.count = (uint32_t)o->ranks,
+                               .threads = o->threads,
+                               .bind = !o->no_bind,
+                               .bytes = peal_room_times(2 * buffer_bytes(o), (uint64_t)o->ranks),
+                               .body = body,
+                               .context = &bench};
+    struct peal_progress progress = {.what = "sizes"};
+    for (uint64_t bytes = o->begin; bytes <= last_size(&bench); bytes *= (uint64_t)o->factor) {
+        progress.total++;
+        progress.weight += weigh(&bench, bytes);
+    }
+    bench.progress = &progress;
+    peal_progress_begin(&progress);
+    int code = peal_ranks_run(cli, &ranks);
+    peal_progress_end(&progress);
+    return code;
+}
+
+#define ROW(name, letter, kind, field, value, help, least, most)                                   \
+    {                                                                                              \
+        name, letter, kind, offsetof(struct bench_options, field), value, help, least, most        \
+    }
+static const struct bench_options defaults = {.ranks = 2,
+                                              .warmup = 20,
+                                              .begin = 8,
+                                              .end = 64 << 20,
+                                              .factor = 4,
+                                              .dtype = PEAL_F32,
+                                              .reduce = PEAL_SUM};
+static const struct peal_option table[] = {
+    ROW("ranks", 'n', PEAL_OPTION_INT, ranks, "P", "number of ranks (default 2)", 1,
+        PEAL_MOST_RANKS),
+    ROW("begin", 'b', PEAL_OPTION_SIZE, begin, "B", "smallest size (default 8)", 0, 0),
+    ROW("end", 'e', PEAL_OPTION_SIZE, end, "B", "largest size (default 64M)", 0, 0),
+    ROW("factor", 'f', PEAL_OPTION_INT, factor, "F", "from one size to the next (default 4)", 2,
+        1 << 20),
+    ROW("iterations", 'i', PEAL_OPTION_INT, iterations, "N", "calls a size (default: by size)", 1,
+        1 << 30),
+    ROW("warmup", 'w', PEAL_OPTION_INT, warmup, "N", "calls before (default 20)", 0, 1 << 30),
+    ROW("dtype", 't', PEAL_OPTION_DTYPE, dtype, "T", "data type (default f32)", 0, 0),
+    ROW("op", 0, PEAL_OPTION_REDUCE, reduce, "OP", "reduce operation (default sum)", 0, 0),
+    ROW("root", 'r', PEAL_OPTION_INT, root, "R", "root (default 0)", 0, PEAL_MOST_RANKS - 1),
+    ROW("algo", 'a', PEAL_OPTION_STRING, algo, "A", "force an algorithm", 0, 0),
+    ROW("threads", 0, PEAL_OPTION_FLAG, threads, NULL, "ranks are threads, not processes", 0, 0),
+    ROW("symmetric", 0, PEAL_OPTION_FLAG, symmetric, NULL, "buffers in symmetric memory", 0, 0),
+    ROW("fresh", 0, PEAL_OPTION_FLAG, fresh, NULL,
+        "rewrite the input and read the output before every call", 0, 0),
+    ROW("explain", 0, PEAL_OPTION_FLAG, explain, NULL, "say which algorithm is taken, and why", 0,
+        0),
+    ROW("no-bind", 0, PEAL_OPTION_FLAG, no_bind, NULL, "do not bind ranks to cores", 0, 0),
+    ROW("json", 0, PEAL_OPTION_FLAG, json, NULL, "print JSON", 0, 0),
+    ROW("svg", 0, PEAL_OPTION_STRING, svg, "FILE", "also plot bandwidth over size", 0, 0),
+    {NULL, 0, 0, 0, NULL, NULL, 0, 0},
+};
+
+const struct peal_command peal_cmd_bench = {
+    .name = "bench",
+    .args = "COLLECTIVE",
+    .summary = "time a collective over a range of sizes",
+    .details = "COLLECTIVE is allreduce, allgather, reduce_scatter, broadcast, reduce, gather, "
+               "scatter, all_to_all or barrier. The size is that of the larger buffer of a rank. "
+               "Times are medians over the calls of the slowest rank's time; all ranks meet in a "
+               "barrier before each call. algbw is size over time, busbw what the busiest link of "
+               "a real network would carry (as in nccl-tests).",
+    .options = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .least_args = 1,
+    .most_args = 1,
+    .run = run,
+};

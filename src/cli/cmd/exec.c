@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal exec: starts the ranks of a job. */
+#include "cli/run/ranks.h"
+
+#include "run/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct exec_options {
+    int64_t ranks;
+    int64_t kill_after;
+    bool prefix;
+    bool no_bind;
+};
+
+/* What a rank writes to standard output or standard error. */
+struct stream {
+    int fd;     /* the read end, or -1 */
+    char *line; /* what has come of a line */
+    size_t len;
+};
+
+struct child {
+    pid_t pid;
+    struct stream streams[2];
+    bool ended;
+    int code; /* as a shell would say it */
+};
+
+struct job {
+    const struct peal_cli *cli;
+    const struct exec_options *options;
+    pid_t pid; /* of exec itself */
+    struct child *children;
+    uint32_t count, left;
+    int status_fd;
+    int code;          /* of the first rank that failed */
+    int64_t countdown; /* tenths of a second until the others are ended; -1: none */
+};
+
+enum { LONGEST_LINE = 65536 };
+
+/* ---- starting ---- */
+
+static void become(const struct job *job, uint32_t rank, const char *name, char **args,
+                   int pipes[2][2])
+{
+    char number[16];
+    sigset_t none;
+    /* However exec ends, its ranks end, too; it may have ended before it was asked for. */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != job->pid)
+        _exit(128 + SIGTERM);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    snprintf(number, sizeof number, "%u", rank);
+    setenv("PEAL_RANK", number, 1);
+    snprintf(number, sizeof number, "%u", job->count);
+    setenv("PEAL_SIZE", number, 1);
+    setenv("PEAL_JOB", name, 1);
+    snprintf(number, sizeof number, "%d", job->status_fd);
+    setenv("PEAL_STATUS_FD", number, 1);
+    if (!job->options->no_bind && job->count <= peal_topo_cores())
+        setenv("PEAL_BIND", "core", 0);
+    if (job->options->prefix) {
+        dup2(pipes[0][1], STDOUT_FILENO);
+        dup2(pipes[1][1], STDERR_FILENO);
+    }
+    execvp(args[0], args);
+    int error = errno;
+    if (rank == 0) /* it is the same for all */
+        fprintf(stderr, "peal exec: cannot run '%s': %s\n", args[0], strerror(error));
+    _exit(error == ENOENT ? 127 : 126);
+}
+
+/* The read end of a pipe is a stream; false: the system has none left. */
+static bool open_stream(struct stream *stream, int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    *stream = (struct stream){.fd = ends[0], .line = malloc(LONGEST_LINE)};
+    return stream->line != NULL;
+}
+
+static void close_stream(struct stream *stream)
+{
+    if (stream->fd >= 0)
+        close(stream->fd);
+    free(stream->line);
+    *stream = (struct stream){.fd = -1};
+}
+
+static bool start(struct job *job, uint32_t rank, const char *name, char **args)
+{
+    struct child *child = &job->children[rank];
+    int pipes[2][2] = {{-1, -1}, {-1, -1}};
+    bool ok = true;
+    for (int s = 0; s < 2 && job->options->prefix; s++)
+        ok = ok && open_stream(&child->streams[s], pipes[s]);
+    child->pid = ok ? fork() : -1;
+    if (child->pid == 0)
+        become(job, rank, name, args, pipes);
+    for (int s = 0; s < 2; s++) {
+        if (pipes[s][1] >= 0)
+            close(pipes[s][1]);
+    }
+    return child->pid > 0;
+}
+
+/* ---- watching ---- */
+
+/* Whole lines, each with its rank in front; the rest waits for its end. */
+static void forward(struct stream *stream, uint32_t rank, FILE *to)
+{
+    while (stream->fd >= 0) {
+        ssize_t got = read(stream->fd, stream->line + stream->len, LONGEST_LINE - stream->len);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        if (got <= 0) {
+            if (stream->len > 0)
+                fprintf(to, "[%u] %.*s\n", rank, (int)stream->len, stream->line);
+            close_stream(stream);
+            break;
+        }
+        stream->len += (size_t)got;
+        for (char *end; (end = memchr(stream->line, '\n', stream->len)) != NULL;) {
+            size_t len = (size_t)(end - stream->line);
+            fprintf(to, "[%u] %.*s\n", rank, (int)len, stream->line);
+            stream->len -= len + 1;
+            memmove(stream->line, end + 1, stream->len);
+        }
+        if (stream->len == LONGEST_LINE) {
+            fprintf(to, "[%u] %.*s\n", rank, LONGEST_LINE, stream->line);
+            stream->len = 0;
+        }
+    }
+    fflush(to);
+}
+
+static void forward_all(const struct job *job)
+{
+    for (uint32_t r = 0; r < job->count; r++) {
+        forward(&job->children[r].streams[0], r, stdout);
+        forward(&job->children[r].streams[1], r, stderr);
+    }
+}
+
+static void signal_all(const struct job *job, int number)
+{
+    for (uint32_t r = 0; r < job->count; r++) {
+        if (!job->children[r].ended && job->children[r].pid > 0)
+            kill(job->children[r].pid, number);
+    }
+}
+
+static void note_end(struct job *job, uint32_t rank, int status)
+{
+    job->children[rank].ended = true;
+    job->left--;
+    peal_ranks_status_put(job->status_fd, rank, job->children[rank].pid, status);
+    int code = job->children[rank].code =
+        WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (WIFSIGNALED(status))
+        fprintf(stderr, "peal exec: rank %u (pid %d) was killed by signal %d (%s)\n", rank,
+                (int)job->children[rank].pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (code == 0)
+        return;
+    if (job->code == 0)
+        job->code = code;
+    if (job->countdown < 0 && job->options->kill_after >= 0)
+        job->countdown = job->options->kill_after * 10;
+}
+
+static void reap(struct job *job)
+{
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        for (uint32_t r = 0; r < job->count; r++) {
+            if (job->children[r].pid == pid && !job->children[r].ended)
+                note_end(job, r, status);
+        }
+    }
+}
+
+/* Passes signals on. What a terminal sends (Ctrl-C) goes to the whole process group: the ranks have
+ * it already. */
+static void pass_signals(const struct job *job, int signals)
+{
+    struct signalfd_siginfo info;
+    while (read(signals, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo != SIGCHLD && info.ssi_code != SI_KERNEL)
+            signal_all(job, (int)info.ssi_signo);
+    }
+}
+
+static void watch(struct job *job, int signals)
+{
+    struct pollfd *polls = calloc(2 * (size_t)job->count + 1, sizeof *polls);
+    while (polls && job->left > 0) {
+        polls[0] = (struct pollfd){signals, POLLIN, 0};
+        for (uint32_t i = 0; i < 2 * job->count; i++)
+            polls[i + 1] = (struct pollfd){job->children[i / 2].streams[i % 2].fd, POLLIN, 0};
+        poll(polls, 2 * job->count + 1, 100);
+        pass_signals(job, signals);
+        forward_all(job);
+        reap(job);
+        if (job->countdown >= 0 && job->countdown-- == 0) {
+            fprintf(stderr, "peal exec: ending the other ranks\n");
+            signal_all(job, SIGKILL);
+        }
+    }
+    forward_all(job);
+    free(polls);
+}
+
+/* Ranks that ended with an exit code of their own other than 0, those with the same code in one
+ * line. Who was killed has been told. */
+static void tell_codes(const struct job *job)
+{
+    for (uint32_t r = 0; r < job->count; r++) {
+        int code = job->children[r].code;
+        bool told = code == 0 || code > 128;
+        for (uint32_t before = 0; before < r && !told; before++)
+            told = job->children[before].code == code;
+        if (told)
+            continue;
+        struct peal_text ranks = {0};
+        uint32_t count = 0;
+        for (uint32_t other = r; other < job->count; other++) {
+            if (job->children[other].code == code)
+                peal_text_printf(&ranks, "%s%u", count++ ? ", " : "", other);
+        }
+        fprintf(stderr, "peal exec: %s %s ended with exit code %d\n", count > 1 ? "ranks" : "rank",
+                peal_text_get(&ranks), code);
+        peal_text_release(&ranks);
+    }
+}
+
+/* Those that are passed on to the ranks, and SIGCHLD, to be read instead of caught; -1 on failure. */
+static int open_signals(void)
+{
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    sigset_t forwarded;
+    sigemptyset(&forwarded);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaddset(&forwarded, numbers[i]);
+    sigprocmask(SIG_BLOCK, &forwarded, NULL);
+    return signalfd(-1, &forwarded, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
+{
+    (void)nargs;
+    const struct exec_options *o = options;
+    struct job job = {.cli = cli,
+                      .options = o,
+                      .pid = getpid(),
+                      .count = (uint32_t)o->ranks,
+                      .left = (uint32_t)o->ranks,
+                      .countdown = -1};
+    char name[40];
+    peal_job_make(name);
+    job.children = calloc(job.count, sizeof *job.children);
+    job.status_fd = peal_ranks_status_open(job.count);
+    int signals = open_signals();
+    if (!job.children || job.status_fd < 0 || signals < 0) {
+        job.code = peal_cli_fail(cli, "cannot start ranks: %s", strerror(errno));
+        goto release;
+    }
+    fflush(stdout);
+    for (uint32_t i = 0; i < 2 * job.count; i++)
+        job.children[i / 2].streams[i % 2].fd = -1;
+    for (uint32_t r = 0; r < job.count; r++) {
+        if (!start(&job, r, name, args)) {
+            job.code = peal_cli_fail(cli, "cannot start rank %u: %s", r, strerror(errno));
+            signal_all(&job, SIGKILL);
+            goto end_streams;
+        }
+    }
+    watch(&job, signals);
+    tell_codes(&job);
+end_streams:
+    for (uint32_t i = 0; i < 2 * job.count; i++)
+        close_stream(&job.children[i / 2].streams[i % 2]);
+release:
+    if (signals >= 0)
+        close(signals);
+    if (job.status_fd >= 0)
+        close(job.status_fd);
+    free(job.children);
+    return job.code;
+}
+
+static const struct exec_options defaults = {.ranks = 2, .kill_after = -1};
+static const struct peal_option table[] = {
+    {"ranks", 'n', PEAL_OPTION_INT, offsetof(struct exec_options, ranks), "P",
+     "number of ranks (default 2)", 1, PEAL_MOST_RANKS},
+    {"prefix", 'p', PEAL_OPTION_FLAG, offsetof(struct exec_options, prefix), NULL,
+     "put '[rank] ' in front of every line that a rank writes", 0, 0},
+    {"kill-after", 0, PEAL_OPTION_INT, offsetof(struct exec_options, kill_after), "S",
+     "end all ranks S seconds after one has failed (default: let them finish)", 0, 86400},
+    {"no-bind", 0, PEAL_OPTION_FLAG, offsetof(struct exec_options, no_bind), NULL,
+     "do not bind ranks to cores even if there is one for each", 0, 0},
+    {NULL, 0, 0, 0, NULL, NULL, 0, 0},
+};
+
+const struct peal_command peal_cmd_exec = {
+    .name = "exec",
+    .args = "PROGRAM [ARGS...]",
+    .summary = "start a program on several ranks",
+    .details =
+        "Each process finds its rank, the number of ranks and the job's name in PEAL_RANK, "
+        "PEAL_SIZE and PEAL_JOB, where peal_comm_open(NULL, ...) looks for them. Signals are "
+        "passed on, and if exec itself is killed, the ranks get SIGTERM. Ends with the exit code "
+        "of the first rank that failed: its own, 128 + the signal that "
+        "killed it, 127 if there is no such program, 126 if it cannot be run.",
+    .options = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .least_args = 1,
+    .most_args = -1,
+    .stops_at_arg = true,
+    .run = run,
+};

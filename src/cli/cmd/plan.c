@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal plan KERNEL -n P: what each rank will do, op by op. */
+#include "lang/lang.h"
+#include "cli/kernel_args.h"
+#include "plan/plan.h"
+
+#include <stdlib.h>
+
+struct plan_options {
+    struct peal_kernel_options kernel;
+    int64_t rank; /* -1 = all */
+    bool json;
+    bool symmetric;
+    bool no_fuse;
+};
+
+#define AT(member) offsetof(struct plan_options, member)
+static const struct peal_option options_table[] = {
+    PEAL_KERNEL_ROWS(struct plan_options, kernel, " (must be given)"),
+    {"rank", 0, PEAL_OPTION_INT, AT(rank), "R", "only this rank's part", 0,
+     PEAL_PLAN_MAX_RANKS - 1},
+    {"symmetric", 0, PEAL_OPTION_FLAG, AT(symmetric), NULL,
+     "window parameters are in symmetric memory", 0, 0},
+    {"no-fuse", 0, PEAL_OPTION_FLAG, AT(no_fuse), NULL,
+     "leave chains of loads, functions and stores as they are", 0, 0},
+    {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
+    {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
+};
+
+static int print_plan(struct peal_cli *cli, const struct peal_plan *plan,
+                      const struct plan_options *options)
+{
+    struct peal_text text = {0};
+    if (options->json) {
+        peal_plan_dump_json(plan, PEAL_NONE, &text);
+        return peal_cli_print(cli, &text, PEAL_EXIT_OK);
+    }
+    peal_plan_dump(plan, PEAL_NONE, &text);
+    return peal_cli_print_code(cli, &text, PEAL_EXIT_OK);
+}
+
+static int make_plan(struct peal_cli *cli, const struct peal_kernel *kernel,
+                     const struct plan_options *options)
+{
+    int64_t nranks, count;
+    struct peal_bind bind;
+    if (!peal_kernel_one(cli, &options->kernel.ranks, "ranks", -1, &nranks) ||
+        !peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
+        !peal_kernel_bind(cli, kernel, &options->kernel, (uint32_t)nranks, count, &bind))
+        return PEAL_EXIT_USAGE;
+    if (options->rank >= nranks)
+        return peal_cli_usage(cli, "--rank %lld is not a rank: there are %lld",
+                              (long long)options->rank, (long long)nranks);
+    if (options->rank >= 0)
+        bind.rank = (uint32_t)options->rank;
+    bind.symmetric = options->symmetric;
+    bind.no_fuse = options->no_fuse;
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    struct peal_plan *plan = NULL;
+    enum peal_status status = peal_instantiate(kernel, &bind, &diags, &plan);
+    int code =
+        status == PEAL_OK ? print_plan(cli, plan, options) : peal_cli_diags(cli, status, &diags);
+    free(plan);
+    peal_diags_release(&diags);
+    return code;
+}
+
+static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
+{
+    (void)nargs;
+    const struct plan_options *plan_options = options;
+    struct peal_program *program;
+    const struct peal_kernel *kernel =
+        peal_kernel_open(cli, args[0], &plan_options->kernel, &program);
+    if (!kernel)
+        return PEAL_EXIT_OTHER;
+    int code = make_plan(cli, kernel, plan_options);
+    peal_program_close(program);
+    return code;
+}
+
+static const struct plan_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS, .rank = -1};
+
+const struct peal_command peal_cmd_plan = {
+    .name = "plan",
+    .args = "KERNEL",
+    .summary = "show what each rank will do, op by op",
+    .details =
+        "KERNEL is the path of a file (it has a slash or ends in .peal) or the name of a built-in "
+        "kernel, see 'peal list'.\n\n"
+        "--count gives its value to every dimension that --set does not name. Integer parameters "
+        "are given by --set, the root by --root.\n\n"
+        "  peal plan allreduce_ring -n 4 --count 1K\n"
+        "  peal plan ./mine.peal -n 2 --set rows=4 --set cols=64 --rank 0 --json\n",
+    .options = options_table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .least_args = 1,
+    .most_args = 1,
+    .run = run,
+};

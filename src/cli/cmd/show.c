@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal show: a kernel as canonical text, as written or lowered. */
+#include "lang/lang.h"
+#include "cli/cli.h"
+
+#include <string.h>
+
+struct show_options {
+    const char *kernel;
+    bool lowered;
+    const char *print_after;
+};
+
+static const struct peal_option options_table[] = {
+    {"kernel", 'k', PEAL_OPTION_STRING, offsetof(struct show_options, kernel), "NAME",
+     "only this kernel of the file", 0, 0},
+    {"lowered", 'l', PEAL_OPTION_FLAG, offsetof(struct show_options, lowered), NULL,
+     "after all passes: calls replaced by what they stand for", 0, 0},
+    {"print-after", 0, PEAL_OPTION_STRING, offsetof(struct show_options, print_after), "PASS",
+     "after this pass (inline, fold), or after each one (all)", 0, 0},
+    {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
+};
+
+struct printer {
+    const char *after; /* a pass, or "all" */
+    struct peal_text *out;
+};
+
+static void print_after(const char *pass, const struct peal_kernel *kernel, void *context)
+{
+    struct printer *printer = context;
+    bool all = strcmp(printer->after, "all") == 0;
+    if (!all && strcmp(printer->after, pass) != 0)
+        return;
+    if (all)
+        peal_text_printf(printer->out, "// %s%s\n", *pass ? "after " : "as written", pass);
+    peal_print_kernel(kernel, printer->out);
+}
+
+static enum peal_status show_lowered(const struct peal_kernel *kernel, const char *after,
+                                     struct peal_diags *diags, struct peal_text *out)
+{
+    struct peal_module *into = peal_module_new();
+    struct peal_kernel *lowered;
+    struct printer printer = {after, out};
+    struct peal_lower_hook hook = {print_after, &printer};
+    if (!into)
+        return PEAL_NO_MEMORY;
+    enum peal_status status = peal_lower(kernel, into, after ? &hook : NULL, diags, &lowered);
+    if (status == PEAL_OK && !after)
+        peal_print_kernel(lowered, out);
+    peal_module_free(into);
+    return status;
+}
+
+static int no_such_kernel(struct peal_cli *cli, const struct peal_module *module, const char *name)
+{
+    const char *names[1000] = {NULL};
+    size_t count = 0;
+    for (const struct peal_kernel *k = module->kernels; k && count < 999; k = k->next)
+        names[count++] = k->name;
+    const char *meant = peal_nearest(name, names);
+    return peal_cli_usage(cli, "there is no kernel '%s'%s%s%s", name,
+                          meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
+}
+
+/* One kernel, or with NULL all of the module. */
+static int show(struct peal_cli *cli, const struct show_options *options,
+                const struct peal_module *module, const char *name)
+{
+    struct peal_text text = {0};
+    struct peal_diags diags;
+    enum peal_status status = PEAL_OK;
+    bool lowered = options->lowered || options->print_after;
+    const struct peal_kernel *only = name ? peal_module_find(module, name) : NULL;
+    if (name && !only)
+        return no_such_kernel(cli, module, name);
+    peal_diags_init(&diags);
+    if (!name && !lowered)
+        peal_print_module(module, &text);
+    for (const struct peal_kernel *k = only ? only : module->kernels;
+         k && (name || lowered) && status == PEAL_OK; k = name ? NULL : k->next) {
+        if (text.len)
+            peal_text_puts(&text, "\n");
+        if (lowered)
+            status = show_lowered(k, options->print_after, &diags, &text);
+        else
+            peal_print_kernel(k, &text);
+    }
+    int code = status == PEAL_OK ? PEAL_EXIT_OK : peal_cli_diags(cli, status, &diags);
+    peal_diags_release(&diags);
+    return peal_cli_print_code(cli, &text, code);
+}
+
+static bool is_pass(const char *name)
+{
+    if (strcmp(name, "all") == 0)
+        return true;
+    for (int i = 0; peal_lower_pass_name(i); i++) {
+        if (strcmp(peal_lower_pass_name(i), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int no_such_pass(struct peal_cli *cli, const char *name)
+{
+    struct peal_text names = {0};
+    for (int i = 0; peal_lower_pass_name(i); i++)
+        peal_text_printf(&names, "%s, ", peal_lower_pass_name(i));
+    int code =
+        peal_cli_usage(cli, "there is no pass '%s'; there are: %sall", name, peal_text_get(&names));
+    peal_text_release(&names);
+    return code;
+}
+
+static int run(struct peal_cli *cli, const void *given, char **args, int nargs)
+{
+    (void)nargs;
+    const struct show_options *options = given;
+    struct peal_program *program = NULL;
+    struct peal_diags diags;
+    int code;
+    if (options->print_after && options->lowered)
+        return peal_cli_usage(cli, "--lowered and --print-after exclude each other");
+    if (options->print_after && !is_pass(options->print_after))
+        return no_such_pass(cli, options->print_after);
+    peal_diags_init(&diags);
+    enum peal_status status = peal_program_open(args[0], &diags, &program);
+    if (status != PEAL_OK)
+        code = peal_cli_diags(cli, status, &diags);
+    else
+        code = show(cli, options, peal_program_module(program),
+                    peal_program_is_path(args[0]) ? options->kernel : args[0]);
+    peal_program_close(program);
+    peal_diags_release(&diags);
+    return code;
+}
+
+static const struct show_options defaults = {.kernel = NULL};
+
+const struct peal_command peal_cmd_show = {
+    .name = "show",
+    .args = "KERNEL",
+    .summary = "print a kernel as canonical text",
+    .details = "KERNEL is a file or the name of a built-in kernel. The text is printed in its "
+               "canonical form, with the directions of parameters that were deduced; reading it "
+               "back gives the same text.\n\n"
+               "Lowering replaces calls by the body of the kernel that they name ('inline'), then "
+               "decides what constants decide ('fold').\n",
+    .options = options_table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .least_args = 1,
+    .most_args = 1,
+    .run = run,
+};

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal sweep KERNEL... -m MACHINE: many simulations, as a table, CSV, JSON or a plot.
+ *
+ * What varies: the kernels named, the values of -n and --count, and every --vary KEY=LIST (a
+ * machine key or a parameter of the kernel). All combinations are run, one a core.
+ */
+#include "lang/lang.h"
+#include "cli/sim/sweep.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_RUNS = 20000 };
+
+#define AT(member) offsetof(struct peal_sweep_options, member)
+static const struct peal_option options_table[] = {
+    {"machine", 'm', PEAL_OPTION_STRING, AT(machine), "M",
+     "the machine: a file, or the name of a built-in one", 0, 0},
+    PEAL_KERNEL_ROWS_MACHINE(struct peal_sweep_options, kernel),
+    {"vary", 0, PEAL_OPTION_PAIRS, AT(vary), "KEY=LIST",
+     "run with each of these values of a machine key: a,b,c or a range; may be repeated", 0, 0},
+    {"x", 0, PEAL_OPTION_STRING, AT(x), "NAME",
+     "what the plot's x axis is: count, ranks or a varied key (default: what varies most)", 0, 0},
+    {"csv", 0, PEAL_OPTION_STRING, AT(csv), "FILE", "write CSV", 0, 0},
+    {"plot", 0, PEAL_OPTION_STRING, AT(plot), "FILE",
+     "write an SVG plot of time, closed forms drawn over it", 0, 0},
+    {"html", 0, PEAL_OPTION_STRING, AT(html), "FILE",
+     "write a page with plots and table (or a picture: FILE.svg)", 0, 0},
+    {"threads", 0, PEAL_OPTION_INT, AT(threads), "N", "runs at a time (default: one a core)", 1,
+     256},
+    {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
+    {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
+};
+
+/* "1,2,4", "off,full" or a range of numbers as lists of the command line have it. */
+static bool read_values(struct peal_sweep *s, const struct peal_pair *pair,
+                        struct peal_sweep_varied *out)
+{
+    struct peal_ints ints;
+    struct peal_text error = {0};
+    out->key = pair->key;
+    bool numeric = strspn(pair->value, "0123456789.,+*KMG") == strlen(pair->value) &&
+                   peal_ints_parse(pair->value, s->cli->arena, &ints, &error);
+    peal_text_release(&error);
+    size_t most = numeric ? ints.len : strlen(pair->value) + 1;
+    out->values = peal_arena_alloc(s->cli->arena, (most + 1) * sizeof *out->values);
+    for (size_t i = 0; numeric && out->values && i < ints.len; i++) {
+        out->values[i] = peal_arena_alloc(s->cli->arena, 24);
+        if (!out->values[i])
+            return false;
+        snprintf(out->values[i], 24, "%" PRId64, ints.at[i]);
+        out->count++;
+    }
+    for (const char *at = pair->value; !numeric && out->values && at;) {
+        size_t len = strcspn(at, ",");
+        out->values[out->count++] = peal_arena_copy(s->cli->arena, at, len);
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    return out->values && out->count;
+}
+
+/* The machine with this point's values; NULL after a message. */
+static struct peal_machine *vary_machine(struct peal_sweep *s, const struct peal_sweep_point *point,
+                                         int *code)
+{
+    const struct peal_sweep_options *o = s->options;
+    struct peal_diags diags;
+    struct peal_machine *machine = NULL;
+    const char *settings[PEAL_SWEEP_MOST_VARIED + 64];
+    char texts[PEAL_SWEEP_MOST_VARIED + 64][160];
+    size_t count = 0;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_machine_open(o->machine, &diags, &machine);
+    for (size_t i = 0; i < o->kernel.set.len && count < 64; i++) {
+        if (!strchr(o->kernel.set.at[i].key, '.'))
+            continue;
+        snprintf(texts[count], sizeof texts[count], "%s=%s", o->kernel.set.at[i].key,
+                 o->kernel.set.at[i].value);
+        settings[count] = texts[count];
+        count++;
+    }
+    for (size_t i = 0; i < s->nvaried; i++) {
+        snprintf(texts[count], sizeof texts[count], "%s=%s", s->varied[i].key, point->values[i]);
+        settings[count] = texts[count];
+        count++;
+    }
+    if (status == PEAL_OK)
+        status = peal_machine_set(machine, settings, count, &diags);
+    if (status != PEAL_OK) {
+        peal_cli_diags(s->cli, status, &diags);
+        *code = PEAL_EXIT_USAGE;
+        peal_machine_free(machine);
+        machine = NULL;
+    }
+    peal_diags_release(&diags);
+    return machine;
+}
+
+static bool fill_point(struct peal_sweep *s, struct peal_sweep_point *point,
+                       const struct peal_sim_setup *setup, int *code)
+{
+    point->machine = vary_machine(s, point, code);
+    if (!point->machine)
+        return false;
+    const struct peal_machine_keys *k = &point->machine->keys;
+    if (point->nranks == 0)
+        point->nranks = (uint32_t)(k->ranks ? k->ranks : point->machine->pes);
+    point->job = (struct peal_sim_job){.kernel = setup->kernel,
+                                       .machine = point->machine,
+                                       .launches = 1,
+                                       .options = {.data = PEAL_SIM_DATA_OFF}};
+    *code = PEAL_EXIT_USAGE;
+    return peal_sim_setup_bind(s->cli, setup, point->machine, point->nranks, point->count,
+                               &point->job.bind);
+}
+
+/* All combinations, the last varied key fastest. */
+static bool list_points(struct peal_sweep *s, char **kernels, int *code)
+{
+    const struct peal_ints *ranks = &s->options->kernel.ranks, *counts = &s->options->kernel.counts;
+    size_t nranks = ranks->len ? ranks->len : 1, ncounts = counts->len ? counts->len : 1;
+    size_t total = s->nkernels * nranks * ncounts;
+    for (size_t i = 0; i < s->nvaried && total <= MOST_RUNS; i++)
+        total *= s->varied[i].count;
+    if (total > MOST_RUNS) {
+        *code = peal_cli_usage(s->cli, "more than %d runs", MOST_RUNS);
+        return false;
+    }
+    s->points = calloc(total + 1, sizeof *s->points);
+    if (!s->points) {
+        *code = peal_cli_fail(s->cli, "out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < total; i++) {
+        struct peal_sweep_point *point = &s->points[i];
+        size_t rest = i;
+        for (size_t v = s->nvaried; v-- > 0; rest /= s->varied[v].count)
+            point->values[v] = s->varied[v].values[rest % s->varied[v].count];
+        point->count = counts->len ? counts->at[rest % ncounts] : PEAL_KERNEL_COUNT;
+        rest /= ncounts;
+        point->nranks = ranks->len ? (uint32_t)ranks->at[rest % nranks] : 0;
+        rest /= nranks;
+        point->kernel = kernels[rest];
+        s->npoints++;
+        if (!fill_point(s, point, &s->setups[rest], code))
+            return false;
+    }
+    return true;
+}
+
+/* Roughly how long a run takes against others: the steps of a ring, and its chunks. */
+static uint64_t weigh(const struct peal_sweep_point *point)
+{
+    return point->nranks * (point->nranks + (uint64_t)point->count / 1024);
+}
+
+static void *work(void *opaque)
+{
+    struct peal_sweep *s = opaque;
+    for (;;) {
+        size_t i = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
+        if (i >= s->npoints)
+            return NULL;
+        struct peal_sweep_point *point = &s->points[i];
+        peal_sim_job_run(&point->job);
+        if (point->job.status == PEAL_OK) {
+            point->stats = *peal_sim_stats(point->job.sim);
+            point->time = point->stats.time;
+            point->deadlock = peal_sim_deadlock(point->job.sim) != NULL;
+        }
+        peal_sim_job_drop(&point->job); /* only the numbers are kept */
+        atomic_store_explicit(&point->finished, true, memory_order_release);
+        peal_progress_step(&s->progress, weigh(point));
+    }
+}
+
+/* After Ctrl-C: the rows that are there. */
+static void report_finished(void *opaque)
+{
+    const struct peal_sweep *s = opaque;
+    struct peal_text text = {0};
+    if (!s->options->json)
+        peal_sweep_text(s, &text);
+    peal_cli_print(s->cli, &text, PEAL_EXIT_OK);
+}
+
+static void run_points(struct peal_sweep *s)
+{
+    pthread_t threads[256];
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t count = (size_t)(s->options->threads ? s->options->threads
+                            : cores > 0         ? cores
+                                                : 1),
+           made = 0;
+    if (count > s->npoints)
+        count = s->npoints;
+    count = count > 256 ? 256 : count;
+    s->progress = (struct peal_progress){
+        .what = "runs", .total = s->npoints, .report = report_finished, .context = s};
+    for (size_t i = 0; i < s->npoints; i++) {
+        s->progress.weight += weigh(&s->points[i]);
+        s->points[i].job.threads = count > 1 ? 1 : 0; /* the cores are busy with other runs */
+    }
+    peal_progress_begin(&s->progress);
+    while (made + 1 < count && pthread_create(&threads[made], NULL, work, s) == 0)
+        made++;
+    work(s);
+    for (size_t i = 0; i < made; i++)
+        pthread_join(threads[i], NULL);
+    peal_progress_end(&s->progress);
+}
+
+static void release(struct peal_sweep *s)
+{
+    for (size_t i = 0; i < s->npoints; i++) {
+        if (s->points[i].job.kernel)
+            peal_sim_job_release(&s->points[i].job);
+        peal_machine_free(s->points[i].machine);
+    }
+    for (size_t i = 0; i < s->nkernels; i++)
+        peal_sim_setup_close(&s->setups[i]);
+    free(s->points);
+}
+
+/* --x: what does not vary makes no axis. False after a message. */
+static bool check_axis(const struct peal_sweep *s)
+{
+    const char *x = s->options->x;
+    bool known = !x || strcmp(x, "count") == 0 || strcmp(x, "ranks") == 0;
+    for (size_t i = 0; i < s->nvaried && !known; i++)
+        known = strcmp(x, s->varied[i].key) == 0;
+    if (!known)
+        peal_cli_usage(s->cli, "--x: '%s' is neither count nor ranks nor varied by --vary", x);
+    return known;
+}
+
+static int run(struct peal_cli *cli, const void *opaque, char **args, int nargs)
+{
+    struct peal_sweep s = {.cli = cli, .options = opaque};
+    int code = PEAL_EXIT_OK;
+    s.setups = peal_arena_alloc(cli->arena, (size_t)nargs * sizeof *s.setups);
+    if (!s.setups)
+        return peal_cli_fail(cli, "out of memory");
+    if (s.options->vary.len > PEAL_SWEEP_MOST_VARIED)
+        return peal_cli_usage(cli, "at most %d keys can be varied", PEAL_SWEEP_MOST_VARIED);
+    for (; s.nvaried < s.options->vary.len; s.nvaried++) {
+        if (!read_values(&s, &s.options->vary.at[s.nvaried], &s.varied[s.nvaried]))
+            return peal_cli_usage(cli, "--vary %s has no values",
+                                  s.options->vary.at[s.nvaried].key);
+    }
+    if (!check_axis(&s))
+        return PEAL_EXIT_USAGE;
+    for (; s.nkernels < (size_t)nargs; s.nkernels++) {
+        if (!peal_sim_setup_open(cli, args[s.nkernels], s.options->machine, &s.options->kernel,
+                                 &s.setups[s.nkernels], &code))
+            goto release_all;
+    }
+    if (list_points(&s, args, &code)) {
+        run_points(&s);
+        code = peal_sweep_report(&s);
+    }
+release_all:
+    release(&s);
+    return code;
+}
+
+static const struct peal_sweep_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS};
+
+const struct peal_command peal_cmd_sweep = {
+    .name = "sweep",
+    .args = "KERNEL...",
+    .summary = "simulate over ranges of sizes, ranks, kernels and machine keys",
+    .details =
+        "Every combination of the kernels, of the values of -n and --count and of each --vary is "
+        "one run; as many run at a time as there are cores. Time only: data is not moved. The "
+        "table "
+        "has times in microseconds: simulated, least possible (bound), by closed form; then "
+        "sends that waited for credit (waits) and slots used. --csv and --json have all columns, "
+        "exact.\n\n"
+        "  peal sweep allreduce_chunked allreduce_tree -m machines/mesh4x4.yaml \\\n"
+        "      --count 256..256K*4\n"
+        "  peal sweep allreduce_forward -m machines/torus8x8.yaml \\\n"
+        "      --vary ipcq.slots=1,2,4 --plot slots.svg\n",
+    .options = options_table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .least_args = 1,
+    .most_args = -1,
+    .run = run,
+};

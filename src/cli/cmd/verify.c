@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal verify: prove a kernel over all schedules, or tell how it goes wrong. */
+#include "lang/lang.h"
+#include "cli/page/page_file.h"
+#include "cli/page/page_verify.h"
+#include "cli/progress.h"
+#include "cli/verify/verify_report.h"
+#include "cli/verify/verify_tasks.h"
+#include "verify/verify.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct verify_options {
+    struct peal_kernel_options kernel;
+    int64_t launches, states, jobs;
+    uint64_t memory;
+    bool json, advice, alone, no_cache;
+    const char *html;
+};
+
+static const struct peal_option options_table[] = {
+    PEAL_KERNEL_ROWS(struct verify_options, kernel, " (default 2..8)"),
+    {"launches", 'l', PEAL_OPTION_INT, offsetof(struct verify_options, launches), "L",
+     "launches back to back (default: as many as make the proof sound)", 1, 64},
+    {"advice", 'a', PEAL_OPTION_FLAG, offsetof(struct verify_options, advice), NULL,
+     "look for what would mend it, or for what could be left out", 0, 0},
+    {"alone", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, alone), NULL,
+     "each plan by itself: no sequences of different roots and counts", 0, 0},
+    {"states", 0, PEAL_OPTION_INT, offsetof(struct verify_options, states), "N",
+     "limit of exploration (default 20 million)", 1, INT64_C(4000000000)},
+    {"memory", 0, PEAL_OPTION_SIZE, offsetof(struct verify_options, memory), "B",
+     "limit of working memory (default 2G)", 0, 0},
+    {"jobs", 'j', PEAL_OPTION_INT, offsetof(struct verify_options, jobs), "J",
+     "threads (default: one per core)", 1, 64},
+    {"no-cache", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, no_cache), NULL,
+     "neither read nor write the folder of verdicts", 0, 0},
+    {"json", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, json), NULL, "print JSON", 0, 0},
+    {"html", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, html), "FILE",
+     "write a page that shows it (or a picture: FILE.svg)", 0, 0},
+    {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
+};
+
+static const struct verify_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS};
+
+static bool write_page(struct peal_cli *cli, const struct peal_verify_job *job, const char *path,
+                       const char *file)
+{
+    struct peal_page page;
+    struct peal_page_answer *answers =
+        peal_arena_alloc(cli->arena, (job->ntasks + 1) * sizeof *answers);
+    size_t n = 0;
+    for (size_t i = 0; answers && i < job->ntasks; i++) {
+        const struct peal_verify_task *t = &job->tasks[i];
+        if (t->answer)
+            answers[n++] =
+                (struct peal_page_answer){t->answer, t->plan, (uint64_t)t->count, t->first};
+    }
+    if (!n)
+        return true; /* no plan could be made; the messages say why */
+    peal_page_begin(cli, &page, PEAL_PAGE_VERIFY, job->kernel->name, file);
+    peal_page_verify(&page, answers, n);
+    return peal_page_save(cli, &page, path);
+}
+
+/* Roughly how long a task takes against others. */
+static uint64_t weigh(const struct peal_verify_task *task)
+{
+    return (uint64_t)task->nranks * task->nranks * (task->sequences ? 8 : 1);
+}
+
+static void step(void *progress, const struct peal_verify_task *task)
+{
+    peal_progress_step(progress, weigh(task));
+}
+
+/* After Ctrl-C: the rows that are there. */
+static void report_finished(void *opaque)
+{
+    struct peal_text out = {0};
+    peal_verify_report_table(opaque, &out);
+    fputs(peal_text_get(&out), stdout);
+    peal_text_release(&out);
+}
+
+static const int64_t default_ranks[] = {2, 3, 4, 5, 6, 7, 8};
+static const int64_t default_counts[] = {256};
+
+static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
+                         const struct peal_kernel *kernel, const char *file)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct peal_verify_job job = {
+        .kernel = kernel,
+        .options = &o->kernel,
+        .verify = {.launches = (uint32_t)o->launches,
+                   .most_states = (uint64_t)o->states,
+                   .most_bytes = o->memory,
+                   .advice = o->advice},
+        .ranks = o->kernel.ranks.len ? o->kernel.ranks.at : default_ranks,
+        .nranks = o->kernel.ranks.len ? o->kernel.ranks.len
+                                      : sizeof default_ranks / sizeof *default_ranks,
+        .counts = o->kernel.counts.len ? o->kernel.counts.at : default_counts,
+        .ncounts = o->kernel.counts.len ? o->kernel.counts.len : 1,
+        .no_sequences = o->alone || o->launches == 1,
+        .no_fuse = o->advice,
+        .keep_plans = o->html != NULL,
+        .workers = o->jobs     ? (uint32_t)o->jobs
+                   : cores > 0 ? (uint32_t)cores
+                               : 1,
+        .cache = o->no_cache || o->advice ? NULL : peal_cache_folder(cli->arena),
+    };
+    struct peal_progress progress = {.what = "plans"};
+    if (!peal_verify_plan_tasks(cli, &job))
+        return peal_cli_fail(cli, "out of memory");
+    /* One large plan: its lazy runs share the cores instead. */
+    if (job.ntasks == 1)
+        job.verify.workers = job.workers;
+    job.done = step;
+    job.done_with = &progress;
+    progress.total = job.ntasks;
+    for (size_t i = 0; i < job.ntasks; i++)
+        progress.weight += weigh(&job.tasks[i]);
+    progress.report = o->json ? NULL : report_finished;
+    progress.context = &job;
+    peal_progress_begin(&progress);
+    peal_verify_run_tasks(&job);
+    if (o->advice)
+        peal_verify_judge_advice(cli, &job);
+    peal_progress_end(&progress);
+
+    struct peal_verify_tally t = peal_verify_tally_count(&job);
+    struct peal_text out = {0};
+    int code = t.refuted ? PEAL_EXIT_NO : t.undecided || !t.proved ? PEAL_EXIT_OTHER : PEAL_EXIT_OK;
+    if (o->json)
+        peal_verify_report_json(&job, &t, &out);
+    else
+        peal_verify_report_text(cli->arena, &job, &t, &out);
+    code = o->json ? peal_cli_print(cli, &out, code) : peal_cli_print_verdict(cli, &out, code);
+    if (o->html && !write_page(cli, &job, o->html, file))
+        code = PEAL_EXIT_OTHER;
+    peal_verify_free_tasks(&job);
+    return code;
+}
+
+/* False after a message: the root is a rank of none of the numbers of ranks. */
+static bool check_root(const struct peal_cli *cli, const struct peal_kernel_options *o)
+{
+    int64_t most =
+        o->ranks.len ? 0 : default_ranks[sizeof default_ranks / sizeof *default_ranks - 1];
+    for (size_t i = 0; i < o->ranks.len; i++)
+        most = o->ranks.at[i] > most ? o->ranks.at[i] : most;
+    if (o->root >= most)
+        peal_cli_usage(cli, "--root %lld is not a rank: there are %lld", (long long)o->root,
+                       (long long)most);
+    return o->root < most;
+}
+
+static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
+{
+    const struct verify_options *o = options;
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    int code;
+    (void)nargs;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_program_open(args[0], &diags, &program);
+    const struct peal_kernel *kernel =
+        status == PEAL_OK ? peal_program_kernel(program, o->kernel.kernel, &diags) : NULL;
+    if (kernel && (!peal_kernel_check_set(cli, kernel, &o->kernel) || !check_root(cli, &o->kernel)))
+        code = PEAL_EXIT_USAGE;
+    else if (kernel)
+        code = verify_kernel(cli, o, kernel, args[0]);
+    else
+        code = peal_cli_diags(cli, status == PEAL_OK ? PEAL_INVALID : status, &diags);
+    if (program)
+        peal_program_close(program);
+    peal_diags_release(&diags);
+    return code;
+}
+
+const struct peal_command peal_cmd_verify = {
+    .name = "verify",
+    .args = "KERNEL",
+    .summary = "prove a kernel over all schedules, or tell how it goes wrong",
+    .details =
+        "KERNEL is a file or a built-in kernel's name. For every number of ranks and every count, "
+        "the plan is launched back to back as often as a sound proof needs, and every schedule is "
+        "covered: bounds, deadlock, races, signals, uninitialised reads and, where the kernel has "
+        "a contract, the result. Kernels with a root, and several counts, are also launched in "
+        "sequences of different roots and counts.\n\n"
+        "Exit code: 0 proved (wherever the kernel has a plan), 1 refuted, 2 wrong usage, 3 not "
+        "decided or no plan at all.\n\n"
+        "  peal verify allreduce_ring -n 2..16\n"
+        "  peal verify my.peal -n 4 --count 0,1,100 --advice",
+    .options = options_table,
+    .defaults = &defaults,
+    .size = sizeof(struct verify_options),
+    .least_args = 1,
+    .most_args = 1,
+    .run = run,
+};

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of a page that comes from its plan; see page_plan.h. */
+#include "cli/page/page_plan.h"
+
+#include "lang/lang.h"
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A source that the page has, or a built-in text, which is added. */
+static uint32_t find_source(struct peal_page *page, const char *name)
+{
+    for (uint32_t i = 0; i < page->sources.len; i++)
+        if (strcmp(peal_page_get(page, page->sources.at[i].name), name) == 0)
+            return i;
+    for (size_t i = 0; i < peal_library_text_count; i++) {
+        const struct peal_source *text = &peal_library_texts[i];
+        if (strcmp(text->name, name) == 0)
+            return peal_page_source(page, name, text->text, text->len);
+    }
+    return PEAL_PAGE_NONE;
+}
+
+/* Positions may name callers that stand later in the table, so places get their numbers first:
+ * position i becomes place first + i. */
+static void add_places(struct peal_page_plan *p)
+{
+    const struct peal_plan *plan = p->plan;
+    uint32_t first = (uint32_t)p->page->places.len;
+    for (uint64_t i = 0; i < plan->positions.count; i++) {
+        const struct peal_position *at = &peal_plan_positions(plan)[i];
+        struct peal_page_place place = {
+            .source = find_source(p->page, peal_plan_string(plan, at->source)),
+            .line = at->line,
+            .col = at->col,
+            .len = at->len,
+            .via = at->via == PEAL_NONE ? PEAL_PAGE_NONE : first + at->via};
+        p->places[i] = peal_page_place(p->page, place);
+    }
+}
+
+void peal_page_plan_init(struct peal_page_plan *p, struct peal_page *page,
+                         const struct peal_plan *plan)
+{
+    *p = (struct peal_page_plan){.page = page, .plan = plan};
+    p->places = calloc(plan->positions.count + 1, sizeof *p->places);
+    p->labels = calloc(plan->ops.count + 1, sizeof *p->labels);
+    p->tracks = calloc(plan->lanes.count + 1, sizeof *p->tracks);
+    if (!p->places || !p->labels || !p->tracks) {
+        page->failed = true;
+        return;
+    }
+    add_places(p);
+}
+
+void peal_page_plan_release(struct peal_page_plan *p)
+{
+    free(p->places);
+    free(p->labels);
+    free(p->tracks);
+    *p = (struct peal_page_plan){0};
+}
+
+static uint32_t lane_number(const struct peal_plan *plan, uint32_t rank, uint32_t lane)
+{
+    return (uint32_t)(peal_plan_lane(plan, rank, lane) - peal_plan_lanes(plan));
+}
+
+void peal_page_plan_tracks(struct peal_page_plan *p)
+{
+    char name[48];
+    if (p->page->failed)
+        return;
+    for (uint32_t rank = p->plan->rank_first; rank < p->plan->rank_first + p->plan->rank_count;
+         rank++) {
+        uint32_t lanes = peal_plan_lane_count(p->plan, rank);
+        for (uint32_t lane = 0; lane < lanes; lane++) {
+            if (lanes > 1)
+                snprintf(name, sizeof name, "rank %u lane %u", rank, lane);
+            else
+                snprintf(name, sizeof name, "rank %u", rank);
+            p->tracks[lane_number(p->plan, rank, lane)] = peal_page_track(p->page, name, rank);
+        }
+    }
+}
+
+uint32_t peal_page_plan_track(const struct peal_page_plan *p, uint32_t rank, uint32_t lane)
+{
+    return p->tracks ? p->tracks[lane_number(p->plan, rank, lane)] : 0;
+}
+
+uint32_t peal_page_plan_label(struct peal_page_plan *p, uint32_t rank, uint64_t op)
+{
+    if (p->page->failed)
+        return 0;
+    if (!p->labels[op]) {
+        struct peal_text text = {0};
+        peal_plan_dump_op(p->plan, rank, &peal_plan_ops(p->plan)[op], &text);
+        p->labels[op] = peal_page_text(p->page, peal_text_get(&text));
+        p->page->failed = p->page->failed || text.failed;
+        peal_text_release(&text);
+    }
+    return p->labels[op];
+}
+
+uint32_t peal_page_plan_place(const struct peal_page_plan *p, uint64_t op)
+{
+    uint32_t pos = peal_plan_ops(p->plan)[op].pos;
+    return pos == PEAL_NONE || !p->places ? 0 : p->places[pos];
+}
+
+enum peal_page_category peal_page_op_category(const struct peal_op *op)
+{
+    switch (op->kind) {
+    case PEAL_OP_COPY:
+        return PEAL_BAR_COPY;
+    case PEAL_OP_COMPUTE:
+        return PEAL_BAR_COMPUTE;
+    case PEAL_OP_ACCUMULATE:
+        return PEAL_BAR_ACCUMULATE;
+    case PEAL_OP_NOTIFY:
+        return PEAL_BAR_NOTIFY;
+    case PEAL_OP_WAIT:
+        return PEAL_BAR_WAIT;
+    case PEAL_OP_SEND:
+        return PEAL_BAR_SEND;
+    case PEAL_OP_RECV:
+    case PEAL_OP_RECV_SLOT:
+        return PEAL_BAR_RECV;
+    default:
+        return PEAL_BAR_OTHER;
+    }
+}
+
+uint64_t peal_page_op_bytes(const struct peal_plan *plan, const struct peal_op *op)
+{
+    (void)plan;
+    if (peal_op_is_sync(op) || op->kind == PEAL_OP_FREE)
+        return 0;
+    return op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)op->dtype);
+}
+
+void peal_page_plan_facts(struct peal_page *page, const struct peal_plan *plan)
+{
+    struct peal_text text = {0};
+    peal_text_printf(&text, "%s", peal_dtype_name((enum peal_dtype)plan->dtype));
+    if (plan->reduce != PEAL_NONE)
+        peal_text_printf(&text, ", %s", peal_reduce_name((enum peal_reduce)plan->reduce));
+    peal_page_fact(page, "type", "%s", peal_text_get(&text));
+    peal_text_release(&text);
+    for (uint64_t i = 0; i < plan->params.count; i++) {
+        const struct peal_param *param = &peal_plan_params(plan)[i];
+        if (param->count == 1 && !param->is_local)
+            peal_page_fact(page, peal_plan_string(plan, param->name), "%lld",
+                           (long long)peal_plan_values(plan)[param->first]);
+    }
+}

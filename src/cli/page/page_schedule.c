@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A schedule by rounds: in each, every lane that can go on does one op. What a lane sees is the
+ * state before the round, so that the order of lanes does not matter. */
+#include "cli/page/page_schedule.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_OPS = 200000 };
+
+/* Who touched a cell or channel last, for the arrow to the wait that it lets pass. */
+struct cause {
+    uint64_t round;
+    uint32_t track;
+    bool known;
+};
+
+struct cell {
+    int64_t now, next; /* `next` becomes `now` when the round ends */
+    struct cause cause, next_cause;
+    bool changed;
+};
+
+struct channel {
+    uint64_t sent, sent_next, received, freed, freed_next;
+    struct cause *sends; /* by message */
+    size_t len, cap;
+};
+
+struct lane {
+    uint32_t rank, number, track;
+    uint64_t next, end;     /* ops */
+    uint64_t blocked_since; /* round */
+    bool blocked;
+    int64_t *regs;
+};
+
+struct schedule {
+    struct peal_page_plan *p;
+    const struct peal_plan *plan;
+    struct lane *lanes;
+    struct cell *cells; /* [rank * cells + cell] */
+    struct channel *channels;
+    uint64_t round;
+};
+
+static struct cell *cell_of(const struct schedule *s, const struct peal_op *op)
+{
+    return &s->cells[(size_t)op->sync.rank * s->plan->cells + peal_op_cell(s->plan, op, 0)];
+}
+
+static int64_t value_of(const struct lane *lane, const struct peal_op *op)
+{
+    return op->sync.value + (op->flags & PEAL_OP_HAS_REG ? lane->regs[op->sync.reg] : 0);
+}
+
+static bool can_run(const struct schedule *s, const struct lane *lane, const struct peal_op *op)
+{
+    if (op->kind == PEAL_OP_WAIT) {
+        int64_t now = cell_of(s, op)->now, asked = value_of(lane, op);
+        return op->sync.back || (op->flags & PEAL_OP_EQUAL ? now == asked : now >= asked);
+    }
+    if (peal_op_is_sync(op) || op->kind < PEAL_OP_SEND || op->kind == PEAL_OP_FREE)
+        return true;
+    const struct channel *c = &s->channels[op->mem.channel];
+    if (op->kind == PEAL_OP_SEND)
+        return c->sent - c->freed < peal_plan_channels(s->plan)[op->mem.channel].depth;
+    return c->sent > c->received;
+}
+
+static void run_sync(struct schedule *s, struct lane *lane, const struct peal_op *op)
+{
+    struct cell *cell = cell_of(s, op);
+    if (op->kind == PEAL_OP_PEEK) {
+        lane->regs[op->sync.reg] = cell->now;
+    } else if (op->kind == PEAL_OP_NOTIFY) {
+        int64_t base = cell->changed ? cell->next : cell->now;
+        cell->next = op->flags & PEAL_OP_SET ? value_of(lane, op) : base + value_of(lane, op);
+        cell->changed = true;
+        cell->next_cause = (struct cause){s->round, lane->track, true};
+    }
+}
+
+static void run_channel(struct schedule *s, struct lane *lane, const struct peal_op *op)
+{
+    struct channel *c = &s->channels[op->mem.channel];
+    if (op->kind == PEAL_OP_SEND) {
+        struct cause cause = {s->round, lane->track, true};
+        if (c->len == c->cap &&
+            !peal_vec_grow((void **)&c->sends, &c->cap, c->len, 1, sizeof *c->sends)) {
+            s->p->page->failed = true;
+            return;
+        }
+        c->sends[c->len++] = cause;
+        c->sent_next++;
+        return;
+    }
+    c->received += op->kind != PEAL_OP_FREE;
+    c->freed_next += op->kind != PEAL_OP_RECV_SLOT;
+}
+
+/* The arrow from what let a wait or recv pass. */
+static void draw_cause(struct schedule *s, const struct lane *lane, const struct peal_op *op)
+{
+    struct cause cause = {0};
+    if (op->kind == PEAL_OP_WAIT)
+        cause = cell_of(s, op)->cause;
+    else if (op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_RECV_SLOT)
+        cause = s->channels[op->mem.channel].sends[s->channels[op->mem.channel].received];
+    if (!cause.known || cause.track == lane->track)
+        return;
+    bool message = op->kind != PEAL_OP_WAIT;
+    peal_page_arrow(s->p->page,
+                    &(struct peal_page_arrow){
+                        .from = cause.round + 1,
+                        .to = s->round,
+                        .from_track = cause.track,
+                        .to_track = lane->track,
+                        .label = peal_page_text(s->p->page, message ? "message" : "notify"),
+                        .bytes = message ? peal_page_op_bytes(s->plan, op) : 0,
+                        .category = message ? PEAL_BAR_SEND : PEAL_BAR_NOTIFY});
+}
+
+static void run_op(struct schedule *s, struct lane *lane, const struct peal_op *op)
+{
+    draw_cause(s, lane, op);
+    peal_page_bar(s->p->page, &(struct peal_page_bar){
+                                  .start = lane->blocked ? lane->blocked_since : s->round,
+                                  .end = s->round + 1,
+                                  .bytes = peal_page_op_bytes(s->plan, op),
+                                  .track = lane->track,
+                                  .label = peal_page_plan_label(s->p, lane->rank, lane->next),
+                                  .place = peal_page_plan_place(s->p, lane->next),
+                                  .category = (uint8_t)peal_page_op_category(op)});
+    if (peal_op_is_sync(op))
+        run_sync(s, lane, op);
+    else if (op->kind >= PEAL_OP_SEND)
+        run_channel(s, lane, op);
+    lane->blocked = false;
+    lane->next++;
+}
+
+/* Which lanes go on is decided for all of them before any does. */
+static bool run_round(struct schedule *s, bool *ready)
+{
+    bool any = false;
+    for (uint64_t i = 0; i < s->plan->lanes.count; i++) {
+        struct lane *lane = &s->lanes[i];
+        ready[i] = lane->next < lane->end && can_run(s, lane, &peal_plan_ops(s->plan)[lane->next]);
+        any = any || ready[i];
+        if (lane->next < lane->end && !ready[i] && !lane->blocked) {
+            lane->blocked = true;
+            lane->blocked_since = s->round;
+        }
+    }
+    for (uint64_t i = 0; i < s->plan->lanes.count && !s->p->page->failed; i++)
+        if (ready[i])
+            run_op(s, &s->lanes[i], &peal_plan_ops(s->plan)[s->lanes[i].next]);
+    for (size_t i = 0; i < (size_t)s->plan->nranks * s->plan->cells; i++) {
+        struct cell *cell = &s->cells[i];
+        if (cell->changed) {
+            cell->now = cell->next;
+            cell->cause = cell->next_cause;
+            cell->changed = false;
+        }
+    }
+    for (uint64_t i = 0; i < s->plan->channels.count; i++) {
+        s->channels[i].sent = s->channels[i].sent_next;
+        s->channels[i].freed = s->channels[i].freed_next;
+    }
+    s->round++;
+    return any;
+}
+
+static bool make_lanes(struct schedule *s)
+{
+    for (uint32_t rank = 0; rank < s->plan->nranks; rank++)
+        for (uint32_t number = 0; number < peal_plan_lane_count(s->plan, rank); number++) {
+            const struct peal_lane *from = peal_plan_lane(s->plan, rank, number);
+            struct lane *lane = &s->lanes[from - peal_plan_lanes(s->plan)];
+            *lane = (struct lane){.rank = rank,
+                                  .number = number,
+                                  .track = peal_page_plan_track(s->p, rank, number),
+                                  .next = from->first_op,
+                                  .end = from->first_op + from->ops,
+                                  .regs = calloc(from->regs + 1, sizeof *lane->regs)};
+            if (!lane->regs)
+                return false;
+        }
+    return true;
+}
+
+static void release(struct schedule *s)
+{
+    for (uint64_t i = 0; s->lanes && i < s->plan->lanes.count; i++)
+        free(s->lanes[i].regs);
+    for (uint64_t i = 0; s->channels && i < s->plan->channels.count; i++)
+        free(s->channels[i].sends);
+    free(s->lanes);
+    free(s->cells);
+    free(s->channels);
+}
+
+void peal_page_schedule(struct peal_page_plan *p)
+{
+    const struct peal_plan *plan = p->plan;
+    if (plan->ops.count > MOST_OPS || plan->rank_count != plan->nranks || p->page->failed) {
+        peal_page_note(p->page, "the plan has %llu ops: too many to draw a schedule of it",
+                       (unsigned long long)plan->ops.count);
+        return;
+    }
+    struct schedule s = {.p = p, .plan = plan};
+    bool *ready = calloc(plan->lanes.count + 1, sizeof *ready);
+    s.lanes = calloc(plan->lanes.count + 1, sizeof *s.lanes);
+    s.cells = calloc((size_t)plan->nranks * plan->cells + 1, sizeof *s.cells);
+    s.channels = calloc(plan->channels.count + 1, sizeof *s.channels);
+    if (!ready || !s.lanes || !s.cells || !s.channels || !make_lanes(&s))
+        p->page->failed = true;
+    while (!p->page->failed && run_round(&s, ready))
+        ;
+    peal_page_note(p->page,
+                   "the verdict speaks of all schedules; drawn is one launch on %u ranks in one "
+                   "of them: every op as early as its waits allow, one unit of time each",
+                   plan->nranks);
+    free(ready);
+    release(&s);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Children that open a communicator each, watched until they end; or threads. See ranks.h. */
+#include "cli/run/ranks.h"
+
+#include "run/run.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int peal_ranks_status_open(uint32_t count)
+{
+    int fd = memfd_create("peal-status", 0); /* inherited */
+    if (fd >= 0 && ftruncate(fd, (off_t)(count * sizeof(uint64_t))) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+void peal_ranks_status_put(int fd, uint32_t rank, pid_t pid, int wait_status)
+{
+    uint64_t word = (uint64_t)pid << 32 | (uint32_t)wait_status;
+    ssize_t done = pwrite(fd, &word, sizeof word, (off_t)(rank * sizeof word));
+    (void)done; /* only a report would be less precise */
+}
+
+/* ---- processes ---- */
+
+static int run_child(const struct peal_cli *cli, const struct peal_ranks *ranks,
+                     const struct peal_open *how, pid_t parent)
+{
+    struct peal_comm *comm;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) /* it ended before it could be followed */
+        return PEAL_EXIT_OTHER;
+    if (ranks->bind)
+        setenv("PEAL_BIND", "wrap", 0);
+    if (peal_comm_open(how, &comm) != PEAL_OK) {
+        fprintf(stderr, "peal: rank %u: %s\n", how->rank, peal_comm_error(NULL));
+        return PEAL_EXIT_OTHER;
+    }
+    int code = ranks->body(comm, ranks->context);
+    peal_comm_close(comm);
+    if (!peal_cli_flush(cli) && code == PEAL_EXIT_OK)
+        code = PEAL_EXIT_OTHER;
+    return code;
+}
+
+struct processes {
+    pid_t *pids; /* 0: it has ended */
+    uint32_t started;
+    int status_fd;
+};
+
+static void kill_all(const struct processes *p)
+{
+    for (uint32_t r = 0; r < p->started; r++) {
+        if (p->pids[r])
+            kill(p->pids[r], SIGKILL);
+    }
+}
+
+static bool start_all(const struct peal_cli *cli, const struct peal_ranks *ranks,
+                      struct processes *p)
+{
+    char job[40], number[16];
+    snprintf(number, sizeof number, "%d", p->status_fd);
+    setenv("PEAL_STATUS_FD", number, 1);
+    peal_job_make(job);
+    fflush(stdout);
+    fflush(stderr);
+    const pid_t parent = getpid();
+    for (; p->started < ranks->count; p->started++) {
+        struct peal_open how = {
+            .size = ranks->count, .rank = p->started, .job = job, .quiet = ranks->quiet};
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(run_child(cli, ranks, &how, parent));
+        if (pid < 0) {
+            peal_cli_fail(cli, "cannot start rank %u: %s", p->started, strerror(errno));
+            return false;
+        }
+        p->pids[p->started] = pid;
+    }
+    return true;
+}
+
+/* The highest exit code. A rank whose reader went away (`peal bench ... | head`) takes all with it,
+ * before they miss it, and then this process: as a program of one process ends. */
+static int wait_all(const struct peal_cli *cli, struct processes *p)
+{
+    int worst = PEAL_EXIT_OK;
+    bool reader_left = false;
+    for (uint32_t left = p->started; left > 0;) {
+        int status;
+        pid_t pid = wait(&status);
+        if (pid < 0 && errno != EINTR)
+            break;
+        uint32_t rank = 0;
+        while (rank < p->started && p->pids[rank] != pid)
+            rank++;
+        if (rank == p->started)
+            continue;
+        left--;
+        p->pids[rank] = 0;
+        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
+            reader_left = true;
+            kill_all(p);
+        }
+        peal_ranks_status_put(p->status_fd, rank, pid, status);
+        int code = WIFEXITED(status) ? WEXITSTATUS(status) : PEAL_EXIT_OTHER;
+        if (WIFSIGNALED(status) && !reader_left)
+            peal_cli_fail(cli, "rank %u was killed by signal %d", rank, WTERMSIG(status));
+        worst = code > worst ? code : worst;
+    }
+    if (reader_left)
+        raise(SIGPIPE);
+    return worst;
+}
+
+static int run_processes(const struct peal_cli *cli, const struct peal_ranks *ranks)
+{
+    struct processes p = {.pids = calloc(ranks->count, sizeof *p.pids),
+                          .status_fd = peal_ranks_status_open(ranks->count)};
+    int worst = PEAL_EXIT_OTHER;
+    if (!p.pids || p.status_fd < 0) {
+        peal_cli_fail(cli, "cannot start ranks: %s", strerror(errno));
+        goto close_status;
+    }
+    bool all = start_all(cli, ranks, &p);
+    if (!all)
+        kill_all(&p);
+    worst = wait_all(cli, &p);
+    if (!all)
+        worst = PEAL_EXIT_OTHER;
+close_status:
+    if (p.status_fd >= 0)
+        close(p.status_fd);
+    free(p.pids);
+    return worst;
+}
+
+/* ---- threads ---- */
+
+struct thread {
+    pthread_t id;
+    const struct peal_ranks *ranks;
+    struct peal_comm *comm;
+    int code;
+};
+
+static void *run_thread(void *argument)
+{
+    struct thread *thread = argument;
+    thread->code = thread->ranks->body(thread->comm, thread->ranks->context);
+    return NULL;
+}
+
+static int run_threads(const struct peal_cli *cli, const struct peal_ranks *ranks)
+{
+    struct peal_comm *comms[PEAL_MOST_RANKS];
+    if (peal_comm_open_threads(ranks->count, comms) != PEAL_OK)
+        return peal_cli_fail(cli, "%s", peal_comm_error(NULL));
+    struct thread *threads = calloc(ranks->count, sizeof *threads);
+    int worst = threads ? PEAL_EXIT_OK : peal_cli_fail(cli, "out of memory");
+    uint32_t started = 0;
+    for (; threads && started < ranks->count; started++) {
+        threads[started] = (struct thread){.ranks = ranks, .comm = comms[started]};
+        int error = pthread_create(&threads[started].id, NULL, run_thread, &threads[started]);
+        if (error) {
+            worst = peal_cli_fail(cli, "cannot start rank %u: %s", started, strerror(error));
+            break;
+        }
+    }
+    for (uint32_t r = 0; r < started; r++) {
+        pthread_join(threads[r].id, NULL);
+        worst = threads[r].code > worst ? threads[r].code : worst;
+    }
+    for (uint32_t r = 0; r < ranks->count; r++)
+        peal_comm_close(comms[r]);
+    free(threads);
+    return worst;
+}
+
+int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_status status)
+{
+    /* The rank that found out has told the whole story already. */
+    bool told = status == PEAL_TIMEOUT || status == PEAL_PEER_DEAD || status == PEAL_MISMATCH;
+    const char *why = told ? "" : peal_comm_error(comm);
+    fflush(stdout);
+    fprintf(stderr, "peal %s: %s%s%s\n", command, peal_status_text(status), *why ? ": " : "", why);
+    return PEAL_EXIT_OTHER;
+}
+
+int peal_ranks_room(const struct peal_cli *cli, const struct peal_ranks *ranks)
+{
+    struct peal_text why = {0};
+    uint64_t bytes = peal_room_add(ranks->bytes, peal_team_need(ranks->count, ranks->threads));
+    int code = PEAL_EXIT_OK;
+    if (!peal_room_has(bytes, ranks->count, &why))
+        code = peal_cli_fail(cli, "not enough memory: %s", peal_text_get(&why));
+    peal_text_release(&why);
+    return code;
+}
+
+int peal_ranks_run(const struct peal_cli *cli, const struct peal_ranks *ranks)
+{
+    assert(ranks->count >= 1 && ranks->count <= PEAL_MOST_RANKS && "commands have checked it");
+    int code = peal_ranks_room(cli, ranks);
+    if (code != PEAL_EXIT_OK)
+        return code;
+    return ranks->threads ? run_threads(cli, ranks) : run_processes(cli, ranks);
+}

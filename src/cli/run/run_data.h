@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory that a rank of peal run gives a kernel: a buffer for each parameter, with inputs that
+ * are the same at every launch, and outputs that can be held to the contract. */
+#ifndef PEAL_CLI_RUN_DATA_H
+#define PEAL_CLI_RUN_DATA_H
+
+#include "comm/comm.h"
+
+struct peal_run_data {
+    struct peal_comm *comm;
+    const struct peal_image *image;
+    const struct peal_plan *whole; /* all ranks: sizes and parameters for the check */
+    char **buffers;                /* by parameter of the image */
+    char **inputs; /* likewise: what launches begin with, kept from the first one; may be NULL */
+    char *right;   /* an output that was found right; may be NULL */
+    struct peal_bound *bounds;
+    uint32_t nbounds;
+    bool filling; /* the input is asked for, not the output */
+};
+
+/* What all ranks together take: buffers, what is kept of them, the kernel's windows and scratch. */
+uint64_t peal_run_data_need(const struct peal_plan *whole);
+
+/* Collective: symmetric parameters are allocated on all ranks. Released whatever it returns; comm,
+ * image and whole are borrowed. */
+enum peal_status peal_run_data_init(struct peal_run_data *d, struct peal_comm *comm,
+                                    const struct peal_image *image, const struct peal_plan *whole);
+void peal_run_data_release(struct peal_run_data *d);
+
+/* Before each launch. */
+void peal_run_data_fill(struct peal_run_data *d);
+/* Elements of the output that are not what the contract says, and the first of them. */
+uint64_t peal_run_data_check(struct peal_run_data *d, uint64_t *first);
+/* Bytes of the largest parameter: what bandwidths are said of. */
+uint64_t peal_run_data_most(const struct peal_run_data *d);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What to change where a simulated run deadlocks because slots are too few. */
+#include "cli/sim/sim_report.h"
+
+#include "plan/plan.h"
+
+#include <inttypes.h>
+
+/* A payload that was too large for a slot: the sends that it was cut into. */
+struct cut {
+    uint64_t pieces, bytes;
+};
+
+static uint64_t bytes_of(const struct peal_op *op, const struct peal_ref *src)
+{
+    return op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)src->dtype);
+}
+
+/* Does `next` send what lies behind what `op` sends, for the same statement? */
+static bool goes_on(const struct peal_plan *plan, const struct peal_op *op,
+                    const struct peal_op *next)
+{
+    if (next->kind != PEAL_OP_SEND || next->pos != op->pos || next->mem.channel != op->mem.channel)
+        return false;
+    const struct peal_ref *a = peal_op_src(plan, op, 0), *b = peal_op_src(plan, next, 0);
+    return a->buf == b->buf && (op->mem.rows == 1 ? b->offset == a->offset + bytes_of(op, a)
+                                                  : b->row == a->row + op->mem.rows);
+}
+
+static struct cut find_cut(const struct peal_plan *plan, const struct peal_sim_blocked *lane)
+{
+    const struct peal_lane *ops = peal_plan_lane(plan, lane->rank, lane->lane);
+    const struct peal_op *first = peal_plan_ops(plan) + ops->first_op, *end = first + ops->ops;
+    const struct peal_op *op = peal_plan_ops(plan) + lane->op;
+    struct cut cut = {0};
+    while (op > first && goes_on(plan, op - 1, op))
+        op--;
+    do {
+        cut.pieces++;
+        cut.bytes += bytes_of(op, peal_op_src(plan, op, 0));
+        op++;
+    } while (op < end && goes_on(plan, op - 1, op));
+    return cut;
+}
+
+void peal_sim_advice(const struct peal_sim_job *job, struct peal_text *out)
+{
+    const struct peal_sim_deadlock *deadlock = peal_sim_deadlock(job->sim);
+    const struct peal_sim_blocked *full = NULL;
+    for (uint32_t i = 0; i < deadlock->blocked && !full; i++)
+        full = deadlock->lanes[i].full ? &deadlock->lanes[i] : NULL;
+    if (!full)
+        return;
+    const struct peal_plan *plan = peal_sim_launch_plan(job->sim, full->launch);
+    const struct peal_channel *queue = &peal_plan_channels(plan)[full->channel];
+    struct cut cut = {0};
+    if (full->op != UINT64_MAX)
+        cut = find_cut(plan, full);
+    if (cut.pieces > queue->depth)
+        peal_text_printf(out,
+                         "rank %u's payload of %" PRIu64 " bytes is cut into %" PRIu64
+                         " messages of at most %" PRIu64 " bytes, and a queue has %u slots:\n"
+                         "the send cannot end before rank %u receives, which is itself blocked\n",
+                         full->rank, cut.bytes, cut.pieces, queue->slot_bytes, queue->depth,
+                         queue->receiver);
+    /* Where an option has overridden the machine's key, it is the option that has to change. */
+    bool own_depth = job->bind.channel_depth != job->machine->keys.slots;
+    bool own_bytes = job->bind.slot_bytes != job->machine->keys.slot_bytes;
+    uint32_t slots = job->slots_enough ? job->slots_enough : job->slots_needed;
+    if (slots)
+        peal_text_printf(out, "with %u slots%s there is no deadlock: %s%u\n", slots,
+                         job->slots_enough ? " or more" : "",
+                         own_depth ? "--depth " : "--set ipcq.slots=", slots);
+    else
+        peal_text_puts(out, "more slots do not help: it deadlocks with any number of them\n");
+    if (cut.pieces > queue->depth)
+        peal_text_printf(
+            out, "a slot that holds the payload: %s%" PRIu64 "\n",
+            own_bytes ? "--slot-bytes " : "--set ipcq.slot_bytes=", (cut.bytes + 63) / 64 * 64);
+}

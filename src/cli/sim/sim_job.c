@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs one simulation, and reads what sim and sweep have in common from the command line. */
+#include "cli/sim/sim_job.h"
+
+#include "lang/lang.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Large machines: the plan of all ranks would take gigabytes. */
+enum { STREAM_RANKS = 1024 };
+
+static void enter(const struct peal_sim_job *job, enum peal_sim_phase phase)
+{
+    struct peal_sim_follow *follow = job->follow;
+    if (!follow)
+        return;
+    /* relaxed, here and where it is looked at: numbers to show, that may belong to the phase before
+     * for an instant */
+    atomic_store_explicit(&follow->pace.made, 0, memory_order_relaxed);
+    atomic_store_explicit(&follow->pace.total, 0, memory_order_relaxed);
+    atomic_store_explicit(&follow->pace.ops, 0, memory_order_relaxed);
+    atomic_store_explicit(&follow->pace.events, 0, memory_order_relaxed);
+    atomic_store_explicit(&follow->phase, phase, memory_order_relaxed);
+}
+
+static enum peal_status launch_stream(struct peal_sim_job *job, struct peal_sim *sim)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t threads = job->threads ? job->threads : processors > 0 ? (uint32_t)processors : 1;
+    return peal_sim_launch_kernel(sim, job->kernel, &job->bind, threads, &job->diags);
+}
+
+/* True if the job was run without ever holding its plan; job->plan is then its tables, and the
+ * simulation's. */
+static bool simulate_stream(struct peal_sim_job *job)
+{
+    double began = seconds();
+    if (job->bind.nranks < STREAM_RANKS || job->options.data || job->options.log ||
+        job->launches != 1)
+        return false;
+    enter(job, PEAL_PHASE_RANKS);
+    job->status =
+        peal_sim_new(job->machine, job->bind.nranks, &job->options, &job->diags, &job->sim);
+    if (job->status == PEAL_OK)
+        job->status = launch_stream(job, job->sim);
+    if (job->status == PEAL_UNSUPPORTED) {
+        peal_sim_free(job->sim);
+        job->sim = NULL;
+        peal_diags_release(&job->diags);
+        peal_diags_init(&job->diags);
+        return false;
+    }
+    job->plan_seconds = seconds() - began;
+    if (job->status == PEAL_OK) {
+        job->streamed = true;
+        job->plan = (struct peal_plan *)peal_sim_launch_plan(job->sim, 0);
+        peal_bound_find(job->machine, job->plan, &job->bound);
+        enter(job, PEAL_PHASE_RUN);
+        job->status = peal_sim_run(job->sim);
+    }
+    job->seconds = seconds() - began - job->plan_seconds;
+    return true;
+}
+
+/* Another run, with so many slots: most that were in use, 0 if it deadlocks or fails. It is strict: a
+ * sender that runs ahead may not know yet of a slot that has come back, and then counts one more. */
+static uint32_t run_again(struct peal_sim_job *job, uint32_t depth)
+{
+    struct peal_sim *sim = NULL;
+    struct peal_sim_options options = {
+        .depth = depth, .pace = job->options.pace, .strict = !job->streamed};
+    uint32_t used = 0;
+    if (peal_sim_new(job->machine, job->plan->nranks, &options, &job->diags, &sim) != PEAL_OK)
+        return 0;
+    enum peal_status status = PEAL_OK;
+    enter(job, job->streamed ? PEAL_PHASE_SLOT_RANKS : PEAL_PHASE_SLOT_RUN);
+    for (uint32_t i = 0; i < job->launches && status == PEAL_OK; i++)
+        status = job->streamed ? launch_stream(job, sim)
+                               : peal_sim_launch(sim, job->plan, NULL, &job->diags);
+    enter(job, PEAL_PHASE_SLOT_RUN);
+    if (status == PEAL_OK && peal_sim_run(sim) == PEAL_OK && !peal_sim_deadlock(sim))
+        used = peal_sim_stats(sim)->slots_used;
+    peal_sim_free(sim);
+    return used;
+}
+
+/* The fewest slots without a deadlock: more never hurt, so halving finds them. */
+static uint32_t fewest_slots(struct peal_sim_job *job)
+{
+    uint32_t bad = peal_plan_channels(job->plan)[0].depth, good = job->slots_needed;
+    while (good > bad + 1) {
+        uint32_t middle = bad + (good - bad) / 2;
+        if (run_again(job, middle))
+            good = middle;
+        else
+            bad = middle;
+    }
+    return good;
+}
+
+/* A second run in which no send ever waits: what it used is what is needed. */
+static void find_slots(struct peal_sim_job *job)
+{
+    const struct peal_sim_stats *stats = peal_sim_stats(job->sim);
+    bool waited = stats->credit_stalls || peal_sim_deadlock(job->sim);
+    job->slots_used = stats->slots_used;
+    if ((job->options.strict || job->streamed) && !waited) {
+        job->slots_needed = stats->slots_used;
+        return;
+    }
+    if (job->plan->channels.count == 0)
+        return;
+    job->slots_needed = run_again(job, PEAL_NONE);
+    if (!waited && job->slots_needed)
+        job->slots_used = job->slots_needed; /* the two runs are the same */
+    if (peal_sim_deadlock(job->sim) && job->slots_needed && !job->streamed)
+        job->slots_enough = fewest_slots(job);
+}
+
+static void simulate(struct peal_sim_job *job)
+{
+    struct peal_job_data *data = NULL;
+    struct peal_sim_args args = {0};
+    if (job->options.data) {
+        data = peal_job_data_new(job->plan);
+        if (!data) {
+            job->status = PEAL_NO_MEMORY;
+            peal_diag_error(&job->diags, (struct peal_pos){0},
+                            "the data of all ranks does not fit; use --set data.mode=off");
+            return;
+        }
+        args.buffers = peal_job_data_buffers(data);
+    }
+    double began = seconds();
+    enter(job, PEAL_PHASE_RUN);
+    job->status =
+        peal_sim_new(job->machine, job->plan->nranks, &job->options, &job->diags, &job->sim);
+    for (uint32_t i = 0; i < job->launches && job->status == PEAL_OK; i++)
+        job->status = peal_sim_launch(job->sim, job->plan, &args, &job->diags);
+    if (job->status == PEAL_OK)
+        job->status = peal_sim_run(job->sim);
+    job->seconds = seconds() - began;
+    if (job->status == PEAL_OK && data && !peal_sim_deadlock(job->sim)) {
+        enter(job, PEAL_PHASE_DATA);
+        job->status = peal_sim_sync(job->sim);
+        /* In place, a later launch starts from the earlier one's result. */
+        bool again = job->launches > 1 && job->plan->contract_in == job->plan->contract_out;
+        if (job->status == PEAL_OK && !again)
+            job->check = peal_job_data_check(data, job->sim, job->wrong, sizeof job->wrong);
+    }
+    peal_job_data_free(data);
+}
+
+void peal_sim_job_run(struct peal_sim_job *job)
+{
+    double began = seconds();
+    peal_diags_init(&job->diags);
+    job->options.pace = job->follow ? &job->follow->pace : NULL;
+    if (simulate_stream(job)) {
+        if (job->status == PEAL_OK && job->find_slots)
+            find_slots(job);
+        return;
+    }
+    enter(job, PEAL_PHASE_PLAN);
+    job->status = peal_instantiate(job->kernel, &job->bind, &job->diags, &job->plan);
+    job->plan_seconds = seconds() - began;
+    if (job->status != PEAL_OK)
+        return;
+    peal_bound_find(job->machine, job->plan, &job->bound);
+    simulate(job);
+    if (job->status == PEAL_OK && job->find_slots)
+        find_slots(job);
+}
+
+void peal_sim_job_drop(struct peal_sim_job *job)
+{
+    peal_sim_free(job->sim);
+    if (!job->streamed)
+        free(job->plan);
+    job->sim = NULL;
+    job->plan = NULL;
+}
+
+void peal_sim_job_release(struct peal_sim_job *job)
+{
+    peal_sim_job_drop(job);
+    peal_diags_release(&job->diags);
+}
+
+static bool is_machine_key(const struct peal_pair *pair)
+{
+    return strchr(pair->key, '.') != NULL;
+}
+
+/* Splits --set; false after a message. */
+static bool apply_settings(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                           struct peal_sim_setup *out, int *code)
+{
+    size_t count = options->set.len, settings = 0;
+    const char **list = peal_arena_alloc(cli->arena, (count + 1) * sizeof *list);
+    struct peal_pair *kept = peal_arena_alloc(cli->arena, (count + 1) * sizeof *kept);
+    struct peal_diags diags;
+    if (!list || !kept) {
+        *code = peal_cli_fail(cli, "out of memory");
+        return false;
+    }
+    out->kernel_options = *options;
+    out->kernel_options.set = (struct peal_pairs){.at = kept, .len = 0};
+    for (size_t i = 0; i < count; i++) {
+        const struct peal_pair *pair = &options->set.at[i];
+        if (!is_machine_key(pair)) {
+            kept[out->kernel_options.set.len++] = *pair;
+            continue;
+        }
+        size_t size = strlen(pair->key) + strlen(pair->value) + 2;
+        char *setting = peal_arena_alloc(cli->arena, size);
+        if (!setting) {
+            *code = peal_cli_fail(cli, "out of memory");
+            return false;
+        }
+        snprintf(setting, size, "%s=%s", pair->key, pair->value);
+        list[settings++] = setting;
+    }
+    peal_diags_init(&diags);
+    enum peal_status status = peal_machine_set(out->machine, list, settings, &diags);
+    if (status != PEAL_OK)
+        peal_cli_diags(cli, status, &diags), *code = PEAL_EXIT_USAGE;
+    peal_diags_release(&diags);
+    return status == PEAL_OK;
+}
+
+/* "allreduce" becomes "allreduce_ring": a contract's name, completed by the machine file. */
+static const char *full_name(const struct peal_cli *cli, const char *what,
+                             const struct peal_machine *machine)
+{
+    static const char *const collectives[] = {"allreduce", "allgather",  "reduce_scatter",
+                                              "broadcast", "reduce",     "gather",
+                                              "scatter",   "all_to_all", "barrier"};
+    for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++) {
+        if (strcmp(what, collectives[i]) != 0)
+            continue;
+        size_t size = strlen(what) + strlen(machine->keys.algorithm) + 2;
+        char *name = peal_arena_alloc(cli->arena, size);
+        if (name)
+            snprintf(name, size, "%s_%s", what, machine->keys.algorithm);
+        return name ? name : what;
+    }
+    return what;
+}
+
+bool peal_sim_setup_open(const struct peal_cli *cli, const char *what, const char *machine_path,
+                         const struct peal_kernel_options *options, struct peal_sim_setup *out,
+                         int *code)
+{
+    struct peal_diags diags;
+    *out = (struct peal_sim_setup){0};
+    if (!machine_path) {
+        *code = peal_cli_usage(
+            cli, "a machine is needed: -m FILE, or a built-in one's name, -m mesh4x4");
+        return false;
+    }
+    peal_diags_init(&diags);
+    enum peal_status status = peal_machine_open(machine_path, &diags, &out->machine);
+    if (status != PEAL_OK)
+        *code = peal_cli_diags(cli, status, &diags);
+    peal_diags_release(&diags);
+    if (status != PEAL_OK)
+        return false;
+    if (!apply_settings(cli, options, out, code)) {
+        peal_sim_setup_close(out);
+        return false;
+    }
+    if (!what)
+        return true;
+    out->kernel = peal_kernel_open(cli, full_name(cli, what, out->machine), &out->kernel_options,
+                                   &out->program);
+    if (!out->kernel) {
+        *code = PEAL_EXIT_OTHER;
+        peal_sim_setup_close(out);
+        return false;
+    }
+    return true;
+}
+
+void peal_sim_setup_close(struct peal_sim_setup *setup)
+{
+    peal_machine_free(setup->machine);
+    peal_program_close(setup->program);
+    *setup = (struct peal_sim_setup){0};
+}
+
+bool peal_sim_setup_bind(const struct peal_cli *cli, const struct peal_sim_setup *setup,
+                         const struct peal_machine *machine, uint32_t nranks, int64_t count,
+                         struct peal_bind *out)
+{
+    if (!peal_kernel_bind(cli, setup->kernel, &setup->kernel_options, nranks, count, out))
+        return false;
+    out->symmetric = true;
+    if (!setup->kernel_options.depth)
+        out->channel_depth = (uint32_t)machine->keys.slots;
+    if (!setup->kernel_options.slot_bytes)
+        out->slot_bytes = machine->keys.slot_bytes;
+    return true;
+}

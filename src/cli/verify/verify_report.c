@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What peal verify says: a table, then the first failure or what could be left out, then one
+ * paragraph of what is proved. */
+#include "cli/verify/verify_report.h"
+
+#include "report/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* "2..5, 8" */
+static void put_list(const int64_t *at, size_t n, struct peal_text *out)
+{
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && at[end] == at[end - 1] + 1;)
+            end++;
+        peal_text_printf(out, "%s%" PRId64, i ? ", " : "", at[i]);
+        if (end - i > 1)
+            peal_text_printf(out, "..%" PRId64, at[end - 1]);
+    }
+}
+
+static void put_row(const struct peal_verify_task *t, struct peal_report_table *table)
+{
+    const struct peal_verification *v = t->answer;
+    static const char *const bits[] = {"-", "same", "differ"};
+    peal_report_table_cell(table, "%u", t->nranks);
+    if (t->sequences)
+        peal_report_table_cell(table, "sequences");
+    else
+        peal_report_table_cell(table, "%" PRId64, t->count);
+    if (!v && !t->sequences) {
+        peal_report_table_cell(table, "no plan");
+        for (int i = 0; i < 5; i++)
+            peal_report_table_cell(table, "-");
+        return;
+    }
+    if (!v) {
+        peal_report_table_cell(table, t->status == PEAL_OK ? "proved" : "no plan");
+        peal_report_table_cell(table, "%" PRIu64 "%s", t->proved,
+                               t->proved < t->all ? " sampled" : " orders");
+        for (int i = 0; i < 4; i++)
+            peal_report_table_cell(table, "-");
+        return;
+    }
+    peal_report_table_cell(table, "%s",
+                           v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault)
+                                                      : peal_verdict_name(v->verdict));
+    peal_report_table_cell(table, "%s", peal_reuse_name(v->reuse));
+    peal_report_table_cell(table, "%s", bits[v->bits]);
+    peal_report_table_cell(table, "%u", v->launches);
+    peal_report_table_cell(table, "%" PRIu64, v->ops);
+    peal_report_table_cell(table, "%.1f%s", v->milliseconds, v->cached ? " cached" : "");
+}
+
+static bool has_finished(const struct peal_verify_task *t)
+{
+    /* acquire: partner is the release of the worker; after Ctrl-C some still run */
+    return atomic_load_explicit(&t->finished, memory_order_acquire);
+}
+
+static void merge_shares(const struct peal_verify_task *t, struct peal_verify_task *row)
+{
+    row->nranks = t->nranks;
+    row->count = t->count;
+    row->sequences = t->sequences;
+    row->proved += t->proved;
+    row->all += t->all;
+    row->status = row->status == PEAL_OK ? t->status : row->status;
+    if (!row->answer || (t->answer && t->answer->verdict == PEAL_REFUTED))
+        row->answer = t->answer ? t->answer : row->answer;
+}
+
+void peal_verify_report_table(const struct peal_verify_job *job, struct peal_text *out)
+{
+    struct peal_report_table *table = peal_report_table_new();
+    static const char *const titles[] = {"ranks", "count",    "verdict", "reuse",
+                                         "bits",  "launches", "ops",     "ms"};
+    for (int i = 0; i < 8; i++)
+        peal_report_table_column(table, titles[i],
+                                 i < 2 || (i > 4 && i < 7) ? PEAL_ALIGN_RIGHT : PEAL_ALIGN_LEFT);
+    for (size_t i = 0; i < job->ntasks; i++) {
+        if (!has_finished(&job->tasks[i]) || job->tasks[i].share)
+            continue;
+        /* The shares of one number of ranks are one row: the first that failed, or all. */
+        struct peal_verify_task row = {0};
+        for (size_t k = i; k == i || (k < job->ntasks && job->tasks[k].share); k++) {
+            if (has_finished(&job->tasks[k]))
+                merge_shares(&job->tasks[k], &row);
+        }
+        put_row(&row, table);
+    }
+    peal_report_table_text(table, out);
+    peal_report_table_free(table);
+}
+
+struct peal_verify_tally peal_verify_tally_count(const struct peal_verify_job *job)
+{
+    struct peal_verify_tally t = {.least = PEAL_REUSE_CLOSED, .bits_same = true};
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_verify_task *task = &job->tasks[i];
+        const struct peal_verification *v = task->answer;
+        t.sequences += task->proved;
+        t.all_sequences += task->all;
+        t.threes += task->threes;
+        t.two_only = t.two_only || task->two_only;
+        if (!v) {
+            t.no_plan += task->status != PEAL_OK;
+            continue;
+        }
+        t.proved += v->verdict == PEAL_PROVED;
+        t.refuted += v->verdict == PEAL_REFUTED;
+        t.undecided += v->verdict == PEAL_UNDECIDED;
+        t.ops += v->ops;
+        t.ms += v->milliseconds;
+        t.launches = v->launches > t.launches ? v->launches : t.launches;
+        if (v->verdict == PEAL_PROVED && v->nranks > 1) {
+            t.least = v->reuse < t.least ? v->reuse : t.least;
+            t.closed_undecided = t.closed_undecided || v->closed_undecided;
+            t.more_launches =
+                t.more_launches || (v->reuse == PEAL_REUSE_SINGLE_SHOT && v->launches > 1);
+            t.bits_known = t.bits_known || v->bits != PEAL_BITS_UNKNOWN;
+            t.bits_same = t.bits_same && v->bits != PEAL_BITS_DIFFERENT;
+            t.bits_why = t.bits_why ? t.bits_why : v->bits_why;
+            t.least_depth = v->least_depth > t.least_depth ? v->least_depth : t.least_depth;
+            t.depth = v->depth > t.depth ? v->depth : t.depth;
+        }
+        t.has_contract = v->contract != PEAL_CONTRACT_NONE;
+    }
+    return t;
+}
+
+/* What came out for one number of ranks: the worst of its tasks. */
+enum outcome { OUTCOME_PROVED, OUTCOME_NO_PLAN, OUTCOME_UNDECIDED, OUTCOME_REFUTED, OUTCOMES };
+
+static enum outcome outcome_of(const struct peal_verify_job *job, int64_t ranks)
+{
+    enum outcome worst = OUTCOME_PROVED;
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_verify_task *t = &job->tasks[i];
+        if (t->nranks != (uint32_t)ranks)
+            continue;
+        enum outcome one = !t->answer && t->status == PEAL_OK   ? OUTCOME_PROVED
+                           : !t->answer                         ? OUTCOME_NO_PLAN
+                           : t->answer->verdict == PEAL_PROVED  ? OUTCOME_PROVED
+                           : t->answer->verdict == PEAL_REFUTED ? OUTCOME_REFUTED
+                                                                : OUTCOME_UNDECIDED;
+        worst = one > worst ? one : worst;
+    }
+    return worst;
+}
+
+/* "proved at 2, 4 ranks; refuted at 3 ranks"; true if some are proved, which come last. */
+static bool put_outcomes(struct peal_arena *arena, const struct peal_verify_job *job,
+                         struct peal_text *out)
+{
+    static const char *const names[OUTCOMES] = {"proved", "no plan", "not decided", "refuted"};
+    int64_t *some = peal_arena_alloc(arena, (job->nranks + 1) * sizeof *some);
+    bool first = true;
+    size_t n = 0;
+    for (int o = OUTCOMES - 1; o >= 0 && some; o--) {
+        n = 0;
+        for (size_t i = 0; i < job->nranks; i++) {
+            if (outcome_of(job, job->ranks[i]) == (enum outcome)o)
+                some[n++] = job->ranks[i];
+        }
+        if (!n)
+            continue;
+        peal_text_printf(out, "%s%s at ", first ? "" : "; ", names[o]);
+        put_list(some, n, out);
+        peal_text_puts(out, n == 1 && some[0] == 1 ? " rank" : " ranks");
+        first = false;
+    }
+    return n > 0;
+}
+
+static void put_coverage(const struct peal_verify_job *job, const struct peal_verify_tally *t,
+                         struct peal_text *out)
+{
+    peal_text_printf(
+        out,
+        "  covers: every schedule of the proved plans: bounds, deadlock, races, signals, "
+        "uninitialised reads%s.\n  does not cover: other numbers of ranks, counts that no plan "
+        "here stands for, ",
+        t->has_contract ? ", result" : "; no contract, so the result is not checked");
+    if (job->no_fuse)
+        peal_text_puts(out,
+                       "plans with fusion, which are the ones that run (advice is about lines, "
+                       "so it judges plans without), ");
+    if (t->two_only && !t->refuted)
+        peal_text_printf(out,
+                         "three or more different roots or counts in turn (cells may be added to "
+                         "in a later launch before an earlier one is done; %" PRIu64
+                         " sequences of three were looked at), ",
+                         t->threes);
+    peal_text_puts(out, "the hardware, and the caller's own use of its buffers.\n");
+}
+
+/* One paragraph to paste into a review. */
+static void put_summary(struct peal_arena *arena, const struct peal_verify_job *job,
+                        const struct peal_verify_tally *t, struct peal_text *out)
+{
+    size_t start = out->len;
+    peal_text_printf(out, "\n%s: ", job->kernel->name);
+    bool proved = put_outcomes(arena, job, out);
+    if (proved) {
+        peal_text_puts(out, ", counts ");
+        put_list(job->counts, job->ncounts, out);
+        peal_text_printf(out, ", %s, ", peal_dtype_name(job->options->dtype));
+        if (t->launches > 1)
+            peal_text_printf(out, "up to %u launches back to back", t->launches);
+        else
+            peal_text_puts(out, "one launch");
+        bool stopped = t->refuted || t->undecided; /* at the first that is not proved */
+        if (t->sequences && t->sequences == t->all_sequences)
+            peal_text_printf(out,
+                             ", and all %" PRIu64 " sequences of two different roots or counts",
+                             t->sequences);
+        else if (t->sequences && !stopped)
+            peal_text_printf(out,
+                             ", and %" PRIu64 " of %" PRIu64
+                             " sequences of two different roots or counts (a sample: no proof for "
+                             "the others)",
+                             t->sequences, t->all_sequences);
+        peal_text_printf(out, "; reuse: %s%s", peal_reuse_name(t->least),
+                         t->least == PEAL_REUSE_REPEATABLE && t->closed_undecided
+                             ? " (whether it is closed was not decided)"
+                         : t->more_launches ? " (no proof for more launches than these)"
+                                            : "");
+        if (t->bits_known)
+            peal_text_printf(out, "; bits: %sthe same on all ranks%s%s%s",
+                             t->bits_same ? "" : "not ", t->bits_why ? " (" : "",
+                             t->bits_why ? t->bits_why : "", t->bits_why ? ")" : "");
+        if (t->least_depth)
+            peal_text_printf(out, "; channels: depth %u suffices, proved with %u", t->least_depth,
+                             t->depth);
+    }
+    peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
+    if (proved)
+        put_coverage(job, t, out);
+    peal_text_fold(out, start, 2, 80);
+}
+
+/* Does the answer of a plan alone say so? */
+static bool says(const struct peal_verify_task *task, const char *text)
+{
+    const struct peal_verification *v = task->answer;
+    if (!v || task->sequences)
+        return false;
+    for (uint32_t k = 0; k < v->nadvice; k++) {
+        if (strcmp(v->advice[k].text, text) == 0)
+            return true;
+    }
+    return v->no_advice && strcmp(v->no_advice, text) == 0;
+}
+
+/* One line for each text, at its first place, with the numbers of ranks where it is said. */
+static void put_advice_line(const struct peal_verify_job *job, size_t task, const char *text,
+                            const char *what, int64_t *ranks, struct peal_text *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < job->ntasks; i++) {
+        if (!says(&job->tasks[i], text))
+            continue;
+        if (i < task)
+            return;
+        if (n == 0 || ranks[n - 1] != job->tasks[i].nranks)
+            ranks[n++] = job->tasks[i].nranks;
+    }
+    if (!n)
+        return;
+    put_list(ranks, n, out);
+    peal_text_printf(out, " ranks: %s%s\n", what, text);
+}
+
+/* What could be left out, and at which numbers of ranks. */
+static void put_redundant(struct peal_arena *arena, const struct peal_verify_job *job,
+                          struct peal_text *out)
+{
+    int64_t *ranks = peal_arena_alloc(arena, (job->ntasks + 1) * sizeof *ranks);
+    size_t start = out->len;
+    bool any = false;
+    peal_text_puts(out, "\n");
+    for (size_t i = 0; ranks && i < job->ntasks; i++) {
+        const struct peal_verification *v = job->tasks[i].answer;
+        any = any || (v && v->nadvice);
+        for (uint32_t k = 0; v && k < v->nadvice; k++)
+            put_advice_line(job, i, v->advice[k].text, "could be left out: ", ranks, out);
+    }
+    for (size_t i = 0; ranks && i < job->ntasks && !any; i++) {
+        const struct peal_verification *v = job->tasks[i].answer;
+        if (v && v->no_advice)
+            put_advice_line(job, i, v->no_advice, "", ranks, out);
+    }
+    if (any)
+        peal_text_puts(out, "(each by itself: all that is proved here for that number of ranks is "
+                            "proved without it, too)\n");
+    peal_text_fold(out, start, 2, 80);
+}
+
+/* "halo.peal:7:16: no neighbour 'W'": why there is no plan. */
+static void put_why(const struct peal_verify_task *t, struct peal_text *out)
+{
+    const struct peal_diag *d = &t->diags.list.at[0];
+    if (d->pos.source && d->pos.line)
+        peal_text_printf(out, "%s:%u:%u: ", d->pos.source->name, d->pos.line, d->pos.col);
+    peal_text_puts(out, d->message);
+}
+
+/* The one to be told: the first that is refuted, or else the first that is not decided. */
+static const struct peal_verify_task *find_failure(const struct peal_verify_job *job)
+{
+    const struct peal_verify_task *found = NULL;
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_verify_task *t = &job->tasks[i];
+        if (t->answer && t->answer->verdict == PEAL_REFUTED)
+            return t;
+        if (t->answer && t->answer->verdict == PEAL_UNDECIDED && !found)
+            found = t;
+    }
+    return found;
+}
+
+static void put_failures(struct peal_arena *arena, const struct peal_verify_job *job,
+                         struct peal_text *out)
+{
+    bool told = false;
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_verify_task *t = &job->tasks[i];
+        if (!t->answer && t->status != PEAL_OK && t->diags.list.len && !told) {
+            size_t start = out->len;
+            peal_text_printf(out, "no plan for %u rank%s: ", t->nranks, t->nranks == 1 ? "" : "s");
+            put_why(t, out);
+            peal_text_puts(out, "\n");
+            peal_text_fold(out, start, 2, 80);
+            told = job->ntasks > 8;
+        }
+    }
+    const struct peal_verify_task *t = find_failure(job);
+    if (t) {
+        peal_text_puts(out, "\n");
+        size_t start = out->len;
+        if (t->first)
+            peal_text_printf(out, "launched with %s:\n", t->first);
+        peal_text_fold(out, start, 2, 80);
+        peal_verification_explain(t->answer, out);
+        return;
+    }
+    if (job->verify.advice)
+        put_redundant(arena, job, out);
+}
+
+void peal_verify_report_text(struct peal_arena *arena, const struct peal_verify_job *job,
+                             const struct peal_verify_tally *t, struct peal_text *out)
+{
+    peal_verify_report_table(job, out);
+    put_failures(arena, job, out);
+    put_summary(arena, job, t, out);
+}
+
+void peal_verify_report_json(const struct peal_verify_job *job, const struct peal_verify_tally *t,
+                             struct peal_text *out)
+{
+    peal_text_puts(out, "{\"kernel\": ");
+    peal_text_json(out, job->kernel->name);
+    peal_text_printf(out,
+                     ", \"verdict\": \"%s\", \"proved\": %" PRIu64 ", \"refuted\": %" PRIu64
+                     ", \"undecided\": %" PRIu64 ", \"no_plan\": %" PRIu64
+                     ", \"sequences\": %" PRIu64 ", \"all_sequences\": %" PRIu64
+                     ", \"two_only\": %s, \"answers\": [",
+                     t->refuted                   ? "refuted"
+                     : t->undecided || !t->proved ? "not decided"
+                                                  : "proved",
+                     t->proved, t->refuted, t->undecided, t->no_plan, t->sequences,
+                     t->all_sequences, t->two_only ? "true" : "false");
+    bool first = true;
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_verify_task *task = &job->tasks[i];
+        if (!task->answer && task->status == PEAL_OK)
+            continue;
+        peal_text_printf(out, "%s\n{\"ranks\": %u, \"count\": ", first ? "" : ",", task->nranks);
+        first = false;
+        if (task->sequences)
+            peal_text_puts(out, "null");
+        else
+            peal_text_printf(out, "%" PRId64, task->count);
+        peal_text_puts(out, ", \"sequence\": ");
+        if (task->first)
+            peal_text_json(out, task->first);
+        else
+            peal_text_puts(out, "null");
+        if (task->answer) {
+            peal_text_puts(out, ", \"answer\": ");
+            peal_verification_json(task->answer, out);
+        } else {
+            peal_text_puts(out, ", \"no_plan\": ");
+            struct peal_text why = {0};
+            if (task->diags.list.len)
+                put_why(task, &why);
+            peal_text_json(out, task->diags.list.len ? peal_text_get(&why)
+                                                     : peal_status_text(task->status));
+            peal_text_release(&why);
+        }
+        peal_text_puts(out, "}");
+    }
+    peal_text_puts(out, "]}\n");
+}

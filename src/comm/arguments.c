@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of a collective's arguments: everything that can be wrong on one rank alone. */
+#include "comm/arguments.h"
+
+#include <string.h>
+
+/* Which sides of a call have how many elements on this rank. */
+enum side { SIDE_NONE, SIDE_VECTOR, SIDE_BLOCK, SIDE_ALL, SIDE_ROOT_ALL, SIDE_ROOT_VECTOR };
+
+static const struct {
+    enum side send, recv;
+    bool has_reduce, has_root;
+} sides[PEAL_CALL_COUNT] = {
+    [PEAL_CALL_ALLREDUCE] = {SIDE_VECTOR, SIDE_VECTOR, true, false},
+    [PEAL_CALL_REDUCE] = {SIDE_VECTOR, SIDE_ROOT_VECTOR, true, true},
+    [PEAL_CALL_BROADCAST] = {SIDE_VECTOR, SIDE_VECTOR, false, true},
+    [PEAL_CALL_ALLGATHER] = {SIDE_BLOCK, SIDE_ALL, false, false},
+    [PEAL_CALL_ALLGATHER_V] = {SIDE_BLOCK, SIDE_ALL, false, false},
+    [PEAL_CALL_REDUCE_SCATTER] = {SIDE_ALL, SIDE_BLOCK, true, false},
+    [PEAL_CALL_REDUCE_SCATTER_V] = {SIDE_ALL, SIDE_BLOCK, true, false},
+    [PEAL_CALL_GATHER] = {SIDE_BLOCK, SIDE_ROOT_ALL, false, true},
+    [PEAL_CALL_GATHER_V] = {SIDE_BLOCK, SIDE_ROOT_ALL, false, true},
+    [PEAL_CALL_SCATTER] = {SIDE_ROOT_ALL, SIDE_BLOCK, false, true},
+    [PEAL_CALL_SCATTER_V] = {SIDE_ROOT_ALL, SIDE_BLOCK, false, true},
+    [PEAL_CALL_ALL_TO_ALL] = {SIDE_ALL, SIDE_ALL, false, false},
+};
+
+uint64_t peal_arguments_offset(const struct peal_arguments *args, uint32_t rank)
+{
+    if (args->offsets)
+        return args->offsets[rank];
+    if (!args->counts)
+        return rank * args->count;
+    uint64_t offset = 0;
+    for (uint32_t r = 0; r < rank; r++)
+        offset += args->counts[r];
+    return offset;
+}
+
+/* Elements from the first to past the last block. False when that does not fit an address space. */
+static bool extent(const struct peal_arguments *args, uint32_t size, uint64_t *out)
+{
+    uint64_t end = 0, total = 0;
+    for (uint32_t r = 0; r < size; r++) {
+        uint64_t last;
+        if (!peal_size_add(total, peal_arguments_block(args, r), &total))
+            return false;
+        if (args->offsets) {
+            if (!peal_size_add(args->offsets[r], args->counts[r], &last))
+                return false;
+        } else {
+            last = total;
+        }
+        end = last > end ? last : end;
+    }
+    *out = end;
+    return true;
+}
+
+bool peal_blocks_overlap(const uint64_t *counts, const uint64_t *offsets, uint32_t size)
+{
+    if (!offsets)
+        return false;
+    for (uint32_t a = 0; a < size; a++) {
+        for (uint32_t b = a + 1; b < size; b++) {
+            if (counts[a] > 0 && counts[b] > 0 && offsets[a] < offsets[b] + counts[b] &&
+                offsets[b] < offsets[a] + counts[a])
+                return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t side_elements(enum side side, const struct peal_arguments *args, uint32_t rank,
+                              uint64_t all)
+{
+    switch (side) {
+    case SIDE_VECTOR:
+        return args->count;
+    case SIDE_BLOCK:
+        return peal_arguments_block(args, rank);
+    case SIDE_ALL:
+        return all;
+    case SIDE_ROOT_ALL:
+        return rank == args->root ? all : 0;
+    case SIDE_ROOT_VECTOR:
+        return rank == args->root ? args->count : 0;
+    default:
+        return 0;
+    }
+}
+
+static bool overlap(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
+}
+
+/* Does one side lie in one of the other's blocks? Between two of them it may. */
+static bool overlaps_a_block(const struct peal_arguments *args, uint64_t send, uint64_t recv,
+                             uint32_t size)
+{
+    uint64_t element = peal_dtype_size(args->dtype);
+    bool gathers = sides[args->collective].send == SIDE_BLOCK;
+    const char *blocks = gathers ? args->recv : args->send;
+    for (uint32_t r = 0; r < size; r++) {
+        if (overlap(gathers ? args->send : args->recv, gathers ? send : recv,
+                    blocks + args->offsets[r] * element, args->counts[r] * element))
+            return true;
+    }
+    return false;
+}
+
+/* The address that the input must have to be in place. */
+static const void *place_of_send(const struct peal_arguments *args, uint32_t rank)
+{
+    uint64_t own = peal_arguments_offset(args, rank) * peal_dtype_size(args->dtype);
+    switch (sides[args->collective].recv) {
+    case SIDE_ALL:
+    case SIDE_ROOT_ALL:
+        return sides[args->collective].send == SIDE_BLOCK ? (const char *)args->recv + own : NULL;
+    case SIDE_BLOCK:
+        return (const char *)args->recv - own;
+    default:
+        return args->recv;
+    }
+}
+
+static enum peal_status check_kind(struct peal_comm *comm, const struct peal_arguments *args)
+{
+    const char *name = peal_collective_name(args->collective);
+    if ((unsigned)args->dtype >= PEAL_DTYPE_COUNT)
+        return peal_comm_fail(comm, PEAL_INVALID, "%s: there is no data type %d", name,
+                              (int)args->dtype);
+    if (sides[args->collective].has_reduce) {
+        if ((unsigned)args->reduce >= PEAL_REDUCE_COUNT)
+            return peal_comm_fail(comm, PEAL_INVALID, "%s: there is no operation %d", name,
+                                  (int)args->reduce);
+        if (!peal_reduce_takes(args->reduce, args->dtype))
+            return peal_comm_fail(comm, PEAL_INVALID, "%s: '%s' does not work on %s", name,
+                                  peal_reduce_name(args->reduce), peal_dtype_name(args->dtype));
+    }
+    if (sides[args->collective].has_root && args->root >= comm->team->size)
+        return peal_comm_fail(comm, PEAL_INVALID, "%s: root %u of %u ranks", name, args->root,
+                              comm->team->size);
+    return PEAL_OK;
+}
+
+enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_arguments *args)
+{
+    uint32_t rank = comm->team->rank, size = comm->team->size;
+    const char *name = peal_collective_name(args->collective);
+    enum peal_status status = check_kind(comm, args);
+    if (status != PEAL_OK)
+        return status;
+    uint64_t element = peal_dtype_size(args->dtype), all = 0, bytes;
+    bool is_v =
+        args->collective >= PEAL_CALL_ALLGATHER_V && args->collective <= PEAL_CALL_SCATTER_V;
+    if (is_v && !args->counts)
+        return peal_comm_fail(comm, PEAL_INVALID, "%s: no counts", name);
+    if (!extent(args, size, &all) || !peal_size_mul(all, element, &bytes) || bytes > INT64_MAX / 4)
+        return peal_comm_fail(comm, PEAL_INVALID, "%s: the counts do not fit an address space",
+                              name);
+    uint64_t send = side_elements(sides[args->collective].send, args, rank, all) * element;
+    uint64_t recv = side_elements(sides[args->collective].recv, args, rank, all) * element;
+    if (args->collective == PEAL_CALL_ALLGATHER || args->collective == PEAL_CALL_ALLGATHER_V)
+        args->send = args->send ? args->send : place_of_send(args, rank);
+    if ((send > 0 && !args->send) || (recv > 0 && !args->recv))
+        return peal_comm_fail(comm, PEAL_INVALID, "%s: no %s buffer", name,
+                              send > 0 && !args->send ? "send" : "recv");
+    bool here = recv > 0 && send > 0;
+    args->in_place = here && args->send == place_of_send(args, rank);
+    bool written = sides[args->collective].send == SIDE_BLOCK || args->in_place;
+    if (written && peal_blocks_overlap(args->counts, args->offsets, size))
+        return peal_comm_fail(comm, PEAL_INVALID, "%s: blocks overlap", name);
+    if (here && !args->in_place && overlap(args->send, send, args->recv, recv) &&
+        (!args->offsets || overlaps_a_block(args, send, recv, size)))
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              args->collective == PEAL_CALL_ALL_TO_ALL ||
+                                      args->collective == PEAL_CALL_ALL_TO_ALL_V
+                                  ? "%s: input and output overlap"
+                                  : "%s: input and output overlap, and are not exactly in place",
+                              name);
+    return PEAL_OK;
+}

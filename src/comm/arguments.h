@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arguments of a collective, checked and turned into a call. */
+#ifndef PEAL_API_ARGUMENTS_H
+#define PEAL_API_ARGUMENTS_H
+
+#include "comm/communicator.h"
+
+struct peal_arguments {
+    enum peal_collective collective;
+    const void *send;
+    void *recv;
+    uint64_t count; /* of a vector, or of each block */
+    enum peal_dtype dtype;
+    enum peal_reduce reduce;
+    uint32_t root;
+    const uint64_t *counts; /* uneven blocks; NULL: all of `count` */
+    const uint64_t *offsets;
+    /* all_to_all_v: the above are of the input, these of the output. */
+    const uint64_t *recv_counts, *recv_offsets;
+    uint64_t most; /* all_to_all_v: elements of the largest block of any rank */
+    bool in_place; /* found by the check */
+};
+
+/* PEAL_INVALID with a message if the call makes no sense; notices in-place calls. */
+enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_arguments *args);
+/* True if two blocks share an element; offsets may be NULL. */
+bool peal_blocks_overlap(const uint64_t *counts, const uint64_t *offsets, uint32_t size);
+/* Where rank r's block begins in the side that has all blocks, and how many elements it has. */
+uint64_t peal_arguments_offset(const struct peal_arguments *args, uint32_t rank);
+static inline uint64_t peal_arguments_block(const struct peal_arguments *args, uint32_t rank)
+{
+    return args->counts ? args->counts[rank] : args->count;
+}
+
+/* Makes what the first calls of a communicator will need, so that they need not. */
+void peal_arguments_prepare(struct peal_comm *comm);
+/* Fills in a call that is ready to run; bounds has room for 2 * size + 2. */
+enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct peal_arguments *args,
+                                        struct peal_bound *bounds, struct peal_call *out);
+
+#endif

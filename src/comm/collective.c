@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collectives of peal.h, blocking and not: each says what its arguments are. */
+#include "comm/arguments.h"
+#include "comm/simulated/platform.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* On a simulated machine; what that needs of collectives runs on this host. */
+static enum peal_status run_simulated(struct peal_comm *comm, const struct peal_arguments *args)
+{
+    struct peal_platform *platform = comm->platform;
+    comm->platform = NULL;
+    enum peal_status status = args->counts ? peal_platform_call_uneven(platform, comm, args)
+                                           : peal_platform_call(platform, comm, args);
+    comm->platform = platform;
+    return status;
+}
+
+/* Anything but a repetition of the last call of its kind. */
+static __attribute__((noinline)) enum peal_status run_new(struct peal_comm *comm,
+                                                          struct peal_arguments args)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK)
+        return status;
+    struct peal_memo *memo = &comm->memos[args.collective];
+    const void *send = args.send; /* the check may fill it in */
+    status = peal_arguments_check(comm, &args);
+    if (status != PEAL_OK)
+        return status;
+    if (comm->platform && peal_platform_takes(comm->platform, &args))
+        return run_simulated(comm, &args);
+    memo->repeats = false;
+    memo->call = (struct peal_call){0};
+    status = peal_arguments_resolve(comm, &args, memo->bounds, &memo->call);
+    if (status != PEAL_OK)
+        return status;
+    memo->call.image->bound = NULL;
+    memo->call.repeats = memo->repeats = !args.counts && !comm->platform;
+    memo->asked =
+        peal_call_what(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
+    memo->send = send;
+    memo->recv = args.recv;
+    return peal_comm_end(comm, peal_call_run(&comm->engine, &memo->call));
+}
+
+/* A repetition needs no check, no plan and no binding: all of that follows from the arguments. */
+static inline bool is_repetition(const struct peal_comm *comm, struct peal_arguments args)
+{
+    if (__builtin_expect(!comm || !peal_team_is_well(comm->team) || comm->platform, 0))
+        return false;
+    const struct peal_memo *memo = &comm->memos[args.collective];
+    uint64_t what =
+        peal_call_what(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);
+    bool fits = (((uint32_t)args.dtype | (uint32_t)args.reduce) & ~0xffu) == 0; /* into `what` */
+    return fits && memo->repeats && memo->asked == what && memo->call.count == args.count &&
+           memo->send == args.send && memo->recv == args.recv;
+}
+
+static inline enum peal_status run_again(struct peal_comm *comm, enum peal_collective collective)
+{
+    enum peal_status status = peal_call_run(&comm->engine, &comm->memos[collective].call);
+    return __builtin_expect(status == PEAL_OK, 1) ? status : peal_comm_end(comm, status);
+}
+
+static enum peal_status start(struct peal_comm *comm, struct peal_arguments args,
+                              struct peal_request **out)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status == PEAL_OK)
+        status = peal_arguments_check(comm, &args);
+    if (status != PEAL_OK)
+        return status;
+    struct peal_request *request = peal_request_new(comm, out, 0, &status);
+    if (!request)
+        return status;
+    status = peal_arguments_resolve(comm, &args, request->bounds, &request->call);
+    return peal_request_start(request, status, out);
+}
+
+#define ARGS(...)                                                                                  \
+    (struct peal_arguments)                                                                        \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+/* Arguments in memory are for new calls only: to fill them in takes longer than a repetition's way
+ * to its first step. */
+#define RUN(comm, which, ...)                                                                      \
+    (is_repetition(comm, ARGS(.collective = (which), __VA_ARGS__))                                 \
+         ? run_again(comm, which)                                                                  \
+         : run_new(comm, ARGS(.collective = (which), __VA_ARGS__)))
+
+enum peal_status peal_barrier(struct peal_comm *comm)
+{
+    return RUN(comm, PEAL_CALL_BARRIER, .count = 0);
+}
+
+enum peal_status peal_allreduce(struct peal_comm *comm, const void *send, void *recv,
+                                uint64_t count, enum peal_dtype dtype, enum peal_reduce op)
+{
+    return RUN(comm, PEAL_CALL_ALLREDUCE, .send = send, .recv = recv, .count = count,
+               .dtype = dtype, .reduce = op);
+}
+
+enum peal_status peal_reduce(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                             enum peal_dtype dtype, enum peal_reduce op, uint32_t root)
+{
+    return RUN(comm, PEAL_CALL_REDUCE, .send = send, .recv = recv, .count = count, .dtype = dtype,
+               .reduce = op, .root = root);
+}
+
+enum peal_status peal_broadcast(struct peal_comm *comm, void *buffer, uint64_t count,
+                                enum peal_dtype dtype, uint32_t root)
+{
+    return RUN(comm, PEAL_CALL_BROADCAST, .send = buffer, .recv = buffer, .count = count,
+               .dtype = dtype, .root = root);
+}
+
+enum peal_status peal_allgather(struct peal_comm *comm, const void *send, void *recv,
+                                uint64_t count, enum peal_dtype dtype)
+{
+    return RUN(comm, PEAL_CALL_ALLGATHER, .send = send, .recv = recv, .count = count,
+               .dtype = dtype);
+}
+
+enum peal_status peal_reduce_scatter(struct peal_comm *comm, const void *send, void *recv,
+                                     uint64_t count, enum peal_dtype dtype, enum peal_reduce op)
+{
+    return RUN(comm, PEAL_CALL_REDUCE_SCATTER, .send = send, .recv = recv, .count = count,
+               .dtype = dtype, .reduce = op);
+}
+
+enum peal_status peal_gather(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                             enum peal_dtype dtype, uint32_t root)
+{
+    return RUN(comm, PEAL_CALL_GATHER, .send = send, .recv = recv, .count = count, .dtype = dtype,
+               .root = root);
+}
+
+enum peal_status peal_scatter(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                              enum peal_dtype dtype, uint32_t root)
+{
+    return RUN(comm, PEAL_CALL_SCATTER, .send = send, .recv = recv, .count = count, .dtype = dtype,
+               .root = root);
+}
+
+enum peal_status peal_all_to_all(struct peal_comm *comm, const void *send, void *recv,
+                                 uint64_t count, enum peal_dtype dtype)
+{
+    return RUN(comm, PEAL_CALL_ALL_TO_ALL, .send = send, .recv = recv, .count = count,
+               .dtype = dtype);
+}
+
+enum peal_status peal_allgather_v(struct peal_comm *comm, const void *send, void *recv,
+                                  const uint64_t *counts, const uint64_t *offsets,
+                                  enum peal_dtype dtype)
+{
+    return RUN(comm, PEAL_CALL_ALLGATHER_V, .send = send, .recv = recv, .count = 0, .dtype = dtype,
+               .counts = counts, .offsets = offsets);
+}
+
+enum peal_status peal_reduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
+                                       const uint64_t *counts, const uint64_t *offsets,
+                                       enum peal_dtype dtype, enum peal_reduce op)
+{
+    return RUN(comm, PEAL_CALL_REDUCE_SCATTER_V, .send = send, .recv = recv, .count = 0,
+               .dtype = dtype, .reduce = op, .counts = counts, .offsets = offsets);
+}
+
+enum peal_status peal_gather_v(struct peal_comm *comm, const void *send, void *recv,
+                               const uint64_t *counts, const uint64_t *offsets,
+                               enum peal_dtype dtype, uint32_t root)
+{
+    return RUN(comm, PEAL_CALL_GATHER_V, .send = send, .recv = recv, .count = 0, .dtype = dtype,
+               .root = root, .counts = counts, .offsets = offsets);
+}
+
+enum peal_status peal_scatter_v(struct peal_comm *comm, const void *send, void *recv,
+                                const uint64_t *counts, const uint64_t *offsets,
+                                enum peal_dtype dtype, uint32_t root)
+{
+    return RUN(comm, PEAL_CALL_SCATTER_V, .send = send, .recv = recv, .count = 0, .dtype = dtype,
+               .root = root, .counts = counts, .offsets = offsets);
+}
+
+enum peal_status peal_ibarrier(struct peal_comm *comm, struct peal_request **out)
+{
+    return start(comm, ARGS(.collective = PEAL_CALL_BARRIER), out);
+}
+
+enum peal_status peal_iallreduce(struct peal_comm *comm, const void *send, void *recv,
+                                 uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                 struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_ALLREDUCE, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype, .reduce = op),
+                 out);
+}
+
+enum peal_status peal_ireduce(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                              enum peal_dtype dtype, enum peal_reduce op, uint32_t root,
+                              struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_REDUCE, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype, .reduce = op, .root = root),
+                 out);
+}
+
+enum peal_status peal_ibroadcast(struct peal_comm *comm, void *buffer, uint64_t count,
+                                 enum peal_dtype dtype, uint32_t root, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_BROADCAST, .send = buffer, .recv = buffer,
+                      .count = count, .dtype = dtype, .root = root),
+                 out);
+}
+
+enum peal_status peal_iallgather(struct peal_comm *comm, const void *send, void *recv,
+                                 uint64_t count, enum peal_dtype dtype, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_ALLGATHER, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype),
+                 out);
+}
+
+enum peal_status peal_ireduce_scatter(struct peal_comm *comm, const void *send, void *recv,
+                                      uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                      struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_REDUCE_SCATTER, .send = send, .recv = recv,
+                      .count = count, .dtype = dtype, .reduce = op),
+                 out);
+}
+
+enum peal_status peal_igather(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                              enum peal_dtype dtype, uint32_t root, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_GATHER, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype, .root = root),
+                 out);
+}
+
+enum peal_status peal_iscatter(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                               enum peal_dtype dtype, uint32_t root, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_SCATTER, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype, .root = root),
+                 out);
+}
+
+enum peal_status peal_iall_to_all(struct peal_comm *comm, const void *send, void *recv,
+                                  uint64_t count, enum peal_dtype dtype, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_ALL_TO_ALL, .send = send, .recv = recv,
+                      .count = count, .dtype = dtype),
+                 out);
+}
+
+enum peal_status peal_iallgather_v(struct peal_comm *comm, const void *send, void *recv,
+                                   const uint64_t *counts, const uint64_t *offsets,
+                                   enum peal_dtype dtype, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_ALLGATHER_V, .send = send, .recv = recv, .count = 0,
+                      .dtype = dtype, .counts = counts, .offsets = offsets),
+                 out);
+}
+
+enum peal_status peal_ireduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
+                                        const uint64_t *counts, const uint64_t *offsets,
+                                        enum peal_dtype dtype, enum peal_reduce op,
+                                        struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_REDUCE_SCATTER_V, .send = send, .recv = recv,
+                      .count = 0, .dtype = dtype, .reduce = op, .counts = counts,
+                      .offsets = offsets),
+                 out);
+}
+
+enum peal_status peal_igather_v(struct peal_comm *comm, const void *send, void *recv,
+                                const uint64_t *counts, const uint64_t *offsets,
+                                enum peal_dtype dtype, uint32_t root, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_GATHER_V, .send = send, .recv = recv, .count = 0,
+                      .dtype = dtype, .root = root, .counts = counts, .offsets = offsets),
+                 out);
+}
+
+enum peal_status peal_iscatter_v(struct peal_comm *comm, const void *send, void *recv,
+                                 const uint64_t *counts, const uint64_t *offsets,
+                                 enum peal_dtype dtype, uint32_t root, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_SCATTER_V, .send = send, .recv = recv, .count = 0,
+                      .dtype = dtype, .root = root, .counts = counts, .offsets = offsets),
+                 out);
+}
+
+enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective collective,
+                                    const void *own, void *all, uint64_t bytes)
+{
+    struct peal_arguments args = ARGS(.collective = PEAL_CALL_ALLGATHER, .send = own, .recv = all,
+                                      .count = bytes, .dtype = PEAL_U8);
+    struct peal_call call = {0};
+    enum peal_status status = peal_comm_check(comm);
+    if (status == PEAL_OK)
+        status = peal_arguments_resolve(comm, &args, comm->bounds, &call);
+    if (status != PEAL_OK)
+        return status;
+    call.what = peal_call_what(collective, 0, 0, 0);
+    call.signature ^= collective * UINT32_C(0x9e3779b9);
+    return peal_comm_end(comm, peal_call_run(&comm->engine, &call));
+}

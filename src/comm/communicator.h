@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The communicator: what a peal_comm is made of, and what the files of comm share. */
+#ifndef PEAL_COMM_COMMUNICATOR_H
+#define PEAL_COMM_COMMUNICATOR_H
+
+#include "comm/plans.h"
+#include "run/run.h"
+
+#include <peal/peal.h>
+
+/* Symmetric memory: one allocation, as mapped here from every rank. */
+struct peal_symmetric {
+    struct peal_symmetric *next;
+    uint64_t offset; /* in the window files */
+    uint64_t bytes;
+    char **at; /* by rank */
+};
+
+/* What the last call of a collective resolved to, for calls that repeat: its plan where type, count
+ * and the like are the same, the whole call where the buffers are too. */
+struct peal_memo {
+    /* The last blocking call, ready to be run again, and the arguments that it was made for. */
+    struct peal_call call;
+    const void *send;
+    void *recv;
+    uint64_t asked;            /* its peal_call_what; call.what also says whether it was in place */
+    bool repeats;              /* they hold */
+    struct peal_bound *bounds; /* of the call: of the communicator's */
+
+    uint64_t what, count;
+    uint64_t flags;
+    struct peal_image *image;
+    const struct peal_algo *algo;
+    uint64_t segment; /* bytes */
+    uint64_t launches;
+    uint32_t signature;
+    bool stream;
+    bool remote; /* peers read private memory */
+};
+
+/* An all_to_all_v under way: see exchange.c. */
+struct peal_exchange {
+    struct peal_comm *comm;
+    const void *send;
+    void *recv;
+    struct peal_blocks out, in;
+    enum peal_dtype dtype;
+    uint64_t *words; /* 4 * size */
+    struct peal_bound *bounds;
+    const struct peal_algo *forced; /* when it began: the second part may come later */
+};
+
+struct peal_comm {
+    struct peal_team *team;
+    struct peal_calls engine;
+    struct peal_plans plans;
+    struct peal_table_of_rules rules;
+    const struct peal_algo *forced[PEAL_CALL_COUNT];
+    struct peal_memo memos[PEAL_CALL_COUNT];
+    struct peal_bound *bounds; /* of peal_comm_exchange and blocking all_to_all_v; then memos' */
+    uint64_t *words;           /* of the latter: 4 * size */
+    struct peal_platform *platform; /* simulated machine, or NULL; see platform.h */
+    struct peal_symmetric *symmetric;
+    struct peal_user_kernel *kernels; /* loaded, and not freed yet */
+    uint64_t generation;              /* splits so far, */
+    uint64_t shrinks;                 /* and these, for names */
+    struct peal_text error;
+    struct peal_text explained;
+
+    uint32_t requests;      /* that have not been freed */
+    _Atomic uint32_t users; /* once closed: those requests, and the list of closed ones */
+};
+
+struct peal_request {
+    struct peal_comm *comm;
+    struct peal_call call;
+    bool is_message;
+    struct peal_letter letter; /* of a message */
+    /* A message on a simulated machine: its arrival and its bytes travel as one. */
+    struct peal_envelope *envelope;
+    void *room;    /* where the bytes go that are received */
+    uint64_t sent; /* when the sender is done */
+    struct peal_exchange exchange;
+    struct peal_pause pause;    /* of peal_request_wait_for, kept between its calls */
+    struct peal_bound bounds[]; /* of a collective: 2 * size + 2; then an exchange's words */
+};
+
+/* A request with room for a collective's bounds, and `words` behind them; NULL, and the status is
+ * set, if there is no memory or no place for it. */
+struct peal_request *peal_request_new(struct peal_comm *comm, struct peal_request **out,
+                                      size_t words, enum peal_status *status);
+static inline uint64_t *peal_request_words(struct peal_request *request)
+{
+    return (uint64_t *)(request->bounds + 2 * request->comm->team->size + 2);
+}
+/* Frees it; the last one of a closed communicator frees that too. */
+void peal_request_free(struct peal_request *request);
+/* Starts its call if `status`, of what was to be done before, is PEAL_OK; frees it otherwise. */
+enum peal_status peal_request_start(struct peal_request *request, enum peal_status status,
+                                    struct peal_request **out);
+
+/* Remembers a message for peal_comm_error and returns the status. */
+enum peal_status peal_comm_fail(struct peal_comm *comm, enum peal_status status, const char *format,
+                                ...) __attribute__((format(printf, 3, 4)));
+/* PEAL_OK while the communicator can be used. */
+enum peal_status peal_comm_check(struct peal_comm *comm);
+/* Gives up one use of a closed communicator. */
+void peal_comm_drop(struct peal_comm *comm);
+/* Takes over a team. Closes it on failure. */
+enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out);
+/* The status of a finished call, with the team's report as error text where it has failed. */
+enum peal_status peal_comm_end(struct peal_comm *comm, enum peal_status status);
+
+/* The allocation that holds [at, at + bytes) of this rank, or NULL. */
+const struct peal_symmetric *peal_symmetric_find(const struct peal_comm *comm, const void *at,
+                                                 uint64_t bytes);
+void peal_symmetric_release(struct peal_comm *comm);
+/* The communicator goes, its loaded kernels stay and can only be freed. */
+void peal_user_kernels_detach(struct peal_comm *comm);
+
+/* What calls resolved to no longer holds: memory or algorithms have changed. */
+void peal_comm_forget(struct peal_comm *comm);
+
+/* A small allgather for the communicator's own use: `bytes` from everyone. */
+enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective collective,
+                                    const void *own, void *all, uint64_t bytes);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rank, size and job from the environment of whatever launcher started this process. */
+#ifndef PEAL_API_ENV_H
+#define PEAL_API_ENV_H
+
+#include "base/base.h"
+
+#include <peal/types.h>
+#include <stdint.h>
+
+enum { PEAL_JOB_BYTES = 64 };
+
+struct peal_env {
+    uint32_t rank, size;
+    char job[PEAL_JOB_BYTES];
+    const char *launcher; /* "none" when there is none: one rank */
+};
+
+/* PEAL_INVALID with a line in `why` when a launcher's variables make no sense, or when its ranks
+ * are on several hosts. */
+enum peal_status peal_env_read(struct peal_env *out, struct peal_text *why);
+/* The settings that opening reads (PEAL_TIMEOUT_MS, ...): PEAL_INVALID with a line in `why` if one
+ * is not understood. A setting that is not taken would be worse than none. */
+enum peal_status peal_env_check(struct peal_text *why);
+/* A job's name as ranks meet by it: long ones are cut, and stay different. */
+void peal_env_job(const char *name, char out[static PEAL_JOB_BYTES]);
+
+#endif

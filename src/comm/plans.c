@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See plans.h. */
+#include "comm/plans.h"
+
+#include "base/base.h"
+#include "plan/plan.h"
+#include "run/run.h"
+#include "verify/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    /* Bytes for images: what prepared ones take (some 55 KiB for each rank, up to 16), and half as
+     * much for others; then in steps. */
+    FIRST_STOCK = 64 << 10,
+    RANK_STOCK = 80 << 10,
+    MOST_STOCK = FIRST_STOCK + 16 * RANK_STOCK,
+    MORE_STOCK = 64 << 10,
+    FIRST_PLACES = 512 /* for twice as many plans as are there when opened */
+};
+
+static bool wants_proof(void)
+{
+    const char *wish = getenv("PEAL_VERIFY");
+    return wish && wish[0] && strcmp(wish, "0") != 0;
+}
+
+void peal_plans_init(struct peal_plans *plans, const struct peal_team *team)
+{
+    *plans = (struct peal_plans){.team = team, .verify = wants_proof()};
+}
+
+void peal_plans_forget(struct peal_plans *plans)
+{
+    size_t algos;
+    peal_algos(&algos);
+    for (size_t i = 0; i < plans->cap; i++)
+        peal_image_free(plans->entries[i].image);
+    peal_stock_empty(&plans->stock);
+    free(plans->entries);
+    plans->entries = NULL;
+    plans->count = plans->cap = 0;
+    for (size_t i = 0; plans->shelves && i < algos; i++) {
+        struct peal_shelf *shelf = &plans->shelves[i];
+        while (shelf->patterns) {
+            struct peal_pattern *pattern = shelf->patterns;
+            shelf->patterns = pattern->next;
+            free(pattern->plan);
+            free(pattern);
+        }
+    }
+    plans->bytes = 0;
+}
+
+static void release_insight(struct peal_insight *insight)
+{
+    free(insight->writers);
+    free(insight->notifiers);
+    insight->writers = insight->notifiers = NULL;
+}
+
+void peal_plans_release(struct peal_plans *plans)
+{
+    size_t algos;
+    peal_algos(&algos);
+    peal_plans_forget(plans);
+    peal_stock_release(&plans->stock);
+    for (size_t i = 0; plans->shelves && i < algos; i++) {
+        struct peal_shelf *shelf = &plans->shelves[i];
+        while (shelf->insights) {
+            struct peal_insight *insight = shelf->insights;
+            shelf->insights = insight->next;
+            release_insight(insight);
+            free(insight);
+        }
+    }
+    free(plans->shelves);
+    free(plans->draft);
+    peal_program_close(plans->library);
+    *plans = (struct peal_plans){0};
+}
+
+static bool same_key(const struct peal_plan_key *a, const struct peal_plan_key *b)
+{
+    return a->algo == b->algo && a->count == b->count && a->most == b->most && a->root == b->root &&
+           a->dtype == b->dtype && a->reduce == b->reduce && a->in_place == b->in_place &&
+           a->symmetric == b->symmetric && a->remote == b->remote;
+}
+
+static uint64_t hash_key(const struct peal_plan_key *key)
+{
+    uint64_t small = (uint64_t)key->root << 32 | (uint64_t)key->dtype << 24 |
+                     (uint64_t)key->reduce << 16 | (uint64_t)key->remote << 2 |
+                     (uint64_t)key->in_place << 1 | key->symmetric;
+    uint64_t hash = peal_hash_u64((uint64_t)(uintptr_t)key->algo, small);
+    return peal_hash_u64(key->count, hash ^ key->most);
+}
+
+static struct peal_plan_entry *place(struct peal_plan_entry *entries, size_t cap,
+                                     const struct peal_plan_key *key)
+{
+    size_t i = hash_key(key) & (cap - 1);
+    while (entries[i].image && !same_key(&entries[i].key, key))
+        i = (i + 1) & (cap - 1);
+    return &entries[i];
+}
+
+static bool grow(struct peal_plans *plans, size_t cap)
+{
+    struct peal_plan_entry *entries = malloc(cap * sizeof *entries);
+    if (!entries)
+        return false;
+    memset(entries, 0, cap * sizeof *entries); /* and touched */
+    for (size_t i = 0; i < plans->cap; i++) {
+        if (plans->entries[i].image)
+            *place(entries, cap, &plans->entries[i].key) = plans->entries[i];
+    }
+    free(plans->entries);
+    plans->entries = entries;
+    plans->cap = cap;
+    return true;
+}
+
+enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why)
+{
+    struct peal_diags diags;
+    size_t algos;
+    peal_algos(&algos);
+    if (!plans->shelves)
+        plans->shelves = calloc(algos, sizeof *plans->shelves);
+    if (!plans->shelves || !grow(plans, FIRST_PLACES))
+        return PEAL_NO_MEMORY;
+    size_t stock = FIRST_STOCK + (size_t)plans->team->size * RANK_STOCK;
+    peal_stock_init(&plans->stock, stock < MOST_STOCK ? stock : FIRST_STOCK, MORE_STOCK);
+    peal_diags_init(&diags);
+    enum peal_status status = peal_program_open("barrier_mesh", &diags, &plans->library);
+    if (status != PEAL_OK) {
+        peal_diags_print(&diags, false, why); /* before the text it points into is gone */
+        peal_program_close(plans->library);
+        plans->library = NULL;
+    }
+    peal_diags_release(&diags);
+    return status;
+}
+
+static enum peal_status find_kernel(struct peal_plans *plans, const struct peal_algo *algo,
+                                    struct peal_text *why)
+{
+    struct peal_shelf *shelf = &plans->shelves[peal_algo_index(algo)];
+    struct peal_diags diags;
+    if (shelf->kernel)
+        return PEAL_OK;
+    peal_diags_init(&diags);
+    shelf->kernel = peal_program_kernel(plans->library, algo->kernel, &diags);
+    if (!shelf->kernel)
+        peal_diags_print(&diags, false, why);
+    peal_diags_release(&diags);
+    return shelf->kernel ? PEAL_OK : PEAL_INVALID;
+}
+
+/* PEAL_VERIFY=1: no plan is launched that is not proved. */
+static enum peal_status prove(const struct peal_plan *whole, struct peal_text *why)
+{
+    struct peal_verification *verification;
+    struct peal_verify_options options = {0};
+    enum peal_status status = peal_verify_plan(whole, &options, &verification);
+    if (status != PEAL_OK)
+        return status;
+    if (verification->verdict != PEAL_PROVED) {
+        peal_verification_explain(verification, why);
+        status = verification->verdict == PEAL_REFUTED ? PEAL_INVALID : PEAL_UNSUPPORTED;
+    }
+    peal_verification_free(verification);
+    return status;
+}
+
+/* Nothing but the plan decides whether the whole is made: all ranks must come to the same writers.
+ */
+static enum peal_status look_at_whole(const struct peal_kernel *kernel,
+                                      const struct peal_bind *bind, const struct peal_plan *part,
+                                      bool verify, struct peal_text *why, struct peal_insight *out)
+{
+    enum { MOST_RANKS = 64 }; /* beyond, the whole plan costs more than it saves */
+    struct peal_bind all = *bind;
+    struct peal_plan *made = NULL;
+    out->cells = part->cells;
+    if (!verify && (part->nranks < 2 || part->nranks > MOST_RANKS || part->cells == 0))
+        return PEAL_OK;
+    for (uint64_t i = 0; i < part->params.count; i++) {
+        if (peal_plan_params(part)[i].is_local)
+            return PEAL_OK; /* others' values are not known here */
+    }
+    all.rank = PEAL_NONE;
+    if (part->rank_count != part->nranks && peal_instantiate(kernel, &all, NULL, &made) != PEAL_OK)
+        return PEAL_OK;
+    const struct peal_plan *whole = made ? made : part;
+    enum peal_status status = verify ? prove(whole, why) : PEAL_OK;
+    out->writers = calloc(whole->cells + 1, sizeof *out->writers);
+    out->notifiers = calloc(whole->cells + 1, sizeof *out->notifiers);
+    if (status == PEAL_OK && (!out->writers || !out->notifiers))
+        status = PEAL_NO_MEMORY;
+    if (status == PEAL_OK) {
+        peal_multicast_find(whole, out->writers);
+        peal_notifiers_find(whole, bind->rank, out->notifiers);
+    }
+    free(made);
+    return status;
+}
+
+/* A local parameter that is known for one rank only. */
+static const char *find_local(const struct peal_kernel *kernel, const struct peal_bind *bind)
+{
+    for (size_t i = 0; i < bind->nvalues; i++) {
+        for (int k = 0; k < kernel->nparams && !bind->values[i].all_ranks; k++) {
+            if (kernel->params[k]->is_local &&
+                strcmp(kernel->params[k]->name, bind->values[i].name) == 0)
+                return kernel->params[k]->name;
+        }
+    }
+    return NULL;
+}
+
+/* This rank's part, or the whole where that is what an image is made from. */
+static enum peal_status make_plan(const struct peal_team *team, const struct peal_kernel *kernel,
+                                  const struct peal_bind *bind, const struct peal_insight *known,
+                                  struct peal_text *why, struct peal_plan **out)
+{
+    struct peal_bind own = *bind;
+    struct peal_diags diags;
+    struct peal_plan *plan = NULL;
+    peal_diags_init(&diags);
+    own.rank = known && known->has_channels ? PEAL_NONE : team->rank;
+    enum peal_status status = peal_instantiate(kernel, &own, &diags, &plan);
+    if (status == PEAL_OK && plan->channels.count > 0 && own.rank != PEAL_NONE) {
+        /* Where a channel lies follows from all channels: see image.h. */
+        free(plan);
+        own.rank = PEAL_NONE;
+        const char *local = find_local(kernel, &own);
+        if (local)
+            peal_text_printf(why,
+                             "the channels of '%s' follow from everyone's '%s', and a rank knows "
+                             "its own only",
+                             kernel->name, local);
+        status = local ? PEAL_UNSUPPORTED : peal_instantiate(kernel, &own, &diags, &plan);
+    }
+    if (status == PEAL_OK)
+        *out = plan;
+    else
+        peal_diags_print(&diags, false, why);
+    peal_diags_release(&diags);
+    return status;
+}
+
+/* As peal_image_new, of a plan of which nothing is known yet: `fresh` is filled in. */
+static enum peal_status look_and_make(const struct peal_team *team,
+                                      const struct peal_kernel *kernel,
+                                      const struct peal_bind *bind,
+                                      const struct peal_image_how *how, bool verify,
+                                      struct peal_plan *plan, struct peal_insight *fresh,
+                                      struct peal_text *why, struct peal_image **out)
+{
+    struct peal_bind own = *bind;
+    struct peal_image_how full = *how;
+    own.rank = team->rank;
+    fresh->has_channels = plan->channels.count > 0;
+    enum peal_status status = look_at_whole(kernel, &own, plan, verify, why, fresh);
+    if (status != PEAL_OK) {
+        if (!how->pattern)
+            free(plan);
+        return status;
+    }
+    full.writers = fresh->writers;
+    full.notifiers = fresh->notifiers;
+    return peal_image_new(plan, &full, team->compute, out);
+}
+
+enum peal_status peal_plans_make(const struct peal_team *team, const struct peal_kernel *kernel,
+                                 const struct peal_bind *bind, const struct peal_image_how *how,
+                                 struct peal_text *why, struct peal_image **out)
+{
+    struct peal_insight insight = {0};
+    struct peal_plan *plan;
+    enum peal_status status = make_plan(team, kernel, bind, NULL, why, &plan);
+    if (status == PEAL_OK)
+        status = look_and_make(team, kernel, bind, how, wants_proof(), plan, &insight, why, out);
+    release_insight(&insight);
+    return status;
+}
+
+static struct peal_insight *find_insight(const struct peal_shelf *shelf, uint32_t root)
+{
+    struct peal_insight *i = shelf->insights;
+    while (i && i->root != root)
+        i = i->next;
+    return i;
+}
+
+static void keep_insight(struct peal_shelf *shelf, uint32_t root, struct peal_insight *fresh)
+{
+    struct peal_insight *kept = malloc(sizeof *kept);
+    if (!kept) { /* it is looked for again next time */
+        release_insight(fresh);
+        return;
+    }
+    *kept = *fresh;
+    kept->root = root;
+    kept->next = shelf->insights;
+    shelf->insights = kept;
+}
+
+/* Slots of a channel. Lines that a peer has read lately are slow to write again, so that a longer
+ * way round is faster, up to what caches hold; with many ranks memory counts more. */
+static uint32_t depth_for(uint32_t ranks, uint64_t slot_bytes)
+{
+    uint64_t depth = (UINT64_C(1) << 20) / ranks / (slot_bytes + PEAL_LINE);
+    return depth < 4 ? 4 : depth > 32 ? 32 : (uint32_t)depth;
+}
+
+/* ---- plans by key ---- */
+
+/* A key as instantiate wants it. */
+struct binding {
+    struct peal_bind bind;
+    struct peal_bind_value values[3];
+    int64_t count, most, groups;
+};
+
+static void bind_key(const struct peal_plans *plans, const struct peal_plan_key *key,
+                     struct binding *out)
+{
+    uint8_t shape = key->algo->shape;
+    bool rows = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS;
+    uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
+    *out = (struct binding){.count = (int64_t)key->count,
+                            .most = (int64_t)key->most,
+                            .groups = plans->team->policy.cores};
+    out->values[0] = (struct peal_bind_value){rows ? "m" : "n", &out->count, 1, false};
+    uint32_t nvalues = shape == PEAL_SHAPE_NONE ? 0 : 1;
+    if (key->algo->has_most)
+        out->values[nvalues++] = (struct peal_bind_value){"most", &out->most, 1, false};
+    if (key->algo->has_groups)
+        out->values[nvalues++] = (struct peal_bind_value){"groups", &out->groups, 1, false};
+    out->bind =
+        (struct peal_bind){.nranks = plans->team->size,
+                           .dtype = (enum peal_dtype)key->dtype,
+                           .reduce = (enum peal_reduce)key->reduce,
+                           .values = out->values,
+                           .nvalues = nvalues,
+                           .root = key->root,
+                           .in_place = key->in_place,
+                           .symmetric = key->symmetric,
+                           .channel_depth = depth_for(plans->team->size, key->count * element),
+                           .slot_bytes = key->count * element};
+}
+
+/* The pattern that serves a key, made at its first use. NULL: there is none, or no memory. */
+static const struct peal_plan *find_pattern(struct peal_plans *plans, struct peal_shelf *shelf,
+                                            const struct peal_plan_key *key)
+{
+    struct peal_plan_key shared = *key;
+    shared.count = PEAL_PATTERN_COUNT;
+    shared.most = key->algo->has_most ? PEAL_PATTERN_MOST : 0;
+    shared.dtype = (uint8_t)peal_pattern_dtype((enum peal_dtype)key->dtype);
+    shared.reduce = (uint8_t)peal_pattern_reduce((enum peal_reduce)key->reduce);
+    shared.remote = false; /* the image's, not the plan's */
+    for (struct peal_pattern *p = shelf->patterns; p; p = p->next) {
+        if (same_key(&p->key, &shared))
+            return p->plan;
+    }
+    struct binding binding;
+    struct peal_text why = {0};
+    struct peal_pattern *pattern = calloc(1, sizeof *pattern);
+    if (!pattern)
+        return NULL;
+    bind_key(plans, &shared, &binding);
+    enum peal_status status = find_kernel(plans, key->algo, &why);
+    if (status == PEAL_OK)
+        status = make_plan(plans->team, shelf->kernel, &binding.bind,
+                           find_insight(shelf, key->root), &why, &pattern->plan);
+    peal_text_release(&why);
+    if (status != PEAL_OK || !peal_plan_is_pattern(pattern->plan)) {
+        if (status == PEAL_OK)
+            free(pattern->plan);
+        pattern->plan = NULL;
+    }
+    pattern->key = shared;
+    pattern->next = shelf->patterns;
+    shelf->patterns = pattern;
+    plans->bytes += sizeof *pattern + (pattern->plan ? pattern->plan->block_len : 0);
+    return pattern->plan;
+}
+
+/* Resizes a pattern in the draft. */
+static enum peal_status resize(struct peal_plans *plans, const struct peal_plan *pattern,
+                               const struct peal_plan_size *size, struct peal_plan **out)
+{
+    if (pattern->block_len > plans->draft_cap) {
+        uint64_t cap = peal_size_align(pattern->block_len * 2, PEAL_LINE);
+        struct peal_plan *bigger = aligned_alloc(PEAL_LINE, cap);
+        if (!bigger)
+            return PEAL_NO_MEMORY;
+        free(plans->draft);
+        plans->draft = bigger;
+        plans->draft_cap = cap;
+    }
+    peal_plan_resize_into(pattern, size, plans->draft);
+    *out = plans->draft;
+    return PEAL_OK;
+}
+
+static enum peal_status make(struct peal_plans *plans, const struct peal_plan_key *key,
+                             struct peal_text *why, struct peal_image **out)
+{
+    struct peal_shelf *shelf = &plans->shelves[peal_algo_index(key->algo)];
+    struct peal_insight *known = find_insight(shelf, key->root), fresh = {0};
+    uint8_t shape = key->algo->shape;
+    uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
+    struct binding binding;
+    bind_key(plans, key, &binding);
+    struct peal_plan_size size = {.count = key->count,
+                                  .most = key->most,
+                                  .dtype = (enum peal_dtype)key->dtype,
+                                  .reduce = (enum peal_reduce)key->reduce,
+                                  .channel_depth = binding.bind.channel_depth,
+                                  .slot_bytes = binding.bind.slot_bytes};
+    struct peal_image_how how = {
+        .rank = plans->team->rank,
+        .clip = shape != PEAL_SHAPE_WHOLE,
+        .rows_as_bases = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS,
+        .remote = key->remote,
+        /* Steps between buffers follow from it, where sizes are rounded. */
+        .key = (key->most ? key->most : key->count) * element,
+        .stock = &plans->stock,
+        .made = &size};
+    /* PEAL_VERIFY proves what instantiate makes. */
+    if (shape != PEAL_SHAPE_WHOLE && !plans->verify)
+        how.pattern = find_pattern(plans, shelf, key);
+    bool looked = known && !plans->verify && (!how.pattern || how.pattern->cells == known->cells);
+    enum peal_status status = how.pattern && looked ? PEAL_OK : find_kernel(plans, key->algo, why);
+    struct peal_plan *plan = NULL;
+    if (status == PEAL_OK)
+        status = how.pattern
+                     ? resize(plans, how.pattern, &size, &plan)
+                     : make_plan(plans->team, shelf->kernel, &binding.bind, known, why, &plan);
+    if (status != PEAL_OK)
+        return status;
+    if (looked && plan->cells == known->cells) {
+        how.writers = known->writers;
+        how.notifiers = known->notifiers;
+        return peal_image_new(plan, &how, plans->team->compute, out);
+    }
+    status = look_and_make(plans->team, shelf->kernel, &binding.bind, &how, plans->verify, plan,
+                           &fresh, why, out);
+    if (status == PEAL_OK && !known)
+        keep_insight(shelf, key->root, &fresh);
+    else
+        release_insight(&fresh);
+    return status;
+}
+
+enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_plan_key *key,
+                                 struct peal_text *why, struct peal_image **out)
+{
+    if (plans->count * 2 >= plans->cap && !grow(plans, plans->cap ? plans->cap * 2 : FIRST_PLACES))
+        return PEAL_NO_MEMORY;
+    struct peal_plan_entry *entry = place(plans->entries, plans->cap, key);
+    if (!entry->image) {
+        struct peal_image *image = NULL;
+        enum peal_status status = make(plans, key, why, &image);
+        if (status != PEAL_OK)
+            return status;
+        *entry = (struct peal_plan_entry){*key, image};
+        plans->count++;
+        plans->bytes += peal_image_bytes(image);
+    }
+    *out = entry->image;
+    return PEAL_OK;
+}

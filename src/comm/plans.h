@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan cache: kernels of the library made into images, kept by key. */
+#ifndef PEAL_API_PLANS_H
+#define PEAL_API_PLANS_H
+
+#include "lang/lang.h"
+#include "run/run.h"
+
+/* What a library plan depends on. */
+struct peal_plan_key {
+    const struct peal_algo *algo;
+    uint64_t count; /* n, or m: elements the plan is made for */
+    uint64_t most;  /* for kernels with `most` */
+    uint32_t root;
+    uint8_t dtype, reduce;
+    bool in_place;
+    bool symmetric; /* window parameters ... */
+    bool remote;    /* ... that are not mapped here */
+};
+
+struct peal_plan_entry {
+    struct peal_plan_key key;
+    struct peal_image *image; /* NULL: free place */
+};
+
+/* What only the whole plan of all ranks tells: arrays by cell number, see multicast.h. Of a library
+ * kernel it depends on the ranks and the root only, not on counts, types, operations and what is in
+ * place (plans_test.c), so that a new count needs one rank's part only. */
+struct peal_insight {
+    struct peal_insight *next; /* of the same algorithm */
+    uint32_t root;
+    bool has_channels; /* where one lies follows from all: such plans are made whole */
+    uint32_t cells;
+    uint32_t *writers, *notifiers; /* NULL: not looked at */
+};
+
+/* The plan that those of other sizes, plain types and reductions are made from: see plan/resize.h.
+ */
+struct peal_pattern {
+    struct peal_pattern *next; /* of the same algorithm */
+    struct peal_plan_key key;  /* without sizes */
+    struct peal_plan *plan;    /* NULL: this kernel's sizes do not scale */
+};
+
+/* What is known of an algorithm. */
+struct peal_shelf {
+    const struct peal_kernel *kernel; /* NULL: not looked for */
+    struct peal_insight *insights;
+    struct peal_pattern *patterns;
+};
+
+/* What a communicator keeps, in the process's own memory; beyond, it begins again. */
+enum { PEAL_MOST_PLANS = 2048, PEAL_MOST_PLAN_BYTES = 16 << 20 };
+
+struct peal_plans {
+    const struct peal_team *team;
+    struct peal_plan_entry *entries;
+    size_t count, cap;          /* cap is a power of two */
+    uint64_t bytes;             /* of images and patterns */
+    struct peal_stock stock;    /* of images */
+    struct peal_shelf *shelves; /* by algorithm */
+    struct peal_plan *draft;    /* where patterns are resized: plans that live as long as that */
+    uint64_t draft_cap;
+    struct peal_program *library;
+    bool verify; /* PEAL_VERIFY: every plan is proved before its first launch */
+};
+
+void peal_plans_init(struct peal_plans *plans, const struct peal_team *team);
+void peal_plans_release(struct peal_plans *plans);
+/* Reads the library, and makes room for plans. */
+enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why);
+/* True if there are so many that they must be forgotten before the next is made. */
+static inline bool peal_plans_are_many(const struct peal_plans *plans)
+{
+    return plans->count >= PEAL_MOST_PLANS || plans->bytes >= PEAL_MOST_PLAN_BYTES;
+}
+/* Frees all images, of which none may be in use any more, and patterns; insights stay. */
+void peal_plans_forget(struct peal_plans *plans);
+
+/* The image for a key, made at its first use. On failure, `why` gets the diagnostics. */
+enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_plan_key *key,
+                                 struct peal_text *why, struct peal_image **out);
+
+/* An image of any kernel, not kept: the caller frees it. `bind->rank` is set here. */
+enum peal_status peal_plans_make(const struct peal_team *team, const struct peal_kernel *kernel,
+                                 const struct peal_bind *bind, const struct peal_image_how *how,
+                                 struct peal_text *why, struct peal_image **out);
+
+#endif

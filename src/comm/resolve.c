@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From checked arguments to a call: algorithm, plan, segments, and which memory is bound where. */
+#include "comm/arguments.h"
+
+#include "base/base.h"
+#include "run/run.h"
+
+#include <string.h>
+
+/* ---- classes of counts ---- */
+
+/* Few: 40 bytes (one line of a channel), then 64 * 4^k. Launches may bind less than a plan's. */
+static uint64_t class_of(uint64_t bytes)
+{
+    if (bytes <= PEAL_SLOT_INLINE)
+        return PEAL_SLOT_INLINE;
+    uint64_t class = 64;
+    while (class < bytes)
+        class *= 4;
+    return class;
+}
+
+/* ---- segments ---- */
+
+struct cutting {
+    uint64_t segment; /* bytes of a launch */
+    uint64_t launches;
+    uint64_t count; /* elements of the plan: n or m */
+    uint64_t most;
+};
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Even segments of whole blocks of 16 elements. No class has more memory than a full segment needs.
+ */
+static void cut_call(const struct peal_choice *choice, uint64_t elements, uint32_t element,
+                     uint32_t ranks, struct cutting *out)
+{
+    enum { RANKS_OF_SEGMENTS = 16, LEAST_SEGMENT = 4096 };
+    uint64_t bytes = choice->segment;
+    /* A window holds a block for each rank: with many ranks they are smaller, so that it does not
+     * grow with their number. */
+    if (choice->algo->shape == PEAL_SHAPE_BLOCKS && ranks > RANKS_OF_SEGMENTS)
+        bytes = bytes * RANKS_OF_SEGMENTS / ranks;
+    bytes = bytes < LEAST_SEGMENT ? smaller(choice->segment, LEAST_SEGMENT) : bytes;
+    uint64_t most = bytes / element;
+    most = most < 16 ? 16 : most;
+    uint64_t launches = (elements + most - 1) / most;
+    launches = launches ? launches : 1;
+    uint64_t segment = ((elements + launches - 1) / launches + 15) / 16 * 16;
+    segment = segment < 16 ? 16 : segment;
+    uint64_t full = (most + 15) / 16 * 16;
+    *out = (struct cutting){.segment = segment * element, .launches = launches};
+    switch ((enum peal_shape)choice->algo->shape) {
+    case PEAL_SHAPE_NONE:
+        break;
+    case PEAL_SHAPE_WHOLE:
+        *out = (struct cutting){elements * element, 1, elements, elements};
+        break;
+    case PEAL_SHAPE_ROWS: {
+        uint64_t row = (segment / 16 + ranks - 1) / ranks * 16 * element;
+        uint64_t full_row = (full / 16 + ranks - 1) / ranks * 16 * element;
+        row = peal_size_align(row, PEAL_LINE);
+        out->count = smaller(class_of(row), peal_size_align(full_row, PEAL_LINE)) / element;
+        out->most = out->count;
+        break;
+    }
+    default:
+        out->count = smaller(class_of(smaller(elements, segment) * element) / element, full);
+        out->most = out->count;
+        break;
+    }
+}
+
+/* ---- identity ---- */
+
+static bool send_has_blocks(uint32_t collective)
+{
+    return collective == PEAL_CALL_REDUCE_SCATTER || collective == PEAL_CALL_SCATTER ||
+           collective == PEAL_CALL_ALL_TO_ALL;
+}
+
+static bool recv_has_blocks(uint32_t collective)
+{
+    return collective == PEAL_CALL_ALLGATHER || collective == PEAL_CALL_GATHER ||
+           collective == PEAL_CALL_ALL_TO_ALL;
+}
+
+static uint64_t identity_count(const struct peal_comm *comm, const struct peal_arguments *args)
+{
+    if (!args->counts)
+        return args->count;
+    if (args->recv_counts) /* every rank has its own */
+        return args->most;
+    /* Offsets may differ between ranks: they are of the own memory. */
+    return peal_hash_bytes(args->counts, comm->team->size * sizeof(uint64_t), 1);
+}
+
+static uint64_t largest_block(const struct peal_comm *comm, const struct peal_arguments *args)
+{
+    uint64_t most = args->count;
+    if (args->recv_counts)
+        return args->most;
+    for (uint32_t r = 0; args->counts && r < comm->team->size; r++)
+        most = args->counts[r] > most ? args->counts[r] : most;
+    return most;
+}
+
+/* Both sides in symmetric memory: offsets that must be the same everywhere go into the hash. */
+static bool is_symmetric(const struct peal_comm *comm, const struct peal_arguments *args,
+                         uint64_t *offsets)
+{
+    uint64_t bytes = args->count * peal_dtype_size(args->dtype);
+    if (!comm->symmetric || args->counts || bytes == 0)
+        return false;
+    uint64_t send_bytes = bytes * (send_has_blocks(args->collective) ? comm->team->size : 1);
+    uint64_t recv_bytes = bytes * (recv_has_blocks(args->collective) ? comm->team->size : 1);
+    const struct peal_symmetric *send = peal_symmetric_find(comm, args->send, send_bytes);
+    const struct peal_symmetric *recv = peal_symmetric_find(comm, args->recv, recv_bytes);
+    if (!send || !recv)
+        return false;
+    uint32_t rank = comm->team->rank;
+    uint64_t send_at = send->offset + (uint64_t)((const char *)args->send - send->at[rank]);
+    uint64_t recv_at = recv->offset + (uint64_t)((const char *)args->recv - recv->at[rank]);
+    /* In place, one is the own part of the other: not at the same place everywhere. */
+    if (args->in_place)
+        *offsets = recv_has_blocks(args->collective) ? recv_at : send_at;
+    else
+        *offsets = peal_hash_u64(send_at, recv_at);
+    return true;
+}
+
+/* ---- binding ---- */
+
+static const struct peal_image_param *param_of(const struct peal_image *image, uint32_t buf)
+{
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        if (image->params[i].buf == buf)
+            return &image->params[i];
+    }
+    return NULL;
+}
+
+/* The first of a parameter's bases that are this rank's. */
+static uint32_t own_base(const struct peal_comm *comm, const struct peal_image_param *param)
+{
+    return param->base + (param->symmetric ? comm->team->rank * param->rows : 0);
+}
+
+/* One side that is a vector: as it is, or cut into rows. */
+static uint32_t bind_vector(const struct peal_comm *comm, const struct peal_image_param *param,
+                            const void *at, uint64_t bytes, bool rows, struct peal_bound *out)
+{
+    *out = (struct peal_bound){.base = own_base(comm, param),
+                               .rows = rows ? param->rows : 0,
+                               .at = (char *)(uintptr_t)at,
+                               .bytes = bytes};
+    return 1;
+}
+
+/* One side that has all blocks: a base for each. */
+static uint32_t bind_blocks(const struct peal_comm *comm, const struct peal_arguments *args,
+                            const struct peal_image_param *param, bool output, bool here,
+                            struct peal_bound *out)
+{
+    uint64_t element = peal_dtype_size(args->dtype), offset = 0;
+    const void *at = output ? args->recv : args->send;
+    bool own = args->recv_counts && output; /* with counts of its own */
+    const uint64_t *counts = own ? args->recv_counts : args->counts;
+    const uint64_t *offsets = own ? args->recv_offsets : args->offsets;
+    for (uint32_t r = 0; r < comm->team->size; r++) {
+        uint64_t count = counts ? counts[r] : args->count;
+        uint64_t from = offsets ? offsets[r] : offset;
+        out[r] = (struct peal_bound){.base = own_base(comm, param) + r,
+                                     .at = (char *)(uintptr_t)at + (here ? from * element : 0),
+                                     .bytes = here ? count * element : 0};
+        offset += count;
+    }
+    return comm->team->size;
+}
+
+static uint32_t bind_sides(const struct peal_comm *comm, const struct peal_arguments *args,
+                           const struct peal_memo *memo, struct peal_bound *out)
+{
+    const struct peal_image *image = memo->image;
+    uint32_t collective = memo->algo->collective, rank = comm->team->rank, n = 0;
+    bool root = rank == args->root;
+    const struct peal_image_param *x = param_of(image, image->plan->contract_in);
+    const struct peal_image_param *y = param_of(image, image->plan->contract_out);
+    uint64_t element = peal_dtype_size(args->dtype);
+    uint64_t own = peal_arguments_block(args, rank) * element;
+    bool rows = memo->algo->shape == PEAL_SHAPE_ROWS;
+    bool blocks = memo->algo->shape == PEAL_SHAPE_BLOCKS;
+    if (x && blocks && send_has_blocks(collective))
+        n += bind_blocks(comm, args, x, false, collective != PEAL_CALL_SCATTER || root, out);
+    else if (x)
+        n += bind_vector(comm, x, args->send, own, rows, out);
+    if (y && y != x && blocks && recv_has_blocks(collective))
+        n += bind_blocks(comm, args, y, true, collective != PEAL_CALL_GATHER || root, out + n);
+    else if (y && y != x) {
+        bool here = collective != PEAL_CALL_REDUCE || root;
+        n += bind_vector(comm, y, args->recv, here ? own : 0, rows, out + n);
+    }
+    return n;
+}
+
+/* Where peers' window parameters are: they lie as the own ones do. */
+static void reach_peers(const struct peal_comm *comm, const struct peal_arguments *args,
+                        const struct peal_memo *memo, struct peal_call *out)
+{
+    const struct peal_image *image = memo->image;
+    out->reach = memo->algo->memory != PEAL_PEERS_STAGE;
+    for (uint32_t i = 0; out->reach && i < image->nparams; i++) {
+        bool is_x = image->params[i].buf == image->plan->contract_in;
+        const struct peal_symmetric *found =
+            memo->remote ? NULL : peal_symmetric_find(comm, is_x ? args->send : args->recv, 1);
+        out->mapped[i] = found ? found->at : NULL;
+    }
+}
+
+/* ---- the memo ---- */
+
+/* Bytes of a rank's larger buffer from which on results are written past the caches: when what the
+ * ranks of a core read and write does not fit its cache of 2 MiB any more. allgather and broadcast
+ * write much and read little, and what they write is used next. */
+static uint64_t stream_from(const struct peal_team *team, uint32_t collective)
+{
+    uint32_t even = peal_collective_even(collective);
+    uint64_t bytes = even == PEAL_CALL_ALLGATHER || even == PEAL_CALL_BROADCAST ? 3 << 20 : 3 << 19;
+    return team->size <= team->policy.cores ? bytes : bytes * team->policy.cores / team->size;
+}
+
+/* What a call comes to. */
+struct resolved {
+    struct peal_choice choice;
+    struct cutting cutting;
+    struct peal_plan_key key;
+};
+
+static bool reduces(uint32_t collective)
+{
+    return collective == PEAL_CALL_ALLREDUCE || collective == PEAL_CALL_REDUCE ||
+           collective == PEAL_CALL_REDUCE_SCATTER;
+}
+
+/* What only moves data moves bytes: one plan serves all types. */
+static void forget_type(struct peal_plan_key *key)
+{
+    uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
+    key->dtype = PEAL_U8;
+    key->reduce = PEAL_SUM;
+    key->count *= element;
+    key->most *= element;
+}
+
+static void resolve_key(const struct peal_comm *comm, const struct peal_wish *wish,
+                        const struct peal_arguments *args, struct resolved *out)
+{
+    uint32_t element = (uint32_t)peal_dtype_size(args->dtype);
+    out->choice = peal_choose(&comm->rules, comm->forced[wish->collective], wish);
+    if (out->choice.algo->shape == PEAL_SHAPE_WHOLE && args->counts)
+        out->choice = peal_choose(NULL, NULL, wish); /* uneven blocks need a kernel for them */
+    const struct peal_algo *algo = out->choice.algo;
+    uint64_t whole = algo->shape == PEAL_SHAPE_WHOLE ? wish->ranks : 1;
+    cut_call(&out->choice, wish->bytes / element * whole, element, wish->ranks, &out->cutting);
+    out->key =
+        (struct peal_plan_key){.algo = algo,
+                               .count = out->cutting.count,
+                               .most = algo->has_most ? out->cutting.most : 0,
+                               .root = args->root,
+                               .dtype = (uint8_t)args->dtype,
+                               .reduce = (uint8_t)args->reduce,
+                               .in_place = args->in_place,
+                               .symmetric = algo->memory != PEAL_PEERS_STAGE,
+                               .remote = algo->memory != PEAL_PEERS_STAGE && !wish->symmetric};
+    if (!reduces(wish->collective))
+        forget_type(&out->key);
+}
+
+/* Where every rank has input and output, being in place belongs to the call: kernels that reach
+ * into peers' memory must know of it, and what holds for them holds for all. Uneven blocks are
+ * never reached into, and a rank with an empty one cannot say. */
+static uint64_t place_bit(const struct peal_arguments *args)
+{
+    bool told = args->collective == PEAL_CALL_ALLREDUCE ||
+                args->collective == PEAL_CALL_ALLGATHER ||
+                args->collective == PEAL_CALL_REDUCE_SCATTER;
+    return told && args->in_place ? PEAL_CALL_IN_PLACE : 0;
+}
+
+static enum peal_status remember(struct peal_comm *comm, const struct peal_arguments *args,
+                                 bool symmetric, uint64_t offsets, struct peal_memo *memo)
+{
+    uint32_t element = (uint32_t)peal_dtype_size(args->dtype);
+    uint64_t elements = largest_block(comm, args);
+    const struct peal_team *team = comm->team;
+    struct peal_wish wish = {.collective = peal_collective_even(args->collective),
+                             .ranks = team->size,
+                             .cores = team->policy.cores,
+                             .bytes = elements * element,
+                             .symmetric = symmetric,
+                             /* Where uneven blocks lie is known on their own rank only. */
+                             .reads = !args->counts && peal_remote_agree(comm->team),
+                             .in_place = args->in_place};
+    struct resolved found;
+    resolve_key(comm, &wish, args, &found);
+    const struct peal_algo *algo = found.choice.algo;
+    struct peal_text why = {0};
+    if (peal_plans_are_many(&comm->plans) && !comm->engine.active) {
+        peal_comm_forget(comm);
+        peal_calls_forget(&comm->engine, NULL);
+        peal_plans_forget(&comm->plans);
+    }
+    enum peal_status status = peal_plans_find(&comm->plans, &found.key, &why, &memo->image);
+    if (status != PEAL_OK) {
+        peal_comm_fail(comm, status, "%s: cannot make the plan of '%s': %s",
+                       peal_collective_name(args->collective), algo->kernel,
+                       why.len ? peal_text_get(&why) : peal_status_text(status));
+        peal_text_release(&why);
+        return status;
+    }
+    memo->algo = algo;
+    memo->segment = found.cutting.segment;
+    memo->launches = found.cutting.launches;
+    uint64_t hash = peal_hash_u64(memo->what | place_bit(args), memo->count);
+    hash = peal_hash_u64(found.cutting.segment, hash);
+    hash = peal_hash_bytes(algo->kernel, strlen(algo->kernel), hash);
+    if (algo->has_groups)
+        hash = peal_hash_u64(team->policy.cores, hash);
+    memo->remote = found.key.remote;
+    if (found.key.symmetric) /* peers must know whether x is there, or gone into y */
+        hash = peal_hash_u64(found.key.in_place, hash);
+    if (found.key.symmetric && !found.key.remote)
+        hash = peal_hash_u64(offsets, hash);
+    memo->signature = (uint32_t)(hash ^ hash >> 32);
+    uint64_t total = elements * element * (algo->shape == PEAL_SHAPE_BLOCKS ? team->size : 1);
+    memo->stream = total >= stream_from(team, args->collective);
+    return PEAL_OK;
+}
+
+static bool has_root(uint32_t collective)
+{
+    return collective == PEAL_CALL_BROADCAST || collective == PEAL_CALL_REDUCE ||
+           collective == PEAL_CALL_GATHER || collective == PEAL_CALL_SCATTER;
+}
+
+/* The plans of a collective for a root, in place or not: of every class; or the first of every
+ * algorithm, which is what others are made from. A class may have two algorithms, one for its
+ * smallest sizes and one for its largest. */
+static void prepare_classes(struct peal_comm *comm, struct peal_wish *wish,
+                            const struct peal_arguments *args, bool all)
+{
+    const uint64_t most_bytes = UINT64_C(64) << 20;
+    const struct peal_algo *last = NULL;
+    for (uint64_t i = 0, bytes = 16; bytes <= most_bytes; bytes *= 1 + 3 * (i++ % 2)) {
+        struct resolved found;
+        struct peal_image *image;
+        struct peal_text why = {0};
+        wish->bytes = i % 2 == 0 ? bytes : bytes + peal_dtype_size(args->dtype);
+        resolve_key(comm, wish, args, &found);
+        /* What fails here is said by the call that needs it. */
+        if ((all || found.key.algo != last) &&
+            peal_plans_find(&comm->plans, &found.key, &why, &image) == PEAL_OK)
+            (void)peal_frame_prepare(&comm->engine.frames[0], image);
+        last = found.key.algo;
+        peal_text_release(&why);
+    }
+}
+
+void peal_arguments_prepare(struct peal_comm *comm)
+{
+    /* With more ranks, most plans will not be called often enough; and those for other roots, which
+     * are looked at as a whole, would take longer than all else. */
+    enum { MOST_RANKS = 16, MOST_ROOTS = 4 };
+    const struct peal_team *team = comm->team;
+    if (team->size < 2 || team->size > MOST_RANKS || comm->plans.verify)
+        return;
+    struct peal_wish wish = {
+        .ranks = team->size, .cores = team->policy.cores, .reads = peal_remote_expect(team)};
+    for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
+        uint32_t roots = has_root(c) && team->size <= MOST_ROOTS ? team->size : 1;
+        wish.collective = c;
+        for (uint32_t i = 0; i < 2 * roots; i++) {
+            struct peal_arguments args = {
+                .dtype = PEAL_F32, .reduce = PEAL_SUM, .root = i / 2, .in_place = i % 2};
+            wish.in_place = args.in_place;
+            prepare_classes(comm, &wish, &args, args.root == 0);
+        }
+    }
+}
+
+enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct peal_arguments *args,
+                                        struct peal_bound *bounds, struct peal_call *out)
+{
+    struct peal_memo *memo = &comm->memos[args->collective];
+    uint64_t what =
+        peal_call_what(args->collective, (uint32_t)args->dtype, (uint32_t)args->reduce, args->root);
+    uint64_t count = identity_count(comm, args);
+    uint64_t offsets = 0;
+    bool symmetric = is_symmetric(comm, args, &offsets);
+    uint64_t flags = (uint64_t)args->in_place << 1 | symmetric;
+    if (symmetric)
+        flags ^= offsets << 2;
+    if (!memo->image || memo->what != what || memo->count != count || memo->flags != flags) {
+        memo->image = NULL;
+        memo->what = what;
+        memo->count = count;
+        memo->flags = flags;
+        enum peal_status status = remember(comm, args, symmetric, offsets, memo);
+        if (status != PEAL_OK) {
+            memo->image = NULL;
+            return status;
+        }
+    }
+    out->image = memo->image;
+    out->bounds = bounds;
+    out->nbounds = bind_sides(comm, args, memo, bounds);
+    reach_peers(comm, args, memo, out);
+    out->segment = memo->segment;
+    out->launches = memo->launches;
+    out->element = (uint32_t)peal_dtype_size(args->dtype);
+    out->stream = memo->stream;
+    out->what = what | place_bit(args);
+    out->count = count;
+    out->signature = memo->signature;
+    return PEAL_OK;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every public collective on real ranks, against naive loops: processes or threads, all types and
+ * operations, odd counts, roots, in place, private and symmetric memory, blocking and not.
+ *
+ *   conformance MODE FIRST LAST [seed]     MODE: processes or threads; ranks FIRST to LAST
+ */
+#include <peal/peal.h>
+
+#include "base/base.h"
+#include "compute/compute.h"
+#include "run/run.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct rank {
+    struct peal_comm *comm;
+    uint32_t rank, size;
+    uint64_t seed; /* the same on all ranks: drives the choice of calls */
+    uint64_t own;  /* the rank's own: drives delays */
+    char *send, *recv, *want;
+    char *sym_send, *sym_recv;
+    uint64_t calls;
+    const char *forced; /* kernel */
+    int failed;
+};
+
+enum { ROOM = 16 * 65600 * 8 };
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+enum kind {
+    BARRIER,
+    ALLREDUCE,
+    REDUCE,
+    BROADCAST,
+    ALLGATHER,
+    REDUCE_SCATTER,
+    GATHER,
+    SCATTER,
+    ALL_TO_ALL,
+    ALLGATHER_V,
+    REDUCE_SCATTER_V,
+    GATHER_V,
+    SCATTER_V,
+    ALL_TO_ALL_V,
+    MESSAGE,
+    KINDS
+};
+static const char *const names[KINDS] = {
+    "barrier",          "allreduce", "reduce",    "broadcast",    "allgather",
+    "reduce_scatter",   "gather",    "scatter",   "all_to_all",   "allgather_v",
+    "reduce_scatter_v", "gather_v",  "scatter_v", "all_to_all_v", "message"};
+
+struct one {
+    enum kind kind;
+    uint64_t count;
+    enum peal_dtype dtype;
+    enum peal_reduce op;
+    uint32_t root;
+    bool in_place, symmetric, nonblocking;
+    uint64_t counts[16], offsets[17], incoming[16];
+};
+
+static int complain(struct rank *me, const struct one *c, const char *what)
+{
+    fprintf(stderr, "rank %u of %u, call %llu: %s %s %s, count %llu, root %u%s%s%s %s: %s\n  %s\n",
+            me->rank, me->size, (unsigned long long)me->calls, names[c->kind],
+            peal_dtype_name(c->dtype), peal_reduce_name(c->op), (unsigned long long)c->count,
+            c->root, c->in_place ? ", in place" : "", c->symmetric ? ", symmetric" : "",
+            c->nonblocking ? ", non-blocking" : "", me->forced ? me->forced : "", what,
+            peal_comm_error(me->comm));
+    me->failed = 1;
+    return 1;
+}
+
+/* Block q of a vector with all blocks starts here. */
+static uint64_t first_of(const struct one *c, uint32_t q)
+{
+    return c->kind >= ALLGATHER_V ? c->offsets[q] : q * c->count;
+}
+
+static uint64_t block_of(const struct one *c, uint32_t q)
+{
+    return c->kind >= ALLGATHER_V ? c->counts[q] : c->count;
+}
+
+static bool has_reduce(enum kind kind)
+{
+    return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER ||
+           kind == REDUCE_SCATTER_V;
+}
+
+/* Elements of this rank's input and output. */
+static void extents(const struct rank *me, const struct one *c, uint64_t *in, uint64_t *out)
+{
+    uint64_t all = first_of(c, me->size - 1) + block_of(c, me->size - 1);
+    uint64_t own = block_of(c, me->rank);
+    bool root = me->rank == c->root;
+    static const int from[KINDS] = {0, 1, 1, 1, 2, 3, 2, 4, 3, 2, 3, 2, 4, 3, 1};
+    static const int to[KINDS] = {0, 1, 5, 1, 3, 2, 4, 2, 3, 3, 2, 4, 2, 3, 1};
+    uint64_t sizes[6] = {0, c->count, own, all, root ? all : 0, root ? c->count : 0};
+    *in = sizes[from[c->kind]];
+    *out = sizes[to[c->kind]];
+}
+
+static double expected(const struct rank *me, const struct one *c, uint64_t i)
+{
+    uint32_t q = 0;
+    switch (c->kind) {
+    case ALLREDUCE:
+    case REDUCE:
+        return peal_sample_reduced(c->op, me->size, i);
+    case BROADCAST:
+        return peal_sample_input(c->root, i);
+    case REDUCE_SCATTER:
+    case REDUCE_SCATTER_V:
+        return peal_sample_reduced(c->op, me->size, first_of(c, me->rank) + i);
+    case SCATTER:
+    case SCATTER_V:
+        return peal_sample_input(c->root, first_of(c, me->rank) + i);
+    case MESSAGE:
+        return peal_sample_input((me->rank + me->size - 1) % me->size, i);
+    default:
+        while (q + 1 < me->size && i >= first_of(c, q + 1))
+            q++;
+        i -= first_of(c, q);
+        return c->kind == ALL_TO_ALL || c->kind == ALL_TO_ALL_V
+                   ? peal_sample_input(q, first_of(c, me->rank) + i)
+                   : peal_sample_input(q, i);
+    }
+}
+
+static enum peal_status call_it(struct rank *me, struct one *c, char *send, char *recv,
+                                struct peal_request **request)
+{
+    struct peal_comm *k = me->comm;
+    struct peal_blocks blocks = {c->counts, NULL};
+    bool n = c->nonblocking;
+    switch (c->kind) {
+    case BARRIER:
+        return n ? peal_ibarrier(k, request) : peal_barrier(k);
+    case ALLREDUCE:
+        return n ? peal_iallreduce(k, send, recv, c->count, c->dtype, c->op, request)
+                 : peal_allreduce(k, send, recv, c->count, c->dtype, c->op);
+    case REDUCE:
+        return n ? peal_ireduce(k, send, recv, c->count, c->dtype, c->op, c->root, request)
+                 : peal_reduce(k, send, recv, c->count, c->dtype, c->op, c->root);
+    case BROADCAST:
+        return n ? peal_ibroadcast(k, recv, c->count, c->dtype, c->root, request)
+                 : peal_broadcast(k, recv, c->count, c->dtype, c->root);
+    case ALLGATHER:
+        return n ? peal_iallgather(k, send, recv, c->count, c->dtype, request)
+                 : peal_allgather(k, send, recv, c->count, c->dtype);
+    case REDUCE_SCATTER:
+        return n ? peal_ireduce_scatter(k, send, recv, c->count, c->dtype, c->op, request)
+                 : peal_reduce_scatter(k, send, recv, c->count, c->dtype, c->op);
+    case GATHER:
+        return n ? peal_igather(k, send, recv, c->count, c->dtype, c->root, request)
+                 : peal_gather(k, send, recv, c->count, c->dtype, c->root);
+    case SCATTER:
+        return n ? peal_iscatter(k, send, recv, c->count, c->dtype, c->root, request)
+                 : peal_scatter(k, send, recv, c->count, c->dtype, c->root);
+    case ALL_TO_ALL:
+        return n ? peal_iall_to_all(k, send, recv, c->count, c->dtype, request)
+                 : peal_all_to_all(k, send, recv, c->count, c->dtype);
+    case ALLGATHER_V:
+        return n ? peal_iallgather_v(k, send, recv, c->counts, NULL, c->dtype, request)
+                 : peal_allgather_v(k, send, recv, c->counts, c->offsets, c->dtype);
+    case REDUCE_SCATTER_V:
+        return n ? peal_ireduce_scatter_v(k, send, recv, c->counts, c->offsets, c->dtype, c->op,
+                                          request)
+                 : peal_reduce_scatter_v(k, send, recv, c->counts, c->offsets, c->dtype, c->op);
+    case GATHER_V:
+        return n ? peal_igather_v(k, send, recv, c->counts, NULL, c->dtype, c->root, request)
+                 : peal_gather_v(k, send, recv, c->counts, c->offsets, c->dtype, c->root);
+    case SCATTER_V:
+        return n ? peal_iscatter_v(k, send, recv, c->counts, NULL, c->dtype, c->root, request)
+                 : peal_scatter_v(k, send, recv, c->counts, c->offsets, c->dtype, c->root);
+    case ALL_TO_ALL_V: {
+        /* Everyone sends counts[q] to q, so receives counts[own] from everyone. */
+        for (uint32_t r = 0; r < me->size; r++)
+            c->incoming[r] = c->counts[me->rank];
+        struct peal_blocks incoming = {c->incoming, NULL};
+        return n ? peal_iall_to_all_v(k, send, &blocks, recv, &incoming, c->dtype, request)
+                 : peal_all_to_all_v(k, send, &blocks, recv, &incoming, c->dtype);
+    }
+    default: {
+        uint64_t bytes = c->count * peal_dtype_size(c->dtype), got = 0;
+        uint32_t from = (me->rank + me->size - 1) % me->size, sender = 0;
+        enum peal_status status = peal_isend(k, send, bytes, (me->rank + 1) % me->size, 5, request);
+        if (status == PEAL_OK)
+            status = peal_recv(k, recv, bytes + 64, c->op % 2 ? PEAL_ANY_SOURCE : from, 5, &got,
+                               &sender);
+        if (status == PEAL_OK && (got != bytes || sender != from))
+            status = PEAL_MISMATCH;
+        enum peal_status sent = peal_request_wait(*request);
+        *request = NULL;
+        return status == PEAL_OK ? sent : status;
+    }
+    }
+}
+
+/* all_to_all_v delivers blocks of the own count from everyone. */
+static double expected_v(const struct rank *me, const struct one *c, uint64_t i)
+{
+    uint64_t own = c->counts[me->rank];
+    return peal_sample_input((uint32_t)(i / own), first_of(c, me->rank) + i % own);
+}
+
+/* One call in four changes its collective's algorithm, so that kernels follow each other in every
+ * order; the others may repeat one that was made before. */
+static void force_any(struct rank *me, const struct one *c)
+{
+    size_t count, found = 0;
+    const struct peal_algo *algos = peal_algos(&count), *all[32] = {NULL};
+    uint64_t wish = next_random(&me->seed);
+    const char *name = names[c->kind];
+    size_t len = strlen(name);
+    if (len > 2 && strcmp(name + len - 2, "_v") == 0)
+        len -= 2;
+    for (size_t i = 0; i < count && found < 32; i++) {
+        const char *collective = peal_collective_name(algos[i].collective);
+        if (strlen(collective) == len && strncmp(collective, name, len) == 0)
+            all[found++] = &algos[i];
+    }
+    if (found == 0 || wish % 4 != 0)
+        return;
+    const struct peal_algo *forced = wish / 4 % 8 ? all[wish / 32 % found] : NULL;
+    me->forced = forced ? forced->kernel : "";
+    if (peal_comm_set_algo(me->comm, peal_collective_name(all[0]->collective),
+                           forced ? forced->name : NULL) != PEAL_OK)
+        complain(me, c, "cannot force");
+}
+
+static int try(struct rank *me, struct one *c)
+{
+    uint64_t in, out, element = peal_dtype_size(c->dtype);
+    me->calls++;
+    force_any(me, c);
+    extents(me, c, &in, &out);
+    if (c->kind == ALL_TO_ALL_V)
+        out = c->counts[me->rank] * me->size;
+    char *send = c->symmetric ? me->sym_send : me->send + (c->count % 3) * element;
+    char *recv = c->symmetric ? me->sym_recv : me->recv + (c->count % 5);
+    uint64_t own = first_of(c, me->rank) * element;
+    if (c->in_place) {
+        recv = c->symmetric ? me->sym_recv : me->recv;
+        bool gathers = c->kind == ALLGATHER || c->kind == ALLGATHER_V ||
+                       ((c->kind == GATHER || c->kind == GATHER_V) && me->rank == c->root);
+        bool scatters = c->kind == REDUCE_SCATTER || c->kind == REDUCE_SCATTER_V ||
+                        ((c->kind == SCATTER || c->kind == SCATTER_V) && me->rank == c->root);
+        bool same = c->kind == ALLREDUCE || (c->kind == REDUCE && me->rank == c->root);
+        if (gathers)
+            send = recv + own;
+        else if (scatters) {
+            send = recv;
+            recv = recv + own;
+        } else if (same)
+            send = recv;
+    }
+    if (c->kind == BROADCAST)
+        send = recv;
+    memset(recv, 0x55, out * element + 8);
+    for (uint64_t i = 0; i < in; i++)
+        peal_sample_put(send, c->dtype, i, peal_sample_input(me->rank, i));
+    if (next_random(&me->own) % 8 == 0)
+        usleep((useconds_t)(next_random(&me->own) % 300));
+    struct peal_request *request = NULL;
+    enum peal_status status = call_it(me, c, send, recv, &request);
+    if (status == PEAL_OK && request)
+        status = peal_request_wait(request);
+    if (status != PEAL_OK)
+        return complain(me, c, peal_status_text(status));
+    for (uint64_t i = 0; i < out; i++)
+        peal_sample_put(me->want, c->dtype, i,
+                        c->kind == ALL_TO_ALL_V ? expected_v(me, c, i) : expected(me, c, i));
+    /* avg in 16 bits rounds once, as the expectation does: all results are exact. */
+    for (uint64_t i = 0; i < out * element; i++) {
+        char what[96];
+        snprintf(what, sizeof what, "wrong result, first in element %llu of %llu",
+                 (unsigned long long)(i / element), (unsigned long long)out);
+        if (me->want[i] != recv[i])
+            return complain(me, c, what);
+    }
+    return 0;
+}
+
+static const uint64_t counts[] = {0, 1, 7, 0 /* P-1 */, 0 /* P+1 */, 256, 2049, 65537};
+
+static struct one random_call(struct rank *me, bool large)
+{
+    struct one c = {.kind = (enum kind)(next_random(&me->seed) % KINDS)};
+    uint64_t which = next_random(&me->seed) % (large ? 8 : 7);
+    c.count = which == 3 ? me->size - 1 : which == 4 ? me->size + 1 : counts[which];
+    c.dtype = (enum peal_dtype)(next_random(&me->seed) % PEAL_DTYPE_COUNT);
+    do
+        c.op = (enum peal_reduce)(next_random(&me->seed) % PEAL_REDUCE_COUNT);
+    while (has_reduce(c.kind) && !peal_reduce_takes(c.op, c.dtype));
+    c.root = next_random(&me->seed) % 2 ? me->size - 1 : 0;
+    c.in_place = next_random(&me->seed) % 2;
+    c.symmetric = next_random(&me->seed) % 3 == 0;
+    c.nonblocking = next_random(&me->seed) % 3 == 0;
+    uint64_t offset = 0;
+    for (uint32_t r = 0; r < me->size; r++) {
+        c.counts[r] = c.count ? next_random(&me->seed) % (c.count + 1) : 0;
+        c.offsets[r] = offset;
+        offset += c.counts[r];
+    }
+    return c;
+}
+
+static int check_rank(struct rank *me)
+{
+    me->send = malloc(ROOM + 4096);
+    me->recv = malloc(ROOM + 4096);
+    me->want = malloc(ROOM + 4096);
+    if (peal_symmetric_alloc(me->comm, ROOM + 4096, (void **)&me->sym_send) != PEAL_OK ||
+        peal_symmetric_alloc(me->comm, ROOM + 4096, (void **)&me->sym_recv) != PEAL_OK) {
+        fprintf(stderr, "symmetric memory: %s\n", peal_comm_error(me->comm));
+        me->failed = 1;
+    }
+    /* Every collective with every type and operation once, then a random mixture. */
+    for (int kind = 0; kind < KINDS && !me->failed; kind++) {
+        for (int dtype = 0; dtype < PEAL_DTYPE_COUNT && !me->failed; dtype++) {
+            for (int op = 0; op < PEAL_REDUCE_COUNT && !me->failed; op++) {
+                struct one c = random_call(me, false);
+                c.kind = (enum kind)kind;
+                c.dtype = (enum peal_dtype)dtype;
+                c.op = (enum peal_reduce)op;
+                if (has_reduce(c.kind) ? peal_reduce_takes(c.op, c.dtype) : op == 0)
+                    try(me, &c);
+            }
+        }
+    }
+    /* One in three repeats one of the last two, which takes a shorter way. */
+    struct one last[2] = {0};
+    for (int i = 0; i < 1000 && !me->failed; i++) {
+        struct one c = random_call(me, i % 16 == 0);
+        if (i >= 2 && next_random(&me->seed) % 3 == 0)
+            c = last[next_random(&me->seed) % 2];
+        try(me, &c);
+        last[i % 2] = c;
+    }
+    free(me->send);
+    free(me->recv);
+    free(me->want);
+    return me->failed;
+}
+
+static void *run_thread(void *argument)
+{
+    check_rank(argument);
+    return NULL;
+}
+
+static int run_threads(uint32_t size, uint64_t seed)
+{
+    struct peal_comm *comms[16];
+    struct rank ranks[16] = {0};
+    pthread_t threads[16];
+    int failed = 0;
+    if (peal_comm_open_threads(size, comms) != PEAL_OK) {
+        fprintf(stderr, "open: %s\n", peal_comm_error(NULL));
+        return 1;
+    }
+    for (uint32_t r = 0; r < size; r++) {
+        ranks[r] = (struct rank){
+            .comm = comms[r], .rank = r, .size = size, .seed = seed, .own = seed + r + 1};
+        pthread_create(&threads[r], NULL, run_thread, &ranks[r]);
+    }
+    for (uint32_t r = 0; r < size; r++) {
+        pthread_join(threads[r], NULL);
+        failed |= ranks[r].failed;
+    }
+    for (uint32_t r = 0; r < size; r++)
+        peal_comm_close(comms[r]);
+    return failed;
+}
+
+static int run_processes(uint32_t size, uint64_t seed)
+{
+    char job[64];
+    int failed = 0;
+    snprintf(job, sizeof job, "conformance-%d-%u", (int)getpid(), size);
+    for (uint32_t r = 0; r < size; r++) {
+        if (fork() != 0)
+            continue;
+        struct rank me = {.rank = r, .size = size, .seed = seed, .own = seed + r + 1};
+        struct peal_open how = {.rank = r, .size = size, .job = job};
+        if (peal_comm_open(&how, &me.comm) != PEAL_OK) {
+            fprintf(stderr, "open: %s\n", peal_comm_error(NULL));
+            _exit(1);
+        }
+        int code = check_rank(&me);
+        peal_comm_close(me.comm);
+        _exit(code);
+    }
+    for (uint32_t r = 0; r < size; r++) {
+        int status = 0;
+        wait(&status);
+        failed |= status != 0;
+    }
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 4)
+        return 2;
+    uint64_t seed = argc > 4 ? strtoull(argv[4], NULL, 0) : (uint64_t)time(NULL) | 1;
+    bool threads = strcmp(argv[1], "threads") == 0;
+    printf("seed %llu\n", (unsigned long long)seed);
+    for (uint32_t size = (uint32_t)atoi(argv[2]); size <= (uint32_t)atoi(argv[3]); size++) {
+        if (threads ? run_threads(size, seed) : run_processes(size, seed)) {
+            printf("failed at %u ranks, seed %llu\n", size, (unsigned long long)seed);
+            return 1;
+        }
+    }
+    printf("passed\n");
+    return 0;
+}

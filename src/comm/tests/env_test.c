@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What launchers and settings say, and what is refused of it. Real launchers: tests/jobs. */
+#include "comm/env.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *const known[] = {
+    "PEAL_RANK",        "PEAL_SIZE",
+    "PEAL_JOB",         "RANK",
+    "WORLD_SIZE",       "LOCAL_WORLD_SIZE",
+    "MASTER_PORT",      "TORCHELASTIC_RUN_ID",
+    "PMIX_NAMESPACE",   "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",         "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",         "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",  "OMPI_MCA_ess_base_jobid",
+    "SLURM_PROCID",     "SLURM_NTASKS",
+    "SLURM_JOB_ID",     "SLURM_STEP_ID",
+    "PEAL_TIMEOUT_MS",  "PEAL_WINDOW_POOL",
+    "PEAL_CORES",       "PEAL_BIND",
+    "PEAL_COMPUTE",     "PEAL_VERIFY",
+    "PEAL_SINGLE_COPY",
+};
+
+/* An environment of nothing but "A=1 B=2". */
+static void set_all(const char *words)
+{
+    char copy[512];
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        unsetenv(known[i]);
+    snprintf(copy, sizeof copy, "%s", words);
+    for (char *rest = copy, *word; (word = strsep(&rest, " ")) != NULL;) {
+        char *value = strchr(word, '=');
+        if (!value)
+            continue;
+        *value++ = '\0';
+        setenv(word, value, 1);
+    }
+}
+
+static void launchers_say_rank_size_and_job(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        const char *set;
+        enum peal_status status;
+        uint32_t rank, size;
+        const char *said; /* the job, or a part of why not */
+    } rows[] = {
+        {__LINE__, "", PEAL_OK, 0, 1, "alone-"},
+        {__LINE__, "PEAL_RANK=1 PEAL_SIZE=3 PEAL_JOB=j", PEAL_OK, 1, 3, "j"},
+        {__LINE__, "RANK=1 WORLD_SIZE=2 MASTER_PORT=29500", PEAL_OK, 1, 2, "29500"},
+        {__LINE__, "RANK=1 WORLD_SIZE=2 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none", PEAL_OK, 1, 2,
+         "29500-none"},
+        {__LINE__, "RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", PEAL_UNSUPPORTED, 0, 0,
+         "torchrun started 2 of 4 ranks on this host"},
+        {__LINE__,
+         "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 "
+         "PMIX_NAMESPACE=123",
+         PEAL_OK, 0, 2, "123"},
+        {__LINE__, "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALNRANKS=4", PEAL_OK, 3, 4, "launcher-"},
+        {__LINE__, "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALNRANKS=2", PEAL_UNSUPPORTED, 0, 0,
+         "MPICH started 2 of 4"},
+        {__LINE__, "SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0", PEAL_OK, 1, 2,
+         "7-0"},
+        /* Peal's own come first: `peal exec` within a job of another launcher. */
+        {__LINE__, "PEAL_RANK=0 PEAL_SIZE=1 PEAL_JOB=j PMI_RANK=3 PMI_SIZE=4", PEAL_OK, 0, 1, "j"},
+        {__LINE__, "PEAL_RANK=2 PEAL_SIZE=2", PEAL_INVALID, 0, 0, "make no sense: '2' of '2'"},
+        {__LINE__, "RANK=-1 WORLD_SIZE=2", PEAL_INVALID, 0, 0, "make no sense"},
+        {__LINE__, "RANK=x WORLD_SIZE=2", PEAL_INVALID, 0, 0, "make no sense: 'x' of '2'"},
+        {__LINE__, "RANK=0 WORLD_SIZE=0", PEAL_INVALID, 0, 0, "make no sense"},
+        {__LINE__, "PEAL_RANK=0", PEAL_INVALID, 0, 0, "'PEAL_SIZE' is not"},
+        {__LINE__, "PEAL_SIZE=2", PEAL_INVALID, 0, 0, "'PEAL_RANK' is not"},
+        {__LINE__, "RANK=3", PEAL_OK, 0, 1, "alone-"}, /* a word that others use too */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_env env = {0};
+        struct peal_text why = {0};
+        set_all(rows[i].set);
+        enum peal_status status = peal_env_read(&env, &why);
+        const char *said = status == PEAL_OK ? env.job : peal_text_get(&why);
+        if (status != rows[i].status || !strstr(said, rows[i].said) ||
+            (status == PEAL_OK && (env.rank != rows[i].rank || env.size != rows[i].size)))
+            fail_msg("row of line %d: status %d, rank %u of %u, '%s'", rows[i].line, (int)status,
+                     env.rank, env.size, said);
+        peal_text_release(&why);
+    }
+}
+
+static void settings_that_are_not_understood_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        const char *set, *said; /* NULL: it is fine */
+    } rows[] = {
+        {__LINE__, "", NULL},
+        {__LINE__, "PEAL_TIMEOUT_MS=", NULL},
+        {__LINE__, "PEAL_TIMEOUT_MS=0", NULL},
+        {__LINE__, "PEAL_TIMEOUT_MS=4294967295", NULL},
+        {__LINE__, "PEAL_TIMEOUT_MS=4294967296", "milliseconds"},
+        {__LINE__, "PEAL_TIMEOUT_MS=60s", "PEAL_TIMEOUT_MS is '60s', and should be a number"},
+        {__LINE__, "PEAL_TIMEOUT_MS=-1", "milliseconds"},
+        {__LINE__, "PEAL_WINDOW_POOL=64K", NULL},
+        {__LINE__, "PEAL_WINDOW_POOL=0", "a size such as 8M"},
+        {__LINE__, "PEAL_WINDOW_POOL=much", "a size such as 8M"},
+        {__LINE__, "PEAL_CORES=2", NULL},
+        {__LINE__, "PEAL_CORES=0", "a number of processors"},
+        {__LINE__, "PEAL_CORES=two", "a number of processors"},
+        {__LINE__, "PEAL_BIND=core", NULL},
+        {__LINE__, "PEAL_BIND=none", NULL},
+        {__LINE__, "PEAL_BIND=cores", "core, wrap or none"},
+        {__LINE__, "PEAL_COMPUTE=generic", NULL},
+        {__LINE__, "PEAL_COMPUTE=mmx", "an instruction set that this processor has"},
+        {__LINE__, "PEAL_SINGLE_COPY=no", "0 or 1"},
+        {__LINE__, "PEAL_VERIFY=1", NULL},
+        {__LINE__, "PEAL_VERIFY=yes", "0 or 1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_text why = {0};
+        set_all(rows[i].set);
+        enum peal_status status = peal_env_check(&why);
+        if (status != (rows[i].said ? PEAL_INVALID : PEAL_OK) ||
+            (rows[i].said && !strstr(peal_text_get(&why), rows[i].said)))
+            fail_msg("row of line %d: status %d, '%s'", rows[i].line, (int)status,
+                     peal_text_get(&why));
+        peal_text_release(&why);
+    }
+}
+
+static void long_jobs_stay_different(void **state)
+{
+    (void)state;
+    char a[200], b[200], cut_a[PEAL_JOB_BYTES], cut_b[PEAL_JOB_BYTES];
+    memset(a, 'x', sizeof a);
+    a[199] = '\0';
+    memcpy(b, a, sizeof b);
+    b[198] = 'y';
+    peal_env_job(a, cut_a);
+    peal_env_job(b, cut_b);
+    assert_string_not_equal(cut_a, cut_b);
+    assert_true(strlen(cut_a) < PEAL_JOB_BYTES);
+    peal_env_job(a, cut_b);
+    assert_string_equal(cut_a, cut_b);
+    peal_env_job("short", cut_a);
+    assert_string_equal(cut_a, "short");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(launchers_say_rank_size_and_job),
+        cmocka_unit_test(settings_that_are_not_understood_are_refused),
+        cmocka_unit_test(long_jobs_stay_different),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

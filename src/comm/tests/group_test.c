@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups of ranks that overlap, jobs side by side, ranks that may use different numbers of cores. */
+#include "comm/tests/children.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int split_twice(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
+    struct peal_comm *half, *others;
+    EXPECT(peal_comm_split(comm, (int)rank % 2, -(int)rank, &half) == PEAL_OK);
+    EXPECT(peal_comm_split(comm, rank == 0 ? -1 : 7, 0, &others) == PEAL_OK);
+    EXPECT((rank == 0) == (others == NULL));
+    int64_t mine = rank, sum = 0, expected = 0, members = 0;
+    for (uint32_t r = rank % 2; r < size; r += 2) {
+        expected += r;
+        members++;
+    }
+    EXPECT(peal_comm_size(half) == members);
+    for (int i = 0; i < 50; i++) {
+        EXPECT(peal_allreduce(half, &mine, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK);
+        EXPECT(sum == expected);
+        EXPECT(!others || peal_barrier(others) == PEAL_OK);
+    }
+    int64_t first = rank; /* keys fall: the highest old rank is rank 0 now */
+    EXPECT(peal_broadcast(half, &first, 1, PEAL_I64, 0) == PEAL_OK);
+    EXPECT(first == (int64_t)(rank % 2 + 2 * (members - 1)));
+    peal_comm_close(others);
+    peal_comm_close(half);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    return 0;
+}
+
+static void groups_overlap_and_two_jobs_run_at_once(void **state)
+{
+    (void)state;
+    struct children a, b;
+    children_start(&a, 5, split_twice, NULL);
+    children_start(&b, 4, split_twice, NULL);
+    assert_true(children_all_right(&a, CHILDREN_NOBODY));
+    assert_true(children_all_right(&b, CHILDREN_NOBODY));
+}
+
+/* A group within a group within a group: names of jobs grow, and groups that are made at the same
+ * time at different places must not be taken for each other. */
+static int split_deep(struct peal_comm *world, const void *context)
+{
+    (void)context;
+    enum { DEEP = 10 };
+    struct peal_comm *comm = world, *levels[DEEP] = {NULL}, *half, *again;
+    int64_t mine = peal_comm_rank(world), sum = 0;
+    for (int i = 0; i < DEEP; i++) {
+        EXPECT(peal_comm_dup(comm, &levels[i]) == PEAL_OK);
+        comm = levels[i];
+    }
+    EXPECT(peal_comm_split(comm, (int)mine / 2, 0, &half) == PEAL_OK);
+    for (int i = 0; i < 5; i++) {
+        EXPECT(peal_comm_dup(half, &again) == PEAL_OK);
+        EXPECT(peal_comm_size(again) == 2);
+        EXPECT(peal_allreduce(again, &mine, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK);
+        EXPECT(sum == (mine < 2 ? 1 : 5));
+        peal_comm_close(again);
+    }
+    peal_comm_close(half);
+    for (int i = DEEP; i-- > 0;)
+        peal_comm_close(levels[i]);
+    return 0;
+}
+
+static void groups_of_groups_keep_apart(void **state)
+{
+    (void)state;
+    struct children ranks;
+    children_start(&ranks, 4, split_deep, NULL);
+    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+}
+
+static int sum_with_other_cores(struct peal_comm *world, const void *job)
+{
+    static const uint64_t counts[] = {1, 4096, 16384, 100000};
+    uint32_t rank = peal_comm_rank(world), size = peal_comm_size(world);
+    setenv("PEAL_CORES", rank == 1 ? "2" : "64", 1);
+    struct peal_open how = {.rank = rank, .size = size, .job = job, .timeout_ms = 60000};
+    struct peal_comm *comm;
+    if (peal_comm_open(&how, &comm) != PEAL_OK)
+        return 1;
+    int32_t *x = malloc(100000 * sizeof *x), *y = malloc(100000 * sizeof *y);
+    int bad = !x || !y;
+    for (size_t c = 0; !bad && c < sizeof counts / sizeof counts[0]; c++) {
+        for (uint64_t i = 0; i < counts[c]; i++)
+            x[i] = (int32_t)(i + rank);
+        bad |= peal_allreduce(comm, x, y, counts[c], PEAL_I32, PEAL_SUM) != PEAL_OK;
+        for (uint64_t i = 0; i < counts[c]; i++)
+            bad |= y[i] != (int32_t)(size * i + size * (size - 1) / 2);
+    }
+    free(x);
+    free(y);
+    peal_comm_close(comm);
+    return bad;
+}
+
+static void ranks_with_other_numbers_of_cores_choose_alike(void **state)
+{
+    (void)state;
+    struct children group;
+    char job[64];
+    snprintf(job, sizeof job, "cores-%d", (int)getpid());
+    children_start(&group, 4, sum_with_other_cores, job);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_left_nothing(job));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_overlap_and_two_jobs_run_at_once),
+        cmocka_unit_test(groups_of_groups_keep_apart),
+        cmocka_unit_test(ranks_with_other_numbers_of_cores_choose_alike),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much memory a rank has, whatever it calls: shared, measured at the windows' files, and its
+ * own, of plans. */
+#include "comm/tests/children.h"
+
+#include <dirent.h>
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 4, POOL_KIB = 512, MESSAGE = 4 << 20 };
+
+/* As peal.h states it, in bytes: blocking, non-blocking, messages; and pages for control blocks. */
+static const uint64_t bound =
+    (4 + 4 * 2) * (POOL_KIB << 10) + RANKS * ((256 << 10) + 8192) + (64 << 10);
+
+/* The windows that this process has: how many, and the memory of the largest. */
+static uint64_t largest_window(int *count)
+{
+    uint64_t most = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    *count = 0;
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        char path[300], target[64] = "";
+        struct stat info;
+        snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+        if (readlink(path, target, sizeof target - 1) <= 0 ||
+            strncmp(target, "/memfd:peal ", 12) != 0 || stat(path, &info) != 0)
+            continue;
+        uint64_t bytes = (uint64_t)info.st_blocks * 512;
+        most = bytes > most ? bytes : most;
+        ++*count;
+    }
+    if (dir)
+        closedir(dir);
+    return most;
+}
+
+/* Every collective with every root, blocking and four at once. */
+static int call_all(struct peal_comm *comm, char *x, char *y, uint64_t n)
+{
+    struct peal_request *requests[4];
+    for (uint32_t root = 0; root < RANKS; root++) {
+        EXPECT(peal_broadcast(comm, x, n, PEAL_F32, root) == PEAL_OK);
+        EXPECT(peal_reduce(comm, x, y, n, PEAL_F32, PEAL_SUM, root) == PEAL_OK);
+        EXPECT(peal_gather(comm, x, y, n / RANKS, PEAL_F32, root) == PEAL_OK);
+        EXPECT(peal_scatter(comm, x, y, n / RANKS, PEAL_F32, root) == PEAL_OK);
+    }
+    EXPECT(peal_allreduce(comm, x, y, n, PEAL_F32, PEAL_SUM) == PEAL_OK);
+    EXPECT(peal_allgather(comm, x, y, n / RANKS, PEAL_F32) == PEAL_OK);
+    EXPECT(peal_reduce_scatter(comm, x, y, n / RANKS, PEAL_F32, PEAL_SUM) == PEAL_OK);
+    EXPECT(peal_all_to_all(comm, x, y, n / RANKS, PEAL_F32) == PEAL_OK);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    EXPECT(peal_ireduce_scatter(comm, x, y, n / RANKS, PEAL_F32, PEAL_SUM, &requests[0]) ==
+           PEAL_OK);
+    EXPECT(peal_iall_to_all(comm, x, y + MESSAGE, n / RANKS, PEAL_F32, &requests[1]) == PEAL_OK);
+    EXPECT(peal_iallreduce(comm, x, y + 2 * MESSAGE, n, PEAL_F32, PEAL_SUM, &requests[2]) ==
+           PEAL_OK);
+    EXPECT(peal_ibroadcast(comm, y + 3 * MESSAGE, n, PEAL_F32, 1, &requests[3]) == PEAL_OK);
+    for (int i = 0; i < 4; i++)
+        EXPECT(peal_request_wait(requests[i]) == PEAL_OK);
+    return 0;
+}
+
+static int check_rank(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    char *x = calloc(1, 4 * MESSAGE), *y = calloc(1, 4 * MESSAGE);
+    int before, after;
+    EXPECT(x && y);
+    for (uint64_t bytes = 4; bytes <= MESSAGE; bytes *= 4)
+        EXPECT(call_all(comm, x, y, bytes / 4) == 0);
+    uint64_t most = largest_window(&before);
+    if (peal_comm_rank(comm) == 0)
+        printf("%llu KiB, of at most %llu\n", (unsigned long long)most >> 10,
+               (unsigned long long)bound >> 10);
+    EXPECT(before == RANKS);
+    EXPECT(most <= bound);
+    /* Communicators that are closed leave nothing. */
+    for (int i = 0; i < 20; i++) {
+        struct peal_comm *part;
+        EXPECT(peal_comm_split(comm, i % 2, 0, &part) == PEAL_OK);
+        EXPECT(call_all(part, x, y, 4096) == 0);
+        peal_comm_close(part);
+    }
+    EXPECT(largest_window(&after) <= bound);
+    EXPECT(before == after);
+    free(x);
+    free(y);
+    return 0;
+}
+
+/* ---- plans ---- */
+
+/* As docs/runtime.md states it: plans of collectives, and those of one kernel of the user's. The
+ * last one may go over. */
+enum { PLANS = 16 << 20, VERSIONS = 8 << 20, SPARE = 1 << 20 };
+
+/* As many counts, types and operations as there may ever be. */
+static int call_many_counts(struct peal_comm *comm, char *x, char *y)
+{
+    for (uint64_t i = 0; i < 10000; i++) {
+        uint64_t n = 1 + i * 37 % 9973;
+        enum peal_dtype dtype = (enum peal_dtype)(i % PEAL_DTYPE_COUNT);
+        enum peal_reduce reduce = i % 3 ? PEAL_SUM : PEAL_MAX;
+        uint32_t root = (uint32_t)(i / 7 % RANKS);
+        switch (i % 5) {
+        case 0:
+            EXPECT(peal_allreduce(comm, x, y, n, dtype, reduce) == PEAL_OK);
+            break;
+        case 1:
+            EXPECT(peal_reduce(comm, x, y, n * 8, dtype, reduce, root) == PEAL_OK);
+            break;
+        case 2:
+            EXPECT(peal_broadcast(comm, x, n * 4, dtype, root) == PEAL_OK);
+            break;
+        case 3:
+            EXPECT(peal_all_to_all(comm, x, y, n, dtype) == PEAL_OK);
+            break;
+        default:
+            EXPECT(peal_allreduce(comm, y, y, n * 16, dtype, reduce) == PEAL_OK);
+        }
+    }
+    return 0;
+}
+
+/* A kernel with values of the rank's own, which are others at every launch. */
+static int launch_many_versions(struct peal_comm *comm)
+{
+    static const char text[] = "kernel some(in x: i64[n], out y: i64[n], local k: int) {\n"
+                               "    signal ready\n"
+                               "    y = x\n"
+                               "    for i in 0 .. k { notify ready@((rank + 1) % nranks) += 1 }\n"
+                               "    notify ready@((rank + 1) % nranks) += 1\n"
+                               "    wait ready >= 1\n"
+                               "    y[0 +: min(k, n)] = x[0 +: min(k, n)]\n"
+                               "}\n";
+    struct peal_user_kernel *kernel;
+    int64_t x[4] = {1, 2, 3, 4}, y[4];
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    for (int64_t i = 0; i < 700; i++) {
+        struct peal_arg args[3] = {
+            {.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+            {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y},
+            {.kind = PEAL_ARG_INT, .value = (i * 5 + peal_comm_rank(comm)) % 701}};
+        memset(y, 0, sizeof y);
+        EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, args, 3, NULL, 0) == PEAL_OK);
+        EXPECT(memcmp(x, y, sizeof x) == 0);
+    }
+    return kernel ? 0 : 1; /* kept: what it has is measured */
+}
+
+static int check_plans(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    char *x = calloc(1, MESSAGE), *y = calloc(1, MESSAGE);
+    EXPECT(x && y);
+    size_t before = mallinfo2().uordblks;
+    EXPECT(call_many_counts(comm, x, y) == 0);
+    size_t counts = mallinfo2().uordblks - before;
+    before = mallinfo2().uordblks;
+    EXPECT(launch_many_versions(comm) == 0);
+    size_t versions = mallinfo2().uordblks - before;
+    if (peal_comm_rank(comm) == 0)
+        printf("plans: %zu KiB, of at most %d; of a kernel: %zu KiB, of at most %d\n", counts >> 10,
+               PLANS >> 10, versions >> 10, VERSIONS >> 10);
+    EXPECT(counts <= PLANS + SPARE && versions <= VERSIONS + SPARE);
+    free(x);
+    free(y);
+    return 0;
+}
+
+static void run_ranks(children_body *check)
+{
+    struct children ranks;
+    char pool[32];
+    snprintf(pool, sizeof pool, "%dK", POOL_KIB);
+    setenv("PEAL_WINDOW_POOL", pool, 1);
+    children_start(&ranks, RANKS, check, NULL);
+    assert_true(children_all_right(&ranks, CHILDREN_NOBODY));
+}
+
+static void a_window_stays_within_what_is_stated(void **state)
+{
+    (void)state;
+    run_ranks(check_rank);
+}
+
+static void plans_stay_within_what_is_stated(void **state)
+{
+    (void)state;
+    run_ranks(check_plans);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_window_stays_within_what_is_stated),
+                                       cmocka_unit_test(plans_stay_within_what_is_stated)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

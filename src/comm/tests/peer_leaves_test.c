@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks that leave the others alone in the middle of something: whatever these wait for, and in
+ * whichever way, they are told, and not by the time-out. Calls that are changed under way. */
+#include "comm/tests/children.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- processes ---- */
+
+/* Rank 1 takes part in a split until it has no descriptors left, and ends. */
+static int split_without_one(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    struct peal_comm *half = NULL, *smaller = NULL;
+    if (peal_comm_rank(comm) == 1) {
+        struct rlimit none = {3, 3};
+        EXPECT(setrlimit(RLIMIT_NOFILE, &none) == 0);
+        EXPECT(peal_comm_dup(comm, &half) != PEAL_OK);
+        _exit(0);
+    }
+    enum peal_status status = peal_comm_dup(comm, &half);
+    EXPECT(status == PEAL_SYSTEM || status == PEAL_PEER_DEAD);
+    EXPECT(strlen(peal_comm_error(comm)) > 10);
+    EXPECT(peal_barrier(comm) == PEAL_CLOSED);
+    EXPECT(peal_comm_shrink(comm, &smaller) == PEAL_OK);
+    EXPECT(peal_comm_size(smaller) == 2);
+    EXPECT(peal_barrier(smaller) == PEAL_OK);
+    peal_comm_close(smaller);
+    return 0;
+}
+
+static void a_split_sees_a_rank_die(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 3, split_without_one, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    assert_true(children_left_nothing(group.job));
+}
+
+/* Rank 0 never waits: it tests, or waits for no time at all. */
+static int test_until_told(struct peal_comm *comm, const void *context)
+{
+    bool tests = *(const bool *)context;
+    if (peal_comm_rank(comm) == 1)
+        _exit(0);
+    struct peal_request *request;
+    enum peal_status status = peal_ibarrier(comm, &request);
+    EXPECT(status == PEAL_OK);
+    do
+        status = tests ? peal_request_test(request) : peal_request_wait_for(request, 0, NULL, NULL);
+    while (status == PEAL_PENDING);
+    EXPECT(status == PEAL_PEER_DEAD);
+    return 0;
+}
+
+static void who_only_tests_sees_a_rank_die(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct children group;
+        bool tests = i == 0;
+        children_start(&group, 2, test_until_told, &tests);
+        assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    }
+}
+
+/* ---- closed too early: one thread has all communicators ---- */
+
+static void open_both(struct peal_comm *comms[2])
+{
+    assert_int_equal(peal_comm_open_threads(2, comms), PEAL_OK);
+    peal_comm_set_timeout(comms[0], 20000);
+    peal_comm_set_timeout(comms[1], 20000);
+}
+
+static void a_dropped_request_fails_the_peers(void **state)
+{
+    (void)state;
+    struct peal_comm *comms[2];
+    struct peal_request *kept, *dropped;
+    open_both(comms);
+    assert_int_equal(peal_ibarrier(comms[1], &dropped), PEAL_OK);
+    peal_comm_close(comms[1]);
+    assert_int_equal(peal_request_wait(dropped), PEAL_CLOSED);
+    /* What rank 1 owes to the first call it has given; to the second it comes not at all. */
+    enum peal_status status = peal_ibarrier(comms[0], &kept);
+    if (status == PEAL_OK)
+        status = peal_request_wait(kept);
+    assert_true(status == PEAL_OK || status == PEAL_MISMATCH);
+    peal_comm_close(comms[0]);
+
+    int64_t x[4] = {1, 2, 3, 4}, y[4];
+    open_both(comms);
+    assert_int_equal(peal_ireduce(comms[0], x, NULL, 4, PEAL_I64, PEAL_SUM, 1, &kept), PEAL_OK);
+    assert_int_equal(peal_request_test(kept), PEAL_PENDING);
+    peal_comm_close(comms[1]);
+    assert_int_equal(peal_request_wait(kept), PEAL_MISMATCH);
+    peal_comm_close(comms[0]);
+
+    /* Begun and dropped, before its root has what it waits for. */
+    open_both(comms);
+    assert_int_equal(peal_ireduce(comms[1], x, y, 4, PEAL_I64, PEAL_SUM, 1, &dropped), PEAL_OK);
+    peal_comm_close(comms[1]);
+    assert_int_equal(peal_request_wait(dropped), PEAL_CLOSED);
+    assert_int_equal(peal_ireduce(comms[0], x, NULL, 4, PEAL_I64, PEAL_SUM, 1, &kept), PEAL_OK);
+    assert_int_equal(peal_request_wait(kept), PEAL_MISMATCH);
+    assert_non_null(strstr(peal_comm_error(comms[0]), "and dropped call 1"));
+    peal_comm_close(comms[0]);
+}
+
+static void a_message_of_nobody_is_not_waited_for(void **state)
+{
+    (void)state;
+    static const uint32_t sources[] = {1, PEAL_ANY_SOURCE};
+    for (size_t i = 0; i < 2; i++) {
+        struct peal_comm *comms[2];
+        int32_t word = 7, got = 0;
+        uint32_t from = 9;
+        open_both(comms);
+        assert_int_equal(peal_send(comms[1], &word, 4, 0, 3), PEAL_OK);
+        peal_comm_close(comms[1]);
+        /* What was sent before is still there. */
+        assert_int_equal(peal_recv(comms[0], &got, 4, sources[i], 3, NULL, &from), PEAL_OK);
+        assert_true(got == 7 && from == 1);
+        assert_int_equal(peal_recv(comms[0], &got, 4, sources[i], 3, NULL, NULL), PEAL_MISMATCH);
+        assert_non_null(strstr(peal_comm_error(comms[0]), "before a message"));
+        peal_comm_close(comms[0]);
+    }
+}
+
+/* ---- changed, or another one, under way ---- */
+
+static void end_both(struct peal_request *requests[2], enum peal_status status[2])
+{
+    status[0] = status[1] = PEAL_PENDING;
+    while (status[0] == PEAL_PENDING || status[1] == PEAL_PENDING) {
+        for (int r = 0; r < 2; r++) {
+            if (status[r] == PEAL_PENDING)
+                status[r] = peal_request_test(requests[r]);
+        }
+    }
+}
+
+static void an_algorithm_is_the_one_of_the_start(void **state)
+{
+    (void)state;
+    struct peal_comm *comms[2];
+    struct peal_request *requests[2];
+    enum peal_status status[2];
+    int32_t x[2][600], y[2][600];
+    uint64_t counts[2] = {300, 300};
+    struct peal_blocks blocks = {counts, NULL};
+    open_both(comms);
+    for (int turn = 0; turn < 4; turn++) {
+        for (int r = 0; r < 2; r++) {
+            for (int i = 0; i < 600; i++)
+                x[r][i] = 1000 * r + i;
+            assert_int_equal(
+                peal_iall_to_all_v(comms[r], x[r], &blocks, y[r], &blocks, PEAL_I32, &requests[r]),
+                PEAL_OK);
+        }
+        const char *algo = turn % 2 ? "rows" : "send";
+        /* Rank 1 is past its counts by now, rank 0 is not. */
+        assert_int_equal(peal_comm_set_algo(comms[0], "all_to_all", algo), PEAL_OK);
+        end_both(requests, status);
+        assert_int_equal(peal_comm_set_algo(comms[1], "all_to_all", algo), PEAL_OK);
+        for (int r = 0; r < 2; r++) {
+            assert_int_equal(status[r], PEAL_OK);
+            for (int i = 0; i < 600; i++)
+                assert_int_equal(y[r][i], 1000 * (i / 300) + 300 * r + i % 300);
+        }
+    }
+    peal_comm_close(comms[0]);
+    peal_comm_close(comms[1]);
+}
+
+/* Rank 1 broadcasts where rank 0 is to get its part of a scatter: what comes lies where rank 0 has
+ * its cells, and must not be taken for them. */
+static void data_of_another_call_is_no_signal(void **state)
+{
+    (void)state;
+    for (uint64_t count = 1; count < 3000; count += 1 + count / 4) {
+        struct peal_comm *comms[2];
+        struct peal_request *requests[2];
+        enum peal_status status[2];
+        uint16_t x[3000], y[3000] = {0};
+        open_both(comms);
+        for (int i = 0; i < 3000; i++)
+            x[i] = (uint16_t)(0x3c00 + i);
+        assert_int_equal(peal_ibroadcast(comms[1], x, count, PEAL_F16, 1, &requests[1]), PEAL_OK);
+        assert_int_equal(peal_iscatter(comms[0], NULL, y, 42, PEAL_F16, 1, &requests[0]), PEAL_OK);
+        while ((status[0] = peal_request_test(requests[0])) == PEAL_PENDING) {
+        }
+        if (status[0] == PEAL_OK)
+            fail_msg("a scatter got a broadcast of %d elements", (int)count);
+        assert_int_equal(status[0], PEAL_MISMATCH);
+        (void)peal_request_wait(requests[1]);
+        peal_comm_close(comms[0]);
+        peal_comm_close(comms[1]);
+    }
+}
+
+/* A root does not wait: it is past the call that another rank did not make, and they wait for each
+ * other in different ones, of different kinds. */
+static void a_mismatch_is_found_after_it_was_passed(void **state)
+{
+    (void)state;
+    struct peal_comm *comms[2];
+    struct peal_request *requests[3];
+    int64_t x[8] = {0}, y[8];
+    open_both(comms);
+    assert_int_equal(peal_iallreduce(comms[1], x, y, 3, PEAL_I64, PEAL_SUM, &requests[1]), PEAL_OK);
+    assert_int_equal(peal_ibroadcast(comms[0], x, 4, PEAL_I64, 0, &requests[0]), PEAL_OK);
+    assert_int_equal(peal_request_wait(requests[0]), PEAL_OK);
+    assert_int_equal(peal_ibarrier(comms[0], &requests[2]), PEAL_OK);
+    assert_int_equal(peal_request_wait(requests[2]), PEAL_MISMATCH);
+    assert_int_equal(peal_request_wait(requests[1]), PEAL_MISMATCH);
+    peal_comm_close(comms[0]);
+    peal_comm_close(comms[1]);
+}
+
+static void *free_other(void *context)
+{
+    struct peal_comm *comm = context;
+    void *memory[2];
+    enum peal_status made = peal_symmetric_alloc(comm, 100, &memory[0]);
+    if (made == PEAL_OK)
+        made = peal_symmetric_alloc(comm, 100, &memory[1]);
+    enum peal_status first = peal_symmetric_free(comm, memory[peal_comm_rank(comm)]);
+    enum peal_status second = peal_symmetric_free(comm, memory[0]);
+    return made == PEAL_OK && first == PEAL_MISMATCH && second == PEAL_OK ? NULL : context;
+}
+
+static void memory_is_freed_by_all_or_none(void **state)
+{
+    (void)state;
+    struct peal_comm *comms[2];
+    pthread_t thread;
+    void *wrong;
+    open_both(comms);
+    pthread_create(&thread, NULL, free_other, comms[1]);
+    assert_null(free_other(comms[0]));
+    pthread_join(thread, &wrong);
+    assert_null(wrong);
+    peal_comm_close(comms[0]);
+    peal_comm_close(comms[1]);
+}
+
+int main(void)
+{
+    setenv("PEAL_WINDOW_POOL", "64K", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_split_sees_a_rank_die),
+        cmocka_unit_test(who_only_tests_sees_a_rank_die),
+        cmocka_unit_test(a_dropped_request_fails_the_peers),
+        cmocka_unit_test(a_message_of_nobody_is_not_waited_for),
+        cmocka_unit_test(an_algorithm_is_the_one_of_the_start),
+        cmocka_unit_test(data_of_another_call_is_no_signal),
+        cmocka_unit_test(a_mismatch_is_found_after_it_was_passed),
+        cmocka_unit_test(memory_is_freed_by_all_or_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

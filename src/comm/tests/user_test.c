@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels of the user: refused with a reason or launched, their values the same on all ranks or local. */
+#include "comm/tests/children.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int launch_user_kernel(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const char text[] = "kernel twice(in x: T[n], out y: T[n], k: int) {\n"
+                               "    let right = (rank + 1) % nranks\n"
+                               "    send x to right\n"
+                               "    let t: T[n] = recv from (rank - 1) % nranks\n"
+                               "    y = t + t\n"
+                               "}\n";
+    struct peal_user_kernel *kernel = NULL;
+    EXPECT(peal_user_kernel_load(comm, "kernel bad( {", NULL, &kernel) == PEAL_INVALID);
+    EXPECT(strstr(peal_comm_error(comm), "kernel:1:") != NULL);
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    float x[10], y[10];
+    for (int i = 0; i < 10; i++)
+        x[i] = (float)(100 * peal_comm_rank(comm) + (uint32_t)i);
+    struct peal_arg args[3] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+                               {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y},
+                               {.kind = PEAL_ARG_INT, .value = 3}};
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 2, NULL, 0) == PEAL_INVALID);
+    struct peal_arg swapped[3] = {args[2], args[1], args[0]};
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, swapped, 3, NULL, 0) == PEAL_INVALID);
+    for (int k = 0; k < 20; k++)
+        EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 3, NULL, 0) == PEAL_OK);
+    uint32_t size = peal_comm_size(comm), left = (peal_comm_rank(comm) + size - 1) % size;
+    for (int i = 0; i < 10; i++)
+        EXPECT(y[i] == (float)(2 * (100 * left + (uint32_t)i)));
+    peal_user_kernel_free(kernel);
+    /* Local values: each rank gives its own. */
+    int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    struct peal_arg locals[4] = {args[0],
+                                 args[1],
+                                 {.kind = PEAL_ARG_INTS, .values = ones, .nvalues = size},
+                                 {.kind = PEAL_ARG_INTS, .values = ones, .nvalues = size}};
+    EXPECT(peal_user_kernel_load(comm, NULL, "all_to_all_v", &kernel) == PEAL_OK);
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, locals, 4, NULL, 0) == PEAL_OK);
+    for (uint32_t q = 0; q < size; q++)
+        EXPECT(y[q] == (float)(100 * q + peal_comm_rank(comm)));
+    peal_user_kernel_free(kernel);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    return 0;
+}
+
+/* What peers add to by atomic steps must be where the processor can do them. */
+static int launch_beside_an_element(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const char text[] = "kernel gift(inout g: window T[n]) {\n"
+                               "    signal here, done\n"
+                               "    let right = (rank + 1) % nranks\n"
+                               "    let left = (rank - 1) % nranks\n"
+                               "    let one: T[n] = g\n"
+                               "    notify here@left += 1\n"
+                               "    wait here >= 1\n"
+                               "    g@right += one\n"
+                               "    notify done@right += 1\n"
+                               "    wait done >= 1\n"
+                               "}\n";
+    struct peal_user_kernel *kernel = NULL;
+    void *memory = NULL;
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    EXPECT(peal_symmetric_alloc(comm, 4096, &memory) == PEAL_OK);
+    int64_t *g = memory;
+    g[0] = g[1] = 3;
+    struct peal_arg arg = {.kind = PEAL_ARG_BUFFER, .data = (char *)memory + 1, .bytes = 16};
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, &arg, 1, NULL, 0) == PEAL_INVALID);
+    EXPECT(strstr(peal_comm_error(comm), "'g' is not at a multiple of its elements' size"));
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_DTYPE_COUNT, &arg, 1, NULL, 0) == PEAL_INVALID);
+    EXPECT(strstr(peal_comm_error(comm), "there is no data type"));
+    arg.data = memory;
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, &arg, 1, NULL, 0) == PEAL_OK);
+    EXPECT(g[0] == 6 && g[1] == 6);
+    peal_user_kernel_free(kernel);
+    return 0;
+}
+
+static void windows_lie_at_multiples_of_their_elements(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 3, launch_beside_an_element, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
+static void user_kernels_are_checked_and_launched(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 3, launch_user_kernel, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
+/* Rows so far apart that the last one is beyond any memory. */
+static int launch_wide_rows(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const char text[] = "kernel rows(in x: T[m, n], out y: T[m, n]) { y = x }\n";
+    static const struct {
+        int line;
+        uint64_t stride;
+        enum peal_status status;
+    } rows[] = {
+        {__LINE__, 3, PEAL_INVALID},
+        {__LINE__, 4, PEAL_OK},
+        {__LINE__, 6, PEAL_OK},
+        {__LINE__, 7, PEAL_INVALID},
+        {__LINE__, UINT64_C(1) << 61, PEAL_INVALID},
+        {__LINE__, UINT64_C(1) << 62, PEAL_INVALID},
+        {__LINE__, UINT64_C(1) << 63, PEAL_INVALID},
+        {__LINE__, UINT64_MAX, PEAL_INVALID},
+    };
+    struct peal_user_kernel *kernel = NULL;
+    struct peal_dim dims[] = {{"m", 5}, {"n", 4}};
+    float x[4 * 6 + 4] = {1, 2, 3, 4}, y[5 * 4];
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_arg args[2] = {
+            {.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x, .stride = rows[i].stride},
+            {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y}};
+        enum peal_status status = peal_user_kernel_launch(kernel, PEAL_F32, args, 2, dims, 2);
+        if (status != rows[i].status)
+            fprintf(stderr, "row at line %d: %s\n", rows[i].line, peal_status_text(status));
+        EXPECT(status == rows[i].status);
+    }
+    peal_user_kernel_free(kernel);
+    return 0;
+}
+
+static void strides_are_held_to_the_buffer(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 1, launch_wide_rows, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
+static int launch_with_slips(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const struct {
+        int line;
+        int dtype;
+        size_t nargs;
+        struct peal_dim dim;
+        enum peal_status status;
+        const char *error;
+    } rows[] = {
+        {__LINE__, PEAL_F32, 2, {"n", 4}, PEAL_OK, ""},
+        {__LINE__, PEAL_F32, 2, {"m", 4}, PEAL_INVALID, "'copy' has no dimension 'm'"},
+        {__LINE__, PEAL_F32, 2, {"x", 4}, PEAL_INVALID, "'copy' has no dimension 'x'"},
+        {__LINE__, PEAL_F32, 2, {NULL, 4}, PEAL_INVALID, "'copy' has no dimension ''"},
+        {__LINE__, PEAL_F32, 1, {"n", 4}, PEAL_INVALID, "'copy' takes 2 arguments, not 1"},
+        {__LINE__, 99, 2, {"n", 4}, PEAL_INVALID, "there is no data type 99"},
+    };
+    struct peal_user_kernel *kernel = NULL;
+    float x[4] = {1, 2, 3, 4}, y[4];
+    EXPECT(peal_user_kernel_load(comm, "kernel copy(in x: T[n], out y: T[n]) { y = x }\n", NULL,
+                                 &kernel) == PEAL_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_arg args[2] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+                                   {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y}};
+        enum peal_status status = peal_user_kernel_launch(kernel, (enum peal_dtype)rows[i].dtype,
+                                                          args, rows[i].nargs, &rows[i].dim, 1);
+        if (status != rows[i].status || strcmp(peal_comm_error(comm), rows[i].error) != 0)
+            fprintf(stderr, "row at line %d: %s: %s\n", rows[i].line, peal_status_text(status),
+                    peal_comm_error(comm));
+        EXPECT(status == rows[i].status);
+        EXPECT(strcmp(peal_comm_error(comm), rows[i].error) == 0);
+    }
+    peal_user_kernel_free(kernel);
+    return 0;
+}
+
+static void dimensions_and_types_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 1, launch_with_slips, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(user_kernels_are_checked_and_launched),
+        cmocka_unit_test(windows_lie_at_multiples_of_their_elements),
+        cmocka_unit_test(strides_are_held_to_the_buffer),
+        cmocka_unit_test(dimensions_and_types_that_are_none_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

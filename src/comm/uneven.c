@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Uneven collectives on a simulated machine: as the even ones, with all blocks as large as the
+ * largest. Results are exact; the time is that of the padded call, which is no less than what the
+ * uneven one takes.
+ *
+ *     counts 1 3 2      send  a | b b b | c c        padded  a . . | b b b | c c .
+ */
+#include "comm/simulated/platform.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t largest(const uint64_t *counts, uint32_t size)
+{
+    uint64_t most = 0;
+    for (uint32_t r = 0; r < size; r++)
+        most = counts[r] > most ? counts[r] : most;
+    return most;
+}
+
+/* Blocks of `counts` at `offsets` (NULL: one after the other) to or from blocks of `most`. */
+static void pad(char *even, char *uneven, const uint64_t *counts, const uint64_t *offsets,
+                uint32_t size, uint64_t most, uint64_t element, bool unpad)
+{
+    uint64_t at = 0;
+    for (uint32_t r = 0; r < size; r++) {
+        char *block = uneven + (offsets ? offsets[r] : at) * element;
+        char *padded = even + r * most * element;
+        if (counts[r] > 0)
+            memcpy(unpad ? block : padded, unpad ? padded : block, counts[r] * element);
+        at += counts[r];
+    }
+}
+
+enum peal_status peal_platform_call_uneven(struct peal_platform *platform, struct peal_comm *comm,
+                                           const struct peal_arguments *args)
+{
+    uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
+    uint64_t element = peal_dtype_size(args->dtype), most = largest(args->counts, size);
+    uint64_t own = args->counts[rank];
+    char *send = calloc(most * size + 1, element), *recv = calloc(most * size + 1, element);
+    if (!send || !recv) {
+        free(send);
+        free(recv);
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
+    }
+    bool root = rank == args->root;
+    bool scatters = args->collective == PEAL_CALL_SCATTER_V;
+    bool gathers = args->collective == PEAL_CALL_GATHER_V;
+    bool sends_all = args->collective == PEAL_CALL_REDUCE_SCATTER_V || (scatters && root);
+    bool gets_all = args->collective == PEAL_CALL_ALLGATHER_V || (gathers && root);
+    if (sends_all)
+        pad(send, (char *)(uintptr_t)args->send, args->counts, args->offsets, size, most, element,
+            false);
+    else if (!scatters && own > 0)
+        memcpy(send, args->send, own * element);
+    struct peal_arguments even = *args;
+    even.collective = (enum peal_collective)peal_collective_even(args->collective);
+    even.count = most;
+    even.counts = even.offsets = NULL;
+    even.send = send;
+    even.recv = recv;
+    even.in_place = false;
+    enum peal_status status = peal_platform_call(platform, comm, &even);
+    if (status == PEAL_OK && gets_all)
+        pad(recv, args->recv, args->counts, args->offsets, size, most, element, true);
+    else if (status == PEAL_OK && !gathers && own > 0)
+        memcpy(args->recv, recv, own * element);
+    free(send);
+    free(recv);
+    return status;
+}
+
+/* Everyone's counts, by sender; the same verdict on all ranks about whether they fit together. */
+static enum peal_status agree_on_counts(struct peal_comm *comm, const uint64_t *sends,
+                                        const uint64_t *recvs, uint64_t *matrix)
+{
+    uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
+    enum peal_status status = peal_allgather(comm, sends, matrix, size, PEAL_I64);
+    int64_t wrong = -1, first = -1;
+    for (uint32_t r = 0; status == PEAL_OK && r < size; r++) {
+        if (matrix[(size_t)r * size + rank] != recvs[r])
+            wrong = (int64_t)r * size + rank;
+    }
+    if (status == PEAL_OK)
+        status = peal_allreduce(comm, &wrong, &first, 1, PEAL_I64, PEAL_MAX);
+    if (status == PEAL_OK && first >= 0)
+        return peal_comm_fail(
+            comm, PEAL_MISMATCH,
+            "all_to_all_v: rank %u sends %llu elements to rank %u, which expects another number",
+            (unsigned)(first / size), (unsigned long long)matrix[first], (unsigned)(first % size));
+    return status;
+}
+
+enum peal_status peal_platform_all_to_all_v(struct peal_platform *platform, struct peal_comm *comm,
+                                            const void *send, const struct peal_blocks *send_blocks,
+                                            void *recv, const struct peal_blocks *recv_blocks,
+                                            enum peal_dtype dtype)
+{
+    uint32_t size = peal_comm_size(comm);
+    uint64_t element = peal_dtype_size(dtype), most = 0;
+    uint64_t *matrix = calloc((size_t)size * size, sizeof *matrix);
+    char *from = NULL, *to = NULL;
+    enum peal_status status =
+        matrix ? agree_on_counts(comm, send_blocks->counts, recv_blocks->counts, matrix)
+               : PEAL_NO_MEMORY;
+    if (status == PEAL_OK) {
+        most = largest(matrix, size * size);
+        from = calloc(most * size + 1, element);
+        to = calloc(most * size + 1, element);
+        if (!from || !to)
+            status = peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
+    }
+    if (status == PEAL_OK) {
+        pad(from, (char *)(uintptr_t)send, send_blocks->counts, send_blocks->offsets, size, most,
+            element, false);
+        struct peal_arguments even = {.collective = PEAL_CALL_ALL_TO_ALL,
+                                      .send = from,
+                                      .recv = to,
+                                      .count = most,
+                                      .dtype = dtype};
+        status = peal_platform_call(platform, comm, &even);
+    }
+    if (status == PEAL_OK)
+        pad(to, recv, recv_blocks->counts, recv_blocks->offsets, size, most, element, true);
+    free(matrix);
+    free(from);
+    free(to);
+    return status;
+}

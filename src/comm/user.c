@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels of the user's: loaded from text, launched with checked arguments. */
+#include "comm/communicator.h"
+
+#include "comm/label.h"
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A plan that was made for certain arguments. */
+struct version {
+    struct version *next;
+    uint64_t key;
+    struct peal_image *image;
+};
+
+struct peal_user_kernel {
+    struct peal_comm *comm; /* NULL once that is closed */
+    struct peal_user_kernel *next;
+    struct peal_program *program;
+    const struct peal_kernel *kernel;
+    uint64_t text_hash;
+    struct version *versions;
+    uint32_t nversions;
+    uint64_t bytes; /* of the versions */
+};
+
+/* What a kernel keeps of plans, as arguments change: beyond, it begins again. The rank's own memory
+ * only, so that others need not know. */
+enum { MOST_VALUES = 128, MOST_VERSIONS = 256, MOST_VERSION_BYTES = 8 << 20 };
+
+/* A launch as it is put together. */
+struct launch {
+    struct peal_bind bind;
+    struct peal_bind_value values[MOST_VALUES];
+    int64_t numbers[MOST_VALUES];
+    bool local[MOST_VALUES];   /* which values are this rank's own */
+    int64_t *all[MOST_VALUES]; /* those of all ranks, rank after rank; owned */
+    uint64_t key;              /* of everything the plan depends on */
+    uint64_t shared;           /* of what is the same on all ranks */
+    bool any_window;
+};
+
+enum peal_status peal_user_kernel_load(struct peal_comm *comm, const char *text, const char *name,
+                                       struct peal_user_kernel **out)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK)
+        return status;
+    if (!out || (!text && !name))
+        return peal_comm_fail(comm, PEAL_INVALID, "neither a text nor a name");
+    struct peal_diags diags;
+    struct peal_user_kernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a kernel");
+    peal_diags_init(&diags);
+    kernel->comm = comm;
+    status = text ? peal_program_text("kernel", text, strlen(text), &diags, &kernel->program)
+                  : peal_program_open(name, &diags, &kernel->program);
+    if (status == PEAL_OK) {
+        kernel->kernel = peal_program_kernel(kernel->program, name, &diags);
+        status = kernel->kernel ? PEAL_OK : PEAL_INVALID;
+    }
+    if (status == PEAL_OK) {
+        const char *what = text ? text : name;
+        kernel->text_hash = peal_hash_bytes(what, strlen(what), 7);
+        kernel->text_hash =
+            peal_hash_bytes(kernel->kernel->name, strlen(kernel->kernel->name), kernel->text_hash);
+        kernel->next = comm->kernels;
+        comm->kernels = kernel;
+        *out = kernel;
+    } else {
+        struct peal_text why = {0};
+        peal_diags_print(&diags, false, &why);
+        peal_comm_fail(comm, status, "%s",
+                       why.len ? peal_text_get(&why) : peal_status_text(status));
+        peal_text_release(&why);
+    }
+    peal_diags_release(&diags);
+    if (status != PEAL_OK)
+        peal_user_kernel_free(kernel);
+    return status;
+}
+
+static void free_versions(struct peal_user_kernel *kernel)
+{
+    while (kernel->versions) {
+        struct version *version = kernel->versions;
+        kernel->versions = version->next;
+        if (kernel->comm)
+            peal_calls_forget(&kernel->comm->engine, version->image);
+        peal_image_free(version->image);
+        free(version);
+    }
+    kernel->nversions = 0;
+    kernel->bytes = 0;
+}
+
+void peal_user_kernels_detach(struct peal_comm *comm)
+{
+    for (struct peal_user_kernel *kernel = comm->kernels; kernel; kernel = kernel->next)
+        kernel->comm = NULL;
+}
+
+void peal_user_kernel_free(struct peal_user_kernel *kernel)
+{
+    if (!kernel)
+        return;
+    if (kernel->comm) {
+        struct peal_user_kernel **link = &kernel->comm->kernels;
+        while (*link && *link != kernel)
+            link = &(*link)->next;
+        if (*link)
+            *link = kernel->next;
+    }
+    free_versions(kernel);
+    peal_program_close(kernel->program);
+    free(kernel);
+}
+
+/* ---- arguments ---- */
+
+static void add_value(struct launch *launch, const char *name, const int64_t *values, size_t count,
+                      bool local)
+{
+    struct peal_bind *bind = &launch->bind;
+    if (bind->nvalues == MOST_VALUES)
+        return;
+    if (count == 1) {
+        launch->numbers[bind->nvalues] = values[0];
+        values = &launch->numbers[bind->nvalues];
+    }
+    launch->local[bind->nvalues] = local;
+    launch->values[bind->nvalues++] = (struct peal_bind_value){name, values, count, false};
+    launch->key = peal_hash_bytes(values, count * sizeof *values, launch->key);
+    if (!local)
+        launch->shared = peal_hash_bytes(values, count * sizeof *values, launch->shared);
+}
+
+static bool has_value(const struct launch *launch, const char *name)
+{
+    for (size_t i = 0; i < launch->bind.nvalues; i++) {
+        if (strcmp(launch->values[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t element_of(const struct peal_symbol *param, enum peal_dtype dtype)
+{
+    const struct peal_elem *elem = &param->type.elem;
+    return peal_dtype_size(elem->generic ? dtype : elem->dtype);
+}
+
+/* A dimension that stands alone in a buffer's shape follows from how much there is. */
+static void infer_dims(struct launch *launch, const struct peal_kernel *kernel,
+                       const struct peal_arg *args, enum peal_dtype dtype)
+{
+    for (int i = 0; i < kernel->nparams; i++) {
+        const struct peal_symbol *param = kernel->params[i];
+        const struct peal_expr *shape = param->shape[0];
+        if (param->kind != PEAL_SYMBOL_BUFFER || !shape || param->shape[1] ||
+            shape->kind != PEAL_EXPR_NAME || !shape->symbol ||
+            shape->symbol->kind != PEAL_SYMBOL_DIM || has_value(launch, shape->name))
+            continue;
+        int64_t count = (int64_t)(args[i].bytes / element_of(param, dtype));
+        add_value(launch, shape->name, &count, 1, false);
+    }
+}
+
+static enum peal_status take_argument(struct peal_user_kernel *kernel, struct launch *launch,
+                                      const struct peal_symbol *param, const struct peal_arg *arg)
+{
+    static const struct {
+        enum peal_symbol_kind symbol;
+        const char *name;
+    } kinds[] = {[PEAL_ARG_BUFFER] = {PEAL_SYMBOL_BUFFER, "a buffer"},
+                 [PEAL_ARG_INT] = {PEAL_SYMBOL_INT, "an int"},
+                 [PEAL_ARG_INTS] = {PEAL_SYMBOL_INTS, "an array of ints"},
+                 [PEAL_ARG_REDUCE] = {PEAL_SYMBOL_REDUCE, "a reduce operation"}};
+    struct peal_comm *comm = kernel->comm;
+    if ((unsigned)arg->kind > PEAL_ARG_REDUCE || kinds[arg->kind].symbol != param->kind)
+        return peal_comm_fail(comm, PEAL_INVALID, "parameter '%s' of '%s' is not %s", param->name,
+                              kernel->kernel->name,
+                              (unsigned)arg->kind > PEAL_ARG_REDUCE ? "of a known kind"
+                                                                    : kinds[arg->kind].name);
+    switch (arg->kind) {
+    case PEAL_ARG_INT:
+        add_value(launch, param->name, &arg->value, 1, param->is_local);
+        break;
+    case PEAL_ARG_INTS:
+        if (!arg->values && arg->nvalues > 0)
+            return peal_comm_fail(comm, PEAL_INVALID, "parameter '%s' has no values", param->name);
+        add_value(launch, param->name, arg->values, arg->nvalues, param->is_local);
+        break;
+    case PEAL_ARG_REDUCE:
+        if ((unsigned)arg->reduce >= PEAL_REDUCE_COUNT)
+            return peal_comm_fail(comm, PEAL_INVALID, "there is no operation %d", (int)arg->reduce);
+        launch->bind.reduce = arg->reduce;
+        launch->key = peal_hash_u64(arg->reduce, launch->key);
+        launch->shared = peal_hash_u64(arg->reduce, launch->shared);
+        break;
+    case PEAL_ARG_BUFFER:
+        launch->any_window |= param->is_window;
+        break;
+    }
+    return PEAL_OK;
+}
+
+/* Local values are gathered: where a channel lies, and whether a plan is proved, follows from all
+ * ranks' parts of it. A plan is then made for what all ranks have, and is the same everywhere. */
+static enum peal_status gather_local(struct peal_comm *comm, struct launch *launch)
+{
+    enum peal_status status = PEAL_OK;
+    for (size_t i = 0; i < launch->bind.nvalues && status == PEAL_OK; i++) {
+        struct peal_bind_value *value = &launch->values[i];
+        size_t total = value->count * comm->team->size;
+        if (!launch->local[i])
+            continue;
+        int64_t *all = launch->all[i] = calloc(total + 1, sizeof *all);
+        if (!all)
+            return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for '%s' of all ranks",
+                                  value->name);
+        status = peal_allgather(comm, value->values, all, value->count, PEAL_I64);
+        value->values = all;
+        value->all_ranks = true;
+        launch->key = peal_hash_bytes(all, total * sizeof *all, launch->key);
+    }
+    return status;
+}
+
+static bool touches(const struct peal_arg *a, const struct peal_arg *b)
+{
+    uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+    return a->bytes > 0 && b->bytes > 0 && x < y + b->bytes && y < x + a->bytes;
+}
+
+/* The contract's x and y may be the same memory; nothing else may overlap. */
+static enum peal_status check_overlap(struct peal_user_kernel *kernel, struct launch *launch,
+                                      const struct peal_arg *args, size_t nargs)
+{
+    for (size_t a = 0; a < nargs; a++) {
+        for (size_t b = a + 1; b < nargs; b++) {
+            if (args[a].kind != PEAL_ARG_BUFFER || args[b].kind != PEAL_ARG_BUFFER ||
+                !touches(&args[a], &args[b]))
+                continue;
+            const struct peal_symbol *x = kernel->kernel->params[a], *y = kernel->kernel->params[b];
+            bool writes = (x->dir | y->dir) & 2;
+            if (!writes)
+                continue;
+            if (args[a].data != args[b].data || !kernel->kernel->implements)
+                return peal_comm_fail(kernel->comm, PEAL_INVALID, "buffers '%s' and '%s' overlap",
+                                      x->name, y->name);
+            launch->bind.in_place = true;
+            launch->key ^= 1;
+        }
+    }
+    return PEAL_OK;
+}
+
+/* ---- plans and memory ---- */
+
+static enum peal_status find_version(struct peal_user_kernel *kernel, struct launch *launch,
+                                     struct peal_image **out)
+{
+    for (struct version *version = kernel->versions; version; version = version->next) {
+        if (version->key == launch->key) {
+            *out = version->image;
+            return PEAL_OK;
+        }
+    }
+    struct peal_comm *comm = kernel->comm;
+    if (kernel->nversions == MOST_VERSIONS || kernel->bytes >= MOST_VERSION_BYTES)
+        free_versions(kernel);
+    struct version *version = calloc(1, sizeof *version);
+    struct peal_text why = {0};
+    if (!version)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a plan");
+    struct peal_image_how how = {.rank = comm->team->rank, .key = launch->shared};
+    enum peal_status status =
+        peal_plans_make(comm->team, kernel->kernel, &launch->bind, &how, &why, &version->image);
+    if (status != PEAL_OK) {
+        peal_comm_fail(comm, status, "cannot make a plan of '%s': %s", kernel->kernel->name,
+                       why.len ? peal_text_get(&why) : peal_status_text(status));
+        free(version);
+    } else {
+        version->key = launch->key;
+        version->next = kernel->versions;
+        kernel->versions = version;
+        kernel->nversions++;
+        kernel->bytes += peal_image_bytes(version->image);
+        *out = version->image;
+    }
+    peal_text_release(&why);
+    return status;
+}
+
+/* The argument of a plan's buffer parameter: parameters are counted among buffers only. */
+static const struct peal_arg *argument_of(const struct peal_kernel *kernel,
+                                          const struct peal_arg *args, uint32_t buffer,
+                                          const struct peal_symbol **param)
+{
+    for (int i = 0; i < kernel->nparams; i++) {
+        if (kernel->params[i]->kind == PEAL_SYMBOL_BUFFER && buffer-- == 0) {
+            *param = kernel->params[i];
+            return &args[i];
+        }
+    }
+    assert(!"every buffer parameter of the plan is one of the kernel's");
+    return NULL;
+}
+
+/* From the first row's start to the last one's end; false: no memory is that large. */
+static bool count_bytes(const struct peal_image_param *param, uint64_t stride, uint64_t element,
+                        uint64_t *out)
+{
+    uint64_t rows = param->cols ? param->len / param->cols : 0, elements = param->len;
+    if (rows > 0 && (!peal_size_mul(rows - 1, stride, &elements) ||
+                     !peal_size_add(elements, param->cols, &elements)))
+        return false;
+    return peal_size_mul(elements, element, out);
+}
+
+static enum peal_status bind_param(struct peal_user_kernel *kernel, const struct peal_image *image,
+                                   const struct peal_image_param *param,
+                                   const struct peal_arg *args, struct peal_bound *out, uint32_t *n)
+{
+    struct peal_comm *comm = kernel->comm;
+    const struct peal_symbol *symbol;
+    const struct peal_arg *arg = argument_of(kernel->kernel, args, param->param, &symbol);
+    uint64_t element =
+        peal_dtype_size((enum peal_dtype)peal_plan_bufs(image->plan)[param->buf].dtype);
+    uint64_t stride = arg->stride ? arg->stride : param->cols;
+    uint64_t need;
+    if (param->cols && stride < param->cols)
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              "buffer '%s' has rows of %u elements, stride %llu", symbol->name,
+                              param->cols, (unsigned long long)stride);
+    if (!count_bytes(param, stride, element, &need))
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              "buffer '%s' with a stride of %llu is larger than any memory",
+                              symbol->name, (unsigned long long)stride);
+    if (arg->bytes < need || (need > 0 && !arg->data))
+        return peal_comm_fail(comm, PEAL_INVALID, "buffer '%s' needs %llu bytes, there are %llu",
+                              symbol->name, (unsigned long long)need,
+                              (unsigned long long)arg->bytes);
+    const struct peal_symmetric *symmetric =
+        param->symmetric ? peal_symmetric_find(comm, arg->data, need) : NULL;
+    if (param->symmetric && !symmetric && need > 0)
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              "window parameter '%s' is not in symmetric memory", symbol->name);
+    if (param->symmetric && (uintptr_t)arg->data % element != 0)
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              "window parameter '%s' is not at a multiple of its elements' size",
+                              symbol->name);
+    for (uint32_t r = 0; r < (param->symmetric ? comm->team->size : 1); r++) {
+        char *at = arg->data;
+        if (symmetric)
+            at = symmetric->at[r] + (at - symmetric->at[comm->team->rank]);
+        out[(*n)++] = (struct peal_bound){
+            .base = param->base + r, .at = at, .bytes = need, .stride = stride * element};
+    }
+    return PEAL_OK;
+}
+
+static enum peal_status run_launch(struct peal_user_kernel *kernel, const struct launch *launch,
+                                   struct peal_image *image, const struct peal_arg *args)
+{
+    struct peal_comm *comm = kernel->comm;
+    struct peal_bound *bounds =
+        calloc((size_t)image->nparams * comm->team->size + 1, sizeof *bounds);
+    uint32_t n = 0;
+    enum peal_status status =
+        bounds ? PEAL_OK : peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
+    for (uint32_t i = 0; status == PEAL_OK && i < image->nparams; i++)
+        status = bind_param(kernel, image, &image->params[i], args, bounds, &n);
+    if (status == PEAL_OK) {
+        struct peal_call call = {.image = image,
+                                 .bounds = bounds,
+                                 .nbounds = n,
+                                 .segment = INT64_MAX,
+                                 .launches = 1,
+                                 .element = 1,
+                                 .what = peal_call_what(PEAL_CALL_KERNEL, 0, 0, 0),
+                                 .count = launch->shared,
+                                 .signature = (uint32_t)(launch->shared ^ launch->shared >> 32)};
+        peal_label_launch(comm->team, call.count, kernel->kernel, &launch->bind);
+        status = peal_comm_end(comm, peal_call_run(&comm->engine, &call));
+    }
+    free(bounds);
+    return status;
+}
+
+static enum peal_status take_dim(struct peal_user_kernel *kernel, struct launch *launch,
+                                 const struct peal_dim *dim)
+{
+    for (const struct peal_symbol *s = kernel->kernel->symbols; s && dim->name; s = s->next) {
+        if (s->kind == PEAL_SYMBOL_DIM && strcmp(s->name, dim->name) == 0) {
+            add_value(launch, dim->name, &dim->value, 1, false);
+            return PEAL_OK;
+        }
+    }
+    return peal_comm_fail(kernel->comm, PEAL_INVALID, "'%s' has no dimension '%s'",
+                          kernel->kernel->name, dim->name ? dim->name : "");
+}
+
+enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum peal_dtype dtype,
+                                         const struct peal_arg *args, size_t nargs,
+                                         const struct peal_dim *dims, size_t ndims)
+{
+    if (!kernel)
+        return PEAL_INVALID;
+    struct peal_comm *comm = kernel->comm;
+    if (!comm)
+        return PEAL_CLOSED;
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK)
+        return status;
+    if ((unsigned)dtype >= PEAL_DTYPE_COUNT)
+        return peal_comm_fail(comm, PEAL_INVALID, "there is no data type %d", (int)dtype);
+    if (nargs != (size_t)kernel->kernel->nparams)
+        return peal_comm_fail(comm, PEAL_INVALID, "'%s' takes %d arguments, not %zu",
+                              kernel->kernel->name, kernel->kernel->nparams, nargs);
+    struct launch *launch = calloc(1, sizeof *launch);
+    if (!launch)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
+    launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);
+    launch->bind =
+        (struct peal_bind){.nranks = comm->team->size, .dtype = dtype, .values = launch->values};
+    for (size_t i = 0; status == PEAL_OK && i < ndims; i++)
+        status = take_dim(kernel, launch, &dims[i]);
+    for (size_t i = 0; status == PEAL_OK && i < nargs; i++)
+        status = take_argument(kernel, launch, kernel->kernel->params[i], &args[i]);
+    struct peal_image *image = NULL;
+    if (status == PEAL_OK) {
+        infer_dims(launch, kernel->kernel, args, dtype);
+        launch->bind.symmetric = launch->any_window;
+        status = check_overlap(kernel, launch, args, nargs);
+    }
+    if (status == PEAL_OK)
+        status = gather_local(comm, launch);
+    if (status == PEAL_OK)
+        status = find_version(kernel, launch, &image);
+    if (status == PEAL_OK)
+        status = run_launch(kernel, launch, image, args);
+    for (size_t i = 0; i < launch->bind.nvalues; i++)
+        free(launch->all[i]);
+    free(launch);
+    return status;
+}

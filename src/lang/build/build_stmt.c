@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Statements and declarations of the builder. */
+#include "lang/build/builder.h"
+
+#include <string.h>
+
+/* A place starts with a name: parentheses, sums and the like cannot stand left of '='. */
+static struct peal_expr *use_place(struct peal_builder *b, const struct peal_expr *place)
+{
+    const struct peal_expr *root = place;
+    while (root && (root->kind == PEAL_EXPR_SLICE || root->kind == PEAL_EXPR_AT))
+        root = root->a;
+    if (root && root->kind != PEAL_EXPR_NAME)
+        return peal_builder_fail(b, "only a named thing, or a part of one, can stand here");
+    return peal_builder_use(b, place);
+}
+
+static struct peal_expr *declare(struct peal_builder *b, enum peal_symbol_kind kind,
+                                 const char *name, struct peal_stmt **out)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_DECL);
+    if (!stmt)
+        return NULL;
+    *out = stmt;
+    stmt->symbol = peal_builder_symbol(b, kind, name, false);
+    return peal_builder_ref(b, stmt->symbol);
+}
+
+static struct peal_expr *build_buffer(struct peal_builder *b, const char *name,
+                                      const struct peal_build_memory *memory,
+                                      enum peal_buffer_place place)
+{
+    struct peal_stmt *stmt;
+    struct peal_expr *ref = declare(b, PEAL_SYMBOL_BUFFER, name, &stmt);
+    if (!ref || !peal_builder_memory(b, stmt->symbol, memory))
+        return NULL;
+    stmt->symbol->place = place;
+    stmt->symbol->is_window = place == PEAL_PLACE_WINDOW;
+    return ref;
+}
+
+struct peal_expr *peal_build_window(struct peal_builder *b, const char *name,
+                                    const struct peal_build_memory *memory)
+{
+    return build_buffer(b, name, memory, PEAL_PLACE_WINDOW);
+}
+
+struct peal_expr *peal_build_private(struct peal_builder *b, const char *name,
+                                     const struct peal_build_memory *memory)
+{
+    return build_buffer(b, name, memory, PEAL_PLACE_PRIVATE);
+}
+
+struct peal_expr *peal_build_signal(struct peal_builder *b, const char *name, const char *mode,
+                                    struct peal_expr *cells)
+{
+    static const char *const modes[] = {
+        [PEAL_MODE_ONE_WRITER] = "",
+        [PEAL_MODE_SHARED] = "shared",
+        [PEAL_MODE_RAW] = "raw",
+        [PEAL_MODE_RAW_UNINITIALISED] = "raw uninitialised",
+    };
+    struct peal_stmt *stmt;
+    struct peal_expr *ref = declare(b, PEAL_SYMBOL_SIGNAL, name, &stmt);
+    if (!ref)
+        return NULL;
+    int found = 0;
+    while (mode && found <= PEAL_MODE_RAW_UNINITIALISED && strcmp(modes[found], mode) != 0)
+        found++;
+    if (found > PEAL_MODE_RAW_UNINITIALISED)
+        return peal_builder_fail(b, "signals have no mode '%.40s'", mode);
+    stmt->symbol->mode = (enum peal_signal_mode)found;
+    stmt->symbol->shape[0] = cells ? peal_builder_use(b, cells) : NULL;
+    return ref;
+}
+
+struct peal_expr *peal_build_channel(struct peal_builder *b, const char *name)
+{
+    struct peal_stmt *stmt;
+    return declare(b, PEAL_SYMBOL_CHANNEL, name, &stmt);
+}
+
+void peal_build_grid(struct peal_builder *b, struct peal_expr *rows, struct peal_expr *cols,
+                     bool torus)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_GRID);
+    if (!stmt)
+        return;
+    stmt->a = peal_builder_use(b, rows);
+    stmt->b = peal_builder_use(b, cols);
+    stmt->torus = torus;
+}
+
+void peal_build_tree(struct peal_builder *b, struct peal_expr *arity, struct peal_expr *root)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_TREE);
+    if (!stmt)
+        return;
+    stmt->a = peal_builder_use(b, arity);
+    stmt->b = root ? peal_builder_use(b, root) : NULL;
+}
+
+struct peal_expr *peal_build_let(struct peal_builder *b, const char *name,
+                                 const struct peal_build_memory *type, struct peal_expr *value)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_LET);
+    if (!stmt)
+        return NULL;
+    stmt->a = peal_builder_use(b, value);
+    stmt->symbol = peal_builder_symbol(b, PEAL_SYMBOL_LET, name, false);
+    if (!stmt->symbol)
+        return NULL;
+    if (type) {
+        stmt->typed = true;
+        stmt->symbol->kind = PEAL_SYMBOL_TILE;
+        stmt->symbol->wide_written = type->wide;
+        if (!peal_builder_memory(b, stmt->symbol, type))
+            return NULL;
+    }
+    return peal_builder_ref(b, stmt->symbol);
+}
+
+struct peal_expr *peal_build_var(struct peal_builder *b, const char *name, struct peal_expr *value)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_VAR);
+    if (!stmt)
+        return NULL;
+    stmt->a = peal_builder_use(b, value);
+    stmt->symbol = peal_builder_symbol(b, PEAL_SYMBOL_VAR, name, false);
+    return peal_builder_ref(b, stmt->symbol);
+}
+
+struct peal_expr *peal_build_carry(struct peal_builder *b, enum peal_carried kind, const char *name,
+                                   struct peal_expr *initial)
+{
+    return kind == PEAL_CARRY_INT ? peal_build_var(b, name, initial)
+                                  : peal_build_let(b, name, NULL, initial);
+}
+
+void peal_build_assign(struct peal_builder *b, struct peal_expr *place, struct peal_expr *value)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_ASSIGN);
+    if (!stmt)
+        return;
+    stmt->a = use_place(b, place);
+    stmt->b = peal_builder_use(b, value);
+}
+
+void peal_build_accumulate(struct peal_builder *b, struct peal_expr *place, struct peal_expr *op,
+                           struct peal_expr *value, bool exclusive)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_ACCUMULATE);
+    if (!stmt)
+        return;
+    if (op && op->kind != PEAL_EXPR_NAME)
+        peal_builder_fail(b, "only a reduce parameter or operation can accumulate");
+    stmt->a = use_place(b, place);
+    stmt->b = peal_builder_use(b, value);
+    stmt->name = op ? op->name : peal_builder_intern(b, "sum");
+    stmt->exclusive = exclusive;
+}
+
+void peal_build_notify(struct peal_builder *b, struct peal_expr *cell, struct peal_expr *value,
+                       const struct peal_build_sync *sync)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_NOTIFY);
+    if (!stmt)
+        return;
+    if (sync && (sync->equal || sync->back))
+        peal_builder_fail(b, "'equal' and 'back' are for waits");
+    stmt->a = use_place(b, cell);
+    stmt->b = peal_builder_use(b, value);
+    stmt->relaxed = sync && sync->relaxed;
+    stmt->is_set = sync && sync->set;
+}
+
+void peal_build_wait(struct peal_builder *b, struct peal_expr *cell, struct peal_expr *value,
+                     const struct peal_build_sync *sync)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_WAIT);
+    if (!stmt)
+        return;
+    if (sync && (sync->set || sync->back > PEAL_MAX_BACK))
+        peal_builder_fail(b, "'set' is for notifies, and 'back' is at most %d", PEAL_MAX_BACK);
+    stmt->a = use_place(b, cell);
+    stmt->b = peal_builder_use(b, value);
+    stmt->relaxed = sync && sync->relaxed;
+    stmt->is_equal = sync && sync->equal;
+    stmt->back = sync ? sync->back : 0;
+}
+
+void peal_build_send(struct peal_builder *b, struct peal_expr *value, struct peal_expr *peer,
+                     struct peal_expr *channel)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_SEND);
+    if (!stmt)
+        return;
+    if (channel && channel->kind != PEAL_EXPR_NAME)
+        peal_builder_fail(b, "a channel is given by its name");
+    stmt->a = peal_builder_use(b, value);
+    stmt->b = peal_builder_use(b, peer);
+    stmt->c = channel ? peal_builder_use(b, channel) : NULL;
+}
+
+void peal_build_free(struct peal_builder *b, struct peal_expr *tile)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_FREE);
+    if (!stmt)
+        return;
+    if (tile && tile->kind != PEAL_EXPR_NAME)
+        peal_builder_fail(b, "a tile is freed by its name");
+    stmt->a = peal_builder_use(b, tile);
+}
+
+void peal_build_assert(struct peal_builder *b, struct peal_expr *condition, const char *message)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_ASSERT);
+    if (!stmt)
+        return;
+    stmt->a = peal_builder_use(b, condition);
+    stmt->name = peal_arena_copy(&b->module->arena, message, strlen(message));
+    if (!stmt->name)
+        peal_builder_out_of_memory(b);
+}
+
+void peal_build_run_list(struct peal_builder *b, const void *const *words, size_t count)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_CALL);
+    if (!stmt)
+        return;
+    stmt->name = peal_builder_intern(b, words[0]);
+    stmt->args = peal_builder_args(b, words, count);
+}

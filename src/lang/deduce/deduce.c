@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of deduction: callees before their callers, one kernel at a time. */
+#include "lang/deduce/deduce.h"
+
+#include "lang/deduce/deducer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CALLS = 64 }; /* of one kernel by another by another ... */
+
+static void deduce_entry(struct peal_deducer *d, struct peal_kernel_entry *entry, int depth);
+
+/* Names of another module are not interned in this one: texts are hashed. */
+static struct peal_kernel_entry *find_entry(const struct peal_deducer *d, const char *name)
+{
+    size_t mask = d->kernels_cap - 1;
+    size_t i = (size_t)peal_hash_bytes(name, strlen(name), 0) & mask;
+    while (d->kernels[i].name && strcmp(d->kernels[i].name, name) != 0)
+        i = (i + 1) & mask;
+    return &d->kernels[i];
+}
+
+struct peal_kernel_entry *peal_deducer_kernel(const struct peal_deducer *d, const char *name)
+{
+    struct peal_kernel_entry *entry = find_entry(d, name);
+    return entry->name ? entry : NULL;
+}
+
+static bool index_kernels(struct peal_deducer *d)
+{
+    size_t count = 0;
+    for (const struct peal_kernel *k = d->module->kernels; k; k = k->next)
+        count++;
+    d->kernels_cap = 16;
+    while (d->kernels_cap < count * 2)
+        d->kernels_cap *= 2;
+    d->kernels = calloc(d->kernels_cap, sizeof *d->kernels);
+    if (!d->kernels)
+        return false;
+    for (struct peal_kernel *k = d->module->kernels; k; k = k->next) {
+        struct peal_kernel_entry *entry = find_entry(d, k->name);
+        if (entry->name) {
+            peal_deducer_error(d, k->pos, "kernel '%s' is declared already", k->name);
+            peal_deducer_note(d, entry->kernel->pos, "it is declared here");
+            continue;
+        }
+        *entry =
+            (struct peal_kernel_entry){k->name, k, k->deduced ? PEAL_KERNEL_DONE : PEAL_KERNEL_NEW};
+    }
+    return true;
+}
+
+/* Deduces the kernels that a block calls. */
+static void deduce_callees(struct peal_deducer *d, const struct peal_stmt *stmt, int depth)
+{
+    for (; stmt && peal_deducer_goes_on(d); stmt = stmt->next) {
+        deduce_callees(d, stmt->body, depth);
+        deduce_callees(d, stmt->other, depth);
+        if (stmt->kind != PEAL_STMT_CALL)
+            continue;
+        const struct peal_kernel *callee = peal_deduce_callee(d, stmt);
+        struct peal_kernel_entry *entry = callee ? peal_deducer_kernel(d, callee->name) : NULL;
+        if (!entry || entry->kernel != callee)
+            continue; /* of the library, or unknown */
+        if (entry->state == PEAL_KERNEL_OPEN) {
+            peal_deducer_error(d, stmt->pos, "kernel '%s' would be inlined into itself",
+                               callee->name);
+            peal_deducer_note(d, callee->pos, "it is declared here");
+            entry->state = PEAL_KERNEL_BAD;
+        } else if (entry->state == PEAL_KERNEL_NEW && depth >= MOST_CALLS) {
+            peal_deducer_error(d, stmt->pos, "calls of kernels are nested deeper than %d",
+                               MOST_CALLS);
+            entry->state = PEAL_KERNEL_BAD;
+        } else if (entry->state == PEAL_KERNEL_NEW) {
+            deduce_entry(d, entry, depth + 1);
+        }
+    }
+}
+
+static bool contains(const struct peal_stmt *stmt, enum peal_stmt_kind kind,
+                     const struct peal_stmt **first)
+{
+    for (; stmt; stmt = stmt->next) {
+        if (stmt->kind == kind) {
+            if (first)
+                *first = stmt;
+            return true;
+        }
+        if (contains(stmt->body, kind, first) || contains(stmt->other, kind, first))
+            return true;
+    }
+    return false;
+}
+
+/* A reduce parameter is applied like a function, so it cannot have the name of one. */
+static void check_reduce_name(struct peal_deducer *d, const struct peal_symbol *param)
+{
+    enum peal_reduce reduce;
+    enum peal_fn fn;
+    size_t len = strlen(param->name);
+    if (peal_reduce_find(param->name, len, &reduce) || peal_fn_find(param->name, len, &fn) ||
+        peal_function_is_known(param->name))
+        peal_deducer_error(d, param->pos,
+                           "'%s' is the name of a function and cannot be a reduce "
+                           "parameter's",
+                           param->name);
+}
+
+/* Int parameters first, whatever their place: a length can speak of one that comes later. */
+static void deduce_params(struct peal_deducer *d)
+{
+    struct peal_kernel *kernel = d->kernel;
+    for (int i = 0; i < kernel->nparams; i++) {
+        struct peal_symbol *param = kernel->params[i];
+        static const enum peal_type_kind types[] = {
+            [PEAL_SYMBOL_BUFFER] = PEAL_TYPE_BUFFER,
+            [PEAL_SYMBOL_INT] = PEAL_TYPE_INT,
+            [PEAL_SYMBOL_INTS] = PEAL_TYPE_INTS,
+            [PEAL_SYMBOL_REDUCE] = PEAL_TYPE_REDUCE,
+        };
+        param->type.kind = types[param->kind];
+        param->effects = 0;
+        if (param->kind == PEAL_SYMBOL_REDUCE)
+            check_reduce_name(d, param);
+        if (param->kind == PEAL_SYMBOL_INTS)
+            param->type.dims = 1;
+        if (param->kind == PEAL_SYMBOL_BUFFER)
+            param->type.is_window = param->is_window;
+        peal_deducer_declare(d, param);
+    }
+    d->in_params = true;
+    for (int i = 0; i < kernel->nparams && peal_deducer_goes_on(d); i++) {
+        struct peal_symbol *param = kernel->params[i];
+        struct peal_value shape = {{{0}, {0}}};
+        if (!param->shape[0])
+            continue;
+        peal_deduce_lengths(d, param, param->is_window, &shape);
+        peal_deduce_keep_shape(d, param, &shape);
+        d->has_generic |= param->kind == PEAL_SYMBOL_BUFFER && param->type.elem.generic;
+    }
+    d->in_params = false;
+    for (int i = 0; i < kernel->nparams && peal_deducer_goes_on(d); i++) {
+        struct peal_poly poly;
+        if (kernel->params[i]->initial)
+            peal_deduce_int(d, kernel->params[i]->initial, "a default", &poly);
+    }
+}
+
+/* Are all kernels that are called right themselves. */
+static bool sound_calls(const struct peal_stmt *stmt)
+{
+    for (; stmt; stmt = stmt->next) {
+        if (stmt->kind == PEAL_STMT_CALL && !(stmt->callee && stmt->callee->deduced))
+            return false;
+        if (!sound_calls(stmt->body) || !sound_calls(stmt->other))
+            return false;
+    }
+    return true;
+}
+
+static void deduce_kernel(struct peal_deducer *d, struct peal_kernel *kernel)
+{
+    d->kernel = kernel;
+    peal_deducer_names_reset(d);
+    kernel->symbols = NULL;
+    kernel->nslots = 0;
+    d->tail = &kernel->symbols;
+    d->grid = d->tree = d->first_lane = NULL;
+    d->has_grid = contains(kernel->body, PEAL_STMT_GRID, NULL);
+    d->has_tree = contains(kernel->body, PEAL_STMT_TREE, NULL);
+    contains(kernel->body, PEAL_STMT_LANE, &d->first_lane);
+    d->lane = d->lanes = d->nesting = 0;
+    d->has_generic = d->launch_ok = false;
+    peal_arena_init(&d->scratch, PEAL_MODULE_LIMIT);
+    peal_intern_init(&d->atoms, &d->scratch);
+    size_t errors = d->errors;
+    deduce_params(d);
+    peal_deduce_stmts(d, kernel->body);
+    if (peal_deducer_goes_on(d))
+        peal_deduce_effects(d, d->errors == errors && sound_calls(kernel->body));
+    if (d->errors == errors && peal_deducer_goes_on(d)) {
+        peal_deduce_contract(d);
+        peal_deduce_wide(d);
+    }
+    kernel->deduced = d->errors == errors && !d->no_memory && sound_calls(kernel->body);
+    kernel->lowered = kernel->deduced && !contains(kernel->body, PEAL_STMT_CALL, NULL);
+    peal_intern_release(&d->atoms);
+    peal_arena_release(&d->scratch);
+}
+
+static void deduce_entry(struct peal_deducer *d, struct peal_kernel_entry *entry, int depth)
+{
+    entry->state = PEAL_KERNEL_OPEN;
+    deduce_callees(d, entry->kernel->body, depth);
+    if (!peal_deducer_goes_on(d))
+        return;
+    deduce_kernel(d, entry->kernel);
+    if (entry->state == PEAL_KERNEL_OPEN)
+        entry->state = entry->kernel->deduced ? PEAL_KERNEL_DONE : PEAL_KERNEL_BAD;
+    else
+        entry->kernel->deduced = false;
+}
+
+enum peal_status peal_deduce(struct peal_module *module, const struct peal_module *library,
+                             struct peal_diags *diags)
+{
+    struct peal_deducer d = {.module = module, .library = library, .diags = diags};
+    d.no_memory = !index_kernels(&d);
+    for (struct peal_kernel *k = module->kernels; k && peal_deducer_goes_on(&d); k = k->next) {
+        struct peal_kernel_entry *entry = peal_deducer_kernel(&d, k->name);
+        if (entry && entry->kernel == k && entry->state == PEAL_KERNEL_NEW)
+            deduce_entry(&d, entry, 0);
+    }
+    free(d.kernels);
+    free(d.names);
+    peal_vec_release(&d.facts);
+    peal_vec_release(&d.visible);
+    if (d.no_memory)
+        return PEAL_NO_MEMORY;
+    return d.errors ? PEAL_INVALID : PEAL_OK;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions: of integers, elementwise ones of data, and reduce operations applied. */
+#include "lang/deduce/deducer.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    enum peal_builtin builtin;
+    int least, most; /* arguments; most 0 = any number */
+} builtins[] = {
+    {"min", PEAL_BUILTIN_MIN, 1, 0},   {"max", PEAL_BUILTIN_MAX, 1, 0},
+    {"cdiv", PEAL_BUILTIN_CDIV, 2, 2}, {"log2", PEAL_BUILTIN_LOG2, 1, 1},
+    {"part", PEAL_BUILTIN_PART, 3, 3}, {"select", PEAL_BUILTIN_SELECT, 3, 3},
+    {"sum", PEAL_BUILTIN_SUM, 1, 2},   {"len", PEAL_BUILTIN_LEN, 1, 1},
+    {"has", PEAL_BUILTIN_HAS, 1, 1},   {"peer", PEAL_BUILTIN_PEER, 1, 1},
+    {"fill", PEAL_BUILTIN_FILL, 2, 3}, {"final", PEAL_BUILTIN_FINAL, 2, 2},
+};
+enum { BUILTINS = sizeof builtins / sizeof *builtins, MOST_POLYS = 4 };
+
+static int find_builtin(const char *name)
+{
+    for (int i = 0; i < BUILTINS; i++) {
+        if (strcmp(builtins[i].name, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+const char *peal_function_name(size_t i)
+{
+    return i < BUILTINS ? builtins[i].name : NULL;
+}
+
+bool peal_function_is_known(const char *name)
+{
+    return find_builtin(name) >= 0;
+}
+
+void peal_deduce_reduce_takes(struct peal_deducer *d, struct peal_pos pos, enum peal_reduce reduce,
+                              struct peal_elem elem)
+{
+    if (elem.generic || peal_reduce_takes(reduce, elem.dtype))
+        return;
+    peal_deducer_error(d, pos, "reduce operation '%s' does not go with elements of %s",
+                       peal_reduce_name(reduce), peal_elem_text(elem));
+    peal_deducer_note(d, (struct peal_pos){0},
+                      reduce == PEAL_AVG ? "avg is for floating point only"
+                                         : "and, or, xor are for integers only");
+}
+
+static void check_fn_type(struct peal_deducer *d, const struct peal_expr *expr, enum peal_fn fn,
+                          struct peal_elem elem)
+{
+    if (elem.generic || peal_fn_takes(fn, elem.dtype))
+        return;
+    peal_deducer_error(d, expr->pos, "function '%s' does not go with elements of %s", expr->name,
+                       peal_elem_text(elem));
+    peal_deducer_note(d, (struct peal_pos){0}, "it is for %s only",
+                      peal_fn_info(fn)->types == PEAL_FN_INT ? "integers" : "floating point");
+}
+
+static void wrong_count(struct peal_deducer *d, const struct peal_expr *expr, int least, int most,
+                        int count)
+{
+    if (least == most)
+        peal_deducer_error(d, expr->pos, "'%s' takes %d argument%s, and %d %s given", expr->name,
+                           least, least == 1 ? "" : "s", count, count == 1 ? "is" : "are");
+    else if (most == 0)
+        peal_deducer_error(d, expr->pos, "'%s' takes at least %d argument%s, and %d %s given",
+                           expr->name, least, least == 1 ? "" : "s", count,
+                           count == 1 ? "is" : "are");
+    else
+        peal_deducer_error(d, expr->pos, "'%s' takes %d or %d arguments, and %d %s given",
+                           expr->name, least, most, count, count == 1 ? "is" : "are");
+}
+
+/* Data operands from `arg` on become one tile; `arithmetic`: the result is kept in f32. */
+static void deduce_data(struct peal_deducer *d, struct peal_expr *expr, struct peal_expr *arg,
+                        bool arithmetic, struct peal_value *out)
+{
+    struct peal_mix mix = {0};
+    for (struct peal_expr *at = arg; at; at = at->next) {
+        struct peal_value value;
+        peal_deduce_expr(d, at, &value);
+        peal_mix_add(d, &mix, at, &value);
+    }
+    if (mix.bad)
+        return;
+    if (!mix.any_data) {
+        peal_deducer_error(d, expr->pos, "'%s' needs a buffer or tile among its arguments",
+                           expr->name);
+        return;
+    }
+    for (struct peal_expr *at = arg; at; at = at->next)
+        peal_mix_adopt(at, &mix);
+    expr->type = mix.type;
+    if (arithmetic)
+        expr->type.elem = peal_elem_widen(mix.type.elem);
+    *out = mix.shape;
+}
+
+static int count_args(const struct peal_expr *expr)
+{
+    int count = 0;
+    for (const struct peal_expr *arg = expr->a; arg; arg = arg->next)
+        count++;
+    return count;
+}
+
+/* op(a, b, ...) */
+static void apply_reduce(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
+{
+    int count = count_args(expr);
+    expr->builtin = PEAL_BUILTIN_REDUCE;
+    if (count < 2) {
+        wrong_count(d, expr, 2, 0, count);
+        return;
+    }
+    deduce_data(d, expr, expr->a, true, out);
+    if (!peal_expr_is_empty(expr) && !expr->symbol)
+        peal_deduce_reduce_takes(d, expr->pos, expr->reduce, expr->type.elem);
+}
+
+static void apply_fn(struct peal_deducer *d, struct peal_expr *expr, enum peal_fn fn,
+                     struct peal_value *out)
+{
+    int wanted = peal_fn_info(fn)->operands;
+    int count = count_args(expr);
+    expr->builtin = PEAL_BUILTIN_FN;
+    expr->fn = fn;
+    if (wanted ? count != wanted : count < 2) {
+        wrong_count(d, expr, wanted ? wanted : 2, wanted, count);
+        return;
+    }
+    deduce_data(d, expr, expr->a, fn != PEAL_FN_ID, out);
+    if (!peal_expr_is_empty(expr))
+        check_fn_type(d, expr, fn, expr->type.elem);
+}
+
+/* select(condition, a, b): ints or data. Only the condition's side is evaluated later. */
+static void deduce_select(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
+{
+    struct peal_expr *a = expr->a->next;
+    struct peal_expr *b = a->next;
+    bool ok = peal_deduce_bool(d, expr->a, "the condition of select");
+    struct peal_value x;
+    struct peal_value y;
+    peal_deduce_expr(d, a, &x);
+    peal_deduce_expr(d, b, &y);
+    if (!ok || peal_expr_is_empty(a) || peal_expr_is_empty(b))
+        return;
+    if (a->type.kind == PEAL_TYPE_INT && b->type.kind == PEAL_TYPE_INT) {
+        expr->type.kind = PEAL_TYPE_INT;
+        return;
+    }
+    struct peal_mix mix = {0};
+    peal_mix_add(d, &mix, a, &x);
+    peal_mix_add(d, &mix, b, &y);
+    if (mix.bad)
+        return;
+    if (!peal_type_is_data(&a->type) || !peal_type_is_data(&b->type)) {
+        peal_deducer_error(d, expr->pos,
+                           "select chooses between two integers or between data, not "
+                           "between %s and %s",
+                           peal_type_text(&a->type), peal_type_text(&b->type));
+        return;
+    }
+    peal_mix_adopt(a, &mix);
+    peal_mix_adopt(b, &mix);
+    expr->type = mix.type;
+    *out = mix.shape;
+}
+
+static void deduce_final(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
+{
+    struct peal_value value;
+    peal_deduce_expr(d, expr->a, &value);
+    if (!peal_expr_is_empty(expr->a) && expr->a->type.kind != PEAL_TYPE_REDUCE) {
+        peal_deducer_error(d, expr->a->pos, "'%s' is %s, not a reduce operation",
+                           peal_show_expr(expr->a).text, peal_type_text(&expr->a->type));
+        return;
+    }
+    if (peal_expr_is_empty(expr->a))
+        return;
+    deduce_data(d, expr, expr->a->next, true, out);
+    if (!peal_expr_is_empty(expr) && !expr->a->symbol)
+        peal_deduce_reduce_takes(d, expr->a->pos, expr->a->reduce, expr->type.elem);
+}
+
+/* Without T in the kernel, a fill is of the type of the first buffer. */
+static struct peal_elem default_elem(const struct peal_deducer *d)
+{
+    for (int i = 0; !d->has_generic && i < d->kernel->nparams; i++) {
+        if (d->kernel->params[i]->kind == PEAL_SYMBOL_BUFFER)
+            return d->kernel->params[i]->type.elem;
+    }
+    return (struct peal_elem){.generic = true};
+}
+
+static void deduce_fill(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
+{
+    struct peal_value value;
+    peal_deduce_expr(d, expr->a, &value);
+    bool ok = expr->a->type.kind == PEAL_TYPE_INT || expr->a->type.kind == PEAL_TYPE_FLOAT;
+    if (!ok && !peal_expr_is_empty(expr->a))
+        peal_deducer_error(d, expr->a->pos, "fill takes a number, and '%s' is %s",
+                           peal_show_expr(expr->a).text, peal_type_text(&expr->a->type));
+    int dims = 0;
+    for (struct peal_expr *arg = expr->a->next; arg; arg = arg->next)
+        ok &= peal_deduce_int(d, arg, "a length", &out->d[dims++]);
+    if (ok)
+        expr->type =
+            (struct peal_type){.kind = PEAL_TYPE_TILE, .elem = default_elem(d), .dims = dims};
+}
+
+static void deduce_port_function(struct peal_deducer *d, struct peal_expr *expr)
+{
+    if (expr->a->kind != PEAL_EXPR_PORT) {
+        peal_deducer_error(d, expr->a->pos, "'%s' takes a port: N S E W, parent or child i",
+                           expr->name);
+        return;
+    }
+    peal_deduce_peer(d, expr->a);
+    expr->type.kind = expr->builtin == PEAL_BUILTIN_HAS ? PEAL_TYPE_BOOL : PEAL_TYPE_INT;
+    if (expr->builtin == PEAL_BUILTIN_PEER && expr->a->value == PEAL_PORT_CHILD && !expr->a->a)
+        expr->type.kind = PEAL_TYPE_NONE;
+}
+
+static void deduce_len(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
+{
+    struct peal_value value;
+    peal_deduce_expr(d, expr->a, &value);
+    if (peal_expr_is_empty(expr->a))
+        return;
+    if (!peal_type_is_data(&expr->a->type) || expr->a->type.dims == 0) {
+        peal_deducer_error(d, expr->a->pos, "'%s' has no length", peal_show_expr(expr->a).text);
+        return;
+    }
+    expr->type.kind = PEAL_TYPE_INT;
+    out->d[0] = expr->a->type.dims == 2 ? peal_poly_mul(&value.d[0], &value.d[1]) : value.d[0];
+}
+
+/* sum(counts), sum(counts, k) */
+static void deduce_sum(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
+{
+    struct peal_value value;
+    struct peal_poly first = peal_poly_int(-1); /* stands for "all" in the key */
+    peal_deduce_expr(d, expr->a, &value);
+    bool ok = expr->a->type.kind == PEAL_TYPE_INTS && expr->a->symbol;
+    if (!ok && !peal_expr_is_empty(expr->a))
+        peal_deducer_error(d, expr->a->pos,
+                           "sum takes an array of integers or several data, and '%s' is %s",
+                           peal_show_expr(expr->a).text, peal_type_text(&expr->a->type));
+    if (expr->a->next)
+        ok &= peal_deduce_int(d, expr->a->next, "a number of elements", &first);
+    if (!ok)
+        return;
+    expr->type.kind = PEAL_TYPE_INT;
+    const struct peal_poly array = peal_poly_int(expr->a->symbol->slot);
+    const struct peal_poly args[] = {array, first};
+    out->d[0] = peal_deduce_opaque(d, "sum", args, 2);
+}
+
+/* min max cdiv log2 part: integers to an integer. */
+static void deduce_int_function(struct peal_deducer *d, struct peal_expr *expr,
+                                struct peal_value *out)
+{
+    struct peal_poly polys[MOST_POLYS];
+    int count = 0;
+    bool ok = true;
+    for (struct peal_expr *arg = expr->a; arg; arg = arg->next) {
+        struct peal_poly poly;
+        ok &= peal_deduce_int(d, arg, "an argument", &poly);
+        if (count < MOST_POLYS)
+            polys[count] = poly;
+        count++;
+    }
+    if (!ok)
+        return;
+    expr->type.kind = PEAL_TYPE_INT;
+    if (count <= MOST_POLYS)
+        out->d[0] = peal_deduce_opaque(d, expr->name, polys, count);
+}
+
+static void deduce_builtin(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
+{
+    switch (expr->builtin) {
+    case PEAL_BUILTIN_SELECT:
+        deduce_select(d, expr, out);
+        break;
+    case PEAL_BUILTIN_SUM:
+        deduce_sum(d, expr, out);
+        break;
+    case PEAL_BUILTIN_LEN:
+        deduce_len(d, expr, out);
+        break;
+    case PEAL_BUILTIN_HAS:
+    case PEAL_BUILTIN_PEER:
+        deduce_port_function(d, expr);
+        break;
+    case PEAL_BUILTIN_FILL:
+        deduce_fill(d, expr, out);
+        break;
+    case PEAL_BUILTIN_FINAL:
+        deduce_final(d, expr, out);
+        break;
+    default:
+        deduce_int_function(d, expr, out);
+    }
+}
+
+static void unknown_function(struct peal_deducer *d, const struct peal_expr *expr)
+{
+    const char *best = NULL;
+    peal_deducer_error(d, expr->pos, "unknown function '%s'", expr->name);
+    for (int i = 0; i < BUILTINS; i++)
+        best = peal_nearer(expr->name, best, builtins[i].name);
+    for (int i = 0; i < PEAL_FN_COUNT; i++)
+        best = peal_nearer(expr->name, best, peal_fn_info((enum peal_fn)i)->name);
+    for (int i = 0; i < PEAL_REDUCE_COUNT; i++)
+        best = peal_nearer(expr->name, best, peal_reduce_name((enum peal_reduce)i));
+    if (best)
+        peal_deducer_note(d, (struct peal_pos){0}, "did you mean '%s'?", best);
+}
+
+/* Some names are functions of integers and of data alike. Which one is meant shows in the text of
+ * the first argument: it starts with a buffer or tile, or it is a recv. */
+static bool starts_with_data(struct peal_deducer *d, const struct peal_expr *expr)
+{
+    while (expr) {
+        switch (expr->kind) {
+        case PEAL_EXPR_NAME: {
+            const struct peal_symbol *symbol = peal_deducer_find(d, expr->name);
+            return symbol && peal_type_is_data(&symbol->type);
+        }
+        case PEAL_EXPR_RECV:
+            return true;
+        case PEAL_EXPR_CALL: {
+            const struct peal_symbol *symbol = peal_deducer_find(d, expr->name);
+            if (symbol && symbol->kind == PEAL_SYMBOL_REDUCE)
+                return true;
+            int found = find_builtin(expr->name);
+            enum peal_builtin builtin = found < 0 ? PEAL_BUILTIN_FN : builtins[found].builtin;
+            if (builtin == PEAL_BUILTIN_FN || builtin == PEAL_BUILTIN_FILL ||
+                builtin == PEAL_BUILTIN_FINAL)
+                return true;
+            if (builtin == PEAL_BUILTIN_LEN || builtin == PEAL_BUILTIN_HAS)
+                return false;
+            expr = builtin == PEAL_BUILTIN_SELECT && expr->a ? expr->a->next : expr->a;
+            break;
+        }
+        default:
+            expr = expr->a;
+        }
+    }
+    return false;
+}
+
+void peal_deduce_func(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
+{
+    enum peal_fn fn;
+    size_t len = strlen(expr->name);
+    int found = find_builtin(expr->name);
+    bool is_fn = peal_fn_find(expr->name, len, &fn);
+    bool is_reduce = peal_reduce_find(expr->name, len, &expr->reduce);
+    if (found >= 0 && (is_fn || is_reduce)) {
+        for (const struct peal_expr *arg = expr->a; arg && found >= 0; arg = arg->next)
+            found = starts_with_data(d, arg) ? -1 : found;
+    }
+    if (found >= 0) {
+        int count = count_args(expr);
+        expr->builtin = builtins[found].builtin;
+        if (count < builtins[found].least || (builtins[found].most && count > builtins[found].most))
+            wrong_count(d, expr, builtins[found].least, builtins[found].most, count);
+        else
+            deduce_builtin(d, expr, out);
+        return;
+    }
+    if (is_fn) {
+        apply_fn(d, expr, fn, out);
+        return;
+    }
+    expr->symbol = is_reduce ? NULL : peal_deducer_find(d, expr->name);
+    if (is_reduce || (expr->symbol && expr->symbol->kind == PEAL_SYMBOL_REDUCE)) {
+        apply_reduce(d, expr, out);
+    } else if (expr->symbol) {
+        peal_deducer_error(d, expr->pos, "'%s' is %s, not a function", expr->name,
+                           peal_type_text(&expr->symbol->type));
+        peal_deducer_note(d, expr->symbol->pos, "it is declared here");
+        expr->symbol = NULL;
+    } else {
+        unknown_function(d, expr);
+    }
+}

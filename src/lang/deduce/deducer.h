@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside deduce: what its files share.
+ *
+ *   deduce.c          the order: callees before callers; one kernel at a time
+ *   deduce_names.c    scopes, symbols, slots, unknown names
+ *   deduce_expr.c     types, values and shapes of expressions
+ *   deduce_part.c     x[...] and x@p
+ *   deduce_func.c     functions: of integers, of data, reduce operations
+ *   deduce_stmt.c     statements: blocks, and what stands in them
+ *   deduce_decl.c     declarations, let and var
+ *   deduce_op.c       assignments, notify, wait, send, free
+ *   deduce_call.c     calls of kernels
+ *   deduce_mix.c      operands that must fit together
+ *   deduce_effect.c   directions, signals with both sides
+ *   deduce_wide.c     wide tiles
+ *   deduce_rules.c    contracts
+ *
+ * An expression that is wrong gets type NONE, and nothing more is said about what contains it.
+ */
+#ifndef PEAL_IR_DEDUCER_H
+#define PEAL_IR_DEDUCER_H
+
+#include "base/base.h"
+#include "lang/deduce/deduce.h"
+#include "lang/tree/poly.h"
+
+/* A visible name. An unknown one is kept too, so that it is reported once. */
+struct peal_name {
+    const char *name;
+    struct peal_symbol *symbol; /* NULL: not visible here */
+    bool reported;
+};
+
+/* What deduce knows of a symbol, beside the symbol itself; by slot. Polynomials: NULL = unknown. */
+struct peal_fact {
+    const struct peal_poly *value;    /* of a let */
+    const struct peal_poly *shape[2]; /* of a buffer or tile */
+    bool varies;                      /* may differ between ranks */
+    bool in_slot;                     /* tile of recv_slot */
+    bool notified, waited;
+    int lane; /* number of the lane block that declares it, 0 = none */
+    struct peal_pos notify_pos, wait_pos;
+};
+
+enum peal_kernel_state { PEAL_KERNEL_NEW, PEAL_KERNEL_OPEN, PEAL_KERNEL_DONE, PEAL_KERNEL_BAD };
+
+struct peal_kernel_entry {
+    const char *name;
+    struct peal_kernel *kernel;
+    enum peal_kernel_state state;
+};
+
+struct peal_deducer {
+    struct peal_module *module;
+    const struct peal_module *library;
+    struct peal_diags *diags;
+    size_t errors;
+    bool no_memory;
+    struct peal_kernel_entry *kernels; /* a hash table */
+    size_t kernels_cap;
+    struct peal_arena scratch; /* polynomials and atoms; of the kernel */
+    struct peal_intern atoms;
+    struct peal_kernel *kernel;
+    struct peal_symbol **tail; /* of kernel->symbols */
+    PEAL_VEC(struct peal_fact) facts;
+    struct peal_name *names; /* a hash table */
+    size_t names_count, names_cap;
+    PEAL_VEC(const char *) visible; /* names in order of declaration; a scope ends by cutting it */
+    struct peal_symbol *specials[PEAL_NCHILDREN + 1];
+    const struct peal_stmt *grid, *tree; /* once they were seen */
+    bool has_grid, has_tree;             /* somewhere in the kernel */
+    const struct peal_stmt *first_lane;
+    int lane;         /* number of the lane block we are in, 0 = none */
+    int lanes;        /* so far */
+    int nesting;      /* of for and if */
+    bool in_params;   /* unknown names become dimensions */
+    bool launch_ok;   /* `launch mod` may stand here */
+    bool has_generic; /* some buffer is of T */
+};
+
+/* The value of an integer in d[0], or the shape of data: elements, or rows and columns. */
+struct peal_value {
+    struct peal_poly d[2];
+};
+
+/* deduce_names.c */
+void peal_deducer_error(struct peal_deducer *d, struct peal_pos pos, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void peal_deducer_note(struct peal_deducer *d, struct peal_pos pos, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* False when there are so many errors that going on is of no use, or memory ran out. */
+bool peal_deducer_goes_on(const struct peal_deducer *d);
+/* Gives the symbol a slot and makes its name visible; reports a name that is taken. */
+void peal_deducer_declare(struct peal_deducer *d, struct peal_symbol *symbol);
+/* The same, after it is known what it is. */
+void peal_deducer_declare_as(struct peal_deducer *d, struct peal_symbol *symbol,
+                             enum peal_symbol_kind kind, enum peal_type_kind type);
+struct peal_symbol *peal_deducer_find(struct peal_deducer *d, const char *name);
+/* Like find; reports an unknown name once, with what may have been meant. */
+struct peal_symbol *peal_deducer_lookup(struct peal_deducer *d, const char *name,
+                                        struct peal_pos pos);
+struct peal_fact *peal_deducer_fact(struct peal_deducer *d, const struct peal_symbol *symbol);
+size_t peal_deducer_scope_begin(const struct peal_deducer *d);
+void peal_deducer_scope_end(struct peal_deducer *d, size_t scope);
+void peal_deducer_names_reset(struct peal_deducer *d);
+
+/* deduce_expr.c */
+void peal_deduce_expr(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out);
+/* True if it is an integer; `what` ("a loop bound") is for the message. */
+bool peal_deduce_int(struct peal_deducer *d, struct peal_expr *expr, const char *what,
+                     struct peal_poly *out);
+bool peal_deduce_bool(struct peal_deducer *d, struct peal_expr *expr, const char *what);
+/* A rank or a port. */
+void peal_deduce_peer(struct peal_deducer *d, struct peal_expr *peer);
+bool peal_type_is_data(const struct peal_type *type);
+/* Nothing is known of it: what is wrong with it was reported. */
+static inline bool peal_expr_is_empty(const struct peal_expr *expr)
+{
+    return expr->type.kind == PEAL_TYPE_NONE;
+}
+/* "an integer", "a buffer", ... */
+const char *peal_type_text(const struct peal_type *type);
+struct peal_poly peal_deduce_opaque(struct peal_deducer *d, const char *what,
+                                    const struct peal_poly *args, int nargs);
+const struct peal_poly *peal_deduce_keep(struct peal_deducer *d, const struct peal_poly *poly);
+/* May the value differ between ranks. */
+bool peal_deduce_varies(struct peal_deducer *d, struct peal_expr *expr);
+/* The text of an expression, cut at what fits. */
+struct peal_shown {
+    char text[64];
+};
+struct peal_shown peal_show_expr(const struct peal_expr *expr);
+
+/* Several operands that must fit together. */
+struct peal_mix {
+    const struct peal_expr *first; /* the first with a shape of its own, or NULL */
+    const struct peal_expr *real;  /* a floating-point number among the operands, or NULL */
+    struct peal_type type;
+    struct peal_value shape;
+    bool any_data, bad;
+};
+void peal_mix_add(struct peal_deducer *d, struct peal_mix *mix, struct peal_expr *expr,
+                  const struct peal_value *value);
+/* Gives the operands without a shape or type of their own (recv, fill) those of the mix. */
+void peal_mix_adopt(struct peal_expr *expr, const struct peal_mix *mix);
+/* Arithmetic on 16-bit floats is done in f32. */
+struct peal_elem peal_elem_widen(struct peal_elem elem);
+/* False after a report: lengths that are known to differ. */
+bool peal_deduce_fit(struct peal_deducer *d, const struct peal_expr *a, const struct peal_value *x,
+                     const struct peal_expr *b, const struct peal_value *y, int dims);
+bool peal_elems_fit(struct peal_elem a, struct peal_elem b);
+const char *peal_elem_text(struct peal_elem elem);
+/* The buffer, tile or signal symbol that a place is a part of; NULL if it is none. */
+struct peal_symbol *peal_place_symbol(const struct peal_expr *expr);
+bool peal_place_is_remote(const struct peal_expr *expr);
+
+/* deduce_part.c */
+void peal_deduce_part(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out);
+
+/* deduce_func.c */
+void peal_deduce_func(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out);
+bool peal_function_is_known(const char *name);
+/* Reports a reduce operation that the element type lacks. */
+void peal_deduce_reduce_takes(struct peal_deducer *d, struct peal_pos pos, enum peal_reduce reduce,
+                              struct peal_elem elem);
+
+/* deduce_decl.c */
+/* The lengths of a symbol; `uniform`: they must be the same on all ranks. */
+void peal_deduce_lengths(struct peal_deducer *d, const struct peal_symbol *symbol, bool uniform,
+                         struct peal_value *out);
+void peal_deduce_keep_shape(struct peal_deducer *d, const struct peal_symbol *symbol,
+                            const struct peal_value *shape);
+void peal_deduce_decl(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_grid(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_let(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_var(struct peal_deducer *d, struct peal_stmt *stmt);
+
+/* deduce_op.c */
+void peal_deduce_assign(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_accumulate(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_notify(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_wait(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_send(struct peal_deducer *d, struct peal_stmt *stmt);
+void peal_deduce_free(struct peal_deducer *d, struct peal_stmt *stmt);
+
+/* deduce_stmt.c */
+void peal_deduce_stmts(struct peal_deducer *d, struct peal_stmt *stmt);
+
+/* deduce_call.c */
+struct peal_kernel *peal_deduce_callee(struct peal_deducer *d, const struct peal_stmt *stmt);
+void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt);
+
+/* deduce_effect.c */
+/* `sound`: nothing was wrong so far, so that what is missing is missing indeed. */
+void peal_deduce_effects(struct peal_deducer *d, bool sound);
+
+/* deduce_wide.c */
+void peal_deduce_wide(struct peal_deducer *d);
+
+/* deduce_rules.c */
+void peal_deduce_contract(struct peal_deducer *d);
+
+/* deduce.c */
+struct peal_kernel_entry *peal_deducer_kernel(const struct peal_deducer *d, const char *name);
+
+#endif

@@ -1,0 +1,34 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Turns texts into C: embed.py OUT.c HEADER ARRAY FILE... makes ARRAYs and ARRAY_count, which HEADER declares."""
+import os
+import sys
+
+
+def quoted(line):
+    """A line as a C string literal; octal escapes, because hexadecimal ones have no end."""
+    out = ""
+    for byte in line.encode():
+        char = chr(byte)
+        out += char if 32 <= byte < 127 and char not in '"\\?' else f"\\{byte:03o}"
+    return f'"{out}\\n"'
+
+
+def main(out, header, array, paths):
+    names = [(os.path.basename(path).split(".")[0], path) for path in paths]
+    text = f"/* Made by src/lang/embed.py. */\n#include \"{header}\"\n\n"
+    text += "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n"
+    for name, path in names:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        body = "\n    ".join(quoted(line) for line in lines) or '""'
+        text += f"static const char {name}_text[] =\n    {body};\n\n"
+    rows = "\n".join(f'    {{"{"/".join(path.split(os.sep)[-2:])}", {name}_text, sizeof {name}_text - 1}},'
+                     for name, path in names)
+    text += f"const struct peal_source {array}s[] = {{\n{rows}\n}};\n"
+    text += f"const size_t {array}_count = {len(names)};\n"
+    with open(out, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:])

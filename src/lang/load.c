@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files and built-ins to lowered kernels. */
+#include "lang/load.h"
+
+#include "base/base.h"
+#include "lang/deduce/deduce.h"
+#include "lang/library.h"
+#include "lang/syntax/parse.h"
+#include "lang/lower/lower.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGEST_FILE = 64 << 20 };
+
+struct peal_program {
+    struct peal_library *library;
+    struct peal_source source; /* of a file; name and text are ours */
+    char *name, *text;
+    struct peal_module *module;  /* of a file; NULL for a built-in */
+    struct peal_module *lowered; /* copies, made on demand */
+    char *builtin;               /* the built-in asked for, or NULL */
+};
+
+static char *copy_text(const char *text, size_t len)
+{
+    char *copy = malloc(len + 1);
+    if (copy) {
+        memcpy(copy, text, len);
+        copy[len] = '\0';
+    }
+    return copy;
+}
+
+void peal_program_close(struct peal_program *program)
+{
+    if (!program)
+        return;
+    peal_module_free(program->lowered);
+    peal_module_free(program->module);
+    peal_library_close(program->library);
+    free(program->builtin);
+    free(program->name);
+    free(program->text);
+    free(program);
+}
+
+static enum peal_status make(struct peal_diags *diags, struct peal_program **out)
+{
+    struct peal_program *program = calloc(1, sizeof *program);
+    if (!program)
+        return PEAL_NO_MEMORY;
+    enum peal_status status = peal_library_open(diags, &program->library);
+    if (status == PEAL_OK) {
+        program->lowered = peal_module_new();
+        status = program->lowered ? PEAL_OK : PEAL_NO_MEMORY;
+    }
+    if (status != PEAL_OK) {
+        peal_program_close(program);
+        return status;
+    }
+    *out = program;
+    return PEAL_OK;
+}
+
+enum peal_status peal_program_text(const char *name, const char *text, size_t len,
+                                   struct peal_diags *diags, struct peal_program **out)
+{
+    struct peal_program *program;
+    enum peal_status status = make(diags, &program);
+    if (status != PEAL_OK)
+        return status;
+    program->name = copy_text(name, strlen(name));
+    program->text = copy_text(text, len);
+    if (!program->name || !program->text) {
+        status = PEAL_NO_MEMORY;
+    } else {
+        program->source = (struct peal_source){program->name, program->text, len};
+        status = peal_parse(&program->source, diags, &program->module);
+    }
+    if (status == PEAL_OK)
+        status = peal_deduce(program->module, peal_library_module(program->library), diags);
+    *out = program; /* also on failure: diagnostics point into its text */
+    return status;
+}
+
+static enum peal_status read_file(const char *path, struct peal_diags *diags, char **text,
+                                  size_t *len)
+{
+    struct peal_pos nowhere = {0};
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        peal_diag_error(diags, nowhere, "cannot read '%s': %s", path, strerror(errno));
+        return PEAL_INVALID;
+    }
+    char *all = NULL;
+    size_t used = 0, cap = 0, got = 0;
+    enum peal_status status = PEAL_OK;
+    do {
+        if (cap - used < 65536 && !peal_vec_grow((void **)&all, &cap, used, 65536, 1)) {
+            status = PEAL_NO_MEMORY;
+            break;
+        }
+        got = fread(all + used, 1, cap - used, file);
+        used += got;
+        if (used > LARGEST_FILE) {
+            peal_diag_error(diags, nowhere, "'%s' is larger than %d bytes", path, LARGEST_FILE);
+            status = PEAL_INVALID;
+        }
+    } while (got > 0 && status == PEAL_OK);
+    if (status == PEAL_OK && ferror(file)) {
+        peal_diag_error(diags, nowhere, "cannot read '%s': %s", path, strerror(errno));
+        status = PEAL_INVALID;
+    }
+    fclose(file);
+    if (status != PEAL_OK) {
+        free(all);
+        return status;
+    }
+    *text = all;
+    *len = used;
+    return PEAL_OK;
+}
+
+bool peal_program_is_path(const char *what)
+{
+    size_t len = strlen(what);
+    return strchr(what, '/') || (len > 5 && strcmp(what + len - 5, ".peal") == 0);
+}
+
+/* A note with the kernel that was meant by a misspelt name; false if there is none. */
+static bool note_nearest(const struct peal_module *module, const char *name,
+                         struct peal_diags *diags)
+{
+    const char *meant = NULL;
+    for (const struct peal_kernel *k = module->kernels; k; k = k->next)
+        meant = peal_nearer(name, meant, k->name);
+    if (meant)
+        peal_diag_note(diags, (struct peal_pos){0}, "did you mean '%s'?", meant);
+    return meant != NULL;
+}
+
+static void note_where(const char *name, struct peal_diags *diags)
+{
+    const struct peal_pos nowhere = {0};
+    for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++) {
+        if (strcmp(name, peal_contract_info((enum peal_contract)i)->name) == 0) {
+            peal_diag_note(diags, nowhere, "'peal list %s' shows the kernels that implement it",
+                           name);
+            return;
+        }
+    }
+    peal_diag_note(diags, nowhere, "'peal list' shows them; a file has a '/' or ends in .peal");
+}
+
+static enum peal_status open_builtin(const char *name, struct peal_diags *diags,
+                                     struct peal_program **out)
+{
+    struct peal_program *program;
+    enum peal_status status = make(diags, &program);
+    if (status != PEAL_OK)
+        return status;
+    program->builtin = copy_text(name, strlen(name));
+    if (!program->builtin) {
+        status = PEAL_NO_MEMORY;
+    } else if (!peal_module_find(peal_library_module(program->library), name)) {
+        const struct peal_pos nowhere = {0};
+        peal_diag_error(diags, nowhere, "there is no built-in kernel '%s'", name);
+        if (!note_nearest(peal_library_module(program->library), name, diags))
+            note_where(name, diags);
+        status = PEAL_INVALID;
+    }
+    if (status != PEAL_OK) {
+        peal_program_close(program);
+        return status;
+    }
+    *out = program;
+    return PEAL_OK;
+}
+
+enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
+                                   struct peal_program **out)
+{
+    char *text;
+    size_t len;
+    if (!peal_program_is_path(what))
+        return open_builtin(what, diags, out);
+    enum peal_status status = read_file(what, diags, &text, &len);
+    if (status != PEAL_OK)
+        return status;
+    status = peal_program_text(what, text, len, diags, out);
+    free(text);
+    return status;
+}
+
+const struct peal_kernel *peal_program_kernel(struct peal_program *program, const char *name,
+                                              struct peal_diags *diags)
+{
+    const struct peal_module *from =
+        program->module ? program->module : peal_library_module(program->library);
+    const struct peal_kernel *kernel = NULL;
+    if (!name)
+        name = program->builtin;
+    if (name)
+        kernel = peal_module_find(from, name);
+    else
+        for (kernel = from->kernels; kernel && kernel->next;)
+            kernel = kernel->next;
+    if (!kernel) {
+        struct peal_pos pos = {.source = program->module ? &program->source : NULL};
+        if (name)
+            peal_diag_error(diags, pos, "there is no kernel '%s'", name);
+        else
+            peal_diag_error(diags, pos, "there is no kernel in this file");
+        if (name)
+            note_nearest(from, name, diags);
+        return NULL;
+    }
+    struct peal_kernel *lowered = peal_module_find(program->lowered, kernel->name);
+    if (!lowered && peal_lower(kernel, program->lowered, NULL, diags, &lowered) != PEAL_OK)
+        return NULL;
+    return lowered;
+}
+
+const struct peal_module *peal_program_module(const struct peal_program *program)
+{
+    return program->module ? program->module : peal_library_module(program->library);
+}

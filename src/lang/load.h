@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a name, a file or a text to a lowered kernel: parse, deduce, lower. */
+#ifndef PEAL_LANG_LOAD_H
+#define PEAL_LANG_LOAD_H
+
+#include "lang/tree/module.h"
+
+/* A loaded program: a file's module or the library, lowered on demand. Owns source and module. */
+struct peal_program;
+
+/* `what` is a path (has a '/' or ends in .peal) or a built-in kernel's name. On PEAL_INVALID *out
+ * may still be set (set it to NULL before): diagnostics point into its text, so close it after
+ * printing them. */
+enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
+                                   struct peal_program **out);
+/* Is this the path of a file, or a built-in's name? */
+bool peal_program_is_path(const char *what);
+/* The text is copied. */
+enum peal_status peal_program_text(const char *name, const char *text, size_t len,
+                                   struct peal_diags *diags, struct peal_program **out);
+void peal_program_close(struct peal_program *program);
+
+/* The lowered kernel of that name; NULL name: the built-in asked for, or the file's last kernel. */
+const struct peal_kernel *peal_program_kernel(struct peal_program *program, const char *name,
+                                              struct peal_diags *diags);
+
+/* The module as written: the file's, or the library. */
+const struct peal_module *peal_program_module(const struct peal_program *program);
+
+#endif

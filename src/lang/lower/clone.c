@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trees copied with their symbols replaced. */
+#include "lang/lower/clone.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool peal_clone_begin(struct peal_clone *clone, struct peal_module *module,
+                      struct peal_kernel *target, uint32_t nslots)
+{
+    *clone = (struct peal_clone){.module = module, .target = target};
+    clone->map = calloc(nslots + 1, sizeof *clone->map);
+    for (struct peal_symbol *s = target->symbols; s; s = s->next)
+        clone->last = s;
+    clone->boundary = clone->last;
+    clone->failed = !clone->map;
+    return !clone->failed;
+}
+
+void peal_clone_end(struct peal_clone *clone)
+{
+    free(clone->map);
+    clone->map = NULL;
+}
+
+static void *check(struct peal_clone *clone, void *node)
+{
+    if (!node)
+        clone->failed = true;
+    return node;
+}
+
+static bool is_taken(const struct peal_clone *clone, const char *name)
+{
+    for (const struct peal_symbol *s = clone->target->symbols; s && clone->boundary; s = s->next) {
+        if (s->name == name)
+            return true;
+        if (s == clone->boundary)
+            break;
+    }
+    return false;
+}
+
+/* `name` itself, then name_2, name_3, ... */
+static const char *free_name(struct peal_clone *clone, const char *name)
+{
+    struct peal_intern *names = &clone->module->names;
+    const char *try = peal_intern_text(names, name, strlen(name));
+    for (int i = 2; try && is_taken(clone, try); i++) {
+        char text[256];
+        int len = snprintf(text, sizeof text, "%s_%d", name, i);
+        if (len < 0 || (size_t)len >= sizeof text)
+            return NULL;
+        try = peal_intern_text(names, text, (size_t)len);
+    }
+    return try;
+}
+
+static struct peal_symbol *append(struct peal_clone *clone, struct peal_symbol *symbol)
+{
+    symbol->next = NULL;
+    symbol->slot = clone->target->nslots++;
+    if (clone->last)
+        clone->last->next = symbol;
+    else
+        clone->target->symbols = symbol;
+    clone->last = symbol;
+    return symbol;
+}
+
+struct peal_symbol *peal_clone_add(struct peal_clone *clone, enum peal_symbol_kind kind,
+                                   const char *name, struct peal_pos pos)
+{
+    const char *unique = check(clone, (void *)(uintptr_t)free_name(clone, name));
+    struct peal_symbol *symbol =
+        unique ? check(clone, peal_symbol_new(clone->module, kind, unique, pos)) : NULL;
+    if (!symbol)
+        return NULL;
+    symbol->synthesised = true;
+    return append(clone, symbol);
+}
+
+/* rank, nranks, ... are the same thing in every kernel. */
+static struct peal_symbol *find_special(const struct peal_clone *clone,
+                                        const struct peal_symbol *symbol)
+{
+    for (struct peal_symbol *s = clone->target->symbols; s; s = s->next) {
+        if (s->kind == PEAL_SYMBOL_BUILTIN && s->value == symbol->value)
+            return s;
+    }
+    return NULL;
+}
+
+struct peal_symbol *peal_clone_symbol(struct peal_clone *clone, const struct peal_symbol *symbol)
+{
+    if (clone->failed || !symbol)
+        return NULL;
+    struct peal_clone_map *map = &clone->map[symbol->slot];
+    if (map->symbol)
+        return map->symbol;
+    if (symbol->kind == PEAL_SYMBOL_BUILTIN) {
+        map->symbol = find_special(clone, symbol);
+        if (map->symbol)
+            return map->symbol;
+    }
+    const char *name =
+        symbol->kind == PEAL_SYMBOL_BUILTIN
+            ? peal_intern_text(&clone->module->names, symbol->name, strlen(symbol->name))
+            : free_name(clone, symbol->name);
+    struct peal_symbol *copy =
+        check(clone, PEAL_ARENA_NEW(&clone->module->arena, struct peal_symbol));
+    if (!copy || !check(clone, (void *)(uintptr_t)name))
+        return NULL;
+    *copy = *symbol;
+    copy->name = name;
+    append(clone, copy);
+    map->symbol = copy; /* before the shape, which may not refer to it anyway */
+    for (int i = 0; i < 2; i++)
+        copy->shape[i] = symbol->shape[i] ? peal_clone_expr(clone, symbol->shape[i]) : NULL;
+    copy->initial = symbol->initial ? peal_clone_expr(clone, symbol->initial) : NULL;
+    return copy;
+}
+
+/* Copies an expression that is already over the target's symbols. */
+static struct peal_expr *copy_expr(struct peal_clone *clone, const struct peal_expr *expr)
+{
+    struct peal_expr *copy = check(clone, PEAL_ARENA_NEW(&clone->module->arena, struct peal_expr));
+    if (!copy)
+        return NULL;
+    *copy = *expr;
+    copy->next = NULL;
+    copy->b = expr->b ? copy_expr(clone, expr->b) : NULL;
+    struct peal_expr **tail = &copy->a;
+    for (const struct peal_expr *arg = expr->a; arg && !clone->failed;
+         arg = expr->kind == PEAL_EXPR_CALL ? arg->next : NULL) {
+        *tail = copy_expr(clone, arg);
+        if (*tail)
+            tail = &(*tail)->next;
+    }
+    for (int i = 0; i < expr->nslices; i++) {
+        copy->slices[i].a = expr->slices[i].a ? copy_expr(clone, expr->slices[i].a) : NULL;
+        copy->slices[i].b = expr->slices[i].b ? copy_expr(clone, expr->slices[i].b) : NULL;
+    }
+    return copy;
+}
+
+/* A use of a symbol: another symbol, or the argument's expression at the place of use. */
+static void replace_symbol(struct peal_clone *clone, struct peal_expr *copy,
+                           const struct peal_expr *expr)
+{
+    const struct peal_expr *with = clone->map[expr->symbol->slot].expr;
+    if (!with) {
+        copy->symbol = peal_clone_symbol(clone, expr->symbol);
+        copy->name = copy->symbol ? copy->symbol->name : NULL;
+    } else if (expr->kind == PEAL_EXPR_CALL) { /* op(a, b) with op given as an argument */
+        copy->symbol = with->symbol;
+        copy->reduce = with->reduce;
+        copy->name = with->name;
+    } else {
+        struct peal_expr *argument = copy_expr(clone, with);
+        struct peal_expr *next = copy->next;
+        if (!argument)
+            return;
+        *copy = *argument;
+        copy->next = next;
+        copy->pos = expr->pos;
+    }
+}
+
+struct peal_expr *peal_clone_expr(struct peal_clone *clone, const struct peal_expr *expr)
+{
+    if (clone->failed || !expr)
+        return NULL;
+    struct peal_expr *copy = check(clone, PEAL_ARENA_NEW(&clone->module->arena, struct peal_expr));
+    if (!copy)
+        return NULL;
+    *copy = *expr;
+    copy->next = NULL;
+    copy->a = copy->b = NULL;
+    if (expr->name)
+        copy->name = peal_intern_text(&clone->module->names, expr->name, strlen(expr->name));
+    struct peal_expr **tail = &copy->a;
+    for (const struct peal_expr *arg = expr->a; arg && !clone->failed;
+         arg = expr->kind == PEAL_EXPR_CALL ? arg->next : NULL) {
+        *tail = peal_clone_expr(clone, arg);
+        if (*tail)
+            tail = &(*tail)->next;
+    }
+    copy->b = peal_clone_expr(clone, expr->b);
+    for (int i = 0; i < expr->nslices; i++) {
+        copy->slices[i].a = peal_clone_expr(clone, expr->slices[i].a);
+        copy->slices[i].b = peal_clone_expr(clone, expr->slices[i].b);
+    }
+    if (expr->symbol)
+        replace_symbol(clone, copy, expr);
+    if (!clone->failed && !peal_expr_measure(copy))
+        clone->failed = true;
+    return clone->failed ? NULL : copy;
+}
+
+static struct peal_expr *clone_list(struct peal_clone *clone, const struct peal_expr *list)
+{
+    struct peal_expr *first = NULL, **tail = &first;
+    for (; list && !clone->failed; list = list->next) {
+        *tail = peal_clone_expr(clone, list);
+        if (*tail)
+            tail = &(*tail)->next;
+    }
+    return first;
+}
+
+static void clone_reduce(struct peal_clone *clone, struct peal_stmt *copy,
+                         const struct peal_stmt *stmt)
+{
+    if (!stmt->reduce_symbol)
+        return;
+    const struct peal_expr *with = clone->map[stmt->reduce_symbol->slot].expr;
+    if (!with) {
+        copy->reduce_symbol = peal_clone_symbol(clone, stmt->reduce_symbol);
+        copy->name = copy->reduce_symbol ? copy->reduce_symbol->name : NULL;
+        return;
+    }
+    copy->reduce_symbol = with->symbol;
+    copy->reduce = with->reduce;
+    copy->name = with->name;
+}
+
+static struct peal_stmt *clone_stmt(struct peal_clone *clone, const struct peal_stmt *stmt)
+{
+    struct peal_stmt *copy = check(clone, PEAL_ARENA_NEW(&clone->module->arena, struct peal_stmt));
+    if (!copy)
+        return NULL;
+    *copy = *stmt;
+    copy->next = NULL;
+    if (stmt->name)
+        copy->name = peal_intern_text(&clone->module->names, stmt->name, strlen(stmt->name));
+    copy->symbol = stmt->symbol ? peal_clone_symbol(clone, stmt->symbol) : NULL;
+    copy->a = peal_clone_expr(clone, stmt->a);
+    copy->b = peal_clone_expr(clone, stmt->b);
+    copy->c = peal_clone_expr(clone, stmt->c);
+    copy->args = clone_list(clone, stmt->args);
+    copy->body = peal_clone_body(clone, stmt->body);
+    copy->other = peal_clone_body(clone, stmt->other);
+    clone_reduce(clone, copy, stmt);
+    return clone->failed ? NULL : copy;
+}
+
+struct peal_stmt *peal_clone_body(struct peal_clone *clone, const struct peal_stmt *body)
+{
+    struct peal_stmt *first = NULL, **tail = &first;
+    for (; body && !clone->failed; body = body->next) {
+        /* The signal that an argument replaces needs no declaration. */
+        if (body->kind == PEAL_STMT_DECL && clone->map[body->symbol->slot].expr)
+            continue;
+        *tail = clone_stmt(clone, body);
+        if (*tail)
+            tail = &(*tail)->next;
+    }
+    return first;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frame of the parser: tokens, errors, kernels and their parameters. */
+#include "lang/syntax/parse.h"
+
+#include "lang/syntax/parser.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const reserved[] = {
+    "and",    "assert", "channel", "else",   "for",   "if",   "in",     "inout",
+    "kernel", "lane",   "launch",  "let",    "local", "not",  "notify", "or",
+    "out",    "peek",   "private", "signal", "var",   "wait", "window",
+};
+
+bool peal_word_is_reserved(const char *word, size_t len)
+{
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++) {
+        if (reserved[i][0] == word[0] && strlen(reserved[i]) == len &&
+            memcmp(reserved[i], word, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *peal_word_reserved(size_t i)
+{
+    return i < sizeof reserved / sizeof *reserved ? reserved[i] : NULL;
+}
+
+void peal_parser_step(struct peal_parser *p)
+{
+    p->last = p->token.pos;
+    p->token = p->ahead;
+    p->ahead = peal_lexer_next(&p->lexer);
+}
+
+void *peal_parser_fail(struct peal_parser *p, struct peal_pos pos, const char *format, ...)
+{
+    if (p->panic || p->gave_up)
+        return NULL;
+    p->panic = true;
+    if (p->errors && pos.line == p->error_pos.line && pos.col == p->error_pos.col)
+        return NULL; /* the same trouble again, seen from an outer block */
+    p->error_pos = pos;
+    va_list args;
+    va_start(args, format);
+    peal_diag_add(p->diags, PEAL_ERROR, pos, format, args);
+    va_end(args);
+    if (++p->errors >= PEAL_DIAG_MOST)
+        p->gave_up = true;
+    return NULL;
+}
+
+void *peal_parser_out_of_memory(struct peal_parser *p)
+{
+    if (!p->no_memory)
+        peal_parser_fail(p, p->token.pos, "the text needs more than %zu MiB of memory",
+                         PEAL_MODULE_LIMIT >> 20);
+    p->gave_up = p->no_memory = p->panic = true;
+    return NULL;
+}
+
+/* `wanted`: the one word or mark that may stand here, "" if there are several. */
+static void *report_expected(struct peal_parser *p, const char *what, const char *wanted)
+{
+    const struct peal_token *token = &p->token;
+    size_t errors = p->errors;
+    int len = token->len < 40 ? (int)token->len : 40;
+    if (token->kind == PEAL_TOKEN_BAD)
+        peal_parser_fail(p, token->pos, "%s", token->why);
+    else if (token->kind == PEAL_TOKEN_END)
+        peal_parser_fail(p, token->pos, "expected %s, found the end of the text", what);
+    else
+        peal_parser_fail(p, token->pos, "expected %s, found '%.*s'", what, len, token->text);
+    if (p->errors > errors)
+        peal_parser_hint_found(p, wanted);
+    return NULL;
+}
+
+void *peal_parser_expected(struct peal_parser *p, const char *what)
+{
+    return report_expected(p, what, "");
+}
+
+static bool token_is(const struct peal_token *token, const char *text)
+{
+    return (token->kind == PEAL_TOKEN_NAME || token->kind == PEAL_TOKEN_PUNCT) &&
+           token->text[0] == text[0] && strlen(text) == token->len &&
+           memcmp(token->text, text, token->len) == 0;
+}
+
+bool peal_parser_at(const struct peal_parser *p, const char *text)
+{
+    return token_is(&p->token, text);
+}
+
+bool peal_parser_ahead(const struct peal_parser *p, const char *text)
+{
+    return token_is(&p->ahead, text);
+}
+
+bool peal_parser_take(struct peal_parser *p, const char *text)
+{
+    if (!peal_parser_at(p, text))
+        return false;
+    peal_parser_step(p);
+    return true;
+}
+
+bool peal_parser_want(struct peal_parser *p, const char *text)
+{
+    if (peal_parser_take(p, text))
+        return true;
+    char quoted[32];
+    snprintf(quoted, sizeof quoted, "'%s'", text);
+    report_expected(p, quoted, text);
+    return false;
+}
+
+const char *peal_parser_name(struct peal_parser *p, const char *what, struct peal_pos *pos)
+{
+    if (p->token.kind != PEAL_TOKEN_NAME)
+        return peal_parser_expected(p, what);
+    if (peal_word_is_reserved(p->token.text, p->token.len))
+        return peal_parser_fail(p, p->token.pos,
+                                "'%.*s' is a word of the language and cannot be %s",
+                                (int)p->token.len, p->token.text, what);
+    if (p->token.len > 255)
+        return peal_parser_fail(p, p->token.pos, "a name has at most 255 letters");
+    const char *name = peal_intern_text(&p->module->names, p->token.text, p->token.len);
+    if (!name)
+        return peal_parser_out_of_memory(p);
+    if (pos)
+        *pos = p->token.pos;
+    peal_parser_step(p);
+    return name;
+}
+
+bool peal_parser_enter(struct peal_parser *p)
+{
+    if (p->depth >= PEAL_MAX_NESTING) {
+        peal_parser_fail(p, p->token.pos, "nested deeper than %d levels", PEAL_MAX_NESTING);
+        p->gave_up = true;
+        return false;
+    }
+    p->depth++;
+    return true;
+}
+
+void peal_parser_leave(struct peal_parser *p)
+{
+    p->depth--;
+}
+
+struct peal_pos peal_parser_span(const struct peal_parser *p, struct peal_pos start)
+{
+    if (p->last.line == start.line && p->last.col + p->last.len > start.col)
+        start.len = p->last.col + p->last.len - start.col;
+    return start;
+}
+
+static bool parse_elem(struct peal_parser *p, struct peal_elem *out)
+{
+    if (peal_parser_take(p, "T")) {
+        out->generic = true;
+        return true;
+    }
+    enum peal_dtype dtype;
+    if (p->token.kind != PEAL_TOKEN_NAME || !peal_dtype_find(p->token.text, p->token.len, &dtype)) {
+        peal_parser_expected(p, "an element type (T, f16, bf16, f32, f64, i8, u8, i32 or i64)");
+        return false;
+    }
+    out->dtype = dtype;
+    peal_parser_step(p);
+    return true;
+}
+
+bool peal_parse_memory(struct peal_parser *p, struct peal_symbol *symbol)
+{
+    if (!parse_elem(p, &symbol->type.elem) || !peal_parser_want(p, "["))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        symbol->shape[i] = peal_parse_expr(p);
+        if (!symbol->shape[i])
+            return false;
+        symbol->type.dims = i + 1;
+        if (!peal_parser_take(p, ","))
+            break;
+    }
+    return peal_parser_want(p, "]");
+}
+
+/* What follows the colon of a parameter. */
+static bool parse_param_type(struct peal_parser *p, struct peal_symbol *symbol)
+{
+    bool has_dir = symbol->dir_written;
+    struct peal_pos pos = p->token.pos;
+    if (peal_parser_take(p, "int")) {
+        symbol->kind = PEAL_SYMBOL_INT;
+        if (peal_parser_take(p, "[")) {
+            symbol->kind = PEAL_SYMBOL_INTS;
+            symbol->shape[0] = peal_parse_expr(p);
+            if (!symbol->shape[0] || !peal_parser_want(p, "]"))
+                return false;
+        } else if (!symbol->is_local && peal_parser_take(p, "=")) {
+            symbol->initial = peal_parse_expr(p);
+            if (!symbol->initial)
+                return false;
+        }
+    } else if (peal_parser_take(p, "reduce")) {
+        symbol->kind = PEAL_SYMBOL_REDUCE;
+    } else {
+        symbol->kind = PEAL_SYMBOL_BUFFER;
+        symbol->place = PEAL_PLACE_PARAM;
+        symbol->is_window = peal_parser_take(p, "window");
+        if (!peal_parse_memory(p, symbol))
+            return false;
+    }
+    if (has_dir && symbol->kind != PEAL_SYMBOL_BUFFER)
+        return peal_parser_fail(p, pos, "only buffers have a direction; '%s' is always read",
+                                symbol->name);
+    if (symbol->is_local && symbol->kind != PEAL_SYMBOL_INT && symbol->kind != PEAL_SYMBOL_INTS)
+        return peal_parser_fail(p, pos, "only int parameters can be local");
+    return true;
+}
+
+static struct peal_symbol *parse_param(struct peal_parser *p)
+{
+    static const struct {
+        const char *word;
+        unsigned dir;
+    } dirs[] = {{"in", 1}, {"out", 2}, {"inout", 3}};
+    unsigned dir = 0;
+    for (int i = 0; i < 3 && !dir; i++) {
+        if (peal_parser_take(p, dirs[i].word))
+            dir = dirs[i].dir;
+    }
+    bool is_local = !dir && peal_parser_take(p, "local");
+    struct peal_pos pos;
+    const char *name = peal_parser_name(p, "the name of a parameter", &pos);
+    if (!name)
+        return NULL;
+    struct peal_symbol *symbol = peal_symbol_new(p->module, PEAL_SYMBOL_BUFFER, name, pos);
+    if (!symbol)
+        return peal_parser_out_of_memory(p);
+    symbol->dir = dir;
+    symbol->dir_written = dir != 0;
+    symbol->is_local = is_local;
+    return peal_parser_want(p, ":") && parse_param_type(p, symbol) ? symbol : NULL;
+}
+
+static bool parse_params(struct peal_parser *p, struct peal_kernel *kernel)
+{
+    if (!peal_parser_want(p, "("))
+        return false;
+    if (peal_parser_take(p, ")"))
+        return true;
+    do {
+        struct peal_pos pos = p->token.pos;
+        struct peal_symbol *param = parse_param(p);
+        if (!param)
+            return false;
+        if (kernel->nparams == PEAL_MAX_PARAMS)
+            return peal_parser_fail(p, pos, "kernel '%s' has more than %d parameters", kernel->name,
+                                    PEAL_MAX_PARAMS);
+        kernel->params[kernel->nparams++] = param;
+    } while (peal_parser_take(p, ","));
+    return peal_parser_want(p, ")");
+}
+
+/* The comment's lines without slashes, their first space and trailing space. */
+static const char *read_doc(struct peal_parser *p, const char *at)
+{
+    struct peal_text text = {0};
+    const char *end = p->lexer.end;
+    while (at < end && *at == '/') {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *stop = newline ? newline : end;
+        const char *start = at + 2;
+        if (start < stop && *start == ' ')
+            start++;
+        const char *last = stop;
+        while (last > start && (last[-1] == ' ' || last[-1] == '\t' || last[-1] == '\r'))
+            last--;
+        if (text.len)
+            peal_text_puts(&text, "\n");
+        peal_text_add(&text, start, (size_t)(last - start));
+        at = stop;
+        while (at < end && (*at == '\n' || *at == ' ' || *at == '\t' || *at == '\r'))
+            at++;
+    }
+    const char *doc =
+        text.failed ? NULL : peal_arena_copy(&p->module->arena, peal_text_get(&text), text.len);
+    peal_text_release(&text);
+    return doc ? doc : peal_parser_out_of_memory(p);
+}
+
+static struct peal_kernel *parse_kernel(struct peal_parser *p)
+{
+    struct peal_kernel *kernel = PEAL_ARENA_NEW(&p->module->arena, struct peal_kernel);
+    if (!kernel)
+        return peal_parser_out_of_memory(p);
+    if (!peal_parser_at(p, "kernel")) {
+        peal_parser_want(p, "kernel");
+        return NULL;
+    }
+    kernel->doc = p->token.doc ? read_doc(p, p->token.doc) : "";
+    peal_parser_step(p);
+    kernel->name = peal_parser_name(p, "the name of a kernel", &kernel->pos);
+    if (!kernel->name || !parse_params(p, kernel))
+        return NULL;
+    if (peal_parser_take(p, "implements")) {
+        kernel->implements = peal_parser_name(p, "the name of a contract", &kernel->implements_pos);
+        if (!kernel->implements)
+            return NULL;
+    } else if (p->token.kind == PEAL_TOKEN_NAME) {
+        peal_parser_want(p, "implements");
+        return NULL;
+    }
+    return peal_parse_block(p, &kernel->body) ? kernel : NULL;
+}
+
+/* To the next line that starts a kernel. */
+static void skip_to_kernel(struct peal_parser *p)
+{
+    while (p->token.kind != PEAL_TOKEN_END && !p->gave_up &&
+           !(p->token.first && peal_parser_at(p, "kernel")))
+        peal_parser_step(p);
+    p->panic = false;
+    p->depth = 0;
+}
+
+static void parse_module(struct peal_parser *p, struct peal_kernel **tail)
+{
+    while (p->token.kind != PEAL_TOKEN_END && !p->gave_up) {
+        struct peal_kernel *kernel = parse_kernel(p);
+        if (!kernel) {
+            skip_to_kernel(p);
+            continue;
+        }
+        *tail = kernel;
+        tail = &kernel->next;
+    }
+}
+
+enum peal_status peal_parse_into(struct peal_module *module, const struct peal_source *source,
+                                 struct peal_diags *diags)
+{
+    if (source->len >= (size_t)1 << 31) {
+        peal_diag_error(diags, (struct peal_pos){.source = source},
+                        "the text is longer than 2 GiB");
+        return PEAL_INVALID;
+    }
+    const char *nul = source->len ? memchr(source->text, '\0', source->len) : NULL;
+    if (nul) {
+        peal_diag_error(diags, (struct peal_pos){.source = source},
+                        "there is a NUL byte at offset %zu: this is not a text",
+                        (size_t)(nul - source->text));
+        return PEAL_INVALID;
+    }
+    struct peal_parser p = {.module = module, .diags = diags};
+    struct peal_kernel **tail = &module->kernels;
+    while (*tail)
+        tail = &(*tail)->next;
+    peal_lexer_init(&p.lexer, source);
+    p.ahead = peal_lexer_next(&p.lexer);
+    peal_parser_step(&p);
+    parse_module(&p, tail);
+    if (p.errors == 0 && !p.no_memory && !*tail) {
+        peal_diag_error(diags, p.token.pos, "there is no kernel in this text");
+        p.errors++;
+    }
+    if (!p.errors && !p.no_memory)
+        return PEAL_OK;
+    *tail = NULL;
+    return p.no_memory ? PEAL_NO_MEMORY : PEAL_INVALID;
+}
+
+enum peal_status peal_parse(const struct peal_source *source, struct peal_diags *diags,
+                            struct peal_module **out)
+{
+    struct peal_module *module = peal_module_new();
+    if (!module)
+        return PEAL_NO_MEMORY;
+    module->source = source;
+    enum peal_status status = peal_parse_into(module, source, diags);
+    if (status != PEAL_OK)
+        peal_module_free(module);
+    else
+        *out = module;
+    return status;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ir: kernels between text and plan.
+ *
+ *   ops.def     the table of operations                 parse.h    text -> module
+ *   module.h    this file: the tree                      print.h    module -> canonical text
+ *   deduce.h    names, types, shapes, directions         build.h    a module made by a C program
+ *   validate.h  what must hold after every pass          library.h  the built-in kernels
+ *
+ * A module is a list of kernels; a kernel is parameters and a tree of statements over expressions.
+ * The tree lives in the module's arena and is freed with it; nodes are reached by pointers and
+ * lists by `next`. Names are interned in the module: equal names are equal pointers.
+ *
+ * Life of a module:  parse (or build) -> deduce -> lower's passes -> instantiate (folder plan).
+ * parse leaves the `deduced` fields empty; deduce fills them or reports; every later pass keeps
+ * them right.
+ */
+#ifndef PEAL_IR_MODULE_H
+#define PEAL_IR_MODULE_H
+
+#include "base/base.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct peal_expr;
+struct peal_stmt;
+struct peal_kernel;
+
+/* What an expression is. */
+enum peal_type_kind {
+    PEAL_TYPE_NONE,    /* not deduced yet */
+    PEAL_TYPE_INT,     /* known when a plan is made */
+    PEAL_TYPE_BOOL,    /* likewise */
+    PEAL_TYPE_FLOAT,   /* a floating-point number known when a plan is made */
+    PEAL_TYPE_INTS,    /* an array of ints: a parameter `counts: int[n]` */
+    PEAL_TYPE_BUFFER,  /* memory: a parameter, window, private buffer, or a part of one */
+    PEAL_TYPE_TILE,    /* a value of the lane: let, or the result of a function */
+    PEAL_TYPE_SIGNAL,  /* a cell or an array of cells */
+    PEAL_TYPE_COUNTER, /* a run-time integer from peek; only to be added to in a wait or notify */
+    PEAL_TYPE_REDUCE,  /* a reduce operation: a parameter `op: reduce`, or sum, max, ... */
+    PEAL_TYPE_CHANNEL
+};
+
+/* Element types: a fixed dtype, or T, the kernel's generic one; `wide` = f32 where T is f16 or
+ * bf16. */
+struct peal_elem {
+    bool generic; /* T */
+    bool wide;
+    enum peal_dtype dtype; /* when not generic */
+};
+
+struct peal_type {
+    enum peal_type_kind kind;
+    struct peal_elem elem; /* buffers and tiles */
+    int dims;              /* buffers, tiles: 1 or 2; signals, ints: 0 or 1; 0 = of its context */
+    bool is_window;        /* buffers */
+};
+
+enum peal_expr_kind {
+    PEAL_EXPR_INT,    /* 42 */
+    PEAL_EXPR_FLOAT,  /* 0.5 */
+    PEAL_EXPR_NAME,   /* a name; `symbol` after deduce */
+    PEAL_EXPR_UNARY,  /* -a, not a: `op` */
+    PEAL_EXPR_BINARY, /* a + b, ...: `op`; on tiles the elementwise function */
+    PEAL_EXPR_CALL,   /* name(args): an integer function, elementwise function, reduce parameter or
+                         fill, final */
+    PEAL_EXPR_SLICE,  /* base[slice] or base[slice, slice] */
+    PEAL_EXPR_AT,     /* base@peer */
+    PEAL_EXPR_LAUNCH_MOD, /* launch mod k: `value` is k */
+    PEAL_EXPR_RECV,       /* recv from peer, recv_slot from peer (`in_slot`) */
+    PEAL_EXPR_PEEK,       /* peek cell */
+    PEAL_EXPR_PORT /* N S E W parent child i, as peer of a channel op or argument of has, peer */
+};
+
+enum peal_int_op {
+    PEAL_INT_ADD,
+    PEAL_INT_SUB,
+    PEAL_INT_MUL,
+    PEAL_INT_DIV, /* floors: with % Euclidean for positive divisors */
+    PEAL_INT_MOD, /* Euclidean: 0 <= a % b < |b| */
+    PEAL_INT_SHL,
+    PEAL_INT_SHR,
+    PEAL_INT_AND,
+    PEAL_INT_OR,
+    PEAL_INT_XOR,
+    PEAL_INT_EQ,
+    PEAL_INT_NE,
+    PEAL_INT_LT,
+    PEAL_INT_LE,
+    PEAL_INT_GT,
+    PEAL_INT_GE,
+    PEAL_INT_ANDAND,
+    PEAL_INT_OROR, /* `and`, `or` on booleans */
+    PEAL_INT_NEG,
+    PEAL_INT_NOT, /* unary; `not` on booleans */
+    PEAL_INT_OP_COUNT
+};
+
+/* Functions known to the language that are not elementwise; elementwise ones are in fn.def. */
+enum peal_builtin {
+    PEAL_BUILTIN_NONE,
+    PEAL_BUILTIN_MIN, /* min(a, b, ...) of ints */
+    PEAL_BUILTIN_MAX,
+    PEAL_BUILTIN_CDIV,   /* cdiv(a, b) of ints */
+    PEAL_BUILTIN_LOG2,   /* log2(a): floor */
+    PEAL_BUILTIN_PART,   /* part(c, n, k): length of part c of n elements in k parts */
+    PEAL_BUILTIN_SELECT, /* select(condition, a, b) of ints or data; one of them is evaluated */
+    PEAL_BUILTIN_SUM,    /* sum(counts), sum(counts, k): the first k */
+    PEAL_BUILTIN_LEN,    /* len(buffer or tile): elements */
+    PEAL_BUILTIN_HAS,    /* has(port): is there a neighbour */
+    PEAL_BUILTIN_PEER,   /* peer(port): its rank */
+    PEAL_BUILTIN_FILL,   /* fill(value, len), fill(value, rows, cols): a tile */
+    PEAL_BUILTIN_FINAL,  /* final(op, tile): divides by nranks if op is avg */
+    PEAL_BUILTIN_FN,     /* an elementwise function: `fn` */
+    PEAL_BUILTIN_REDUCE  /* op(a, b, ...): a reduce parameter (`symbol`) or constant (`reduce`) */
+};
+
+enum peal_slice_kind {
+    PEAL_SLICE_ALL,   /* : */
+    PEAL_SLICE_INDEX, /* a */
+    PEAL_SLICE_RANGE, /* a +: len */
+    PEAL_SLICE_PART   /* c of k */
+};
+
+struct peal_slice {
+    enum peal_slice_kind kind;
+    struct peal_expr *a; /* index, start or c */
+    struct peal_expr *b; /* len or k */
+};
+
+enum {
+    PEAL_MAX_SLICES = 2,
+    PEAL_MAX_PARAMS = 64,
+    PEAL_MAX_BACK = 15, /* wait ... at launch - back */
+    /* Both bound the recursion of every pass over the tree, whatever the input. */
+    PEAL_MAX_HEIGHT = 500, /* of an expression: also of a + b + c + ... */
+    PEAL_MAX_NESTING = 200 /* of blocks and parentheses in a text */
+};
+
+struct peal_expr {
+    enum peal_expr_kind kind;
+    struct peal_pos pos;
+    struct peal_expr *next;     /* in an argument list */
+    struct peal_type type;      /* deduced */
+    int64_t value;              /* INT; LAUNCH_MOD: k; PORT: enum peal_port */
+    double real;                /* FLOAT */
+    const char *name;           /* NAME, CALL */
+    struct peal_symbol *symbol; /* NAME, and CALL of a reduce parameter: deduced */
+    enum peal_int_op op;        /* UNARY, BINARY */
+    enum peal_builtin builtin;  /* CALL: deduced */
+    enum peal_fn fn; /* CALL of an elementwise function, UNARY and BINARY on data: deduced */
+    enum peal_reduce reduce; /* CALL or NAME of a constant reduce operation: deduced */
+    struct peal_expr
+        *a; /* operand, base, or first argument; RECV: peer; PEEK: cell; PORT child: number */
+    struct peal_expr *b; /* second operand; AT: peer; RECV: channel name or NULL */
+    struct peal_slice slices[PEAL_MAX_SLICES];
+    int nslices;
+    bool in_slot;    /* RECV */
+    uint16_t height; /* of the tree under this node, itself included; at most PEAL_MAX_HEIGHT */
+};
+
+/* A named thing of a kernel. */
+enum peal_symbol_kind {
+    PEAL_SYMBOL_BUFFER,  /* buffer parameter, window or private buffer */
+    PEAL_SYMBOL_DIM,     /* a name first used in a parameter's shape; bound at instantiate */
+    PEAL_SYMBOL_INT,     /* int parameter */
+    PEAL_SYMBOL_INTS,    /* int array parameter */
+    PEAL_SYMBOL_REDUCE,  /* op: reduce */
+    PEAL_SYMBOL_LET,     /* let of an int or bool: never changes */
+    PEAL_SYMBOL_VAR,     /* var: an int that may be assigned */
+    PEAL_SYMBOL_LOOP,    /* for variable, lane variable */
+    PEAL_SYMBOL_TILE,    /* let of a tile; may be assigned tiles of the same shape */
+    PEAL_SYMBOL_COUNTER, /* let of a peek */
+    PEAL_SYMBOL_SIGNAL,
+    PEAL_SYMBOL_CHANNEL,
+    PEAL_SYMBOL_BUILTIN /* rank nranks row col rows cols nchildren: `value` says which (enum
+                           peal_special) */
+};
+
+enum peal_special {
+    PEAL_RANK,
+    PEAL_NRANKS,
+    PEAL_ROW,
+    PEAL_COL,
+    PEAL_ROWS,
+    PEAL_COLS,
+    PEAL_NCHILDREN
+};
+
+enum peal_signal_mode {
+    PEAL_MODE_ONE_WRITER,
+    PEAL_MODE_SHARED,
+    PEAL_MODE_RAW,
+    PEAL_MODE_RAW_UNINITIALISED
+};
+
+enum peal_buffer_place { PEAL_PLACE_PARAM, PEAL_PLACE_WINDOW, PEAL_PLACE_PRIVATE };
+
+struct peal_symbol {
+    enum peal_symbol_kind kind;
+    const char *name; /* unique among the names visible at one place; buffers, signals and channels:
+                         within the kernel */
+    struct peal_pos pos;      /* where it is declared */
+    struct peal_symbol *next; /* all symbols of the kernel, in order of declaration */
+    struct peal_type type;
+    uint32_t slot;                /* 0, 1, ... within the kernel: instantiate's environment index */
+    struct peal_expr *shape[2];   /* buffers: rows and columns, or elements; signals and ints: cells
+                                     or length, may be NULL */
+    enum peal_buffer_place place; /* buffers */
+    unsigned dir; /* buffer parameters: as written (0 = to be inferred), then inferred: 1 in, 2 out,
+                     3 inout */
+    bool dir_written;
+    unsigned
+        effects;    /* buffer parameters: 1 read, 2 written by the body, calls included; deduced */
+    bool is_window; /* buffer parameters: declared `window` */
+    bool wide_written; /* tiles: declared `wide`; type.elem.wide is deduced from what is assigned */
+    bool is_local;     /* int parameters: known on its own rank only */
+    bool synthesised;  /* made by a pass, not by the author */
+    enum peal_signal_mode mode; /* signals */
+    struct peal_expr *initial;  /* int parameters: the default where none is bound, or NULL */
+    int64_t value;              /* BUILTIN: enum peal_special */
+};
+
+enum peal_stmt_kind {
+    PEAL_STMT_DECL,       /* window, private, signal, channel: `symbol` (one statement a name) */
+    PEAL_STMT_GRID,       /* grid a, b [torus] */
+    PEAL_STMT_TREE,       /* tree a [from b] */
+    PEAL_STMT_LET,        /* let symbol [: elem[shape]] = a */
+    PEAL_STMT_VAR,        /* var symbol = a */
+    PEAL_STMT_ASSIGN,     /* a = b: to a var, tile or buffer part */
+    PEAL_STMT_ACCUMULATE, /* [exclusive] a op= b */
+    PEAL_STMT_NOTIFY,     /* notify [relaxed] a += b, or = b (`is_set`) */
+    PEAL_STMT_WAIT,       /* wait [relaxed] a >= b, or == b (`is_equal`) [at launch - back] */
+    PEAL_STMT_SEND,       /* send a to b [on channel c] */
+    PEAL_STMT_FREE,       /* free a: ends a recv_slot tile */
+    PEAL_STMT_FOR,        /* for symbol in a .. b [step c] { body } */
+    PEAL_STMT_FOR_PEERS,  /* for symbol in peers { body }: the other ranks, from rank + 1 round */
+    PEAL_STMT_IF,         /* if a { body } else { other } */
+    PEAL_STMT_ASSERT,     /* assert a, "message" */
+    PEAL_STMT_LANE,       /* lane { body }, lane symbol in a .. b { body } */
+    PEAL_STMT_CALL,       /* name(args): a composite or another kernel */
+    PEAL_STMT_SCOPE       /* body of an inlined call (`name`): one instance of logical-zero cells */
+};
+
+struct peal_stmt {
+    enum peal_stmt_kind kind;
+    struct peal_pos pos;
+    struct peal_stmt *next;
+    struct peal_symbol *symbol; /* DECL, LET, VAR, FOR, LANE: what it declares */
+    struct peal_expr *a, *b, *c;
+    struct peal_stmt *body;
+    struct peal_stmt *other; /* IF: else; an `else if` is an IF alone in here */
+    const char *name;        /* CALL, SCOPE: kernel; ASSERT: message; ACCUMULATE: the reduce name */
+    struct peal_expr *args;  /* CALL */
+    struct peal_kernel *callee;        /* CALL: deduced */
+    struct peal_symbol *reduce_symbol; /* ACCUMULATE with a reduce parameter: deduced */
+    enum peal_reduce reduce;           /* ACCUMULATE otherwise: deduced */
+    uint32_t back;                     /* WAIT */
+    bool relaxed, is_set, is_equal, exclusive, torus;
+    bool typed; /* LET: the type was written; its shape is symbol->shape */
+};
+
+struct peal_kernel {
+    const char *name;
+    struct peal_pos pos;
+    struct peal_kernel *next;
+    const char *doc;        /* the comment directly above the kernel, "" if none */
+    const char *implements; /* NULL = no contract */
+    struct peal_pos implements_pos;
+    struct peal_symbol *params[PEAL_MAX_PARAMS]; /* in order */
+    int nparams;
+    struct peal_symbol *symbols; /* all of them; deduce links and numbers them */
+    uint32_t nslots;
+    struct peal_stmt *body;
+    bool deduced; /* types and symbols are there */
+    bool lowered; /* no calls are left */
+    int period;   /* lcm of all `launch mod`; deduced */
+};
+
+struct peal_module {
+    struct peal_arena arena;
+    struct peal_intern names;
+    struct peal_kernel *kernels;      /* in order */
+    const struct peal_source *source; /* of the text; borrowed, NULL for built modules */
+};
+
+/* The memory of a module can never grow beyond this. */
+#define PEAL_MODULE_LIMIT ((size_t)256 << 20)
+
+/* NULL when out of memory. */
+struct peal_module *peal_module_new(void);
+void peal_module_free(struct peal_module *module);
+/* NULL when there is none of that name. */
+struct peal_kernel *peal_module_find(const struct peal_module *module, const char *name);
+
+/* Nodes of the module's arena, zeroed but for what is given; NULL when out of memory. The name must
+ * be interned in the module. */
+struct peal_expr *peal_expr_new(struct peal_module *module, enum peal_expr_kind kind,
+                                struct peal_pos pos);
+struct peal_stmt *peal_stmt_new(struct peal_module *module, enum peal_stmt_kind kind,
+                                struct peal_pos pos);
+struct peal_symbol *peal_symbol_new(struct peal_module *module, enum peal_symbol_kind kind,
+                                    const char *name, struct peal_pos pos);
+/* A copy of the whole tree under expr, alone (next is NULL); names are taken over as they are. NULL
+ * when out of memory. */
+struct peal_expr *peal_expr_copy(struct peal_module *module, const struct peal_expr *expr);
+/* Sets expr->height from its operands; false when the tree is higher than PEAL_MAX_HEIGHT. */
+bool peal_expr_measure(struct peal_expr *expr);
+
+/* Walks: `visit` gets every expression of an expression or statement (not of its body), operands
+ * first. */
+typedef void peal_expr_visit(struct peal_expr *expr, void *context);
+void peal_expr_walk(struct peal_expr *expr, peal_expr_visit *visit, void *context);
+void peal_stmt_walk_exprs(struct peal_stmt *stmt, peal_expr_visit *visit, void *context);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts a plan together. Used by instantiate, which appends ops as it makes them, and by tests that
+ * want a plan without text, which call a function an op.
+ *
+ *   struct peal_assembler *a = peal_assembler_new(nranks, 0, nranks);
+ *   uint32_t x = peal_assembler_buf(a, &(struct peal_buf_spec){.name = "x", ...});
+ *   peal_assembler_rank_begin(a, 0); ... ops ...   peal_assembler_rank_begin(a, 1); ...
+ *   status = peal_assembler_finish(a, diags, &plan);     frees the assembler in every case
+ *   free(plan);
+ *
+ * Sticky: the first failure is remembered, later calls do nothing, finish reports it. Ops go to the
+ * current lane of the current rank. Ranks are begun in order.
+ */
+#ifndef PEAL_PLAN_ASSEMBLE_H
+#define PEAL_PLAN_ASSEMBLE_H
+
+#include "base/base.h"
+#include "plan/format.h"
+
+struct peal_assembler;
+
+struct peal_buf_spec {
+    const char *name;
+    enum peal_buf_kind kind;
+    enum peal_buf_dir dir;
+    enum peal_dtype dtype;
+    uint32_t flags;
+    uint32_t param; /* or PEAL_NONE */
+    uint32_t alias; /* or PEAL_NONE */
+    uint32_t cols;
+    uint32_t lane;
+    uint64_t len; /* elements, on every rank; peal_assembler_len changes it for one */
+};
+
+/* NULL when out of memory. rank_first and rank_count say which ranks' lanes the plan has. */
+struct peal_assembler *peal_assembler_new(uint32_t nranks, uint32_t rank_first,
+                                          uint32_t rank_count);
+void peal_assembler_free(struct peal_assembler *a);
+
+/* The header that finish copies; set kernel, contract, dtype, reduce, root, grid, period (before
+ * the first phase). Tables, sizes, hash and monotone are filled in by finish. */
+struct peal_plan *peal_assembler_header(struct peal_assembler *a);
+uint32_t peal_assembler_string(struct peal_assembler *a, const char *text);
+
+uint32_t peal_assembler_buf(struct peal_assembler *a, const struct peal_buf_spec *spec);
+void peal_assembler_len(struct peal_assembler *a, uint32_t rank, uint32_t buf, uint64_t len);
+/* Makes the buffer at least that long on every rank. */
+void peal_assembler_at_least(struct peal_assembler *a, uint32_t buf, uint64_t len);
+uint32_t peal_assembler_signal(struct peal_assembler *a, const char *name,
+                               enum peal_signal_kind kind, uint32_t cells);
+/* The channel with this key, made if it is new. Lanes are noted by the send and recv ops. */
+uint32_t peal_assembler_channel(struct peal_assembler *a, const char *name, uint32_t sender,
+                                uint32_t port, uint32_t receiver);
+void peal_assembler_param(
+    struct peal_assembler *a, const char *name, bool is_local, uint32_t count,
+    const int64_t *values); /* local: count values for each of the plan's ranks */
+uint32_t peal_assembler_position(struct peal_assembler *a, struct peal_pos pos, uint32_t via);
+/* `period` values; equal ones share a place. */
+uint32_t peal_assembler_phases(struct peal_assembler *a, const uint64_t *values);
+
+void peal_assembler_rank_begin(struct peal_assembler *a, uint32_t rank);
+/* A rank has lane 0 from the start; this adds the next one and makes it current. */
+void peal_assembler_lane_begin(struct peal_assembler *a);
+uint32_t peal_assembler_reg(struct peal_assembler *a); /* a new register of the current lane */
+
+/* A ref to `offset` bytes into `buf` of `rank`. */
+struct peal_ref peal_ref_make(uint32_t rank, uint32_t buf, enum peal_dtype dtype, uint64_t offset);
+struct peal_ref peal_ref_const(double value, enum peal_dtype dtype);
+
+void peal_assembler_copy(struct peal_assembler *a, struct peal_ref dst, struct peal_ref src,
+                         uint32_t rows, uint64_t count);
+void peal_assembler_compute(struct peal_assembler *a, enum peal_fn fn, struct peal_ref dst,
+                            const struct peal_ref *src, uint32_t nsrc, uint32_t rows,
+                            uint64_t count, uint32_t divisor);
+void peal_assembler_accumulate(struct peal_assembler *a, enum peal_fn fn, struct peal_ref dst,
+                               struct peal_ref src, uint32_t rows, uint64_t count, uint32_t flags);
+/* The cell number of a signal's cell. index may be past the signal's end: that is for verify to
+ * find. */
+uint32_t peal_assembler_cell(const struct peal_assembler *a, uint32_t signal, uint32_t index);
+/* Cell `index` of `signal`, or with phases (not PEAL_NONE) the cell numbers in the phase table.
+ * flags: PEAL_OP_SET, PEAL_OP_RELAXED, PEAL_OP_EQUAL, PEAL_OP_HAS_REG. */
+void peal_assembler_notify(struct peal_assembler *a, uint32_t rank, uint32_t signal, uint32_t index,
+                           uint32_t phases, int64_t value, uint32_t flags);
+void peal_assembler_wait(struct peal_assembler *a, uint32_t signal, uint32_t index, uint32_t phases,
+                         int64_t value, uint32_t flags);
+void peal_assembler_peek(struct peal_assembler *a, uint32_t signal, uint32_t index, uint32_t phases,
+                         uint16_t reg);
+void peal_assembler_send(struct peal_assembler *a, uint32_t channel, struct peal_ref src,
+                         uint32_t rows, uint64_t count);
+void peal_assembler_recv(struct peal_assembler *a, uint32_t channel, struct peal_ref dst,
+                         uint32_t rows, uint64_t count);
+void peal_assembler_recv_slot(struct peal_assembler *a, uint32_t channel, enum peal_dtype dtype,
+                              uint64_t count);
+void peal_assembler_free_slot(struct peal_assembler *a, uint32_t channel);
+
+/* In place: `part` is a part of `whole`. */
+void peal_assembler_alias(struct peal_assembler *a, uint32_t part, uint32_t whole);
+void peal_assembler_set_cols(struct peal_assembler *a, uint32_t buf, uint32_t cols);
+/* What was declared. */
+uint32_t peal_assembler_cols(const struct peal_assembler *a, uint32_t buf);
+uint32_t peal_assembler_cells(const struct peal_assembler *a, uint32_t signal);
+enum peal_signal_kind peal_assembler_signal_kind(const struct peal_assembler *a, uint32_t signal);
+
+/* An op of any kind with its refs, as another list has it. */
+void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op,
+                           const struct peal_ref *refs);
+
+/* Counts the sends and recvs of ops of the current lane that are not added. */
+void peal_assembler_note_channels(struct peal_assembler *a, const struct peal_op *ops,
+                                  uint64_t count);
+
+/* The op added last, for what the calls above do not say (sync.reg, sync.back); NULL after a
+ * failure. */
+struct peal_op *peal_assembler_last(struct peal_assembler *a);
+
+/* Lets a one-writer cell have several writers, each with a count of its own: a fault that verify is
+ * to find. Otherwise finish rejects it. */
+void peal_assembler_allow_writers(struct peal_assembler *a);
+/* Channel depth and slot size of every channel; slot_bytes 0 = the largest payload of the plan. */
+void peal_assembler_channel_shape(struct peal_assembler *a, uint32_t depth, uint64_t slot_bytes);
+
+/* Lays out scratch, computes one-writer counts, shared totals and the hash, and makes the block
+ * (freed with free). PEAL_INVALID: a one-writer cell with several writers, a channel with two
+ * sending lanes, ...: said in diags, with positions. Unequal sends and recvs are for verify to
+ * find. Frees the assembler.
+ */
+enum peal_status peal_assembler_finish(struct peal_assembler *a, struct peal_diags *diags,
+                                       struct peal_plan **out);
+
+#endif

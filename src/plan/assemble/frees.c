@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slots of recv_slot are given back after their last use.
+ *
+ *   recv_slot c          recv_slot c
+ *   y = add(y, slot)  ->  y = add(y, slot)
+ *   z = x                free c
+ *                        z = x
+ *
+ * A channel's slots are given back in order, so a slot whose elder is still in use waits for it. A
+ * slot that is never used is given back at once. */
+#include "plan/assemble/lane.h"
+
+#include <stdlib.h>
+
+struct slot {
+    uint32_t channel;
+    uint32_t message; /* its number on the channel */
+    size_t last_use;  /* op index */
+    bool freed;       /* by the author */
+};
+
+struct slots {
+    PEAL_VEC(struct slot) list;  /* in order of receipt */
+    PEAL_VEC(uint32_t) received; /* per channel, in this launch */
+    PEAL_VEC(uint32_t) freed;
+};
+
+static bool want_channel(struct slots *s, uint32_t channel)
+{
+    while (s->received.len <= channel) {
+        if (!peal_vec_push(&s->received, 0) || !peal_vec_push(&s->freed, 0))
+            return false;
+    }
+    return true;
+}
+
+static struct slot *find_slot(struct slots *s, uint32_t channel, uint32_t message)
+{
+    for (size_t i = s->list.len; i-- > 0;) {
+        if (s->list.at[i].channel == channel && s->list.at[i].message == message)
+            return &s->list.at[i];
+    }
+    return NULL;
+}
+
+static uint32_t ref_count(const struct peal_op *op)
+{
+    if (peal_op_is_sync(op))
+        return 0;
+    return peal_op_nrefs(op);
+}
+
+/* First pass: every slot, its last use, and whether the author frees it. */
+static bool find_slots(struct slots *s, const struct peal_lane_ops *lane)
+{
+    for (size_t i = 0; i < lane->ops.len; i++) {
+        const struct peal_op *op = &lane->ops.at[i];
+        if (op->kind == PEAL_OP_RECV_SLOT) {
+            if (!want_channel(s, op->mem.channel))
+                return false;
+            struct slot slot = {op->mem.channel, s->received.at[op->mem.channel]++, i, false};
+            if (!peal_vec_push(&s->list, slot))
+                return false;
+        } else if (op->kind == PEAL_OP_FREE) {
+            if (!want_channel(s, op->mem.channel))
+                return false;
+            struct slot *slot = find_slot(s, op->mem.channel, s->freed.at[op->mem.channel]++);
+            if (slot)
+                slot->freed = true;
+        }
+        for (uint32_t k = 0; k < ref_count(op); k++) {
+            const struct peal_ref *ref = &lane->refs.at[op->mem.ref + k];
+            struct slot *slot =
+                ref->buf == PEAL_BUF_SLOT ? find_slot(s, ref->row, ref->rank) : NULL;
+            if (slot)
+                slot->last_use = i;
+        }
+    }
+    for (size_t i = 0; i < s->freed.len; i++)
+        s->freed.at[i] = 0;
+    return true;
+}
+
+/* Frees what is due after op i: a channel's oldest slots whose last use is past. */
+static bool free_due(struct slots *s, size_t *first, size_t i, struct peal_lane_ops *out)
+{
+    for (size_t k = *first; k < s->list.len; k++) {
+        struct slot *slot = &s->list.at[k];
+        if (slot->freed) {
+            *first += k == *first;
+            continue;
+        }
+        bool oldest = slot->message == s->freed.at[slot->channel];
+        if (slot->last_use > i || !oldest)
+            continue;
+        struct peal_op op = {.kind = PEAL_OP_FREE, .pos = out->ops.at[out->ops.len - 1].pos};
+        op.mem.ref = (uint32_t)out->refs.len;
+        op.mem.channel = slot->channel;
+        if (!peal_vec_push(&out->ops, op))
+            return false;
+        slot->freed = true;
+        s->freed.at[slot->channel]++;
+        *first += k == *first;
+    }
+    return true;
+}
+
+static bool rewrite(struct slots *s, struct peal_lane_ops *lane, struct peal_lane_ops *out)
+{
+    size_t first = 0; /* slots before this one are done */
+    for (size_t i = 0; i < lane->ops.len; i++) {
+        struct peal_op op = lane->ops.at[i];
+        for (uint32_t k = 0; k < ref_count(&op); k++) {
+            struct peal_ref *ref = &lane->refs.at[op.mem.ref + k];
+            if (ref->buf == PEAL_BUF_SLOT)
+                ref->rank -= s->freed.at[ref->row];
+        }
+        if (op.kind == PEAL_OP_FREE)
+            s->freed.at[op.mem.channel]++;
+        if (!peal_vec_push(&out->ops, op) || !free_due(s, &first, i, out))
+            return false;
+    }
+    return true;
+}
+
+bool peal_lane_insert_frees(struct peal_lane_ops *lane, struct peal_lane_ops *scratch)
+{
+    bool any = false;
+    for (size_t i = 0; i < lane->ops.len && !any; i++)
+        any = lane->ops.at[i].kind == PEAL_OP_RECV_SLOT;
+    if (!any)
+        return true;
+    struct slots s = {0};
+    scratch->ops.len = 0;
+    bool ok = find_slots(&s, lane) && rewrite(&s, lane, scratch);
+    if (ok) { /* refs stay where they are; only the op list is new */
+        struct peal_op *at = lane->ops.at;
+        size_t cap = lane->ops.cap;
+        lane->ops.at = scratch->ops.at;
+        lane->ops.len = scratch->ops.len;
+        lane->ops.cap = scratch->ops.cap;
+        scratch->ops.at = at;
+        scratch->ops.cap = cap;
+        scratch->ops.len = 0;
+    }
+    peal_vec_release(&s.list);
+    peal_vec_release(&s.received);
+    peal_vec_release(&s.freed);
+    return ok;
+}
+
+void peal_lane_ops_release(struct peal_lane_ops *lane)
+{
+    peal_vec_release(&lane->ops);
+    peal_vec_release(&lane->refs);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fusion: chains through tiles become single-pass k-source computes.
+ *
+ *   acc = part@0                      y = add(part@0, part@1, part@2)
+ *   acc = add(acc, part@1)      ->
+ *   acc = add(acc, part@2)
+ *   y = acc
+ *
+ * An op U that reads a tile takes over the op D that made it, if nobody else reads that tile value,
+ * so that D's reads happen at U's place instead. That is the same program for every other rank only
+ * if no synchronisation lies between D and U, or D reads nothing but constants and buffers that
+ * nobody writes meanwhile (`stable`); and the same for this lane only if nothing between them
+ * writes what D reads. Sums are never regrouped: only a chain on the first operand is folded. Tiles
+ * hold f32 where T is f16 or bf16, so folding does not change a rounding.
+ *
+ * The lane is rewritten front to back into `out`; U always merges with an op of the output. */
+#include "plan/assemble/lane.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOK_BACK = 64 }; /* ops between D and U that are looked at; further apart is not fused */
+
+struct fuser {
+    struct peal_lane_ops *in;
+    struct peal_lane_ops *out;
+    const struct peal_fuse_context *context;
+    uint32_t *made_by; /* by buffer: output op + 1 that wrote the whole tile last, 0 = none */
+    uint8_t *was_read; /* by buffer: an op of the output reads the value that made_by made */
+    uint8_t *last_use; /* by input ref: the tile value it reads is not read again */
+    size_t syncs;      /* sync ops in the output so far */
+    PEAL_VEC(size_t) syncs_before; /* by output op */
+};
+
+static uint32_t dst_count(const struct peal_op *op)
+{
+    return peal_op_has_dst(op) ? 1 : 0;
+}
+
+static bool is_ordering(const struct peal_op *op)
+{
+    return peal_op_is_sync(op) || op->kind >= PEAL_OP_SEND;
+}
+
+static uint64_t extent(const struct peal_op *op, enum peal_dtype dtype)
+{
+    return op->mem.count * peal_dtype_size(dtype);
+}
+
+/* Does this ref name a whole tile? Tiles are written whole but for assignments to parts of them. */
+static bool is_tile(const struct fuser *f, const struct peal_ref *ref)
+{
+    return ref->buf < f->context->nbufs && f->context->kinds[ref->buf] == PEAL_BUF_TILE;
+}
+
+static bool whole_tile(const struct fuser *f, const struct peal_ref *ref)
+{
+    return is_tile(f, ref) && ref->offset == 0 && ref->row == 0 && ref->phases == PEAL_NONE;
+}
+
+/* Backwards: which reads of a tile are the last ones of that value. A tile that one op reads twice
+ * has none there. */
+static void find_last_uses(struct fuser *f)
+{
+    uint8_t *live = calloc(f->context->nbufs + 1, 1);
+    if (!live)
+        return; /* then nothing is known to be a last use, and nothing is fused */
+    for (size_t i = f->in->ops.len; i-- > 0;) {
+        const struct peal_op *op = &f->in->ops.at[i];
+        if (peal_op_is_sync(op))
+            continue;
+        const struct peal_ref *refs = f->in->refs.at + op->mem.ref;
+        uint8_t *last_use = f->last_use + op->mem.ref;
+        uint32_t ndst = dst_count(op), end = ndst + op->mem.nsrc;
+        if (ndst && is_tile(f, refs))
+            live[refs[0].buf] = !whole_tile(f, refs) || op->kind == PEAL_OP_ACCUMULATE;
+        for (uint32_t k = ndst; k < end; k++) {
+            if (!is_tile(f, &refs[k]))
+                continue;
+            last_use[k] = !live[refs[k].buf];
+            live[refs[k].buf] = 1;
+        }
+        for (uint32_t k = ndst; k + 1 < end && end - ndst <= 4; k++) {
+            for (uint32_t m = k + 1; m < end; m++) {
+                if (refs[k].buf == refs[m].buf)
+                    last_use[k] = last_use[m] = 0;
+            }
+        }
+        if (end - ndst >
+            4) /* wide ones come from op(a, b, ...): only the first operand is worth folding */
+            memset(last_use + ndst + 1, 0, end - ndst - 1);
+    }
+    free(live);
+}
+
+static bool overlap(const struct peal_op *x, const struct peal_ref *a, const struct peal_op *y,
+                    const struct peal_ref *b)
+{
+    if (a->buf != b->buf || a->rank != b->rank || a->buf >= PEAL_BUF_SLOT)
+        return false;
+    if (a->phases != PEAL_NONE || b->phases != PEAL_NONE || x->mem.rows > 1 || y->mem.rows > 1 ||
+        a->row != b->row)
+        return true; /* not worth knowing better */
+    return a->offset < b->offset + extent(y, b->dtype) &&
+           b->offset < a->offset + extent(x, a->dtype);
+}
+
+static bool same_place(const struct peal_ref *a, const struct peal_ref *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* May all of D's reads happen after output op `from` .. the end of the output? */
+static bool reads_can_move(const struct fuser *f, size_t d)
+{
+    const struct peal_op *op = &f->out->ops.at[d];
+    const struct peal_ref *src = f->out->refs.at + op->mem.ref + dst_count(op);
+    size_t end = f->out->ops.len;
+    bool crosses = f->syncs_before.at[d] != f->syncs;
+    if (end - d > LOOK_BACK)
+        return false;
+    for (uint32_t k = 0; k < op->mem.nsrc; k++) {
+        if (src[k].buf == PEAL_BUF_CONST)
+            continue;
+        if (src[k].buf == PEAL_BUF_SLOT)
+            return false; /* its free may lie between */
+        bool tile = is_tile(f, &src[k]);
+        if (crosses && !tile && !f->context->stable[src[k].buf])
+            return false;
+        for (size_t i = d + 1; i < end; i++) {
+            const struct peal_op *between = &f->out->ops.at[i];
+            if (!peal_op_is_sync(between) && dst_count(between) &&
+                overlap(between, f->out->refs.at + between->mem.ref, op, &src[k]))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* The function that U would be after taking over D as its operand k, or false. */
+static bool can_take_over(const struct fuser *f, const struct peal_op *u, uint32_t k,
+                          const struct peal_op *d)
+{
+    const struct peal_ref *dst = f->out->refs.at + d->mem.ref;
+    if (d->kind == PEAL_OP_COPY)
+        return true; /* a tile copy only renames */
+    if (d->kind != PEAL_OP_COMPUTE || d->fn == PEAL_FN_SOFTMAX)
+        return false;
+    bool widens = d->fn == PEAL_FN_ID && d->mem.divisor <= 1 && dst->dtype == PEAL_F32 &&
+                  dst[1].buf != PEAL_BUF_CONST;
+    if (widens && u->kind == PEAL_OP_COMPUTE && u->fn != PEAL_FN_ID)
+        return true; /* f16 and bf16 operands are widened where they are used */
+    bool rounds = dst->dtype == PEAL_F16 || dst->dtype == PEAL_BF16;
+    if (u->kind == PEAL_OP_COPY || (u->kind == PEAL_OP_COMPUTE && u->fn == PEAL_FN_ID))
+        return (u->dtype == dst->dtype ||
+                (dst->dtype == PEAL_F32 && (u->dtype == PEAL_F16 || u->dtype == PEAL_BF16))) &&
+               !(d->mem.divisor > 1 && u->kind != PEAL_OP_COPY && u->mem.divisor > 1);
+    return u->kind == PEAL_OP_COMPUTE && u->fn == d->fn && k == 0 && d->mem.divisor <= 1 &&
+           !rounds && peal_fn_info((enum peal_fn)d->fn)->operands == 0 &&
+           u->mem.nsrc + d->mem.nsrc - 1 <= PEAL_PLAN_MAX_SOURCES;
+}
+
+/* The output op that made source k of U (refs in the output's tail), if U can take it over; -1
+ * otherwise. */
+static long find_maker(const struct fuser *f, const struct peal_op *u, const struct peal_ref *refs,
+                       uint32_t k, bool last)
+{
+    const struct peal_ref *src = &refs[dst_count(u) + k];
+    if (!last || !whole_tile(f, src) || !f->made_by[src->buf] || f->was_read[src->buf])
+        return -1;
+    size_t at = f->made_by[src->buf] - 1;
+    const struct peal_op *d = &f->out->ops.at[at];
+    if (d->mem.count != u->mem.count || d->mem.rows != u->mem.rows || !can_take_over(f, u, k, d) ||
+        !reads_can_move(f, at))
+        return -1;
+    if (u->kind == PEAL_OP_SEND && (d->kind != PEAL_OP_COPY))
+        return -1;
+    if (u->kind == PEAL_OP_ACCUMULATE && d->kind != PEAL_OP_COPY)
+        return -1;
+    /* U's destination may be one of D's sources exactly, but may not overlap one otherwise. */
+    const struct peal_ref *dsrc = f->out->refs.at + d->mem.ref + dst_count(d);
+    for (uint32_t i = 0; i < d->mem.nsrc && dst_count(u); i++) {
+        if (overlap(u, &refs[0], d, &dsrc[i]) && !same_place(&refs[0], &dsrc[i]))
+            return -1;
+    }
+    /* The dtype a copy reads must be the tile's: then renaming it changes nothing. */
+    if (d->kind == PEAL_OP_COPY && dsrc[0].dtype != src->dtype)
+        return -1;
+    return (long)at;
+}
+
+/* Takes op `at` out of the output; its refs become garbage unless they are the tail. */
+static void drop(struct fuser *f, size_t at)
+{
+    struct peal_op *ops = f->out->ops.at;
+    size_t len = f->out->ops.len;
+    memmove(ops + at, ops + at + 1, (len - at - 1) * sizeof *ops);
+    memmove(f->syncs_before.at + at, f->syncs_before.at + at + 1,
+            (len - at - 1) * sizeof *f->syncs_before.at);
+    f->out->ops.len--;
+    f->syncs_before.len--;
+    for (size_t i = at; i < f->out->ops.len; i++) {
+        const struct peal_op *op = &ops[i];
+        if (dst_count(op) && !peal_op_is_sync(op)) {
+            uint16_t buf = f->out->refs.at[op->mem.ref].buf;
+            if (buf < f->context->nbufs && f->made_by[buf] == i + 2)
+                f->made_by[buf] = (uint32_t)i + 1;
+        }
+    }
+}
+
+/* U' = U with its source k replaced by D's sources; refs of U' are written to the output's tail. */
+static bool merge(struct fuser *f, struct peal_op *u, uint32_t k, size_t at)
+{
+    struct peal_op d = f->out->ops.at[at];
+    uint32_t dn = d.mem.nsrc, ndst = dst_count(u), un = ndst + u->mem.nsrc;
+    uint32_t d_at = d.mem.ref + dst_count(&d);
+    /* U's refs are the tail: [dst] s0 .. sk .. ; the result is appended after them, then moved
+     * down. */
+    if (!peal_vec_reserve(&f->out->refs, (size_t)un + dn))
+        return false;
+    struct peal_ref *refs = f->out->refs.at;
+    bool adjacent = d_at + dn == u->mem.ref && ndst == dst_count(&d) && k == 0;
+    if (adjacent) { /* the common chain: [dst d...][dst t c...] becomes [dst d... c...] in place */
+        if (ndst)
+            refs[d.mem.ref] = refs[u->mem.ref];
+        memmove(refs + d_at + dn, refs + u->mem.ref + ndst + 1, (un - ndst - 1) * sizeof *refs);
+        f->out->refs.len = d_at + dn + (un - ndst - 1);
+        u->mem.ref = d.mem.ref;
+    } else {
+        struct peal_ref *to = refs + u->mem.ref + un;
+        memcpy(to, refs + u->mem.ref, (ndst + k) * sizeof *to);
+        memcpy(to + ndst + k, refs + d_at, dn * sizeof *to);
+        memcpy(to + ndst + k + dn, refs + u->mem.ref + ndst + k + 1,
+               (un - ndst - k - 1) * sizeof *to);
+        memmove(refs + u->mem.ref, to, (un + dn - 1) * sizeof *to);
+        f->out->refs.len = u->mem.ref + un + dn - 1;
+    }
+    u->mem.nsrc += dn - 1;
+    bool renames = d.kind == PEAL_OP_COMPUTE && d.fn == PEAL_FN_ID && u->kind == PEAL_OP_COMPUTE &&
+                   u->fn != PEAL_FN_ID;
+    if (d.kind == PEAL_OP_COMPUTE && !renames) {
+        if (u->kind == PEAL_OP_COPY)
+            u->mem.divisor = 0;
+        u->kind = PEAL_OP_COMPUTE;
+        u->fn = d.fn;
+        if (d.mem.divisor > 1)
+            u->mem.divisor = d.mem.divisor;
+    }
+    drop(f, at);
+    return true;
+}
+
+/* Moves one input op to the output, taking over makers of its operands as long as there are any. */
+static bool take(struct fuser *f, size_t i)
+{
+    struct peal_op op = f->in->ops.at[i];
+    if (peal_op_is_sync(&op)) {
+        f->syncs++;
+        return peal_vec_push(&f->out->ops, op) && peal_vec_push(&f->syncs_before, f->syncs);
+    }
+    uint32_t ndst = dst_count(&op), n = ndst + op.mem.nsrc, first = op.mem.ref;
+    if (!peal_vec_reserve(&f->out->refs, n))
+        return false;
+    if (n)
+        memcpy(f->out->refs.at + f->out->refs.len, f->in->refs.at + first,
+               n * sizeof *f->out->refs.at);
+    op.mem.ref = (uint32_t)f->out->refs.len;
+    f->out->refs.len += n;
+    /* From the last operand to the first, so that the operands still to look at keep their place.
+     */
+    for (uint32_t k = n - ndst; k-- > 0;) {
+        long at =
+            find_maker(f, &op, f->out->refs.at + op.mem.ref, k, f->last_use[first + ndst + k]);
+        if (at >= 0 && !merge(f, &op, k, (size_t)at))
+            return false;
+    }
+    f->syncs += is_ordering(&op);
+    const struct peal_ref *dst = &f->out->refs.at[op.mem.ref];
+    for (uint32_t k = ndst; k < ndst + op.mem.nsrc; k++) {
+        if (is_tile(f, &dst[k]))
+            f->was_read[dst[k].buf] = 1;
+    }
+    if (ndst) {
+        if (is_tile(f, dst)) {
+            f->was_read[dst->buf] = 0;
+            f->made_by[dst->buf] = whole_tile(f, dst) && op.kind <= PEAL_OP_COMPUTE
+                                       ? (uint32_t)f->out->ops.len + 1
+                                       : 0;
+        }
+    }
+    return peal_vec_push(&f->out->ops, op) && peal_vec_push(&f->syncs_before, f->syncs);
+}
+
+/* Is there an op whose result another could take over? */
+static bool has_makers(const struct fuser *f)
+{
+    for (size_t i = 0; i < f->in->ops.len; i++) {
+        const struct peal_op *op = &f->in->ops.at[i];
+        if (op->kind <= PEAL_OP_COMPUTE && is_tile(f, f->in->refs.at + op->mem.ref))
+            return true;
+    }
+    return false;
+}
+
+bool peal_lane_fuse(struct peal_lane_ops *lane, const struct peal_fuse_context *context)
+{
+    struct fuser f = {.in = lane, .out = context->out, .context = context};
+    if (!has_makers(&f))
+        return true;
+    f.out->ops.len = f.out->refs.len = 0;
+    f.made_by = calloc(context->nbufs + 1, sizeof *f.made_by);
+    f.was_read = calloc(context->nbufs + 1, 1);
+    f.last_use = calloc(lane->refs.len + 1, 1);
+    bool ok = f.made_by && f.was_read && f.last_use;
+    if (ok)
+        find_last_uses(&f);
+    for (size_t i = 0; i < lane->ops.len && ok; i++)
+        ok = take(&f, i);
+    if (ok) {
+        struct peal_lane_ops swap = *lane;
+        *lane = *context->out;
+        *context->out = swap;
+    }
+    free(f.made_by);
+    free(f.was_read);
+    free(f.last_use);
+    peal_vec_release(&f.syncs_before);
+    return ok;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal_plan_check: may this block, from wherever, be read as a plan? And a plan's hash. */
+#include "plan/format.h"
+
+#include "base/base.h"
+#include "plan/hash.h"
+
+#include <string.h>
+
+struct check {
+    const struct peal_plan *plan;
+    size_t len;
+    const char *why; /* NULL while all is well */
+};
+
+static bool expect(struct check *c, bool holds, const char *why)
+{
+    if (!holds && !c->why)
+        c->why = why;
+    return holds && !c->why;
+}
+
+static bool table_fits(struct check *c, struct peal_table table, size_t element)
+{
+    return expect(c,
+                  table.offset % 16 == 0 && table.offset >= sizeof(struct peal_plan) &&
+                      table.offset <= c->len && table.count <= (c->len - table.offset) / element,
+                  "a table lies outside of the block");
+}
+
+static bool check_tables(struct check *c)
+{
+    const struct peal_plan *p = c->plan;
+    bool fits =
+        table_fits(c, p->ranks, sizeof(struct peal_rank_part)) &&
+        table_fits(c, p->lanes, sizeof(struct peal_lane)) &&
+        table_fits(c, p->ops, sizeof(struct peal_op)) &&
+        table_fits(c, p->refs, sizeof(struct peal_ref)) &&
+        table_fits(c, p->bufs, sizeof(struct peal_buf)) && table_fits(c, p->lens, 8) &&
+        table_fits(c, p->signals, sizeof(struct peal_signal)) && table_fits(c, p->totals, 8) &&
+        table_fits(c, p->channels, sizeof(struct peal_channel)) && table_fits(c, p->phases, 8) &&
+        table_fits(c, p->params, sizeof(struct peal_param)) && table_fits(c, p->values, 8) &&
+        table_fits(c, p->positions, sizeof(struct peal_position)) && table_fits(c, p->strings, 1);
+    return fits && expect(c,
+                          p->strings.count > 0 && peal_plan_strings(p)[0] == '\0' &&
+                              peal_plan_strings(p)[p->strings.count - 1] == '\0',
+                          "the strings are not terminated");
+}
+
+static bool check_header(struct check *c)
+{
+    const struct peal_plan *p = c->plan;
+    return expect(c, p->nranks > 0 && p->nranks <= PEAL_PLAN_MAX_RANKS, "bad number of ranks") &&
+           expect(c,
+                  p->rank_count > 0 && p->rank_first < p->nranks &&
+                      p->rank_count <= p->nranks - p->rank_first && p->ranks.count == p->rank_count,
+                  "bad range of ranks") &&
+           expect(c,
+                  p->period > 0 && p->period <= PEAL_PLAN_MAX_PERIOD &&
+                      p->phases.count % p->period == 0,
+                  "bad launch period") &&
+           expect(c,
+                  p->contract < PEAL_CONTRACT_COUNT && p->dtype < PEAL_DTYPE_COUNT &&
+                      (p->reduce == PEAL_NONE || p->reduce < PEAL_REDUCE_COUNT) &&
+                      (p->root == PEAL_NONE || p->root < p->nranks),
+                  "bad contract") &&
+           expect(c,
+                  (p->contract_in == PEAL_NONE || p->contract_in < p->bufs.count) &&
+                      (p->contract_out == PEAL_NONE || p->contract_out < p->bufs.count),
+                  "the contract names no buffer") &&
+           expect(c, p->kernel < p->strings.count, "bad kernel name") &&
+           expect(c, p->bufs.count < PEAL_BUF_SLOT && p->signals.count < UINT16_MAX,
+                  "too many buffers or signals") &&
+           expect(c, p->lens.count == p->bufs.count * p->rank_count, "bad table of lengths") &&
+           expect(c, p->totals.count == (uint64_t)p->rank_count * p->period * p->totals_stride,
+                  "bad table of totals");
+}
+
+static bool check_bufs(struct check *c)
+{
+    const struct peal_plan *p = c->plan;
+    const struct peal_buf *buf = peal_plan_bufs(p);
+    for (uint64_t i = 0; i < p->bufs.count; i++, buf++) {
+        if (!expect(c,
+                    buf->name < p->strings.count && buf->kind <= PEAL_BUF_TILE &&
+                        buf->dir <= PEAL_DIR_INOUT && buf->dtype < PEAL_DTYPE_COUNT &&
+                        (buf->alias == PEAL_NONE || buf->alias < p->bufs.count),
+                    "bad buffer"))
+            return false;
+        uint64_t region = buf->kind == PEAL_BUF_WINDOW ? p->window_bytes : p->private_bytes;
+        for (uint32_t r = 0; r < p->rank_count; r++) {
+            uint64_t len = peal_plan_lens(p)[r * p->bufs.count + i];
+            uint64_t most = UINT64_MAX / 4 / peal_dtype_size(buf->dtype);
+            if (!expect(c, len <= most, "a buffer is too long"))
+                return false;
+            uint64_t bytes = len * peal_dtype_size(buf->dtype);
+            if (!expect(c,
+                        buf->kind == PEAL_BUF_PARAM ||
+                            (buf->offset <= region && bytes <= region - buf->offset),
+                        "a scratch buffer lies outside of its region"))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool check_rest(struct check *c)
+{
+    const struct peal_plan *p = c->plan;
+    for (uint64_t i = 0; i < p->signals.count; i++) {
+        const struct peal_signal *s = &peal_plan_signals(p)[i];
+        if (!expect(c,
+                    s->name < p->strings.count && s->kind <= PEAL_SIGNAL_RAW_UNINITIALISED &&
+                        s->first_cell <= p->cells && s->cells <= p->cells - s->first_cell,
+                    "bad signal") ||
+            !expect(c,
+                    s->kind != PEAL_SIGNAL_SHARED ||
+                        (s->first_total <= p->totals_stride &&
+                         s->cells <= p->totals_stride - s->first_total),
+                    "bad signal totals"))
+            return false;
+    }
+    for (uint64_t i = 0; i < p->channels.count; i++) {
+        const struct peal_channel *ch = &peal_plan_channels(p)[i];
+        if (!expect(c,
+                    ch->name < p->strings.count && ch->sender < p->nranks &&
+                        ch->receiver < p->nranks && ch->depth > 0,
+                    "bad channel"))
+            return false;
+    }
+    for (uint64_t i = 0; i < p->params.count; i++) {
+        const struct peal_param *a = &peal_plan_params(p)[i];
+        uint64_t values = (uint64_t)a->count * (a->is_local ? p->rank_count : 1);
+        if (!expect(c,
+                    a->name < p->strings.count && a->first <= p->values.count &&
+                        values <= p->values.count - a->first,
+                    "bad parameter"))
+            return false;
+    }
+    for (uint64_t i = 0; i < p->positions.count; i++) {
+        const struct peal_position *at = &peal_plan_positions(p)[i];
+        if (!expect(c, at->source < p->strings.count && (at->via == PEAL_NONE || at->via < i),
+                    "bad source position"))
+            return false;
+    }
+    return true;
+}
+
+static bool check_ref(struct check *c, const struct peal_ref *ref)
+{
+    const struct peal_plan *p = c->plan;
+    if (!expect(c, ref->dtype < PEAL_DTYPE_COUNT, "bad operand type"))
+        return false;
+    if (ref->buf == PEAL_BUF_CONST)
+        return true;
+    if (ref->buf == PEAL_BUF_SLOT)
+        return expect(c, ref->row < p->channels.count, "bad slot operand");
+    return expect(c, ref->buf < p->bufs.count && ref->rank < p->nranks, "bad operand") &&
+           expect(c,
+                  ref->phases == PEAL_NONE ||
+                      (ref->phases % p->period == 0 && ref->phases < p->phases.count),
+                  "bad phases of an operand");
+}
+
+static bool check_op(struct check *c, const struct peal_op *op, const struct peal_lane *lane)
+{
+    const struct peal_plan *p = c->plan;
+    if (!expect(c,
+                op->kind < PEAL_OP_KIND_COUNT &&
+                    (op->pos == PEAL_NONE || op->pos < p->positions.count),
+                "bad op"))
+        return false;
+    if (peal_op_is_sync(op)) {
+        bool has_reg = op->kind == PEAL_OP_PEEK || (op->flags & PEAL_OP_HAS_REG);
+        return expect(c, peal_op_signal(op) < p->signals.count && op->sync.rank < p->nranks,
+                      "bad cell") &&
+               expect(c,
+                      op->sync.phases == PEAL_NONE ||
+                          (op->sync.phases % p->period == 0 && op->sync.phases < p->phases.count),
+                      "bad phases of a cell") &&
+               expect(c, !has_reg || op->sync.reg < lane->regs, "bad register");
+    }
+    uint64_t nrefs = peal_op_nrefs(op);
+    if (!expect(c,
+                op->fn < PEAL_FN_COUNT && op->dtype < PEAL_DTYPE_COUNT &&
+                    op->mem.ref <= p->refs.count && nrefs <= p->refs.count - op->mem.ref,
+                "bad operands") ||
+        !expect(c, op->kind < PEAL_OP_SEND || op->mem.channel < p->channels.count, "bad channel") ||
+        !expect(c, op->mem.nsrc >= (op->kind <= PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_SEND),
+                "an op has no source") ||
+        !expect(c, op->mem.also == 0 || op->kind == PEAL_OP_COMPUTE, "bad destinations"))
+        return false;
+    if (op->kind == PEAL_OP_COMPUTE) {
+        int operands = peal_fn_info((enum peal_fn)op->fn)->operands;
+        if (!expect(c, operands == 0 || op->mem.nsrc == (uint32_t)operands,
+                    "bad number of operands"))
+            return false;
+    }
+    for (uint64_t i = 0; i < nrefs; i++) {
+        if (!check_ref(c, peal_plan_refs(p) + op->mem.ref + i))
+            return false;
+    }
+    for (uint32_t i = 0; i < op->mem.also; i++) {
+        const struct peal_ref *ref = peal_op_also(p, op, i);
+        if (!expect(c, ref->buf < PEAL_BUF_SLOT && ref->dtype == op->dtype, "bad destinations"))
+            return false;
+    }
+    return true;
+}
+
+static bool check_lanes(struct check *c)
+{
+    const struct peal_plan *p = c->plan;
+    for (uint64_t i = 0; i < p->ranks.count; i++) {
+        const struct peal_rank_part *part = &peal_plan_ranks(p)[i];
+        if (!expect(c,
+                    part->lanes > 0 && part->first_lane <= p->lanes.count &&
+                        part->lanes <= p->lanes.count - part->first_lane,
+                    "bad lanes of a rank"))
+            return false;
+    }
+    for (uint64_t i = 0; i < p->lanes.count; i++) {
+        const struct peal_lane *lane = &peal_plan_lanes(p)[i];
+        if (!expect(c, lane->first_op <= p->ops.count && lane->ops <= p->ops.count - lane->first_op,
+                    "bad ops of a lane"))
+            return false;
+        for (uint64_t k = 0; k < lane->ops; k++) {
+            if (!check_op(c, peal_plan_ops(p) + lane->first_op + k, lane))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool peal_plan_check(const void *block, size_t len, const char **why)
+{
+    struct check c = {.plan = block, .len = len};
+    if (expect(&c, len >= sizeof(struct peal_plan) && (uintptr_t)block % 16 == 0,
+               "too short or not aligned to 16 bytes") &&
+        expect(&c, c.plan->magic == PEAL_PLAN_MAGIC && c.plan->version == PEAL_PLAN_VERSION,
+               "not a plan of this version") &&
+        expect(&c, c.plan->block_len == len, "the length does not agree") && check_tables(&c) &&
+        check_header(&c) && check_bufs(&c) && check_rest(&c) && check_lanes(&c))
+        return true;
+    *why = c.why;
+    return false;
+}
+
+uint64_t peal_plan_hash(const struct peal_plan *plan)
+{
+    uint64_t from = plan->ranks.offset, to = plan->positions.offset;
+    uint64_t hash = peal_hash_bytes((const char *)plan + from, to - from, 0);
+    struct peal_plan header = *plan;
+    header.hash = 0;
+    header.positions = header.strings = (struct peal_table){0, 0};
+    header.block_len = 0;
+    return peal_hash_bytes(&header, sizeof header, hash);
+}

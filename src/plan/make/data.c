@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Data statements: an expression is evaluated straight into its destination; operands that are not
+ * places go through temporaries, and fuse removes what was not needed. */
+#include "plan/make/maker.h"
+
+#include <inttypes.h>
+
+bool peal_inst_is_place(const struct peal_expr *e)
+{
+    return (e->type.kind == PEAL_TYPE_BUFFER || e->type.kind == PEAL_TYPE_TILE) &&
+           (e->kind == PEAL_EXPR_NAME || e->kind == PEAL_EXPR_SLICE || e->kind == PEAL_EXPR_AT);
+}
+
+static bool is_scalar(const struct peal_expr *e)
+{
+    return e->type.kind == PEAL_TYPE_INT || e->type.kind == PEAL_TYPE_FLOAT;
+}
+
+/* select(condition, a, b) on data stands for the operand that is chosen. */
+const struct peal_expr *peal_inst_chosen(struct instantiation *t, const struct peal_expr *e)
+{
+    while (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_SELECT && !is_scalar(e))
+        e = peal_inst_bool(t, e->a) ? e->a->next : e->a->next->next;
+    return e;
+}
+
+static double scalar(struct instantiation *t, const struct peal_expr *e)
+{
+    if (e->type.kind == PEAL_TYPE_INT)
+        return (double)peal_inst_int(t, e);
+    switch (e->kind) {
+    case PEAL_EXPR_FLOAT:
+        return e->real;
+    case PEAL_EXPR_UNARY:
+        return -scalar(t, e->a);
+    case PEAL_EXPR_BINARY: {
+        double a = scalar(t, e->a), b = scalar(t, e->b);
+        return e->op == PEAL_INT_ADD   ? a + b
+               : e->op == PEAL_INT_SUB ? a - b
+               : e->op == PEAL_INT_MUL ? a * b
+                                       : a / b;
+    }
+    default:
+        peal_inst_fail(t, e->pos, "a constant is wanted here");
+        return 0;
+    }
+}
+
+static bool same_shape(const struct part *a, const struct part *b)
+{
+    if (a->any_shape || b->any_shape)
+        return true;
+    return a->rows == b->rows && a->count == b->count;
+}
+
+static void want_shape(struct instantiation *t, const struct peal_expr *e, const struct part *part,
+                       const struct part *shape)
+{
+    if (t->status != PEAL_OK || same_shape(part, shape))
+        return;
+    if (part->rows == 1 && shape->rows == 1)
+        peal_inst_fail(t, e->pos, "this has %" PRIu64 " elements where %" PRIu64 " are wanted",
+                       part->count, shape->count);
+    else
+        peal_inst_fail(t, e->pos,
+                       "this has %u x %" PRIu64 " elements where %u x %" PRIu64 " are wanted",
+                       part->rows, part->count, shape->rows, shape->count);
+}
+
+/* The shape that an expression has by itself; false if it takes its context's (recv, constants). */
+bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct part *out)
+{
+    if (peal_inst_is_place(e))
+        return peal_inst_part(t, e, out);
+    if (is_scalar(e) || e->kind == PEAL_EXPR_RECV)
+        return false;
+    if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_SELECT) {
+        /* A recv that is chosen takes the shape of what would have been. */
+        bool first = peal_inst_bool(t, e->a);
+        const struct peal_expr *yes = e->a->next, *no = yes->next;
+        return peal_inst_shape(t, first ? yes : no, out) ||
+               peal_inst_shape(t, first ? no : yes, out);
+    }
+    if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FILL) {
+        const struct peal_expr *cols = e->a->next->next;
+        int64_t rows = cols ? peal_inst_int(t, e->a->next) : 1;
+        int64_t n = peal_inst_int(t, cols ? cols : e->a->next);
+        if (n < 0 || rows < 0 || rows > UINT32_MAX)
+            return peal_inst_fail(t, e->pos, "a tile of %" PRId64 " x %" PRId64 " elements", rows,
+                                  n);
+        *out = (struct part){.rows = (uint32_t)rows, .count = (uint64_t)n, .dims = cols ? 2 : 1};
+        return true;
+    }
+    if (e->kind == PEAL_EXPR_BINARY)
+        return peal_inst_shape(t, e->a, out) || peal_inst_shape(t, e->b, out);
+    const struct peal_expr *arg = e->a;
+    if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FINAL)
+        arg = arg->next;
+    for (; arg; arg = arg->next) {
+        if (peal_inst_shape(t, arg, out))
+            return true;
+    }
+    return false;
+}
+
+static bool overlap_badly(const struct part *a, const struct part *b)
+{
+    if (a->ref.buf != b->ref.buf || a->ref.rank != b->ref.rank || a->ref.buf >= PEAL_BUF_SLOT)
+        return false;
+    if (a->ref.row == b->ref.row && a->ref.offset == b->ref.offset &&
+        a->ref.phases == b->ref.phases && a->rows == b->rows && a->count == b->count)
+        return false; /* exactly in place */
+    if (a->ref.phases != PEAL_NONE || b->ref.phases != PEAL_NONE || a->dims == 2 || b->dims == 2)
+        return true;
+    size_t size = peal_dtype_size(a->ref.dtype);
+    return a->ref.row == b->ref.row && a->ref.offset < b->ref.offset + b->count * size &&
+           b->ref.offset < a->ref.offset + a->count * size;
+}
+
+struct peal_op *peal_inst_mem_op(struct instantiation *t, enum peal_op_kind kind,
+                                 const struct peal_ref *refs, uint32_t n, const struct part *shape)
+{
+    struct peal_op *op = peal_inst_op(t, kind, refs, n);
+    if (!op)
+        return NULL;
+    op->mem.nsrc = (uint16_t)(n - (peal_op_has_dst(op) ? 1 : 0));
+    op->mem.rows = shape->rows;
+    op->mem.count = shape->count;
+    op->dtype = n ? refs[0].dtype : 0;
+    return op;
+}
+
+/* dst = src, converting where the element types differ. */
+void peal_inst_move(struct instantiation *t, const struct part *dst, const struct part *src,
+                    uint32_t divisor)
+{
+    struct peal_ref refs[2] = {dst->ref, src->ref};
+    bool converts =
+        dst->ref.dtype != src->ref.dtype || src->ref.buf == PEAL_BUF_CONST || divisor > 1;
+    struct peal_op *op =
+        peal_inst_mem_op(t, converts ? PEAL_OP_COMPUTE : PEAL_OP_COPY, refs, 2, dst);
+    if (op && converts) {
+        op->fn = PEAL_FN_ID;
+        op->mem.divisor = divisor;
+    }
+}
+
+/* The sources of one compute: the instantiation's operands from `first` on. Computes within
+ * computes put theirs behind. */
+struct sources {
+    enum peal_fn fn;
+    uint32_t divisor;
+    size_t first;
+};
+
+static void add_source(struct instantiation *t, struct part source)
+{
+    if (!peal_vec_push(&t->operands, source))
+        peal_inst_no_memory(t);
+}
+
+struct part peal_inst_operand(struct instantiation *t, const struct peal_expr *e,
+                              const struct part *shape, enum peal_dtype dtype)
+{
+    struct part p = {.any_shape = true};
+    e = peal_inst_chosen(t, e);
+    if (is_scalar(e)) {
+        p.ref = peal_ref_const(scalar(t, e), dtype);
+        return p;
+    }
+    if (peal_inst_is_place(e)) {
+        if (peal_inst_part(t, e, &p))
+            want_shape(t, e, &p, shape);
+        return p;
+    }
+    enum peal_dtype own =
+        e->kind == PEAL_EXPR_RECV ? peal_inst_wire_dtype(t, e) : peal_inst_dtype(t, e->type.elem);
+    if (e->kind == PEAL_EXPR_RECV && e->in_slot) {
+        struct binding slot = {0};
+        peal_inst_receive_in_slot(t, e, own, shape, &slot);
+        if (t->status == PEAL_OK)
+            peal_inst_tile_part(t, &slot, &p);
+        return p;
+    }
+    p = peal_inst_tile(t, NULL, own, shape);
+    peal_inst_store(t, &p, e);
+    return p;
+}
+
+/* The function of a call or infix expression on data; false for anything else. */
+static bool data_fn(struct instantiation *t, const struct peal_expr *e, enum peal_fn *out)
+{
+    if (e->kind == PEAL_EXPR_BINARY || e->kind == PEAL_EXPR_UNARY ||
+        (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FN)) {
+        *out = e->fn;
+        return true;
+    }
+    if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_REDUCE) {
+        *out = peal_reduce_fn(peal_inst_reduce(t, e));
+        return true;
+    }
+    return false;
+}
+
+/* Adds e's operands; op(op(a, b), c) becomes one list, because a variadic function goes from left
+ * to right. */
+static void collect(struct instantiation *t, const struct peal_expr *e, struct sources *s,
+                    const struct part *dst, enum peal_dtype dtype)
+{
+    const struct peal_expr *first = peal_inst_chosen(t, e->a);
+    enum peal_fn inner;
+    bool variadic = peal_fn_info(s->fn)->operands == 0;
+    const struct peal_expr *rest = e->kind == PEAL_EXPR_BINARY ? e->b : e->a->next;
+    if (variadic && !peal_inst_is_place(first) && !is_scalar(first) && data_fn(t, first, &inner) &&
+        inner == s->fn)
+        collect(t, first, s, dst, dtype);
+    else
+        add_source(t, peal_inst_operand(t, first, dst, dtype));
+    for (; rest && t->status == PEAL_OK; rest = e->kind == PEAL_EXPR_BINARY ? NULL : rest->next)
+        add_source(t, peal_inst_operand(t, rest, dst, dtype));
+}
+
+static void emit_compute(struct instantiation *t, const struct part *dst, const struct sources *s)
+{
+    struct part target;
+    const struct part *to = dst;
+    for (size_t i = s->first; i < t->operands.len; i++) {
+        if (!overlap_badly(dst, &t->operands.at[i]))
+            continue;
+        target = peal_inst_tile(t, NULL, dst->ref.dtype, dst);
+        to = &target;
+        break;
+    }
+    t->sources.len = 0;
+    if (!peal_vec_reserve(&t->sources, t->operands.len - s->first + 1)) {
+        peal_inst_no_memory(t);
+        return;
+    }
+    t->sources.at[t->sources.len++] = to->ref;
+    for (size_t i = s->first; i < t->operands.len; i++)
+        t->sources.at[t->sources.len++] = t->operands.at[i].ref;
+    struct peal_op *op =
+        peal_inst_mem_op(t, PEAL_OP_COMPUTE, t->sources.at, (uint32_t)t->sources.len, dst);
+    if (op) {
+        op->fn = (uint8_t)s->fn;
+        op->mem.divisor = s->divisor;
+    }
+    if (to == &target)
+        peal_inst_move(t, dst, &target, 0);
+}
+
+static void compute(struct instantiation *t, const struct part *dst, const struct peal_expr *e,
+                    uint32_t divisor)
+{
+    struct sources s = {.divisor = divisor, .first = t->operands.len};
+    enum peal_dtype dtype = peal_inst_dtype(t, e->type.elem);
+    if (!data_fn(t, e, &s.fn)) {
+        peal_inst_fail(t, e->pos, "data is wanted here");
+        return;
+    }
+    if (!peal_fn_takes(s.fn, dtype)) {
+        peal_inst_fail(t, e->pos, "'%s' does not take %s", peal_fn_info(s.fn)->name,
+                       peal_dtype_name(dtype));
+        return;
+    }
+    collect(t, e, &s, dst, dtype);
+    if (t->status == PEAL_OK && t->operands.len == s.first + 1 &&
+        peal_fn_info(s.fn)->operands == 0) {
+        struct part only = t->operands.at[s.first];
+        peal_inst_move(t, dst, &only, divisor); /* op(a) is a */
+    } else if (t->status == PEAL_OK) {
+        emit_compute(t, dst, &s);
+    }
+    t->operands.len = s.first;
+}
+
+static void store(struct instantiation *t, const struct part *dst, const struct peal_expr *e,
+                  uint32_t divisor)
+{
+    struct part src;
+    e = peal_inst_chosen(t, e);
+    if (t->status != PEAL_OK)
+        return;
+    if (is_scalar(e)) {
+        src = (struct part){.ref = peal_ref_const(scalar(t, e), (enum peal_dtype)dst->ref.dtype)};
+        peal_inst_move(t, dst, &src, divisor);
+    } else if (peal_inst_is_place(e)) {
+        if (!peal_inst_part(t, e, &src))
+            return;
+        want_shape(t, e, &src, dst);
+        if (t->status == PEAL_OK && overlap_badly(dst, &src)) {
+            struct part tile = peal_inst_tile(t, NULL, (enum peal_dtype)src.ref.dtype, dst);
+            peal_inst_move(t, &tile, &src, 0);
+            src = tile;
+        }
+        bool onto_itself = dst->ref.buf == src.ref.buf && dst->ref.rank == src.ref.rank &&
+                           dst->ref.offset == src.ref.offset && dst->ref.row == src.ref.row &&
+                           dst->ref.phases == src.ref.phases && dst->ref.buf < PEAL_BUF_SLOT;
+        if (t->status == PEAL_OK && (!onto_itself || divisor > 1))
+            peal_inst_move(t, dst, &src, divisor);
+    } else if (e->kind == PEAL_EXPR_RECV) {
+        peal_inst_receive(t, dst, e);
+    } else if (e->builtin == PEAL_BUILTIN_FILL && e->kind == PEAL_EXPR_CALL) {
+        if (peal_inst_shape(t, e, &src))
+            want_shape(t, e, &src, dst);
+        store(t, dst, e->a, divisor);
+    } else if (e->builtin == PEAL_BUILTIN_FINAL && e->kind == PEAL_EXPR_CALL) {
+        bool divides = peal_inst_reduce(t, e->a) == PEAL_AVG;
+        store(t, dst, e->a->next, divides ? t->bind->nranks : divisor);
+    } else {
+        compute(t, dst, e, divisor);
+    }
+}
+
+void peal_inst_store(struct instantiation *t, const struct part *dst, const struct peal_expr *value)
+{
+    store(t, dst, value, 0);
+}
+
+static bool written_shape(struct instantiation *t, const struct peal_symbol *symbol,
+                          struct part *out)
+{
+    int64_t n[2] = {1, 1};
+    for (int i = 0; i < 2 && symbol->shape[i]; i++) {
+        n[i] = peal_inst_int(t, symbol->shape[i]);
+        if (n[i] < 0 || n[i] > INT64_MAX / 64)
+            return peal_inst_fail(t, symbol->pos, "'%s' cannot have %" PRId64 " elements",
+                                  symbol->name, n[i]);
+    }
+    bool two_d = symbol->shape[1] != NULL;
+    if (two_d && (n[0] > UINT32_MAX || n[1] > UINT32_MAX))
+        return peal_inst_fail(t, symbol->pos, "'%s' is too large", symbol->name);
+    *out = (struct part){
+        .rows = two_d ? (uint32_t)n[0] : 1,
+        .count = (uint64_t)(two_d ? n[1] : n[0]),
+        .dims = two_d ? 2 : 1,
+    };
+    return t->status == PEAL_OK;
+}
+
+static void bind_tile(struct instantiation *t, const struct peal_symbol *symbol,
+                      const struct part *tile)
+{
+    t->env[symbol->slot] = (struct binding){
+        .bound = true,
+        .buf = tile->ref.buf,
+        .dtype = (enum peal_dtype)tile->ref.dtype,
+        .rows = tile->dims == 2 ? tile->rows : 0,
+        .cols = tile->count,
+    };
+}
+
+void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct part shape;
+    const struct peal_symbol *symbol = s->symbol;
+    const struct peal_expr *value = peal_inst_chosen(t, s->a);
+    if (s->typed ? !written_shape(t, symbol, &shape) : !peal_inst_shape(t, s->a, &shape)) {
+        peal_inst_fail(t, s->a->pos, "the shape of '%s' is not known; write it: let %s: T[n] = ...",
+                       symbol->name, symbol->name);
+        return;
+    }
+    if (value->kind == PEAL_EXPR_RECV && value->in_slot) {
+        peal_inst_receive_in_slot(t, value, peal_inst_wire_dtype(t, value), &shape,
+                                  &t->env[symbol->slot]);
+        return;
+    }
+    struct part tile = peal_inst_tile(t, symbol, peal_inst_dtype(t, symbol->type.elem), &shape);
+    peal_inst_store(t, &tile, value);
+    bind_tile(t, symbol, &tile);
+}
+
+/* tile = value: a new value of the same shape. A tile in a slot, or one of another shape, is made
+ * anew. */
+void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s)
+{
+    const struct peal_symbol *symbol = s->a->symbol;
+    struct binding *b = &t->env[symbol->slot];
+    struct part old, shape;
+    if (!b->bound) {
+        peal_inst_fail(t, s->a->pos, "'%s' has no value here", symbol->name);
+        return;
+    }
+    peal_inst_tile_part(t, b, &old);
+    shape = old;
+    const struct peal_expr *value = peal_inst_chosen(t, s->b);
+    if (peal_inst_is_place(value) && peal_inst_shape(t, value, &shape))
+        want_shape(t, s->b, &shape, &old);
+    if (t->status != PEAL_OK)
+        return;
+    if (value->kind == PEAL_EXPR_RECV && value->in_slot) {
+        peal_inst_receive_in_slot(t, value, peal_inst_wire_dtype(t, value), &old, b);
+        return;
+    }
+    struct part tile = peal_inst_tile(t, symbol, peal_inst_dtype(t, symbol->type.elem), &old);
+    peal_inst_store(t, &tile, value);
+    bind_tile(t, symbol, &tile);
+}
+
+void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct part dst, src;
+    enum peal_reduce reduce = s->reduce_symbol ? t->bind->reduce : s->reduce;
+    if (!peal_inst_part(t, s->a, &dst))
+        return;
+    enum peal_dtype dtype = (enum peal_dtype)dst.ref.dtype;
+    if (!peal_reduce_takes(reduce, dtype)) {
+        peal_inst_fail(t, s->pos, "'%s' does not take %s", peal_reduce_name(reduce),
+                       peal_dtype_name(dtype));
+        return;
+    }
+    src = peal_inst_operand(t, s->b, &dst, dtype);
+    if (t->status == PEAL_OK && (src.ref.dtype != dst.ref.dtype || src.ref.buf == PEAL_BUF_CONST)) {
+        struct part tile = peal_inst_tile(t, NULL, dtype, &dst);
+        peal_inst_move(t, &tile, &src, 0);
+        src = tile;
+    }
+    struct peal_ref refs[2] = {dst.ref, src.ref};
+    struct peal_op *op = peal_inst_mem_op(t, PEAL_OP_ACCUMULATE, refs, 2, &dst);
+    if (op) {
+        op->fn = (uint8_t)peal_reduce_fn(reduce);
+        op->flags = s->exclusive ? PEAL_OP_EXCLUSIVE : 0;
+    }
+}

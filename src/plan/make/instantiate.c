@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a lowered kernel to a plan: parameters are bound, every rank's walk fills its lanes, the
+ * assembler ends it.
+ *
+ * One rank's part can mostly be made alone. Where it cannot (shared signals, whose totals all ranks
+ * make up; signals used by several inlined calls; declarations that some rank may not reach), the
+ * whole plan is made and the part is cut out of it. */
+#include "plan/make/maker.h"
+#include "plan/part.h"
+
+#include "base/base.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct peal_bind_value *find_value(const struct peal_bind *bind, const char *name)
+{
+    for (size_t i = 0; i < bind->nvalues; i++) {
+        if (strcmp(bind->values[i].name, name) == 0)
+            return &bind->values[i];
+    }
+    return NULL;
+}
+
+static void reject_values(struct instantiation *t, const struct peal_symbol *symbol, size_t count)
+{
+    peal_inst_fail(t, symbol->pos, "'%s' is one number, not %zu", symbol->name, count);
+}
+
+static void bind_dim(struct instantiation *t, const struct peal_symbol *symbol)
+{
+    const struct peal_bind_value *value = find_value(t->bind, symbol->name);
+    if (!value || value->count != 1) {
+        if (value)
+            reject_values(t, symbol, value->count);
+        else
+            peal_inst_fail(t, symbol->pos, "dimension '%s' has no value", symbol->name);
+        return;
+    }
+    if (value->values[0] < 0 || value->values[0] > INT64_MAX / 64)
+        peal_inst_fail(t, symbol->pos, "dimension '%s' cannot be %" PRId64, symbol->name,
+                       value->values[0]);
+    t->env[symbol->slot] = (struct binding){.bound = true, .value = value->values[0]};
+}
+
+static void bind_int(struct instantiation *t, const struct peal_symbol *symbol)
+{
+    const struct peal_bind_value *value = find_value(t->bind, symbol->name);
+    bool is_root = strcmp(symbol->name, "root") == 0;
+    struct binding *b = &t->env[symbol->slot];
+    *b = (struct binding){.bound = true};
+    if (value) {
+        size_t at = 0;
+        if (symbol->is_local)
+            at = value->all_ranks || t->bind->rank == PEAL_NONE ? t->rank : 0;
+        if (value->count != 1) {
+            reject_values(t, symbol, value->count);
+            return;
+        }
+        b->value = value->values[at];
+    } else if (is_root) {
+        b->value = t->bind->root;
+    } else if (symbol->initial) {
+        b->value = peal_inst_int(t, symbol->initial);
+    } else {
+        peal_inst_fail(t, symbol->pos, "parameter '%s' has no value", symbol->name);
+        return;
+    }
+    if (is_root && (b->value < 0 || b->value >= t->bind->nranks))
+        peal_inst_fail(t, symbol->pos, "root %" PRId64 " is not a rank of %u", b->value,
+                       t->bind->nranks);
+}
+
+static void bind_ints(struct instantiation *t, const struct peal_symbol *symbol)
+{
+    const struct peal_bind_value *value = find_value(t->bind, symbol->name);
+    int64_t want = symbol->shape[0] ? peal_inst_int(t, symbol->shape[0]) : 0;
+    if (!value) {
+        peal_inst_fail(t, symbol->pos, "parameter '%s' has no values", symbol->name);
+        return;
+    }
+    if (t->status == PEAL_OK && (want < 0 || value->count != (uint64_t)want)) {
+        peal_inst_fail(t, symbol->pos, "'%s' has %zu values where %" PRId64 " are wanted",
+                       symbol->name, value->count, want);
+        return;
+    }
+    size_t at = 0;
+    if (symbol->is_local && (value->all_ranks || t->bind->rank == PEAL_NONE))
+        at = (size_t)t->rank * value->count;
+    for (size_t i = 0; i < value->count; i++) {
+        if (value->values[at + i] < 0)
+            peal_inst_fail(t, symbol->pos, "'%s' holds %" PRId64, symbol->name,
+                           value->values[at + i]);
+    }
+    t->env[symbol->slot] = (struct binding){
+        .bound = true,
+        .array = value->values + at,
+        .array_len = value->count,
+    };
+}
+
+/* Integers first, in the order in which a default may refer to what stands before it. */
+static void bind_integers(struct instantiation *t)
+{
+    for (const struct peal_symbol *s = t->kernel->symbols; s; s = s->next) {
+        if (s->kind == PEAL_SYMBOL_DIM)
+            bind_dim(t, s);
+    }
+    for (int i = 0; i < t->kernel->nparams; i++) {
+        const struct peal_symbol *s = t->kernel->params[i];
+        if (s->kind == PEAL_SYMBOL_INT)
+            bind_int(t, s);
+        else if (s->kind == PEAL_SYMBOL_INTS)
+            bind_ints(t, s);
+        else if (s->kind == PEAL_SYMBOL_REDUCE &&
+                 !peal_reduce_takes(t->bind->reduce, t->bind->dtype))
+            peal_inst_fail(t, s->pos, "'%s' does not take %s", peal_reduce_name(t->bind->reduce),
+                           peal_dtype_name(t->bind->dtype));
+    }
+}
+
+static struct ends find_ends(const struct peal_kernel *kernel)
+{
+    struct ends out = {0};
+    if (kernel->implements)
+        (void)peal_contract_find(kernel->implements, strlen(kernel->implements), &out.contract);
+    for (int i = kernel->nparams; i-- > 0;) {
+        const struct peal_symbol *s = kernel->params[i];
+        if (s->kind != PEAL_SYMBOL_BUFFER)
+            continue;
+        if (s->dir & PEAL_DIR_IN)
+            out.x = s;
+        if (s->dir & PEAL_DIR_OUT)
+            out.y = s;
+    }
+    return out;
+}
+
+/* In place: which of the two is a part of the other. */
+static bool x_is_the_part(enum peal_contract contract)
+{
+    return contract == PEAL_CONTRACT_ALLGATHER || contract == PEAL_CONTRACT_GATHER;
+}
+
+static bool y_is_the_part(enum peal_contract contract)
+{
+    return contract == PEAL_CONTRACT_REDUCE_SCATTER || contract == PEAL_CONTRACT_SCATTER;
+}
+
+/* Makes the buffers of all parameters, once, before the first rank. */
+static void declare_params(struct instantiation *t, const struct ends *ends)
+{
+    uint32_t number = 0;
+    bool in_place = t->bind->in_place && ends->x && ends->y && ends->x != ends->y;
+    for (int i = 0; i < t->kernel->nparams; i++) {
+        const struct peal_symbol *s = t->kernel->params[i];
+        if (s->kind != PEAL_SYMBOL_BUFFER)
+            continue;
+        bool aliased = in_place && (s == ends->x || s == ends->y);
+        struct peal_buf_spec spec = {
+            .name = s->name,
+            .kind = PEAL_BUF_PARAM,
+            .dir = aliased ? PEAL_DIR_INOUT : (enum peal_buf_dir)s->dir,
+            .dtype = peal_inst_dtype(t, s->type.elem),
+            .flags = s->is_window && t->bind->symmetric ? PEAL_BUF_SYMMETRIC : 0,
+            .param = number++,
+            .alias = PEAL_NONE,
+        };
+        t->decls[s->slot] = peal_inst_buf(t, &spec, s->dir == PEAL_DIR_IN && !aliased);
+    }
+    if (!in_place)
+        return;
+    const struct peal_symbol *part = x_is_the_part(ends->contract) ? ends->x : ends->y;
+    const struct peal_symbol *whole = part == ends->x ? ends->y : ends->x;
+    peal_assembler_alias(t->a, t->decls[part->slot], t->decls[whole->slot]);
+}
+
+uint64_t peal_inst_part_start(const struct instantiation *t, uint32_t rank, uint64_t n)
+{
+    for (int i = 0; i < t->kernel->nparams; i++) {
+        const struct peal_symbol *s = t->kernel->params[i];
+        if (s->kind != PEAL_SYMBOL_INTS || strcmp(s->name, "counts") != 0)
+            continue;
+        uint64_t sum = 0;
+        const struct binding *b = &t->env[s->slot];
+        for (uint32_t r = 0; r < rank && r < b->array_len; r++)
+            sum += (uint64_t)b->array[r];
+        return sum;
+    }
+    return peal_size_part(rank, n, t->bind->nranks);
+}
+
+static uint64_t length_of(const struct binding *b)
+{
+    return (b->rows ? b->rows : 1) * b->cols;
+}
+
+/* Sizes of the buffer parameters on the current rank; in place, the part goes through the whole. */
+static void bind_buffers(struct instantiation *t, const struct ends *ends)
+{
+    for (int i = 0; i < t->kernel->nparams; i++) {
+        const struct peal_symbol *s = t->kernel->params[i];
+        if (s->kind != PEAL_SYMBOL_BUFFER)
+            continue;
+        struct sizes sizes;
+        if (!peal_inst_sizes(t, s, &sizes))
+            return;
+        uint32_t buf = t->decls[s->slot];
+        if (s->shape[1])
+            peal_assembler_set_cols(t->a, buf, (uint32_t)sizes.cols);
+        peal_assembler_len(t->a, t->rank, buf, sizes.len);
+        t->env[s->slot] = (struct binding){
+            .bound = true,
+            .buf = buf,
+            .dtype = peal_inst_dtype(t, s->type.elem),
+            .rows = sizes.rows,
+            .cols = sizes.cols,
+        };
+    }
+    if (!t->bind->in_place || !ends->x || !ends->y || ends->x == ends->y)
+        return;
+    bool x_part = x_is_the_part(ends->contract);
+    bool on_root_only =
+        ends->contract == PEAL_CONTRACT_GATHER || ends->contract == PEAL_CONTRACT_SCATTER;
+    if (on_root_only && t->rank != peal_assembler_header(t->a)->root)
+        return;
+    struct binding *part = &t->env[x_part ? ends->x->slot : ends->y->slot];
+    const struct binding *whole = &t->env[x_part ? ends->y->slot : ends->x->slot];
+    part->buf = whole->buf;
+    bool own_part = x_part || y_is_the_part(ends->contract);
+    if (!own_part && length_of(part) != length_of(whole)) {
+        peal_inst_fail(t, ends->y->pos,
+                       "in place, '%s' and '%s' are one buffer, but rank %u has %" PRIu64
+                       " and %" PRIu64 " elements of them",
+                       ends->x->name, ends->y->name, t->rank, length_of(whole), length_of(part));
+        return;
+    }
+    part->own_part = own_part;
+    part->whole = whole->rows ? 0 : whole->cols;
+    part->base = own_part && !whole->rows ? peal_inst_part_start(t, t->rank, whole->cols) : 0;
+    part->base_row = own_part && whole->rows ? t->rank : 0;
+}
+
+/* Parameters go into the plan as bound, for contracts and reports. */
+static void record_params(struct instantiation *t)
+{
+    for (const struct peal_symbol *s = t->kernel->symbols; s; s = s->next) {
+        if (s->kind == PEAL_SYMBOL_DIM)
+            peal_assembler_param(t->a, s->name, false, 1, &t->env[s->slot].value);
+    }
+    for (int i = 0; i < t->kernel->nparams; i++) {
+        const struct peal_symbol *s = t->kernel->params[i];
+        const struct binding *b = &t->env[s->slot];
+        const struct peal_bind_value *value = find_value(t->bind, s->name);
+        if (s->kind == PEAL_SYMBOL_INT && !s->is_local)
+            peal_assembler_param(t->a, s->name, false, 1, &b->value);
+        else if (s->kind == PEAL_SYMBOL_INTS && !s->is_local)
+            peal_assembler_param(t->a, s->name, false, (uint32_t)b->array_len, b->array);
+        else if (s->is_local && value) {
+            bool all = value->all_ranks || t->bind->rank == PEAL_NONE;
+            size_t at = all && t->bind->rank != PEAL_NONE ? t->bind->rank * value->count : 0;
+            peal_assembler_param(t->a, s->name, true, (uint32_t)value->count, value->values + at);
+        }
+    }
+}
+
+static void fill_header(struct instantiation *t, const struct ends *ends)
+{
+    struct peal_plan *h = peal_assembler_header(t->a);
+    h->period = (uint32_t)(t->kernel->period > 0 ? t->kernel->period : 1);
+    h->contract = ends->contract;
+    h->contract_in = ends->x ? t->decls[ends->x->slot] : PEAL_NONE;
+    h->contract_out = ends->y ? t->decls[ends->y->slot] : PEAL_NONE;
+    h->dtype = t->bind->dtype;
+    h->kernel = peal_assembler_string(t->a, t->kernel->name);
+    for (int i = 0; i < t->kernel->nparams; i++) {
+        const struct peal_symbol *s = t->kernel->params[i];
+        if (s->kind == PEAL_SYMBOL_REDUCE)
+            h->reduce = t->bind->reduce;
+        if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "root") == 0)
+            h->root = (uint32_t)t->env[s->slot].value;
+    }
+}
+
+void peal_inst_walk_rank(struct instantiation *t, bool first)
+{
+    const struct ends *ends = &t->ends;
+    memset(t->env, 0, (t->kernel->nslots + 1) * sizeof *t->env);
+    t->lane = 0;
+    t->lane_open = false;
+    t->calls = 0;
+    t->grid = (struct grid){0};
+    bind_integers(t);
+    if (first && t->status == PEAL_OK) {
+        declare_params(t, ends);
+        fill_header(t, ends);
+        record_params(t);
+    }
+    if (t->status != PEAL_OK)
+        return;
+    peal_assembler_rank_begin(t->a, t->rank);
+    bind_buffers(t, ends);
+    peal_inst_walk(t, t->kernel->body);
+    if (!t->lane_open)
+        peal_inst_lane_end(t);
+}
+
+/* Does some statement under `body` make a rank's part depend on what other ranks do? */
+static bool needs_all(const struct peal_stmt *body, bool conditional, bool in_loop)
+{
+    for (const struct peal_stmt *s = body; s; s = s->next) {
+        bool decl = s->kind == PEAL_STMT_DECL && (s->symbol->kind == PEAL_SYMBOL_SIGNAL ||
+                                                  s->symbol->kind == PEAL_SYMBOL_BUFFER);
+        if (decl && (conditional || (s->symbol->kind == PEAL_SYMBOL_SIGNAL &&
+                                     s->symbol->mode == PEAL_MODE_SHARED)))
+            return true;
+        if (s->kind == PEAL_STMT_SCOPE && in_loop)
+            return true;
+        bool loop = s->kind == PEAL_STMT_FOR || s->kind == PEAL_STMT_FOR_PEERS;
+        bool branch = s->kind == PEAL_STMT_IF || loop;
+        if (needs_all(s->body, conditional || branch, in_loop || loop) ||
+            needs_all(s->other, conditional || branch, in_loop || loop))
+            return true;
+    }
+    return false;
+}
+
+/* Two calls that share a signal of the kernel see each other's counts. */
+static bool has_two_scopes(const struct peal_stmt *body, int *scopes)
+{
+    for (const struct peal_stmt *s = body; s; s = s->next) {
+        *scopes += s->kind == PEAL_STMT_SCOPE;
+        if (*scopes > 1 || has_two_scopes(s->body, scopes) || has_two_scopes(s->other, scopes))
+            return true;
+    }
+    return false;
+}
+
+bool peal_inst_is_alone(const struct peal_kernel *kernel)
+{
+    int scopes = 0;
+    return !needs_all(kernel->body, false, false) && !has_two_scopes(kernel->body, &scopes);
+}
+
+bool peal_inst_check_bind(const struct peal_bind *bind, const struct peal_kernel *kernel,
+                          struct peal_diags *diags)
+{
+    if (bind->nranks < 1 || bind->nranks > PEAL_PLAN_MAX_RANKS) {
+        peal_diag_error(diags, kernel->pos, "%u ranks: a plan has 1 to %d", bind->nranks,
+                        PEAL_PLAN_MAX_RANKS);
+        return false;
+    }
+    if (bind->rank != PEAL_NONE && bind->rank >= bind->nranks) {
+        peal_diag_error(diags, kernel->pos, "rank %u does not exist among %u", bind->rank,
+                        bind->nranks);
+        return false;
+    }
+    assert(kernel->deduced && kernel->lowered);
+    return true;
+}
+
+void peal_inst_release(struct instantiation *t)
+{
+    free(t->env);
+    free(t->decls);
+    peal_lane_ops_release(&t->now);
+    peal_lane_ops_release(&t->scratch);
+    peal_vec_release(&t->tiles);
+    peal_vec_release(&t->operands);
+    peal_vec_release(&t->sources);
+    peal_vec_release(&t->channel_uses);
+    peal_vec_release(&t->kinds);
+    peal_vec_release(&t->stable);
+}
+
+bool peal_inst_acquire(struct instantiation *t)
+{
+    const struct peal_bind *bind = t->bind;
+    t->ends = find_ends(t->kernel);
+    bool one = bind->rank != PEAL_NONE;
+    t->via = PEAL_NONE;
+    t->most_ops = bind->most_ops ? bind->most_ops : UINT64_C(1) << 27;
+    t->most_steps = t->most_ops * 4;
+    t->env = calloc(t->kernel->nslots + 1, sizeof *t->env);
+    t->decls = malloc((t->kernel->nslots + 1) * sizeof *t->decls);
+    t->a = peal_assembler_new(bind->nranks, one ? bind->rank : 0, one ? 1 : bind->nranks);
+    if (!t->env || !t->decls || !t->a)
+        return false;
+    memset(t->decls, 0xff, (t->kernel->nslots + 1) * sizeof *t->decls); /* PEAL_NONE */
+    if (bind->lenient)
+        peal_assembler_allow_writers(t->a);
+    peal_assembler_channel_shape(t->a, bind->channel_depth ? bind->channel_depth : 2,
+                                 bind->slot_bytes);
+    return true;
+}
+
+static enum peal_status make_whole_then_cut(const struct peal_kernel *kernel,
+                                            const struct peal_bind *bind, struct peal_diags *diags,
+                                            struct peal_plan **out)
+{
+    struct peal_bind all = *bind;
+    struct peal_plan *whole;
+    all.rank = PEAL_NONE;
+    for (size_t i = 0; i < bind->nvalues; i++) {
+        for (int k = 0; k < kernel->nparams; k++) {
+            if (kernel->params[k]->is_local && !bind->values[i].all_ranks &&
+                strcmp(kernel->params[k]->name, bind->values[i].name) == 0) {
+                peal_diag_error(diags, kernel->params[k]->pos,
+                                "one rank's part of '%s' needs the local '%s' of all ranks",
+                                kernel->name, bind->values[i].name);
+                return PEAL_INVALID;
+            }
+        }
+    }
+    enum peal_status status = peal_instantiate(kernel, &all, diags, &whole);
+    if (status != PEAL_OK)
+        return status;
+    status = peal_plan_part(whole, bind->rank, out);
+    free(whole);
+    return status;
+}
+
+enum peal_status peal_instantiate(const struct peal_kernel *kernel, const struct peal_bind *bind,
+                                  struct peal_diags *diags, struct peal_plan **out)
+{
+    struct instantiation t = {.kernel = kernel, .bind = bind, .diags = diags};
+    if (!peal_inst_check_bind(bind, kernel, diags))
+        return PEAL_INVALID;
+    if (bind->rank != PEAL_NONE && !peal_inst_is_alone(kernel))
+        return make_whole_then_cut(kernel, bind, diags, out);
+    if (!peal_inst_acquire(&t)) {
+        peal_inst_no_memory(&t);
+        peal_assembler_free(t.a);
+        peal_inst_release(&t);
+        return PEAL_NO_MEMORY;
+    }
+    uint32_t first = bind->rank == PEAL_NONE ? 0 : bind->rank;
+    uint32_t end = bind->rank == PEAL_NONE ? bind->nranks : bind->rank + 1;
+    for (t.rank = first; t.rank < end && t.status == PEAL_OK; t.rank++)
+        peal_inst_walk_rank(&t, t.rank == first);
+    peal_inst_patch_scopes(&t);
+    enum peal_status status = t.status;
+    if (status == PEAL_OK)
+        status = peal_assembler_finish(t.a, diags, out);
+    else
+        peal_assembler_free(t.a);
+    peal_inst_release(&t);
+    return status;
+}

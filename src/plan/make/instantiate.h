@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* instantiate: a lowered kernel, a number of ranks and its parameters become a plan.
+ *
+ * Control flow is executed now, once per rank; what remains is a straight list of ops per lane. All
+ * sizes are checked before anything is allocated, and the work is bounded: see peal_bind.most_ops.
+ */
+#ifndef PEAL_PLAN_INSTANTIATE_H
+#define PEAL_PLAN_INSTANTIATE_H
+
+#include "base/base.h"
+#include "plan/format.h"
+
+struct peal_kernel;
+
+/* A value for a dimension or an int parameter. Arrays (`counts: int[nranks]`) have count > 1; a
+ * `local` one has `count` values for every rank of the communicator, rank after rank (for a
+ * one-rank plan: that rank's only, unless all_ranks is set). */
+struct peal_bind_value {
+    const char *name;
+    const int64_t *values;
+    size_t count;
+    bool all_ranks;
+};
+
+struct peal_bind {
+    uint32_t nranks;
+    uint32_t rank; /* PEAL_NONE: all ranks; otherwise that rank's part alone */
+    enum peal_dtype dtype;
+    enum peal_reduce reduce;              /* for `op: reduce`; ignored by kernels without */
+    const struct peal_bind_value *values; /* dimensions and int parameters, by name */
+    size_t nvalues;
+    int64_t root;   /* for a parameter `root: int` that `values` does not give */
+    bool in_place;  /* the contract's y is its x (allgather: x is y's own part; reduce_scatter,
+                       scatter: y is  x's own part) */
+    bool symmetric; /* window parameters are in symmetric memory; otherwise PEAL_BUF_SYMMETRIC is
+                       not set */
+    uint32_t channel_depth; /* 0 = 2 */
+    uint64_t slot_bytes;    /* 0 = the largest payload; otherwise larger sends are split */
+    uint64_t most_ops;      /* of the whole plan; 0 = 1 << 27 */
+    bool lenient; /* keeps parts and cells outside of their buffer or signal, and second writers of
+                     one-writer cells, in the plan, for verify to find */
+    bool no_fuse; /* leave out the fusion step */
+};
+
+/* The kernel must be deduced and lowered. On PEAL_OK the plan is freed with free. */
+enum peal_status peal_instantiate(const struct peal_kernel *kernel, const struct peal_bind *bind,
+                                  struct peal_diags *diags, struct peal_plan **out);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Statements that move data between ranks through queues: send, recv, recv_slot, free. */
+#include "plan/make/maker.h"
+
+#include <inttypes.h>
+
+static struct channel_use *use_of(struct instantiation *t, uint32_t channel)
+{
+    for (size_t i = 0; i < t->channel_uses.len; i++) {
+        if (t->channel_uses.at[i].channel == channel)
+            return &t->channel_uses.at[i];
+    }
+    if (!peal_vec_push(&t->channel_uses, ((struct channel_use){channel, 0, 0}))) {
+        peal_inst_no_memory(t);
+        return NULL;
+    }
+    return &t->channel_uses.at[t->channel_uses.len - 1];
+}
+
+/* Cuts a payload into pieces of at most a slot: whole rows, or parts of the only one. Calls emit
+ * for each. */
+static void split(struct instantiation *t, const struct part *whole,
+                  void (*emit)(struct instantiation *, uint32_t, const struct part *),
+                  uint32_t channel)
+{
+    uint64_t size = peal_dtype_size(whole->ref.dtype), most = t->bind->slot_bytes;
+    if (!most || whole->rows * whole->count * size <= most) {
+        emit(t, channel, whole);
+        return;
+    }
+    struct part piece = *whole;
+    if (whole->rows == 1) {
+        uint64_t step = most / size;
+        if (!step) {
+            peal_inst_fail(t, t->pos, "a slot of %" PRIu64 " bytes holds no element", most);
+            return;
+        }
+        for (uint64_t at = 0; at < whole->count && t->status == PEAL_OK; at += step) {
+            piece.ref = whole->ref;
+            piece.count = whole->count - at < step ? whole->count - at : step;
+            if (whole->ref.phases != PEAL_NONE) {
+                peal_inst_fail(t, t->pos, "a payload placed by 'launch mod' cannot be split");
+                return;
+            }
+            piece.ref.offset += at * size;
+            emit(t, channel, &piece);
+        }
+        return;
+    }
+    uint64_t step = whole->count ? most / (whole->count * size) : whole->rows;
+    if (!step || t->kinds.at[whole->ref.buf] != PEAL_BUF_PARAM) {
+        peal_inst_fail(t, t->pos, "this payload cannot be split into slots of %" PRIu64 " bytes",
+                       most);
+        return;
+    }
+    for (uint32_t at = 0; at < whole->rows && t->status == PEAL_OK; at += (uint32_t)step) {
+        piece.ref.row = whole->ref.row + at;
+        piece.rows = whole->rows - at < step ? whole->rows - at : (uint32_t)step;
+        emit(t, channel, &piece);
+    }
+}
+
+static void emit_send(struct instantiation *t, uint32_t channel, const struct part *src)
+{
+    struct peal_op *op = peal_inst_mem_op(t, PEAL_OP_SEND, &src->ref, 1, src);
+    if (op)
+        op->mem.channel = channel;
+}
+
+static void emit_recv(struct instantiation *t, uint32_t channel, const struct part *dst)
+{
+    struct peal_op *op = peal_inst_mem_op(t, PEAL_OP_RECV, &dst->ref, 1, dst);
+    if (op)
+        op->mem.channel = channel;
+}
+
+/* Names a queue; unnamed ones are the empty string. */
+static const char *channel_name(const struct peal_expr *e)
+{
+    return !e ? "" : e->symbol ? e->symbol->name : e->name;
+}
+
+/* The queue that a statement names; a loop comes back to the same few. */
+static uint32_t channel_of(struct instantiation *t, const struct peal_expr *name, uint32_t sender,
+                           uint32_t port, uint32_t receiver)
+{
+    size_t slot = ((uintptr_t)name / sizeof(struct peal_expr) + sender * 3 + receiver) % 64;
+    struct known_channel *known = &t->known_channels[slot];
+    if (known->name != name || known->sender != sender || known->receiver != receiver ||
+        known->port != port || !known->is_set)
+        *known = (struct known_channel){
+            name,
+            sender,
+            receiver,
+            port,
+            peal_assembler_channel(t->a, channel_name(name), sender, port, receiver),
+            true};
+    return known->channel;
+}
+
+static uint32_t recv_channel(struct instantiation *t, const struct peal_expr *e)
+{
+    struct peer peer = peal_inst_peer(t, e->a);
+    if (t->status != PEAL_OK)
+        return 0;
+    return channel_of(t, e->b, peer.rank, peer.incoming_port, t->rank);
+}
+
+/* recv_slot: the payload stays where it is; b becomes the tile that names it. */
+void peal_inst_receive_in_slot(struct instantiation *t, const struct peal_expr *e,
+                               enum peal_dtype wire, const struct part *shape, struct binding *b)
+{
+    uint32_t channel = recv_channel(t, e);
+    struct channel_use *use = t->status == PEAL_OK ? use_of(t, channel) : NULL;
+    struct peal_op *op = use ? peal_inst_mem_op(t, PEAL_OP_RECV_SLOT, NULL, 0, shape) : NULL;
+    if (!op)
+        return;
+    uint64_t bytes = shape->rows * shape->count * peal_dtype_size(wire);
+    if (t->bind->slot_bytes && bytes > t->bind->slot_bytes) {
+        peal_inst_fail(t, e->pos, "a payload of %" PRIu64 " bytes does not fit a slot of %" PRIu64,
+                       bytes, t->bind->slot_bytes);
+        return;
+    }
+    op->mem.channel = channel;
+    op->dtype = (uint8_t)wire;
+    *b = (struct binding){
+        .bound = true,
+        .dtype = wire,
+        .rows = shape->dims == 2 ? shape->rows : 0,
+        .cols = shape->count,
+        .in_slot = true,
+        .channel = channel,
+        .message = use->received++,
+    };
+}
+
+/* What travels is T: a wide destination gets it through a temporary. */
+enum peal_dtype peal_inst_wire_dtype(const struct instantiation *t, const struct peal_expr *e)
+{
+    struct peal_elem elem = e->type.elem;
+    elem.wide = false;
+    return peal_inst_dtype(t, elem);
+}
+
+void peal_inst_receive(struct instantiation *t, const struct part *dst, const struct peal_expr *e)
+{
+    enum peal_dtype wire = peal_inst_wire_dtype(t, e);
+    if (e->in_slot) {
+        struct binding slot;
+        peal_inst_receive_in_slot(t, e, wire, dst, &slot);
+        if (t->status == PEAL_OK) {
+            struct part src;
+            peal_inst_tile_part(t, &slot, &src);
+            peal_inst_move(t, dst, &src, 0);
+        }
+        return;
+    }
+    uint32_t channel = recv_channel(t, e);
+    if (t->status != PEAL_OK)
+        return;
+    if (wire == dst->ref.dtype) {
+        split(t, dst, emit_recv, channel);
+        return;
+    }
+    struct part tile = peal_inst_tile(t, NULL, wire, dst);
+    if (t->status == PEAL_OK) {
+        split(t, &tile, emit_recv, channel);
+        peal_inst_move(t, dst, &tile, 0);
+    }
+}
+
+void peal_inst_send(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct part shape, src;
+    const struct peal_expr *value = peal_inst_chosen(t, s->a);
+    if (!peal_inst_shape(t, value, &shape)) {
+        peal_inst_fail(t, s->a->pos, "the shape of what is sent is not known");
+        return;
+    }
+    enum peal_dtype wire = peal_inst_wire_dtype(t, value);
+    bool is_whole =
+        value->type.kind != PEAL_TYPE_INT && shape.ref.dtype == wire && peal_inst_is_place(value);
+    src = is_whole ? shape : peal_inst_operand(t, value, &shape, wire);
+    if (t->status == PEAL_OK && src.ref.dtype != wire) {
+        struct part tile = peal_inst_tile(t, NULL, wire, &shape);
+        peal_inst_move(t, &tile, &src, 0);
+        src = tile;
+    }
+    struct peer peer = peal_inst_peer(t, s->b);
+    if (t->status != PEAL_OK)
+        return;
+    uint32_t channel = channel_of(t, s->c, t->rank, peer.port, peer.rank);
+    split(t, &src, emit_send, channel);
+}
+
+void peal_inst_free(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct binding *b = &t->env[s->a->symbol->slot];
+    if (!b->bound || !b->in_slot || b->freed) {
+        peal_inst_fail(t, s->pos, "'%s' is not in a slot", s->a->symbol->name);
+        return;
+    }
+    struct channel_use *use = use_of(t, b->channel);
+    if (!use)
+        return;
+    if (use->freed != b->message) {
+        peal_inst_fail(t, s->pos,
+                       "slots of a queue are given back in order: an older one is in use");
+        return;
+    }
+    use->freed++;
+    b->freed = true;
+    struct part none = {.rows = 0};
+    struct peal_op *op = peal_inst_mem_op(t, PEAL_OP_FREE, NULL, 0, &none);
+    if (op)
+        op->mem.channel = b->channel;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Statements, executed once for a rank: control flow now, ops into the current lane. */
+#include "plan/make/maker.h"
+
+#include <inttypes.h>
+
+/* The current statement's position in the plan. A loop comes back to the same few. */
+static uint32_t position(struct instantiation *t)
+{
+    struct known_position *known = &t->known[t->pos.line % 64];
+    if (known->pos.source != t->pos.source || known->pos.line != t->pos.line ||
+        known->pos.col != t->pos.col || known->via != t->via || !t->pos.line) {
+        known->pos = t->pos;
+        known->via = t->via;
+        known->index = peal_assembler_position(t->a, t->pos, t->via);
+    }
+    return known->index;
+}
+
+struct peal_op *peal_inst_op(struct instantiation *t, enum peal_op_kind kind,
+                             const struct peal_ref *refs, uint32_t n)
+{
+    if (t->status != PEAL_OK)
+        return NULL;
+    if (++t->ops > t->most_ops) {
+        peal_inst_fail(t, t->pos, "the plan would have more than %" PRIu64 " ops", t->most_ops);
+        return NULL;
+    }
+    if (!peal_vec_reserve(&t->now.ops, 1) || !peal_vec_reserve(&t->now.refs, n)) {
+        peal_inst_no_memory(t);
+        return NULL;
+    }
+    struct peal_op *op = &t->now.ops.at[t->now.ops.len++];
+    *op = (struct peal_op){.kind = (uint8_t)kind, .pos = position(t)};
+    op->mem.ref = (uint32_t)t->now.refs.len;
+    for (uint32_t i = 0; i < n; i++)
+        t->now.refs.at[t->now.refs.len++] = refs[i];
+    return op;
+}
+
+/* A run-time integer: a peeked register plus a constant. */
+struct counter {
+    bool has_reg;
+    uint32_t reg;
+    int64_t value;
+};
+
+static struct counter eval_counter(struct instantiation *t, const struct peal_expr *e)
+{
+    struct counter out = {0};
+    if (e->type.kind != PEAL_TYPE_COUNTER) {
+        out.value = peal_inst_int(t, e);
+    } else if (e->kind == PEAL_EXPR_NAME) {
+        const struct binding *b = &t->env[e->symbol->slot];
+        out = (struct counter){true, b->reg, b->value};
+        if (!b->bound)
+            peal_inst_fail(t, e->pos, "'%s' has no value here", e->symbol->name);
+    } else if (e->kind == PEAL_EXPR_BINARY && (e->op == PEAL_INT_ADD || e->op == PEAL_INT_SUB)) {
+        struct counter a = eval_counter(t, e->a), b = eval_counter(t, e->b);
+        int64_t sum;
+        bool bad = e->op == PEAL_INT_ADD ? __builtin_add_overflow(a.value, b.value, &sum)
+                                         : __builtin_sub_overflow(a.value, b.value, &sum);
+        if (bad || (a.has_reg && b.has_reg) || (b.has_reg && e->op == PEAL_INT_SUB))
+            peal_inst_fail(t, e->pos, "only a constant can be added to a peeked value");
+        out = (struct counter){a.has_reg || b.has_reg, a.has_reg ? a.reg : b.reg, sum};
+    } else {
+        peal_inst_fail(t, e->pos, "only a constant can be added to a peeked value");
+    }
+    return out;
+}
+
+static bool is_logical(const struct instantiation *t, uint32_t signal)
+{
+    return peal_assembler_signal_kind(t->a, signal) <= PEAL_SIGNAL_SHARED;
+}
+
+/* A sync op, marked with its inlined call where there is one. */
+static struct peal_op *sync_op(struct instantiation *t, enum peal_op_kind kind,
+                               const struct cell_ref *cell)
+{
+    struct peal_op *op = peal_inst_op(t, kind, NULL, 0);
+    if (!op)
+        return NULL;
+    op->fn = (uint8_t)cell->signal;
+    op->dtype = (uint8_t)(cell->signal >> 8);
+    op->sync.cell = peal_assembler_cell(t->a, cell->signal, cell->index);
+    op->sync.rank = cell->rank;
+    op->sync.phases = cell->phases;
+    op->sync.after = 0;
+    op->sync.value = 0;
+    if (t->call && is_logical(t, cell->signal)) {
+        op->flags |= PEAL_OP_SCOPED;
+        if (kind == PEAL_OP_NOTIFY)
+            op->sync.after = t->call;
+        else
+            op->sync.reg = (uint16_t)t->call;
+        if (t->call > UINT16_MAX)
+            peal_inst_fail(t, t->pos, "more than %u calls in a launch", UINT16_MAX);
+    }
+    return op;
+}
+
+/* A notify or a wait: cell `a`, value `b`. */
+static struct peal_op *counter_op(struct instantiation *t, enum peal_op_kind kind,
+                                  const struct peal_stmt *s)
+{
+    struct cell_ref cell;
+    if (!peal_inst_cell(t, s->a, &cell))
+        return NULL;
+    struct counter v = eval_counter(t, s->b);
+    struct peal_op *op = sync_op(t, kind, &cell);
+    if (!op)
+        return NULL;
+    op->sync.value = v.value;
+    if (s->relaxed)
+        op->flags |= PEAL_OP_RELAXED;
+    if (v.has_reg) {
+        op->flags |= PEAL_OP_HAS_REG;
+        op->sync.reg = (uint16_t)v.reg;
+    }
+    return op;
+}
+
+static void walk_notify(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct peal_op *op = counter_op(t, PEAL_OP_NOTIFY, s);
+    if (op && s->is_set)
+        op->flags |= PEAL_OP_SET;
+}
+
+static void walk_wait(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct peal_op *op = counter_op(t, PEAL_OP_WAIT, s);
+    if (!op)
+        return;
+    op->sync.back = (uint16_t)s->back;
+    if (s->is_equal)
+        op->flags |= PEAL_OP_EQUAL;
+}
+
+static void walk_peek(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct cell_ref cell;
+    if (!peal_inst_cell(t, s->a->a, &cell))
+        return;
+    uint32_t reg = peal_assembler_reg(t->a);
+    struct peal_op *op = sync_op(t, PEAL_OP_PEEK, &cell);
+    if (!op)
+        return;
+    op->flags &= (uint8_t)~PEAL_OP_SCOPED;
+    op->sync.reg = (uint16_t)reg;
+    t->env[s->symbol->slot] = (struct binding){.bound = true, .reg = reg};
+}
+
+static void declare_signal(struct instantiation *t, const struct peal_symbol *symbol)
+{
+    static const enum peal_signal_kind kinds[] = {
+        [PEAL_MODE_ONE_WRITER] = PEAL_SIGNAL_ONE_WRITER,
+        [PEAL_MODE_SHARED] = PEAL_SIGNAL_SHARED,
+        [PEAL_MODE_RAW] = PEAL_SIGNAL_RAW,
+        [PEAL_MODE_RAW_UNINITIALISED] = PEAL_SIGNAL_RAW_UNINITIALISED,
+    };
+    int64_t cells = symbol->shape[0] ? peal_inst_int(t, symbol->shape[0]) : 1;
+    if (t->status == PEAL_OK && (cells < 0 || cells > INT32_MAX))
+        peal_inst_fail(t, symbol->pos, "signal '%s' cannot have %" PRId64 " cells", symbol->name,
+                       cells);
+    if (t->status != PEAL_OK)
+        return;
+    uint32_t *signal = &t->decls[symbol->slot];
+    if (*signal == PEAL_NONE)
+        *signal = peal_assembler_signal(t->a, symbol->name, kinds[symbol->mode], (uint32_t)cells);
+    else if (peal_assembler_cells(t->a, *signal) != (uint32_t)cells)
+        peal_inst_fail(t, symbol->pos, "signal '%s' must have the same size on all ranks",
+                       symbol->name);
+    t->env[symbol->slot] = (struct binding){.bound = true, .signal = *signal};
+}
+
+static void declare_buffer(struct instantiation *t, const struct peal_symbol *symbol)
+{
+    struct sizes sizes;
+    if (!peal_inst_sizes(t, symbol, &sizes))
+        return;
+    struct peal_buf_spec spec = {
+        .name = symbol->name,
+        .kind = symbol->place == PEAL_PLACE_WINDOW ? PEAL_BUF_WINDOW : PEAL_BUF_PRIVATE,
+        .dtype = peal_inst_dtype(t, symbol->type.elem),
+        .param = PEAL_NONE,
+        .alias = PEAL_NONE,
+        .cols = symbol->shape[1] ? (uint32_t)sizes.cols : 0,
+        .len = sizes.len,
+    };
+    uint32_t *buf = &t->decls[symbol->slot];
+    if (*buf == PEAL_NONE)
+        *buf = peal_inst_buf(t, &spec, false);
+    peal_assembler_at_least(t->a, *buf, sizes.len);
+    if (peal_assembler_cols(t->a, *buf) != spec.cols)
+        peal_inst_fail(t, symbol->pos, "the rows of '%s' must be as long on all ranks",
+                       symbol->name);
+    t->env[symbol->slot] = (struct binding){
+        .bound = true,
+        .buf = *buf,
+        .dtype = spec.dtype,
+        .rows = sizes.rows,
+        .cols = sizes.cols,
+    };
+}
+
+static void walk_decl(struct instantiation *t, const struct peal_symbol *symbol)
+{
+    if (symbol->kind == PEAL_SYMBOL_SIGNAL)
+        declare_signal(t, symbol);
+    else if (symbol->kind == PEAL_SYMBOL_BUFFER)
+        declare_buffer(t, symbol);
+}
+
+static void walk_grid(struct instantiation *t, const struct peal_stmt *s)
+{
+    int64_t a = peal_inst_int(t, s->a), b = s->b ? peal_inst_int(t, s->b) : 0;
+    if (t->status != PEAL_OK)
+        return;
+    if (s->kind == PEAL_STMT_TREE) {
+        if (a < 1 || b < 0 || b >= t->bind->nranks)
+            peal_inst_fail(t, s->pos, "a tree with %" PRId64 " children from rank %" PRId64, a, b);
+        t->grid.arity = a;
+        t->grid.root = b;
+        return;
+    }
+    if (a < 1 || b < 1 || a > t->bind->nranks || b > t->bind->nranks || a * b != t->bind->nranks)
+        peal_inst_fail(t, s->pos, "a grid of %" PRId64 " x %" PRId64 " does not have %u ranks", a,
+                       b, t->bind->nranks);
+    t->grid.rows = a;
+    t->grid.cols = b;
+    t->grid.torus = s->torus;
+    struct peal_plan *header = peal_assembler_header(t->a);
+    header->grid_rows = (uint32_t)a;
+    header->grid_cols = (uint32_t)b;
+}
+
+static void set_int(struct instantiation *t, const struct peal_symbol *symbol, int64_t value)
+{
+    t->env[symbol->slot] = (struct binding){.bound = true, .value = value};
+}
+
+static void walk_let(struct instantiation *t, const struct peal_stmt *s)
+{
+    switch (s->symbol->kind) {
+    case PEAL_SYMBOL_TILE:
+        peal_inst_let_tile(t, s);
+        break;
+    case PEAL_SYMBOL_COUNTER:
+        if (s->a->kind == PEAL_EXPR_PEEK) {
+            walk_peek(t, s);
+        } else {
+            struct counter v = eval_counter(t, s->a);
+            t->env[s->symbol->slot] =
+                (struct binding){.bound = true, .reg = v.reg, .value = v.value};
+        }
+        break;
+    default:
+        set_int(t, s->symbol,
+                s->a->type.kind == PEAL_TYPE_BOOL ? peal_inst_bool(t, s->a)
+                                                  : peal_inst_int(t, s->a));
+    }
+}
+
+static void walk_assign(struct instantiation *t, const struct peal_stmt *s)
+{
+    const struct peal_symbol *symbol = s->a->kind == PEAL_EXPR_NAME ? s->a->symbol : NULL;
+    if (symbol && symbol->kind == PEAL_SYMBOL_VAR) {
+        set_int(t, symbol,
+                s->b->type.kind == PEAL_TYPE_BOOL ? peal_inst_bool(t, s->b)
+                                                  : peal_inst_int(t, s->b));
+    } else if (symbol && symbol->kind == PEAL_SYMBOL_TILE) {
+        peal_inst_assign_tile(t, s);
+    } else {
+        struct part dst;
+        if (peal_inst_part(t, s->a, &dst))
+            peal_inst_store(t, &dst, s->b);
+    }
+}
+
+static void walk_for(struct instantiation *t, const struct peal_stmt *s)
+{
+    int64_t from = 1, to = t->bind->nranks, step = 1;
+    bool peers = s->kind == PEAL_STMT_FOR_PEERS;
+    if (!peers) {
+        from = peal_inst_int(t, s->a);
+        to = peal_inst_int(t, s->b);
+        step = s->c ? peal_inst_int(t, s->c) : 1;
+        if (t->status == PEAL_OK && step == 0)
+            peal_inst_fail(t, s->pos, "a loop needs a step other than 0");
+    }
+    for (int64_t i = from; t->status == PEAL_OK && (step > 0 ? i < to : i > to);) {
+        set_int(t, s->symbol, peers ? (t->rank + i) % t->bind->nranks : i);
+        peal_inst_walk(t, s->body);
+        t->steps++; /* also of an empty body */
+        if (__builtin_add_overflow(i, step, &i))
+            break;
+        if (t->steps > t->most_steps)
+            peal_inst_fail(t, s->pos, "the kernel runs more than %" PRIu64 " steps", t->most_steps);
+    }
+}
+
+static bool fuse(struct instantiation *t, const struct peal_fuse_context *context)
+{
+    peal_lane_forward(&t->now, context, t->rank);
+    return peal_lane_fuse(&t->now, context) && peal_lane_spread(&t->now);
+}
+
+/* Closes the lane: frees, fusion, and into the plan. */
+void peal_inst_lane_end(struct instantiation *t)
+{
+    struct peal_fuse_context context = {
+        .kinds = t->kinds.at,
+        .stable = t->stable.at,
+        .nbufs = (uint32_t)t->kinds.len,
+        .out = &t->scratch,
+    };
+    if (t->status == PEAL_OK && (!peal_lane_insert_frees(&t->now, &t->scratch) ||
+                                 (!t->bind->no_fuse && !fuse(t, &context))))
+        peal_inst_no_memory(t);
+    if (t->on_lane && t->status == PEAL_OK) {
+        struct peal_part_lane lane = {.rank = t->rank,
+                                      .lane = t->lane,
+                                      .ops = t->now.ops.at,
+                                      .count = t->now.ops.len,
+                                      .refs = t->now.refs.at};
+        peal_assembler_note_channels(t->a, lane.ops, lane.count);
+        if (!t->on_lane(t->on_lane_context, &lane))
+            peal_inst_no_memory(t);
+        t->now.ops.len = 0;
+    }
+    for (size_t i = 0; i < t->now.ops.len && t->status == PEAL_OK; i++) {
+        const struct peal_op *op = &t->now.ops.at[i];
+        peal_assembler_append(t->a, op, peal_op_is_sync(op) ? NULL : t->now.refs.at + op->mem.ref);
+    }
+    t->now.ops.len = t->now.refs.len = 0;
+    t->channel_uses.len = 0;
+}
+
+static void walk_lane(struct instantiation *t, const struct peal_stmt *s)
+{
+    int64_t from = s->a ? peal_inst_int(t, s->a) : 0, to = s->a ? peal_inst_int(t, s->b) : 1;
+    if (to - from > 4096)
+        peal_inst_fail(t, s->pos, "%" PRId64 " lanes", to - from);
+    for (int64_t i = from; i < to && t->status == PEAL_OK; i++) {
+        if (t->lane_open) {
+            t->lane++;
+            peal_assembler_lane_begin(t->a);
+        }
+        t->lane_open = true;
+        if (s->symbol)
+            set_int(t, s->symbol, i);
+        peal_inst_walk(t, s->body);
+        peal_inst_lane_end(t);
+    }
+}
+
+/* An inlined call: positions lead back to it, and its cells start at logical 0. */
+static void walk_scope(struct instantiation *t, const struct peal_stmt *s)
+{
+    uint32_t via = t->via, call = t->call;
+    struct grid grid = t->grid;
+    t->via = peal_assembler_position(t->a, s->pos, via);
+    t->call = ++t->calls;
+    t->any_call = true;
+    peal_inst_walk(t, s->body);
+    t->via = via;
+    t->call = call;
+    t->grid = grid;
+}
+
+static void walk_one(struct instantiation *t, const struct peal_stmt *s)
+{
+    switch (s->kind) {
+    case PEAL_STMT_DECL:
+        walk_decl(t, s->symbol);
+        break;
+    case PEAL_STMT_GRID:
+    case PEAL_STMT_TREE:
+        walk_grid(t, s);
+        break;
+    case PEAL_STMT_LET:
+    case PEAL_STMT_VAR:
+        walk_let(t, s);
+        break;
+    case PEAL_STMT_ASSIGN:
+        walk_assign(t, s);
+        break;
+    case PEAL_STMT_ACCUMULATE:
+        peal_inst_accumulate(t, s);
+        break;
+    case PEAL_STMT_NOTIFY:
+        walk_notify(t, s);
+        break;
+    case PEAL_STMT_WAIT:
+        walk_wait(t, s);
+        break;
+    case PEAL_STMT_SEND:
+        peal_inst_send(t, s);
+        break;
+    case PEAL_STMT_FREE:
+        peal_inst_free(t, s);
+        break;
+    case PEAL_STMT_FOR:
+    case PEAL_STMT_FOR_PEERS:
+        walk_for(t, s);
+        break;
+    case PEAL_STMT_IF:
+        peal_inst_walk(t, peal_inst_bool(t, s->a) ? s->body : s->other);
+        break;
+    case PEAL_STMT_ASSERT:
+        if (!peal_inst_bool(t, s->a))
+            peal_inst_fail(t, s->pos, "%s", s->name);
+        break;
+    case PEAL_STMT_LANE:
+        walk_lane(t, s);
+        break;
+    case PEAL_STMT_SCOPE:
+        walk_scope(t, s);
+        break;
+    case PEAL_STMT_CALL:
+        peal_inst_fail(t, s->pos, "'%s' was not lowered", s->name);
+        break;
+    }
+}
+
+void peal_inst_walk(struct instantiation *t, const struct peal_stmt *body)
+{
+    for (const struct peal_stmt *s = body; s && t->status == PEAL_OK; s = s->next) {
+        if (++t->steps > t->most_steps)
+            peal_inst_fail(t, s->pos, "the kernel runs more than %" PRIu64 " steps", t->most_steps);
+        t->pos = s->pos;
+        walk_one(t, s);
+        for (size_t i = 0; i < t->tiles.len; i++) /* temporaries live as long as their statement */
+            t->tiles.at[i].busy = false;
+    }
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the page's description; see page.h. Here is also what keeps it small: bars that are
+ * shorter than a cell of the time axis are joined with their neighbours in that cell. */
+#include "report/page/page.h"
+
+#include "base/base.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Nothing is added once the page has failed. */
+#define PUSH(page, vec, value)                                                                     \
+    ((page)->failed = (page)->failed || !peal_vec_push(&(page)->vec, value))
+
+void peal_page_init(struct peal_page *page, enum peal_page_kind kind, const char *title)
+{
+    *page = (struct peal_page){.kind = kind, .arrow_every = 1};
+    peal_arena_init(&page->arena, 0);
+    PUSH(page, texts, "");
+    struct peal_page_place nowhere = {.source = PEAL_PAGE_NONE, .via = PEAL_PAGE_NONE};
+    PUSH(page, places, nowhere);
+    page->title = peal_page_text(page, title);
+}
+
+void peal_page_release(struct peal_page *page)
+{
+    for (size_t i = 0; i < page->tables.len; i++)
+        peal_report_table_free(page->tables.at[i].table);
+    peal_vec_release(&page->facts);
+    peal_vec_release(&page->notes);
+    peal_vec_release(&page->sources);
+    peal_vec_release(&page->places);
+    peal_vec_release(&page->tracks);
+    peal_vec_release(&page->bars);
+    peal_vec_release(&page->arrows);
+    peal_vec_release(&page->steps);
+    peal_vec_release(&page->memories);
+    peal_vec_release(&page->cells);
+    peal_vec_release(&page->accesses);
+    peal_vec_release(&page->changes);
+    peal_vec_release(&page->nodes);
+    peal_vec_release(&page->links);
+    peal_vec_release(&page->frames);
+    peal_vec_release(&page->series);
+    peal_vec_release(&page->path);
+    peal_vec_release(&page->stalls);
+    peal_vec_release(&page->plots);
+    peal_vec_release(&page->curves);
+    peal_vec_release(&page->tables);
+    peal_vec_release(&page->reals);
+    peal_vec_release(&page->texts);
+    peal_vec_release(&page->open);
+    free(page->text_slots);
+    peal_arena_release(&page->arena);
+}
+
+const char *peal_page_category_name(enum peal_page_category category)
+{
+    static const char *const names[] = {"copy", "compute", "accumulate", "notify", "wait",
+                                        "send", "recv",    "transfer",   "other"};
+    static_assert(sizeof names / sizeof names[0] == PEAL_BAR_CATEGORIES, "a name each");
+    return names[category];
+}
+
+/* The slot that holds the text, or the free one where it belongs. */
+static uint32_t *find_text(struct peal_page *page, const char *text, size_t len)
+{
+    size_t at = peal_hash_bytes(text, len, 0) & (page->text_cap - 1);
+    while (page->text_slots[at]) {
+        const char *there = page->texts.at[page->text_slots[at]];
+        if (strncmp(there, text, len) == 0 && there[len] == '\0')
+            break;
+        at = (at + 1) & (page->text_cap - 1);
+    }
+    return &page->text_slots[at];
+}
+
+static bool grow_texts(struct peal_page *page)
+{
+    if (page->texts.len * 2 < page->text_cap)
+        return true;
+    size_t cap = page->text_cap ? page->text_cap * 2 : 64;
+    uint32_t *slots = calloc(cap, sizeof *slots);
+    if (!slots)
+        return false;
+    free(page->text_slots);
+    page->text_slots = slots;
+    page->text_cap = cap;
+    for (uint32_t i = 1; i < page->texts.len; i++)
+        *find_text(page, page->texts.at[i], strlen(page->texts.at[i])) = i;
+    return true;
+}
+
+uint32_t peal_page_text(struct peal_page *page, const char *text)
+{
+    if (page->failed || !text || !*text)
+        return 0;
+    page->failed = !grow_texts(page);
+    if (page->failed)
+        return 0;
+    uint32_t *slot = find_text(page, text, strlen(text));
+    if (*slot)
+        return *slot;
+    const char *copy = peal_arena_copy(&page->arena, text, strlen(text));
+    page->failed = !copy || page->texts.len >= UINT32_MAX || !peal_vec_push(&page->texts, copy);
+    if (page->failed)
+        return 0;
+    return *slot = (uint32_t)(page->texts.len - 1);
+}
+
+static uint32_t format_text(struct peal_page *page, const char *format, va_list args)
+{
+    struct peal_text text = {0};
+    peal_text_vprintf(&text, format, args);
+    page->failed = page->failed || text.failed;
+    uint32_t index = peal_page_text(page, peal_text_get(&text));
+    peal_text_release(&text);
+    return index;
+}
+
+uint32_t peal_page_printf(struct peal_page *page, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    uint32_t index = format_text(page, format, args);
+    va_end(args);
+    return index;
+}
+
+const char *peal_page_get(const struct peal_page *page, uint32_t text)
+{
+    return text < page->texts.len ? page->texts.at[text] : "";
+}
+
+void peal_page_verdict(struct peal_page *page, enum peal_page_tone tone, const char *verdict)
+{
+    page->tone = tone;
+    page->verdict = peal_page_text(page, verdict);
+}
+
+void peal_page_headline(struct peal_page *page, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    page->headline = format_text(page, format, args);
+    va_end(args);
+}
+
+void peal_page_fact(struct peal_page *page, const char *label, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    struct peal_page_fact fact = {peal_page_text(page, label), format_text(page, format, args)};
+    va_end(args);
+    PUSH(page, facts, fact);
+}
+
+void peal_page_note(struct peal_page *page, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    uint32_t note = format_text(page, format, args);
+    va_end(args);
+    PUSH(page, notes, note);
+}
+
+uint32_t peal_page_source(struct peal_page *page, const char *name, const char *text, size_t len)
+{
+    uint32_t name_text = peal_page_text(page, name);
+    for (uint32_t i = 0; i < page->sources.len; i++)
+        if (page->sources.at[i].name == name_text)
+            return i;
+    if (len > PEAL_PAGE_SOURCE_BYTES - page->source_bytes) {
+        peal_page_note(page, "the source of '%s' is too long to be shown", name);
+        len = 0;
+    }
+    struct peal_page_source source = {name_text, peal_arena_copy(&page->arena, text, len), len};
+    page->failed = page->failed || !source.text;
+    PUSH(page, sources, source);
+    page->source_bytes += len;
+    return page->failed ? 0 : (uint32_t)(page->sources.len - 1);
+}
+
+uint32_t peal_page_place(struct peal_page *page, struct peal_page_place place)
+{
+    PUSH(page, places, place);
+    return page->failed ? 0 : (uint32_t)(page->places.len - 1);
+}
+
+uint32_t peal_page_track(struct peal_page *page, const char *label, uint32_t rank)
+{
+    return peal_page_track_of(page, "", label, rank);
+}
+
+uint32_t peal_page_track_of(struct peal_page *page, const char *group, const char *label,
+                            uint32_t rank)
+{
+    struct peal_page_track track = {peal_page_text(page, label), rank, peal_page_text(page, group)};
+    struct peal_page_open open = {0};
+    PUSH(page, tracks, track);
+    PUSH(page, open, open);
+    return page->failed ? 0 : (uint32_t)(page->tracks.len - 1);
+}
+
+void peal_page_expect(struct peal_page *page, uint64_t bars, uint64_t arrows, uint64_t horizon)
+{
+    if (bars > PEAL_PAGE_BARS && page->tracks.len) {
+        uint64_t cells = PEAL_PAGE_BARS / page->tracks.len;
+        page->join_width = horizon / (cells ? cells : 1) + 1;
+    }
+    if (arrows > PEAL_PAGE_ARROWS)
+        page->arrow_every = (arrows + PEAL_PAGE_ARROWS - 1) / PEAL_PAGE_ARROWS;
+}
+
+static uint8_t longest_category(const struct peal_page_open *open)
+{
+    uint8_t best = 0;
+    for (uint8_t i = 1; i < PEAL_BAR_CATEGORIES; i++)
+        if (open->busy[i] > open->busy[best])
+            best = i;
+    return best;
+}
+
+/* Adds the bar to the one its track is joining into, if both lie in the same cell of the axis. */
+static bool join_bar(struct peal_page *page, struct peal_page_open *open,
+                     const struct peal_page_bar *bar)
+{
+    if (!open->bar)
+        return false;
+    struct peal_page_bar *into = &page->bars.at[open->bar - 1];
+    if (into->start / page->join_width != bar->start / page->join_width)
+        return false;
+    uint64_t length = bar->end - bar->start;
+    open->busy[bar->category] += length;
+    into->busy += length;
+    into->bytes += bar->bytes;
+    into->end = bar->end > into->end ? bar->end : into->end;
+    into->flags |= bar->flags;
+    into->category = longest_category(open);
+    into->count++;
+    if (into->label != bar->label)
+        into->label = 0;
+    if (into->place != bar->place)
+        into->place = 0;
+    into->detail = 0;
+    return true;
+}
+
+void peal_page_bar(struct peal_page *page, const struct peal_page_bar *bar)
+{
+    if (page->failed)
+        return;
+    assert(bar->track < page->tracks.len && bar->end >= bar->start);
+    page->bars_seen++;
+    struct peal_page_open *open = &page->open.at[bar->track];
+    uint64_t length = bar->end - bar->start;
+    bool joins = page->join_width > length && !(bar->flags & (PEAL_BAR_KEEP | PEAL_BAR_BAD));
+    if (joins && join_bar(page, open, bar))
+        return;
+    struct peal_page_bar copy = *bar;
+    copy.count = 1;
+    copy.busy = length;
+    PUSH(page, bars, copy);
+    open->bar = joins ? page->bars.len : 0;
+    memset(open->busy, 0, sizeof open->busy);
+    open->busy[bar->category] = length;
+}
+
+void peal_page_arrow(struct peal_page *page, const struct peal_page_arrow *arrow)
+{
+    if (page->failed)
+        return;
+    assert(arrow->from_track < page->tracks.len && arrow->to_track < page->tracks.len);
+    page->arrows_seen++;
+    /* Each track starts its count elsewhere, so that what is kept is spread over the time. */
+    uint64_t number = page->open.at[arrow->from_track].arrows++ + arrow->from_track * UINT64_C(7);
+    if (number % page->arrow_every == 0 || (arrow->flags & (PEAL_BAR_KEEP | PEAL_BAR_BAD)))
+        PUSH(page, arrows, *arrow);
+}
+
+uint32_t peal_page_memory(struct peal_page *page, uint32_t rank, const char *name, uint64_t bytes,
+                          uint32_t element)
+{
+    struct peal_page_memory memory = {rank, peal_page_text(page, name), bytes, element};
+    PUSH(page, memories, memory);
+    return page->failed ? 0 : (uint32_t)(page->memories.len - 1);
+}
+
+uint32_t peal_page_cell(struct peal_page *page, uint32_t rank, const char *name,
+                        const char *initial)
+{
+    struct peal_page_cell cell = {rank, peal_page_text(page, name), peal_page_text(page, initial)};
+    PUSH(page, cells, cell);
+    return page->failed ? 0 : (uint32_t)(page->cells.len - 1);
+}
+
+void peal_page_step(struct peal_page *page, const struct peal_page_step *step)
+{
+    if (page->steps_seen++ >= PEAL_PAGE_STEPS)
+        return;
+    struct peal_page_step copy = *step;
+    copy.first_access = page->accesses.len;
+    copy.first_change = page->changes.len;
+    copy.accesses = copy.changes = 0;
+    PUSH(page, steps, copy);
+    struct peal_page_bar bar = {.start = page->steps_seen - 1,
+                                .end = page->steps_seen,
+                                .track = step->track,
+                                .label = step->label,
+                                .detail = step->detail,
+                                .place = step->place,
+                                .category = step->category,
+                                .flags = step->flags};
+    peal_page_bar(page, &bar);
+}
+
+void peal_page_access(struct peal_page *page, struct peal_page_access access)
+{
+    if (page->failed || page->steps_seen > PEAL_PAGE_STEPS)
+        return;
+    assert(page->steps.len && access.memory < page->memories.len && access.from <= access.to);
+    PUSH(page, accesses, access);
+    page->steps.at[page->steps.len - 1].accesses += !page->failed;
+}
+
+static void add_change(struct peal_page *page, struct peal_page_change change)
+{
+    if (page->failed || page->steps_seen > PEAL_PAGE_STEPS)
+        return;
+    PUSH(page, changes, change);
+    if (page->steps.len)
+        page->steps.at[page->steps.len - 1].changes += !page->failed;
+}
+
+void peal_page_change_memory(struct peal_page *page, uint32_t memory, uint64_t from, uint64_t to,
+                             const char *value, bool quiet)
+{
+    add_change(page, (struct peal_page_change){.memory = memory,
+                                               .cell = PEAL_PAGE_NONE,
+                                               .from = from,
+                                               .to = to,
+                                               .value = peal_page_text(page, value),
+                                               .quiet = quiet});
+}
+
+void peal_page_change_cell(struct peal_page *page, uint32_t cell, int64_t value)
+{
+    add_change(
+        page, (struct peal_page_change){.memory = PEAL_PAGE_NONE,
+                                        .cell = cell,
+                                        .value = peal_page_printf(page, "%lld", (long long)value)});
+}
+
+uint32_t peal_page_node(struct peal_page *page, struct peal_page_node node)
+{
+    PUSH(page, nodes, node);
+    return page->failed ? 0 : (uint32_t)(page->nodes.len - 1);
+}
+
+void peal_page_link(struct peal_page *page, struct peal_page_link link)
+{
+    PUSH(page, links, link);
+}
+
+void peal_page_frame(struct peal_page *page, struct peal_page_frame frame)
+{
+    PUSH(page, frames, frame);
+}
+
+void peal_page_series(struct peal_page *page, const char *name, uint64_t start, uint64_t step,
+                      const double *values, size_t count)
+{
+    struct peal_page_series series = {peal_page_text(page, name), start, step, page->reals.len,
+                                      count};
+    for (size_t i = 0; i < count; i++)
+        PUSH(page, reals, values[i]);
+    PUSH(page, series, series);
+}
+
+void peal_page_hop(struct peal_page *page, struct peal_page_hop hop)
+{
+    if (page->path_seen++ < PEAL_PAGE_PATH)
+        PUSH(page, path, hop);
+}
+
+void peal_page_stall(struct peal_page *page, struct peal_page_stall stall)
+{
+    PUSH(page, stalls, stall);
+}
+
+uint32_t peal_page_plot(struct peal_page *page, const char *title, const char *x_label,
+                        const char *y_label, bool x_log, bool y_log)
+{
+    struct peal_page_plot plot = {peal_page_text(page, title), peal_page_text(page, x_label),
+                                  peal_page_text(page, y_label), x_log, y_log};
+    PUSH(page, plots, plot);
+    return page->failed ? 0 : (uint32_t)(page->plots.len - 1);
+}
+
+uint32_t peal_page_curve(struct peal_page *page, uint32_t plot, const char *name,
+                         enum peal_page_curve_style style)
+{
+    struct peal_page_curve curve = {plot, peal_page_text(page, name), (uint8_t)style,
+                                    page->reals.len, 0};
+    PUSH(page, curves, curve);
+    return page->failed ? 0 : (uint32_t)(page->curves.len - 1);
+}
+
+void peal_page_point(struct peal_page *page, double x, double y)
+{
+    PUSH(page, reals, x);
+    PUSH(page, reals, y);
+    if (!page->failed)
+        page->curves.at[page->curves.len - 1].count++;
+}
+
+void peal_page_table(struct peal_page *page, const char *title, struct peal_report_table *table)
+{
+    struct peal_page_table entry = {peal_page_text(page, title), table};
+    PUSH(page, tables, entry);
+    if (page->failed)
+        peal_report_table_free(table);
+}
+
+const char *peal_page_time(uint64_t ps, char buf[static 32])
+{
+    static const struct {
+        uint64_t scale;
+        const char *name;
+    } units[] = {
+        {1000000000000, "s"}, {1000000000, "ms"}, {1000000, "\xc2\xb5s"}, {1000, "ns"}, {1, "ps"}};
+    size_t unit = 0;
+    while (unit < 4 && ps < units[unit].scale)
+        unit++;
+    snprintf(buf, 32, "%.4g %s", (double)ps / (double)units[unit].scale, units[unit].name);
+    return buf;
+}
+
+const char *peal_page_bytes(uint64_t bytes, char buf[static 32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024 && unit < 6; unit++)
+        value /= 1024;
+    snprintf(buf, 32, "%.4g %s", value, units[unit]);
+    return buf;
+}
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int compare_bars(const void *a, const void *b)
+{
+    const struct peal_page_bar *x = a, *y = b;
+    int order = compare_u64(x->track, y->track);
+    if (!order)
+        order = compare_u64(x->start, y->start);
+    return order ? order : compare_u64(x->end, y->end);
+}
+
+static int compare_arrows(const void *a, const void *b)
+{
+    const struct peal_page_arrow *x = a, *y = b;
+    int order = compare_u64(x->from, y->from);
+    if (!order)
+        order = compare_u64(x->to, y->to);
+    if (!order)
+        order = compare_u64(x->from_track, y->from_track);
+    return order ? order : compare_u64(x->to_track, y->to_track);
+}
+
+void peal_page_sort(struct peal_page *page)
+{
+    if (page->bars.len)
+        qsort(page->bars.at, page->bars.len, sizeof *page->bars.at, compare_bars);
+    if (page->arrows.len)
+        qsort(page->arrows.at, page->arrows.len, sizeof *page->arrows.at, compare_arrows);
+}

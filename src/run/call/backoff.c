@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See backoff.h. Everything here is the slow path: a wait that was satisfied while polling never
+ * comes here. */
+#include "run/call/backoff.h"
+
+#include "run/call/doctor.h"
+#include "run/team/own_core.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SLEEP_NS = 20000000,      /* at most, so that a dead peer is noticed */
+    BLIND_SLEEP_NS = 1000000, /* without membarrier a wake-up can be missed */
+    CHECK_NS = 20000000,      /* between two looks at the peers */
+    PUBLISH_NS = 5000000,     /* a wait this long is worth writing down */
+    ROUND_SPINS = 48          /* polls: as long as a switch or two */
+};
+
+uint64_t peal_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+uint32_t peal_cores(void)
+{
+    const char *wish = getenv("PEAL_CORES");
+    long given = wish ? strtol(wish, NULL, 10) : 0;
+    if (given > 0 && given <= CPU_SETSIZE)
+        return (uint32_t)given;
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    int bound = CPU_COUNT(&set);
+    /* A rank bound to one core still has the machine's other cores for its peers. */
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (bound <= 1 && online > 1)
+        return (uint32_t)online;
+    return bound > 0 ? (uint32_t)bound : 1;
+}
+
+void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out)
+{
+    out->cores = cores;
+    bool fits = size <= cores;
+    /* Without a core for each, whoever is waited for needs this one more often than not: measured,
+     * every poll before the first yield is lost. */
+    out->spins = fits ? 2000 : 0;
+    out->round_spins = fits ? 0 : ROUND_SPINS * ((size + cores - 1) / cores);
+    out->yield_ns = fits ? 2000000 : 1000000;
+    out->has_membarrier =
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+bool peal_order_peers(const struct peal_policy *policy)
+{
+    return policy->has_membarrier &&
+           syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+static void arm(struct peal_team *team, struct peal_pause *pause)
+{
+    struct peal_bed *own = &team->beds[team->rank];
+    /* Relaxed: whoever adds to it does so after its change; the value only has to be older than
+     * the poll that follows. */
+    pause->ticket = atomic_load_explicit(&own->wake, memory_order_relaxed);
+    /* seq_cst with the barrier below; partner: peal_wake_if_sleeping. */
+    atomic_store_explicit(&own->sleeping, 1, memory_order_seq_cst);
+    (void)peal_order_peers(&team->policy);
+    pause->armed = true;
+}
+
+static void disarm(struct peal_team *team, struct peal_pause *pause)
+{
+    if (pause->armed)
+        /* Relaxed: a late reader makes a needless wake-up, nothing else. */
+        atomic_store_explicit(&team->beds[team->rank].sleeping, 0, memory_order_relaxed);
+    pause->armed = false;
+}
+
+static void sleep_armed(struct peal_team *team, struct peal_pause *pause)
+{
+    struct timespec most = {0, team->policy.has_membarrier ? SLEEP_NS : BLIND_SLEEP_NS};
+    if (pause->most_ns != 0 && pause->most_ns < (uint64_t)most.tv_nsec)
+        most.tv_nsec = (long)pause->most_ns;
+    syscall(SYS_futex, &team->beds[team->rank].wake, FUTEX_WAIT, pause->ticket, &most, NULL, 0);
+    disarm(team, pause);
+}
+
+uint64_t peal_pause_since(const struct peal_pause *pause)
+{
+    return pause->polls >= PEAL_QUICK_YIELDS ? pause->began_ns : 0;
+}
+
+enum peal_status peal_pause_longer(struct peal_team *team, struct peal_pause *pause)
+{
+    if (pause->polls == 1 && team->policy.spins > 0)
+        peal_spread_look(team);
+    if (pause->armed) {
+        sleep_armed(team, pause);
+    } else if (pause->polls < PEAL_QUICK_YIELDS) {
+        peal_yield();
+        return pause->polls % PEAL_FAILURE_YIELDS ? PEAL_OK : peal_team_failure(team);
+    }
+    uint64_t now = peal_now_ns();
+    if (pause->polls == PEAL_QUICK_YIELDS)
+        pause->began_ns = pause->checked_ns = now;
+    enum peal_status status = peal_team_failure(team);
+    if (status != PEAL_OK)
+        return status;
+    if (now - pause->began_ns >= PUBLISH_NS && !pause->published) {
+        pause->published = true;
+        peal_doctor_publish(team, pause);
+    }
+    if (now - pause->checked_ns >= CHECK_NS) {
+        pause->checked_ns = now;
+        status = peal_doctor_check(team, pause, now - pause->began_ns);
+        if (status != PEAL_OK)
+            return status;
+    }
+    if (now - pause->began_ns < team->policy.yield_ns)
+        peal_yield();
+    else
+        arm(team, pause);
+    return PEAL_OK;
+}
+
+enum peal_status peal_pause_look(struct peal_team *team, struct peal_pause *pause, bool timed)
+{
+    enum peal_status status = peal_team_failure(team);
+    uint64_t now = peal_now_ns();
+    if (pause->first_ns == 0)
+        pause->first_ns = pause->looked_ns = now;
+    if (status != PEAL_OK || now - pause->looked_ns < CHECK_NS)
+        return status;
+    pause->looked_ns = now;
+    return peal_doctor_check(team, pause, timed ? now - pause->first_ns : 0);
+}
+
+void peal_pause_leave(struct peal_team *team, struct peal_pause *pause)
+{
+    disarm(team, pause);
+}
+
+void peal_pause_reset(struct peal_team *team, struct peal_pause *pause)
+{
+    disarm(team, pause);
+    if (pause->published)
+        peal_doctor_unpublish(team);
+    pause->published = pause->deserted = false;
+    pause->polls = 0;
+    pause->first_ns = 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How to wait: poll, then yield the core, then sleep; and look after peers meanwhile.
+ *
+ * A notify that finds nobody asleep makes no system call and needs no fence: it stores, then reads
+ * the owner's `sleeping` word, and the two may pass each other. The sleeper pays instead: it sets
+ * the word, then makes every other thread of the group pass a barrier (membarrier), then polls once
+ * more, then sleeps on `wake`. Either the notifier's store was before its barrier, and the last
+ * poll sees it, or its read of `sleeping` comes after, and it wakes. Where the kernel has no such
+ * barrier, sleeps last a millisecond at most.
+ */
+#ifndef PEAL_RUN_PAUSE_H
+#define PEAL_RUN_PAUSE_H
+
+#include "run/team/team.h"
+
+#include <sched.h>
+#include <sys/syscall.h>
+
+struct peal_pause {
+    uint32_t polls;
+    bool armed;      /* `sleeping` is set; poll once more, then sleep */
+    uint32_t ticket; /* the futex's value when armed */
+    uint64_t began_ns;
+    uint64_t checked_ns;
+    uint64_t most_ns; /* of a sleep; 0: as long as sleeps last */
+    /* Says where this rank waits, for the doctor; called in the slow path only. */
+    void (*describe)(void *context, struct peal_text *out);
+    void *context;
+    uint32_t stream; /* the call that waits: compared with the peers' */
+    uint64_t seq;
+    bool published; /* the wait text is in the control block */
+    /* Looks of those who do not stay: when the last one was, and the first since anything moved. */
+    uint64_t looked_ns, first_ns;
+    /* A message: of, or for, this rank; UINT32_MAX: of any. */
+    bool is_message;
+    uint32_t peer;
+    bool deserted; /* nobody is left that it could come from, or go to: once more, and it fails */
+};
+
+/* Processors that this process may use: PEAL_CORES, or what it is bound to. */
+uint32_t peal_cores(void);
+/* How ranks wait that share so many processors. All ranks of a team must be given the same number,
+ * since algorithms are chosen by it. */
+void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out);
+uint64_t peal_now_ns(void);
+
+/* Makes every thread of the group pass a barrier: what each stored before is seen, and what each
+ * loads after sees what this one stored. False where the kernel has none such. */
+bool peal_order_peers(const struct peal_policy *policy);
+
+/* When the wait began; 0: a moment ago, too short to be measured. */
+uint64_t peal_pause_since(const struct peal_pause *pause);
+
+/* Gives the core away. Not by the C library: with many ranks to a core, each page that is touched
+ * between two switches is time. */
+static inline void peal_yield(void)
+{
+#if defined(__x86_64__)
+    long number = SYS_sched_yield;
+    __asm__ volatile("syscall" : "+a"(number) : : "rcx", "r11", "memory");
+#else
+    sched_yield();
+#endif
+}
+
+enum {
+    PEAL_QUICK_YIELDS = 64, /* before time is looked at */
+    PEAL_FAILURE_YIELDS = 8 /* between two looks at the failure word meanwhile */
+};
+
+/* A step that is more than a yield, or whose yield is to be followed by a look around. */
+enum peal_status peal_pause_longer(struct peal_team *team, struct peal_pause *pause);
+
+/* Nothing could move: spend some time, then poll again if this returns PEAL_OK. */
+static inline enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *pause)
+{
+    pause->polls++;
+    if (pause->polls >= PEAL_QUICK_YIELDS || pause->polls % PEAL_FAILURE_YIELDS == 0 ||
+        pause->armed || team->policy.spins > 0)
+        return peal_pause_longer(team, pause);
+    peal_yield(); /* most waits end here */
+    return PEAL_OK;
+}
+/* Nothing could move, and the waiter has no time to stay: a look at the peers now and then, without
+ * which who only tests would not see them die. Time-outs count if `timed`. */
+enum peal_status peal_pause_look(struct peal_team *team, struct peal_pause *pause, bool timed);
+/* The waiter goes away for a while: nobody needs to wake it. Its time still counts. */
+void peal_pause_leave(struct peal_team *team, struct peal_pause *pause);
+/* Something moved: start over, taking back what was published. */
+void peal_pause_reset(struct peal_team *team, struct peal_pause *pause);
+
+static inline void peal_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* After a change that `rank` may wait for. */
+static inline void peal_wake_if_sleeping(const struct peal_team *team, uint32_t rank)
+{
+    /* Relaxed, and after the change in program order: see above. The compiler barrier keeps it
+     * there; partner: arm in backoff.c. */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (__builtin_expect(
+            atomic_load_explicit(&team->beds[rank].sleeping, memory_order_relaxed) != 0, 0))
+        peal_team_wake(team, rank);
+}
+
+#endif

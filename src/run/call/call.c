@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See call.h. */
+#include "run/call/call.h"
+
+#include "run/call/collective.h"
+#include "run/call/doctor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LEAST_SPINS = 16,    /* polls that adapting leaves */
+    URGENT_SPINS = 64,   /* polls before the first yield, where others wait for this rank */
+    PATIENT_SPINS = 200, /* polls: some microseconds, in which a root copies what fits a segment */
+    MOST_PATIENCE = 4,
+    MOST_TRUST = 8,
+    TRY_EVERY = 32 /* waits */
+};
+
+enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team)
+{
+    *engine = (struct peal_calls){.team = team, .spins = team->policy.spins};
+    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
+        peal_frame_init(&engine->frames[c], team, c);
+    return peal_mail_init(&engine->mail, team);
+}
+
+static void fail_all(struct peal_calls *engine, enum peal_status status);
+
+void peal_calls_release(struct peal_calls *engine)
+{
+    if (engine->active) /* relaxed: peal_team_close releases it; partner: check_peers in doctor.c */
+        atomic_store_explicit(&peal_team_own(engine->team)->dropped, engine->active->seq,
+                              memory_order_relaxed);
+    fail_all(engine, PEAL_CLOSED); /* requests outlive the communicator */
+    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
+        peal_frame_release(&engine->frames[c]);
+    peal_mail_release(&engine->mail);
+}
+
+void peal_calls_forget(struct peal_calls *engine, const struct peal_image *image)
+{
+    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++) {
+        if (!image || engine->frames[c].image == image)
+            engine->frames[c].image = NULL;
+    }
+}
+
+/* ---- binding ---- */
+
+static uint64_t cut(uint64_t elements, uint32_t row, uint32_t rows)
+{
+    /* Whole blocks of 16 elements, so that rows start at cache lines where the whole does. */
+    uint64_t blocks = (elements + 15) / 16;
+    uint64_t at = (blocks * row / rows) * 16;
+    return at < elements ? at : elements;
+}
+
+static void bind(struct peal_frame *frame, const struct peal_call *call)
+{
+    frame->image->bound = call->repeats && call->launches == 1 ? call : NULL;
+    for (uint32_t i = 0; i < call->nbounds; i++) {
+        const struct peal_bound *bound = &call->bounds[i];
+        uint64_t from = call->done * call->segment;
+        uint64_t left = bound->bytes > from ? bound->bytes - from : 0;
+        uint64_t bytes = left < call->segment ? left : call->segment;
+        char *at = bound->at + (left > 0 ? from : 0);
+        if (bound->rows == 0) {
+            frame->bases[bound->base] =
+                (struct peal_base){.at = at, .limit = bytes, .stride = bound->stride};
+            continue;
+        }
+        uint64_t elements = bytes / call->element;
+        for (uint32_t row = 0; row < bound->rows; row++) {
+            uint64_t first = cut(elements, row, bound->rows) * call->element;
+            uint64_t last = cut(elements, row + 1, bound->rows) * call->element;
+            frame->bases[bound->base + row] =
+                (struct peal_base){.at = at + first, .limit = last - first};
+        }
+    }
+    if (call->reach)
+        peal_frame_reach(frame, call->mapped);
+}
+
+/* Without memory no rank can go on: all of them are told, as they may be waiting already. */
+static enum peal_status fail_memory(struct peal_team *team, const struct peal_image *image)
+{
+    struct peal_text report = {0};
+    peal_text_printf(&report,
+                     "peal: rank %u: no memory for kernel '%s', which needs %llu KiB of the window",
+                     team->rank, peal_plan_string(image->plan, image->plan->kernel),
+                     (unsigned long long)(image->region_bytes + 1023) >> 10);
+    if (image->region_bytes > team->layout.span)
+        peal_text_printf(&report, "; it has %llu", (unsigned long long)team->layout.span >> 10);
+    peal_text_puts(&report, "\n");
+    enum peal_status status = peal_team_fail(team, PEAL_NO_MEMORY, team->rank, &report);
+    peal_text_release(&report);
+    return status;
+}
+
+/* Loads the call's image. PEAL_PENDING while regions are given back: to be called again. */
+static enum peal_status load(struct peal_calls *engine, struct peal_frame *frame,
+                             struct peal_call *call, uint32_t context)
+{
+    enum peal_status status = PEAL_OK;
+    if (call->recycling == 0)
+        status = peal_frame_load(frame, call->image, context);
+    if (status == PEAL_PENDING || call->recycling != 0) {
+        status = peal_regions_recycle(&frame->regions, engine->team, &call->recycling);
+        if (status == PEAL_OK)
+            status = peal_frame_load(frame, call->image, context);
+    }
+    call->loaded = status == PEAL_OK;
+    if (status == PEAL_NO_MEMORY || status == PEAL_SYSTEM)
+        status = fail_memory(engine->team, call->image);
+    return status;
+}
+
+static void begin_launch(struct peal_frame *frame, const struct peal_call *call)
+{
+    if (!call->repeats || frame->image->bound != call)
+        bind(frame, call);
+    frame->signature = call->signature;
+    frame->stream = call->stream;
+    peal_frame_launch(frame);
+}
+
+/* ---- waiting ---- */
+
+struct waiter {
+    struct peal_frame *frame; /* NULL: a message */
+    const struct peal_calls *engine;
+    const struct peal_call *call;   /* NULL: a message */
+    const enum peal_status *wanted; /* of a request; NULL: the call blocks */
+};
+
+static void describe(void *context, struct peal_text *out)
+{
+    const struct waiter *waiter = context;
+    if (waiter->call && waiter->wanted) {
+        peal_text_printf(out, "wait for non-blocking call %llu, ",
+                         (unsigned long long)waiter->call->seq);
+        peal_collective_describe(waiter->call->what, waiter->call->count, out);
+        peal_text_puts(out, ": ");
+    }
+    if (waiter->call && !waiter->call->loaded)
+        peal_text_puts(out, "until all ranks have given their scratch memory back");
+    else if (waiter->frame)
+        peal_frame_describe(waiter->frame, out);
+    else
+        peal_mail_describe(&waiter->engine->mail, waiter->wanted, out);
+}
+
+/* The call that a request waits for; NULL: it waits for a message. */
+static struct peal_call *find_wanted(const struct peal_calls *engine,
+                                     const enum peal_status *wanted)
+{
+    struct peal_call *call = engine->active;
+    while (call && &call->status != wanted)
+        call = call->next;
+    return call;
+}
+
+/* With more ranks than cores: a launch that blocks for the first time, and has told nobody anything
+ * or has something to tell. Polling before the first yield pays if who is waited for is about to
+ * come on another core (a broadcast's root; the last one of a barrier), and not if it needs this
+ * core. Which it is shows by trying now and then. */
+static enum peal_frame_state wait_patiently(struct peal_frame *frame)
+{
+    struct peal_image *image = frame->image;
+    bool may_pay = image->receives || peal_frame_is_urgent(frame);
+    if (!may_pay || (image->patience == 0 && ++image->tries % TRY_EVERY != 0))
+        return PEAL_RUN_BLOCKED;
+    enum peal_frame_state progress =
+        peal_frame_run(frame, image->receives ? PATIENT_SPINS : URGENT_SPINS);
+    if (progress != PEAL_RUN_ENDED)
+        image->patience = image->patience > 2 ? image->patience - 2 : 0;
+    else if (image->patience < MOST_PATIENCE)
+        image->patience++;
+    return progress;
+}
+
+/* With more ranks than cores, after the first yield of a wait: whoever shares this core has run, so
+ * who is missing is on another one. To give this one away again would cost a whole round of
+ * switches, and everyone's phase; polling costs no more than one. It does not pay in a chain, where the
+ * other core waits for one that has to run here. Which it is shows by trying now and then. */
+static uint32_t spins_after_yield(const struct peal_calls *engine, struct peal_image *image,
+                                  uint32_t yields)
+{
+    uint32_t spins = engine->team->policy.round_spins;
+    if (spins == 0)
+        return engine->spins;
+    bool tries = yields == 1 && (image->trust > 0 || ++image->trials % TRY_EVERY == 0);
+    return tries ? spins : 0;
+}
+
+static void learn(struct peal_image *image, bool paid)
+{
+    if (!paid)
+        image->trust = image->trust > 2 ? image->trust - 2 : 0;
+    else if (image->trust < MOST_TRUST)
+        image->trust++;
+}
+
+/* Runs a blocking launch to its end. */
+static enum peal_status finish(struct peal_calls *engine, struct peal_frame *frame,
+                               const struct peal_call *call)
+{
+    struct peal_team *team = engine->team;
+    enum peal_frame_state progress = peal_frame_run(frame, engine->spins);
+    if (__builtin_expect(progress == PEAL_RUN_ENDED, 1)) {
+        if (engine->spins < team->policy.spins)
+            engine->spins += 1 + engine->spins / 8;
+        return PEAL_OK;
+    }
+    if (team->policy.spins == 0 && progress == PEAL_RUN_BLOCKED) {
+        progress = wait_patiently(frame);
+        if (progress == PEAL_RUN_ENDED)
+            return PEAL_OK;
+    }
+    /* The peer may need this very core, whatever the number of cores says. */
+    if (engine->spins > LEAST_SPINS)
+        engine->spins = engine->spins / 2 > LEAST_SPINS ? engine->spins / 2 : LEAST_SPINS;
+    struct waiter waiter = {frame, engine, call, NULL};
+    struct peal_pause pause = {
+        .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};
+    enum peal_status status = PEAL_OK;
+    frame->moved = false;
+    while (progress == PEAL_RUN_BLOCKED && status == PEAL_OK) {
+        bool others = peal_calls_progress(engine);
+        if (frame->moved || others)
+            peal_pause_reset(team, &pause);
+        frame->moved = false;
+        status = peal_pause_step(team, &pause);
+        uint32_t spins = spins_after_yield(engine, frame->image, pause.polls);
+        if (status == PEAL_OK)
+            progress = peal_frame_run(frame, spins);
+        if (spins > 0 && team->policy.round_spins > 0)
+            learn(frame->image, progress == PEAL_RUN_ENDED);
+    }
+    if (progress == PEAL_RUN_MISMATCH)
+        status = peal_doctor_mismatch(team, &pause);
+    else if (progress == PEAL_RUN_UNREAD)
+        status = peal_doctor_unread(team, &pause, frame->unread.rank, frame->unread.error);
+    peal_pause_reset(team, &pause);
+    return status;
+}
+
+/* As load, and waits for the others. */
+static __attribute__((noinline)) enum peal_status
+load_blocking(struct peal_calls *engine, struct peal_frame *frame, struct peal_call *call)
+{
+    enum peal_status status = load(engine, frame, call, 0);
+    struct waiter waiter = {frame, engine, call, NULL};
+    struct peal_pause pause = {
+        .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};
+    while (status == PEAL_PENDING) {
+        if (peal_calls_progress(engine))
+            peal_pause_reset(engine->team, &pause);
+        status = peal_pause_step(engine->team, &pause);
+        if (status == PEAL_OK)
+            status = load(engine, frame, call, 0);
+    }
+    peal_pause_reset(engine->team, &pause);
+    return status;
+}
+
+enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call)
+{
+    struct peal_team *team = engine->team;
+    struct peal_frame *frame = &engine->frames[0];
+    call->seq = ++engine->seqs[0];
+    peal_team_enter(team, 0, call->seq, call->what, call->count);
+    enum peal_status status = peal_team_is_well(team) ? PEAL_OK : peal_team_failure(team);
+    while (status == PEAL_OK) {
+        call->loaded = frame->image == call->image || peal_frame_reload(frame, call->image, 0);
+        if (__builtin_expect(!call->loaded, 0))
+            status = load_blocking(engine, frame, call);
+        for (call->done = 0; status == PEAL_OK && call->done < call->launches; call->done++) {
+            begin_launch(frame, call);
+            status = finish(engine, frame, call);
+        }
+        if (status != PEAL_OK || !call->then)
+            break;
+        status = call->then(call);
+    }
+    peal_team_leave(team);
+    return status;
+}
+
+/* ---- non-blocking ---- */
+
+static void end_call(struct peal_calls *engine, struct peal_call *call, enum peal_status status)
+{
+    struct peal_call **link = &engine->active;
+    while (*link != call)
+        link = &(*link)->next;
+    *link = call->next;
+    call->active = false;
+    call->status = status;
+}
+
+/* The next part of a call begins, or waits for memory. False: it has ended. */
+static bool begin_part(struct peal_calls *engine, struct peal_call *call)
+{
+    struct peal_frame *frame = &engine->frames[call->context];
+    enum peal_status status = load(engine, frame, call, call->context);
+    if (status == PEAL_PENDING)
+        return true;
+    if (status == PEAL_OK && call->launches > 0) {
+        begin_launch(frame, call);
+        return true;
+    }
+    end_call(engine, call, status);
+    return false;
+}
+
+/* All launches have ended: the end, or the next part. False: the end. */
+static bool end_part(struct peal_calls *engine, struct peal_call *call)
+{
+    bool more = call->then != NULL; /* it may be the last one */
+    enum peal_status status = more ? call->then(call) : PEAL_OK;
+    if (!more || status != PEAL_OK) {
+        end_call(engine, call, status);
+        return false;
+    }
+    call->done = 0;
+    call->loaded = false;
+    return begin_part(engine, call);
+}
+
+/* Moves one call as far as it goes. True if it moved. */
+static bool advance(struct peal_calls *engine, struct peal_call *call)
+{
+    struct peal_frame *frame = &engine->frames[call->context];
+    bool moved = false;
+    for (;;) {
+        if (!call->loaded) {
+            if (!begin_part(engine, call))
+                return true;
+            if (!call->loaded)
+                return moved;
+        }
+        frame->moved = false;
+        enum peal_frame_state progress = peal_frame_run(frame, 0);
+        moved |= frame->moved;
+        if (progress == PEAL_RUN_BLOCKED)
+            return moved;
+        if (progress != PEAL_RUN_ENDED) {
+            struct waiter waiter = {frame, engine, call, &call->status};
+            struct peal_pause pause = {
+                .describe = describe, .context = &waiter, .stream = 1, .seq = call->seq};
+            end_call(engine, call,
+                     progress == PEAL_RUN_MISMATCH
+                         ? peal_doctor_mismatch(engine->team, &pause)
+                         : peal_doctor_unread(engine->team, &pause, frame->unread.rank,
+                                              frame->unread.error));
+            return true;
+        }
+        if (++call->done < call->launches)
+            begin_launch(frame, call);
+        else if (!end_part(engine, call))
+            return true;
+    }
+}
+
+static bool advance_all(struct peal_calls *engine)
+{
+    bool moved = false;
+    struct peal_call *call = peal_team_move_begin(engine->team) ? engine->active : NULL;
+    while (call) {
+        struct peal_call *next = call->next;
+        moved |= advance(engine, call);
+        call = next;
+    }
+    peal_team_move_end(engine->team);
+    return moved;
+}
+
+bool peal_calls_progress(struct peal_calls *engine)
+{
+    if (engine->nested)
+        return false;
+    engine->nested++;
+    bool moved = engine->active && advance_all(engine);
+    moved |= peal_mail_progress(&engine->mail);
+    engine->nested--;
+    return moved;
+}
+
+/* After a failure nothing moves any more: everything under way has failed too. */
+static void fail_all(struct peal_calls *engine, enum peal_status status)
+{
+    while (engine->active)
+        end_call(engine, engine->active, status);
+    peal_mail_fail(&engine->mail, status);
+}
+
+static enum peal_status wait_part(struct peal_calls *engine, const enum peal_status *wanted,
+                                  struct peal_pause *pause, uint64_t until_ns)
+{
+    struct peal_team *team = engine->team;
+    struct waiter waiter = {NULL, engine, NULL, wanted};
+    enum peal_status status = until_ns == 0 ? peal_team_failure(team) : team->failed;
+    uint32_t spins = 0;
+    pause->describe = describe;
+    pause->context = &waiter;
+    pause->stream = 1;
+    while (*wanted == PEAL_PENDING && status == PEAL_OK) {
+        if (peal_calls_progress(engine)) {
+            peal_pause_reset(team, pause);
+            spins = 0;
+            continue;
+        }
+        if (until_ns != 0 && spins++ < team->policy.spins / 8) {
+            peal_relax();
+            continue;
+        }
+        pause->seq = engine->active ? engine->active->seq : 0;
+        waiter.call = find_wanted(engine, wanted);
+        waiter.frame = waiter.call ? &engine->frames[waiter.call->context] : NULL;
+        pause->is_message = !waiter.call && peal_mail_peer(&engine->mail, wanted, &pause->peer);
+        if (until_ns != UINT64_MAX) {
+            uint64_t now = peal_now_ns();
+            if (now >= until_ns) {
+                status = peal_pause_look(team, pause, until_ns != 0);
+                break;
+            }
+            pause->most_ns = until_ns - now;
+        }
+        status = peal_pause_step(team, pause);
+    }
+    if (*wanted == PEAL_PENDING && status == PEAL_OK) {
+        peal_pause_leave(team, pause);
+        return PEAL_PENDING;
+    }
+    peal_pause_reset(team, pause);
+    if (status != PEAL_OK)
+        fail_all(engine, status);
+    return *wanted;
+}
+
+enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted)
+{
+    struct peal_pause pause = {0};
+    return wait_part(engine, wanted, &pause, UINT64_MAX);
+}
+
+enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *wanted,
+                                       struct peal_pause *pause, uint64_t until_ns)
+{
+    return wait_part(engine, wanted, pause, until_ns);
+}
+
+enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *call)
+{
+    struct peal_team *team = engine->team;
+    uint64_t seq = engine->seqs[1] + 1;
+    uint32_t context = 1 + (uint32_t)(seq % (PEAL_CONTEXTS - 1));
+    for (struct peal_call *older = engine->active; older;) {
+        if (older->context != context) {
+            older = older->next;
+            continue;
+        }
+        enum peal_status status = peal_calls_wait(engine, &older->status);
+        if (status != PEAL_OK)
+            return status;
+        older = engine->active;
+    }
+    engine->seqs[1] = call->seq = seq;
+    call->context = context;
+    call->done = 0;
+    call->next = NULL;
+    call->loaded = false;
+    call->recycling = 0;
+    call->status = PEAL_PENDING;
+    peal_team_enter(team, 1, seq, call->what, call->count);
+    struct peal_call **link = &engine->active;
+    while (*link)
+        link = &(*link)->next;
+    *link = call;
+    call->active = true;
+    peal_calls_progress(engine);
+    peal_team_leave(team);
+    return PEAL_OK;
+}

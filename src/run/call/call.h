@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls: a collective as a sequence of launches of one image, blocking or not.
+ *
+ * A large call is cut into segments; each is one launch. Blocking calls use context 0, non-blocking
+ * ones contexts 1, 2, ... in turn: call i starts when the one before it in its context has ended
+ * here. Whoever waits moves everything that is under way, in the order of issue.
+ */
+#ifndef PEAL_RUN_CALL_H
+#define PEAL_RUN_CALL_H
+
+#include "run/exec/exec.h"
+#include "run/call/mail.h"
+#include "run/call/backoff.h"
+
+/* Memory bound to one base, or split among several, for a whole call. Each launch takes the next
+ * `segment` bytes of it. */
+struct peal_bound {
+    uint32_t base;
+    uint32_t rows; /* 0: one base. Otherwise the segment is cut into that many bases */
+    char *at;
+    uint64_t bytes;
+    uint64_t stride; /* of 2-D parameters bound as a whole: bytes a row */
+};
+
+struct peal_call {
+    struct peal_image *image;
+    struct peal_bound *bounds;
+    uint32_t nbounds;
+    uint64_t segment; /* bytes */
+    uint64_t launches;
+    uint32_t element; /* bytes of an element: cuts fall between elements */
+    bool stream;      /* large: write results past the caches */
+    bool reach;       /* peers' window parameters follow from the own ones: peal_frame_reach */
+    char *const *mapped[PEAL_WINDOW_PARAMS];
+    uint64_t what, count;
+    uint32_t signature;
+    bool repeats; /* stays where it is and is run again as it is: see bind in call.c */
+
+    /* Called when all launches have ended; may set up the next part of the call, which then goes
+     * on in the same context: image, bounds, launches, signature. NULL: there is none. */
+    enum peal_status (*then)(struct peal_call *call);
+    void *then_context;
+
+    uint64_t done;      /* launches */
+    bool loaded;        /* the image is in the frame; until then, memory is being made free */
+    uint32_t recycling; /* the stage of that */
+    uint64_t seq;
+    struct peal_call *next; /* of the active non-blocking ones, oldest first */
+    uint32_t context;
+    bool active;
+    enum peal_status status; /* PEAL_PENDING until it has ended */
+};
+
+struct peal_calls {
+    struct peal_team *team;
+    struct peal_frame frames[PEAL_CONTEXTS];
+    uint64_t seqs[PEAL_STREAMS];
+    struct peal_call *active;
+    struct peal_mail mail;
+    uint32_t spins;  /* polls before a yield: falls when they are in vain, and recovers */
+    uint32_t nested; /* guards progress against itself */
+};
+
+enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team);
+void peal_calls_release(struct peal_calls *engine);
+
+/* An image is about to be freed (NULL: all of them) that no call uses any more. */
+void peal_calls_forget(struct peal_calls *engine, const struct peal_image *image);
+
+/* Runs a call to its end. */
+enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call);
+/* Starts a call; it must stay where it is until it has ended. May block for an older one. */
+enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *call);
+/* Moves everything that can move. True if anything did. */
+bool peal_calls_progress(struct peal_calls *engine);
+/* Waits until *wanted is no longer PEAL_PENDING, moving everything meanwhile. */
+enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted);
+/* The same, until a time at most (0: no time at all, and no time-outs): then PEAL_PENDING. `pause` is the caller's, zeroed at first and
+ * the same for all calls that wait for one thing: time-outs count over all of them. */
+enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *wanted,
+                                       struct peal_pause *pause, uint64_t until_ns);
+
+#endif

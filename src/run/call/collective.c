@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of calls. */
+#include "run/call/collective.h"
+
+#include "base/base.h"
+#include "run/team/shared.h"
+
+/* What belongs to a call's identity beside its name. */
+enum { COUNT = 1, DTYPE = 2, REDUCE = 4, ROOT = 8, HASHED = 16 };
+
+static const struct {
+    const char *name;
+    unsigned parts;
+} rows[PEAL_CALL_COUNT] = {
+    [PEAL_CALL_NONE] = {"nothing", 0},
+    [PEAL_CALL_BARRIER] = {"barrier", 0},
+    [PEAL_CALL_ALLREDUCE] = {"allreduce", COUNT | DTYPE | REDUCE},
+    [PEAL_CALL_REDUCE] = {"reduce", COUNT | DTYPE | REDUCE | ROOT},
+    [PEAL_CALL_BROADCAST] = {"broadcast", COUNT | DTYPE | ROOT},
+    [PEAL_CALL_ALLGATHER] = {"allgather", COUNT | DTYPE},
+    [PEAL_CALL_REDUCE_SCATTER] = {"reduce_scatter", COUNT | DTYPE | REDUCE},
+    [PEAL_CALL_GATHER] = {"gather", COUNT | DTYPE | ROOT},
+    [PEAL_CALL_SCATTER] = {"scatter", COUNT | DTYPE | ROOT},
+    [PEAL_CALL_ALL_TO_ALL] = {"all_to_all", COUNT | DTYPE},
+    [PEAL_CALL_ALLGATHER_V] = {"allgather_v", HASHED | DTYPE},
+    [PEAL_CALL_REDUCE_SCATTER_V] = {"reduce_scatter_v", HASHED | DTYPE | REDUCE},
+    [PEAL_CALL_GATHER_V] = {"gather_v", HASHED | DTYPE | ROOT},
+    [PEAL_CALL_SCATTER_V] = {"scatter_v", HASHED | DTYPE | ROOT},
+    [PEAL_CALL_ALL_TO_ALL_V] = {"all_to_all_v", DTYPE},
+    [PEAL_CALL_COUNTS] = {"all_to_all_v", DTYPE},
+    [PEAL_CALL_KERNEL] = {"a user kernel", 0}, /* the doctor knows more */
+    [PEAL_CALL_SPLIT] = {"split", 0},
+    [PEAL_CALL_SYMMETRIC_ALLOC] = {"symmetric_alloc", COUNT},
+    [PEAL_CALL_SYMMETRIC_FREE] = {"symmetric_free", COUNT},
+};
+
+const char *peal_collective_name(uint32_t collective)
+{
+    return collective < PEAL_CALL_COUNT ? rows[collective].name : "an unknown call";
+}
+
+void peal_collective_describe(uint64_t what, uint64_t count, struct peal_text *out)
+{
+    uint32_t collective = (uint32_t)((what & ~PEAL_CALL_IN_PLACE) >> 48);
+    uint32_t dtype = what >> 40 & 0xff, reduce = what >> 32 & 0xff;
+    unsigned parts = collective < PEAL_CALL_COUNT ? rows[collective].parts : 0;
+    peal_text_puts(out, peal_collective_name(collective));
+    if (parts & COUNT)
+        peal_text_printf(out, " of %llu", (unsigned long long)count);
+    if ((parts & DTYPE) && dtype < PEAL_DTYPE_COUNT)
+        peal_text_printf(out, "%s %s", parts & COUNT ? "" : " of",
+                         peal_dtype_name((enum peal_dtype)dtype));
+    if ((parts & REDUCE) && reduce < PEAL_REDUCE_COUNT)
+        peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduce)reduce));
+    if (parts & ROOT)
+        peal_text_printf(out, ", root %u", (unsigned)what);
+    if (what & PEAL_CALL_IN_PLACE)
+        peal_text_puts(out, ", in place");
+    if (parts & HASHED)
+        peal_text_printf(out, ", counts that hash to %08x", (unsigned)(count ^ count >> 32));
+}

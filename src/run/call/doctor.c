@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See doctor.h. All of it runs in the slow path of waits. */
+#include "run/call/doctor.h"
+
+#include "run/call/collective.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void write_words(_Atomic uint64_t *words, size_t n, const char *text)
+{
+    size_t len = strlen(text);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t word = 0;
+        if (i * 8 < len)
+            memcpy(&word, text + i * 8, len - i * 8 < 8 ? len - i * 8 : 8);
+        if (i == n - 1)
+            word &= UINT64_MAX >> 8;                                  /* the last byte stays NUL */
+        atomic_store_explicit(&words[i], word, memory_order_release); /* see wait_version */
+    }
+}
+
+static void put_wait(struct peal_team *team, const char *text, uint64_t since_ns)
+{
+    struct peal_control *own = peal_team_own(team);
+    uint32_t version = atomic_load_explicit(&own->wait_version, memory_order_relaxed); /* ours */
+    /* A seqlock: odd first, the words, then even. Partner: read_wait. */
+    atomic_store_explicit(&own->wait_version, version + 1, memory_order_release);
+    write_words(own->wait_text, PEAL_WAIT_WORDS, text);
+    atomic_store_explicit(&own->wait_since, since_ns, memory_order_release);
+    atomic_store_explicit(&own->wait_version, version + 2, memory_order_release);
+}
+
+static void read_wait(const struct peal_control *control, char out[PEAL_WAIT_WORDS * 8])
+{
+    for (int attempt = 0; attempt < 100; attempt++) {
+        /* Partner: put_wait. A torn text is read again. */
+        uint32_t before = atomic_load_explicit(&control->wait_version, memory_order_acquire);
+        for (int i = 0; i < PEAL_WAIT_WORDS; i++) {
+            uint64_t word = atomic_load_explicit(&control->wait_text[i], memory_order_acquire);
+            memcpy(out + i * 8, &word, 8);
+        }
+        out[PEAL_WAIT_WORDS * 8 - 1] = '\0';
+        if (before % 2 == 0 &&
+            before == atomic_load_explicit(&control->wait_version, memory_order_acquire))
+            return;
+    }
+}
+
+void peal_doctor_publish(struct peal_team *team, const struct peal_pause *pause)
+{
+    struct peal_text text = {0};
+    if (pause->describe)
+        pause->describe(pause->context, &text);
+    put_wait(team, peal_text_get(&text), peal_pause_since(pause));
+    peal_text_release(&text);
+}
+
+void peal_doctor_unpublish(struct peal_team *team)
+{
+    put_wait(team, "", 0);
+}
+
+/* ---- looking at a rank ---- */
+
+struct call {
+    uint64_t seq, what, count;
+};
+
+/* The call with that number of that stream; false if it has not come, or is too long ago. */
+static bool read_call(const struct peal_control *control, uint32_t stream, uint64_t seq,
+                      struct call *out)
+{
+    const struct peal_call_record *record = &control->history[stream][seq % PEAL_CALL_HISTORY];
+    /* Partner: peal_team_enter. */
+    out->seq = atomic_load_explicit(&record->seq, memory_order_acquire);
+    out->what = atomic_load_explicit(&record->what, memory_order_acquire);
+    out->count = atomic_load_explicit(&record->count, memory_order_acquire);
+    return out->seq == seq && seq == atomic_load_explicit(&record->seq, memory_order_acquire);
+}
+
+bool peal_doctor_has_label(const struct peal_team *team, uint64_t count)
+{
+    const struct peal_control *own = peal_team_own(team);
+    for (int i = 0; i < PEAL_LABELS; i++) {
+        if (atomic_load_explicit(&own->labels[i].key, memory_order_relaxed) == count) /* ours */
+            return true;
+    }
+    return false;
+}
+
+void peal_doctor_label(struct peal_team *team, uint64_t count, const char *text)
+{
+    struct peal_label *label = &peal_team_own(team)->labels[team->label++ % PEAL_LABELS];
+    /* Partner: add_label. */
+    atomic_store_explicit(&label->key, 0, memory_order_release);
+    write_words(label->text, PEAL_LABEL_WORDS, text);
+    atomic_store_explicit(&label->key, count, memory_order_release);
+}
+
+/* The name and arguments of the owner's kernel; false if they are not known. */
+static bool add_label(const struct peal_control *control, uint64_t count, struct peal_text *out)
+{
+    char text[PEAL_LABEL_WORDS * 8];
+    for (int i = 0; i < PEAL_LABELS && count != 0; i++) {
+        const struct peal_label *label = &control->labels[i];
+        /* Partner: peal_doctor_label. */
+        if (atomic_load_explicit(&label->key, memory_order_acquire) != count)
+            continue;
+        for (int w = 0; w < PEAL_LABEL_WORDS; w++) {
+            uint64_t word = atomic_load_explicit(&label->text[w], memory_order_acquire);
+            memcpy(text + w * 8, &word, 8);
+        }
+        text[sizeof text - 1] = '\0';
+        if (atomic_load_explicit(&label->key, memory_order_acquire) != count)
+            continue;
+        peal_text_puts(out, text);
+        return true;
+    }
+    return false;
+}
+
+static void add_call(const struct peal_control *control, const struct call *call,
+                     struct peal_text *out)
+{
+    bool kernel = call->what >> 48 == PEAL_CALL_KERNEL;
+    if (!kernel || !add_label(control, call->count, out))
+        peal_collective_describe(call->what, call->count, out);
+}
+
+/* Everything that the owner has begun so far. */
+static uint64_t count_begun(const struct peal_control *control)
+{
+    /* Relaxed: only compared with itself at another time. */
+    uint64_t begun = atomic_load_explicit(&control->letters, memory_order_relaxed);
+    for (int s = 0; s < PEAL_STREAMS; s++)
+        begun += atomic_load_explicit(&control->calls[s], memory_order_relaxed);
+    return begun;
+}
+
+/* Notes who is outside of any call, so that reports can say for how long. */
+static void note_idle(struct peal_team *team)
+{
+    for (uint32_t r = 0; r < team->size; r++) {
+        struct peal_control *control = team->controls[r];
+        uint64_t after = count_begun(control) + 1;
+        /* All relaxed: for reports. The time is written first; partner: add_idle. */
+        if (atomic_load_explicit(&control->life, memory_order_relaxed) != PEAL_LIFE_OUTSIDE ||
+            atomic_load_explicit(&control->idle_after, memory_order_relaxed) == after)
+            continue;
+        atomic_store_explicit(&control->idle_since, peal_now_ns(), memory_order_relaxed);
+        atomic_store_explicit(&control->idle_after, after, memory_order_release);
+    }
+}
+
+static void add_idle(const struct peal_control *control, struct peal_text *out)
+{
+    /* Partner: note_idle. */
+    uint64_t after = atomic_load_explicit(&control->idle_after, memory_order_acquire);
+    uint64_t since = atomic_load_explicit(&control->idle_since, memory_order_relaxed);
+    if (after == count_begun(control) + 1)
+        peal_text_printf(out, ", for %.1f s or more", (double)(peal_now_ns() - since) / 1e9);
+}
+
+/* Where the owner waits and since when; false if it does not. */
+static bool add_wait(const struct peal_control *control, const char *before, struct peal_text *out)
+{
+    char wait[PEAL_WAIT_WORDS * 8] = "";
+    read_wait(control, wait);
+    if (!wait[0])
+        return false;
+    peal_text_printf(out, "%s%s", before, wait);
+    /* Partner: put_wait. A time that does not belong to the text is no harm. */
+    uint64_t since = atomic_load_explicit(&control->wait_since, memory_order_acquire);
+    if (since != 0)
+        peal_text_printf(out, ", for %.1f s", (double)(peal_now_ns() - since) / 1e9);
+    return true;
+}
+
+void peal_doctor_describe(const struct peal_control *control, struct peal_text *out)
+{
+    /* Acquire on life; partner: peal_team_close. The rest is for the reader's eyes. */
+    uint32_t life = atomic_load_explicit(&control->life, memory_order_acquire);
+    uint32_t stream = atomic_load_explicit(&control->stream, memory_order_relaxed) % PEAL_STREAMS;
+    uint64_t seq = atomic_load_explicit(&control->calls[stream], memory_order_acquire);
+    const char *blocking = stream == 0 ? "" : "non-blocking ";
+    struct call call;
+    if (life == PEAL_LIFE_LEFT) {
+        peal_text_puts(out, "has closed the communicator");
+        return;
+    }
+    /* Waits for messages and requests are no calls of a stream. */
+    if (life != PEAL_LIFE_INSIDE && add_wait(control, "in ", out))
+        return;
+    if (life != PEAL_LIFE_INSIDE) {
+        peal_text_puts(out, "outside any call, ");
+        if (seq == 0)
+            peal_text_puts(out, "before its first");
+        else
+            peal_text_printf(out, "after its %scall %llu", blocking, (unsigned long long)seq);
+        if (seq > 0 && read_call(control, stream, seq, &call)) {
+            peal_text_puts(out, " (");
+            add_call(control, &call, out);
+            peal_text_puts(out, ")");
+        }
+        add_idle(control, out);
+        return;
+    }
+    peal_text_printf(out, "in %scall %llu", blocking, (unsigned long long)seq);
+    if (read_call(control, stream, seq, &call)) {
+        peal_text_puts(out, ", ");
+        add_call(control, &call, out);
+    }
+    (void)add_wait(control, ": ", out);
+}
+
+/* Looks for the end of a process in the launcher's file. */
+static bool find_end(int fd, int32_t pid, int *status)
+{
+    uint64_t words[64];
+    ssize_t got;
+    for (off_t at = 0; (got = pread(fd, words, sizeof words, at)) > 0; at += got) {
+        for (size_t i = 0; i < (size_t)got / sizeof *words; i++) {
+            *status = (int)(words[i] & 0xffff);
+            if (words[i] != 0 && words[i] >> 32 == (uint32_t)pid)
+                return true;
+        }
+    }
+    return false;
+}
+
+void peal_doctor_exit_text(int32_t pid, struct peal_text *out)
+{
+    const char *fd_text = getenv("PEAL_STATUS_FD");
+    if (!fd_text)
+        return;
+    int status = 0, fd = atoi(fd_text);
+    bool found = find_end(fd, pid, &status);
+    for (int i = 0; i < 50 && !found; i++) { /* the launcher may be a moment behind */
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+        found = find_end(fd, pid, &status);
+    }
+    if (!found)
+        return;
+    if (WIFSIGNALED(status))
+        peal_text_printf(out, ", killed by signal %d", WTERMSIG(status));
+    else
+        peal_text_printf(out, ", ended with exit code %d", WEXITSTATUS(status));
+}
+
+/* ---- the report ---- */
+
+static void add_rank(struct peal_team *team, uint32_t rank, bool is_culprit, struct peal_text *out)
+{
+    const struct peal_control *control = team->controls[rank];
+    peal_text_printf(out, "  rank %u (pid %d)%s ", rank, control->pid, is_culprit ? " <--" : "");
+    bool dead = peal_team_is_dead(team, rank);
+    /* Partner: peal_team_close. */
+    bool left = atomic_load_explicit(&control->life, memory_order_acquire) == PEAL_LIFE_LEFT;
+    if (dead && !left) {
+        peal_text_puts(out, "is dead");
+        peal_doctor_exit_text(control->pid, out);
+        peal_text_puts(out, ", last seen ");
+    }
+    peal_doctor_describe(control, out);
+    if (dead && left)
+        peal_text_puts(out, ", and has ended");
+    peal_text_puts(out, "\n");
+}
+
+/* All ranks, or as many as a report has room for: the culprit and this one in any case. */
+static void add_ranks(struct peal_team *team, uint32_t culprit, struct peal_text *out)
+{
+    enum { ROOM = PEAL_REPORT_WORDS * 8 - 1200 };
+    uint32_t left_out = 0;
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (out->len < ROOM || r == culprit || r == team->rank)
+            add_rank(team, r, r == culprit, out);
+        else
+            left_out++;
+    }
+    if (left_out > 0)
+        peal_text_printf(out, "  and %u more ranks\n", left_out);
+}
+
+static enum peal_status fail(struct peal_team *team, const struct peal_pause *pause,
+                             enum peal_status status, uint32_t culprit, const char *headline)
+{
+    struct peal_text report = {0};
+    peal_doctor_publish(team, pause);
+    peal_text_printf(&report, "peal: rank %u: %s\n", team->rank, headline);
+    add_ranks(team, culprit, &report);
+    enum peal_status held = peal_team_fail(team, status, culprit, &report);
+    peal_text_release(&report);
+    return held;
+}
+
+static bool is_other(const struct peal_team *team, uint32_t rank, uint32_t stream, uint64_t seq,
+                     struct call *own, struct call *other)
+{
+    return seq > 0 && read_call(peal_team_own(team), stream, seq, own) &&
+           read_call(team->controls[rank], stream, seq, other) &&
+           (other->what != own->what || other->count != own->count);
+}
+
+/* The first peer whose call of the same number is another one; size if there is none. */
+static uint32_t find_other(const struct peal_team *team, const struct peal_pause *pause,
+                           struct call *own, struct call *other)
+{
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (r != team->rank && is_other(team, r, pause->stream, pause->seq, own, other))
+            return r;
+    }
+    /* Or the last one that both have made, of either kind: one that did not have to wait for its
+     * peers has gone on from it, and now they wait for each other at different places. */
+    for (uint32_t i = 0; i < team->size * PEAL_STREAMS; i++) {
+        uint32_t r = i / PEAL_STREAMS, stream = i % PEAL_STREAMS;
+        /* Acquire: the record comes before. Partner: peal_team_enter. */
+        uint64_t mine =
+            atomic_load_explicit(&peal_team_own(team)->calls[stream], memory_order_acquire);
+        uint64_t its =
+            atomic_load_explicit(&team->controls[r]->calls[stream], memory_order_acquire);
+        if (r != team->rank && is_other(team, r, stream, mine < its ? mine : its, own, other))
+            return r;
+    }
+    return team->size;
+}
+
+static enum peal_status report_other(struct peal_team *team, const struct peal_pause *pause,
+                                     uint32_t rank, const struct call *own,
+                                     const struct call *other)
+{
+    struct peal_text text = {0}, ours = {0}, theirs = {0};
+    add_call(peal_team_own(team), own, &ours);
+    add_call(team->controls[rank], other, &theirs);
+    peal_text_printf(&text, "mismatch in call %llu: rank %u calls %s, rank %u calls %s%s",
+                     (unsigned long long)own->seq, team->rank, peal_text_get(&ours), rank,
+                     peal_text_get(&theirs),
+                     strcmp(peal_text_get(&ours), peal_text_get(&theirs)) == 0
+                         ? " (the kernels' texts differ, or arguments that are not shown)"
+                         : "");
+    peal_text_release(&ours);
+    peal_text_release(&theirs);
+    enum peal_status status = fail(team, pause, PEAL_MISMATCH, rank, peal_text_get(&text));
+    peal_text_release(&text);
+    return status;
+}
+
+enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_pause *pause)
+{
+    struct call own, other;
+    uint32_t rank = find_other(team, pause, &own, &other);
+    if (rank < team->size)
+        return report_other(team, pause, rank, &own, &other);
+    return fail(team, pause, PEAL_MISMATCH, team->rank,
+                "a peer's message belongs to another call (the arguments differ)");
+}
+
+static enum peal_status check_peers(struct peal_team *team, const struct peal_pause *pause)
+{
+    char line[160];
+    for (uint32_t r = 0; r < team->size; r++) {
+        /* A process that ended after closing is not missed: what it owed to calls up to its last
+         * one is in shared memory. The end is looked for first, so that life is then final. */
+        bool ended = peal_team_is_dead(team, r);
+        /* Partner: peal_team_close. */
+        bool left =
+            atomic_load_explicit(&team->controls[r]->life, memory_order_acquire) == PEAL_LIFE_LEFT;
+        if (ended && !left) {
+            struct peal_text how = {0};
+            peal_doctor_exit_text(team->controls[r]->pid, &how);
+            snprintf(line, sizeof line, "rank %u (pid %d) is dead%s", r, team->controls[r]->pid,
+                     peal_text_get(&how));
+            peal_text_release(&how);
+            return fail(team, pause, PEAL_PEER_DEAD, r, line);
+        }
+        uint64_t seq =
+            atomic_load_explicit(&team->controls[r]->calls[pause->stream], memory_order_acquire);
+        /* Relaxed: life was acquired. Partner: peal_calls_release. */
+        uint64_t dropped = atomic_load_explicit(&team->controls[r]->dropped, memory_order_relaxed);
+        bool drops = pause->stream == 1 && dropped != 0 && dropped <= pause->seq;
+        if (left && r != team->rank && (seq < pause->seq || drops)) {
+            snprintf(line, sizeof line, "rank %u has closed the communicator %s call %llu", r,
+                     drops ? "and dropped" : "before",
+                     (unsigned long long)(drops ? dropped : pause->seq));
+            return fail(team, pause, PEAL_MISMATCH, r, line);
+        }
+    }
+    return PEAL_OK;
+}
+
+/* A message that nobody can send or take any more. What was sent before its sender closed may have
+ * come after the last poll: so it is failed at the second look only. */
+static enum peal_status check_letter(struct peal_team *team, struct peal_pause *pause)
+{
+    bool deserted = true;
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (pause->peer != UINT32_MAX ? r != pause->peer : r == team->rank)
+            continue;
+        /* Partner: peal_team_close. */
+        deserted &=
+            atomic_load_explicit(&team->controls[r]->life, memory_order_acquire) == PEAL_LIFE_LEFT;
+    }
+    if (!deserted || !pause->deserted) {
+        pause->deserted = deserted && team->size > 1;
+        return PEAL_OK;
+    }
+    char line[160];
+    if (pause->peer == UINT32_MAX)
+        snprintf(line, sizeof line, "all others have closed the communicator before a message");
+    else
+        snprintf(line, sizeof line, "rank %u has closed the communicator before a message",
+                 pause->peer);
+    return fail(team, pause, PEAL_MISMATCH, pause->peer == UINT32_MAX ? team->rank : pause->peer,
+                line);
+}
+
+enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_pause *pause,
+                                    uint32_t rank, int error)
+{
+    /* The memory of a process goes before the process is seen to have ended. */
+    for (int i = 0; i < 100; i++) {
+        enum peal_status status = peal_team_failure(team);
+        if (status == PEAL_OK)
+            status = check_peers(team, pause);
+        if (status != PEAL_OK)
+            return status;
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    char line[160];
+    snprintf(line, sizeof line, "cannot reach the memory of rank %u (pid %d): %s", rank,
+             team->controls[rank]->pid, strerror(error));
+    return fail(team, pause, error == ESRCH ? PEAL_PEER_DEAD : PEAL_SYSTEM, rank, line);
+}
+
+/* Whom to suspect of a time-out: one that is outside any call, else one that waits for nobody. */
+static uint32_t suspect(const struct peal_team *team)
+{
+    uint32_t silent = team->rank;
+    for (uint32_t r = 0; r < team->size; r++) {
+        const struct peal_control *control = team->controls[r];
+        if (r == team->rank)
+            continue;
+        char wait[PEAL_WAIT_WORDS * 8] = "";
+        read_wait(control, wait);
+        if (wait[0])
+            continue;
+        if (atomic_load_explicit(&control->life, memory_order_relaxed) == PEAL_LIFE_OUTSIDE)
+            return r; /* relaxed: a guess for the report */
+        silent = r;
+    }
+    return silent;
+}
+
+/* Do some ranks wait in a blocking call, and others for a non-blocking one? */
+static bool are_of_two_kinds(const struct peal_team *team)
+{
+    static const char request[] = "wait for non-blocking";
+    bool blocking = false, other = false;
+    for (uint32_t r = 0; r < team->size; r++) {
+        const struct peal_control *control = team->controls[r];
+        char wait[PEAL_WAIT_WORDS * 8] = "";
+        read_wait(control, wait);
+        /* Relaxed: for the report. */
+        uint32_t life = atomic_load_explicit(&control->life, memory_order_relaxed);
+        other |= strncmp(wait, request, sizeof request - 1) == 0;
+        blocking |= life == PEAL_LIFE_INSIDE &&
+                    atomic_load_explicit(&control->stream, memory_order_relaxed) == 0;
+    }
+    return blocking && other;
+}
+
+enum peal_status peal_doctor_check(struct peal_team *team, struct peal_pause *pause,
+                                   uint64_t waited_ns)
+{
+    enum peal_status status = check_peers(team, pause);
+    if (status == PEAL_OK && pause->is_message)
+        status = check_letter(team, pause);
+    if (status != PEAL_OK)
+        return status;
+    note_idle(team);
+    struct call own, other;
+    uint32_t rank = find_other(team, pause, &own, &other);
+    if (rank < team->size)
+        return report_other(team, pause, rank, &own, &other);
+    uint64_t timeout_ms = peal_team_timeout(team);
+    if (timeout_ms == 0 || waited_ns < timeout_ms * 1000000)
+        return PEAL_OK;
+    char line[160];
+    peal_doctor_publish(team, pause);
+    uint32_t culprit = suspect(team);
+    snprintf(line, sizeof line, "no progress for %.1f s%s", (double)waited_ns / 1e9,
+             culprit != team->rank    ? "; the marked rank holds the others up"
+             : are_of_two_kinds(team) ? "; a blocking call does not match a non-blocking one"
+                                      : "");
+    return fail(team, pause, PEAL_TIMEOUT, culprit, line);
+}

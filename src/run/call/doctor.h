@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The doctor: why a rank waits, and the report when it waits in vain.
+ *
+ * While a rank waits for long, it writes down where (publish) and looks after its peers (check):
+ * has one died, left, or come to another call? The first to find something wrong, or to lose its
+ * patience, reports for all.
+ */
+#ifndef PEAL_RUN_DOCTOR_H
+#define PEAL_RUN_DOCTOR_H
+
+#include "run/call/backoff.h"
+
+void peal_doctor_publish(struct peal_team *team, const struct peal_pause *pause);
+void peal_doctor_unpublish(struct peal_team *team);
+
+/* What reports call the kernel launches of this rank whose call has that count: their name and
+ * arguments. The last few are remembered. */
+bool peal_doctor_has_label(const struct peal_team *team, uint64_t count);
+void peal_doctor_label(struct peal_team *team, uint64_t count, const char *text);
+
+/* PEAL_OK to go on waiting; otherwise the team has failed. */
+enum peal_status peal_doctor_check(struct peal_team *team, struct peal_pause *pause,
+                                   uint64_t waited_ns);
+
+/* A peer's message did not fit this rank's call: finds out which peer, reports, fails the team. */
+enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_pause *pause);
+
+/* A peer's memory could not be read: dead, or the system's refusal (errno). */
+enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_pause *pause,
+                                    uint32_t rank, int error);
+
+/* What a rank does right now, as one line without newline; also of a job that is only looked at. */
+void peal_doctor_describe(const struct peal_control *control, struct peal_text *out);
+
+/* How a process ended, if the launcher has told: ", killed by signal 9", or "". Launchers pass a
+ * file as descriptor PEAL_STATUS_FD: a word for each rank, 0 until that has ended, then its process
+ * and wait status (pid << 32 | status). By process, as ranks have other numbers after a split. */
+void peal_doctor_exit_text(int32_t pid, struct peal_text *out);
+
+#endif

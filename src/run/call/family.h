@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Families: where launches of the same layout live.
+ *
+ * A family is a region at the same offset of every rank's window (cells, channels, scratch), with
+ * launch numbers of its own from 1 on. Plans of one kernel with the same layout share it, whatever
+ * their type, operation and root; different kernels or sizes never do. So the launches that follow
+ * each other in a region are exactly the sequences that verify proves safe.
+ *
+ * Regions are taken in the order of the calls of one stream, which is the same on all ranks. When
+ * one does not fit the context's limit, all of them are given back, on all ranks at the same call:
+ *
+ *   say "full", wait until all say so    nobody is in an older launch any more
+ *   clear the own window's part          cells, channels, scratch; past the pool, to the system
+ *   say "clear", wait until all say so   nobody writes into what is still to be cleared
+ *
+ * so that a context never has more than its limit, or than its largest plan needs.
+ *
+ * Offsets in a context count from the start of its pool, and go on where that ends and what the
+ * context has beyond begins, elsewhere in the window: no region lies in both.
+ *
+ * The first part of the pool (128 KiB for each rank, a third at most) is for small regions, so that
+ * a few large ones do not send small calls to memory that is still to be had from the system.
+ */
+#ifndef PEAL_RUN_FAMILY_H
+#define PEAL_RUN_FAMILY_H
+
+#include "run/exec/image.h"
+#include "run/team/prefault.h"
+#include "run/team/team.h"
+
+/* This rank's ends of a channel; messages are numbered from 0 over all launches. */
+struct peal_port_state {
+    uint64_t sent;
+    uint64_t credit; /* slots known to be free again: the last value read */
+    uint64_t received;
+    uint64_t freed;
+};
+
+/* One block of the regions' stock, with its tables behind it. */
+struct peal_family {
+    uint64_t key;
+    uint32_t *writers; /* see peal_image; cells that no plan has touched yet are PEAL_UNTOUCHED */
+    uint64_t offset;   /* of the region in the window */
+    uint64_t launches; /* so far; the current one during a launch */
+    int64_t *shared;   /* what each own shared cell held before this launch */
+    struct peal_port_state *ports;
+};
+
+/* A context's regions. */
+struct peal_regions {
+    struct peal_family **families; /* by key, from its hash's place on; NULL: free place */
+    uint32_t count, cap;           /* cap is a power of two */
+    struct peal_stock stock;       /* what families are cut from */
+    uint32_t context;
+    uint64_t pool_at, rest_at; /* of the pool in the window, and of what comes behind it */
+    uint64_t little;           /* bytes at its start that are for small regions only */
+    uint64_t little_used;      /* of those */
+    uint64_t used;             /* to the end of the last one behind them */
+    uint64_t ready;            /* bytes that were populated when opened */
+    uint64_t pool, span;
+    uint64_t limit; /* from here on regions are given back */
+    uint64_t turns; /* how often they were: families of older turns are gone */
+};
+
+void peal_regions_init(struct peal_regions *regions, const struct peal_team *team,
+                       uint32_t context);
+void peal_regions_release(struct peal_regions *regions);
+/* The family of an image in these regions, made if it is new. PEAL_PENDING when the regions must be
+ * given back first; PEAL_NO_MEMORY when there is no memory, or the image is too large for any. */
+enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_team *team,
+                                   const struct peal_image *image, struct peal_family **out);
+
+/* One step of giving everything back; to be called until it is not PEAL_PENDING. `stage` starts at
+ * 0 and is the caller's to keep. */
+enum peal_status peal_regions_recycle(struct peal_regions *regions, struct peal_team *team,
+                                      uint32_t *stage);
+
+#endif

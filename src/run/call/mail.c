@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See mail.h. A mailbox is a channel (channel.h) at a fixed place:
+ *
+ *   credit | slot 0 | slot 1 | ...      slot: struct peal_slot (signature = tag, launch = 1 for the
+ *                                       first fragment, bytes = of the whole message), payload
+ */
+#include "run/call/mail.h"
+
+#include "run/call/backoff.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct peal_aside {
+    struct peal_aside *next;
+    uint32_t sender, tag;
+    uint64_t bytes, moved;
+    char data[];
+};
+
+enum peal_status peal_mail_init(struct peal_mail *mail, struct peal_team *team)
+{
+    uint32_t n = team->size;
+    *mail = (struct peal_mail){.team = team,
+                               .filling = calloc(n, sizeof(struct peal_aside *)),
+                               .open = calloc(n, sizeof(struct peal_letter *)),
+                               .sent = calloc(n, sizeof(uint64_t)),
+                               .credit = calloc(n, sizeof(uint64_t)),
+                               .received = calloc(n, sizeof(uint64_t)),
+                               .stalled = calloc(n, sizeof(uint64_t))};
+    return mail->filling && mail->open && mail->sent && mail->credit && mail->received &&
+                   mail->stalled
+               ? PEAL_OK
+               : PEAL_NO_MEMORY;
+}
+
+void peal_mail_release(struct peal_mail *mail)
+{
+    for (uint32_t r = 0; mail->filling && r < mail->team->size; r++)
+        free(mail->filling[r]);
+    while (mail->asides) {
+        struct peal_aside *aside = mail->asides;
+        mail->asides = aside->next;
+        free(aside);
+    }
+    free(mail->filling);
+    free(mail->open);
+    free(mail->sent);
+    free(mail->credit);
+    free(mail->received);
+    free(mail->stalled);
+}
+
+/* The mailbox at `to` for messages from `from`. */
+static char *box(const struct peal_team *team, uint32_t to, uint32_t from)
+{
+    return peal_team_window(team, to) + team->layout.mail + from * peal_mail_bytes();
+}
+
+static struct peal_slot *slot_at(char *mailbox, uint64_t message)
+{
+    return (struct peal_slot *)(mailbox + PEAL_LINE +
+                                message % PEAL_MAIL_SLOTS * (PEAL_LINE + PEAL_MAIL_PAYLOAD));
+}
+
+static char *payload_of(struct peal_slot *slot, uint64_t bytes)
+{
+    return bytes <= PEAL_SLOT_INLINE ? slot->payload : (char *)(slot + 1);
+}
+
+static uint64_t fragment(uint64_t left)
+{
+    return left < PEAL_MAIL_PAYLOAD ? left : PEAL_MAIL_PAYLOAD;
+}
+
+/* ---- sending ---- */
+
+static bool send_some(struct peal_mail *mail, struct peal_letter *letter)
+{
+    const struct peal_team *team = mail->team;
+    uint32_t to = letter->peer;
+    char *mailbox = box(team, to, team->rank);
+    struct peal_cell *credit = (struct peal_cell *)mailbox;
+    bool moved = false;
+    do {
+        if (mail->sent[to] - mail->credit[to] >= PEAL_MAIL_SLOTS) {
+            /* Partner: free_slot on the receiver. */
+            mail->credit[to] = atomic_load_explicit(&credit->value, memory_order_acquire);
+            if (mail->sent[to] - mail->credit[to] >= PEAL_MAIL_SLOTS)
+                return moved;
+        }
+        struct peal_slot *slot = slot_at(mailbox, mail->sent[to]);
+        uint64_t bytes = fragment(letter->bytes - letter->moved);
+        if (bytes > 0)
+            memcpy(payload_of(slot, letter->bytes), letter->data + letter->moved, bytes);
+        slot->signature = letter->tag;
+        slot->launch = letter->moved == 0;
+        slot->bytes = letter->bytes;
+        letter->moved += bytes;
+        /* Partner: arrived on the receiver. */
+        atomic_store_explicit(&slot->seq, ++mail->sent[to], memory_order_release);
+        peal_wake_if_sleeping(team, to);
+        moved = true;
+    } while (letter->moved < letter->bytes);
+    letter->status = PEAL_OK;
+    return true;
+}
+
+/* ---- receiving ---- */
+
+static struct peal_slot *arrived(const struct peal_mail *mail, uint32_t from)
+{
+    const struct peal_team *team = mail->team;
+    struct peal_slot *slot = slot_at(box(team, team->rank, from), mail->received[from]);
+    /* Partner: send_some on the sender. */
+    return atomic_load_explicit(&slot->seq, memory_order_acquire) == mail->received[from] + 1
+               ? slot
+               : NULL;
+}
+
+static void free_slot(struct peal_mail *mail, uint32_t from)
+{
+    struct peal_cell *credit = (struct peal_cell *)box(mail->team, mail->team->rank, from);
+    /* Partner: send_some on the sender. */
+    atomic_store_explicit(&credit->value, ++mail->received[from], memory_order_release);
+    peal_wake_if_sleeping(mail->team, from);
+}
+
+static struct peal_letter *find_taker(const struct peal_mail *mail, uint32_t from, uint32_t tag)
+{
+    for (struct peal_letter *letter = mail->letters; letter; letter = letter->next) {
+        if (!letter->sends && !letter->begun && letter->status == PEAL_PENDING &&
+            letter->tag == tag && (letter->peer == from || letter->peer == UINT32_MAX))
+            return letter;
+    }
+    return NULL;
+}
+
+static void end_receive(struct peal_letter *letter)
+{
+    letter->status = letter->length > letter->bytes ? PEAL_INVALID : PEAL_OK;
+}
+
+/* What a slot says of its message. */
+struct heading {
+    uint64_t bytes; /* of the whole message */
+    uint32_t tag;
+    bool first; /* fragment */
+};
+
+static struct heading read_heading(const struct peal_slot *slot)
+{
+    return (struct heading){
+        .bytes = peal_slot_bytes(slot), .tag = slot->signature, .first = slot->launch != 0};
+}
+
+/* A message begins: to a letter that wants it, or aside. False when memory ran out. */
+static bool open_message(struct peal_mail *mail, uint32_t from, const struct heading *heading)
+{
+    struct peal_letter *letter = find_taker(mail, from, heading->tag);
+    if (letter) {
+        letter->begun = true;
+        letter->length = heading->bytes;
+        letter->sender = from;
+        mail->open[from] = letter;
+        return true;
+    }
+    struct peal_aside *aside = malloc(sizeof *aside + heading->bytes);
+    if (!aside)
+        return false;
+    *aside = (struct peal_aside){.sender = from, .tag = heading->tag, .bytes = heading->bytes};
+    mail->filling[from] = aside;
+    return true;
+}
+
+/* A fragment that does not follow from those before it: the sender's memory is in disorder. */
+static void refuse_fragment(struct peal_mail *mail, uint32_t from)
+{
+    struct peal_team *team = mail->team;
+    struct peal_text report = {0};
+    peal_text_printf(&report, "peal: rank %u: the messages of rank %u do not hold together\n",
+                     team->rank, from);
+    (void)peal_team_fail(team, PEAL_MISMATCH, from, &report);
+    peal_text_release(&report);
+}
+
+static bool take_aside(struct peal_mail *mail, struct peal_letter *letter);
+
+/* A message is whole. A letter that was posted while it came takes it now, before the sender's next
+ * one can. */
+static void close_aside(struct peal_mail *mail, struct peal_aside *aside)
+{
+    struct peal_aside **link = &mail->asides;
+    while (*link)
+        link = &(*link)->next;
+    *link = aside;
+    struct peal_letter *letter = find_taker(mail, aside->sender, aside->tag);
+    if (letter)
+        (void)take_aside(mail, letter);
+}
+
+/* Takes one fragment from a sender; false when there is none, or none that can be taken. */
+static bool take_fragment(struct peal_mail *mail, uint32_t from)
+{
+    struct peal_slot *slot = arrived(mail, from);
+    if (!slot)
+        return false;
+    struct heading heading = read_heading(slot);
+    bool under_way = mail->open[from] || mail->filling[from];
+    bool broken = heading.first == under_way || heading.bytes > INT64_MAX;
+    if (!broken && !under_way && !open_message(mail, from, &heading))
+        return false;
+    struct peal_letter *letter = mail->open[from];
+    struct peal_aside *aside = mail->filling[from];
+    uint64_t whole = heading.bytes;
+    if (broken || whole != (letter ? letter->length : aside->bytes)) {
+        refuse_fragment(mail, from);
+        return false;
+    }
+    uint64_t moved = letter ? letter->moved : aside->moved;
+    uint64_t bytes = fragment(whole - moved);
+    const char *payload = payload_of(slot, whole);
+    if (letter) {
+        uint64_t room = letter->bytes > moved ? letter->bytes - moved : 0;
+        if (bytes > 0 && room > 0)
+            memcpy(letter->data + moved, payload, bytes < room ? bytes : room);
+        letter->moved += bytes;
+    } else {
+        if (bytes > 0)
+            memcpy(aside->data + moved, payload, bytes);
+        aside->moved += bytes;
+    }
+    free_slot(mail, from);
+    if (moved + bytes < whole)
+        return true;
+    if (letter)
+        end_receive(letter);
+    else
+        close_aside(mail, aside);
+    mail->open[from] = NULL;
+    mail->filling[from] = NULL;
+    return true;
+}
+
+/* Serves a letter from what was put aside. */
+static bool take_aside(struct peal_mail *mail, struct peal_letter *letter)
+{
+    for (struct peal_aside **link = &mail->asides; *link; link = &(*link)->next) {
+        struct peal_aside *aside = *link;
+        if (aside->tag != letter->tag ||
+            (letter->peer != UINT32_MAX && letter->peer != aside->sender))
+            continue;
+        uint64_t bytes = aside->bytes < letter->bytes ? aside->bytes : letter->bytes;
+        if (bytes > 0)
+            memcpy(letter->data, aside->data, bytes);
+        letter->begun = true;
+        letter->length = aside->bytes;
+        letter->sender = aside->sender;
+        *link = aside->next;
+        free(aside);
+        end_receive(letter);
+        return true;
+    }
+    return false;
+}
+
+/* ---- all letters ---- */
+
+bool peal_mail_progress(struct peal_mail *mail)
+{
+    if (!mail->letters)
+        return false;
+    bool moved = false;
+    mail->round++;
+    /* One message to a receiver at a time: its fragments must not be cut apart by a younger one's,
+     * for which there may be room a moment later. */
+    for (struct peal_letter *letter = mail->letters; letter; letter = letter->next) {
+        if (letter->status != PEAL_PENDING || !letter->sends ||
+            mail->stalled[letter->peer] == mail->round)
+            continue;
+        moved |= send_some(mail, letter);
+        if (letter->status == PEAL_PENDING)
+            mail->stalled[letter->peer] = mail->round;
+    }
+    /* A sender that waits for room also empties its own boxes: two ranks that send to each other
+     * would wait for each other otherwise. */
+    for (uint32_t r = 0; r < mail->team->size; r++) {
+        while (take_fragment(mail, r))
+            moved = true;
+    }
+    for (struct peal_letter **link = &mail->letters; *link;) {
+        if ((*link)->status != PEAL_PENDING)
+            *link = (*link)->next;
+        else
+            link = &(*link)->next;
+    }
+    return moved;
+}
+
+void peal_mail_post(struct peal_mail *mail, struct peal_letter *letter)
+{
+    struct peal_control *own = peal_team_own(mail->team);
+    uint64_t letters = atomic_load_explicit(&own->letters, memory_order_relaxed); /* ours */
+    /* Relaxed: for reports only. Partner: count_begun in doctor.c. */
+    atomic_store_explicit(&own->letters, letters + 1, memory_order_relaxed);
+    letter->status = PEAL_PENDING;
+    letter->next = NULL;
+    if (!letter->sends && take_aside(mail, letter))
+        return;
+    struct peal_letter **link = &mail->letters;
+    while (*link)
+        link = &(*link)->next;
+    *link = letter;
+    peal_mail_progress(mail);
+}
+
+void peal_mail_fail(struct peal_mail *mail, enum peal_status status)
+{
+    for (struct peal_letter *letter = mail->letters; letter; letter = letter->next)
+        letter->status = status;
+    mail->letters = NULL;
+}
+
+static const struct peal_letter *find_letter(const struct peal_mail *mail,
+                                             const enum peal_status *wanted)
+{
+    const struct peal_letter *letter = mail->letters;
+    while (letter && &letter->status != wanted)
+        letter = letter->next;
+    return letter;
+}
+
+bool peal_mail_peer(const struct peal_mail *mail, const enum peal_status *wanted, uint32_t *peer)
+{
+    const struct peal_letter *letter = find_letter(mail, wanted);
+    if (letter)
+        *peer = letter->begun ? letter->sender : letter->peer;
+    return letter != NULL;
+}
+
+void peal_mail_describe(const struct peal_mail *mail, const enum peal_status *wanted,
+                        struct peal_text *out)
+{
+    const struct peal_letter *letter = find_letter(mail, wanted);
+    if (!letter)
+        return;
+    peal_text_printf(out, "%s ", letter->sends ? "send to" : "recv from");
+    if (letter->peer == UINT32_MAX)
+        peal_text_puts(out, "any rank");
+    else
+        peal_text_printf(out, "rank %u", letter->peer);
+    peal_text_printf(out, ", tag %u, %llu of %llu bytes", letter->tag,
+                     (unsigned long long)letter->moved, (unsigned long long)letter->bytes);
+}

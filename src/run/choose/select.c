@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See select.h. */
+#include "run/choose/select.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE PEAL_SHAPE_NONE
+#define FLAT PEAL_SHAPE_FLAT
+#define ROWS PEAL_SHAPE_ROWS
+#define BLOCKS PEAL_SHAPE_BLOCKS
+#define WHOLE PEAL_SHAPE_WHOLE
+#define STAGE PEAL_PEERS_STAGE
+#define REACH PEAL_PEERS_REACH
+
+/* The first algorithm of a collective is its last resort: it takes every size. */
+static const struct peal_algo algos[] = {
+    {PEAL_CALL_BARRIER, NONE, STAGE, false, false, "mesh", "barrier_mesh"},
+    {PEAL_CALL_BARRIER, NONE, STAGE, false, false, "central", "barrier_central"},
+    {PEAL_CALL_BARRIER, NONE, STAGE, false, false, "dissemination", "barrier_dissemination"},
+    {PEAL_CALL_BARRIER, NONE, STAGE, false, false, "direct", "barrier_direct"},
+
+    {PEAL_CALL_ALLREDUCE, ROWS, STAGE, true, false, "rows", "allreduce_rows"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, false, "small", "allreduce_small"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, false, "direct", "allreduce_direct"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, false, "central", "allreduce_central"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, true, "grouped", "allreduce_grouped"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, true, "relay", "allreduce_relay"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, false, "mesh", "allreduce_mesh"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, false, "mesh2", "allreduce_mesh2"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, false, "ring", "allreduce_ring"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, false, "ring_slot", "allreduce_ring_slot"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, false, "biring", "allreduce_biring"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, false, "doubling", "allreduce_doubling"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, false, "halving", "allreduce_halving"},
+    {PEAL_CALL_ALLREDUCE, ROWS, REACH, false, false, "push", "allreduce_push"},
+    {PEAL_CALL_ALLREDUCE, ROWS, REACH, false, false, "read", "allreduce_read"},
+
+    {PEAL_CALL_REDUCE, ROWS, STAGE, true, false, "rows", "reduce_rows"},
+    {PEAL_CALL_REDUCE, FLAT, STAGE, false, false, "mesh", "reduce_mesh"},
+    {PEAL_CALL_REDUCE, FLAT, STAGE, false, false, "binomial", "reduce_binomial"},
+    {PEAL_CALL_REDUCE, FLAT, STAGE, false, false, "direct", "reduce_direct"},
+
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, true, false, "pipe", "broadcast_pipe"},
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, false, false, "flat", "broadcast_flat"},
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, false, false, "binomial", "broadcast_binomial"},
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, true, false, "chain", "broadcast_chain"},
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, false, false, "direct", "broadcast_direct"},
+    {PEAL_CALL_BROADCAST, FLAT, REACH, false, false, "read", "broadcast_read"},
+    {PEAL_CALL_BROADCAST, ROWS, REACH, false, false, "share", "broadcast_share"},
+
+    {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, true, false, "rows", "allgather_rows"},
+    {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, false, false, "send", "allgather_send"},
+    {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, true, false, "central", "allgather_central"},
+    {PEAL_CALL_ALLGATHER, WHOLE, STAGE, false, false, "ring", "allgather_ring"},
+    {PEAL_CALL_ALLGATHER, BLOCKS, REACH, false, false, "read", "allgather_read"},
+
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, false, "rows", "reduce_scatter_rows"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, false, false, "send", "reduce_scatter_send"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, false, "central", "reduce_scatter_central"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, true, "relay", "reduce_scatter_relay"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, REACH, false, false, "read", "reduce_scatter_read"},
+
+    {PEAL_CALL_GATHER, BLOCKS, STAGE, true, false, "rows", "gather_rows"},
+    {PEAL_CALL_SCATTER, BLOCKS, STAGE, true, false, "rows", "scatter_rows"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, true, false, "rows", "all_to_all_rows"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, false, false, "send", "all_to_all_send"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, true, false, "central", "all_to_all_central"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, REACH, false, false, "read", "all_to_all_read"},
+};
+
+enum { ALGOS = sizeof algos / sizeof *algos };
+
+const struct peal_algo *peal_algos(size_t *count)
+{
+    *count = ALGOS;
+    return algos;
+}
+
+size_t peal_algo_index(const struct peal_algo *algo)
+{
+    return (size_t)(algo - algos);
+}
+
+const struct peal_algo *peal_algo_find(uint32_t collective, const char *name)
+{
+    for (size_t i = 0; i < ALGOS; i++) {
+        if (algos[i].collective == collective && strcmp(algos[i].name, name) == 0)
+            return &algos[i];
+    }
+    return NULL;
+}
+
+uint32_t peal_collective_even(uint32_t collective)
+{
+    switch (collective) {
+    case PEAL_CALL_ALLGATHER_V:
+        return PEAL_CALL_ALLGATHER;
+    case PEAL_CALL_REDUCE_SCATTER_V:
+        return PEAL_CALL_REDUCE_SCATTER;
+    case PEAL_CALL_GATHER_V:
+        return PEAL_CALL_GATHER;
+    case PEAL_CALL_SCATTER_V:
+        return PEAL_CALL_SCATTER;
+    case PEAL_CALL_ALL_TO_ALL_V:
+    case PEAL_CALL_COUNTS:
+        return PEAL_CALL_ALL_TO_ALL;
+    default:
+        return collective;
+    }
+}
+
+enum { SYMMETRIC = PEAL_PEERS_REACH + 1, IN_PLACE }; /* a rule's memory */
+
+/* The built-in table; see docs/performance.md for how it was measured. A segment is the bytes of a
+ * vector (flat, rows) or of one block (blocks) that go in one launch. */
+static const struct {
+    uint8_t collective;
+    uint8_t memory; /* SYMMETRIC; REACH: private, and peers can reach it; IN_PLACE: the same, where
+                       no rule of REACH covers a call in place; STAGE: any */
+    int cores;      /* 1: a core for each rank; 2: fewer; 3: either */
+    uint16_t least_ranks, most_ranks;
+    uint64_t bytes;
+    const char *algo;
+    uint64_t segment;
+} builtin[] = {
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 2, 65536, "direct", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 3, 4, 40, "direct", 40},
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 3, 4, 8192, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 256, 2048, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 4, 512, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 5, 256, 1024, "central", 65536},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 256, 128 << 10, "grouped", 256 << 10},
+    {PEAL_CALL_ALLREDUCE, SYMMETRIC, 1, 1, 256, 40, "direct", 40},
+    {PEAL_CALL_ALLREDUCE, SYMMETRIC, 2, 1, 4, 512, "small", 65536},
+    {PEAL_CALL_ALLREDUCE, SYMMETRIC, 2, 5, 256, 1024, "central", 65536},
+    {PEAL_CALL_ALLREDUCE, SYMMETRIC, 2, 1, 256, 16 << 10, "grouped", 256 << 10},
+    {PEAL_CALL_ALLREDUCE, SYMMETRIC, 3, 1, 256, UINT64_MAX, "push", 1 << 20},
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 256, 4 << 20, "rows", 256 << 10},
+    {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 256, UINT64_MAX, "rows", 512 << 10},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 4, 4 << 20, "rows", 256 << 10},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 4, 16 << 20, "relay", 512 << 10},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 4, UINT64_MAX, "rows", 1 << 20},
+    {PEAL_CALL_ALLREDUCE, STAGE, 2, 5, 256, UINT64_MAX, "relay", 512 << 10},
+    {PEAL_CALL_REDUCE, STAGE, 3, 1, 256, 4096, "mesh", 65536},
+    {PEAL_CALL_REDUCE, STAGE, 3, 1, 256, UINT64_MAX, "rows", 512 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 1, 1, 256, 512, "send", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 1, 1, 256, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_BROADCAST, SYMMETRIC, 1, 1, 256, 1024, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, SYMMETRIC, 1, 1, 256, UINT64_MAX, "share", 16 << 20},
+    {PEAL_CALL_ALLGATHER, SYMMETRIC, 1, 1, 256, 512, "send", 64 << 10},
+    {PEAL_CALL_ALLGATHER, SYMMETRIC, 1, 1, 256, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 1, 1, 256, 512, "send", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 1, 1, 256, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 9, 256, 128, "central", 4 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 1, 256, 4096, "rows", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, 16 << 10, "pipe", 128 << 10},
+    {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, 4 << 20, "read", 16 << 20},
+    {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, UINT64_MAX, "share", 16 << 20},
+    {PEAL_CALL_ALLGATHER, SYMMETRIC, 2, 1, 4, 4096, "rows", 128 << 10},
+    {PEAL_CALL_ALLGATHER, SYMMETRIC, 2, 9, 256, 8 << 10, "central", 8 << 10},
+    {PEAL_CALL_ALLGATHER, SYMMETRIC, 2, 5, 256, 32 << 10, "rows", 128 << 10},
+    {PEAL_CALL_ALLGATHER, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 9, 256, 512, "central", 4 << 10},
+    {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, 4096, "rows", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 65536, "direct", 65536},
+    {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 16 << 20, "push", 1 << 20},
+    {PEAL_CALL_ALLREDUCE, IN_PLACE, 1, 1, 2, UINT64_MAX, "push", 1 << 20},
+    {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 64 << 10, "send", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 8 << 20, "read", 1 << 20},
+    {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, 12 << 10, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, UINT64_MAX, "share", 16 << 20},
+    {PEAL_CALL_ALLGATHER, REACH, 1, 1, 2, 32 << 10, "send", 64 << 10},
+    {PEAL_CALL_ALLGATHER, REACH, 1, 1, 2, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 1, 1, 2, 32 << 10, "send", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 1, 1, 2, UINT64_MAX, "read", 16 << 20},
+    /* More ranks than cores: copies that are not staged save memory traffic, and cost a second
+     * wave. */
+    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 4, 24 << 10, "rows", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 9, 256, 512, "central", 4 << 10},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 5, 256, 128 << 10, "rows", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 256, 4 << 20, "read", 16 << 20},
+    {PEAL_CALL_BROADCAST, STAGE, 1, 1, 2, UINT64_MAX, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, STAGE, 3, 1, 256, UINT64_MAX, "pipe", 128 << 10},
+    {PEAL_CALL_ALLGATHER, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
+    {PEAL_CALL_ALLGATHER, STAGE, 2, 9, 256, 8 << 10, "central", 8 << 10},
+    {PEAL_CALL_ALLGATHER, STAGE, 2, 1, 4, 128 << 10, "rows", 64 << 10},
+    {PEAL_CALL_ALLGATHER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 1, 1, 2, 128 << 10, "send", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 1, 1, 2, 4 << 20, "rows", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 1, 1, 2, UINT64_MAX, "rows", 256 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 1, 4, 24 << 10, "rows", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 1, 4, 4 << 20, "relay", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 5, 8, 24 << 10, "rows", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 5, 8, UINT64_MAX, "relay", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 9, 256, 128, "central", 4 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 9, 256, 12 << 10, "rows", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 9, 256, UINT64_MAX, "relay", 32 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
+    {PEAL_CALL_GATHER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_ALL_TO_ALL, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, STAGE, 2, 9, 256, 512, "central", 4 << 10},
+    {PEAL_CALL_ALL_TO_ALL, STAGE, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
+    {PEAL_CALL_BARRIER, STAGE, 1, 1, 256, UINT64_MAX, "mesh", 0},
+    /* Rank 0 leaves first, so that what it hands out next is there when the others come. */
+    {PEAL_CALL_BARRIER, STAGE, 2, 1, 256, UINT64_MAX, "central", 0},
+};
+
+/* ---- tables on disk ---- */
+
+bool peal_tune_path(char *out, size_t cap)
+{
+    const char *file = getenv("PEAL_TUNE_FILE");
+    const char *config = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    int len;
+    if (file && file[0])
+        len = snprintf(out, cap, "%s", file);
+    else if (config && config[0])
+        len = snprintf(out, cap, "%s/peal/tune", config);
+    else if (home && home[0])
+        len = snprintf(out, cap, "%s/.config/peal/tune", home);
+    else
+        return false;
+    return len > 0 && (size_t)len < cap;
+}
+
+/* "allreduce private 2 65536 rows 262144": collective, memory, ranks, bytes, algorithm, segment. */
+static bool read_rule(const char *line, struct peal_rule *out)
+{
+    char collective[24], memory[16], algo[24];
+    unsigned ranks;
+    unsigned long long bytes, segment;
+    if (sscanf(line, "%23s %15s %u %llu %23s %llu", collective, memory, &ranks, &bytes, algo,
+               &segment) != 6 ||
+        ranks == 0 || ranks > UINT16_MAX || segment == 0)
+        return false;
+    for (uint32_t c = 0; c < PEAL_CALL_COUNT; c++) {
+        const struct peal_algo *found = peal_algo_find(c, algo);
+        if (!found || strcmp(peal_collective_name(c), collective) != 0)
+            continue;
+        *out = (struct peal_rule){.collective = (uint8_t)c,
+                                  .symmetric = strcmp(memory, "symmetric") == 0,
+                                  .least_ranks = (uint16_t)ranks,
+                                  .most_ranks = (uint16_t)ranks,
+                                  .bytes = bytes,
+                                  .algo = found,
+                                  .segment = segment};
+        return true;
+    }
+    return false;
+}
+
+void peal_rules_load(const char *path, struct peal_table_of_rules *out)
+{
+    enum { MOST_RULES = 4096 };
+    *out = (struct peal_table_of_rules){0};
+    snprintf(out->path, sizeof out->path, "%s", path);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    char line[256];
+    uint32_t number = 0;
+    while (out->count < MOST_RULES && fgets(line, sizeof line, file)) {
+        struct peal_rule rule;
+        number++;
+        size_t blank = strspn(line, " \t\r\n");
+        if (line[0] == '#' || (blank > 0 && line[blank] == '\0'))
+            continue;
+        if (!read_rule(line, &rule)) {
+            out->bad_line = out->bad_line ? out->bad_line : number;
+            continue;
+        }
+        struct peal_rule *more = realloc(out->rules, (out->count + 1) * sizeof *more);
+        if (!more)
+            break;
+        out->rules = more;
+        out->rules[out->count++] = rule;
+    }
+    fclose(file);
+}
+
+void peal_rules_release(struct peal_table_of_rules *table)
+{
+    free(table->rules);
+    *table = (struct peal_table_of_rules){0};
+}
+
+/* ---- choosing ---- */
+
+static uint64_t default_segment(const struct peal_algo *algo)
+{
+    enum { CENTRAL_SEGMENT = 4096 }; /* one window has all blocks of all ranks */
+    if (algo->shape == PEAL_SHAPE_BLOCKS && strcmp(algo->name, "central") == 0)
+        return CENTRAL_SEGMENT;
+    if (algo->memory != STAGE)
+        return 16 << 20;
+    return algo->shape == PEAL_SHAPE_ROWS ? 256 << 10 : 64 << 10;
+}
+
+static bool allows(const struct peal_wish *wish, const struct peal_algo *algo)
+{
+    return algo->memory == STAGE || wish->symmetric || wish->reads;
+}
+
+static bool covers(size_t rule, const struct peal_wish *wish, uint32_t memory)
+{
+    int kind = wish->ranks <= wish->cores ? 1 : 2;
+    return builtin[rule].collective == wish->collective && builtin[rule].memory == memory &&
+           (builtin[rule].cores & kind) && wish->ranks >= builtin[rule].least_ranks &&
+           wish->ranks <= builtin[rule].most_ranks && wish->bytes <= builtin[rule].bytes;
+}
+
+struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
+                               const struct peal_algo *forced, const struct peal_wish *wish)
+{
+    if (forced && allows(wish, forced))
+        return (struct peal_choice){forced, default_segment(forced), "forced", false};
+    for (size_t i = 0; tuned && i < tuned->count; i++) {
+        const struct peal_rule *rule = &tuned->rules[i];
+        if (rule->collective == wish->collective && rule->symmetric == wish->symmetric &&
+            wish->ranks >= rule->least_ranks && wish->ranks <= rule->most_ranks &&
+            wish->bytes <= rule->bytes && allows(wish, rule->algo))
+            return (struct peal_choice){rule->algo, rule->segment, "measured on this machine",
+                                        true};
+    }
+    /* Rules for the memory at hand come before those for any. */
+    uint32_t own = wish->symmetric ? SYMMETRIC : wish->reads ? REACH : STAGE;
+    const uint32_t order[3] = {own, own == REACH && wish->in_place ? IN_PLACE : STAGE, STAGE};
+    for (int pass = 0; pass < 3; pass++) {
+        for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) {
+            if (!covers(i, wish, order[pass]))
+                continue;
+            const struct peal_algo *algo = peal_algo_find(wish->collective, builtin[i].algo);
+            if (allows(wish, algo))
+                return (struct peal_choice){algo, builtin[i].segment, "built-in table", false};
+        }
+    }
+    for (size_t i = 0; i < ALGOS; i++) {
+        if (algos[i].collective == wish->collective)
+            return (struct peal_choice){&algos[i], default_segment(&algos[i]), "the only one",
+                                        false};
+    }
+    return (struct peal_choice){0};
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which algorithm a call takes: a table by collective, ranks, bytes and kind of memory.
+ *
+ * The built-in table works untuned. `peal tune` measures this machine and writes one that comes
+ * first; a forced algorithm (environment or call) comes before both.
+ */
+#ifndef PEAL_RUN_SELECT_H
+#define PEAL_RUN_SELECT_H
+
+#include "run/call/collective.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How a kernel takes its vectors. */
+enum peal_shape {
+    PEAL_SHAPE_NONE,   /* no data */
+    PEAL_SHAPE_FLAT,   /* T[n]: a segment is a stretch of the vector */
+    PEAL_SHAPE_ROWS,   /* T[nranks, m]: the segment is cut into a row for each rank */
+    PEAL_SHAPE_BLOCKS, /* each rank's block is a row: a segment is a stretch of every block */
+    PEAL_SHAPE_WHOLE   /* T[n] of the contract: one launch for the whole call */
+};
+
+/* What peers do with the caller's memory. */
+enum peal_peers {
+    PEAL_PEERS_STAGE, /* it is staged */
+    PEAL_PEERS_REACH  /* symmetric memory, or another process's that may be read and written */
+};
+
+struct peal_algo {
+    uint8_t collective; /* enum peal_collective; uneven calls use the even one's */
+    uint8_t shape;
+    uint8_t memory; /* enum peal_peers */
+    bool has_most;
+    bool has_groups;    /* the number of cores is its `groups` */
+    const char *name;   /* as users force it: "rows" */
+    const char *kernel; /* in the library: "allreduce_rows" */
+};
+
+/* All of them. */
+const struct peal_algo *peal_algos(size_t *count);
+/* Its place among them. */
+size_t peal_algo_index(const struct peal_algo *algo);
+/* NULL if there is none; name and collective as in the table. */
+const struct peal_algo *peal_algo_find(uint32_t collective, const char *name);
+/* The even collective that serves an uneven one; others map to themselves. */
+uint32_t peal_collective_even(uint32_t collective);
+
+/* One line of a table: calls of up to `bytes` (a vector's, or a block's) take this algorithm, in
+ * segments of at most `segment` bytes. */
+struct peal_rule {
+    uint8_t collective;
+    bool symmetric;
+    uint16_t least_ranks, most_ranks; /* inclusive */
+    uint64_t bytes;
+    const struct peal_algo *algo;
+    uint64_t segment;
+};
+
+struct peal_table_of_rules {
+    struct peal_rule *rules;
+    size_t count;
+    char path[256];    /* where it was read from */
+    uint32_t bad_line; /* the first that is no rule; 0: there is none */
+};
+
+/* Where `peal tune` keeps its result: $PEAL_TUNE_FILE, or peal/tune in the configuration folder.
+ * False if there is no such folder to speak of. */
+bool peal_tune_path(char *out, size_t cap);
+/* Reads a table; a missing file gives an empty one. Lines that are not understood are left out. */
+void peal_rules_load(const char *path, struct peal_table_of_rules *out);
+void peal_rules_release(struct peal_table_of_rules *table);
+
+struct peal_choice {
+    const struct peal_algo *algo;
+    uint64_t segment;
+    const char *why; /* static */
+    bool tuned;      /* from the table of rules */
+};
+
+/* What there is to choose for. */
+struct peal_wish {
+    uint32_t collective;
+    uint32_t ranks, cores;
+    uint64_t bytes;
+    bool symmetric; /* both buffers */
+    bool reads;     /* peers can read private memory: remote.h */
+    bool in_place;
+};
+
+/* Never fails: there is a last resort for every collective. `forced` may be NULL; one that the
+ * memory does not allow is not taken. */
+struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
+                               const struct peal_algo *forced, const struct peal_wish *wish);
+
+#endif

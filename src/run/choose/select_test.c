@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which algorithm a call takes: forced before measured before built in, and what each needs. */
+#include "run/choose/select.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void built_in_table(void **state)
+{
+    (void)state;
+    enum { PRIVATE, READS, IN_PLACE, SYMMETRIC }; /* IN_PLACE: and peers read */
+    static const struct {
+        int line;
+        uint32_t collective, ranks, cores;
+        uint64_t bytes;
+        int memory;
+        const char *expected;
+    } rows[] = {
+        /* Peers' memory is reached where that is possible; far above the caches only in place. */
+        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, READS, "push"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, READS, "rows"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, IN_PLACE, "push"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, SYMMETRIC, "push"},
+        /* Few bytes, more ranks than cores: one sums for all, from five ranks on. */
+        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8, READS, "small"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 1024, READS, "central"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 1024, SYMMETRIC, "central"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 1024, READS, "small"},
+        /* Groups that share a core, where there are more ranks than cores. */
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 64 << 10, READS, "grouped"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 64 << 10, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 2 << 20, READS, "relay"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 2 << 20, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 2 << 20, SYMMETRIC, "push"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 2 << 20, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8 << 20, PRIVATE, "relay"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 32 << 20, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 64 << 10, READS, "send"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 8 << 20, READS, "read"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 16 << 20, READS, "rows"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 8 << 20, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 2, 24 << 10, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 2, 64 << 10, READS, "relay"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 12 << 10, PRIVATE, "rows"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 16 << 10, PRIVATE, "relay"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 4, 64 << 10, PRIVATE, "rows"},
+        /* Few bytes of many ranks meet in one window. */
+        {__LINE__, PEAL_CALL_ALLGATHER, 16, 2, 8 << 10, READS, "central"},
+        {__LINE__, PEAL_CALL_ALLGATHER, 8, 2, 64, READS, "rows"},
+        {__LINE__, PEAL_CALL_ALLGATHER, 16, 16, 64, READS, "rows"},
+        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 128, READS, "central"},
+        {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 512, READS, "central"},
+        {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 512, PRIVATE, "central"},
+        {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 1024, READS, "rows"},
+        {__LINE__, PEAL_CALL_BARRIER, 2, 2, 0, PRIVATE, "mesh"},
+        {__LINE__, PEAL_CALL_BARRIER, 4, 2, 0, PRIVATE, "central"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_wish wish = {.collective = rows[i].collective,
+                                 .ranks = rows[i].ranks,
+                                 .cores = rows[i].cores,
+                                 .bytes = rows[i].bytes,
+                                 .symmetric = rows[i].memory == SYMMETRIC,
+                                 .reads = rows[i].memory == READS || rows[i].memory == IN_PLACE,
+                                 .in_place = rows[i].memory == IN_PLACE};
+        struct peal_choice choice = peal_choose(NULL, NULL, &wish);
+        if (!choice.algo || strcmp(choice.algo->name, rows[i].expected) != 0)
+            fail_msg("%s:%d: '%s' instead of '%s'", __FILE__, rows[i].line,
+                     choice.algo ? choice.algo->name : "nothing", rows[i].expected);
+        assert_false(choice.tuned);
+    }
+}
+
+static void forced_before_measured_before_built_in(void **state)
+{
+    (void)state;
+    const struct peal_algo *ring = peal_algo_find(PEAL_CALL_ALLREDUCE, "ring");
+    const struct peal_algo *push = peal_algo_find(PEAL_CALL_ALLREDUCE, "push");
+    struct peal_rule rule = {.collective = PEAL_CALL_ALLREDUCE,
+                             .least_ranks = 2,
+                             .most_ranks = 2,
+                             .bytes = 4096,
+                             .algo = ring,
+                             .segment = 4096};
+    struct peal_table_of_rules table = {.rules = &rule, .count = 1};
+    struct peal_wish wish = {
+        .collective = PEAL_CALL_ALLREDUCE, .ranks = 2, .cores = 2, .bytes = 4096};
+    struct peal_choice choice = peal_choose(&table, NULL, &wish);
+    assert_ptr_equal(choice.algo, ring);
+    assert_true(choice.tuned);
+    wish.bytes++; /* beyond the rule */
+    assert_false(peal_choose(&table, NULL, &wish).tuned);
+    assert_ptr_equal(peal_choose(&table, ring, &wish).algo, ring);
+    /* An algorithm that peers' memory is needed for is not taken where they cannot reach it. */
+    assert_ptr_not_equal(peal_choose(NULL, push, &wish).algo, push);
+    wish.reads = true;
+    assert_ptr_equal(peal_choose(NULL, push, &wish).algo, push);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(built_in_table),
+                                       cmocka_unit_test(forced_before_measured_before_built_in)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

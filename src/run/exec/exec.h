@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor: runs the lanes of one launch until they end or block. */
+#ifndef PEAL_RUN_EXEC_H
+#define PEAL_RUN_EXEC_H
+
+#include "run/call/family.h"
+#include "run/exec/image.h"
+#include "run/team/team.h"
+#include "run/exec/trace.h"
+
+struct peal_frame_lane {
+    const struct peal_step *at; /* NULL: ended */
+    int64_t *regs;
+};
+
+enum peal_frame_state {
+    PEAL_RUN_ENDED,
+    PEAL_RUN_BLOCKED,  /* nothing can move */
+    PEAL_RUN_MISMATCH, /* a peer is in another call: `culprit` may say who */
+    PEAL_RUN_UNREAD,   /* a peer's memory could not be read: see `unread` */
+};
+
+/* A launch in a context. */
+struct peal_frame {
+    const struct peal_team *team;
+    uint32_t context;
+    struct peal_regions regions;
+    struct peal_image *image;
+    struct peal_family *family;
+    struct peal_base *bases; /* the image's, of this context */
+    char *scratch;           /* private */
+    uint64_t scratch_cap;
+    void **pointers; /* room for a step's operands */
+    struct peal_operand *operands;
+    uint32_t pointers_cap;
+    char *bounce; /* where blocks of other processes' memory are read to; private */
+    uint64_t bounce_cap;
+    struct peal_frame_lane *lanes;
+    uint32_t lanes_cap;
+    int64_t *regs;
+    uint32_t regs_cap;
+    uint32_t live;               /* lanes that have not ended */
+    uint32_t signature;          /* of the call; its low 16 bits are in cells */
+    bool stream;                 /* large call: parameters are written past the caches */
+    bool moved;                  /* since the caller cleared it */
+    uint64_t launch;             /* the family's number of this launch */
+    struct peal_op_trace *trace; /* NULL: not traced */
+    struct {
+        uint32_t rank;
+        int error; /* errno */
+    } unread;
+};
+
+void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uint32_t context);
+void peal_frame_release(struct peal_frame *frame);
+
+/* Takes what an image will need of the process's own memory, so that its first load need not. */
+enum peal_status peal_frame_prepare(struct peal_frame *frame, const struct peal_image *image);
+/* Makes the frame ready for launches of an image: memory and family. Bases of parameters are the
+ * caller's to fill in. PEAL_PENDING: the context's regions must be given back first, see family.h.
+ */
+enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *image,
+                                 uint32_t context);
+/* The same for an image that has been here before: true if that is all it takes. */
+static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image *image,
+                                     uint32_t context)
+{
+    if (!image->families[context] || image->turns[context] != frame->regions.turns)
+        return false;
+    frame->image = image;
+    frame->family = image->families[context];
+    frame->bases = image->bases[context];
+    frame->bases[image->size].at = frame->scratch; /* may have grown for another image */
+    return true;
+}
+/* Binds the peers' window parameters, which lie as the own ones do: mapped[i][r] is where rank r's
+ * memory of parameter i begins here; mapped[i] NULL: it is not mapped, the owner says where it is.
+ */
+void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped);
+/* The steps that a launch takes: phases take turns. A family counts launches from 1 on, and the
+ * first one has phase 0, as it has for who proves and simulates. */
+static inline uint64_t peal_image_phase(const struct peal_image *image, uint64_t launch)
+{
+    uint32_t period = image->period;
+    launch--;
+    /* A division takes longer than all else that a small launch does. */
+    return (period & (period - 1)) == 0 ? launch & (period - 1) : launch % period;
+}
+/* Begins a launch: the image must be loaded and its parameters bound. */
+void peal_frame_launch(struct peal_frame *frame);
+/* Runs on. `spins` polls are made before a single lane counts as blocked. */
+enum peal_frame_state peal_frame_run(struct peal_frame *frame, uint32_t spins);
+
+/* True if others wait for what the blocked launch does next. */
+static inline bool peal_frame_is_urgent(const struct peal_frame *frame)
+{
+    const struct peal_step *step = frame->lanes[0].at;
+    return frame->image->nlanes == 1 && step && step->flags & PEAL_STEP_URGENT;
+}
+
+/* Where the first blocked lane waits, as one line. */
+void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames: the memory around a launch, and how a blocked one describes itself. */
+#include "run/exec/exec.h"
+
+#include "plan/plan.h"
+#include "run/exec/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool grow_bounce(struct peal_frame *frame, uint64_t bytes)
+{
+    if (bytes <= frame->bounce_cap)
+        return true;
+    free(frame->bounce);
+    frame->bounce = aligned_alloc(4096, bytes);
+    frame->bounce_cap = frame->bounce ? bytes : 0;
+    return frame->bounce != NULL;
+}
+
+void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uint32_t context)
+{
+    *frame = (struct peal_frame){.team = team, .context = context};
+    peal_regions_init(&frame->regions, team, context);
+    /* What blocking calls will read peers' memory into: its pages would be most of a first call's
+     * time. Without memory the call that needs it says so. */
+    if (context == 0 && team->size > 1 && !team->threads && peal_remote_expect(team) &&
+        grow_bounce(frame, 2 * PEAL_REMOTE_MOST))
+        memset(frame->bounce, 0, frame->bounce_cap);
+}
+
+void peal_frame_release(struct peal_frame *frame)
+{
+    peal_regions_release(&frame->regions);
+    free(frame->scratch);
+    free(frame->pointers);
+    free(frame->operands);
+    free(frame->bounce);
+    free(frame->lanes);
+    free(frame->regs);
+    *frame = (struct peal_frame){0};
+}
+
+/* Makes *at hold `wanted` elements, zeroed and touched; contents are not kept. */
+static bool make_room(void **at, uint32_t *cap, uint32_t wanted, size_t element)
+{
+    if (wanted <= *cap)
+        return true;
+    void *bigger = malloc(wanted * element);
+    if (!bigger)
+        return false;
+    memset(bigger, 0, wanted * element);
+    free(*at);
+    *at = bigger;
+    *cap = wanted;
+    return true;
+}
+
+enum peal_status peal_frame_prepare(struct peal_frame *frame, const struct peal_image *image)
+{
+    uint32_t sources = image->most_operands;
+    uint32_t operands_cap = frame->pointers_cap;
+    if (!make_room((void **)&frame->lanes, &frame->lanes_cap, image->nlanes,
+                   sizeof *frame->lanes) ||
+        !make_room((void **)&frame->regs, &frame->regs_cap, image->nregs + 1,
+                   sizeof *frame->regs) ||
+        !make_room((void **)&frame->operands, &operands_cap, sources, sizeof *frame->operands) ||
+        !make_room((void **)&frame->pointers, &frame->pointers_cap, sources,
+                   sizeof *frame->pointers))
+        return PEAL_NO_MEMORY;
+    if (!grow_bounce(frame, image->bounce_bytes))
+        return PEAL_NO_MEMORY;
+    if (image->private_bytes > frame->scratch_cap) {
+        uint64_t bytes = (image->private_bytes + 4095) & ~UINT64_C(4095);
+        char *bigger = aligned_alloc(PEAL_LINE, bytes);
+        if (!bigger)
+            return PEAL_NO_MEMORY;
+        memset(bigger, 0, bytes); /* touched */
+        free(frame->scratch);
+        frame->scratch = bigger;
+        frame->scratch_cap = image->private_bytes;
+    }
+    return PEAL_OK;
+}
+
+enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *image,
+                                 uint32_t context)
+{
+    if (frame->image == image || peal_frame_reload(frame, image, context))
+        return PEAL_OK;
+    frame->image = NULL;
+    enum peal_status status = peal_frame_prepare(frame, image);
+    if (status == PEAL_OK && !image->bases[context]) {
+        image->bases[context] = calloc(image->nbases, sizeof(struct peal_base));
+        status = image->bases[context] ? PEAL_OK : PEAL_NO_MEMORY;
+    }
+    if (status != PEAL_OK)
+        return status;
+    if (!image->families[context] || image->turns[context] != frame->regions.turns)
+        status = peal_regions_find(&frame->regions, frame->team, image, &image->families[context]);
+    if (status != PEAL_OK)
+        return status;
+    image->turns[context] = frame->regions.turns;
+    for (uint32_t r = 0; r < image->size; r++)
+        image->bases[context][r].at =
+            peal_team_window(frame->team, r) + image->families[context]->offset;
+    bool loaded = peal_frame_reload(frame, image, context);
+    assert(loaded);
+    return loaded ? PEAL_OK : PEAL_SYSTEM;
+}
+
+void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped)
+{
+    const struct peal_image *image = frame->image;
+    const struct peal_team *team = frame->team;
+    assert(image->nparams <= PEAL_WINDOW_PARAMS);
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        const struct peal_image_param *param = &image->params[i];
+        if (!param->symmetric)
+            continue;
+        struct peal_base *first = &frame->bases[param->base];
+        const struct peal_base *own = first + team->rank * param->rows;
+        for (uint32_t k = 0; k < image->size * param->rows; k++) {
+            uint32_t rank = k / param->rows, row = k % param->rows;
+            if (rank == team->rank)
+                continue;
+            first[k] = own[row];
+            if (mapped[i]) {
+                first[k].at = mapped[i][rank] + (own[row].at - mapped[i][team->rank]);
+                continue;
+            }
+            first[k].at = NULL;
+            first[k].home = &team->controls[rank]->homes[frame->context][i];
+            first[k].from = (uintptr_t)own[row].at - (uintptr_t)own->at;
+            first[k].owner = rank;
+        }
+    }
+}
+
+/* Says where this rank's window parameters are. */
+static void publish(const struct peal_frame *frame)
+{
+    const struct peal_image *image = frame->image;
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        const struct peal_image_param *param = &image->params[i];
+        if (param->symmetric)
+            peal_remote_publish(frame->team, frame->context, i,
+                                frame->bases[param->base + image->rank * param->rows].at);
+    }
+}
+
+void peal_frame_launch(struct peal_frame *frame)
+{
+    const struct peal_image *image = frame->image;
+    if (__builtin_expect(image->remote, 0))
+        publish(frame);
+    frame->launch = ++frame->family->launches;
+    const struct peal_step *steps =
+        image->steps + peal_image_phase(image, frame->launch) * image->nsteps;
+    int64_t *regs = frame->regs;
+    for (uint32_t l = 0; l < image->nlanes; l++) {
+        frame->lanes[l] = (struct peal_frame_lane){steps + image->lanes[l].first, regs};
+        regs += image->lanes[l].regs;
+    }
+    frame->live = image->nlanes;
+}
+
+static const char *source_line(const struct peal_plan *plan, const struct peal_op *op,
+                               char buf[static 96])
+{
+    buf[0] = '\0';
+    if (op->pos == PEAL_NONE || op->pos >= plan->positions.count)
+        return buf;
+    const struct peal_position *pos = &peal_plan_positions(plan)[op->pos];
+    snprintf(buf, 96, " at %.70s:%u", peal_plan_string(plan, pos->source), pos->line);
+    return buf;
+}
+
+void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out)
+{
+    const struct peal_plan *plan =
+        frame->image && frame->live > 0 ? peal_image_plan(frame->image) : NULL;
+    if (!plan)
+        return;
+    for (uint32_t l = 0; l < frame->image->nlanes; l++) {
+        const struct peal_step *step = frame->lanes[l].at;
+        if (!step || step->kind == PEAL_STEP_END)
+            continue;
+        const struct peal_op *op = &peal_plan_ops(plan)[step->op];
+        char where[96];
+        peal_text_printf(out, "kernel '%s'%s: ", peal_plan_string(plan, plan->kernel),
+                         source_line(plan, op, where));
+        peal_plan_dump_op(plan, frame->team->rank, op, out);
+        if (step->kind == PEAL_STEP_WAIT || step->kind == PEAL_STEP_WAIT_SHARED ||
+            step->kind == PEAL_STEP_WAIT_RAW) {
+            const struct peal_cell *cell =
+                (const struct peal_cell *)(frame->bases[0].at + step->sync.offset);
+            /* Relaxed: for the reader's eyes only. */
+            uint64_t word = atomic_load_explicit(&cell->value, memory_order_relaxed);
+            long long actual = (long long)word;
+            if (step->kind == PEAL_STEP_WAIT)
+                actual = (uint32_t)(word >> 32) == (uint32_t)(frame->launch - step->sync.back)
+                             ? (long long)((uint32_t)word >> frame->image->count_shift)
+                             : 0;
+            else if (step->kind == PEAL_STEP_WAIT_SHARED)
+                actual -= frame->family->shared[step->sync.shared];
+            peal_text_printf(out, ", actual %lld", actual);
+            uint32_t number = peal_op_cell(plan, op, frame->launch - 1);
+            uint32_t notifier =
+                frame->image->notifiers ? frame->image->notifiers[number] : PEAL_NONE;
+            if (notifier != PEAL_NONE)
+                peal_text_printf(out, ", to be notified by rank %u", notifier);
+        }
+        return;
+    }
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns a plan into an image. Done once per plan; see image.h for the layout. */
+#include "run/exec/image.h"
+
+#include "base/base.h"
+#include "run/exec/image_layout.h"
+#include "run/exec/image_mark.h"
+#include "run/exec/image_step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COUNT = 0xffff }; /* that a cell can hold beside a signature */
+
+/* ---- sizes ---- */
+
+static uint64_t cells_bytes(const struct peal_plan *plan)
+{
+    return peal_image_cell(plan, plan->nranks, 0, false);
+}
+
+/* Without room for them: counts parameters and bases. */
+static void size_params(struct peal_image *image)
+{
+    const struct peal_plan *plan = image->plan;
+    const struct peal_buf *bufs = peal_plan_bufs(plan);
+    image->nbases = plan->nranks + 1;
+    image->nparams = 0;
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        if (bufs[b].kind != PEAL_BUF_PARAM)
+            continue; /* aliased ones too: off the root, gather and scatter use both */
+        uint32_t symmetric = (bufs[b].flags & PEAL_BUF_SYMMETRIC) != 0,
+                 rows = peal_image_rows(image, b);
+        if (image->params)
+            image->params[image->nparams] =
+                (struct peal_image_param){.buf = b,
+                                          .param = bufs[b].param,
+                                          .base = image->nbases,
+                                          .rows = rows,
+                                          .symmetric = symmetric,
+                                          .cols = bufs[b].cols,
+                                          .len = peal_plan_len(plan, image->rank, b)};
+        image->nparams++;
+        image->nbases += rows * (symmetric ? plan->nranks : 1);
+    }
+}
+
+/* Channels lie behind the cells: credits of the sender, then slots of the receiver, each counted
+ * from the start of that rank's region. All ranks compute the same from the whole plan. */
+static bool lay_out_channels(struct peal_image *image, uint64_t *end)
+{
+    const struct peal_plan *plan = image->plan;
+    uint64_t cells = cells_bytes(plan);
+    *end = cells;
+    if (image->nchannels == 0)
+        return true;
+    uint64_t *next = calloc(plan->nranks, sizeof *next);
+    if (!next)
+        return false;
+    for (uint32_t r = 0; r < plan->nranks; r++)
+        next[r] = cells;
+    for (uint32_t c = 0; c < image->nchannels; c++) {
+        const struct peal_channel *from = &peal_plan_channels(plan)[c];
+        struct peal_image_channel *channel = &image->channels[c];
+        uint64_t payload =
+            from->slot_bytes <= PEAL_SLOT_INLINE ? 0 : peal_image_align(from->slot_bytes);
+        *channel = (struct peal_image_channel){
+            .sender = from->sender,
+            .receiver = from->receiver,
+            .depth = from->depth,
+            .mask = from->depth & (from->depth - 1) ? 0 : from->depth - 1,
+            .slot_bytes = from->slot_bytes,
+            .stride = PEAL_LINE + payload};
+        channel->credit = next[from->sender];
+        next[from->sender] += PEAL_LINE;
+        channel->slots = next[from->receiver];
+        next[from->receiver] += channel->stride * channel->depth;
+    }
+    for (uint32_t r = 0; r < plan->nranks; r++)
+        *end = next[r] > *end ? next[r] : *end;
+    free(next);
+    return true;
+}
+
+/* ---- counting before allocating ---- */
+
+/* The largest count of a one-writer cell that the plan's ops write or wait for. */
+static int64_t largest_count(const struct peal_plan *plan)
+{
+    int64_t most = 0;
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        const struct peal_op *op = &peal_plan_ops(plan)[i];
+        if ((op->kind != PEAL_OP_NOTIFY && op->kind != PEAL_OP_WAIT) ||
+            peal_plan_signals(plan)[peal_op_signal(op)].kind != PEAL_SIGNAL_ONE_WRITER)
+            continue;
+        int64_t value = op->kind == PEAL_OP_NOTIFY ? op->sync.after : op->sync.value;
+        most = value > most ? value : most;
+    }
+    return most;
+}
+
+static void count_steps(struct peal_image *image)
+{
+    const struct peal_plan *plan = image->plan;
+    for (uint32_t l = 0; l < image->nlanes; l++) {
+        const struct peal_lane *lane = peal_plan_lane(plan, image->rank, l);
+        for (uint64_t i = lane->first_op; i < lane->first_op + lane->ops; i++) {
+            const struct peal_op *op = &peal_plan_ops(plan)[i];
+            uint32_t rows = 1;
+            if (!peal_op_is_sync(op)) {
+                rows = peal_image_must_split(image, op) ? op->mem.rows : 1;
+                image->nplaces += rows * peal_op_nrefs(op);
+            }
+            image->nsteps += rows;
+        }
+        image->nsteps++;
+    }
+    image->count_shift = largest_count(plan) <= MOST_COUNT ? 16 : 0;
+}
+
+/* What a frame needs room for. Tiles that were fused away need none. */
+static void count_needs(struct peal_image *image)
+{
+    bool has_private = false;
+    for (uint32_t i = 0; i < image->nplaces * image->period; i++)
+        has_private |= image->places[i].base == image->size;
+    image->private_bytes = has_private ? image->plan->private_bytes : 0;
+    for (uint32_t l = 0; l < image->nlanes; l++)
+        image->nregs += image->lanes[l].regs;
+    image->most_operands = 3;
+    for (uint32_t i = 0; i < image->nsteps; i++) {
+        const struct peal_step *step = &image->steps[i];
+        uint32_t needs =
+            step->kind <= PEAL_STEP_ACCUMULATE ? 1u + step->mem.nsrc + step->mem.also : 0;
+        image->most_operands = needs > image->most_operands ? needs : image->most_operands;
+    }
+}
+
+static uint64_t family_key(const struct peal_image *image, uint64_t seed)
+{
+    const struct peal_plan *plan = image->plan;
+    const char *kernel = peal_plan_string(plan, plan->kernel);
+    uint64_t key = peal_hash_bytes(kernel, strlen(kernel), seed);
+    key = peal_hash_u64(plan->cells, key);
+    key = peal_hash_u64(plan->window_bytes, key);
+    key = peal_hash_u64(image->region_bytes, key);
+    key = peal_hash_u64(image->count_shift, key);
+    key = peal_hash_u64(plan->totals_stride, key);
+    for (uint32_t c = 0; c < image->nchannels; c++) {
+        const struct peal_image_channel *channel = &image->channels[c];
+        key = peal_hash_u64((uint64_t)channel->sender << 32 | channel->receiver, key);
+        key = peal_hash_u64(channel->stride * 64 + channel->depth, key);
+    }
+    return key;
+}
+
+/* ---- the block ---- */
+
+static void *cut(char *block, uint64_t *used, uint64_t count, uint64_t bytes)
+{
+    void *piece = block ? block + *used : NULL;
+    *used = peal_size_align(*used + count * bytes, 16);
+    return piece;
+}
+
+/* The image's tables behind each other, each at a multiple of 16 bytes; what a launch runs through
+ * comes first. Without a block: counts its bytes. */
+static uint64_t lay_out(struct peal_image *image, const struct peal_image_how *how, char *block)
+{
+    uint64_t used = 0, period = image->period, cells = image->plan->cells;
+    cut(block, &used, 1, sizeof *image);
+    image->lanes = cut(block, &used, image->nlanes, sizeof *image->lanes);
+    image->steps = cut(block, &used, image->nsteps * period, sizeof *image->steps);
+    image->places = cut(block, &used, image->nplaces * period, sizeof *image->places);
+    image->bases[0] = cut(block, &used, image->nbases, sizeof *image->bases[0]);
+    image->params = cut(block, &used, image->nparams, sizeof *image->params);
+    image->channels = cut(block, &used, image->nchannels, sizeof *image->channels);
+    image->totals = cut(block, &used, image->nshared * period, sizeof *image->totals);
+    if (how->writers)
+        image->writers = cut(block, &used, cells, sizeof *image->writers);
+    if (how->notifiers)
+        image->notifiers = cut(block, &used, cells, sizeof *image->notifiers);
+    return used;
+}
+
+/* A zeroed block that begins with the image, counted and laid out, with nothing in its tables. */
+static struct peal_image *new_block(const struct peal_plan *plan, const struct peal_image_how *how)
+{
+    struct peal_image draft = {.plan = plan,
+                               .rank = how->rank,
+                               .size = plan->nranks,
+                               .clip = how->clip,
+                               .rows_as_bases = how->rows_as_bases,
+                               .remote = how->remote,
+                               .stocked = how->stock != NULL,
+                               .seq_cst = !plan->monotone,
+                               .period = plan->period,
+                               .nshared = plan->totals_stride,
+                               .nlanes = peal_plan_lane_count(plan, how->rank),
+                               .nchannels = (uint32_t)plan->channels.count};
+    size_params(&draft);
+    count_steps(&draft);
+    draft.bytes = lay_out(&draft, how, NULL);
+    char *block = how->stock ? peal_stock_take(how->stock, draft.bytes) : calloc(1, draft.bytes);
+    if (!block)
+        return NULL;
+    lay_out(&draft, how, block);
+    return memcpy(block, &draft, sizeof draft);
+}
+
+static enum peal_status fill(struct peal_image *image, const struct peal_image_how *how,
+                             const struct peal_compute *compute)
+{
+    const struct peal_plan *plan = image->plan;
+    assert(image->nchannels == 0 || plan->rank_count == plan->nranks);
+    /* All ranks must write a cell alike, and from the own part alone nobody knows that they do. */
+    if (image->count_shift == 0 && plan->rank_count != plan->nranks)
+        return PEAL_UNSUPPORTED;
+    if (how->writers)
+        memcpy(image->writers, how->writers, plan->cells * sizeof *image->writers);
+    if (how->notifiers)
+        memcpy(image->notifiers, how->notifiers, plan->cells * sizeof *image->notifiers);
+    size_params(image);
+    if (!lay_out_channels(image, &image->scratch))
+        return PEAL_NO_MEMORY;
+    image->region_bytes = image->scratch + peal_image_align(plan->window_bytes) *
+                                               (peal_image_together(plan) ? plan->nranks : 1);
+    image->family_key = family_key(image, how->key);
+    size_t totals = (size_t)image->nshared * image->period;
+    memcpy(image->totals, peal_plan_totals(plan) + (how->rank - plan->rank_first) * totals,
+           totals * sizeof *image->totals);
+    enum peal_status status = PEAL_OK;
+    for (uint32_t phase = 0; status == PEAL_OK && phase < image->period; phase++)
+        status = peal_image_add_phase(image, compute, phase);
+    if (status != PEAL_OK)
+        return status;
+    count_needs(image);
+    return peal_image_mark(image);
+}
+
+enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
+                                const struct peal_compute *compute, struct peal_image **out)
+{
+    struct peal_image *image = new_block(plan, how);
+    if (!image) {
+        if (!how->pattern)
+            free(plan);
+        return PEAL_NO_MEMORY;
+    }
+    enum peal_status status = fill(image, how, compute);
+    if (how->pattern) {
+        image->plan = how->pattern;
+        image->made = *how->made;
+        image->resized = true;
+    } else {
+        image->owned = plan;
+    }
+    if (status == PEAL_OK)
+        *out = image;
+    else
+        peal_image_free(image);
+    return status;
+}
+
+const struct peal_plan *peal_image_plan(struct peal_image *image)
+{
+    if (!image->resized)
+        return image->plan;
+    if (!image->owned)
+        image->owned = peal_plan_resize(image->plan, &image->made);
+    return image->owned;
+}
+
+uint64_t peal_image_bytes(const struct peal_image *image)
+{
+    return image->bytes + (image->resized ? 0 : image->plan->block_len);
+}
+
+void peal_image_free(struct peal_image *image)
+{
+    if (!image)
+        return;
+    for (uint32_t c = 1; c < PEAL_CONTEXTS; c++)
+        free(image->bases[c]);
+    free(image->owned);
+    if (!image->stocked)
+        free(image);
+}

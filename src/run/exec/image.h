@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An image: one rank's part of a plan, ready to be executed.
+ *
+ * Everything that can be resolved once is: cells and scratch become offsets from base pointers,
+ * functions become function pointers, launch phases become step lists of their own. What is left
+ * for a launch is to fill in the bases of its parameters.
+ *
+ *   bases   0 .. P-1   the family's region in each rank's window: channels, scratch; in rank 0's
+ *                      also all cells, and everyone's scratch where it is little
+ *           P          private scratch and tiles
+ *           P+1 ...    parameters: see peal_image_param
+ *
+ * Clipping. A library collective's plan is made for a class of counts, and a launch may bind less
+ * memory than the plan has elements: each parameter base has a limit, and every step that touches
+ * parameters is cut to the elements that exist. The accesses are then a subset of the proved
+ * plan's, at the same places; and as each output element depends on its own input elements only
+ * (its contract), what is left out is not missed. Only kernels with an elementwise contract are
+ * launched so.
+ */
+#ifndef PEAL_RUN_IMAGE_H
+#define PEAL_RUN_IMAGE_H
+
+#include "compute/compute.h"
+#include "plan/plan.h"
+#include "run/team/shared.h"
+#include "run/team/prefault.h"
+
+enum peal_step_kind {
+    PEAL_STEP_COPY,
+    PEAL_STEP_REDUCE,  /* one dtype throughout, by a reducer */
+    PEAL_STEP_COMBINE, /* everything else */
+    PEAL_STEP_ACCUMULATE,
+    PEAL_STEP_NOTIFY, /* one-writer cell: a release store */
+    PEAL_STEP_NOTIFY_SHARED,
+    PEAL_STEP_NOTIFY_RAW,
+    PEAL_STEP_WAIT, /* one-writer cell */
+    PEAL_STEP_WAIT_SHARED,
+    PEAL_STEP_WAIT_RAW,
+    PEAL_STEP_PEEK,
+    PEAL_STEP_SEND,
+    PEAL_STEP_RECV,
+    PEAL_STEP_RECV_SLOT,
+    PEAL_STEP_FREE,
+    PEAL_STEP_END
+};
+
+enum peal_step_flags {
+    PEAL_STEP_CLIP = 1,   /* touches parameters: cut to their limits */
+    PEAL_STEP_STREAM = 2, /* only parameters are written: worth streaming when calls are large */
+    PEAL_STEP_SET = 4,
+    PEAL_STEP_EQUAL = 8,       /* waits */
+    PEAL_STEP_STREAM_REST = 8, /* computes: STREAM of all destinations but the first, which is no
+                                  parameter */
+    PEAL_STEP_HAS_REG = 16,
+    PEAL_STEP_URGENT = 32, /* a wait with a notify or a message behind it: others wait for that */
+    PEAL_STEP_REMOTE = 64, /* reads peers' parameters that are not mapped here */
+    PEAL_STEP_PAST = 128   /* a copy into the own window by a rank that goes on without waiting */
+};
+
+/* An operand. Pseudo bases as in plan.h: a constant, or a slot that was received. */
+#define PEAL_BASE_CONST UINT32_MAX
+#define PEAL_BASE_SLOT (UINT32_MAX - 1)
+struct peal_place {
+    uint32_t base;
+    uint32_t row;    /* times the base's stride; slots: how many unfreed ones are older */
+    uint64_t offset; /* constants: the bits of a double */
+    uint64_t pitch;  /* scratch of several rows: bytes from one to the next */
+    uint16_t dtype;
+    uint16_t shift;   /* an element has 1 << shift bytes */
+    uint32_t channel; /* slots */
+};
+
+struct peal_step {
+    uint8_t kind, fn, flags, dtype;
+    uint32_t op; /* index in the plan's ops, for reports */
+    union {
+        struct {
+            uint32_t first; /* places: destination if there is one, sources, more destinations */
+            uint16_t nsrc;
+            uint16_t also; /* further destinations */
+            uint64_t count;
+            uint32_t rows;
+            uint32_t extra; /* channel, or divisor */
+            peal_reducer *reducer;
+        } mem;
+        struct {
+            uint64_t offset; /* of the cell in rank 0's region */
+            uint32_t rank;   /* PEAL_NONE: all peers, by one store */
+            uint16_t back;
+            uint16_t reg;
+            int64_t value;   /* one-writer: the count as it stands in the cell, shifted */
+            uint32_t shared; /* shared cells: index of its base */
+        } sync;
+    };
+};
+
+struct peal_image_param {
+    uint32_t buf;
+    uint32_t param; /* position among the kernel's buffer parameters */
+    uint32_t base;  /* first of its bases: own, or rank after rank if symmetric */
+    uint32_t rows;  /* bases a rank: 1, or the number of rows if each row has its own base */
+    uint32_t symmetric;
+    uint32_t cols; /* 2-D: elements a row as declared */
+    uint64_t len;  /* elements on this rank, as the plan has it */
+};
+
+/* Memory bound to a launch. */
+struct peal_base {
+    char *at;
+    uint64_t limit;  /* bytes that exist; parameters only */
+    uint64_t stride; /* bytes a row; 2-D parameters only */
+    /* Memory of another rank that is not mapped here: `from` bytes behind the address that its
+     * owner has published in *home. NULL: `at` is the memory. See remote.h. */
+    const _Atomic uint64_t *home;
+    uint64_t from;
+    uint32_t owner;
+};
+
+struct peal_image_channel {
+    uint32_t sender, receiver;
+    uint32_t depth;
+    uint32_t mask; /* depth - 1 if that is all ones, else 0: saves a division */
+    uint64_t slot_bytes;
+    uint64_t slots;  /* offset of the first slot in the receiver's region */
+    uint64_t stride; /* of a slot */
+    uint64_t credit; /* offset of the credit line in the sender's region: slots freed so far */
+};
+
+struct peal_image_lane {
+    uint32_t first; /* in each phase's steps */
+    uint32_t regs;
+};
+
+struct peal_family;
+struct peal_call;
+
+struct peal_image {
+    /* What it was made from, or, if that was resized, the pattern: the same but for sizes and types
+     * (peal_image_plan has those too). */
+    const struct peal_plan *plan;
+    uint64_t bytes;             /* of the block that the image and its tables are */
+    bool stocked;               /* it lies in a stock */
+    struct peal_plan *owned;    /* NULL: there is none */
+    struct peal_plan_size made; /* what the pattern was resized to */
+    bool resized;
+    uint32_t rank, size;
+    uint32_t nbases;
+    uint32_t nparams;
+    struct peal_image_param *params;
+    uint32_t nlanes;
+    struct peal_image_lane *lanes;
+    uint32_t period;
+    uint32_t nsteps;           /* of one phase, END steps included */
+    struct peal_step *steps;   /* period * nsteps */
+    struct peal_place *places; /* period * nplaces */
+    uint32_t nplaces;
+    uint32_t nregs;         /* of all lanes */
+    uint32_t most_operands; /* of a step */
+    uint32_t nchannels;
+    struct peal_image_channel *channels;
+    uint32_t nshared;         /* own shared cells */
+    int64_t *totals;          /* what each gains a launch: period * nshared */
+    bool clip, rows_as_bases; /* see peal_image_how */
+    bool seq_cst;             /* not monotone */
+    uint32_t count_shift;     /* where a one-writer cell's count begins: below it, the signature */
+    uint64_t scratch;         /* offset of window scratch in the region */
+    uint64_t private_bytes;   /* private scratch and tiles */
+    uint64_t region_bytes;
+    uint64_t family_key;
+    bool remote;           /* peers' window parameters are not mapped here */
+    uint64_t bounce_bytes; /* for blocks of their memory */
+    uint32_t *writers;     /* of cell numbers that share a line, see multicast.h; may be NULL */
+    uint32_t *notifiers;   /* who changes the own cells, for reports; may be NULL */
+    struct peal_family *families[PEAL_CONTEXTS]; /* made at the first launch in a context */
+    struct peal_base *bases[PEAL_CONTEXTS];      /* likewise but for the first; nbases */
+    /* A call that repeats and has filled in the bases of context 0. */
+    const struct peal_call *bound;
+    bool receives;                 /* its only wait comes first: see only_receives */
+    uint8_t patience, tries;       /* whether polling before the first yield pays: see call.c */
+    uint8_t trust, trials;         /* the same after a yield */
+    uint64_t turns[PEAL_CONTEXTS]; /* of the regions, when that was */
+};
+
+/* How to make an image. */
+struct peal_image_how {
+    uint32_t rank;
+    bool clip;                 /* see above */
+    bool rows_as_bases;        /* each row of a 2-D parameter is bound on its own */
+    bool remote;               /* peers' window parameters are not mapped here: see remote.h */
+    uint64_t key;              /* what the family depends on besides the plan's layout */
+    const uint32_t *writers;   /* see multicast.h; NULL: none */
+    const uint32_t *notifiers; /* the same, for reports; NULL: not known */
+    struct peal_stock *stock;  /* where it is to lie; NULL: in memory of its own */
+    /* The plan is this one resized, and stays the caller's: who made the image keeps the pattern as
+     * long as that. NULL: the image takes the plan over, in every case. */
+    const struct peal_plan *pattern;
+    const struct peal_plan_size *made;
+};
+
+/* A plan with channels must have all ranks. */
+enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
+                                const struct peal_compute *compute, struct peal_image **out);
+/* What lies in a stock goes with that. */
+void peal_image_free(struct peal_image *image);
+/* The plan that the image is, with its sizes; made again at the first use if it was resized. NULL
+ * without memory. */
+const struct peal_plan *peal_image_plan(struct peal_image *image);
+/* What it takes, with its plan and the bases of one context. */
+uint64_t peal_image_bytes(const struct peal_image *image);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See image_mark.h. */
+#include "run/exec/image_mark.h"
+
+#include "run/exec/remote.h"
+
+/* The window parameter that a place is in; NULL: none. */
+static const struct peal_image_param *window_of(const struct peal_image *image,
+                                                const struct peal_place *place)
+{
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        const struct peal_image_param *param = &image->params[i];
+        if (param->symmetric && place->base >= param->base &&
+            place->base < param->base + image->size * param->rows)
+            return param;
+    }
+    return NULL;
+}
+
+/* A parameter of another rank. */
+static bool is_peers(const struct peal_image *image, const struct peal_place *place)
+{
+    const struct peal_image_param *param = window_of(image, place);
+    return param && (place->base - param->base) / param->rows != image->rank;
+}
+
+/* True if what is written to `to` is read from `from`: here, or, as far as the own steps tell, by
+ * peers, who do to this rank what it does to them. */
+static bool is_read_again(const struct peal_image *image, const struct peal_place *to,
+                          const struct peal_place *from)
+{
+    const struct peal_image_param *param = window_of(image, from);
+    return to->base == from->base || (param && is_peers(image, from) &&
+                                      window_of(image, to) == param && !is_peers(image, to));
+}
+
+/* What is read again in the same launch must not be written past the caches. */
+static void keep_in_caches(struct peal_image *image)
+{
+    uint32_t all = image->nsteps * image->period;
+    for (uint32_t i = 0; i < all; i++) {
+        struct peal_step *step = &image->steps[i];
+        const uint8_t streams = PEAL_STEP_STREAM | PEAL_STEP_STREAM_REST;
+        if (step->kind > PEAL_STEP_ACCUMULATE || !(step->flags & streams))
+            continue;
+        const struct peal_place *places = &image->places[step->mem.first];
+        uint32_t end = (i / image->nsteps + 1) * image->nsteps;
+        for (uint32_t k = i + 1; k < end; k++) {
+            const struct peal_step *later = &image->steps[k];
+            if (later->kind > PEAL_STEP_ACCUMULATE)
+                continue;
+            for (uint32_t s = 1; s <= later->mem.nsrc; s++) {
+                const struct peal_place *from = &image->places[later->mem.first + s];
+                bool again = (step->flags & PEAL_STEP_STREAM) && is_read_again(image, places, from);
+                for (uint32_t d = 1; d <= step->mem.also; d++)
+                    again |= is_read_again(image, &places[step->mem.nsrc + d], from);
+                if (again)
+                    step->flags &= (uint8_t)~streams;
+            }
+        }
+    }
+}
+
+static void mark_urgent(struct peal_image *image)
+{
+    bool sends = false;
+    for (uint32_t i = image->nsteps * image->period; i-- > 0;) {
+        struct peal_step *step = &image->steps[i];
+        if (step->kind == PEAL_STEP_END)
+            sends = false; /* of the lane before */
+        else if (step->kind == PEAL_STEP_SEND ||
+                 (step->kind >= PEAL_STEP_NOTIFY && step->kind <= PEAL_STEP_NOTIFY_RAW))
+            sends = true;
+        else if (sends && step->kind >= PEAL_STEP_WAIT && step->kind <= PEAL_STEP_WAIT_RAW)
+            step->flags |= PEAL_STEP_URGENT;
+    }
+}
+
+/* What a broadcast's root stages: nobody waits for it to be read, and most readers are on other
+ * cores. */
+static void mark_past(struct peal_image *image)
+{
+    bool waits = false;
+    for (uint32_t i = image->nsteps * image->period; i-- > 0;) {
+        struct peal_step *step = &image->steps[i];
+        if (step->kind == PEAL_STEP_END)
+            waits = image->nlanes > 1;
+        else if (step->kind >= PEAL_STEP_WAIT)
+            waits = true;
+        else if (step->kind == PEAL_STEP_COPY && !waits &&
+                 image->places[step->mem.first].base < image->size)
+            step->flags |= PEAL_STEP_PAST;
+    }
+}
+
+/* One lane whose only wait comes first, as a broadcast's receiver has. All phases are alike. */
+static bool only_receives(const struct peal_image *image)
+{
+    uint32_t waits = 0;
+    bool told = false;
+    for (uint32_t i = 0; i < image->nsteps; i++) {
+        const struct peal_step *step = &image->steps[i];
+        if (step->kind >= PEAL_STEP_SEND && step->kind != PEAL_STEP_END)
+            return false;
+        if (step->kind >= PEAL_STEP_NOTIFY && step->kind <= PEAL_STEP_NOTIFY_RAW)
+            told = true;
+        if (step->kind < PEAL_STEP_WAIT || step->kind > PEAL_STEP_WAIT_RAW)
+            continue;
+        if (told || waits++ > 0)
+            return false;
+    }
+    return image->nlanes == 1 && waits == 1;
+}
+
+/* Peers' parameters that are not mapped here can be read and written by copies, and by computations
+ * read, and written as further destinations; nothing else. */
+static enum peal_status mark_remote(struct peal_image *image)
+{
+    uint32_t all = image->nsteps * image->period;
+    for (uint32_t i = 0; i < all; i++) {
+        struct peal_step *step = &image->steps[i];
+        if (step->kind > PEAL_STEP_ACCUMULATE &&
+            (step->kind < PEAL_STEP_SEND || step->kind > PEAL_STEP_RECV))
+            continue;
+        uint64_t remote = 0;
+        uint32_t n = step->mem.nsrc + (step->kind != PEAL_STEP_SEND);
+        bool writes = false;
+        for (uint32_t d = 0; d < step->mem.also; d++)
+            writes |= is_peers(image, &image->places[step->mem.first + n + d]);
+        step->flags |= writes ? PEAL_STEP_REMOTE : 0;
+        for (uint32_t s = 0; s < n; s++) {
+            if (!is_peers(image, &image->places[step->mem.first + s]))
+                continue;
+            remote++;
+            if (step->kind > PEAL_STEP_COMBINE || (s == 0 && step->kind != PEAL_STEP_COPY))
+                return PEAL_UNSUPPORTED;
+        }
+        if (step->kind == PEAL_STEP_COPY && remote > 1)
+            return PEAL_UNSUPPORTED;
+        step->flags |= remote > 0 ? PEAL_STEP_REMOTE : 0;
+        uint64_t bytes = remote * peal_remote_block(remote);
+        if (step->kind != PEAL_STEP_COPY && bytes > image->bounce_bytes)
+            image->bounce_bytes = bytes;
+    }
+    return PEAL_OK;
+}
+
+enum peal_status peal_image_mark(struct peal_image *image)
+{
+    keep_in_caches(image);
+    mark_urgent(image);
+    mark_past(image);
+    image->receives = only_receives(image);
+    return image->remote ? mark_remote(image) : PEAL_OK;
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See remote.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "run/exec/remote.h"
+
+#include "run/exec/operand.h"
+#include "run/call/backoff.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/uio.h>
+
+/* ---- may we? ---- */
+
+uint64_t *peal_remote_offer(struct peal_control *own)
+{
+    const char *wish = getenv("PEAL_SINGLE_COPY");
+    uint64_t *probe = malloc(sizeof *probe);
+    if (!probe || (wish && strcmp(wish, "0") == 0) ||
+        getrandom(probe, sizeof *probe, 0) != (ssize_t)sizeof *probe) {
+        free(probe);
+        return NULL;
+    }
+    own->probe_at = (uint64_t)(uintptr_t)probe;
+    own->probe = *probe;
+    return probe;
+}
+
+/* The system calls name a process by its number, which may be another's once the process is gone.
+ * Numbers are given in turn, so that it takes thousands of new processes until one comes back: a
+ * peer that was seen alive within the last millisecond still has its own. */
+static bool is_there(const struct peal_team *team, uint32_t rank)
+{
+    enum { FRESH_NS = 1000000 };
+    uint64_t now = peal_now_ns();
+    if (now - team->seen_ns[rank] < FRESH_NS)
+        return true;
+    if (peal_team_is_dead(team, rank))
+        return false;
+    team->seen_ns[rank] = now;
+    return true;
+}
+
+/* Between `own` and the memory of a rank's process. 0, or why not. */
+static int move_memory(const struct peal_team *team, uint32_t rank, bool writes, char *own,
+                       uint64_t other, uint64_t bytes)
+{
+    int32_t pid = team->pids[rank];
+    if (!is_there(team, rank))
+        return ESRCH;
+    for (uint64_t done = 0; done < bytes;) {
+        struct iovec here = {own + done, bytes - done};
+        struct iovec there = {(void *)(uintptr_t)(other + done), bytes - done};
+        ssize_t n = writes ? process_vm_writev(pid, &here, 1, &there, 1, 0)
+                           : process_vm_readv(pid, &here, 1, &there, 1, 0);
+        if (n < 0 && errno != EINTR)
+            return errno;
+        if (n == 0)
+            return EFAULT;
+        done += n > 0 ? (uint64_t)n : 0;
+    }
+    return 0;
+}
+
+void peal_remote_probe(struct peal_team *team)
+{
+    uint32_t found = team->probe && team->pids ? PEAL_READS_YES : PEAL_READS_NO;
+    for (uint32_t r = 0; r < team->size && found == PEAL_READS_YES; r++) {
+        const struct peal_control *control = team->controls[r];
+        uint64_t word = 0;
+        if (r == team->rank)
+            continue;
+        /* Without a descriptor of the process, its number cannot be relied on. */
+        if (control->probe_at == 0 || team->pidfds[r] < 0 ||
+            move_memory(team, r, false, (char *)&word, control->probe_at, sizeof word) != 0 ||
+            word != control->probe)
+            found = PEAL_READS_NO;
+    }
+    /* Partner: peal_remote_agree on every rank. */
+    atomic_store_explicit(&peal_team_own(team)->reads, found, memory_order_release);
+}
+
+bool peal_remote_expect(const struct peal_team *team)
+{
+    /* Relaxed: the own word. */
+    return team->reads == PEAL_READS_YES ||
+           atomic_load_explicit(&peal_team_own(team)->reads, memory_order_relaxed) ==
+               PEAL_READS_YES;
+}
+
+bool peal_remote_agree(struct peal_team *team)
+{
+    if (__builtin_expect(team->reads != PEAL_READS_UNKNOWN, 1))
+        return team->reads == PEAL_READS_YES;
+    uint32_t all = PEAL_READS_YES;
+    struct peal_pause pause = {0};
+    for (uint32_t r = 0; r < team->size; r++) {
+        uint32_t one = PEAL_READS_UNKNOWN;
+        /* A peer that was met will have tried in a moment, unless it has died. */
+        do {
+            /* Partner: peal_remote_probe. */
+            one = atomic_load_explicit(&team->controls[r]->reads, memory_order_acquire);
+        } while (one == PEAL_READS_UNKNOWN && peal_pause_step(team, &pause) == PEAL_OK);
+        peal_pause_reset(team, &pause);
+        all = one == PEAL_READS_YES ? all : PEAL_READS_NO;
+    }
+    team->reads = all;
+    return all == PEAL_READS_YES;
+}
+
+/* ---- where ---- */
+
+void peal_remote_publish(const struct peal_team *team, uint32_t context, uint32_t param,
+                         const void *at)
+{
+    /* Relaxed: the launch's first notify releases it. Partner: home_of. */
+    atomic_store_explicit(&peal_team_own(team)->homes[context][param], (uint64_t)(uintptr_t)at,
+                          memory_order_relaxed);
+}
+
+/* The address of an operand in its owner's memory. */
+static uint64_t home_of(const struct peal_base *base, const struct peal_place *place, uint32_t row)
+{
+    /* Relaxed: the wait before the step has acquired it. Partner: peal_remote_publish. */
+    uint64_t home = atomic_load_explicit(base->home, memory_order_relaxed);
+    return home + base->from + (place->row + row) * base->stride + place->offset +
+           row * place->pitch;
+}
+
+/* ---- steps ---- */
+
+static const struct peal_base *remote_base(const struct peal_frame *frame,
+                                           const struct peal_place *place)
+{
+    if (place->base >= PEAL_BASE_SLOT)
+        return NULL;
+    const struct peal_base *base = &frame->bases[place->base];
+    return base->home ? base : NULL;
+}
+
+static bool move(struct peal_frame *frame, const struct peal_base *base, bool writes, char *own,
+                 uint64_t other, uint64_t bytes)
+{
+    int error = move_memory(frame->team, base->owner, writes, own, other, bytes);
+    if (error == 0)
+        return true;
+    frame->unread.rank = base->owner;
+    frame->unread.error = error;
+    return false;
+}
+
+static bool copy_row(struct peal_frame *frame, const struct peal_place *places, uint32_t row,
+                     uint64_t bytes)
+{
+    bool writes = remote_base(frame, &places[0]) != NULL;
+    const struct peal_place *there = &places[writes ? 0 : 1], *here = &places[writes ? 1 : 0];
+    const struct peal_base *base = remote_base(frame, there);
+    uint64_t other = home_of(base, there, row);
+    char *own = peal_place_address(frame, here, row);
+    if (!frame->team->threads)
+        return move(frame, base, writes, own, other, bytes);
+    char *at = (char *)(uintptr_t)other;
+    memcpy(writes ? at : own, writes ? own : at, bytes);
+    return true;
+}
+
+static bool overlap(const char *a, const char *b, uint64_t bytes)
+{
+    return a < b + bytes && b < a + bytes;
+}
+
+/* Elements [first, ...) of an operand. False: it is a peer's, and is not filled in. */
+static bool find_own(const struct peal_frame *frame, const struct peal_place *place, uint32_t row,
+                     uint64_t first, struct peal_operand *out)
+{
+    *out = (struct peal_operand){.dtype = (enum peal_dtype)place->dtype};
+    if (remote_base(frame, place))
+        return false;
+    peal_place_operand(frame, place, row, out);
+    if (out->at)
+        out->at = (char *)out->at + first * peal_dtype_size(out->dtype);
+    return true;
+}
+
+/* The destination can hold a source before it is computed, unless it is one itself. */
+static char *spare_of(const struct peal_frame *frame, const struct peal_step *step,
+                      const struct peal_operand *dst, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < step->mem.nsrc; i++) {
+        const struct peal_operand *source = &frame->operands[i];
+        if (source->dtype != dst->dtype || (source->at && overlap(source->at, dst->at, bytes)))
+            return NULL;
+    }
+    return dst->at;
+}
+
+/* Elements [first, first + count) of all operands: peers' are read into the destination and
+ * `bounce`. */
+static bool gather(struct peal_frame *frame, const struct peal_step *step, uint32_t row,
+                   uint64_t first, uint64_t count, struct peal_operand *dst)
+{
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    uint32_t remote = 0;
+    find_own(frame, &places[0], row, first, dst);
+    for (uint32_t i = 0; i < step->mem.nsrc; i++)
+        remote += !find_own(frame, &places[1 + i], row, first, &frame->operands[i]);
+    char *spare = spare_of(frame, step, dst, count * peal_dtype_size(dst->dtype));
+    char *bounce = frame->bounce;
+    for (uint32_t i = 0; i < step->mem.nsrc; i++) {
+        const struct peal_base *base = remote_base(frame, &places[1 + i]);
+        struct peal_operand *operand = &frame->operands[i];
+        uint64_t element = peal_dtype_size(operand->dtype);
+        if (!base)
+            continue;
+        uint64_t from = home_of(base, &places[1 + i], row) + first * element;
+        if (frame->team->threads) {
+            operand->at = (void *)(uintptr_t)from;
+            continue;
+        }
+        operand->at = spare ? spare : bounce;
+        bounce += spare ? 0 : peal_remote_block(remote);
+        spare = NULL;
+        if (!move(frame, base, false, operand->at, from, count * element))
+            return false;
+    }
+    return true;
+}
+
+/* Elements of a block, whatever their type. */
+static uint64_t block_of(const struct peal_frame *frame, const struct peal_step *step)
+{
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    uint64_t remote = 0, element = 1;
+    for (uint32_t i = 0; i <= step->mem.nsrc; i++) {
+        uint64_t bytes = peal_dtype_size((enum peal_dtype)places[i].dtype);
+        element = bytes > element ? bytes : element;
+        remote += remote_base(frame, &places[i]) != NULL;
+    }
+    return peal_remote_block(remote) / element;
+}
+
+/* Elements [first, first + count) of the result, at `own`, into the further destinations. */
+static bool repeat(struct peal_frame *frame, const struct peal_step *step, uint32_t row,
+                   uint64_t first, uint64_t count, char *own)
+{
+    const struct peal_place *places = &frame->image->places[step->mem.first + 1 + step->mem.nsrc];
+    uint64_t element = peal_dtype_size((enum peal_dtype)step->dtype);
+    for (uint32_t d = 0; d < step->mem.also; d++) {
+        const struct peal_base *base = remote_base(frame, &places[d]);
+        if (!base) {
+            memcpy(peal_place_address(frame, &places[d], row) + first * element, own,
+                   count * element);
+            continue;
+        }
+        uint64_t to = home_of(base, &places[d], row) + first * element;
+        if (frame->team->threads)
+            memcpy((char *)(uintptr_t)to, own, count * element);
+        else if (!move(frame, base, true, own, to, count * element))
+            return false;
+    }
+    return true;
+}
+
+static bool combine_row(struct peal_frame *frame, const struct peal_step *step, uint32_t row,
+                        uint64_t count)
+{
+    const struct peal_compute *compute = frame->team->compute;
+    uint64_t block = block_of(frame, step);
+    /* What goes on from here is read again at once. */
+    bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && step->mem.also == 0;
+    for (uint64_t first = 0; first < count; first += block) {
+        uint64_t n = count - first < block ? count - first : block;
+        struct peal_operand dst;
+        if (!gather(frame, step, row, first, n, &dst))
+            return false;
+        bool past = stream;
+        for (uint32_t i = 0; i < step->mem.nsrc; i++)
+            past = past && frame->operands[i].at != dst.at;
+        (past ? compute->combine_stream : compute->combine)(
+            (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, n, step->mem.extra);
+        if (!repeat(frame, step, row, first, n, dst.at))
+            return false;
+    }
+    return true;
+}
+
+bool peal_remote_work(struct peal_frame *frame, const struct peal_step *step)
+{
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    uint64_t count = step->mem.count;
+    if (step->flags & PEAL_STEP_CLIP)
+        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.also);
+    bool ok = true;
+    for (uint32_t row = 0; ok && count > 0 && row < step->mem.rows; row++) {
+        if (step->kind == PEAL_STEP_COPY)
+            ok = copy_row(frame, places, row,
+                          count * peal_dtype_size((enum peal_dtype)places[0].dtype));
+        else
+            ok = combine_row(frame, step, row, count);
+    }
+    return ok;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of other processes, read where it lies: one copy instead of two.
+ *
+ * A plan whose window parameters are private memory is the plan for symmetric memory, step by step;
+ * only an access to a peer's parameter is a system call (process_vm_readv or _writev): a whole copy
+ * at once, or for computations block after block into memory that stays in the cache.
+ *
+ * Where the memory is. At the start of a launch a rank publishes its parameters' addresses in its
+ * control block. The kernels that are run so are closed: whoever reads rank q's parameter does so
+ * after q has entered the launch, by a chain of notifies and waits, and before q leaves it. So the
+ * addresses are read after they were written and before the next launch overwrites them.
+ *
+ * Whether it may be read. A process may be closed to others (another user, a security policy, a
+ * container). So each rank tries once, when the team is opened, to read a word of every peer's
+ * memory, and says in its control block what it found. Only if all could read all, calls do.
+ */
+#ifndef PEAL_RUN_REMOTE_H
+#define PEAL_RUN_REMOTE_H
+
+#include "run/exec/exec.h"
+
+enum peal_reads { PEAL_READS_UNKNOWN, PEAL_READS_YES, PEAL_READS_NO };
+
+/* Bytes of each peer's memory that a computation reads at a time. With 64 KiB two ranks' allreduce
+ * of 512 KiB takes a tenth longer; all that was read must be in the cache when it is used. */
+enum { PEAL_REMOTE_LEAST = 64 << 10, PEAL_REMOTE_MOST = 256 << 10 };
+static inline uint64_t peal_remote_block(uint64_t peers)
+{
+    uint64_t block = 2 * PEAL_REMOTE_MOST / (peers ? peers : 1) / 4096 * 4096;
+    return block < PEAL_REMOTE_LEAST  ? PEAL_REMOTE_LEAST
+           : block > PEAL_REMOTE_MOST ? PEAL_REMOTE_MOST
+                                      : block;
+}
+
+/* Writes into the own control block what peers will try to read; returns that memory, to be freed
+ * with the team. NULL: they will not find it. */
+uint64_t *peal_remote_offer(struct peal_control *own);
+/* Tries to read every peer, and says so in the own control block. */
+void peal_remote_probe(struct peal_team *team);
+/* True if this rank can read all others: what to expect of peal_remote_agree, without waiting. */
+bool peal_remote_expect(const struct peal_team *team);
+/* True if every rank can read every other. The same on all ranks: waits until all have tried. */
+bool peal_remote_agree(struct peal_team *team);
+
+/* Says where the own parameter is in this launch: before its first notify. */
+void peal_remote_publish(const struct peal_team *team, uint32_t context, uint32_t param,
+                         const void *at);
+
+/* A step on peers' memory. False: it could not, frame->unread says whose and why. */
+bool peal_remote_work(struct peal_frame *frame, const struct peal_step *step);
+
+#endif

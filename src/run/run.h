@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run: plans on real ranks, processes of one host or threads of one process.
+ *
+ *   team/    ranks that share windows: how they meet (rendezvous.h), what lies in the windows
+ *            (shared.h), shared memory (window.h), how much of it can still be had (memory_limit.h,
+ *            prefault.h), cores and binding (topo.h, own_core.h), failure (team.h)
+ *   exec/    a plan made ready for one rank (image.h), and the loop that executes it (exec.h):
+ *            channels, cells that share a line (multicast.h), memory of other processes (remote.h)
+ *   call/    one collective call, blocking or not (call.h): where its launches live (family.h), how
+ *            it waits (backoff.h), point-to-point messages (mail.h), why a rank waits (doctor.h)
+ *   choose/  which algorithm a call takes (select.h)
+ *
+ * Start reading at exec/exec.c: everything else is there so that its loop has nothing to ask.
+ */
+#ifndef PEAL_RUN_RUN_H
+#define PEAL_RUN_RUN_H
+
+#include "run/call/backoff.h"
+#include "run/call/call.h"
+#include "run/call/collective.h"
+#include "run/call/doctor.h"
+#include "run/choose/select.h"
+#include "run/exec/image.h"
+#include "run/exec/multicast.h"
+#include "run/exec/remote.h"
+#include "run/exec/trace.h"
+#include "run/team/memory_limit.h"
+#include "run/team/rendezvous.h"
+#include "run/team/shared.h"
+#include "run/team/team.h"
+#include "run/team/topo.h"
+#include "run/team/window.h"
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads what the system says about its memory. A file that is not there, or not understood, limits
+ * nothing: then the system itself has the last word.
+ *
+ *   /proc/meminfo          MemAvailable
+ *   /proc/self/cgroup      the group, as a path in each hierarchy
+ *   /proc/self/mountinfo   where the hierarchies are, and which part of them is visible
+ *   GROUP/memory.*         a limit and what is used of it, for the group and all above it
+ */
+#include "run/team/memory_limit.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PATH = 2 * PATH_MAX, LITTLE = 1 << 20 };
+
+/* The names of the two versions of control groups. */
+static const struct version {
+    const char *filesystem;
+    const char *limits[2], *used;
+    const char *files[2]; /* in memory.stat: pages of files, which the system takes back first */
+} versions[] = {
+    {"cgroup2", {"memory.max", "memory.high"}, "memory.current", {"inactive_file", "active_file"}},
+    {"cgroup",
+     {"memory.limit_in_bytes", NULL},
+     "memory.usage_in_bytes",
+     {"total_inactive_file", "total_active_file"}},
+};
+
+static FILE *open_in(const char *folder, const char *name)
+{
+    char path[MOST_PATH + 64];
+    int len = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return len < (int)sizeof path ? fopen(path, "re") : NULL;
+}
+
+/* The number that a file holds; "max", and what is no number: UINT64_MAX. */
+static uint64_t read_number(const char *folder, const char *name)
+{
+    unsigned long long number = UINT64_MAX;
+    FILE *file = open_in(folder, name);
+    if (!file)
+        return UINT64_MAX;
+    if (fscanf(file, "%llu", &number) != 1)
+        number = UINT64_MAX;
+    fclose(file);
+    return number;
+}
+
+/* The sum of the lines "NAME NUMBER" with these two names. */
+static uint64_t read_stat(const char *folder, const char *const names[2])
+{
+    uint64_t sum = 0;
+    char name[64];
+    unsigned long long number;
+    FILE *file = open_in(folder, "memory.stat");
+    while (file && fscanf(file, "%63s %llu", name, &number) == 2) {
+        if (strcmp(name, names[0]) == 0 || strcmp(name, names[1]) == 0)
+            sum += number;
+    }
+    if (file)
+        fclose(file);
+    return sum;
+}
+
+static void lower(struct peal_room *room, uint64_t bytes)
+{
+    if (bytes >= room->bytes)
+        return;
+    room->bytes = bytes;
+    room->of_group = true;
+}
+
+/* One group of the way up. Its statistics take the system some time to add up: they are asked for
+ * only where they decide. */
+static void read_group(const struct version *version, const char *folder, struct peal_room *room)
+{
+    uint64_t limit = UINT64_MAX;
+    for (int i = 0; i < 2 && version->limits[i]; i++) {
+        uint64_t found = read_number(folder, version->limits[i]);
+        limit = found < limit ? found : limit;
+    }
+    if (limit >= (uint64_t)INT64_MAX / 2)
+        return;
+    uint64_t used = read_number(folder, version->used);
+    if (used == UINT64_MAX || (used <= limit && limit - used >= room->bytes))
+        return;
+    uint64_t files = read_stat(folder, version->files);
+    used -= files < used ? files : used;
+    lower(room, used < limit ? limit - used : 0);
+}
+
+/* From the group at `path` below the mount point up to that. */
+static void climb(const struct version *version, const char *mount, const char *path,
+                  struct peal_room *room)
+{
+    char folder[MOST_PATH];
+    size_t top = strlen(mount);
+    int len = snprintf(folder, sizeof folder, "%s%s", mount, path);
+    if (len >= (int)sizeof folder)
+        return;
+    for (;;) {
+        read_group(version, folder, room);
+        char *slash = strrchr(folder + top, '/');
+        if (!slash)
+            return;
+        *slash = '\0';
+    }
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *at = strstr(list, word); at; at = strstr(at + 1, word)) {
+        if ((at == list || at[-1] == ',') && (at[len] == '\0' || at[len] == ','))
+            return true;
+    }
+    return false;
+}
+
+/* The path of this process's group in the hierarchy that a line of mountinfo is of. */
+static bool find_path(const char *root, const struct version *version, char out[static PATH_MAX])
+{
+    char line[PATH_MAX + 256];
+    bool found = false;
+    FILE *file = open_in(root, "proc/self/cgroup");
+    while (file && !found && fgets(line, sizeof line, file)) {
+        char *list = strchr(line, ':');
+        char *path = list ? strchr(list + 1, ':') : NULL;
+        if (!path)
+            continue;
+        *path++ = '\0';
+        path[strcspn(path, "\n")] = '\0';
+        found = version == &versions[0] ? strcmp(list, ":") == 0 : has_word(list + 1, "memory");
+        /* Above what a namespace shows there is nothing to be read. */
+        if (found)
+            snprintf(out, PATH_MAX, "%s",
+                     strncmp(path, "/..", 3) == 0 || strcmp(path, "/") == 0 ? "" : path);
+    }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* ID PARENT DEVICE ROOT MOUNT OPTIONS ... - FILESYSTEM SOURCE OPTIONS */
+static void read_mount(const char *root, char *line, struct peal_room *room)
+{
+    char top[PATH_MAX], at[PATH_MAX], filesystem[32], options[256], path[PATH_MAX];
+    char *rest = strstr(line, " - ");
+    if (!rest || strncmp(rest, " - cgroup", 9) != 0 ||
+        sscanf(line, "%*s %*s %*s %4095s %4095s", top, at) != 2 ||
+        sscanf(rest, " - %31s %*s %255s", filesystem, options) != 2)
+        return;
+    bool second = strcmp(filesystem, versions[0].filesystem) == 0;
+    const struct version *version = &versions[second ? 0 : 1];
+    if ((!second && !has_word(options, "memory")) || !find_path(root, version, path))
+        return;
+    /* A container may see its own group only, as the root of the mount. */
+    size_t hidden = strcmp(top, "/") == 0 ? 0 : strlen(top);
+    const char *below = strncmp(path, top, hidden) == 0 ? path + hidden : "";
+    char mount[MOST_PATH];
+    if (snprintf(mount, sizeof mount, "%s%s", root, at) < (int)sizeof mount)
+        climb(version, mount, below, room);
+}
+
+static void read_groups(const char *root, struct peal_room *room)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    FILE *file = open_in(root, "proc/self/mountinfo");
+    while (file && getline(&line, &cap, file) > 0)
+        read_mount(root, line, room);
+    if (file)
+        fclose(file);
+    free(line);
+}
+
+void peal_room_find(const char *root, struct peal_room *out)
+{
+    *out = (struct peal_room){.bytes = UINT64_MAX};
+    char line[128];
+    unsigned long long kib;
+    FILE *file = open_in(root, "proc/meminfo");
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) {
+            out->bytes = (uint64_t)kib << 10;
+            break;
+        }
+    }
+    if (file)
+        fclose(file);
+    read_groups(root, out);
+    if (out->bytes != UINT64_MAX)
+        out->bytes -= out->bytes / 16;
+}
+
+bool peal_room_fits(const struct peal_room *room, uint64_t bytes, uint32_t ranks,
+                    struct peal_text *why)
+{
+    if (bytes < LITTLE || bytes <= room->bytes)
+        return true;
+    if (why && ranks > 1)
+        peal_text_printf(why, "%u ranks need ", ranks);
+    if (why)
+        peal_text_printf(why, "%llu bytes%s, %llu are available %s", (unsigned long long)bytes,
+                         ranks > 1 ? "" : " are needed", (unsigned long long)room->bytes,
+                         room->of_group ? "within the limit of the control group"
+                                        : "on this machine");
+    return false;
+}
+
+bool peal_room_has(uint64_t bytes, uint32_t ranks, struct peal_text *why)
+{
+    struct peal_room room;
+    if (bytes < LITTLE)
+        return true;
+    peal_room_find("", &room);
+    return peal_room_fits(&room, bytes, ranks, why);
+}

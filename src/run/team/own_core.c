@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Says on which core this rank is, and moves if a peer says the same. See own_core.h. */
+#include "run/team/own_core.h"
+
+#include "run/call/backoff.h"
+
+#include <sched.h>
+
+enum {
+    REST_NS = 500000 /* between two moves: what peers have said may be old, and moving costs */
+};
+
+/* Takes the cores that peers have said they are on out of `mask`. True if one of them is `core`. */
+static bool leave_out_peers(const struct peal_team *team, uint32_t core, cpu_set_t *mask)
+{
+    bool shares = false;
+    for (uint32_t r = 0; r < team->size; r++) {
+        /* Relaxed: a hint. Partner: the store in peal_spread_look. */
+        uint32_t said = atomic_load_explicit(&team->beds[r].core, memory_order_relaxed);
+        if (r == team->rank || said == 0)
+            continue;
+        shares |= said - 1 == core;
+        if (mask && said - 1 < CPU_SETSIZE)
+            CPU_CLR(said - 1, mask);
+    }
+    return shares;
+}
+
+/* The first core of `mask` after `core`, so that ranks of several teams do not all choose one. */
+static bool next_core(const cpu_set_t *mask, uint32_t core, uint32_t *out)
+{
+    for (uint32_t i = 1; i < CPU_SETSIZE; i++) {
+        uint32_t next = (core + i) % CPU_SETSIZE;
+        if (CPU_ISSET(next, mask)) {
+            *out = next;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Moves this thread, then lets the kernel move it again wherever it could before. */
+static void move(struct peal_team *team, uint32_t core)
+{
+    cpu_set_t allowed, free, one;
+    uint32_t target;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    free = allowed;
+    leave_out_peers(team, core, &free);
+    if (!next_core(&free, core, &target))
+        return;
+    CPU_ZERO(&one);
+    CPU_SET(target, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0)
+        return;
+    (void)sched_setaffinity(0, sizeof allowed, &allowed);
+    atomic_store_explicit(&team->beds[team->rank].core, target + 1, memory_order_relaxed);
+}
+
+void peal_spread_look(struct peal_team *team)
+{
+    int core = sched_getcpu();
+    if (core < 0)
+        return;
+    /* Relaxed: a hint. Partner: leave_out_peers. */
+    atomic_store_explicit(&team->beds[team->rank].core, (uint32_t)core + 1, memory_order_relaxed);
+    if (!leave_out_peers(team, (uint32_t)core, NULL))
+        return;
+    uint64_t now = peal_now_ns();
+    if (now - team->spread_ns < REST_NS)
+        return;
+    team->spread_ns = now;
+    move(team, (uint32_t)core);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rank that waits on a peer's core leaves it, unless it has nowhere to go or has just moved. */
+#include "run/team/own_core.h"
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 2 };
+
+static uint32_t said(const struct peal_team *team)
+{
+    return atomic_load(&team->beds[team->rank].core);
+}
+
+static void bind_to(uint32_t core)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+static void test_moves_away_from_a_peer(void **state)
+{
+    (void)state;
+    struct peal_team *teams[RANKS];
+    cpu_set_t before, after;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    if (CPU_COUNT(&before) < 2)
+        skip();
+    assert_int_equal(peal_team_open_threads(RANKS, 1000, NULL, teams), PEAL_OK);
+    peal_spread_look(teams[0]);
+    uint32_t first = said(teams[0]);
+    assert_true(first > 0 && CPU_ISSET(first - 1, &before));
+
+    /* The only core it may use: it stays. */
+    bind_to(first - 1);
+    atomic_store(&teams[1]->beds[1].core, first);
+    peal_spread_look(teams[0]);
+    assert_int_equal(said(teams[0]), first);
+
+    /* Where there are others, it goes to one of them, and is as free as before. */
+    teams[0]->spread_ns = 0;
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    peal_spread_look(teams[1]); /* this thread is the peer now: its word is its core */
+    uint32_t shared = said(teams[1]);
+    peal_spread_look(teams[0]);
+    assert_int_not_equal(said(teams[0]), shared);
+    assert_true(CPU_ISSET(said(teams[0]) - 1, &before));
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+
+    /* Not twice in a row: what peers have said may be old. */
+    uint64_t moved = teams[0]->spread_ns;
+    atomic_store(&teams[1]->beds[1].core, (uint32_t)sched_getcpu() + 1);
+    peal_spread_look(teams[0]);
+    assert_true(teams[0]->spread_ns == moved || teams[0]->spread_ns - moved >= 500000);
+    for (uint32_t r = 0; r < RANKS; r++)
+        peal_team_close(teams[r]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_moves_away_from_a_peer)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Meetings that fail: every rank that is there hears of it at once, with the same words, whether it
+ * was let in already or still waits at the leader's socket. Ranks are threads here. */
+#include "run/team/rendezvous.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 4, ROUNDS = 4, TIMEOUT_MS = 20000 };
+
+static const struct {
+    int line;
+    uint32_t ranks[RANKS];   /* who each says it is; the first one leads */
+    uint32_t told;           /* how many ranks rank 1 was told of */
+    uint32_t refuses;        /* has no window; RANKS: nobody */
+    enum peal_status status; /* of all */
+    const char *words;       /* likewise */
+} rows[] = {
+    {__LINE__, {0, 1, 2, 3}, RANKS, RANKS, PEAL_OK, ""},
+    {__LINE__, {0, 1, 2, 3}, 5, RANKS, PEAL_INVALID, "rank 1 was told of 5 ranks, rank 0 of 4"},
+    {__LINE__, {0, 1, 1, 3}, RANKS, RANKS, PEAL_INVALID, "rank 1 came twice or does not exist"},
+    {__LINE__, {0, 1, 2, 7}, RANKS, RANKS, PEAL_INVALID, "rank 7 came twice or does not exist"},
+    {__LINE__, {0, 1, 2, 3}, RANKS, 1, PEAL_NO_MEMORY, "rank 1: the shop is out of windows"},
+    {__LINE__, {0, 1, 2, 3}, RANKS, 0, PEAL_NO_MEMORY, "rank 0: the shop is out of windows"},
+};
+
+struct rank {
+    pthread_t thread;
+    struct peal_rendezvous how;
+    enum peal_status status;
+    struct peal_text why;
+    uint32_t count; /* who was there */
+};
+
+static void *meet(void *argument)
+{
+    struct rank *me = argument;
+    struct peal_meeting meeting = {0};
+    me->status = peal_rendezvous_meet(&me->how, 0, &me->why, &meeting);
+    me->count = meeting.count;
+    peal_meeting_release(&meeting);
+    return NULL;
+}
+
+static void run_row(size_t row, const char *job)
+{
+    struct rank ranks[RANKS];
+    for (uint32_t i = 0; i < RANKS; i++) {
+        uint32_t number = rows[row].ranks[i];
+        bool refuses = number == rows[row].refuses;
+        ranks[i] = (struct rank){
+            .how = {.job = job,
+                    .rank = number,
+                    .size = number == 1 ? rows[row].told : RANKS,
+                    .timeout_ms = TIMEOUT_MS,
+                    .window = refuses ? -1 : memfd_create("peal-meeting", MFD_CLOEXEC),
+                    .refusal = refuses ? PEAL_NO_MEMORY : PEAL_OK,
+                    .reason = refuses ? "the shop is out of windows" : NULL}};
+    }
+    for (uint32_t i = RANKS; i-- > 0;) /* the leader last: the others stand at its door */
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, meet, &ranks[i]), 0);
+    for (uint32_t i = 0; i < RANKS; i++)
+        pthread_join(ranks[i].thread, NULL);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        const char *words = peal_text_get(&ranks[i].why);
+        if (ranks[i].status != rows[row].status || strcmp(words, rows[row].words) != 0)
+            fail_msg("row of line %d: rank %u: %s: %s", rows[row].line, ranks[i].how.rank,
+                     peal_status_text(ranks[i].status), words);
+        assert_int_equal(ranks[i].count, rows[row].status == PEAL_OK ? RANKS : 0);
+        peal_text_release(&ranks[i].why);
+        if (ranks[i].how.window >= 0)
+            close(ranks[i].how.window);
+    }
+}
+
+static void everyone_hears_why_a_meeting_fails(void **state)
+{
+    (void)state;
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        for (int round = 0; round < ROUNDS;
+             round++) { /* who comes first is another one each time */
+            char job[64];
+            snprintf(job, sizeof job, "meeting-test-%d-%zu-%d", (int)getpid(), row, round);
+            run_row(row, job);
+        }
+    }
+}
+
+/* A rank that cannot take part and finds nobody does not wait for the others' time-out. */
+static void a_refusal_that_nobody_hears_ends(void **state)
+{
+    (void)state;
+    struct peal_text why = {0};
+    struct peal_meeting meeting = {0};
+    char job[64];
+    snprintf(job, sizeof job, "meeting-test-%d-alone", (int)getpid());
+    struct peal_rendezvous how = {.job = job,
+                                  .rank = 0,
+                                  .size = 1,
+                                  .timeout_ms = TIMEOUT_MS,
+                                  .window = -1,
+                                  .refusal = PEAL_NO_MEMORY,
+                                  .reason = "none"};
+    assert_int_equal(peal_rendezvous_meet(&how, 0, &why, &meeting), PEAL_NO_MEMORY);
+    assert_string_equal(peal_text_get(&why), "rank 0: none");
+    peal_text_release(&why);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everyone_hears_why_a_meeting_fails),
+        cmocka_unit_test(a_refusal_that_nobody_hears_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

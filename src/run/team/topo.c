@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cores and binding, by hwloc. */
+#include "run/team/topo.h"
+
+#include <hwloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The topology as far as this process is allowed to run on it; NULL when hwloc cannot say. */
+static hwloc_topology_t load(void)
+{
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) != 0)
+        return NULL;
+    if (hwloc_topology_load(topology) != 0) {
+        hwloc_topology_destroy(topology);
+        return NULL;
+    }
+    return topology;
+}
+
+/* The index-th core that the process may use, or how many there are if index is -1. */
+static hwloc_obj_t allowed_core(hwloc_topology_t topology, int index, uint32_t *count)
+{
+    hwloc_cpuset_t allowed = hwloc_bitmap_alloc();
+    hwloc_obj_t found = NULL;
+    uint32_t seen = 0;
+    if (hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS) != 0)
+        hwloc_bitmap_copy(allowed, hwloc_topology_get_allowed_cpuset(topology));
+    int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+    for (int i = 0; i < cores; i++) {
+        hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, (unsigned)i);
+        if (!hwloc_bitmap_intersects(core->cpuset, allowed))
+            continue;
+        if (index >= 0 && seen == (uint32_t)index)
+            found = core;
+        seen++;
+    }
+    hwloc_bitmap_free(allowed);
+    *count = seen;
+    return found;
+}
+
+uint32_t peal_topo_cores(void)
+{
+    hwloc_topology_t topology = load();
+    uint32_t count = 0;
+    if (topology) {
+        allowed_core(topology, -1, &count);
+        hwloc_topology_destroy(topology);
+    }
+    return count > 0 ? count : 1;
+}
+
+void peal_topo_bind(uint32_t rank, uint32_t size)
+{
+    const char *how = getenv("PEAL_BIND");
+    if (!how || (strcmp(how, "core") != 0 && strcmp(how, "wrap") != 0))
+        return;
+    hwloc_topology_t topology = load();
+    if (!topology)
+        return;
+    uint32_t count = 0;
+    (void)allowed_core(topology, -1, &count);
+    hwloc_obj_t core = count > 0 ? allowed_core(topology, (int)(rank % count), &count) : NULL;
+    if (core && (size <= count || strcmp(how, "wrap") == 0))
+        (void)hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_THREAD);
+    hwloc_topology_destroy(topology);
+}

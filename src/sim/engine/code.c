@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops as the engine runs them: what each costs on this machine, worked out before the first event.
+ *
+ *   plan, one lane                              its code      the steps, shared by all lanes
+ *   send  x[0 +: 1024] channel 17   ->            3           3: send  port 0, 4096 bytes from tcm
+ *   recv  x[1024 +: 1024] channel 16  ->          4           4: recv  port 1, 4096 bytes to tcm
+ *   send  x[1024 +: 1024] channel 17  ->          3
+ *
+ * A simulation visits its lanes in turn, so that their op lists would be read a few bytes at a time
+ * from all over the plan. Reading each list once, from front to back, is much cheaper, and what
+ * remains is small: offsets do not matter for time, and lanes whose ops cost the same share one
+ * code.
+ */
+#include "sim/engine/engine.h"
+
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* All that a step is made from: equal keys, equal steps. Four words, put together in registers: it
+ * is made and compared for every op. */
+struct step_key {
+    uint64_t what;  /* kind, reach << 8, dtype (sync ops: flags) << 16, port << 32 */
+    uint64_t count; /* elements a row; sync ops: cell, phases << 32 */
+    uint64_t shape; /* rows, combinations << 32; sync ops: after */
+    uint64_t where; /* source, target << 8, operands << 16 (see peal_sim_math_cost); sync: value */
+};
+
+/* An op as it stands in the plan, with all that its key is made from. Most ops are like the one
+ * that followed the last time: comparing them takes a third of the time that making the key does.
+ */
+enum { RAW_REFS = 3, RAW_NONE = PEAL_OP_KIND_COUNT };
+struct raw_op {
+    uint8_t kind, fn, dtype, nrefs; /* kind RAW_NONE: not like any */
+    uint32_t port;                  /* send, recv, recv_slot, free */
+    uint16_t nsrc, also;
+    uint32_t rows;
+    uint64_t count;
+    uint32_t refs[RAW_REFS]; /* buf, dtype << 16, all on the own rank */
+};
+
+/* Sync ops can all be different. Where there are too many, the others are looked up in the plan. */
+enum { MOST_STEPS = 1 << 18 };
+
+struct shared_code {
+    uint64_t hash, count;
+    uint32_t *steps;
+};
+
+struct peal_codes {
+    PEAL_VEC(struct peal_coded_op) steps;
+    PEAL_VEC(struct step_key) keys; /* beside steps */
+    PEAL_VEC(uint32_t) follower;    /* beside steps: which step came next the last time */
+    PEAL_VEC(struct raw_op) raws;   /* beside steps: the last op of each */
+    uint32_t *index;                /* hash table of steps: number + 1, 0 = empty */
+    size_t index_cap;
+    PEAL_VEC(struct peal_code) lanes; /* [rank's first + lane] */
+    PEAL_VEC(uint32_t) first_lane;    /* of each rank */
+    PEAL_VEC(struct shared_code) shared;
+    uint32_t newest; /* of these: the last one found */
+    bool meets;      /* ranks meet elsewhere than in queues */
+    /* Of the lane being read: */
+    PEAL_VEC(uint32_t) now, now_ports;
+};
+
+uint8_t peal_sim_code_memory(const struct peal_sim *sim, const uint8_t *buf_mem,
+                             const struct peal_ref *ref)
+{
+    if (ref->buf == PEAL_BUF_CONST)
+        return PEAL_NO_MEM;
+    return ref->buf == PEAL_BUF_SLOT ? (uint8_t)sim->machine->keys.space : buf_mem[ref->buf];
+}
+
+static bool is_sync(const struct step_key *key)
+{
+    return peal_op_is_sync(&(struct peal_op){.kind = (uint8_t)key->what});
+}
+
+static struct peal_coded_op make_step(const struct peal_sim *sim, const struct step_key *key)
+{
+    struct peal_coded_op step = {.kind = (uint8_t)key->what,
+                                 .reach = (uint8_t)(key->what >> 8),
+                                 .port = (uint32_t)(key->what >> 32)};
+    if (is_sync(key)) {
+        step.flags = (uint8_t)(key->what >> 16);
+        step.sync.cell = (uint32_t)key->count;
+        step.sync.phases = (uint32_t)(key->count >> 32);
+        step.sync.after = (uint32_t)key->shape;
+        step.sync.value = (int64_t)key->where;
+        return step;
+    }
+    enum peal_dtype dtype = (enum peal_dtype)(key->what >> 16 & 255);
+    uint64_t elements = key->count * (uint32_t)key->shape;
+    step.source = (uint8_t)key->where;
+    step.target = (uint8_t)(key->where >> 8);
+    step.bytes = elements * peal_dtype_size(dtype);
+    if (step.kind == PEAL_OP_SEND)
+        step.bytes += sim->machine->keys.header_bytes;
+    if ((step.kind == PEAL_OP_COMPUTE || step.kind == PEAL_OP_ACCUMULATE) && step.bytes)
+        peal_sim_math_cost(sim, dtype, elements, key->shape >> 32, (uint32_t)(key->where >> 16),
+                           &step);
+    return step;
+}
+
+static bool same_key(const struct step_key *a, const struct step_key *b)
+{
+    return a->what == b->what && a->count == b->count && a->shape == b->shape &&
+           a->where == b->where;
+}
+
+static bool grow_index(struct peal_codes *codes)
+{
+    size_t cap = codes->index_cap ? codes->index_cap * 2 : 256;
+    uint32_t *index = calloc(cap, sizeof *index);
+    if (!index)
+        return false;
+    for (size_t i = 0; i < codes->keys.len; i++) {
+        size_t at = peal_hash_bytes(&codes->keys.at[i], sizeof(struct step_key), 0) & (cap - 1);
+        while (index[at])
+            at = (at + 1) & (cap - 1);
+        index[at] = (uint32_t)i + 1;
+    }
+    free(codes->index);
+    codes->index = index;
+    codes->index_cap = cap;
+    return true;
+}
+
+/* The step of this key, made if it is new; PEAL_NONE when out of memory. */
+static uint32_t find_step(const struct peal_sim *sim, struct peal_codes *codes,
+                          const struct step_key *key)
+{
+    if (codes->keys.len * 2 >= codes->index_cap && !grow_index(codes))
+        return PEAL_NONE;
+    size_t mask = codes->index_cap - 1, at = peal_hash_bytes(key, sizeof *key, 0) & mask;
+    for (; codes->index[at]; at = (at + 1) & mask) {
+        uint32_t number = codes->index[at] - 1;
+        if (same_key(&codes->keys.at[number], key))
+            return number;
+    }
+    struct step_key in_plan = {.what = (uint8_t)key->what | PEAL_REACH_OP << 8};
+    if (codes->keys.len >= MOST_STEPS && is_sync(key) && !same_key(key, &in_plan))
+        return find_step(sim, codes, &in_plan);
+    if (codes->keys.len >= PEAL_NONE - 1 || !peal_vec_push(&codes->steps, make_step(sim, key)) ||
+        !peal_vec_push(&codes->keys, *key) || !peal_vec_push(&codes->follower, 0) ||
+        !peal_vec_push(&codes->raws, (struct raw_op){.kind = RAW_NONE}))
+        return PEAL_NONE;
+    codes->index[at] = (uint32_t)codes->keys.len;
+    return (uint32_t)codes->keys.len - 1;
+}
+
+/* Which of the lane's ports a queue or a rank is. Most lanes have a few; those with many use each
+ * for a while, or in turn: look from where the last one was found. */
+static uint32_t port_of(struct peal_codes *codes, uint32_t wanted, size_t *last)
+{
+    size_t len = codes->now_ports.len;
+    for (size_t i = 0; i < len; i++) {
+        size_t at = *last + i < len ? *last + i : *last + i - len;
+        if (codes->now_ports.at[at] == wanted) {
+            *last = at;
+            return (uint32_t)at;
+        }
+    }
+    *last = len;
+    return peal_vec_push(&codes->now_ports, wanted) ? (uint32_t)len : PEAL_NONE;
+}
+
+/* What is being coded: one lane, and where its buffers are. */
+struct coding {
+    const struct peal_sim *sim;
+    struct peal_codes *codes;
+    const uint8_t *buf_mem;
+    const struct peal_part_lane *lane;
+    size_t last_port;
+};
+
+/* Where an op's operands are: memories, and other ranks. */
+struct operands {
+    uint64_t where; /* see step_key */
+    enum peal_reach reach;
+    uint32_t rank; /* load, store */
+};
+
+static struct operands operands_of(const struct coding *c, const struct peal_op *op)
+{
+    const struct peal_ref *refs = c->lane->refs + op->mem.ref;
+    bool computes = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
+    struct operands out = {0};
+    for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
+        uint64_t mem = peal_sim_code_memory(c->sim, c->buf_mem, &refs[i]);
+        bool writes = peal_op_writes(op, i);
+        if (refs[i].buf < PEAL_BUF_SLOT && refs[i].rank != c->lane->rank) {
+            bool simple = out.reach == PEAL_REACH_OWN && op->mem.also == 0 &&
+                          c->sim->dtype_size[refs[i].dtype] == c->sim->dtype_size[op->dtype];
+            out.reach = !simple ? PEAL_REACH_OP : writes ? PEAL_REACH_STORE : PEAL_REACH_LOAD;
+            out.rank = refs[i].rank;
+            out.where |= mem << (writes ? 8 : 0);
+        } else if (!computes) {
+            out.where |= mem << (writes ? 8 : 0);
+        } else if (mem != PEAL_NO_MEM) {
+            out.where |= c->sim->dtype_size[refs[i].dtype] << (4 * mem + 16);
+        }
+    }
+    /* What a compute loads or stores goes by where tiles are. */
+    if (computes && out.reach == PEAL_REACH_LOAD)
+        out.where |= c->sim->machine->keys.place_tile << 8;
+    if (op->kind == PEAL_OP_COMPUTE && out.reach == PEAL_REACH_STORE)
+        out.where |= c->sim->machine->keys.place_tile;
+    /* An accumulate over there computes nothing here: its source leaves from where it is. */
+    if (op->kind == PEAL_OP_ACCUMULATE && out.reach == PEAL_REACH_STORE)
+        out.where |= peal_sim_code_memory(c->sim, c->buf_mem, &refs[1]);
+    if (out.reach == PEAL_REACH_OP)
+        out.where &= ~UINT64_C(0xffff);
+    return out;
+}
+
+static struct step_key sync_key(struct coding *c, const struct peal_op *op)
+{
+    uint64_t port = 0;
+    if (op->kind == PEAL_OP_NOTIFY)
+        port = port_of(c->codes, PEAL_PORT_RANK | op->sync.rank, &c->last_port);
+    return (struct step_key){op->kind | (uint64_t)op->flags << 16 | port << 32,
+                             op->sync.cell | (uint64_t)op->sync.phases << 32, op->sync.after,
+                             (uint64_t)op->sync.value};
+}
+
+static struct step_key key_of(struct coding *c, const struct peal_op *op)
+{
+    uint64_t port = 0, combinations = 0;
+    if (peal_op_is_sync(op))
+        return sync_key(c, op);
+    if (op->kind >= PEAL_OP_SEND)
+        port = port_of(c->codes, op->mem.channel, &c->last_port);
+    if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE) {
+        combinations = op->mem.nsrc > 1 ? op->mem.nsrc - 1 : 1;
+        if (op->mem.nsrc > 2 && peal_fn_info((enum peal_fn)op->fn)->operands > 0)
+            combinations = 1; /* fma, clamp: one step */
+    }
+    struct operands operands = operands_of(c, op);
+    if (operands.reach == PEAL_REACH_LOAD || operands.reach == PEAL_REACH_STORE)
+        port = port_of(c->codes, PEAL_PORT_RANK | operands.rank, &c->last_port);
+    return (struct step_key){op->kind | (uint64_t)operands.reach << 8 | (uint64_t)op->dtype << 16 |
+                                 port << 32,
+                             op->mem.count, op->mem.rows | combinations << 32, operands.where};
+}
+
+static bool is_own(const struct coding *c, const struct peal_ref *ref)
+{
+    return ref->rank == c->lane->rank || ref->buf >= PEAL_BUF_SLOT;
+}
+
+static struct raw_op raw_of(const struct coding *c, const struct peal_op *op, uint32_t port)
+{
+    struct raw_op raw = {.kind = op->kind,
+                         .fn = op->fn,
+                         .dtype = op->dtype,
+                         .port = port,
+                         .nsrc = op->mem.nsrc,
+                         .also = op->mem.also,
+                         .rows = op->mem.rows,
+                         .count = op->mem.count};
+    if (peal_op_is_sync(op) || peal_op_nrefs(op) > RAW_REFS)
+        return (struct raw_op){.kind = RAW_NONE};
+    raw.nrefs = (uint8_t)peal_op_nrefs(op);
+    for (uint32_t i = 0; i < raw.nrefs; i++) {
+        const struct peal_ref *ref = &c->lane->refs[op->mem.ref + i];
+        if (!is_own(c, ref))
+            return (struct raw_op){.kind = RAW_NONE};
+        raw.refs[i] = ref->buf | (uint32_t)ref->dtype << 16;
+    }
+    return raw;
+}
+
+static bool is_like(const struct coding *c, const struct peal_op *op, const struct raw_op *raw)
+{
+    if (op->kind != raw->kind || op->fn != raw->fn || op->dtype != raw->dtype ||
+        op->mem.nsrc != raw->nsrc || op->mem.also != raw->also || op->mem.rows != raw->rows ||
+        op->mem.count != raw->count)
+        return false;
+    if (op->kind >= PEAL_OP_SEND && (raw->port >= c->codes->now_ports.len ||
+                                     c->codes->now_ports.at[raw->port] != op->mem.channel))
+        return false;
+    const struct peal_ref *refs = c->lane->refs + op->mem.ref;
+    for (uint32_t i = 0; i < raw->nrefs; i++) {
+        if ((refs[i].buf | (uint32_t)refs[i].dtype << 16) != raw->refs[i] || !is_own(c, &refs[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool is_list(const struct shared_code *list, const uint32_t *steps, uint64_t count)
+{
+    return list->count == count &&
+           (!count || memcmp(list->steps, steps, count * sizeof *steps) == 0);
+}
+
+/* Lanes whose steps are the same share them: the number of the list, or PEAL_NONE. */
+static uint32_t share(struct peal_codes *codes, const uint32_t *steps, uint64_t count)
+{
+    if (codes->shared.len && is_list(&codes->shared.at[codes->newest], steps, count))
+        return codes->newest;
+    uint64_t hash = count ? peal_hash_bytes(steps, count * sizeof *steps, count) : 0;
+    /* Ranks that do the same are mostly the last few distinct ones. */
+    for (size_t i = codes->shared.len; i-- > 0 && codes->shared.len - i <= 64;) {
+        const struct shared_code *other = &codes->shared.at[i];
+        if (other->hash == hash && is_list(other, steps, count))
+            return codes->newest = (uint32_t)i;
+    }
+    struct shared_code made = {hash, count, malloc((count + 1) * sizeof *made.steps)};
+    if (!made.steps || !peal_vec_push(&codes->shared, made)) {
+        free(made.steps);
+        return PEAL_NONE;
+    }
+    if (count)
+        memcpy(made.steps, steps, count * sizeof *made.steps);
+    made.steps[count] = 0; /* a step to look at, never run */
+    return codes->newest = (uint32_t)codes->shared.len - 1;
+}
+
+/* The lane as the next one of its rank. */
+static bool push_lane(struct peal_codes *codes, uint32_t shared, const uint32_t *ports,
+                      size_t nports)
+{
+    struct peal_code code = {.shared = shared,
+                             .nports = (uint32_t)nports,
+                             .ports = malloc((nports + 1) * sizeof *code.ports)};
+    if (shared == PEAL_NONE || !code.ports || !peal_vec_push(&codes->lanes, code)) {
+        free(code.ports);
+        return false;
+    }
+    if (nports)
+        memcpy(code.ports, ports, nports * sizeof *ports);
+    struct peal_code *made = &codes->lanes.at[codes->lanes.len - 1];
+    made->steps = codes->shared.at[shared].steps;
+    made->count = codes->shared.at[shared].count;
+    return true;
+}
+
+bool peal_sim_codes_add(const struct peal_sim *sim, struct peal_codes *codes,
+                        const uint8_t *buf_mem, const struct peal_part_lane *lane)
+{
+    struct coding c = {.sim = sim, .codes = codes, .buf_mem = buf_mem, .lane = lane};
+    uint32_t step = 0;
+    if (lane->lane == 0 && !peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len))
+        return false;
+    /* Step 0 is there from the start: the follower of nothing. */
+    if (find_step(sim, codes, &(struct step_key){.what = PEAL_OP_KIND_COUNT}) == PEAL_NONE)
+        return false;
+    codes->now.len = codes->now_ports.len = 0;
+    if (!peal_vec_reserve(&codes->now, lane->count))
+        return false;
+    for (uint64_t i = 0; i < lane->count; i++) {
+        uint32_t next = codes->follower.at[step];
+        if (!is_like(&c, &lane->ops[i], &codes->raws.at[next])) {
+            struct step_key key = key_of(&c, &lane->ops[i]);
+            if (!same_key(&codes->keys.at[next], &key))
+                next = find_step(sim, codes, &key);
+            if (next == PEAL_NONE)
+                return false;
+            codes->follower.at[step] = next;
+            codes->raws.at[next] = raw_of(&c, &lane->ops[i], (uint32_t)(key.what >> 32));
+            codes->meets |= (key.what >> 8 & 255) != PEAL_REACH_OWN || is_sync(&key);
+        }
+        codes->now.at[codes->now.len++] = step = next;
+    }
+    return push_lane(codes, share(codes, codes->now.at, codes->now.len), codes->now_ports.at,
+                     codes->now_ports.len);
+}
+
+struct peal_codes *peal_sim_codes_new(void)
+{
+    return calloc(1, sizeof(struct peal_codes));
+}
+
+/* The lists of one of the others, in the result's numbers of steps; *lists[i]: the number there. */
+static bool join_lists(const struct peal_sim *sim, struct peal_codes *codes,
+                       const struct peal_codes *other, uint32_t **lists)
+{
+    uint32_t *steps = malloc((other->steps.len + 1) * sizeof *steps);
+    *lists = malloc((other->shared.len + 1) * sizeof **lists);
+    bool ok = steps && *lists;
+    for (size_t i = 0; i < other->steps.len && ok; i++) {
+        steps[i] = find_step(sim, codes, &other->keys.at[i]);
+        ok = steps[i] != PEAL_NONE;
+    }
+    for (size_t i = 0; i < other->shared.len && ok; i++) {
+        const struct shared_code *list = &other->shared.at[i];
+        for (uint64_t k = 0; k < list->count; k++)
+            list->steps[k] = steps[list->steps[k]];
+        (*lists)[i] = share(codes, list->steps, list->count);
+        ok = (*lists)[i] != PEAL_NONE;
+        free(list->steps); /* two copies of all of them would be too many */
+        other->shared.at[i].steps = NULL;
+    }
+    free(steps);
+    return ok;
+}
+
+struct peal_codes *peal_sim_codes_join(const struct peal_sim *sim, struct peal_codes **others,
+                                       uint32_t *const *channels, uint32_t count, uint32_t nranks)
+{
+    struct peal_codes *codes = peal_sim_codes_new();
+    uint32_t **lists = calloc(count, sizeof *lists);
+    bool ok = codes && lists;
+    for (uint32_t i = 0; i < count && ok; i++) {
+        ok = join_lists(sim, codes, others[i], &lists[i]);
+        codes->meets |= others[i]->meets;
+    }
+    for (uint32_t rank = 0; rank < nranks && ok; rank++) {
+        struct peal_codes *other = others[rank % count];
+        uint32_t lanes = peal_sim_code_lanes(other, rank / count);
+        ok = peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len);
+        for (uint32_t i = 0; i < lanes && ok; i++) {
+            const struct peal_code *lane = peal_sim_code(other, rank / count, i);
+            for (uint32_t k = 0; k < lane->nports; k++) {
+                if (!(lane->ports[k] & PEAL_PORT_RANK))
+                    lane->ports[k] = channels[rank % count][lane->ports[k]];
+            }
+            ok = push_lane(codes, lists[rank % count][lane->shared], lane->ports, lane->nports);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        peal_sim_code_free(others[i]);
+        if (lists)
+            free(lists[i]);
+    }
+    free(lists);
+    if (ok)
+        return codes;
+    peal_sim_code_free(codes);
+    return NULL;
+}
+
+bool peal_sim_codes_queues_only(const struct peal_codes *codes)
+{
+    return !codes->meets;
+}
+
+const struct peal_coded_op *peal_sim_codes_steps(const struct peal_codes *codes)
+{
+    return codes->steps.at;
+}
+
+const struct peal_code *peal_sim_code(const struct peal_codes *codes, uint32_t rank, uint32_t lane)
+{
+    return &codes->lanes.at[codes->first_lane.at[rank] + lane];
+}
+
+uint32_t peal_sim_code_lanes(const struct peal_codes *codes, uint32_t rank)
+{
+    size_t end =
+        rank + 1 < codes->first_lane.len ? codes->first_lane.at[rank + 1] : codes->lanes.len;
+    return (uint32_t)end - codes->first_lane.at[rank];
+}
+
+void peal_sim_code_free(struct peal_codes *codes)
+{
+    if (!codes)
+        return;
+    for (size_t i = 0; i < codes->shared.len; i++)
+        free(codes->shared.at[i].steps);
+    for (size_t i = 0; i < codes->lanes.len; i++)
+        free(codes->lanes.at[i].ports);
+    peal_vec_release(&codes->steps);
+    peal_vec_release(&codes->keys);
+    peal_vec_release(&codes->follower);
+    peal_vec_release(&codes->raws);
+    peal_vec_release(&codes->lanes);
+    peal_vec_release(&codes->first_lane);
+    peal_vec_release(&codes->shared);
+    peal_vec_release(&codes->now);
+    peal_vec_release(&codes->now_ports);
+    free(codes->index);
+    free(codes);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The critical path, from the log: what the end of the run waited for, back to the start.
+ *
+ * From an op's end backwards: its work; then, if it was held up, the message (or credit) that let
+ * it go on and the op which sent that; otherwise the op before it in its lane.
+ */
+#include "sim/engine/engine.h"
+
+#include <stdlib.h>
+
+struct walk {
+    const struct peal_sim *sim;
+    uint32_t *before; /* of each op: the one before it in its lane, or that ended its rank's last
+                         launch */
+    PEAL_VEC(struct peal_sim_step) steps; /* latest first */
+    bool failed;
+};
+
+static void add(struct walk *w, uint64_t from, uint64_t to, uint32_t op, enum peal_sim_cause cause)
+{
+    struct peal_sim_step step = {from, to, op, (uint8_t)cause};
+    if (to > from && !peal_vec_push(&w->steps, step))
+        w->failed = true;
+}
+
+static bool link_ops(struct walk *w)
+{
+    const struct peal_sim *sim = w->sim;
+    size_t count = sim->log_ops.len, nlanes = sim->lanes.len;
+    uint32_t *newest = malloc((nlanes + 1) * sizeof *newest);
+    uint32_t *latest = malloc((sim->nranks + 1) * sizeof *latest); /* by end, per rank */
+    w->before = malloc((count + 1) * sizeof *w->before);
+    bool ok = newest && latest && w->before;
+    for (size_t i = 0; ok && i < nlanes; i++)
+        newest[i] = PEAL_NONE;
+    for (size_t i = 0; ok && i < sim->nranks; i++)
+        latest[i] = PEAL_NONE;
+    for (size_t i = 0; ok && i < count; i++) {
+        const struct peal_sim_op *op = &sim->log_ops.at[i];
+        uint32_t lane = op->lane * sim->nranks + op->rank;
+        uint32_t prev = newest[lane];
+        if (prev == PEAL_NONE || sim->log_ops.at[prev].launch != op->launch)
+            prev = latest[op->rank]; /* the launch before ended with that one */
+        w->before[i] = prev;
+        newest[lane] = (uint32_t)i;
+        uint32_t last = latest[op->rank];
+        if (op->end != PEAL_NEVER && (last == PEAL_NONE || op->end >= sim->log_ops.at[last].end))
+            latest[op->rank] = (uint32_t)i;
+    }
+    free(newest);
+    free(latest);
+    return ok;
+}
+
+static enum peal_sim_cause work_cause(const struct peal_sim *sim, const struct peal_sim_op *op)
+{
+    const struct peal_plan *plan = peal_sim_launch_plan(sim, op->launch);
+    switch ((enum peal_op_kind)(peal_plan_ops(plan) + op->op)->kind) {
+    case PEAL_OP_COMPUTE:
+    case PEAL_OP_ACCUMULATE:
+        return PEAL_CAUSE_MATH;
+    case PEAL_OP_COPY:
+    case PEAL_OP_RECV:
+        return PEAL_CAUSE_MEMORY;
+    default:
+        return PEAL_CAUSE_ISSUE;
+    }
+}
+
+/* The way of a message, its parts in the order in which they come about. Returns its start. */
+static uint64_t add_message(struct walk *w, uint32_t op, const struct peal_sim_message *m,
+                            uint64_t until)
+{
+    static const uint8_t order[] = {PEAL_CAUSE_WAKE,   PEAL_CAUSE_MATH,   PEAL_CAUSE_CREDIT,
+                                    PEAL_CAUSE_SERIAL, PEAL_CAUSE_MEMORY, PEAL_CAUSE_LATENCY,
+                                    PEAL_CAUSE_ISSUE,  PEAL_CAUSE_QUEUE};
+    uint64_t at = until;
+    if (until > m->delivered)
+        add(w, m->delivered, until, op, PEAL_CAUSE_WAKE);
+    at = m->delivered < until ? m->delivered : until;
+    for (size_t i = 0; i < sizeof order && at > m->sent; i++) {
+        uint64_t part = m->causes[order[i]];
+        uint64_t from = at - m->sent > part ? at - part : m->sent;
+        add(w, from, at, op, (enum peal_sim_cause)order[i]);
+        at = from;
+    }
+    add(w, m->sent, at, op, PEAL_CAUSE_QUEUE);
+    return m->sent;
+}
+
+static void walk_back(struct walk *w, uint32_t index)
+{
+    const struct peal_sim *sim = w->sim;
+    static const uint8_t stall_cause[PEAL_STALL_COUNT] = {PEAL_CAUSE_LATENCY, PEAL_CAUSE_CREDIT,
+                                                          PEAL_CAUSE_QUEUE,   PEAL_CAUSE_LATENCY,
+                                                          PEAL_CAUSE_MATH,    PEAL_CAUSE_WAKE};
+    uint64_t at = sim->log_ops.at[index].end;
+    /* Every turn goes back in time or to an earlier op: both are finite. */
+    for (uint64_t turns = 0; index != PEAL_NONE && turns < 4 * sim->log_ops.len + 4; turns++) {
+        const struct peal_sim_op *op = &sim->log_ops.at[index];
+        if (at > op->ready) {
+            add(w, op->ready, at, index, work_cause(sim, op));
+            at = op->ready;
+        }
+        bool held = op->ready > op->start && at == op->ready;
+        if (held && op->message != PEAL_NONE) {
+            const struct peal_sim_message *m = &sim->log_messages.at[op->message];
+            at = add_message(w, index, m, at);
+            if (op->by != PEAL_NONE) {
+                index = op->by;
+                continue;
+            }
+        } else if (held && op->by != PEAL_NONE && sim->log_ops.at[op->by].ready < at) {
+            const struct peal_sim_op *by = &sim->log_ops.at[op->by];
+            uint64_t from = by->end < at ? by->end : by->ready;
+            add(w, from, at, index, (enum peal_sim_cause)stall_cause[op->stall]);
+            at = from;
+            index = op->by;
+            continue;
+        }
+        if (at > op->start) {
+            add(w, op->start, at, index,
+                held ? (enum peal_sim_cause)stall_cause[op->stall] : PEAL_CAUSE_ISSUE);
+            at = op->start;
+        }
+        uint32_t before = w->before[index];
+        if (before != PEAL_NONE && sim->log_ops.at[before].end < at) {
+            add(w, sim->log_ops.at[before].end, at, index, PEAL_CAUSE_ISSUE); /* not_before */
+            at = sim->log_ops.at[before].end;
+        }
+        index = before;
+    }
+    add(w, 0, at, 0, PEAL_CAUSE_ISSUE);
+}
+
+enum peal_status peal_sim_path(const struct peal_sim *sim, struct peal_sim_step **out,
+                               uint64_t *count)
+{
+    struct walk w = {.sim = sim};
+    uint32_t last = PEAL_NONE;
+    if (!link_ops(&w)) {
+        free(w.before);
+        return PEAL_NO_MEMORY;
+    }
+    for (size_t i = 0; i < sim->log_ops.len; i++) {
+        const struct peal_sim_op *op = &sim->log_ops.at[i];
+        if (op->end != PEAL_NEVER && (last == PEAL_NONE || op->end > sim->log_ops.at[last].end))
+            last = (uint32_t)i;
+    }
+    if (last != PEAL_NONE)
+        walk_back(&w, last);
+    free(w.before);
+    for (size_t i = 0; i < w.steps.len / 2; i++) {
+        struct peal_sim_step swap = w.steps.at[i];
+        w.steps.at[i] = w.steps.at[w.steps.len - 1 - i];
+        w.steps.at[w.steps.len - 1 - i] = swap;
+    }
+    if (w.failed) {
+        peal_vec_release(&w.steps);
+        return PEAL_NO_MEMORY;
+    }
+    *out = w.steps.at;
+    *count = w.steps.len;
+    return PEAL_OK;
+}

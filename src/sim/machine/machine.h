@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A machine file, read, checked and resolved. The keys are the rows of machine.def.
+ *
+ *   text --libyaml--> document --machine.def--> struct peal_machine --> rates, coordinates
+ *
+ * Units are in the key names. Bandwidths become exact rationals (picoseconds a byte), times whole
+ * picoseconds; what cannot be exact is an error, never rounded silently.
+ */
+#ifndef PEAL_SIM_MACHINE_H
+#define PEAL_SIM_MACHINE_H
+
+#include "base/base.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Picoseconds a unit as num / den, in lowest terms; 0 / 1 = no cost (an infinite rate). */
+struct peal_rate {
+    uint64_t num, den;
+};
+
+enum peal_level {
+    PEAL_LEVEL_PE,
+    PEAL_LEVEL_CUBE,
+    PEAL_LEVEL_SIP,
+    PEAL_LEVEL_FLAT,
+    PEAL_LEVEL_COUNT
+};
+enum peal_memory { PEAL_MEM_TCM, PEAL_MEM_SRAM, PEAL_MEM_HBM, PEAL_MEM_COUNT };
+enum peal_embed { PEAL_EMBED_ROW_MAJOR, PEAL_EMBED_SNAKE, PEAL_EMBED_RING, PEAL_EMBED_TREE };
+enum peal_link_mode { PEAL_LINK_CUT_THROUGH, PEAL_LINK_STORE_AND_FORWARD, PEAL_LINK_FLUID };
+enum peal_arb { PEAL_ARB_INDEPENDENT, PEAL_ARB_RR, PEAL_ARB_PRIORITY };
+enum peal_backpressure { PEAL_SLEEP, PEAL_POLL };
+enum peal_credit_mode { PEAL_CREDIT_FAST, PEAL_CREDIT_FABRIC, PEAL_CREDIT_ZERO };
+
+/* Values as the file (or its defaults) gives them. Every field is a row of machine.def. */
+struct peal_machine_keys {
+    uint64_t flat; /* PEs on one switch; then the other topology keys are not used */
+    uint64_t sips, cubes[2], pes[2];
+    uint64_t wrap[3]; /* per level: 1 = closed */
+    struct peal_rate link_bw[PEAL_LEVEL_COUNT];
+    uint64_t link_lat[PEAL_LEVEL_COUNT];
+    uint64_t link_mode, fluid_weight;
+    uint64_t slots, slot_bytes, header_bytes, space, backpressure, poll, wake;
+    uint64_t dma_setup, dma_arb, dma_packet, dma_queue;
+    struct peal_rate dma_bw;
+    uint64_t credit_mode, credit_bytes;
+    struct peal_rate mem_bw[PEAL_MEM_COUNT];
+    uint64_t mem_lat[PEAL_MEM_COUNT], mem_ports[PEAL_MEM_COUNT], mem_shared[PEAL_MEM_COUNT];
+    struct peal_rate math_cycle;
+    uint64_t math_lanes[PEAL_DTYPE_COUNT], math_setup;
+    uint64_t issue, math_async, send_async, recv_async;
+    uint64_t notify_bytes, request_bytes;
+    uint64_t place_param, place_window, place_private, place_tile;
+    const char *algorithm;
+    uint64_t ranks, embed;
+    uint64_t data;
+};
+
+enum peal_machine_key {
+#define KEY(ID, path, field, kind, fallback, least, most, words, meaning) PEAL_KEY_##ID,
+#include "sim/machine/machine.def"
+    PEAL_KEY_COUNT
+};
+
+struct peal_machine {
+    struct peal_arena arena;
+    const char *name; /* of the file, for messages */
+    struct peal_machine_keys keys;
+    bool given[PEAL_KEY_COUNT]; /* by the file or --set; others have their default, or nothing */
+    uint32_t pes;               /* of the whole machine */
+};
+
+enum {
+    PEAL_MACHINE_MOST_PES = 65536,
+    PEAL_MACHINE_MOST_BYTES = 262144 /* of a machine file */
+};
+
+/* Reads a machine text. Errors are collected with file:line:col; PEAL_INVALID then. */
+enum peal_status peal_machine_read(const struct peal_source *source, struct peal_diags *diags,
+                                   struct peal_machine **out);
+/* `path`: a file, or without '/' and '.' the name of a built-in machine. */
+enum peal_status peal_machine_open(const char *path, struct peal_diags *diags,
+                                   struct peal_machine **out);
+void peal_machine_free(struct peal_machine *machine);
+
+/* The built-in machines: "machines/mesh4x4.yaml" and its text. */
+extern const struct peal_source peal_machine_texts[];
+extern const size_t peal_machine_text_count;
+/* By its name, "mesh4x4"; NULL after a diagnostic. */
+const struct peal_source *peal_machine_builtin(const char *name, struct peal_diags *diags);
+
+/* "key=value" settings: "links.pe.bw_GBps=64". Same checks as in the file, made when all are in; on
+ * PEAL_INVALID the machine is as before. */
+enum peal_status peal_machine_set(struct peal_machine *machine, const char *const *settings,
+                                  size_t count, struct peal_diags *diags);
+
+/* Path of a key ("dma.setup_ps"), and its value as a machine file would have it (empty: none). */
+const char *peal_machine_key_path(enum peal_machine_key key);
+void peal_machine_key_value(const struct peal_machine *machine, enum peal_machine_key key,
+                            struct peal_text *out);
+
+/* The resolved machine as a machine file. */
+void peal_machine_print(const struct peal_machine *machine, struct peal_text *out);
+
+/* ceil(n * rate): picoseconds. UINT64_MAX if it does not fit. */
+uint64_t peal_rate_time(struct peal_rate rate, uint64_t n);
+
+#endif

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Machine values: decimal numbers become exact rationals or whole picoseconds, or are refused. */
+#include "sim/machine/machine_value.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { COUNT, PAIR, RATE, NS, CYCLE, WORD, BOOL, TEXT, AUTO };
+
+struct row {
+    const char *path;
+    size_t offset;
+    enum kind kind;
+    const char *fallback;
+    uint64_t least, most;
+    const char *words;
+    const char *meaning;
+};
+
+static const struct row rows[] = {
+#define KEY(ID, path, field, kind, fallback, least, most, words, meaning)                          \
+    {path, offsetof(struct peal_machine_keys, field), kind, fallback, least, most, words, meaning},
+#include "sim/machine/machine.def"
+};
+
+/* A decimal number: digits / 10^scale. */
+struct decimal {
+    uint64_t digits;
+    int scale;
+    bool infinite;
+};
+
+const char *peal_machine_key_path(enum peal_machine_key key)
+{
+    return rows[key].path;
+}
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t t = a % b;
+        a = b;
+        b = t;
+    }
+    return a;
+}
+
+__extension__ typedef unsigned __int128 wide_int;
+
+uint64_t peal_rate_time(struct peal_rate rate, uint64_t n)
+{
+    wide_int time = ((wide_int)n * rate.num + rate.den - 1) / rate.den;
+    return time > UINT64_MAX ? UINT64_MAX : (uint64_t)time;
+}
+
+/* "12", "0.5", "1.5e3", ".inf". At most 15 digits, so that nothing overflows later. */
+static bool parse_decimal(const char *text, struct decimal *out)
+{
+    struct decimal d = {0};
+    int ndigits = 0;
+    bool seen_point = false, any = false;
+    const char *p = text;
+    if (strcmp(text, ".inf") == 0 || strcmp(text, "inf") == 0) {
+        out->infinite = true;
+        return true;
+    }
+    for (; isdigit((unsigned char)*p) || (*p == '.' && !seen_point); p++) {
+        if (*p == '.') {
+            seen_point = true;
+            continue;
+        }
+        any = true;
+        if (d.digits || *p != '0')
+            ndigits++;
+        if (ndigits > 15)
+            return false;
+        d.digits = d.digits * 10 + (uint64_t)(*p - '0');
+        d.scale += seen_point;
+    }
+    if (any && (*p == 'e' || *p == 'E')) {
+        char *end;
+        long exponent = strtol(p + 1, &end, 10);
+        if (end == p + 1 || exponent < -12 || exponent > 12)
+            return false;
+        d.scale -= (int)exponent;
+        p = end;
+    }
+    if (!any || *p != 0)
+        return false;
+    for (; d.scale < 0; d.scale++) {
+        if (d.digits > UINT64_C(1000000000000000))
+            return false;
+        d.digits *= 10;
+    }
+    for (; d.scale > 0 && d.digits % 10 == 0; d.scale--)
+        d.digits /= 10;
+    *out = d;
+    return d.scale <= 15;
+}
+
+static uint64_t power_of_ten(int exponent)
+{
+    uint64_t value = 1;
+    while (exponent-- > 0)
+        value *= 10;
+    return value;
+}
+
+/* 1000 / x picoseconds: for x GB/s a byte's, for x GHz a cycle's. Between 1e-6 and 1e6. */
+static bool parse_rate(const char *text, struct peal_rate *out, const char **why)
+{
+    struct decimal d = {0};
+    if (!parse_decimal(text, &d)) {
+        *why = "expected a number without a unit (the unit is in the key), or .inf";
+        return false;
+    }
+    if (d.infinite) {
+        *out = (struct peal_rate){0, 1};
+        return true;
+    }
+    if (d.digits == 0) {
+        *why = "must be above 0";
+        return false;
+    }
+    double value = (double)d.digits / (double)power_of_ten(d.scale);
+    if (value < 1e-6 || value > 1e6) {
+        *why = "out of range: 0.000001 to 1000000, or .inf";
+        return false;
+    }
+    uint64_t num = 1000 * power_of_ten(d.scale), den = d.digits;
+    uint64_t common = gcd(num, den);
+    *out = (struct peal_rate){num / common, den / common};
+    return true;
+}
+
+static bool parse_ns(const char *text, uint64_t *out, const char **why)
+{
+    struct decimal d = {0};
+    *why = "expected nanoseconds, a number without a unit";
+    if (!parse_decimal(text, &d) || d.infinite)
+        return false;
+    if (d.scale > 3) {
+        *why = "not a whole number of picoseconds";
+        return false;
+    }
+    if (d.digits > UINT64_C(1000000000) * power_of_ten(d.scale)) {
+        *why = "out of range: at most 1e9 ns";
+        return false;
+    }
+    *out = d.digits * power_of_ten(3 - d.scale);
+    return true;
+}
+
+static bool parse_count(const struct row *row, const char *text, uint64_t *out, const char **why)
+{
+    uint64_t value = 0;
+    size_t len = strlen(text);
+    *why = "expected a whole number without a unit";
+    if (len == 0 || len > 19)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        if (!isdigit((unsigned char)text[i]))
+            return false;
+        value = value * 10 + (uint64_t)(text[i] - '0');
+    }
+    if (value < row->least || value > row->most) {
+        *why = NULL; /* the range is said */
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+static bool parse_word(const char *words, const char *text, uint64_t *out)
+{
+    size_t len = strlen(text);
+    uint64_t index = 0;
+    for (const char *word = words; word; index++) {
+        size_t n = strcspn(word, "|");
+        if (n == len && strncmp(word, text, n) == 0) {
+            *out = index;
+            return true;
+        }
+        word = word[n] ? word + n + 1 : NULL;
+    }
+    return false;
+}
+
+static void refuse(const struct row *row, const char *text, const char *why, struct peal_pos pos,
+                   struct peal_diags *diags)
+{
+    if (row->words)
+        peal_diag_error(diags, pos, "'%s' is '%s': expected one of %s", row->path, text,
+                        row->words);
+    else if (why)
+        peal_diag_error(diags, pos, "'%s' is '%s': %s", row->path, text, why);
+    else
+        peal_diag_error(diags, pos, "'%s' is '%s': out of range: %" PRIu64 " to %" PRIu64,
+                        row->path, text, row->least, row->most);
+}
+
+static bool read_one(struct peal_machine *machine, const struct row *row, const char *text,
+                     void *field, const char **why)
+{
+    switch (row->kind) {
+    case COUNT:
+    case PAIR:
+        return parse_count(row, text, field, why);
+    case AUTO:
+        if (strcmp(text, "auto") == 0) {
+            *(uint64_t *)field = 0;
+            return true;
+        }
+        return parse_count(row, text, field, why);
+    case RATE:
+    case CYCLE:
+        return parse_rate(text, field, why);
+    case NS:
+        return parse_ns(text, field, why);
+    case WORD:
+        return parse_word(row->words, text, field);
+    case BOOL:
+        *why = "expected true or false";
+        *(uint64_t *)field = strcmp(text, "true") == 0;
+        return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+    case TEXT:
+        *why = "expected a name of letters, digits and _";
+        if (!*text || strlen(text) > 40 ||
+            strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(text))
+            return false;
+        *(const char **)field = peal_arena_copy(&machine->arena, text, strlen(text));
+        *why = "out of memory";
+        return *(const char **)field != NULL;
+    }
+    assert(!"every kind is read");
+    return false;
+}
+
+bool peal_machine_value_read(struct peal_machine *machine, enum peal_machine_key key,
+                             const struct peal_machine_input *input, struct peal_pos pos,
+                             struct peal_diags *diags)
+{
+    const struct row *row = &rows[key];
+    size_t wanted = row->kind == PAIR ? 2 : 1;
+    if (input->count != wanted || input->is_list != (wanted == 2)) {
+        peal_diag_error(diags, pos, "'%s' takes %s", row->path,
+                        wanted == 2 ? "two numbers: [columns, rows]" : "one value");
+        return false;
+    }
+    for (size_t i = 0; i < wanted; i++) {
+        char *field = (char *)&machine->keys + row->offset + i * sizeof(uint64_t);
+        const char *why = NULL;
+        if (!input->texts[i]) {
+            peal_diag_error(diags, pos, "'%s' takes plain values", row->path);
+            return false;
+        }
+        if (!read_one(machine, row, input->texts[i], field, &why)) {
+            refuse(row, input->texts[i], why, pos, diags);
+            return false;
+        }
+    }
+    machine->given[key] = true;
+    return true;
+}
+
+void peal_machine_defaults(struct peal_machine *machine)
+{
+    for (int i = 0; i < PEAL_KEY_COUNT; i++) {
+        const struct row *row = &rows[i];
+        char *field = (char *)&machine->keys + row->offset;
+        const char *why = NULL;
+        if (row->kind == RATE || row->kind == CYCLE)
+            *(struct peal_rate *)(void *)field = (struct peal_rate){0, 1};
+        if (row->kind == PAIR) {
+            ((uint64_t *)(void *)field)[0] = ((uint64_t *)(void *)field)[1] = row->fallback ? 1 : 0;
+        } else if (row->fallback) {
+            bool ok = read_one(machine, row, row->fallback, field, &why);
+            assert(ok && "defaults are good values");
+            (void)ok;
+        }
+    }
+}
+
+static bool need(const struct peal_machine *machine, enum peal_machine_key key, const char *what,
+                 struct peal_pos top, struct peal_diags *diags)
+{
+    if (machine->given[key])
+        return true;
+    peal_diag_error(diags, top, "missing key '%s': %s", rows[key].path, what);
+    return false;
+}
+
+static bool need_links(const struct peal_machine *machine, struct peal_pos top,
+                       struct peal_diags *diags)
+{
+    const struct peal_machine_keys *k = &machine->keys;
+    const bool used[PEAL_LEVEL_COUNT] = {
+        [PEAL_LEVEL_PE] = !k->flat && k->pes[0] * k->pes[1] > 1,
+        [PEAL_LEVEL_CUBE] = !k->flat && k->cubes[0] * k->cubes[1] > 1,
+        [PEAL_LEVEL_SIP] = !k->flat && k->sips > 1,
+        [PEAL_LEVEL_FLAT] = k->flat > 1,
+    };
+    bool ok = true;
+    for (int level = 0; level < PEAL_LEVEL_COUNT; level++) {
+        if (!used[level])
+            continue;
+        enum peal_machine_key bw = (enum peal_machine_key)(PEAL_KEY_PE_BW + 2 * level);
+        ok &= need(machine, bw, "the topology has links of this level", top, diags);
+        ok &= need(machine, bw + 1, "the topology has links of this level", top, diags);
+    }
+    return ok;
+}
+
+static bool need_memories(const struct peal_machine *machine, struct peal_pos top,
+                          struct peal_diags *diags)
+{
+    const struct peal_machine_keys *k = &machine->keys;
+    const uint64_t used[] = {k->space, k->place_param, k->place_window, k->place_private,
+                             k->place_tile};
+    bool ok = true, asked[PEAL_MEM_COUNT] = {0};
+    for (size_t i = 0; i < sizeof used / sizeof *used; i++)
+        asked[used[i]] = true;
+    for (int mem = 0; mem < PEAL_MEM_COUNT; mem++) {
+        if (asked[mem])
+            ok &= need(machine, (enum peal_machine_key)(PEAL_KEY_TCM_BW + 4 * mem),
+                       "buffers or slots are placed there", top, diags);
+    }
+    return ok;
+}
+
+bool peal_machine_complete(struct peal_machine *machine, struct peal_pos top,
+                           struct peal_diags *diags)
+{
+    struct peal_machine_keys *k = &machine->keys;
+    bool ok = true;
+    if (!k->flat)
+        ok &= need(machine, PEAL_KEY_PES, "or topology.flat", top, diags);
+    ok &= need(machine, PEAL_KEY_DMA_BW, "how fast a DMA engine moves bytes", top, diags);
+    ok &= need(machine, PEAL_KEY_CLOCK, "how fast the math engine is", top, diags);
+    ok &= need(machine, PEAL_KEY_LANES_F32, "how wide the math engine is", top, diags);
+    ok &= need_memories(machine, top, diags);
+    if (!ok)
+        return false;
+    /* Each factor is at most 65536: two products fit, the third is checked before it is made. */
+    uint64_t cubes = k->cubes[0] * k->cubes[1], pes = k->pes[0] * k->pes[1];
+    uint64_t most = PEAL_MACHINE_MOST_PES;
+    if (!k->flat &&
+        (cubes > most || pes > most || cubes * pes > most || cubes * pes * k->sips > most)) {
+        peal_diag_error(diags, top, "the machine has more than %" PRIu64 " PEs", most);
+        return false;
+    }
+    machine->pes = (uint32_t)(k->flat ? k->flat : cubes * pes * k->sips);
+    if (k->ranks > machine->pes) {
+        peal_diag_error(diags, top, "'ccl.ranks' is %" PRIu64 ", but the machine has %u PEs",
+                        k->ranks, machine->pes);
+        return false;
+    }
+    if (k->slot_bytes % 64) {
+        peal_diag_error(diags, top, "'ipcq.slot_bytes' must be a multiple of 64");
+        return false;
+    }
+    return need_links(machine, top, diags);
+}
+
+/* The rate's GB/s (or GHz) as the shortest decimal that reads back as the same rate. */
+static void print_rate(struct peal_rate rate, struct peal_text *out)
+{
+    if (rate.num == 0) {
+        peal_text_puts(out, ".inf");
+        return;
+    }
+    for (int precision = 1; precision <= 17; precision++) {
+        char text[40];
+        struct peal_rate back;
+        const char *why;
+        snprintf(text, sizeof text, "%.*g", precision,
+                 1000.0 * (double)rate.den / (double)rate.num);
+        if (parse_rate(text, &back, &why) && back.num == rate.num && back.den == rate.den) {
+            peal_text_puts(out, text);
+            return;
+        }
+    }
+    peal_text_printf(out, "%.9g", 1000.0 * (double)rate.den / (double)rate.num);
+}
+
+void peal_machine_key_value(const struct peal_machine *machine, enum peal_machine_key key,
+                            struct peal_text *out)
+{
+    const struct row *row = &rows[key];
+    const char *field = (const char *)&machine->keys + row->offset;
+    uint64_t value = *(const uint64_t *)(const void *)field;
+    if (!row->fallback && !machine->given[key])
+        return;
+    switch (row->kind) {
+    case COUNT:
+        peal_text_printf(out, "%" PRIu64, value);
+        break;
+    case AUTO:
+        if (value)
+            peal_text_printf(out, "%" PRIu64, value);
+        else
+            peal_text_puts(out, "auto");
+        break;
+    case PAIR:
+        peal_text_printf(out, "[%" PRIu64 ", %" PRIu64 "]", value,
+                         ((const uint64_t *)(const void *)field)[1]);
+        break;
+    case RATE:
+    case CYCLE:
+        print_rate(*(const struct peal_rate *)(const void *)field, out);
+        break;
+    case NS:
+        peal_text_printf(out, "%" PRIu64, value / 1000);
+        if (value % 1000)
+            peal_text_printf(out, ".%03" PRIu64, value % 1000);
+        break;
+    case WORD: {
+        const char *word = row->words;
+        for (; value; value--)
+            word = strchr(word, '|') + 1;
+        peal_text_printf(out, "%.*s", (int)strcspn(word, "|"), word);
+        break;
+    }
+    case BOOL:
+        peal_text_puts(out, value ? "true" : "false");
+        break;
+    case TEXT:
+        peal_text_puts(out, *(const char *const *)(const void *)field);
+        break;
+    }
+}
+
+void peal_machine_print(const struct peal_machine *machine, struct peal_text *out)
+{
+    char open[2][32] = {"", ""};
+    for (int i = 0; i < PEAL_KEY_COUNT; i++) {
+        const char *path = rows[i].path;
+        struct peal_text value = {0};
+        peal_machine_key_value(machine, (enum peal_machine_key)i, &value);
+        if (value.len == 0) {
+            peal_text_release(&value);
+            continue;
+        }
+        /* Headings of the levels that have changed since the last key. */
+        int depth = 0;
+        for (const char *dot; (dot = strchr(path, '.')); path = dot + 1, depth++) {
+            size_t n = (size_t)(dot - path);
+            if (strlen(open[depth]) != n || strncmp(open[depth], path, n) != 0) {
+                snprintf(open[depth], sizeof open[depth], "%.*s", (int)n, path);
+                if (depth == 0)
+                    open[1][0] = 0;
+                peal_text_printf(out, "%*s%s:\n", 2 * depth, "", open[depth]);
+            }
+        }
+        if (depth == 1)
+            open[1][0] = 0;
+        peal_text_printf(out, "%*s%s: %s", 2 * depth, "", path, peal_text_get(&value));
+        const char *meaning = rows[i].meaning;
+        if (*meaning)
+            peal_text_printf(out, "    # %s%s", meaning, machine->given[i] ? "" : " (default)");
+        else if (!machine->given[i])
+            peal_text_puts(out, "    # default");
+        peal_text_puts(out, "\n");
+        peal_text_release(&value);
+    }
+}

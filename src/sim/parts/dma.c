@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DMA engines: two virtual channels a PE, data and comm, first in first out each.
+ *
+ * Closed form, where the channels do not share an engine and memory ports have no limit: a
+ * transfer starts when the one before it has been read, and all its times follow at once.
+ *
+ * By events otherwise: the engine grants packets. A channel alone gets all of its transfer in one
+ * grant; when the other channel asks meanwhile, that grant is cut at the next packet. The head of a
+ * message leaves with its first packet and moves as if the rest followed at full speed; if
+ * arbitration delays its last byte, its arrival is delayed by as much (`delay`).
+ */
+#include "sim/engine/engine.h"
+
+#include <assert.h>
+#include <string.h>
+
+static uint64_t latency_of(const struct peal_sim *sim, uint8_t mem)
+{
+    return mem == PEAL_NO_MEM ? 0 : sim->machine->keys.mem_lat[mem];
+}
+
+static uint8_t rate_of(const struct peal_sim *sim, uint8_t mem)
+{
+    uint8_t rate = mem == PEAL_NO_MEM ? sim->no_rate : sim->mem_rate[mem];
+    return rate > sim->dma_rate ? rate : sim->dma_rate;
+}
+
+/* Bytes the engine has to move itself: a load's are its answer's. */
+static uint64_t engine_bytes(const struct peal_xfer *x, enum peal_xfer_kind kind)
+{
+    return kind == PEAL_XFER_REQUEST ? x->load_bytes : x->bytes;
+}
+
+static uint64_t setup_of(const struct peal_sim *sim, enum peal_xfer_kind kind)
+{
+    return kind == PEAL_XFER_NOTIFY ? 0 : sim->machine->keys.dma_setup;
+}
+
+/* Where its time goes while the head waits for `queue` and then for set-up and source memory. */
+static inline void leave(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_kind kind,
+                         uint64_t waited, uint64_t begin)
+{
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    uint64_t latency = kind == PEAL_XFER_REQUEST ? 0 : latency_of(sim, x->source);
+    x->causes[PEAL_CAUSE_QUEUE] += waited;
+    x->causes[PEAL_CAUSE_ISSUE] += setup_of(sim, kind);
+    x->causes[PEAL_CAUSE_MEMORY] += latency;
+    x->head = begin + latency;
+    if (kind == PEAL_XFER_SEND)
+        peal_sim_link_send(sim, xfer);
+    else
+        peal_sim_link_enter(sim, xfer);
+}
+
+static void note_bar(struct peal_sim *sim, const struct peal_xfer *x, int vc, uint64_t start,
+                     uint64_t end)
+{
+    if (sim->options.log)
+        peal_sim_oplog_bar(sim, (struct peal_sim_bar){.start = start,
+                                                      .end = end,
+                                                      .id = sim->lanes.at[x->lane].rank,
+                                                      .sub = (uint16_t)vc,
+                                                      .track = PEAL_TRACK_DMA,
+                                                      .op = x->op,
+                                                      .message = x->message});
+}
+
+/* The lane could not hand over a transfer before `time`. */
+static void wait_until(struct peal_lane_run *lane, uint64_t time)
+{
+    lane->stalls[PEAL_STALL_DMA] += time - lane->time;
+    lane->causes[PEAL_CAUSE_QUEUE] += time - lane->time;
+    lane->stall = PEAL_STALL_DMA;
+    lane->ready = lane->time = time;
+}
+
+bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t index, int vc)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    struct peal_dma_queue *dma = &sim->ranks[lane->rank].dma_queue[vc];
+    uint64_t depth = sim->machine->keys.dma_queue;
+    if (sim->dma_event) {
+        if (dma->waiting - dma->begun_first >= depth) {
+            lane->state = PEAL_LANE_ROOM;
+            lane->wants_room = true;
+            return false;
+        }
+        if (lane->wants_room)
+            wait_until(lane, sim->now);
+        lane->wants_room = false;
+        return true;
+    }
+    while (dma->in_queue && dma->starts[dma->oldest] <= lane->time) {
+        dma->oldest = dma->oldest + 1 == depth ? 0 : dma->oldest + 1;
+        dma->in_queue--;
+    }
+    if (dma->in_queue < depth)
+        return true;
+    wait_until(lane, dma->starts[dma->oldest]);
+    return !peal_sim_must_step(sim, index);
+}
+
+static void push_start(const struct peal_sim *sim, struct peal_dma_queue *dma, uint64_t start)
+{
+    uint64_t depth = sim->machine->keys.dma_queue, at = dma->oldest + dma->in_queue;
+    dma->starts[at >= depth ? at - depth : at] = start;
+    dma->in_queue++;
+}
+
+/* By events: the next grant of an idle engine. */
+static void grant(struct peal_sim *sim, uint32_t rank, int which);
+
+static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer);
+
+/* Inlined for each kind: most of what is asked here follows from that. */
+static inline __attribute__((always_inline)) void take(struct peal_sim *sim, uint32_t index, int vc,
+                                                       uint32_t xfer, enum peal_xfer_kind kind)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    struct peal_dma *dma = &sim->ranks[lane->rank].dma[vc];
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    if (kind != PEAL_XFER_SEND || !sim->lean_sends) {
+        x->lane = index;
+        x->launch = sim->ranks[lane->rank].launch;
+        x->sent = lane->time;
+    }
+    x->at = sim->ranks[lane->rank].pe;
+    x->rate = kind == PEAL_XFER_REQUEST ? sim->dma_rate : rate_of(sim, x->source);
+    memcpy(x->causes, lane->causes, sizeof x->causes);
+    if (kind == PEAL_XFER_LOCAL) {
+        sim->stats.moves++;
+    } else {
+        sim->stats.transfers++;
+        /* A load is one transfer: the request there, the data back. */
+        sim->stats.bytes += x->bytes + (kind == PEAL_XFER_REQUEST ? x->load_bytes : 0);
+    }
+    if (sim->dma_event) {
+        x->in_dma = true;
+        enqueue(sim, lane->rank, vc, xfer);
+        return;
+    }
+    uint64_t start = dma->free > lane->time ? dma->free : lane->time, waited = start - lane->time;
+    uint64_t begin = start + setup_of(sim, kind);
+    uint64_t held = peal_sim_bytes_time(sim, x->rate, engine_bytes(x, kind));
+    if (waited)
+        push_start(sim, &sim->ranks[lane->rank].dma_queue[vc], start);
+    dma->free = begin + held;
+    dma->busy += dma->free - start;
+    note_bar(sim, x, vc, start, dma->free);
+    if (!sim->machine->keys.send_async && kind == PEAL_XFER_SEND) {
+        lane->stalls[PEAL_STALL_DMA] += dma->free - lane->time;
+        lane->causes[PEAL_CAUSE_QUEUE] += start - lane->time;
+        lane->causes[PEAL_CAUSE_ISSUE] += begin - start;
+        lane->causes[sim->rate_is_memory[x->rate] ? PEAL_CAUSE_MEMORY : PEAL_CAUSE_SERIAL] += held;
+        lane->time = dma->free;
+    }
+    leave(sim, xfer, kind, waited, begin);
+}
+
+void peal_sim_dma_take(struct peal_sim *sim, uint32_t lane, int vc, uint32_t xfer)
+{
+    enum peal_xfer_kind kind = (enum peal_xfer_kind)sim->xfers.at[xfer].kind;
+    switch (kind) {
+    case PEAL_XFER_SEND:
+        take(sim, lane, vc, xfer, PEAL_XFER_SEND);
+        break;
+    case PEAL_XFER_NOTIFY:
+        take(sim, lane, vc, xfer, PEAL_XFER_NOTIFY);
+        break;
+    case PEAL_XFER_REQUEST:
+        take(sim, lane, vc, xfer, PEAL_XFER_REQUEST);
+        break;
+    default:
+        take(sim, lane, vc, xfer, kind);
+    }
+}
+
+/* Closed form: a transfer between memories of one PE whose end the lane waits for. */
+static void move_now(struct peal_sim *sim, struct peal_lane_run *lane, uint64_t bytes,
+                     uint8_t source, uint8_t target)
+{
+    const struct peal_machine_keys *k = &sim->machine->keys;
+    struct peal_dma *dma = &sim->ranks[lane->rank].dma[PEAL_VC_DATA];
+    uint8_t reading = rate_of(sim, source), rate = rate_of(sim, target);
+    rate = reading > rate ? reading : rate;
+    uint64_t latency = latency_of(sim, source) + latency_of(sim, target);
+    uint64_t start = dma->free > lane->time ? dma->free : lane->time;
+    uint64_t held = peal_sim_bytes_time(sim, rate, bytes);
+    uint64_t end = start + k->dma_setup + latency + held;
+    if (start > lane->time)
+        push_start(sim, &sim->ranks[lane->rank].dma_queue[PEAL_VC_DATA], start);
+    uint64_t read = reading == rate ? held : peal_sim_bytes_time(sim, reading, bytes);
+    dma->free = start + k->dma_setup + read;
+    dma->busy += dma->free - start;
+    lane->causes[PEAL_CAUSE_QUEUE] += start - lane->time;
+    lane->causes[PEAL_CAUSE_ISSUE] += k->dma_setup;
+    lane->causes[PEAL_CAUSE_MEMORY] += latency;
+    lane->causes[sim->rate_is_memory[rate] ? PEAL_CAUSE_MEMORY : PEAL_CAUSE_SERIAL] += held;
+    lane->stalls[PEAL_STALL_DMA] += end - lane->time;
+    lane->time = end;
+    sim->stats.moves++;
+    if (sim->options.log)
+        peal_sim_oplog_bar(sim, (struct peal_sim_bar){.start = start,
+                                                      .end = dma->free,
+                                                      .id = lane->rank,
+                                                      .sub = PEAL_VC_DATA,
+                                                      .track = PEAL_TRACK_DMA,
+                                                      .op = lane->log,
+                                                      .message = PEAL_NONE});
+}
+
+/* True: the lane has moved on to its end; false: it blocks until then. */
+bool peal_sim_dma_move(struct peal_sim *sim, uint32_t index, uint64_t bytes, uint8_t source,
+                       uint8_t target)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    if (bytes == 0)
+        return true;
+    if (!sim->dma_event) {
+        move_now(sim, lane, bytes, source, target);
+        return true;
+    }
+    uint32_t xfer = peal_sim_xfer_new(sim, PEAL_XFER_LOCAL);
+    if (xfer == PEAL_NONE)
+        return false;
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    x->bytes = bytes;
+    x->source = source;
+    x->target = target;
+    x->to = sim->ranks[lane->rank].pe;
+    x->op = lane->log;
+    lane->state = PEAL_LANE_MOVE;
+    peal_sim_dma_take(sim, index, PEAL_VC_DATA, xfer);
+    return false;
+}
+
+static int engine_of(const struct peal_sim *sim, int vc)
+{
+    return sim->machine->keys.dma_arb == PEAL_ARB_INDEPENDENT ? vc : 0;
+}
+
+static void schedule(struct peal_sim *sim, uint32_t rank, int which)
+{
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[engine->granted - 1];
+    uint64_t end = engine->grant_base + peal_sim_bytes_time(sim, dma->rate, engine->grant_bytes);
+    peal_queue_push(&sim->queue, end,
+                    (uint32_t)PEAL_EVENT_FREE << PEAL_EVENT_CLASS_SHIFT |
+                        (rank * 2 + (uint32_t)which),
+                    ++engine->generation);
+}
+
+/* Another channel asks while a long grant runs: end it with the packet under way. */
+static void cut_grant(struct peal_sim *sim, uint32_t rank, int which)
+{
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[engine->granted - 1];
+    struct peal_rate rate = sim->rates[dma->rate];
+    uint64_t packet = sim->machine->keys.dma_packet;
+    if (engine->grant_bytes <= packet || rate.num == 0)
+        return;
+    bool begun = engine->grant_base != PEAL_NEVER;
+    uint64_t elapsed = begun && sim->now > engine->grant_base ? sim->now - engine->grant_base : 0;
+    /* The first packet that ends now or later: near this one. */
+    uint64_t packets = (uint64_t)((double)elapsed * (double)rate.den / (double)rate.num) / packet;
+    packets = packets > 1 ? packets - 1 : 1;
+    while (peal_rate_time(rate, packets * packet) < elapsed)
+        packets++;
+    if (packets * packet < engine->grant_bytes) {
+        engine->grant_bytes = packets * packet;
+        if (begun)
+            schedule(sim, rank, which);
+    }
+}
+
+static uint64_t bytes_left(const struct peal_xfer *x)
+{
+    return engine_bytes(x, (enum peal_xfer_kind)x->kind);
+}
+
+static void set_first(const struct peal_sim *sim, struct peal_dma_queue *dma, uint32_t xfer)
+{
+    dma->first = xfer;
+    dma->left = bytes_left(&sim->xfers.at[xfer]);
+    dma->rate = sim->xfers.at[xfer].rate;
+}
+
+static void enqueue(struct peal_sim *sim, uint32_t rank, int vc, uint32_t xfer)
+{
+    struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[vc];
+    int which = engine_of(sim, vc);
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    sim->xfers.at[xfer].dma_next = PEAL_NONE;
+    if (dma->waiting++ > 0) {
+        sim->xfers.at[dma->last].dma_next = xfer;
+        dma->last = xfer;
+        return;
+    }
+    dma->last = xfer;
+    set_first(sim, dma, xfer);
+    if (engine->granted == 0)
+        grant(sim, rank, which);
+    else if (engine->granted - 1 != vc)
+        cut_grant(sim, rank, which);
+}
+
+/* Which channel is served next: -1 = none asks. */
+static int choose(const struct peal_sim *sim, uint32_t rank, int which)
+{
+    const struct peal_rank_run *r = &sim->ranks[rank];
+    uint64_t arb = sim->machine->keys.dma_arb;
+    if (arb == PEAL_ARB_INDEPENDENT)
+        return r->dma_queue[which].waiting ? which : -1;
+    int wanted = arb == PEAL_ARB_PRIORITY ? PEAL_VC_COMM : r->engine[which].turn;
+    if (r->dma_queue[wanted].waiting)
+        return wanted;
+    return r->dma_queue[1 - wanted].waiting ? 1 - wanted : -1;
+}
+
+/* Set-up is over and the source's port is there: the head leaves, the bytes follow it. */
+static void start_first(struct peal_sim *sim, uint32_t rank, int which, uint64_t begin)
+{
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    uint32_t xfer = sim->ranks[rank].dma_queue[engine->granted - 1].first;
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    engine->grant_base = begin;
+    x->tail = begin + peal_sim_bytes_time(sim, x->rate, bytes_left(x));
+    schedule(sim, rank, which);
+    leave(sim, xfer, (enum peal_xfer_kind)x->kind, engine->grant_start - x->sent, begin);
+}
+
+/* The event: set-up is over, and the source's memory has a limited number of ports. */
+void peal_sim_dma_source(struct peal_sim *sim, uint32_t xfer)
+{
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    uint32_t rank = sim->lanes.at[x->lane].rank;
+    int vc = x->kind == PEAL_XFER_SEND ? PEAL_VC_COMM : PEAL_VC_DATA;
+    uint64_t held = peal_sim_bytes_time(sim, sim->mem_rate[x->source], x->bytes);
+    uint64_t start = peal_sim_memory_take(sim, sim->ranks[rank].pe, x->source, sim->now, held);
+    x->causes[PEAL_CAUSE_MEMORY] += start - sim->now;
+    start_first(sim, rank, engine_of(sim, vc), start);
+}
+
+/* The first grant of a transfer: set-up, then the source's port. */
+static void begin_first(struct peal_sim *sim, uint32_t rank, int which, struct peal_dma_queue *dma)
+{
+    uint32_t xfer = dma->first;
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    uint64_t begin = sim->now + setup_of(sim, (enum peal_xfer_kind)x->kind);
+    sim->ranks[rank].engine[which].grant_base = PEAL_NEVER;
+    dma->begun_first = true; /* it is no longer in the queue */
+    for (uint32_t lane = rank; lane < sim->lanes.len; lane += sim->nranks) {
+        if (sim->lanes.at[lane].state == PEAL_LANE_ROOM)
+            peal_sim_ready(sim, lane);
+    }
+    if (x->kind != PEAL_XFER_REQUEST && peal_sim_memory_limited(sim, x->source)) {
+        x->head = begin;
+        peal_sim_xfer_at(sim, xfer, PEAL_STAGE_SOURCE,
+                         peal_sim_memory_component(sim, sim->ranks[rank].pe, x->source));
+        return;
+    }
+    start_first(sim, rank, which, begin);
+}
+
+static void grant(struct peal_sim *sim, uint32_t rank, int which)
+{
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    int vc = choose(sim, rank, which);
+    if (vc < 0)
+        return;
+    struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[vc];
+    bool shared = sim->machine->keys.dma_arb != PEAL_ARB_INDEPENDENT;
+    bool contended = shared && sim->ranks[rank].dma_queue[1 - vc].waiting;
+    engine->granted = (uint8_t)(vc + 1);
+    engine->turn = (uint8_t)(1 - vc);
+    engine->grant_start = engine->grant_base = sim->now;
+    engine->grant_bytes = dma->left;
+    if (contended && dma->left > sim->machine->keys.dma_packet)
+        engine->grant_bytes = sim->machine->keys.dma_packet;
+    if (!dma->begun_first)
+        begin_first(sim, rank, which, dma);
+    else
+        schedule(sim, rank, which);
+}
+
+/* A lane that waits for its payload to be read goes on. */
+static void read_out(struct peal_sim *sim, const struct peal_xfer *x)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[x->lane];
+    lane->stalls[PEAL_STALL_DMA] += sim->now - lane->time;
+    lane->causes[PEAL_CAUSE_QUEUE] += sim->now - lane->time;
+    lane->time = sim->now;
+    peal_sim_ready(sim, x->lane);
+}
+
+/* Its last byte has left the engine. */
+static void finish_first(struct peal_sim *sim, struct peal_dma_queue *dma)
+{
+    uint32_t xfer = dma->first;
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    dma->waiting--;
+    dma->begun_first = false;
+    if (dma->waiting)
+        set_first(sim, dma, x->dma_next);
+    x->in_dma = false;
+    x->delay = sim->now - x->tail;
+    if (x->kind == PEAL_XFER_SEND && !sim->machine->keys.send_async)
+        read_out(sim, x);
+    if (x->stretched) { /* everything else is done: only the last byte was awaited */
+        x->stretched = false;
+        x->delivered = x->head;
+        peal_sim_link_done(sim, xfer);
+    }
+}
+
+void peal_sim_dma_event(struct peal_sim *sim, uint32_t component, uint32_t generation)
+{
+    uint32_t rank = component / 2;
+    int which = (int)(component % 2);
+    struct peal_dma_engine *engine = &sim->ranks[rank].engine[which];
+    if (generation != engine->generation)
+        return; /* the grant was cut */
+    int vc = engine->granted - 1;
+    struct peal_dma_queue *dma = &sim->ranks[rank].dma_queue[vc];
+    const struct peal_xfer *x = &sim->xfers.at[dma->first];
+    note_bar(sim, x, vc, engine->grant_start, sim->now);
+    sim->ranks[rank].dma[vc].busy += sim->now - engine->grant_start;
+    dma->left -= engine->grant_bytes;
+    engine->granted = 0;
+    if (dma->left == 0)
+        finish_first(sim, dma);
+    if (engine->granted == 0)
+        grant(sim, rank, which);
+}

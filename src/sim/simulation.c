@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes and frees simulations, queues launches, answers questions about a run. */
+#include "sim/engine/engine.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const cause_names[PEAL_CAUSE_COUNT] = {
+    "issue", "latency", "serialisation", "queueing", "credit", "memory", "math", "wake-up"};
+static const char *const stall_names[PEAL_STALL_COUNT] = {"data",   "credit", "dma",
+                                                          "memory", "math",   "polling"};
+
+const char *peal_sim_cause_name(enum peal_sim_cause cause)
+{
+    return cause_names[cause];
+}
+
+const char *peal_sim_stall_name(enum peal_sim_stall stall)
+{
+    return stall_names[stall];
+}
+
+struct ranked_rate {
+    struct peal_rate rate;
+    bool is_memory;
+    uint8_t *where;
+};
+
+/* Rising ps/B; at equal rates memory comes first, so that the link or DMA is named as the cause. */
+static int compare_rates(const void *a, const void *b)
+{
+    const struct ranked_rate *x = a, *y = b;
+    double p = (double)x->rate.num / (double)x->rate.den;
+    double q = (double)y->rate.num / (double)y->rate.den;
+    if (p != q)
+        return p < q ? -1 : 1;
+    if (x->is_memory != y->is_memory)
+        return x->is_memory ? -1 : 1;
+    return x->where < y->where ? -1 : 1;
+}
+
+static void rank_rates(struct peal_sim *sim)
+{
+    const struct peal_machine_keys *k = &sim->machine->keys;
+    struct ranked_rate list[PEAL_RATES];
+    size_t n = 0;
+    list[n++] = (struct ranked_rate){{0, 1}, true, &sim->no_rate};
+    list[n++] = (struct ranked_rate){k->dma_bw, false, &sim->dma_rate};
+    for (int i = 0; i < PEAL_LEVEL_COUNT; i++)
+        list[n++] = (struct ranked_rate){k->link_bw[i], false, &sim->link_rate[i]};
+    for (int i = 0; i < PEAL_MEM_COUNT; i++) {
+        struct peal_rate twice = k->mem_bw[i];
+        twice.num *= 2;
+        list[n++] = (struct ranked_rate){k->mem_bw[i], true, &sim->mem_rate[i]};
+        list[n++] = (struct ranked_rate){twice, true, &sim->add_rate[i]};
+    }
+    qsort(list, n, sizeof *list, compare_rates);
+    for (size_t i = 0; i < n; i++) {
+        sim->rates[i] = list[i].rate;
+        sim->rate_is_memory[i] = list[i].is_memory;
+        *list[i].where = (uint8_t)i;
+    }
+    for (int i = 0; i < PEAL_DTYPE_COUNT; i++) {
+        sim->dtype_size[i] = peal_dtype_size((enum peal_dtype)i);
+        uint64_t scaled = k->math_lanes[PEAL_F32] * 4 / sim->dtype_size[i];
+        sim->math_lanes[i] = k->math_lanes[i] ? k->math_lanes[i] : scaled ? scaled : 1;
+    }
+}
+
+static bool init_ranks(struct peal_sim *sim)
+{
+    uint32_t *pe_of_rank = calloc(sim->nranks, sizeof *pe_of_rank);
+    uint64_t depth = sim->machine->keys.dma_queue;
+    bool ok = false;
+    sim->ranks = peal_sim_alloc(sim->nranks, sizeof *sim->ranks);
+    sim->pe_rank = malloc((sim->machine->pes + 1) * sizeof *sim->pe_rank);
+    sim->dma_starts = calloc(sim->nranks * 2 * depth, sizeof *sim->dma_starts);
+    if (!pe_of_rank || !sim->ranks || !sim->pe_rank || !sim->dma_starts ||
+        !peal_sim_place(sim, sim->nranks, pe_of_rank))
+        goto free_places;
+    memset(sim->ranks, 0, sim->nranks * sizeof *sim->ranks);
+    memset(sim->pe_rank, 0xff, (sim->machine->pes + 1) * sizeof *sim->pe_rank);
+    for (uint32_t i = 0; i < sim->nranks; i++) {
+        sim->ranks[i].pe = pe_of_rank[i];
+        sim->pe_rank[pe_of_rank[i]] = i;
+        for (int vc = 0; vc < PEAL_VC_COUNT; vc++)
+            sim->ranks[i].dma_queue[vc].starts =
+                sim->dma_starts + (i * (uint64_t)PEAL_VC_COUNT + (uint64_t)vc) * depth;
+    }
+    ok = true;
+free_places:
+    free(pe_of_rank);
+    return ok;
+}
+
+enum peal_status peal_sim_new(const struct peal_machine *machine, uint32_t nranks,
+                              const struct peal_sim_options *options, struct peal_diags *diags,
+                              struct peal_sim **out)
+{
+    const struct peal_machine_keys *k = &machine->keys;
+    if (nranks == 0 || nranks > machine->pes) {
+        peal_diag_error(diags, (struct peal_pos){0}, "%u ranks on a machine of %u PEs", nranks,
+                        machine->pes);
+        return PEAL_INVALID;
+    }
+    struct peal_sim *sim = calloc(1, sizeof *sim);
+    if (!sim)
+        return PEAL_NO_MEMORY;
+    sim->machine = machine;
+    sim->options = *options;
+    sim->nranks = nranks;
+    sim->free_xfer = PEAL_NONE;
+    sim->pace_next = options->pace ? 0 : UINT64_MAX;
+    bool ports = k->mem_ports[0] || k->mem_ports[1] || k->mem_ports[2];
+    sim->dma_event = ports || k->dma_arb != PEAL_ARB_INDEPENDENT;
+    sim->lean_sends = !options->log && !sim->dma_event;
+    sim->strict = options->strict || sim->dma_event;
+    rank_rates(sim);
+    if (!peal_sim_router_init(sim) || !peal_sim_memory_init(sim) || !init_ranks(sim) ||
+        (k->link_mode == PEAL_LINK_FLUID && !peal_sim_fluid_init(sim))) {
+        peal_sim_free(sim);
+        return PEAL_NO_MEMORY;
+    }
+    *out = sim;
+    return PEAL_OK;
+}
+
+static void free_instance(struct peal_instance *instance)
+{
+    if (!instance)
+        return;
+    free(instance->queues);
+    free(instance->stalls);
+    free(instance->cells);
+    free(instance->bases);
+    free(instance->kinds);
+    free(instance->totals);
+    free(instance->buf_mem);
+    peal_sim_code_free(instance->codes);
+    free(instance->own_plan);
+    free(instance);
+}
+
+void peal_sim_free(struct peal_sim *sim)
+{
+    if (!sim)
+        return;
+    peal_sim_replay_free(sim->replay); /* looks at the instances */
+    for (size_t i = 0; i < sim->instances.len; i++)
+        free_instance(sim->instances.at[i]);
+    for (size_t i = 0; i < sim->calls.len; i++) {
+        free(sim->calls.at[i].buffers);
+        free(sim->calls.at[i].row_bytes);
+        free(sim->calls.at[i].not_before);
+    }
+    for (size_t i = 0; i < sim->lanes.len; i++) {
+        free(sim->lanes.at[i].regs);
+        free(sim->lanes.at[i].pending);
+    }
+    peal_queue_release(&sim->queue);
+    peal_vec_release(&sim->instances);
+    peal_vec_release(&sim->calls);
+    peal_vec_release(&sim->lanes);
+    peal_vec_release(&sim->ready);
+    peal_vec_release(&sim->xfers);
+    peal_vec_release(&sim->log_ops);
+    peal_vec_release(&sim->log_messages);
+    peal_vec_release(&sim->log_bars);
+    peal_vec_release(&sim->blocked);
+    for (size_t i = 0; i < sim->files.len; i++)
+        free(sim->files.at[i]);
+    peal_vec_release(&sim->files);
+    peal_sim_fluid_free(sim->fluid);
+    free(sim->nodes);
+    free(sim->grid);
+    free(sim->pe_rank);
+    free(sim->links);
+    free(sim->link_ends);
+    free(sim->ports);
+    free(sim->ranks);
+    free(sim->dma_starts);
+    free(sim);
+}
+
+static void init_cells(struct peal_instance *instance)
+{
+    const struct peal_plan *plan = instance->plan;
+    const struct peal_signal *signals = peal_plan_signals(plan);
+    for (uint64_t i = 0; i < plan->signals.count; i++)
+        for (uint32_t c = 0; c < signals[i].cells; c++) {
+            instance->kinds[signals[i].first_cell + c] = (uint8_t)signals[i].kind;
+            instance->totals[signals[i].first_cell + c] = signals[i].first_total + c;
+        }
+}
+
+void peal_sim_place_bufs(const struct peal_sim *sim, const struct peal_buf *bufs, uint64_t count,
+                         uint8_t *buf_mem)
+{
+    const struct peal_machine_keys *k = &sim->machine->keys;
+    const uint64_t places[] = {[PEAL_BUF_PARAM] = k->place_param,
+                               [PEAL_BUF_WINDOW] = k->place_window,
+                               [PEAL_BUF_PRIVATE] = k->place_private,
+                               [PEAL_BUF_TILE] = k->place_tile};
+    for (uint64_t i = 0; i < count; i++)
+        buf_mem[i] = (uint8_t)places[bufs[i].kind];
+}
+
+/* Every lane's ops as steps. */
+static struct peal_codes *make_codes(const struct peal_sim *sim,
+                                     const struct peal_instance *instance)
+{
+    const struct peal_plan *plan = instance->plan;
+    struct peal_codes *codes = peal_sim_codes_new();
+    for (uint32_t rank = 0; codes && rank < plan->nranks; rank++) {
+        for (uint32_t i = 0; codes && i < peal_plan_lane_count(plan, rank); i++) {
+            const struct peal_lane *source = peal_plan_lane(plan, rank, i);
+            struct peal_part_lane lane = {.rank = rank,
+                                          .lane = i,
+                                          .count = source->ops,
+                                          .ops = peal_plan_ops(plan) + source->first_op,
+                                          .refs = peal_plan_refs(plan)};
+            if (!peal_sim_codes_add(sim, codes, instance->buf_mem, &lane)) {
+                peal_sim_code_free(codes);
+                codes = NULL;
+            }
+        }
+    }
+    return codes;
+}
+
+/* Slots of the argument table: parameters are numbered from 0. */
+static uint32_t param_count(const struct peal_plan *plan)
+{
+    const struct peal_buf *bufs = peal_plan_bufs(plan);
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < plan->bufs.count; i++)
+        if (bufs[i].kind == PEAL_BUF_PARAM && bufs[i].param >= count)
+            count = bufs[i].param + 1;
+    return count;
+}
+
+struct peal_instance *peal_sim_instance_new(struct peal_sim *sim, const struct peal_plan *plan,
+                                            struct peal_codes *codes)
+{
+    uint64_t cells = (uint64_t)plan->nranks * plan->cells + 1;
+    struct peal_instance *instance = calloc(1, sizeof *instance);
+    if (!instance) {
+        peal_sim_code_free(codes);
+        return NULL;
+    }
+    instance->plan = plan;
+    instance->codes = codes;
+    instance->params = param_count(plan);
+    instance->cells = calloc(cells, sizeof *instance->cells);
+    instance->bases = calloc(cells, sizeof *instance->bases);
+    instance->kinds = calloc(plan->cells + 1, sizeof *instance->kinds);
+    instance->totals = calloc(plan->cells + 1, sizeof *instance->totals);
+    instance->buf_mem = calloc(plan->bufs.count + 1, sizeof *instance->buf_mem);
+    for (uint32_t rank = 0; rank < plan->nranks; rank++) {
+        uint32_t lanes = peal_plan_lane_count(plan, rank);
+        instance->lanes = lanes > instance->lanes ? lanes : instance->lanes;
+    }
+    bool ok = instance->cells && instance->bases && instance->kinds && instance->totals &&
+              instance->buf_mem;
+    if (ok) {
+        init_cells(instance);
+        peal_sim_place_bufs(sim, peal_plan_bufs(plan), plan->bufs.count, instance->buf_mem);
+        if (!codes)
+            instance->codes = make_codes(sim, instance);
+        ok = instance->codes && peal_sim_ipcq_init(sim, instance) &&
+             peal_vec_push(&sim->instances, instance);
+    }
+    if (!ok) {
+        free_instance(instance);
+        return NULL;
+    }
+    instance->steps = peal_sim_codes_steps(instance->codes);
+    for (uint32_t rank = 0; rank < plan->nranks; rank++)
+        for (uint32_t i = 0; i < peal_sim_code_lanes(instance->codes, rank); i++)
+            instance->ops += peal_sim_code(instance->codes, rank, i)->count;
+    return instance;
+}
+
+static void *copy_array(const void *source, uint64_t count, size_t size)
+{
+    void *copy = malloc(count * size + 1);
+    if (copy)
+        memcpy(copy, source, count * size);
+    return copy;
+}
+
+enum peal_status peal_sim_call(struct peal_sim *sim, struct peal_instance *instance,
+                               const struct peal_sim_args *args)
+{
+    struct peal_sim_call call = {.instance = instance};
+    const struct peal_plan *plan = instance->plan;
+    if (!peal_sim_make_lanes(sim, instance->lanes))
+        return PEAL_NO_MEMORY;
+    /* Lanes of one rank share its engines, and what is not monotone depends on the very instant. */
+    if (instance->lanes > 1 || !plan->monotone)
+        sim->strict = true;
+    uint64_t count = (uint64_t)instance->params * plan->nranks;
+    bool ok = true;
+    if (args && args->buffers)
+        ok &= (call.buffers = copy_array(args->buffers, count, sizeof(void *))) != NULL;
+    if (args && args->row_bytes)
+        ok &= (call.row_bytes = copy_array(args->row_bytes, count, sizeof(uint64_t))) != NULL;
+    if (args && args->not_before)
+        ok &= (call.not_before = copy_array(args->not_before, plan->nranks, sizeof(uint64_t))) !=
+              NULL;
+    if (ok && peal_vec_push(&sim->calls, call)) {
+        sim->ops_total += instance->ops;
+        return PEAL_OK;
+    }
+    free(call.buffers);
+    free(call.row_bytes);
+    free(call.not_before);
+    return PEAL_NO_MEMORY;
+}
+
+enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *plan,
+                                 const struct peal_sim_args *args, struct peal_diags *diags)
+{
+    struct peal_instance *instance = NULL;
+    if (plan->nranks != sim->nranks || plan->rank_count != plan->nranks) {
+        peal_diag_error(diags, (struct peal_pos){0},
+                        "the plan is for %u of %u ranks, the simulation for all of %u",
+                        plan->rank_count, plan->nranks, sim->nranks);
+        return PEAL_INVALID;
+    }
+    if (sim->options.data && !(args && args->buffers) && param_count(plan)) {
+        peal_diag_error(diags, (struct peal_pos){0}, "data is asked for, but no buffers are given");
+        return PEAL_INVALID;
+    }
+    for (size_t i = 0; i < sim->instances.len; i++) {
+        if (sim->instances.at[i]->plan == plan)
+            instance = sim->instances.at[i];
+    }
+    if (!instance)
+        instance = peal_sim_instance_new(sim, plan, NULL);
+    return instance ? peal_sim_call(sim, instance, args) : PEAL_NO_MEMORY;
+}
+
+const struct peal_sim_stats *peal_sim_stats(const struct peal_sim *sim)
+{
+    return &sim->stats;
+}
+
+const struct peal_plan *peal_sim_launch_plan(const struct peal_sim *sim, uint32_t launch)
+{
+    return sim->calls.at[launch].instance->plan;
+}
+
+void peal_sim_rank(const struct peal_sim *sim, uint32_t rank, struct peal_sim_rank_stats *out)
+{
+    const struct peal_rank_run *r = &sim->ranks[rank];
+    *out = (struct peal_sim_rank_stats){.end = r->time,
+                                        .pe = r->pe,
+                                        .math_busy = r->math_busy,
+                                        .dma_busy = {r->dma[0].busy, r->dma[1].busy}};
+    for (size_t i = rank; i < sim->lanes.len; i += sim->nranks)
+        for (int s = 0; s < PEAL_STALL_COUNT; s++)
+            out->stalls[s] += sim->lanes.at[i].stalls[s];
+}
+
+uint32_t peal_sim_link_count(const struct peal_sim *sim)
+{
+    return sim->nlinks;
+}
+
+bool peal_sim_link(const struct peal_sim *sim, uint32_t link, struct peal_sim_link_stats *out)
+{
+    uint32_t pes = sim->machine->pes;
+    *out = (struct peal_sim_link_stats){.bytes = sim->links[link].bytes,
+                                        .busy = sim->links[link].busy,
+                                        .messages = sim->links[link].messages};
+    if (!peal_sim_router_ends(sim, link, &out->from, &out->to, &out->level))
+        return false;
+    if (out->level == PEAL_LEVEL_FLAT && out->from == pes)
+        snprintf(out->name, sizeof out->name, "switch->pe%u", out->to);
+    else if (out->level == PEAL_LEVEL_FLAT)
+        snprintf(out->name, sizeof out->name, "pe%u->switch", out->from);
+    else if (out->level == PEAL_LEVEL_SIP)
+        snprintf(out->name, sizeof out->name, "sip%u->sip%u", sim->nodes[out->from].sip,
+                 sim->nodes[out->to].sip);
+    else
+        snprintf(out->name, sizeof out->name, "pe%u->pe%u", out->from, out->to);
+    return true;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A simulation: plans on a modelled machine. Time first, data afterwards.
+ *
+ * Life of a simulation:
+ *
+ *   peal_sim_new(machine, nranks, options)      many may live in one process
+ *   peal_sim_launch(plan, buffers) ...          queued on every rank, like calls on a communicator
+ *   peal_sim_run                                phase 1: time; ends when all is done, or deadlocked
+ *   peal_sim_sync                               phase 2: brings the buffers up to date
+ *   peal_sim_stats, _rank, _link, _log, _path, _deadlock
+ *   ... more launches on the same machine ...
+ *   peal_sim_free
+ *
+ * Times are picoseconds since the start of the simulation. A run is a function of machine, plans
+ * and options: the same twice, to the byte.
+ */
+#ifndef PEAL_SIM_SIMULATION_H
+#define PEAL_SIM_SIMULATION_H
+
+#include "base/base.h"
+#include "plan/plan.h"
+#include "sim/machine/machine.h"
+
+#include <stdatomic.h>
+
+struct peal_sim;
+struct peal_kernel;
+struct peal_bind;
+
+enum peal_sim_data {
+    PEAL_SIM_DATA_OFF,     /* time only */
+    PEAL_SIM_DATA_SAMPLED, /* a few bytes of every chunk */
+    PEAL_SIM_DATA_FULL
+};
+
+/* How far a simulation is: written by it now and then, read by any thread. Numbers to show; the
+ * caller sets them to 0. */
+struct peal_sim_pace {
+    _Atomic uint64_t made;       /* ranks whose ops are there (peal_sim_launch_kernel) */
+    _Atomic uint64_t total, ops; /* of all launches; done */
+    _Atomic uint64_t events, time;
+};
+
+struct peal_sim_options {
+    enum peal_sim_data data;
+    bool log;       /* keep ops, messages and hops: for traces, the page, the critical path */
+    bool strict;    /* every op at its own event, nothing run ahead; slower. The same
+                       times, but for the order of messages that reach a link at one instant */
+    uint32_t depth; /* slots of every channel: 0 = the plan's, PEAL_NONE = unlimited */
+    struct peal_sim_pace *pace; /* or NULL */
+};
+
+/* Where a picosecond of a run went. The parts of one path add up to its length. */
+enum peal_sim_cause {
+    PEAL_CAUSE_ISSUE,   /* issue and DMA set-up */
+    PEAL_CAUSE_LATENCY, /* link latency */
+    PEAL_CAUSE_SERIAL,  /* bytes over a link or DMA engine */
+    PEAL_CAUSE_QUEUE,   /* waiting for a link or DMA engine that serves another transfer */
+    PEAL_CAUSE_CREDIT,  /* credit on its way back */
+    PEAL_CAUSE_MEMORY,  /* memory latency, ports, and bytes where memory is the slowest part */
+    PEAL_CAUSE_MATH,
+    PEAL_CAUSE_WAKE, /* waking up or reaching the next poll */
+    PEAL_CAUSE_COUNT
+};
+const char *peal_sim_cause_name(enum peal_sim_cause cause);
+
+/* What a blocked lane waited for. */
+enum peal_sim_stall {
+    PEAL_STALL_DATA,   /* a message, a remote load, a signal */
+    PEAL_STALL_CREDIT, /* a free slot */
+    PEAL_STALL_DMA,    /* room in the DMA queue, or an own transfer to end */
+    PEAL_STALL_MEMORY, /* earlier writes to arrive before a notify may leave */
+    PEAL_STALL_MATH,   /* the math engine */
+    PEAL_STALL_POLL,   /* between the event and the poll (or the wake-up) that saw it */
+    PEAL_STALL_COUNT
+};
+const char *peal_sim_stall_name(enum peal_sim_stall stall);
+
+/* Simulates on a machine that must outlive the simulation. PEAL_INVALID: more ranks than PEs. */
+enum peal_status peal_sim_new(const struct peal_machine *machine, uint32_t nranks,
+                              const struct peal_sim_options *options, struct peal_diags *diags,
+                              struct peal_sim **out);
+void peal_sim_free(struct peal_sim *sim);
+
+/* Queues a launch on every rank. The plan is borrowed until the simulation is freed; it must have
+ * all ranks. buffers: [rank * nparams + param], the caller's memory of each buffer parameter (NULL
+ * array without data; entries of aliased parameters are not looked at), borrowed until the next
+ * peal_sim_sync after the run. row_bytes: likewise, the row stride of 2-D parameters, or NULL.
+ * not_before: a rank starts this launch no earlier than that, or NULL. */
+struct peal_sim_args {
+    void *const *buffers;
+    const uint64_t *row_bytes;
+    const uint64_t *not_before;
+};
+enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *plan,
+                                 const struct peal_sim_args *args, struct peal_diags *diags);
+
+/* Queues a launch of a kernel whose plan would be too large to hold: the ops of every rank are
+ * made, what they cost is kept, and they are forgotten. `threads` of them at a time. The run is
+ * that of the whole plan, to the byte. kernel and bind are borrowed until the simulation is freed
+ * (a deadlock makes some ops again, to say where they are); bind's rank is not looked at.
+ * PEAL_UNSUPPORTED, with a diagnostic: a kernel whose ranks meet in signals or windows; with data,
+ * a log, or asynchronous ops, which look at ops again later. */
+enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_kernel *kernel,
+                                        const struct peal_bind *bind, uint32_t threads,
+                                        struct peal_diags *diags);
+
+/* Runs until every rank has done every launch. A deadlock is an answer, not a failure: PEAL_OK, and
+ * peal_sim_deadlock tells. */
+enum peal_status peal_sim_run(struct peal_sim *sim);
+
+/* Phase 2: replays what the log has gained since the last call, on the launches' buffers. */
+enum peal_status peal_sim_sync(struct peal_sim *sim);
+
+/* Is this element carried by a replay? Always, except with sampled data. */
+bool peal_sim_carried(const struct peal_sim *sim, const struct peal_plan *plan, uint32_t buf,
+                      uint64_t element);
+
+/* One blocked lane of a deadlock; those on the wait-for cycle come first, in its order. */
+struct peal_sim_blocked {
+    uint32_t rank, lane;
+    uint64_t op;          /* index into the plan's ops; UINT64_MAX: they were not kept */
+    uint32_t launch;      /* number of the launch, from 0 */
+    uint32_t waits_for;   /* rank whose action would help, or PEAL_NONE */
+    uint32_t channel;     /* send, recv: index into the plan's channels, else PEAL_NONE */
+    uint32_t cell;        /* wait: cell number, else PEAL_NONE */
+    int64_t value, asked; /* wait: logical value of the cell now, and what is asked for */
+    bool full;            /* a send that waits for a slot */
+    uint64_t at;          /* number of the op in its lane */
+    const char *file;     /* where the op is in the source, or NULL */
+    uint32_t line, col;
+};
+struct peal_sim_deadlock {
+    uint64_t time;
+    uint32_t blocked; /* lanes in `lanes` */
+    uint32_t cycle; /* how many of them, from the first, form the cycle; 0 = none: a lane waits for
+                       one that has ended */
+    const struct peal_sim_blocked *lanes;
+};
+/* NULL if the last run did not deadlock. */
+const struct peal_sim_deadlock *peal_sim_deadlock(const struct peal_sim *sim);
+/* The deadlock as text with source lines. */
+void peal_sim_deadlock_print(const struct peal_sim *sim, struct peal_text *out);
+
+struct peal_sim_stats {
+    uint64_t time;                     /* when the last rank ended its last launch */
+    uint64_t causes[PEAL_CAUSE_COUNT]; /* along the critical path: their sum is `time` */
+    uint64_t events;
+    uint64_t messages;  /* sends */
+    uint64_t transfers; /* everything that crossed the machine: messages, writes, loads, notifies */
+    uint64_t bytes;     /* of them */
+    uint64_t moves;     /* between memories of one PE */
+    uint64_t polls;
+    uint64_t credit_stalls; /* sends that had to wait for a slot */
+    uint32_t slots_used; /* most slots of one channel in use at once, credits under way counted */
+    uint64_t hash;       /* of every op's start and end: equal hashes, equal runs */
+};
+const struct peal_sim_stats *peal_sim_stats(const struct peal_sim *sim);
+
+struct peal_sim_rank_stats {
+    uint64_t end; /* of its last launch */
+    uint32_t pe;
+    uint64_t stalls[PEAL_STALL_COUNT];
+    uint64_t math_busy, dma_busy[2]; /* data, comm */
+};
+void peal_sim_rank(const struct peal_sim *sim, uint32_t rank, struct peal_sim_rank_stats *out);
+
+struct peal_sim_link_stats {
+    uint32_t from, to; /* PEs; the flat switch is PE count */
+    enum peal_level level;
+    uint64_t bytes, busy, messages;
+    char name[40]; /* "pe3->pe4", "sip0->sip1" */
+};
+uint32_t peal_sim_link_count(const struct peal_sim *sim);
+/* False if this link does not exist on the machine (ids are sparse). */
+bool peal_sim_link(const struct peal_sim *sim, uint32_t link, struct peal_sim_link_stats *out);
+
+/* The log (options.log). Arrays grow with every run; pointers hold until the next one. */
+
+/* Serial resources: what a bar belongs to. */
+enum peal_sim_track_kind {
+    PEAL_TRACK_LANE, /* id: rank, sub: lane */
+    PEAL_TRACK_MATH, /* id: rank */
+    PEAL_TRACK_DMA,  /* id: rank, sub: 0 data, 1 comm */
+    PEAL_TRACK_LINK, /* id: link */
+    PEAL_TRACK_COUNT
+};
+
+/* An op as it ran: [start, ready) blocked, [ready, end) at work. */
+struct peal_sim_op {
+    uint64_t start, ready, end;
+    uint64_t op; /* index into the plan's ops: kind, source position */
+    uint32_t rank;
+    uint32_t launch;
+    uint16_t lane;
+    uint8_t stall;    /* enum peal_sim_stall of the blocked part */
+    uint32_t by;      /* index in the log of the op that let this one go on last, or PEAL_NONE */
+    uint32_t message; /* index of the message that carried it, or PEAL_NONE */
+};
+
+enum peal_sim_message_kind {
+    PEAL_MESSAGE_SEND,
+    PEAL_MESSAGE_WRITE,
+    PEAL_MESSAGE_NOTIFY,
+    PEAL_MESSAGE_LOAD, /* request and answer */
+    PEAL_MESSAGE_CREDIT
+};
+
+/* An arrow: from an op of one rank to the memory of another. */
+struct peal_sim_message {
+    uint64_t sent, delivered, bytes;
+    uint64_t causes[PEAL_CAUSE_COUNT]; /* of delivered - sent */
+    uint32_t from, to;                 /* ranks */
+    uint32_t op;                       /* index in the log of the op that sent it */
+    uint32_t kind;
+};
+
+/* A bar on a track: a resource taken for a message or op. */
+struct peal_sim_bar {
+    uint64_t start, end;
+    uint32_t id;
+    uint16_t sub;
+    uint16_t track;   /* enum peal_sim_track_kind: MATH, DMA or LINK */
+    uint32_t op;      /* index in the log */
+    uint32_t message; /* or PEAL_NONE */
+};
+
+struct peal_sim_log {
+    const struct peal_sim_op *ops;
+    const struct peal_sim_message *messages;
+    const struct peal_sim_bar *bars;
+    uint64_t nops, nmessages, nbars;
+};
+/* All counts 0 without options.log. Ops stand in the order in which they took effect. */
+void peal_sim_log(const struct peal_sim *sim, struct peal_sim_log *out);
+const struct peal_plan *peal_sim_launch_plan(const struct peal_sim *sim, uint32_t launch);
+
+/* One piece of the critical path, from the end of the run backwards in `op`, forwards in time. */
+struct peal_sim_step {
+    uint64_t from, to;
+    uint32_t op; /* index in the log */
+    uint8_t cause;
+};
+/* The path in order of time; *out is allocated, freed with free. Needs options.log. */
+enum peal_status peal_sim_path(const struct peal_sim *sim, struct peal_sim_step **out,
+                               uint64_t *count);
+
+#endif

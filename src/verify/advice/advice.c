@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Suggestions, each tried before it is made.
+ *
+ * For any fault: another threshold, `>=` for `==`, a line of notifies less, cells that start at 0.
+ * For a race also a notify and a wait, a barrier, a second slot (advice_race.c); for a deadlock a
+ * notify that is missing, another order, deeper channels (advice_deadlock.c). For a proof: what
+ * could be left out (redundant.c).
+ */
+#include "verify/advice/advice.h"
+
+#include "verify/advice/adviser.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_STEPS = 200000 };
+
+static const char nothing_redundant[] =
+    "nothing could be left out: every signal and every line of waits is needed";
+
+struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos)
+{
+    const struct peal_plan *plan = v->p->plans[0];
+    if (pos == PEAL_NONE)
+        return (struct peal_verify_place){"", 0, 0, 0};
+    const struct peal_position *at = &peal_plan_positions(plan)[pos];
+    return (struct peal_verify_place){
+        peal_answer_text(v->a, "%s", peal_plan_string(plan, at->source)), at->line, at->col,
+        at->len};
+}
+
+void peal_advise(struct adviser *v, bool mends, const char *text, uint32_t at, uint32_t also)
+{
+    for (uint32_t i = 0; i < v->count; i++) {
+        if (strcmp(v->list[i].text, text) == 0)
+            return;
+    }
+    if (v->count < MOST_ADVICE)
+        v->list[v->count++] = (struct peal_verify_advice){.mends = mends,
+                                                          .text = text,
+                                                          .at = peal_adviser_place(v, at),
+                                                          .also = peal_adviser_place(v, also)};
+}
+
+void peal_advise_cut(struct adviser *v, const char *text, const struct peal_verify_cut *cut)
+{
+    uint32_t before = v->count;
+    peal_advise(v, false, text, PEAL_NONE, PEAL_NONE);
+    if (v->count == before)
+        return;
+    struct peal_verify_advice *advice = &v->list[before];
+    advice->cut = *cut;
+    if (cut->signal)
+        advice->cut.signal = peal_answer_text(v->a, "%s", cut->signal);
+    if (cut->wait.line || cut->notify.line)
+        advice->at = cut->wait.line ? cut->wait : cut->notify;
+    if (cut->wait.line && cut->notify.line)
+        advice->also = cut->notify;
+}
+
+const char *peal_adviser_line(struct adviser *v, uint32_t pos)
+{
+    const struct peal_plan *plan = v->p->plans[0];
+    const struct peal_position *all = peal_plan_positions(plan);
+    if (pos == PEAL_NONE)
+        return "no line";
+    uint32_t outer = pos;
+    while (all[outer].via != PEAL_NONE)
+        outer = all[outer].via;
+    if (all[outer].source == all[pos].source)
+        return peal_answer_text(v->a, "line %u", all[pos].line);
+    return peal_answer_text(v->a, "line %u of %s", all[pos].line,
+                            peal_plan_string(plan, all[pos].source));
+}
+
+bool peal_adviser_mends(struct adviser *v, struct edit *e)
+{
+    return peal_edit_holds(e, v->options, PEAL_REUSE_NONE);
+}
+
+const char *peal_adviser_cell(struct adviser *v, uint32_t cell)
+{
+    struct peal_text name = {0};
+    peal_program_cell_name(v->p, cell, &name);
+    const char *copy = peal_answer_text(v->a, "%s", peal_text_get(&name));
+    peal_text_release(&name);
+    return copy;
+}
+
+const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance)
+{
+    return distance == 1 ? "((rank + 1) % nranks)"
+           : distance + 1 == v->p->nranks
+               ? "((rank - 1) % nranks)"
+               : peal_answer_text(v->a, "((rank + %u) %% nranks)", distance);
+}
+
+/* Keeps "TEXT line 7" for one position, or what is said of the whole kernel. */
+static void advise_line(struct adviser *v, bool mends, const char *text, uint32_t pos,
+                        const char *whole)
+{
+    if (pos != PEAL_NONE)
+        whole = peal_answer_text(v->a, "%s %s", text, peal_adviser_line(v, pos));
+    peal_advise(v, mends, whole, pos, PEAL_NONE);
+}
+
+/* --- lines ----------------------------------------------------------------------------------- */
+
+uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uint32_t *out)
+{
+    const struct peal_plan *plan = p->plans[0];
+    const struct peal_op *op = peal_plan_ops(plan);
+    uint32_t n = 0;
+    for (uint64_t i = 0; i < plan->ops.count && n < MOST_LINES; i++) {
+        uint32_t k = 0;
+        while (k < n && out[k] != op[i].pos)
+            k++;
+        if (op[i].kind == kind && op[i].pos != PEAL_NONE && k == n)
+            out[n++] = op[i].pos;
+    }
+    return n;
+}
+
+static void try_threshold(struct adviser *v, uint32_t pos, int64_t by)
+{
+    struct edit e;
+    if (peal_edit_begin(&e, v->p, 0)) {
+        if (peal_edit_raise(&e, pos, by) && peal_adviser_mends(v, &e))
+            peal_advise(v, true,
+                        peal_answer_text(v->a, "the threshold of the wait at %s %s by 1",
+                                         peal_adviser_line(v, pos), by > 0 ? "raised" : "lowered"),
+                        pos, PEAL_NONE);
+    }
+    peal_edit_end(&e);
+}
+
+/* `>=` where a line (or with PEAL_NONE every line) waits with `==`. True if it mends. */
+static bool try_at_least(struct adviser *v, uint32_t pos)
+{
+    struct edit e;
+    bool any = false, good = false;
+    if (peal_edit_begin(&e, v->p, 0)) {
+        struct program *p = &e.p;
+        for (uint32_t t = 0; t < p->nthreads; t++) {
+            for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+                struct step *s = &p->steps[p->threads[t].first_step + i];
+                if (s->kind != STEP_WAIT_EQUAL ||
+                    (pos != PEAL_NONE && peal_edit_pos(p, t, i) != pos))
+                    continue;
+                s->kind = STEP_WAIT;
+                any = true;
+            }
+        }
+        peal_program_classify(p);
+        good = any && peal_adviser_mends(v, &e);
+    }
+    peal_edit_end(&e);
+    if (good)
+        advise_line(v, true, "'>=' instead of '==' in the wait at", pos,
+                    "'>=' instead of '==' in every wait");
+    return good;
+}
+
+static void try_less(struct adviser *v, uint32_t pos)
+{
+    struct edit e;
+    if (peal_edit_begin(&e, v->p, 0) && peal_edit_remove_notify(&e, pos) &&
+        peal_adviser_mends(v, &e))
+        advise_line(v, true, "leave out the notify at", pos, NULL);
+    peal_edit_end(&e);
+}
+
+static void try_zero(struct adviser *v)
+{
+    struct edit e;
+    const char *name = NULL;
+    if (peal_edit_begin(&e, v->p, 0)) {
+        for (uint32_t c = 0; c < e.p.ncells; c++) {
+            if (!e.p.cells[c].uninitialised)
+                continue;
+            name = e.p.signals.at[e.p.cells[c].owner].name;
+            e.p.cells[c].uninitialised = false;
+            e.p.initial[c] = 0;
+        }
+        peal_program_classify(&e.p);
+        if (name && peal_adviser_mends(v, &e))
+            peal_advise(v, true, peal_answer_text(v->a, "cells of '%s' that start at 0", name),
+                        PEAL_NONE, PEAL_NONE);
+    }
+    peal_edit_end(&e);
+}
+
+static void try_lines(struct adviser *v)
+{
+    uint32_t lines[MOST_LINES], n = peal_adviser_lines(v->p, PEAL_OP_WAIT, lines);
+    bool equal = false;
+    for (uint32_t i = 0; i < n && !equal; i++)
+        equal = try_at_least(v, lines[i]);
+    if (!equal)
+        (void)try_at_least(v, PEAL_NONE);
+    for (uint32_t i = 0; i < n; i++)
+        try_threshold(v, lines[i], v->a->v.fault == PEAL_FAULT_DEADLOCK ? -1 : 1);
+    n = peal_adviser_lines(v->p, PEAL_OP_NOTIFY, lines);
+    for (uint32_t i = 0; i < n; i++)
+        try_less(v, lines[i]);
+    try_zero(v);
+}
+
+/* --- barriers -------------------------------------------------------------------------------- */
+
+static void queue_barrier(struct edit *e, struct insertion at, uint32_t first, int64_t target)
+{
+    uint32_t n = e->p.nranks, rank = e->p.threads[at.thread].rank;
+    for (uint32_t k = 1; k < n; k++) {
+        at.step = (struct step){.cell = first + (rank + k) % n, .kind = STEP_ADD, .value = 1};
+        peal_edit_insert(e, at);
+    }
+    at.step = (struct step){.cell = first + rank, .kind = STEP_WAIT, .value = target};
+    peal_edit_insert(e, at);
+}
+
+bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos)
+{
+    struct program *p = v->p;
+    struct edit e;
+    bool good = p->nranks > 1 && peal_edit_begin(&e, p, p->nranks);
+    if (p->nranks < 2)
+        return false;
+    for (uint32_t t = 0; good && t < p->nthreads; t++) {
+        int64_t target = 0;
+        for (uint32_t l = 0; l < p->launches; l++) {
+            uint32_t launch;
+            for (uint32_t op = p->threads[t].first_op[l];
+                 pos != PEAL_NONE && op < p->threads[t].first_op[l + 1]; op++) {
+                if (peal_program_op(p, t, op, &launch)->pos == pos)
+                    queue_barrier(&e, (struct insertion){.thread = t, .launch = l, .op = op},
+                                  p->ncells, target += p->nranks - 1);
+            }
+            if (pos == PEAL_NONE && p->threads[t].lane == 0)
+                queue_barrier(&e, (struct insertion){.thread = t, .launch = l, .op = PEAL_NONE},
+                              p->ncells, target += p->nranks - 1);
+        }
+    }
+    good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+    peal_edit_end(&e);
+    if (good)
+        advise_line(v, true, "a barrier of all ranks before", pos,
+                    "a barrier of all ranks at the end of the kernel");
+    return good;
+}
+
+/* --- the choice ------------------------------------------------------------------------------ */
+
+static bool one_plan(const struct program *p)
+{
+    for (uint32_t l = 1; l < p->launches; l++) {
+        if (p->plans[l] != p->plans[0])
+            return false;
+    }
+    return true;
+}
+
+void peal_advice_find(struct program *p, const struct peal_verify_options *options,
+                      struct answer *a)
+{
+    struct adviser v = {.p = p, .options = options, .a = a};
+    const char *none = NULL;
+    if (!one_plan(p) || p->nsteps > MOST_STEPS) {
+        none = p->nsteps > MOST_STEPS ? "no advice: the program is too large to try changes on it"
+                                      : "no advice for sequences of different plans";
+    } else if (a->v.verdict == PEAL_PROVED) {
+        peal_advice_redundant(&v);
+        none = nothing_redundant;
+    } else if (a->v.verdict == PEAL_REFUTED && a->v.fault >= PEAL_FAULT_DEADLOCK) {
+        if (a->v.fault == PEAL_FAULT_DEADLOCK)
+            peal_advice_deadlock(&v);
+        else if (a->v.fault == PEAL_FAULT_RACE && a->v.naccesses == 2)
+            peal_advice_race(&v);
+        else if (a->v.contract == PEAL_CONTRACT_BARRIER)
+            (void)peal_adviser_try_barrier(&v, PEAL_NONE);
+        if (!v.count)
+            try_lines(&v);
+        none = "nothing simple mends it: no notify and wait pair, no barrier, no other threshold, "
+               "order, slot or depth that was tried";
+    }
+    struct peal_verify_advice *list = peal_arena_alloc(&a->arena, sizeof v.list);
+    if (list) {
+        memcpy(list, v.list, sizeof v.list);
+        a->v.advice = list;
+        a->v.nadvice = v.count;
+        a->v.no_advice = v.count ? NULL : none;
+    }
+}
+
+void peal_verification_keep_advice(struct peal_verification *v, const bool *keep,
+                                   const char *holds_for)
+{
+    struct peal_verify_advice *list = (struct peal_verify_advice *)v->advice; /* the arena's */
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < v->nadvice; i++) {
+        if (keep[i])
+            list[n++] = list[i];
+    }
+    if (v->nadvice && !n)
+        v->no_advice = nothing_redundant;
+    v->nadvice = n;
+    v->advice_holds_for = holds_for;
+}

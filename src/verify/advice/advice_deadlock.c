@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What would mend a deadlock of a monotone program: deeper channels, a lower threshold, a notify
+ * that comes before the wait instead of after it, or a notify that is missing.
+ *
+ * A missing notify is found by repair: while a wait is short and nobody is left to notify its cell,
+ * a rank is chosen by what is done for the same signal elsewhere, and its notify is put in.
+ */
+#include "verify/advice/adviser.h"
+#include "verify/order/order.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_REPAIRS = 64, MOST_MOVES = 16 };
+
+static const struct step *blocked_step(const struct program *p, const struct run *run, uint32_t t)
+{
+    return run->at[t] < p->threads[t].nsteps ? peal_program_step(p, t, run->at[t]) : NULL;
+}
+
+/* By how much the cell falls short, as the launch counts. */
+static int64_t missing(const struct program *p, const struct run *run, uint32_t t)
+{
+    const struct step *s = blocked_step(p, run, t);
+    if (p->cells[s->cell].kind != CELL_ONE_WRITER)
+        return s->value - run->value[s->cell];
+    bool now = s->value >> 32 == run->value[s->cell] >> 32;
+    return (s->value & UINT32_MAX) - (now ? run->value[s->cell] & UINT32_MAX : 0);
+}
+
+/* Does any thread still have a notify of the cell before it? */
+static bool has_notifier(const struct program *p, const struct run *run, uint32_t cell)
+{
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        for (uint32_t i = run->at[t]; i < p->threads[t].nsteps; i++) {
+            const struct step *s = peal_program_step(p, t, i);
+            if (s->cell == cell && s->kind <= STEP_SET)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* --- depth, thresholds, order ---------------------------------------------------------------- */
+
+static bool try_depth(struct adviser *v, const struct run *run)
+{
+    struct program *p = v->p;
+    bool full = false;
+    uint64_t most = 1;
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        const struct step *s = blocked_step(p, run, t);
+        full = full || (s && p->cells[s->cell].kind == CELL_FREED);
+    }
+    for (uint32_t c = 0; c < p->channels.len; c++)
+        most = p->channels.at[c].nsent > most ? p->channels.at[c].nsent : most;
+    uint32_t depth = full && most < 1u << 30 ? peal_order_least_depth(p, (uint32_t)most) : 0;
+    struct edit e;
+    if (!depth)
+        return false;
+    bool good = peal_edit_begin(&e, p, 0);
+    if (good)
+        peal_edit_set_depth(&e, depth);
+    good = good && peal_adviser_mends(v, &e);
+    peal_edit_end(&e);
+    if (good)
+        peal_advise(v, true,
+                    peal_answer_text(v->a, "channels of depth %u (--depth %u)", depth, depth),
+                    PEAL_NONE, PEAL_NONE);
+    return good;
+}
+
+/* The line that is blocked, or with it all waits on the same signal. */
+static bool try_lower(struct adviser *v, const struct run *run, uint32_t t, bool all)
+{
+    struct program *p = v->p;
+    uint32_t pos = peal_edit_pos(p, t, run->at[t]);
+    uint32_t signal = p->cells[blocked_step(p, run, t)->cell].owner;
+    const struct peal_op *ops = peal_plan_ops(p->plans[0]);
+    int64_t by = missing(p, run, t);
+    struct edit e;
+    if (pos == PEAL_NONE || by <= 0)
+        return false;
+    bool good = peal_edit_begin(&e, p, 0) && peal_edit_raise(&e, pos, -by);
+    uint32_t done[MOST_LINES] = {pos}, n = 1;
+    for (uint64_t i = 0; good && all && i < p->plans[0]->ops.count && n < MOST_LINES; i++) {
+        uint32_t k = 0;
+        while (k < n && done[k] != ops[i].pos)
+            k++;
+        if (ops[i].kind != PEAL_OP_WAIT || k < n || ops[i].pos == PEAL_NONE ||
+            p->signal_of[0][peal_op_signal(&ops[i])] != signal)
+            continue;
+        done[n++] = ops[i].pos;
+        good = peal_edit_raise(&e, ops[i].pos, -by);
+    }
+    good = good && peal_adviser_mends(v, &e);
+    peal_edit_end(&e);
+    if (good && all)
+        peal_advise(v, true,
+                    peal_answer_text(v->a,
+                                     "the thresholds of all waits on '%s' lowered by %" PRId64,
+                                     p->signals.at[signal].name, by),
+                    pos, PEAL_NONE);
+    else if (good)
+        peal_advise(v, true,
+                    peal_answer_text(v->a, "the threshold of the wait at %s lowered by %" PRId64,
+                                     peal_adviser_line(v, pos), by),
+                    pos, PEAL_NONE);
+    return good;
+}
+
+static bool try_move(struct adviser *v, uint32_t what, uint32_t before, uint32_t rank)
+{
+    struct edit e;
+    bool good = peal_edit_begin(&e, v->p, 0);
+    if (good)
+        peal_edit_move_up(&e, what, before, rank);
+    good =
+        good && !e.failed && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+    peal_edit_end(&e);
+    if (!good)
+        return false;
+    const char *text = peal_answer_text(v->a, "the notify of %s before the wait of %s",
+                                        peal_adviser_line(v, what), peal_adviser_line(v, before));
+    if (rank != PEAL_NONE)
+        text = peal_answer_text(v->a, "on rank %u alone, %s", rank, text);
+    peal_advise(v, true, text, what, before);
+    return true;
+}
+
+/* Notifies that somebody waits for and that stand behind a wait that does not pass. */
+static bool try_moves(struct adviser *v, const struct run *run)
+{
+    struct program *p = v->p;
+    uint32_t tries = 0;
+    bool *wanted = calloc(p->ncells + 1u, sizeof *wanted), found = false;
+    for (uint32_t t = 0; wanted && t < p->nthreads; t++) {
+        const struct step *s = blocked_step(p, run, t);
+        if (s)
+            wanted[s->cell] = true;
+    }
+    /* On all ranks first, then on the rank alone. */
+    for (int alone = 0; wanted && alone < 2 && !found; alone++) {
+        for (uint32_t t = 0; t < p->nthreads && !found; t++) {
+            uint32_t before = blocked_step(p, run, t) ? peal_edit_pos(p, t, run->at[t]) : PEAL_NONE;
+            uint32_t last = PEAL_NONE;
+            for (uint32_t i = run->at[t]; before != PEAL_NONE && i < p->threads[t].nsteps; i++) {
+                const struct step *s = peal_program_step(p, t, i);
+                uint32_t what = peal_edit_pos(p, t, i);
+                if (s->kind > STEP_SET || !wanted[s->cell] || what == PEAL_NONE || what == last ||
+                    p->cells[s->cell].kind > CELL_RAW || ++tries > 2 * MOST_MOVES)
+                    continue;
+                last = what;
+                if (try_move(v, what, before, alone ? p->threads[t].rank : PEAL_NONE)) {
+                    found = true;
+                    break;
+                }
+            }
+        }
+    }
+    free(wanted);
+    return found;
+}
+
+/* --- a missing notify ------------------------------------------------------------------------ */
+
+/* Who notifies, and where: the rank that the cell's index names, or the rank at a distance; before
+ * what that rank is blocked at, at the beginning of the launch, or at its end. */
+enum where { WHERE_BLOCKED, WHERE_FIRST, WHERE_END, WHERES };
+
+struct rule {
+    bool by_index;
+    uint32_t distance;
+    enum where where;
+};
+
+struct repair {
+    uint32_t notifier, owner, cell, pos; /* ranks; pos: line before which it stands, or NONE */
+    int64_t by;
+};
+
+/* The notify on a cell of its own, and a wait for it before the one that fell short: the same as
+ * one more notify of the cell itself, whatever counts it. */
+static bool put_notify(struct edit *e, const struct run *run, uint32_t waiter, uint32_t fresh,
+                       const struct rule *rule, struct repair *out)
+{
+    struct program *p = &e->p;
+    const struct step *s = blocked_step(p, run, waiter);
+    uint32_t n = p->nranks, owner = p->threads[waiter].rank, launch;
+    uint32_t notifier = rule->by_index ? p->cells[s->cell].index : (owner + rule->distance) % n;
+    uint32_t at = p->step_op[p->threads[waiter].first_step + run->at[waiter]];
+    if (notifier >= n || notifier == owner || at == PEAL_NONE || (s->flags & STEP_INSERTED))
+        return false;
+    uint32_t by = p->thread_of_rank[notifier];
+    (void)peal_program_op(p, waiter, at, &launch);
+    at -= p->threads[waiter].first_op[launch];
+    uint32_t place = 0, from = launch;
+    if (rule->where == WHERE_BLOCKED) {
+        place = blocked_step(p, run, by) ? p->step_op[p->threads[by].first_step + run->at[by]]
+                                         : PEAL_NONE;
+        if (place == PEAL_NONE)
+            return false;
+        (void)peal_program_op(p, by, place, &from);
+        place -= p->threads[by].first_op[from];
+    }
+    int64_t less = missing(p, run, waiter);
+    *out = (struct repair){notifier, owner, s->cell, PEAL_NONE, less};
+    if (rule->where == WHERE_BLOCKED)
+        out->pos = peal_edit_pos(p, by, run->at[by]);
+    for (uint32_t l = 0; l < p->launches; l++) {
+        struct insertion in = {.thread = by, .launch = l, .op = p->threads[by].first_op[l] + place};
+        in.op = rule->where == WHERE_END ? PEAL_NONE : in.op;
+        in.step = (struct step){.cell = fresh, .kind = STEP_ADD, .value = 1};
+        peal_edit_insert(e, in);
+        in = (struct insertion){
+            .thread = waiter, .launch = l, .op = p->threads[waiter].first_op[l] + at};
+        in.step = (struct step){.cell = fresh, .kind = STEP_WAIT, .value = (int64_t)l + 1};
+        peal_edit_insert(e, in);
+        for (uint32_t i = 0; i < p->threads[waiter].nsteps; i++) {
+            uint64_t k = p->threads[waiter].first_step + i;
+            struct step *w = &p->steps[k];
+            if (p->step_op[k] != p->threads[waiter].first_op[l] + at || w->kind != STEP_WAIT ||
+                (w->flags & STEP_INSERTED))
+                continue;
+            w->value -= less;
+            /* A count of 0 or less is there from the start. */
+            if (p->cells[w->cell].kind == CELL_ONE_WRITER && (w->value & UINT32_MAX) == 0)
+                w->kind = STEP_NOP;
+        }
+    }
+    bool good = peal_edit_apply(e);
+    e->insertions.len = 0;
+    return good;
+}
+
+/* Repairs until nothing is short. The number of repairs, or 0. */
+static uint32_t repair(struct edit *e, const struct rule *rule, uint32_t fresh,
+                       struct repair *repairs)
+{
+    uint32_t count = 0;
+    for (bool done = false; !done;) {
+        struct run run;
+        uint32_t waiter = PEAL_NONE;
+        if (!peal_run_init(&run, &e->p))
+            return 0;
+        peal_run_go(&run);
+        done = peal_run_finished(&run);
+        for (uint32_t t = 0; t < e->p.nthreads && waiter == PEAL_NONE; t++) {
+            const struct step *s = blocked_step(&e->p, &run, t);
+            if (s && e->p.cells[s->cell].kind <= CELL_RAW && !has_notifier(&e->p, &run, s->cell))
+                waiter = t;
+        }
+        bool good = done || (waiter != PEAL_NONE && count < MOST_REPAIRS &&
+                             put_notify(e, &run, waiter, fresh + count, rule, &repairs[count]));
+        count += !done;
+        peal_run_release(&run);
+        if (!good)
+            return 0;
+    }
+    return count;
+}
+
+static const char *repair_text(struct adviser *v, const struct repair *list, uint32_t count,
+                               const struct rule *rule)
+{
+    static const char *const places[] = {"", "at the beginning", "at the end"};
+    struct peal_text text = {0};
+    for (uint32_t i = 0; i < count && i < 3; i++) {
+        const struct repair *r = &list[i];
+        peal_text_printf(&text, "%srank %u, ", i ? "; " : "", r->notifier);
+        if (rule->where == WHERE_BLOCKED && r->pos != PEAL_NONE)
+            peal_text_printf(&text, "before %s", peal_adviser_line(v, r->pos));
+        else
+            peal_text_puts(&text, places[rule->where]);
+        peal_text_printf(&text, ": 'notify %s += %" PRId64 "'", peal_adviser_cell(v, r->cell),
+                         r->by);
+    }
+    if (count > 3)
+        peal_text_printf(&text, "; and %u more like these", count - 3);
+    const char *copy = peal_answer_text(v->a, "a notify that is missing: %s", peal_text_get(&text));
+    peal_text_release(&text);
+    return copy;
+}
+
+static bool try_rule(struct adviser *v, const struct rule *rule)
+{
+    struct repair repairs[MOST_REPAIRS];
+    struct edit e;
+    bool good = peal_edit_begin(&e, v->p, MOST_REPAIRS);
+    uint32_t count = good ? repair(&e, rule, v->p->ncells, repairs) : 0;
+    good = count && peal_adviser_mends(v, &e);
+    peal_edit_end(&e);
+    if (good)
+        peal_advise(v, true, repair_text(v, repairs, count, rule), repairs[0].pos, PEAL_NONE);
+    return good;
+}
+
+static void try_missing(struct adviser *v)
+{
+    uint32_t n = v->p->nranks, distances = n - 1 < 8 ? n - 1 : 8;
+    for (uint32_t w = 0; w < WHERES; w++) {
+        struct rule rule = {.by_index = true, .where = (enum where)w};
+        if (try_rule(v, &rule))
+            return;
+        rule.by_index = false;
+        /* The nearest first: 1, n - 1, 2, n - 2, ... */
+        for (uint32_t k = 0; k < distances; k++) {
+            rule.distance = k % 2 == 0 ? 1 + k / 2 : n - 1 - k / 2;
+            if (try_rule(v, &rule))
+                return;
+        }
+    }
+}
+
+void peal_advice_deadlock(struct adviser *v)
+{
+    struct run run;
+    if (!v->p->monotone || !peal_run_init(&run, v->p))
+        return;
+    peal_run_go(&run);
+    bool short_of = false, lowered = false;
+    (void)try_depth(v, &run);
+    for (uint32_t t = 0; t < v->p->nthreads; t++) {
+        const struct step *s = blocked_step(v->p, &run, t);
+        if (!s || v->p->cells[s->cell].kind > CELL_RAW)
+            continue;
+        short_of = short_of || !has_notifier(v->p, &run, s->cell);
+        lowered = lowered || try_lower(v, &run, t, false) || try_lower(v, &run, t, true);
+    }
+    if (!short_of)
+        (void)try_moves(v, &run);
+    peal_run_release(&run);
+    if (short_of)
+        try_missing(v);
+}

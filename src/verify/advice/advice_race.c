@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What would mend a race between two lines: tell the one rank when the other is done (a notify
+ * after the one line, a wait before the other, the same step, the step after, or the launch after),
+ * tell it at the end of the launch, a barrier, or a second slot for the buffer.
+ */
+#include "verify/advice/adviser.h"
+
+#include <string.h>
+
+/* One of the two accesses that collide, and with it all ops that do the same: read or write that
+ * buffer of the rank at that distance. */
+struct line {
+    uint32_t thread, pos, rank, lane;
+    uint32_t memory, distance;
+    bool writes;
+};
+
+static bool does_the_same(const struct program *p, const struct line *line, const struct access *a)
+{
+    uint32_t n = p->nranks, rank = p->threads[a->thread].rank;
+    return a->op < OP_NO_OP && p->threads[a->thread].lane == line->lane &&
+           a->location / n == line->memory && (a->kind != ACCESS_READ) == line->writes &&
+           (a->location % n + n - rank) % n == line->distance;
+}
+
+struct pair {
+    uint32_t cell;    /* of the thread that waits */
+    uint32_t total;   /* notifies a launch */
+    uint32_t late;    /* the k-th wait needs k - late notifies */
+    bool steps;       /* waits for steps of this launch */
+    bool last_launch; /* the first waits for all of the launch before */
+};
+
+typedef void queue_step(struct edit *, struct insertion, uint32_t k, const struct pair *);
+
+/* Calls for every such op of a thread: k is its number within the launch, from 1. Returns how many
+ * there are in a launch. */
+static uint32_t queue_line(struct edit *e, const struct program *p, const struct line *line,
+                           uint32_t thread, queue_step *queue, const struct pair *with)
+{
+    uint32_t k = 0, launch = PEAL_NONE, op = PEAL_NONE, first = 0;
+    for (size_t i = 0; i < p->accesses.len; i++) {
+        const struct access *a = &p->accesses.at[i];
+        if (a->thread != thread || !does_the_same(p, line, a) || a->op == op)
+            continue;
+        k = a->launch == launch ? k + 1 : 1;
+        launch = a->launch;
+        op = a->op;
+        first += launch == 0;
+        if (queue)
+            queue(e, (struct insertion){.thread = thread, .launch = launch, .op = op}, k, with);
+    }
+    return first;
+}
+
+static void queue_notify(struct edit *e, struct insertion in, uint32_t k, const struct pair *with)
+{
+    (void)k;
+    in.op++; /* after the line */
+    in.step = (struct step){.cell = with->cell, .kind = STEP_ADD, .value = 1};
+    peal_edit_insert(e, in);
+}
+
+static void queue_wait(struct edit *e, struct insertion in, uint32_t k, const struct pair *with)
+{
+    uint32_t need = with->steps && k > with->late ? k - with->late : 0;
+    bool first = with->last_launch && k == 1 && in.launch > 0;
+    if (need == 0 && !first)
+        return;
+    need = need < with->total ? need : with->total;
+    in.step = (struct step){
+        .cell = with->cell, .kind = STEP_WAIT, .value = (int64_t)with->total * in.launch + need};
+    peal_edit_insert(e, in);
+}
+
+enum pair_kind {
+    PAIR_SAME_STEP,
+    PAIR_NEXT_STEP,
+    PAIR_LAST_LAUNCH,
+    PAIR_NEXT_AND_LAST, /* the step before, and for the first step the launch before */
+    PAIR_AT_END,
+    PAIR_KINDS
+};
+
+/* "after every read like that of line 7 'notify done@((rank + 1) % nranks) += 1'" */
+static const char *notify_text(struct adviser *v, const struct line *from, const struct line *to)
+{
+    uint32_t n = v->p->nranks, distance = (to->rank + n - from->rank) % n;
+    const char *line = peal_adviser_line(v, from->pos);
+    const char *what = from->writes ? "write" : "read";
+    if (distance == 0)
+        return peal_answer_text(v->a, "after every %s like that of %s 'notify done += 1'", what,
+                                line);
+    return peal_answer_text(v->a, "after every %s like that of %s 'notify done@%s += 1'", what,
+                            line, peal_adviser_neighbour(v, distance));
+}
+
+static const char *pair_text(struct adviser *v, const struct line *from, const struct line *to,
+                             enum pair_kind kind, uint32_t total)
+{
+    const char *does = notify_text(v, from, to), *what = to->writes ? "write" : "read";
+    const char *line = peal_adviser_line(v, to->pos);
+    switch (kind) {
+    case PAIR_SAME_STEP:
+    case PAIR_NEXT_STEP:
+        return peal_answer_text(
+            v->a, "%s, and before every %s like that of %s, the k-th, 'wait done >= k%s'", does,
+            what, line, kind == PAIR_NEXT_STEP ? " - 1" : "");
+    case PAIR_NEXT_AND_LAST:
+        return peal_answer_text(v->a,
+                                "%s, and before every %s like that of %s, the k-th, 'wait done "
+                                ">= k - 1', the first 'wait done >= %u at launch - 1'",
+                                does, what, line, total);
+    case PAIR_LAST_LAUNCH:
+        return peal_answer_text(
+            v->a, "%s, and before the first %s like that of %s 'wait done >= %u at launch - 1'",
+            does, what, line, total);
+    default:
+        return peal_answer_text(v->a, "%s, and at the end of the kernel 'wait done >= %u'", does,
+                                total);
+    }
+}
+
+/* The thread of a rank in a lane, or PEAL_NONE. */
+static uint32_t thread_of(const struct program *p, uint32_t rank, uint32_t lane)
+{
+    uint32_t t = p->thread_of_rank[rank] + lane;
+    return t < p->thread_of_rank[rank + 1] ? t : PEAL_NONE;
+}
+
+/* From the one access to the other: rank r tells rank r + distance. */
+static bool try_pair(struct adviser *v, const struct line *from, const struct line *to,
+                     enum pair_kind kind)
+{
+    struct program *p = v->p;
+    uint32_t n = p->nranks, distance = (to->rank + n - from->rank) % n;
+    struct edit e;
+    if (distance == 0 && from->lane == to->lane)
+        return false;
+    bool good = peal_edit_begin(&e, p, n);
+    for (uint32_t r = 0; good && r < n; r++) {
+        uint32_t target = (r + distance) % n;
+        uint32_t tells = thread_of(p, r, from->lane), waits = thread_of(p, target, to->lane);
+        if (tells == PEAL_NONE || waits == PEAL_NONE)
+            continue;
+        struct pair pair = {p->ncells + target, queue_line(&e, p, from, tells, NULL, NULL),
+                            kind == PAIR_NEXT_STEP || kind == PAIR_NEXT_AND_LAST,
+                            kind != PAIR_LAST_LAUNCH,
+                            kind == PAIR_LAST_LAUNCH || kind == PAIR_NEXT_AND_LAST};
+        queue_line(&e, p, from, tells, queue_notify, &pair);
+        if (kind != PAIR_AT_END)
+            queue_line(&e, p, to, waits, queue_wait, &pair);
+        for (uint32_t l = 0; l < p->launches && kind == PAIR_AT_END; l++)
+            peal_edit_insert(&e,
+                             (struct insertion){.thread = waits,
+                                                .launch = l,
+                                                .op = PEAL_NONE,
+                                                .step = {.cell = pair.cell,
+                                                         .kind = STEP_WAIT,
+                                                         .value = (int64_t)pair.total * (l + 1)}});
+    }
+    uint32_t total = good ? queue_line(&e, p, from, from->thread, NULL, NULL) : 0;
+    good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+    peal_edit_end(&e);
+    if (good)
+        peal_advise(v, true, pair_text(v, from, to, kind, total), from->pos, to->pos);
+    return good;
+}
+
+/* One of the two that collide, as a line. False: the caller's own access, no line of the kernel. */
+static bool make_line(const struct adviser *v, uint32_t i, uint32_t memory, struct line *out)
+{
+    const struct program *p = v->p;
+    const struct peal_verify_access *a = &v->a->v.accesses_at[i];
+    const struct peal_verify_step *s = &v->a->v.steps[a->step];
+    uint32_t launch;
+    if (s->op == PEAL_NONE)
+        return false;
+    out->thread = p->thread_of_rank[s->rank] + s->lane;
+    out->rank = s->rank;
+    out->lane = s->lane;
+    out->pos = peal_program_op(p, out->thread, p->threads[out->thread].first_op[s->launch] + s->op,
+                               &launch)
+                   ->pos;
+    out->writes = a->writes;
+    out->distance = (a->rank + p->nranks - s->rank) % p->nranks;
+    out->memory = memory;
+    return true;
+}
+
+void peal_advice_race(struct adviser *v)
+{
+    const struct program *p = v->p;
+    struct line line[2];
+    uint32_t memory = 0;
+    bool lines = true, found = false;
+    while (memory + 1 < p->memory.len &&
+           strcmp(p->memory.at[memory].name, v->a->v.accesses_at[0].buf) != 0)
+        memory++;
+    for (uint32_t i = 0; i < 2; i++)
+        lines = make_line(v, i, memory, &line[i]) && lines;
+    for (uint32_t kind = 0; kind < PAIR_KINDS && !found && lines; kind++) {
+        for (uint32_t i = 0; i < 2 && !found; i++)
+            found = try_pair(v, &line[i], &line[1 - i], (enum pair_kind)kind);
+    }
+    if (!peal_adviser_try_barrier(v, PEAL_NONE)) {
+        for (uint32_t i = 0; i < 2 && lines; i++) {
+            if (peal_adviser_try_barrier(v, line[i].pos))
+                break;
+        }
+    }
+    if (lines)
+        peal_advice_slot(v, memory, line[0].pos);
+}

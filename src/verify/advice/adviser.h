@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of advice share. advice.c chooses; advice_race.c, advice_slot.c and
+ * advice_deadlock.c mend. */
+#ifndef PEAL_VERIFY_ADVISER_H
+#define PEAL_VERIFY_ADVISER_H
+
+#include "verify/advice/edit.h"
+#include "verify/story/story.h"
+
+enum { MOST_ADVICE = 64, MOST_LINES = 64 };
+
+struct adviser {
+    struct program *p;
+    const struct peal_verify_options *options;
+    struct answer *a;
+    struct peal_verify_advice list[MOST_ADVICE];
+    uint32_t count;
+};
+
+/* Keeps a suggestion. `at` and `also` are source positions, or PEAL_NONE. */
+void peal_advise(struct adviser *v, bool mends, const char *text, uint32_t at, uint32_t also);
+/* Keeps what could be left out. */
+void peal_advise_cut(struct adviser *v, const char *text, const struct peal_verify_cut *cut);
+struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos);
+/* The source positions of all ops of a kind; at most MOST_LINES. */
+uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uint32_t *out);
+/* "line 7"; "line 124 of sync.peal" where a kernel of another file was put in. */
+const char *peal_adviser_line(struct adviser *v, uint32_t pos);
+/* Does the edited program hold, with any reuse that so many launches can have? */
+bool peal_adviser_mends(struct adviser *v, struct edit *e);
+/* A barrier of all ranks before every execution of a line, or (PEAL_NONE) at the end of the launch.
+ */
+bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos);
+
+/* "ready@1", "((rank + 1) % nranks)" */
+const char *peal_adviser_cell(struct adviser *v, uint32_t cell);
+const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance);
+
+void peal_advice_race(struct adviser *v);
+/* A second slot for a memory that races at `pos`. */
+void peal_advice_slot(struct adviser *v, uint32_t memory, uint32_t pos);
+void peal_advice_deadlock(struct adviser *v);
+void peal_advice_redundant(struct adviser *v);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of exploration in their order, for every way in which cells can start. */
+#include "verify/explore/explore.h"
+
+#include "verify/explore/search.h"
+
+#include <stdlib.h>
+
+/* --- what is added to the program ------------------------------------------------------------ */
+
+/* Accumulates of several threads commute, but their order is left to chance. */
+static bool find_unordered(struct search *s)
+{
+    const struct program *p = s->p;
+    size_t locations = p->memory.len * p->nranks;
+    uint32_t *by = calloc(locations + 1, sizeof *by);
+    s->unordered = calloc(locations + 1, sizeof *s->unordered);
+    for (size_t i = 0; by && s->unordered && i < p->accesses.len; i++) {
+        const struct access *a = &p->accesses.at[i];
+        if (a->kind != ACCESS_ACCUMULATE || a->op >= OP_NO_OP)
+            continue;
+        s->unordered[a->location] |= by[a->location] && by[a->location] != a->thread + 1;
+        by[a->location] = a->thread + 1;
+    }
+    free(by);
+    return by && s->unordered;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct access *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    return (x->op > y->op) - (x->op < y->op);
+}
+
+bool peal_explore_add_barriers(struct program *p)
+{
+    bool there = p->barrier != PEAL_NONE;
+    for (uint32_t l = 0; l < p->launches && !there; l++) {
+        if (p->plans[l]->contract != PEAL_CONTRACT_BARRIER)
+            continue;
+        if (p->barrier == PEAL_NONE) {
+            p->barrier = (uint32_t)p->memory.len;
+            if (!peal_vec_push(&p->memory, ((struct memory){.name = "barrier", .dtype = PEAL_U8})))
+                return false;
+        }
+        for (uint32_t r = 0; r < p->nranks; r++) {
+            uint32_t t = p->thread_of_rank[r];
+            struct access a = {.lo = l,
+                               .hi = l + 1,
+                               .location = p->barrier * p->nranks,
+                               .thread = t,
+                               .step = p->threads[t].enter[l],
+                               .op = OP_BARRIER_ENTERED,
+                               .launch = l,
+                               .kind = ACCESS_ACCUMULATE,
+                               .fn = PEAL_FN_ADD};
+            if (!peal_vec_push(&p->accesses, a))
+                return false;
+            a.step = p->threads[t].leave[l];
+            a.op = OP_BARRIER_LEFT;
+            a.fn = PEAL_FN_MAXIMUM;
+            if (!peal_vec_push(&p->accesses, a))
+                return false;
+        }
+    }
+    if (p->barrier != PEAL_NONE && !there)
+        qsort(p->accesses.at, p->accesses.len, sizeof *p->accesses.at, by_place);
+    return true;
+}
+
+void peal_explore_tell_barrier(const struct program *p, const struct race *race, struct answer *a)
+{
+    const struct access *x = &p->accesses.at[race->a], *y = &p->accesses.at[race->b];
+    if (x->location / p->nranks != p->barrier)
+        return;
+    if (x->op == OP_BARRIER_ENTERED) {
+        const struct access *swap = x;
+        x = y;
+        y = swap;
+    }
+    a->v.fault = PEAL_FAULT_RESULT;
+    a->v.naccesses = 0;
+    a->v.why = peal_answer_text(
+        a, "rank %u may leave launch %u of the barrier before rank %u has entered it",
+        p->threads[x->thread].rank, x->launch, p->threads[y->thread].rank);
+}
+
+/* --- cells of unknown value ------------------------------------------------------------------ */
+
+/* A cell that holds anything at first, and the values that make a difference: with fewer than
+ * `first` no wait passes before the cell is set, with `last` or more every `>=` does and no `==`.
+ */
+struct unknown {
+    uint32_t cell;
+    int64_t first, last;
+};
+
+/* What a cell is compared with, and by how much it can have risen and fallen. False: that is not
+ * known, because of a peek. */
+static bool find_range(const struct program *p, uint32_t cell, struct unknown *out)
+{
+    int64_t low = INT64_MAX, high = INT64_MIN, rise = 0, fall = 0;
+    for (uint64_t i = 0; i < p->nsteps; i++) {
+        const struct step *step = &p->steps[i];
+        if (step->cell != cell || step->kind == STEP_NOP)
+            continue;
+        if (step->kind == STEP_PEEK || (step->flags & STEP_HAS_REG))
+            return false;
+        if (step->kind == STEP_ADD && step->value > 0)
+            rise += step->value;
+        else if (step->kind == STEP_ADD)
+            fall -= step->value;
+        if (step->kind != STEP_WAIT && step->kind != STEP_WAIT_EQUAL)
+            continue;
+        low = step->value < low ? step->value : low;
+        high = step->value > high ? step->value : high;
+    }
+    *out = (struct unknown){cell, 0, 0};
+    if (low <= high) { /* otherwise nobody looks at it */
+        out->first = low - rise - 1;
+        out->last = high + fall + 1;
+    }
+    return true;
+}
+
+/* All cells of unknown value; *starts: in how many ways they can start, or more than MOST_STARTS.
+ */
+static struct unknown *find_unknown(const struct program *p, uint32_t *count, uint64_t *starts)
+{
+    struct unknown *list = calloc(p->ncells + 1u, sizeof *list);
+    *count = 0;
+    *starts = 1;
+    for (uint32_t c = 0; list && c < p->ncells; c++) {
+        if (!p->cells[c].uninitialised)
+            continue;
+        struct unknown one = {c, 0, 0};
+        if (!find_range(p, c, &one))
+            *starts = MOST_STARTS + 1;
+        uint64_t values = (uint64_t)(one.last - one.first) + 1;
+        *starts =
+            *starts > MOST_STARTS || values > MOST_STARTS ? MOST_STARTS + 1 : *starts * values;
+        list[(*count)++] = one;
+    }
+    return list;
+}
+
+/* The next way to start; false: that was the last. */
+static bool next_start(struct program *p, const struct unknown *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (p->initial[list[i].cell]++ < list[i].last)
+            return true;
+        p->initial[list[i].cell] = list[i].first;
+    }
+    return false;
+}
+
+/* --- the answer ------------------------------------------------------------------------------ */
+
+/* Decides for the initial values as they are. True: proved. */
+static bool decide(struct search *s)
+{
+    peal_space_forget(&s->space);
+    if (!peal_search_all(s)) {
+        if (s->a->v.verdict == PEAL_REFUTED)
+            return false;
+        return s->options->no_result || s->p->unbalanced || peal_result_check_all(s);
+    }
+    if (s->states.full || s->no_memory)
+        peal_search_give_up(s);
+    return false;
+}
+
+/* Every value that makes a difference, where they are few enough; otherwise some, and then a proof
+ * is none. */
+static void decide_all(struct search *s)
+{
+    static const int64_t guess[] = {INT64_C(1) << 60, -(INT64_C(1) << 60), 0};
+    struct program *p = s->p;
+    struct peal_verification *v = &s->a->v;
+    uint32_t count;
+    uint64_t starts;
+    struct unknown *list = find_unknown(p, &count, &starts);
+    bool proved = list;
+    for (size_t i = 0; i < (count ? 3 : 1) && proved; i++) {
+        for (uint32_t k = 0; k < count; k++)
+            p->initial[list[k].cell] = starts > MOST_STARTS ? guess[i]
+                                       : i == 0             ? list[k].last
+                                       : i == 1             ? list[k].first
+                                                            : 0;
+        proved = s->options->all_faults || !peal_search_directed(s);
+        if (proved && (starts > MOST_STARTS || !count))
+            proved = decide(s);
+    }
+    if (proved && count && starts <= MOST_STARTS) {
+        for (uint32_t k = 0; k < count; k++)
+            p->initial[list[k].cell] = list[k].first;
+        do {
+            proved = decide(s) && s->visited < s->options->most_states;
+        } while (proved && next_start(p, list, count));
+        if (!proved && v->verdict == PEAL_PROVED)
+            peal_answer_give_up(s->a, "cells of unknown value: the limit of states was reached "
+                                      "before all values were tried");
+    } else if (proved && count) {
+        peal_answer_give_up(s->a, "cells of unknown value: there are too many values that make a "
+                                  "difference, and not all were tried");
+        proved = false;
+    }
+    if (proved) {
+        v->verdict = PEAL_PROVED;
+        v->why = NULL;
+    }
+    free(list);
+}
+
+void peal_explore(struct program *p, const struct peal_verify_options *options, struct answer *a)
+{
+    struct search *s = calloc(1, sizeof *s);
+    peal_answer_give_up(a, "the program is too large for exploration");
+    if (!s)
+        return;
+    s->p = p;
+    s->options = options;
+    s->a = a;
+    if (peal_explore_add_barriers(p) && find_unordered(s) &&
+        peal_space_init(&s->space, p) == PEAL_OK) {
+        for (uint32_t t = 0; t < p->nthreads; t++)
+            s->wide = s->wide || p->threads[t].nsteps > UINT16_MAX;
+        size_t key_bytes =
+            p->nthreads * (s->wide ? 4u : 2u) +
+            (s->space.stored.len + s->space.first_reg[p->nthreads]) * sizeof(int64_t);
+        peal_states_init(&s->states, key_bytes, options->most_states, options->most_bytes);
+        s->key = calloc(1, key_bytes + MOST_PAIRS + 8);
+        a->v.why = NULL;
+        if (s->key)
+            decide_all(s);
+        a->v.states = s->visited;
+    }
+    peal_vec_release(&s->path);
+    peal_states_release(&s->states);
+    free(s->key);
+    free(s->unordered);
+    peal_space_release(&s->space);
+    free(s);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of exploration share: one search over the states of a program.
+ *
+ *   search.c    all states, depth first, and how a fault is told
+ *   shrink.c    schedules without what the fault does not need
+ *   directed.c  a few thousand schedules that find most faults at once
+ *   result.c    is the result right in every schedule
+ *   explore.c   where cells start, barriers, and the answer
+ */
+#ifndef PEAL_VERIFY_SEARCH_H
+#define PEAL_VERIFY_SEARCH_H
+
+#include "verify/explore/space.h"
+#include "verify/explore/states.h"
+#include "verify/story/story.h"
+
+enum { MOST_PAIRS = 1024, MOST_RESULTS = 20000, MOST_STARTS = 20000 };
+
+struct search {
+    struct space space;
+    struct program *p;
+    const struct peal_verify_options *options;
+    struct answer *a;
+    PEAL_VEC(uint32_t) path;
+    struct states states;
+    uint64_t visited; /* states of all searches */
+    bool wide;        /* positions need 32 bits */
+    unsigned char *key;
+    bool no_memory;
+
+    /* While results are compared: blocks that schedules order in either way, and which of them have
+     * their second block first so far. */
+    struct block_pair pairs[MOST_PAIRS];
+    unsigned char turned[MOST_PAIRS];
+    uint32_t npairs;
+    uint64_t results; /* ends looked at */
+    bool *unordered;  /* [location]: several threads accumulate there */
+};
+
+/* Goes through all states from the start on. True: a fault was told, or there was no room. */
+bool peal_search_all(struct search *s);
+/* Says what stopped the search. */
+void peal_search_give_up(struct search *s);
+/* True: a fault was told. */
+bool peal_search_directed(struct search *s);
+/* A race at the very start? Told; true: the search ends. */
+bool peal_search_starts_badly(struct search *s);
+/* Tells where the path has led. */
+void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u);
+void peal_search_tell_deadlock(struct search *s);
+/* The result of the schedule that led to this end. True: the search ends. */
+bool peal_result_check_end(struct search *s);
+/* After a search that found nothing: is the result right in every schedule? */
+bool peal_result_check_all(struct search *s);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What exploration and directed search share: one state that steps forth and back, which blocks of
+ * accesses conflict, and which steps commute with everything that is still to come. */
+#ifndef PEAL_VERIFY_SPACE_H
+#define PEAL_VERIFY_SPACE_H
+
+#include "verify/program/program.h"
+#include "verify/order/race.h"
+
+struct space {
+    const struct program *p;
+    uint32_t *at;        /* [thread] */
+    int64_t *value;      /* [cell] */
+    int64_t *reg;        /* all registers of all threads */
+    uint32_t *first_reg; /* [thread + 1] */
+    uint32_t unfinished;
+
+    /* Accesses between two steps are a block; blocks without any have no number. */
+    uint32_t *block_of; /* [first_step + thread + step]: number + 1 */
+    uint32_t *block_thread, *block_step;
+    uint32_t nblocks;
+    uint64_t *conflicts;     /* bit matrix [block][block] */
+    uint32_t *last_conflict; /* [block * threads + thread]: last conflicting step + 1 */
+    uint32_t *lowest;        /* [block * threads + thread]: fewest steps that thread had taken when
+                                the block was left, over all schedules seen since the last forget */
+
+    uint32_t *slot;            /* [cell]: number of a cell that may fall, or PEAL_NONE */
+    uint32_t *last_use;        /* [slot * threads + thread]: last step on it + 1 */
+    uint32_t *last_other;      /* the same, without plain adds */
+    PEAL_VEC(uint32_t) stored; /* cells whose value depends on the order of steps */
+};
+
+/* What is needed to take a step back. */
+struct undo {
+    uint32_t thread;
+    int64_t value, reg;
+};
+
+/* PEAL_NO_MEMORY: also when there are too many blocks. Release in every case. */
+enum peal_status peal_space_init(struct space *s, const struct program *p);
+void peal_space_release(struct space *s);
+void peal_space_reset(struct space *s);
+/* Forgets in which order blocks were seen. */
+void peal_space_forget(struct space *s);
+
+bool peal_space_enabled(const struct space *s, uint32_t thread);
+struct undo peal_space_take(struct space *s, uint32_t thread);
+void peal_space_untake(struct space *s, struct undo undo);
+/* A thread whose block conflicts with that of `thread` now, or PEAL_NONE. */
+uint32_t peal_space_race(const struct space *s, uint32_t thread);
+/* May `thread`, which is enabled, be moved alone without losing a fault? */
+bool peal_space_alone(const struct space *s, uint32_t thread);
+/* Two accesses of the blocks where the threads stand that conflict. */
+struct race peal_space_collision(const struct space *s, uint32_t t, uint32_t u);
+
+/* Two blocks that conflict and were seen in either order. */
+struct block_pair {
+    uint32_t a, b;
+};
+/* Lists them all; false: out of memory, or more than `most`. */
+bool peal_space_turned(const struct space *s, uint32_t most, struct block_pair *out,
+                       uint32_t *count);
+
+static inline bool peal_space_conflict(const struct space *s, uint32_t a, uint32_t b)
+{
+    uint64_t bit = (uint64_t)a * s->nblocks + b;
+    return s->conflicts[bit / 64] >> (bit % 64) & 1;
+}
+
+static inline uint32_t peal_space_block(const struct space *s, uint32_t thread, uint32_t step)
+{
+    return s->block_of[s->p->threads[thread].first_step + thread + step];
+}
+
+#endif

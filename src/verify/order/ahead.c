@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See ahead.h. */
+#include "verify/order/ahead.h"
+
+#include "verify/order/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t period_of(const struct program *p)
+{
+    uint32_t most = 1;
+    for (uint32_t l = 0; l < p->launches; l++)
+        most = p->plans[l]->period > most ? p->plans[l]->period : most;
+    return most;
+}
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* --- raw cells ------------------------------------------------------------------------------- */
+
+/* What launches do to a cell. */
+struct raw {
+    int64_t drift;     /* what the first period of launches adds */
+    uint64_t adds;     /* the same without signs */
+    uint64_t compared; /* the largest number that it is compared with, without its sign */
+    int64_t last;      /* what is set last */
+    uint32_t taker;    /* the thread that waits for it or takes away, + 1 */
+    bool sets, by_reg;
+    bool no_credit; /* several such threads, or not only adds and `>=` */
+};
+
+static void note_raw(struct raw *r, const struct step *s, uint32_t thread, bool in_first)
+{
+    bool takes = s->kind == STEP_WAIT || (s->kind == STEP_ADD && s->value < 0);
+    if (takes && r->taker && r->taker != thread + 1)
+        r->no_credit = true;
+    if (takes)
+        r->taker = thread + 1;
+    if (s->kind == STEP_WAIT_EQUAL || s->kind == STEP_PEEK || (s->flags & STEP_HAS_REG))
+        r->no_credit = true;
+    uint64_t size = s->value < 0 ? 0 - (uint64_t)s->value : (uint64_t)s->value;
+    if (s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL)
+        r->compared = larger(r->compared, size);
+    if (s->kind > STEP_SET)
+        return;
+    r->by_reg = r->by_reg || (s->flags & STEP_HAS_REG);
+    if (s->kind == STEP_SET) {
+        r->sets = true;
+        r->last = s->value;
+    } else if (in_first) {
+        r->drift += s->value;
+        r->adds += size;
+    }
+}
+
+/* Launches until the cell's value makes no more difference. Of whatever threads have run ahead,
+ * their adds together drift by 0 or by at least 1 a launch. Credits need no more than other cells:
+ * if a launch adds as much as it takes, and only the thread that waits takes, then without earlier
+ * launches a wait finds what it found with them, and what others had not yet added in them. */
+static uint64_t raw_launches(const struct program *p, uint32_t cell, const struct raw *r)
+{
+    uint64_t period = period_of(p);
+    if (r->by_reg || (r->sets && p->cells[cell].writer == MANY_WRITERS))
+        return PEAL_NONE;
+    if (r->sets) /* the second launch starts where all later ones do */
+        return r->last == p->initial[cell] && !p->cells[cell].adds ? 0 : 3 * period;
+    return r->drift == 0 && !r->no_credit ? 0 : 2 * period + period * (r->compared + r->adds);
+}
+
+static uint64_t look_at_raw(const struct program *p)
+{
+    struct raw *raw = NULL;
+    uint64_t most = 0;
+    uint32_t period = period_of(p);
+    bool any = false;
+    for (uint32_t c = 0; c < p->ncells; c++)
+        any = any || (p->cells[c].kind == CELL_RAW && !p->cells[c].uninitialised);
+    if (!any)
+        return 0;
+    raw = calloc(p->ncells + 1u, sizeof *raw);
+    if (!raw)
+        return PEAL_NONE;
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        const struct thread *th = &p->threads[t];
+        uint32_t first = period < p->launches ? th->enter[period] : th->nsteps;
+        for (uint32_t i = 0; i < th->nsteps; i++) {
+            const struct step *s = peal_program_step(p, t, i);
+            note_raw(&raw[s->cell], s, t, i < first);
+        }
+    }
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        if (p->cells[c].kind == CELL_RAW && !p->cells[c].uninitialised)
+            most = larger(most, raw_launches(p, c, &raw[c]));
+    }
+    free(raw);
+    return most;
+}
+
+/* --- cells that several threads add to ------------------------------------------------------- */
+
+/* One thread's adds to one such cell, in all launches. */
+struct adds {
+    uint32_t cell, thread, last; /* last step, + 1 */
+    uint32_t from;               /* from here on nothing keeps the thread from that step */
+    int64_t sum;
+};
+
+struct adds_list {
+    PEAL_VEC(struct adds) all;
+};
+
+static int by_cell(const void *a, const void *b)
+{
+    const struct adds *x = a, *y = b;
+    if (x->cell != y->cell)
+        return x->cell < y->cell ? -1 : 1;
+    return (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+static bool list_adds(const struct program *p, struct adds_list *list)
+{
+    uint32_t *at = calloc(p->ncells + 1u, sizeof *at); /* [cell]: its entry of this thread + 1 */
+    bool good = at;
+    for (uint32_t t = 0; t < p->nthreads && good; t++) {
+        size_t begin = list->all.len;
+        for (uint32_t i = 0; i < p->threads[t].nsteps && good; i++) {
+            const struct step *s = peal_program_step(p, t, i);
+            const struct cell *cell = &p->cells[s->cell];
+            if (s->kind != STEP_ADD || s->value <= 0 || cell->writer != MANY_WRITERS ||
+                (cell->kind != CELL_SHARED && cell->kind != CELL_RAW))
+                continue;
+            if (at[s->cell] <= begin) {
+                good = peal_vec_push(&list->all, ((struct adds){.cell = s->cell, .thread = t}));
+                at[s->cell] = (uint32_t)list->all.len;
+            }
+            if (good) {
+                list->all.at[at[s->cell] - 1].last = i + 1;
+                list->all.at[at[s->cell] - 1].sum += s->value;
+            }
+        }
+    }
+    free(at);
+    if (list->all.len)
+        qsort(list->all.at, list->all.len, sizeof *list->all.at, by_cell);
+    return good;
+}
+
+/* A thread that has only notifies left before its last add, and no access between them, could as
+ * well have made them: who stands there counts as one who has added. */
+static bool find_from(const struct program *p, struct adds_list *list)
+{
+    bool *accesses = calloc(p->nsteps + p->nthreads + 1, sizeof *accesses);
+    for (size_t i = 0; accesses && i < p->accesses.len; i++) {
+        const struct access *a = &p->accesses.at[i];
+        accesses[p->threads[a->thread].first_step + a->thread + a->step] = true;
+    }
+    for (size_t i = 0; accesses && i < list->all.len; i++) {
+        struct adds *a = &list->all.at[i];
+        const bool *at = accesses + p->threads[a->thread].first_step + a->thread;
+        a->from = a->last;
+        while (a->from > 0 && !at[a->from - 1] &&
+               peal_program_step(p, a->thread, a->from - 1)->kind <= STEP_SET)
+            a->from--;
+    }
+    free(accesses);
+    return accesses;
+}
+
+/* Who shares a cell with whom. */
+struct pairs {
+    const struct program *p;
+    uint32_t *last;  /* [t * threads + u]: u's last add to a cell that t adds to, + 1 */
+    uint32_t *clock; /* the same: how far u must be when t has left the last launch */
+};
+
+static void note_pairs(struct pairs *q, const struct adds *at, size_t n)
+{
+    uint32_t threads = q->p->nthreads;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < n; k++) {
+            uint32_t *last = &q->last[(size_t)at[i].thread * threads + at[k].thread];
+            if (i != k && at[k].last > *last)
+                *last = at[k].last;
+        }
+    }
+}
+
+/* Launches after which a thread that may be ahead of another has satisfied the cell's waits of the
+ * first ones alone. */
+static uint64_t cell_launches(const struct pairs *q, const struct adds *at, size_t n)
+{
+    uint64_t most = 0, total = 0, first = 2 * (uint64_t)period_of(q->p);
+    for (size_t i = 0; i < n; i++)
+        total += (uint64_t)at[i].sum;
+    for (size_t i = 0; i < n; i++) {
+        bool ahead = false;
+        for (size_t k = 0; k < n && !ahead; k++) {
+            size_t pair = (size_t)at[i].thread * q->p->nthreads + at[k].thread;
+            ahead = i != k && (!q->clock || q->clock[pair] < at[k].from);
+        }
+        if (ahead)
+            most = larger(most, first * divide_up(total, (uint64_t)at[i].sum) + first);
+    }
+    return most;
+}
+
+/* How far everybody must be when somebody leaves the last launch. */
+static bool ask(struct pairs *q, uint32_t workers)
+{
+    uint32_t n = q->p->nthreads;
+    size_t count = 0;
+    struct clock_query *queries = malloc(((size_t)n * n + 1) * sizeof *queries);
+    q->clock = calloc((size_t)n * n + 1, sizeof *q->clock);
+    for (size_t i = 0; queries && q->clock && i < (size_t)n * n; i++) {
+        uint32_t t = (uint32_t)(i / n), u = (uint32_t)(i % n);
+        if (q->last[i])
+            queries[count++] = (struct clock_query){u, t, q->p->threads[t].nsteps, &q->clock[i]};
+    }
+    bool good = queries && q->clock && peal_order_clocks(q->p, queries, count, workers);
+    free(queries);
+    return good;
+}
+
+static uint64_t look_at_adds(const struct program *p, uint32_t workers)
+{
+    struct adds_list list = {0};
+    struct pairs q = {.p = p, .last = calloc((size_t)p->nthreads * p->nthreads + 1, 4)};
+    uint64_t most = 0;
+    bool good = q.last && list_adds(p, &list) && find_from(p, &list);
+    for (int pass = 0; pass < 2 && good && list.all.len; pass++) {
+        /* Without clocks, whoever adds may be ahead. */
+        if (pass == 1 && p->monotone)
+            good = ask(&q, workers);
+        for (size_t i = 0, end; i < list.all.len && good; i = end) {
+            for (end = i + 1; end < list.all.len && list.all.at[end].cell == list.all.at[i].cell;)
+                end++;
+            if (pass == 0)
+                note_pairs(&q, list.all.at + i, end - i);
+            else
+                most = larger(most, cell_launches(&q, list.all.at + i, end - i));
+        }
+    }
+    peal_vec_release(&list.all);
+    free(q.last);
+    free(q.clock);
+    return good ? most : PEAL_NONE;
+}
+
+uint32_t peal_ahead_launches(const struct program *p, uint32_t workers)
+{
+    uint64_t raw = look_at_raw(p);
+    uint64_t most = raw >= PEAL_NONE ? raw : larger(raw, look_at_adds(p, workers));
+    return most < PEAL_NONE ? (uint32_t)most : PEAL_NONE;
+}

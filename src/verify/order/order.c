@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs and lazy runs. See order.h for why they decide. */
+#include "verify/order/order.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool peal_run_init(struct run *run, const struct program *p)
+{
+    size_t threads = p->nthreads + 1u, cells = p->ncells + 1u;
+    *run = (struct run){.p = p, .steps = p->steps};
+    run->value = malloc(cells * sizeof *run->value);
+    run->waiter = malloc(cells * sizeof *run->waiter);
+    run->at = malloc(threads * sizeof *run->at);
+    run->limit = malloc(threads * sizeof *run->limit);
+    run->next_waiter = malloc(threads * sizeof *run->next_waiter);
+    run->ready = malloc(threads * sizeof *run->ready);
+    if (!run->value || !run->waiter || !run->at || !run->limit || !run->next_waiter ||
+        !run->ready) {
+        peal_run_release(run);
+        return false;
+    }
+    peal_run_reset(run);
+    return true;
+}
+
+void peal_run_release(struct run *run)
+{
+    free(run->value);
+    free(run->waiter);
+    free(run->at);
+    free(run->limit);
+    free(run->next_waiter);
+    free(run->ready);
+    *run = (struct run){0};
+}
+
+void peal_run_reset(struct run *run)
+{
+    const struct program *p = run->p;
+    memcpy(run->value, p->initial, p->ncells * sizeof *run->value);
+    memset(run->waiter, 0, p->ncells * sizeof *run->waiter);
+    run->nready = 0;
+    run->now = 0;
+    for (uint32_t t = p->nthreads; t-- > 0;) {
+        run->at[t] = 0;
+        run->limit[t] = p->threads[t].nsteps;
+        run->next_waiter[t] = 0;
+        run->ready[run->nready++] = t; /* thread 0 on top */
+    }
+}
+
+void peal_run_allow(struct run *run, uint32_t thread, uint32_t limit)
+{
+    /* A thread below its limit is ready, or it waits and will be woken. */
+    if (run->at[thread] == run->limit[thread] && limit > run->limit[thread])
+        run->ready[run->nready++] = thread;
+    run->limit[thread] = limit;
+}
+
+/* Wakes those waiting on the cell whose threshold is reached. */
+static void wake(struct run *run, uint32_t cell)
+{
+    uint32_t *link = &run->waiter[cell];
+    while (*link) {
+        uint32_t t = *link - 1;
+        const struct step *s = &run->steps[run->p->threads[t].first_step + run->at[t]];
+        if (run->value[cell] < s->value) {
+            link = &run->next_waiter[t];
+            continue;
+        }
+        *link = run->next_waiter[t];
+        run->next_waiter[t] = 0;
+        run->ready[run->nready++] = t;
+    }
+}
+
+/* Runs one thread until it blocks or reaches its limit. */
+static void go(struct run *run, uint32_t t)
+{
+    uint64_t first = run->p->threads[t].first_step;
+    uint32_t at = run->at[t], limit = run->limit[t];
+    const struct step *s = run->steps + first + at;
+    for (; at < limit; at++, s++) {
+        int64_t *value = &run->value[s->cell];
+        if (s->kind == STEP_WAIT) {
+            if (*value < s->value) {
+                run->next_waiter[t] = run->waiter[s->cell];
+                run->waiter[s->cell] = t + 1;
+                break;
+            }
+        } else if (s->kind != STEP_NOP) {
+            if (s->kind == STEP_ADD)
+                *value += s->value;
+            else if (s->value > *value)
+                *value = s->value;
+            if (run->waiter[s->cell]) {
+                run->at[t] = at;
+                wake(run, s->cell);
+            }
+        }
+        if (run->clock)
+            run->clock[first + at] = run->now;
+    }
+    run->at[t] = at;
+}
+
+void peal_run_go(struct run *run)
+{
+    while (run->nready)
+        go(run, run->ready[--run->nready]);
+}
+
+bool peal_run_finished(const struct run *run)
+{
+    for (uint32_t t = 0; t < run->p->nthreads; t++) {
+        if (run->at[t] < run->p->threads[t].nsteps)
+            return false;
+    }
+    return true;
+}
+
+/* The lazy run of thread l: clock[] of every step. */
+static void run_lazily(struct run *run, uint32_t l)
+{
+    uint32_t nsteps = run->p->threads[l].nsteps;
+    peal_run_reset(run);
+    /* A step that no execution reaches comes after everything. */
+    memset(run->clock, 0xff, run->p->nsteps * sizeof *run->clock);
+    run->limit[l] = 0;
+    peal_run_go(run);
+    for (uint32_t i = 1; i <= nsteps && run->at[l] == i - 1; i++) {
+        run->now = i - 1; /* l's own step i-1 is taken with i-1 steps behind it */
+        peal_run_allow(run, l, i);
+        /* l first: then what its step enables counts it. */
+        if (run->nready && run->ready[run->nready - 1] == l) {
+            run->nready--;
+            go(run, l);
+        }
+        run->now = i;
+        peal_run_go(run);
+    }
+}
+
+/* --- relaxed signals ------------------------------------------------------------------------- */
+
+/* Does relaxed notify n (thread t, step i) need wait w of thread `of`? clock is that of a lazy run
+ * of `of`. */
+static bool comes_after(const struct program *p, const uint32_t *clock, uint32_t of, uint32_t w,
+                        uint32_t t, uint32_t i)
+{
+    return t == of ? i > w : clock[p->threads[t].first_step + i] > w;
+}
+
+/* What relaxed notifies could give wait w without ordering anything: for a cell of adds their sum,
+ * for a cell of sets the largest value. */
+static int64_t free_value(const struct program *p, const uint32_t *clock, uint32_t of, uint32_t w)
+{
+    const struct step *wait = peal_program_step(p, of, w);
+    int64_t sum = 0, most = INT64_MIN;
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            const struct step *s = peal_program_step(p, t, i);
+            if (s->cell != wait->cell || !(s->flags & STEP_RELAXED) || s->kind > STEP_SET ||
+                comes_after(p, clock, of, w, t, i))
+                continue;
+            if (s->kind == STEP_ADD)
+                sum += s->value;
+            else if (s->value > most)
+                most = s->value;
+        }
+    }
+    return p->cells[wait->cell].sets ? most : sum;
+}
+
+/* Steps of which only those remain that carry order: a relaxed wait passes, a wait that relaxed
+ * notifies can satisfy passes, a relaxed add counts from the start. NULL: out of memory. */
+static struct step *order_steps(const struct program *p)
+{
+    struct step *steps = malloc((p->nsteps + 1) * sizeof *steps);
+    uint32_t *clock = malloc((p->nsteps + 1) * sizeof *clock);
+    struct run run;
+    if (!steps || !clock || !peal_run_init(&run, p)) {
+        free(steps);
+        free(clock);
+        return NULL;
+    }
+    memcpy(steps, p->steps, p->nsteps * sizeof *steps);
+    run.clock = clock;
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        bool known = false;
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            struct step *s = &steps[p->threads[t].first_step + i];
+            if ((s->kind <= STEP_SET || s->kind == STEP_WAIT) && (s->flags & STEP_RELAXED)) {
+                s->kind = STEP_NOP;
+            } else if (s->kind == STEP_WAIT && p->cells[s->cell].relaxed) {
+                if (!known)
+                    run_lazily(&run, t);
+                known = true;
+                int64_t value = free_value(p, clock, t, i);
+                if (p->cells[s->cell].sets)
+                    s->kind = value >= s->value ? STEP_NOP : STEP_WAIT;
+                else
+                    s->value -= value;
+            }
+        }
+    }
+    peal_run_release(&run);
+    free(clock);
+    return steps;
+}
+
+/* --- clocks ---------------------------------------------------------------------------------- */
+
+struct worker {
+    const struct program *p;
+    const struct step *steps;
+    const struct clock_query *queries;
+    uint64_t count;
+    uint32_t number, workers; /* takes threads number, number + workers, ... */
+    bool failed;
+};
+
+static void *work(void *at)
+{
+    struct worker *w = at;
+    struct run run;
+    uint32_t *clock = malloc((w->p->nsteps + 1) * sizeof *clock);
+    if (!clock || !peal_run_init(&run, w->p)) {
+        free(clock);
+        w->failed = true;
+        return NULL;
+    }
+    run.clock = clock;
+    run.steps = w->steps;
+    uint64_t q = 0;
+    while (q < w->count) {
+        uint32_t of = w->queries[q].of;
+        bool mine = of % w->workers == w->number;
+        if (mine)
+            run_lazily(&run, of);
+        for (; q < w->count && w->queries[q].of == of; q++) {
+            const struct clock_query *query = &w->queries[q];
+            if (mine)
+                *query->answer =
+                    query->step == 0
+                        ? 0
+                        : clock[w->p->threads[query->thread].first_step + query->step - 1];
+        }
+    }
+    peal_run_release(&run);
+    free(clock);
+    return NULL;
+}
+
+static int by_thread(const void *a, const void *b)
+{
+    const struct clock_query *x = a, *y = b;
+    return (x->of > y->of) - (x->of < y->of);
+}
+
+bool peal_order_clocks(const struct program *p, struct clock_query *queries, uint64_t count,
+                       uint32_t workers)
+{
+    enum { MOST_WORKERS = 16 };
+    struct worker w[MOST_WORKERS];
+    pthread_t thread[MOST_WORKERS];
+    bool started[MOST_WORKERS] = {false}, failed = false;
+    struct step *relaxed = NULL;
+    if (p->has_relaxed && !(relaxed = order_steps(p)))
+        return false;
+    workers = workers == 0 ? 1 : workers > MOST_WORKERS ? MOST_WORKERS : workers;
+    if (count) /* qsort takes no NULL */
+        qsort(queries, count, sizeof *queries, by_thread);
+    for (uint32_t i = 0; i < workers; i++)
+        w[i] = (struct worker){p, relaxed ? relaxed : p->steps, queries, count, i, workers, false};
+    for (uint32_t i = 1; i < workers; i++)
+        started[i] = pthread_create(&thread[i], NULL, work, &w[i]) == 0;
+    for (uint32_t i = 0; i < workers; i++) {
+        if (!started[i])
+            work(&w[i]);
+    }
+    for (uint32_t i = 0; i < workers; i++) {
+        if (started[i])
+            pthread_join(thread[i], NULL);
+        failed = failed || w[i].failed;
+    }
+    free(relaxed);
+    return !failed;
+}
+
+/* --- channel depth --------------------------------------------------------------------------- */
+
+static void set_depth(struct program *p, uint32_t old, uint32_t depth)
+{
+    for (uint64_t i = 0; i < p->nsteps; i++) {
+        struct step *s = &p->steps[i];
+        if (p->cells[s->cell].kind == CELL_FREED && s->kind == STEP_WAIT)
+            s->value += (int64_t)(old ? old : p->channels.at[p->cells[s->cell].owner].depth) -
+                        (depth ? depth : p->channels.at[p->cells[s->cell].owner].depth);
+    }
+}
+
+uint32_t peal_order_least_depth(struct program *p, uint32_t most)
+{
+    struct run run;
+    if (!p->channels.len || !peal_run_init(&run, p))
+        return 0;
+    uint32_t lo = 1, hi = most, now = 0, found = 0;
+    while (lo <= hi) {
+        uint32_t depth = lo + (hi - lo) / 2;
+        set_depth(p, now, depth);
+        now = depth;
+        peal_run_reset(&run);
+        peal_run_go(&run);
+        if (peal_run_finished(&run)) {
+            found = depth;
+            hi = depth - 1;
+        } else {
+            lo = depth + 1;
+        }
+    }
+    set_depth(p, now, 0);
+    peal_run_release(&run);
+    return found;
+}

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Segments, the clocks they need, and the verdict on each pair. See race.h. */
+#include "verify/order/race.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct segment {
+    uint64_t lo, hi;
+    uint32_t location;
+    uint32_t count, nthreads;
+    uint32_t *entry; /* [count] accesses, by thread, then by step */
+    uint32_t *start; /* [nthreads + 1] where each thread's entries start */
+    uint32_t *clock; /* [entry * nthreads + thread] */
+};
+
+struct finder {
+    struct program *p;
+    struct race_report *out;
+    struct peal_arena arena;
+    PEAL_VEC(struct segment) segments;
+    PEAL_VEC(struct clock_query) queries;
+    bool failed;
+};
+
+bool peal_access_conflict(const struct access *a, const struct access *b)
+{
+    if (a->kind == ACCESS_READ && b->kind == ACCESS_READ)
+        return false;
+    return !(a->kind == ACCESS_ACCUMULATE && b->kind == ACCESS_ACCUMULATE && a->fn == b->fn &&
+             a->dtype == b->dtype);
+}
+
+bool peal_access_by_location(const struct program *p, uint32_t **first, uint32_t **order)
+{
+    size_t locations = p->memory.len * p->nranks;
+    *first = calloc(locations + 2, sizeof **first);
+    *order = malloc((p->accesses.len + 1) * sizeof **order);
+    if (!*first || !*order)
+        return false;
+    for (size_t i = 0; i < p->accesses.len; i++)
+        (*first)[p->accesses.at[i].location + 2]++;
+    for (size_t l = 2; l <= locations + 1; l++)
+        (*first)[l] += (*first)[l - 1];
+    for (size_t i = 0; i < p->accesses.len; i++)
+        (*order)[(*first)[p->accesses.at[i].location + 1]++] = (uint32_t)i;
+    return true;
+}
+
+static void *take(struct finder *f, uint64_t count, size_t size)
+{
+    void *at = count < SIZE_MAX / 64 ? peal_arena_alloc(&f->arena, count * size) : NULL;
+    if (!at)
+        f->failed = true;
+    return at;
+}
+
+static void ask(struct finder *f, uint32_t of, uint32_t thread, uint32_t step, uint32_t *answer)
+{
+    if (!peal_vec_push(&f->queries, ((struct clock_query){of, thread, step, answer})))
+        f->failed = true;
+}
+
+/* --- segments -------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static size_t find_point(const uint64_t *points, size_t n, uint64_t value)
+{
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (points[mid] < value)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Asks for the clocks that the check of this segment will need. */
+static void ask_segment(struct finder *f, struct segment *s)
+{
+    const struct access *accesses = f->p->accesses.at;
+    bool *writes = take(f, s->nthreads, sizeof *writes);
+    s->clock = take(f, (uint64_t)s->count * s->nthreads, sizeof *s->clock);
+    if (f->failed)
+        return;
+    for (uint32_t t = 0; t < s->nthreads; t++) {
+        for (uint32_t i = s->start[t]; i < s->start[t + 1]; i++)
+            writes[t] = writes[t] || accesses[s->entry[i]].kind != ACCESS_READ;
+    }
+    for (uint32_t t = 0; t < s->nthreads; t++) {
+        for (uint32_t i = s->start[t]; i < s->start[t + 1]; i++) {
+            const struct access *b = &accesses[s->entry[i]];
+            for (uint32_t u = 0; u < s->nthreads; u++) {
+                if (u != t && (b->kind != ACCESS_READ || writes[u]))
+                    ask(f, accesses[s->entry[s->start[u]]].thread, b->thread, b->step,
+                        &s->clock[(uint64_t)i * s->nthreads + u]);
+            }
+        }
+    }
+}
+
+/* Finds the threads of a segment; keeps it if two of them could conflict. */
+static void keep_segment(struct finder *f, struct segment s)
+{
+    const struct access *accesses = f->p->accesses.at;
+    bool writes = false;
+    uint32_t threads = 0;
+    for (uint32_t i = 0; i < s.count; i++) {
+        writes = writes || accesses[s.entry[i]].kind != ACCESS_READ;
+        threads += i == 0 || accesses[s.entry[i]].thread != accesses[s.entry[i - 1]].thread;
+    }
+    if (threads < 2 || !writes)
+        return;
+    s.nthreads = threads;
+    s.start = take(f, threads + 1, sizeof *s.start);
+    if (f->failed)
+        return;
+    uint32_t t = 0;
+    for (uint32_t i = 1; i < s.count; i++) {
+        if (accesses[s.entry[i]].thread != accesses[s.entry[i - 1]].thread)
+            s.start[++t] = i;
+    }
+    s.start[threads] = s.count;
+    ask_segment(f, &s);
+    if (!peal_vec_push(&f->segments, s))
+        f->failed = true;
+}
+
+static bool same_as(const struct access *a, const struct access *b)
+{
+    return a->thread == b->thread && a->step == b->step && a->kind == b->kind && a->fn == b->fn &&
+           a->dtype == b->dtype;
+}
+
+/* Does more than one thread come to this location, and does any write? */
+static bool contested(const struct program *p, const uint32_t *order, uint32_t n)
+{
+    bool writes = false, threads = false;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct access *a = &p->accesses.at[order[i]];
+        writes = writes || a->kind != ACCESS_READ;
+        threads = threads || a->thread != p->accesses.at[order[0]].thread;
+    }
+    return writes && threads;
+}
+
+static void cut_location(struct finder *f, uint32_t location, const uint32_t *order, uint32_t n)
+{
+    const struct access *accesses = f->p->accesses.at;
+    if (!contested(f->p, order, n))
+        return;
+    uint64_t *points = malloc(2 * (size_t)n * sizeof *points);
+    uint32_t *fill = NULL;
+    if (!points) {
+        f->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        points[2 * i] = accesses[order[i]].lo;
+        points[2 * i + 1] = accesses[order[i]].hi;
+    }
+    qsort(points, 2 * (size_t)n, sizeof *points, by_value);
+    size_t m = 0;
+    for (size_t i = 0; i < 2 * (size_t)n; i++) {
+        if (m == 0 || points[i] != points[m - 1])
+            points[m++] = points[i];
+    }
+    fill = calloc(m + 1, sizeof *fill);
+    uint32_t **entry = calloc(m + 1, sizeof *entry);
+    f->failed = f->failed || !fill || !entry;
+    for (uint32_t i = 0; i < n && !f->failed; i++) {
+        for (size_t k = find_point(points, m, accesses[order[i]].lo);
+             points[k] < accesses[order[i]].hi; k++)
+            fill[k]++;
+    }
+    for (size_t k = 0; k + 1 < m && !f->failed; k++) {
+        entry[k] = take(f, fill[k], sizeof **entry);
+        fill[k] = 0;
+    }
+    for (uint32_t i = 0; i < n && !f->failed; i++) {
+        const struct access *a = &accesses[order[i]];
+        for (size_t k = find_point(points, m, a->lo); points[k] < a->hi; k++) {
+            if (fill[k] == 0 || !same_as(&accesses[entry[k][fill[k] - 1]], a))
+                entry[k][fill[k]++] = order[i];
+        }
+    }
+    for (size_t k = 0; k + 1 < m && !f->failed; k++)
+        keep_segment(f, (struct segment){.lo = points[k],
+                                         .hi = points[k + 1],
+                                         .location = location,
+                                         .count = fill[k],
+                                         .entry = entry[k]});
+    free(entry);
+    free(fill);
+    free(points);
+}
+
+/* --- the check ------------------------------------------------------------------------------- */
+
+static void report(struct finder *f, const struct segment *s, uint32_t a, uint32_t b)
+{
+    struct race_report *out = f->out;
+    out->total++;
+    if (out->races.len >= MOST_RACES)
+        return;
+    const struct access *x = &f->p->accesses.at[a], *y = &f->p->accesses.at[b];
+    struct race race = {a, b, s->lo, s->hi};
+    if (x->thread > y->thread)
+        race = (struct race){b, a, s->lo, s->hi};
+    if (!peal_vec_push(&out->races, race))
+        f->failed = true;
+}
+
+/* All pairs of threads u < t of a segment. */
+static void check_pair(struct finder *f, const struct segment *s, uint32_t u, uint32_t t)
+{
+    const struct access *accesses = f->p->accesses.at;
+    for (uint32_t i = s->start[t]; i < s->start[t + 1]; i++) {
+        const struct access *b = &accesses[s->entry[i]];
+        uint32_t before = s->clock[(uint64_t)i * s->nthreads + u];
+        bool conflict_seen = false, accumulate_seen = false;
+        for (uint32_t k = s->start[u]; k < s->start[u + 1]; k++) {
+            const struct access *a = &accesses[s->entry[k]];
+            if (a->step < before || (a->kind == ACCESS_READ && b->kind == ACCESS_READ))
+                continue;
+            bool conflict = peal_access_conflict(a, b);
+            if (conflict ? conflict_seen : accumulate_seen)
+                continue;
+            *(conflict ? &conflict_seen : &accumulate_seen) = true;
+            if (s->clock[(uint64_t)k * s->nthreads + t] > b->step)
+                continue;
+            if (conflict)
+                report(f, s, s->entry[k], s->entry[i]);
+            else
+                f->out->unordered[s->location] = true;
+        }
+    }
+}
+
+static void check_segments(struct finder *f)
+{
+    for (size_t i = 0; i < f->segments.len && !f->failed; i++) {
+        const struct segment *s = &f->segments.at[i];
+        for (uint32_t t = 1; t < s->nthreads; t++) {
+            for (uint32_t u = 0; u < t; u++)
+                check_pair(f, s, u, t);
+        }
+    }
+}
+
+/* --- closed, barrier, handed-over cells ------------------------------------------------------ */
+
+/* One condition on a clock: answer > at least. */
+struct demand {
+    uint32_t answer;
+    uint32_t above;
+    uint32_t what[3];
+};
+
+struct demands {
+    struct demand *at;
+    uint64_t count;
+};
+
+/* First and last access of each thread to each other rank's window, per launch. */
+static struct demands ask_closed(struct finder *f)
+{
+    struct program *p = f->p;
+    uint32_t n = p->nranks;
+    struct demands d = {0};
+    uint32_t *seen = take(f, n, sizeof *seen), *last = take(f, n, sizeof *last);
+    PEAL_VEC(struct demand) list = {0};
+    for (size_t i = 0; i < p->accesses.len && !f->failed; i++) {
+        const struct access *a = &p->accesses.at[i];
+        const struct access *next = i + 1 < p->accesses.len ? a + 1 : NULL;
+        uint32_t q = a->location % n;
+        bool scratch = p->memory.at[a->location / n].kind == PEAL_BUF_WINDOW;
+        if (scratch && q != p->threads[a->thread].rank) {
+            last[q] = (uint32_t)i + 1;
+            if (!seen[q]) {
+                seen[q] = (uint32_t)i + 1;
+                struct demand first = {
+                    0, p->threads[p->thread_of_rank[q]].enter[a->launch], {(uint32_t)i, 0, q}};
+                if (!peal_vec_push(&list, first))
+                    f->failed = true;
+            }
+        }
+        if (next && next->thread == a->thread && next->launch == a->launch)
+            continue;
+        for (uint32_t r = 0; r < n && !f->failed; r++) {
+            if (last[r] && !peal_vec_push(&list, ((struct demand){0,
+                                                                  p->accesses.at[last[r] - 1].step,
+                                                                  {last[r] - 1, 1, r}})))
+                f->failed = true;
+            seen[r] = last[r] = 0;
+        }
+    }
+    d.count = list.len;
+    d.at = take(f, list.len, sizeof *d.at);
+    if (!f->failed && list.len)
+        memcpy(d.at, list.at, list.len * sizeof *d.at);
+    peal_vec_release(&list);
+    for (uint64_t i = 0; i < d.count && !f->failed; i++) {
+        const struct access *a = &p->accesses.at[d.at[i].what[0]];
+        uint32_t owner = p->thread_of_rank[d.at[i].what[2]];
+        if (d.at[i].what[1] == 0)
+            ask(f, owner, a->thread, a->step, &d.at[i].answer);
+        else
+            ask(f, a->thread, owner, p->threads[owner].leave[a->launch], &d.at[i].answer);
+    }
+    return d;
+}
+
+static struct demands ask_barrier(struct finder *f)
+{
+    struct program *p = f->p;
+    struct demands d = {0};
+    uint64_t launches = 0, k = 0;
+    for (uint32_t l = 0; l < p->launches; l++)
+        launches += p->plans[l]->contract == PEAL_CONTRACT_BARRIER;
+    d.at = take(f, launches * p->nranks * p->nranks, sizeof *d.at);
+    for (uint32_t l = 0; l < p->launches && !f->failed; l++) {
+        if (p->plans[l]->contract != PEAL_CONTRACT_BARRIER)
+            continue;
+        for (uint32_t r = 0; r < p->nranks; r++) {
+            for (uint32_t q = 0; q < p->nranks; q++) {
+                if (r == q)
+                    continue;
+                uint32_t enters = p->thread_of_rank[r], leaves = p->thread_of_rank[q];
+                d.at[k] = (struct demand){0, p->threads[enters].enter[l], {q, r, l}};
+                ask(f, enters, leaves, p->threads[leaves].leave[l], &d.at[k].answer);
+                k++;
+            }
+        }
+    }
+    d.count = k;
+    return d;
+}
+
+struct cell_write {
+    uint32_t cell, thread, step;
+    int64_t value;
+};
+
+static int by_cell(const void *a, const void *b)
+{
+    const struct cell_write *x = a, *y = b;
+    if (x->cell != y->cell)
+        return x->cell < y->cell ? -1 : 1;
+    if (x->value != y->value)
+        return x->value < y->value ? -1 : 1;
+    return (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+/* Writes of a handed-over cell must come in the order of their values. */
+static struct demands ask_cells(struct finder *f)
+{
+    struct program *p = f->p;
+    struct demands d = {0};
+    PEAL_VEC(struct cell_write) writes = {0};
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            const struct step *s = peal_program_step(p, t, i);
+            if (s->kind == STEP_SET && p->cells[s->cell].handover &&
+                !peal_vec_push(&writes, ((struct cell_write){s->cell, t, i, s->value})))
+                f->failed = true;
+        }
+    }
+    if (writes.len)
+        qsort(writes.at, writes.len, sizeof *writes.at, by_cell);
+    d.at = take(f, writes.len, sizeof *d.at);
+    for (size_t i = 1; i < writes.len && !f->failed; i++) {
+        const struct cell_write *x = &writes.at[i - 1], *y = &writes.at[i];
+        if (x->cell != y->cell || x->thread == y->thread)
+            continue;
+        d.at[d.count] = (struct demand){0, x->step, {x->thread, y->thread, y->step}};
+        ask(f, x->thread, y->thread, y->step, &d.at[d.count].answer);
+        d.count++;
+    }
+    peal_vec_release(&writes);
+    return d;
+}
+
+static const struct demand *first_unmet(const struct demands *d)
+{
+    for (uint64_t i = 0; i < d->count; i++) {
+        if (d->at[i].answer <= d->at[i].above)
+            return &d->at[i];
+    }
+    return NULL;
+}
+
+static void judge(struct finder *f, const struct demands d[3])
+{
+    struct race_report *out = f->out;
+    const struct demand *open = first_unmet(&d[0]), *broken = first_unmet(&d[1]),
+                        *cell = first_unmet(&d[2]);
+    out->closed = !open;
+    out->open = open ? open->what[0] : PEAL_NONE;
+    out->open_at_entry = open && open->what[1] == 0;
+    out->barrier_broken = broken;
+    if (broken) {
+        out->leaves = broken->what[0];
+        out->enters = broken->what[1];
+        out->broken_launch = broken->what[2];
+    }
+    out->cell_broken = cell;
+    if (cell) {
+        out->cell_thread[0] = cell->what[0];
+        out->cell_step[0] = cell->above;
+        out->cell_thread[1] = cell->what[1];
+        out->cell_step[1] = cell->what[2];
+    }
+}
+
+enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t most_bytes,
+                                struct race_report *out)
+{
+    struct finder f = {.p = p, .out = out};
+    uint32_t *first = NULL, *order = NULL;
+    size_t locations = p->memory.len * p->nranks;
+    *out = (struct race_report){.open = PEAL_NONE};
+    peal_arena_init(&f.arena, most_bytes);
+    out->unordered = calloc(locations + 1, sizeof *out->unordered);
+    f.failed = !out->unordered || !peal_access_by_location(p, &first, &order);
+    for (size_t l = 0; l < locations && !f.failed; l++)
+        cut_location(&f, (uint32_t)l, order + first[l], first[l + 1] - first[l]);
+    free(first);
+    free(order);
+    struct demands demands[3] = {{0}};
+    if (!f.failed)
+        demands[0] = ask_closed(&f);
+    if (!f.failed)
+        demands[1] = ask_barrier(&f);
+    if (!f.failed)
+        demands[2] = ask_cells(&f);
+    if (!f.failed && !peal_order_clocks(p, f.queries.at, f.queries.len, workers))
+        f.failed = true;
+    if (!f.failed) {
+        check_segments(&f);
+        judge(&f, demands);
+    }
+    peal_vec_release(&f.segments);
+    peal_vec_release(&f.queries);
+    peal_arena_release(&f.arena);
+    return f.failed ? PEAL_NO_MEMORY : PEAL_OK;
+}
+
+void peal_race_release(struct race_report *report)
+{
+    peal_vec_release(&report->races);
+    free(report->unordered);
+    *report = (struct race_report){0};
+}

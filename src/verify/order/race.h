@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conflicting accesses that nothing orders, in monotone programs.
+ *
+ * Every location (a buffer on a rank) is cut at all starts and ends of accesses into segments; the
+ * accesses of a segment all touch the same bytes. Of two threads A, B and an access b, those of A
+ * after fewer than clock_A(b) steps come before b; so only the first conflicting one from there on
+ * has to be asked whether b comes before it. Thus each segment costs accesses x threads.
+ */
+#ifndef PEAL_VERIFY_RACE_H
+#define PEAL_VERIFY_RACE_H
+
+#include "verify/order/order.h"
+
+struct race {
+    uint32_t a, b; /* indices into accesses; a's thread is below b's */
+    uint64_t lo, hi;
+};
+
+struct race_report {
+    PEAL_VEC(struct race) races; /* at most MOST_RACES; more are counted */
+    uint64_t total;
+    bool *unordered; /* [location]: accumulates whose order is left to chance */
+    bool closed;
+    uint32_t open;       /* an access that shows it is not closed, or PEAL_NONE */
+    bool open_at_entry;  /* it may come before the owner entered; otherwise after it left */
+    bool barrier_broken; /* contract barrier: someone may leave before another entered */
+    uint32_t leaves, enters, broken_launch;
+    bool cell_broken; /* a one-writer cell with two unordered writers */
+    uint32_t cell_thread[2], cell_step[2];
+    enum peal_status status;
+};
+
+enum { MOST_RACES = 4096 };
+
+bool peal_access_conflict(const struct access *a, const struct access *b);
+
+/* Release the report in every case. */
+enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t most_bytes,
+                                struct race_report *out);
+void peal_race_release(struct race_report *report);
+
+/* For other analyses: accesses by location. order[first[l] .. first[l+1]) are l's accesses. False:
+ * out of memory; free both. */
+bool peal_access_by_location(const struct program *p, uint32_t **first, uint32_t **order);
+
+#endif

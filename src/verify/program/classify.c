@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which cells are monotone, who writes them, and small look-ups in the program.
+ *
+ * A cell is monotone if its value can never fall and nobody looks at more than a lower bound:
+ * only adds of 0 or more, or one writing thread whose values never fall in program order; waits
+ * with
+ * >= only; no peek, no peeked amounts. A one-writer cell that changes its writer between launches
+ * counts as monotone here; order.c then demands that its writes are ordered.
+ */
+#include "verify/program/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void see_write(struct cell *cell, uint32_t thread, const struct step *s)
+{
+    if (cell->writer == PEAL_NONE)
+        cell->writer = thread;
+    else if (cell->writer != thread)
+        cell->writer = MANY_WRITERS;
+    if (s->kind == STEP_SET)
+        cell->sets = true;
+    else
+        cell->adds = true;
+    if (s->flags & STEP_RELAXED)
+        cell->relaxed = true;
+    if (s->flags & STEP_HAS_REG)
+        cell->falls = true;
+}
+
+/* Sums of amounts are followed in 64 bits. What is far from that has room for every order. */
+static bool amounts_fit(const struct program *p)
+{
+    uint64_t *sum = calloc(p->ncells + 1u, sizeof *sum);
+    bool fit = sum;
+    for (uint64_t i = 0; i < p->nsteps && fit; i++) {
+        const struct step *s = &p->steps[i];
+        uint64_t size = s->value < 0 ? 0 - (uint64_t)s->value : (uint64_t)s->value;
+        if (s->kind > STEP_WAIT_EQUAL || p->cells[s->cell].kind == CELL_ONE_WRITER)
+            continue;
+        fit = size < UINT64_C(1) << 56 && (sum[s->cell] += size) < UINT64_C(1) << 58;
+    }
+    free(sum);
+    return fit;
+}
+
+static void see_steps(struct program *p, int64_t *value)
+{
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            const struct step *s = peal_program_step(p, t, i);
+            struct cell *cell = &p->cells[s->cell];
+            if (s->kind == STEP_ADD || s->kind == STEP_SET)
+                see_write(cell, t, s);
+            if (s->kind == STEP_WAIT_EQUAL || s->kind == STEP_PEEK ||
+                (s->kind == STEP_WAIT && (s->flags & STEP_HAS_REG)))
+                cell->falls = true;
+            if (s->kind == STEP_ADD) {
+                cell->falls = cell->falls || s->value < 0;
+                value[s->cell] += s->value;
+            } else if (s->kind == STEP_SET) {
+                /* Thread after thread: right for one writer, and others are caught below. */
+                cell->falls = cell->falls || (s->value < value[s->cell] && cell->writer == t);
+                value[s->cell] = s->value;
+            }
+        }
+    }
+}
+
+void peal_program_classify(struct program *p)
+{
+    p->monotone = true;
+    p->not_monotone = NULL;
+    if (!amounts_fit(p)) {
+        p->status = PEAL_NO_MEMORY;
+        p->why = "a cell gets, or is compared with, amounts that are too large to be followed";
+        return;
+    }
+    int64_t *value = calloc(p->ncells ? p->ncells : 1, sizeof *value);
+    if (!value) {
+        p->status = PEAL_NO_MEMORY;
+        p->why = "out of memory";
+        return;
+    }
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        struct cell *cell = &p->cells[c];
+        cell->writer = PEAL_NONE;
+        cell->falls = cell->sets = cell->adds = cell->relaxed = cell->handover = false;
+    }
+    see_steps(p, value);
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        struct cell *cell = &p->cells[c];
+        if (cell->uninitialised && cell->sets)
+            cell->falls = true;
+        if (cell->writer == MANY_WRITERS && cell->sets) {
+            if (cell->kind == CELL_ONE_WRITER)
+                cell->handover = true;
+            else
+                cell->falls = true;
+        }
+        if (cell->falls && p->monotone) {
+            p->monotone = false;
+            p->not_monotone = "a cell may fall, is waited for with ==, or is peeked";
+        }
+    }
+    free(value);
+}
+
+const struct peal_op *peal_program_op(const struct program *p, uint32_t thread, uint32_t op,
+                                      uint32_t *launch)
+{
+    const struct thread *t = &p->threads[thread];
+    uint32_t l = 0;
+    while (l + 1 < p->launches && op >= t->first_op[l + 1])
+        l++;
+    *launch = l;
+    const struct peal_lane *lane = peal_plan_lane(p->plans[l], t->rank, t->lane);
+    return peal_plan_ops(p->plans[l]) + lane->first_op + (op - t->first_op[l]);
+}
+
+uint32_t peal_program_step_launch(const struct program *p, uint32_t thread, uint32_t step)
+{
+    const struct thread *t = &p->threads[thread];
+    uint32_t l = 0;
+    while (l + 1 < p->launches && step >= t->leave[l])
+        l++;
+    return l;
+}
+
+void peal_program_cell_name(const struct program *p, uint32_t c, struct peal_text *out)
+{
+    const struct cell *cell = &p->cells[c];
+    if (cell->kind <= CELL_RAW) {
+        const struct signal *signal = &p->signals.at[cell->owner];
+        peal_text_puts(out, signal->name);
+        if (signal->cells > 1)
+            peal_text_printf(out, "[%u]", cell->index);
+        peal_text_printf(out, "@%u", cell->rank);
+    } else if (cell->kind <= CELL_FREED) {
+        const struct channel *ch = &p->channels.at[cell->owner];
+        peal_text_puts(out, cell->kind == CELL_SENT ? "messages" : "freed slots");
+        if (*ch->name)
+            peal_text_printf(out, " of '%s'", ch->name);
+        peal_text_printf(out, " %u->%u", ch->sender, ch->receiver);
+    } else {
+        peal_text_printf(out, "%s of rank %u", cell->kind == CELL_FORK ? "start" : "end",
+                         cell->rank);
+    }
+}
+
+int64_t peal_program_logical(const struct program *p, uint32_t c, int64_t value, uint32_t launch)
+{
+    const struct cell *cell = &p->cells[c];
+    if (cell->kind == CELL_ONE_WRITER) {
+        int64_t epoch = value >> 32;
+        return epoch == (int64_t)launch + 1  ? (value & UINT32_MAX)
+               : epoch > (int64_t)launch + 1 ? PEAL_VERIFY_LATER
+                                             : 0;
+    }
+    if (cell->kind == CELL_SHARED)
+        return value - p->base[(uint64_t)launch * p->ncells + c];
+    return value;
+}

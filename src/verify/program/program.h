@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The unrolled program: what the analyses work on.
+ *
+ * A sequence of plans becomes threads (one per rank and lane), each with one list of *sync steps*
+ * over all launches. Everything that can block or release is a step on a counter cell:
+ *
+ *   notify                -> ADD or SET of the physical value
+ *   wait                  -> WAIT for the physical threshold
+ *   send                  -> WAIT freed >= k - depth, [read the source], ADD sent 1
+ *   recv                  -> WAIT sent >= k, [write the destination], ADD freed 1
+ *   recv_slot, free       -> WAIT sent >= k; ADD freed 1
+ *   entering and leaving  -> lane 0 forks and joins the other lanes of its rank (FORK, JOIN cells)
+ *
+ * Memory accesses are not steps: an access stands between two steps of its thread, and `step`
+ * counts the steps before it. Only accesses that another thread could conflict with are listed.
+ *
+ * Physical values: one-writer cells hold (launch + 1) << 32 | count, shared cells count on with a
+ * base that grows by the plan's totals, raw cells keep their value.
+ */
+#ifndef PEAL_VERIFY_PROGRAM_H
+#define PEAL_VERIFY_PROGRAM_H
+
+#include "base/base.h"
+#include "verify/verdict.h"
+
+enum step_kind { STEP_ADD, STEP_SET, STEP_WAIT, STEP_WAIT_EQUAL, STEP_PEEK, STEP_NOP };
+
+/* INSERTED: put in by an edit, no op of the plan is behind it; AT_END: after the launch's last op.
+ */
+enum { STEP_RELAXED = 1, STEP_HAS_REG = 2, STEP_INSERTED = 4, STEP_AT_END = 8 };
+
+struct step {
+    uint32_t cell;
+    uint8_t kind;
+    uint8_t flags;
+    uint16_t reg;
+    int64_t value; /* PEEK: this launch's logical zero, see peal_program_peek */
+};
+
+/* Ops of the caller between launches, as op numbers of accesses. */
+#define OP_CALLER_ENTERS (UINT32_MAX - 1)
+#define OP_CALLER_LEAVES (UINT32_MAX - 2)
+/* The same for a barrier: not accesses, but entering must not be able to come with leaving. */
+#define OP_BARRIER_ENTERED (UINT32_MAX - 3)
+#define OP_BARRIER_LEFT (UINT32_MAX - 4)
+/* Op numbers from here on are no ops of the plan. */
+#define OP_NO_OP OP_BARRIER_LEFT
+
+enum access_kind { ACCESS_READ, ACCESS_WRITE, ACCESS_ACCUMULATE };
+
+struct access {
+    uint64_t lo, hi;   /* bytes of the location; 2-D buffers as if the row stride were cols */
+    uint32_t location; /* memory * nranks + rank */
+    uint32_t thread;
+    uint32_t step; /* steps of the thread before it */
+    uint32_t op;   /* unrolled op number of the thread */
+    uint32_t launch;
+    uint8_t kind; /* enum access_kind */
+    uint8_t fn, dtype;
+};
+
+struct thread {
+    uint32_t rank, lane;
+    uint64_t first_step; /* in program.steps */
+    uint32_t nsteps;     /* of all launches */
+    uint32_t nregs;
+    uint32_t *enter;    /* [launch] steps before the launch's own */
+    uint32_t *leave;    /* [launch] steps when it has been left */
+    uint32_t *first_op; /* [launch + 1] unrolled op numbers */
+};
+
+enum cell_kind {
+    CELL_ONE_WRITER,
+    CELL_SHARED,
+    CELL_RAW,
+    CELL_SENT,  /* messages ever sent on a channel */
+    CELL_FREED, /* slots ever given back */
+    CELL_FORK,
+    CELL_JOIN
+};
+
+struct cell {
+    uint8_t kind;
+    bool uninitialised;
+    bool falls; /* may fall, or is waited for with ==, or is peeked: not monotone */
+    bool sets;  /* has SET steps */
+    bool adds;
+    bool relaxed;    /* has relaxed notifies */
+    bool handover;   /* one-writer cell that several threads write, in different launches */
+    uint32_t writer; /* the only writing thread, PEAL_NONE = none, MANY_WRITERS */
+    uint32_t rank;
+    uint32_t owner; /* index of the signal (by name) or of the channel */
+    uint32_t index; /* within the signal */
+};
+#define MANY_WRITERS (UINT32_MAX - 1)
+
+/* A buffer by name. Private ones are listed too. */
+struct memory {
+    const char *name;
+    uint8_t kind; /* enum peal_buf_kind */
+    uint8_t dtype;
+    bool watched; /* some thread could conflict with another here */
+    uint32_t cols;
+    uint32_t lane;
+    uint32_t named; /* while building: the last launch that has it, + 1 */
+};
+
+struct signal {
+    const char *name;
+    uint32_t kind;
+    uint32_t cells;      /* the longest of all launches */
+    uint32_t first_cell; /* of rank 0; then `stride` cells a rank */
+    uint32_t named;      /* while building: the last launch that has it, + 1 */
+};
+
+struct channel {
+    const char *name;
+    uint32_t port, sender, receiver, depth;
+    uint32_t sent, freed;                    /* cells */
+    uint64_t nsent, nreceived;               /* while building */
+    uint32_t sender_thread, receiver_thread; /* PEAL_NONE = not used */
+};
+
+/* A fault found while building: it needs no schedule. */
+struct early_fault {
+    enum peal_fault fault;
+    uint32_t thread, launch, op;
+    const char *why;
+    uint32_t location; /* PEAL_NONE = no memory */
+    uint64_t lo, hi;
+    bool writes;
+};
+
+struct program {
+    const struct peal_plan *const *plans;
+    uint32_t launches, nranks, nthreads, ncells;
+    uint64_t nsteps;
+    struct thread *threads;
+    uint32_t *thread_of_rank; /* [nranks + 1] first thread */
+    struct step *steps;
+    uint32_t *step_op; /* unrolled op number of each step; PEAL_NONE = fork or join */
+    struct cell *cells;
+    int64_t *initial;
+    int64_t *base; /* [launch * ncells + cell]: shared cells' base; NULL without shared cells */
+    PEAL_VEC(struct memory) memory;
+    PEAL_VEC(struct signal) signals;
+    PEAL_VEC(struct channel) channels;
+    PEAL_VEC(struct access) accesses;
+    uint32_t **memory_of;  /* [launch][buf] */
+    uint32_t **signal_of;  /* [launch][signal] */
+    uint32_t **channel_of; /* [launch][channel] */
+    uint64_t ops;
+    bool monotone, has_relaxed;
+    bool has_peeked; /* what is peeked at goes into a cell or a wait: that orders nothing either */
+    const char *not_monotone; /* why */
+    bool unbalanced;
+    uint32_t barrier; /* memory that stands for barriers (see explore.h), or PEAL_NONE */
+    struct early_fault early;
+    struct peal_arena arena;
+    enum peal_status status;
+    const char *why; /* status: PEAL_NO_MEMORY or PEAL_INVALID */
+};
+
+/* On PEAL_OK or not, release it. */
+enum peal_status peal_program_build(struct program *p, const struct peal_plan *const *plans,
+                                    uint32_t launches, uint64_t most_bytes);
+void peal_program_release(struct program *p);
+/* Finds out which cells are monotone. Called by build, and again after steps were changed. */
+void peal_program_classify(struct program *p);
+
+/* Amounts that are too large wrap here, and classify refuses them. */
+static inline int64_t peal_wrap_add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+/* For build: remembers the first failure; takes zeroed memory (NULL after a failure); matches names
+ * (names.c); walks the ops (unroll.c). */
+void peal_program_fail(struct program *p, enum peal_status status, const char *why);
+void *peal_program_take(struct program *p, uint64_t count, size_t size);
+void peal_program_name(struct program *p);
+void peal_program_unroll(struct program *p);
+
+/* The op and launch behind an unrolled op number. */
+const struct peal_op *peal_program_op(const struct program *p, uint32_t thread, uint32_t op,
+                                      uint32_t *launch);
+/* The launch that a step belongs to (fork and join: the launch they begin or end). */
+uint32_t peal_program_step_launch(const struct program *p, uint32_t thread, uint32_t step);
+
+/* The byte range of one row of an operand in its location; false: it is outside of the buffer. */
+struct range {
+    uint64_t lo, hi;
+};
+/* Number of ranges (1 where rows are adjacent), and the i-th. */
+uint32_t peal_program_rows(const struct peal_plan *plan, const struct peal_op *op,
+                           const struct peal_ref *ref);
+struct range peal_program_range(const struct peal_plan *plan, const struct peal_op *op,
+                                const struct peal_ref *ref, uint32_t launch, uint32_t row);
+
+static inline const struct step *peal_program_step(const struct program *p, uint32_t thread,
+                                                   uint32_t i)
+{
+    return &p->steps[p->threads[thread].first_step + i];
+}
+
+/* Does a cell of this value let the wait pass? `want`: its value and what its register adds. A
+ * one-writer cell that nobody has written yet in the launch is logically 0. */
+static inline bool peal_program_passes(const struct program *p, const struct step *s, int64_t value,
+                                       int64_t want)
+{
+    if (s->kind == STEP_WAIT)
+        return value >= want;
+    return s->kind != STEP_WAIT_EQUAL || value == want ||
+           (p->cells[s->cell].kind == CELL_ONE_WRITER && !(want & UINT32_MAX) && value < want);
+}
+
+/* What a peek finds in a cell of this value: counted from the launch's zero, and of a one-writer cell
+ * only what was counted in the launch itself. */
+static inline int64_t peal_program_peek(const struct program *p, const struct step *s,
+                                        int64_t value)
+{
+    if (p->cells[s->cell].kind == CELL_ONE_WRITER)
+        return value >> 32 == s->value ? value & UINT32_MAX : 0;
+    return value - s->value;
+}
+
+/* "ready[1]@2", "queue 'up' 0 -> 1". */
+void peal_program_cell_name(const struct program *p, uint32_t cell, struct peal_text *out);
+/* A physical value as the launch sees it. */
+int64_t peal_program_logical(const struct program *p, uint32_t cell, int64_t value,
+                             uint32_t launch);
+
+#endif

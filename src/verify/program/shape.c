@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shape of a plan: what is left when lengths are forgotten but not how ranges overlap.
+ *
+ * Every buffer (and every channel's messages) is cut at all starts and ends of ranges and at the
+ * contract's parts. An op carries a cut of one operand over to all others, so the cuts are carried
+ * on until nothing changes; then each stretch between cuts behaves as one element. Ranges are
+ * hashed as the numbers of their first and last cut.
+ */
+#include "verify/cache.h"
+
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CUTS = 100000, MOST_ROUNDS = 64 };
+
+struct cuts {
+    PEAL_VEC(uint64_t) at; /* sorted elements */
+};
+
+struct shaper {
+    const struct peal_plan *plan;
+    struct cuts *cuts; /* [buf], then [channel] */
+    size_t total;
+    bool changed, failed;
+    struct peal_sha256 sha;
+};
+
+static size_t find_cut(const struct cuts *c, uint64_t value)
+{
+    size_t lo = 0, hi = c->at.len;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (c->at.at[mid] < value)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void cut(struct shaper *s, struct cuts *c, uint64_t value)
+{
+    size_t i = find_cut(c, value);
+    if (s->failed || (i < c->at.len && c->at.at[i] == value))
+        return;
+    if (++s->total > MOST_CUTS || !peal_vec_push(&c->at, value)) {
+        s->failed = true;
+        return;
+    }
+    memmove(c->at.at + i + 1, c->at.at + i, (c->at.len - 1 - i) * sizeof *c->at.at);
+    c->at.at[i] = value;
+    s->changed = true;
+}
+
+/* An operand as a stretch of one set of cuts; NULL: a constant. */
+struct stretch {
+    struct cuts *cuts;
+    uint64_t lo;
+};
+
+static struct stretch stretch_of(const struct shaper *s, const struct peal_ref *ref,
+                                 uint32_t launch)
+{
+    const struct peal_plan *plan = s->plan;
+    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
+    if (ref->buf == PEAL_BUF_CONST)
+        return (struct stretch){NULL, 0};
+    uint64_t lo = peal_ref_offset(plan, ref, launch) / size;
+    if (ref->buf == PEAL_BUF_SLOT)
+        return (struct stretch){&s->cuts[plan->bufs.count + ref->row], lo};
+    lo += (uint64_t)ref->row * peal_plan_bufs(plan)[ref->buf].cols;
+    return (struct stretch){&s->cuts[ref->buf], lo};
+}
+
+/* Carries the cuts of every operand of an op over to the others. */
+static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
+{
+    const struct peal_plan *plan = s->plan;
+    uint32_t nrefs = peal_op_nrefs(op);
+    uint64_t count = op->mem.count * op->mem.rows;
+    bool queue = op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV;
+    for (uint32_t i = 0; i < nrefs + queue && !s->failed; i++) {
+        struct stretch from =
+            i == nrefs ? (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}
+                       : stretch_of(s, peal_plan_refs(plan) + op->mem.ref + i, launch);
+        if (!from.cuts)
+            continue;
+        cut(s, from.cuts, from.lo);
+        cut(s, from.cuts, from.lo + count);
+        for (uint32_t k = 0; k < nrefs + queue && !s->failed; k++) {
+            struct stretch to =
+                k == nrefs ? (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}
+                           : stretch_of(s, peal_plan_refs(plan) + op->mem.ref + k, launch);
+            if (!to.cuts || (to.cuts == from.cuts && to.lo == from.lo))
+                continue;
+            for (size_t c = find_cut(from.cuts, from.lo);
+                 c < from.cuts->at.len && from.cuts->at.at[c] <= from.lo + count && !s->failed; c++)
+                cut(s, to.cuts, to.lo + (from.cuts->at.at[c] - from.lo));
+        }
+    }
+}
+
+/* Where the contract cuts x and y: even parts of every length that a rank has. */
+static void cut_parts(struct shaper *s, uint32_t buf)
+{
+    enum { MOST_LENGTHS = 4 }; /* more of them are not worth a shape */
+    const struct peal_plan *plan = s->plan;
+    uint64_t lengths[MOST_LENGTHS];
+    uint32_t known = 0;
+    if (buf == PEAL_NONE)
+        return;
+    for (uint32_t r = 0; r < plan->nranks && !s->failed; r++) {
+        uint64_t n = peal_plan_len(plan, r, buf);
+        uint32_t i = 0;
+        while (i < known && lengths[i] != n)
+            i++;
+        if (i < known)
+            continue;
+        s->failed = known == MOST_LENGTHS;
+        for (uint32_t q = 0; q <= plan->nranks && !s->failed; q++)
+            cut(s, &s->cuts[buf], n / plan->nranks * q + n % plan->nranks * q / plan->nranks);
+        lengths[known++ % MOST_LENGTHS] = n;
+    }
+}
+
+static void find_cuts(struct shaper *s)
+{
+    const struct peal_plan *plan = s->plan;
+    cut_parts(s, plan->contract_in);
+    cut_parts(s, plan->contract_out);
+    s->changed = true;
+    for (int round = 0; s->changed && !s->failed; round++) {
+        s->changed = false;
+        s->failed = round == MOST_ROUNDS;
+        for (uint64_t i = 0; i < plan->ops.count && !s->failed; i++) {
+            const struct peal_op *op = &peal_plan_ops(plan)[i];
+            for (uint32_t l = 0; l < plan->period && !peal_op_is_sync(op); l++)
+                carry(s, op, l);
+        }
+    }
+}
+
+/* --- the shape in words ---------------------------------------------------------------------- */
+
+static void put(struct shaper *s, uint64_t word)
+{
+    peal_sha256_add_u64(&s->sha, word);
+}
+
+static void put_range(struct shaper *s, struct stretch at, uint64_t count)
+{
+    if (!at.cuts)
+        return;
+    put(s, find_cut(at.cuts, at.lo));
+    put(s, find_cut(at.cuts, at.lo + count) | (uint64_t)(count > 0) << 63);
+}
+
+/* Of two dimensions: does it stay within its row? No cut says where rows end. */
+static void put_row(struct shaper *s, const struct peal_op *op, const struct peal_ref *ref,
+                    uint32_t launch)
+{
+    uint32_t cols = ref->buf < PEAL_BUF_SLOT ? peal_plan_bufs(s->plan)[ref->buf].cols : 0;
+    uint64_t offset = peal_ref_offset(s->plan, ref, launch);
+    if (cols) {
+        uint64_t first = offset / peal_dtype_size((enum peal_dtype)ref->dtype);
+        put(s, op->mem.count <= cols && first % cols <= cols - op->mem.count);
+    }
+}
+
+static void put_op(struct shaper *s, const struct peal_op *op)
+{
+    const struct peal_plan *plan = s->plan;
+    put(s, (uint64_t)op->kind | (uint64_t)op->fn << 8 | (uint64_t)op->flags << 16 |
+               (uint64_t)op->dtype << 24);
+    if (peal_op_is_sync(op)) {
+        put(s, (uint64_t)op->sync.rank << 32 | op->sync.after);
+        for (uint32_t l = 0; l < plan->period; l++)
+            put(s, peal_op_cell(plan, op, l));
+        put(s, (uint64_t)op->sync.value);
+        return;
+    }
+    put(s, (uint64_t)op->mem.also << 48 | (uint64_t)op->mem.nsrc << 32 | op->mem.channel);
+    uint32_t nrefs = peal_op_nrefs(op);
+    for (uint32_t i = 0; i < nrefs; i++) {
+        const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
+        put(s, (uint64_t)ref->rank << 32 | (uint64_t)ref->buf << 8 | ref->dtype);
+        if (ref->buf == PEAL_BUF_CONST)
+            put(s, ref->offset);
+        for (uint32_t l = 0; l < plan->period; l++) {
+            put_range(s, stretch_of(s, ref, l), op->mem.count * op->mem.rows);
+            put_row(s, op, ref, l);
+        }
+    }
+    if (op->kind >= PEAL_OP_SEND && op->kind <= PEAL_OP_RECV_SLOT) {
+        uint64_t count = op->mem.count * op->mem.rows;
+        put_range(s, (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}, count);
+        put(s, count * peal_dtype_size((enum peal_dtype)op->dtype) <=
+                   peal_plan_channels(plan)[op->mem.channel].slot_bytes);
+    }
+}
+
+static void put_tables(struct shaper *s)
+{
+    const struct peal_plan *plan = s->plan;
+    put(s, (uint64_t)plan->nranks << 32 | plan->period);
+    put(s, (uint64_t)plan->contract << 32 | plan->dtype);
+    put(s, (uint64_t)plan->reduce << 32 | plan->root);
+    put(s, (uint64_t)plan->contract_in << 32 | plan->contract_out);
+    peal_sha256_add(&s->sha, peal_plan_ranks(plan),
+                    plan->ranks.count * sizeof(struct peal_rank_part));
+    peal_sha256_add(&s->sha, peal_plan_lanes(plan), plan->lanes.count * sizeof(struct peal_lane));
+    for (uint32_t i = 0; i < plan->signals.count; i++) {
+        const struct peal_signal *signal = &peal_plan_signals(plan)[i];
+        put(s, (uint64_t)signal->kind << 32 | signal->cells);
+        put(s, (uint64_t)signal->first_cell << 32 | signal->first_total);
+    }
+    peal_sha256_add(&s->sha, peal_plan_totals(plan), plan->totals.count * sizeof(int64_t));
+    put(s, plan->bufs.count);
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
+        put(s, (uint64_t)buf->kind | (uint64_t)buf->dir << 8 | (uint64_t)buf->dtype << 16 |
+                   (uint64_t)buf->flags << 24 | (uint64_t)buf->alias << 32);
+        put(s, (uint64_t)buf->cols << 32 | buf->lane);
+        for (uint32_t r = 0; r < plan->nranks; r++) {
+            uint64_t n = peal_plan_len(plan, r, b);
+            size_t at = find_cut(&s->cuts[b], n);
+            /* A length that is no cut is only known to lie behind all cuts or between two. */
+            bool exact = at < s->cuts[b].at.len && s->cuts[b].at.at[at] == n;
+            put(s, (uint64_t)at << 1 | exact);
+        }
+    }
+    put(s, plan->channels.count);
+    for (uint32_t c = 0; c < plan->channels.count; c++) {
+        const struct peal_channel *ch = &peal_plan_channels(plan)[c];
+        put(s, (uint64_t)ch->sender << 32 | ch->receiver);
+        put(s, (uint64_t)ch->depth << 32 | ch->port);
+        put(s, (uint64_t)ch->sender_lane << 32 | ch->receiver_lane);
+    }
+}
+
+/* A plan that has no shape is only like itself: all that its own hash covers. */
+static void put_whole(struct shaper *s)
+{
+    const struct peal_plan *plan = s->plan;
+    struct peal_plan header = *plan;
+    header.hash = 0;
+    header.kernel = 0;
+    header.block_len = 0;
+    header.positions = header.strings = (struct peal_table){0};
+    peal_sha256_add(&s->sha, "whole", 5);
+    peal_sha256_add(&s->sha, &header, sizeof header);
+    uint64_t end = plan->positions.offset < plan->strings.offset ? plan->positions.offset
+                                                                 : plan->strings.offset;
+    peal_sha256_add(&s->sha, (const char *)plan + sizeof *plan, end - sizeof *plan);
+}
+
+/* Is every operand one stretch? Not if an op takes some columns of several rows. */
+static bool is_stretches(const struct peal_plan *plan, const struct peal_op *op)
+{
+    if (peal_op_is_sync(op) || op->mem.rows <= 1)
+        return true;
+    for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
+        const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
+        uint32_t cols = ref->buf < PEAL_BUF_SLOT ? peal_plan_bufs(plan)[ref->buf].cols : 0;
+        if (cols && cols != op->mem.count)
+            return false;
+    }
+    return true;
+}
+
+/* Parts given by counts, and matrices of blocks, are part of the contract: no shape. */
+static bool has_shape(const struct peal_plan *plan)
+{
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        if (!is_stretches(plan, &peal_plan_ops(plan)[i]))
+            return false;
+    }
+    for (uint64_t i = 0; i < plan->params.count; i++) {
+        if (peal_plan_params(plan)[i].count > 1)
+            return false;
+    }
+    return plan->rank_count == plan->nranks;
+}
+
+bool peal_plan_shape(const struct peal_plan *plan, char out[PEAL_SHA256_HEX + 1])
+{
+    size_t sets = plan->bufs.count + plan->channels.count;
+    struct shaper s = {.plan = plan, .cuts = calloc(sets + 1, sizeof *s.cuts)};
+    bool shaped = s.cuts && has_shape(plan);
+    if (shaped)
+        find_cuts(&s);
+    shaped = shaped && !s.failed;
+    peal_sha256_begin(&s.sha);
+    if (shaped) {
+        put_tables(&s);
+        for (uint64_t i = 0; i < plan->ops.count; i++)
+            put_op(&s, &peal_plan_ops(plan)[i]);
+    } else {
+        put_whole(&s);
+    }
+    peal_sha256_end(&s.sha, out);
+    for (size_t i = 0; s.cuts && i < sets; i++)
+        peal_vec_release(&s.cuts[i].at);
+    free(s.cuts);
+    return shaped;
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each thread's ops, walked once per launch: ops -> sync steps and the accesses between them. See
+ * program.h. */
+#include "verify/program/program.h"
+
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct peal_plan *plan_of(const struct program *p, uint32_t launch)
+{
+    return p->plans[launch];
+}
+
+static uint32_t fork_cell(const struct program *p, uint32_t rank)
+{
+    return p->ncells - 2 * (p->nranks - rank);
+}
+
+struct walk {
+    struct program *p;
+    uint32_t thread, launch;
+    uint32_t op;  /* unrolled */
+    uint64_t end; /* steps written so far, of all threads */
+    uint64_t cap;
+    uint32_t *unfreed; /* [channel] slots received and not freed, of this thread */
+};
+
+static void add_step(struct walk *w, struct step step, uint32_t op)
+{
+    assert(w->end < w->cap);
+    w->p->steps[w->end] = step;
+    w->p->step_op[w->end] = op;
+    w->end++;
+}
+
+static uint32_t steps_so_far(const struct walk *w)
+{
+    return (uint32_t)(w->end - w->p->threads[w->thread].first_step);
+}
+
+static void early(struct walk *w, enum peal_fault fault, const char *why)
+{
+    if (w->p->early.fault == PEAL_FAULT_NONE)
+        w->p->early =
+            (struct early_fault){fault, w->thread, w->launch, w->op, why, PEAL_NONE, 0, 0, false};
+}
+
+uint32_t peal_program_rows(const struct peal_plan *plan, const struct peal_op *op,
+                           const struct peal_ref *ref)
+{
+    uint32_t cols = peal_plan_bufs(plan)[ref->buf].cols;
+    if (op->mem.count == 0)
+        return 0;
+    if (cols == 0 || op->mem.rows <= 1)
+        return op->mem.rows ? 1 : 0;
+    return op->mem.count == cols ? 1 : op->mem.rows; /* inside its buffer, it starts with a row */
+}
+
+struct range peal_program_range(const struct peal_plan *plan, const struct peal_op *op,
+                                const struct peal_ref *ref, uint32_t launch, uint32_t row)
+{
+    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
+    uint64_t stride = (uint64_t)peal_plan_bufs(plan)[ref->buf].cols * size;
+    uint64_t lo = (ref->row + (uint64_t)row) * stride + peal_ref_offset(plan, ref, launch);
+    uint64_t rows = peal_program_rows(plan, op, ref) == 1 ? op->mem.rows : 1;
+    return (struct range){lo, lo + op->mem.count * rows * size};
+}
+
+/* Is the operand inside its buffer? Sizes are checked so that nothing overflows. */
+static bool inside(const struct peal_plan *plan, const struct peal_op *op,
+                   const struct peal_ref *ref, uint32_t launch, uint64_t *bytes)
+{
+    const struct peal_buf *buf = &peal_plan_bufs(plan)[ref->buf];
+    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
+    uint64_t len = peal_plan_len(plan, ref->rank, ref->buf), width, offset;
+    *bytes = len * peal_dtype_size((enum peal_dtype)buf->dtype);
+    if (op->mem.count == 0 || op->mem.rows == 0)
+        return true;
+    offset = peal_ref_offset(plan, ref, launch);
+    if (!peal_size_mul(op->mem.count, size, &width))
+        return false;
+    if (buf->cols) {
+        /* Of scratch, whose stride is known, whole rows may be part of the offset. */
+        uint64_t row_bytes = (uint64_t)buf->cols * size, row = ref->row;
+        if (buf->kind != PEAL_BUF_PARAM) {
+            row += offset / row_bytes;
+            offset %= row_bytes;
+        }
+        return offset <= row_bytes && width <= row_bytes - offset &&
+               row + op->mem.rows <= *bytes / row_bytes;
+    }
+    return peal_size_mul(width, op->mem.rows, &width) && offset <= *bytes &&
+           width <= *bytes - offset;
+}
+
+static void add_access(struct walk *w, const struct peal_op *op, const struct peal_ref *ref,
+                       enum access_kind kind)
+{
+    struct program *p = w->p;
+    const struct peal_plan *plan = plan_of(p, w->launch);
+    if (ref->buf == PEAL_BUF_CONST)
+        return;
+    if (ref->buf == PEAL_BUF_SLOT) {
+        if (ref->rank >= w->unfreed[p->channel_of[w->launch][ref->row]])
+            early(w, PEAL_FAULT_CHANNEL, "a slot is used that was not received or is freed");
+        return;
+    }
+    uint32_t m = p->memory_of[w->launch][ref->buf];
+    uint32_t location = m * p->nranks + ref->rank;
+    uint64_t bytes;
+    if (!inside(plan, op, ref, w->launch, &bytes)) {
+        if (p->early.fault == PEAL_FAULT_NONE) {
+            early(w, PEAL_FAULT_BOUNDS, "an access leaves its buffer");
+            uint64_t lo = peal_ref_offset(plan, ref, w->launch), width = 0;
+            (void)peal_size_mul(op->mem.count, peal_dtype_size((enum peal_dtype)ref->dtype),
+                                &width);
+            p->early.location = location;
+            p->early.lo = lo > bytes ? lo : bytes;
+            p->early.hi = lo + width;
+            p->early.writes = kind != ACCESS_READ;
+        }
+        return;
+    }
+    if (!p->memory.at[m].watched)
+        return;
+    uint32_t rows = peal_program_rows(plan, op, ref);
+    for (uint32_t i = 0; i < rows; i++) {
+        struct range range = peal_program_range(plan, op, ref, w->launch, i);
+        struct access a = {
+            .lo = range.lo,
+            .hi = range.hi,
+            .location = location,
+            .thread = w->thread,
+            .step = steps_so_far(w),
+            .op = w->op,
+            .launch = w->launch,
+            .kind = (uint8_t)kind,
+            .fn = op->fn,
+            .dtype = op->dtype,
+        };
+        if (!peal_vec_push(&p->accesses, a))
+            peal_program_fail(p, PEAL_NO_MEMORY, "out of memory");
+    }
+}
+
+/* A count of a launch has 32 bits: what is beyond is never reached, not even by later launches, and
+ * no count is negative. */
+static int64_t within_launch(int64_t count, bool equal)
+{
+    bool never = count > UINT32_MAX || (equal && count < 0);
+    return never ? INT64_C(1) << 56 | 1 : count < 0 ? 0 : count;
+}
+
+static void walk_sync(struct walk *w, const struct peal_op *op)
+{
+    struct program *p = w->p;
+    const struct peal_plan *plan = plan_of(p, w->launch);
+    const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
+    const struct signal *mine = &p->signals.at[p->signal_of[w->launch][peal_op_signal(op)]];
+    uint32_t index = peal_op_cell(plan, op, w->launch) - signal->first_cell;
+    if (index >= signal->cells) {
+        early(w, PEAL_FAULT_BOUNDS, "a cell lies outside of its signal");
+        return;
+    }
+    uint32_t cell = mine->first_cell + op->sync.rank * mine->cells + index;
+    struct step step = {.cell = cell, .value = op->sync.value};
+    if (op->flags & PEAL_OP_RELAXED) {
+        step.flags |= STEP_RELAXED;
+        p->has_relaxed = true;
+    }
+    if (op->flags & PEAL_OP_HAS_REG) {
+        step.flags |= STEP_HAS_REG;
+        p->has_peeked = true;
+    }
+    step.reg = op->kind == PEAL_OP_PEEK || (op->flags & PEAL_OP_HAS_REG) ? op->sync.reg : 0;
+    int64_t epoch = ((int64_t)w->launch + 1) << 32;
+    if (op->kind == PEAL_OP_NOTIFY) {
+        step.kind = (op->flags & PEAL_OP_SET) ? STEP_SET : STEP_ADD;
+        if (signal->kind == PEAL_SIGNAL_ONE_WRITER) {
+            step.kind = STEP_SET;
+            step.value = epoch | op->sync.after;
+        }
+    } else if (op->kind == PEAL_OP_WAIT) {
+        step.kind = (op->flags & PEAL_OP_EQUAL) ? STEP_WAIT_EQUAL : STEP_WAIT;
+        if (signal->kind <= PEAL_SIGNAL_SHARED && op->sync.back > w->launch)
+            step.kind = STEP_NOP;
+        else if (signal->kind == PEAL_SIGNAL_ONE_WRITER && op->sync.value <= 0)
+            step.kind = step.kind == STEP_WAIT ? STEP_NOP : step.kind;
+        if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
+            step.value = within_launch(op->sync.value, op->flags & PEAL_OP_EQUAL) + epoch -
+                         ((int64_t)op->sync.back << 32);
+        else if (signal->kind == PEAL_SIGNAL_SHARED && step.kind != STEP_NOP)
+            step.value = peal_wrap_add(
+                step.value, p->base[(uint64_t)(w->launch - op->sync.back) * p->ncells + cell]);
+    } else {
+        step.kind = STEP_PEEK;
+        step.value = signal->kind == PEAL_SIGNAL_ONE_WRITER ? (int64_t)w->launch + 1
+                     : signal->kind == PEAL_SIGNAL_SHARED
+                         ? p->base[(uint64_t)w->launch * p->ncells + cell]
+                         : 0;
+    }
+    add_step(w, step, w->op);
+}
+
+static void own_channel(struct walk *w, uint32_t *thread)
+{
+    if (*thread == PEAL_NONE)
+        *thread = w->thread;
+    else if (*thread != w->thread)
+        early(w, PEAL_FAULT_CHANNEL, "a channel is used by two lanes at one end");
+}
+
+static void walk_channel(struct walk *w, const struct peal_op *op)
+{
+    struct program *p = w->p;
+    const struct peal_plan *plan = plan_of(p, w->launch);
+    uint32_t c = p->channel_of[w->launch][op->mem.channel];
+    struct channel *ch = &p->channels.at[c];
+    uint64_t bytes = op->mem.count * op->mem.rows * peal_dtype_size((enum peal_dtype)op->dtype);
+    if (op->kind != PEAL_OP_FREE && bytes > peal_plan_channels(plan)[op->mem.channel].slot_bytes)
+        early(w, PEAL_FAULT_CHANNEL, "a payload does not fit its slot");
+    if (op->kind == PEAL_OP_SEND) {
+        own_channel(w, &ch->sender_thread);
+        uint64_t k = ch->nsent++;
+        struct step full = {.cell = ch->freed, .kind = STEP_WAIT};
+        full.value = (int64_t)k - ch->depth + 1;
+        add_step(w, full, w->op);
+        add_access(w, op, peal_op_src(plan, op, 0), ACCESS_READ);
+        add_step(w, (struct step){.cell = ch->sent, .kind = STEP_ADD, .value = 1}, w->op);
+        return;
+    }
+    own_channel(w, &ch->receiver_thread);
+    if (op->kind != PEAL_OP_FREE) {
+        struct step empty = {.cell = ch->sent, .kind = STEP_WAIT};
+        empty.value = (int64_t)++ch->nreceived;
+        add_step(w, empty, w->op);
+        w->unfreed[c]++;
+    }
+    if (op->kind == PEAL_OP_RECV)
+        add_access(w, op, peal_op_dst(plan, op), ACCESS_WRITE);
+    if (op->kind != PEAL_OP_RECV_SLOT) {
+        if (w->unfreed[c] == 0)
+            early(w, PEAL_FAULT_CHANNEL, "a slot is freed that was not received");
+        else
+            w->unfreed[c]--;
+        add_step(w, (struct step){.cell = ch->freed, .kind = STEP_ADD, .value = 1}, w->op);
+    }
+}
+
+static void walk_op(struct walk *w, const struct peal_op *op)
+{
+    const struct peal_plan *plan = plan_of(w->p, w->launch);
+    if (peal_op_is_sync(op)) {
+        walk_sync(w, op);
+        return;
+    }
+    if (op->kind >= PEAL_OP_SEND) {
+        walk_channel(w, op);
+        return;
+    }
+    for (uint32_t i = 0; i < op->mem.nsrc; i++)
+        add_access(w, op, peal_op_src(plan, op, i), ACCESS_READ);
+    enum access_kind kind = op->kind == PEAL_OP_ACCUMULATE && !(op->flags & PEAL_OP_EXCLUSIVE)
+                                ? ACCESS_ACCUMULATE
+                                : ACCESS_WRITE;
+    add_access(w, op, peal_op_dst(plan, op), kind);
+    for (uint32_t i = 0; i < op->mem.also; i++)
+        add_access(w, op, peal_op_also(plan, op, i), ACCESS_WRITE);
+}
+
+/* Between launches the caller may do anything with a parameter that peers can reach. */
+static void caller_accesses(struct walk *w, uint32_t op)
+{
+    struct program *p = w->p;
+    const struct peal_plan *plan = plan_of(p, w->launch);
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
+        uint32_t m = p->memory_of[w->launch][b], rank = p->threads[w->thread].rank;
+        uint64_t bytes = peal_plan_len(plan, rank, b) * peal_dtype_size(buf->dtype);
+        if (buf->kind != PEAL_BUF_PARAM || buf->alias != PEAL_NONE || bytes == 0 ||
+            !p->memory.at[m].watched)
+            continue;
+        struct access a = {
+            .hi = bytes,
+            .location = m * p->nranks + rank,
+            .thread = w->thread,
+            .step = steps_so_far(w),
+            .op = op,
+            .launch = w->launch,
+            .kind = ACCESS_WRITE,
+        };
+        if (!peal_vec_push(&p->accesses, a))
+            peal_program_fail(p, PEAL_NO_MEMORY, "out of memory");
+    }
+}
+
+/* One launch of one thread, between its fork and its join. */
+static void walk_launch(struct walk *w)
+{
+    struct program *p = w->p;
+    struct thread *t = &p->threads[w->thread];
+    const struct peal_plan *plan = plan_of(p, w->launch);
+    uint32_t lanes = p->thread_of_rank[t->rank + 1] - p->thread_of_rank[t->rank];
+    uint32_t fork = fork_cell(p, t->rank), join = fork + 1;
+    t->enter[w->launch] = steps_so_far(w);
+    t->first_op[w->launch] = w->op;
+    if (t->lane == 0)
+        caller_accesses(w, OP_CALLER_ENTERS);
+    if (lanes > 1)
+        add_step(w,
+                 (struct step){.cell = fork,
+                               .kind = t->lane == 0 ? STEP_ADD : STEP_WAIT,
+                               .value = t->lane == 0 ? 1 : (int64_t)w->launch + 1},
+                 PEAL_NONE);
+    if (t->lane < peal_plan_lane_count(plan, t->rank)) {
+        const struct peal_lane *lane = peal_plan_lane(plan, t->rank, t->lane);
+        const struct peal_op *op = peal_plan_ops(plan) + lane->first_op;
+        t->nregs = lane->regs > t->nregs ? lane->regs : t->nregs;
+        for (uint64_t i = 0; i < lane->ops && p->status == PEAL_OK; i++, w->op++)
+            walk_op(w, op + i);
+    }
+    if (lanes > 1 && t->lane > 0)
+        add_step(w, (struct step){.cell = join, .kind = STEP_ADD, .value = 1}, PEAL_NONE);
+    else if (lanes > 1)
+        add_step(w,
+                 (struct step){.cell = join,
+                               .kind = STEP_WAIT,
+                               .value = (int64_t)(lanes - 1) * (w->launch + 1)},
+                 PEAL_NONE);
+    t->leave[w->launch] = steps_so_far(w);
+    if (t->lane == 0)
+        caller_accesses(w, OP_CALLER_LEAVES);
+    t->first_op[w->launch + 1] = w->op;
+    p->ops += t->first_op[w->launch + 1] - t->first_op[w->launch];
+}
+
+static uint64_t most_steps(const struct program *p)
+{
+    uint64_t n = 0;
+    for (uint32_t l = 0; l < p->launches; l++) {
+        const struct peal_plan *plan = plan_of(p, l);
+        const struct peal_op *op = peal_plan_ops(plan);
+        for (uint64_t i = 0; i < plan->ops.count; i++)
+            n += peal_op_is_sync(&op[i]) ? 1 : op[i].kind >= PEAL_OP_SEND ? 2 : 0;
+    }
+    return n + 2ull * p->nthreads * p->launches;
+}
+
+void peal_program_unroll(struct program *p)
+{
+    struct walk w = {.p = p, .cap = most_steps(p)};
+    p->steps = peal_program_take(p, w.cap, sizeof *p->steps);
+    p->step_op = peal_program_take(p, w.cap, sizeof *p->step_op);
+    w.unfreed = peal_program_take(p, p->channels.len, sizeof *w.unfreed);
+    if (p->status != PEAL_OK)
+        return;
+    for (w.thread = 0; w.thread < p->nthreads && p->status == PEAL_OK; w.thread++) {
+        struct thread *t = &p->threads[w.thread];
+        t->first_step = w.end;
+        w.op = 0;
+        for (w.launch = 0; w.launch < p->launches && p->status == PEAL_OK; w.launch++)
+            walk_launch(&w);
+        if (w.end - t->first_step >= UINT32_MAX / 2)
+            peal_program_fail(p, PEAL_NO_MEMORY, "a lane has too many ops");
+        t->nsteps = steps_so_far(&w);
+    }
+    p->nsteps = w.end;
+    for (uint32_t c = 0; c < p->channels.len; c++)
+        p->unbalanced = p->unbalanced || p->channels.at[c].nsent != p->channels.at[c].nreceived;
+}

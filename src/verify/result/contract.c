@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contracts: what each output element must be made of. */
+#include "verify/result/symbolic.h"
+
+#include "base/base.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+static const struct peal_param *find_param(const struct peal_plan *plan, const char *name)
+{
+    for (uint64_t i = 0; i < plan->params.count; i++) {
+        const struct peal_param *param = &peal_plan_params(plan)[i];
+        if (strcmp(peal_plan_string(plan, param->name), name) == 0)
+            return param;
+    }
+    return NULL;
+}
+
+/* Value i of an array parameter as `rank` knows it. */
+static uint64_t param_value(const struct peal_plan *plan, const struct peal_param *param,
+                            uint32_t rank, uint32_t i)
+{
+    uint64_t at = param->first + (param->is_local ? (uint64_t)rank * param->count : 0) + i;
+    int64_t value = peal_plan_values(plan)[at];
+    return value < 0 ? 0 : (uint64_t)value;
+}
+
+/* Where part r of n starts: by `counts` if the kernel has them, otherwise even parts. */
+uint64_t peal_contract_part(const struct peal_plan *plan, uint64_t n, uint32_t r)
+{
+    const struct peal_param *counts = find_param(plan, "counts");
+    if (!counts || counts->is_local || counts->count != plan->nranks)
+        return n / plan->nranks * r + n % plan->nranks * r / plan->nranks;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < r; i++)
+        sum += param_value(plan, counts, 0, i);
+    return sum;
+}
+
+uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint32_t rank,
+                           uint32_t count)
+{
+    const struct peal_param *param = find_param(plan, name);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; param && i < count && i < param->count; i++)
+        sum += param_value(plan, param, rank, i);
+    return sum;
+}
+
+uint32_t peal_contract_place(const struct peal_plan *plan, uint32_t buf, uint32_t rank,
+                             uint64_t *offset)
+{
+    const struct peal_buf *b = &peal_plan_bufs(plan)[buf];
+    bool at_root_only =
+        plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
+    *offset = 0;
+    if (b->alias == PEAL_NONE || (at_root_only && rank != plan->root))
+        return buf;
+    uint64_t whole = peal_plan_len(plan, rank, b->alias), own = peal_plan_len(plan, rank, buf);
+    bool parts =
+        plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_GATHER ||
+        plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
+    if (parts && own < whole)
+        *offset = peal_contract_part(plan, whole, rank);
+    return b->alias;
+}
+
+/* --- one expected stretch -------------------------------------------------------------------- */
+
+/* Elements lo..hi of y are x of `from` (copy), or the reduction over all ranks, at `index` on. */
+struct expected {
+    uint64_t lo, hi, index;
+    bool reduces;
+    uint32_t from;
+};
+
+struct judge {
+    struct symbolic *s;
+    const struct peal_plan *plan;
+    uint32_t rank, launch;
+    uint32_t x;     /* memory of x */
+    uint32_t *seen; /* [rank] how often, while a tree is walked */
+    enum peal_fn fn;
+    bool once;         /* a contribution that is there twice changes the result */
+    uint32_t *visited; /* [node] the walk that came by last; without `once` */
+    uint32_t walk;
+};
+
+/* Counts the leaves of a reduction; false: something else is in it, or too much of one. */
+static bool count_leaves(struct judge *j, uint32_t node, int64_t shift)
+{
+    const struct node *n = &j->s->values.nodes.at[node];
+    if (!j->once) {
+        if (j->visited[node] == j->walk)
+            return true;
+        j->visited[node] = j->walk;
+    }
+    switch (n->kind) {
+    case NODE_INPUT:
+        if (n->child[0] != j->launch || n->child[2] != j->x || (int64_t)n->word + shift != 0)
+            return false;
+        return ++j->seen[n->child[1]] == 1 || !j->once;
+    case NODE_CONVERT:
+        return count_leaves(j, n->child[0], shift);
+    case NODE_FN:
+    case NODE_CHANCE:
+        if (n->fn != j->fn || n->nchildren != 2)
+            return false;
+        return count_leaves(j, n->child[0], shift) && count_leaves(j, n->child[1], shift);
+    default:
+        return false;
+    }
+}
+
+static bool is_reduction(struct judge *j, uint32_t node, int64_t shift)
+{
+    enum peal_reduce reduce = (enum peal_reduce)j->plan->reduce;
+    const struct node *n = &j->s->values.nodes.at[node];
+    if (reduce == PEAL_AVG && j->plan->nranks > 1) {
+        if (n->kind == NODE_CONVERT)
+            n = &j->s->values.nodes.at[n->child[0]];
+        if (n->kind != NODE_DIVIDE || n->word != j->plan->nranks)
+            return false;
+        node = n->child[0];
+    }
+    memset(j->seen, 0, j->plan->nranks * sizeof *j->seen);
+    j->walk++;
+    bool all = count_leaves(j, node, shift);
+    for (uint32_t r = 0; r < j->plan->nranks && all; r++)
+        all = j->seen[r] > 0;
+    return all;
+}
+
+static bool is_copy(const struct judge *j, uint32_t node, int64_t shift, uint32_t from)
+{
+    const struct node *n = &j->s->values.nodes.at[node];
+    return n->kind == NODE_INPUT && n->child[0] == j->launch && n->child[1] == from &&
+           n->child[2] == j->x && (int64_t)n->word + shift == 0;
+}
+
+static void tell_wrong(struct judge *j, const struct expected *e, const struct piece *piece,
+                       uint64_t at, uint64_t end)
+{
+    struct symbolic *s = j->s;
+    const struct peal_plan *plan = j->plan;
+    struct peal_text want = {0}, have = {0};
+    const char *x = s->p->memory.at[j->x].name;
+    uint64_t index = e->index + (at - e->lo);
+    if (!e->reduces) {
+        peal_text_printf(&want, "%s@%u[%" PRIu64 "]", x, e->from, index);
+    } else if (plan->reduce == PEAL_SUM && plan->nranks <= 8) {
+        for (uint32_t r = 0; r < plan->nranks; r++)
+            peal_text_printf(&want, "%s%s@%u[%" PRIu64 "]", r ? " + " : "", x, r, index);
+    } else {
+        peal_text_printf(&want, "%s over all ranks of %s[%" PRIu64 "]",
+                         peal_reduce_name((enum peal_reduce)plan->reduce), x, index);
+    }
+    peal_value_print(&s->values, s->p, piece->node, piece->index + (at - piece->lo), &have);
+    peal_answer_refute(s->a, PEAL_FAULT_RESULT);
+    s->a->v.wrong = (struct peal_verify_wrong){
+        .launch = j->launch,
+        .rank = j->rank,
+        .buf = peal_answer_text(
+            s->a, "%s", peal_plan_string(plan, peal_plan_bufs(plan)[plan->contract_out].name)),
+        .first_element = at,
+        .elements = end - at,
+        .expected = peal_answer_text(s->a, "%s", peal_text_get(&want)),
+        .obtained = peal_answer_text(s->a, "%s", peal_text_get(&have)),
+    };
+    s->a->v.why = peal_answer_text(
+        s->a, "element %" PRIu64 " of '%s' on rank %u is %s and should be %s", at,
+        s->a->v.wrong.buf, j->rank, s->a->v.wrong.obtained, s->a->v.wrong.expected);
+    peal_text_release(&want);
+    peal_text_release(&have);
+    s->done = true;
+}
+
+/* Compares a stretch of y, which lies `offset` elements into its location. */
+static void compare(struct judge *j, const struct expected *e, uint32_t location, uint64_t offset)
+{
+    struct symbolic *s = j->s;
+    for (uint64_t at = e->lo; at < e->hi && !s->done;) {
+        const struct piece *piece = peal_pieces_find(&s->memory[location], offset + at);
+        uint64_t end = piece->hi - offset < e->hi ? piece->hi - offset : e->hi;
+        uint64_t index = piece->index + (offset + at - piece->lo);
+        int64_t shift = (int64_t)(index - (e->index + (at - e->lo)));
+        bool right = e->reduces ? is_reduction(j, piece->node, shift)
+                                : is_copy(j, piece->node, shift, e->from);
+        if (!right) {
+            struct piece moved = *piece;
+            moved.lo -= moved.lo < offset ? moved.lo : offset;
+            moved.index = index;
+            moved.lo = at;
+            tell_wrong(j, e, &moved, at, end);
+        }
+        at = end;
+    }
+}
+
+/* --- the contracts --------------------------------------------------------------------------- */
+
+/* One parameter is both x and y: then every part is in its place in it. */
+static bool one_buffer(const struct peal_plan *plan)
+{
+    return plan->contract_in == plan->contract_out;
+}
+
+/* y of rank r is `count` stretches; the i-th. False: nothing expected there. */
+static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expected *e)
+{
+    const struct peal_plan *plan = j->plan;
+    uint32_t r = j->rank, n = plan->nranks;
+    uint64_t whole;
+    *e = (struct expected){.hi = len, .from = plan->root};
+    switch ((enum peal_contract)plan->contract) {
+    case PEAL_CONTRACT_ALLREDUCE:
+        e->reduces = true;
+        return i == 0;
+    case PEAL_CONTRACT_REDUCE:
+        e->reduces = true;
+        return i == 0 && r == plan->root;
+    case PEAL_CONTRACT_BROADCAST:
+        return i == 0;
+    case PEAL_CONTRACT_REDUCE_SCATTER:
+    case PEAL_CONTRACT_SCATTER:
+        whole = peal_plan_len(plan, plan->contract == PEAL_CONTRACT_SCATTER ? plan->root : r,
+                              plan->contract_in);
+        e->reduces = plan->contract == PEAL_CONTRACT_REDUCE_SCATTER;
+        e->index = peal_contract_part(plan, whole, r);
+        return i == 0;
+    case PEAL_CONTRACT_ALLGATHER:
+    case PEAL_CONTRACT_GATHER:
+        if (plan->contract == PEAL_CONTRACT_GATHER && r != plan->root)
+            return false;
+        e->from = i;
+        e->lo = peal_contract_part(plan, len, i);
+        e->hi = peal_contract_part(plan, len, i + 1);
+        e->index = one_buffer(plan) ? e->lo : 0;
+        return true;
+    case PEAL_CONTRACT_ALL_TO_ALL:
+        whole = peal_plan_len(plan, i, plan->contract_in);
+        e->from = i;
+        e->index = peal_contract_part(plan, whole, r);
+        e->lo = len / n * i;
+        e->hi = len / n * (i + 1);
+        return true;
+    case PEAL_CONTRACT_ALL_TO_ALL_V:
+        e->from = i;
+        e->lo = peal_contract_sum(plan, "recvs", r, i);
+        e->hi = peal_contract_sum(plan, "recvs", r, i + 1);
+        e->index = peal_contract_sum(plan, "sends", i, r);
+        return find_param(plan, "sends") && find_param(plan, "recvs");
+    default:
+        return false;
+    }
+}
+
+void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
+{
+    const struct peal_plan *plan = s->p->plans[launch];
+    if (plan->contract == PEAL_CONTRACT_NONE || plan->contract == PEAL_CONTRACT_BARRIER ||
+        plan->contract_in == PEAL_NONE || plan->contract_out == PEAL_NONE || s->done)
+        return;
+    struct judge j = {.s = s, .plan = plan, .rank = rank, .launch = launch};
+    uint64_t offset, len = peal_plan_len(plan, rank, plan->contract_out);
+    uint32_t y = peal_contract_place(plan, plan->contract_out, rank, &offset);
+    bool is_part =
+        plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
+    if (is_part && one_buffer(plan)) {
+        /* One buffer for both: y is the own part of it. */
+        offset = peal_contract_part(plan, len, rank);
+        len = peal_contract_part(plan, len, rank + 1) - offset;
+    }
+    uint32_t location = s->p->memory_of[launch][y] * s->p->nranks + rank;
+    j.x = s->p->memory_of[launch][plan->contract_in];
+    j.fn = plan->reduce < PEAL_REDUCE_COUNT ? peal_reduce_fn((enum peal_reduce)plan->reduce)
+                                            : PEAL_FN_ADD;
+    j.once = !(j.fn == PEAL_FN_MAXIMUM || j.fn == PEAL_FN_MINIMUM || j.fn == PEAL_FN_AND ||
+               j.fn == PEAL_FN_OR);
+    j.seen = malloc(plan->nranks * sizeof *j.seen);
+    j.visited = j.once ? NULL : calloc(s->values.nodes.len + 1, sizeof *j.visited);
+    if (!j.seen || (!j.once && !j.visited)) {
+        free(j.seen);
+        s->a->failed = true;
+        return;
+    }
+    struct expected e;
+    for (uint32_t i = 0; i < plan->nranks && !s->done; i++) {
+        if (expect(&j, i, len, &e) && e.hi <= len)
+            compare(&j, &e, location, offset);
+    }
+    free(j.seen);
+    free(j.visited);
+    if (launch >= s->kept || s->done || plan->contract != PEAL_CONTRACT_ALLREDUCE)
+        return;
+    struct pieces *kept = &s->outputs[(size_t)launch * plan->nranks + rank];
+    for (uint64_t at = 0; at < len;) {
+        struct piece piece = *peal_pieces_find(&s->memory[location], offset + at);
+        uint64_t end = piece.hi - offset < len ? piece.hi - offset : len;
+        piece.index += offset + at - piece.lo;
+        piece.lo = at;
+        piece.hi = end;
+        if (!peal_vec_push(&kept->list, piece))
+            s->a->failed = true;
+        at = end;
+    }
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A contract is about whole vectors: a kernel whose y is shorter than what the contract makes of x
+ * does not fulfil it, however right the elements are that it has. */
+#include "verify/result/symbolic.h"
+
+#include <inttypes.h>
+
+static uint64_t len_of(const struct peal_plan *plan, uint32_t rank, uint32_t buf)
+{
+    return peal_plan_len(plan, rank, buf);
+}
+
+static uint64_t part_len(const struct peal_plan *plan, uint64_t n, uint32_t r)
+{
+    return peal_contract_part(plan, n, r + 1) - peal_contract_part(plan, n, r);
+}
+
+/* All parts together: those of `counts`, or as much as there is. */
+static uint64_t whole_len(const struct peal_plan *plan, uint32_t rank, uint32_t buf)
+{
+    return peal_contract_part(plan, len_of(plan, rank, buf), plan->nranks);
+}
+
+/* How long x and y are on a rank, where the contract says so; what it leaves open stays. */
+static void expect(const struct peal_plan *plan, uint32_t r, uint64_t *x, uint64_t *y)
+{
+    uint32_t in = plan->contract_in, out = plan->contract_out, n = plan->nranks;
+    uint32_t root = plan->root < n ? plan->root : 0;
+    bool one = in == out;
+    switch ((enum peal_contract)plan->contract) {
+    case PEAL_CONTRACT_ALLREDUCE:
+        *x = *y = len_of(plan, 0, in);
+        break;
+    case PEAL_CONTRACT_REDUCE:
+        *x = len_of(plan, root, in);
+        *y = r == root ? *x : *y;
+        break;
+    case PEAL_CONTRACT_BROADCAST:
+        *y = len_of(plan, root, in);
+        break;
+    case PEAL_CONTRACT_REDUCE_SCATTER:
+        *x = whole_len(plan, 0, in);
+        *y = one ? *x : part_len(plan, *x, r);
+        break;
+    case PEAL_CONTRACT_SCATTER:
+        *x = r == root ? whole_len(plan, root, in) : *x;
+        *y = one ? *y : part_len(plan, len_of(plan, root, in), r);
+        break;
+    case PEAL_CONTRACT_ALLGATHER:
+        *y = whole_len(plan, 0, out);
+        *x = one ? *y : part_len(plan, *y, r);
+        break;
+    case PEAL_CONTRACT_GATHER:
+        *y = r == root ? whole_len(plan, root, out) : *y;
+        *x = one ? *x : part_len(plan, len_of(plan, root, out), r);
+        break;
+    case PEAL_CONTRACT_ALL_TO_ALL:
+        *x = whole_len(plan, 0, in);
+        *y = one ? *x : n * part_len(plan, *x, r);
+        break;
+    case PEAL_CONTRACT_ALL_TO_ALL_V:
+        *x = peal_contract_sum(plan, "sends", r, n);
+        *y = peal_contract_sum(plan, "recvs", r, n);
+        break;
+    default:
+        break;
+    }
+}
+
+static void tell(struct symbolic *s, uint32_t launch, uint32_t rank, uint32_t buf, uint64_t want)
+{
+    const struct peal_plan *plan = s->p->plans[launch];
+    struct peal_verification *v = &s->a->v;
+    uint64_t have = len_of(plan, rank, buf);
+    v->verdict = PEAL_REFUTED;
+    v->fault = PEAL_FAULT_RESULT;
+    v->wrong = (struct peal_verify_wrong){
+        .launch = launch,
+        .rank = rank,
+        .buf = peal_answer_text(s->a, "%s", peal_plan_string(plan, peal_plan_bufs(plan)[buf].name)),
+        .first_element = have < want ? have : want,
+        .elements = have < want ? want - have : have - want,
+        .expected = peal_answer_text(s->a, "%" PRIu64 " elements", want),
+        .obtained = peal_answer_text(s->a, "%" PRIu64 " elements", have),
+    };
+    v->why = peal_answer_text(
+        s->a, "'%s' has %" PRIu64 " elements on rank %u; %s asks for %" PRIu64, v->wrong.buf, have,
+        rank, peal_contract_name((enum peal_contract)plan->contract), want);
+    s->done = true;
+}
+
+void peal_contract_lengths(struct symbolic *s, uint32_t launch)
+{
+    const struct peal_plan *plan = s->p->plans[launch];
+    if (plan->contract_in == PEAL_NONE || plan->contract_out == PEAL_NONE)
+        return;
+    for (uint32_t r = 0; r < plan->nranks && !s->done; r++) {
+        uint64_t x = len_of(plan, r, plan->contract_in), y = len_of(plan, r, plan->contract_out);
+        uint64_t want_x = x, want_y = y;
+        expect(plan, r, &want_x, &want_y);
+        if (x != want_x)
+            tell(s, launch, r, plan->contract_in, want_x);
+        else if (y != want_y)
+            tell(s, launch, r, plan->contract_out, want_y);
+    }
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is the result right in every schedule?
+ *
+ * The values that a schedule leaves depend on it only through the order in which conflicting
+ * accesses came. The search notes which pairs it has seen in both orders. If there are none, every
+ * schedule leaves the same values, and one is executed. Otherwise the search is done again with the
+ * order of those pairs as part of the state, and the values of one schedule for every choice of
+ * orders are looked at.
+ */
+#include "verify/explore/search.h"
+#include "verify/story/shrink.h"
+#include "verify/result/symbolic.h"
+
+static const char too_many_orders[] =
+    "accesses come in too many orders for all results to be compared";
+
+/* Executes this part of a schedule and no more; on `to`. */
+static void execute(struct search *s, const uint32_t *threads, size_t n, struct answer *to)
+{
+    struct schedule schedule = {(uint32_t *)threads, n};
+    struct symbolic_run how = {
+        .schedule = &schedule, .part = true, .most_bytes = s->options->most_bytes};
+    to->v.verdict = PEAL_PROVED;
+    peal_symbolic_check(s->p, &how, to);
+}
+
+/* Does the schedule leave a wrong result? It is a part of one that may go on in any way. */
+static bool goes_wrong(void *context, const uint32_t *threads, size_t n)
+{
+    struct search *s = context;
+    peal_space_reset(&s->space);
+    for (size_t i = 0; i < n; i++) {
+        if (!peal_space_enabled(&s->space, threads[i]))
+            return false;
+        (void)peal_space_take(&s->space, threads[i]);
+    }
+    struct answer scratch = {0};
+    peal_arena_init(&scratch.arena, 0);
+    execute(s, threads, n, &scratch);
+    peal_arena_release(&scratch.arena);
+    return scratch.v.verdict == PEAL_REFUTED && scratch.v.fault == s->a->v.fault;
+}
+
+/* Takes away what the fault does not need, and tells the rest. `some`: other schedules go well. */
+static void tell(struct search *s, bool some)
+{
+    enum { REPLAYS = 50 };
+    struct peal_verification *v = &s->a->v;
+    struct shrink how;
+    if (!goes_wrong(s, s->path.at, s->path.len))
+        return; /* another fault comes first there: what is told already has to do */
+    if (peal_shrink_any(&how, &s->space, goes_wrong, s, REPLAYS)) {
+        s->path.len = peal_shrink_path(&how, s->path.at, s->path.len);
+        v->story = how.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
+        execute(s, s->path.at, s->path.len, s->a);
+        const char *why = v->why;
+        peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, NULL, s->a);
+        v->why = some ? peal_answer_text(s->a, "in some schedules, %s", why) : why;
+    } else {
+        s->a->failed = true;
+    }
+    peal_shrink_release(&how);
+}
+
+/* Any schedule, to its end, as the path. False: out of memory. */
+static bool follow_any(struct search *s)
+{
+    s->path.len = 0;
+    peal_space_reset(&s->space);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t t = 0; t < s->p->nthreads; t++) {
+            while (peal_space_enabled(&s->space, t)) {
+                (void)peal_space_take(&s->space, t);
+                moved = true;
+                if (!peal_vec_push(&s->path, t))
+                    return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* The result of the schedule that led here. True: the search ends. */
+bool peal_result_check_end(struct search *s)
+{
+    struct peal_verification *v = &s->a->v;
+    uint64_t order = v->order_hash;
+    bool same = v->same_order;
+    enum peal_bits bits = v->bits;
+    struct schedule schedule = {s->path.at, s->path.len};
+    if (++s->results > MOST_RESULTS) {
+        peal_answer_give_up(s->a, too_many_orders);
+        return true;
+    }
+    struct symbolic_run how = {
+        .unordered = s->unordered, .schedule = &schedule, .most_bytes = s->options->most_bytes};
+    v->verdict = PEAL_PROVED;
+    peal_symbolic_check(s->p, &how, s->a);
+    if (v->verdict == PEAL_REFUTED && !s->options->no_story)
+        tell(s, true);
+    if (v->verdict != PEAL_PROVED)
+        return true;
+    /* Bits agree if every schedule has them in one and the same order. */
+    if (s->results > 1 && v->bits != PEAL_BITS_UNKNOWN &&
+        (bits == PEAL_BITS_DIFFERENT || order != v->order_hash || same != v->same_order)) {
+        v->bits = PEAL_BITS_DIFFERENT;
+        v->bits_why = "the order of the reduction depends on the schedule";
+    }
+    return false;
+}
+
+/* No schedule stops or races. Where all order conflicting accesses alike, one gives the result of
+ * all; otherwise the search is done again with the order as part of the state, and every end is
+ * looked at. True: right. */
+bool peal_result_check_all(struct search *s)
+{
+    struct peal_verification *v = &s->a->v;
+    struct symbolic_run how = {.unordered = s->unordered, .most_bytes = s->options->most_bytes};
+    s->npairs = 0;
+    s->results = 0;
+    if (!peal_space_turned(&s->space, MOST_PAIRS, s->pairs, &s->npairs)) {
+        s->npairs = 0;
+        peal_answer_give_up(s->a, too_many_orders);
+        return false;
+    }
+    v->verdict = PEAL_PROVED;
+    if (s->npairs == 0) {
+        peal_symbolic_check(s->p, &how, s->a);
+        if (v->verdict == PEAL_REFUTED && !s->options->no_story && follow_any(s))
+            tell(s, false);
+        return v->verdict == PEAL_PROVED;
+    }
+    s->states.key_bytes += s->npairs;
+    peal_states_release(&s->states);
+    peal_states_init(&s->states, s->states.key_bytes, s->options->most_states,
+                     s->options->most_bytes);
+    bool ended = peal_search_all(s);
+    if (s->states.full || s->no_memory) {
+        v->verdict = PEAL_PROVED;
+        peal_search_give_up(s);
+        v->why = "no deadlock and no race, but the result depends on the order of accesses, and a "
+                 "limit was reached before all orders were seen";
+    }
+    size_t key_bytes = s->states.key_bytes - s->npairs;
+    peal_states_release(&s->states);
+    peal_states_init(&s->states, key_bytes, s->options->most_states, s->options->most_bytes);
+    s->npairs = 0;
+    return !ended && v->verdict == PEAL_PROVED;
+}

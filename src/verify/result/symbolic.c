@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows a schedule, step by step and launch by launch. See symbolic.h; symbolic_op.c has the ops.
+ */
+#include "verify/result/symbolic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void peal_symbolic_no_memory(struct symbolic *s)
+{
+    if (!s->done)
+        peal_answer_give_up(s->a, "the memory limit was reached while computing values");
+    s->done = true;
+}
+
+/* Sets a whole stretch to one node. */
+static void fill(struct symbolic *s, uint32_t location, uint64_t lo, uint64_t hi, uint32_t node,
+                 uint64_t index)
+{
+    struct piece piece = {lo, hi, index, node};
+    if (lo < hi && !peal_pieces_put(&s->memory[location], &s->values, &piece, 1))
+        peal_symbolic_no_memory(s);
+}
+
+/* --- launches and steps ---------------------------------------------------------------------- */
+
+/* The caller brings its inputs, and its outputs hold nothing. In place, the memory that x and y
+ * share holds x: where x is a part of y, it is filled in after the whole. */
+static void enter(struct symbolic *s, uint32_t rank, uint32_t launch)
+{
+    const struct peal_plan *plan = s->p->plans[launch];
+    for (int parts = 0; parts < 2; parts++) {
+        for (uint32_t b = 0; b < plan->bufs.count; b++) {
+            const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
+            bool in = buf->dir & PEAL_DIR_IN;
+            if (buf->kind != PEAL_BUF_PARAM)
+                continue;
+            uint64_t offset, len = peal_plan_len(plan, rank, b);
+            uint32_t base = peal_contract_place(plan, b, rank, &offset);
+            uint32_t m = s->p->memory_of[launch][b];
+            uint32_t location = s->p->memory_of[launch][base] * s->p->nranks + rank;
+            if ((base != b) != (parts == 1) || (base != b && b != plan->contract_in))
+                continue;
+            uint32_t node =
+                in ? peal_value_input(&s->values, launch, rank, m, (enum peal_dtype)buf->dtype)
+                   : s->undefined;
+            fill(s, location, offset, offset + len, node, 0);
+        }
+    }
+}
+
+/* Is the wait's condition met? */
+static bool passes(const struct symbolic *s, const struct step *step)
+{
+    int64_t want = step->value + ((step->flags & STEP_HAS_REG) ? s->regs[s->thread][step->reg] : 0);
+    return peal_program_passes(s->p, step, s->cell[step->cell], want);
+}
+
+static void take(struct symbolic *s, const struct step *step)
+{
+    int64_t amount =
+        step->value + ((step->flags & STEP_HAS_REG) ? s->regs[s->thread][step->reg] : 0);
+    if (step->kind == STEP_ADD)
+        s->cell[step->cell] += amount;
+    else if (step->kind == STEP_SET)
+        s->cell[step->cell] = amount;
+    else if (step->kind == STEP_PEEK)
+        s->regs[s->thread][step->reg] = peal_program_peek(s->p, step, s->cell[step->cell]);
+    s->step[s->thread]++;
+}
+
+/* Steps that an edit has put in before the thread's next op, or at the end of its launch. */
+static bool go_inserted(struct symbolic *s, bool at_end)
+{
+    uint32_t t = s->thread;
+    const struct thread *th = &s->p->threads[t];
+    while (s->step[t] < th->leave[s->launch[t]]) {
+        const struct step *step = peal_program_step(s->p, t, s->step[t]);
+        if (!(step->flags & STEP_INSERTED) || !(step->flags & STEP_AT_END) != !at_end ||
+            (!at_end && s->p->step_op[th->first_step + s->step[t]] > s->op[t]))
+            return true;
+        if (s->step[t] >= s->limit[t] || !passes(s, step))
+            return false;
+        take(s, step);
+    }
+    return true;
+}
+
+/* The op of a thread that stands before its steps; false: it blocks. */
+static bool go_op(struct symbolic *s, const struct peal_op *op)
+{
+    uint32_t t = s->thread;
+    if (!go_inserted(s, false))
+        return false;
+    if (peal_op_is_sync(op) || op->kind >= PEAL_OP_SEND) {
+        const struct step *step = peal_program_step(s->p, t, s->step[t]);
+        if (s->step[t] >= s->limit[t] || !passes(s, step))
+            return false;
+        take(s, step);
+        if (!peal_op_is_sync(op))
+            peal_symbolic_execute(s, op);
+        if (op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV)
+            take(s, step + 1);
+    } else {
+        peal_symbolic_execute(s, op);
+    }
+    s->op[t]++;
+    return true;
+}
+
+/* A fork or join step at this point of the thread, or nothing. */
+static bool go_edge(struct symbolic *s)
+{
+    uint32_t t = s->thread;
+    const struct step *step = peal_program_step(s->p, t, s->step[t]);
+    if (s->step[t] >= s->limit[t] || !passes(s, step))
+        return false;
+    take(s, step);
+    return true;
+}
+
+/* The rest of the launch that the thread is in; false: it blocks on the way. */
+static bool go_launch(struct symbolic *s)
+{
+    uint32_t t = s->thread, l = s->launch[t];
+    const struct thread *th = &s->p->threads[t];
+    bool lanes = s->p->thread_of_rank[th->rank + 1] - s->p->thread_of_rank[th->rank] > 1;
+    if (lanes && s->step[t] == th->enter[l] && s->op[t] == th->first_op[l]) {
+        if (th->lane == 0)
+            enter(s, th->rank, l);
+        if (!go_edge(s))
+            return false;
+    }
+    while (!s->done && s->op[t] < th->first_op[l + 1]) {
+        uint32_t launch;
+        if (!go_op(s, peal_program_op(s->p, t, s->op[t], &launch)))
+            return false;
+    }
+    if (s->done || !go_inserted(s, true) || (lanes && !go_edge(s)))
+        return false;
+    if (th->lane == 0)
+        peal_contract_leave(s, th->rank, l);
+    s->launch[t]++;
+    if (!lanes && s->launch[t] < s->p->launches)
+        enter(s, th->rank, s->launch[t]);
+    return true;
+}
+
+/* Runs one thread as far as it goes; true if it moved. */
+static bool go_thread(struct symbolic *s)
+{
+    uint32_t t = s->thread, step = s->step[t], op = s->op[t], launch = s->launch[t];
+    while (!s->done && s->launch[t] < s->p->launches && go_launch(s))
+        ;
+    return s->step[t] != step || s->op[t] != op || s->launch[t] != launch;
+}
+
+/* Nobody has written anything. A buffer is as long as in the launch where it is longest. */
+static bool init_memory(struct symbolic *s)
+{
+    const struct program *p = s->p;
+    for (uint32_t l = 0; l < p->launches; l++) {
+        const struct peal_plan *plan = p->plans[l];
+        for (uint32_t i = 0; i < plan->bufs.count * p->nranks; i++) {
+            uint32_t b = i / p->nranks, r = i % p->nranks;
+            struct pieces *pieces = &s->memory[p->memory_of[l][b] * p->nranks + r];
+            uint64_t len = peal_plan_len(plan, r, b);
+            if (len <= (pieces->list.len ? pieces->list.at[0].hi : 0))
+                continue;
+            pieces->list.len = 0;
+            if (!peal_vec_push(&pieces->list, ((struct piece){0, len, 0, s->undefined})))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool init(struct symbolic *s, struct program *p, const struct symbolic_run *how,
+                 struct answer *a)
+{
+    *s = (struct symbolic){.p = p, .a = a, .unordered = how->unordered};
+    struct peal_arena *arena = &a->arena;
+    size_t locations = p->memory.len * p->nranks, threads = p->nthreads;
+    peal_values_init(&s->values, how->most_bytes / 96);
+    s->undefined = peal_value_make(&s->values, (struct node){.kind = NODE_UNDEFINED});
+    s->memory = calloc(locations + 1, sizeof *s->memory);
+    s->queues = calloc(p->channels.len + 1, sizeof *s->queues);
+    while (s->kept < p->launches && s->kept < p->plans[0]->period &&
+           p->plans[s->kept] == p->plans[0])
+        s->kept++;
+    s->outputs = calloc((size_t)s->kept * p->nranks, sizeof *s->outputs);
+    s->cell = malloc((p->ncells + 1u) * sizeof *s->cell);
+    s->step = peal_arena_alloc(arena, threads * sizeof *s->step);
+    s->op = peal_arena_alloc(arena, threads * sizeof *s->op);
+    s->launch = peal_arena_alloc(arena, threads * sizeof *s->launch);
+    s->regs = peal_arena_alloc(arena, threads * sizeof *s->regs);
+    s->limit = peal_arena_alloc(arena, threads * sizeof *s->limit);
+    if (!s->limit || !s->memory || !s->queues || !s->outputs || !s->cell || !s->step || !s->op ||
+        !s->launch || !s->regs || s->undefined == NO_NODE)
+        return false;
+    memcpy(s->cell, p->initial, p->ncells * sizeof *s->cell);
+    for (uint32_t t = 0; t < threads; t++) {
+        s->regs[t] = peal_arena_alloc(arena, (p->threads[t].nregs + 1u) * sizeof(int64_t));
+        if (!s->regs[t])
+            return false;
+        s->limit[t] = how->schedule ? 0 : UINT32_MAX;
+    }
+    return init_memory(s);
+}
+
+static void release(struct symbolic *s)
+{
+    for (size_t i = 0; s->memory && i < s->p->memory.len * s->p->nranks; i++)
+        peal_vec_release(&s->memory[i].list);
+    for (size_t i = 0; s->queues && i < s->p->channels.len; i++) {
+        for (size_t k = 0; k < s->queues[i].list.len; k++)
+            peal_vec_release(&s->queues[i].list.at[k].pieces.list);
+        peal_vec_release(&s->queues[i].list);
+    }
+    for (size_t i = 0; s->outputs && i < (size_t)s->kept * s->p->nranks; i++)
+        peal_vec_release(&s->outputs[i].list);
+    free(s->memory);
+    free(s->queues);
+    free(s->outputs);
+    free(s->cell);
+    peal_vec_release(&s->scratch);
+    peal_values_release(&s->values);
+}
+
+/* Where a step is only the second half of an op (a send, a recv), it is done already. */
+static void follow(struct symbolic *s, const struct schedule *schedule)
+{
+    for (s->thread = 0; s->thread < s->p->nthreads && !s->done; s->thread++)
+        (void)go_thread(s);
+    for (uint64_t i = 0; i < schedule->count && !s->done; i++) {
+        s->thread = schedule->thread[i];
+        s->limit[s->thread]++;
+        (void)go_thread(s);
+    }
+}
+
+static void run_to_the_end(struct symbolic *s)
+{
+    const struct program *p = s->p;
+    for (uint32_t t = 0; t < p->nthreads; t++)
+        s->limit[t] = UINT32_MAX;
+    for (bool moved = true; moved && !s->done;) {
+        moved = false;
+        for (s->thread = 0; s->thread < p->nthreads && !s->done; s->thread++)
+            moved = go_thread(s) || moved;
+    }
+    for (uint32_t t = 0; t < p->nthreads && !s->done; t++)
+        assert(s->launch[t] == p->launches && "a program without deadlock runs to its end");
+}
+
+void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a)
+{
+    struct symbolic s;
+    if (!init(&s, p, how, a)) {
+        peal_symbolic_no_memory(&s);
+        release(&s);
+        return;
+    }
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        uint32_t rank = p->threads[t].rank;
+        if (p->thread_of_rank[rank + 1] - p->thread_of_rank[rank] == 1)
+            enter(&s, rank, 0);
+    }
+    for (uint32_t l = 0; l < p->launches && !s.done; l++) {
+        if (l == 0 || p->plans[l] != p->plans[l - 1])
+            peal_contract_lengths(&s, l);
+    }
+    if (how->schedule)
+        follow(&s, how->schedule);
+    if (!how->part)
+        run_to_the_end(&s);
+    if (!s.done && !how->part)
+        peal_contract_end(&s);
+    release(&s);
+}

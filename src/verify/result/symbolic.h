@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Symbolic execution of one schedule.
+ *
+ * Once no two conflicting accesses are unordered, every schedule of a monotone program leaves the
+ * same values (but for accumulates in an order left to chance, which are marked), so any one is
+ * enough. Other programs may order the same two accesses in one way or the other: then a schedule
+ * is given, one for every such choice (explore.c). Reads of memory that nobody wrote are found on
+ * the way; when a rank leaves a launch, its output is compared with the contract.
+ */
+#ifndef PEAL_VERIFY_SYMBOLIC_H
+#define PEAL_VERIFY_SYMBOLIC_H
+
+#include "verify/story/story.h"
+#include "verify/result/value.h"
+
+struct message {
+    struct pieces pieces;
+    uint64_t count;
+    uint8_t dtype;
+};
+
+struct queue {
+    PEAL_VEC(struct message) list;
+    size_t received; /* messages before this one were received; from freed on they are in use */
+    size_t freed;
+};
+
+struct symbolic {
+    struct program *p;
+    struct answer *a;
+    struct values values;
+    struct pieces *memory; /* [location] */
+    struct queue *queues;  /* [channel] */
+    const bool *unordered; /* [location] or NULL */
+    int64_t *cell;         /* [cell] */
+    uint32_t *step, *op;   /* [thread] */
+    uint32_t *launch;      /* [thread] launch it is in */
+    uint32_t *limit;       /* [thread] steps that it may take for now */
+    int64_t **regs;        /* [thread] */
+    uint32_t undefined;
+    struct pieces *outputs; /* [launch * ranks + rank] y of the first launches */
+    uint32_t kept;          /* so many: those of a period, as what follows repeats them */
+    bool done;              /* a fault was told, or memory ran out */
+    uint32_t thread;        /* whose op is being executed */
+    PEAL_VEC(struct piece) scratch;
+    uint64_t opaque;
+};
+
+/* Sets fault, wrong, bits and order of the answer. unordered: see race_report; NULL = none.
+ * schedule: followed as far as it goes, then all run to the end, or no further if `part`; NULL =
+ * any. */
+struct symbolic_run {
+    const bool *unordered;
+    const struct schedule *schedule;
+    bool part;
+    uint64_t most_bytes;
+};
+void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a);
+
+/* symbolic_op.c. Executes an op of s->thread that has operands or a channel. */
+void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op);
+/* Ends the run with an undecided verdict. */
+void peal_symbolic_no_memory(struct symbolic *s);
+
+/* contract_len.c. Are x and y as long as the contract says, on every rank? Otherwise tells which is
+ * not, and ends the run. */
+void peal_contract_lengths(struct symbolic *s, uint32_t launch);
+/* contract.c. Where part r of n begins; value i of an array parameter, or NULL where there is none.
+ */
+uint64_t peal_contract_part(const struct peal_plan *plan, uint64_t n, uint32_t r);
+uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint32_t rank,
+                           uint32_t count);
+/* A rank leaves a launch: does its output hold what the contract says? */
+void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
+/* bits.c. All have ended: do the ranks agree to the bit, and is there one order for all elements? */
+void peal_contract_end(struct symbolic *s);
+/* Where a buffer of a plan is: itself, or a part of the parameter it aliases. */
+uint32_t peal_contract_place(const struct peal_plan *plan, uint32_t buf, uint32_t rank,
+                             uint64_t *offset);
+
+#endif

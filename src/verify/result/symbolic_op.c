@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one op does to values: its operands, its function, its message. See symbolic.h. */
+#include "verify/result/symbolic.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const struct peal_plan *plan_now(const struct symbolic *s)
+{
+    return s->p->plans[s->launch[s->thread]];
+}
+
+static void fault_at_op(struct symbolic *s, enum peal_fault fault, const char *why)
+{
+    if (s->done)
+        return;
+    s->done = true;
+    peal_answer_refute(s->a, fault);
+    s->a->thread = s->thread;
+    s->a->op = s->op[s->thread];
+    peal_story_reach(s->p, s->thread, s->step[s->thread], s->op[s->thread], s->a);
+    s->a->v.why = why;
+}
+
+/* --- operands -------------------------------------------------------------------------------- */
+
+/* A source: pieces and where it starts in them. */
+struct operand {
+    const struct pieces *pieces; /* NULL: a constant */
+    uint64_t start;              /* element of the first row */
+    uint64_t stride;             /* elements from row to row */
+    uint32_t node;               /* constant */
+    uint32_t location;           /* PEAL_NONE: constant or slot */
+    enum peal_dtype dtype;
+};
+
+static bool make_operand(struct symbolic *s, const struct peal_op *op, const struct peal_ref *ref,
+                         struct operand *out)
+{
+    const struct peal_plan *plan = plan_now(s);
+    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
+    *out = (struct operand){.location = PEAL_NONE, .dtype = (enum peal_dtype)ref->dtype};
+    if (ref->buf == PEAL_BUF_CONST) {
+        out->node = peal_value_make(
+            &s->values,
+            (struct node){.kind = NODE_CONST, .dtype = ref->dtype, .word = ref->offset});
+        return out->node != NO_NODE;
+    }
+    out->start = peal_ref_offset(plan, ref, s->launch[s->thread]) / size;
+    out->stride = op->mem.count;
+    if (ref->buf == PEAL_BUF_SLOT) {
+        struct queue *queue = &s->queues[s->p->channel_of[s->launch[s->thread]][ref->row]];
+        struct message *m = &queue->list.at[queue->freed + ref->rank];
+        uint64_t bytes = m->count * peal_dtype_size((enum peal_dtype)m->dtype);
+        if (m->dtype != ref->dtype || (out->start + op->mem.count * op->mem.rows) * size > bytes) {
+            fault_at_op(s, PEAL_FAULT_CHANNEL, "a slot holds another payload than is read from it");
+            return false;
+        }
+        out->pieces = &m->pieces;
+        return true;
+    }
+    const struct peal_buf *buf = &peal_plan_bufs(plan)[ref->buf];
+    if (size != peal_dtype_size((enum peal_dtype)buf->dtype)) {
+        peal_answer_give_up(s->a, "a buffer is read with elements of another size");
+        s->done = true;
+        return false;
+    }
+    if (buf->cols) {
+        out->start += (uint64_t)ref->row * buf->cols;
+        out->stride = buf->cols;
+    }
+    out->location = s->p->memory_of[s->launch[s->thread]][ref->buf] * s->p->nranks + ref->rank;
+    out->pieces = &s->memory[out->location];
+    return true;
+}
+
+static void undefined_read(struct symbolic *s, const struct operand *o, uint64_t lo, uint64_t hi)
+{
+    fault_at_op(s, PEAL_FAULT_UNINITIALISED, "memory is read that nobody wrote");
+    if (o->location == PEAL_NONE)
+        return;
+    uint64_t size = peal_dtype_size(o->dtype);
+    uint32_t last = s->a->v.nsteps ? s->a->v.nsteps - 1 : 0;
+    peal_story_access(s->p, 0, last, o->location, false, (struct range){lo * size, hi * size},
+                      s->a);
+}
+
+/* The operand's value at `row` and element `i`: its piece cut to what is left, or a constant. */
+static struct piece look(struct symbolic *s, const struct operand *o, uint32_t row, uint64_t i,
+                         uint64_t left)
+{
+    if (!o->pieces)
+        return (struct piece){0, left, 0, o->node};
+    uint64_t at = o->start + row * o->stride + i;
+    struct piece piece = *peal_pieces_find(o->pieces, at);
+    piece.index += at - piece.lo;
+    piece.lo = at;
+    if (piece.hi - at > left)
+        piece.hi = at + left;
+    if (piece.node == s->undefined)
+        undefined_read(s, o, piece.lo, piece.hi);
+    return piece;
+}
+
+/* --- functions ------------------------------------------------------------------------------- */
+
+/* f16 and bf16 are combined in f32; f64 if any operand is f64. */
+static enum peal_dtype precision(const struct operand *o, uint32_t n, enum peal_dtype dst)
+{
+    enum peal_dtype most = dst;
+    for (uint32_t i = 0; i < n; i++) {
+        if (o[i].dtype == PEAL_F64 ||
+            (o[i].dtype == PEAL_F32 && most != PEAL_F64 && peal_dtype_is_float(most)))
+            most = o[i].dtype;
+    }
+    return most == PEAL_F16 || most == PEAL_BF16 ? PEAL_F32 : most;
+}
+
+static uint32_t combine(struct symbolic *s, const struct peal_op *op, const struct piece *in,
+                        uint32_t n, enum peal_dtype wide)
+{
+    const struct peal_fn_info *info = peal_fn_info((enum peal_fn)op->fn);
+    struct node node = {.kind = NODE_FN, .fn = op->fn, .dtype = (uint8_t)wide};
+    uint32_t result = in[0].node;
+    if (op->fn == PEAL_FN_ID)
+        return result;
+    if (info->operands == 0) {
+        for (uint32_t i = 1; i < n; i++) {
+            node.nchildren = 2;
+            node.child[0] = result;
+            node.child[1] = in[i].node;
+            result = peal_value_make(&s->values, node);
+        }
+        return result;
+    }
+    node.nchildren = (uint8_t)n;
+    for (uint32_t i = 0; i < n && i < 3; i++)
+        node.child[i] = in[i].node;
+    if (op->fn == PEAL_FN_SOFTMAX)
+        node = (struct node){.kind = NODE_OPAQUE,
+                             .fn = op->fn,
+                             .dtype = (uint8_t)wide,
+                             .nchildren = 1,
+                             .child = {in[0].node},
+                             .word = s->opaque++};
+    return peal_value_make(&s->values, node);
+}
+
+/* Brings all operands to one index: the first that depends on it. */
+static uint64_t align(struct symbolic *s, struct piece *in, uint32_t n)
+{
+    uint32_t lead = 0;
+    while (lead < n && peal_value_is_uniform(&s->values, in[lead].node))
+        lead++;
+    if (lead == n)
+        return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (in[i].index != in[lead].index && !peal_value_is_uniform(&s->values, in[i].node))
+            in[i].node =
+                peal_value_move(&s->values, in[i].node, (int64_t)(in[i].index - in[lead].index));
+    }
+    return in[lead].index;
+}
+
+/* What one row of the op leaves in dst (element `to` on), piece by piece, in scratch. */
+static void compute_row(struct symbolic *s, const struct peal_op *op, const struct operand *o,
+                        uint32_t n, uint32_t row, uint64_t to)
+{
+    struct piece *in = malloc((n + 1u) * sizeof *in);
+    enum peal_dtype dst = (enum peal_dtype)op->dtype, wide = precision(o, n, dst);
+    bool computes = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
+    if (!in) {
+        peal_symbolic_no_memory(s);
+        return;
+    }
+    for (uint64_t i = 0; i < op->mem.count && !s->done;) {
+        uint64_t run = op->mem.count - i;
+        for (uint32_t k = 0; k < n; k++) {
+            in[k] = look(s, &o[k], row, i, run);
+            run = in[k].hi - in[k].lo;
+        }
+        if (s->done)
+            break;
+        uint64_t index = computes ? align(s, in, n) : in[0].index;
+        if (s->values.failed) {
+            peal_symbolic_no_memory(s);
+            break;
+        }
+        uint32_t node = in[0].node;
+        if (op->kind == PEAL_OP_COMPUTE)
+            node = combine(s, op, in, n, wide);
+        else if (op->kind == PEAL_OP_ACCUMULATE)
+            node = peal_value_make(
+                &s->values,
+                (struct node){
+                    .kind = s->unordered && s->unordered[o[0].location] ? NODE_CHANCE : NODE_FN,
+                    .fn = op->fn,
+                    .dtype = (uint8_t)wide,
+                    .nchildren = 2,
+                    .child = {in[0].node, in[1].node},
+                    .word = s->unordered && s->unordered[o[0].location] ? o[0].location : 0});
+        if (node != NO_NODE && op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
+            node = peal_value_make(&s->values, (struct node){.kind = NODE_DIVIDE,
+                                                             .dtype = (uint8_t)wide,
+                                                             .nchildren = 1,
+                                                             .child = {node},
+                                                             .word = op->mem.divisor});
+        if (node != NO_NODE)
+            node = peal_value_convert(&s->values, node, dst);
+        struct piece piece = {to + i, to + i + run, index, node};
+        if (node == NO_NODE || !peal_vec_push(&s->scratch, piece))
+            peal_symbolic_no_memory(s);
+        i += run;
+    }
+    free(in);
+}
+
+/* Copy, compute, accumulate: sources to dst. `extra` is a source that comes first (accumulate: the
+ * destination itself; recv: the message). */
+static void execute(struct symbolic *s, const struct peal_op *op, const struct peal_ref *dst_ref,
+                    const struct operand *extra)
+{
+    const struct peal_plan *plan = plan_now(s);
+    struct operand dst, few[8], *o = few;
+    uint32_t n = 0, nsrc = extra ? (op->kind == PEAL_OP_ACCUMULATE ? 1 : 0) : op->mem.nsrc;
+    if (op->mem.count == 0 || op->mem.rows == 0 || !make_operand(s, op, dst_ref, &dst))
+        return;
+    if (nsrc + 1 > 8 && !(o = malloc((nsrc + 1) * sizeof *o))) {
+        peal_symbolic_no_memory(s);
+        return;
+    }
+    if (extra)
+        o[n++] = *extra;
+    for (uint32_t i = 0; i < nsrc && !s->done; i++) {
+        if (make_operand(s, op, peal_op_src(plan, op, i), &o[n]))
+            n++;
+    }
+    s->scratch.len = 0;
+    for (uint32_t row = 0; row < op->mem.rows && !s->done; row++)
+        compute_row(s, op, o, n, row, dst.start + row * dst.stride);
+    /* Rows that are not adjacent are put one by one. */
+    for (size_t i = 0, end; i < s->scratch.len && !s->done; i = end) {
+        for (end = i + 1;
+             end < s->scratch.len && s->scratch.at[end].lo == s->scratch.at[end - 1].hi;)
+            end++;
+        if (!peal_pieces_put(&s->memory[dst.location], &s->values, s->scratch.at + i, end - i))
+            peal_symbolic_no_memory(s);
+    }
+    if (o != few)
+        free(o);
+}
+
+/* --- channels -------------------------------------------------------------------------------- */
+
+static void send(struct symbolic *s, const struct peal_op *op)
+{
+    struct queue *queue = &s->queues[s->p->channel_of[s->launch[s->thread]][op->mem.channel]];
+    struct message m = {.count = op->mem.count * op->mem.rows, .dtype = op->dtype};
+    struct operand src;
+    s->scratch.len = 0;
+    if (m.count && make_operand(s, op, peal_op_src(plan_now(s), op, 0), &src)) {
+        for (uint32_t row = 0; row < op->mem.rows && !s->done; row++)
+            compute_row(s, op, &src, 1, row, row * op->mem.count);
+    }
+    for (size_t i = 0; i < s->scratch.len && !s->done; i++) {
+        if (!peal_vec_push(&m.pieces.list, s->scratch.at[i]))
+            peal_symbolic_no_memory(s);
+    }
+    if (!peal_vec_push(&queue->list, m)) {
+        peal_vec_release(&m.pieces.list);
+        peal_symbolic_no_memory(s);
+    }
+}
+
+static void receive(struct symbolic *s, const struct peal_op *op)
+{
+    struct queue *queue = &s->queues[s->p->channel_of[s->launch[s->thread]][op->mem.channel]];
+    if (op->kind != PEAL_OP_FREE) {
+        const struct message *m = &queue->list.at[queue->received++];
+        uint64_t count = op->mem.count * op->mem.rows;
+        if (m->count != count) {
+            fault_at_op(
+                s, PEAL_FAULT_CHANNEL,
+                peal_answer_text(s->a, "a message of %" PRIu64 " elements is received as %" PRIu64,
+                                 m->count, count));
+            return;
+        }
+        if (count && m->dtype != op->dtype) {
+            fault_at_op(s, PEAL_FAULT_CHANNEL,
+                        peal_answer_text(s->a, "a message of %s elements is received as %s",
+                                         peal_dtype_name((enum peal_dtype)m->dtype),
+                                         peal_dtype_name((enum peal_dtype)op->dtype)));
+            return;
+        }
+        struct operand o = {.pieces = &m->pieces,
+                            .stride = op->mem.count,
+                            .location = PEAL_NONE,
+                            .dtype = (enum peal_dtype)m->dtype};
+        if (op->kind == PEAL_OP_RECV)
+            execute(s, op, peal_op_dst(plan_now(s), op), &o);
+    }
+    if (op->kind != PEAL_OP_RECV_SLOT) {
+        peal_vec_release(&queue->list.at[queue->freed].pieces.list);
+        queue->freed++;
+    }
+}
+
+/* The further destinations of a compute: each gets what the first one has got. */
+static void execute_also(struct symbolic *s, const struct peal_op *op)
+{
+    const struct peal_plan *plan = plan_now(s);
+    struct peal_op copy = *op;
+    copy.kind = PEAL_OP_COPY;
+    for (uint32_t i = 0; i < op->mem.also && op->mem.count && !s->done; i++) {
+        struct operand first;
+        if (make_operand(s, op, peal_op_dst(plan, op), &first))
+            execute(s, &copy, peal_op_also(plan, op, i), &first);
+    }
+}
+
+void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op)
+{
+    const struct peal_ref *dst = peal_op_dst(plan_now(s), op);
+    struct operand old;
+    if (op->kind == PEAL_OP_SEND) {
+        send(s, op);
+    } else if (op->kind > PEAL_OP_SEND) {
+        receive(s, op);
+    } else if (op->kind != PEAL_OP_ACCUMULATE) {
+        execute(s, op, dst, NULL);
+        execute_also(s, op);
+    } else if (op->mem.count && make_operand(s, op, dst, &old)) {
+        execute(s, op, dst, &old);
+    }
+}

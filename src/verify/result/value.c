@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hash-consed trees, and memory as sorted pieces. */
+#include "verify/result/value.h"
+
+#include "base/base.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void peal_values_init(struct values *v, uint64_t most_nodes)
+{
+    *v = (struct values){.most_nodes = most_nodes < UINT32_MAX / 2 ? most_nodes : UINT32_MAX / 2};
+}
+
+void peal_values_release(struct values *v)
+{
+    peal_vec_release(&v->nodes);
+    free(v->slots);
+    free(v->moved);
+    v->slots = NULL;
+    v->moved = NULL;
+}
+
+static uint64_t hash_node(const struct node *n)
+{
+    uint64_t h = peal_hash_u64((uint64_t)n->kind | (uint64_t)n->fn << 8 | (uint64_t)n->dtype << 16 |
+                                   (uint64_t)n->nchildren << 24 | (uint64_t)n->child[0] << 32,
+                               1);
+    h = peal_hash_u64((uint64_t)n->child[1] << 32 | n->child[2], h);
+    return peal_hash_u64(n->word, h);
+}
+
+static bool same_node(const struct node *a, const struct node *b)
+{
+    return a->kind == b->kind && a->fn == b->fn && a->dtype == b->dtype &&
+           a->nchildren == b->nchildren && a->child[0] == b->child[0] &&
+           a->child[1] == b->child[1] && a->child[2] == b->child[2] && a->word == b->word;
+}
+
+static bool grow(struct values *v)
+{
+    size_t cap = v->cap ? v->cap * 2 : 1024;
+    uint32_t *slots = calloc(cap, sizeof *slots);
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < v->nodes.len; i++) {
+        size_t at = hash_node(&v->nodes.at[i]) & (cap - 1);
+        while (slots[at])
+            at = (at + 1) & (cap - 1);
+        slots[at] = (uint32_t)i + 1;
+    }
+    free(v->slots);
+    v->slots = slots;
+    v->cap = cap;
+    return true;
+}
+
+/* What follows from the children. The larger of two numbers is one of them, so it fits where both
+ * fit; a sum is as wide as it was computed. */
+static void describe(const struct values *v, struct node *node)
+{
+    bool chooses = (node->kind == NODE_FN || node->kind == NODE_CHANCE) &&
+                   (node->fn == PEAL_FN_MAXIMUM || node->fn == PEAL_FN_MINIMUM);
+    node->height = 0;
+    node->uniform = node->kind != NODE_INPUT && node->kind != NODE_OPAQUE;
+    node->holds = chooses ? v->nodes.at[node->child[0]].holds : node->dtype;
+    for (uint32_t i = 0; i < node->nchildren; i++) {
+        const struct node *child = &v->nodes.at[node->child[i]];
+        node->height = child->height >= node->height ? child->height + 1 : node->height;
+        node->uniform = node->uniform && child->uniform;
+        if (chooses && child->holds != node->holds)
+            node->holds = node->dtype;
+    }
+}
+
+uint32_t peal_value_make(struct values *v, struct node node)
+{
+    if (v->failed)
+        return NO_NODE;
+    if (node.kind == NODE_FN && node.nchildren == 2 &&
+        peal_fn_info((enum peal_fn)node.fn)->commutes && node.child[0] > node.child[1]) {
+        uint32_t child = node.child[0];
+        node.child[0] = node.child[1];
+        node.child[1] = child;
+    }
+    if (v->nodes.len * 2 >= v->cap && !grow(v)) {
+        v->failed = true;
+        return NO_NODE;
+    }
+    size_t at = hash_node(&node) & (v->cap - 1);
+    for (; v->slots[at]; at = (at + 1) & (v->cap - 1)) {
+        if (same_node(&v->nodes.at[v->slots[at] - 1], &node))
+            return v->slots[at] - 1;
+    }
+    describe(v, &node);
+    if (node.height > MOST_HEIGHT || v->nodes.len >= v->most_nodes ||
+        !peal_vec_push(&v->nodes, node)) {
+        v->failed = true;
+        return NO_NODE;
+    }
+    v->slots[at] = (uint32_t)v->nodes.len;
+    return (uint32_t)v->nodes.len - 1;
+}
+
+uint32_t peal_value_input(struct values *v, uint32_t launch, uint32_t rank, uint32_t memory,
+                          enum peal_dtype dtype)
+{
+    return peal_value_make(v, (struct node){.kind = NODE_INPUT,
+                                            .dtype = (uint8_t)dtype,
+                                            .child = {launch, rank, memory}});
+}
+
+/* Can every value of `from` be held by `to`? */
+static bool fits(enum peal_dtype from, enum peal_dtype to)
+{
+    if (from == to)
+        return true;
+    bool half = from == PEAL_F16 || from == PEAL_BF16;
+    switch (to) {
+    case PEAL_F32:
+        return half || from == PEAL_I8 || from == PEAL_U8;
+    case PEAL_F64:
+        return half || from == PEAL_F32 || from == PEAL_I8 || from == PEAL_U8 || from == PEAL_I32;
+    case PEAL_I32:
+        return from == PEAL_I8 || from == PEAL_U8;
+    case PEAL_I64:
+        return from == PEAL_I8 || from == PEAL_U8 || from == PEAL_I32;
+    default:
+        return false;
+    }
+}
+
+uint32_t peal_value_convert(struct values *v, uint32_t n, enum peal_dtype dtype)
+{
+    if (v->failed)
+        return NO_NODE;
+    const struct node *node = &v->nodes.at[n];
+    if (node->kind == NODE_UNDEFINED || fits((enum peal_dtype)node->holds, dtype))
+        return n;
+    return peal_value_make(
+        v,
+        (struct node){.kind = NODE_CONVERT, .dtype = (uint8_t)dtype, .nchildren = 1, .child = {n}});
+}
+
+enum { MOST_MOVED = 1 << 12 };
+
+struct moved {
+    uint32_t node, result; /* + 1 */
+    int64_t delta;
+};
+
+/* Where it is remembered how a tree is moved, or NULL. */
+static struct moved *find_moved(struct values *v, uint32_t node, int64_t delta)
+{
+    if (!v->moved)
+        v->moved = calloc(MOST_MOVED, sizeof *v->moved);
+    return v->moved ? &v->moved[peal_hash_u64(node, (uint64_t)delta) % MOST_MOVED] : NULL;
+}
+
+uint32_t peal_value_move(struct values *v, uint32_t node, int64_t delta)
+{
+    if (v->failed)
+        return NO_NODE;
+    struct node n = v->nodes.at[node];
+    if (delta == 0 || n.uniform)
+        return node;
+    if (n.kind == NODE_INPUT) {
+        n.word += (uint64_t)delta;
+        return peal_value_make(v, n);
+    }
+    struct moved *known = find_moved(v, node, delta);
+    if (known && known->node == node + 1 && known->delta == delta)
+        return known->result;
+    for (uint32_t i = 0; i < n.nchildren; i++) {
+        n.child[i] = peal_value_move(v, n.child[i], delta);
+        if (v->failed)
+            return NO_NODE;
+    }
+    if (n.kind == NODE_OPAQUE)
+        n.word = peal_hash_u64(n.word, (uint64_t)delta);
+    uint32_t result = peal_value_make(v, n);
+    if (known)
+        *known = (struct moved){node + 1, result, delta};
+    return result;
+}
+
+const struct piece *peal_pieces_find(const struct pieces *pieces, uint64_t e)
+{
+    size_t lo = 0, hi = pieces->list.len;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (pieces->list.at[mid].lo <= e)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    assert(pieces->list.len && pieces->list.at[lo].lo <= e && e < pieces->list.at[lo].hi);
+    return &pieces->list.at[lo];
+}
+
+static bool continues(const struct values *v, const struct piece *a, const struct piece *b)
+{
+    return a->node == b->node && a->hi == b->lo &&
+           (a->index + (a->hi - a->lo) == b->index || peal_value_is_uniform(v, a->node));
+}
+
+bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct piece *with,
+                     size_t n)
+{
+    if (n == 0)
+        return true;
+    uint64_t lo = with[0].lo, hi = with[n - 1].hi;
+    size_t first = (size_t)(peal_pieces_find(pieces, lo) - pieces->list.at);
+    size_t last = (size_t)(peal_pieces_find(pieces, hi - 1) - pieces->list.at);
+    struct piece head = pieces->list.at[first], tail = pieces->list.at[last];
+    bool has_head = head.lo<lo, has_tail = tail.hi> hi;
+    head.hi = lo;
+    tail.index += hi - tail.lo;
+    tail.lo = hi;
+    if (!peal_vec_reserve(&pieces->list, n + 2))
+        return false;
+    size_t fresh = n + has_head + has_tail, old = last - first + 1;
+    struct piece *at = pieces->list.at;
+    memmove(at + first + fresh, at + last + 1, (pieces->list.len - last - 1) * sizeof *at);
+    pieces->list.len += fresh;
+    pieces->list.len -= old;
+    size_t k = first;
+    if (has_head)
+        at[k++] = head;
+    memcpy(at + k, with, n * sizeof *at);
+    k += n;
+    if (has_tail)
+        at[k++] = tail;
+    /* Join what continues, from the piece before the change to the one after it. */
+    size_t from = first ? first - 1 : 0, to = k < pieces->list.len ? k : k - 1, w = from;
+    for (size_t i = from + 1; i <= to; i++) {
+        if (continues(v, &at[w], &at[i]))
+            at[w].hi = at[i].hi;
+        else
+            at[++w] = at[i];
+    }
+    memmove(at + w + 1, at + to + 1, (pieces->list.len - to - 1) * sizeof *at);
+    pieces->list.len -= to - w;
+    return true;
+}
+
+static void print_node(const struct values *v, const struct program *p, uint32_t node,
+                       uint64_t index, unsigned depth, struct peal_text *out)
+{
+    const struct node *n = &v->nodes.at[node];
+    if (out->len > 600) {
+        peal_text_puts(out, "...");
+        return;
+    }
+    switch (n->kind) {
+    case NODE_UNDEFINED:
+        peal_text_puts(out, "undefined");
+        return;
+    case NODE_CONST: {
+        double value;
+        memcpy(&value, &n->word, sizeof value);
+        peal_text_printf(out, "%g", value);
+        return;
+    }
+    case NODE_INPUT:
+        peal_text_printf(out, "%s@%u[%" PRIu64 "]", p->memory.at[n->child[2]].name, n->child[1],
+                         index + n->word);
+        if (n->child[0] > 0)
+            peal_text_printf(out, "#%u", n->child[0]);
+        return;
+    default:
+        break;
+    }
+    bool infix = (n->fn == PEAL_FN_ADD || n->fn == PEAL_FN_MUL) && n->nchildren == 2;
+    if (n->kind == NODE_CONVERT)
+        peal_text_printf(out, "%s(", peal_dtype_name((enum peal_dtype)n->dtype));
+    else if (n->kind == NODE_OPAQUE)
+        peal_text_printf(out, "%s(", peal_fn_info((enum peal_fn)n->fn)->name);
+    else if (n->kind == NODE_DIVIDE)
+        peal_text_puts(out, "(");
+    else if (!infix)
+        peal_text_printf(out, "%s(", peal_fn_info((enum peal_fn)n->fn)->name);
+    else if (depth)
+        peal_text_puts(out, "(");
+    for (uint32_t i = 0; i < n->nchildren; i++) {
+        peal_text_puts(out, i == 0 ? "" : !infix ? ", " : n->fn == PEAL_FN_ADD ? " + " : " * ");
+        print_node(v, p, n->child[i], index, depth + 1, out);
+    }
+    if (n->kind == NODE_DIVIDE)
+        peal_text_printf(out, ") / %" PRIu64, n->word);
+    else if (!infix || depth)
+        peal_text_puts(out, ")");
+}
+
+void peal_value_print(const struct values *v, const struct program *p, uint32_t node,
+                      uint64_t index, struct peal_text *out)
+{
+    print_node(v, p, node, index, 0, out);
+}
+
+/* `known`: of nodes that were seen, their shapes. */
+static uint64_t shape_of(const struct values *v, uint32_t node, uint64_t *known)
+{
+    const struct node *n = &v->nodes.at[node];
+    uint64_t h =
+        peal_hash_u64((uint64_t)n->kind | (uint64_t)n->fn << 8 | (uint64_t)n->dtype << 16, 7);
+    if (n->kind == NODE_INPUT)
+        return peal_hash_u64(n->child[1], peal_hash_u64(n->word, h));
+    if (known[node])
+        return known[node];
+    uint64_t sum = 0;
+    bool commutes =
+        n->kind == NODE_FN && n->nchildren == 2 && peal_fn_info((enum peal_fn)n->fn)->commutes;
+    for (uint32_t i = 0; i < n->nchildren; i++) {
+        uint64_t child = shape_of(v, n->child[i], known);
+        if (commutes)
+            sum += peal_hash_u64(child, 3);
+        else
+            h = peal_hash_u64(child, h);
+    }
+    return known[node] = peal_hash_u64(sum, peal_hash_u64(n->kind == NODE_CHANCE ? 0 : n->word, h));
+}
+
+uint64_t peal_value_shape(const struct values *v, uint32_t node)
+{
+    uint64_t *known = calloc(v->nodes.len + 1, sizeof *known);
+    uint64_t shape = known ? shape_of(v, node, known) : 0;
+    free(known);
+    return shape;
+}

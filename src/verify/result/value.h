@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What memory holds, as trees over the inputs.
+ *
+ * Nodes are hash-consed: equal trees have equal numbers. A node is a function of an index: INPUT
+ * gives element index + delta of a rank's parameter. A stretch of memory holds a node and the index
+ * of its first element, so that a million equal sums are one entry. Operands of two-operand nodes
+ * that commute to the bit are sorted, so equal numbers mean equal bits.
+ */
+#ifndef PEAL_VERIFY_VALUE_H
+#define PEAL_VERIFY_VALUE_H
+
+#include "verify/program/program.h"
+
+enum node_kind {
+    NODE_UNDEFINED,
+    NODE_CONST,  /* word: the bits of a double */
+    NODE_INPUT,  /* launch, rank, memory; word: delta */
+    NODE_FN,     /* fn of up to three children, in the precision of dtype */
+    NODE_CHANCE, /* fn of two children, by accumulates in an order left to chance; word: location */
+    NODE_CONVERT, /* rounds its child to dtype */
+    NODE_DIVIDE,  /* its child divided by word */
+    NODE_OPAQUE   /* a function of more than one index (softmax); word: a number of its own */
+};
+
+#define NO_NODE UINT32_MAX
+
+struct node {
+    uint8_t kind, fn, dtype, nchildren;
+    uint32_t child[3]; /* INPUT: launch, rank, memory */
+    uint64_t word;
+    uint32_t height; /* at most MOST_HEIGHT: trees are walked recursively */
+    uint8_t holds;   /* a type that every value of it fits: the dtype, or less (see value.c) */
+    bool uniform;    /* does not depend on the index */
+};
+
+enum { MOST_HEIGHT = 20000 };
+
+/* Trees share what they have in common, so that one of a few nodes may have more paths than can be
+ * walked: whoever walks one remembers what it has seen. */
+struct values {
+    PEAL_VEC(struct node) nodes;
+    uint32_t *slots; /* node + 1 */
+    size_t cap;
+    struct moved *moved; /* what was moved lately */
+    bool failed;
+    uint64_t most_nodes;
+};
+
+void peal_values_init(struct values *v, uint64_t most_nodes);
+void peal_values_release(struct values *v);
+/* NO_NODE after a failure. */
+uint32_t peal_value_make(struct values *v, struct node node);
+uint32_t peal_value_input(struct values *v, uint32_t launch, uint32_t rank, uint32_t memory,
+                          enum peal_dtype dtype);
+/* Rounds to dtype where that can change a bit. */
+uint32_t peal_value_convert(struct values *v, uint32_t node, enum peal_dtype dtype);
+/* The same function at index + delta. */
+uint32_t peal_value_move(struct values *v, uint32_t node, int64_t delta);
+static inline bool peal_value_is_uniform(const struct values *v, uint32_t node)
+{
+    return v->nodes.at[node].uniform;
+}
+
+/* A stretch of memory: elements lo..hi hold `node` at index, index + 1, ... */
+struct piece {
+    uint64_t lo, hi;
+    uint64_t index;
+    uint32_t node;
+};
+
+struct pieces {
+    PEAL_VEC(struct piece) list; /* sorted, without gaps */
+};
+
+/* The piece that holds element e; the list must cover it. */
+const struct piece *peal_pieces_find(const struct pieces *pieces, uint64_t e);
+/* Replaces [with[0].lo, with[n-1].hi) by `with`; neighbours that continue each other are joined.
+ * False: out of memory. */
+bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct piece *with,
+                     size_t n);
+
+/* "x@0[5] + x@1[5]" */
+void peal_value_print(const struct values *v, const struct program *p, uint32_t node,
+                      uint64_t index, struct peal_text *out);
+/* The shape of the tree with its ranks, but without launch and memory; 0: out of memory. */
+uint64_t peal_value_shape(const struct values *v, uint32_t node);
+
+#endif

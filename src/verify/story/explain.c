@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answer for people. */
+#include "verify/verdict.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const char *peal_verdict_name(enum peal_verdict verdict)
+{
+    static const char *const names[] = {"proved", "refuted", "not decided"};
+    return names[verdict];
+}
+
+const char *peal_fault_name(enum peal_fault fault)
+{
+    static const char *const names[] = {
+        "none", "out of bounds",      "channel",     "signal", "deadlock",
+        "race", "uninitialised read", "wrong result"};
+    return names[fault];
+}
+
+const char *peal_reuse_name(enum peal_reuse reuse)
+{
+    static const char *const names[] = {"none", "single-shot", "repeatable", "closed"};
+    return names[reuse];
+}
+
+const char *peal_story_name(enum peal_story story)
+{
+    static const char *const names[] = {"shortest", "minimal", "as found"};
+    return names[story];
+}
+
+const char *peal_contract_name(enum peal_contract contract)
+{
+    static const char *const names[] = {"none",       "allreduce",    "allgather", "reduce_scatter",
+                                        "broadcast",  "reduce",       "gather",    "scatter",
+                                        "all_to_all", "all_to_all_v", "barrier"};
+    return contract < PEAL_CONTRACT_COUNT ? names[contract] : "unknown";
+}
+
+enum { WIDTH = 80 };
+
+/* The file that the story begins in: named once. */
+static const char *main_file(const struct peal_verification *v)
+{
+    for (uint32_t i = 0; i < v->nsteps; i++) {
+        if (v->steps[i].place.line)
+            return v->steps[i].place.file;
+    }
+    return "";
+}
+
+/* "4:5", or "other.peal:4:5" outside of the main file. */
+static void put_place(const struct peal_verification *v, const struct peal_verify_place *at,
+                      struct peal_text *out)
+{
+    if (!at->line) {
+        peal_text_puts(out, "-");
+        return;
+    }
+    if (strcmp(at->file, main_file(v)) != 0)
+        peal_text_printf(out, "%s:", at->file);
+    peal_text_printf(out, "%u:%u", at->line, at->col);
+}
+
+static void put_value(int64_t value, struct peal_text *out)
+{
+    if (value == PEAL_VERIFY_LATER)
+        peal_text_puts(out, "a later launch's");
+    else
+        peal_text_printf(out, "%" PRId64, value);
+}
+
+/* What a step does to its cell, and what is special about it. */
+static void put_remarks(const struct peal_verify_step *s, struct peal_text *out)
+{
+    const char *gap = "";
+    if (s->cell) {
+        peal_text_printf(out, s->before != s->after ? "%s: " : "%s is ", s->cell);
+        put_value(s->before, out);
+    }
+    if (s->cell && s->before != s->after) {
+        peal_text_puts(out, " -> ");
+        put_value(s->after, out);
+    }
+    if (s->waits_for != PEAL_NONE && s->cell)
+        peal_text_printf(out, " (by step %u)", s->waits_for + 1);
+    gap = s->cell ? "  " : "";
+    if (s->collides)
+        peal_text_printf(out, "%s<- collides", gap);
+    if (s->blocked)
+        peal_text_printf(out, "%s<- waits for ever", gap);
+}
+
+/* One line if it fits in WIDTH columns; otherwise the remarks stand in a line of their own. */
+static void put_step(const struct peal_verification *v, uint32_t i, bool lanes,
+                     struct peal_text *out)
+{
+    enum { HANG = 9 };
+    const struct peal_verify_step *s = &v->steps[i];
+    struct peal_text remarks = {0};
+    size_t start = out->len;
+    peal_text_printf(out, "  %3u  rank %u", i + 1, s->rank);
+    if (lanes)
+        peal_text_printf(out, " lane %u", s->lane);
+    if (v->launches > 1)
+        peal_text_printf(out, " launch %u", s->launch);
+    peal_text_puts(out, "  ");
+    put_place(v, &s->place, out);
+    peal_text_printf(out, "  %s", s->text);
+    put_remarks(s, &remarks);
+    size_t used = out->len - start;
+    peal_text_fold(out, start, HANG, WIDTH);
+    if (remarks.len && used + 2 + remarks.len > WIDTH)
+        peal_text_printf(out, "\n%*s", HANG, "");
+    else if (remarks.len)
+        peal_text_puts(out, used + 4 + remarks.len > WIDTH ? "  " : "    ");
+    peal_text_puts(out, peal_text_get(&remarks));
+    peal_text_puts(out, "\n");
+    peal_text_release(&remarks);
+}
+
+static void put_steps(const struct peal_verification *v, struct peal_text *out)
+{
+    enum { HEAD = 60, TAIL = 30 };
+    bool lanes = false;
+    if (!v->nsteps)
+        return;
+    for (uint32_t i = 0; i < v->nsteps; i++)
+        lanes = lanes || v->steps[i].lane > 0;
+    static const char *const kinds[] = {"the shortest story", "a minimal story",
+                                        "the story as it was found, not made minimal"};
+    peal_text_printf(out, "\nhow it happens (%s, %u step%s):\n", kinds[v->story], v->nsteps,
+                     v->nsteps == 1 ? "" : "s");
+    for (uint32_t i = 0; i < v->nsteps; i++) {
+        if (v->nsteps > HEAD + TAIL && i == HEAD) {
+            peal_text_printf(out, "       ... %u steps left out here; --json has them all\n",
+                             v->nsteps - HEAD - TAIL);
+            i = v->nsteps - TAIL;
+        }
+        put_step(v, i, lanes, out);
+    }
+}
+
+static void put_accesses(const struct peal_verification *v, struct peal_text *out)
+{
+    for (uint32_t i = 0; i < v->naccesses; i++) {
+        const struct peal_verify_access *a = &v->accesses_at[i];
+        const struct peal_verify_step *s = &v->steps[a->step];
+        peal_text_printf(out,
+                         "%srank %u %s %s@%u, elements %" PRIu64 "..%" PRIu64 " (bytes %" PRIu64
+                         "..%" PRIu64 "), at ",
+                         i == 0 ? "\n" : "", s->rank, a->writes ? "writes" : "reads", a->buf,
+                         a->rank, a->first_element, a->first_element + a->elements - 1,
+                         a->first_byte, a->first_byte + a->bytes - 1);
+        put_place(v, &s->place, out);
+        peal_text_puts(out, "\n");
+    }
+}
+
+static void put_waits(const struct peal_verification *v, struct peal_text *out)
+{
+    for (uint32_t i = 0; i < v->nwaits; i++) {
+        const struct peal_verify_wait *w = &v->waits[i];
+        peal_text_printf(out, "%srank %u%s waits for %s %s %" PRId64 "; it is ", i == 0 ? "\n" : "",
+                         w->rank, w->in_cycle ? " (in the circle)" : "", w->cell, w->relation,
+                         w->expected);
+        put_value(w->actual, out);
+        peal_text_puts(out, "; ");
+        if (w->nnotifiers == 0)
+            peal_text_puts(out, "nobody is left to notify it");
+        for (uint32_t k = 0; k < w->nnotifiers; k++)
+            peal_text_printf(out, "%s%u", k == 0 ? "could be notified by rank " : ", ",
+                             w->notifiers[k]);
+        peal_text_puts(out, "\n");
+    }
+}
+
+static void put_proof(const struct peal_verification *v, struct peal_text *out)
+{
+    peal_text_printf(out,
+                     "  no deadlock, no race, no uninitialised read, over all schedules of "
+                     "%u launch%s back to back\n",
+                     v->launches, v->launches == 1 ? "" : "es");
+    if (v->contract != PEAL_CONTRACT_NONE)
+        peal_text_printf(out, "  result: %s, every element on every rank\n",
+                         peal_contract_name(v->contract));
+    else
+        peal_text_puts(out, "  result: not checked, the kernel has no contract\n");
+    peal_text_printf(out, "  reuse: %s", peal_reuse_name(v->reuse));
+    if (v->needs_launches == PEAL_NONE)
+        peal_text_puts(out, "; raw signals keep values that depend on the schedule, so more "
+                            "launches could show more");
+    else if (v->needs_launches)
+        peal_text_printf(out, "; it would take %u launches to show all that can happen",
+                         v->needs_launches);
+    if (v->closed_undecided && v->reuse == PEAL_REUSE_REPEATABLE)
+        peal_text_printf(out, "; whether it is closed was not decided: %s", v->open_why);
+    else if (v->open_why && v->reuse != PEAL_REUSE_CLOSED)
+        peal_text_printf(out, "; not closed: %s", v->open_why);
+    peal_text_puts(out, "\n");
+    if (v->bits != PEAL_BITS_UNKNOWN)
+        peal_text_printf(out, "  bits: %s%s%s%s\n",
+                         v->bits == PEAL_BITS_SAME ? "the same on all ranks"
+                                                   : "not the same on all ranks",
+                         v->bits_why ? ": " : "", v->bits_why ? v->bits_why : "",
+                         v->contract != PEAL_CONTRACT_ALLREDUCE ? ""
+                         : v->same_order                        ? "; one order for all elements"
+                         : v->bits == PEAL_BITS_SAME && v->bits_why
+                             ? ""
+                             : "; the order depends on the element's place");
+    if (v->least_depth)
+        peal_text_printf(out, "  channels: depth %u suffices; this plan has %u\n", v->least_depth,
+                         v->depth);
+    if (v->has_relaxed)
+        peal_text_puts(out, "  relaxed signals carry no order\n");
+}
+
+void peal_verification_explain(const struct peal_verification *v, struct peal_text *out)
+{
+    size_t start = out->len;
+    peal_text_printf(out, "%s: %s on %u %s", v->kernel, peal_verdict_name(v->verdict), v->nranks,
+                     v->nranks == 1 ? "rank" : "ranks");
+    if (v->verdict == PEAL_REFUTED)
+        peal_text_printf(out, ": %s", peal_fault_name(v->fault));
+    peal_text_puts(out, "\n");
+    if (*main_file(v))
+        peal_text_printf(out, "  in %s\n", main_file(v));
+    if (v->why && v->verdict != PEAL_PROVED)
+        peal_text_printf(out, "  %s\n", v->why);
+    if (v->verdict == PEAL_PROVED)
+        put_proof(v, out);
+    put_accesses(v, out);
+    put_waits(v, out);
+    if (v->wrong.buf)
+        peal_text_printf(out,
+                         "\nrank %u, launch %u: %s elements %" PRIu64 "..%" PRIu64
+                         "\n  expected  %s\n  obtained  %s\n",
+                         v->wrong.rank, v->wrong.launch, v->wrong.buf, v->wrong.first_element,
+                         v->wrong.first_element + v->wrong.elements - 1, v->wrong.expected,
+                         v->wrong.obtained);
+    peal_text_fold(out, start, 4, WIDTH);
+    put_steps(v, out);
+    start = out->len;
+    for (uint32_t i = 0; i < v->nadvice; i++)
+        peal_text_printf(
+            out, "%s%s%s\n", i == 0 ? "\n" : "",
+            v->advice[i].mends ? "would mend it: " : "could be left out: ", v->advice[i].text);
+    if (v->nadvice && !v->advice[0].mends)
+        peal_text_printf(out, "  (each by itself, for %s)\n",
+                         v->advice_holds_for ? v->advice_holds_for
+                                             : "this plan launched again and again");
+    if (v->no_advice)
+        peal_text_printf(out, "\n%s\n", v->no_advice);
+    peal_text_printf(out, "  %" PRIu64 " ops, %" PRIu64 " %s, %.1f ms, %s%s\n", v->ops,
+                     v->monotone ? v->accesses : v->states,
+                     v->monotone ? "contested accesses" : "states", v->milliseconds,
+                     v->monotone ? "exact" : "exploration", v->cached ? ", from the cache" : "");
+    peal_text_fold(out, start, 4, WIDTH);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Schedules told as steps, and the end: which race is told, and how its accesses collide. */
+#include "verify/story/tell.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void peal_story_access(const struct program *p, uint32_t i, uint32_t step, uint32_t location,
+                       bool writes, struct range bytes, struct answer *a)
+{
+    const struct memory *m = &p->memory.at[location / p->nranks];
+    uint64_t size = peal_dtype_size((enum peal_dtype)m->dtype);
+    a->v.accesses_at[i] = (struct peal_verify_access){
+        .step = step,
+        .writes = writes,
+        .buf = peal_answer_text(a, "%s", m->name),
+        .rank = location % p->nranks,
+        .first_byte = bytes.lo,
+        .bytes = bytes.hi - bytes.lo,
+        .first_element = bytes.lo / size,
+        .elements = (bytes.hi + size - 1) / size - bytes.lo / size,
+    };
+    if (a->v.naccesses <= i)
+        a->v.naccesses = i + 1;
+}
+
+static const char *race_kind(const struct access *a, const struct access *b)
+{
+    if (a->kind == ACCESS_READ || b->kind == ACCESS_READ)
+        return "a read and a write";
+    if (a->kind == b->kind)
+        return a->kind == ACCESS_WRITE ? "two writes" : "two accumulates that do not commute";
+    return "a write and an accumulate";
+}
+
+static void tell_collision(struct teller *t, const struct race *race)
+{
+    const struct program *p = t->p;
+    const struct access *x[2] = {&p->accesses.at[race->a], &p->accesses.at[race->b]};
+    for (uint32_t i = 0; i < 2; i++)
+        peal_tell_accesses(t, x[i]->thread);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t step = peal_tell_op(t, x[i]->thread, x[i]->op);
+        if (t->steps.len) {
+            t->steps.at[step].launch = x[i]->launch;
+            t->steps.at[step].collides = true;
+        }
+        peal_story_access(p, i, step, x[i]->location, x[i]->kind != ACCESS_READ,
+                          (struct range){race->lo, race->hi}, t->a);
+    }
+    const struct peal_verify_access *at = &t->a->v.accesses_at[0];
+    const struct thread *one = &p->threads[x[0]->thread], *two = &p->threads[x[1]->thread];
+    const char *who =
+        one->rank == two->rank
+            ? peal_answer_text(t->a, "lanes %u and %u of rank %u", one->lane, two->lane, one->rank)
+            : peal_answer_text(t->a, "ranks %u and %u", one->rank, two->rank);
+    t->a->v.why = peal_answer_text(t->a, "%s: %s of '%s' on rank %u can happen at once", who,
+                                   race_kind(x[0], x[1]), at->buf, at->rank);
+}
+
+struct bound {
+    uint64_t steps;
+    uint32_t race;
+};
+
+static int by_bound(const void *a, const void *b)
+{
+    const struct bound *x = a, *y = b;
+    if (x->steps != y->steps)
+        return x->steps < y->steps ? -1 : 1;
+    return (x->race > y->race) - (x->race < y->race);
+}
+
+/* The race with the shortest story: branch and bound over those with the fewest own steps. */
+static const struct race *choose(const struct program *p, const struct race_report *report,
+                                 uint32_t *need, bool *shortest)
+{
+    struct bound *bounds = malloc((report->races.len + 1) * sizeof *bounds);
+    uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
+    uint32_t *trial = malloc((p->nthreads + 1u) * sizeof *trial);
+    const struct race *best = NULL;
+    uint64_t best_steps = UINT64_MAX, tries = 0, most_tries = 1 + 20000000 / (p->nsteps + 1);
+    if (!bounds || !goal || !trial)
+        goto done;
+    for (uint32_t i = 0; i < report->races.len; i++) {
+        const struct race *r = &report->races.at[i];
+        bounds[i] =
+            (struct bound){(uint64_t)p->accesses.at[r->a].step + p->accesses.at[r->b].step, i};
+    }
+    qsort(bounds, report->races.len, sizeof *bounds, by_bound);
+    *shortest = report->total == report->races.len;
+    for (uint32_t i = 0; i < report->races.len && bounds[i].steps < best_steps; i++) {
+        const struct race *r = &report->races.at[bounds[i].race];
+        bool unique;
+        uint64_t steps = 0;
+        if (++tries > most_tries) {
+            *shortest = false;
+            break;
+        }
+        memset(goal, 0xff, p->nthreads * sizeof *goal);
+        goal[p->accesses.at[r->a].thread] = p->accesses.at[r->a].step;
+        goal[p->accesses.at[r->b].thread] = p->accesses.at[r->b].step;
+        if (!peal_story_past(p, goal, trial, &unique))
+            break;
+        *shortest = *shortest && unique;
+        for (uint32_t t = 0; t < p->nthreads; t++)
+            steps += trial[t];
+        if (steps < best_steps) {
+            best = r;
+            best_steps = steps;
+            memcpy(need, trial, p->nthreads * sizeof *need);
+        }
+    }
+done:
+    free(bounds);
+    free(goal);
+    free(trial);
+    return best;
+}
+
+void peal_story_race(const struct program *p, const struct race_report *report, struct answer *a)
+{
+    struct teller t;
+    uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
+    bool shortest = false;
+    const struct race *race = need ? choose(p, report, need, &shortest) : NULL;
+    if (!race || !peal_tell_begin(&t, p, a)) {
+        a->failed = true;
+        free(need);
+        return;
+    }
+    t.race = race;
+    a->collision = *race;
+    a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
+    (void)peal_tell_past(&t, need);
+    tell_collision(&t, race);
+    peal_tell_end(&t);
+    free(need);
+}
+
+void peal_story_cell(const struct program *p, const struct race_report *report, struct answer *a)
+{
+    struct teller t;
+    uint32_t early = report->cell_thread[0], late = report->cell_thread[1];
+    uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
+    uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
+    bool shortest = false;
+    if (!goal || !need) {
+        a->failed = true;
+    } else if (peal_tell_begin(&t, p, a)) {
+        /* The later write goes first, while the earlier one stands ready: that is what must not
+         * happen. */
+        memset(goal, 0xff, p->nthreads * sizeof *goal);
+        goal[early] = report->cell_step[0];
+        goal[late] = report->cell_step[1] + 1;
+        if (!peal_story_past(p, goal, need, &shortest))
+            a->failed = true;
+        else if (peal_tell_past(&t, need))
+            peal_tell_step(&t, early);
+        uint32_t cell = peal_program_step(p, late, report->cell_step[1])->cell;
+        a->v.why = peal_answer_text(a,
+                                    "cell %s is written by rank %u and by rank %u, and nothing "
+                                    "orders them: the count falls",
+                                    peal_tell_cell(&t, cell), p->threads[early].rank,
+                                    p->threads[late].rank);
+        a->v.story = PEAL_STORY_MINIMAL;
+        peal_tell_end(&t);
+    }
+    free(goal);
+    free(need);
+}
+
+void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, uint32_t op,
+                      struct answer *a)
+{
+    struct teller t;
+    uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
+    uint32_t *need = calloc(p->nthreads + 1u, sizeof *need);
+    bool unique;
+    /* The op itself is told last, also if it has begun; what let it begin comes before. */
+    uint32_t before = steps;
+    while (before && p->step_op[p->threads[thread].first_step + before - 1] == op)
+        before--;
+    if (!goal || !need) {
+        a->failed = true;
+    } else if (peal_tell_begin(&t, p, a)) {
+        memset(goal, 0xff, p->nthreads * sizeof *goal);
+        goal[thread] = steps;
+        a->v.story = steps == 0    ? PEAL_STORY_SHORTEST
+                     : p->monotone ? PEAL_STORY_MINIMAL
+                                   : PEAL_STORY_AS_FOUND;
+        if (p->monotone && !peal_story_past(p, goal, need, &unique))
+            a->failed = true;
+        need[thread] = need[thread] > before ? before : need[thread];
+        if (!a->failed)
+            (void)peal_tell_past(&t, need);
+        (void)peal_tell_op(&t, thread, op);
+        peal_tell_end(&t);
+    }
+    free(goal);
+    free(need);
+}
+
+void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, uint32_t op,
+                   struct answer *a)
+{
+    struct teller t;
+    if (!peal_tell_begin(&t, p, a)) {
+        a->failed = true;
+        return;
+    }
+    uint32_t step = peal_tell_op(&t, thread, op);
+    if (t.steps.len)
+        t.steps.at[step].launch = launch;
+    peal_tell_end(&t);
+    a->v.story = PEAL_STORY_SHORTEST;
+}
+/* The op that goes wrong, unless its own first half is the last step. */
+static void tell_op_last(struct teller *t, struct answer *a)
+{
+    const struct thread *th = &t->p->threads[a->thread];
+    const struct peal_verify_step *last = t->steps.len ? &t->steps.at[t->steps.len - 1] : NULL;
+    bool there = last && last->rank == th->rank && last->lane == th->lane &&
+                 last->op == a->op - th->first_op[last->launch];
+    uint32_t step = there ? (uint32_t)t->steps.len - 1 : peal_tell_op(t, a->thread, a->op);
+    for (uint32_t i = 0; i < a->v.naccesses; i++)
+        a->v.accesses_at[i].step = step;
+}
+
+void peal_story_schedule(const struct program *p, const struct schedule *s, const struct race *race,
+                         const bool *core, struct answer *a)
+{
+    struct teller t;
+    if (!peal_tell_begin(&t, p, a)) {
+        a->failed = true;
+        return;
+    }
+    t.race = race;
+    t.core = core;
+    t.only_core = true;
+    for (uint64_t i = 0; i < s->count; i++)
+        peal_tell_step(&t, s->thread[i]);
+    if (race)
+        tell_collision(&t, race);
+    else if (a->v.fault == PEAL_FAULT_DEADLOCK)
+        peal_tell_blocked(&t);
+    else if (a->v.fault == PEAL_FAULT_UNINITIALISED || a->v.fault == PEAL_FAULT_CHANNEL)
+        tell_op_last(&t, a);
+    peal_tell_end(&t);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The counterexample: which steps lead to the fault, and nothing else.
+ *
+ * For monotone programs the steps that must come before a point are its causal past. Where every
+ * cell has one writer that past is unique, so the union of the two pasts is the shortest story.
+ * Otherwise a wait may have been satisfied in several ways: the story is made smaller until no step
+ * can be left out.
+ */
+#ifndef PEAL_VERIFY_STORY_H
+#define PEAL_VERIFY_STORY_H
+
+#include "verify/order/race.h"
+
+/* The answer under construction: v first, so that the answer's owner is known from it. */
+struct answer {
+    struct peal_verification v;
+    struct peal_arena arena;
+    struct race collision; /* exploration: the race that was found */
+    uint32_t thread, op;   /* a fault of one op: which */
+    bool failed;           /* out of memory: texts may be missing */
+};
+
+/* Which thread takes the next step, and so on. */
+struct schedule {
+    uint32_t *thread;
+    uint64_t count;
+};
+
+static inline void peal_answer_refute(struct answer *a, enum peal_fault fault)
+{
+    a->v.verdict = PEAL_REFUTED;
+    a->v.fault = fault;
+}
+
+/* `why` lives as long as the answer. */
+static inline void peal_answer_give_up(struct answer *a, const char *why)
+{
+    a->v.verdict = PEAL_UNDECIDED;
+    a->v.why = why;
+}
+
+/* A copy that lives as long as the answer; never NULL. */
+const char *peal_answer_text(struct answer *a, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Steps that every thread has to take so that each thread t with goal[t] != PEAL_NONE can stand at
+ * goal[t]. False: out of memory. *shortest: the past is unique. */
+bool peal_story_past(const struct program *p, const uint32_t *goal, uint32_t *need, bool *shortest);
+
+/* Tells a race. The pair is chosen by the length of its story. */
+void peal_story_race(const struct program *p, const struct race_report *report, struct answer *a);
+/* Tells a deadlock of a monotone program: `stuck` is the run that stopped. */
+void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a);
+/* Tells what a schedule of a program that need not be monotone leads to: a race, a deadlock (by the
+ * fault of the answer; core: the threads whose waits are told), or something else that is told
+ * elsewhere. What kind of story it is, the caller says. */
+void peal_story_schedule(const struct program *p, const struct schedule *s, const struct race *race,
+                         const bool *core, struct answer *a);
+/* Two steps of one thread each that nothing orders. */
+void peal_story_cell(const struct program *p, const struct race_report *report, struct answer *a);
+/* One op, no schedule needed: bounds, slots, uninitialised memory. */
+void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, uint32_t op,
+                   struct answer *a);
+/* An op that its thread reaches after so many steps, in every schedule: what leads there (of programs
+ * that are not monotone only the op), and then the op. */
+void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, uint32_t op,
+                      struct answer *a);
+/* Fills accesses_at[i] for a step. */
+void peal_story_access(const struct program *p, uint32_t i, uint32_t step, uint32_t location,
+                       bool writes, struct range bytes, struct answer *a);
+
+/* The op as its rank would write it, in that launch. */
+void peal_story_op_text(const struct program *p, uint32_t launch, uint32_t rank,
+                        const struct peal_op *op, struct peal_text *out);
+
+struct peal_verify_place peal_story_place(const struct program *p, uint32_t launch,
+                                          const struct peal_op *op, struct answer *a);
+
+#endif

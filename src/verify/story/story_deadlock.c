@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deadlocks told: the waits that never pass, who could release them, and the circle. */
+#include "verify/story/tell.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Threads that could still write the cell, as ranks. */
+static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *count,
+                                 uint32_t *blocked_one)
+{
+    const struct program *p = t->p;
+    uint32_t *ranks = peal_arena_alloc(&t->a->arena, (p->nthreads + 1u) * sizeof *ranks);
+    uint32_t n = 0;
+    *blocked_one = PEAL_NONE;
+    for (uint32_t u = 0; u < p->nthreads && ranks; u++) {
+        for (uint32_t i = t->at[u]; i < p->threads[u].nsteps; i++) {
+            const struct step *s = peal_program_step(p, u, i);
+            if (s->cell != cell || s->kind > STEP_SET)
+                continue;
+            if (*blocked_one == PEAL_NONE)
+                *blocked_one = u;
+            if (n == 0 || ranks[n - 1] != p->threads[u].rank)
+                ranks[n++] = p->threads[u].rank;
+            break;
+        }
+    }
+    *count = n;
+    return ranks;
+}
+
+/* One sentence: a cell that nobody will change, or the circle. */
+static void say_why(struct teller *t, const struct peal_verify_wait *waits, uint32_t n)
+{
+    for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
+        if (waits[i].nnotifiers == 0 && waits[i].actual == PEAL_VERIFY_LATER)
+            t->a->v.why = peal_answer_text(
+                t->a, "rank %u waits for %s %s %" PRId64 ", but its writer has gone on",
+                waits[i].rank, waits[i].cell, waits[i].relation, waits[i].expected);
+        else if (waits[i].nnotifiers == 0)
+            t->a->v.why = peal_answer_text(t->a,
+                                           "rank %u waits for %s %s %" PRId64 ", it is %" PRId64
+                                           ", and nobody will change it",
+                                           waits[i].rank, waits[i].cell, waits[i].relation,
+                                           waits[i].expected, waits[i].actual);
+    }
+    for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
+        if (waits[i].in_cycle)
+            t->a->v.why = peal_answer_text(t->a, "rank %u waits for %s, and so on in a circle",
+                                           waits[i].rank, waits[i].cell);
+    }
+    if (!t->a->v.why)
+        t->a->v.why = "a schedule stops short";
+}
+
+/* Adds the blocked waits, and marks the cycle among them. */
+void peal_tell_blocked(struct teller *t)
+{
+    const struct program *p = t->p;
+    struct peal_verify_wait *waits =
+        peal_arena_alloc(&t->a->arena, (p->nthreads + 1u) * sizeof *waits);
+    uint32_t *next = malloc((p->nthreads + 1u) * sizeof *next);
+    uint32_t *number = malloc((p->nthreads + 1u) * sizeof *number);
+    uint32_t n = 0, first = PEAL_NONE;
+    if (!waits || !next || !number) {
+        t->a->failed = true;
+        free(next);
+        free(number);
+        return;
+    }
+    for (uint32_t u = 0; u < p->nthreads; u++) {
+        next[u] = number[u] = PEAL_NONE;
+        if (t->at[u] >= p->threads[u].nsteps || (t->only_core && t->core && !t->core[u]))
+            continue;
+        const struct step *s = peal_program_step(p, u, t->at[u]);
+        if (s->kind != STEP_WAIT && s->kind != STEP_WAIT_EQUAL)
+            continue;
+        uint32_t op = p->step_op[p->threads[u].first_step + t->at[u]];
+        uint32_t launch = peal_program_step_launch(p, u, t->at[u]), step = PEAL_NONE;
+        int64_t expected = s->value + ((s->flags & STEP_HAS_REG) ? t->regs[u][s->reg] : 0);
+        if (op != PEAL_NONE)
+            (void)peal_program_op(p, u, op, &launch);
+        if (op != PEAL_NONE && (!t->core || t->core[u])) {
+            step = peal_tell_op(t, u, op);
+            t->steps.at[step].blocked = true;
+            t->steps.at[step].cell = peal_tell_cell(t, s->cell);
+            t->steps.at[step].before = t->steps.at[step].after =
+                peal_program_logical(p, s->cell, t->value[s->cell], launch);
+        }
+        number[u] = n;
+        int64_t base = p->cells[s->cell].kind == CELL_SHARED
+                           ? p->base[(uint64_t)launch * p->ncells + s->cell]
+                           : 0;
+        waits[n] = (struct peal_verify_wait){
+            .step = step,
+            .launch = launch,
+            .rank = p->threads[u].rank,
+            .lane = p->threads[u].lane,
+            .cell = peal_tell_cell(t, s->cell),
+            .relation = s->kind == STEP_WAIT ? ">=" : "==",
+            .expected =
+                p->cells[s->cell].kind == CELL_ONE_WRITER ? expected & UINT32_MAX : expected - base,
+            .actual = peal_program_logical(p, s->cell, t->value[s->cell], launch),
+        };
+        waits[n].notifiers = notifiers(t, s->cell, &waits[n].nnotifiers, &next[u]);
+        if (first == PEAL_NONE)
+            first = u;
+        n++;
+    }
+    uint32_t at = first;
+    for (uint32_t i = 0; i < n && at != PEAL_NONE && number[at] != PEAL_NONE; i++)
+        at = next[at] == PEAL_NONE ? PEAL_NONE : next[at];
+    for (uint32_t i = 0; i < n && at != PEAL_NONE && number[at] != PEAL_NONE; i++) {
+        waits[number[at]].in_cycle = true;
+        at = next[at];
+    }
+    t->a->v.waits = waits;
+    t->a->v.nwaits = n;
+    say_why(t, waits, n);
+    free(next);
+    free(number);
+}
+
+/* The thread that each blocked one waits for, or PEAL_NONE: its cell will not be changed any more. */
+static void list_next(struct teller *t, const uint32_t *at, uint32_t *next)
+{
+    const struct program *p = t->p;
+    uint32_t count;
+    memcpy(t->at, at, p->nthreads * sizeof *at);
+    for (uint32_t u = 0; u < p->nthreads; u++) {
+        next[u] = PEAL_NONE;
+        if (at[u] < p->threads[u].nsteps)
+            (void)notifiers(t, peal_program_step(p, u, at[u])->cell, &count, &next[u]);
+    }
+    memset(t->at, 0, p->nthreads * sizeof *at);
+}
+
+/* Why `thread` stands still, if that needs no others: nobody will change its cell, or it is the
+ * first of a circle of threads that wait for each other. */
+static bool find_core(const struct program *p, const uint32_t *next, uint32_t thread, bool *core)
+{
+    memset(core, 0, p->nthreads * sizeof *core);
+    core[thread] = true;
+    uint32_t u = next[thread];
+    for (; u != PEAL_NONE && u > thread && !core[u]; u = next[u])
+        core[u] = true;
+    return u == thread || next[thread] == PEAL_NONE;
+}
+
+/* The core with the shortest past. False: out of memory. */
+static bool choose(struct teller *t, const uint32_t *at, uint32_t *need, bool *core, bool *shortest)
+{
+    const struct program *p = t->p;
+    uint32_t n = p->nthreads;
+    uint32_t *next = malloc((n + 1u) * sizeof *next), *goal = malloc((n + 1u) * sizeof *goal);
+    uint32_t *trial = malloc((n + 1u) * sizeof *trial);
+    bool *other = calloc(n + 1u, sizeof *other), good = next && goal && trial && other;
+    uint64_t best = UINT64_MAX, tries = 1 + 20000000 / (p->nsteps + 1);
+    if (good)
+        list_next(t, at, next);
+    *shortest = true;
+    for (uint32_t u = 0; u < n && good; u++) {
+        bool unique;
+        uint64_t steps = 0;
+        if (at[u] >= p->threads[u].nsteps || !find_core(p, next, u, other))
+            continue;
+        if (tries-- == 0) {
+            *shortest = false;
+            break;
+        }
+        for (uint32_t k = 0; k < n; k++)
+            goal[k] = other[k] ? at[k] : PEAL_NONE;
+        good = peal_story_past(p, goal, trial, &unique);
+        *shortest = *shortest && unique;
+        for (uint32_t k = 0; k < n; k++)
+            steps += trial[k] + other[k];
+        if (steps < best) {
+            best = steps;
+            memcpy(need, trial, n * sizeof *need);
+            memcpy(core, other, n * sizeof *core);
+        }
+    }
+    free(next);
+    free(goal);
+    free(trial);
+    free(other);
+    return good && best != UINT64_MAX;
+}
+
+void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a)
+{
+    struct teller t;
+    uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
+    bool *core = calloc(p->nthreads + 1u, sizeof *core);
+    bool shortest = false;
+    if (!need || !core) {
+        a->failed = true;
+    } else if (peal_tell_begin(&t, p, a)) {
+        /* Those that stand still stand where they stand in every schedule: the pasts of the core
+         * are the story. */
+        if (choose(&t, stuck->at, need, core, &shortest))
+            (void)peal_tell_past(&t, need);
+        else
+            a->failed = true;
+        /* Who has left the story stands at its end: it will notify nobody any more. */
+        memcpy(t.at, stuck->at, p->nthreads * sizeof *t.at);
+        memcpy(t.value, stuck->value, p->ncells * sizeof *t.value);
+        t.core = core;
+        peal_tell_blocked(&t);
+        a->v.story = shortest ? PEAL_STORY_SHORTEST : PEAL_STORY_MINIMAL;
+        peal_tell_end(&t);
+    }
+    free(need);
+    free(core);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One schedule, step by step. See tell.h. */
+#include "verify/story/tell.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *peal_answer_text(struct answer *a, const char *format, ...)
+{
+    struct peal_text text = {0};
+    va_list args;
+    va_start(args, format);
+    peal_text_vprintf(&text, format, args);
+    va_end(args);
+    char *copy = peal_arena_copy(&a->arena, peal_text_get(&text), text.len);
+    peal_text_release(&text);
+    if (!copy)
+        a->failed = true;
+    return copy ? copy : "";
+}
+
+struct peal_verify_place peal_story_place(const struct program *p, uint32_t launch,
+                                          const struct peal_op *op, struct answer *a)
+{
+    const struct peal_plan *plan = p->plans[launch];
+    if (!op || op->pos == PEAL_NONE)
+        return (struct peal_verify_place){"", 0, 0, 0};
+    const struct peal_position *at = &peal_plan_positions(plan)[op->pos];
+    return (struct peal_verify_place){peal_answer_text(a, "%s", peal_plan_string(plan, at->source)),
+                                      at->line, at->col, at->len};
+}
+
+static void release(struct teller *t)
+{
+    peal_vec_release(&t->steps);
+    free(t->at);
+    free(t->shown);
+    free(t->value);
+    free(t->by);
+}
+
+static bool begin(struct teller *t, const struct program *p, struct answer *a)
+{
+    *t = (struct teller){.p = p, .a = a};
+    t->at = calloc(p->nthreads + 1u, sizeof *t->at);
+    t->shown = calloc(p->nthreads + 1u, sizeof *t->shown);
+    t->value = calloc(p->ncells + 1u, sizeof *t->value);
+    t->by = malloc((p->ncells + 1u) * sizeof *t->by);
+    t->regs = peal_arena_alloc(&a->arena, (p->nthreads + 1u) * sizeof *t->regs);
+    if (!t->at || !t->shown || !t->value || !t->by || !t->regs)
+        return false;
+    memcpy(t->value, p->initial, p->ncells * sizeof *t->value);
+    memset(t->by, 0xff, p->ncells * sizeof *t->by);
+    for (uint32_t i = 0; i < p->nthreads; i++) {
+        t->regs[i] = peal_arena_alloc(&a->arena, (p->threads[i].nregs + 1u) * sizeof(int64_t));
+        if (!t->regs[i])
+            return false;
+    }
+    return true;
+}
+
+bool peal_tell_begin(struct teller *t, const struct program *p, struct answer *a)
+{
+    if (begin(t, p, a))
+        return true;
+    release(t);
+    a->failed = true;
+    return false;
+}
+
+void peal_tell_end(struct teller *t)
+{
+    struct peal_verification *v = &t->a->v;
+    struct peal_verify_step *steps =
+        peal_arena_alloc(&t->a->arena, (t->steps.len + 1) * sizeof *steps);
+    if (steps) {
+        if (t->steps.len)
+            memcpy(steps, t->steps.at, t->steps.len * sizeof *steps);
+        v->steps = steps;
+        v->nsteps = (uint32_t)t->steps.len;
+    } else {
+        t->a->failed = true;
+    }
+    release(t);
+}
+
+uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op)
+{
+    const struct thread *th = &t->p->threads[thread];
+    struct peal_verify_step step = {
+        .rank = th->rank, .lane = th->lane, .op = PEAL_NONE, .waits_for = PEAL_NONE};
+    if (op >= OP_NO_OP) {
+        step.place = (struct peal_verify_place){"", 0, 0, 0};
+        step.text = op == OP_CALLER_ENTERS     ? "the caller uses its buffer before the launch"
+                    : op == OP_CALLER_LEAVES   ? "the caller uses its buffer after the launch"
+                    : op == OP_BARRIER_ENTERED ? "has not entered the barrier"
+                                               : "has left the barrier";
+    } else {
+        const struct peal_op *at = peal_program_op(t->p, thread, op, &step.launch);
+        struct peal_text text = {0};
+        peal_story_op_text(t->p, step.launch, th->rank, at, &text);
+        step.op = op - th->first_op[step.launch];
+        step.place = peal_story_place(t->p, step.launch, at, t->a);
+        step.text = peal_answer_text(t->a, "%s", peal_text_get(&text));
+        peal_text_release(&text);
+    }
+    if (!peal_vec_push(&t->steps, step))
+        t->a->failed = true;
+    return t->steps.len ? (uint32_t)t->steps.len - 1 : 0;
+}
+
+const char *peal_tell_cell(struct teller *t, uint32_t cell)
+{
+    struct peal_text text = {0};
+    peal_program_cell_name(t->p, cell, &text);
+    const char *copy = peal_answer_text(t->a, "%s", peal_text_get(&text));
+    peal_text_release(&text);
+    return copy;
+}
+
+/* Accesses of the thread to the contested bytes that come before its next step. */
+void peal_tell_accesses(struct teller *t, uint32_t thread)
+{
+    if (!t->race)
+        return;
+    const struct program *p = t->p;
+    const struct access *a = &p->accesses.at[t->race->a];
+    for (; t->shown[thread] < p->accesses.len; t->shown[thread]++) {
+        uint32_t i = t->shown[thread];
+        const struct access *x = &p->accesses.at[i];
+        if (x->thread > thread || (x->thread == thread && x->step > t->at[thread]))
+            return;
+        if (x->thread != thread || x->location != a->location || x->hi <= t->race->lo ||
+            x->lo >= t->race->hi)
+            continue;
+        if (i == t->race->a || i == t->race->b)
+            return; /* told last */
+        if (x->op == OP_BARRIER_ENTERED || x->op == OP_BARRIER_LEFT)
+            continue;
+        if (t->steps.len && t->steps.at[t->steps.len - 1].rank == p->threads[thread].rank &&
+            t->steps.at[t->steps.len - 1].lane == p->threads[thread].lane && x->op < OP_NO_OP &&
+            t->steps.at[t->steps.len - 1].op == x->op - p->threads[thread].first_op[x->launch] &&
+            t->steps.at[t->steps.len - 1].launch == x->launch)
+            continue; /* the same op, its other operand */
+        uint32_t step = peal_tell_op(t, thread, x->op);
+        if (t->steps.len)
+            t->steps.at[step].launch = x->launch;
+    }
+}
+
+/* Takes the thread's next step. */
+void peal_tell_step(struct teller *t, uint32_t thread)
+{
+    const struct program *p = t->p;
+    uint32_t i = t->at[thread];
+    const struct step *s = peal_program_step(p, thread, i);
+    uint32_t op = p->step_op[p->threads[thread].first_step + i];
+    peal_tell_accesses(t, thread);
+    int64_t before = t->value[s->cell];
+    int64_t amount = s->value + ((s->flags & STEP_HAS_REG) ? t->regs[thread][s->reg] : 0);
+    bool waits = s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL;
+    if (s->kind == STEP_ADD)
+        t->value[s->cell] += amount;
+    else if (s->kind == STEP_SET)
+        t->value[s->cell] = amount;
+    else if (s->kind == STEP_PEEK)
+        t->regs[thread][s->reg] = peal_program_peek(p, s, before);
+    uint32_t from = waits ? t->by[s->cell] : PEAL_NONE;
+    uint32_t told = PEAL_NONE;
+    if (op != PEAL_NONE) {
+        struct peal_verify_step *last = t->steps.len ? &t->steps.at[t->steps.len - 1] : NULL;
+        uint32_t launch;
+        (void)peal_program_op(p, thread, op, &launch);
+        /* The second half of a send or recv is not told again. */
+        if (i > 0 && p->step_op[p->threads[thread].first_step + i - 1] == op && last) {
+            told = (uint32_t)t->steps.len - 1;
+        } else {
+            told = peal_tell_op(t, thread, op);
+            if (t->steps.len) {
+                last = &t->steps.at[told];
+                last->cell = peal_tell_cell(t, s->cell);
+                last->before = peal_program_logical(p, s->cell, before, launch);
+                last->after = peal_program_logical(p, s->cell, t->value[s->cell], launch);
+                last->waits_for = from;
+            }
+        }
+    }
+    if (s->kind <= STEP_SET)
+        t->by[s->cell] = told;
+    t->at[thread]++;
+}
+
+/* Runs all threads to `need`, recording who takes the next step: threads in turn, each as far as it
+ * can. */
+bool peal_tell_past(struct teller *t, const uint32_t *need)
+{
+    const struct program *p = t->p;
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (uint32_t i = 0; i < p->nthreads; i++) {
+            while (t->at[i] < need[i]) {
+                const struct step *s = peal_program_step(p, i, t->at[i]);
+                if (s->kind == STEP_WAIT && t->value[s->cell] < s->value)
+                    break;
+                peal_tell_step(t, i);
+                moved = true;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < p->nthreads; i++) {
+        if (t->at[i] < need[i])
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The teller: follows a schedule and writes down every sync op with its cell's value and every
+ * access to the bytes that matter. What the stories share:
+ *
+ *   story.c           races, cells with two writers, single ops, schedules
+ *   story_deadlock.c  who stands still, and who waits for whom
+ *   story_text.c      one op as a line
+ */
+#ifndef PEAL_VERIFY_TELL_H
+#define PEAL_VERIFY_TELL_H
+
+#include "verify/story/story.h"
+
+struct teller {
+    const struct program *p;
+    struct answer *a;
+    PEAL_VEC(struct peal_verify_step) steps;
+    uint32_t *at;    /* [thread] steps taken */
+    uint32_t *shown; /* [thread] accesses shown: index into mine */
+    int64_t *value;  /* [cell] */
+    uint32_t *by;    /* [cell] step that changed it last, or PEAL_NONE */
+    int64_t **regs;  /* [thread] */
+    const struct race *race;
+    const bool *core; /* [thread] blocked threads whose step is told; NULL = all */
+    bool only_core;   /* the others need not be blocked: their waits are not told either */
+};
+
+/* False: out of memory; the answer says so. */
+bool peal_tell_begin(struct teller *t, const struct program *p, struct answer *a);
+/* Hands the steps over to the answer. */
+void peal_tell_end(struct teller *t);
+/* A step for an op of a thread; returns its number. */
+uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op);
+const char *peal_tell_cell(struct teller *t, uint32_t cell);
+/* Accesses of the thread to the contested bytes that come before its next step. */
+void peal_tell_accesses(struct teller *t, uint32_t thread);
+/* Takes the thread's next step. */
+void peal_tell_step(struct teller *t, uint32_t thread);
+/* Runs all threads to `need`: threads in turn, each as far as it can. False: one cannot get there.
+ */
+bool peal_tell_past(struct teller *t, const uint32_t *need);
+/* Adds the blocked waits, and marks the cycle among them. */
+void peal_tell_blocked(struct teller *t);
+
+#endif
