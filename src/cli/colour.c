@@ -11,7 +11,7 @@
 #define PLAIN "\033[0m"
 
 /* A word is tinted where it stands between these two. Two blanks before: a cell of a table. */
-static const struct tint {
+static const struct colour {
     const char *before, *word, *after, *color;
 } tints[] = {
     {"  ", "proved", " ", GREEN},        {"", "proved", " at ", GREEN},
@@ -25,10 +25,10 @@ static const struct tint {
 };
 
 /* The tint of what begins at `at`, with its length; NULL where there is none. */
-static const struct tint *find_tint(const char *text, const char *at, size_t *len)
+static const struct colour *find_tint(const char *text, const char *at, size_t *len)
 {
     for (size_t i = 0; i < sizeof tints / sizeof *tints; i++) {
-        const struct tint *t = &tints[i];
+        const struct colour *t = &tints[i];
         size_t before = strlen(t->before);
         *len = *t->word ? strlen(t->word) : strcspn(at, "\n");
         if ((size_t)(at - text) >= before && strncmp(at - before, t->before, before) == 0 &&
@@ -47,7 +47,7 @@ int peal_cli_print_verdict(const struct peal_cli *cli, struct peal_text *text, i
     const char *all = peal_text_get(text);
     for (const char *at = all; *at;) {
         size_t len;
-        const struct tint *t = find_tint(all, at, &len);
+        const struct colour *t = find_tint(all, at, &len);
         if (t)
             peal_text_printf(&out, "%s%.*s" PLAIN, t->color, (int)len, at);
         else

@@ -81,7 +81,7 @@ struct peal_request {
     void *room;    /* where the bytes go that are received */
     uint64_t sent; /* when the sender is done */
     struct peal_exchange exchange;
-    struct peal_pause pause;    /* of peal_request_wait_for, kept between its calls */
+    struct peal_backoff pause;  /* of peal_request_wait_for, kept between its calls */
     struct peal_bound bounds[]; /* of a collective: 2 * size + 2; then an exchange's words */
 };
 

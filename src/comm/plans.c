@@ -37,27 +37,27 @@ void peal_plans_forget(struct peal_plans *plans)
     peal_algos(&algos);
     for (size_t i = 0; i < plans->cap; i++)
         peal_image_free(plans->entries[i].image);
-    peal_stock_empty(&plans->stock);
+    peal_prefault_empty(&plans->prefault);
     free(plans->entries);
     plans->entries = NULL;
     plans->count = plans->cap = 0;
-    for (size_t i = 0; plans->shelves && i < algos; i++) {
-        struct peal_shelf *shelf = &plans->shelves[i];
-        while (shelf->patterns) {
-            struct peal_pattern *pattern = shelf->patterns;
-            shelf->patterns = pattern->next;
-            free(pattern->plan);
-            free(pattern);
+    for (size_t i = 0; plans->by_algo && i < algos; i++) {
+        struct peal_algo_plans *algo_plans = &plans->by_algo[i];
+        while (algo_plans->templates) {
+            struct peal_template *template = algo_plans->templates;
+            algo_plans->templates = template->next;
+            free(template->plan);
+            free(template);
         }
     }
     plans->bytes = 0;
 }
 
-static void release_insight(struct peal_insight *insight)
+static void release_cell_writers(struct peal_cell_writers *writers)
 {
-    free(insight->writers);
-    free(insight->notifiers);
-    insight->writers = insight->notifiers = NULL;
+    free(writers->writers);
+    free(writers->notifiers);
+    writers->writers = writers->notifiers = NULL;
 }
 
 void peal_plans_release(struct peal_plans *plans)
@@ -65,17 +65,17 @@ void peal_plans_release(struct peal_plans *plans)
     size_t algos;
     peal_algos(&algos);
     peal_plans_forget(plans);
-    peal_stock_release(&plans->stock);
-    for (size_t i = 0; plans->shelves && i < algos; i++) {
-        struct peal_shelf *shelf = &plans->shelves[i];
-        while (shelf->insights) {
-            struct peal_insight *insight = shelf->insights;
-            shelf->insights = insight->next;
-            release_insight(insight);
-            free(insight);
+    peal_prefault_release(&plans->prefault);
+    for (size_t i = 0; plans->by_algo && i < algos; i++) {
+        struct peal_algo_plans *algo_plans = &plans->by_algo[i];
+        while (algo_plans->cell_writers) {
+            struct peal_cell_writers *writers = algo_plans->cell_writers;
+            algo_plans->cell_writers = writers->next;
+            release_cell_writers(writers);
+            free(writers);
         }
     }
-    free(plans->shelves);
+    free(plans->by_algo);
     free(plans->draft);
     peal_program_close(plans->library);
     *plans = (struct peal_plans){0};
@@ -127,12 +127,13 @@ enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why
     struct peal_diags diags;
     size_t algos;
     peal_algos(&algos);
-    if (!plans->shelves)
-        plans->shelves = calloc(algos, sizeof *plans->shelves);
-    if (!plans->shelves || !grow(plans, FIRST_PLACES))
+    if (!plans->by_algo)
+        plans->by_algo = calloc(algos, sizeof *plans->by_algo);
+    if (!plans->by_algo || !grow(plans, FIRST_PLACES))
         return PEAL_NO_MEMORY;
-    size_t stock = FIRST_STOCK + (size_t)plans->team->size * RANK_STOCK;
-    peal_stock_init(&plans->stock, stock < MOST_STOCK ? stock : FIRST_STOCK, MORE_STOCK);
+    size_t prefault = FIRST_STOCK + (size_t)plans->team->size * RANK_STOCK;
+    peal_prefault_init(&plans->prefault, prefault < MOST_STOCK ? prefault : FIRST_STOCK,
+                       MORE_STOCK);
     peal_diags_init(&diags);
     enum peal_status status = peal_program_open("barrier_mesh", &diags, &plans->library);
     if (status != PEAL_OK) {
@@ -147,16 +148,16 @@ enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why
 static enum peal_status find_kernel(struct peal_plans *plans, const struct peal_algo *algo,
                                     struct peal_text *why)
 {
-    struct peal_shelf *shelf = &plans->shelves[peal_algo_index(algo)];
+    struct peal_algo_plans *algo_plans = &plans->by_algo[peal_algo_index(algo)];
     struct peal_diags diags;
-    if (shelf->kernel)
+    if (algo_plans->kernel)
         return PEAL_OK;
     peal_diags_init(&diags);
-    shelf->kernel = peal_program_kernel(plans->library, algo->kernel, &diags);
-    if (!shelf->kernel)
+    algo_plans->kernel = peal_program_kernel(plans->library, algo->kernel, &diags);
+    if (!algo_plans->kernel)
         peal_diags_print(&diags, false, why);
     peal_diags_release(&diags);
-    return shelf->kernel ? PEAL_OK : PEAL_INVALID;
+    return algo_plans->kernel ? PEAL_OK : PEAL_INVALID;
 }
 
 /* PEAL_VERIFY=1: no plan is launched that is not proved. */
@@ -179,7 +180,8 @@ static enum peal_status prove(const struct peal_plan *whole, struct peal_text *w
  */
 static enum peal_status look_at_whole(const struct peal_kernel *kernel,
                                       const struct peal_bind *bind, const struct peal_plan *part,
-                                      bool verify, struct peal_text *why, struct peal_insight *out)
+                                      bool verify, struct peal_text *why,
+                                      struct peal_cell_writers *out)
 {
     enum { MOST_RANKS = 64 }; /* beyond, the whole plan costs more than it saves */
     struct peal_bind all = *bind;
@@ -223,8 +225,9 @@ static const char *find_local(const struct peal_kernel *kernel, const struct pea
 
 /* This rank's part, or the whole where that is what an image is made from. */
 static enum peal_status make_plan(const struct peal_team *team, const struct peal_kernel *kernel,
-                                  const struct peal_bind *bind, const struct peal_insight *known,
-                                  struct peal_text *why, struct peal_plan **out)
+                                  const struct peal_bind *bind,
+                                  const struct peal_cell_writers *known, struct peal_text *why,
+                                  struct peal_plan **out)
 {
     struct peal_bind own = *bind;
     struct peal_diags diags;
@@ -257,7 +260,7 @@ static enum peal_status look_and_make(const struct peal_team *team,
                                       const struct peal_kernel *kernel,
                                       const struct peal_bind *bind,
                                       const struct peal_image_how *how, bool verify,
-                                      struct peal_plan *plan, struct peal_insight *fresh,
+                                      struct peal_plan *plan, struct peal_cell_writers *fresh,
                                       struct peal_text *why, struct peal_image **out)
 {
     struct peal_bind own = *bind;
@@ -266,7 +269,7 @@ static enum peal_status look_and_make(const struct peal_team *team,
     fresh->has_channels = plan->channels.count > 0;
     enum peal_status status = look_at_whole(kernel, &own, plan, verify, why, fresh);
     if (status != PEAL_OK) {
-        if (!how->pattern)
+        if (!how->template)
             free(plan);
         return status;
     }
@@ -279,34 +282,36 @@ enum peal_status peal_plans_make(const struct peal_team *team, const struct peal
                                  const struct peal_bind *bind, const struct peal_image_how *how,
                                  struct peal_text *why, struct peal_image **out)
 {
-    struct peal_insight insight = {0};
+    struct peal_cell_writers writers = {0};
     struct peal_plan *plan;
     enum peal_status status = make_plan(team, kernel, bind, NULL, why, &plan);
     if (status == PEAL_OK)
-        status = look_and_make(team, kernel, bind, how, wants_proof(), plan, &insight, why, out);
-    release_insight(&insight);
+        status = look_and_make(team, kernel, bind, how, wants_proof(), plan, &writers, why, out);
+    release_cell_writers(&writers);
     return status;
 }
 
-static struct peal_insight *find_insight(const struct peal_shelf *shelf, uint32_t root)
+static struct peal_cell_writers *find_cell_writers(const struct peal_algo_plans *algo_plans,
+                                                   uint32_t root)
 {
-    struct peal_insight *i = shelf->insights;
+    struct peal_cell_writers *i = algo_plans->cell_writers;
     while (i && i->root != root)
         i = i->next;
     return i;
 }
 
-static void keep_insight(struct peal_shelf *shelf, uint32_t root, struct peal_insight *fresh)
+static void keep_cell_writers(struct peal_algo_plans *algo_plans, uint32_t root,
+                              struct peal_cell_writers *fresh)
 {
-    struct peal_insight *kept = malloc(sizeof *kept);
+    struct peal_cell_writers *kept = malloc(sizeof *kept);
     if (!kept) { /* it is looked for again next time */
-        release_insight(fresh);
+        release_cell_writers(fresh);
         return;
     }
     *kept = *fresh;
     kept->root = root;
-    kept->next = shelf->insights;
-    shelf->insights = kept;
+    kept->next = algo_plans->cell_writers;
+    algo_plans->cell_writers = kept;
 }
 
 /* Slots of a channel. Lines that a peer has read lately are slow to write again, so that a longer
@@ -354,49 +359,50 @@ static void bind_key(const struct peal_plans *plans, const struct peal_plan_key 
                            .slot_bytes = key->count * element};
 }
 
-/* The pattern that serves a key, made at its first use. NULL: there is none, or no memory. */
-static const struct peal_plan *find_pattern(struct peal_plans *plans, struct peal_shelf *shelf,
-                                            const struct peal_plan_key *key)
+/* The template that serves a key, made at its first use. NULL: there is none, or no memory. */
+static const struct peal_plan *find_template(struct peal_plans *plans,
+                                             struct peal_algo_plans *algo_plans,
+                                             const struct peal_plan_key *key)
 {
     struct peal_plan_key shared = *key;
-    shared.count = PEAL_PATTERN_COUNT;
-    shared.most = key->algo->has_most ? PEAL_PATTERN_MOST : 0;
-    shared.dtype = (uint8_t)peal_pattern_dtype((enum peal_dtype)key->dtype);
-    shared.reduce = (uint8_t)peal_pattern_reduce((enum peal_reduce)key->reduce);
+    shared.count = PEAL_TEMPLATE_COUNT;
+    shared.most = key->algo->has_most ? PEAL_TEMPLATE_MOST : 0;
+    shared.dtype = (uint8_t)peal_template_dtype((enum peal_dtype)key->dtype);
+    shared.reduce = (uint8_t)peal_template_reduce((enum peal_reduce)key->reduce);
     shared.remote = false; /* the image's, not the plan's */
-    for (struct peal_pattern *p = shelf->patterns; p; p = p->next) {
+    for (struct peal_template *p = algo_plans->templates; p; p = p->next) {
         if (same_key(&p->key, &shared))
             return p->plan;
     }
     struct binding binding;
     struct peal_text why = {0};
-    struct peal_pattern *pattern = calloc(1, sizeof *pattern);
-    if (!pattern)
+    struct peal_template *template = calloc(1, sizeof *template);
+    if (!template)
         return NULL;
     bind_key(plans, &shared, &binding);
     enum peal_status status = find_kernel(plans, key->algo, &why);
     if (status == PEAL_OK)
-        status = make_plan(plans->team, shelf->kernel, &binding.bind,
-                           find_insight(shelf, key->root), &why, &pattern->plan);
+        status = make_plan(plans->team, algo_plans->kernel, &binding.bind,
+                           find_cell_writers(algo_plans, key->root), &why, &template->plan);
     peal_text_release(&why);
-    if (status != PEAL_OK || !peal_plan_is_pattern(pattern->plan)) {
+    if (status != PEAL_OK || !peal_plan_is_template(template->plan)) {
         if (status == PEAL_OK)
-            free(pattern->plan);
-        pattern->plan = NULL;
+            free(template->plan);
+        template->plan = NULL;
     }
-    pattern->key = shared;
-    pattern->next = shelf->patterns;
-    shelf->patterns = pattern;
-    plans->bytes += sizeof *pattern + (pattern->plan ? pattern->plan->block_len : 0);
-    return pattern->plan;
+    template->key = shared;
+    template->next = algo_plans->templates;
+    algo_plans->templates = template;
+    plans->bytes += sizeof *template + (template->plan ? template->plan->block_len : 0);
+    return template->plan;
 }
 
-/* Resizes a pattern in the draft. */
-static enum peal_status resize(struct peal_plans *plans, const struct peal_plan *pattern,
+/* Resizes a template in the draft. */
+static enum peal_status resize(struct peal_plans *plans, const struct peal_plan *template,
                                const struct peal_plan_size *size, struct peal_plan **out)
 {
-    if (pattern->block_len > plans->draft_cap) {
-        uint64_t cap = peal_size_align(pattern->block_len * 2, PEAL_LINE);
+    if (template->block_len > plans->draft_cap) {
+        uint64_t cap = peal_size_align(template->block_len * 2, PEAL_LINE);
         struct peal_plan *bigger = aligned_alloc(PEAL_LINE, cap);
         if (!bigger)
             return PEAL_NO_MEMORY;
@@ -404,7 +410,7 @@ static enum peal_status resize(struct peal_plans *plans, const struct peal_plan 
         plans->draft = bigger;
         plans->draft_cap = cap;
     }
-    peal_plan_resize_into(pattern, size, plans->draft);
+    peal_plan_resize_into(template, size, plans->draft);
     *out = plans->draft;
     return PEAL_OK;
 }
@@ -412,8 +418,8 @@ static enum peal_status resize(struct peal_plans *plans, const struct peal_plan 
 static enum peal_status make(struct peal_plans *plans, const struct peal_plan_key *key,
                              struct peal_text *why, struct peal_image **out)
 {
-    struct peal_shelf *shelf = &plans->shelves[peal_algo_index(key->algo)];
-    struct peal_insight *known = find_insight(shelf, key->root), fresh = {0};
+    struct peal_algo_plans *algo_plans = &plans->by_algo[peal_algo_index(key->algo)];
+    struct peal_cell_writers *known = find_cell_writers(algo_plans, key->root), fresh = {0};
     uint8_t shape = key->algo->shape;
     uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
     struct binding binding;
@@ -431,18 +437,18 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
         .remote = key->remote,
         /* Steps between buffers follow from it, where sizes are rounded. */
         .key = (key->most ? key->most : key->count) * element,
-        .stock = &plans->stock,
+        .prefault = &plans->prefault,
         .made = &size};
     /* PEAL_VERIFY proves what instantiate makes. */
     if (shape != PEAL_SHAPE_WHOLE && !plans->verify)
-        how.pattern = find_pattern(plans, shelf, key);
-    bool looked = known && !plans->verify && (!how.pattern || how.pattern->cells == known->cells);
-    enum peal_status status = how.pattern && looked ? PEAL_OK : find_kernel(plans, key->algo, why);
+        how.template = find_template(plans, algo_plans, key);
+    bool looked = known && !plans->verify && (!how.template || how.template->cells == known->cells);
+    enum peal_status status = how.template && looked ? PEAL_OK : find_kernel(plans, key->algo, why);
     struct peal_plan *plan = NULL;
     if (status == PEAL_OK)
-        status = how.pattern
-                     ? resize(plans, how.pattern, &size, &plan)
-                     : make_plan(plans->team, shelf->kernel, &binding.bind, known, why, &plan);
+        status = how.template
+                     ? resize(plans, how.template, &size, &plan)
+                     : make_plan(plans->team, algo_plans->kernel, &binding.bind, known, why, &plan);
     if (status != PEAL_OK)
         return status;
     if (looked && plan->cells == known->cells) {
@@ -450,12 +456,12 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
         how.notifiers = known->notifiers;
         return peal_image_new(plan, &how, plans->team->compute, out);
     }
-    status = look_and_make(plans->team, shelf->kernel, &binding.bind, &how, plans->verify, plan,
-                           &fresh, why, out);
+    status = look_and_make(plans->team, algo_plans->kernel, &binding.bind, &how, plans->verify,
+                           plan, &fresh, why, out);
     if (status == PEAL_OK && !known)
-        keep_insight(shelf, key->root, &fresh);
+        keep_cell_writers(algo_plans, key->root, &fresh);
     else
-        release_insight(&fresh);
+        release_cell_writers(&fresh);
     return status;
 }
 

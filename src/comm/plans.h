@@ -26,8 +26,8 @@ struct peal_plan_entry {
 /* What only the whole plan of all ranks tells: arrays by cell number, see multicast.h. Of a library
  * kernel it depends on the ranks and the root only, not on counts, types, operations and what is in
  * place (plans_test.c), so that a new count needs one rank's part only. */
-struct peal_insight {
-    struct peal_insight *next; /* of the same algorithm */
+struct peal_cell_writers {
+    struct peal_cell_writers *next; /* of the same algorithm */
     uint32_t root;
     bool has_channels; /* where one lies follows from all: such plans are made whole */
     uint32_t cells;
@@ -36,17 +36,17 @@ struct peal_insight {
 
 /* The plan that those of other sizes, plain types and reductions are made from: see plan/resize.h.
  */
-struct peal_pattern {
-    struct peal_pattern *next; /* of the same algorithm */
-    struct peal_plan_key key;  /* without sizes */
-    struct peal_plan *plan;    /* NULL: this kernel's sizes do not scale */
+struct peal_template {
+    struct peal_template *next; /* of the same algorithm */
+    struct peal_plan_key key;   /* without sizes */
+    struct peal_plan *plan;     /* NULL: this kernel's sizes do not scale */
 };
 
 /* What is known of an algorithm. */
-struct peal_shelf {
+struct peal_algo_plans {
     const struct peal_kernel *kernel; /* NULL: not looked for */
-    struct peal_insight *insights;
-    struct peal_pattern *patterns;
+    struct peal_cell_writers *cell_writers;
+    struct peal_template *templates;
 };
 
 /* What a communicator keeps, in the process's own memory; beyond, it begins again. */
@@ -55,11 +55,11 @@ enum { PEAL_MOST_PLANS = 2048, PEAL_MOST_PLAN_BYTES = 16 << 20 };
 struct peal_plans {
     const struct peal_team *team;
     struct peal_plan_entry *entries;
-    size_t count, cap;          /* cap is a power of two */
-    uint64_t bytes;             /* of images and patterns */
-    struct peal_stock stock;    /* of images */
-    struct peal_shelf *shelves; /* by algorithm */
-    struct peal_plan *draft;    /* where patterns are resized: plans that live as long as that */
+    size_t count, cap;               /* cap is a power of two */
+    uint64_t bytes;                  /* of images and templates */
+    struct peal_prefault prefault;   /* of images */
+    struct peal_algo_plans *by_algo; /* by algorithm */
+    struct peal_plan *draft; /* where templates are resized: plans that live as long as that */
     uint64_t draft_cap;
     struct peal_program *library;
     bool verify; /* PEAL_VERIFY: every plan is proved before its first launch */
@@ -74,7 +74,7 @@ static inline bool peal_plans_are_many(const struct peal_plans *plans)
 {
     return plans->count >= PEAL_MOST_PLANS || plans->bytes >= PEAL_MOST_PLAN_BYTES;
 }
-/* Frees all images, of which none may be in use any more, and patterns; insights stay. */
+/* Frees all images, of which none may be in use any more, and templates; cell_writers stay. */
 void peal_plans_forget(struct peal_plans *plans);
 
 /* The image for a key, made at its first use. On failure, `why` gets the diagnostics. */

@@ -81,7 +81,7 @@ static struct peal_symmetric *map_own(struct peal_comm *comm, uint64_t bytes,
 /* What everyone wants, before anyone takes it. */
 struct wish {
     uint64_t bytes;
-    struct peal_room room;
+    struct peal_memory_limit room;
 };
 
 /* All ranks want the same, and the machine has it for all of them: each for itself would see room
@@ -90,10 +90,10 @@ static enum peal_status agree(struct peal_comm *comm, uint64_t bytes)
 {
     uint32_t size = comm->team->size;
     struct wish own = {.bytes = bytes}, all[PEAL_MOST_RANKS];
-    peal_room_find("", &own.room);
+    peal_memory_limit_find("", &own.room);
     enum peal_status status =
         peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_ALLOC, &own, all, sizeof own);
-    struct peal_room room = own.room;
+    struct peal_memory_limit room = own.room;
     for (uint32_t r = 0; r < size && status == PEAL_OK; r++) {
         if (all[r].bytes != bytes)
             return peal_comm_fail(
@@ -102,7 +102,8 @@ static enum peal_status agree(struct peal_comm *comm, uint64_t bytes)
         room = all[r].room.bytes < room.bytes ? all[r].room : room;
     }
     struct peal_text why = {0};
-    if (status == PEAL_OK && !peal_room_fits(&room, peal_room_times(bytes, size), size, &why))
+    if (status == PEAL_OK &&
+        !peal_memory_limit_fits(&room, peal_memory_limit_times(bytes, size), size, &why))
         status = peal_comm_fail(comm, PEAL_NO_MEMORY, "symmetric_alloc: %s", peal_text_get(&why));
     peal_text_release(&why);
     return status;

@@ -10,22 +10,22 @@
 
 enum { ALIGNMENT = 64 }; /* of scratch, as in finish.c */
 
-enum peal_dtype peal_pattern_dtype(enum peal_dtype dtype)
+enum peal_dtype peal_template_dtype(enum peal_dtype dtype)
 {
     return dtype == PEAL_F16 || dtype == PEAL_BF16 ? dtype : PEAL_F32;
 }
 
-enum peal_reduce peal_pattern_reduce(enum peal_reduce reduce)
+enum peal_reduce peal_template_reduce(enum peal_reduce reduce)
 {
     return reduce == PEAL_AVG ? PEAL_AVG : PEAL_SUM;
 }
 
 static bool is_multiple(uint64_t value)
 {
-    return value % PEAL_PATTERN_COUNT == 0;
+    return value % PEAL_TEMPLATE_COUNT == 0;
 }
 
-bool peal_plan_is_pattern(const struct peal_plan *plan)
+bool peal_plan_is_template(const struct peal_plan *plan)
 {
     bool ok = true;
     for (uint64_t i = 0; ok && i < plan->ops.count; i++) {
@@ -56,8 +56,8 @@ struct resizing {
 
 static uint64_t elements(const struct resizing *r, uint64_t value)
 {
-    return value / PEAL_PATTERN_MOST * r->size->most +
-           value % PEAL_PATTERN_MOST / PEAL_PATTERN_COUNT * r->size->count;
+    return value / PEAL_TEMPLATE_MOST * r->size->most +
+           value % PEAL_TEMPLATE_MOST / PEAL_TEMPLATE_COUNT * r->size->count;
 }
 
 static uint64_t bytes(const struct resizing *r, uint64_t value, bool of_type)
@@ -131,14 +131,14 @@ static void resize_bufs(const struct resizing *r, struct peal_plan *plan)
     }
 }
 
-void peal_plan_resize_into(const struct peal_plan *pattern, const struct peal_plan_size *size,
+void peal_plan_resize_into(const struct peal_plan *template, const struct peal_plan_size *size,
                            struct peal_plan *out)
 {
-    assert(peal_pattern_dtype(size->dtype) == (enum peal_dtype)pattern->dtype);
-    memcpy(out, pattern, pattern->block_len);
-    struct resizing r = {.from = pattern,
+    assert(peal_template_dtype(size->dtype) == (enum peal_dtype) template->dtype);
+    memcpy(out, template, template->block_len);
+    struct resizing r = {.from = template,
                          .size = size,
-                         .was = peal_dtype_size((enum peal_dtype)pattern->dtype),
+                         .was = peal_dtype_size((enum peal_dtype) template->dtype),
                          .is = peal_dtype_size(size->dtype)};
     resize_ops(&r, out);
     resize_refs(&r, out);
@@ -150,7 +150,7 @@ void peal_plan_resize_into(const struct peal_plan *pattern, const struct peal_pl
     }
     int64_t *values = TABLE(int64_t, out, values);
     for (uint64_t i = 0; i < out->values.count; i++) {
-        if (values[i] >= PEAL_PATTERN_COUNT)
+        if (values[i] >= PEAL_TEMPLATE_COUNT)
             values[i] = (int64_t)elements(&r, (uint64_t)values[i]);
     }
     out->dtype = size->dtype;
@@ -159,13 +159,13 @@ void peal_plan_resize_into(const struct peal_plan *pattern, const struct peal_pl
     out->hash = 0;
 }
 
-struct peal_plan *peal_plan_resize(const struct peal_plan *pattern,
+struct peal_plan *peal_plan_resize(const struct peal_plan *template,
                                    const struct peal_plan_size *size)
 {
-    struct peal_plan *plan = malloc(pattern->block_len);
+    struct peal_plan *plan = malloc(template->block_len);
     if (!plan)
         return NULL;
-    peal_plan_resize_into(pattern, size, plan);
+    peal_plan_resize_into(template, size, plan);
     plan->hash = peal_plan_hash(plan);
     return plan;
 }

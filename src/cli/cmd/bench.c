@@ -25,7 +25,7 @@ struct bench_options {
 struct bench {
     const struct peal_cli *cli;
     const struct bench_options *options;
-    const struct peal_subject *subject;
+    const struct peal_case *subject;
     struct peal_progress *progress;
     struct peal_comm *comm;
     struct peal_text rows;                      /* JSON rows, or nothing */
@@ -85,17 +85,17 @@ static void refresh(const char *recv, char *send, uint64_t send_bytes, uint64_t 
 static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
 {
     const struct bench_options *o = b->options;
-    const struct peal_subject *s = b->subject;
+    const struct peal_case *s = b->subject;
     uint32_t rank = peal_comm_rank(b->comm), size = peal_comm_size(b->comm);
     uint64_t element = peal_dtype_size(o->dtype), own = rank * block * element;
-    struct peal_subject_call data = {.subject = s,
-                                     .rank = rank,
-                                     .ranks = size,
-                                     .root = (uint32_t)o->root,
-                                     .dtype = o->dtype,
-                                     .reduce = o->reduce,
-                                     .block = block};
-    uint64_t send_n = peal_subject_sends(&data), recv_n = peal_subject_receives(&data);
+    struct peal_case_call data = {.subject = s,
+                                  .rank = rank,
+                                  .ranks = size,
+                                  .root = (uint32_t)o->root,
+                                  .dtype = o->dtype,
+                                  .reduce = o->reduce,
+                                  .block = block};
+    uint64_t send_n = peal_case_sends(&data), recv_n = peal_case_receives(&data);
     char *send = b->send, *recv = b->recv;
     if (in_place) {
         send = s->recv_blocks && !s->send_blocks ? b->recv + own : b->recv;
@@ -107,7 +107,7 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
     double *times = calloc((size_t)n, sizeof *times), *most = calloc((size_t)n, sizeof *most);
     struct result result = {.status = times && most ? PEAL_OK : PEAL_NO_MEMORY};
     bool refill = in_place || s->collective == PEAL_CALL_BROADCAST;
-    peal_subject_fill(&data, send);
+    peal_case_fill(&data, send);
     for (int64_t i = -o->warmup; result.status == PEAL_OK && i < n; i++) {
         if (o->fresh && !refill)
             refresh(recv, send, send_n * element, recv_n * element);
@@ -120,10 +120,10 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
             times[i] = (double)(peal_now_ns() - start) / 1e3;
     }
     if (refill) /* repeated sums have long left the exact range */
-        peal_subject_fill(&data, send);
+        peal_case_fill(&data, send);
     if (result.status == PEAL_OK)
         result.status = s->call(b->comm, send, recv, block, o->dtype, o->reduce, (uint32_t)o->root);
-    uint64_t wrong = peal_subject_check(&data, recv), all = 0;
+    uint64_t wrong = peal_case_check(&data, recv), all = 0;
     if (result.status == PEAL_OK)
         result.status = peal_allreduce(b->comm, &wrong, &all, 1, PEAL_I64, PEAL_SUM);
     if (result.status == PEAL_OK)
@@ -226,7 +226,7 @@ static void put_remark(const char *remark, struct peal_text *out)
 static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wrong)
 {
     const struct bench_options *o = b->options;
-    const struct peal_subject *s = b->subject;
+    const struct peal_case *s = b->subject;
     uint32_t size = peal_comm_size(b->comm);
     uint64_t element = peal_dtype_size(o->dtype), count = bytes / element;
     uint64_t block = s->send_blocks || s->recv_blocks ? count / size : count;
@@ -351,7 +351,7 @@ static int body(struct peal_comm *comm, void *context)
 static int reject(struct peal_cli *cli, const char *name)
 {
     size_t count;
-    const struct peal_subject *all = peal_subjects(&count);
+    const struct peal_case *all = peal_cases(&count);
     const char *near = NULL;
     for (size_t i = 0; i < count; i++)
         near = peal_nearer(name, near, all[i].name);
@@ -386,7 +386,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     (void)nargs;
     const struct bench_options *o = options;
     struct bench bench = {.cli = cli, .options = o};
-    bench.subject = peal_subject_find(args[0]);
+    bench.subject = peal_case_find(args[0]);
     if (!bench.subject)
         return reject(cli, args[0]);
     if (o->begin == 0 || o->begin > o->end || o->end > UINT64_C(1) << 40)
@@ -403,7 +403,8 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     struct peal_ranks ranks = {.count = (uint32_t)o->ranks,
                                .threads = o->threads,
                                .bind = !o->no_bind,
-                               .bytes = peal_room_times(2 * buffer_bytes(o), (uint64_t)o->ranks),
+                               .bytes =
+                                   peal_memory_limit_times(2 * buffer_bytes(o), (uint64_t)o->ranks),
                                .body = body,
                                .context = &bench};
     struct peal_progress progress = {.what = "sizes"};

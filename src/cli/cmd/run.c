@@ -269,13 +269,14 @@ static int run_kernel(struct peal_cli *cli, const struct run_options *o, const c
     if (status != PEAL_OK)
         return peal_cli_diags(cli, status, diags);
     run.whole = whole;
-    struct peal_ranks start = {.count = (uint32_t)ranks,
-                               .threads = o->threads,
-                               .bind = !o->no_bind,
-                               .bytes = peal_room_add(peal_run_data_need(whole), trace_need(&run)),
-                               .body = body,
-                               .context = &run};
-    int code = peal_ranks_room(cli, &start);
+    struct peal_ranks start = {
+        .count = (uint32_t)ranks,
+        .threads = o->threads,
+        .bind = !o->no_bind,
+        .bytes = peal_memory_limit_add(peal_run_data_need(whole), trace_need(&run)),
+        .body = body,
+        .context = &run};
+    int code = peal_ranks_memory_limit(cli, &start);
     if (code == PEAL_EXIT_OK && whole->window_bytes > PEAL_CONTEXT_SPAN)
         code =
             peal_cli_fail(cli, "'%s' declares windows of %llu bytes a rank; at most %d can be run",

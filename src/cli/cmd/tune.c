@@ -156,7 +156,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         return peal_cli_usage(cli, "sizes are 1 to 1G, and --begin is at most --end");
     if (o->collective && !peal_tuning_has_choice(o->collective))
         return peal_cli_usage(cli,
-                              peal_subject_find(o->collective)
+                              peal_case_find(o->collective)
                                   ? "'%s' has one algorithm: there is nothing to choose"
                                   : "there is no collective '%s'",
                               o->collective);

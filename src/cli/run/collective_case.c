@@ -29,7 +29,7 @@ static enum peal_status call_barrier(struct peal_comm *comm, void *send, void *r
     return peal_barrier(comm);
 }
 
-static const struct peal_subject subjects[] = {
+static const struct peal_case subjects[] = {
     {"allreduce", PEAL_CALL_ALLREDUCE, false, false, true, false, true, 2, call_allreduce},
     {"allgather", PEAL_CALL_ALLGATHER, false, true, false, false, true, 1, call_allgather},
     {"reduce_scatter", PEAL_CALL_REDUCE_SCATTER, true, false, true, false, true, 1,
@@ -42,13 +42,13 @@ static const struct peal_subject subjects[] = {
     {"barrier", PEAL_CALL_BARRIER, false, false, false, false, false, 0, call_barrier},
 };
 
-const struct peal_subject *peal_subjects(size_t *count)
+const struct peal_case *peal_cases(size_t *count)
 {
     *count = sizeof subjects / sizeof *subjects;
     return subjects;
 }
 
-const struct peal_subject *peal_subject_find(const char *name)
+const struct peal_case *peal_case_find(const char *name)
 {
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
         if (strcmp(subjects[i].name, name) == 0)
@@ -57,27 +57,27 @@ const struct peal_subject *peal_subject_find(const char *name)
     return NULL;
 }
 
-uint64_t peal_subject_sends(const struct peal_subject_call *call)
+uint64_t peal_case_sends(const struct peal_case_call *call)
 {
     return call->subject->send_blocks ? call->block * call->ranks : call->block;
 }
 
-uint64_t peal_subject_receives(const struct peal_subject_call *call)
+uint64_t peal_case_receives(const struct peal_case_call *call)
 {
     return call->subject->recv_blocks ? call->block * call->ranks : call->block;
 }
 
-void peal_subject_fill(const struct peal_subject_call *call, void *send)
+void peal_case_fill(const struct peal_case_call *call, void *send)
 {
-    uint64_t n = peal_subject_sends(call);
+    uint64_t n = peal_case_sends(call);
     for (uint64_t i = 0; i < n; i++)
         peal_sample_put(send, call->dtype, i, peal_sample_input(call->rank, i));
 }
 
 /* What element i of this rank's output must be. */
-static double expected(const struct peal_subject_call *call, uint64_t i)
+static double expected(const struct peal_case_call *call, uint64_t i)
 {
-    const struct peal_subject *s = call->subject;
+    const struct peal_case *s = call->subject;
     uint64_t block = call->block, own = s->send_blocks ? call->rank * block : 0;
     if (s->has_reduce)
         return peal_sample_reduced(call->reduce, call->ranks, own + i);
@@ -86,10 +86,10 @@ static double expected(const struct peal_subject_call *call, uint64_t i)
     return peal_sample_input(call->root, own + i);
 }
 
-uint64_t peal_subject_check(const struct peal_subject_call *call, const void *recv)
+uint64_t peal_case_check(const struct peal_case_call *call, const void *recv)
 {
     enum { SAMPLES = 65536 };
-    uint64_t n = peal_subject_receives(call), wrong = 0;
+    uint64_t n = peal_case_receives(call), wrong = 0;
     bool root_only = call->subject->collective == PEAL_CALL_REDUCE ||
                      call->subject->collective == PEAL_CALL_GATHER;
     if (call->subject->collective == PEAL_CALL_BARRIER || (root_only && call->rank != call->root))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives as bench and tune call them: alike, with what must come of them. */
-#ifndef PEAL_CLI_SUBJECT_H
-#define PEAL_CLI_SUBJECT_H
+#ifndef PEAL_CLI_COLLECTIVE_CASE_H
+#define PEAL_CLI_COLLECTIVE_CASE_H
 
 #include "run/run.h"
 
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* Sizes are of the larger buffer of a rank, as in nccl-tests. */
-struct peal_subject {
+struct peal_case {
     const char *name;
     uint32_t collective;
     bool send_blocks, recv_blocks; /* that side has a block for every rank */
@@ -21,13 +21,13 @@ struct peal_subject {
 };
 
 /* All of them. */
-const struct peal_subject *peal_subjects(size_t *count);
+const struct peal_case *peal_cases(size_t *count);
 /* NULL if there is none of this name. */
-const struct peal_subject *peal_subject_find(const char *name);
+const struct peal_case *peal_case_find(const char *name);
 
 /* A call as it is checked. */
-struct peal_subject_call {
-    const struct peal_subject *subject;
+struct peal_case_call {
+    const struct peal_case *subject;
     uint32_t rank, ranks, root;
     enum peal_dtype dtype;
     enum peal_reduce reduce;
@@ -35,10 +35,10 @@ struct peal_subject_call {
 };
 
 /* Elements of a rank's two buffers. */
-uint64_t peal_subject_sends(const struct peal_subject_call *call);
-uint64_t peal_subject_receives(const struct peal_subject_call *call);
-void peal_subject_fill(const struct peal_subject_call *call, void *send);
+uint64_t peal_case_sends(const struct peal_case_call *call);
+uint64_t peal_case_receives(const struct peal_case_call *call);
+void peal_case_fill(const struct peal_case_call *call, void *send);
 /* How many elements of the output are wrong; large ones are looked at by samples. */
-uint64_t peal_subject_check(const struct peal_subject_call *call, const void *recv);
+uint64_t peal_case_check(const struct peal_case_call *call, const void *recv);
 
 #endif

@@ -201,12 +201,13 @@ int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_statu
     return PEAL_EXIT_OTHER;
 }
 
-int peal_ranks_room(const struct peal_cli *cli, const struct peal_ranks *ranks)
+int peal_ranks_memory_limit(const struct peal_cli *cli, const struct peal_ranks *ranks)
 {
     struct peal_text why = {0};
-    uint64_t bytes = peal_room_add(ranks->bytes, peal_team_need(ranks->count, ranks->threads));
+    uint64_t bytes =
+        peal_memory_limit_add(ranks->bytes, peal_team_need(ranks->count, ranks->threads));
     int code = PEAL_EXIT_OK;
-    if (!peal_room_has(bytes, ranks->count, &why))
+    if (!peal_memory_limit_has(bytes, ranks->count, &why))
         code = peal_cli_fail(cli, "not enough memory: %s", peal_text_get(&why));
     peal_text_release(&why);
     return code;
@@ -215,7 +216,7 @@ int peal_ranks_room(const struct peal_cli *cli, const struct peal_ranks *ranks)
 int peal_ranks_run(const struct peal_cli *cli, const struct peal_ranks *ranks)
 {
     assert(ranks->count >= 1 && ranks->count <= PEAL_MOST_RANKS && "commands have checked it");
-    int code = peal_ranks_room(cli, ranks);
+    int code = peal_ranks_memory_limit(cli, ranks);
     if (code != PEAL_EXIT_OK)
         return code;
     return ranks->threads ? run_threads(cli, ranks) : run_processes(cli, ranks);

@@ -21,7 +21,7 @@ struct peal_ranks {
 };
 
 /* Says so if there is no memory for the bodies and their communicators. Returns the exit code. */
-int peal_ranks_room(const struct peal_cli *cli, const struct peal_ranks *ranks);
+int peal_ranks_memory_limit(const struct peal_cli *cli, const struct peal_ranks *ranks);
 
 /* Runs the ranks to their end: 1 to PEAL_MOST_RANKS of them. Returns the highest exit code;
  * PEAL_EXIT_OTHER after a message if there is no room, or if a rank could not be started or was

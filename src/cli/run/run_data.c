@@ -58,17 +58,18 @@ static uint64_t need_of(const struct peal_plan *whole, uint32_t b, uint32_t rank
 {
     const struct peal_buf *buf = &peal_plan_bufs(whole)[b];
     uint64_t element = peal_dtype_size((enum peal_dtype)buf->dtype);
-    uint64_t own = peal_room_times(peal_plan_len(whole, rank, b), element), most = own, need = 0;
+    uint64_t own = peal_memory_limit_times(peal_plan_len(whole, rank, b), element), most = own,
+             need = 0;
     for (uint32_t r = 0; (buf->flags & PEAL_BUF_SYMMETRIC) && r < whole->nranks; r++) {
-        uint64_t bytes = peal_room_times(peal_plan_len(whole, r, b), element);
+        uint64_t bytes = peal_memory_limit_times(peal_plan_len(whole, r, b), element);
         most = bytes > most ? bytes : most;
     }
     if (!is_part(whole, b, rank))
-        need = peal_room_add(most, 64);
+        need = peal_memory_limit_add(most, 64);
     if (buf->dir & PEAL_DIR_IN)
-        need = peal_room_add(need, own);
+        need = peal_memory_limit_add(need, own);
     if (b == whole->contract_out && whole->contract != PEAL_CONTRACT_NONE)
-        need = peal_room_add(need, own);
+        need = peal_memory_limit_add(need, own);
     return need;
 }
 
@@ -77,13 +78,15 @@ uint64_t peal_run_data_need(const struct peal_plan *whole)
     uint64_t need = 0;
     for (uint64_t c = 0; c < whole->channels.count; c++) {
         const struct peal_channel *channel = &peal_plan_channels(whole)[c];
-        need = peal_room_add(need, peal_room_times(channel->slot_bytes, channel->depth));
+        need = peal_memory_limit_add(need,
+                                     peal_memory_limit_times(channel->slot_bytes, channel->depth));
     }
     for (uint32_t r = 0; r < whole->nranks; r++) {
-        need = peal_room_add(need, peal_room_add(whole->window_bytes, whole->private_bytes));
+        need = peal_memory_limit_add(
+            need, peal_memory_limit_add(whole->window_bytes, whole->private_bytes));
         for (uint32_t b = 0; b < whole->bufs.count; b++) {
             if (peal_plan_bufs(whole)[b].kind == PEAL_BUF_PARAM)
-                need = peal_room_add(need, need_of(whole, b, r));
+                need = peal_memory_limit_add(need, need_of(whole, b, r));
         }
     }
     return need;

@@ -21,13 +21,13 @@ struct candidate {
 
 /* One size of one collective. */
 struct job {
-    const struct peal_subject *subject;
+    const struct peal_case *subject;
     uint32_t ranks;
     bool symmetric;
     uint64_t bytes; /* of a vector, or of a block */
 };
 
-static bool has_blocks(const struct peal_subject *subject)
+static bool has_blocks(const struct peal_case *subject)
 {
     return subject->send_blocks || subject->recv_blocks;
 }
@@ -45,7 +45,7 @@ static bool has_symmetric(uint32_t collective)
 
 bool peal_tuning_has_choice(const char *collective)
 {
-    const struct peal_subject *subject = peal_subject_find(collective);
+    const struct peal_case *subject = peal_case_find(collective);
     size_t count, found = 0;
     const struct peal_algo *algos = peal_algos(&count);
     for (size_t i = 0; subject && i < count; i++)
@@ -112,14 +112,14 @@ walk(const struct peal_tuning *tuning, uint32_t ranks,
      enum peal_status (*each)(void *context, const struct job *job, uint64_t up_to), void *context)
 {
     size_t count;
-    const struct peal_subject *subjects = peal_subjects(&count);
+    const struct peal_case *subjects = peal_cases(&count);
     enum peal_status status = PEAL_OK;
     uint64_t middle = 1; /* A rule holds up to the middle between two sizes, as factors go, and past
                           * the largest size the built-in table does. */
     while ((middle + 1) * (middle + 1) <= tuning->factor)
         middle++;
     for (size_t i = 0; i < count; i++) {
-        const struct peal_subject *s = &subjects[i];
+        const struct peal_case *s = &subjects[i];
         if (!peal_tuning_has_choice(s->name) ||
             (tuning->collective && strcmp(tuning->collective, s->name) != 0))
             continue;

@@ -196,19 +196,19 @@ static const struct {
              {PEAL_I64, PEAL_PROD}, {PEAL_BF16, PEAL_MIN}, {PEAL_F16, PEAL_AVG},
              {PEAL_F64, PEAL_AVG}};
 
-/* All sizes, types and operations from one pattern each. Returns how many plans were compared. */
+/* All sizes, types and operations from one template each. Returns how many plans were compared. */
 static size_t compare_sizes(const struct peal_kernel *kernel, const struct peal_algo *algo,
                             struct peal_bind how)
 {
     size_t compared = 0;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        how.dtype = peal_pattern_dtype(kinds[k].dtype);
-        how.reduce = peal_pattern_reduce(kinds[k].reduce);
-        struct peal_plan *pattern =
-            make_plan(kernel, algo, &how, PEAL_PATTERN_COUNT, PEAL_PATTERN_MOST);
+        how.dtype = peal_template_dtype(kinds[k].dtype);
+        how.reduce = peal_template_reduce(kinds[k].reduce);
+        struct peal_plan *template =
+            make_plan(kernel, algo, &how, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MOST);
         how.dtype = kinds[k].dtype;
         how.reduce = kinds[k].reduce;
-        for (size_t s = 0; pattern && peal_plan_is_pattern(pattern) && s < 6; s++) {
+        for (size_t s = 0; template && peal_plan_is_template(template) && s < 6; s++) {
             struct peal_plan *wanted = make_plan(kernel, algo, &how, sizes[s].count, sizes[s].most);
             assert_non_null(wanted);
             struct peal_plan_size size = {.count = (uint64_t)sizes[s].count,
@@ -218,7 +218,7 @@ static size_t compare_sizes(const struct peal_kernel *kernel, const struct peal_
                                           .channel_depth = how.channel_depth,
                                           .slot_bytes = (uint64_t)sizes[s].count *
                                                         peal_dtype_size(how.dtype)};
-            struct peal_plan *resized = peal_plan_resize(pattern, &size);
+            struct peal_plan *resized = peal_plan_resize(template, &size);
             if (resized->block_len != wanted->block_len ||
                 memcmp(resized, wanted, wanted->block_len) != 0)
                 fail_msg(
@@ -229,7 +229,7 @@ static size_t compare_sizes(const struct peal_kernel *kernel, const struct peal_
             free(wanted);
             free(resized);
         }
-        free(pattern);
+        free(template);
     }
     return compared;
 }
@@ -291,20 +291,20 @@ static bool same_image(const struct peal_image *a, const struct peal_image *b)
            a->plan->contract_out == b->plan->contract_out;
 }
 
-/* One pattern's images in a stock against those of instantiated plans, each in memory of its own.
+/* One template's images in a prefault against those of instantiated plans, each in memory of its own.
  * Returns how many. */
 static size_t compare_images(const struct peal_kernel *kernel, const struct peal_algo *algo,
                              const struct peal_bind *how)
 {
-    struct peal_stock stock;
+    struct peal_prefault prefault;
     size_t compared = 0;
     struct peal_bind bind = *how;
     bind.dtype = PEAL_F32;
     struct peal_plan *whole,
-        *pattern = make_plan(kernel, algo, &bind, PEAL_PATTERN_COUNT, PEAL_PATTERN_MOST);
-    peal_stock_init(&stock, 4096, 65536);
+        *template = make_plan(kernel, algo, &bind, PEAL_TEMPLATE_COUNT, PEAL_TEMPLATE_MOST);
+    peal_prefault_init(&prefault, 4096, 65536);
     bind.dtype = how->dtype;
-    for (size_t s = 0; pattern && peal_plan_is_pattern(pattern) && s < 6; s++) {
+    for (size_t s = 0; template && peal_plan_is_template(template) && s < 6; s++) {
         struct peal_plan_size size = {.count = (uint64_t)sizes[s].count,
                                       .most = (uint64_t)sizes[s].most,
                                       .dtype = how->dtype,
@@ -313,7 +313,7 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
                                       .slot_bytes =
                                           (uint64_t)sizes[s].count * peal_dtype_size(how->dtype)};
         struct peal_plan *wanted = make_plan(kernel, algo, &bind, sizes[s].count, sizes[s].most);
-        struct peal_plan *draft = calloc(1, pattern->block_len);
+        struct peal_plan *draft = calloc(1, template->block_len);
         uint32_t rank = how->rank == PEAL_NONE ? how->nranks - 1 : how->rank;
         bind.rank = PEAL_NONE;
         whole = make_plan(kernel, algo, &bind, sizes[s].count, sizes[s].most);
@@ -332,12 +332,12 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
         struct peal_plan *copy = malloc(wanted->block_len);
         memcpy(copy, wanted, wanted->block_len);
         assert_int_equal(peal_image_new(copy, &made, peal_compute_best(), &a), PEAL_OK);
-        made.stock = &stock;
-        made.pattern = pattern;
+        made.prefault = &prefault;
+        made.template = template;
         made.made = &size;
-        peal_plan_resize_into(pattern, &size, draft);
+        peal_plan_resize_into(template, &size, draft);
         assert_int_equal(peal_image_new(draft, &made, peal_compute_best(), &b), PEAL_OK);
-        memset(draft, 0xff, pattern->block_len); /* nothing of it is kept */
+        memset(draft, 0xff, template->block_len); /* nothing of it is kept */
         if (!same_image(a, b))
             fail_msg("'%s', rank %u of %u, size %zu: not the image", algo->kernel, rank,
                      how->nranks, s);
@@ -352,8 +352,8 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
         free(writers);
         free(notifiers);
     }
-    peal_stock_release(&stock);
-    free(pattern);
+    peal_prefault_release(&prefault);
+    free(template);
     return compared;
 }
 
@@ -390,7 +390,7 @@ static void images_of_patterns_are_those_of_plans(void **state)
 struct caller {
     struct peal_comm *comm;
     size_t before, after;
-    size_t patterns; /* made by calls */
+    size_t templates; /* made by calls */
     enum peal_status status;
 };
 
@@ -399,7 +399,7 @@ static size_t count_patterns(const struct peal_comm *comm)
     size_t algos, count = 0;
     peal_algos(&algos);
     for (size_t i = 0; i < algos; i++) {
-        for (const struct peal_pattern *p = comm->plans.shelves[i].patterns; p; p = p->next)
+        for (const struct peal_template *p = comm->plans.by_algo[i].templates; p; p = p->next)
             count++;
     }
     return count;
@@ -432,14 +432,14 @@ static void *call_all(void *context)
         s |= peal_all_to_all(comm, a, b, n, PEAL_I32);
     }
     me->after = comm->plans.count;
-    me->patterns = count_patterns(comm);
+    me->templates = count_patterns(comm);
     for (size_t i = 0; s == PEAL_OK && i < sizeof bytes / sizeof *bytes; i++) {
         s |= peal_reduce(comm, a, b, bytes[i] / 8, PEAL_F64, PEAL_MAX, size - 1);
         s |= peal_broadcast(comm, a, bytes[i] / 4, PEAL_F32, size - 1);
         s |= peal_gather(comm, a, b, bytes[i], PEAL_U8, size - 1);
         s |= peal_scatter(comm, a, b, bytes[i], PEAL_U8, size - 1);
     }
-    me->patterns = count_patterns(comm) - me->patterns;
+    me->templates = count_patterns(comm) - me->templates;
     me->status = s;
     free(a);
     free(b);
@@ -463,7 +463,7 @@ static void calls_find_what_was_prepared(void **state)
             assert_int_equal(callers[r].status, PEAL_OK);
             assert_true(callers[r].before > 0);
             assert_int_equal(callers[r].after, callers[r].before);
-            assert_int_equal(callers[r].patterns == 0, size <= 4); /* for all roots up to four */
+            assert_int_equal(callers[r].templates == 0, size <= 4); /* for all roots up to four */
         }
         for (uint32_t r = 0; r < size; r++)
             peal_comm_close(comms[r]);

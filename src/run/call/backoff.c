@@ -66,9 +66,9 @@ bool peal_order_peers(const struct peal_policy *policy)
            syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
-static void arm(struct peal_team *team, struct peal_pause *pause)
+static void arm(struct peal_team *team, struct peal_backoff *pause)
 {
-    struct peal_bed *own = &team->beds[team->rank];
+    struct peal_sleep_slot *own = &team->sleep_slots[team->rank];
     /* Relaxed: whoever adds to it does so after its change; the value only has to be older than
      * the poll that follows. */
     pause->ticket = atomic_load_explicit(&own->wake, memory_order_relaxed);
@@ -78,29 +78,30 @@ static void arm(struct peal_team *team, struct peal_pause *pause)
     pause->armed = true;
 }
 
-static void disarm(struct peal_team *team, struct peal_pause *pause)
+static void disarm(struct peal_team *team, struct peal_backoff *pause)
 {
     if (pause->armed)
         /* Relaxed: a late reader makes a needless wake-up, nothing else. */
-        atomic_store_explicit(&team->beds[team->rank].sleeping, 0, memory_order_relaxed);
+        atomic_store_explicit(&team->sleep_slots[team->rank].sleeping, 0, memory_order_relaxed);
     pause->armed = false;
 }
 
-static void sleep_armed(struct peal_team *team, struct peal_pause *pause)
+static void sleep_armed(struct peal_team *team, struct peal_backoff *pause)
 {
     struct timespec most = {0, team->policy.has_membarrier ? SLEEP_NS : BLIND_SLEEP_NS};
     if (pause->most_ns != 0 && pause->most_ns < (uint64_t)most.tv_nsec)
         most.tv_nsec = (long)pause->most_ns;
-    syscall(SYS_futex, &team->beds[team->rank].wake, FUTEX_WAIT, pause->ticket, &most, NULL, 0);
+    syscall(SYS_futex, &team->sleep_slots[team->rank].wake, FUTEX_WAIT, pause->ticket, &most, NULL,
+            0);
     disarm(team, pause);
 }
 
-uint64_t peal_pause_since(const struct peal_pause *pause)
+uint64_t peal_backoff_since(const struct peal_backoff *pause)
 {
     return pause->polls >= PEAL_QUICK_YIELDS ? pause->began_ns : 0;
 }
 
-enum peal_status peal_pause_longer(struct peal_team *team, struct peal_pause *pause)
+enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff *pause)
 {
     if (pause->polls == 1 && team->policy.spins > 0)
         peal_spread_look(team);
@@ -133,7 +134,7 @@ enum peal_status peal_pause_longer(struct peal_team *team, struct peal_pause *pa
     return PEAL_OK;
 }
 
-enum peal_status peal_pause_look(struct peal_team *team, struct peal_pause *pause, bool timed)
+enum peal_status peal_backoff_look(struct peal_team *team, struct peal_backoff *pause, bool timed)
 {
     enum peal_status status = peal_team_failure(team);
     uint64_t now = peal_now_ns();
@@ -145,12 +146,12 @@ enum peal_status peal_pause_look(struct peal_team *team, struct peal_pause *paus
     return peal_doctor_check(team, pause, timed ? now - pause->first_ns : 0);
 }
 
-void peal_pause_leave(struct peal_team *team, struct peal_pause *pause)
+void peal_backoff_leave(struct peal_team *team, struct peal_backoff *pause)
 {
     disarm(team, pause);
 }
 
-void peal_pause_reset(struct peal_team *team, struct peal_pause *pause)
+void peal_backoff_reset(struct peal_team *team, struct peal_backoff *pause)
 {
     disarm(team, pause);
     if (pause->published)

@@ -8,15 +8,15 @@
  * poll sees it, or its read of `sleeping` comes after, and it wakes. Where the kernel has no such
  * barrier, sleeps last a millisecond at most.
  */
-#ifndef PEAL_RUN_PAUSE_H
-#define PEAL_RUN_PAUSE_H
+#ifndef PEAL_RUN_BACKOFF_H
+#define PEAL_RUN_BACKOFF_H
 
 #include "run/team/team.h"
 
 #include <sched.h>
 #include <sys/syscall.h>
 
-struct peal_pause {
+struct peal_backoff {
     uint32_t polls;
     bool armed;      /* `sleeping` is set; poll once more, then sleep */
     uint32_t ticket; /* the futex's value when armed */
@@ -49,7 +49,7 @@ uint64_t peal_now_ns(void);
 bool peal_order_peers(const struct peal_policy *policy);
 
 /* When the wait began; 0: a moment ago, too short to be measured. */
-uint64_t peal_pause_since(const struct peal_pause *pause);
+uint64_t peal_backoff_since(const struct peal_backoff *pause);
 
 /* Gives the core away. Not by the C library: with many ranks to a core, each page that is touched
  * between two switches is time. */
@@ -69,25 +69,25 @@ enum {
 };
 
 /* A step that is more than a yield, or whose yield is to be followed by a look around. */
-enum peal_status peal_pause_longer(struct peal_team *team, struct peal_pause *pause);
+enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff *pause);
 
 /* Nothing could move: spend some time, then poll again if this returns PEAL_OK. */
-static inline enum peal_status peal_pause_step(struct peal_team *team, struct peal_pause *pause)
+static inline enum peal_status peal_backoff_step(struct peal_team *team, struct peal_backoff *pause)
 {
     pause->polls++;
     if (pause->polls >= PEAL_QUICK_YIELDS || pause->polls % PEAL_FAILURE_YIELDS == 0 ||
         pause->armed || team->policy.spins > 0)
-        return peal_pause_longer(team, pause);
+        return peal_backoff_longer(team, pause);
     peal_yield(); /* most waits end here */
     return PEAL_OK;
 }
 /* Nothing could move, and the waiter has no time to stay: a look at the peers now and then, without
  * which who only tests would not see them die. Time-outs count if `timed`. */
-enum peal_status peal_pause_look(struct peal_team *team, struct peal_pause *pause, bool timed);
+enum peal_status peal_backoff_look(struct peal_team *team, struct peal_backoff *pause, bool timed);
 /* The waiter goes away for a while: nobody needs to wake it. Its time still counts. */
-void peal_pause_leave(struct peal_team *team, struct peal_pause *pause);
+void peal_backoff_leave(struct peal_team *team, struct peal_backoff *pause);
 /* Something moved: start over, taking back what was published. */
-void peal_pause_reset(struct peal_team *team, struct peal_pause *pause);
+void peal_backoff_reset(struct peal_team *team, struct peal_backoff *pause);
 
 static inline void peal_relax(void)
 {
@@ -105,7 +105,7 @@ static inline void peal_wake_if_sleeping(const struct peal_team *team, uint32_t 
      * there; partner: arm in backoff.c. */
     atomic_signal_fence(memory_order_seq_cst);
     if (__builtin_expect(
-            atomic_load_explicit(&team->beds[rank].sleeping, memory_order_relaxed) != 0, 0))
+            atomic_load_explicit(&team->sleep_slots[rank].sleeping, memory_order_relaxed) != 0, 0))
         peal_team_wake(team, rank);
 }
 

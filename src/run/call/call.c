@@ -222,16 +222,16 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
     if (engine->spins > LEAST_SPINS)
         engine->spins = engine->spins / 2 > LEAST_SPINS ? engine->spins / 2 : LEAST_SPINS;
     struct waiter waiter = {frame, engine, call, NULL};
-    struct peal_pause pause = {
+    struct peal_backoff pause = {
         .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};
     enum peal_status status = PEAL_OK;
     frame->moved = false;
     while (progress == PEAL_RUN_BLOCKED && status == PEAL_OK) {
         bool others = peal_calls_progress(engine);
         if (frame->moved || others)
-            peal_pause_reset(team, &pause);
+            peal_backoff_reset(team, &pause);
         frame->moved = false;
-        status = peal_pause_step(team, &pause);
+        status = peal_backoff_step(team, &pause);
         uint32_t spins = spins_after_yield(engine, frame->image, pause.polls);
         if (status == PEAL_OK)
             progress = peal_frame_run(frame, spins);
@@ -242,7 +242,7 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
         status = peal_doctor_mismatch(team, &pause);
     else if (progress == PEAL_RUN_UNREAD)
         status = peal_doctor_unread(team, &pause, frame->unread.rank, frame->unread.error);
-    peal_pause_reset(team, &pause);
+    peal_backoff_reset(team, &pause);
     return status;
 }
 
@@ -252,16 +252,16 @@ load_blocking(struct peal_calls *engine, struct peal_frame *frame, struct peal_c
 {
     enum peal_status status = load(engine, frame, call, 0);
     struct waiter waiter = {frame, engine, call, NULL};
-    struct peal_pause pause = {
+    struct peal_backoff pause = {
         .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};
     while (status == PEAL_PENDING) {
         if (peal_calls_progress(engine))
-            peal_pause_reset(engine->team, &pause);
-        status = peal_pause_step(engine->team, &pause);
+            peal_backoff_reset(engine->team, &pause);
+        status = peal_backoff_step(engine->team, &pause);
         if (status == PEAL_OK)
             status = load(engine, frame, call, 0);
     }
-    peal_pause_reset(engine->team, &pause);
+    peal_backoff_reset(engine->team, &pause);
     return status;
 }
 
@@ -348,7 +348,7 @@ static bool advance(struct peal_calls *engine, struct peal_call *call)
             return moved;
         if (progress != PEAL_RUN_ENDED) {
             struct waiter waiter = {frame, engine, call, &call->status};
-            struct peal_pause pause = {
+            struct peal_backoff pause = {
                 .describe = describe, .context = &waiter, .stream = 1, .seq = call->seq};
             end_call(engine, call,
                      progress == PEAL_RUN_MISMATCH
@@ -397,7 +397,7 @@ static void fail_all(struct peal_calls *engine, enum peal_status status)
 }
 
 static enum peal_status wait_part(struct peal_calls *engine, const enum peal_status *wanted,
-                                  struct peal_pause *pause, uint64_t until_ns)
+                                  struct peal_backoff *pause, uint64_t until_ns)
 {
     struct peal_team *team = engine->team;
     struct waiter waiter = {NULL, engine, NULL, wanted};
@@ -408,7 +408,7 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
     pause->stream = 1;
     while (*wanted == PEAL_PENDING && status == PEAL_OK) {
         if (peal_calls_progress(engine)) {
-            peal_pause_reset(team, pause);
+            peal_backoff_reset(team, pause);
             spins = 0;
             continue;
         }
@@ -423,18 +423,18 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
         if (until_ns != UINT64_MAX) {
             uint64_t now = peal_now_ns();
             if (now >= until_ns) {
-                status = peal_pause_look(team, pause, until_ns != 0);
+                status = peal_backoff_look(team, pause, until_ns != 0);
                 break;
             }
             pause->most_ns = until_ns - now;
         }
-        status = peal_pause_step(team, pause);
+        status = peal_backoff_step(team, pause);
     }
     if (*wanted == PEAL_PENDING && status == PEAL_OK) {
-        peal_pause_leave(team, pause);
+        peal_backoff_leave(team, pause);
         return PEAL_PENDING;
     }
-    peal_pause_reset(team, pause);
+    peal_backoff_reset(team, pause);
     if (status != PEAL_OK)
         fail_all(engine, status);
     return *wanted;
@@ -442,12 +442,12 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
 
 enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted)
 {
-    struct peal_pause pause = {0};
+    struct peal_backoff pause = {0};
     return wait_part(engine, wanted, &pause, UINT64_MAX);
 }
 
 enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *wanted,
-                                       struct peal_pause *pause, uint64_t until_ns)
+                                       struct peal_backoff *pause, uint64_t until_ns)
 {
     return wait_part(engine, wanted, pause, until_ns);
 }

@@ -78,6 +78,6 @@ enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_stat
 /* The same, until a time at most (0: no time at all, and no time-outs): then PEAL_PENDING. `pause` is the caller's, zeroed at first and
  * the same for all calls that wait for one thing: time-outs count over all of them. */
 enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum peal_status *wanted,
-                                       struct peal_pause *pause, uint64_t until_ns);
+                                       struct peal_backoff *pause, uint64_t until_ns);
 
 #endif

@@ -52,12 +52,12 @@ static void read_wait(const struct peal_control *control, char out[PEAL_WAIT_WOR
     }
 }
 
-void peal_doctor_publish(struct peal_team *team, const struct peal_pause *pause)
+void peal_doctor_publish(struct peal_team *team, const struct peal_backoff *pause)
 {
     struct peal_text text = {0};
     if (pause->describe)
         pause->describe(pause->context, &text);
-    put_wait(team, peal_text_get(&text), peal_pause_since(pause));
+    put_wait(team, peal_text_get(&text), peal_backoff_since(pause));
     peal_text_release(&text);
 }
 
@@ -288,7 +288,7 @@ static void add_ranks(struct peal_team *team, uint32_t culprit, struct peal_text
         peal_text_printf(out, "  and %u more ranks\n", left_out);
 }
 
-static enum peal_status fail(struct peal_team *team, const struct peal_pause *pause,
+static enum peal_status fail(struct peal_team *team, const struct peal_backoff *pause,
                              enum peal_status status, uint32_t culprit, const char *headline)
 {
     struct peal_text report = {0};
@@ -309,7 +309,7 @@ static bool is_other(const struct peal_team *team, uint32_t rank, uint32_t strea
 }
 
 /* The first peer whose call of the same number is another one; size if there is none. */
-static uint32_t find_other(const struct peal_team *team, const struct peal_pause *pause,
+static uint32_t find_other(const struct peal_team *team, const struct peal_backoff *pause,
                            struct call *own, struct call *other)
 {
     for (uint32_t r = 0; r < team->size; r++) {
@@ -331,7 +331,7 @@ static uint32_t find_other(const struct peal_team *team, const struct peal_pause
     return team->size;
 }
 
-static enum peal_status report_other(struct peal_team *team, const struct peal_pause *pause,
+static enum peal_status report_other(struct peal_team *team, const struct peal_backoff *pause,
                                      uint32_t rank, const struct call *own,
                                      const struct call *other)
 {
@@ -351,7 +351,7 @@ static enum peal_status report_other(struct peal_team *team, const struct peal_p
     return status;
 }
 
-enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_pause *pause)
+enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_backoff *pause)
 {
     struct call own, other;
     uint32_t rank = find_other(team, pause, &own, &other);
@@ -361,7 +361,7 @@ enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_
                 "a peer's message belongs to another call (the arguments differ)");
 }
 
-static enum peal_status check_peers(struct peal_team *team, const struct peal_pause *pause)
+static enum peal_status check_peers(struct peal_team *team, const struct peal_backoff *pause)
 {
     char line[160];
     for (uint32_t r = 0; r < team->size; r++) {
@@ -396,7 +396,7 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_pa
 
 /* A message that nobody can send or take any more. What was sent before its sender closed may have
  * come after the last poll: so it is failed at the second look only. */
-static enum peal_status check_letter(struct peal_team *team, struct peal_pause *pause)
+static enum peal_status check_letter(struct peal_team *team, struct peal_backoff *pause)
 {
     bool deserted = true;
     for (uint32_t r = 0; r < team->size; r++) {
@@ -420,7 +420,7 @@ static enum peal_status check_letter(struct peal_team *team, struct peal_pause *
                 line);
 }
 
-enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_pause *pause,
+enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_backoff *pause,
                                     uint32_t rank, int error)
 {
     /* The memory of a process goes before the process is seen to have ended. */
@@ -475,7 +475,7 @@ static bool are_of_two_kinds(const struct peal_team *team)
     return blocking && other;
 }
 
-enum peal_status peal_doctor_check(struct peal_team *team, struct peal_pause *pause,
+enum peal_status peal_doctor_check(struct peal_team *team, struct peal_backoff *pause,
                                    uint64_t waited_ns)
 {
     enum peal_status status = check_peers(team, pause);

@@ -10,7 +10,7 @@
 
 #include "run/call/backoff.h"
 
-void peal_doctor_publish(struct peal_team *team, const struct peal_pause *pause);
+void peal_doctor_publish(struct peal_team *team, const struct peal_backoff *pause);
 void peal_doctor_unpublish(struct peal_team *team);
 
 /* What reports call the kernel launches of this rank whose call has that count: their name and
@@ -19,14 +19,14 @@ bool peal_doctor_has_label(const struct peal_team *team, uint64_t count);
 void peal_doctor_label(struct peal_team *team, uint64_t count, const char *text);
 
 /* PEAL_OK to go on waiting; otherwise the team has failed. */
-enum peal_status peal_doctor_check(struct peal_team *team, struct peal_pause *pause,
+enum peal_status peal_doctor_check(struct peal_team *team, struct peal_backoff *pause,
                                    uint64_t waited_ns);
 
 /* A peer's message did not fit this rank's call: finds out which peer, reports, fails the team. */
-enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_pause *pause);
+enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_backoff *pause);
 
 /* A peer's memory could not be read: dead, or the system's refusal (errno). */
-enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_pause *pause,
+enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_backoff *pause,
                                     uint32_t rank, int error);
 
 /* What a rank does right now, as one line without newline; also of a job that is only looked at. */

@@ -57,16 +57,16 @@ void peal_regions_init(struct peal_regions *regions, const struct peal_team *tea
     regions->little = LITTLE * team->size < third ? LITTLE * team->size : third;
     regions->used = regions->little;
     /* Blocking calls find everything there. */
-    regions->stock.step = STEP;
+    regions->prefault.step = STEP;
     if (context == 0) {
-        peal_stock_init(&regions->stock, STOCK, STEP);
+        peal_prefault_init(&regions->prefault, STOCK, STEP);
         (void)grow(regions, FAMILIES);
     }
 }
 
 void peal_regions_release(struct peal_regions *regions)
 {
-    peal_stock_release(&regions->stock);
+    peal_prefault_release(&regions->prefault);
     free(regions->families);
     regions->families = NULL;
     regions->count = regions->cap = 0;
@@ -103,7 +103,7 @@ static struct peal_family *new_family(struct peal_regions *regions, const struct
     uint64_t ports = sizeof(struct peal_family);
     uint64_t shared = ports + image->nchannels * sizeof(struct peal_port_state);
     uint64_t writers = shared + image->nshared * sizeof(int64_t);
-    char *block = peal_stock_take(&regions->stock, writers + cells * sizeof(uint32_t));
+    char *block = peal_prefault_take(&regions->prefault, writers + cells * sizeof(uint32_t));
     if (!block)
         return NULL;
     struct peal_family *family = (struct peal_family *)block;
@@ -225,7 +225,7 @@ static void clear(struct peal_regions *regions, const struct peal_team *team)
     if (regions->used > kept)
         peal_window_discard(team->fds[team->rank], regions->rest_at,
                             peal_size_align(regions->used - regions->pool, PAGE));
-    peal_stock_empty(&regions->stock);
+    peal_prefault_empty(&regions->prefault);
     memset(regions->families, 0, regions->cap * sizeof(struct peal_family *));
     regions->count = 0;
     regions->little_used = 0;

@@ -36,7 +36,7 @@ struct peal_port_state {
     uint64_t freed;
 };
 
-/* One block of the regions' stock, with its tables behind it. */
+/* One block of the regions' prefault, with its tables behind it. */
 struct peal_family {
     uint64_t key;
     uint32_t *writers; /* see peal_image; cells that no plan has touched yet are PEAL_UNTOUCHED */
@@ -50,7 +50,7 @@ struct peal_family {
 struct peal_regions {
     struct peal_family **families; /* by key, from its hash's place on; NULL: free place */
     uint32_t count, cap;           /* cap is a power of two */
-    struct peal_stock stock;       /* what families are cut from */
+    struct peal_prefault prefault; /* what families are cut from */
     uint32_t context;
     uint64_t pool_at, rest_at; /* of the pool in the window, and of what comes behind it */
     uint64_t little;           /* bytes at its start that are for small regions only */

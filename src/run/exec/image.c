@@ -192,7 +192,7 @@ static struct peal_image *new_block(const struct peal_plan *plan, const struct p
                                .clip = how->clip,
                                .rows_as_bases = how->rows_as_bases,
                                .remote = how->remote,
-                               .stocked = how->stock != NULL,
+                               .in_prefault = how->prefault != NULL,
                                .seq_cst = !plan->monotone,
                                .period = plan->period,
                                .nshared = plan->totals_stride,
@@ -201,7 +201,8 @@ static struct peal_image *new_block(const struct peal_plan *plan, const struct p
     size_params(&draft);
     count_steps(&draft);
     draft.bytes = lay_out(&draft, how, NULL);
-    char *block = how->stock ? peal_stock_take(how->stock, draft.bytes) : calloc(1, draft.bytes);
+    char *block =
+        how->prefault ? peal_prefault_take(how->prefault, draft.bytes) : calloc(1, draft.bytes);
     if (!block)
         return NULL;
     lay_out(&draft, how, block);
@@ -243,13 +244,13 @@ enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_
 {
     struct peal_image *image = new_block(plan, how);
     if (!image) {
-        if (!how->pattern)
+        if (!how->template)
             free(plan);
         return PEAL_NO_MEMORY;
     }
     enum peal_status status = fill(image, how, compute);
-    if (how->pattern) {
-        image->plan = how->pattern;
+    if (how->template) {
+        image->plan = how->template;
         image->made = *how->made;
         image->resized = true;
     } else {
@@ -283,6 +284,6 @@ void peal_image_free(struct peal_image *image)
     for (uint32_t c = 1; c < PEAL_CONTEXTS; c++)
         free(image->bases[c]);
     free(image->owned);
-    if (!image->stocked)
+    if (!image->in_prefault)
         free(image);
 }

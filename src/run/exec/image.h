@@ -135,13 +135,13 @@ struct peal_family;
 struct peal_call;
 
 struct peal_image {
-    /* What it was made from, or, if that was resized, the pattern: the same but for sizes and types
+    /* What it was made from, or, if that was resized, the template: the same but for sizes and types
      * (peal_image_plan has those too). */
     const struct peal_plan *plan;
     uint64_t bytes;             /* of the block that the image and its tables are */
-    bool stocked;               /* it lies in a stock */
+    bool in_prefault;           /* it lies in a prefault */
     struct peal_plan *owned;    /* NULL: there is none */
-    struct peal_plan_size made; /* what the pattern was resized to */
+    struct peal_plan_size made; /* what the template was resized to */
     bool resized;
     uint32_t rank, size;
     uint32_t nbases;
@@ -184,23 +184,23 @@ struct peal_image {
 /* How to make an image. */
 struct peal_image_how {
     uint32_t rank;
-    bool clip;                 /* see above */
-    bool rows_as_bases;        /* each row of a 2-D parameter is bound on its own */
-    bool remote;               /* peers' window parameters are not mapped here: see remote.h */
-    uint64_t key;              /* what the family depends on besides the plan's layout */
-    const uint32_t *writers;   /* see multicast.h; NULL: none */
-    const uint32_t *notifiers; /* the same, for reports; NULL: not known */
-    struct peal_stock *stock;  /* where it is to lie; NULL: in memory of its own */
-    /* The plan is this one resized, and stays the caller's: who made the image keeps the pattern as
+    bool clip;                      /* see above */
+    bool rows_as_bases;             /* each row of a 2-D parameter is bound on its own */
+    bool remote;                    /* peers' window parameters are not mapped here: see remote.h */
+    uint64_t key;                   /* what the family depends on besides the plan's layout */
+    const uint32_t *writers;        /* see multicast.h; NULL: none */
+    const uint32_t *notifiers;      /* the same, for reports; NULL: not known */
+    struct peal_prefault *prefault; /* where it is to lie; NULL: in memory of its own */
+    /* The plan is this one resized, and stays the caller's: who made the image keeps the template as
      * long as that. NULL: the image takes the plan over, in every case. */
-    const struct peal_plan *pattern;
+    const struct peal_plan *template;
     const struct peal_plan_size *made;
 };
 
 /* A plan with channels must have all ranks. */
 enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
                                 const struct peal_compute *compute, struct peal_image **out);
-/* What lies in a stock goes with that. */
+/* What lies in a prefault goes with that. */
 void peal_image_free(struct peal_image *image);
 /* The plan that the image is, with its sizes; made again at the first use if it was resized. NULL
  * without memory. */

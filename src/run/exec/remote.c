@@ -97,15 +97,15 @@ bool peal_remote_agree(struct peal_team *team)
     if (__builtin_expect(team->reads != PEAL_READS_UNKNOWN, 1))
         return team->reads == PEAL_READS_YES;
     uint32_t all = PEAL_READS_YES;
-    struct peal_pause pause = {0};
+    struct peal_backoff pause = {0};
     for (uint32_t r = 0; r < team->size; r++) {
         uint32_t one = PEAL_READS_UNKNOWN;
         /* A peer that was met will have tried in a moment, unless it has died. */
         do {
             /* Partner: peal_remote_probe. */
             one = atomic_load_explicit(&team->controls[r]->reads, memory_order_acquire);
-        } while (one == PEAL_READS_UNKNOWN && peal_pause_step(team, &pause) == PEAL_OK);
-        peal_pause_reset(team, &pause);
+        } while (one == PEAL_READS_UNKNOWN && peal_backoff_step(team, &pause) == PEAL_OK);
+        peal_backoff_reset(team, &pause);
         all = one == PEAL_READS_YES ? all : PEAL_READS_NO;
     }
     team->reads = all;

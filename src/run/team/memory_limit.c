@@ -65,7 +65,7 @@ static uint64_t read_stat(const char *folder, const char *const names[2])
     return sum;
 }
 
-static void lower(struct peal_room *room, uint64_t bytes)
+static void lower(struct peal_memory_limit *room, uint64_t bytes)
 {
     if (bytes >= room->bytes)
         return;
@@ -75,7 +75,8 @@ static void lower(struct peal_room *room, uint64_t bytes)
 
 /* One group of the way up. Its statistics take the system some time to add up: they are asked for
  * only where they decide. */
-static void read_group(const struct version *version, const char *folder, struct peal_room *room)
+static void read_group(const struct version *version, const char *folder,
+                       struct peal_memory_limit *room)
 {
     uint64_t limit = UINT64_MAX;
     for (int i = 0; i < 2 && version->limits[i]; i++) {
@@ -94,7 +95,7 @@ static void read_group(const struct version *version, const char *folder, struct
 
 /* From the group at `path` below the mount point up to that. */
 static void climb(const struct version *version, const char *mount, const char *path,
-                  struct peal_room *room)
+                  struct peal_memory_limit *room)
 {
     char folder[MOST_PATH];
     size_t top = strlen(mount);
@@ -145,7 +146,7 @@ static bool find_path(const char *root, const struct version *version, char out[
 }
 
 /* ID PARENT DEVICE ROOT MOUNT OPTIONS ... - FILESYSTEM SOURCE OPTIONS */
-static void read_mount(const char *root, char *line, struct peal_room *room)
+static void read_mount(const char *root, char *line, struct peal_memory_limit *room)
 {
     char top[PATH_MAX], at[PATH_MAX], filesystem[32], options[256], path[PATH_MAX];
     char *rest = strstr(line, " - ");
@@ -165,7 +166,7 @@ static void read_mount(const char *root, char *line, struct peal_room *room)
         climb(version, mount, below, room);
 }
 
-static void read_groups(const char *root, struct peal_room *room)
+static void read_groups(const char *root, struct peal_memory_limit *room)
 {
     char *line = NULL;
     size_t cap = 0;
@@ -177,9 +178,9 @@ static void read_groups(const char *root, struct peal_room *room)
     free(line);
 }
 
-void peal_room_find(const char *root, struct peal_room *out)
+void peal_memory_limit_find(const char *root, struct peal_memory_limit *out)
 {
-    *out = (struct peal_room){.bytes = UINT64_MAX};
+    *out = (struct peal_memory_limit){.bytes = UINT64_MAX};
     char line[128];
     unsigned long long kib;
     FILE *file = open_in(root, "proc/meminfo");
@@ -196,8 +197,8 @@ void peal_room_find(const char *root, struct peal_room *out)
         out->bytes -= out->bytes / 16;
 }
 
-bool peal_room_fits(const struct peal_room *room, uint64_t bytes, uint32_t ranks,
-                    struct peal_text *why)
+bool peal_memory_limit_fits(const struct peal_memory_limit *room, uint64_t bytes, uint32_t ranks,
+                            struct peal_text *why)
 {
     if (bytes < LITTLE || bytes <= room->bytes)
         return true;
@@ -211,11 +212,11 @@ bool peal_room_fits(const struct peal_room *room, uint64_t bytes, uint32_t ranks
     return false;
 }
 
-bool peal_room_has(uint64_t bytes, uint32_t ranks, struct peal_text *why)
+bool peal_memory_limit_has(uint64_t bytes, uint32_t ranks, struct peal_text *why)
 {
-    struct peal_room room;
+    struct peal_memory_limit room;
     if (bytes < LITTLE)
         return true;
-    peal_room_find("", &room);
-    return peal_room_fits(&room, bytes, ranks, why);
+    peal_memory_limit_find("", &room);
+    return peal_memory_limit_fits(&room, bytes, ranks, why);
 }

@@ -6,36 +6,36 @@
  * The smallest of these counts: what the machine has available, and what the limits of the control
  * groups leave that this process is in (a container's, a service's, a batch job's).
  */
-#ifndef PEAL_RUN_ROOM_H
-#define PEAL_RUN_ROOM_H
+#ifndef PEAL_RUN_MEMORY_LIMIT_H
+#define PEAL_RUN_MEMORY_LIMIT_H
 
 #include "base/base.h"
 
 #include <stdint.h>
 
-struct peal_room {
+struct peal_memory_limit {
     uint64_t bytes; /* UINT64_MAX: not known */
     bool of_group;  /* the limit is a control group's, not the machine's */
 };
 
 /* What can be had now, with a sixteenth left for others. `root` is put before the paths of the
  * system's files: "", or a folder with files for a test. */
-void peal_room_find(const char *root, struct peal_room *out);
+void peal_memory_limit_find(const char *root, struct peal_memory_limit *out);
 
 /* True if `bytes` fit that `ranks` want together. Otherwise `why` (may be NULL) gets what is needed
  * and what is available, without a newline. Less than a megabyte always fits. */
-bool peal_room_fits(const struct peal_room *room, uint64_t bytes, uint32_t ranks,
-                    struct peal_text *why);
+bool peal_memory_limit_fits(const struct peal_memory_limit *room, uint64_t bytes, uint32_t ranks,
+                            struct peal_text *why);
 
 /* The two together, for this system; it is not even looked at for less than a megabyte. */
-bool peal_room_has(uint64_t bytes, uint32_t ranks, struct peal_text *why);
+bool peal_memory_limit_has(uint64_t bytes, uint32_t ranks, struct peal_text *why);
 
 /* Sums of needs do not wrap: beyond all numbers they stay at the largest. */
-static inline uint64_t peal_room_add(uint64_t a, uint64_t b)
+static inline uint64_t peal_memory_limit_add(uint64_t a, uint64_t b)
 {
     return a + b < a ? UINT64_MAX : a + b;
 }
-static inline uint64_t peal_room_times(uint64_t each, uint64_t count)
+static inline uint64_t peal_memory_limit_times(uint64_t each, uint64_t count)
 {
     uint64_t all;
     return __builtin_mul_overflow(each, count, &all) ? UINT64_MAX : all;

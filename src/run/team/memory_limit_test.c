@@ -186,8 +186,8 @@ static void the_smallest_limit_counts(void **state)
         assert_non_null(mkdtemp(root));
         for (int f = 0; f < MOST_FILES && rows[i].files[f].path; f++)
             write_file(root, rows[i].files[f].path, rows[i].files[f].text);
-        struct peal_room room;
-        peal_room_find(root, &room);
+        struct peal_memory_limit room;
+        peal_memory_limit_find(root, &room);
         uint64_t bytes = rows[i].bytes - rows[i].bytes / 16;
         if (bytes == 0 && !rows[i].of_group)
             bytes = UINT64_MAX;
@@ -202,24 +202,27 @@ static void the_words_name_both_numbers(void **state)
 {
     (void)state;
     static const uint64_t mib = 1 << 20;
-    struct peal_room machine = {.bytes = 10 * mib}, group = {.bytes = 10 * mib, .of_group = true};
-    struct peal_room unknown = {.bytes = UINT64_MAX};
+    struct peal_memory_limit machine = {.bytes = 10 * mib},
+                             group = {.bytes = 10 * mib, .of_group = true};
+    struct peal_memory_limit unknown = {.bytes = UINT64_MAX};
     static const char *const words[] = {
         "4 ranks need 11534336 bytes, 10485760 are available on this machine",
         "11534336 bytes are needed, 10485760 are available within the limit of the control group"};
     struct peal_text why = {0};
-    assert_true(peal_room_fits(&machine, 10 * mib, 4, &why));
+    assert_true(peal_memory_limit_fits(&machine, 10 * mib, 4, &why));
     assert_int_equal(why.len, 0);
-    assert_false(peal_room_fits(&machine, 11 * mib, 4, &why));
+    assert_false(peal_memory_limit_fits(&machine, 11 * mib, 4, &why));
     assert_string_equal(peal_text_get(&why), words[0]);
     why.len = 0;
-    assert_false(peal_room_fits(&group, 11 * mib, 1, &why));
+    assert_false(peal_memory_limit_fits(&group, 11 * mib, 1, &why));
     assert_string_equal(peal_text_get(&why), words[1]);
-    struct peal_room none = {.bytes = 0};
-    assert_true(peal_room_fits(&none, mib - 1, 256, NULL)); /* little */
-    assert_true(peal_room_fits(&unknown, UINT64_MAX, 2, NULL));
-    assert_true(peal_room_times(UINT64_MAX / 2, 3) == UINT64_MAX && peal_room_times(7, 3) == 21);
-    assert_true(peal_room_add(UINT64_MAX, 3) == UINT64_MAX && peal_room_add(7, 3) == 10);
+    struct peal_memory_limit none = {.bytes = 0};
+    assert_true(peal_memory_limit_fits(&none, mib - 1, 256, NULL)); /* little */
+    assert_true(peal_memory_limit_fits(&unknown, UINT64_MAX, 2, NULL));
+    assert_true(peal_memory_limit_times(UINT64_MAX / 2, 3) == UINT64_MAX &&
+                peal_memory_limit_times(7, 3) == 21);
+    assert_true(peal_memory_limit_add(UINT64_MAX, 3) == UINT64_MAX &&
+                peal_memory_limit_add(7, 3) == 10);
     peal_text_release(&why);
 }
 
@@ -227,12 +230,12 @@ static void this_machine_has_room_for_little_and_none_for_an_address_space(void 
 {
     (void)state;
     struct peal_text why = {0};
-    struct peal_room room;
-    assert_true(peal_room_has(1, 256, &why));
-    peal_room_find("", &room);
+    struct peal_memory_limit room;
+    assert_true(peal_memory_limit_has(1, 256, &why));
+    peal_memory_limit_find("", &room);
     if (room.bytes == UINT64_MAX)
         skip();
-    assert_false(peal_room_has(UINT64_C(1) << 60, 2, &why));
+    assert_false(peal_memory_limit_has(UINT64_C(1) << 60, 2, &why));
     assert_non_null(strstr(peal_text_get(&why), "2 ranks need 1152921504606846976 bytes, "));
     peal_text_release(&why);
 }

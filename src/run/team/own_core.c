@@ -16,7 +16,7 @@ static bool leave_out_peers(const struct peal_team *team, uint32_t core, cpu_set
     bool shares = false;
     for (uint32_t r = 0; r < team->size; r++) {
         /* Relaxed: a hint. Partner: the store in peal_spread_look. */
-        uint32_t said = atomic_load_explicit(&team->beds[r].core, memory_order_relaxed);
+        uint32_t said = atomic_load_explicit(&team->sleep_slots[r].core, memory_order_relaxed);
         if (r == team->rank || said == 0)
             continue;
         shares |= said - 1 == core;
@@ -55,7 +55,7 @@ static void move(struct peal_team *team, uint32_t core)
     if (sched_setaffinity(0, sizeof one, &one) != 0)
         return;
     (void)sched_setaffinity(0, sizeof allowed, &allowed);
-    atomic_store_explicit(&team->beds[team->rank].core, target + 1, memory_order_relaxed);
+    atomic_store_explicit(&team->sleep_slots[team->rank].core, target + 1, memory_order_relaxed);
 }
 
 void peal_spread_look(struct peal_team *team)
@@ -64,7 +64,8 @@ void peal_spread_look(struct peal_team *team)
     if (core < 0)
         return;
     /* Relaxed: a hint. Partner: leave_out_peers. */
-    atomic_store_explicit(&team->beds[team->rank].core, (uint32_t)core + 1, memory_order_relaxed);
+    atomic_store_explicit(&team->sleep_slots[team->rank].core, (uint32_t)core + 1,
+                          memory_order_relaxed);
     if (!leave_out_peers(team, (uint32_t)core, NULL))
         return;
     uint64_t now = peal_now_ns();

@@ -13,7 +13,7 @@ enum { RANKS = 2 };
 
 static uint32_t said(const struct peal_team *team)
 {
-    return atomic_load(&team->beds[team->rank].core);
+    return atomic_load(&team->sleep_slots[team->rank].core);
 }
 
 static void bind_to(uint32_t core)
@@ -39,7 +39,7 @@ static void test_moves_away_from_a_peer(void **state)
 
     /* The only core it may use: it stays. */
     bind_to(first - 1);
-    atomic_store(&teams[1]->beds[1].core, first);
+    atomic_store(&teams[1]->sleep_slots[1].core, first);
     peal_spread_look(teams[0]);
     assert_int_equal(said(teams[0]), first);
 
@@ -56,7 +56,7 @@ static void test_moves_away_from_a_peer(void **state)
 
     /* Not twice in a row: what peers have said may be old. */
     uint64_t moved = teams[0]->spread_ns;
-    atomic_store(&teams[1]->beds[1].core, (uint32_t)sched_getcpu() + 1);
+    atomic_store(&teams[1]->sleep_slots[1].core, (uint32_t)sched_getcpu() + 1);
     peal_spread_look(teams[0]);
     assert_true(teams[0]->spread_ns == moved || teams[0]->spread_ns - moved >= 500000);
     for (uint32_t r = 0; r < RANKS; r++)

@@ -13,65 +13,65 @@
 
 enum { LINE = 64, PAGE = 4096 };
 
-struct peal_stock_block {
-    struct peal_stock_block *next;
+struct peal_prefault_block {
+    struct peal_prefault_block *next;
     size_t bytes; /* with this header */
 };
 
-static bool add_block(struct peal_stock *stock, size_t bytes)
+static bool add_block(struct peal_prefault *prefault, size_t bytes)
 {
     if (bytes > SIZE_MAX - PAGE - LINE)
         return false;
     bytes = peal_size_align(bytes + LINE, PAGE);
-    struct peal_stock_block *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    struct peal_prefault_block *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (block == MAP_FAILED)
         return false;
-    *block = (struct peal_stock_block){stock->blocks, bytes};
-    stock->blocks = block;
-    stock->used = LINE;
+    *block = (struct peal_prefault_block){prefault->blocks, bytes};
+    prefault->blocks = block;
+    prefault->used = LINE;
     return true;
 }
 
-void peal_stock_init(struct peal_stock *stock, size_t first, size_t step)
+void peal_prefault_init(struct peal_prefault *prefault, size_t first, size_t step)
 {
-    *stock = (struct peal_stock){.step = step};
-    (void)add_block(stock, first);
+    *prefault = (struct peal_prefault){.step = step};
+    (void)add_block(prefault, first);
 }
 
-static void keep(struct peal_stock *stock, size_t blocks)
+static void keep(struct peal_prefault *prefault, size_t blocks)
 {
     size_t count = 0;
-    for (struct peal_stock_block *b = stock->blocks; b; b = b->next)
+    for (struct peal_prefault_block *b = prefault->blocks; b; b = b->next)
         count++;
     for (; count > blocks; count--) {
-        struct peal_stock_block *block = stock->blocks;
-        stock->blocks = block->next;
+        struct peal_prefault_block *block = prefault->blocks;
+        prefault->blocks = block->next;
         munmap(block, block->bytes);
     }
-    stock->used = LINE;
+    prefault->used = LINE;
 }
 
-void peal_stock_release(struct peal_stock *stock)
+void peal_prefault_release(struct peal_prefault *prefault)
 {
-    keep(stock, 0);
+    keep(prefault, 0);
 }
 
-void peal_stock_empty(struct peal_stock *stock)
+void peal_prefault_empty(struct peal_prefault *prefault)
 {
-    keep(stock, 1);
+    keep(prefault, 1);
 }
 
-void *peal_stock_take(struct peal_stock *stock, size_t bytes)
+void *peal_prefault_take(struct peal_prefault *prefault, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2)
         return NULL;
     bytes = peal_size_align(bytes, LINE);
-    if (!stock->blocks || bytes > stock->blocks->bytes - stock->used) {
-        if (!add_block(stock, bytes > stock->step ? bytes : stock->step))
+    if (!prefault->blocks || bytes > prefault->blocks->bytes - prefault->used) {
+        if (!add_block(prefault, bytes > prefault->step ? bytes : prefault->step))
             return NULL;
     }
-    void *piece = (char *)stock->blocks + stock->used;
-    stock->used += bytes;
+    void *piece = (char *)prefault->blocks + prefault->used;
+    prefault->used += bytes;
     return memset(piece, 0, bytes);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of a stock: clean, apart, bounded; its first block stays. */
+/* Pieces of a prefault: clean, apart, bounded; its first block stays. */
 #include "run/team/prefault.h"
 
 #include <setjmp.h>
@@ -16,13 +16,13 @@ static void pieces_are_clean_and_apart(void **state)
 {
     (void)state;
     enum { PIECES = 200 };
-    struct peal_stock stock;
+    struct peal_prefault prefault;
     unsigned char *pieces[PIECES];
-    peal_stock_init(&stock, 8192, 4096);
+    peal_prefault_init(&prefault, 8192, 4096);
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < PIECES; i++) {
             size_t bytes = i * 37 % 9000;
-            pieces[i] = peal_stock_take(&stock, bytes);
+            pieces[i] = peal_prefault_take(&prefault, bytes);
             assert_non_null(pieces[i]);
             assert_int_equal((uintptr_t)pieces[i] % 64, 0);
             for (size_t k = 0; k < bytes; k++)
@@ -33,34 +33,34 @@ static void pieces_are_clean_and_apart(void **state)
             for (size_t k = 0; k < i * 37 % 9000; k++)
                 assert_int_equal(pieces[i][k], i % 255 + 1);
         }
-        peal_stock_empty(&stock);
+        peal_prefault_empty(&prefault);
     }
-    peal_stock_release(&stock);
+    peal_prefault_release(&prefault);
 }
 
 /* The first block stays: what was there when opened is there again. */
 static void the_first_block_is_kept(void **state)
 {
     (void)state;
-    struct peal_stock stock;
-    peal_stock_init(&stock, 8192, 4096);
-    char *first = peal_stock_take(&stock, 64);
+    struct peal_prefault prefault;
+    peal_prefault_init(&prefault, 8192, 4096);
+    char *first = peal_prefault_take(&prefault, 64);
     for (int i = 0; i < 100; i++)
-        assert_non_null(peal_stock_take(&stock, 1000));
-    peal_stock_empty(&stock);
-    assert_ptr_equal(peal_stock_take(&stock, 64), first);
-    peal_stock_release(&stock);
+        assert_non_null(peal_prefault_take(&prefault, 1000));
+    peal_prefault_empty(&prefault);
+    assert_ptr_equal(peal_prefault_take(&prefault, 64), first);
+    peal_prefault_release(&prefault);
 }
 
 static void too_much_is_refused(void **state)
 {
     (void)state;
-    struct peal_stock stock = {0};
-    assert_null(peal_stock_take(&stock, SIZE_MAX));
-    assert_null(peal_stock_take(&stock, SIZE_MAX / 2));
-    assert_non_null(peal_stock_take(&stock, 1)); /* makes its first block by itself */
-    peal_stock_release(&stock);
-    peal_stock_release(&stock);
+    struct peal_prefault prefault = {0};
+    assert_null(peal_prefault_take(&prefault, SIZE_MAX));
+    assert_null(peal_prefault_take(&prefault, SIZE_MAX / 2));
+    assert_non_null(peal_prefault_take(&prefault, 1)); /* makes its first block by itself */
+    peal_prefault_release(&prefault);
+    peal_prefault_release(&prefault);
 }
 
 int main(void)

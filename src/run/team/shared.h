@@ -124,7 +124,7 @@ static_assert(offsetof(struct peal_control, failure) == PEAL_LINE, "identity is 
  * `sleeping` is set by the owner before it sleeps, and read by whoever has changed something that
  * it may wait for; see backoff.h for the order. `wake` is the futex; anybody adds to it. `core` is
  * where the owner was when it last waited, and 1; 0: not said (own_core.h). */
-struct peal_bed {
+struct peal_sleep_slot {
     _Alignas(PEAL_LINE) _Atomic uint32_t sleeping;
     _Atomic uint32_t wake;
     _Atomic uint32_t core;

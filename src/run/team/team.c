@@ -57,7 +57,7 @@ static void lay_out(uint32_t size, struct peal_layout *out)
         pool = unit = PEAL_CONTEXT_SPAN / 4;
     out->unit = peal_size_align(unit, 16 * PAGE);
     out->pool_bytes = peal_size_align(pool, 16 * PAGE);
-    out->mail = CONTROL_BYTES + peal_size_align(size * sizeof(struct peal_bed), PAGE);
+    out->mail = CONTROL_BYTES + peal_size_align(size * sizeof(struct peal_sleep_slot), PAGE);
     out->pools = peal_size_align(out->mail + size * peal_mail_bytes(), PEAL_LARGE_PAGE);
     out->contexts = peal_size_align(out->pools + out->pool_bytes, PEAL_LARGE_PAGE);
     out->span = PEAL_CONTEXT_SPAN;
@@ -110,7 +110,7 @@ static enum peal_status reserve(int fd, char *window, const struct peal_layout *
     uint64_t pool = layout->pool_bytes;
     enum peal_status status = peal_window_reserve(fd, 0, layout->mail);
     *large = status == PEAL_OK && pool % PEAL_LARGE_PAGE == 0 &&
-             peal_room_has(peal_room_times(pool, ranks), ranks, NULL) &&
+             peal_memory_limit_has(peal_memory_limit_times(pool, ranks), ranks, NULL) &&
              peal_window_enlarge(fd, window + layout->pools, layout->pools, pool);
     for (uint32_t c = 0; status == PEAL_OK && !*large && c < PEAL_CONTEXTS; c++)
         status = peal_window_reserve(fd, peal_layout_pool(layout, c),
@@ -152,9 +152,9 @@ static void say_no_window(const struct peal_layout *layout, struct peal_text *wh
                          (unsigned long long)layout->unit >> 10, strerror(errno));
 }
 
-static struct peal_bed *beds_of(struct peal_control *first)
+static struct peal_sleep_slot *sleep_slots_of(struct peal_control *first)
 {
-    return (struct peal_bed *)((char *)first + CONTROL_BYTES);
+    return (struct peal_sleep_slot *)((char *)first + CONTROL_BYTES);
 }
 
 static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
@@ -234,7 +234,7 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
             team->pidfds[r] = watch(meeting->members[r].pid);
         team->pids[r] = meeting->members[r].pid;
     }
-    team->beds = beds_of(team->controls[0]);
+    team->sleep_slots = sleep_slots_of(team->controls[0]);
     peal_remote_probe(team);
     return PEAL_OK;
 }
@@ -405,7 +405,7 @@ static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_l
 enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, struct peal_text *why,
                                         struct peal_team **teams)
 {
-    if (!peal_room_has(peal_team_need(size, true), size, why))
+    if (!peal_memory_limit_has(peal_team_need(size, true), size, why))
         return PEAL_NO_MEMORY;
     struct peal_layout layout;
     lay_out(size, &layout);
@@ -426,7 +426,7 @@ enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, stru
         team->shared = shared;
         atomic_fetch_add_explicit(&shared->users, 1, memory_order_relaxed); /* we hold one */
         memcpy(team->controls, shared->controls, size * sizeof(struct peal_control *));
-        team->beds = beds_of(shared->controls[0]);
+        team->sleep_slots = sleep_slots_of(shared->controls[0]);
         team->fds = shared->fds;
         write_identity(team->controls[made], made, size, job, &layout);
         teams[made] = team;
@@ -455,7 +455,7 @@ void peal_team_close(struct peal_team *team)
 {
     if (!team)
         return;
-    if (team->beds && team->pid == getpid()) { /* a child that was forked has not joined */
+    if (team->sleep_slots && team->pid == getpid()) { /* a child that was forked has not joined */
         /* Release: a peer that sees it (doctor.c, acquire) sees what was sent before. */
         atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_LEFT, memory_order_release);
         for (uint32_t r = 0; r < team->size; r++) {
@@ -511,10 +511,10 @@ bool peal_team_is_dead(const struct peal_team *team, uint32_t rank)
 
 void peal_team_wake(const struct peal_team *team, uint32_t rank)
 {
-    struct peal_bed *bed = &team->beds[rank];
+    struct peal_sleep_slot *sleep_slot = &team->sleep_slots[rank];
     /* Relaxed: the futex call orders it; the sleeper compares the value it read before polling. */
-    atomic_fetch_add_explicit(&bed->wake, 1, memory_order_relaxed);
-    syscall(SYS_futex, &bed->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+    atomic_fetch_add_explicit(&sleep_slot->wake, 1, memory_order_relaxed);
+    syscall(SYS_futex, &sleep_slot->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 static void copy_report(struct peal_team *team, struct peal_control *first, uint32_t winner)

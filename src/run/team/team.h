@@ -69,14 +69,14 @@ struct peal_team {
     struct peal_layout layout;
     struct peal_policy policy;
     const struct peal_compute *compute;
-    struct peal_control **controls; /* of each rank, as mapped here: starts of the windows */
-    struct peal_bed *beds;          /* of each rank, in rank 0's window */
-    int *fds;                       /* windows; NULL for threads */
-    int *pidfds;                    /* -1 = none */
-    int32_t *pids;                  /* NULL for threads */
-    uint64_t *seen_ns;              /* when each was last seen alive: see remote.c; NULL likewise */
-    uint64_t *probe;                /* what peers try to read; NULL for threads */
-    uint32_t reads;                 /* enum peal_reads: what all ranks agreed on */
+    struct peal_control **controls;      /* of each rank, as mapped here: starts of the windows */
+    struct peal_sleep_slot *sleep_slots; /* of each rank, in rank 0's window */
+    int *fds;                            /* windows; NULL for threads */
+    int *pidfds;                         /* -1 = none */
+    int32_t *pids;                       /* NULL for threads */
+    uint64_t *seen_ns; /* when each was last seen alive: see remote.c; NULL likewise */
+    uint64_t *probe;   /* what peers try to read; NULL for threads */
+    uint32_t reads;    /* enum peal_reads: what all ranks agreed on */
     struct peal_shared_windows *shared;
     uint64_t spread_ns; /* when this rank last left a core that it shared: own_core.h */
     uint32_t label;     /* of the control block's, the one to be written next */

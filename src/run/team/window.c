@@ -60,7 +60,7 @@ enum peal_status peal_window_reserve(int fd, uint64_t offset, uint64_t bytes)
         return PEAL_OK;
     bool fits = offset + bytes >= offset && offset + bytes <= (uint64_t)INT64_MAX;
     /* fallocate takes page after page until it fails, and by then others may have been killed. */
-    if (!fits || !peal_room_has(bytes, 1, NULL)) {
+    if (!fits || !peal_memory_limit_has(bytes, 1, NULL)) {
         errno = ENOMEM;
         return PEAL_NO_MEMORY;
     }
