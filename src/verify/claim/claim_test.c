@@ -32,10 +32,10 @@
     "    }\n"                                                                                      \
     "}\n"
 
-/* No plan for an odd number of ranks; wrong with three elements and more. */
+/* No plan for an odd number of ranks, and wrong for an even one. */
 #define PICKY                                                                                      \
-    "kernel k(in x: T[n], out y: T[n]) implements allreduce {\n"                                   \
-    "    assert nranks % 2 == 0\n"                                                                 \
+    "kernel k(in x: T[n], out y: T[n], op: reduce) implements allreduce {\n"                       \
+    "    assert nranks % 2 == 0, \"even\"\n"                                                       \
     "    y = x\n"                                                                                  \
     "}\n"
 
