@@ -13,7 +13,7 @@
  *   sequences.c  one task: the plan alone, or pairs and threes
  *   left_out.c   what could be left out of every plan and sequence of a claim
  *
- * `peal verify`, `peal run --verify`, PEAL_VERIFY=1 and peal_verify() of <peal/verify.h> all ask
+ * `peal verify`, `peal run --verify` and PEAL_VERIFY=1 all ask
  * peal_claim_prove; nothing else decides what has to be proved.
  */
 #ifndef PEAL_VERIFY_CLAIM_H
