@@ -2,10 +2,10 @@
 /* base: what every folder stands on.
  *
  *   arena.h   memory that is freed all at once        vec.h    growing arrays
- *   text.h    a growing string, folded or as JSON     intern.h one pointer per distinct name
+ *   text.h    a growing string, folded at need        intern.h one pointer per distinct name
  *   diag.h    collected diagnostics with carets       size.h   checked sizes, K M G parsing
  *   hash.h    64-bit hashing                          sha256.h digests that are kept
- *   nearest.h the name that was meant
+ *   nearest.h the name that was meant                 json.h   the only writer of JSON
  *
  *   tables/   what exists in the language and in plans, once: ops.def (operations), fn.def
  *             (functions of data), dtype.h (data types, reductions), contract.h (contracts)
@@ -19,6 +19,7 @@
 #include "base/diag.h"
 #include "base/hash.h"
 #include "base/intern.h"
+#include "base/json.h"
 #include "base/nearest.h"
 #include "base/sha256.h"
 #include "base/size.h"

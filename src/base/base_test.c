@@ -153,15 +153,6 @@ static void only_the_first_errors_are_kept(void **state)
     peal_diags_release(&diags);
 }
 
-static void json_strings_are_escaped(void **state)
-{
-    (void)state;
-    struct peal_text out = {0};
-    peal_text_json(&out, "a\"b\\c\n\x01");
-    assert_string_equal(peal_text_get(&out), "\"a\\\"b\\\\c\\n\\u0001\"");
-    peal_text_release(&out);
-}
-
 static void every_function_has_a_name_and_is_found_by_it(void **state)
 {
     (void)state;
@@ -263,7 +254,6 @@ int main(void)
         cmocka_unit_test(diagnostics_keep_the_terminal_safe),
         cmocka_unit_test(the_name_that_was_meant_is_found),
         cmocka_unit_test(only_the_first_errors_are_kept),
-        cmocka_unit_test(json_strings_are_escaped),
         cmocka_unit_test(every_function_has_a_name_and_is_found_by_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,23 +58,6 @@ void peal_text_printf(struct peal_text *text, const char *format, ...)
     va_end(args);
 }
 
-void peal_text_json(struct peal_text *text, const char *string)
-{
-    peal_text_puts(text, "\"");
-    for (; *string; string++) {
-        unsigned char c = (unsigned char)*string;
-        if (c == '"' || c == '\\')
-            peal_text_printf(text, "\\%c", c);
-        else if (c == '\n')
-            peal_text_puts(text, "\\n");
-        else if (c < 0x20)
-            peal_text_printf(text, "\\u%04x", c);
-        else
-            peal_text_add(text, string, 1);
-    }
-    peal_text_puts(text, "\"");
-}
-
 const char *peal_text_get(const struct peal_text *text)
 {
     return text->at ? text->at : "";

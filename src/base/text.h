@@ -27,8 +27,6 @@ void peal_text_words(struct peal_text *text, const char *words, size_t len, size
                      size_t indent);
 /* How many columns of a terminal a text takes: its code points. */
 size_t peal_text_columns(const char *text, size_t len);
-/* A JSON string with its quotes; control bytes escaped, other bytes as they are. */
-void peal_text_json(struct peal_text *text, const char *string);
 /* Breaks lines longer than `width`, from byte `from` on, at the last space that fits; what follows
  * is indented by `hang`. A word longer than a line stays whole. */
 void peal_text_fold(struct peal_text *text, size_t from, size_t hang, size_t width);

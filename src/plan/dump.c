@@ -5,6 +5,7 @@
 #include "base/base.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 static const char *const kind_names[] = {"parameter", "window", "private", "tile"};
 static const char *const dir_names[] = {"", "in", "out", "inout"};
@@ -231,172 +232,207 @@ void peal_plan_dump(const struct peal_plan *plan, uint32_t rank, struct peal_tex
 }
 
 static void json_ref(const struct peal_plan *plan, const struct peal_ref *ref,
-                     struct peal_text *out)
+                     struct peal_json *json)
 {
+    peal_json_object(json);
     if (ref->buf == PEAL_BUF_CONST) {
-        peal_text_printf(out, "{\"const\":%.17g}", peal_ref_value(ref));
-        return;
+        peal_json_put_real(json, "const", peal_ref_value(ref));
+    } else if (ref->buf == PEAL_BUF_SLOT) {
+        peal_json_put_uint(json, "channel", ref->row);
+        peal_json_put_uint(json, "older", ref->rank);
+        peal_json_put_string(json, "dtype", peal_dtype_name((enum peal_dtype)ref->dtype));
+        peal_json_put_uint(json, "offset", ref->offset);
+    } else {
+        const struct peal_buf *buf = &peal_plan_bufs(plan)[ref->buf];
+        peal_json_put_string(json, "buf", peal_plan_string(plan, buf->name));
+        peal_json_put_uint(json, "rank", ref->rank);
+        peal_json_put_uint(json, "row", ref->row);
+        peal_json_put_string(json, "dtype", peal_dtype_name((enum peal_dtype)ref->dtype));
+        peal_json_key(json, "offset");
+        if (ref->phases == PEAL_NONE) {
+            peal_json_uint(json, ref->offset);
+        } else {
+            peal_json_array(json);
+            for (uint32_t i = 0; i < plan->period; i++)
+                peal_json_uint(json, peal_plan_phases(plan)[ref->phases + i]);
+            peal_json_array_end(json);
+        }
     }
-    if (ref->buf == PEAL_BUF_SLOT) {
-        peal_text_printf(
-            out, "{\"channel\":%u,\"older\":%u,\"dtype\":\"%s\",\"offset\":%" PRIu64 "}", ref->row,
-            ref->rank, peal_dtype_name((enum peal_dtype)ref->dtype), ref->offset);
-        return;
-    }
-    peal_text_puts(out, "{\"buf\":");
-    peal_text_json(out, peal_plan_string(plan, peal_plan_bufs(plan)[ref->buf].name));
-    peal_text_printf(out, ",\"rank\":%u,\"row\":%u,\"dtype\":\"%s\",\"offset\":", ref->rank,
-                     ref->row, peal_dtype_name((enum peal_dtype)ref->dtype));
-    if (ref->phases == PEAL_NONE) {
-        peal_text_printf(out, "%" PRIu64 "}", ref->offset);
-        return;
-    }
-    for (uint32_t i = 0; i < plan->period; i++)
-        peal_text_printf(out, "%s%" PRIu64, i ? "," : "[", peal_plan_phases(plan)[ref->phases + i]);
-    peal_text_puts(out, "]}");
+    peal_json_object_end(json);
 }
 
 /* A number within its signal, or one per phase. */
-static void json_cell(const struct peal_plan *plan, const struct peal_op *op, struct peal_text *out)
+static void json_cell(const struct peal_plan *plan, const struct peal_op *op,
+                      struct peal_json *json)
 {
     uint32_t first = peal_plan_signals(plan)[peal_op_signal(op)].first_cell;
-    peal_text_puts(out, ",\"cell\":");
+    peal_json_key(json, "cell");
     if (op->sync.phases == PEAL_NONE) {
-        peal_text_printf(out, "%u", op->sync.cell - first);
+        peal_json_uint(json, op->sync.cell - first);
         return;
     }
+    peal_json_array(json);
     for (uint32_t i = 0; i < plan->period; i++)
-        peal_text_printf(out, "%s%u", i ? "," : "[", peal_op_cell(plan, op, i) - first);
-    peal_text_puts(out, "]");
+        peal_json_uint(json, peal_op_cell(plan, op, i) - first);
+    peal_json_array_end(json);
 }
 
-static void json_op(const struct peal_plan *plan, const struct peal_op *op, struct peal_text *out)
+static void json_sync(const struct peal_plan *plan, const struct peal_op *op,
+                      struct peal_json *json)
 {
-    peal_text_printf(out, "{\"op\":\"%s\"", peal_op_info((enum peal_op_kind)op->kind)->name);
+    const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
+    peal_json_put_string(json, "signal", peal_plan_string(plan, signal->name));
+    json_cell(plan, op, json);
+    peal_json_put_uint(json, "rank", op->sync.rank);
+    peal_json_put_int(json, "value", op->sync.value);
+    peal_json_put_uint(json, "flags", op->flags);
+    if (op->kind == PEAL_OP_PEEK || op->flags & PEAL_OP_HAS_REG)
+        peal_json_put_uint(json, "reg", op->sync.reg);
+    if (op->kind == PEAL_OP_WAIT && op->sync.back)
+        peal_json_put_uint(json, "back", op->sync.back);
+}
+
+static void json_data(const struct peal_plan *plan, const struct peal_op *op,
+                      struct peal_json *json)
+{
+    if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE)
+        peal_json_put_string(json, "fn", peal_fn_info((enum peal_fn)op->fn)->name);
+    if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
+        peal_json_put_uint(json, "divisor", op->mem.divisor);
+    if (op->kind >= PEAL_OP_SEND)
+        peal_json_put_uint(json, "channel", op->mem.channel);
+    peal_json_put_uint(json, "rows", op->mem.rows);
+    peal_json_put_uint(json, "count", op->mem.count);
+    const struct peal_ref *dst = peal_op_dst(plan, op);
+    if (dst) {
+        peal_json_key(json, "dst");
+        json_ref(plan, dst, json);
+    }
+    if (op->mem.also) {
+        peal_json_key(json, "also");
+        peal_json_array(json);
+        for (uint32_t i = 0; i < op->mem.also; i++)
+            json_ref(plan, peal_op_also(plan, op, i), json);
+        peal_json_array_end(json);
+    }
+    if (op->mem.nsrc) {
+        peal_json_key(json, "src");
+        peal_json_array(json);
+        for (uint32_t i = 0; i < op->mem.nsrc; i++)
+            json_ref(plan, peal_op_src(plan, op, i), json);
+        peal_json_array_end(json);
+    }
+}
+
+static void json_op(const struct peal_plan *plan, const struct peal_op *op, struct peal_json *json)
+{
+    peal_json_break(json, 0);
+    peal_json_object(json);
+    peal_json_put_string(json, "op", peal_op_info((enum peal_op_kind)op->kind)->name);
     if (op->pos != PEAL_NONE) {
         const struct peal_position *p = &peal_plan_positions(plan)[op->pos];
-        peal_text_puts(out, ",\"file\":");
-        peal_text_json(out, peal_plan_string(plan, p->source));
-        peal_text_printf(out, ",\"line\":%u", p->line);
+        peal_json_put_string(json, "file", peal_plan_string(plan, p->source));
+        peal_json_put_uint(json, "line", p->line);
     }
-    if (peal_op_is_sync(op)) {
-        const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
-        peal_text_puts(out, ",\"signal\":");
-        peal_text_json(out, peal_plan_string(plan, signal->name));
-        json_cell(plan, op, out);
-        peal_text_printf(out, ",\"rank\":%u,\"value\":%" PRId64 ",\"flags\":%u", op->sync.rank,
-                         op->sync.value, op->flags);
-        if (op->kind == PEAL_OP_PEEK || op->flags & PEAL_OP_HAS_REG)
-            peal_text_printf(out, ",\"reg\":%u", op->sync.reg);
-        if (op->kind == PEAL_OP_WAIT && op->sync.back)
-            peal_text_printf(out, ",\"back\":%u", op->sync.back);
-    } else {
-        if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE)
-            peal_text_printf(out, ",\"fn\":\"%s\"", peal_fn_info((enum peal_fn)op->fn)->name);
-        if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
-            peal_text_printf(out, ",\"divisor\":%u", op->mem.divisor);
-        if (op->kind >= PEAL_OP_SEND)
-            peal_text_printf(out, ",\"channel\":%u", op->mem.channel);
-        peal_text_printf(out, ",\"rows\":%u,\"count\":%" PRIu64, op->mem.rows, op->mem.count);
-        const struct peal_ref *dst = peal_op_dst(plan, op);
-        if (dst) {
-            peal_text_puts(out, ",\"dst\":");
-            json_ref(plan, dst, out);
-        }
-        for (uint32_t i = 0; i < op->mem.also; i++) {
-            peal_text_puts(out, i ? "," : ",\"also\":[");
-            json_ref(plan, peal_op_also(plan, op, i), out);
-        }
-        peal_text_puts(out, op->mem.also ? "]" : "");
-        for (uint32_t i = 0; i < op->mem.nsrc; i++) {
-            peal_text_puts(out, i ? "," : ",\"src\":[");
-            json_ref(plan, peal_op_src(plan, op, i), out);
-        }
-        peal_text_puts(out, op->mem.nsrc ? "]" : "");
-    }
-    peal_text_puts(out, "}");
+    if (peal_op_is_sync(op))
+        json_sync(plan, op, json);
+    else
+        json_data(plan, op, json);
+    peal_json_object_end(json);
 }
 
-/* Lengths that differ between ranks: each of them. */
-static void json_lens(const struct peal_plan *plan, uint32_t buf, struct peal_text *out)
+static void json_bufs(const struct peal_plan *plan, uint32_t rank, struct peal_json *json)
 {
-    bool differ = false;
-    for (uint32_t r = 1; r < plan->rank_count && !differ; r++)
-        differ = peal_plan_len(plan, plan->rank_first + r, buf) !=
-                 peal_plan_len(plan, plan->rank_first, buf);
-    if (!differ)
-        return;
-    for (uint32_t r = 0; r < plan->rank_count; r++)
-        peal_text_printf(out, "%s%" PRIu64, r ? "," : ",\"lens\":[",
-                         peal_plan_len(plan, plan->rank_first + r, buf));
-    peal_text_puts(out, "]");
-}
-
-static void json_tables(const struct peal_plan *plan, uint32_t rank, struct peal_text *out)
-{
-    peal_text_puts(out, ",\"bufs\":[");
+    peal_json_key(json, "bufs");
+    peal_json_array(json);
     for (uint64_t i = 0; i < plan->bufs.count; i++) {
         const struct peal_buf *b = &peal_plan_bufs(plan)[i];
-        peal_text_printf(out, "%s{\"name\":", i ? "," : "");
-        peal_text_json(out, peal_plan_string(plan, b->name));
-        peal_text_printf(out, ",\"kind\":\"%s\",\"dir\":\"%s\",\"dtype\":\"%s\",\"len\":%" PRIu64,
-                         kind_names[b->kind], dir_names[b->dir],
-                         peal_dtype_name((enum peal_dtype)b->dtype),
-                         peal_plan_len(plan, rank, (uint32_t)i));
+        peal_json_object(json);
+        peal_json_put_string(json, "name", peal_plan_string(plan, b->name));
+        peal_json_put_string(json, "kind", kind_names[b->kind]);
+        peal_json_put_string(json, "dir", dir_names[b->dir]);
+        peal_json_put_string(json, "dtype", peal_dtype_name((enum peal_dtype)b->dtype));
+        peal_json_put_uint(json, "len", peal_plan_len(plan, rank, (uint32_t)i));
         if (b->cols)
-            peal_text_printf(out, ",\"cols\":%u", b->cols);
-        if (b->flags & PEAL_BUF_SYMMETRIC)
-            peal_text_puts(out, ",\"symmetric\":true");
-        json_lens(plan, (uint32_t)i, out);
-        peal_text_puts(out, "}");
+            peal_json_put_uint(json, "cols", b->cols);
+        peal_json_object_end(json);
     }
-    peal_text_puts(out, "],\"signals\":[");
+    peal_json_array_end(json);
+}
+
+static void json_tables(const struct peal_plan *plan, uint32_t rank, struct peal_json *json)
+{
+    json_bufs(plan, rank, json);
+    peal_json_key(json, "signals");
+    peal_json_array(json);
     for (uint64_t i = 0; i < plan->signals.count; i++) {
         const struct peal_signal *s = &peal_plan_signals(plan)[i];
-        peal_text_printf(out, "%s{\"name\":", i ? "," : "");
-        peal_text_json(out, peal_plan_string(plan, s->name));
-        peal_text_printf(out, ",\"kind\":\"%s\",\"cells\":%u}", signal_names[s->kind], s->cells);
+        peal_json_object(json);
+        peal_json_put_string(json, "name", peal_plan_string(plan, s->name));
+        peal_json_put_string(json, "kind", signal_names[s->kind]);
+        peal_json_put_uint(json, "cells", s->cells);
+        peal_json_object_end(json);
     }
-    peal_text_puts(out, "],\"channels\":[");
+    peal_json_array_end(json);
+    peal_json_key(json, "channels");
+    peal_json_array(json);
     for (uint64_t i = 0; i < plan->channels.count; i++) {
         const struct peal_channel *c = &peal_plan_channels(plan)[i];
-        peal_text_printf(out, "%s{\"name\":", i ? "," : "");
-        peal_text_json(out, peal_plan_string(plan, c->name));
-        peal_text_printf(
-            out,
-            ",\"sender\":%u,\"port\":%u,\"receiver\":%u,\"depth\":%u,\"slot_bytes\":%" PRIu64
-            ",\"sends\":%" PRIu64 ",\"recvs\":%" PRIu64 "}",
-            c->sender, c->port, c->receiver, c->depth, c->slot_bytes, c->sends, c->recvs);
+        peal_json_object(json);
+        peal_json_put_string(json, "name", peal_plan_string(plan, c->name));
+        peal_json_put_uint(json, "sender", c->sender);
+        peal_json_put_uint(json, "port", c->port);
+        peal_json_put_uint(json, "receiver", c->receiver);
+        peal_json_put_uint(json, "depth", c->depth);
+        peal_json_put_uint(json, "slot_bytes", c->slot_bytes);
+        peal_json_put_uint(json, "sends", c->sends);
+        peal_json_put_uint(json, "recvs", c->recvs);
+        peal_json_object_end(json);
     }
-    peal_text_puts(out, "]");
+    peal_json_array_end(json);
+}
+
+static void json_rank(const struct peal_plan *plan, uint32_t rank, struct peal_json *json)
+{
+    peal_json_object(json);
+    peal_json_put_uint(json, "rank", rank);
+    peal_json_put_uint(json, "ops", rank_ops(plan, rank));
+    peal_json_key(json, "lanes");
+    peal_json_array(json);
+    for (uint32_t l = 0; l < peal_plan_lane_count(plan, rank); l++) {
+        const struct peal_lane *lane = peal_plan_lane(plan, rank, l);
+        peal_json_array(json);
+        for (uint64_t i = 0; i < lane->ops; i++)
+            json_op(plan, &peal_plan_ops(plan)[lane->first_op + i], json);
+        peal_json_array_end(json);
+    }
+    peal_json_array_end(json);
+    peal_json_object_end(json);
 }
 
 void peal_plan_dump_json(const struct peal_plan *plan, uint32_t rank, struct peal_text *out)
 {
     uint32_t first = rank == PEAL_NONE ? plan->rank_first : rank;
     uint32_t end = rank == PEAL_NONE ? plan->rank_first + plan->rank_count : rank + 1;
-    peal_text_puts(out, "{\"kernel\":");
-    peal_text_json(out, peal_plan_string(plan, plan->kernel));
-    peal_text_printf(out, ",\"nranks\":%u,\"dtype\":\"%s\",\"period\":%u,\"monotone\":%s",
-                     plan->nranks, peal_dtype_name((enum peal_dtype)plan->dtype), plan->period,
-                     plan->monotone ? "true" : "false");
-    peal_text_printf(out, ",\"contract\":\"%s\",\"hash\":\"%016" PRIx64 "\"",
-                     peal_contract_info((enum peal_contract)plan->contract)->name, plan->hash);
-    json_tables(plan, first, out);
-    peal_text_puts(out, ",\"ranks\":[");
-    for (uint32_t r = first; r < end; r++) {
-        peal_text_printf(out, "%s{\"rank\":%u,\"ops\":%" PRIu64 ",\"lanes\":[",
-                         r > first ? "," : "", r, rank_ops(plan, r));
-        for (uint32_t l = 0; l < peal_plan_lane_count(plan, r); l++) {
-            const struct peal_lane *lane = peal_plan_lane(plan, r, l);
-            peal_text_puts(out, l ? ",[" : "[");
-            for (uint64_t i = 0; i < lane->ops; i++) {
-                peal_text_puts(out, i ? ",\n" : "\n");
-                json_op(plan, &peal_plan_ops(plan)[lane->first_op + i], out);
-            }
-            peal_text_puts(out, "]");
-        }
-        peal_text_puts(out, "]}");
-    }
-    peal_text_puts(out, "]}\n");
+    struct peal_json json;
+    char hash[24];
+    snprintf(hash, sizeof hash, "%016" PRIx64, plan->hash);
+    peal_json_init(&json, out, 0);
+    peal_json_object(&json);
+    peal_json_put_string(&json, "kernel", peal_plan_string(plan, plan->kernel));
+    peal_json_put_uint(&json, "nranks", plan->nranks);
+    peal_json_put_string(&json, "dtype", peal_dtype_name((enum peal_dtype)plan->dtype));
+    peal_json_put_uint(&json, "period", plan->period);
+    peal_json_put_bool(&json, "monotone", plan->monotone);
+    peal_json_put_string(&json, "contract",
+                         peal_contract_info((enum peal_contract)plan->contract)->name);
+    peal_json_put_string(&json, "hash", hash);
+    json_tables(plan, first, &json);
+    peal_json_key(&json, "ranks");
+    peal_json_array(&json);
+    for (uint32_t r = first; r < end; r++)
+        json_rank(plan, r, &json);
+    peal_json_array_end(&json);
+    peal_json_object_end(&json);
+    peal_text_puts(out, "\n");
 }

@@ -2,14 +2,13 @@
 /* report: results as files and text for people and programs; it knows what a plan is, and neither
  * verifier, simulator nor runtime.
  *
- *   json.h   JSON, nested and escaped        table.h  columns of text
- *   trace.h  Chrome's trace format           plot.h   curves, svg.h: as a picture
+ *   table.h  columns of text                 plot.h   curves, svg.h: as a picture
+ *   trace.h  Chrome's trace format
  *   page/    the page behind --html: a neutral description (page.h) and its writer
  */
 #ifndef PEAL_REPORT_REPORT_H
 #define PEAL_REPORT_REPORT_H
 
-#include "report/json.h"
 #include "report/page/page.h"
 #include "report/plot.h"
 #include "report/svg.h"

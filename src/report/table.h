@@ -13,7 +13,6 @@
 #define PEAL_REPORT_TABLE_H
 
 #include "base/base.h"
-#include "report/json.h"
 
 enum peal_align { PEAL_ALIGN_LEFT, PEAL_ALIGN_RIGHT };
 

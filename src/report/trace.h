@@ -17,8 +17,7 @@
 #include <stdint.h>
 
 struct peal_trace {
-    struct peal_text *out; /* borrowed */
-    bool filled;
+    struct peal_json json;
 };
 
 /* One argument of a bar, shown when it is selected. NULL name = none. */

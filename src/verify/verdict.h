@@ -201,5 +201,7 @@ const char *peal_contract_name(enum peal_contract contract);
 void peal_verification_explain(const struct peal_verification *v, struct peal_text *out);
 /* The same for programs: one JSON object, see docs/verifier.md, "JSON". */
 void peal_verification_json(const struct peal_verification *v, struct peal_text *out);
+/* The same as a value of a larger document. */
+void peal_verification_put(const struct peal_verification *v, struct peal_json *json);
 
 #endif

@@ -28,7 +28,8 @@ struct bench {
     const struct peal_case *subject;
     struct peal_progress *progress;
     struct peal_comm *comm;
-    struct peal_text rows;                      /* JSON rows, or nothing */
+    struct peal_text rows;                      /* JSON, or nothing */
+    struct peal_json json;                      /* writes them; an array */
     PEAL_VEC(struct peal_plot_point) points[2]; /* GB/s over bytes: out of place, in place */
     char *send, *recv;
     uint64_t before; /* the size that was timed last */
@@ -182,17 +183,23 @@ static void put_subject(const struct bench *b, uint64_t bytes, uint64_t count,
 static void add_row(struct bench *b, uint64_t bytes, uint64_t count, bool in_place,
                     const struct result *result, const char *algo)
 {
-    peal_text_printf(&b->rows,
-                     "%s\n  {\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"count\": "
-                     "%llu, \"dtype\": \"%s\", \"op\": \"%s\", \"root\": %lld, \"time_us\": "
-                     "%.3f, \"in_place\": %s, \"buffers\": \"%s\", \"memory\": \"%s\", \"wrong\": "
-                     "%llu, \"algo\": \"%s\"}",
-                     b->rows.len ? "," : "", b->subject->name, peal_comm_size(b->comm),
-                     (unsigned long long)bytes, (unsigned long long)count,
-                     peal_dtype_name(b->options->dtype), op_name(b), root_of(b), result->time_us,
-                     in_place ? "true" : "false", b->options->fresh ? "fresh" : "hot",
-                     b->options->symmetric ? "symmetric" : "private",
-                     (unsigned long long)result->wrong, algo);
+    struct peal_json *json = &b->json;
+    peal_json_break(json, 2);
+    peal_json_object(json);
+    peal_json_put_string(json, "collective", b->subject->name);
+    peal_json_put_uint(json, "ranks", peal_comm_size(b->comm));
+    peal_json_put_uint(json, "bytes", bytes);
+    peal_json_put_uint(json, "count", count);
+    peal_json_put_string(json, "dtype", peal_dtype_name(b->options->dtype));
+    peal_json_put_string(json, "op", op_name(b));
+    peal_json_put_int(json, "root", root_of(b));
+    peal_json_put_fixed(json, "time_us", result->time_us, 3);
+    peal_json_put_bool(json, "in_place", in_place);
+    peal_json_put_string(json, "buffers", b->options->fresh ? "fresh" : "hot");
+    peal_json_put_string(json, "memory", b->options->symmetric ? "symmetric" : "private");
+    peal_json_put_uint(json, "wrong", result->wrong);
+    peal_json_put_string(json, "algo", algo);
+    peal_json_object_end(json);
 }
 
 static double bus_factor(const struct bench *b)
@@ -322,6 +329,8 @@ static int body(struct peal_comm *comm, void *context)
     struct bench bench = *(const struct bench *)context;
     const struct bench_options *o = bench.options;
     bench.comm = comm;
+    peal_json_init(&bench.json, &bench.rows, PEAL_JSON_ONE_LINE);
+    peal_json_array(&bench.json);
     bool first = peal_comm_rank(comm) == 0;
     uint64_t wrong = 0;
     enum peal_status status = make_buffers(&bench);
@@ -334,8 +343,9 @@ static int body(struct peal_comm *comm, void *context)
         status = run_size(&bench, bytes, &wrong);
     if (status != PEAL_OK && first)
         peal_ranks_fail("bench", comm, status);
+    peal_json_array_end(&bench.json);
     if (first && o->json)
-        printf("[%s\n]\n", peal_text_get(&bench.rows));
+        puts(peal_text_get(&bench.rows));
     if (first && status == PEAL_OK && o->svg && !write_plot(&bench))
         status = PEAL_SYSTEM;
     peal_text_release(&bench.rows);

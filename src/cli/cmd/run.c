@@ -151,6 +151,27 @@ static int compare_doubles(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void print_json(const struct rank *me, double median, double gbs, uint64_t wrong)
+{
+    const struct peal_plan *plan = me->image->plan;
+    struct peal_text text = {0};
+    struct peal_json json;
+    peal_json_init(&json, &text, PEAL_JSON_ONE_LINE);
+    peal_json_object(&json);
+    peal_json_put_string(&json, "kernel", peal_plan_string(plan, plan->kernel));
+    peal_json_put_uint(&json, "ranks", me->image->size);
+    peal_json_put_int(&json, "launches", me->run->options->launches);
+    peal_json_put_uint(&json, "bytes", peal_run_data_most(&me->data));
+    peal_json_put_fixed(&json, "time_us", median, 3);
+    peal_json_put_fixed(&json, "gb_per_s", gbs, 3);
+    peal_json_put_string(&json, "contract",
+                         peal_contract_info((enum peal_contract)plan->contract)->name);
+    peal_json_put_uint(&json, "wrong", wrong);
+    peal_json_object_end(&json);
+    puts(peal_text_get(&text));
+    peal_text_release(&text);
+}
+
 static void print(const struct rank *me, double median, uint64_t wrong)
 {
     const struct peal_plan *plan = me->image->plan;
@@ -160,10 +181,7 @@ static void print(const struct rank *me, double median, uint64_t wrong)
     bool checked = plan->contract != PEAL_CONTRACT_NONE;
     double gbs = median > 0 ? (double)bytes / (median * 1e3) : 0;
     if (me->run->options->json)
-        printf("{\"kernel\": \"%s\", \"ranks\": %u, \"launches\": %lld, \"bytes\": %llu, "
-               "\"time_us\": %.3f, \"gb_per_s\": %.3f, \"contract\": \"%s\", \"wrong\": %llu}\n",
-               kernel, me->image->size, (long long)me->run->options->launches,
-               (unsigned long long)bytes, median, gbs, contract, (unsigned long long)wrong);
+        print_json(me, median, gbs, wrong);
     else
         printf("%s on %u rank%s, %llu bytes, median of %lld launches:\n"
                "%.2f us, %.2f GB/s; %s%s\n",

@@ -309,47 +309,54 @@ void peal_verify_report_text(struct peal_arena *arena, const struct peal_claim *
     put_summary(arena, claim, t, out);
 }
 
+static void put_task(const struct peal_claim_task *task, struct peal_json *json)
+{
+    peal_json_break(json, 0);
+    peal_json_object(json);
+    peal_json_put_uint(json, "ranks", task->nranks);
+    peal_json_key(json, "count");
+    if (task->sequences)
+        peal_json_null(json);
+    else
+        peal_json_int(json, task->count);
+    peal_json_put_string(json, "sequence", task->launched);
+    if (task->answer) {
+        peal_json_key(json, "answer");
+        peal_verification_put(task->answer, json);
+    } else if (task->diags.list.len) {
+        struct peal_text why = {0};
+        put_why(task, &why);
+        peal_json_put_string(json, "no_plan", peal_text_get(&why));
+        peal_text_release(&why);
+    } else {
+        peal_json_put_string(json, "no_plan", peal_status_text(task->status));
+    }
+    peal_json_object_end(json);
+}
+
 void peal_verify_report_json(const struct peal_claim *claim, const struct peal_claim_sum *t,
                              struct peal_text *out)
 {
-    peal_text_puts(out, "{\"kernel\": ");
-    peal_text_json(out, claim->request.kernel->name);
-    peal_text_printf(out,
-                     ", \"verdict\": \"%s\", \"proved\": %" PRIu64 ", \"refuted\": %" PRIu64
-                     ", \"undecided\": %" PRIu64 ", \"no_plan\": %" PRIu64
-                     ", \"sequences\": %" PRIu64 ", \"all_sequences\": %" PRIu64
-                     ", \"two_only\": %s, \"answers\": [",
-                     peal_verdict_name(peal_claim_verdict(t)), t->proved, t->refuted, t->undecided,
-                     t->no_plan, t->sequences, t->all_sequences, t->two_only ? "true" : "false");
-    bool first = true;
+    struct peal_json json;
+    peal_json_init(&json, out, PEAL_JSON_ONE_LINE);
+    peal_json_object(&json);
+    peal_json_put_string(&json, "kernel", claim->request.kernel->name);
+    peal_json_put_string(&json, "verdict", peal_verdict_name(peal_claim_verdict(t)));
+    peal_json_put_uint(&json, "proved", t->proved);
+    peal_json_put_uint(&json, "refuted", t->refuted);
+    peal_json_put_uint(&json, "undecided", t->undecided);
+    peal_json_put_uint(&json, "no_plan", t->no_plan);
+    peal_json_put_uint(&json, "sequences", t->sequences);
+    peal_json_put_uint(&json, "all_sequences", t->all_sequences);
+    peal_json_put_bool(&json, "two_only", t->two_only);
+    peal_json_key(&json, "answers");
+    peal_json_array(&json);
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *task = &claim->tasks[i];
-        if (!task->answer && task->status == PEAL_OK)
-            continue;
-        peal_text_printf(out, "%s\n{\"ranks\": %u, \"count\": ", first ? "" : ",", task->nranks);
-        first = false;
-        if (task->sequences)
-            peal_text_puts(out, "null");
-        else
-            peal_text_printf(out, "%" PRId64, task->count);
-        peal_text_puts(out, ", \"sequence\": ");
-        if (task->launched)
-            peal_text_json(out, task->launched);
-        else
-            peal_text_puts(out, "null");
-        if (task->answer) {
-            peal_text_puts(out, ", \"answer\": ");
-            peal_verification_json(task->answer, out);
-        } else {
-            peal_text_puts(out, ", \"no_plan\": ");
-            struct peal_text why = {0};
-            if (task->diags.list.len)
-                put_why(task, &why);
-            peal_text_json(out, task->diags.list.len ? peal_text_get(&why)
-                                                     : peal_status_text(task->status));
-            peal_text_release(&why);
-        }
-        peal_text_puts(out, "}");
+        if (task->answer || task->status != PEAL_OK)
+            put_task(task, &json);
     }
-    peal_text_puts(out, "]}\n");
+    peal_json_array_end(&json);
+    peal_json_object_end(&json);
+    peal_text_puts(out, "\n");
 }

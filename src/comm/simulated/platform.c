@@ -20,6 +20,7 @@ struct peal_platform {
     struct peal_machine_plans *plans;
     const char *trace_folder; /* or NULL */
     struct peal_text trace;   /* Chrome trace JSON, so far */
+    struct peal_json trace_json;
 };
 
 bool peal_platform_takes(const struct peal_platform *platform, const struct peal_arguments *args)
@@ -35,7 +36,8 @@ static void trace_begin(struct peal_platform *platform)
     if (!folder || folder[0] == '\0')
         return;
     platform->trace_folder = folder;
-    peal_text_puts(&platform->trace, "[");
+    peal_json_init(&platform->trace_json, &platform->trace, PEAL_JSON_ONE_LINE);
+    peal_json_array(&platform->trace_json);
 }
 
 static void trace_call(struct peal_platform *platform, const struct peal_arguments *args,
@@ -46,13 +48,22 @@ static void trace_call(struct peal_platform *platform, const struct peal_argumen
     const char *kernel = peal_machine_plans_fallback(args->collective);
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)(strrchr(kernel, '_') - kernel), kernel);
-    /* Names of kernels and types are identifiers: nothing to escape. */
-    peal_text_printf(
-        &platform->trace,
-        "%s\n{\"name\": \"%s\", \"ph\": \"X\", \"ts\": %.6f, \"dur\": %.6f, \"pid\": 0, "
-        "\"tid\": 0, \"args\": {\"count\": %" PRIu64 ", \"type\": \"%s\", \"root\": %u}}",
-        platform->trace.len > 1 ? "," : "", name, (double)from / 1e6, (double)(to - from) / 1e6,
-        args->count, peal_dtype_name(args->dtype), args->root);
+    struct peal_json *json = &platform->trace_json;
+    peal_json_break(json, 0);
+    peal_json_object(json);
+    peal_json_put_string(json, "name", name);
+    peal_json_put_string(json, "ph", "X");
+    peal_json_put_fixed(json, "ts", (double)from / 1e6, 6);
+    peal_json_put_fixed(json, "dur", (double)(to - from) / 1e6, 6);
+    peal_json_put_uint(json, "pid", 0);
+    peal_json_put_uint(json, "tid", 0);
+    peal_json_key(json, "args");
+    peal_json_object(json);
+    peal_json_put_uint(json, "count", args->count);
+    peal_json_put_string(json, "type", peal_dtype_name(args->dtype));
+    peal_json_put_uint(json, "root", args->root);
+    peal_json_object_end(json);
+    peal_json_object_end(json);
 }
 
 static void trace_end(struct peal_platform *platform)
@@ -64,7 +75,8 @@ static void trace_end(struct peal_platform *platform)
         peal_text_release(&platform->trace);
         return;
     }
-    peal_text_puts(&platform->trace, "\n]\n");
+    peal_json_array_end(&platform->trace_json);
+    peal_text_puts(&platform->trace, "\n");
     snprintf(path, sizeof path, "%s/peal-sim-XXXXXX.json", platform->trace_folder);
     int fd = mkstemps(path, 5);
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
@@ -259,8 +271,7 @@ static enum peal_status launch(struct peal_platform *platform, struct peal_comm 
 {
     uint32_t size = peal_comm_size(comm);
     const struct peal_plan *plan = NULL;
-    enum peal_status status =
-        peal_machine_plans_get(platform->plans, comm, args, s.count, &plan);
+    enum peal_status status = peal_machine_plans_get(platform->plans, comm, args, s.count, &plan);
     if (status != PEAL_OK)
         return status;
     void **buffers = calloc((size_t)size * 2 + 1, sizeof *buffers);
@@ -289,8 +300,7 @@ static enum peal_status fail_deadlock(struct peal_platform *platform, struct pea
             &why, "a deadlock for want of slots: with more than ipcq.slots=%llu it would end\n",
             (unsigned long long)platform->machine->keys.slots);
     peal_sim_deadlock_print(platform->sim, &why);
-    enum peal_status status =
-        peal_comm_fail(comm, PEAL_UNSUPPORTED, "%s", peal_text_get(&why));
+    enum peal_status status = peal_comm_fail(comm, PEAL_UNSUPPORTED, "%s", peal_text_get(&why));
     peal_text_release(&why);
     return status;
 }

@@ -31,6 +31,7 @@ enum peal_status peal_page_html(struct peal_page *page, struct peal_text *out)
     add_html(out, peal_page_get(page, page->title));
     peal_text_add(out, peal_page_template_middle, peal_page_template_middle_len);
     peal_json_init(&json, out, 0);
+    json.in_script = true;
     peal_page_json(page, &json);
     peal_text_add(out, peal_page_template_tail, peal_page_template_tail_len);
     return page->failed || out->failed ? PEAL_NO_MEMORY : PEAL_OK;

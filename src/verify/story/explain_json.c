@@ -6,226 +6,189 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A member: comma where needed, key, colon. */
-static void key(struct peal_text *out, const char *name)
+static void put_index(struct peal_json *json, const char *name, uint32_t value)
 {
-    char last = out->len ? out->at[out->len - 1] : '{';
-    if (last != '{' && last != '[')
-        peal_text_puts(out, ", ");
-    peal_text_json(out, name);
-    peal_text_puts(out, ": ");
-}
-
-static void next(struct peal_text *out)
-{
-    if (out->len && out->at[out->len - 1] != '[')
-        peal_text_puts(out, ", ");
-}
-
-static void put_text(struct peal_text *out, const char *name, const char *value)
-{
-    key(out, name);
-    if (value)
-        peal_text_json(out, value);
-    else
-        peal_text_puts(out, "null");
-}
-
-static void put_uint(struct peal_text *out, const char *name, uint64_t value)
-{
-    key(out, name);
-    peal_text_printf(out, "%" PRIu64, value);
-}
-
-static void put_int(struct peal_text *out, const char *name, int64_t value)
-{
-    key(out, name);
-    peal_text_printf(out, "%" PRId64, value);
-}
-
-static void put_bool(struct peal_text *out, const char *name, bool value)
-{
-    key(out, name);
-    peal_text_puts(out, value ? "true" : "false");
-}
-
-static void put_index(struct peal_text *out, const char *name, uint32_t value)
-{
-    key(out, name);
+    peal_json_key(json, name);
     if (value == PEAL_NONE)
-        peal_text_puts(out, "null");
+        peal_json_null(json);
     else
-        peal_text_printf(out, "%u", value);
+        peal_json_uint(json, value);
 }
 
-static void put_place(struct peal_text *out, const char *name, const struct peal_verify_place *at)
+static void put_place(struct peal_json *json, const char *name, const struct peal_verify_place *at)
 {
-    key(out, name);
+    peal_json_key(json, name);
     if (!at->line) {
-        peal_text_puts(out, "null");
+        peal_json_null(json);
         return;
     }
-    peal_text_puts(out, "{");
-    put_text(out, "file", at->file);
-    put_uint(out, "line", at->line);
-    put_uint(out, "col", at->col);
-    put_uint(out, "len", at->len);
-    peal_text_puts(out, "}");
+    peal_json_object(json);
+    peal_json_put_string(json, "file", at->file);
+    peal_json_put_uint(json, "line", at->line);
+    peal_json_put_uint(json, "col", at->col);
+    peal_json_put_uint(json, "len", at->len);
+    peal_json_object_end(json);
 }
 
-static void put_steps(const struct peal_verification *v, struct peal_text *out)
+static void put_steps(const struct peal_verification *v, struct peal_json *json)
 {
-    key(out, "steps");
-    peal_text_puts(out, "[");
+    peal_json_key(json, "steps");
+    peal_json_array(json);
     for (uint32_t i = 0; i < v->nsteps; i++) {
         const struct peal_verify_step *s = &v->steps[i];
-        next(out);
-        peal_text_puts(out, "\n  {");
-        put_uint(out, "launch", s->launch);
-        put_uint(out, "rank", s->rank);
-        put_uint(out, "lane", s->lane);
-        put_index(out, "op", s->op);
-        put_place(out, "at", &s->place);
-        put_text(out, "text", s->text);
+        peal_json_break(json, 2);
+        peal_json_object(json);
+        peal_json_put_uint(json, "launch", s->launch);
+        peal_json_put_uint(json, "rank", s->rank);
+        peal_json_put_uint(json, "lane", s->lane);
+        put_index(json, "op", s->op);
+        put_place(json, "at", &s->place);
+        peal_json_put_string(json, "text", s->text);
         if (s->cell) {
-            put_text(out, "cell", s->cell);
-            put_int(out, "before", s->before);
-            put_int(out, "after", s->after);
+            peal_json_put_string(json, "cell", s->cell);
+            peal_json_put_int(json, "before", s->before);
+            peal_json_put_int(json, "after", s->after);
         }
         if (s->waits_for != PEAL_NONE)
-            put_uint(out, "released_by", s->waits_for);
+            peal_json_put_uint(json, "released_by", s->waits_for);
         if (s->collides)
-            put_bool(out, "collides", true);
+            peal_json_put_bool(json, "collides", true);
         if (s->blocked)
-            put_bool(out, "blocked", true);
-        peal_text_puts(out, "}");
+            peal_json_put_bool(json, "blocked", true);
+        peal_json_object_end(json);
     }
-    peal_text_puts(out, "]");
+    peal_json_array_end(json);
 }
 
-static void put_accesses(const struct peal_verification *v, struct peal_text *out)
+static void put_accesses(const struct peal_verification *v, struct peal_json *json)
 {
-    key(out, "accesses");
-    peal_text_puts(out, "[");
+    peal_json_key(json, "accesses");
+    peal_json_array(json);
     for (uint32_t i = 0; i < v->naccesses; i++) {
         const struct peal_verify_access *a = &v->accesses_at[i];
-        next(out);
-        peal_text_puts(out, "{");
-        put_uint(out, "step", a->step);
-        put_bool(out, "writes", a->writes);
-        put_text(out, "buffer", a->buf);
-        put_uint(out, "rank", a->rank);
-        put_uint(out, "first_byte", a->first_byte);
-        put_uint(out, "bytes", a->bytes);
-        put_uint(out, "first_element", a->first_element);
-        put_uint(out, "elements", a->elements);
-        peal_text_puts(out, "}");
+        peal_json_object(json);
+        peal_json_put_uint(json, "step", a->step);
+        peal_json_put_bool(json, "writes", a->writes);
+        peal_json_put_string(json, "buffer", a->buf);
+        peal_json_put_uint(json, "rank", a->rank);
+        peal_json_put_uint(json, "first_byte", a->first_byte);
+        peal_json_put_uint(json, "bytes", a->bytes);
+        peal_json_put_uint(json, "first_element", a->first_element);
+        peal_json_put_uint(json, "elements", a->elements);
+        peal_json_object_end(json);
     }
-    peal_text_puts(out, "]");
+    peal_json_array_end(json);
 }
 
-static void put_waits(const struct peal_verification *v, struct peal_text *out)
+static void put_waits(const struct peal_verification *v, struct peal_json *json)
 {
-    key(out, "waits");
-    peal_text_puts(out, "[");
+    peal_json_key(json, "waits");
+    peal_json_array(json);
     for (uint32_t i = 0; i < v->nwaits; i++) {
         const struct peal_verify_wait *w = &v->waits[i];
-        next(out);
-        peal_text_puts(out, "{");
-        put_index(out, "step", w->step);
-        put_uint(out, "launch", w->launch);
-        put_uint(out, "rank", w->rank);
-        put_uint(out, "lane", w->lane);
-        put_text(out, "cell", w->cell);
-        put_text(out, "relation", w->relation);
-        put_int(out, "expected", w->expected);
-        put_int(out, "actual", w->actual);
-        put_bool(out, "in_cycle", w->in_cycle);
-        key(out, "notifiers");
-        peal_text_puts(out, "[");
+        peal_json_object(json);
+        put_index(json, "step", w->step);
+        peal_json_put_uint(json, "launch", w->launch);
+        peal_json_put_uint(json, "rank", w->rank);
+        peal_json_put_uint(json, "lane", w->lane);
+        peal_json_put_string(json, "cell", w->cell);
+        peal_json_put_string(json, "relation", w->relation);
+        peal_json_put_int(json, "expected", w->expected);
+        peal_json_put_int(json, "actual", w->actual);
+        peal_json_put_bool(json, "in_cycle", w->in_cycle);
+        peal_json_key(json, "notifiers");
+        peal_json_array(json);
         for (uint32_t k = 0; k < w->nnotifiers; k++) {
-            next(out);
-            peal_text_printf(out, "%u", w->notifiers[k]);
+            peal_json_uint(json, w->notifiers[k]);
         }
-        peal_text_puts(out, "]}");
+        peal_json_array_end(json);
+        peal_json_object_end(json);
     }
-    peal_text_puts(out, "]");
+    peal_json_array_end(json);
 }
 
-static void put_wrong(const struct peal_verification *v, struct peal_text *out)
+static void put_wrong(const struct peal_verification *v, struct peal_json *json)
 {
     const struct peal_verify_wrong *w = &v->wrong;
     if (!w->buf)
         return;
-    key(out, "wrong");
-    peal_text_puts(out, "{");
-    put_uint(out, "launch", w->launch);
-    put_uint(out, "rank", w->rank);
-    put_text(out, "buffer", w->buf);
-    put_uint(out, "first_element", w->first_element);
-    put_uint(out, "elements", w->elements);
-    put_text(out, "expected", w->expected);
-    put_text(out, "obtained", w->obtained);
-    peal_text_puts(out, "}");
+    peal_json_key(json, "wrong");
+    peal_json_object(json);
+    peal_json_put_uint(json, "launch", w->launch);
+    peal_json_put_uint(json, "rank", w->rank);
+    peal_json_put_string(json, "buffer", w->buf);
+    peal_json_put_uint(json, "first_element", w->first_element);
+    peal_json_put_uint(json, "elements", w->elements);
+    peal_json_put_string(json, "expected", w->expected);
+    peal_json_put_string(json, "obtained", w->obtained);
+    peal_json_object_end(json);
 }
 
-static void put_advice(const struct peal_verification *v, struct peal_text *out)
+static void put_advice(const struct peal_verification *v, struct peal_json *json)
 {
-    key(out, "advice");
-    peal_text_puts(out, "[");
+    peal_json_key(json, "advice");
+    peal_json_array(json);
     for (uint32_t i = 0; i < v->nadvice; i++) {
-        next(out);
-        peal_text_puts(out, "{");
-        put_text(out, "kind", v->advice[i].mends ? "mend" : "redundant");
-        put_text(out, "holds_for",
-                 v->advice_holds_for ? v->advice_holds_for : "this plan, launched again and again");
-        put_text(out, "text", v->advice[i].text);
-        put_place(out, "at", &v->advice[i].at);
-        put_place(out, "also", &v->advice[i].also);
-        peal_text_puts(out, "}");
+        peal_json_object(json);
+        peal_json_put_string(json, "kind", v->advice[i].mends ? "mend" : "redundant");
+        peal_json_put_string(json, "holds_for",
+                             v->advice_holds_for ? v->advice_holds_for
+                                                 : "this plan, launched again and again");
+        peal_json_put_string(json, "text", v->advice[i].text);
+        put_place(json, "at", &v->advice[i].at);
+        put_place(json, "also", &v->advice[i].also);
+        peal_json_object_end(json);
     }
-    peal_text_puts(out, "]");
+    peal_json_array_end(json);
     if (v->no_advice)
-        put_text(out, "no_advice", v->no_advice);
+        peal_json_put_string(json, "no_advice", v->no_advice);
+}
+
+void peal_verification_put(const struct peal_verification *v, struct peal_json *json)
+{
+    static const char *const bits[] = {"unknown", "same", "different"};
+    peal_json_object(json);
+    peal_json_put_string(json, "kernel", v->kernel);
+    peal_json_put_uint(json, "ranks", v->nranks);
+    peal_json_put_uint(json, "launches", v->launches);
+    peal_json_put_uint(json, "period", v->period);
+    peal_json_put_string(json, "verdict", peal_verdict_name(v->verdict));
+    peal_json_put_string(json, "fault",
+                         v->fault == PEAL_FAULT_NONE ? NULL : peal_fault_name(v->fault));
+    peal_json_put_string(json, "why", v->why);
+    char hash[24];
+    snprintf(hash, sizeof hash, "%016" PRIx64, v->plan_hash);
+    peal_json_put_string(json, "plan", hash);
+    peal_json_put_string(json, "contract",
+                         v->contract == PEAL_CONTRACT_NONE ? NULL
+                                                           : peal_contract_name(v->contract));
+    peal_json_put_string(json, "analysis", v->monotone ? "exact" : "exploration");
+    peal_json_put_bool(json, "relaxed", v->has_relaxed);
+    peal_json_put_string(json, "reuse", peal_reuse_name(v->reuse));
+    peal_json_put_bool(json, "closed_decided", !v->closed_undecided);
+    peal_json_put_string(json, "open", v->open_why);
+    peal_json_put_string(json, "bits", bits[v->bits]);
+    peal_json_put_string(json, "bits_why", v->bits_why);
+    peal_json_put_bool(json, "same_order", v->same_order);
+    peal_json_put_uint(json, "least_depth", v->least_depth);
+    peal_json_put_uint(json, "depth", v->depth);
+    peal_json_put_uint(json, "ops", v->ops);
+    peal_json_put_uint(json, "accesses_checked", v->accesses);
+    peal_json_put_uint(json, "states", v->states);
+    peal_json_put_fixed(json, "milliseconds", v->milliseconds, 3);
+    peal_json_put_bool(json, "cached", v->cached);
+    peal_json_put_string(json, "story", peal_story_name(v->story));
+    put_steps(v, json);
+    put_accesses(v, json);
+    put_waits(v, json);
+    put_wrong(v, json);
+    put_advice(v, json);
+    peal_json_object_end(json);
 }
 
 void peal_verification_json(const struct peal_verification *v, struct peal_text *out)
 {
-    static const char *const bits[] = {"unknown", "same", "different"};
-    peal_text_puts(out, "{");
-    put_text(out, "kernel", v->kernel);
-    put_uint(out, "ranks", v->nranks);
-    put_uint(out, "launches", v->launches);
-    put_uint(out, "period", v->period);
-    put_text(out, "verdict", peal_verdict_name(v->verdict));
-    put_text(out, "fault", v->fault == PEAL_FAULT_NONE ? NULL : peal_fault_name(v->fault));
-    put_text(out, "why", v->why);
-    char hash[24];
-    snprintf(hash, sizeof hash, "%016" PRIx64, v->plan_hash);
-    put_text(out, "plan", hash);
-    put_text(out, "contract",
-             v->contract == PEAL_CONTRACT_NONE ? NULL : peal_contract_name(v->contract));
-    put_text(out, "analysis", v->monotone ? "exact" : "exploration");
-    put_bool(out, "relaxed", v->has_relaxed);
-    put_text(out, "reuse", peal_reuse_name(v->reuse));
-    put_bool(out, "closed_decided", !v->closed_undecided);
-    put_text(out, "open", v->open_why);
-    put_text(out, "bits", bits[v->bits]);
-    put_text(out, "bits_why", v->bits_why);
-    put_bool(out, "same_order", v->same_order);
-    put_uint(out, "least_depth", v->least_depth);
-    put_uint(out, "depth", v->depth);
-    put_uint(out, "ops", v->ops);
-    put_uint(out, "accesses_checked", v->accesses);
-    put_uint(out, "states", v->states);
-    key(out, "milliseconds");
-    peal_text_printf(out, "%.3f", v->milliseconds);
-    put_bool(out, "cached", v->cached);
-    put_text(out, "story", peal_story_name(v->story));
-    put_steps(v, out);
-    put_accesses(v, out);
-    put_waits(v, out);
-    put_wrong(v, out);
-    put_advice(v, out);
-    peal_text_puts(out, "}");
+    struct peal_json json;
+    peal_json_init(&json, out, PEAL_JSON_ONE_LINE);
+    peal_verification_put(v, &json);
 }

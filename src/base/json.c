@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON writer behind json.h, and the only place that knows how to quote untrusted bytes. */
-#include "report/json.h"
+#include "base/json.h"
 
 #include <assert.h>
 #include <math.h>
@@ -18,10 +18,37 @@ static uint64_t level_bit(const struct peal_json *json)
     return UINT64_C(1) << (json->depth - 1);
 }
 
+static bool is_indented(const struct peal_json *json)
+{
+    return json->indent != 0 && json->indent != PEAL_JSON_ONE_LINE;
+}
+
 static void new_line(struct peal_json *json)
 {
-    if (json->indent)
+    if (is_indented(json))
         peal_text_printf(json->out, "\n%*s", (int)(json->indent * json->depth), "");
+}
+
+/* What stands between the elements of a level, and before the first. */
+static void separate(struct peal_json *json)
+{
+    bool follows = json->filled & level_bit(json);
+    json->filled |= level_bit(json);
+    if (follows)
+        peal_text_puts(json->out, ",");
+    if (json->break_next) {
+        peal_text_printf(json->out, "\n%*s", (int)json->break_indent, "");
+        json->break_next = false;
+    } else if (follows && json->indent == PEAL_JSON_ONE_LINE) {
+        peal_text_puts(json->out, " ");
+    }
+    new_line(json);
+}
+
+void peal_json_break(struct peal_json *json, unsigned indent)
+{
+    json->break_next = true;
+    json->break_indent = indent;
 }
 
 /* Comma and line end before an element, unless its key has already seen to that. */
@@ -34,10 +61,7 @@ static void begin_value(struct peal_json *json)
     if (json->depth == 0)
         return;
     assert(!(json->objects & level_bit(json)) && "a member of an object needs its key");
-    if (json->filled & level_bit(json))
-        peal_text_puts(json->out, ",");
-    json->filled |= level_bit(json);
-    new_line(json);
+    separate(json);
 }
 
 static void open_level(struct peal_json *json, bool is_object)
@@ -100,9 +124,11 @@ size_t peal_utf8_len(const char *bytes, size_t len)
     return want;
 }
 
-static bool is_plain(unsigned char c)
+static bool is_plain(unsigned char c, bool in_script)
 {
-    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';
+    bool is_markup = c == '<' || c == '>' || c == '&';
+    bool is_special = c == '"' || c == '\\' || (is_markup && in_script);
+    return c >= 0x20 && c < 0x7f && !is_special;
 }
 
 static void add_escaped(struct peal_text *out, unsigned char c)
@@ -117,13 +143,13 @@ static void add_escaped(struct peal_text *out, unsigned char c)
         peal_text_printf(out, "\\u%04x", c);
 }
 
-static void add_quoted(struct peal_text *out, const char *bytes, size_t len)
+static void add_quoted(struct peal_text *out, const char *bytes, size_t len, bool in_script)
 {
     const unsigned char *p = (const unsigned char *)bytes;
     peal_text_puts(out, "\"");
     for (size_t i = 0; i < len;) {
         size_t plain = i;
-        while (plain < len && is_plain(p[plain]))
+        while (plain < len && is_plain(p[plain], in_script))
             plain++;
         if (plain > i) {
             peal_text_add(out, bytes + i, plain - i);
@@ -150,11 +176,8 @@ void peal_json_key(struct peal_json *json, const char *key)
 {
     assert(json->depth > 0 && (json->objects & level_bit(json)) && !json->after_key &&
            "a key stands in an object");
-    if (json->filled & level_bit(json))
-        peal_text_puts(json->out, ",");
-    json->filled |= level_bit(json);
-    new_line(json);
-    add_quoted(json->out, key, strlen(key));
+    separate(json);
+    add_quoted(json->out, key, strlen(key), json->in_script);
     peal_text_puts(json->out, json->indent ? ": " : ":");
     json->after_key = true;
 }
@@ -162,7 +185,7 @@ void peal_json_key(struct peal_json *json, const char *key)
 void peal_json_bytes(struct peal_json *json, const char *bytes, size_t len)
 {
     begin_value(json);
-    add_quoted(json->out, bytes, len);
+    add_quoted(json->out, bytes, len, json->in_script);
 }
 
 void peal_json_string(struct peal_json *json, const char *string)
@@ -215,6 +238,16 @@ void peal_json_real(struct peal_json *json, double value)
     peal_text_puts(json->out, digits);
 }
 
+void peal_json_fixed(struct peal_json *json, double value, int decimals)
+{
+    if (!isfinite(value)) {
+        peal_json_null(json);
+        return;
+    }
+    begin_value(json);
+    peal_text_printf(json->out, "%.*f", decimals, value);
+}
+
 void peal_json_bool(struct peal_json *json, bool value)
 {
     begin_value(json);
@@ -255,6 +288,12 @@ void peal_json_put_real(struct peal_json *json, const char *key, double value)
 {
     peal_json_key(json, key);
     peal_json_real(json, value);
+}
+
+void peal_json_put_fixed(struct peal_json *json, const char *key, double value, int decimals)
+{
+    peal_json_key(json, key);
+    peal_json_fixed(json, value, decimals);
 }
 
 void peal_json_put_bool(struct peal_json *json, const char *key, bool value)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON writer: layout, numbers, and what untrusted bytes become. */
-#include "report/json.h"
+#include "base/json.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -40,11 +40,24 @@ static void strings_are_quoted_for_json_and_for_a_script_element(void **state)
         struct peal_text text = {0};
         struct peal_json json;
         peal_json_init(&json, &text, 0);
+        json.in_script = true;
         peal_json_bytes(&json, strings[i].bytes, strings[i].len);
         if (strcmp(peal_text_get(&text), strings[i].expected) != 0)
             fail_msg("row of line %d gave %s", strings[i].line, peal_text_get(&text));
         peal_text_release(&text);
     }
+}
+
+/* Outside of pages, `<` and the like are themselves; everything else is as above. */
+static void markup_is_escaped_in_scripts_only(void **state)
+{
+    (void)state;
+    struct peal_text text = {0};
+    struct peal_json json;
+    peal_json_init(&json, &text, 0);
+    peal_json_string(&json, "wait a >= 1 & <b>\xff\x01");
+    assert_string_equal(peal_text_get(&text), "\"wait a >= 1 & <b>\xef\xbf\xbd\\u0001\"");
+    peal_text_release(&text);
 }
 
 static const struct {
@@ -114,12 +127,40 @@ static void layout_is_compact_or_indented(void **state)
                                               "  \"none\": null\n"
                                               "}");
     peal_text_release(&text);
+    peal_json_init(&json, &text, PEAL_JSON_ONE_LINE);
+    write_sample(&json);
+    assert_string_equal(peal_text_get(&text),
+                        "{\"max\": 18446744073709551615, \"min\": -9223372036854775808, "
+                        "\"list\": [true, null, [], {}], \"none\": null}");
+    peal_text_release(&text);
+}
+
+static void an_element_may_start_a_line(void **state)
+{
+    (void)state;
+    struct peal_text text = {0};
+    struct peal_json json;
+    peal_json_init(&json, &text, PEAL_JSON_ONE_LINE);
+    peal_json_array(&json);
+    for (int i = 0; i < 2; i++) {
+        peal_json_break(&json, 2);
+        peal_json_object(&json);
+        peal_json_put_fixed(&json, "a", i + 0.25, 1);
+        peal_json_put_fixed(&json, "b", INFINITY, 1);
+        peal_json_object_end(&json);
+    }
+    peal_json_array_end(&json);
+    assert_string_equal(peal_text_get(&text), "[\n  {\"a\": 0.2, \"b\": null},"
+                                              "\n  {\"a\": 1.2, \"b\": null}]");
+    peal_text_release(&text);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strings_are_quoted_for_json_and_for_a_script_element),
+        cmocka_unit_test(markup_is_escaped_in_scripts_only),
+        cmocka_unit_test(an_element_may_start_a_line),
         cmocka_unit_test(reals_are_the_shortest_that_read_back),
         cmocka_unit_test(layout_is_compact_or_indented),
     };

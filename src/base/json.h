@@ -7,28 +7,37 @@
  *   peal_json_key(&json, "ranks"), peal_json_uint(&json, 4);
  *   peal_json_object_end(&json);
  *
- * Commas, colons and line ends are its business. What it writes is always valid UTF-8 and may stand
- * inside a script element of an HTML page: `<`, `>`, `&` and the two line separators of Unicode are
- * escaped, and bytes that are not UTF-8 become U+FFFD.
+ * Commas, colons and line ends are its business. What it writes is always valid JSON in valid UTF-8,
+ * whatever bytes it is given: control characters and the two line separators of Unicode are escaped,
+ * and bytes that are not UTF-8 become U+FFFD. With `in_script` it may stand inside a script element
+ * of an HTML page: `<`, `>` and `&` are escaped too.
  *
  * Misuse (a value without its key, an unbalanced end) is our own bug and asserted.
  */
-#ifndef PEAL_REPORT_JSON_H
-#define PEAL_REPORT_JSON_H
+#ifndef PEAL_BASE_JSON_H
+#define PEAL_BASE_JSON_H
 
-#include "base/base.h"
+#include "base/text.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { PEAL_JSON_DEPTH = 64 };
 
+/* Instead of an indent: one line, a blank after each comma and colon. */
+#define PEAL_JSON_ONE_LINE (~0u)
+
 struct peal_json {
     struct peal_text *out; /* borrowed */
-    unsigned indent;       /* spaces a level; 0 = all on one line */
+    unsigned indent;       /* spaces per level; 0 = one line without any; or ONE_LINE */
     unsigned depth;
     uint64_t objects; /* bit per level: an object, not an array */
     uint64_t filled;  /* bit per level: has an element already */
     bool after_key;
+    bool in_script;  /* set after init: the text goes into a script element */
+    bool break_next; /* see peal_json_break */
+    unsigned break_indent;
 };
 
 void peal_json_init(struct peal_json *json, struct peal_text *out, unsigned indent);
@@ -47,6 +56,8 @@ void peal_json_int(struct peal_json *json, int64_t value);
 void peal_json_uint(struct peal_json *json, uint64_t value);
 /* The shortest text that reads back as the same double; null for what JSON cannot say. */
 void peal_json_real(struct peal_json *json, double value);
+/* That many digits after the point; null for what JSON cannot say. */
+void peal_json_fixed(struct peal_json *json, double value, int decimals);
 void peal_json_bool(struct peal_json *json, bool value);
 void peal_json_null(struct peal_json *json);
 /* A value that is JSON already; the caller answers for it. */
@@ -57,7 +68,12 @@ void peal_json_put_string(struct peal_json *json, const char *key, const char *v
 void peal_json_put_int(struct peal_json *json, const char *key, int64_t value);
 void peal_json_put_uint(struct peal_json *json, const char *key, uint64_t value);
 void peal_json_put_real(struct peal_json *json, const char *key, double value);
+void peal_json_put_fixed(struct peal_json *json, const char *key, double value, int decimals);
 void peal_json_put_bool(struct peal_json *json, const char *key, bool value);
+
+/* The next element starts on a line of its own, behind `indent` blanks: for long arrays in one-line
+ * layouts. */
+void peal_json_break(struct peal_json *json, unsigned indent);
 
 /* Length of the UTF-8 sequence that the len (> 0) bytes start with, 0 if it is not one: overlong
  * forms, surrogates and values past U+10FFFF are refused. */
