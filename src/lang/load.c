@@ -155,8 +155,8 @@ static void note_where(const char *name, struct peal_diags *diags)
     peal_diag_note(diags, nowhere, "'peal list' shows them; a file has a '/' or ends in .peal");
 }
 
-static enum peal_status open_builtin(const char *name, struct peal_diags *diags,
-                                     struct peal_program **out)
+enum peal_status peal_program_builtin(const char *name, struct peal_diags *diags,
+                                      struct peal_program **out)
 {
     struct peal_program *program;
     enum peal_status status = make(diags, &program);
@@ -180,19 +180,25 @@ static enum peal_status open_builtin(const char *name, struct peal_diags *diags,
     return PEAL_OK;
 }
 
-enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
+enum peal_status peal_program_file(const char *path, struct peal_diags *diags,
                                    struct peal_program **out)
 {
     char *text;
     size_t len;
-    if (!peal_program_is_path(what))
-        return open_builtin(what, diags, out);
-    enum peal_status status = read_file(what, diags, &text, &len);
+    enum peal_status status = read_file(path, diags, &text, &len);
     if (status != PEAL_OK)
         return status;
-    status = peal_program_text(what, text, len, diags, out);
+    status = peal_program_text(path, text, len, diags, out);
     free(text);
     return status;
+}
+
+enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
+                                   struct peal_program **out)
+{
+    if (peal_program_is_path(what))
+        return peal_program_file(what, diags, out);
+    return peal_program_builtin(what, diags, out);
 }
 
 const struct peal_kernel *peal_program_kernel(struct peal_program *program, const char *name,

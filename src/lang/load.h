@@ -13,6 +13,11 @@ struct peal_program;
  * printing them. */
 enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
                                    struct peal_program **out);
+/* The two halves of it, for callers that know which one they have. */
+enum peal_status peal_program_file(const char *path, struct peal_diags *diags,
+                                   struct peal_program **out);
+enum peal_status peal_program_builtin(const char *name, struct peal_diags *diags,
+                                      struct peal_program **out);
 /* Is this the path of a file, or a built-in's name? */
 bool peal_program_is_path(const char *what);
 /* The text is copied. */

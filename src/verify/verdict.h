@@ -7,34 +7,10 @@
 #include "base/base.h"
 #include "plan/plan.h"
 
-enum peal_verdict { PEAL_PROVED, PEAL_REFUTED, PEAL_UNDECIDED };
+#include <peal/verify.h>
 
-/* What went wrong. The order is that in which they are looked for. */
-enum peal_fault {
-    PEAL_FAULT_NONE,
-    PEAL_FAULT_BOUNDS,   /* an access outside of its buffer, a cell outside of its array */
-    PEAL_FAULT_OVERLAP,  /* a source of an op overlaps its destination otherwise than exactly */
-    PEAL_FAULT_CHANNEL,  /* unequal sends and recvs, a payload that does not fit, a bad slot */
-    PEAL_FAULT_SIGNAL,   /* two unordered writers of one cell, totals that differ */
-    PEAL_FAULT_DEADLOCK, /* a schedule that stops short */
-    PEAL_FAULT_RACE,     /* two conflicting accesses, unordered */
-    PEAL_FAULT_UNINITIALISED, /* a read of memory that nobody wrote */
-    PEAL_FAULT_RESULT,        /* the contract does not hold */
-    PEAL_FAULT_COUNT
-};
-
-enum peal_reuse {
-    PEAL_REUSE_NONE,        /* not proved at all */
-    PEAL_REUSE_SINGLE_SHOT, /* safe alone */
-    PEAL_REUSE_REPEATABLE,  /* safe back to back with itself */
-    PEAL_REUSE_CLOSED       /* every access to q's window is between q's entry and exit */
-};
-
-enum peal_bits {
-    PEAL_BITS_UNKNOWN,  /* no contract, or nothing to compare */
-    PEAL_BITS_SAME,     /* bitwise the same on all ranks that share a result */
-    PEAL_BITS_DIFFERENT /* the reduction order differs between ranks, or is left to chance */
-};
+/* Outcomes, faults, levels of reuse and bits are those of the public header. */
+enum { PEAL_FAULT_COUNT = PEAL_FAULT_RESULT + 1 };
 
 enum peal_engine { PEAL_ENGINE_AUTO, PEAL_ENGINE_ORDER, PEAL_ENGINE_EXPLORE };
 
@@ -128,7 +104,7 @@ struct peal_verify_advice {
 
 /* The answer. Freed with peal_verification_free; all texts live as long. */
 struct peal_verification {
-    enum peal_verdict verdict;
+    enum peal_outcome verdict;
     enum peal_fault fault;       /* refuted: the one that is told */
     bool has_deadlock, has_race; /* with all_faults: which of the two there are */
     const char *why;             /* one line; undecided: what stopped the analysis */
@@ -191,9 +167,6 @@ void peal_verification_free(struct peal_verification *v);
 void peal_verification_keep_advice(struct peal_verification *v, const bool *keep,
                                    const char *holds_for);
 
-const char *peal_verdict_name(enum peal_verdict verdict);
-const char *peal_fault_name(enum peal_fault fault);
-const char *peal_reuse_name(enum peal_reuse reuse);
 const char *peal_story_name(enum peal_story story);
 const char *peal_contract_name(enum peal_contract contract);
 

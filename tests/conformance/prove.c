@@ -33,7 +33,7 @@ static bool report(struct proof *p, const struct peal_verification *v, const str
                    const char *what)
 {
     peal_text_printf(&p->why, "%s: P=%u n=%llu root=%u: %s, %s, bits %d %s\n", what, at->nranks,
-                     (unsigned long long)at->n, at->root, peal_verdict_name(v->verdict),
+                     (unsigned long long)at->n, at->root, peal_outcome_name(v->verdict),
                      peal_reuse_name(v->reuse), (int)v->bits, v->bits_why ? v->bits_why : "");
     peal_verification_explain(v, &p->why);
     return false;

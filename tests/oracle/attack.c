@@ -26,7 +26,7 @@ enum { SCHEDULES = 24, MOST_VARIANTS = 12, MOST_TURNS = 6 };
 /* What was said of plans of a shape. */
 struct shape {
     char name[PEAL_SHA256_HEX + 1];
-    enum peal_verdict verdict;
+    enum peal_outcome verdict;
     enum peal_reuse reuse;
     enum peal_bits bits;
     uint32_t least_depth;

@@ -226,7 +226,7 @@ int main(int argc, char **argv)
             printf("program %llu: deadlock %d race %d, falls %d; the verifier: %s, %s, deadlock %d "
                    "race %d\n",
                    (unsigned long long)seed, o.deadlock, o.race, o.falls,
-                   peal_verdict_name(v->verdict), peal_fault_name(v->fault), v->has_deadlock,
+                   peal_outcome_name(v->verdict), peal_fault_name(v->fault), v->has_deadlock,
                    v->has_race);
         }
         falls += o.falls;

@@ -67,7 +67,7 @@ int main(int argc, char **argv)
         } else if (v->verdict == PEAL_UNDECIDED || (v->fault == PEAL_FAULT_RACE) != o.race) {
             wrong++;
             printf("program %llu: %s a race, the verifier says %s: %s\n", (unsigned long long)seed,
-                   o.race ? "has" : "does not have", peal_verdict_name(v->verdict),
+                   o.race ? "has" : "does not have", peal_outcome_name(v->verdict),
                    v->why ? v->why : "");
         } else {
             racy += o.race;

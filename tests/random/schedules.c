@@ -93,7 +93,7 @@ static void compare(const char *name, const struct peal_plan *plan, uint32_t lau
     if (wrong && v->verdict != PEAL_REFUTED) {
         t->missed++;
         printf("#   %s, %u ranks, %u launches: goes wrong, but is %s\n", name, plan->nranks,
-               launches, peal_verdict_name(v->verdict));
+               launches, peal_outcome_name(v->verdict));
     }
     peal_verification_free(v);
 }

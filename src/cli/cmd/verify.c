@@ -86,7 +86,7 @@ static void report_finished(void *opaque)
     peal_text_release(&out);
 }
 
-static int exit_code(enum peal_verdict verdict)
+static int exit_code(enum peal_outcome verdict)
 {
     if (verdict == PEAL_PROVED)
         return PEAL_EXIT_OK;

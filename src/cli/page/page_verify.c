@@ -332,7 +332,7 @@ static void add_answers(struct peal_page *page, const struct peal_page_answer *a
             peal_report_table_cell(table, "%s", answers[i].sequence);
         else
             peal_report_table_cell(table, "%" PRIu64, answers[i].count);
-        peal_report_table_cell(table, "%s", peal_verdict_name(v->verdict));
+        peal_report_table_cell(table, "%s", peal_outcome_name(v->verdict));
         peal_report_table_cell(table, "%s",
                                v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault) : "");
         peal_report_table_cell(table, "%s",
@@ -382,7 +382,7 @@ static void add_summary(struct peal_page *page, const struct peal_page_answer *a
         if (run)
             peal_text_printf(&text, "..%u", last);
         if (text.len)
-            peal_page_fact(page, peal_verdict_name((enum peal_verdict)verdict), "%s ranks",
+            peal_page_fact(page, peal_outcome_name((enum peal_outcome)verdict), "%s ranks",
                            peal_text_get(&text));
         peal_text_release(&text);
     }
@@ -416,7 +416,7 @@ static void add_head(struct peal_page *page, const struct peal_page_answer *show
     if (v->verdict == PEAL_PROVED)
         snprintf(verdict, sizeof verdict, "proved");
     else
-        snprintf(verdict, sizeof verdict, "%s at %u ranks", peal_verdict_name(v->verdict),
+        snprintf(verdict, sizeof verdict, "%s at %u ranks", peal_outcome_name(v->verdict),
                  v->nranks);
     peal_page_verdict(page, tones[v->verdict], verdict);
     if (v->verdict == PEAL_PROVED)

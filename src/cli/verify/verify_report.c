@@ -46,7 +46,7 @@ static void put_row(const struct peal_claim_task *t, struct peal_report_table *t
     }
     peal_report_table_cell(table, "%s",
                            v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault)
-                                                      : peal_verdict_name(v->verdict));
+                                                      : peal_outcome_name(v->verdict));
     peal_report_table_cell(table, "%s", peal_reuse_name(v->reuse));
     peal_report_table_cell(table, "%s", bits[v->bits]);
     peal_report_table_cell(table, "%u", v->launches);
@@ -341,7 +341,7 @@ void peal_verify_report_json(const struct peal_claim *claim, const struct peal_c
     peal_json_init(&json, out, PEAL_JSON_ONE_LINE);
     peal_json_object(&json);
     peal_json_put_string(&json, "kernel", claim->request.kernel->name);
-    peal_json_put_string(&json, "verdict", peal_verdict_name(peal_claim_verdict(t)));
+    peal_json_put_string(&json, "verdict", peal_outcome_name(peal_claim_verdict(t)));
     peal_json_put_uint(&json, "proved", t->proved);
     peal_json_put_uint(&json, "refuted", t->refuted);
     peal_json_put_uint(&json, "undecided", t->undecided);

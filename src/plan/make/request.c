@@ -6,6 +6,11 @@
 
 #include <string.h>
 
+const char *peal_request_name(const struct peal_plan_request *request)
+{
+    return request->kernel ? request->kernel->name : "";
+}
+
 static bool is_bindable(const struct peal_symbol *symbol)
 {
     return symbol->kind == PEAL_SYMBOL_DIM || symbol->kind == PEAL_SYMBOL_INT ||

@@ -22,6 +22,8 @@ struct peal_plan_request {
     int64_t max_count; /* invent: for a parameter `most`, the largest count of all launches */
 };
 
+/* The kernel's name, "" without one. */
+const char *peal_request_name(const struct peal_plan_request *request);
 /* Does the kernel have a dimension or an integer parameter of this name? */
 bool peal_request_has(const struct peal_kernel *kernel, const char *name);
 /* Does it have an integer parameter `root`? */

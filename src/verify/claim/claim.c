@@ -96,6 +96,8 @@ void peal_claim_release(struct peal_claim *claim)
     for (size_t i = 0; i < claim->ntasks; i++) {
         peal_verification_free(claim->tasks[i].answer);
         free(claim->tasks[i].plan);
+        for (int k = 0; k < 3; k++)
+            free(claim->tasks[i].kept[k]);
         peal_diags_release(&claim->tasks[i].diags);
         peal_arena_release(&claim->tasks[i].arena);
     }
@@ -162,7 +164,7 @@ enum peal_status peal_claim_prove(struct peal_claim *claim, struct peal_claim_su
     return PEAL_OK;
 }
 
-enum peal_verdict peal_claim_verdict(const struct peal_claim_sum *sum)
+enum peal_outcome peal_claim_verdict(const struct peal_claim_sum *sum)
 {
     if (sum->refuted)
         return PEAL_REFUTED;
@@ -181,6 +183,14 @@ const struct peal_claim_task *peal_claim_failure(const struct peal_claim *claim)
         found = found ? found : task;
     }
     return found;
+}
+
+const struct peal_plan *peal_claim_plan(const struct peal_claim *claim,
+                                        const struct peal_claim_task *task, uint32_t launch)
+{
+    if (claim->plan)
+        return claim->plan;
+    return task->order ? task->kept[task->order[launch]] : task->plan;
 }
 
 enum peal_status peal_claim_check_plan(const struct peal_plan *plan, const char *cache,

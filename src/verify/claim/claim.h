@@ -13,8 +13,8 @@
  *   sequences.c  one task: the plan alone, or pairs and threes
  *   left_out.c   what could be left out of every plan and sequence of a claim
  *
- * `peal verify`, `peal run --verify` and PEAL_VERIFY=1 all ask
- * peal_claim_prove; nothing else decides what has to be proved.
+ * `peal verify`, `peal run --verify`, PEAL_VERIFY=1 and peal_verify() of peal/verify.h all ask
+ * peal_claim_prove or its three steps; nothing else decides what has to be proved.
  */
 #ifndef PEAL_VERIFY_CLAIM_H
 #define PEAL_VERIFY_CLAIM_H
@@ -43,6 +43,8 @@ struct peal_claim_task {
     enum peal_reuse reuse;             /* the least that every root and count by itself must have */
     struct peal_verification *answer; /* NULL: no plan could be made, or all sequences are proved */
     struct peal_plan *plan;           /* alone: kept if not proved, or with keep_plans */
+    struct peal_plan *kept[3];        /* sequences: the plans of the one that is not proved, ... */
+    const uint8_t *order;             /* ... and which of them each launch is of */
     enum peal_status status;
     struct peal_diags diags; /* why there is no plan */
     struct peal_arena arena;
@@ -98,9 +100,13 @@ enum peal_status peal_claim_prove(struct peal_claim *claim, struct peal_claim_su
 void peal_claim_release(struct peal_claim *claim);
 
 /* The verdict of the sum: refuted if one is, proved if there is a plan and each one is. */
-enum peal_verdict peal_claim_verdict(const struct peal_claim_sum *sum);
+enum peal_outcome peal_claim_verdict(const struct peal_claim_sum *sum);
 /* The task to report: the first that is refuted, else the first that is undecided, else NULL. */
 const struct peal_claim_task *peal_claim_failure(const struct peal_claim *claim);
+
+/* The plan of a launch of the task's answer; NULL: not kept. */
+const struct peal_plan *peal_claim_plan(const struct peal_claim *claim,
+                                        const struct peal_claim_task *task, uint32_t launch);
 
 /* One plan that is about to be launched, again and again: the question of `peal run --verify` and of
  * PEAL_VERIFY=1. PEAL_OK: proved. PEAL_INVALID: refuted; PEAL_UNSUPPORTED: undecided; `why` has the

@@ -46,7 +46,7 @@ struct row {
     size_t nranks, ncounts;
     bool alone;
     enum peal_status status;
-    enum peal_verdict verdict;
+    enum peal_outcome verdict;
     uint64_t proved, refuted, no_plan;
     bool sequences; /* are some proved? */
 };
@@ -86,7 +86,7 @@ static void check_row(const struct row *row)
         sum.proved != row->proved || sum.refuted != row->refuted || sum.no_plan != row->no_plan ||
         (sum.sequences > 0) != row->sequences)
         fail_msg("line %d: status %d, %s, proved %d, refuted %d, no plan %d, sequences %d",
-                 row->line, status, peal_verdict_name(peal_claim_verdict(&sum)), (int)sum.proved,
+                 row->line, status, peal_outcome_name(peal_claim_verdict(&sum)), (int)sum.proved,
                  (int)sum.refuted, (int)sum.no_plan, (int)sum.sequences);
     const struct peal_claim_task *failure = peal_claim_failure(&claim);
     assert_true((failure != NULL) == (row->refuted > 0));

@@ -5,6 +5,7 @@
 #include "verify/advice/cut.h"
 #include "verify/cache.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* A plan that takes a good part of the memory limit by itself cannot be verified within it. */
@@ -63,6 +64,7 @@ bool peal_claim_has_root(const struct peal_claim *claim)
 struct variant {
     struct peal_plan *plan;
     int64_t count, root;
+    bool is_kept; /* the task owns the plan now */
 };
 
 enum {
@@ -86,19 +88,35 @@ static uint64_t pair_orders(const struct variant *a, const struct variant *b)
     return (UINT64_C(1) << (pair_launches(a, b) - 1)) - 1;
 }
 
-/* Keeps the answer on a sequence that is not proved, and says what was launched. */
-static void keep_answer(struct peal_claim_task *task, const struct variant *const *of, size_t n,
+/* Which of the n variants this plan is of. */
+static size_t which(struct variant *const *of, size_t n, const struct peal_plan *plan)
+{
+    for (size_t k = 0; k < n; k++) {
+        if (of[k]->plan == plan)
+            return k;
+    }
+    assert(!"a plan that was launched is one of the variants");
+    return 0;
+}
+
+/* Keeps the answer on a sequence that is not proved, its plans, and what was launched. */
+static void keep_answer(struct peal_claim_task *task, struct variant *const *of, size_t n,
                         const struct peal_plan *const *plans, uint32_t launches,
                         struct peal_verification *answer)
 {
     struct peal_text name = {0};
+    uint8_t *order = peal_arena_alloc(&task->arena, launches);
     for (uint32_t i = 0; i < launches; i++) {
-        const struct variant *v = of[0];
-        for (size_t k = 1; k < n; k++)
-            v = plans[i] == of[k]->plan ? of[k] : v;
-        peal_text_printf(&name, "%scount %lld root %lld", i ? ", then " : "", (long long)v->count,
-                         (long long)v->root);
+        size_t k = which(of, n, plans[i]);
+        peal_text_printf(&name, "%scount %lld root %lld", i ? ", then " : "",
+                         (long long)of[k]->count, (long long)of[k]->root);
+        if (!order)
+            continue;
+        order[i] = (uint8_t)k;
+        task->kept[k] = of[k]->plan;
+        of[k]->is_kept = true;
     }
+    task->order = order;
     task->answer = answer;
     task->launched = peal_arena_copy(&task->arena, peal_text_get(&name), name.len);
     peal_text_release(&name);
@@ -107,7 +125,7 @@ static void keep_answer(struct peal_claim_task *task, const struct variant *cons
 /* One order: bit i - 1 says that launch i is of b. Where launches that follow could show more, they
  * are of b, then once more of a. True: proved. */
 static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *task,
-                        const struct variant *a, const struct variant *b, uint64_t order)
+                        struct variant *a, struct variant *b, uint64_t order)
 {
     const struct peal_plan *plans[MOST_LAUNCHES + MOST_AFTER];
     uint32_t launches = pair_launches(a, b), after = 0;
@@ -127,7 +145,7 @@ static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *
                 task->status =
                     peal_verify_sequence(plans, launches + after, &claim->verify, &answer);
             }
-            keep_answer(task, (const struct variant *[]){a, b}, 2, plans, launches + after, answer);
+            keep_answer(task, (struct variant *[]){a, b}, 2, plans, launches + after, answer);
             return false;
         }
         if (pass == 0 && answer->needs_launches != PEAL_NONE && answer->needs_launches > launches)
@@ -179,7 +197,7 @@ static bool cut_variants(const struct peal_claim_task *task, struct variant *v, 
  * and their cost are counted, and with `keep` above 0 one in keep is verified if it is of this
  * share. False: one is not proved. */
 static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *task,
-                       const struct variant *v, size_t n, uint64_t keep, uint64_t *work)
+                       struct variant *v, size_t n, uint64_t keep, uint64_t *work)
 {
     uint64_t number = 0;
     for (size_t i = 0; i < n && keep; i++) {
@@ -213,13 +231,13 @@ static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *t
 /* Three in turn, the last of which may be the first again: a search for faults, where pairs do not
  * stand for more than two. */
 static void walk_threes(const struct peal_claim *claim, struct peal_claim_task *task,
-                        const struct variant *v, size_t n)
+                        struct variant *v, size_t n)
 {
     uint64_t all = (uint64_t)n * n * n, keep = all / MOST_THREES / task->shares + 1;
     struct peal_verify_options options = claim->verify;
     options.advice = false;
     for (uint64_t number = task->share; number < all; number += task->shares) {
-        const struct variant *three[] = {&v[number / n / n], &v[number / n % n], &v[number % n]};
+        struct variant *three[] = {&v[number / n / n], &v[number / n % n], &v[number % n]};
         const struct peal_plan *plans[] = {three[0]->plan, three[1]->plan, three[2]->plan};
         struct peal_verification *answer = NULL;
         if (!plans[0] || !plans[1] || !plans[2] || plans[0] == plans[1] || plans[1] == plans[2] ||
@@ -249,8 +267,10 @@ static void prove_sequences(const struct peal_claim *claim, struct peal_claim_ta
     }
     if (task->share)
         task->all = 0;
-    for (size_t i = 0; v && i < n; i++)
-        free(v[i].plan);
+    for (size_t i = 0; v && i < n; i++) {
+        if (!v[i].is_kept)
+            free(v[i].plan);
+    }
     free(v);
 }
 

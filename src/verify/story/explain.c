@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-const char *peal_verdict_name(enum peal_verdict verdict)
+const char *peal_outcome_name(enum peal_outcome verdict)
 {
     static const char *const names[] = {"proved", "refuted", "not decided"};
     return names[verdict];
@@ -220,7 +220,7 @@ static void put_proof(const struct peal_verification *v, struct peal_text *out)
 void peal_verification_explain(const struct peal_verification *v, struct peal_text *out)
 {
     size_t start = out->len;
-    peal_text_printf(out, "%s: %s on %u %s", v->kernel, peal_verdict_name(v->verdict), v->nranks,
+    peal_text_printf(out, "%s: %s on %u %s", v->kernel, peal_outcome_name(v->verdict), v->nranks,
                      v->nranks == 1 ? "rank" : "ranks");
     if (v->verdict == PEAL_REFUTED)
         peal_text_printf(out, ": %s", peal_fault_name(v->fault));

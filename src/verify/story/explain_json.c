@@ -152,7 +152,7 @@ void peal_verification_put(const struct peal_verification *v, struct peal_json *
     peal_json_put_uint(json, "ranks", v->nranks);
     peal_json_put_uint(json, "launches", v->launches);
     peal_json_put_uint(json, "period", v->period);
-    peal_json_put_string(json, "verdict", peal_verdict_name(v->verdict));
+    peal_json_put_string(json, "verdict", peal_outcome_name(v->verdict));
     peal_json_put_string(json, "fault",
                          v->fault == PEAL_FAULT_NONE ? NULL : peal_fault_name(v->fault));
     peal_json_put_string(json, "why", v->why);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal/verify: proves a kernel over all schedules, from a C program. It is what `peal verify` asks.
+ *
+ *     struct peal_verify_args args;
+ *     struct peal_verdict *verdict;
+ *     peal_verify_args_init(&args);
+ *     args.file = "ring.peal";
+ *     if (peal_verify(&args, &verdict) == PEAL_OK && verdict->outcome == PEAL_REFUTED)
+ *         fputs(verdict->text, stderr);
+ *     peal_verdict_free(verdict);
+ *
+ * The answer is data: what went wrong, on how many ranks, and the steps of the counterexample with
+ * rank, launch, operation, operands, cell, values and place in the source. `text` and `json` say the
+ * same in words and as JSON.
+ *
+ * No communicator is needed, and no rank is started. Any number of threads may verify at the same
+ * time. Nothing is written to disk unless `cache` names a folder.
+ *
+ * All structs can grow at their end. The arguments begin with their size, which
+ * peal_verify_args_init sets; the structs of the answer are handed out by pointer, and struct_size
+ * says how much of one this version of the library has filled in.
+ */
+#ifndef PEAL_VERIFY_H
+#define PEAL_VERIFY_H
+
+#include <peal/types.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum peal_outcome {
+    PEAL_PROVED,   /* every schedule of every plan and sequence in question is right */
+    PEAL_REFUTED,  /* one is not: there is a counterexample */
+    PEAL_UNDECIDED /* a limit was reached, or no plan could be made: `why` has the reason */
+};
+
+/* What went wrong. The order is that in which faults are looked for. */
+enum peal_fault {
+    PEAL_FAULT_NONE,
+    PEAL_FAULT_BOUNDS,        /* an access outside of its buffer, a cell outside of its array */
+    PEAL_FAULT_OVERLAP,       /* a source of an op overlaps its destination, but not exactly */
+    PEAL_FAULT_CHANNEL,       /* unequal sends and recvs, a payload that does not fit, a bad slot */
+    PEAL_FAULT_SIGNAL,        /* two unordered writers of one cell, totals that differ */
+    PEAL_FAULT_DEADLOCK,      /* a schedule that stops short */
+    PEAL_FAULT_RACE,          /* two conflicting accesses, unordered */
+    PEAL_FAULT_UNINITIALISED, /* a read of memory that nobody wrote */
+    PEAL_FAULT_RESULT         /* the contract does not hold */
+};
+
+enum peal_reuse {
+    PEAL_REUSE_NONE,        /* not proved at all */
+    PEAL_REUSE_SINGLE_SHOT, /* safe alone */
+    PEAL_REUSE_REPEATABLE,  /* safe back to back with itself */
+    PEAL_REUSE_CLOSED       /* every access to q's window is between q's entry and exit */
+};
+
+/* Are the results bitwise the same on all ranks that share one? */
+enum peal_bits {
+    PEAL_BITS_UNKNOWN,  /* no contract, or nothing to compare */
+    PEAL_BITS_SAME,     /* yes */
+    PEAL_BITS_DIFFERENT /* the reduction order differs between ranks, or is left to chance */
+};
+
+/* A dimension or an integer parameter of the kernel, by name. Arrays have several values. */
+struct peal_verify_value {
+    const char *name;
+    const int64_t *values;
+    size_t count;
+};
+
+/* The question. Zero, or NULL, means the default everywhere but for the kernel. Everything is
+ * borrowed until the call returns. */
+struct peal_verify_args {
+    uint32_t struct_size; /* sizeof(struct peal_verify_args), or 0: as it is in 0.2.0 */
+
+    /* The kernel: a text, or a file, or the name of one in the library. With a text, `file` is what
+     * places in it are called. */
+    const char *text;
+    const char *file;
+    const char *library;
+    const char *kernel; /* which one of the text or file; NULL: the last */
+
+    /* What is proved: every number of ranks with every count. */
+    const uint32_t *ranks; /* NULL: 2 to 8 */
+    size_t nranks;
+    const uint64_t *counts; /* elements of every dimension that is not given; NULL: 256 */
+    size_t ncounts;
+    const struct peal_verify_value *values; /* given dimensions and parameters */
+    size_t nvalues;
+    enum peal_dtype dtype; /* peal_verify_args_init: PEAL_F32 */
+    int op;                /* an operation of types.h: PEAL_SUM, ... */
+    uint32_t root;         /* of plans alone; in sequences, every rank is the root in turn */
+    int in_place;          /* the result takes the place of the input */
+    uint32_t depth;        /* slots of a channel; 0: 2 */
+    uint64_t slot_bytes;   /* bytes of a slot; 0: the largest payload */
+    uint32_t launches;     /* back to back; 0: as many as make the proof sound */
+    int alone;             /* each plan by itself: no sequences of different roots and counts */
+
+    /* How. */
+    uint64_t max_states; /* of exploration; 0: 20 million */
+    uint64_t max_bytes;  /* of working memory; 0: 2 GiB */
+    uint32_t threads;    /* 0: 1 */
+    int advice;          /* also look for what would fix it */
+    const char *cache;   /* folder of earlier proofs, read and written; NULL: none */
+};
+
+static inline void peal_verify_args_init(struct peal_verify_args *args)
+{
+    memset(args, 0, sizeof *args);
+    args->struct_size = sizeof *args;
+    args->dtype = PEAL_F32;
+}
+
+/* A range in the source. file is "" and line 0 where there is none; columns count from 1. */
+struct peal_verdict_place {
+    const char *file;
+    uint32_t line, col, len;
+};
+
+/* Where an operation reads or writes: elements of rank `rank`'s copy of a buffer. */
+struct peal_verdict_operand {
+    uint32_t struct_size;
+    int writes;
+    const char *buffer; /* NULL: a constant, or a slot of a channel */
+    uint32_t rank;
+    uint64_t first_element, elements;
+};
+
+/* No rank, no step, no operation. */
+#define PEAL_VERDICT_NONE UINT32_MAX
+
+/* One step of a counterexample; they are in an order in which they can happen. */
+struct peal_verdict_step {
+    uint32_t struct_size;
+    uint32_t launch, rank, lane;
+    uint32_t op; /* position in the lane; PEAL_VERDICT_NONE: the caller's access between launches */
+    const char *kind; /* "copy", "compute", "notify", "wait", ... as `peal ops` lists them */
+    const char *text; /* the operation as its rank would write it: "wait ready >= 2" */
+    struct peal_verdict_place place;
+
+    /* notify, wait, peek: the cell `signal[index]` of rank cell_rank, and its value, counted from
+     * this launch's logical 0, before and after the step. signal is NULL for other operations. */
+    const char *signal;
+    uint32_t index, cell_rank;
+    int64_t before, after;
+    int64_t value;      /* notify: the amount, or the new value; wait: the threshold */
+    uint32_t waits_for; /* the step that let this wait pass, or PEAL_VERDICT_NONE */
+    int collides;       /* one of the two accesses of the fault */
+    int blocked;        /* a wait that never passes */
+
+    const struct peal_verdict_operand *const *operands; /* of operations on data */
+    size_t noperands;
+};
+
+/* One of the two accesses that collide, or the one that is out of bounds or uninitialised. */
+struct peal_verdict_access {
+    uint32_t struct_size;
+    uint32_t step; /* in steps */
+    int writes;
+    const char *buffer;
+    uint32_t rank; /* whose copy */
+    uint64_t first_byte, bytes, first_element, elements;
+};
+
+/* A wait that never passes. */
+struct peal_verdict_wait {
+    uint32_t struct_size;
+    uint32_t step; /* in steps, or PEAL_VERDICT_NONE */
+    uint32_t launch, rank, lane;
+    const char *cell;     /* "ready[1]@2" */
+    const char *relation; /* ">=" or "==" */
+    int64_t expected, actual;
+    const uint32_t *notifiers; /* ranks whose remaining operations would change the cell */
+    size_t nnotifiers;
+    int in_cycle; /* part of a cycle of waits */
+};
+
+/* A wrong element of the result. */
+struct peal_verdict_wrong {
+    uint32_t struct_size;
+    uint32_t launch, rank;
+    const char *buffer;
+    uint64_t first_element, elements;
+    const char *expected, *obtained; /* "x@0[5] + x@1[5]" */
+};
+
+struct peal_counterexample {
+    uint32_t struct_size;
+    enum peal_fault fault;
+    const char *why; /* one line */
+    uint32_t nranks, launches;
+    uint64_t count;       /* of the plan alone */
+    const char *sequence; /* "count 4 root 0, then count 4 root 1"; NULL: one plan */
+    const struct peal_verdict_step *const *steps;
+    size_t nsteps;
+    const struct peal_verdict_access *const *accesses; /* a race has two */
+    size_t naccesses;
+    const struct peal_verdict_wait *const *waits; /* of a deadlock */
+    size_t nwaits;
+    const struct peal_verdict_wrong *wrong; /* of a wrong result; otherwise NULL */
+};
+
+/* Why a text is no kernel, or why there is no plan. */
+struct peal_verdict_error {
+    uint32_t struct_size;
+    struct peal_verdict_place place;
+    const char *message;
+};
+
+/* The answer, over all plans and sequences. */
+struct peal_verdict {
+    uint32_t struct_size;
+    enum peal_outcome outcome;
+    const char *why;  /* not proved: one line; otherwise "" */
+    const char *text; /* all of it for people: what `peal verify` explains */
+    const struct peal_counterexample *counterexample; /* of the first that is refuted, or NULL */
+    const struct peal_verdict_error *const *errors;
+    size_t nerrors;
+
+    const char *kernel;
+    uint64_t proved, refuted, undecided, no_plan; /* plans alone, and sequences that failed */
+    uint64_t sequences, all_sequences;            /* proved, and how many exist */
+    int two_only; /* three or more different roots or counts in turn could show more */
+    uint32_t max_launches;
+    enum peal_reuse reuse; /* the least of all plans */
+    enum peal_bits bits;
+    uint32_t least_depth; /* of channels: suffices for what is proved; 0: no channels */
+    uint64_t ops;
+    double milliseconds;
+};
+
+/* PEAL_OK: there is a verdict, whatever it says. PEAL_INVALID: the arguments name no kernel, the
+ * text is none, or no plan can be made of it; the verdict then is PEAL_UNDECIDED and has the errors.
+ * Any other status: *out is NULL. */
+PEAL_API enum peal_status peal_verify(const struct peal_verify_args *args,
+                                      struct peal_verdict **out);
+/* Frees the verdict and everything that it points to; NULL is ignored. */
+PEAL_API void peal_verdict_free(struct peal_verdict *verdict);
+
+/* "proved", "refuted", "not decided"; "race", "deadlock", ...; "repeatable", ... Never NULL. */
+PEAL_API const char *peal_outcome_name(enum peal_outcome outcome);
+PEAL_API const char *peal_fault_name(enum peal_fault fault);
+PEAL_API const char *peal_reuse_name(enum peal_reuse reuse);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal_verify: arguments from outside become a claim, its answers a verdict (verdict.h). */
+#include "comm/verdict.h"
+
+#include "lang/lang.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_VALUES = 65536 /* numbers of ranks, counts, values of one parameter */
+};
+
+struct question {
+    struct peal_verify_args args; /* with zeroes for what the caller does not know */
+    struct peal_program *program;
+    struct peal_claim claim;
+    struct peal_diags diags;
+    struct peal_arena arena;
+};
+
+/* A caller that knows less leaves defaults; one that knows more may ask for nothing of that. */
+static enum peal_status read_args(const struct peal_verify_args *args, struct question *q)
+{
+    size_t own = sizeof q->args, size = args->struct_size;
+    if (size == 0)
+        size = offsetof(struct peal_verify_args, cache) + sizeof args->cache; /* 0.2.0 */
+    if (size < offsetof(struct peal_verify_args, kernel)) {
+        peal_diag_error(&q->diags, (struct peal_pos){0},
+                        "'struct_size' of the arguments is %zu: see peal_verify_args_init", size);
+        return PEAL_INVALID;
+    }
+    memcpy(&q->args, args, size < own ? size : own);
+    for (size_t i = own; i < size; i++) {
+        if (((const unsigned char *)args)[i]) {
+            peal_diag_error(&q->diags, (struct peal_pos){0},
+                            "the arguments have members that this version does not know");
+            return PEAL_INVALID;
+        }
+    }
+    return PEAL_OK;
+}
+
+static enum peal_status refuse(struct question *q, const char *what, uint64_t value)
+{
+    peal_diag_error(&q->diags, (struct peal_pos){0}, "%s: %llu", what, (unsigned long long)value);
+    return PEAL_INVALID;
+}
+
+static enum peal_status check_args(struct question *q)
+{
+    const struct peal_verify_args *a = &q->args;
+    if (a->nranks > MAX_VALUES || (a->nranks && !a->ranks))
+        return refuse(q, "bad list of numbers of ranks", a->nranks);
+    if (a->ncounts > MAX_VALUES || (a->ncounts && !a->counts))
+        return refuse(q, "bad list of counts", a->ncounts);
+    if (a->nvalues > MAX_VALUES || (a->nvalues && !a->values))
+        return refuse(q, "bad list of values", a->nvalues);
+    if ((unsigned)a->dtype >= PEAL_DTYPE_COUNT)
+        return refuse(q, "no such data type", (unsigned)a->dtype);
+    if ((unsigned)a->op >= PEAL_REDUCE_COUNT)
+        return refuse(q, "no such operation", (unsigned)a->op);
+    for (size_t i = 0; i < a->nranks; i++) {
+        if (a->ranks[i] < 1 || a->ranks[i] > PEAL_PLAN_MAX_RANKS)
+            return refuse(q, "no such number of ranks", a->ranks[i]);
+    }
+    for (size_t i = 0; i < a->ncounts; i++) {
+        if (a->counts[i] > INT64_MAX)
+            return refuse(q, "no such count", a->counts[i]);
+    }
+    for (size_t i = 0; i < a->nvalues; i++) {
+        const struct peal_verify_value *v = &a->values[i];
+        if (!v->name || !v->values || v->count < 1 || v->count > MAX_VALUES)
+            return refuse(q, "bad value", i);
+    }
+    return PEAL_OK;
+}
+
+static enum peal_status load(struct question *q)
+{
+    const struct peal_verify_args *a = &q->args;
+    const char *name = a->file ? a->file : "text";
+    if ((a->text || a->file) ? a->library != NULL : a->library == NULL) {
+        peal_diag_error(&q->diags, (struct peal_pos){0},
+                        "one of 'text', 'file' and 'library' names the kernel");
+        return PEAL_INVALID;
+    }
+    enum peal_status status = PEAL_OK;
+    if (a->text)
+        status = peal_program_text(name, a->text, strlen(a->text), &q->diags, &q->program);
+    else if (a->file)
+        status = peal_program_file(a->file, &q->diags, &q->program);
+    else
+        status = peal_program_builtin(a->library, &q->diags, &q->program);
+    if (status != PEAL_OK)
+        return status;
+    q->claim.request.kernel = peal_program_kernel(q->program, a->kernel, &q->diags);
+    return q->claim.request.kernel ? PEAL_OK : PEAL_INVALID;
+}
+
+/* The lists, in the types of a claim. */
+static enum peal_status make_lists(struct question *q)
+{
+    static const uint32_t default_ranks[] = {2, 3, 4, 5, 6, 7, 8};
+    static const uint64_t default_counts[] = {256};
+    const struct peal_verify_args *a = &q->args;
+    const uint32_t *from_ranks = a->nranks ? a->ranks : default_ranks;
+    const uint64_t *from_counts = a->ncounts ? a->counts : default_counts;
+    size_t nranks = a->nranks ? a->nranks : sizeof default_ranks / sizeof *default_ranks;
+    size_t ncounts = a->ncounts ? a->ncounts : 1;
+    int64_t *ranks = peal_arena_alloc(&q->arena, nranks * sizeof *ranks);
+    int64_t *counts = peal_arena_alloc(&q->arena, ncounts * sizeof *counts);
+    struct peal_bind_value *given = peal_arena_alloc(&q->arena, (a->nvalues + 1) * sizeof *given);
+    if (!ranks || !counts || !given)
+        return PEAL_NO_MEMORY;
+    for (size_t i = 0; i < nranks; i++)
+        ranks[i] = from_ranks[i];
+    for (size_t i = 0; i < ncounts; i++)
+        counts[i] = (int64_t)from_counts[i];
+    for (size_t i = 0; i < a->nvalues; i++)
+        given[i] = (struct peal_bind_value){a->values[i].name, a->values[i].values,
+                                            a->values[i].count, true};
+    q->claim.ranks = ranks;
+    q->claim.nranks = nranks;
+    q->claim.counts = counts;
+    q->claim.ncounts = ncounts;
+    q->claim.request.given = given;
+    q->claim.request.ngiven = a->nvalues;
+    return PEAL_OK;
+}
+
+static void make_claim(struct question *q)
+{
+    const struct peal_verify_args *a = &q->args;
+    struct peal_claim *claim = &q->claim;
+    claim->request.bind.dtype = a->dtype;
+    claim->request.bind.reduce = a->op;
+    claim->request.bind.root = a->root;
+    claim->request.bind.in_place = a->in_place;
+    claim->request.bind.channel_depth = a->depth;
+    claim->request.bind.slot_bytes = a->slot_bytes;
+    claim->request.bind.no_fuse =
+        a->advice; /* as peal verify --advice: a place between any lines */
+    claim->verify.launches = a->launches;
+    claim->verify.most_states = a->max_states;
+    claim->verify.most_bytes = a->max_bytes;
+    claim->verify.advice = a->advice;
+    claim->alone = a->alone || a->launches == 1;
+    claim->keep_plans = true; /* steps are looked up in them */
+    claim->workers = a->threads;
+    claim->cache = a->advice ? NULL : a->cache;
+}
+
+static enum peal_status ask(const struct peal_verify_args *args, struct question *q,
+                            struct peal_verdict *verdict)
+{
+    struct peal_claim_sum sum;
+    enum peal_status status = read_args(args, q);
+    if (status == PEAL_OK)
+        status = check_args(q);
+    if (status == PEAL_OK)
+        status = load(q);
+    if (status == PEAL_OK)
+        status = make_lists(q);
+    if (status != PEAL_OK)
+        return status;
+    make_claim(q);
+    status = peal_claim_prove(&q->claim, &sum);
+    if (status != PEAL_OK && status != PEAL_INVALID)
+        return status;
+    if (status == PEAL_OK && q->args.advice)
+        peal_claim_judge_advice(&q->claim);
+    enum peal_status filled = peal_verdict_fill(verdict, &q->claim, &sum);
+    return filled == PEAL_OK ? status : filled;
+}
+
+enum peal_status peal_verify(const struct peal_verify_args *args, struct peal_verdict **out)
+{
+    struct question q = {0};
+    struct peal_verdict *verdict = peal_verdict_new();
+    *out = NULL;
+    if (!verdict)
+        return PEAL_NO_MEMORY;
+    peal_diags_init(&q.diags);
+    peal_arena_init(&q.arena, 0);
+    enum peal_status status = ask(args, &q, verdict);
+    if (status == PEAL_INVALID && q.diags.list.len &&
+        peal_verdict_add_diags(verdict, &q.diags) != PEAL_OK)
+        status = PEAL_NO_MEMORY;
+    peal_claim_release(&q.claim);
+    peal_diags_release(&q.diags);
+    peal_program_close(q.program);
+    peal_arena_release(&q.arena);
+    if (status == PEAL_OK || status == PEAL_INVALID)
+        *out = verdict;
+    else
+        peal_verdict_free(verdict);
+    return status;
+}
