@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two ranks as threads add their numbers: the smallest whole program with Peal. */
+/* Two ranks as threads add their numbers: the smallest whole program with Peal. Then a kernel is
+ * proved, and another refuted. */
 #include <peal/peal.h>
+#include <peal/verify.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -16,6 +18,32 @@ static void *add_up(void *arg)
     float mine = (float)(peal_comm_rank(member->comm) + 1);
     member->status = peal_allreduce(member->comm, &mine, &member->result, 1, PEAL_F32, PEAL_SUM);
     return NULL;
+}
+
+static int expect(struct peal_verify_args *args, enum peal_outcome outcome, enum peal_fault fault)
+{
+    struct peal_verdict *verdict;
+    enum peal_status status = peal_verify(args, &verdict);
+    int right = status == PEAL_OK && verdict->outcome == outcome;
+    if (right && outcome == PEAL_REFUTED)
+        right = verdict->counterexample->fault == fault && verdict->counterexample->nsteps > 0 &&
+                verdict->counterexample->steps[0]->place.line == 1;
+    if (!right)
+        fprintf(stderr, "verify: %s: %s\n", peal_status_text(status), verdict ? verdict->text : "");
+    peal_verdict_free(verdict);
+    return right;
+}
+
+static int verify(void)
+{
+    struct peal_verify_args args;
+    peal_verify_args_init(&args);
+    args.library = "allreduce_ring";
+    if (!expect(&args, PEAL_PROVED, PEAL_FAULT_NONE))
+        return 0;
+    args.library = NULL;
+    args.text = "kernel k(in x: T[n], out y: T[n]) { signal s wait s >= 1 y = x }";
+    return expect(&args, PEAL_REFUTED, PEAL_FAULT_DEADLOCK);
 }
 
 int main(void)
@@ -41,6 +69,8 @@ int main(void)
         }
         peal_comm_close(comms[r]);
     }
+    if (!verify())
+        return 1;
     printf("sum over %d ranks: %g\n", 2, (double)members[0].result);
     return 0;
 }
