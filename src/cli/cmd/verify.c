@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal verify: prove a kernel over all schedules, or tell how it goes wrong. */
 #include "lang/lang.h"
+#include "cli/import/files.h"
 #include "cli/page/page_file.h"
 #include "cli/page/page_verify.h"
 #include "cli/progress.h"
+#include "cli/verify/require.h"
 #include "cli/verify/verify_report.h"
 #include "cli/verify/verify_tasks.h"
 #include "verify/verify.h"
@@ -17,7 +19,7 @@ struct verify_options {
     int64_t launches, states, jobs;
     uint64_t memory;
     bool json, advice, alone, no_cache;
-    const char *html;
+    const char *html, *require;
 };
 
 static const struct peal_option options_table[] = {
@@ -36,6 +38,8 @@ static const struct peal_option options_table[] = {
      "threads (default: one per core)", 1, 64},
     {"no-cache", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, no_cache), NULL,
      "neither read nor write the folder of verdicts", 0, 0},
+    {"require", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, require), "LIST",
+     "what else must hold, or the exit code is 1: same-bits, closed, repeatable", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, json), NULL, "print JSON", 0, 0},
     {"html", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, html), "FILE",
      "write a page that shows it (or a picture: FILE.svg)", 0, 0},
@@ -87,10 +91,35 @@ static void report_finished(void *opaque)
 static const int64_t default_ranks[] = {2, 3, 4, 5, 6, 7, 8};
 static const int64_t default_counts[] = {256};
 
+static uint32_t count_workers(const struct verify_options *o)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (o->jobs)
+        return (uint32_t)o->jobs;
+    return cores > 0 ? (uint32_t)cores : 1;
+}
+
+/* Says which plans lack what --require names; true if any does. */
+static bool lacks_required(const struct peal_verify_job *job, uint32_t require)
+{
+    bool any = false;
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_verification *v = job->tasks[i].answer;
+        const char *lacks = v ? peal_require_lacks(require, v) : NULL;
+        if (lacks)
+            fprintf(stderr, "peal verify: required at %u ranks, but %s%s%s\n", job->tasks[i].nranks,
+                    lacks, v->bits_why ? ": " : "", v->bits_why ? v->bits_why : "");
+        any = any || lacks;
+    }
+    return any;
+}
+
 static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
                          const struct peal_kernel *kernel, const char *file)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t require;
+    if (!peal_require_parse(cli, o->require, &require))
+        return PEAL_EXIT_USAGE;
     struct peal_verify_job job = {
         .kernel = kernel,
         .options = &o->kernel,
@@ -106,9 +135,7 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
         .no_sequences = o->alone || o->launches == 1,
         .no_fuse = o->advice,
         .keep_plans = o->html != NULL,
-        .workers = o->jobs     ? (uint32_t)o->jobs
-                   : cores > 0 ? (uint32_t)cores
-                               : 1,
+        .workers = count_workers(o),
         .cache = o->no_cache || o->advice ? NULL : peal_cache_folder(cli->arena),
     };
     struct peal_progress progress = {.what = "plans"};
@@ -138,6 +165,8 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
     else
         peal_verify_report_text(cli->arena, &job, &t, &out);
     code = o->json ? peal_cli_print(cli, &out, code) : peal_cli_print_verdict(cli, &out, code);
+    if (lacks_required(&job, require) && code != PEAL_EXIT_OTHER)
+        code = PEAL_EXIT_NO;
     if (o->html && !write_page(cli, &job, o->html, file))
         code = PEAL_EXIT_OTHER;
     peal_verify_free_tasks(&job);
@@ -157,13 +186,42 @@ static bool check_root(const struct peal_cli *cli, const struct peal_kernel_opti
     return o->root < most;
 }
 
+/* Files of other formats, one or many. */
+static int verify_files(struct peal_cli *cli, const struct verify_options *o, char **args,
+                        int nargs)
+{
+    uint32_t require;
+    if (!peal_require_parse(cli, o->require, &require))
+        return PEAL_EXIT_USAGE;
+    if (o->kernel.set.len || o->kernel.kernel)
+        return peal_cli_usage(cli, "--set and --kernel are for kernels, not for plans in files");
+    struct peal_files_job job = {
+        .options = &o->kernel,
+        .verify = {.launches = (uint32_t)o->launches,
+                   .most_states = (uint64_t)o->states,
+                   .most_bytes = o->memory,
+                   .advice = o->advice},
+        .require = require,
+        .workers = count_workers(o),
+        .cache = o->no_cache || o->advice ? NULL : peal_cache_folder(cli->arena),
+    };
+    struct peal_files_out out = {.json = o->json};
+    return peal_verify_files(cli, &job, &out, args, nargs);
+}
+
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
     const struct verify_options *o = options;
+    bool files = false;
+    for (int i = 0; i < nargs; i++)
+        files = files || peal_import_names_file(args[i]);
+    if (files)
+        return verify_files(cli, o, args, nargs);
+    if (nargs > 1)
+        return peal_cli_usage(cli, "one kernel at a time; plans in XML and JSON may be several");
     struct peal_diags diags;
     struct peal_program *program = NULL;
     int code;
-    (void)nargs;
     peal_diags_init(&diags);
     enum peal_status status = peal_program_open(args[0], &diags, &program);
     const struct peal_kernel *kernel =
@@ -182,7 +240,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 
 const struct peal_command peal_cmd_verify = {
     .name = "verify",
-    .args = "KERNEL",
+    .args = "KERNEL|FILE...",
     .summary = "prove a kernel over all schedules, or tell how it goes wrong",
     .details =
         "KERNEL is a file or a built-in kernel's name. For every number of ranks and every count, "
@@ -192,12 +250,17 @@ const struct peal_command peal_cmd_verify = {
         "sequences of different roots and counts.\n\n"
         "Exit code: 0 proved (wherever the kernel has a plan), 1 refuted, 2 wrong usage, 3 not "
         "decided or no plan at all.\n\n"
+        "Files in MSCCL XML or MSCCL++ JSON (docs/formats.md) are verified as they are, one or "
+        "many: "
+        "ranks, chunks, in place or not and the FIFO depth come from the file. The exit code is "
+        "then 1 if any is refuted, else 3 if any is not decided or unreadable.\n\n"
         "  peal verify allreduce_ring -n 2..16\n"
+        "  peal verify plans/*.xml --require same-bits\n"
         "  peal verify my.peal -n 4 --count 0,1,100 --advice",
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof(struct verify_options),
     .least_args = 1,
-    .most_args = 1,
+    .most_args = -1,
     .run = run,
 };

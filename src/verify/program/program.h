@@ -119,6 +119,7 @@ struct channel {
     uint32_t sent, freed;                    /* cells */
     uint64_t nsent, nreceived;               /* while building */
     uint32_t sender_thread, receiver_thread; /* PEAL_NONE = not used */
+    uint32_t sender_op, receiver_op;         /* the first use of each end: unrolled op numbers */
 };
 
 /* A fault found while building: it needs no schedule. */
@@ -129,6 +130,7 @@ struct early_fault {
     uint32_t location; /* PEAL_NONE = no memory */
     uint64_t lo, hi;
     bool writes;
+    uint32_t other_thread, other_op; /* the op that it does not go together with; PEAL_NONE = none */
 };
 
 struct program {
