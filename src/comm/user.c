@@ -195,7 +195,7 @@ static enum peal_status take_argument(struct peal_user_kernel *kernel, struct la
         add_value(launch, param->name, arg->values, arg->nvalues, param->is_local);
         break;
     case PEAL_ARG_REDUCE:
-        if ((unsigned)arg->reduce >= PEAL_REDUCE_COUNT)
+        if ((unsigned)arg->reduce >= PEAL_REDUCTIONS)
             return peal_comm_fail(comm, PEAL_INVALID, "there is no operation %d", (int)arg->reduce);
         launch->bind.reduce = arg->reduce;
         launch->key = peal_hash_u64(arg->reduce, launch->key);
@@ -417,7 +417,7 @@ enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum p
     enum peal_status status = peal_comm_check(comm);
     if (status != PEAL_OK)
         return status;
-    if ((unsigned)dtype >= PEAL_DTYPE_COUNT)
+    if ((unsigned)dtype >= PEAL_DTYPES)
         return peal_comm_fail(comm, PEAL_INVALID, "there is no data type %d", (int)dtype);
     if (nargs != (size_t)kernel->kernel->nparams)
         return peal_comm_fail(comm, PEAL_INVALID, "'%s' takes %d arguments, not %zu",

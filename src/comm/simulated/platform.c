@@ -17,7 +17,7 @@ struct made_plan {
     enum peal_collective collective;
     uint64_t count;
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     uint32_t root;
     struct peal_plan *plan;
 };
