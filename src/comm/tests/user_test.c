@@ -76,7 +76,7 @@ static int launch_beside_an_element(struct peal_comm *comm, const void *context)
     struct peal_arg arg = {.kind = PEAL_ARG_BUFFER, .data = (char *)memory + 1, .bytes = 16};
     EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, &arg, 1, NULL, 0) == PEAL_INVALID);
     EXPECT(strstr(peal_comm_error(comm), "'g' is not at a multiple of its elements' size"));
-    EXPECT(peal_user_kernel_launch(kernel, PEAL_I64 + 1, &arg, 1, NULL, 0) == PEAL_INVALID);
+    EXPECT(peal_user_kernel_launch(kernel, (enum peal_dtype)1000, &arg, 1, NULL, 0) == PEAL_INVALID);
     EXPECT(strstr(peal_comm_error(comm), "there is no data type"));
     arg.data = memory;
     EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, &arg, 1, NULL, 0) == PEAL_OK);
