@@ -71,6 +71,7 @@ struct peal_store {
 
 /* How to open. Zero means the default everywhere. */
 struct peal_open {
+    uint32_t struct_size; /* sizeof(struct peal_open), or 0: as it is in 0.2.0 (docs/stability.md) */
     uint32_t size; /* ranks; 0: rank, size and job come from the environment */
     uint32_t rank;
     const char *job;                /* what tells this group from others on the host */
@@ -321,6 +322,7 @@ PEAL_API enum peal_status peal_request_wait_for(struct peal_request *request, ui
  * gives; the others follow from the lengths of buffers. */
 enum peal_arg_kind { PEAL_ARG_BUFFER, PEAL_ARG_INT, PEAL_ARG_INTS, PEAL_ARG_REDUCE };
 struct peal_arg {
+    uint32_t struct_size; /* sizeof(struct peal_arg), the same in all, or 0: as it is in 0.2.0 */
     enum peal_arg_kind kind;
     void *data;                 /* BUFFER */
     uint64_t bytes;             /* BUFFER: how much there is; at least what the kernel needs */
