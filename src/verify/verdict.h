@@ -46,6 +46,7 @@ struct peal_verify_options {
     bool no_result;          /* leave out symbolic execution */
     bool advice;             /* look for mends and for redundant synchronisation */
     bool no_story;           /* only the verdict: leave out counterexample and channel depth */
+    bool plain;              /* no use of symmetry: every rank by itself */
     bool all_faults;         /* go on after a fault: deadlock and race are both looked for */
 };
 

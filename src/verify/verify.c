@@ -84,6 +84,7 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
         peal_verification_free(&a->v);
         return status;
     }
+    p.plain = o.plain;
     describe(&p, a);
     if (status != PEAL_OK)
         peal_answer_give_up(a, p.why);

@@ -16,7 +16,7 @@ struct verify_options {
     struct peal_kernel_options kernel;
     int64_t launches, states, jobs;
     uint64_t memory;
-    bool json, advice, alone, no_cache;
+    bool json, advice, alone, no_cache, plain;
     const char *html;
 };
 
@@ -28,6 +28,8 @@ static const struct peal_option options_table[] = {
      "look for what would mend it, or for what could be left out", 0, 0},
     {"alone", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, alone), NULL,
      "each plan by itself: no sequences of different roots and counts", 0, 0},
+    {"plain", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, plain), NULL,
+     "every rank by itself: no use of symmetry between ranks", 0, 0},
     {"states", 0, PEAL_OPTION_INT, offsetof(struct verify_options, states), "N",
      "limit of exploration (default 20 million)", 1, INT64_C(4000000000)},
     {"memory", 0, PEAL_OPTION_SIZE, offsetof(struct verify_options, memory), "B",
@@ -97,7 +99,8 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
         .verify = {.launches = (uint32_t)o->launches,
                    .most_states = (uint64_t)o->states,
                    .most_bytes = o->memory,
-                   .advice = o->advice},
+                   .advice = o->advice,
+                   .plain = o->plain},
         .ranks = o->kernel.ranks.len ? o->kernel.ranks.at : default_ranks,
         .nranks = o->kernel.ranks.len ? o->kernel.ranks.len
                                       : sizeof default_ranks / sizeof *default_ranks,
@@ -109,7 +112,7 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
         .workers = o->jobs     ? (uint32_t)o->jobs
                    : cores > 0 ? (uint32_t)cores
                                : 1,
-        .cache = o->no_cache || o->advice ? NULL : peal_cache_folder(cli->arena),
+        .cache = o->no_cache || o->advice || o->plain ? NULL : peal_cache_folder(cli->arena),
     };
     struct peal_progress progress = {.what = "plans"};
     if (!peal_verify_plan_tasks(cli, &job))

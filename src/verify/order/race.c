@@ -2,6 +2,8 @@
 /* Segments, the clocks they need, and the verdict on each pair. See race.h. */
 #include "verify/order/race.h"
 
+#include "verify/symmetry/symmetry.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ struct finder {
     struct program *p;
     struct race_report *out;
     struct peal_arena arena;
+    bool symmetric; /* what holds on rank 0 holds on all: only that is looked at */
     PEAL_VEC(struct segment) segments;
     PEAL_VEC(struct clock_query) queries;
     bool failed;
@@ -282,6 +285,8 @@ static struct demands ask_closed(struct finder *f)
         const struct access *next = i + 1 < p->accesses.len ? a + 1 : NULL;
         uint32_t q = a->location % n;
         bool scratch = p->memory.at[a->location / n].kind == PEAL_BUF_WINDOW;
+        if (f->symmetric && p->threads[a->thread].rank != 0)
+            continue;
         if (scratch && q != p->threads[a->thread].rank) {
             last[q] = (uint32_t)i + 1;
             if (!seen[q]) {
@@ -331,7 +336,7 @@ static struct demands ask_barrier(struct finder *f)
             continue;
         for (uint32_t r = 0; r < p->nranks; r++) {
             for (uint32_t q = 0; q < p->nranks; q++) {
-                if (r == q)
+                if (r == q || (f->symmetric && r != 0))
                     continue;
                 uint32_t enters = p->thread_of_rank[r], leaves = p->thread_of_rank[q];
                 d.at[k] = (struct demand){0, p->threads[enters].enter[l], {q, r, l}};
@@ -428,9 +433,11 @@ enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t mo
     size_t locations = p->memory.len * p->nranks;
     *out = (struct race_report){.open = PEAL_NONE};
     peal_arena_init(&f.arena, most_bytes);
+    struct symmetry symmetry = peal_symmetry_find(p, p->steps);
+    f.symmetric = peal_symmetry_of_memory(p, &symmetry);
     out->unordered = calloc(locations + 1, sizeof *out->unordered);
     f.failed = !out->unordered || !peal_access_by_location(p, &first, &order);
-    for (size_t l = 0; l < locations && !f.failed; l++)
+    for (size_t l = 0; l < locations && !f.failed; l += f.symmetric ? p->nranks : 1)
         cut_location(&f, (uint32_t)l, order + first[l], first[l + 1] - first[l]);
     free(first);
     free(order);
@@ -446,6 +453,8 @@ enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t mo
     if (!f.failed) {
         check_segments(&f);
         judge(&f, demands);
+        for (size_t l = 0; l < locations && f.symmetric; l++)
+            out->unordered[l] = out->unordered[l - l % p->nranks];
     }
     peal_vec_release(&f.segments);
     peal_vec_release(&f.queries);

@@ -154,6 +154,7 @@ struct program {
     bool has_peeked; /* what is peeked at goes into a cell or a wait: that orders nothing either */
     const char *not_monotone; /* why */
     bool unbalanced;
+    bool plain; /* every rank is analysed by itself, also where ranks do the same */
     uint32_t barrier; /* memory that stands for barriers (see explore.h), or PEAL_NONE */
     struct early_fault early;
     struct peal_arena arena;

@@ -224,6 +224,7 @@ static void release(struct symbolic *s)
     free(s->outputs);
     free(s->cell);
     peal_vec_release(&s->scratch);
+    peal_vec_release(&s->reductions);
     peal_values_release(&s->values);
 }
 
