@@ -34,7 +34,7 @@ struct peal_import_options {
     uint32_t depth; /* slots of a FIFO; 0 = the engine's */
     uint64_t slot_bytes;
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     enum peal_import_place place;
     bool has_root;
     uint32_t root;
