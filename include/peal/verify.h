@@ -38,7 +38,8 @@ enum peal_outcome {
     PEAL_UNDECIDED /* a limit was reached, or no plan could be made: `why` has the reason */
 };
 
-/* What went wrong. The order is that in which faults are looked for. */
+/* What went wrong. The order is that in which faults are looked for, but later releases add members
+ * at the end. */
 enum peal_fault {
     PEAL_FAULT_NONE,
     PEAL_FAULT_BOUNDS,        /* an access outside of its buffer, a cell outside of its array */
@@ -91,14 +92,14 @@ struct peal_verify_args {
     size_t ncounts;
     const struct peal_verify_value *values; /* given dimensions and parameters */
     size_t nvalues;
-    enum peal_dtype dtype; /* peal_verify_args_init: PEAL_F32 */
-    int op;                /* an operation of types.h: PEAL_SUM, ... */
-    uint32_t root;         /* of plans alone; in sequences, every rank is the root in turn */
-    int in_place;          /* the result takes the place of the input */
-    uint32_t depth;        /* slots of a channel; 0: 2 */
-    uint64_t slot_bytes;   /* bytes of a slot; 0: the largest payload */
-    uint32_t launches;     /* back to back; 0: as many as make the proof sound */
-    int alone;             /* each plan by itself: no sequences of different roots and counts */
+    enum peal_dtype dtype;  /* peal_verify_args_init: PEAL_F32 */
+    enum peal_reduction op; /* of kernels that reduce */
+    uint32_t root;          /* of plans alone; in sequences, every rank is the root in turn */
+    int in_place;           /* the result takes the place of the input */
+    uint32_t depth;         /* slots of a channel; 0: 2 */
+    uint64_t slot_bytes;    /* bytes of a slot; 0: the largest payload */
+    uint32_t launches;      /* back to back; 0: as many as make the proof sound */
+    int alone;              /* each plan by itself: no sequences of different roots and counts */
 
     /* How. */
     uint64_t max_states; /* of exploration; 0: 20 million */

@@ -2,14 +2,19 @@
 /* peal_verify: arguments from outside become a claim, its answers a verdict (verdict.h). */
 #include "comm/verdict.h"
 
+#include "comm/growth.h"
 #include "lang/lang.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     MAX_VALUES = 65536 /* numbers of ranks, counts, values of one parameter */
 };
+
+static_assert(sizeof(struct peal_verify_args) == PEAL_VERIFY_ARGS_FIRST_BYTES,
+              "0.2.0 has this size");
 
 struct question {
     struct peal_verify_args args; /* with zeroes for what the caller does not know */
@@ -19,26 +24,17 @@ struct question {
     struct peal_arena arena;
 };
 
-/* A caller that knows less leaves defaults; one that knows more may ask for nothing of that. */
 static enum peal_status read_args(const struct peal_verify_args *args, struct question *q)
 {
-    size_t own = sizeof q->args, size = args->struct_size;
-    if (size == 0)
-        size = offsetof(struct peal_verify_args, cache) + sizeof args->cache; /* 0.2.0 */
-    if (size < offsetof(struct peal_verify_args, kernel)) {
-        peal_diag_error(&q->diags, (struct peal_pos){0},
-                        "'struct_size' of the arguments is %zu: see peal_verify_args_init", size);
-        return PEAL_INVALID;
-    }
-    memcpy(&q->args, args, size < own ? size : own);
-    for (size_t i = own; i < size; i++) {
-        if (((const unsigned char *)args)[i]) {
-            peal_diag_error(&q->diags, (struct peal_pos){0},
-                            "the arguments have members that this version does not know");
-            return PEAL_INVALID;
-        }
-    }
-    return PEAL_OK;
+    size_t given = args->struct_size ? args->struct_size : PEAL_VERIFY_ARGS_FIRST_BYTES;
+    bool has_kernel = given >= offsetof(struct peal_verify_args, kernel);
+    if (has_kernel && peal_growth_read(&q->args, sizeof q->args, args, given))
+        return PEAL_OK;
+    peal_diag_error(&q->diags, (struct peal_pos){0},
+                    "the arguments have %zu bytes: too few, or set members that this version does "
+                    "not know; see peal_verify_args_init",
+                    given);
+    return PEAL_INVALID;
 }
 
 static enum peal_status refuse(struct question *q, const char *what, uint64_t value)
@@ -56,9 +52,9 @@ static enum peal_status check_args(struct question *q)
         return refuse(q, "bad list of counts", a->ncounts);
     if (a->nvalues > MAX_VALUES || (a->nvalues && !a->values))
         return refuse(q, "bad list of values", a->nvalues);
-    if ((unsigned)a->dtype >= PEAL_DTYPE_COUNT)
+    if ((unsigned)a->dtype >= PEAL_DTYPES)
         return refuse(q, "no such data type", (unsigned)a->dtype);
-    if ((unsigned)a->op >= PEAL_REDUCE_COUNT)
+    if ((unsigned)a->op >= PEAL_REDUCTIONS)
         return refuse(q, "no such operation", (unsigned)a->op);
     for (size_t i = 0; i < a->nranks; i++) {
         if (a->ranks[i] < 1 || a->ranks[i] > PEAL_PLAN_MAX_RANKS)

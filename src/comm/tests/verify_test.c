@@ -262,7 +262,7 @@ static void test_bad_arguments_are_refused(void **state)
         if (i == 6)
             args.dtype = (enum peal_dtype)1000;
         if (i == 7)
-            args.op = -1;
+            args.op = (enum peal_reduction)1000;
         if (i == 8)
             args.struct_size = 3;
         assert_int_equal(peal_verify(&args, &verdict), PEAL_INVALID);

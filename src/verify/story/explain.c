@@ -5,10 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-const char *peal_outcome_name(enum peal_outcome verdict)
+/* These three are public: a caller may have any number. */
+const char *peal_outcome_name(enum peal_outcome outcome)
 {
     static const char *const names[] = {"proved", "refuted", "not decided"};
-    return names[verdict];
+    return (unsigned)outcome < sizeof names / sizeof *names ? names[outcome] : "unknown";
 }
 
 const char *peal_fault_name(enum peal_fault fault)
@@ -16,13 +17,13 @@ const char *peal_fault_name(enum peal_fault fault)
     static const char *const names[] = {
         "none", "out of bounds",      "overlap",     "channel", "signal", "deadlock",
         "race", "uninitialised read", "wrong result"};
-    return names[fault];
+    return (unsigned)fault < sizeof names / sizeof *names ? names[fault] : "unknown";
 }
 
 const char *peal_reuse_name(enum peal_reuse reuse)
 {
     static const char *const names[] = {"none", "single-shot", "repeatable", "closed"};
-    return names[reuse];
+    return (unsigned)reuse < sizeof names / sizeof *names ? names[reuse] : "unknown";
 }
 
 const char *peal_story_name(enum peal_story story)
