@@ -8,7 +8,7 @@
  *   nearest.h the name that was meant                 json.h   the only writer of JSON
  *
  *   tables/   what exists in the language and in plans, once: ops.def (operations), fn.def
- *             (functions of data), dtype.h (data types, reductions), contract.h (contracts)
+ *             (functions of data), collectives.def (contract.h), dtype.h (data types, reductions)
  *
  * Start reading at diag.h: it is how every reader of input reports what it dislikes.
  */

@@ -241,6 +241,28 @@ static void hashes_tell_lengths_seeds_and_bytes_apart(void **state)
     }
 }
 
+/* The rows of collectives.def: what shares memory in place follows from the sides. */
+static void collectives_share_what_their_sides_allow(void **state)
+{
+    (void)state;
+    for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++) {
+        enum peal_contract contract = (enum peal_contract)i, found;
+        const struct peal_contract_info *c = peal_contract_info(contract);
+        bool gathers = c->in == PEAL_SIDE_BLOCK && peal_side_has_blocks(c->out);
+        bool scatters = c->out == PEAL_SIDE_BLOCK && peal_side_has_blocks(c->in);
+        bool roots = peal_side_is_roots(c->in) || peal_side_is_roots(c->out);
+        assert_int_equal(peal_contract_gathers(contract), gathers);
+        assert_int_equal(peal_contract_scatters(contract), scatters);
+        assert_true(!roots || c->has_root);
+        assert_true((c->in == PEAL_SIDE_NONE) == (c->out == PEAL_SIDE_NONE));
+        assert_true(peal_contract_find(c->name, strlen(c->name), &found) && found == contract);
+    }
+    assert_true(peal_contract_result_is_roots(PEAL_CONTRACT_REDUCE));
+    assert_false(peal_contract_result_is_roots(PEAL_CONTRACT_BROADCAST));
+    assert_true(peal_contract_parts_on_root(PEAL_CONTRACT_SCATTER));
+    assert_false(peal_contract_parts_on_root(PEAL_CONTRACT_ALLGATHER));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +276,7 @@ int main(void)
         cmocka_unit_test(diagnostics_keep_the_terminal_safe),
         cmocka_unit_test(the_name_that_was_meant_is_found),
         cmocka_unit_test(only_the_first_errors_are_kept),
+        cmocka_unit_test(collectives_share_what_their_sides_allow),
         cmocka_unit_test(every_function_has_a_name_and_is_found_by_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,26 +4,10 @@
 
 #include <string.h>
 
-/* Which sides of a call have how many elements on this rank. */
-enum side { SIDE_NONE, SIDE_VECTOR, SIDE_BLOCK, SIDE_ALL, SIDE_ROOT_ALL, SIDE_ROOT_VECTOR };
-
-static const struct {
-    enum side send, recv;
-    bool has_reduce, has_root;
-} sides[PEAL_CALL_COUNT] = {
-    [PEAL_CALL_ALLREDUCE] = {SIDE_VECTOR, SIDE_VECTOR, true, false},
-    [PEAL_CALL_REDUCE] = {SIDE_VECTOR, SIDE_ROOT_VECTOR, true, true},
-    [PEAL_CALL_BROADCAST] = {SIDE_VECTOR, SIDE_VECTOR, false, true},
-    [PEAL_CALL_ALLGATHER] = {SIDE_BLOCK, SIDE_ALL, false, false},
-    [PEAL_CALL_ALLGATHER_V] = {SIDE_BLOCK, SIDE_ALL, false, false},
-    [PEAL_CALL_REDUCE_SCATTER] = {SIDE_ALL, SIDE_BLOCK, true, false},
-    [PEAL_CALL_REDUCE_SCATTER_V] = {SIDE_ALL, SIDE_BLOCK, true, false},
-    [PEAL_CALL_GATHER] = {SIDE_BLOCK, SIDE_ROOT_ALL, false, true},
-    [PEAL_CALL_GATHER_V] = {SIDE_BLOCK, SIDE_ROOT_ALL, false, true},
-    [PEAL_CALL_SCATTER] = {SIDE_ROOT_ALL, SIDE_BLOCK, false, true},
-    [PEAL_CALL_SCATTER_V] = {SIDE_ROOT_ALL, SIDE_BLOCK, false, true},
-    [PEAL_CALL_ALL_TO_ALL] = {SIDE_ALL, SIDE_ALL, false, false},
-};
+static const struct peal_contract_info *contract_of(const struct peal_arguments *args)
+{
+    return peal_contract_info(peal_collective_contract(args->collective));
+}
 
 uint64_t peal_arguments_offset(const struct peal_arguments *args, uint32_t rank)
 {
@@ -71,19 +55,19 @@ bool peal_blocks_overlap(const uint64_t *counts, const uint64_t *offsets, uint32
     return false;
 }
 
-static uint64_t side_elements(enum side side, const struct peal_arguments *args, uint32_t rank,
+static uint64_t side_elements(enum peal_side side, const struct peal_arguments *args, uint32_t rank,
                               uint64_t all)
 {
     switch (side) {
-    case SIDE_VECTOR:
+    case PEAL_SIDE_VECTOR:
         return args->count;
-    case SIDE_BLOCK:
+    case PEAL_SIDE_BLOCK:
         return peal_arguments_block(args, rank);
-    case SIDE_ALL:
+    case PEAL_SIDE_ALL:
         return all;
-    case SIDE_ROOT_ALL:
+    case PEAL_SIDE_ROOT_ALL:
         return rank == args->root ? all : 0;
-    case SIDE_ROOT_VECTOR:
+    case PEAL_SIDE_ROOT_VECTOR:
         return rank == args->root ? args->count : 0;
     default:
         return 0;
@@ -101,7 +85,7 @@ static bool overlaps_a_block(const struct peal_arguments *args, uint64_t send, u
                              uint32_t size)
 {
     uint64_t element = peal_dtype_size(args->dtype);
-    bool gathers = sides[args->collective].send == SIDE_BLOCK;
+    bool gathers = contract_of(args)->in == PEAL_SIDE_BLOCK;
     const char *blocks = gathers ? args->recv : args->send;
     for (uint32_t r = 0; r < size; r++) {
         if (overlap(gathers ? args->send : args->recv, gathers ? send : recv,
@@ -115,11 +99,11 @@ static bool overlaps_a_block(const struct peal_arguments *args, uint64_t send, u
 static const void *place_of_send(const struct peal_arguments *args, uint32_t rank)
 {
     uint64_t own = peal_arguments_offset(args, rank) * peal_dtype_size(args->dtype);
-    switch (sides[args->collective].recv) {
-    case SIDE_ALL:
-    case SIDE_ROOT_ALL:
-        return sides[args->collective].send == SIDE_BLOCK ? (const char *)args->recv + own : NULL;
-    case SIDE_BLOCK:
+    switch (contract_of(args)->out) {
+    case PEAL_SIDE_ALL:
+    case PEAL_SIDE_ROOT_ALL:
+        return contract_of(args)->in == PEAL_SIDE_BLOCK ? (const char *)args->recv + own : NULL;
+    case PEAL_SIDE_BLOCK:
         return (const char *)args->recv - own;
     default:
         return args->recv;
@@ -132,7 +116,7 @@ static enum peal_status check_kind(struct peal_comm *comm, const struct peal_arg
     if ((unsigned)args->dtype >= PEAL_DTYPES)
         return peal_comm_fail(comm, PEAL_INVALID, "%s: there is no data type %d", name,
                               (int)args->dtype);
-    if (sides[args->collective].has_reduce) {
+    if (contract_of(args)->has_reduce) {
         if ((unsigned)args->reduce >= PEAL_REDUCTIONS)
             return peal_comm_fail(comm, PEAL_INVALID, "%s: there is no operation %d", name,
                                   (int)args->reduce);
@@ -140,7 +124,7 @@ static enum peal_status check_kind(struct peal_comm *comm, const struct peal_arg
             return peal_comm_fail(comm, PEAL_INVALID, "%s: '%s' does not work on %s", name,
                                   peal_reduce_name(args->reduce), peal_dtype_name(args->dtype));
     }
-    if (sides[args->collective].has_root && args->root >= comm->team->size)
+    if (contract_of(args)->has_root && args->root >= comm->team->size)
         return peal_comm_fail(comm, PEAL_INVALID, "%s: root %u of %u ranks", name, args->root,
                               comm->team->size);
     return PEAL_OK;
@@ -161,8 +145,8 @@ enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_argume
     if (!extent(args, size, &all) || !peal_size_mul(all, element, &bytes) || bytes > INT64_MAX / 4)
         return peal_comm_fail(comm, PEAL_INVALID, "%s: the counts do not fit an address space",
                               name);
-    uint64_t send = side_elements(sides[args->collective].send, args, rank, all) * element;
-    uint64_t recv = side_elements(sides[args->collective].recv, args, rank, all) * element;
+    uint64_t send = side_elements(contract_of(args)->in, args, rank, all) * element;
+    uint64_t recv = side_elements(contract_of(args)->out, args, rank, all) * element;
     if (args->collective == PEAL_CALL_ALLGATHER || args->collective == PEAL_CALL_ALLGATHER_V)
         args->send = args->send ? args->send : place_of_send(args, rank);
     if ((send > 0 && !args->send) || (recv > 0 && !args->recv))
@@ -170,7 +154,7 @@ enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_argume
                               send > 0 && !args->send ? "send" : "recv");
     bool here = recv > 0 && send > 0;
     args->in_place = here && args->send == place_of_send(args, rank);
-    bool written = sides[args->collective].send == SIDE_BLOCK || args->in_place;
+    bool written = contract_of(args)->in == PEAL_SIDE_BLOCK || args->in_place;
     if (written && peal_blocks_overlap(args->counts, args->offsets, size))
         return peal_comm_fail(comm, PEAL_INVALID, "%s: blocks overlap", name);
     if (here && !args->in_place && overlap(args->send, send, args->recv, recv) &&

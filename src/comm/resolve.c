@@ -77,16 +77,19 @@ static void cut_call(const struct peal_choice *choice, uint64_t elements, uint32
 
 /* ---- identity ---- */
 
+static const struct peal_contract_info *contract_of(uint32_t collective)
+{
+    return peal_contract_info(peal_collective_contract(collective));
+}
+
 static bool send_has_blocks(uint32_t collective)
 {
-    return collective == PEAL_CALL_REDUCE_SCATTER || collective == PEAL_CALL_SCATTER ||
-           collective == PEAL_CALL_ALL_TO_ALL;
+    return peal_side_has_blocks(contract_of(collective)->in);
 }
 
 static bool recv_has_blocks(uint32_t collective)
 {
-    return collective == PEAL_CALL_ALLGATHER || collective == PEAL_CALL_GATHER ||
-           collective == PEAL_CALL_ALL_TO_ALL;
+    return peal_side_has_blocks(contract_of(collective)->out);
 }
 
 static uint64_t identity_count(const struct peal_comm *comm, const struct peal_arguments *args)
@@ -188,6 +191,7 @@ static uint32_t bind_sides(const struct peal_comm *comm, const struct peal_argum
     const struct peal_image *image = memo->image;
     uint32_t collective = memo->algo->collective, rank = comm->team->rank, n = 0;
     bool root = rank == args->root;
+    const struct peal_contract_info *sides = contract_of(collective);
     const struct peal_image_param *x = param_of(image, image->plan->contract_in);
     const struct peal_image_param *y = param_of(image, image->plan->contract_out);
     uint64_t element = peal_dtype_size(args->dtype);
@@ -195,13 +199,13 @@ static uint32_t bind_sides(const struct peal_comm *comm, const struct peal_argum
     bool rows = memo->algo->shape == PEAL_SHAPE_ROWS;
     bool blocks = memo->algo->shape == PEAL_SHAPE_BLOCKS;
     if (x && blocks && send_has_blocks(collective))
-        n += bind_blocks(comm, args, x, false, collective != PEAL_CALL_SCATTER || root, out);
+        n += bind_blocks(comm, args, x, false, !peal_side_is_roots(sides->in) || root, out);
     else if (x)
         n += bind_vector(comm, x, args->send, own, rows, out);
     if (y && y != x && blocks && recv_has_blocks(collective))
-        n += bind_blocks(comm, args, y, true, collective != PEAL_CALL_GATHER || root, out + n);
+        n += bind_blocks(comm, args, y, true, !peal_side_is_roots(sides->out) || root, out + n);
     else if (y && y != x) {
-        bool here = collective != PEAL_CALL_REDUCE || root;
+        bool here = !peal_side_is_roots(sides->out) || root;
         n += bind_vector(comm, y, args->recv, here ? own : 0, rows, out + n);
     }
     return n;
@@ -240,12 +244,6 @@ struct resolved {
     struct peal_plan_key key;
 };
 
-static bool reduces(uint32_t collective)
-{
-    return collective == PEAL_CALL_ALLREDUCE || collective == PEAL_CALL_REDUCE ||
-           collective == PEAL_CALL_REDUCE_SCATTER;
-}
-
 /* What only moves data moves bytes: one plan serves all types. */
 static void forget_type(struct peal_plan_key *key)
 {
@@ -276,7 +274,7 @@ static void resolve_key(const struct peal_comm *comm, const struct peal_wish *wi
                                .in_place = args->in_place,
                                .symmetric = algo->memory != PEAL_PEERS_STAGE,
                                .remote = algo->memory != PEAL_PEERS_STAGE && !wish->symmetric};
-    if (!reduces(wish->collective))
+    if (!contract_of(wish->collective)->has_reduce)
         forget_type(&out->key);
 }
 
@@ -341,12 +339,6 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     return PEAL_OK;
 }
 
-static bool has_root(uint32_t collective)
-{
-    return collective == PEAL_CALL_BROADCAST || collective == PEAL_CALL_REDUCE ||
-           collective == PEAL_CALL_GATHER || collective == PEAL_CALL_SCATTER;
-}
-
 /* The plans of a collective for a root, in place or not: of every class; or the first of every
  * algorithm, which is what others are made from. A class may have two algorithms, one for its
  * smallest sizes and one for its largest. */
@@ -381,7 +373,7 @@ void peal_arguments_prepare(struct peal_comm *comm)
     struct peal_wish wish = {
         .ranks = team->size, .cores = team->policy.cores, .reads = peal_remote_expect(team)};
     for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
-        uint32_t roots = has_root(c) && team->size <= MOST_ROOTS ? team->size : 1;
+        uint32_t roots = contract_of(c)->has_root && team->size <= MOST_ROOTS ? team->size : 1;
         wish.collective = c;
         for (uint32_t i = 0; i < 2 * roots; i++) {
             struct peal_arguments args = {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contracts as a table. */
+/* The collectives as a table. */
 #include "base/tables/contract.h"
 
 #include <assert.h>
 #include <string.h>
 
+enum { NO, YES };
+
 static const struct peal_contract_info table[] = {
-    /*                                 name             data  reduce  root   matrix */
-    [PEAL_CONTRACT_NONE] = {"none", false, false, false, false},
-    [PEAL_CONTRACT_ALLREDUCE] = {"allreduce", true, true, false, false},
-    [PEAL_CONTRACT_ALLGATHER] = {"allgather", true, false, false, false},
-    [PEAL_CONTRACT_REDUCE_SCATTER] = {"reduce_scatter", true, true, false, false},
-    [PEAL_CONTRACT_BROADCAST] = {"broadcast", true, false, true, false},
-    [PEAL_CONTRACT_REDUCE] = {"reduce", true, true, true, false},
-    [PEAL_CONTRACT_GATHER] = {"gather", true, false, true, false},
-    [PEAL_CONTRACT_SCATTER] = {"scatter", true, false, true, false},
-    [PEAL_CONTRACT_ALL_TO_ALL] = {"all_to_all", true, false, false, false},
-    [PEAL_CONTRACT_ALL_TO_ALL_V] = {"all_to_all_v", true, false, false, true},
-    [PEAL_CONTRACT_BARRIER] = {"barrier", false, false, false, false},
+    [PEAL_CONTRACT_NONE] = {.name = "none"},
+#define COLLECTIVE(NAME, text, input, output, reduces, root, shares, matrix, ratio)                \
+    [PEAL_CONTRACT_##NAME] = {.name = text,                                                        \
+                              .in = PEAL_SIDE_##input,                                             \
+                              .out = PEAL_SIDE_##output,                                           \
+                              .has_reduce = reduces,                                               \
+                              .has_root = root,                                                    \
+                              .in_place = PEAL_IN_PLACE_##shares,                                  \
+                              .has_matrix = matrix,                                                \
+                              .bus = ratio},
+#include "base/tables/collectives.def"
 };
 
 const struct peal_contract_info *peal_contract_info(enum peal_contract contract)

@@ -99,8 +99,8 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
     uint64_t send_n = peal_case_sends(&data), recv_n = peal_case_receives(&data);
     char *send = b->send, *recv = b->recv;
     if (in_place) {
-        send = s->recv_blocks && !s->send_blocks ? b->recv + own : b->recv;
-        recv = s->send_blocks && !s->recv_blocks ? b->recv + own : b->recv;
+        send = peal_case_receives_blocks(s) && !peal_case_sends_blocks(s) ? b->recv + own : b->recv;
+        recv = peal_case_sends_blocks(s) && !peal_case_receives_blocks(s) ? b->recv + own : b->recv;
     }
     if (s->collective == PEAL_CALL_BROADCAST)
         send = recv;
@@ -148,8 +148,9 @@ static void print_head(const struct bench *b)
     const struct bench_options *o = b->options;
     printf("# peal bench %s: %u ranks (%s), %s buffers, %s\n"
            "# medians of the slowest rank's time; err: elements that were wrong\n",
-           b->subject->name, peal_comm_size(b->comm), o->threads ? "threads" : "processes",
-           o->symmetric ? "symmetric" : "private", o->fresh ? "fresh" : "hot");
+           peal_case_contract(b->subject)->name, peal_comm_size(b->comm),
+           o->threads ? "threads" : "processes", o->symmetric ? "symmetric" : "private",
+           o->fresh ? "fresh" : "hot");
     printf("#%31s%16s %23s\n", "", "out-of-place", "in-place");
     printf("# %6s %8s %4s %4s %4s", "size", "count", "type", "op", "root");
     for (int i = 0; i < 2; i++)
@@ -162,12 +163,13 @@ static void print_head(const struct bench *b)
 /* nccl-tests' words for what a collective does not have. */
 static const char *op_name(const struct bench *b)
 {
-    return b->subject->has_reduce ? peal_reduce_name(b->options->reduce) : "none";
+    return peal_case_contract(b->subject)->has_reduce ? peal_reduce_name(b->options->reduce)
+                                                      : "none";
 }
 
 static long long root_of(const struct bench *b)
 {
-    return b->subject->has_root ? (long long)b->options->root : -1;
+    return peal_case_contract(b->subject)->has_root ? (long long)b->options->root : -1;
 }
 
 /* What does not vary from row to row stands in each all the same: the columns are those of
@@ -186,7 +188,7 @@ static void add_row(struct bench *b, uint64_t bytes, uint64_t count, bool in_pla
     struct peal_json *json = &b->json;
     peal_json_break(json, 2);
     peal_json_object(json);
-    peal_json_put_string(json, "collective", b->subject->name);
+    peal_json_put_string(json, "collective", peal_case_contract(b->subject)->name);
     peal_json_put_uint(json, "ranks", peal_comm_size(b->comm));
     peal_json_put_uint(json, "bytes", bytes);
     peal_json_put_uint(json, "count", count);
@@ -205,7 +207,9 @@ static void add_row(struct bench *b, uint64_t bytes, uint64_t count, bool in_pla
 static double bus_factor(const struct bench *b)
 {
     double ranks = peal_comm_size(b->comm);
-    return b->subject->bus > 0 ? b->subject->bus * (ranks - 1) / ranks : 1;
+    return peal_case_contract(b->subject)->bus > 0
+               ? peal_case_contract(b->subject)->bus * (ranks - 1) / ranks
+               : 1;
 }
 
 static void put_result(const struct bench *b, uint64_t bytes, const struct result *result,
@@ -236,10 +240,12 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
     const struct peal_case *s = b->subject;
     uint32_t size = peal_comm_size(b->comm);
     uint64_t element = peal_dtype_size(o->dtype), count = bytes / element;
-    uint64_t block = s->send_blocks || s->recv_blocks ? count / size : count;
-    if (s->send_blocks || s->recv_blocks)
+    uint64_t block =
+        peal_case_sends_blocks(s) || peal_case_receives_blocks(s) ? count / size : count;
+    if (peal_case_sends_blocks(s) || peal_case_receives_blocks(s))
         block = block ? block : 1;
-    uint64_t real = block * (s->send_blocks || s->recv_blocks ? size : 1) * element;
+    uint64_t real =
+        block * (peal_case_sends_blocks(s) || peal_case_receives_blocks(s) ? size : 1) * element;
     bool first = peal_comm_rank(b->comm) == 0, table = first && !o->json;
     if (bytes > o->begin && real == b->before) { /* an element is the least that a block has */
         if (first)
@@ -247,7 +253,8 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
         return PEAL_OK;
     }
     b->before = real;
-    const char *why = peal_comm_explain(b->comm, s->name, block * element, o->symmetric);
+    const char *why =
+        peal_comm_explain(b->comm, peal_case_contract(s)->name, block * element, o->symmetric);
     struct peal_text line = {0};
     if (table && o->explain)
         put_remark(why, &line);
@@ -284,8 +291,8 @@ static bool write_plot(const struct bench *b)
 {
     static const char *const names[2] = {"out of place", "in place"};
     char title[96];
-    snprintf(title, sizeof title, "%s, %u ranks, %s", b->subject->name, peal_comm_size(b->comm),
-             b->options->fresh ? "fresh" : "hot");
+    snprintf(title, sizeof title, "%s, %u ranks, %s", peal_case_contract(b->subject)->name,
+             peal_comm_size(b->comm), b->options->fresh ? "fresh" : "hot");
     struct peal_plot plot = {
         .title = title, .x_label = "bytes", .y_label = "algbw, GB/s", .x_log = true, .y_log = true};
     struct peal_text text = {0};
@@ -335,7 +342,7 @@ static int body(struct peal_comm *comm, void *context)
     uint64_t wrong = 0;
     enum peal_status status = make_buffers(&bench);
     if (status == PEAL_OK && o->algo)
-        status = peal_comm_set_algo(comm, bench.subject->name, o->algo);
+        status = peal_comm_set_algo(comm, peal_case_contract(bench.subject)->name, o->algo);
     if (status == PEAL_OK && first && !o->json)
         print_head(&bench);
     for (uint64_t bytes = o->begin; status == PEAL_OK && bytes <= last_size(&bench);
@@ -364,7 +371,7 @@ static int reject(struct peal_cli *cli, const char *name)
     const struct peal_case *all = peal_cases(&count);
     const char *near = NULL;
     for (size_t i = 0; i < count; i++)
-        near = peal_nearer(name, near, all[i].name);
+        near = peal_nearer(name, near, peal_case_contract(&all[i])->name);
     if (near)
         return peal_cli_usage(cli, "there is no collective '%s'; did you mean '%s'?", name, near);
     const struct peal_algo *algos = peal_algos(&count);
@@ -385,8 +392,9 @@ static int reject_algo(struct peal_cli *cli, const struct bench *bench)
         if (algos[i].collective == bench->subject->collective)
             peal_text_printf(&names, "%s%s", names.len ? ", " : "", algos[i].name);
     }
-    int code = peal_cli_usage(cli, "%s has no algorithm '%s'; it has %s", bench->subject->name,
-                              bench->options->algo, peal_text_get(&names));
+    int code = peal_cli_usage(cli, "%s has no algorithm '%s'; it has %s",
+                              peal_case_contract(bench->subject)->name, bench->options->algo,
+                              peal_text_get(&names));
     peal_text_release(&names);
     return code;
 }
@@ -407,7 +415,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
                               (long long)o->ranks);
     if (o->algo && !peal_algo_find(bench.subject->collective, o->algo))
         return reject_algo(cli, &bench);
-    if (bench.subject->has_reduce && !peal_reduce_takes(o->reduce, o->dtype))
+    if (peal_case_contract(bench.subject)->has_reduce && !peal_reduce_takes(o->reduce, o->dtype))
         return peal_cli_usage(cli, "'%s' does not work on %s", peal_reduce_name(o->reduce),
                               peal_dtype_name(o->dtype));
     struct peal_ranks ranks = {.count = (uint32_t)o->ranks,

@@ -215,7 +215,7 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
     double *times = calloc(n, sizeof *times), *most = calloc(n, sizeof *most), traced_us;
     struct peal_op_trace trace = {0};
     enum peal_status status = times && most ? PEAL_OK : PEAL_NO_MEMORY;
-    bool data = plan->contract != PEAL_CONTRACT_NONE && plan->contract != PEAL_CONTRACT_BARRIER;
+    bool data = peal_contract_has_data((enum peal_contract)plan->contract);
     for (uint64_t i = 0; i < n && status == PEAL_OK; i++) {
         peal_run_data_fill(&me->data);
         status = launch(me, &times[i]);

@@ -29,42 +29,50 @@ static enum peal_status call_barrier(struct peal_comm *comm, void *send, void *r
     return peal_barrier(comm);
 }
 
-static const struct peal_case subjects[] = {
-    {"allreduce", PEAL_CALL_ALLREDUCE, false, false, true, false, true, 2, call_allreduce},
-    {"allgather", PEAL_CALL_ALLGATHER, false, true, false, false, true, 1, call_allgather},
-    {"reduce_scatter", PEAL_CALL_REDUCE_SCATTER, true, false, true, false, true, 1,
-     call_reduce_scatter},
-    {"broadcast", PEAL_CALL_BROADCAST, false, false, false, true, true, 0, call_broadcast},
-    {"reduce", PEAL_CALL_REDUCE, false, false, true, true, true, 0, call_reduce},
-    {"gather", PEAL_CALL_GATHER, false, true, false, true, false, 1, call_gather},
-    {"scatter", PEAL_CALL_SCATTER, true, false, false, true, false, 1, call_scatter},
-    {"all_to_all", PEAL_CALL_ALL_TO_ALL, true, true, false, false, false, 1, call_all_to_all},
-    {"barrier", PEAL_CALL_BARRIER, false, false, false, false, false, 0, call_barrier},
+#define CASE(NAME, name, in_place)                                                                 \
+    {                                                                                              \
+        PEAL_CALL_##NAME, PEAL_CONTRACT_##NAME, in_place, call_##name                              \
+    }
+static const struct peal_case cases[] = {
+    CASE(ALLREDUCE, allreduce, true),
+    CASE(ALLGATHER, allgather, true),
+    CASE(REDUCE_SCATTER, reduce_scatter, true),
+    CASE(BROADCAST, broadcast, true),
+    CASE(REDUCE, reduce, true),
+    CASE(GATHER, gather, false),
+    CASE(SCATTER, scatter, false),
+    CASE(ALL_TO_ALL, all_to_all, false),
+    CASE(BARRIER, barrier, false),
 };
+
+const struct peal_contract_info *peal_case_contract(const struct peal_case *c)
+{
+    return peal_contract_info(c->contract);
+}
 
 const struct peal_case *peal_cases(size_t *count)
 {
-    *count = sizeof subjects / sizeof *subjects;
-    return subjects;
+    *count = sizeof cases / sizeof *cases;
+    return cases;
 }
 
 const struct peal_case *peal_case_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
-        if (strcmp(subjects[i].name, name) == 0)
-            return &subjects[i];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (strcmp(peal_case_contract(&cases[i])->name, name) == 0)
+            return &cases[i];
     }
     return NULL;
 }
 
 uint64_t peal_case_sends(const struct peal_case_call *call)
 {
-    return call->subject->send_blocks ? call->block * call->ranks : call->block;
+    return peal_case_sends_blocks(call->subject) ? call->block * call->ranks : call->block;
 }
 
 uint64_t peal_case_receives(const struct peal_case_call *call)
 {
-    return call->subject->recv_blocks ? call->block * call->ranks : call->block;
+    return peal_case_receives_blocks(call->subject) ? call->block * call->ranks : call->block;
 }
 
 void peal_case_fill(const struct peal_case_call *call, void *send)
@@ -77,11 +85,11 @@ void peal_case_fill(const struct peal_case_call *call, void *send)
 /* What element i of this rank's output must be. */
 static double expected(const struct peal_case_call *call, uint64_t i)
 {
-    const struct peal_case *s = call->subject;
-    uint64_t block = call->block, own = s->send_blocks ? call->rank * block : 0;
-    if (s->has_reduce)
+    const struct peal_contract_info *c = peal_case_contract(call->subject);
+    uint64_t block = call->block, own = peal_side_has_blocks(c->in) ? call->rank * block : 0;
+    if (c->has_reduce)
         return peal_sample_reduced(call->reduce, call->ranks, own + i);
-    if (s->recv_blocks)
+    if (peal_side_has_blocks(c->out))
         return peal_sample_input((uint32_t)(i / block), own + i % block);
     return peal_sample_input(call->root, own + i);
 }
@@ -90,9 +98,10 @@ uint64_t peal_case_check(const struct peal_case_call *call, const void *recv)
 {
     enum { SAMPLES = 65536 };
     uint64_t n = peal_case_receives(call), wrong = 0;
-    bool root_only = call->subject->collective == PEAL_CALL_REDUCE ||
-                     call->subject->collective == PEAL_CALL_GATHER;
-    if (call->subject->collective == PEAL_CALL_BARRIER || (root_only && call->rank != call->root))
+    enum peal_contract contract = call->subject->contract;
+    if (!peal_contract_has_data(contract))
+        return 0;
+    if (peal_contract_result_is_roots(contract) && call->rank != call->root)
         return 0;
     uint64_t step = n > SAMPLES ? n / SAMPLES : 1;
     for (uint64_t i = 0; i < n; i += step)

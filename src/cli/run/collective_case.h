@@ -10,16 +10,23 @@
 
 /* Sizes are of the larger buffer of a rank, as in nccl-tests. */
 struct peal_case {
-    const char *name;
-    uint32_t collective;
-    bool send_blocks, recv_blocks; /* that side has a block for every rank */
-    bool has_reduce, has_root;
+    uint32_t collective; /* enum peal_collective */
+    enum peal_contract contract;
     bool can_in_place; /* with the same code on every rank */
-    double bus;        /* bus bandwidth over algorithm bandwidth: times (P-1)/P */
     enum peal_status (*call)(struct peal_comm *, void *, void *, uint64_t, enum peal_dtype,
                              enum peal_reduction, uint32_t);
 };
 
+/* Its row in collectives.def: name, sides, root, reduction. */
+const struct peal_contract_info *peal_case_contract(const struct peal_case *c);
+static inline bool peal_case_sends_blocks(const struct peal_case *c)
+{
+    return peal_side_has_blocks(peal_case_contract(c)->in);
+}
+static inline bool peal_case_receives_blocks(const struct peal_case *c)
+{
+    return peal_side_has_blocks(peal_case_contract(c)->out);
+}
 /* All of them. */
 const struct peal_case *peal_cases(size_t *count);
 /* NULL if there is none of this name. */

@@ -81,15 +81,13 @@ double peal_contract_expected(const struct peal_plan *plan, uint32_t rank, uint6
 uint64_t peal_contract_check(const struct peal_plan *plan, uint32_t rank, const char *out,
                              uint64_t *first)
 {
-    bool root_only =
-        plan->contract == PEAL_CONTRACT_REDUCE || plan->contract == PEAL_CONTRACT_GATHER;
-    if (root_only && rank != plan->root)
+    enum peal_contract contract = (enum peal_contract)plan->contract;
+    if (peal_contract_result_is_roots(contract) && rank != plan->root)
         return 0;
     uint64_t wrong = 0, n = peal_plan_len(plan, rank, plan->contract_out);
     enum peal_dtype dtype = (enum peal_dtype)peal_plan_bufs(plan)[plan->contract_out].dtype;
-    bool scatters =
-        plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
-    if (scatters && plan->contract_in == plan->contract_out) /* the own part of one buffer */
+    if (peal_contract_scatters(contract) &&
+        plan->contract_in == plan->contract_out) /* the own part of one buffer */
         n = peal_size_part(rank + 1, n, plan->nranks) - peal_size_part(rank, n, plan->nranks);
     for (uint64_t i = 0; i < n; i++) {
         if (peal_sample_fits(out, dtype, i, peal_contract_expected(plan, rank, i)))

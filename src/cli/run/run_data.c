@@ -32,8 +32,7 @@ static uint64_t most_bytes(const struct peal_run_data *d, uint32_t i)
 /* In place, this parameter is within another one; gather and scatter: on the root only. */
 static bool is_part(const struct peal_plan *plan, uint32_t buf, uint32_t rank)
 {
-    bool on_root =
-        plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
+    bool on_root = peal_contract_parts_on_root((enum peal_contract)plan->contract);
     return peal_plan_bufs(plan)[buf].alias != PEAL_NONE && (!on_root || rank == plan->root);
 }
 
@@ -182,10 +181,8 @@ static char *place_of(const struct peal_run_data *d, uint32_t buf)
     uint32_t i = 0, rank = peal_comm_rank(d->comm);
     while (d->image->params[i].buf != buf)
         i++;
-    bool gathers =
-        plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_GATHER;
-    bool scatters =
-        plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
+    bool gathers = peal_contract_gathers((enum peal_contract)plan->contract);
+    bool scatters = peal_contract_scatters((enum peal_contract)plan->contract);
     bool one = plan->contract_in == plan->contract_out;
     if (!one && !is_aliased(d, i))
         return d->buffers[i];

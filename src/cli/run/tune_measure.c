@@ -29,7 +29,7 @@ struct job {
 
 static bool has_blocks(const struct peal_case *subject)
 {
-    return subject->send_blocks || subject->recv_blocks;
+    return peal_case_sends_blocks(subject) || peal_case_receives_blocks(subject);
 }
 
 static bool has_symmetric(uint32_t collective)
@@ -120,8 +120,8 @@ walk(const struct peal_tuning *tuning, uint32_t ranks,
         middle++;
     for (size_t i = 0; i < count; i++) {
         const struct peal_case *s = &subjects[i];
-        if (!peal_tuning_has_choice(s->name) ||
-            (tuning->collective && strcmp(tuning->collective, s->name) != 0))
+        if (!peal_tuning_has_choice(peal_case_contract(s)->name) ||
+            (tuning->collective && strcmp(tuning->collective, peal_case_contract(s)->name) != 0))
             continue;
         uint64_t parts = has_blocks(s) ? ranks : 1;
         bool barrier = s->collective == PEAL_CALL_BARRIER;
@@ -245,7 +245,8 @@ static void report(const struct measuring *m, const struct job *job, const struc
     struct peal_text line = {0};
     char size[24], segment[24];
     peal_text_printf(&line, "%-14s %-9s %3u ranks %6s: %-13s in %5s %10.2f us\n",
-                     job->subject->name, job->symmetric ? "symmetric" : "private", job->ranks,
+                     peal_case_contract(job->subject)->name,
+                     job->symmetric ? "symmetric" : "private", job->ranks,
                      peal_size_format(job->bytes, size), best->algo->name,
                      peal_size_format(best->segment, segment), time_ns / 1e3);
     peal_progress_print(m->tuning->progress, &line);

@@ -21,8 +21,7 @@ enum { MOST_BYTES_LOG2 = 34 };
 /* In place, a parameter is a part of another one; gather and scatter: on the root only. */
 static bool is_within(const struct peal_plan *plan, uint32_t rank, uint32_t buf)
 {
-    bool on_root =
-        plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
+    bool on_root = peal_contract_parts_on_root((enum peal_contract)plan->contract);
     return peal_plan_bufs(plan)[buf].alias != PEAL_NONE && (!on_root || rank == plan->root);
 }
 
@@ -38,10 +37,8 @@ static struct place place_of(const struct peal_plan *plan, uint32_t rank, bool i
 {
     uint32_t buf = input ? plan->contract_in : plan->contract_out;
     struct place place = {buf, 0, peal_plan_len(plan, rank, buf)};
-    bool gathers =
-        plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_GATHER;
-    bool scatters =
-        plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
+    bool gathers = peal_contract_gathers((enum peal_contract)plan->contract);
+    bool scatters = peal_contract_scatters((enum peal_contract)plan->contract);
     bool within = is_within(plan, rank, buf);
     if (within)
         place.buf = peal_plan_bufs(plan)[buf].alias;
@@ -155,8 +152,10 @@ uint64_t peal_job_data_hash(const struct peal_job_data *data)
 static bool is_checkable(const struct peal_plan *plan)
 {
     const struct peal_param *params = peal_plan_params(plan);
-    if (plan->contract == PEAL_CONTRACT_NONE || plan->contract == PEAL_CONTRACT_BARRIER ||
-        plan->contract == PEAL_CONTRACT_ALL_TO_ALL_V || plan->contract_out == PEAL_NONE)
+    enum peal_contract contract = (enum peal_contract)plan->contract;
+    if (!peal_contract_has_data(contract) || peal_contract_info(contract)->has_matrix)
+        return false;
+    if (plan->contract_out == PEAL_NONE)
         return false;
     for (uint64_t i = 0; i < plan->params.count; i++) {
         if (params[i].count > 1 || params[i].is_local)
@@ -172,8 +171,7 @@ enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
     if (!is_checkable(plan))
         return PEAL_CHECK_NONE;
     enum peal_dtype dtype = (enum peal_dtype)peal_plan_bufs(plan)[plan->contract_out].dtype;
-    bool root_only =
-        plan->contract == PEAL_CONTRACT_REDUCE || plan->contract == PEAL_CONTRACT_GATHER;
+    bool root_only = peal_contract_result_is_roots((enum peal_contract)plan->contract);
     for (uint32_t rank = 0; rank < plan->nranks; rank++) {
         struct place y = place_of(plan, rank, false);
         const void *at = buffer_of(data, rank, y.buf);

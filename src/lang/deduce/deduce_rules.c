@@ -71,7 +71,7 @@ void peal_deduce_contract(struct peal_deducer *d)
         return;
     }
     const struct peal_contract_info *info = peal_contract_info(contract);
-    if (info->has_data)
+    if (info->in != PEAL_SIDE_NONE)
         check_data(d);
     check_reduce(d, info->has_reduce);
     const struct peal_symbol *root = find_param(kernel, "root");

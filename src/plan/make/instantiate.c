@@ -137,17 +137,6 @@ static struct ends find_ends(const struct peal_kernel *kernel)
     return out;
 }
 
-/* In place: which of the two is a part of the other. */
-static bool x_is_the_part(enum peal_contract contract)
-{
-    return contract == PEAL_CONTRACT_ALLGATHER || contract == PEAL_CONTRACT_GATHER;
-}
-
-static bool y_is_the_part(enum peal_contract contract)
-{
-    return contract == PEAL_CONTRACT_REDUCE_SCATTER || contract == PEAL_CONTRACT_SCATTER;
-}
-
 /* Makes the buffers of all parameters, once, before the first rank. */
 static void declare_params(struct instantiation *t, const struct ends *ends)
 {
@@ -171,7 +160,7 @@ static void declare_params(struct instantiation *t, const struct ends *ends)
     }
     if (!in_place)
         return;
-    const struct peal_symbol *part = x_is_the_part(ends->contract) ? ends->x : ends->y;
+    const struct peal_symbol *part = peal_contract_gathers(ends->contract) ? ends->x : ends->y;
     const struct peal_symbol *whole = part == ends->x ? ends->y : ends->x;
     peal_assembler_alias(t->a, t->decls[part->slot], t->decls[whole->slot]);
 }
@@ -220,15 +209,13 @@ static void bind_buffers(struct instantiation *t, const struct ends *ends)
     }
     if (!t->bind->in_place || !ends->x || !ends->y || ends->x == ends->y)
         return;
-    bool x_part = x_is_the_part(ends->contract);
-    bool on_root_only =
-        ends->contract == PEAL_CONTRACT_GATHER || ends->contract == PEAL_CONTRACT_SCATTER;
-    if (on_root_only && t->rank != peal_assembler_header(t->a)->root)
+    bool x_part = peal_contract_gathers(ends->contract);
+    if (peal_contract_parts_on_root(ends->contract) && t->rank != peal_assembler_header(t->a)->root)
         return;
     struct binding *part = &t->env[x_part ? ends->x->slot : ends->y->slot];
     const struct binding *whole = &t->env[x_part ? ends->y->slot : ends->x->slot];
     part->buf = whole->buf;
-    bool own_part = x_part || y_is_the_part(ends->contract);
+    bool own_part = x_part || peal_contract_scatters(ends->contract);
     if (!own_part && length_of(part) != length_of(whole)) {
         peal_inst_fail(t, ends->y->pos,
                        "in place, '%s' and '%s' are one buffer, but rank %u has %" PRIu64

@@ -55,15 +55,13 @@ uint32_t peal_contract_place(const struct peal_plan *plan, uint32_t buf, uint32_
                              uint64_t *offset)
 {
     const struct peal_buf *b = &peal_plan_bufs(plan)[buf];
-    bool at_root_only =
-        plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
+    enum peal_contract contract = (enum peal_contract)plan->contract;
+    bool at_root_only = peal_contract_parts_on_root(contract);
     *offset = 0;
     if (b->alias == PEAL_NONE || (at_root_only && rank != plan->root))
         return buf;
     uint64_t whole = peal_plan_len(plan, rank, b->alias), own = peal_plan_len(plan, rank, buf);
-    bool parts =
-        plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_GATHER ||
-        plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
+    bool parts = peal_contract_gathers(contract) || peal_contract_scatters(contract);
     if (parts && own < whole)
         *offset = peal_contract_part(plan, whole, rank);
     return b->alias;
@@ -280,15 +278,13 @@ static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expec
 void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
 {
     const struct peal_plan *plan = s->p->plans[launch];
-    if (plan->contract == PEAL_CONTRACT_NONE || plan->contract == PEAL_CONTRACT_BARRIER ||
+    if (!peal_contract_has_data((enum peal_contract)plan->contract) ||
         plan->contract_in == PEAL_NONE || plan->contract_out == PEAL_NONE || s->done)
         return;
     struct judge j = {.s = s, .plan = plan, .rank = rank, .launch = launch};
     uint64_t offset, len = peal_plan_len(plan, rank, plan->contract_out);
     uint32_t y = peal_contract_place(plan, plan->contract_out, rank, &offset);
-    bool is_part =
-        plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
-    if (is_part && one_buffer(plan)) {
+    if (peal_contract_scatters((enum peal_contract)plan->contract) && one_buffer(plan)) {
         /* One buffer for both: y is the own part of it. */
         offset = peal_contract_part(plan, len, rank);
         len = peal_contract_part(plan, len, rank + 1) - offset;
