@@ -6,6 +6,7 @@
  *   diag.h    collected diagnostics with carets       size.h   checked sizes, K M G parsing
  *   hash.h    64-bit hashing                          sha256.h digests that are kept
  *   nearest.h the name that was meant                 json.h   the only writer of JSON
+ *   index.h   the hash table                          clock.h  the clock
  *
  *   tables/   what exists in the language and in plans, once: ops.def (operations), fn.def
  *             (functions of data), collectives.def (contract.h), dtype.h (data types, reductions)
@@ -16,8 +17,10 @@
 #define PEAL_BASE_BASE_H
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/diag.h"
 #include "base/hash.h"
+#include "base/index.h"
 #include "base/intern.h"
 #include "base/json.h"
 #include "base/nearest.h"

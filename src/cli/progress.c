@@ -20,13 +20,6 @@ enum { DRAW_AFTER_MS = 1000, DRAW_EVERY_MS = 250 };
 
 static const char wipe[] = "\r\033[K";
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* In one call, so that lines of several processes on one terminal do not mix. */
 static void put(int fd, const char *text, size_t len)
 {
@@ -67,9 +60,9 @@ static struct peal_progress_state state_of(struct peal_progress *progress)
         progress->look(progress->context, &state);
         if (state.what != progress->phase) {
             progress->phase = state.what;
-            progress->phase_ms = now_ms();
+            progress->phase_ms = peal_now_ms();
         }
-        state.elapsed_ms = now_ms() - progress->phase_ms;
+        state.elapsed_ms = peal_now_ms() - progress->phase_ms;
         return state;
     }
     /* relaxed: only numbers to show, nothing is read on their strength */
@@ -79,14 +72,14 @@ static struct peal_progress_state state_of(struct peal_progress *progress)
         state.part = weight / (double)progress->weight;
     else if (progress->total)
         state.part = (double)state.done / (double)progress->total;
-    state.elapsed_ms = now_ms() - progress->began_ms;
+    state.elapsed_ms = peal_now_ms() - progress->began_ms;
     return state;
 }
 
 static void draw(struct peal_progress *progress)
 {
     struct peal_progress_state state = state_of(progress);
-    if (!progress->draws || now_ms() - progress->began_ms < DRAW_AFTER_MS)
+    if (!progress->draws || peal_now_ms() - progress->began_ms < DRAW_AFTER_MS)
         return;
     char line[160], text[200];
     peal_progress_line(&state, line, sizeof line);
@@ -154,7 +147,7 @@ void peal_progress_begin(struct peal_progress *progress)
 {
     sigset_t set;
     fflush(stdout);
-    progress->began_ms = now_ms();
+    progress->began_ms = peal_now_ms();
     progress->draws = isatty(STDERR_FILENO);
     progress->drawn = progress->watches = false;
     atomic_store(&progress->up, false);

@@ -121,10 +121,9 @@ static struct peal_verification *from_cache(const struct peal_plan *plan, uint32
                                             const char *path)
 {
     struct answer *a = calloc(1, sizeof *a);
-    struct timespec start, end;
     if (!a)
         return NULL;
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    uint64_t start = peal_now_ns();
     peal_arena_init(&a->arena, 0);
     if (!read_proof(path, a) || a->failed) {
         peal_verification_free(&a->v);
@@ -136,9 +135,7 @@ static struct peal_verification *from_cache(const struct peal_plan *plan, uint32
     a->v.kernel = peal_answer_text(a, "%s", peal_plan_string(plan, plan->kernel));
     a->v.plan_hash = plan->hash;
     a->v.contract = (enum peal_contract)plan->contract;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    a->v.milliseconds =
-        (double)(end.tv_sec - start.tv_sec) * 1e3 + (double)(end.tv_nsec - start.tv_nsec) / 1e6;
+    a->v.milliseconds = peal_ms_since(start);
     return &a->v;
 }
 

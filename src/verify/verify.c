@@ -9,13 +9,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
 static void tell_early(const struct program *p, struct answer *a)
 {
     const struct early_fault *e = &p->early;
@@ -88,7 +81,7 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
     if (!a)
         return PEAL_NO_MEMORY;
     peal_arena_init(&a->arena, 0);
-    double start = now_ms();
+    uint64_t start = peal_now_ns();
     struct program p;
     enum peal_status status = peal_program_build(&p, plans, count, o.most_bytes);
     if (status == PEAL_INVALID) {
@@ -109,7 +102,7 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
     peal_program_release(&p);
     if (a->failed && a->v.verdict != PEAL_REFUTED)
         peal_answer_give_up(a, "out of memory");
-    a->v.milliseconds = now_ms() - start;
+    a->v.milliseconds = peal_ms_since(start);
     *out = &a->v;
     return PEAL_OK;
 }

@@ -63,10 +63,10 @@ void peal_assembler_free(struct peal_assembler *a)
     peal_vec_release(&a->positions);
     peal_vec_release(&a->sources);
     peal_vec_release(&a->strings);
-    free(a->string_index.slots);
-    free(a->channel_index.slots);
-    free(a->position_index.slots);
-    free(a->phase_index.slots);
+    peal_index_release(&a->string_index);
+    peal_index_release(&a->channel_index);
+    peal_index_release(&a->position_index);
+    peal_index_release(&a->phase_index);
     free(a);
 }
 

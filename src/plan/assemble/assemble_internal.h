@@ -6,13 +6,6 @@
 
 #include "plan/assemble/assemble.h"
 
-/* An open-addressing index from a hash to a row of some table; rows are compared by the caller. */
-struct row_index {
-    uint32_t *slots; /* row + 1; 0 = empty */
-    size_t cap;      /* a power of two, or 0 */
-    size_t count;
-};
-
 struct own_len {
     uint32_t rank, buf;
     uint64_t len;
@@ -42,7 +35,7 @@ struct peal_assembler {
     PEAL_VEC(struct peal_position) positions;
     PEAL_VEC(const struct peal_source *) sources; /* beside positions, for diagnostics */
     PEAL_VEC(char) strings;
-    struct row_index string_index, channel_index, position_index, phase_index;
+    struct peal_index string_index, channel_index, position_index, phase_index;
 };
 
 void peal_assembler_fail(struct peal_assembler *a, enum peal_status status, const char *why);

@@ -9,48 +9,32 @@
 #include <string.h>
 
 /* The row with this hash for which same(a, row, key) holds, or PEAL_NONE. */
-static uint32_t find_row(const struct peal_assembler *a, const struct row_index *index,
+static uint32_t find_row(const struct peal_assembler *a, const struct peal_index *index,
                          uint64_t hash,
                          bool (*same)(const struct peal_assembler *, uint32_t, const void *),
                          const void *key)
 {
     if (!index->cap)
         return PEAL_NONE;
-    for (size_t i = hash & (index->cap - 1); index->slots[i]; i = (i + 1) & (index->cap - 1)) {
-        if (same(a, index->slots[i] - 1, key))
-            return index->slots[i] - 1;
+    size_t at = peal_index_begin(index, hash);
+    for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
+        if (same(a, peal_index_row(index, at), key))
+            return peal_index_row(index, at);
     }
     return PEAL_NONE;
 }
 
-/* Adds a row; `rehash` gives the hash of a row already there, for growing. */
-static void add_row(struct peal_assembler *a, struct row_index *index, uint32_t row,
-                    uint64_t (*rehash)(const struct peal_assembler *, uint32_t))
+static void add_row(struct peal_assembler *a, struct peal_index *index, uint32_t row,
+                    peal_index_hash *hash)
 {
-    if (index->count * 2 >= index->cap) {
-        size_t cap = index->cap ? index->cap * 2 : 16;
-        uint32_t *slots = calloc(cap, sizeof *slots);
-        if (!slots) {
-            peal_assembler_no_memory(a);
-            return;
-        }
-        for (size_t i = 0; i < index->cap; i++) {
-            if (!index->slots[i])
-                continue;
-            size_t to = rehash(a, index->slots[i] - 1) & (cap - 1);
-            while (slots[to])
-                to = (to + 1) & (cap - 1);
-            slots[to] = index->slots[i];
-        }
-        free(index->slots);
-        index->slots = slots;
-        index->cap = cap;
+    if (!peal_index_reserve(index, hash, a)) {
+        peal_assembler_no_memory(a);
+        return;
     }
-    size_t to = rehash(a, row) & (index->cap - 1);
-    while (index->slots[to])
-        to = (to + 1) & (index->cap - 1);
-    index->slots[to] = row + 1;
-    index->count++;
+    size_t at = peal_index_begin(index, hash(a, row));
+    while (peal_index_is_used(index, at))
+        at = peal_index_next(index, at);
+    peal_index_put(index, at, row);
 }
 
 static bool same_string(const struct peal_assembler *a, uint32_t row, const void *key)
@@ -58,8 +42,9 @@ static bool same_string(const struct peal_assembler *a, uint32_t row, const void
     return strcmp(a->strings.at + row, key) == 0;
 }
 
-static uint64_t hash_string(const struct peal_assembler *a, uint32_t row)
+static uint64_t hash_string(const void *assembler, uint32_t row)
 {
+    const struct peal_assembler *a = assembler;
     return peal_hash_bytes(a->strings.at + row, strlen(a->strings.at + row), 0);
 }
 
@@ -138,8 +123,9 @@ static uint64_t hash_key(const struct peal_channel *c)
                          ((uint64_t)c->name << 32) | c->port);
 }
 
-static uint64_t hash_channel(const struct peal_assembler *a, uint32_t row)
+static uint64_t hash_channel(const void *assembler, uint32_t row)
 {
+    const struct peal_assembler *a = assembler;
     return hash_key(&a->channels.at[row]);
 }
 
@@ -195,8 +181,9 @@ static bool same_position(const struct peal_assembler *a, uint32_t row, const vo
            memcmp(&a->positions.at[row], &want->position, sizeof want->position) == 0;
 }
 
-static uint64_t hash_position(const struct peal_assembler *a, uint32_t row)
+static uint64_t hash_position(const void *assembler, uint32_t row)
 {
+    const struct peal_assembler *a = assembler;
     return peal_hash_bytes(&a->positions.at[row], sizeof(struct peal_position), 0);
 }
 
@@ -232,8 +219,9 @@ static bool same_phases(const struct peal_assembler *a, uint32_t row, const void
     return memcmp(a->phases.at + row * period, key, period * sizeof(uint64_t)) == 0;
 }
 
-static uint64_t hash_phases(const struct peal_assembler *a, uint32_t row)
+static uint64_t hash_phases(const void *assembler, uint32_t row)
 {
+    const struct peal_assembler *a = assembler;
     size_t period = a->header.period;
     return peal_hash_bytes(a->phases.at + row * period, period * sizeof(uint64_t), 0);
 }

@@ -23,13 +23,6 @@ enum {
     ROUND_SPINS = 48          /* polls: as long as a switch or two */
 };
 
-uint64_t peal_now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 uint32_t peal_cores(void)
 {
     const char *wish = getenv("PEAL_CORES");

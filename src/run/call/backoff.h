@@ -42,7 +42,6 @@ uint32_t peal_cores(void);
 /* How ranks wait that share so many processors. All ranks of a team must be given the same number,
  * since algorithms are chosen by it. */
 void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out);
-uint64_t peal_now_ns(void);
 
 /* Makes every thread of the group pass a barrier: what each stored before is seen, and what each
  * loads after sees what this one stored. False where the kernel has none such. */

@@ -47,13 +47,6 @@ struct peer {
     int32_t pid;
 };
 
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void identify(struct hello *out, const struct peal_rendezvous *how)
 {
     *out = (struct hello){.magic = HELLO_MAGIC,
@@ -130,7 +123,7 @@ static bool send_message(int fd, const void *data, size_t len, int pass, uint64_
         /* The peer has not read on; or as many descriptors of this user are under way as it may
          * have open (with 64 ranks or so), which the others' reading ends. */
         bool later = errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS;
-        if (errno != EINTR && (!later || now_ms() >= deadline))
+        if (errno != EINTR && (!later || peal_now_ms() >= deadline))
             return false;
         if (later)
             sleep_ms(1);
@@ -171,7 +164,7 @@ static bool receive_message(int fd, void *data, size_t len, int *passed, uint64_
                              .msg_iovlen = 1,
                              .msg_control = control.space,
                              .msg_controllen = sizeof control.space};
-        uint64_t now = now_ms(), left = now >= deadline ? 0 : deadline - now;
+        uint64_t now = peal_now_ms(), left = now >= deadline ? 0 : deadline - now;
         struct pollfd poll_fd = {fd, POLLIN, 0};
         int ready = poll(&poll_fd, 1, left < INT_MAX ? (int)left : INT_MAX);
         if (ready < 0 && errno == EINTR)
@@ -210,7 +203,7 @@ static void say_descriptors(uint32_t rank, struct peal_text *out)
 
 static uint64_t soon(uint64_t deadline)
 {
-    uint64_t then = now_ms() + SOON_MS;
+    uint64_t then = peal_now_ms() + SOON_MS;
     return then < deadline ? then : deadline;
 }
 
@@ -314,7 +307,7 @@ static int listen_as(const char *job, uint32_t leader, uint64_t deadline)
     if (fd < 0)
         return -1;
     while (bind(fd, (struct sockaddr *)&name, len) != 0) {
-        if (errno != EADDRINUSE || now_ms() >= deadline) {
+        if (errno != EADDRINUSE || peal_now_ms() >= deadline) {
             close(fd);
             return -1;
         }
@@ -337,7 +330,7 @@ static enum peal_status collect(const struct peal_rendezvous *how, int fd, struc
     if (status != PEAL_OK)
         peal_text_printf(why, "rank %u: %s", how->rank, how->reason);
     while (status == PEAL_OK && !all_here(how, guests, &missing)) {
-        if (now_ms() >= deadline) {
+        if (peal_now_ms() >= deadline) {
             peal_text_printf(why, "rank %u of %u did not come to job '%s' in time", missing,
                              how->size, how->job);
             return PEAL_TIMEOUT;
@@ -368,11 +361,11 @@ static enum peal_status collect(const struct peal_rendezvous *how, int fd, struc
 static void turn_away(const struct peal_rendezvous *how, int fd, struct guest *guests,
                       enum peal_status status, const char *why, uint64_t deadline)
 {
-    uint64_t until = now_ms() + LINGER_MS < deadline ? now_ms() + LINGER_MS : deadline;
+    uint64_t until = peal_now_ms() + LINGER_MS < deadline ? peal_now_ms() + LINGER_MS : deadline;
     uint32_t missing;
     while (!all_here(how, guests, &missing)) {
         struct pollfd poll_fd = {fd, POLLIN, 0};
-        uint64_t now = now_ms();
+        uint64_t now = peal_now_ms();
         int ready = poll(&poll_fd, 1, now < until ? (int)(until - now) : 0);
         if (ready < 0 && errno == EINTR)
             continue;
@@ -383,11 +376,11 @@ static void turn_away(const struct peal_rendezvous *how, int fd, struct guest *g
         if (socket < 0)
             return;
         /* Past the deadline too: whoever is in the queue has said who it is. */
-        if (!hear(socket, now_ms() + SOON_MS, &hello, &window, &pid))
+        if (!hear(socket, peal_now_ms() + SOON_MS, &hello, &window, &pid))
             continue;
         if (window >= 0)
             close(window);
-        send_away(socket, status, why, now_ms() + SOON_MS);
+        send_away(socket, status, why, peal_now_ms() + SOON_MS);
         if (hello.rank < how->size)
             guests[hello.rank].here = true;
     }
@@ -543,7 +536,7 @@ static enum peal_status follow(const struct peal_rendezvous *how, uint32_t leade
             peal_text_printf(why, "rank %u will not come to job '%s' any more", leader, how->job);
             return PEAL_PEER_DEAD; /* where it is optional, the caller turns to the next leader */
         }
-        if (now_ms() >= deadline) {
+        if (peal_now_ms() >= deadline) {
             peal_text_printf(why, "rank %u of job '%s' was not there in time", leader, how->job);
             return PEAL_TIMEOUT;
         }
@@ -556,7 +549,7 @@ enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, uint32_
 {
     enum { REFUSAL_MS = 5000 }; /* who cannot take part does not wait for long to say so */
     bool hurries = how->refusal != PEAL_OK && how->rank != leader && how->timeout_ms > REFUSAL_MS;
-    uint64_t deadline = now_ms() + (hurries ? (uint64_t)REFUSAL_MS : how->timeout_ms);
+    uint64_t deadline = peal_now_ms() + (hurries ? (uint64_t)REFUSAL_MS : how->timeout_ms);
     return how->rank == leader ? lead(how, deadline, why, out)
                                : follow(how, leader, deadline, why, out);
 }
@@ -575,7 +568,7 @@ void peal_job_make(char out[static 40])
 {
     uint64_t bits[2] = {0};
     if (getrandom(bits, sizeof bits, 0) != sizeof bits) {
-        bits[0] = now_ms();
+        bits[0] = peal_now_ms();
         bits[1] = (uint64_t)getpid();
     }
     snprintf(out, 40, "%016llx%016llx", (unsigned long long)bits[0], (unsigned long long)bits[1]);

@@ -50,11 +50,10 @@ struct shared_code {
 
 struct peal_codes {
     PEAL_VEC(struct peal_coded_op) steps;
-    PEAL_VEC(struct step_key) keys; /* beside steps */
-    PEAL_VEC(uint32_t) follower;    /* beside steps: which step came next the last time */
-    PEAL_VEC(struct raw_op) raws;   /* beside steps: the last op of each */
-    uint32_t *index;                /* hash table of steps: number + 1, 0 = empty */
-    size_t index_cap;
+    PEAL_VEC(struct step_key) keys;   /* beside steps */
+    PEAL_VEC(uint32_t) follower;      /* beside steps: which step came next the last time */
+    PEAL_VEC(struct raw_op) raws;     /* beside steps: the last op of each */
+    struct peal_index index;          /* of keys */
     PEAL_VEC(struct peal_code) lanes; /* [rank's first + lane] */
     PEAL_VEC(uint32_t) first_lane;    /* of each rank */
     PEAL_VEC(struct shared_code) shared;
@@ -109,33 +108,21 @@ static bool same_key(const struct step_key *a, const struct step_key *b)
            a->where == b->where;
 }
 
-static bool grow_index(struct peal_codes *codes)
+static uint64_t hash_row(const void *codes, uint32_t row)
 {
-    size_t cap = codes->index_cap ? codes->index_cap * 2 : 256;
-    uint32_t *index = calloc(cap, sizeof *index);
-    if (!index)
-        return false;
-    for (size_t i = 0; i < codes->keys.len; i++) {
-        size_t at = peal_hash_bytes(&codes->keys.at[i], sizeof(struct step_key), 0) & (cap - 1);
-        while (index[at])
-            at = (at + 1) & (cap - 1);
-        index[at] = (uint32_t)i + 1;
-    }
-    free(codes->index);
-    codes->index = index;
-    codes->index_cap = cap;
-    return true;
+    const struct peal_codes *c = codes;
+    return peal_hash_bytes(&c->keys.at[row], sizeof(struct step_key), 0);
 }
 
 /* The step of this key, made if it is new; PEAL_NONE when out of memory. */
 static uint32_t find_step(const struct peal_sim *sim, struct peal_codes *codes,
                           const struct step_key *key)
 {
-    if (codes->keys.len * 2 >= codes->index_cap && !grow_index(codes))
+    if (!peal_index_reserve(&codes->index, hash_row, codes))
         return PEAL_NONE;
-    size_t mask = codes->index_cap - 1, at = peal_hash_bytes(key, sizeof *key, 0) & mask;
-    for (; codes->index[at]; at = (at + 1) & mask) {
-        uint32_t number = codes->index[at] - 1;
+    size_t at = peal_index_begin(&codes->index, peal_hash_bytes(key, sizeof *key, 0));
+    for (; peal_index_is_used(&codes->index, at); at = peal_index_next(&codes->index, at)) {
+        uint32_t number = peal_index_row(&codes->index, at);
         if (same_key(&codes->keys.at[number], key))
             return number;
     }
@@ -146,7 +133,7 @@ static uint32_t find_step(const struct peal_sim *sim, struct peal_codes *codes,
         !peal_vec_push(&codes->keys, *key) || !peal_vec_push(&codes->follower, 0) ||
         !peal_vec_push(&codes->raws, (struct raw_op){.kind = RAW_NONE}))
         return PEAL_NONE;
-    codes->index[at] = (uint32_t)codes->keys.len;
+    peal_index_put(&codes->index, at, (uint32_t)codes->keys.len - 1);
     return (uint32_t)codes->keys.len - 1;
 }
 
@@ -471,6 +458,6 @@ void peal_sim_code_free(struct peal_codes *codes)
     peal_vec_release(&codes->shared);
     peal_vec_release(&codes->now);
     peal_vec_release(&codes->now_ports);
-    free(codes->index);
+    peal_index_release(&codes->index);
     free(codes);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See states.h. Open addressing over one array of keys. */
+/* See states.h: one array of keys, and an index. */
 #include "verify/explore/states.h"
 
 #include "base/base.h"
@@ -16,43 +16,40 @@ void peal_states_init(struct states *s, size_t key_bytes, uint64_t most_states, 
 void peal_states_release(struct states *s)
 {
     free(s->keys);
-    free(s->slots);
     s->keys = NULL;
-    s->slots = NULL;
+    peal_index_release(&s->index);
 }
 
 void peal_states_clear(struct states *s)
 {
     s->count = 0;
     s->full = false;
-    if (s->slots)
-        memset(s->slots, 0, s->cap * sizeof *s->slots);
+    peal_index_clear(&s->index);
 }
 
-static bool grow_slots(struct states *s)
+static uint64_t hash_key(const struct states *s, const unsigned char *key)
 {
-    size_t cap = s->cap ? s->cap * 2 : 1 << 16;
-    if (cap * sizeof *s->slots + s->room * s->key_bytes > s->most_bytes)
+    return peal_hash_bytes(key, s->key_bytes, 5);
+}
+
+static uint64_t hash_row(const void *states, uint32_t row)
+{
+    const struct states *s = states;
+    return hash_key(s, s->keys + (size_t)row * s->key_bytes);
+}
+
+static bool reserve(struct states *s)
+{
+    size_t growth = peal_index_growth(&s->index);
+    if (growth && growth + s->room * s->key_bytes > s->most_bytes)
         return false;
-    uint32_t *slots = calloc(cap, sizeof *slots);
-    if (!slots)
-        return false;
-    for (size_t i = 0; i < s->count; i++) {
-        size_t at = peal_hash_bytes(s->keys + i * s->key_bytes, s->key_bytes, 5) & (cap - 1);
-        while (slots[at])
-            at = (at + 1) & (cap - 1);
-        slots[at] = (uint32_t)i + 1;
-    }
-    free(s->slots);
-    s->slots = slots;
-    s->cap = cap;
-    return true;
+    return peal_index_reserve(&s->index, hash_row, s);
 }
 
 static bool grow_keys(struct states *s)
 {
     size_t room = s->room ? s->room * 2 : 4096;
-    if (room * s->key_bytes + s->cap * sizeof *s->slots > s->most_bytes)
+    if (room * s->key_bytes + s->index.cap * sizeof *s->index.slots > s->most_bytes)
         return false;
     unsigned char *keys = realloc(s->keys, room * s->key_bytes + 1);
     if (!keys)
@@ -64,13 +61,14 @@ static bool grow_keys(struct states *s)
 
 bool peal_states_add(struct states *s, const unsigned char *key)
 {
-    if (s->count * 2 >= s->cap && !grow_slots(s)) {
+    if (!reserve(s)) {
         s->full = true;
         return false;
     }
-    size_t at = peal_hash_bytes(key, s->key_bytes, 5) & (s->cap - 1);
-    for (; s->slots[at]; at = (at + 1) & (s->cap - 1)) {
-        if (memcmp(s->keys + (size_t)(s->slots[at] - 1) * s->key_bytes, key, s->key_bytes) == 0)
+    size_t at = peal_index_begin(&s->index, hash_key(s, key));
+    for (; peal_index_is_used(&s->index, at); at = peal_index_next(&s->index, at)) {
+        const unsigned char *seen = s->keys + (size_t)peal_index_row(&s->index, at) * s->key_bytes;
+        if (memcmp(seen, key, s->key_bytes) == 0)
             return false;
     }
     if (s->count >= s->most_states || s->count >= UINT32_MAX - 1 ||
@@ -79,6 +77,6 @@ bool peal_states_add(struct states *s, const unsigned char *key)
         return false;
     }
     memcpy(s->keys + s->count * s->key_bytes, key, s->key_bytes);
-    s->slots[at] = (uint32_t)++s->count;
+    peal_index_put(&s->index, at, (uint32_t)s->count++);
     return true;
 }

@@ -4,6 +4,8 @@
 #ifndef PEAL_VERIFY_STATES_H
 #define PEAL_VERIFY_STATES_H
 
+#include "base/base.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,8 +15,7 @@ struct states {
     uint64_t most_states, most_bytes;
     unsigned char *keys; /* one after the other */
     size_t count, room;
-    uint32_t *slots; /* state + 1 */
-    size_t cap;
+    struct peal_index index;
     bool full; /* a limit was reached: the search is not complete */
 };
 

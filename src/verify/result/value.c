@@ -16,9 +16,8 @@ void peal_values_init(struct values *v, uint64_t most_nodes)
 void peal_values_release(struct values *v)
 {
     peal_vec_release(&v->nodes);
-    free(v->slots);
+    peal_index_release(&v->index);
     free(v->moved);
-    v->slots = NULL;
     v->moved = NULL;
 }
 
@@ -38,22 +37,9 @@ static bool same_node(const struct node *a, const struct node *b)
            a->child[1] == b->child[1] && a->child[2] == b->child[2] && a->word == b->word;
 }
 
-static bool grow(struct values *v)
+static uint64_t hash_row(const void *values, uint32_t row)
 {
-    size_t cap = v->cap ? v->cap * 2 : 1024;
-    uint32_t *slots = calloc(cap, sizeof *slots);
-    if (!slots)
-        return false;
-    for (size_t i = 0; i < v->nodes.len; i++) {
-        size_t at = hash_node(&v->nodes.at[i]) & (cap - 1);
-        while (slots[at])
-            at = (at + 1) & (cap - 1);
-        slots[at] = (uint32_t)i + 1;
-    }
-    free(v->slots);
-    v->slots = slots;
-    v->cap = cap;
-    return true;
+    return hash_node(&((const struct values *)values)->nodes.at[row]);
 }
 
 /* What follows from the children. The larger of two numbers is one of them, so it fits where both
@@ -84,14 +70,15 @@ uint32_t peal_value_make(struct values *v, struct node node)
         node.child[0] = node.child[1];
         node.child[1] = child;
     }
-    if (v->nodes.len * 2 >= v->cap && !grow(v)) {
+    if (!peal_index_reserve(&v->index, hash_row, v)) {
         v->failed = true;
         return NO_NODE;
     }
-    size_t at = hash_node(&node) & (v->cap - 1);
-    for (; v->slots[at]; at = (at + 1) & (v->cap - 1)) {
-        if (same_node(&v->nodes.at[v->slots[at] - 1], &node))
-            return v->slots[at] - 1;
+    size_t at = peal_index_begin(&v->index, hash_node(&node));
+    for (; peal_index_is_used(&v->index, at); at = peal_index_next(&v->index, at)) {
+        uint32_t row = peal_index_row(&v->index, at);
+        if (same_node(&v->nodes.at[row], &node))
+            return row;
     }
     describe(v, &node);
     if (node.height > MOST_HEIGHT || v->nodes.len >= v->most_nodes ||
@@ -99,7 +86,7 @@ uint32_t peal_value_make(struct values *v, struct node node)
         v->failed = true;
         return NO_NODE;
     }
-    v->slots[at] = (uint32_t)v->nodes.len;
+    peal_index_put(&v->index, at, (uint32_t)v->nodes.len - 1);
     return (uint32_t)v->nodes.len - 1;
 }
 

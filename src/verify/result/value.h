@@ -39,9 +39,8 @@ enum { MOST_HEIGHT = 20000 };
  * walked: whoever walks one remembers what it has seen. */
 struct values {
     PEAL_VEC(struct node) nodes;
-    uint32_t *slots; /* node + 1 */
-    size_t cap;
-    struct moved *moved; /* what was moved lately */
+    struct peal_index index; /* of nodes */
+    struct moved *moved;     /* what was moved lately */
     bool failed;
     uint64_t most_nodes;
 };

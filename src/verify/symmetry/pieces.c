@@ -44,8 +44,7 @@ struct cutter {
     PEAL_VEC(uint64_t) points;  /* sorted, each once */
     PEAL_VEC(uint32_t) entries; /* accesses by piece */
     PEAL_VEC(uint32_t) first;   /* [piece + 1] in entries */
-    uint64_t *slots;            /* a hash table of points + 1 */
-    size_t nslots;
+    struct peal_index index;    /* of points, until they are sorted */
     bool failed;
 };
 
@@ -75,37 +74,25 @@ static int by_class(const void *a, const void *b)
 
 /* --- pieces of one location ------------------------------------------------------------------ */
 
-static bool grow_slots(struct cutter *c)
+static uint64_t hash_point(const void *cutter, uint32_t row)
 {
-    size_t n = c->nslots ? 2 * c->nslots : 1024;
-    uint64_t *slots = calloc(n, sizeof *slots);
-    if (!slots)
-        return false;
-    for (size_t i = 0; i < c->points.len; i++) {
-        size_t at = peal_hash_u64(c->points.at[i], 3) & (n - 1);
-        while (slots[at])
-            at = (at + 1) & (n - 1);
-        slots[at] = c->points.at[i] + 1;
-    }
-    free(c->slots);
-    c->slots = slots;
-    c->nslots = n;
-    return true;
+    return peal_hash_u64(((const struct cutter *)cutter)->points.at[row], 3);
 }
 
 static void add_point(struct cutter *c, uint64_t value)
 {
-    if (2 * (c->points.len + 1) > c->nslots && !grow_slots(c)) {
+    if (c->points.len >= PEAL_NONE - 1 || !peal_index_reserve(&c->index, hash_point, c)) {
         c->failed = true;
         return;
     }
-    size_t at = peal_hash_u64(value, 3) & (c->nslots - 1);
-    while (c->slots[at] && c->slots[at] != value + 1)
-        at = (at + 1) & (c->nslots - 1);
-    if (c->slots[at])
-        return;
-    c->slots[at] = value + 1;
-    if (!peal_vec_push(&c->points, value))
+    size_t at = peal_index_begin(&c->index, peal_hash_u64(value, 3));
+    for (; peal_index_is_used(&c->index, at); at = peal_index_next(&c->index, at)) {
+        if (c->points.at[peal_index_row(&c->index, at)] == value)
+            return;
+    }
+    if (peal_vec_push(&c->points, value))
+        peal_index_put(&c->index, at, (uint32_t)c->points.len - 1);
+    else
         c->failed = true;
 }
 
@@ -125,8 +112,7 @@ static size_t find_point(const struct cutter *c, uint64_t value)
 static void find_points(struct cutter *c)
 {
     c->points.len = 0;
-    if (c->nslots)
-        memset(c->slots, 0, c->nslots * sizeof *c->slots);
+    peal_index_clear(&c->index);
     for (uint32_t i = 0; i < c->count && !c->failed; i++) {
         const struct access *a = &c->p->accesses.at[c->order[i]];
         add_point(c, a->lo);
@@ -243,7 +229,7 @@ bool peal_symmetry_of_memory(const struct program *p, const struct symmetry *s)
     }
     free(first);
     free(order);
-    free(c.slots);
+    peal_index_release(&c.index);
     peal_vec_release(&c.points);
     peal_vec_release(&c.entries);
     peal_vec_release(&c.first);

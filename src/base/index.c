@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See index.h. */
+#include "base/index.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAP = 64 };
+
+void peal_index_release(struct peal_index *index)
+{
+    free(index->slots);
+    *index = (struct peal_index){0};
+}
+
+void peal_index_clear(struct peal_index *index)
+{
+    index->count = 0;
+    if (index->slots)
+        memset(index->slots, 0, index->cap * sizeof *index->slots);
+}
+
+static size_t next_cap(const struct peal_index *index)
+{
+    return index->cap ? index->cap * 2 : FIRST_CAP;
+}
+
+static bool is_full(const struct peal_index *index)
+{
+    return index->count * 2 >= index->cap;
+}
+
+size_t peal_index_growth(const struct peal_index *index)
+{
+    return is_full(index) ? next_cap(index) * sizeof *index->slots : 0;
+}
+
+bool peal_index_reserve(struct peal_index *index, peal_index_hash *hash, const void *rows)
+{
+    if (!is_full(index))
+        return true;
+    struct peal_index next = {.cap = next_cap(index)};
+    next.slots = calloc(next.cap, sizeof *next.slots);
+    if (!next.slots)
+        return false;
+    for (size_t i = 0; i < index->cap; i++) {
+        if (!peal_index_is_used(index, i))
+            continue;
+        uint32_t row = peal_index_row(index, i);
+        size_t at = peal_index_begin(&next, hash(rows, row));
+        while (peal_index_is_used(&next, at))
+            at = peal_index_next(&next, at);
+        peal_index_put(&next, at, row);
+    }
+    free(index->slots);
+    *index = next;
+    return true;
+}
