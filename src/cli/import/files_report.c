@@ -17,7 +17,7 @@ static bool has_finished(const struct peal_file_task *t)
 
 static const char *verdict_name(const struct peal_verification *v)
 {
-    return v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault) : peal_verdict_name(v->verdict);
+    return v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault) : peal_outcome_name(v->verdict);
 }
 
 static void put_row(const struct peal_file_task *t, const struct peal_file_run *run,
@@ -191,84 +191,88 @@ void peal_files_report_text(const struct peal_files_job *job, const struct peal_
 
 /* --- JSON ------------------------------------------------------------------------------------ */
 
-static void json_findings(const struct peal_file_task *task, struct peal_text *out)
+static void json_findings(const struct peal_file_task *task, struct peal_json *json)
 {
-    peal_text_puts(out, ", \"findings\": [");
+    peal_json_key(json, "findings");
+    peal_json_array(json);
     for (size_t i = 0; i < task->findings.list.len; i++) {
         const struct peal_finding *f = &task->findings.list.at[i];
-        peal_text_printf(out,
-                         "%s{\"level\": \"%s\", \"rule\": \"%s\", \"line\": %u, \"col\": %u, "
-                         "\"message\": ",
-                         i ? ", " : "", peal_finding_level_name(f->level), f->rule, f->pos.line,
-                         f->pos.col);
-        peal_text_json(out, f->message);
-        peal_text_printf(out, ", \"fixable\": %s}", f->edit.text ? "true" : "false");
+        peal_json_object(json);
+        peal_json_put_string(json, "level", peal_finding_level_name(f->level));
+        peal_json_put_string(json, "rule", f->rule);
+        peal_json_put_uint(json, "line", f->pos.line);
+        peal_json_put_uint(json, "col", f->pos.col);
+        peal_json_put_string(json, "message", f->message);
+        peal_json_put_bool(json, "fixable", f->edit.text != NULL);
+        peal_json_object_end(json);
     }
-    peal_text_puts(out, "]");
+    peal_json_array_end(json);
 }
 
 static void json_run(const struct peal_files_job *job, const struct peal_file_run *run,
-                     struct peal_text *out)
+                     struct peal_json *json)
 {
-    peal_text_printf(out, "{\"place\": \"%s\", \"count\": %" PRIu64, run->in_place ? "in" : "out",
-                     run->count);
-    if (!run->answer) {
-        peal_text_puts(out, ", \"no_plan\": ");
-        peal_text_json(out, run->why);
-        peal_text_puts(out, "}");
-        return;
+    peal_json_object(json);
+    peal_json_put_string(json, "place", run->in_place ? "in" : "out");
+    peal_json_put_uint(json, "count", run->count);
+    if (run->answer) {
+        const char *lacks = peal_require_lacks(job->require, run->answer);
+        if (run->answer->fault == PEAL_FAULT_DEADLOCK)
+            peal_json_put_uint(json, "depth_needed", run->least_depth);
+        if (lacks)
+            peal_json_put_string(json, "lacks", lacks);
+        peal_json_key(json, "answer");
+        peal_verification_put(run->answer, json);
+    } else {
+        peal_json_put_string(json, "no_plan", run->why);
     }
-    const char *lacks = peal_require_lacks(job->require, run->answer);
-    if (run->answer->fault == PEAL_FAULT_DEADLOCK)
-        peal_text_printf(out, ", \"depth_needed\": %u", run->least_depth);
-    if (lacks) {
-        peal_text_puts(out, ", \"lacks\": ");
-        peal_text_json(out, lacks);
-    }
-    peal_text_puts(out, ", \"answer\": ");
-    peal_verification_json(run->answer, out);
-    peal_text_puts(out, "}");
+    peal_json_object_end(json);
 }
 
 static void json_file(const struct peal_files_job *job, const struct peal_file_task *task,
-                      struct peal_text *out)
+                      struct peal_json *json)
 {
-    peal_text_puts(out, "{\"file\": ");
-    peal_text_json(out, task->path);
+    const struct peal_import_facts *f = &task->facts;
+    peal_json_break(json, 0);
+    peal_json_object(json);
+    peal_json_put_string(json, "file", task->path);
     if (task->unreadable) {
-        peal_text_puts(out, ", \"unreadable\": ");
-        peal_text_json(out, task->unreadable);
-        peal_text_puts(out, "}");
+        peal_json_put_string(json, "unreadable", task->unreadable);
+        peal_json_object_end(json);
         return;
     }
-    const struct peal_import_facts *f = &task->facts;
-    peal_text_printf(out, ", \"format\": \"%s\", \"name\": ", peal_format_name(f->format));
-    peal_text_json(out, f->name);
-    peal_text_puts(out, ", \"collective\": ");
-    peal_text_json(out, f->collective);
-    peal_text_puts(out, ", \"protocol\": ");
-    peal_text_json(out, f->protocol);
-    peal_text_printf(out, ", \"ranks\": %u, \"steps\": %" PRIu64 ", \"depth\": %u, \"runs\": [",
-                     f->nranks, f->steps, f->depth);
-    for (size_t k = 0; k < task->runs.len; k++) {
-        peal_text_puts(out, k ? ", " : "");
-        json_run(job, &task->runs.at[k], out);
-    }
-    peal_text_puts(out, "]");
-    json_findings(task, out);
-    peal_text_puts(out, "}");
+    peal_json_put_string(json, "format", peal_format_name(f->format));
+    peal_json_put_string(json, "name", f->name);
+    peal_json_put_string(json, "collective", f->collective);
+    peal_json_put_string(json, "protocol", f->protocol);
+    peal_json_put_uint(json, "ranks", f->nranks);
+    peal_json_put_uint(json, "steps", f->steps);
+    peal_json_put_uint(json, "depth", f->depth);
+    peal_json_key(json, "runs");
+    peal_json_array(json);
+    for (size_t k = 0; k < task->runs.len; k++)
+        json_run(job, &task->runs.at[k], json);
+    peal_json_array_end(json);
+    json_findings(task, json);
+    peal_json_object_end(json);
 }
 
 void peal_files_report_json(const struct peal_files_job *job, const struct peal_files_tally *t,
                             struct peal_text *out)
 {
-    peal_text_printf(out,
-                     "{\"proved\": %" PRIu64 ", \"refuted\": %" PRIu64 ", \"undecided\": %" PRIu64
-                     ", \"unreadable\": %" PRIu64 ", \"lacking\": %" PRIu64 ", \"files\": [",
-                     t->proved, t->refuted, t->undecided, t->unreadable, t->lacking);
-    for (size_t i = 0; i < job->ntasks; i++) {
-        peal_text_puts(out, i ? ",\n" : "\n");
-        json_file(job, &job->tasks[i], out);
-    }
-    peal_text_puts(out, "]}\n");
+    struct peal_json json;
+    peal_json_init(&json, out, PEAL_JSON_ONE_LINE);
+    peal_json_object(&json);
+    peal_json_put_uint(&json, "proved", t->proved);
+    peal_json_put_uint(&json, "refuted", t->refuted);
+    peal_json_put_uint(&json, "undecided", t->undecided);
+    peal_json_put_uint(&json, "unreadable", t->unreadable);
+    peal_json_put_uint(&json, "lacking", t->lacking);
+    peal_json_key(&json, "files");
+    peal_json_array(&json);
+    for (size_t i = 0; i < job->ntasks; i++)
+        json_file(job, &job->tasks[i], &json);
+    peal_json_array_end(&json);
+    peal_json_object_end(&json);
+    peal_text_puts(out, "\n");
 }
