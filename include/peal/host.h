@@ -239,7 +239,7 @@ struct peal_task_arg {
     int64_t value;
     const int64_t *values; /* copied */
     size_t nvalues;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
 };
 
 static inline struct peal_task_arg peal_arg_tensor(struct peal_tensor tensor)
@@ -258,7 +258,7 @@ static inline struct peal_task_arg peal_arg_int(int64_t value)
     struct peal_task_arg arg = {PEAL_TASK_INT, {0}, 0, 0, value, NULL, 0, PEAL_SUM};
     return arg;
 }
-static inline struct peal_task_arg peal_arg_reduce(enum peal_reduce reduce)
+static inline struct peal_task_arg peal_arg_reduce(enum peal_reduction reduce)
 {
     struct peal_task_arg arg = {PEAL_TASK_REDUCE, {0}, 0, 0, 0, NULL, 0, reduce};
     return arg;

@@ -62,7 +62,7 @@ static enum peal_status check_buffers(struct peal_host *host, const struct peal_
                 return peal_host_fail(host, PEAL_INVALID, "two buffers are called '%s'",
                                       buffer->name);
         }
-        if ((unsigned)buffer->dtype >= PEAL_DTYPE_COUNT || buffer->count == 0)
+        if ((unsigned)buffer->dtype >= PEAL_DTYPES || buffer->count == 0)
             return peal_host_fail(host, PEAL_INVALID, "buffer '%s' has no type or no elements",
                                   buffer->name);
         if (!peal_size_mul(buffer->count, peal_dtype_size(buffer->dtype), &bytes) ||

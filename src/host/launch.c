@@ -160,7 +160,8 @@ static struct peal_arg argument(const struct peal_host_shared *shared,
                                  .values = arg->values + (arg->local ? member * arg->nvalues : 0),
                                  .nvalues = arg->nvalues};
     case PEAL_TASK_REDUCE:
-        return (struct peal_arg){.kind = PEAL_ARG_REDUCE, .reduce = (enum peal_reduce)arg->value};
+        return (struct peal_arg){.kind = PEAL_ARG_REDUCE,
+                                 .reduce = (enum peal_reduction)arg->value};
     case PEAL_TASK_TENSOR:
         break;
     }
@@ -234,7 +235,7 @@ enum peal_status peal_launch_function(struct peal_host_shared *shared,
     peal_launch_function_args(shared, block, member, args);
     enum peal_status status = function->run(&call, function->context);
     error[sizeof error - 1] = '\0';
-    if ((unsigned)status >= PEAL_STATUS_COUNT)
+    if ((unsigned)status >= PEAL_STATUSES)
         status = PEAL_SYSTEM;
     if (status != PEAL_OK)
         peal_text_printf(why, "'%s' returned: %s%s%s", function->name, peal_status_text(status),

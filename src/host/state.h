@@ -88,7 +88,7 @@ struct peal_host_arg {
     uint32_t ndims;
     uint32_t nvalues;
     uint64_t shape[PEAL_MOST_DIMS];
-    int64_t value;         /* int; reduce: enum peal_reduce */
+    int64_t value;         /* int; reduce: enum peal_reduction */
     const int64_t *values; /* ints */
 };
 

@@ -50,7 +50,7 @@ static enum peal_status check_spec(struct peal_host *host, const struct peal_ten
     uint64_t bytes = 1;
     if (!spec)
         return peal_host_fail(host, PEAL_INVALID, "no tensor is described");
-    if ((unsigned)spec->dtype >= PEAL_DTYPE_COUNT)
+    if ((unsigned)spec->dtype >= PEAL_DTYPES)
         return peal_host_fail(host, PEAL_INVALID, "there is no data type %d", (int)spec->dtype);
     if (spec->ndims < 1 || spec->ndims > PEAL_MOST_DIMS)
         return peal_host_fail(host, PEAL_INVALID, "a tensor has 1 to %d dimensions, not %u",

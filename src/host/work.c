@@ -268,7 +268,7 @@ static uint64_t bind_request(const struct peal_host *host, const struct peal_hos
         uint64_t all = arg->nvalues * (uint64_t)(arg->local ? r->members : 1);
         bind->symmetric |= param->is_window;
         if (arg->kind == PEAL_TASK_REDUCE)
-            bind->reduce = (enum peal_reduce)arg->value;
+            bind->reduce = (enum peal_reduction)arg->value;
         else if (arg->kind == PEAL_TASK_INT)
             out->values[bind->nvalues++] =
                 (struct peal_bind_value){param->name, &arg->value, 1, false};
