@@ -241,6 +241,51 @@ static void hashes_tell_lengths_seeds_and_bytes_apart(void **state)
     }
 }
 
+static uint64_t hash_square(const void *rows, uint32_t row)
+{
+    return ((const uint64_t *)rows)[row] % 7; /* many collide */
+}
+
+static void an_index_finds_every_row_and_no_other(void **state)
+{
+    (void)state;
+    enum { ROWS = 300 };
+    uint64_t rows[ROWS];
+    struct peal_index index = {0};
+    for (uint32_t i = 0; i < ROWS; i++)
+        rows[i] = (uint64_t)i * i;
+    for (uint32_t i = 0; i < ROWS; i++) {
+        assert_true(peal_index_reserve(&index, hash_square, rows));
+        size_t at = peal_index_begin(&index, hash_square(rows, i));
+        for (; peal_index_is_used(&index, at); at = peal_index_next(&index, at))
+            assert_true(rows[peal_index_row(&index, at)] != rows[i]); /* not there yet */
+        peal_index_put(&index, at, i);
+        assert_true(index.count * 2 <= index.cap);
+    }
+    for (uint32_t i = 0; i < ROWS; i++) {
+        size_t at = peal_index_begin(&index, hash_square(rows, i));
+        while (peal_index_is_used(&index, at) && peal_index_row(&index, at) != i)
+            at = peal_index_next(&index, at);
+        assert_true(peal_index_is_used(&index, at));
+    }
+    peal_index_clear(&index);
+    assert_false(peal_index_is_used(&index, peal_index_begin(&index, 0)));
+    peal_index_release(&index);
+}
+
+static void the_clock_does_not_go_back(void **state)
+{
+    (void)state;
+    uint64_t start = peal_now_ns(), last = start;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t now = peal_now_ns();
+        assert_true(now >= last);
+        last = now;
+    }
+    assert_true(peal_ms_since(start) >= 0);
+    assert_true(peal_now_ms() >= start / 1000000);
+}
+
 /* The rows of collectives.def: what shares memory in place follows from the sides. */
 static void collectives_share_what_their_sides_allow(void **state)
 {
@@ -276,6 +321,8 @@ int main(void)
         cmocka_unit_test(diagnostics_keep_the_terminal_safe),
         cmocka_unit_test(the_name_that_was_meant_is_found),
         cmocka_unit_test(only_the_first_errors_are_kept),
+        cmocka_unit_test(an_index_finds_every_row_and_no_other),
+        cmocka_unit_test(the_clock_does_not_go_back),
         cmocka_unit_test(collectives_share_what_their_sides_allow),
         cmocka_unit_test(every_function_has_a_name_and_is_found_by_it),
     };

@@ -64,6 +64,7 @@ struct peal_comm {
     struct peal_user_kernel *kernels; /* loaded, and not freed yet */
     uint64_t generation;              /* splits so far, */
     uint64_t shrinks;                 /* and these, for names */
+    uint64_t core_cache;              /* bytes of a core's cache; 0: not asked yet */
     struct peal_text error;
     struct peal_text explained;
 

@@ -227,14 +227,26 @@ static void reach_peers(const struct peal_comm *comm, const struct peal_argument
 
 /* ---- the memo ---- */
 
-/* Bytes of a rank's larger buffer from which on results are written past the caches: when what the
- * ranks of a core read and write does not fit its cache of 2 MiB any more. allgather and broadcast
- * write much and read little, and what they write is used next. */
-static uint64_t stream_from(const struct peal_team *team, uint32_t collective)
+/* Are results of a call whose larger buffer has `bytes` on each rank written past the caches? Yes
+ * when what the ranks of a core read and write does not fit its cache any more: three quarters of
+ * it. allgather and broadcast write much and read little, and what they write is used next: twice
+ * as much. Ranks need not agree. The cache's size is asked for when a call is large enough for any
+ * cache to matter. */
+static bool is_streamed(struct peal_comm *comm, uint32_t collective, uint64_t bytes)
 {
+    enum { SMALLEST_CACHE = 128 << 10 };
+    const struct peal_team *team = comm->team;
+    uint32_t ranks_per_core = (team->size + team->policy.cores - 1) / team->policy.cores;
+    if (bytes * ranks_per_core < SMALLEST_CACHE / 2)
+        return false;
+    if (!comm->core_cache)
+        comm->core_cache = peal_topo_core_cache();
     uint32_t even = peal_collective_even(collective);
-    uint64_t bytes = even == PEAL_CALL_ALLGATHER || even == PEAL_CALL_BROADCAST ? 3 << 20 : 3 << 19;
-    return team->size <= team->policy.cores ? bytes : bytes * team->policy.cores / team->size;
+    bool writes_much = even == PEAL_CALL_ALLGATHER || even == PEAL_CALL_BROADCAST;
+    uint64_t limit = comm->core_cache * 3 / (writes_much ? 2 : 4);
+    if (team->size > team->policy.cores)
+        limit = limit * team->policy.cores / team->size;
+    return bytes >= limit;
 }
 
 /* What a call comes to. */
@@ -335,7 +347,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
         hash = peal_hash_u64(offsets, hash);
     memo->signature = (uint32_t)(hash ^ hash >> 32);
     uint64_t total = elements * element * (algo->shape == PEAL_SHAPE_BLOCKS ? team->size : 1);
-    memo->stream = total >= stream_from(team, args->collective);
+    memo->stream = is_streamed(comm, args->collective, total);
     return PEAL_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <hwloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The topology as far as this process is allowed to run on it; NULL when hwloc cannot say. */
 static hwloc_topology_t load(void)
@@ -66,4 +67,32 @@ void peal_topo_bind(uint32_t rank, uint32_t size)
     if (core && (size <= count || strcmp(how, "wrap") == 0))
         (void)hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_THREAD);
     hwloc_topology_destroy(topology);
+}
+
+/* The smallest second-level cache; 0: hwloc shows none. */
+static uint64_t shown_cache(hwloc_topology_t topology)
+{
+    uint64_t smallest = 0;
+    int caches = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_L2CACHE);
+    for (int i = 0; i < caches; i++) {
+        hwloc_obj_t cache = hwloc_get_obj_by_type(topology, HWLOC_OBJ_L2CACHE, (unsigned)i);
+        uint64_t bytes = cache->attr ? cache->attr->cache.size : 0;
+        if (bytes && (!smallest || bytes < smallest))
+            smallest = bytes;
+    }
+    return smallest;
+}
+
+uint64_t peal_topo_core_cache(void)
+{
+    hwloc_topology_t topology = load();
+    uint64_t bytes = 0;
+    if (topology) {
+        bytes = shown_cache(topology);
+        hwloc_topology_destroy(topology);
+    }
+    if (bytes)
+        return bytes;
+    long said = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return said > 0 ? (uint64_t)said : PEAL_TOPO_CORE_CACHE;
 }

@@ -13,4 +13,10 @@ void peal_topo_bind(uint32_t rank, uint32_t size);
 /* Cores that this process may use, hyperthreads not counted. */
 uint32_t peal_topo_cores(void);
 
+/* Where neither hwloc nor the C library knows of a second-level cache. */
+#define PEAL_TOPO_CORE_CACHE (UINT64_C(2) << 20)
+/* Bytes of the second-level cache that a core has: the smallest that hwloc shows, else what the C
+ * library says, else PEAL_TOPO_CORE_CACHE. Takes milliseconds: keep the answer. */
+uint64_t peal_topo_core_cache(void);
+
 #endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is read from hwloc, on machines that hwloc makes up. */
+#include "run/team/topo.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void test_the_cache_is_the_machines(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        const char *machine;
+        uint64_t bytes;
+    } rows[] = {
+        {__LINE__, "pack:1 l2:4(size=524288) core:1 pu:1", 524288},
+        {__LINE__, "pack:1 l3:1(size=33554432) l2:2(size=1310720) core:2 pu:2", 1310720},
+        {__LINE__, "pack:2 l2:1(size=2097152) l1:2(size=32768) core:1 pu:1", 2097152},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        setenv("HWLOC_SYNTHETIC", rows[i].machine, 1);
+        if (peal_topo_core_cache() != rows[i].bytes)
+            fail_msg("line %d: %llu bytes", rows[i].line,
+                     (unsigned long long)peal_topo_core_cache());
+    }
+    unsetenv("HWLOC_SYNTHETIC");
+}
+
+/* A machine without caches, as some virtual ones are: what the C library says, or the constant. */
+static void test_without_a_cache_there_is_a_fall_back(void **state)
+{
+    (void)state;
+    long said = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    setenv("HWLOC_SYNTHETIC", "pack:1 core:2 pu:1", 1);
+    assert_int_equal(peal_topo_core_cache(), said > 0 ? (uint64_t)said : PEAL_TOPO_CORE_CACHE);
+    unsetenv("HWLOC_SYNTHETIC");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_cache_is_the_machines),
+        cmocka_unit_test(test_without_a_cache_there_is_a_fall_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
