@@ -142,7 +142,9 @@ PEAL_API const char *peal_comm_error(const struct peal_comm *comm);
 /* With PEAL_PLATFORM=sim:MACHINE in the environment of peal_comm_open and peal_comm_open_threads,
  * blocking collectives run on that machine (a file or a built-in's name, see docs/simulator.md):
  * their results are the simulation's, and this is this rank's simulated time so far, in
- * picoseconds. A collective ends on all ranks when it ends on the last. Uneven counts take the
+ * picoseconds. A collective ends on all ranks when it ends on the last. One that is too large for
+ * the slots of the machine's queues is a sequence of launches; where no size of them ends, it is
+ * PEAL_UNSUPPORTED, and the report says which slots are missing. Uneven counts take the
  * time of even ones as large as the largest. A message takes what it does on a machine that is
  * idle otherwise, and those of a sender follow each other. Non-blocking collectives and user
  * kernels run on this host and take none. Communicators made from this one run on the machine too,

@@ -173,22 +173,6 @@ static enum peal_status instantiate(const struct peal_kernel *kernel, const stru
     return status;
 }
 
-/* PEAL_VERIFY=1: no plan is launched that is not proved. */
-static enum peal_status prove(const struct peal_plan *whole, struct peal_text *why)
-{
-    struct peal_verification *verification;
-    struct peal_verify_options options = {0};
-    enum peal_status status = peal_verify_plan(whole, &options, &verification);
-    if (status != PEAL_OK)
-        return status;
-    if (verification->verdict != PEAL_PROVED) {
-        peal_verification_explain(verification, why);
-        status = verification->verdict == PEAL_REFUTED ? PEAL_INVALID : PEAL_UNSUPPORTED;
-    }
-    peal_verification_free(verification);
-    return status;
-}
-
 /* What only the whole plan tells. */
 static enum peal_status find_writers(const struct peal_plan *whole, uint32_t rank,
                                      struct peal_cell_writers *out)
@@ -223,7 +207,7 @@ static enum peal_status look_at_whole(const struct peal_kernel *kernel,
             return status;
     }
     const struct peal_plan *whole = made ? made : part;
-    enum peal_status status = verify ? prove(whole, why) : PEAL_OK;
+    enum peal_status status = verify ? peal_claim_check_plan(whole, NULL, why) : PEAL_OK;
     if (status == PEAL_OK)
         status = find_writers(whole, bind->rank, out);
     free(made);
@@ -289,7 +273,7 @@ enum peal_status peal_plans_make(const struct peal_team *team, const struct peal
     if (status != PEAL_OK)
         return status;
     if (wants_proof())
-        status = prove(whole, why);
+        status = peal_claim_check_plan(whole, NULL, why);
     if (status == PEAL_OK)
         status = find_writers(whole, team->rank, &writers);
     full.writers = writers.writers;

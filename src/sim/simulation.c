@@ -312,6 +312,7 @@ enum peal_status peal_sim_call(struct peal_sim *sim, struct peal_instance *insta
               NULL;
     if (ok && peal_vec_push(&sim->calls, call)) {
         sim->ops_total += instance->ops;
+        sim->end = PEAL_NEVER;
         return PEAL_OK;
     }
     free(call.buffers);

@@ -128,6 +128,17 @@ static void find_slots(struct peal_sim_job *job)
         job->slots_enough = fewest_slots(job);
 }
 
+/* In place, a later launch starts from the earlier one's result. */
+static bool starts_from_result(const struct peal_sim_job *job)
+{
+    const struct peal_plan *plan = job->plan;
+    const struct peal_buf *bufs = peal_plan_bufs(plan);
+    if (job->launches == 1 || plan->contract_in == PEAL_NONE || plan->contract_out == PEAL_NONE)
+        return false;
+    return plan->contract_in == plan->contract_out || bufs[plan->contract_in].alias != PEAL_NONE ||
+           bufs[plan->contract_out].alias != PEAL_NONE;
+}
+
 static void simulate(struct peal_sim_job *job)
 {
     struct peal_job_data *data = NULL;
@@ -154,10 +165,10 @@ static void simulate(struct peal_sim_job *job)
     if (job->status == PEAL_OK && data && !peal_sim_deadlock(job->sim)) {
         enter(job, PEAL_PHASE_DATA);
         job->status = peal_sim_sync(job->sim);
-        /* In place, a later launch starts from the earlier one's result. */
-        bool again = job->launches > 1 && job->plan->contract_in == job->plan->contract_out;
-        if (job->status == PEAL_OK && !again)
+        if (job->status == PEAL_OK && !starts_from_result(job))
             job->check = peal_job_data_check(data, job->sim, job->wrong, sizeof job->wrong);
+        job->has_data = job->status == PEAL_OK;
+        job->data_hash = peal_job_data_hash(data);
     }
     peal_job_data_free(data);
 }
