@@ -3,7 +3,7 @@
  *
  *   communicator.h  the communicator                  env.h        what launchers say
  *   arguments.h     arguments of calls, checked       collective.c arguments -> calls
- *   plans.h         the plan cache                    resolve.c    which plan a call takes
+ *   resolve.c       calls -> plans and bound memory
  *   uneven.c, exchange.c  calls with counts           message.c    point to point, requests
  *   symmetric.c     symmetric memory                  user.c       user kernels
  *   group.c         split and shrink                  label.h      what reports call a launch

@@ -8,6 +8,7 @@
 #include "comm/simulated/platform.h"
 #include "comm/rules.h"
 #include "run/run.h"
+#include "verify/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,6 +107,18 @@ static struct peal_bound *new_bounds(struct peal_comm *comm)
     return all;
 }
 
+/* PEAL_VERIFY=1: no plan is launched that is not proved. */
+static bool wants_proof(void)
+{
+    const char *wish = getenv("PEAL_VERIFY");
+    return wish && wish[0] && strcmp(wish, "0") != 0;
+}
+
+static enum peal_status prove(const struct peal_plan *whole, struct peal_text *why)
+{
+    return peal_claim_check_plan(whole, NULL, why);
+}
+
 enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
 {
     struct peal_comm *comm = calloc(1, sizeof *comm);
@@ -114,7 +127,7 @@ enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
         return PEAL_NO_MEMORY;
     }
     comm->team = team;
-    peal_plans_init(&comm->plans, team);
+    peal_plans_init(&comm->plans, team, wants_proof() ? prove : NULL);
     comm->bounds = new_bounds(comm);
     comm->words = calloc(4 * (size_t)team->size, sizeof *comm->words);
     enum peal_status status = peal_calls_init(&comm->engine, team);

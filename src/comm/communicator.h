@@ -3,7 +3,6 @@
 #ifndef PEAL_COMM_COMMUNICATOR_H
 #define PEAL_COMM_COMMUNICATOR_H
 
-#include "comm/plans.h"
 #include "run/run.h"
 
 #include <peal/peal.h>

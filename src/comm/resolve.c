@@ -1,79 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From checked arguments to a call: algorithm, plan, segments, and which memory is bound where. */
+/* From checked arguments to a call: which plan (run/choose says), and which memory is bound where. */
 #include "comm/arguments.h"
 
 #include "base/base.h"
 #include "run/run.h"
 
 #include <string.h>
-
-/* ---- classes of counts ---- */
-
-/* Few: 40 bytes (one line of a channel), then 64 * 4^k. Launches may bind less than a plan's. */
-static uint64_t class_of(uint64_t bytes)
-{
-    if (bytes <= PEAL_SLOT_INLINE)
-        return PEAL_SLOT_INLINE;
-    uint64_t class = 64;
-    while (class < bytes)
-        class *= 4;
-    return class;
-}
-
-/* ---- segments ---- */
-
-struct cutting {
-    uint64_t segment; /* bytes of a launch */
-    uint64_t launches;
-    uint64_t count; /* elements of the plan: n or m */
-    uint64_t most;
-};
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Even segments of whole blocks of 16 elements. No class has more memory than a full segment needs.
- */
-static void cut_call(const struct peal_choice *choice, uint64_t elements, uint32_t element,
-                     uint32_t ranks, struct cutting *out)
-{
-    enum { RANKS_OF_SEGMENTS = 16, LEAST_SEGMENT = 4096 };
-    uint64_t bytes = choice->segment;
-    /* A window holds a block for each rank: with many ranks they are smaller, so that it does not
-     * grow with their number. */
-    if (choice->algo->shape == PEAL_SHAPE_BLOCKS && ranks > RANKS_OF_SEGMENTS)
-        bytes = bytes * RANKS_OF_SEGMENTS / ranks;
-    bytes = bytes < LEAST_SEGMENT ? smaller(choice->segment, LEAST_SEGMENT) : bytes;
-    uint64_t most = bytes / element;
-    most = most < 16 ? 16 : most;
-    uint64_t launches = (elements + most - 1) / most;
-    launches = launches ? launches : 1;
-    uint64_t segment = ((elements + launches - 1) / launches + 15) / 16 * 16;
-    segment = segment < 16 ? 16 : segment;
-    uint64_t full = (most + 15) / 16 * 16;
-    *out = (struct cutting){.segment = segment * element, .launches = launches};
-    switch ((enum peal_shape)choice->algo->shape) {
-    case PEAL_SHAPE_NONE:
-        break;
-    case PEAL_SHAPE_WHOLE:
-        *out = (struct cutting){elements * element, 1, elements, elements};
-        break;
-    case PEAL_SHAPE_ROWS: {
-        uint64_t row = (segment / 16 + ranks - 1) / ranks * 16 * element;
-        uint64_t full_row = (full / 16 + ranks - 1) / ranks * 16 * element;
-        row = peal_size_align(row, PEAL_LINE);
-        out->count = smaller(class_of(row), peal_size_align(full_row, PEAL_LINE)) / element;
-        out->most = out->count;
-        break;
-    }
-    default:
-        out->count = smaller(class_of(smaller(elements, segment) * element) / element, full);
-        out->most = out->count;
-        break;
-    }
-}
 
 /* ---- identity ---- */
 
@@ -227,67 +159,16 @@ static void reach_peers(const struct peal_comm *comm, const struct peal_argument
 
 /* ---- the memo ---- */
 
-/* Are results of a call whose larger buffer has `bytes` on each rank written past the caches? Yes
- * when what the ranks of a core read and write does not fit its cache any more: three quarters of
- * it. allgather and broadcast write much and read little, and what they write is used next: twice
- * as much. Ranks need not agree. The cache's size is asked for when a call is large enough for any
- * cache to matter. */
-static bool is_streamed(struct peal_comm *comm, uint32_t collective, uint64_t bytes)
+static void resolve(const struct peal_comm *comm, const struct peal_wish *wish,
+                    const struct peal_arguments *args, struct peal_resolved *out)
 {
-    enum { SMALLEST_CACHE = 128 << 10 };
-    const struct peal_team *team = comm->team;
-    uint32_t ranks_per_core = (team->size + team->policy.cores - 1) / team->policy.cores;
-    if (bytes * ranks_per_core < SMALLEST_CACHE / 2)
-        return false;
-    if (!comm->core_cache)
-        comm->core_cache = peal_topo_core_cache();
-    uint32_t even = peal_collective_even(collective);
-    bool writes_much = even == PEAL_CALL_ALLGATHER || even == PEAL_CALL_BROADCAST;
-    uint64_t limit = comm->core_cache * 3 / (writes_much ? 2 : 4);
-    if (team->size > team->policy.cores)
-        limit = limit * team->policy.cores / team->size;
-    return bytes >= limit;
-}
-
-/* What a call comes to. */
-struct resolved {
-    struct peal_choice choice;
-    struct cutting cutting;
-    struct peal_plan_key key;
-};
-
-/* What only moves data moves bytes: one plan serves all types. */
-static void forget_type(struct peal_plan_key *key)
-{
-    uint64_t element = peal_dtype_size((enum peal_dtype)key->dtype);
-    key->dtype = PEAL_U8;
-    key->reduce = PEAL_SUM;
-    key->count *= element;
-    key->most *= element;
-}
-
-static void resolve_key(const struct peal_comm *comm, const struct peal_wish *wish,
-                        const struct peal_arguments *args, struct resolved *out)
-{
-    uint32_t element = (uint32_t)peal_dtype_size(args->dtype);
-    out->choice = peal_choose(&comm->rules, comm->forced[wish->collective], wish);
-    if (out->choice.algo->shape == PEAL_SHAPE_WHOLE && args->counts)
-        out->choice = peal_choose(NULL, NULL, wish); /* uneven blocks need a kernel for them */
-    const struct peal_algo *algo = out->choice.algo;
-    uint64_t whole = algo->shape == PEAL_SHAPE_WHOLE ? wish->ranks : 1;
-    cut_call(&out->choice, wish->bytes / element * whole, element, wish->ranks, &out->cutting);
-    out->key =
-        (struct peal_plan_key){.algo = algo,
-                               .count = out->cutting.count,
-                               .most = algo->has_most ? out->cutting.most : 0,
-                               .root = args->root,
-                               .dtype = (uint8_t)args->dtype,
-                               .reduce = (uint8_t)args->reduce,
-                               .in_place = args->in_place,
-                               .symmetric = algo->memory != PEAL_PEERS_STAGE,
-                               .remote = algo->memory != PEAL_PEERS_STAGE && !wish->symmetric};
-    if (!contract_of(wish->collective)->has_reduce)
-        forget_type(&out->key);
+    struct peal_plan_key call = {.root = args->root,
+                                 .dtype = (uint8_t)args->dtype,
+                                 .reduce = (uint8_t)args->reduce,
+                                 .in_place = args->in_place};
+    struct peal_wish own = *wish;
+    own.uneven = args->counts != NULL;
+    peal_resolve(&comm->rules, comm->forced[wish->collective], &own, &call, out);
 }
 
 /* Where every rank has input and output, being in place belongs to the call: kernels that reach
@@ -316,8 +197,8 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
                              .reads = !args->counts && peal_remote_agree(comm->team),
                              .writes = !args->counts && team->threads,
                              .in_place = args->in_place};
-    struct resolved found;
-    resolve_key(comm, &wish, args, &found);
+    struct peal_resolved found;
+    resolve(comm, &wish, args, &found);
     const struct peal_algo *algo = found.choice.algo;
     struct peal_text why = {0};
     if (peal_plans_are_many(&comm->plans) && !comm->engine.active) {
@@ -348,7 +229,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
         hash = peal_hash_u64(offsets, hash);
     memo->signature = (uint32_t)(hash ^ hash >> 32);
     uint64_t total = elements * element * (algo->shape == PEAL_SHAPE_BLOCKS ? team->size : 1);
-    memo->stream = is_streamed(comm, args->collective, total);
+    memo->stream = peal_call_streams(team, args->collective, total, &comm->core_cache);
     return PEAL_OK;
 }
 
@@ -361,11 +242,11 @@ static void prepare_classes(struct peal_comm *comm, struct peal_wish *wish,
     const uint64_t most_bytes = UINT64_C(64) << 20;
     const struct peal_algo *last = NULL;
     for (uint64_t i = 0, bytes = 16; bytes <= most_bytes; bytes *= 1 + 3 * (i++ % 2)) {
-        struct resolved found;
+        struct peal_resolved found;
         struct peal_image *image;
         struct peal_text why = {0};
         wish->bytes = i % 2 == 0 ? bytes : bytes + peal_dtype_size(args->dtype);
-        resolve_key(comm, wish, args, &found);
+        resolve(comm, wish, args, &found);
         /* What fails here is said by the call that needs it. */
         if ((all || found.key.algo != last) &&
             peal_plans_find(&comm->plans, &found.key, &why, &image) == PEAL_OK)
@@ -381,7 +262,7 @@ void peal_arguments_prepare(struct peal_comm *comm)
      * are looked at as a whole, would take longer than all else. */
     enum { MOST_RANKS = 16, MOST_ROOTS = 4 };
     const struct peal_team *team = comm->team;
-    if (team->size < 2 || team->size > MOST_RANKS || comm->plans.verify)
+    if (team->size < 2 || team->size > MOST_RANKS || comm->plans.prove)
         return;
     struct peal_wish wish = {.ranks = team->size,
                              .cores = team->policy.cores,

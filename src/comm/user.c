@@ -280,7 +280,7 @@ static enum peal_status find_version(struct peal_user_kernel *kernel, struct lau
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a plan");
     struct peal_image_how how = {.rank = comm->team->rank, .key = launch->shared};
     enum peal_status status =
-        peal_plans_make(comm->team, kernel->kernel, &launch->bind, &how, &why, &version->image);
+        peal_plans_make(&comm->plans, kernel->kernel, &launch->bind, &how, &why, &version->image);
     if (status != PEAL_OK) {
         peal_comm_fail(comm, status, "cannot make a plan of '%s': %s", kernel->kernel->name,
                        why.len ? peal_text_get(&why) : peal_status_text(status));

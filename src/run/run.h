@@ -8,7 +8,8 @@
  *            channels, cells that share a line (multicast.h), memory of other processes (remote.h)
  *   call/    one collective call, blocking or not (call.h): where its launches live (family.h), how
  *            it waits (backoff.h), point-to-point messages (mail.h), why a rank waits (doctor.h)
- *   choose/  which algorithm a call takes (select.h)
+ *   choose/  from a call to the plan it launches: which algorithm (select.h), class and segments
+ *            (segments.h), the plan cache (plans.h)
  *
  * Start reading at exec/exec.c: everything else is there so that its loop has nothing to ask.
  */
@@ -19,6 +20,8 @@
 #include "run/call/call.h"
 #include "run/call/collective.h"
 #include "run/call/doctor.h"
+#include "run/choose/plans.h"
+#include "run/choose/segments.h"
 #include "run/choose/select.h"
 #include "run/exec/image.h"
 #include "run/exec/multicast.h"

@@ -261,7 +261,7 @@ static enum peal_status make_image(struct rank *me, struct peal_text *why)
     struct peal_image_how how = {.rank = peal_comm_rank(me->comm)};
     const struct peal_plan *whole = me->run->whole;
     if (me->run->kernel)
-        return peal_plans_make(me->comm->team, me->run->kernel, &me->run->bind, &how, why,
+        return peal_plans_make(&me->comm->plans, me->run->kernel, &me->run->bind, &how, why,
                                &me->image);
     struct peal_plan *copy = malloc(whole->block_len);
     if (!copy)

@@ -4,7 +4,6 @@
  * very block that instantiate makes, and its image that plan's; and what is made when a communicator
  * is opened is what calls look for. */
 #include "comm/communicator.h"
-#include "comm/plans.h"
 
 #include "plan/plan.h"
 #include "run/run.h"

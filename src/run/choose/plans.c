@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See plans.h. */
-#include "comm/plans.h"
+#include "run/choose/plans.h"
 
 #include "base/base.h"
 #include "plan/plan.h"
-#include "run/run.h"
-#include "verify/verify.h"
+#include "run/exec/multicast.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +19,9 @@ enum {
     FIRST_PLACES = 512 /* for twice as many plans as are there when opened */
 };
 
-static bool wants_proof(void)
+void peal_plans_init(struct peal_plans *plans, const struct peal_team *team, peal_plan_prove *prove)
 {
-    const char *wish = getenv("PEAL_VERIFY");
-    return wish && wish[0] && strcmp(wish, "0") != 0;
-}
-
-void peal_plans_init(struct peal_plans *plans, const struct peal_team *team)
-{
-    *plans = (struct peal_plans){.team = team, .verify = wants_proof()};
+    *plans = (struct peal_plans){.team = team, .prove = prove};
 }
 
 void peal_plans_forget(struct peal_plans *plans)
@@ -191,14 +184,14 @@ static enum peal_status find_writers(const struct peal_plan *whole, uint32_t ran
  * to the same writers. */
 static enum peal_status look_at_whole(const struct peal_kernel *kernel,
                                       const struct peal_bind *bind, const struct peal_plan *part,
-                                      bool verify, struct peal_text *why,
+                                      peal_plan_prove *prove, struct peal_text *why,
                                       struct peal_cell_writers *out)
 {
     enum { MOST_RANKS = 64 }; /* beyond, the whole plan costs more than it saves */
     struct peal_bind all = *bind;
     struct peal_plan *made = NULL;
     out->cells = part->cells;
-    if (!verify && (part->nranks < 2 || part->nranks > MOST_RANKS || part->cells == 0))
+    if (!prove && (part->nranks < 2 || part->nranks > MOST_RANKS || part->cells == 0))
         return PEAL_OK;
     all.rank = PEAL_NONE;
     if (part->rank_count != part->nranks) {
@@ -207,7 +200,7 @@ static enum peal_status look_at_whole(const struct peal_kernel *kernel,
             return status;
     }
     const struct peal_plan *whole = made ? made : part;
-    enum peal_status status = verify ? peal_claim_check_plan(whole, NULL, why) : PEAL_OK;
+    enum peal_status status = prove ? prove(whole, why) : PEAL_OK;
     if (status == PEAL_OK)
         status = find_writers(whole, bind->rank, out);
     free(made);
@@ -239,7 +232,7 @@ static enum peal_status make_plan(const struct peal_team *team, const struct pea
 static enum peal_status look_and_make(const struct peal_team *team,
                                       const struct peal_kernel *kernel,
                                       const struct peal_bind *bind,
-                                      const struct peal_image_how *how, bool verify,
+                                      const struct peal_image_how *how, peal_plan_prove *prove,
                                       struct peal_plan *plan, struct peal_cell_writers *fresh,
                                       struct peal_text *why, struct peal_image **out)
 {
@@ -247,7 +240,7 @@ static enum peal_status look_and_make(const struct peal_team *team,
     struct peal_image_how full = *how;
     own.rank = team->rank;
     fresh->has_channels = plan->channels.count > 0;
-    enum peal_status status = look_at_whole(kernel, &own, plan, verify, why, fresh);
+    enum peal_status status = look_at_whole(kernel, &own, plan, prove, why, fresh);
     if (status != PEAL_OK) {
         if (!how->template)
             free(plan);
@@ -260,10 +253,11 @@ static enum peal_status look_and_make(const struct peal_team *team,
 
 /* Always of the whole plan: channels, signals, windows and lanes may be of some ranks only, so that
  * nothing about where things lie follows from one rank's part. */
-enum peal_status peal_plans_make(const struct peal_team *team, const struct peal_kernel *kernel,
+enum peal_status peal_plans_make(const struct peal_plans *plans, const struct peal_kernel *kernel,
                                  const struct peal_bind *bind, const struct peal_image_how *how,
                                  struct peal_text *why, struct peal_image **out)
 {
+    const struct peal_team *team = plans->team;
     struct peal_cell_writers writers = {0};
     struct peal_image_how full = *how;
     struct peal_bind all = *bind;
@@ -272,8 +266,8 @@ enum peal_status peal_plans_make(const struct peal_team *team, const struct peal
     enum peal_status status = instantiate(kernel, &all, why, &whole);
     if (status != PEAL_OK)
         return status;
-    if (wants_proof())
-        status = peal_claim_check_plan(whole, NULL, why);
+    if (plans->prove)
+        status = plans->prove(whole, why);
     if (status == PEAL_OK)
         status = find_writers(whole, team->rank, &writers);
     full.writers = writers.writers;
@@ -436,9 +430,9 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
         .prefault = &plans->prefault,
         .made = &size};
     /* PEAL_VERIFY proves what instantiate makes. */
-    if (shape != PEAL_SHAPE_WHOLE && !plans->verify)
+    if (shape != PEAL_SHAPE_WHOLE && !plans->prove)
         how.template = find_template(plans, algo_plans, key);
-    bool looked = known && !plans->verify && (!how.template || how.template->cells == known->cells);
+    bool looked = known && !plans->prove && (!how.template || how.template->cells == known->cells);
     enum peal_status status = how.template && looked ? PEAL_OK : find_kernel(plans, key->algo, why);
     struct peal_plan *plan = NULL;
     if (status == PEAL_OK)
@@ -452,8 +446,8 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
         how.notifiers = known->notifiers;
         return peal_image_new(plan, &how, plans->team->compute, out);
     }
-    status = look_and_make(plans->team, algo_plans->kernel, &binding.bind, &how, plans->verify,
-                           plan, &fresh, why, out);
+    status = look_and_make(plans->team, algo_plans->kernel, &binding.bind, &how, plans->prove, plan,
+                           &fresh, why, out);
     if (status == PEAL_OK && !known)
         keep_cell_writers(algo_plans, key->root, &fresh);
     else

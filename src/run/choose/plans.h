@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan cache: kernels of the library made into images, kept by key. */
-#ifndef PEAL_API_PLANS_H
-#define PEAL_API_PLANS_H
+#ifndef PEAL_RUN_PLANS_H
+#define PEAL_RUN_PLANS_H
 
 #include "lang/lang.h"
-#include "run/run.h"
+#include "run/choose/select.h"
+#include "run/exec/image.h"
+#include "run/team/team.h"
 
 /* What a library plan depends on. */
 struct peal_plan_key {
@@ -25,7 +27,7 @@ struct peal_plan_entry {
 
 /* What only the whole plan of all ranks tells: arrays by cell number, see multicast.h. Of a library
  * kernel it depends on the ranks and the root only, not on counts, types, operations and what is in
- * place (plans_test.c), so that a new count needs one rank's part only. */
+ * place (comm/tests/plans_test.c), so that a new count needs one rank's part only. */
 struct peal_cell_writers {
     struct peal_cell_writers *next; /* of the same algorithm */
     uint32_t root;
@@ -52,6 +54,10 @@ struct peal_algo_plans {
 /* What a communicator keeps, in the process's own memory; beyond, it begins again. */
 enum { PEAL_MOST_PLANS = 2048, PEAL_MOST_PLAN_BYTES = 16 << 20 };
 
+/* PEAL_OK: the plan of all ranks is proved; otherwise `why` says what is wrong. Whoever makes the
+ * cache gives it: run and verify do not know each other. */
+typedef enum peal_status peal_plan_prove(const struct peal_plan *whole, struct peal_text *why);
+
 struct peal_plans {
     const struct peal_team *team;
     struct peal_plan_entry *entries;
@@ -62,10 +68,11 @@ struct peal_plans {
     struct peal_plan *draft; /* where templates are resized: plans that live as long as that */
     uint64_t draft_cap;
     struct peal_program *library;
-    bool verify; /* PEAL_VERIFY: every plan is proved before its first launch */
+    peal_plan_prove *prove; /* every plan is proved before its first launch; NULL: none is */
 };
 
-void peal_plans_init(struct peal_plans *plans, const struct peal_team *team);
+void peal_plans_init(struct peal_plans *plans, const struct peal_team *team,
+                     peal_plan_prove *prove);
 void peal_plans_release(struct peal_plans *plans);
 /* Reads the library, and makes room for plans. */
 enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why);
@@ -83,7 +90,7 @@ enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_pla
 
 /* An image of any kernel, not kept: the caller frees it. The plan is made for all ranks (bind->rank is
  * ignored, local values are those of all), and under PEAL_VERIFY it is proved, or refused. */
-enum peal_status peal_plans_make(const struct peal_team *team, const struct peal_kernel *kernel,
+enum peal_status peal_plans_make(const struct peal_plans *plans, const struct peal_kernel *kernel,
                                  const struct peal_bind *bind, const struct peal_image_how *how,
                                  struct peal_text *why, struct peal_image **out);
 

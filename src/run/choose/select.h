@@ -89,6 +89,7 @@ struct peal_wish {
     bool reads;     /* peers can read private memory: remote.h */
     bool writes;    /* and write it: threads */
     bool in_place;
+    bool uneven; /* blocks of different sizes */
 };
 
 /* True if the memory at hand allows the algorithm. */
