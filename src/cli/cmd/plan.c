@@ -39,26 +39,26 @@ static int print_plan(struct peal_cli *cli, const struct peal_plan *plan,
     return peal_cli_print_code(cli, &text, PEAL_EXIT_OK);
 }
 
-static int make_plan(struct peal_cli *cli, const struct peal_kernel *kernel,
+static int show_plan(struct peal_cli *cli, const struct peal_kernel *kernel,
                      const struct plan_options *options)
 {
     int64_t nranks, count;
-    struct peal_bind bind;
+    struct peal_plan_request request;
     if (!peal_kernel_one(cli, &options->kernel.ranks, "ranks", -1, &nranks) ||
         !peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
-        !peal_kernel_bind(cli, kernel, &options->kernel, (uint32_t)nranks, count, &bind))
+        !peal_kernel_request_one(cli, kernel, &options->kernel, (uint32_t)nranks, count, &request))
         return PEAL_EXIT_USAGE;
     if (options->rank >= nranks)
         return peal_cli_usage(cli, "--rank %lld is not a rank: there are %lld",
                               (long long)options->rank, (long long)nranks);
     if (options->rank >= 0)
-        bind.rank = (uint32_t)options->rank;
-    bind.symmetric = options->symmetric;
-    bind.no_fuse = options->no_fuse;
+        request.bind.rank = (uint32_t)options->rank;
+    request.bind.symmetric = options->symmetric;
+    request.bind.no_fuse = options->no_fuse;
     struct peal_diags diags;
     peal_diags_init(&diags);
     struct peal_plan *plan = NULL;
-    enum peal_status status = peal_instantiate(kernel, &bind, &diags, &plan);
+    enum peal_status status = peal_plan_make(&request, &diags, &plan);
     int code =
         status == PEAL_OK ? print_plan(cli, plan, options) : peal_cli_diags(cli, status, &diags);
     free(plan);
@@ -75,7 +75,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         peal_kernel_open(cli, args[0], &plan_options->kernel, &program);
     if (!kernel)
         return PEAL_EXIT_OTHER;
-    int code = make_plan(cli, kernel, plan_options);
+    int code = show_plan(cli, kernel, plan_options);
     peal_program_close(program);
     return code;
 }

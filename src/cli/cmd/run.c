@@ -6,8 +6,8 @@
 #include "cli/page/page_run.h"
 #include "cli/run/ranks.h"
 #include "cli/run/run_data.h"
-#include "cli/verify/verify_first.h"
 #include "run/run.h"
+#include "verify/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,6 +250,22 @@ static int body(struct peal_comm *comm, void *context)
 
 /* ---- the command ---- */
 
+/* --verify: PEAL_EXIT_OK if it is proved; otherwise prints why not. */
+static int prove(const struct peal_cli *cli, const struct peal_plan *plan)
+{
+    struct peal_text why = {0};
+    enum peal_status status = peal_claim_check_plan(plan, peal_cache_folder(cli->arena), &why);
+    int code = PEAL_EXIT_OK;
+    if (why.len) {
+        fputs(peal_text_get(&why), stderr);
+        code = status == PEAL_INVALID ? PEAL_EXIT_NO : PEAL_EXIT_OTHER;
+    } else if (status != PEAL_OK) {
+        code = peal_cli_fail(cli, "cannot verify: %s", peal_status_text(status));
+    }
+    peal_text_release(&why);
+    return code;
+}
+
 static int run_kernel(struct peal_cli *cli, const struct run_options *o, const char *what,
                       const struct peal_kernel *kernel, struct peal_diags *diags)
 {
@@ -282,7 +298,7 @@ static int run_kernel(struct peal_cli *cli, const struct run_options *o, const c
             peal_cli_fail(cli, "'%s' declares windows of %llu bytes a rank; at most %d can be run",
                           kernel->name, (unsigned long long)whole->window_bytes, PEAL_CONTEXT_SPAN);
     if (code == PEAL_EXIT_OK && o->verify)
-        code = peal_verify_first(cli, whole);
+        code = prove(cli, whole);
     if (code == PEAL_EXIT_OK)
         code = peal_ranks_run(cli, &start);
     free(whole);
