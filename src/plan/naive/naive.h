@@ -21,7 +21,7 @@
 struct peal_naive;
 
 /* Launches the kernel that often, back to back. NULL: it cannot be said here, and *why is a static
- * text; `most_work` bounds the elements that are moved and kept. The kernel is deduced and lowered, the
+ * text (NULL otherwise); `most_work` bounds the elements that are moved and kept. The kernel is deduced and lowered, the
  * binding is for all ranks. */
 struct peal_naive *peal_naive_run(const struct peal_kernel *kernel, const struct peal_bind *bind,
                                   uint32_t launches, uint64_t most_work, const char **why);

@@ -415,9 +415,9 @@ struct peal_naive *peal_naive_run(const struct peal_kernel *kernel, const struct
         (void)peal_naive_fail(n, "out of memory");
     if (!n->why)
         run(n);
+    *why = n->why;
     if (!n->why)
         return n;
-    *why = n->why;
     peal_naive_free(n);
     return NULL;
 }
