@@ -17,7 +17,7 @@ struct peal_kernel_options {
     struct peal_ints counts; /* --count; empty = not given */
     const char *kernel;      /* --kernel; NULL = the file's last, or the built-in named */
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     int64_t root;
     int64_t depth;
     uint64_t slot_bytes;

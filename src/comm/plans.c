@@ -334,7 +334,7 @@ static void bind_key(const struct peal_plans *plans, const struct peal_plan_key 
     out->bind =
         (struct peal_bind){.nranks = plans->team->size,
                            .dtype = (enum peal_dtype)key->dtype,
-                           .reduce = (enum peal_reduce)key->reduce,
+                           .reduce = (enum peal_reduction)key->reduce,
                            .values = out->values,
                            .nvalues = nvalues,
                            .root = key->root,
@@ -353,7 +353,7 @@ static const struct peal_plan *find_template(struct peal_plans *plans,
     shared.count = PEAL_TEMPLATE_COUNT;
     shared.most = key->algo->has_most ? PEAL_TEMPLATE_MOST : 0;
     shared.dtype = (uint8_t)peal_template_dtype((enum peal_dtype)key->dtype);
-    shared.reduce = (uint8_t)peal_template_reduce((enum peal_reduce)key->reduce);
+    shared.reduce = (uint8_t)peal_template_reduce((enum peal_reduction)key->reduce);
     shared.remote = false; /* the image's, not the plan's */
     for (struct peal_template *p = algo_plans->templates; p; p = p->next) {
         if (same_key(&p->key, &shared))
@@ -412,7 +412,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     struct peal_plan_size size = {.count = key->count,
                                   .most = key->most,
                                   .dtype = (enum peal_dtype)key->dtype,
-                                  .reduce = (enum peal_reduce)key->reduce,
+                                  .reduce = (enum peal_reduction)key->reduce,
                                   .channel_depth = binding.bind.channel_depth,
                                   .slot_bytes = binding.bind.slot_bytes};
     struct peal_image_how how = {

@@ -60,8 +60,8 @@ static bool check_header(struct check *c)
                       p->phases.count % p->period == 0,
                   "bad launch period") &&
            expect(c,
-                  p->contract < PEAL_CONTRACT_COUNT && p->dtype < PEAL_DTYPE_COUNT &&
-                      (p->reduce == PEAL_NONE || p->reduce < PEAL_REDUCE_COUNT) &&
+                  p->contract < PEAL_CONTRACT_COUNT && p->dtype < PEAL_DTYPES &&
+                      (p->reduce == PEAL_NONE || p->reduce < PEAL_REDUCTIONS) &&
                       (p->root == PEAL_NONE || p->root < p->nranks),
                   "bad contract") &&
            expect(c,
@@ -83,7 +83,7 @@ static bool check_bufs(struct check *c)
     for (uint64_t i = 0; i < p->bufs.count; i++, buf++) {
         if (!expect(c,
                     buf->name < p->strings.count && buf->kind <= PEAL_BUF_TILE &&
-                        buf->dir <= PEAL_DIR_INOUT && buf->dtype < PEAL_DTYPE_COUNT &&
+                        buf->dir <= PEAL_DIR_INOUT && buf->dtype < PEAL_DTYPES &&
                         (buf->alias == PEAL_NONE || buf->alias < p->bufs.count),
                     "bad buffer"))
             return false;
@@ -149,7 +149,7 @@ static bool check_rest(struct check *c)
 static bool check_ref(struct check *c, const struct peal_ref *ref)
 {
     const struct peal_plan *p = c->plan;
-    if (!expect(c, ref->dtype < PEAL_DTYPE_COUNT, "bad operand type"))
+    if (!expect(c, ref->dtype < PEAL_DTYPES, "bad operand type"))
         return false;
     if (ref->buf == PEAL_BUF_CONST)
         return true;
@@ -237,8 +237,8 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
     }
     uint64_t nrefs = peal_op_nrefs(op);
     if (!expect(c,
-                op->fn < PEAL_FN_COUNT && op->dtype < PEAL_DTYPE_COUNT &&
-                    op->mem.ref <= p->refs.count && nrefs <= p->refs.count - op->mem.ref,
+                op->fn < PEAL_FN_COUNT && op->dtype < PEAL_DTYPES && op->mem.ref <= p->refs.count &&
+                    nrefs <= p->refs.count - op->mem.ref,
                 "bad operands") ||
         !expect(c, op->kind < PEAL_OP_SEND || op->mem.channel < p->channels.count, "bad channel") ||
         !expect(c, op->mem.nsrc >= (op->kind <= PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_SEND),

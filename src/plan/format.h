@@ -241,7 +241,7 @@ struct peal_plan {
     uint32_t contract_in;  /* buf that the contract calls x, or PEAL_NONE */
     uint32_t contract_out; /* y */
     uint32_t dtype;        /* T */
-    uint32_t reduce;       /* enum peal_reduce, or PEAL_NONE */
+    uint32_t reduce;       /* enum peal_reduction, or PEAL_NONE */
     uint32_t root;         /* or PEAL_NONE */
     uint32_t kernel;       /* strings: the kernel's name */
     uint32_t

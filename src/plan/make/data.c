@@ -422,7 +422,7 @@ void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s)
 void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s)
 {
     struct part dst, src;
-    enum peal_reduce reduce = s->reduce_symbol ? t->bind->reduce : s->reduce;
+    enum peal_reduction reduce = s->reduce_symbol ? t->bind->reduce : s->reduce;
     if (!peal_inst_part(t, s->a, &dst))
         return;
     enum peal_dtype dtype = (enum peal_dtype)dst.ref.dtype;
