@@ -7,7 +7,9 @@
 #include "base/base.h"
 #include "plan/plan.h"
 
-enum peal_verdict { PEAL_PROVED, PEAL_REFUTED, PEAL_UNDECIDED };
+/* SAMPLED, of a claim only: of the sequences of different plans some were proved and none refuted, but
+ * not all were examined. */
+enum peal_verdict { PEAL_PROVED, PEAL_REFUTED, PEAL_UNDECIDED, PEAL_SAMPLED };
 
 /* What went wrong. The order is that in which they are looked for. */
 enum peal_fault {

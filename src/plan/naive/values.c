@@ -277,7 +277,7 @@ struct naive_value *peal_naive_value(struct peal_naive *n, const struct peal_exp
         (void)peal_naive_fail(n, "data that is not known here");
         return NULL;
     }
-    enum peal_reduce reduce = e->reduce;
+    enum peal_reduction reduce = e->reduce;
     const struct peal_symbol *symbol = e->builtin == PEAL_BUILTIN_FINAL ? e->a->symbol : e->symbol;
     if (e->builtin == PEAL_BUILTIN_FINAL)
         reduce = e->a->reduce;

@@ -271,7 +271,8 @@ static void prove_sequences(const struct peal_claim *claim, struct peal_claim_ta
     uint64_t work = 0, again = 0;
     if (v && make_variants(claim, task, v, n, nroots) && cut_variants(task, v, n)) {
         (void)walk_pairs(claim, task, v, n, 0, &work);
-        if (walk_pairs(claim, task, v, n, work / PEAL_SEQUENCE_WORK + 1, &again) && task->two_only)
+        uint64_t limit = claim->sequence_work ? claim->sequence_work : PEAL_SEQUENCE_WORK;
+        if (walk_pairs(claim, task, v, n, work / limit + 1, &again) && task->two_only)
             walk_threes(claim, task, v, n);
     } else {
         task->status = PEAL_NO_MEMORY;
