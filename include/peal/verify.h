@@ -33,9 +33,11 @@ extern "C" {
 #endif
 
 enum peal_outcome {
-    PEAL_PROVED,   /* every schedule of every plan and sequence in question is right */
-    PEAL_REFUTED,  /* one is not: there is a counterexample */
-    PEAL_UNDECIDED /* a limit was reached, or no plan could be made: `why` has the reason */
+    PEAL_PROVED,    /* every schedule of every plan and sequence in question is right */
+    PEAL_REFUTED,   /* one is not: there is a counterexample */
+    PEAL_UNDECIDED, /* a limit was reached, or no plan could be made: `why` has the reason */
+    PEAL_SAMPLED    /* all that was examined is right, but not all sequences of different roots and
+                       counts were: see sequences and all_sequences */
 };
 
 /* What went wrong. The order is that in which faults are looked for, but later releases add members

@@ -8,7 +8,7 @@
 /* These three are public: a caller may have any number. */
 const char *peal_outcome_name(enum peal_outcome outcome)
 {
-    static const char *const names[] = {"proved", "refuted", "not decided"};
+    static const char *const names[] = {"proved", "refuted", "not decided", "sampled, not proved"};
     return (unsigned)outcome < sizeof names / sizeof *names ? names[outcome] : "unknown";
 }
 

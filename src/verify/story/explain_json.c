@@ -177,6 +177,8 @@ void peal_verification_put(const struct peal_verification *v, struct peal_json *
     peal_json_put_uint(json, "states", v->states);
     peal_json_put_fixed(json, "milliseconds", v->milliseconds, 3);
     peal_json_put_bool(json, "cached", v->cached);
+    peal_json_put_bool(json, "text_agrees", v->text_agrees);
+    peal_json_put_string(json, "text_unchecked", v->text_unchecked);
     peal_json_put_string(json, "story", peal_story_name(v->story));
     put_steps(v, json);
     put_accesses(v, json);
