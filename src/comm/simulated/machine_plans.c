@@ -93,9 +93,9 @@ static enum peal_status open_kernel(const struct peal_machine_plans *plans,
     return peal_program_open(builtin, diags, out);
 }
 
-static enum peal_status make_plan(const struct peal_machine_plans *plans, struct peal_comm *comm,
-                                  const struct peal_arguments *args, uint64_t count,
-                                  struct peal_plan **out)
+static enum peal_status plan_collective(const struct peal_machine_plans *plans,
+                                        struct peal_comm *comm, const struct peal_arguments *args,
+                                        uint64_t count, struct peal_plan **out)
 {
     struct peal_diags diags;
     struct peal_program *program = NULL;
@@ -104,19 +104,18 @@ static enum peal_status make_plan(const struct peal_machine_plans *plans, struct
     const struct peal_kernel *kernel =
         status == PEAL_OK ? peal_program_kernel(program, NULL, &diags) : NULL;
     int64_t n = (int64_t)peal_call_shape(args->collective, count, peal_comm_size(comm)).n;
-    struct peal_bind_value value = {"n", &n, 1, false};
-    struct peal_bind bind = {
-        .nranks = peal_comm_size(comm),
-        .rank = PEAL_NONE,
-        .dtype = args->dtype,
-        .reduce = args->reduce,
-        .root = args->root,
-        .values = &value,
-        .nvalues = 1,
-        .channel_depth = (uint32_t)plans->machine->keys.slots,
-        .slot_bytes = plans->machine->keys.slot_bytes,
+    struct peal_plan_request request = {
+        .kernel = kernel,
+        .bind = {.nranks = peal_comm_size(comm),
+                 .rank = PEAL_NONE,
+                 .dtype = args->dtype,
+                 .reduce = args->reduce,
+                 .root = args->root,
+                 .channel_depth = (uint32_t)plans->machine->keys.slots,
+                 .slot_bytes = plans->machine->keys.slot_bytes},
+        .count = n,
     };
-    status = kernel ? peal_instantiate(kernel, &bind, &diags, out) : PEAL_INVALID;
+    status = kernel ? peal_plan_make(&request, &diags, out) : PEAL_INVALID;
     if (status != PEAL_OK) {
         struct peal_text why = {0};
         peal_diags_print(&diags, false, &why);
@@ -150,7 +149,7 @@ static enum peal_status keep(struct peal_machine_plans *plans, struct peal_comm 
         made->segment = what->segment ? what->segment : made->segment;
         return PEAL_OK;
     }
-    struct made_plan row = {args->collective, what->count, args->dtype,   args->reduce,
+    struct made_plan row = {args->collective, what->count,   args->dtype, args->reduce,
                             args->root,       what->segment, what->plan};
     if (peal_vec_push(&plans->made, row))
         return PEAL_OK;
@@ -168,7 +167,7 @@ enum peal_status peal_machine_plans_get(struct peal_machine_plans *plans, struct
         return PEAL_OK;
     }
     struct made_plan what = {.count = count};
-    enum peal_status status = make_plan(plans, comm, args, count, &what.plan);
+    enum peal_status status = plan_collective(plans, comm, args, count, &what.plan);
     if (status == PEAL_OK)
         status = keep(plans, comm, args, &what);
     if (status == PEAL_OK)
@@ -235,7 +234,7 @@ enum peal_status peal_machine_plans_segment(struct peal_machine_plans *plans,
     }
     struct made_plan found = {.count = first_guess(plans, comm, args)};
     while (!found.plan) {
-        enum peal_status status = make_plan(plans, comm, args, found.count, &found.plan);
+        enum peal_status status = plan_collective(plans, comm, args, found.count, &found.plan);
         if (status != PEAL_OK)
             return status;
         if (found.count == 1 || try_plan(plans, found.plan, 0) != TRIAL_STOPS)

@@ -72,8 +72,8 @@ struct peal_clock *peal_transit_clock(const struct peal_transit *transit)
 
 /* ---- what a message costs ---- */
 
-static enum peal_status make_plan(struct peal_transit *transit, const struct postage *asked,
-                                  struct peal_diags *diags, struct peal_plan **out)
+static enum peal_status plan_message(struct peal_transit *transit, const struct postage *asked,
+                                     struct peal_diags *diags, struct peal_plan **out)
 {
     enum peal_status status = PEAL_OK;
     if (!transit->program)
@@ -82,18 +82,19 @@ static enum peal_status make_plan(struct peal_transit *transit, const struct pos
         status == PEAL_OK ? peal_program_kernel(transit->program, "message", diags) : NULL;
     int64_t n = asked->bytes ? (int64_t)asked->bytes : 1, source = transit->rank,
             target = asked->to;
-    struct peal_bind_value values[] = {
-        {"n", &n, 1, false}, {"source", &source, 1, false}, {"target", &target, 1, false}};
-    struct peal_bind bind = {
-        .nranks = transit->size,
-        .rank = PEAL_NONE,
-        .dtype = PEAL_U8,
-        .values = values,
-        .nvalues = sizeof values / sizeof *values,
-        .channel_depth = (uint32_t)transit->machine->keys.slots,
-        .slot_bytes = transit->machine->keys.slot_bytes,
+    struct peal_bind_value given[] = {{"source", &source, 1, true}, {"target", &target, 1, true}};
+    struct peal_plan_request request = {
+        .kernel = kernel,
+        .bind = {.nranks = transit->size,
+                 .rank = PEAL_NONE,
+                 .dtype = PEAL_U8,
+                 .channel_depth = (uint32_t)transit->machine->keys.slots,
+                 .slot_bytes = transit->machine->keys.slot_bytes},
+        .given = given,
+        .ngiven = sizeof given / sizeof *given,
+        .count = n,
     };
-    return kernel ? peal_instantiate(kernel, &bind, diags, out) : PEAL_INVALID;
+    return kernel ? peal_plan_make(&request, diags, out) : PEAL_INVALID;
 }
 
 /* Runs the one message on a machine of its own: time only. */
@@ -108,7 +109,7 @@ static enum peal_status ask(struct peal_transit *transit, struct peal_diags *dia
     if (!transit->machine)
         status = peal_machine_open(transit->path, diags, &transit->machine);
     if (status == PEAL_OK)
-        status = make_plan(transit, asked, diags, &plan);
+        status = plan_message(transit, asked, diags, &plan);
     if (status == PEAL_OK)
         status = peal_sim_new(transit->machine, transit->size, &options, diags, &sim);
     if (status == PEAL_OK)

@@ -209,10 +209,11 @@ static enum peal_status look_at_whole(const struct peal_kernel *kernel,
 
 /* A library kernel's plan: this rank's part, or the whole where it has channels, whose places follow
  * from all of them (image.h). Every rank of such a kernel has some. */
-static enum peal_status make_plan(const struct peal_team *team, const struct peal_kernel *kernel,
-                                  const struct peal_bind *bind,
-                                  const struct peal_cell_writers *known, struct peal_text *why,
-                                  struct peal_plan **out)
+static enum peal_status make_own_part(const struct peal_team *team,
+                                      const struct peal_kernel *kernel,
+                                      const struct peal_bind *bind,
+                                      const struct peal_cell_writers *known, struct peal_text *why,
+                                      struct peal_plan **out)
 {
     struct peal_bind own = *bind;
     struct peal_plan *plan = NULL;
@@ -371,8 +372,8 @@ static const struct peal_plan *find_template(struct peal_plans *plans,
     bind_key(plans, &shared, &binding);
     enum peal_status status = find_kernel(plans, key->algo, &why);
     if (status == PEAL_OK)
-        status = make_plan(plans->team, algo_plans->kernel, &binding.bind,
-                           find_cell_writers(algo_plans, key->root), &why, &template->plan);
+        status = make_own_part(plans->team, algo_plans->kernel, &binding.bind,
+                               find_cell_writers(algo_plans, key->root), &why, &template->plan);
     peal_text_release(&why);
     if (status != PEAL_OK || !peal_plan_is_template(template->plan)) {
         if (status == PEAL_OK)
@@ -436,9 +437,9 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     enum peal_status status = how.template && looked ? PEAL_OK : find_kernel(plans, key->algo, why);
     struct peal_plan *plan = NULL;
     if (status == PEAL_OK)
-        status = how.template
-                     ? resize(plans, how.template, &size, &plan)
-                     : make_plan(plans->team, algo_plans->kernel, &binding.bind, known, why, &plan);
+        status = how.template ? resize(plans, how.template, &size, &plan)
+                              : make_own_part(plans->team, algo_plans->kernel, &binding.bind, known,
+                                              why, &plan);
     if (status != PEAL_OK)
         return status;
     if (looked && plan->cells == known->cells) {

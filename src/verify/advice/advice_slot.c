@@ -31,7 +31,7 @@ static void launches_release(struct launches *l)
 
 /* The plan with a second slot for a buffer, or NULL. Its use is seen in enough launches for each of
  * its phases to come twice, or in those that were asked for. */
-static struct peal_plan *make_plan(const struct adviser *v, uint32_t buf, uint32_t fewer)
+static struct peal_plan *plan_with_fewer(const struct adviser *v, uint32_t buf, uint32_t fewer)
 {
     const struct peal_plan *plan = v->p->plans[0];
     struct slot_uses uses = {0};
@@ -69,7 +69,7 @@ void peal_advice_slot(struct adviser *v, uint32_t memory, uint32_t pos)
         return;
     while (buf + 1 < plan->bufs.count && p->memory_of[0][buf] != memory)
         buf++;
-    struct peal_plan *made = make_plan(v, buf, fewer);
+    struct peal_plan *made = plan_with_fewer(v, buf, fewer);
     if (made && holds(v, made, fewer))
         peal_advise(v, true,
                     peal_answer_text(

@@ -37,8 +37,8 @@ static struct peal_plan_request request_of(const struct peal_claim *claim,
     return request;
 }
 
-static struct peal_plan *make_plan(const struct peal_claim *claim, struct peal_claim_task *task,
-                                   int64_t count, int64_t root, int64_t max_count)
+static struct peal_plan *plan_variant(const struct peal_claim *claim, struct peal_claim_task *task,
+                                      int64_t count, int64_t root, int64_t max_count)
 {
     struct peal_plan_request request = request_of(claim, task, count, root, max_count);
     struct peal_plan *plan = NULL;
@@ -73,7 +73,7 @@ static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *
     }
     int64_t max_count = task->count ? task->count : 1;
     struct peal_plan *plan =
-        make_plan(claim, task, task->count, claim->request.bind.root, max_count);
+        plan_variant(claim, task, task->count, claim->request.bind.root, max_count);
     if (!plan)
         return;
     task->status = peal_verify_cached(plan, &claim->verify, claim->cache, &task->answer);
@@ -198,7 +198,7 @@ static bool make_variants(const struct peal_claim *claim, struct peal_claim_task
     for (size_t i = 0; i < n; i++) {
         v[i].count = claim->counts[i / nroots];
         v[i].root = peal_claim_has_root(claim) ? (int64_t)(i % nroots) : claim->request.bind.root;
-        v[i].plan = make_plan(claim, task, v[i].count, v[i].root, max_count);
+        v[i].plan = plan_variant(claim, task, v[i].count, v[i].root, max_count);
         if (!v[i].plan && task->status != PEAL_INVALID)
             return false;
         if (task->status == PEAL_INVALID) {
