@@ -10,6 +10,7 @@
 #include "run/run.h"
 #include "verify/verify.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,19 @@ static struct peal_bound *new_bounds(struct peal_comm *comm)
     return all;
 }
 
+/* A constant of the machine that takes milliseconds to find: asked for once per process, when its
+ * first communicator is opened. Relaxed: two threads that ask at once get the same answer. */
+static uint64_t core_cache(void)
+{
+    static _Atomic uint64_t known;
+    uint64_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!bytes) {
+        bytes = peal_topo_core_cache();
+        atomic_store_explicit(&known, bytes, memory_order_relaxed);
+    }
+    return bytes;
+}
+
 /* PEAL_VERIFY=1: no plan is launched that is not proved. */
 static bool wants_proof(void)
 {
@@ -127,6 +141,7 @@ enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
         return PEAL_NO_MEMORY;
     }
     comm->team = team;
+    comm->core_cache = core_cache();
     peal_plans_init(&comm->plans, team, wants_proof() ? prove : NULL);
     comm->bounds = new_bounds(comm);
     comm->words = calloc(4 * (size_t)team->size, sizeof *comm->words);
