@@ -20,7 +20,10 @@ static void tell_early(const struct program *p, struct answer *a)
 {
     const struct early_fault *e = &p->early;
     peal_answer_refute(a, e->fault);
-    peal_story_op(p, e->thread, e->launch, e->op, a);
+    if (e->other_op != PEAL_NONE)
+        peal_story_two_ops(p, e, a);
+    else
+        peal_story_op(p, e->thread, e->launch, e->op, a);
     a->v.why = e->why;
     if (e->location != PEAL_NONE)
         peal_story_access(p, 0, 0, e->location, e->writes, (struct range){e->lo, e->hi}, a);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal plan KERNEL -n P: what each rank will do, op by op. */
 #include "lang/lang.h"
+#include "cli/import/import_args.h"
 #include "cli/kernel_args.h"
 #include "plan/plan.h"
 
@@ -27,15 +28,14 @@ static const struct peal_option options_table[] = {
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
-static int print_plan(struct peal_cli *cli, const struct peal_plan *plan,
-                      const struct plan_options *options)
+static int print_plan(struct peal_cli *cli, const struct peal_plan *plan, uint32_t rank, bool json)
 {
     struct peal_text text = {0};
-    if (options->json) {
-        peal_plan_dump_json(plan, PEAL_NONE, &text);
+    if (json) {
+        peal_plan_dump_json(plan, rank, &text);
         return peal_cli_print(cli, &text, PEAL_EXIT_OK);
     }
-    peal_plan_dump(plan, PEAL_NONE, &text);
+    peal_plan_dump(plan, rank, &text);
     return peal_cli_print_code(cli, &text, PEAL_EXIT_OK);
 }
 
@@ -59,10 +59,28 @@ static int show_plan(struct peal_cli *cli, const struct peal_kernel *kernel,
     peal_diags_init(&diags);
     struct peal_plan *plan = NULL;
     enum peal_status status = peal_plan_make(&request, &diags, &plan);
-    int code =
-        status == PEAL_OK ? print_plan(cli, plan, options) : peal_cli_diags(cli, status, &diags);
+    int code = status == PEAL_OK ? print_plan(cli, plan, PEAL_NONE, options->json)
+                                 : peal_cli_diags(cli, status, &diags);
     free(plan);
     peal_diags_release(&diags);
+    return code;
+}
+
+/* A plan that another format's file gives. */
+static int show_file(struct peal_cli *cli, const char *path, const struct plan_options *options)
+{
+    struct peal_import_file file;
+    int code;
+    if (peal_import_file_open(cli, path, &options->kernel, &file, &code)) {
+        if (options->rank >= file.plan->nranks)
+            code = peal_cli_usage(cli, "--rank %lld is not a rank: there are %u",
+                                  (long long)options->rank, file.plan->nranks);
+        else
+            code =
+                print_plan(cli, file.plan, options->rank < 0 ? PEAL_NONE : (uint32_t)options->rank,
+                           options->json);
+    }
+    peal_import_file_release(&file);
     return code;
 }
 
@@ -70,6 +88,8 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 {
     (void)nargs;
     const struct plan_options *plan_options = options;
+    if (peal_import_names_file(args[0]))
+        return show_file(cli, args[0], plan_options);
     struct peal_program *program;
     const struct peal_kernel *kernel =
         peal_kernel_open(cli, args[0], &plan_options->kernel, &program);
@@ -88,7 +108,9 @@ const struct peal_command peal_cmd_plan = {
     .summary = "show what each rank will do, op by op",
     .details =
         "KERNEL is the path of a file (it has a slash or ends in .peal) or the name of a built-in "
-        "kernel, see 'peal list'.\n\n"
+        "kernel, see 'peal list'; or a file in MSCCL XML or MSCCL++ JSON, which says itself how "
+        "many "
+        "ranks it is for.\n\n"
         "--count gives its value to every dimension that --set does not name. Integer parameters "
         "are given by --set, the root by --root.\n\n"
         "  peal plan allreduce_ring -n 4 --count 1K\n"

@@ -119,6 +119,7 @@ struct channel {
     uint32_t sent, freed;                    /* cells */
     uint64_t nsent, nreceived;               /* while building */
     uint32_t sender_thread, receiver_thread; /* PEAL_NONE = not used */
+    uint32_t sender_op, receiver_op;         /* the first use of each end: unrolled op numbers */
 };
 
 /* A fault found while building: it needs no schedule. */
@@ -132,6 +133,7 @@ struct early_fault {
     uint64_t first, count, size; /* bounds: the elements that are used, and how many there are;
                                     count 0: a cell of a signal */
     const char *name;            /* of the signal */
+    uint32_t other_thread, other_op; /* the op that it does not go together with; PEAL_NONE = none */
 };
 
 struct program {

@@ -52,7 +52,9 @@ static void early(struct walk *w, enum peal_fault fault, const char *why)
                                            .launch = w->launch,
                                            .op = w->op,
                                            .why = why,
-                                           .location = PEAL_NONE};
+                                           .location = PEAL_NONE,
+                                           .other_thread = PEAL_NONE,
+                                           .other_op = PEAL_NONE};
 }
 
 uint32_t peal_program_rows(const struct peal_plan *plan, const struct peal_op *op,
@@ -222,12 +224,17 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
     add_step(w, step, w->op);
 }
 
-static void own_channel(struct walk *w, uint32_t *thread)
+/* One end of a channel belongs to one lane; `thread` and `op` are its first use. */
+static void own_channel(struct walk *w, uint32_t *thread, uint32_t *op)
 {
-    if (*thread == PEAL_NONE)
+    if (*thread == PEAL_NONE) {
         *thread = w->thread;
-    else if (*thread != w->thread)
+        *op = w->op;
+    } else if (*thread != w->thread && w->p->early.fault == PEAL_FAULT_NONE) {
         early(w, PEAL_FAULT_CHANNEL, "a channel is used by two lanes at one end");
+        w->p->early.other_thread = *thread;
+        w->p->early.other_op = *op;
+    }
 }
 
 static void walk_channel(struct walk *w, const struct peal_op *op)
@@ -240,7 +247,7 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
     if (op->kind != PEAL_OP_FREE && bytes > peal_plan_channels(plan)[op->mem.channel].slot_bytes)
         early(w, PEAL_FAULT_CHANNEL, "a payload does not fit its slot");
     if (op->kind == PEAL_OP_SEND) {
-        own_channel(w, &ch->sender_thread);
+        own_channel(w, &ch->sender_thread, &ch->sender_op);
         uint64_t k = ch->nsent++;
         struct step full = {.cell = ch->freed, .kind = STEP_WAIT};
         full.value = (int64_t)k - ch->depth + 1;
@@ -249,7 +256,7 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
         add_step(w, (struct step){.cell = ch->sent, .kind = STEP_ADD, .value = 1}, w->op);
         return;
     }
-    own_channel(w, &ch->receiver_thread);
+    own_channel(w, &ch->receiver_thread, &ch->receiver_op);
     if (op->kind != PEAL_OP_FREE) {
         struct step empty = {.cell = ch->sent, .kind = STEP_WAIT};
         empty.value = (int64_t)++ch->nreceived;

@@ -271,6 +271,24 @@ void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, ui
     peal_tell_end(&t);
     a->v.story = PEAL_STORY_SHORTEST;
 }
+
+void peal_story_two_ops(const struct program *p, const struct early_fault *e, struct answer *a)
+{
+    struct teller t;
+    if (!peal_tell_begin(&t, p, a)) {
+        a->failed = true;
+        return;
+    }
+    (void)peal_tell_op(&t, e->other_thread, e->other_op);
+    uint32_t step = peal_tell_op(&t, e->thread, e->op);
+    for (size_t i = 0; i < t.steps.len; i++)
+        t.steps.at[i].collides = true;
+    if (t.steps.len)
+        t.steps.at[step].launch = e->launch;
+    peal_tell_end(&t);
+    a->v.story = PEAL_STORY_SHORTEST;
+}
+
 /* The op that goes wrong, unless its own first half is the last step. */
 static void tell_op_last(struct teller *t, struct answer *a)
 {

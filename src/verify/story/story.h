@@ -65,6 +65,8 @@ void peal_story_cell(const struct program *p, const struct race_report *report, 
 /* One op, no schedule needed: bounds, slots, uninitialised memory. */
 void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, uint32_t op,
                    struct answer *a);
+/* Two ops that do not go together, in whatever order. */
+void peal_story_two_ops(const struct program *p, const struct early_fault *e, struct answer *a);
 /* An op that its thread reaches after so many steps, in every schedule: what leads there (of programs
  * that are not monotone only the op), and then the op. */
 void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, uint32_t op,
