@@ -32,6 +32,8 @@
 extern "C" {
 #endif
 
+/* ---- proofs ---- */
+
 enum peal_outcome {
     PEAL_PROVED,    /* every schedule of every plan and sequence in question is right */
     PEAL_REFUTED,   /* one is not: there is a counterexample */
