@@ -19,7 +19,7 @@
  *
  * Buffers. Any address, any alignment. Input and output are the same address (in place) or do not
  * overlap; anything else is refused. Counts are elements. A count of 0 is legal. In place:
- * allreduce, broadcast, reduce: send == recv. allgather: send is the own block of recv, or NULL.
+ * allreduce, broadcast, reduce, scan, exscan: send == recv. allgather: send is the own block of recv, or NULL.
  * reduce_scatter, scatter: recv is the own block of send (scatter: on the root). gather: on the
  * root, send is the own block of recv. all_to_all: send == recv is refused. allreduce, allgather and
  * reduce_scatter are in place on all ranks or on none, whatever their size and memory: PEAL_MISMATCH
@@ -199,6 +199,12 @@ PEAL_API enum peal_status peal_gather(struct peal_comm *comm, const void *send, 
  * count. */
 PEAL_API enum peal_status peal_scatter(struct peal_comm *comm, const void *send, void *recv,
                                        uint64_t count, enum peal_dtype dtype, uint32_t root);
+/* recv on rank r = op over the send of ranks 0 to r, lower ranks on the left. No PEAL_AVG. */
+PEAL_API enum peal_status peal_scan(struct peal_comm *comm, const void *send, void *recv,
+                                    uint64_t count, enum peal_dtype dtype, enum peal_reduce op);
+/* The same over ranks 0 to r - 1: rank 0's recv is not touched. */
+PEAL_API enum peal_status peal_exscan(struct peal_comm *comm, const void *send, void *recv,
+                                      uint64_t count, enum peal_dtype dtype, enum peal_reduce op);
 /* send and recv: size * count; block q of send goes to rank q, block q of recv comes from it. */
 PEAL_API enum peal_status peal_all_to_all(struct peal_comm *comm, const void *send, void *recv,
                                           uint64_t count, enum peal_dtype dtype);
@@ -261,6 +267,12 @@ PEAL_API enum peal_status peal_igather(struct peal_comm *comm, const void *send,
 PEAL_API enum peal_status peal_iscatter(struct peal_comm *comm, const void *send, void *recv,
                                         uint64_t count, enum peal_dtype dtype, uint32_t root,
                                         struct peal_request **out);
+PEAL_API enum peal_status peal_iscan(struct peal_comm *comm, const void *send, void *recv,
+                                     uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                     struct peal_request **out);
+PEAL_API enum peal_status peal_iexscan(struct peal_comm *comm, const void *send, void *recv,
+                                       uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                       struct peal_request **out);
 PEAL_API enum peal_status peal_iall_to_all(struct peal_comm *comm, const void *send, void *recv,
                                            uint64_t count, enum peal_dtype dtype,
                                            struct peal_request **out);

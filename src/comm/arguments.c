@@ -22,6 +22,8 @@ static const struct {
     [PEAL_CALL_GATHER_V] = {SIDE_BLOCK, SIDE_ROOT_ALL, false, true},
     [PEAL_CALL_SCATTER] = {SIDE_ROOT_ALL, SIDE_BLOCK, false, true},
     [PEAL_CALL_SCATTER_V] = {SIDE_ROOT_ALL, SIDE_BLOCK, false, true},
+    [PEAL_CALL_SCAN] = {SIDE_VECTOR, SIDE_VECTOR, true, false},
+    [PEAL_CALL_EXSCAN] = {SIDE_VECTOR, SIDE_VECTOR, true, false},
     [PEAL_CALL_ALL_TO_ALL] = {SIDE_ALL, SIDE_ALL, false, false},
 };
 
@@ -139,6 +141,9 @@ static enum peal_status check_kind(struct peal_comm *comm, const struct peal_arg
         if (!peal_reduce_takes(args->reduce, args->dtype))
             return peal_comm_fail(comm, PEAL_INVALID, "%s: '%s' does not work on %s", name,
                                   peal_reduce_name(args->reduce), peal_dtype_name(args->dtype));
+        bool prefix = args->collective == PEAL_CALL_SCAN || args->collective == PEAL_CALL_EXSCAN;
+        if (prefix && args->reduce == PEAL_AVG)
+            return peal_comm_fail(comm, PEAL_INVALID, "%s has no avg", name);
     }
     if (sides[args->collective].has_root && args->root >= comm->team->size)
         return peal_comm_fail(comm, PEAL_INVALID, "%s: root %u of %u ranks", name, args->root,

@@ -243,7 +243,8 @@ struct resolved {
 static bool reduces(uint32_t collective)
 {
     return collective == PEAL_CALL_ALLREDUCE || collective == PEAL_CALL_REDUCE ||
-           collective == PEAL_CALL_REDUCE_SCATTER;
+           collective == PEAL_CALL_REDUCE_SCATTER || collective == PEAL_CALL_SCAN ||
+           collective == PEAL_CALL_EXSCAN;
 }
 
 /* What only moves data moves bytes: one plan serves all types. */

@@ -400,6 +400,10 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     if (bench.subject->has_reduce && !peal_reduce_takes(o->reduce, o->dtype))
         return peal_cli_usage(cli, "'%s' does not work on %s", peal_reduce_name(o->reduce),
                               peal_dtype_name(o->dtype));
+    bool prefix = bench.subject->collective == PEAL_CALL_SCAN ||
+                  bench.subject->collective == PEAL_CALL_EXSCAN;
+    if (prefix && o->reduce == PEAL_AVG)
+        return peal_cli_usage(cli, "%s has no avg", bench.subject->name);
     struct peal_ranks ranks = {.count = (uint32_t)o->ranks,
                                .threads = o->threads,
                                .bind = !o->no_bind,

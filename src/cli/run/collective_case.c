@@ -21,6 +21,8 @@ CALL(allgather, send, recv, count, dtype)
 CALL(reduce_scatter, send, recv, count, dtype, op)
 CALL(gather, send, recv, count, dtype, root)
 CALL(scatter, send, recv, count, dtype, root)
+CALL(scan, send, recv, count, dtype, op)
+CALL(exscan, send, recv, count, dtype, op)
 CALL(all_to_all, send, recv, count, dtype)
 static enum peal_status call_barrier(struct peal_comm *comm, void *send, void *recv, uint64_t count,
                                      enum peal_dtype dtype, enum peal_reduce op, uint32_t root)
@@ -38,6 +40,8 @@ static const struct peal_case subjects[] = {
     {"reduce", PEAL_CALL_REDUCE, false, false, true, true, true, 0, call_reduce},
     {"gather", PEAL_CALL_GATHER, false, true, false, true, false, 1, call_gather},
     {"scatter", PEAL_CALL_SCATTER, true, false, false, true, false, 1, call_scatter},
+    {"scan", PEAL_CALL_SCAN, false, false, true, false, true, 0, call_scan},
+    {"exscan", PEAL_CALL_EXSCAN, false, false, true, false, true, 0, call_exscan},
     {"all_to_all", PEAL_CALL_ALL_TO_ALL, true, true, false, false, false, 1, call_all_to_all},
     {"barrier", PEAL_CALL_BARRIER, false, false, false, false, false, 0, call_barrier},
 };
@@ -79,6 +83,10 @@ static double expected(const struct peal_case_call *call, uint64_t i)
 {
     const struct peal_case *s = call->subject;
     uint64_t block = call->block, own = s->send_blocks ? call->rank * block : 0;
+    if (s->collective == PEAL_CALL_SCAN)
+        return peal_sample_reduced(call->reduce, call->rank + 1, i);
+    if (s->collective == PEAL_CALL_EXSCAN)
+        return peal_sample_reduced(call->reduce, call->rank, i);
     if (s->has_reduce)
         return peal_sample_reduced(call->reduce, call->ranks, own + i);
     if (s->recv_blocks)
@@ -92,6 +100,8 @@ uint64_t peal_case_check(const struct peal_case_call *call, const void *recv)
     uint64_t n = peal_case_receives(call), wrong = 0;
     bool root_only = call->subject->collective == PEAL_CALL_REDUCE ||
                      call->subject->collective == PEAL_CALL_GATHER;
+    if (call->subject->collective == PEAL_CALL_EXSCAN && call->rank == 0)
+        return 0;
     if (call->subject->collective == PEAL_CALL_BARRIER || (root_only && call->rank != call->root))
         return 0;
     uint64_t step = n > SAMPLES ? n / SAMPLES : 1;

@@ -21,6 +21,8 @@ static const struct {
     [PEAL_CALL_REDUCE_SCATTER] = {"reduce_scatter", COUNT | DTYPE | REDUCE},
     [PEAL_CALL_GATHER] = {"gather", COUNT | DTYPE | ROOT},
     [PEAL_CALL_SCATTER] = {"scatter", COUNT | DTYPE | ROOT},
+    [PEAL_CALL_SCAN] = {"scan", COUNT | DTYPE | REDUCE},
+    [PEAL_CALL_EXSCAN] = {"exscan", COUNT | DTYPE | REDUCE},
     [PEAL_CALL_ALL_TO_ALL] = {"all_to_all", COUNT | DTYPE},
     [PEAL_CALL_ALLGATHER_V] = {"allgather_v", HASHED | DTYPE},
     [PEAL_CALL_REDUCE_SCATTER_V] = {"reduce_scatter_v", HASHED | DTYPE | REDUCE},

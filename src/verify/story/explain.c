@@ -33,10 +33,7 @@ const char *peal_story_name(enum peal_story story)
 
 const char *peal_contract_name(enum peal_contract contract)
 {
-    static const char *const names[] = {"none",       "allreduce",    "allgather", "reduce_scatter",
-                                        "broadcast",  "reduce",       "gather",    "scatter",
-                                        "all_to_all", "all_to_all_v", "barrier"};
-    return contract < PEAL_CONTRACT_COUNT ? names[contract] : "unknown";
+    return contract < PEAL_CONTRACT_COUNT ? peal_contract_info(contract)->name : "unknown";
 }
 
 enum { WIDTH = 80 };
