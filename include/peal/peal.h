@@ -71,6 +71,7 @@ struct peal_store {
 
 /* How to open. Zero means the default everywhere. */
 struct peal_open {
+    uint32_t struct_size; /* sizeof(struct peal_open), or 0: as it is in 0.2.0 (docs/stability.md) */
     uint32_t size; /* ranks; 0: rank, size and job come from the environment */
     uint32_t rank;
     const char *job;                /* what tells this group from others on the host */
@@ -176,10 +177,10 @@ PEAL_API enum peal_status peal_barrier(struct peal_comm *comm);
 /* recv = op over all ranks' send, the same bits on every rank. */
 PEAL_API enum peal_status peal_allreduce(struct peal_comm *comm, const void *send, void *recv,
                                          uint64_t count, enum peal_dtype dtype,
-                                         enum peal_reduce op);
+                                         enum peal_reduction op);
 /* recv on the root only; elsewhere it may be NULL. */
 PEAL_API enum peal_status peal_reduce(struct peal_comm *comm, const void *send, void *recv,
-                                      uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                      uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
                                       uint32_t root);
 /* buffer: read on the root, written everywhere else. */
 PEAL_API enum peal_status peal_broadcast(struct peal_comm *comm, void *buffer, uint64_t count,
@@ -190,7 +191,7 @@ PEAL_API enum peal_status peal_allgather(struct peal_comm *comm, const void *sen
 /* send: size * count elements; recv: count, the own block of the reduction. */
 PEAL_API enum peal_status peal_reduce_scatter(struct peal_comm *comm, const void *send, void *recv,
                                               uint64_t count, enum peal_dtype dtype,
-                                              enum peal_reduce op);
+                                              enum peal_reduction op);
 /* send: count elements; recv on the root: size * count, block r from rank r; elsewhere NULL will
  * do. */
 PEAL_API enum peal_status peal_gather(struct peal_comm *comm, const void *send, void *recv,
@@ -201,10 +202,10 @@ PEAL_API enum peal_status peal_scatter(struct peal_comm *comm, const void *send,
                                        uint64_t count, enum peal_dtype dtype, uint32_t root);
 /* recv on rank r = op over the send of ranks 0 to r, lower ranks on the left. No PEAL_AVG. */
 PEAL_API enum peal_status peal_scan(struct peal_comm *comm, const void *send, void *recv,
-                                    uint64_t count, enum peal_dtype dtype, enum peal_reduce op);
+                                    uint64_t count, enum peal_dtype dtype, enum peal_reduction op);
 /* The same over ranks 0 to r - 1: rank 0's recv is not touched. */
 PEAL_API enum peal_status peal_exscan(struct peal_comm *comm, const void *send, void *recv,
-                                      uint64_t count, enum peal_dtype dtype, enum peal_reduce op);
+                                      uint64_t count, enum peal_dtype dtype, enum peal_reduction op);
 /* send and recv: size * count; block q of send goes to rank q, block q of recv comes from it. */
 PEAL_API enum peal_status peal_all_to_all(struct peal_comm *comm, const void *send, void *recv,
                                           uint64_t count, enum peal_dtype dtype);
@@ -219,7 +220,7 @@ PEAL_API enum peal_status peal_allgather_v(struct peal_comm *comm, const void *s
 PEAL_API enum peal_status peal_reduce_scatter_v(struct peal_comm *comm, const void *send,
                                                 void *recv, const uint64_t *counts,
                                                 const uint64_t *offsets, enum peal_dtype dtype,
-                                                enum peal_reduce op);
+                                                enum peal_reduction op);
 PEAL_API enum peal_status peal_gather_v(struct peal_comm *comm, const void *send, void *recv,
                                         const uint64_t *counts, const uint64_t *offsets,
                                         enum peal_dtype dtype, uint32_t root);
@@ -248,10 +249,11 @@ PEAL_API enum peal_status peal_all_to_all_v(struct peal_comm *comm, const void *
 PEAL_API enum peal_status peal_ibarrier(struct peal_comm *comm, struct peal_request **out);
 PEAL_API enum peal_status peal_iallreduce(struct peal_comm *comm, const void *send, void *recv,
                                           uint64_t count, enum peal_dtype dtype,
-                                          enum peal_reduce op, struct peal_request **out);
+                                          enum peal_reduction op, struct peal_request **out);
 PEAL_API enum peal_status peal_ireduce(struct peal_comm *comm, const void *send, void *recv,
-                                       uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
-                                       uint32_t root, struct peal_request **out);
+                                       uint64_t count, enum peal_dtype dtype,
+                                       enum peal_reduction op, uint32_t root,
+                                       struct peal_request **out);
 PEAL_API enum peal_status peal_ibroadcast(struct peal_comm *comm, void *buffer, uint64_t count,
                                           enum peal_dtype dtype, uint32_t root,
                                           struct peal_request **out);
@@ -260,7 +262,7 @@ PEAL_API enum peal_status peal_iallgather(struct peal_comm *comm, const void *se
                                           struct peal_request **out);
 PEAL_API enum peal_status peal_ireduce_scatter(struct peal_comm *comm, const void *send, void *recv,
                                                uint64_t count, enum peal_dtype dtype,
-                                               enum peal_reduce op, struct peal_request **out);
+                                               enum peal_reduction op, struct peal_request **out);
 PEAL_API enum peal_status peal_igather(struct peal_comm *comm, const void *send, void *recv,
                                        uint64_t count, enum peal_dtype dtype, uint32_t root,
                                        struct peal_request **out);
@@ -268,10 +270,10 @@ PEAL_API enum peal_status peal_iscatter(struct peal_comm *comm, const void *send
                                         uint64_t count, enum peal_dtype dtype, uint32_t root,
                                         struct peal_request **out);
 PEAL_API enum peal_status peal_iscan(struct peal_comm *comm, const void *send, void *recv,
-                                     uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                     uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
                                      struct peal_request **out);
 PEAL_API enum peal_status peal_iexscan(struct peal_comm *comm, const void *send, void *recv,
-                                       uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                       uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
                                        struct peal_request **out);
 PEAL_API enum peal_status peal_iall_to_all(struct peal_comm *comm, const void *send, void *recv,
                                            uint64_t count, enum peal_dtype dtype,
@@ -282,7 +284,7 @@ PEAL_API enum peal_status peal_iallgather_v(struct peal_comm *comm, const void *
 PEAL_API enum peal_status peal_ireduce_scatter_v(struct peal_comm *comm, const void *send,
                                                  void *recv, const uint64_t *counts,
                                                  const uint64_t *offsets, enum peal_dtype dtype,
-                                                 enum peal_reduce op, struct peal_request **out);
+                                                 enum peal_reduction op, struct peal_request **out);
 PEAL_API enum peal_status peal_igather_v(struct peal_comm *comm, const void *send, void *recv,
                                          const uint64_t *counts, const uint64_t *offsets,
                                          enum peal_dtype dtype, uint32_t root,
@@ -367,14 +369,15 @@ PEAL_API enum peal_status peal_iprobe(struct peal_comm *comm, uint32_t from, uin
  * gives; the others follow from the lengths of buffers. */
 enum peal_arg_kind { PEAL_ARG_BUFFER, PEAL_ARG_INT, PEAL_ARG_INTS, PEAL_ARG_REDUCE };
 struct peal_arg {
+    uint32_t struct_size; /* sizeof(struct peal_arg), the same in all, or 0: as it is in 0.2.0 */
     enum peal_arg_kind kind;
-    void *data;              /* BUFFER */
-    uint64_t bytes;          /* BUFFER: how much there is; at least what the kernel needs */
-    uint64_t stride;         /* BUFFER of two dimensions: elements a row; 0 = its columns */
-    int64_t value;           /* INT */
-    const int64_t *values;   /* INTS */
-    size_t nvalues;          /* INTS */
-    enum peal_reduce reduce; /* REDUCE */
+    void *data;                 /* BUFFER */
+    uint64_t bytes;             /* BUFFER: how much there is; at least what the kernel needs */
+    uint64_t stride;            /* BUFFER of two dimensions: elements a row; 0 = its columns */
+    int64_t value;              /* INT */
+    const int64_t *values;      /* INTS */
+    size_t nvalues;             /* INTS */
+    enum peal_reduction reduce; /* REDUCE */
 };
 
 struct peal_dim {

@@ -98,14 +98,14 @@ enum peal_status peal_barrier(struct peal_comm *comm)
 }
 
 enum peal_status peal_allreduce(struct peal_comm *comm, const void *send, void *recv,
-                                uint64_t count, enum peal_dtype dtype, enum peal_reduce op)
+                                uint64_t count, enum peal_dtype dtype, enum peal_reduction op)
 {
     return RUN(comm, PEAL_CALL_ALLREDUCE, .send = send, .recv = recv, .count = count,
                .dtype = dtype, .reduce = op);
 }
 
 enum peal_status peal_reduce(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
-                             enum peal_dtype dtype, enum peal_reduce op, uint32_t root)
+                             enum peal_dtype dtype, enum peal_reduction op, uint32_t root)
 {
     return RUN(comm, PEAL_CALL_REDUCE, .send = send, .recv = recv, .count = count, .dtype = dtype,
                .reduce = op, .root = root);
@@ -126,7 +126,7 @@ enum peal_status peal_allgather(struct peal_comm *comm, const void *send, void *
 }
 
 enum peal_status peal_reduce_scatter(struct peal_comm *comm, const void *send, void *recv,
-                                     uint64_t count, enum peal_dtype dtype, enum peal_reduce op)
+                                     uint64_t count, enum peal_dtype dtype, enum peal_reduction op)
 {
     return RUN(comm, PEAL_CALL_REDUCE_SCATTER, .send = send, .recv = recv, .count = count,
                .dtype = dtype, .reduce = op);
@@ -147,14 +147,14 @@ enum peal_status peal_scatter(struct peal_comm *comm, const void *send, void *re
 }
 
 enum peal_status peal_scan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
-                           enum peal_dtype dtype, enum peal_reduce op)
+                           enum peal_dtype dtype, enum peal_reduction op)
 {
     return RUN(comm, PEAL_CALL_SCAN, .send = send, .recv = recv, .count = count, .dtype = dtype,
                .reduce = op);
 }
 
 enum peal_status peal_exscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
-                           enum peal_dtype dtype, enum peal_reduce op)
+                           enum peal_dtype dtype, enum peal_reduction op)
 {
     return RUN(comm, PEAL_CALL_EXSCAN, .send = send, .recv = recv, .count = count, .dtype = dtype,
                .reduce = op);
@@ -177,7 +177,7 @@ enum peal_status peal_allgather_v(struct peal_comm *comm, const void *send, void
 
 enum peal_status peal_reduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
                                        const uint64_t *counts, const uint64_t *offsets,
-                                       enum peal_dtype dtype, enum peal_reduce op)
+                                       enum peal_dtype dtype, enum peal_reduction op)
 {
     return RUN(comm, PEAL_CALL_REDUCE_SCATTER_V, .send = send, .recv = recv, .count = 0,
                .dtype = dtype, .reduce = op, .counts = counts, .offsets = offsets);
@@ -205,7 +205,7 @@ enum peal_status peal_ibarrier(struct peal_comm *comm, struct peal_request **out
 }
 
 enum peal_status peal_iallreduce(struct peal_comm *comm, const void *send, void *recv,
-                                 uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                 uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
                                  struct peal_request **out)
 {
     return start(comm,
@@ -215,7 +215,7 @@ enum peal_status peal_iallreduce(struct peal_comm *comm, const void *send, void 
 }
 
 enum peal_status peal_ireduce(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
-                              enum peal_dtype dtype, enum peal_reduce op, uint32_t root,
+                              enum peal_dtype dtype, enum peal_reduction op, uint32_t root,
                               struct peal_request **out)
 {
     return start(comm,
@@ -243,7 +243,7 @@ enum peal_status peal_iallgather(struct peal_comm *comm, const void *send, void 
 }
 
 enum peal_status peal_ireduce_scatter(struct peal_comm *comm, const void *send, void *recv,
-                                      uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                      uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
                                       struct peal_request **out)
 {
     return start(comm,
@@ -271,7 +271,7 @@ enum peal_status peal_iscatter(struct peal_comm *comm, const void *send, void *r
 }
 
 enum peal_status peal_iscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
-                            enum peal_dtype dtype, enum peal_reduce op, struct peal_request **out)
+                            enum peal_dtype dtype, enum peal_reduction op, struct peal_request **out)
 {
     return start(comm,
                  ARGS(.collective = PEAL_CALL_SCAN, .send = send, .recv = recv, .count = count,
@@ -280,7 +280,7 @@ enum peal_status peal_iscan(struct peal_comm *comm, const void *send, void *recv
 }
 
 enum peal_status peal_iexscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
-                            enum peal_dtype dtype, enum peal_reduce op, struct peal_request **out)
+                            enum peal_dtype dtype, enum peal_reduction op, struct peal_request **out)
 {
     return start(comm,
                  ARGS(.collective = PEAL_CALL_EXSCAN, .send = send, .recv = recv, .count = count,
@@ -309,7 +309,7 @@ enum peal_status peal_iallgather_v(struct peal_comm *comm, const void *send, voi
 
 enum peal_status peal_ireduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
                                         const uint64_t *counts, const uint64_t *offsets,
-                                        enum peal_dtype dtype, enum peal_reduce op,
+                                        enum peal_dtype dtype, enum peal_reduction op,
                                         struct peal_request **out)
 {
     return start(comm,

@@ -154,7 +154,7 @@ static void dump_head(const struct peal_plan *plan, uint32_t rank, struct peal_t
                      plan->nranks == 1 ? "rank" : "ranks",
                      peal_dtype_name((enum peal_dtype)plan->dtype));
     if (plan->reduce != PEAL_NONE)
-        peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduce)plan->reduce));
+        peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduction)plan->reduce));
     if (plan->contract)
         peal_text_printf(out, ", implements %s",
                          peal_contract_info((enum peal_contract)plan->contract)->name);

@@ -62,11 +62,11 @@ double peal_contract_expected(const struct peal_plan *plan, uint32_t rank, uint6
     case PEAL_CONTRACT_SCAN:
     case PEAL_CONTRACT_EXSCAN:
         ranks = peal_contract_reduced((enum peal_contract)plan->contract, rank, ranks);
-        return peal_sample_reduced((enum peal_reduce)plan->reduce, ranks, i);
+        return peal_sample_reduced((enum peal_reduction)plan->reduce, ranks, i);
     case PEAL_CONTRACT_BROADCAST:
         return peal_sample_input(plan->root, i);
     case PEAL_CONTRACT_REDUCE_SCATTER:
-        return peal_sample_reduced((enum peal_reduce)plan->reduce, ranks,
+        return peal_sample_reduced((enum peal_reduction)plan->reduce, ranks,
                                    part_start(counts, x_len, rank, ranks) + i);
     case PEAL_CONTRACT_SCATTER:
         return peal_sample_input(plan->root, part_start(counts, x_len, rank, ranks) + i);

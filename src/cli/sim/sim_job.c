@@ -2,6 +2,7 @@
 /* Runs one simulation, and reads what sim and sweep have in common from the command line. */
 #include "cli/sim/sim_job.h"
 
+#include "cli/import/import_args.h"
 #include "lang/lang.h"
 
 #include <stdio.h>
@@ -46,7 +47,7 @@ static enum peal_status launch_stream(struct peal_sim_job *job, struct peal_sim 
 static bool simulate_stream(struct peal_sim_job *job)
 {
     double began = seconds();
-    if (job->bind.nranks < STREAM_RANKS || job->options.data || job->options.log ||
+    if (!job->kernel || job->bind.nranks < STREAM_RANKS || job->options.data || job->options.log ||
         job->launches != 1)
         return false;
     enter(job, PEAL_PHASE_RANKS);
@@ -184,7 +185,8 @@ void peal_sim_job_run(struct peal_sim_job *job)
         return;
     }
     enter(job, PEAL_PHASE_PLAN);
-    job->status = peal_instantiate(job->kernel, &job->bind, &job->diags, &job->plan);
+    if (job->kernel)
+        job->status = peal_instantiate(job->kernel, &job->bind, &job->diags, &job->plan);
     job->plan_seconds = seconds() - began;
     if (job->status != PEAL_OK)
         return;
@@ -295,6 +297,10 @@ bool peal_sim_setup_open(const struct peal_cli *cli, const char *what, const cha
     }
     if (!what)
         return true;
+    if (peal_import_names_file(what)) {
+        out->file = what;
+        return true;
+    }
     out->kernel = peal_kernel_open(cli, full_name(cli, what, out->machine), &out->kernel_options,
                                    &out->program);
     if (!out->kernel) {

@@ -28,7 +28,7 @@ enum peal_job_check {
 
 struct peal_sim_job {
     /* In. */
-    const struct peal_kernel *kernel;
+    const struct peal_kernel *kernel; /* or NULL: `plan` is there already, and the job's to free */
     struct peal_bind bind;
     const struct peal_machine *machine;
     struct peal_sim_options options;
@@ -74,7 +74,8 @@ enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
 struct peal_sim_setup {
     struct peal_machine *machine;
     struct peal_program *program;
-    const struct peal_kernel *kernel;
+    const struct peal_kernel *kernel; /* NULL for a plan in another format: `file` */
+    const char *file;
     struct peal_kernel_options kernel_options; /* without machine keys */
 };
 /* False after a message, with *code to end with. `what` may be a collective without algorithm: the

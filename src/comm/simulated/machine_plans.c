@@ -13,7 +13,7 @@ struct made_plan {
     enum peal_collective collective;
     uint64_t count;
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     uint32_t root;
     uint64_t segment;       /* 0: not known */
     struct peal_plan *plan; /* NULL: not made, because calls of this count are cut */

@@ -334,7 +334,7 @@ struct peal_sim {
     struct peal_rate_memo memo[PEAL_RATES][PEAL_RATE_MEMOS];
     uint8_t link_rate[PEAL_LEVEL_COUNT], mem_rate[PEAL_MEM_COUNT], add_rate[PEAL_MEM_COUNT],
         dma_rate, no_rate;
-    uint64_t math_lanes[PEAL_DTYPE_COUNT], dtype_size[PEAL_DTYPE_COUNT];
+    uint64_t math_lanes[PEAL_DTYPES], dtype_size[PEAL_DTYPES];
 
     struct peal_node *nodes; /* of each PE */
     uint32_t *grid;          /* PE at [sip, y, x] */

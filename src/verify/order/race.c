@@ -260,11 +260,12 @@ static void check_segments(struct finder *f)
 
 /* --- closed, barrier, handed-over cells ------------------------------------------------------ */
 
-/* One condition on a clock: answer > at least. */
+/* One condition on a clock: answer > above, unless `reach` says that it never comes to that. */
 struct demand {
     uint32_t answer;
     uint32_t above;
     uint32_t what[3];
+    uint32_t reach; /* UINT32_MAX: no execution gets there */
 };
 
 struct demands {
@@ -292,7 +293,7 @@ static struct demands ask_closed(struct finder *f)
             if (!seen[q]) {
                 seen[q] = (uint32_t)i + 1;
                 struct demand first = {
-                    0, p->threads[p->thread_of_rank[q]].enter[a->launch], {(uint32_t)i, 0, q}};
+                    0, p->threads[p->thread_of_rank[q]].enter[a->launch], {(uint32_t)i, 0, q}, 0};
                 if (!peal_vec_push(&list, first))
                     f->failed = true;
             }
@@ -300,9 +301,10 @@ static struct demands ask_closed(struct finder *f)
         if (next && next->thread == a->thread && next->launch == a->launch)
             continue;
         for (uint32_t r = 0; r < n && !f->failed; r++) {
-            if (last[r] && !peal_vec_push(&list, ((struct demand){0,
-                                                                  p->accesses.at[last[r] - 1].step,
-                                                                  {last[r] - 1, 1, r}})))
+            if (last[r] &&
+                !peal_vec_push(
+                    &list,
+                    ((struct demand){0, p->accesses.at[last[r] - 1].step, {last[r] - 1, 1, r}, 0})))
                 f->failed = true;
             seen[r] = last[r] = 0;
         }
@@ -339,7 +341,7 @@ static struct demands ask_barrier(struct finder *f)
                 if (r == q || (f->symmetric && r != 0))
                     continue;
                 uint32_t enters = p->thread_of_rank[r], leaves = p->thread_of_rank[q];
-                d.at[k] = (struct demand){0, p->threads[enters].enter[l], {q, r, l}};
+                d.at[k] = (struct demand){0, p->threads[enters].enter[l], {q, r, l}, 0};
                 ask(f, enters, leaves, p->threads[leaves].leave[l], &d.at[k].answer);
                 k++;
             }
@@ -361,10 +363,14 @@ static int by_cell(const void *a, const void *b)
         return x->cell < y->cell ? -1 : 1;
     if (x->value != y->value)
         return x->value < y->value ? -1 : 1;
-    return (x->thread > y->thread) - (x->thread < y->thread);
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return (x->step > y->step) - (x->step < y->step);
 }
 
-/* Writes of a handed-over cell must come in the order of their values. */
+/* Writes of a handed-over cell must come in the order of their values: of two consecutive writers
+ * the last write of the one before the first of the other. A writer's own values do not fall
+ * (classify.c), so that sorting by value keeps program order, and equal values stand by step. */
 static struct demands ask_cells(struct finder *f)
 {
     struct program *p = f->p;
@@ -385,8 +391,9 @@ static struct demands ask_cells(struct finder *f)
         const struct cell_write *x = &writes.at[i - 1], *y = &writes.at[i];
         if (x->cell != y->cell || x->thread == y->thread)
             continue;
-        d.at[d.count] = (struct demand){0, x->step, {x->thread, y->thread, y->step}};
+        d.at[d.count] = (struct demand){0, x->step, {x->thread, y->thread, y->step}, 0};
         ask(f, x->thread, y->thread, y->step, &d.at[d.count].answer);
+        ask(f, y->thread, x->thread, x->step + 1, &d.at[d.count].reach);
         d.count++;
     }
     peal_vec_release(&writes);
@@ -396,7 +403,7 @@ static struct demands ask_cells(struct finder *f)
 static const struct demand *first_unmet(const struct demands *d)
 {
     for (uint64_t i = 0; i < d->count; i++) {
-        if (d->at[i].answer <= d->at[i].above)
+        if (d->at[i].answer <= d->at[i].above && d->at[i].reach != UINT32_MAX)
             return &d->at[i];
     }
     return NULL;

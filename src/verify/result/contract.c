@@ -119,7 +119,7 @@ static bool count_leaves(struct judge *j, uint32_t node, int64_t shift)
 
 static bool is_reduction(struct judge *j, uint32_t node, int64_t shift)
 {
-    enum peal_reduce reduce = (enum peal_reduce)j->plan->reduce;
+    enum peal_reduction reduce = (enum peal_reduction)j->plan->reduce;
     const struct node *n = &j->s->values.nodes.at[node];
     if (reduce == PEAL_AVG && j->plan->nranks > 1) {
         if (n->kind == NODE_CONVERT)
@@ -176,10 +176,10 @@ static void tell_wrong(struct judge *j, const struct expected *e, const struct p
             peal_text_printf(&want, "%s%s@%u[%" PRIu64 "]", r ? " + " : "", x, r, index);
     } else if (j->ranks < plan->nranks) {
         peal_text_printf(&want, "%s over ranks 0 to %u of %s[%" PRIu64 "]",
-                         peal_reduce_name((enum peal_reduce)plan->reduce), j->ranks - 1, x, index);
+                         peal_reduce_name((enum peal_reduction)plan->reduce), j->ranks - 1, x, index);
     } else {
         peal_text_printf(&want, "%s over all ranks of %s[%" PRIu64 "]",
-                         peal_reduce_name((enum peal_reduce)plan->reduce), x, index);
+                         peal_reduce_name((enum peal_reduction)plan->reduce), x, index);
     }
     peal_value_print(&s->values, s->p, piece->node, piece->index + (at - piece->lo), &have);
     peal_answer_refute(s->a, PEAL_FAULT_RESULT);
@@ -304,8 +304,8 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     uint32_t location = s->p->memory_of[launch][y] * s->p->nranks + rank;
     j.ranks = peal_contract_reduced((enum peal_contract)plan->contract, rank, plan->nranks);
     j.x = s->p->memory_of[launch][plan->contract_in];
-    j.fn = plan->reduce < PEAL_REDUCE_COUNT ? peal_reduce_fn((enum peal_reduce)plan->reduce)
-                                            : PEAL_FN_ADD;
+    j.fn = plan->reduce < PEAL_REDUCTIONS ? peal_reduce_fn((enum peal_reduction)plan->reduce)
+                                          : PEAL_FN_ADD;
     j.once = !(j.fn == PEAL_FN_MAXIMUM || j.fn == PEAL_FN_MINIMUM || j.fn == PEAL_FN_AND ||
                j.fn == PEAL_FN_OR);
     j.seen = malloc(plan->nranks * sizeof *j.seen);
