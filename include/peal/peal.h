@@ -22,7 +22,7 @@
  * stopped in it meanwhile may still read them, and its own call then fails. Symmetric memory of a
  * communicator that has failed is each rank's own from then on. Any address, any alignment. Input and output are the same address (in place) or do not
  * overlap; anything else is refused. Counts are elements. A count of 0 is legal. In place:
- * allreduce, broadcast, reduce: send == recv. allgather: send is the own block of recv, or NULL.
+ * allreduce, broadcast, reduce, scan, exscan: send == recv. allgather: send is the own block of recv, or NULL.
  * reduce_scatter, scatter: recv is the own block of send (scatter: on the root). gather: on the
  * root, send is the own block of recv. all_to_all: send == recv is refused. allreduce, allgather and
  * reduce_scatter are in place on all ranks or on none, whatever their size and memory: PEAL_MISMATCH
@@ -204,6 +204,12 @@ PEAL_API enum peal_status peal_gather(struct peal_comm *comm, const void *send, 
  * count. */
 PEAL_API enum peal_status peal_scatter(struct peal_comm *comm, const void *send, void *recv,
                                        uint64_t count, enum peal_dtype dtype, uint32_t root);
+/* recv on rank r = op over the send of ranks 0 to r, lower ranks on the left. No PEAL_AVG. */
+PEAL_API enum peal_status peal_scan(struct peal_comm *comm, const void *send, void *recv,
+                                    uint64_t count, enum peal_dtype dtype, enum peal_reduction op);
+/* The same over ranks 0 to r - 1: rank 0's recv is not touched. */
+PEAL_API enum peal_status peal_exscan(struct peal_comm *comm, const void *send, void *recv,
+                                      uint64_t count, enum peal_dtype dtype, enum peal_reduction op);
 /* send and recv: size * count; block q of send goes to rank q, block q of recv comes from it. */
 PEAL_API enum peal_status peal_all_to_all(struct peal_comm *comm, const void *send, void *recv,
                                           uint64_t count, enum peal_dtype dtype);
@@ -267,6 +273,12 @@ PEAL_API enum peal_status peal_igather(struct peal_comm *comm, const void *send,
 PEAL_API enum peal_status peal_iscatter(struct peal_comm *comm, const void *send, void *recv,
                                         uint64_t count, enum peal_dtype dtype, uint32_t root,
                                         struct peal_request **out);
+PEAL_API enum peal_status peal_iscan(struct peal_comm *comm, const void *send, void *recv,
+                                     uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
+                                     struct peal_request **out);
+PEAL_API enum peal_status peal_iexscan(struct peal_comm *comm, const void *send, void *recv,
+                                       uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
+                                       struct peal_request **out);
 PEAL_API enum peal_status peal_iall_to_all(struct peal_comm *comm, const void *send, void *recv,
                                            uint64_t count, enum peal_dtype dtype,
                                            struct peal_request **out);
@@ -296,6 +308,20 @@ PEAL_API enum peal_status peal_request_test(struct peal_request *request);
 /* Blocks until it has ended; the request is gone. */
 PEAL_API enum peal_status peal_request_wait(struct peal_request *request);
 
+/* Several requests, which may be of different communicators. Entries that are NULL have ended well;
+ * those that end here become NULL. statuses may be NULL. PEAL_INVALID: no array. */
+/* Blocks until all have ended. PEAL_OK, or how the first that failed ended; statuses[i] is how each
+ * did. */
+PEAL_API enum peal_status peal_request_wait_all(struct peal_request **requests, size_t count,
+                                                enum peal_status *statuses);
+/* Blocks until one has ended: how it did, and which one it was. With none at all, PEAL_OK and
+ * count. */
+PEAL_API enum peal_status peal_request_wait_any(struct peal_request **requests, size_t count,
+                                                size_t *index);
+/* PEAL_PENDING while any of them runs, and all are still there; otherwise as wait_all. */
+PEAL_API enum peal_status peal_request_test_all(struct peal_request **requests, size_t count,
+                                                enum peal_status *statuses);
+
 /* ---- point to point ---- */
 
 #define PEAL_ANY_SOURCE UINT32_MAX
@@ -321,6 +347,25 @@ PEAL_API enum peal_status peal_request_wait_recv(struct peal_request *request, u
  * there. Time-outs and dead peers are seen as by wait, over all such calls for a request. */
 PEAL_API enum peal_status peal_request_wait_for(struct peal_request *request, uint64_t microseconds,
                                                 uint64_t *got, uint32_t *sender);
+
+/* One message out and one in, at the same time: ranks that send to each other, or round a ring, do
+ * not wait for each other. The two may have different lengths, tags and peers. */
+struct peal_message {
+    void *data;     /* only read where it is sent */
+    uint64_t bytes; /* received: room before, how many came after */
+    uint32_t rank;  /* to, or from; received: PEAL_ANY_SOURCE before, the sender after */
+    uint32_t tag;
+};
+PEAL_API enum peal_status peal_sendrecv(struct peal_comm *comm, const struct peal_message *out,
+                                        struct peal_message *in);
+
+/* Blocks until a message of that tag has come from that rank, or PEAL_ANY_SOURCE, and says how long
+ * it is and of whom; the message is left for the next receive. bytes and sender may be NULL. */
+PEAL_API enum peal_status peal_probe(struct peal_comm *comm, uint32_t from, uint32_t tag,
+                                     uint64_t *bytes, uint32_t *sender);
+/* The same without waiting: PEAL_PENDING if there is none yet. */
+PEAL_API enum peal_status peal_iprobe(struct peal_comm *comm, uint32_t from, uint32_t tag,
+                                      uint64_t *bytes, uint32_t *sender);
 
 /* ---- user kernels ---- */
 

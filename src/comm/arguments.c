@@ -123,6 +123,9 @@ static enum peal_status check_kind(struct peal_comm *comm, const struct peal_arg
         if (!peal_reduce_takes(args->reduce, args->dtype))
             return peal_comm_fail(comm, PEAL_INVALID, "%s: '%s' does not work on %s", name,
                                   peal_reduce_name(args->reduce), peal_dtype_name(args->dtype));
+        bool prefix = args->collective == PEAL_CALL_SCAN || args->collective == PEAL_CALL_EXSCAN;
+        if (prefix && args->reduce == PEAL_AVG)
+            return peal_comm_fail(comm, PEAL_INVALID, "%s has no avg", name);
     }
     if (contract_of(args)->has_root && args->root >= comm->team->size)
         return peal_comm_fail(comm, PEAL_INVALID, "%s: root %u of %u ranks", name, args->root,

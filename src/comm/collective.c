@@ -146,6 +146,20 @@ enum peal_status peal_scatter(struct peal_comm *comm, const void *send, void *re
                .root = root);
 }
 
+enum peal_status peal_scan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                           enum peal_dtype dtype, enum peal_reduction op)
+{
+    return RUN(comm, PEAL_CALL_SCAN, .send = send, .recv = recv, .count = count, .dtype = dtype,
+               .reduce = op);
+}
+
+enum peal_status peal_exscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                           enum peal_dtype dtype, enum peal_reduction op)
+{
+    return RUN(comm, PEAL_CALL_EXSCAN, .send = send, .recv = recv, .count = count, .dtype = dtype,
+               .reduce = op);
+}
+
 enum peal_status peal_all_to_all(struct peal_comm *comm, const void *send, void *recv,
                                  uint64_t count, enum peal_dtype dtype)
 {
@@ -253,6 +267,24 @@ enum peal_status peal_iscatter(struct peal_comm *comm, const void *send, void *r
     return start(comm,
                  ARGS(.collective = PEAL_CALL_SCATTER, .send = send, .recv = recv, .count = count,
                       .dtype = dtype, .root = root),
+                 out);
+}
+
+enum peal_status peal_iscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                            enum peal_dtype dtype, enum peal_reduction op, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_SCAN, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype, .reduce = op),
+                 out);
+}
+
+enum peal_status peal_iexscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
+                            enum peal_dtype dtype, enum peal_reduction op, struct peal_request **out)
+{
+    return start(comm,
+                 ARGS(.collective = PEAL_CALL_EXSCAN, .send = send, .recv = recv, .count = count,
+                      .dtype = dtype, .reduce = op),
                  out);
 }
 

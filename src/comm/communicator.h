@@ -96,9 +96,18 @@ static inline uint64_t *peal_request_words(struct peal_request *request)
 }
 /* Frees it; the last one of a closed communicator frees that too. */
 void peal_request_free(struct peal_request *request);
+/* PEAL_PENDING, or how it ended: it is still there. Moves nothing. */
+enum peal_status peal_request_look(struct peal_request *request);
+/* What is PEAL_PENDING while the request is under way. */
+const enum peal_status *peal_request_status(const struct peal_request *request);
 /* Starts its call if `status`, of what was to be done before, is PEAL_OK; frees it otherwise. */
 enum peal_status peal_request_start(struct peal_request *request, enum peal_status status,
                                     struct peal_request **out);
+
+/* PEAL_INVALID for ranks and tags that no message has. */
+enum peal_status peal_letter_check(struct peal_comm *comm, const struct peal_letter *letter);
+/* Bytes that travel with every message beside its own. */
+uint64_t peal_letter_overhead(const struct peal_comm *comm);
 
 /* Remembers a message for peal_comm_error and returns the status. */
 enum peal_status peal_comm_fail(struct peal_comm *comm, enum peal_status status, const char *format,

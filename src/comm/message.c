@@ -104,7 +104,7 @@ enum peal_status peal_request_start(struct peal_request *request, enum peal_stat
 }
 
 /* PEAL_PENDING, or how it ended. */
-static enum peal_status look(struct peal_request *request)
+enum peal_status peal_request_look(struct peal_request *request)
 {
     const struct peal_letter *letter = &request->letter;
     if (!request->is_message)
@@ -118,8 +118,7 @@ static enum peal_status look(struct peal_request *request)
     return peal_comm_end(request->comm, letter->status);
 }
 
-/* What is PEAL_PENDING while the request is under way. */
-static const enum peal_status *status_of(const struct peal_request *request)
+const enum peal_status *peal_request_status(const struct peal_request *request)
 {
     return request->is_message ? &request->letter.status : &request->call.status;
 }
@@ -129,10 +128,10 @@ enum peal_status peal_request_test(struct peal_request *request)
     if (!request)
         return PEAL_OK;
     struct peal_calls *engine = &request->comm->engine;
-    enum peal_status status = look(request);
+    enum peal_status status = peal_request_look(request);
     if (status == PEAL_PENDING) {
-        (void)peal_calls_wait_until(engine, status_of(request), &request->pause, 0);
-        status = look(request);
+        (void)peal_calls_wait_until(engine, peal_request_status(request), &request->pause, 0);
+        status = peal_request_look(request);
     }
     if (status != PEAL_PENDING)
         peal_request_free(request);
@@ -142,7 +141,7 @@ enum peal_status peal_request_test(struct peal_request *request)
 /* The end of a wait: says what came, and the request is gone. */
 static enum peal_status finish(struct peal_request *request, uint64_t *got, uint32_t *sender)
 {
-    enum peal_status status = look(request);
+    enum peal_status status = peal_request_look(request);
     if (request->is_message && !request->letter.sends) {
         if (got)
             *got = request->letter.length;
@@ -158,7 +157,7 @@ enum peal_status peal_request_wait_recv(struct peal_request *request, uint64_t *
 {
     if (!request)
         return PEAL_OK;
-    (void)peal_calls_wait(&request->comm->engine, status_of(request));
+    (void)peal_calls_wait(&request->comm->engine, peal_request_status(request));
     return finish(request, got, sender);
 }
 
@@ -171,7 +170,7 @@ enum peal_status peal_request_wait_for(struct peal_request *request, uint64_t mi
     uint64_t now = peal_now_ns(); /* times past the end of time are it: no limit */
     uint64_t until =
         microseconds < (UINT64_MAX - now) / 1000 ? now + microseconds * 1000 : UINT64_MAX;
-    if (peal_calls_wait_until(engine, status_of(request), &request->pause, until) == PEAL_PENDING)
+    if (peal_calls_wait_until(engine, peal_request_status(request), &request->pause, until) == PEAL_PENDING)
         return PEAL_PENDING;
     return finish(request, got, sender);
 }
@@ -183,8 +182,7 @@ enum peal_status peal_request_wait(struct peal_request *request)
 
 /* ---- messages ---- */
 
-static enum peal_status post(struct peal_comm *comm, const struct peal_letter *letter,
-                             struct peal_request **out)
+enum peal_status peal_letter_check(struct peal_comm *comm, const struct peal_letter *letter)
 {
     enum peal_status status = peal_comm_check(comm);
     if (status != PEAL_OK)
@@ -195,6 +193,20 @@ static enum peal_status post(struct peal_comm *comm, const struct peal_letter *l
     if (letter->tag & OWN_TAG)
         return peal_comm_fail(comm, PEAL_INVALID, "tag %u; the highest is %u", letter->tag,
                               ~OWN_TAG);
+    return PEAL_OK;
+}
+
+uint64_t peal_letter_overhead(const struct peal_comm *comm)
+{
+    return comm->platform ? sizeof(struct peal_envelope) : 0;
+}
+
+static enum peal_status post(struct peal_comm *comm, const struct peal_letter *letter,
+                             struct peal_request **out)
+{
+    enum peal_status status = peal_letter_check(comm, letter);
+    if (status != PEAL_OK)
+        return status;
     if (!out || (letter->bytes > 0 && !letter->data))
         return peal_comm_fail(comm, PEAL_INVALID, "no buffer");
     struct peal_request *request = calloc(1, sizeof *request);

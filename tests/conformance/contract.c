@@ -178,12 +178,12 @@ static double combine_reals(uint32_t reduce, double a, double b)
 }
 
 /* Element i of the reduction, in rank order, in f32 or f64 as the rules say, rounded into `out`. */
-static void reduce_element(const struct setting *s, uint64_t i, unsigned char *out)
+static void reduce_element(const struct setting *s, uint32_t ranks, uint64_t i, unsigned char *out)
 {
     enum peal_dtype dtype = (enum peal_dtype)s->plan->dtype;
     enum peal_dtype work = peal_scalar_work(PEAL_I8, dtype);
     struct peal_scalar acc = peal_scalar_load(x_of(s, 0) + i * s->size, dtype, work);
-    for (uint32_t r = 1; r < s->plan->nranks; r++) {
+    for (uint32_t r = 1; r < ranks; r++) {
         struct peal_scalar v = peal_scalar_load(x_of(s, r) + i * s->size, dtype, work);
         acc.integer = combine_integers(s->plan->reduce, acc.integer, v.integer);
         acc.real = combine_reals(s->plan->reduce, acc.real, v.real);
@@ -193,7 +193,7 @@ static void reduce_element(const struct setting *s, uint64_t i, unsigned char *o
     if (s->plan->reduce == PEAL_AVG)
         acc = peal_scalar_divide(acc, s->plan->nranks, dtype);
     /* A rank alone combines nothing; its value passes as it is. */
-    if (s->plan->nranks == 1)
+    if (ranks == 1)
         memcpy(out, x_of(s, 0) + i * s->size, s->size);
     else
         peal_scalar_store(out, dtype, acc);
@@ -207,10 +207,16 @@ static void expected(const struct setting *s, uint32_t rank, uint64_t i, unsigne
     switch (s->plan->contract) {
     case PEAL_CONTRACT_ALLREDUCE:
     case PEAL_CONTRACT_REDUCE:
-        reduce_element(s, i, out);
+        reduce_element(s, nranks, i, out);
+        return;
+    case PEAL_CONTRACT_SCAN:
+        reduce_element(s, rank + 1, i, out);
+        return;
+    case PEAL_CONTRACT_EXSCAN:
+        reduce_element(s, rank, i, out);
         return;
     case PEAL_CONTRACT_REDUCE_SCATTER:
-        reduce_element(s, part_first(s, rank) + i, out);
+        reduce_element(s, nranks, part_first(s, rank) + i, out);
         return;
     case PEAL_CONTRACT_ALLGATHER:
     case PEAL_CONTRACT_GATHER:
@@ -254,6 +260,8 @@ static bool has_result(const struct setting *s, uint32_t rank)
 {
     bool rooted =
         s->plan->contract == PEAL_CONTRACT_REDUCE || s->plan->contract == PEAL_CONTRACT_GATHER;
+    if (s->plan->contract == PEAL_CONTRACT_EXSCAN)
+        return rank > 0;
     return !rooted || rank == s->plan->root;
 }
 

@@ -101,7 +101,7 @@ void oracle_fill(struct oracle *o, uint32_t rank, uint32_t launch)
 struct want {
     uint64_t lo, hi; /* elements of y */
     uint64_t from;   /* of x: the first */
-    uint32_t rank;   /* whose x, or all ranks' */
+    uint32_t rank;   /* whose x; a reduction: of so many ranks */
     bool reduces;
 };
 
@@ -117,14 +117,22 @@ static bool find_want(const struct peal_plan *plan, uint32_t rank, uint32_t i, s
     case PEAL_CONTRACT_ALLREDUCE:
     case PEAL_CONTRACT_REDUCE:
         w->reduces = true;
+        w->rank = n;
         w->hi = x;
         return i == 0 && (plan->contract == PEAL_CONTRACT_ALLREDUCE || rank == plan->root);
+    case PEAL_CONTRACT_SCAN:
+    case PEAL_CONTRACT_EXSCAN:
+        w->reduces = true;
+        w->rank = plan->contract == PEAL_CONTRACT_SCAN ? rank + 1 : rank;
+        w->hi = x;
+        return i == 0 && w->rank > 0;
     case PEAL_CONTRACT_BROADCAST:
         w->hi = x;
         return i == 0;
     case PEAL_CONTRACT_REDUCE_SCATTER:
     case PEAL_CONTRACT_SCATTER:
         w->reduces = plan->contract == PEAL_CONTRACT_REDUCE_SCATTER;
+        w->rank = w->reduces ? n : w->rank;
         w->from = part(plan, x, rank);
         w->lo = one ? w->from : 0;
         w->hi = w->lo + part(plan, x, rank + 1) - w->from;
@@ -183,7 +191,7 @@ static double expected(const struct oracle *o, uint32_t launch, const struct wan
     if (!w->reduces)
         return datum(o, launch, w->rank, plan->contract_in, i);
     double value = datum(o, launch, 0, plan->contract_in, i);
-    for (uint32_t r = 1; r < plan->nranks; r++)
+    for (uint32_t r = 1; r < w->rank; r++)
         value = fold(plan->reduce, value, datum(o, launch, r, plan->contract_in, i));
     return value;
 }

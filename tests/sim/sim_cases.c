@@ -200,6 +200,12 @@ static bool expected(const struct peal_plan *plan, uint32_t rank, uint64_t i, fl
     case PEAL_CONTRACT_ALLREDUCE:
         *out = reduced(p, i);
         return true;
+    case PEAL_CONTRACT_SCAN:
+        *out = reduced(rank + 1, i);
+        return true;
+    case PEAL_CONTRACT_EXSCAN:
+        *out = reduced(rank, i);
+        return rank > 0;
     case PEAL_CONTRACT_REDUCE:
         *out = reduced(p, i);
         return rank == root;

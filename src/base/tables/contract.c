@@ -27,6 +27,20 @@ const struct peal_contract_info *peal_contract_info(enum peal_contract contract)
     return &table[contract];
 }
 
+uint32_t peal_contract_reduced(enum peal_contract contract, uint32_t rank, uint32_t nranks)
+{
+    if (!peal_contract_info(contract)->has_reduce)
+        return 0;
+    if (contract == PEAL_CONTRACT_SCAN)
+        return rank + 1;
+    return contract == PEAL_CONTRACT_EXSCAN ? rank : nranks;
+}
+
+bool peal_contract_has_avg(enum peal_contract contract)
+{
+    return contract != PEAL_CONTRACT_SCAN && contract != PEAL_CONTRACT_EXSCAN;
+}
+
 bool peal_contract_find(const char *name, size_t len, enum peal_contract *out)
 {
     for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++) {

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum peal_contract {
     PEAL_CONTRACT_NONE,
@@ -42,6 +43,11 @@ struct peal_contract_info {
     double bus;
 };
 
+/* Of how many ranks, from rank 0 on, a rank's y is the reduction; 0: nothing is promised, or the
+ * contract does not reduce. */
+uint32_t peal_contract_reduced(enum peal_contract contract, uint32_t rank, uint32_t nranks);
+/* Does the contract have results for avg? A prefix has none. */
+bool peal_contract_has_avg(enum peal_contract contract);
 /* "none", "allreduce", ...; contract must be below PEAL_CONTRACT_COUNT. */
 const struct peal_contract_info *peal_contract_info(enum peal_contract contract);
 /* False when there is no contract of that name; "none" is not one. */

@@ -418,6 +418,8 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     if (peal_case_contract(bench.subject)->has_reduce && !peal_reduce_takes(o->reduce, o->dtype))
         return peal_cli_usage(cli, "'%s' does not work on %s", peal_reduce_name(o->reduce),
                               peal_dtype_name(o->dtype));
+    if (o->reduce == PEAL_AVG && !peal_contract_has_avg(bench.subject->contract))
+        return peal_cli_usage(cli, "%s has no avg", peal_case_contract(bench.subject)->name);
     struct peal_ranks ranks = {.count = (uint32_t)o->ranks,
                                .threads = o->threads,
                                .bind = !o->no_bind,

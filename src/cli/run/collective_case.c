@@ -21,6 +21,8 @@ CALL(allgather, send, recv, count, dtype)
 CALL(reduce_scatter, send, recv, count, dtype, op)
 CALL(gather, send, recv, count, dtype, root)
 CALL(scatter, send, recv, count, dtype, root)
+CALL(scan, send, recv, count, dtype, op)
+CALL(exscan, send, recv, count, dtype, op)
 CALL(all_to_all, send, recv, count, dtype)
 static enum peal_status call_barrier(struct peal_comm *comm, void *send, void *recv, uint64_t count,
                                      enum peal_dtype dtype, enum peal_reduction op, uint32_t root)
@@ -41,6 +43,8 @@ static const struct peal_case cases[] = {
     CASE(REDUCE, reduce, true),
     CASE(GATHER, gather, false),
     CASE(SCATTER, scatter, false),
+    CASE(SCAN, scan, true),
+    CASE(EXSCAN, exscan, true),
     CASE(ALL_TO_ALL, all_to_all, false),
     CASE(BARRIER, barrier, false),
 };
@@ -87,6 +91,10 @@ static double expected(const struct peal_case_call *call, uint64_t i)
 {
     const struct peal_contract_info *c = peal_case_contract(call->subject);
     uint64_t block = call->block, own = peal_side_has_blocks(c->in) ? call->rank * block : 0;
+    if (call->subject->contract == PEAL_CONTRACT_SCAN)
+        return peal_sample_reduced(call->reduce, call->rank + 1, i);
+    if (call->subject->contract == PEAL_CONTRACT_EXSCAN)
+        return peal_sample_reduced(call->reduce, call->rank, i);
     if (c->has_reduce)
         return peal_sample_reduced(call->reduce, call->ranks, own + i);
     if (peal_side_has_blocks(c->out))
@@ -100,6 +108,8 @@ uint64_t peal_case_check(const struct peal_case_call *call, const void *recv)
     uint64_t n = peal_case_receives(call), wrong = 0;
     enum peal_contract contract = call->subject->contract;
     if (!peal_contract_has_data(contract))
+        return 0;
+    if (contract == PEAL_CONTRACT_EXSCAN && call->rank == 0)
         return 0;
     if (peal_contract_result_is_roots(contract) && call->rank != call->root)
         return 0;

@@ -59,6 +59,9 @@ double peal_contract_expected(const struct peal_plan *plan, uint32_t rank, uint6
     switch ((enum peal_contract)plan->contract) {
     case PEAL_CONTRACT_ALLREDUCE:
     case PEAL_CONTRACT_REDUCE:
+    case PEAL_CONTRACT_SCAN:
+    case PEAL_CONTRACT_EXSCAN:
+        ranks = peal_contract_reduced((enum peal_contract)plan->contract, rank, ranks);
         return peal_sample_reduced((enum peal_reduction)plan->reduce, ranks, i);
     case PEAL_CONTRACT_BROADCAST:
         return peal_sample_input(plan->root, i);
@@ -83,6 +86,8 @@ uint64_t peal_contract_check(const struct peal_plan *plan, uint32_t rank, const 
 {
     enum peal_contract contract = (enum peal_contract)plan->contract;
     if (peal_contract_result_is_roots(contract) && rank != plan->root)
+        return 0;
+    if (plan->contract == PEAL_CONTRACT_EXSCAN && rank == 0)
         return 0;
     uint64_t wrong = 0, n = peal_plan_len(plan, rank, plan->contract_out);
     enum peal_dtype dtype = (enum peal_dtype)peal_plan_bufs(plan)[plan->contract_out].dtype;

@@ -177,6 +177,8 @@ enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
         const void *at = buffer_of(data, rank, y.buf);
         if (root_only && rank != plan->root)
             continue;
+        if (plan->contract == PEAL_CONTRACT_EXSCAN && rank == 0)
+            continue;
         for (uint64_t i = 0; i < y.len; i++) {
             if (!peal_sim_carried(sim, plan, y.buf, y.first + i))
                 continue;

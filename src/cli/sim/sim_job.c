@@ -257,7 +257,8 @@ static const char *full_name(const struct peal_cli *cli, const char *what,
 {
     static const char *const collectives[] = {"allreduce", "allgather",  "reduce_scatter",
                                               "broadcast", "reduce",     "gather",
-                                              "scatter",   "all_to_all", "barrier"};
+                                              "scatter",   "all_to_all", "barrier",
+                                              "scan",      "exscan"};
     for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++) {
         if (strcmp(what, collectives[i]) != 0)
             continue;

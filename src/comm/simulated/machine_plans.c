@@ -33,6 +33,8 @@ static const char *const fallback[] = {
     [PEAL_CALL_REDUCE_SCATTER] = "reduce_scatter_ring",
     [PEAL_CALL_GATHER] = "gather_flat",
     [PEAL_CALL_SCATTER] = "scatter_flat",
+    [PEAL_CALL_SCAN] = "scan_doubling",
+    [PEAL_CALL_EXSCAN] = "exscan_doubling",
     [PEAL_CALL_ALL_TO_ALL] = "all_to_all_pairwise",
 };
 

@@ -437,7 +437,8 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
         status = (enum peal_status)answer.status;
     if (status == PEAL_OK)
         status = peal_scatter(comm, outputs, own, out, PEAL_U8, 0);
-    if (status == PEAL_OK && out && (!root_only || rank == args->root))
+    bool has_none = args->collective == PEAL_CALL_EXSCAN && rank == 0;
+    if (status == PEAL_OK && out && !has_none && (!root_only || rank == args->root))
         memcpy(args->recv, own, out);
     if (status == PEAL_OK)
         peal_platform_advance(platform, answer.time);

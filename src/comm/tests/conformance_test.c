@@ -50,6 +50,8 @@ enum kind {
     GATHER,
     SCATTER,
     ALL_TO_ALL,
+    SCAN,
+    EXSCAN,
     ALLGATHER_V,
     REDUCE_SCATTER_V,
     GATHER_V,
@@ -59,9 +61,9 @@ enum kind {
     KINDS
 };
 static const char *const names[KINDS] = {
-    "barrier",          "allreduce", "reduce",    "broadcast",    "allgather",
-    "reduce_scatter",   "gather",    "scatter",   "all_to_all",   "allgather_v",
-    "reduce_scatter_v", "gather_v",  "scatter_v", "all_to_all_v", "message"};
+    "barrier",   "allreduce",    "reduce",           "broadcast",  "allgather", "reduce_scatter",
+    "gather",    "scatter",      "all_to_all",       "scan",       "exscan",    "allgather_v",
+    "reduce_scatter_v", "gather_v", "scatter_v", "all_to_all_v", "message"};
 
 struct one {
     enum kind kind;
@@ -99,7 +101,7 @@ static uint64_t block_of(const struct one *c, uint32_t q)
 static bool has_reduce(enum kind kind)
 {
     return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER ||
-           kind == REDUCE_SCATTER_V;
+           kind == REDUCE_SCATTER_V || kind == SCAN || kind == EXSCAN;
 }
 
 /* Elements of this rank's input and output. */
@@ -108,9 +110,15 @@ static void extents(const struct rank *me, const struct one *c, uint64_t *in, ui
     uint64_t all = first_of(c, me->size - 1) + block_of(c, me->size - 1);
     uint64_t own = block_of(c, me->rank);
     bool root = me->rank == c->root;
-    static const int from[KINDS] = {0, 1, 1, 1, 2, 3, 2, 4, 3, 2, 3, 2, 4, 3, 1};
-    static const int to[KINDS] = {0, 1, 5, 1, 3, 2, 4, 2, 3, 3, 2, 4, 2, 3, 1};
-    uint64_t sizes[6] = {0, c->count, own, all, root ? all : 0, root ? c->count : 0};
+    static const int from[KINDS] = {0, 1, 1, 1, 2, 3, 2, 4, 3, 1, 1, 2, 3, 2, 4, 3, 1};
+    static const int to[KINDS] = {0, 1, 5, 1, 3, 2, 4, 2, 3, 1, 6, 3, 2, 4, 2, 3, 1};
+    uint64_t sizes[7] = {0,
+                         c->count,
+                         own,
+                         all,
+                         root ? all : 0,
+                         root ? c->count : 0,
+                         me->rank ? c->count : 0};
     *in = sizes[from[c->kind]];
     *out = sizes[to[c->kind]];
 }
@@ -122,6 +130,10 @@ static double expected(const struct rank *me, const struct one *c, uint64_t i)
     case ALLREDUCE:
     case REDUCE:
         return peal_sample_reduced(c->op, me->size, i);
+    case SCAN:
+        return peal_sample_reduced(c->op, me->rank + 1, i);
+    case EXSCAN:
+        return peal_sample_reduced(c->op, me->rank, i);
     case BROADCAST:
         return peal_sample_input(c->root, i);
     case REDUCE_SCATTER:
@@ -140,6 +152,24 @@ static double expected(const struct rank *me, const struct one *c, uint64_t i)
                    ? peal_sample_input(q, first_of(c, me->rank) + i)
                    : peal_sample_input(q, i);
     }
+}
+
+/* To the next rank, from the one before. */
+static enum peal_status pass_message(struct rank *me, const struct one *c, char *send, char *recv,
+                                     struct peal_request **request)
+{
+    struct peal_comm *k = me->comm;
+    uint64_t bytes = c->count * peal_dtype_size(c->dtype), got = 0;
+    uint32_t from = (me->rank + me->size - 1) % me->size, sender = 0;
+    enum peal_status status = peal_isend(k, send, bytes, (me->rank + 1) % me->size, 5, request);
+    if (status == PEAL_OK)
+        status =
+            peal_recv(k, recv, bytes + 64, c->op % 2 ? PEAL_ANY_SOURCE : from, 5, &got, &sender);
+    if (status == PEAL_OK && (got != bytes || sender != from))
+        status = PEAL_MISMATCH;
+    enum peal_status sent = peal_request_wait(*request);
+    *request = NULL;
+    return status == PEAL_OK ? sent : status;
 }
 
 static enum peal_status call_it(struct rank *me, struct one *c, char *send, char *recv,
@@ -175,6 +205,12 @@ static enum peal_status call_it(struct rank *me, struct one *c, char *send, char
     case ALL_TO_ALL:
         return n ? peal_iall_to_all(k, send, recv, c->count, c->dtype, request)
                  : peal_all_to_all(k, send, recv, c->count, c->dtype);
+    case SCAN:
+        return n ? peal_iscan(k, send, recv, c->count, c->dtype, c->op, request)
+                 : peal_scan(k, send, recv, c->count, c->dtype, c->op);
+    case EXSCAN:
+        return n ? peal_iexscan(k, send, recv, c->count, c->dtype, c->op, request)
+                 : peal_exscan(k, send, recv, c->count, c->dtype, c->op);
     case ALLGATHER_V:
         return n ? peal_iallgather_v(k, send, recv, c->counts, NULL, c->dtype, request)
                  : peal_allgather_v(k, send, recv, c->counts, c->offsets, c->dtype);
@@ -196,19 +232,8 @@ static enum peal_status call_it(struct rank *me, struct one *c, char *send, char
         return n ? peal_iall_to_all_v(k, send, &blocks, recv, &incoming, c->dtype, request)
                  : peal_all_to_all_v(k, send, &blocks, recv, &incoming, c->dtype);
     }
-    default: {
-        uint64_t bytes = c->count * peal_dtype_size(c->dtype), got = 0;
-        uint32_t from = (me->rank + me->size - 1) % me->size, sender = 0;
-        enum peal_status status = peal_isend(k, send, bytes, (me->rank + 1) % me->size, 5, request);
-        if (status == PEAL_OK)
-            status = peal_recv(k, recv, bytes + 64, c->op % 2 ? PEAL_ANY_SOURCE : from, 5, &got,
-                               &sender);
-        if (status == PEAL_OK && (got != bytes || sender != from))
-            status = PEAL_MISMATCH;
-        enum peal_status sent = peal_request_wait(*request);
-        *request = NULL;
-        return status == PEAL_OK ? sent : status;
-    }
+    default:
+        return pass_message(me, c, send, recv, request);
     }
 }
 
@@ -261,7 +286,7 @@ static int try(struct rank *me, struct one *c)
                        ((c->kind == GATHER || c->kind == GATHER_V) && me->rank == c->root);
         bool scatters = c->kind == REDUCE_SCATTER || c->kind == REDUCE_SCATTER_V ||
                         ((c->kind == SCATTER || c->kind == SCATTER_V) && me->rank == c->root);
-        bool same = c->kind == ALLREDUCE || (c->kind == REDUCE && me->rank == c->root);
+        bool same = c->kind == ALLREDUCE || c->kind == SCAN || c->kind == EXSCAN || (c->kind == REDUCE && me->rank == c->root);
         if (gathers)
             send = recv + own;
         else if (scatters) {
@@ -299,6 +324,12 @@ static int try(struct rank *me, struct one *c)
 
 static const uint64_t counts[] = {0, 1, 7, 0 /* P-1 */, 0 /* P+1 */, 256, 2049, 65537};
 
+static bool takes(const struct one *c)
+{
+    bool prefix = c->kind == SCAN || c->kind == EXSCAN;
+    return peal_reduce_takes(c->op, c->dtype) && !(prefix && c->op == PEAL_AVG);
+}
+
 static struct one random_call(struct rank *me, bool large)
 {
     struct one c = {.kind = (enum kind)(next_random(&me->seed) % KINDS)};
@@ -307,7 +338,7 @@ static struct one random_call(struct rank *me, bool large)
     c.dtype = (enum peal_dtype)(next_random(&me->seed) % PEAL_DTYPES);
     do
         c.op = (enum peal_reduction)(next_random(&me->seed) % PEAL_REDUCTIONS);
-    while (has_reduce(c.kind) && !peal_reduce_takes(c.op, c.dtype));
+    while (has_reduce(c.kind) && !takes(&c));
     c.root = next_random(&me->seed) % 2 ? me->size - 1 : 0;
     c.in_place = next_random(&me->seed) % 2;
     c.symmetric = next_random(&me->seed) % 3 == 0;
@@ -339,7 +370,7 @@ static int check_rank(struct rank *me)
                 c.kind = (enum kind)kind;
                 c.dtype = (enum peal_dtype)dtype;
                 c.op = (enum peal_reduction)op;
-                if (has_reduce(c.kind) ? peal_reduce_takes(c.op, c.dtype) : op == 0)
+                if (has_reduce(c.kind) ? takes(&c) : op == 0)
                     try(me, &c);
             }
         }

@@ -100,6 +100,23 @@ static void bind_ints(struct instantiation *t, const struct peal_symbol *symbol)
     };
 }
 
+static struct ends find_ends(const struct peal_kernel *kernel)
+{
+    struct ends out = {0};
+    if (kernel->implements)
+        (void)peal_contract_find(kernel->implements, strlen(kernel->implements), &out.contract);
+    for (int i = kernel->nparams; i-- > 0;) {
+        const struct peal_symbol *s = kernel->params[i];
+        if (s->kind != PEAL_SYMBOL_BUFFER)
+            continue;
+        if (s->dir & PEAL_DIR_IN)
+            out.x = s;
+        if (s->dir & PEAL_DIR_OUT)
+            out.y = s;
+    }
+    return out;
+}
+
 /* Integers first, in the order in which a default may refer to what stands before it. */
 static void bind_integers(struct instantiation *t)
 {
@@ -117,24 +134,10 @@ static void bind_integers(struct instantiation *t)
                  !peal_reduce_takes(t->bind->reduce, t->bind->dtype))
             peal_inst_fail(t, s->pos, "'%s' does not take %s", peal_reduce_name(t->bind->reduce),
                            peal_dtype_name(t->bind->dtype));
+        else if (s->kind == PEAL_SYMBOL_REDUCE && t->bind->reduce == PEAL_AVG &&
+                 !peal_contract_has_avg(find_ends(t->kernel).contract))
+            peal_inst_fail(t, s->pos, "%s has no avg", t->kernel->implements);
     }
-}
-
-static struct ends find_ends(const struct peal_kernel *kernel)
-{
-    struct ends out = {0};
-    if (kernel->implements)
-        (void)peal_contract_find(kernel->implements, strlen(kernel->implements), &out.contract);
-    for (int i = kernel->nparams; i-- > 0;) {
-        const struct peal_symbol *s = kernel->params[i];
-        if (s->kind != PEAL_SYMBOL_BUFFER)
-            continue;
-        if (s->dir & PEAL_DIR_IN)
-            out.x = s;
-        if (s->dir & PEAL_DIR_OUT)
-            out.y = s;
-    }
-    return out;
 }
 
 /* Makes the buffers of all parameters, once, before the first rank. */

@@ -129,7 +129,7 @@ static void free_slot(struct peal_mail *mail, uint32_t from)
 static struct peal_letter *find_taker(const struct peal_mail *mail, uint32_t from, uint32_t tag)
 {
     for (struct peal_letter *letter = mail->letters; letter; letter = letter->next) {
-        if (!letter->sends && !letter->begun && letter->status == PEAL_PENDING &&
+        if (!letter->sends && !letter->probes && !letter->begun && letter->status == PEAL_PENDING &&
             letter->tag == tag && (letter->peer == from || letter->peer == UINT32_MAX))
             return letter;
     }
@@ -264,6 +264,41 @@ static bool take_aside(struct peal_mail *mail, struct peal_letter *letter)
     return false;
 }
 
+/* ---- probing ---- */
+
+static bool is_wanted(const struct peal_letter *letter, const struct peal_aside *aside)
+{
+    return aside && aside->tag == letter->tag &&
+           (letter->peer == UINT32_MAX || letter->peer == aside->sender);
+}
+
+/* The oldest message that is aside, whole or not yet; what has arrived has been put there. */
+static bool see_aside(const struct peal_mail *mail, struct peal_letter *letter)
+{
+    const struct peal_aside *found = mail->asides;
+    while (found && !is_wanted(letter, found))
+        found = found->next;
+    for (uint32_t r = 0; !found && r < mail->team->size; r++) {
+        if (is_wanted(letter, mail->filling[r]))
+            found = mail->filling[r];
+    }
+    if (!found)
+        return false;
+    letter->length = found->bytes;
+    letter->sender = found->sender;
+    letter->status = PEAL_OK;
+    return true;
+}
+
+bool peal_mail_probe(struct peal_mail *mail, struct peal_letter *letter)
+{
+    for (uint32_t r = 0; r < mail->team->size; r++) {
+        while (take_fragment(mail, r))
+            continue;
+    }
+    return see_aside(mail, letter);
+}
+
 /* ---- all letters ---- */
 
 bool peal_mail_progress(struct peal_mail *mail)
@@ -288,6 +323,10 @@ bool peal_mail_progress(struct peal_mail *mail)
         while (take_fragment(mail, r))
             moved = true;
     }
+    for (struct peal_letter *letter = mail->letters; letter; letter = letter->next) {
+        if (letter->probes && letter->status == PEAL_PENDING)
+            moved |= see_aside(mail, letter);
+    }
     for (struct peal_letter **link = &mail->letters; *link;) {
         if ((*link)->status != PEAL_PENDING)
             *link = (*link)->next;
@@ -305,7 +344,7 @@ void peal_mail_post(struct peal_mail *mail, struct peal_letter *letter)
     atomic_store_explicit(&own->letters, letters + 1, memory_order_relaxed);
     letter->status = PEAL_PENDING;
     letter->next = NULL;
-    if (!letter->sends && take_aside(mail, letter))
+    if (!letter->sends && !letter->probes && take_aside(mail, letter))
         return;
     struct peal_letter **link = &mail->letters;
     while (*link)
@@ -344,7 +383,8 @@ void peal_mail_describe(const struct peal_mail *mail, const enum peal_status *wa
     const struct peal_letter *letter = find_letter(mail, wanted);
     if (!letter)
         return;
-    peal_text_printf(out, "%s ", letter->sends ? "send to" : "recv from");
+    const char *receives = letter->probes ? "probe for a message from" : "recv from";
+    peal_text_printf(out, "%s ", letter->sends ? "send to" : receives);
     if (letter->peer == UINT32_MAX)
         peal_text_puts(out, "any rank");
     else

@@ -20,6 +20,7 @@ static inline uint64_t peal_mail_bytes(void)
 struct peal_letter {
     struct peal_letter *next;
     bool sends;
+    bool probes; /* wants to know of a message, and leaves it where it is */
     uint32_t peer; /* UINT32_MAX: from anybody */
     uint32_t tag;
     char *data;
@@ -48,6 +49,8 @@ enum peal_status peal_mail_init(struct peal_mail *mail, struct peal_team *team);
 void peal_mail_release(struct peal_mail *mail);
 /* Adds a letter (status PEAL_PENDING) and moves what can move. */
 void peal_mail_post(struct peal_mail *mail, struct peal_letter *letter);
+/* Has a message come that the letter (probes) wants? It is told by its length and sender. */
+bool peal_mail_probe(struct peal_mail *mail, struct peal_letter *letter);
 bool peal_mail_progress(struct peal_mail *mail);
 void peal_mail_fail(struct peal_mail *mail, enum peal_status status);
 /* The rank that a message under way is of, or for (UINT32_MAX: of any); false: it is none. */

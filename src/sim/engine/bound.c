@@ -22,6 +22,8 @@ static const struct contract_row contracts[] = {
     {PEAL_CONTRACT_REDUCE_SCATTER, 1, 1, "log2 P alpha + (P-1)/P n beta"},
     {PEAL_CONTRACT_BROADCAST, 1, -1, "log2 P alpha + n beta"},
     {PEAL_CONTRACT_REDUCE, 1, -1, "log2 P alpha + n beta"},
+    {PEAL_CONTRACT_SCAN, 1, -1, "log2 P alpha + n beta"},
+    {PEAL_CONTRACT_EXSCAN, 1, -1, "log2 P alpha + n beta"},
     {PEAL_CONTRACT_GATHER, 1, 1, "log2 P alpha + (P-1)/P n beta"},
     {PEAL_CONTRACT_SCATTER, 1, 1, "log2 P alpha + (P-1)/P n beta"},
     {PEAL_CONTRACT_ALL_TO_ALL, 1, 1, "log2 P alpha + (P-1)/P n beta"},

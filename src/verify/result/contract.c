@@ -82,6 +82,7 @@ struct judge {
     uint32_t rank, launch;
     uint32_t x;     /* memory of x */
     uint32_t *seen; /* [rank] how often, while a tree is walked */
+    uint32_t ranks; /* a reduction is over so many, from rank 0 on */
     enum peal_fn fn;
     bool once;         /* a contribution that is there twice changes the result */
     uint32_t *visited; /* [node] the walk that came by last; without `once` */
@@ -129,7 +130,7 @@ static bool is_reduction(struct judge *j, uint32_t node, int64_t shift)
     j->walk++;
     bool all = count_leaves(j, node, shift);
     for (uint32_t r = 0; r < j->plan->nranks && all; r++)
-        all = j->seen[r] > 0;
+        all = (j->seen[r] > 0) == (r < j->ranks);
     return all;
 }
 
@@ -168,9 +169,12 @@ static void tell_wrong(struct judge *j, const struct expected *e, const struct p
     uint64_t index = e->index + (at - e->lo);
     if (!e->reduces) {
         peal_text_printf(&want, "%s@%u[%" PRIu64 "]", x, e->from, index);
-    } else if (plan->reduce == PEAL_SUM && plan->nranks <= 8) {
-        for (uint32_t r = 0; r < plan->nranks; r++)
+    } else if (plan->reduce == PEAL_SUM && j->ranks <= 8) {
+        for (uint32_t r = 0; r < j->ranks; r++)
             peal_text_printf(&want, "%s%s@%u[%" PRIu64 "]", r ? " + " : "", x, r, index);
+    } else if (j->ranks < plan->nranks) {
+        peal_text_printf(&want, "%s over ranks 0 to %u of %s[%" PRIu64 "]",
+                         peal_reduce_name((enum peal_reduction)plan->reduce), j->ranks - 1, x, index);
     } else {
         peal_text_printf(&want, "%s over all ranks of %s[%" PRIu64 "]",
                          peal_reduce_name((enum peal_reduction)plan->reduce), x, index);
@@ -234,8 +238,12 @@ static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expec
     *e = (struct expected){.hi = len, .from = plan->root};
     switch ((enum peal_contract)plan->contract) {
     case PEAL_CONTRACT_ALLREDUCE:
+    case PEAL_CONTRACT_SCAN:
         e->reduces = true;
         return i == 0;
+    case PEAL_CONTRACT_EXSCAN:
+        e->reduces = true;
+        return i == 0 && r > 0;
     case PEAL_CONTRACT_REDUCE:
         e->reduces = true;
         return i == 0 && r == plan->root;
@@ -290,6 +298,7 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
         len = peal_contract_part(plan, len, rank + 1) - offset;
     }
     uint32_t location = s->p->memory_of[launch][y] * s->p->nranks + rank;
+    j.ranks = peal_contract_reduced((enum peal_contract)plan->contract, rank, plan->nranks);
     j.x = s->p->memory_of[launch][plan->contract_in];
     j.fn = plan->reduce < PEAL_REDUCTIONS ? peal_reduce_fn((enum peal_reduction)plan->reduce)
                                           : PEAL_FN_ADD;

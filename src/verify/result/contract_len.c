@@ -29,6 +29,8 @@ static void expect(const struct peal_plan *plan, uint32_t r, uint64_t *x, uint64
     bool one = in == out;
     switch ((enum peal_contract)plan->contract) {
     case PEAL_CONTRACT_ALLREDUCE:
+    case PEAL_CONTRACT_SCAN:
+    case PEAL_CONTRACT_EXSCAN:
         *x = *y = len_of(plan, 0, in);
         break;
     case PEAL_CONTRACT_REDUCE:
