@@ -44,17 +44,43 @@ enum peal_status {
 /* A short lower-case description; never NULL. */
 PEAL_API const char *peal_status_text(enum peal_status status);
 
-enum peal_dtype { PEAL_F16, PEAL_BF16, PEAL_F32, PEAL_F64, PEAL_I8, PEAL_U8, PEAL_I32, PEAL_I64 };
+/* What elements are. Those of two parts (complex numbers, and values with an index) are stored as a
+ * struct of the two, without padding; the index of a pair is an integer of the value's size. */
+enum peal_dtype {
+    PEAL_F16,
+    PEAL_BF16,
+    PEAL_F32,
+    PEAL_F64,
+    PEAL_I8,
+    PEAL_U8,
+    PEAL_I32,
+    PEAL_I64,
+    PEAL_I16,
+    PEAL_U16,
+    PEAL_U32,
+    PEAL_U64,
+    PEAL_BOOL,   /* a byte: 0 is false, anything else true; results are 0 and 1 */
+    PEAL_F8E4M3, /* 448 at most, no infinity; both of these are combined in f32 */
+    PEAL_F8E5M2,
+    PEAL_CF32,    /* complex: two f32, */
+    PEAL_CF64,    /* two f64 */
+    PEAL_F32_I32, /* value and index */
+    PEAL_F64_I64,
+    PEAL_I32_I32,
+    PEAL_I64_I64
+};
 
 enum peal_reduction {
     PEAL_SUM,
     PEAL_PROD,
     PEAL_MAX,
     PEAL_MIN,
-    PEAL_AVG, /* sum divided by the number of ranks; floating point only */
-    PEAL_AND, /* and, or, xor: bitwise; integers only */
+    PEAL_AVG, /* sum divided by the number of ranks; floating point and complex only */
+    PEAL_AND, /* and, or, xor: bitwise; integers and bool only */
     PEAL_OR,
-    PEAL_XOR
+    PEAL_XOR,
+    PEAL_MINLOC, /* the smallest value with its index, of equal ones the lowest; pairs only */
+    PEAL_MAXLOC
 };
 
 #ifdef __cplusplus

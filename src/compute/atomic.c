@@ -10,6 +10,7 @@
 
 #include "compute/convert.h"
 #include "compute/pair.h"
+#include "compute/record.h"
 #include "compute/stage.h"
 
 #include <assert.h>
@@ -31,8 +32,10 @@
 #define BITS_F32(value) peal_f32_bits(peal_f32_canonical(value))
 #define BITS_F64(value) peal_f64_bits(peal_f64_canonical(value))
 #define SIGNED_8(bits) ((int8_t)(bits))
+#define SIGNED_16(bits) ((int16_t)(bits))
 #define SIGNED_32(bits) ((int32_t)(bits))
 #define SAME(bits) ((int64_t)(bits))
+#define IS_TRUE(bits) ((bits) != 0)
 
 static void update_f32(enum peal_fn fn, const struct peal_operand *dst,
                        const union peal_stage *stage, size_t first, size_t n)
@@ -41,6 +44,10 @@ static void update_f32(enum peal_fn fn, const struct peal_operand *dst,
         UPDATE(uint16_t, float, peal_f16_to_f32, peal_float_pair, peal_f32_to_f16, f32);
     else if (dst->dtype == PEAL_BF16)
         UPDATE(uint16_t, float, peal_bf16_to_f32, peal_float_pair, peal_f32_to_bf16, f32);
+    else if (dst->dtype == PEAL_F8E4M3)
+        UPDATE(uint8_t, float, peal_f8e4m3_to_f32, peal_float_pair, peal_f32_to_f8e4m3, f32);
+    else if (dst->dtype == PEAL_F8E5M2)
+        UPDATE(uint8_t, float, peal_f8e5m2_to_f32, peal_float_pair, peal_f32_to_f8e5m2, f32);
     else
         UPDATE(uint32_t, float, peal_f32_of_bits, peal_float_pair, BITS_F32, f32);
 }
@@ -55,8 +62,23 @@ static void update_int(enum peal_fn fn, const struct peal_operand *dst,
     case PEAL_U8:
         UPDATE(uint8_t, int64_t, SAME, peal_int_pair, SAME, i64);
         break;
+    case PEAL_I16:
+        UPDATE(uint16_t, int64_t, SIGNED_16, peal_int_pair, SAME, i64);
+        break;
+    case PEAL_U16:
+        UPDATE(uint16_t, int64_t, SAME, peal_int_pair, SAME, i64);
+        break;
     case PEAL_I32:
         UPDATE(uint32_t, int64_t, SIGNED_32, peal_int_pair, SAME, i64);
+        break;
+    case PEAL_U32:
+        UPDATE(uint32_t, int64_t, SAME, peal_int_pair, SAME, i64);
+        break;
+    case PEAL_U64:
+        UPDATE(uint64_t, int64_t, SAME, peal_uint_pair, SAME, i64);
+        break;
+    case PEAL_BOOL:
+        UPDATE(uint8_t, int64_t, IS_TRUE, peal_int_pair, IS_TRUE, i64);
         break;
     default:
         UPDATE(uint64_t, int64_t, SAME, peal_int_pair, SAME, i64);
@@ -69,12 +91,14 @@ static void add_int(const struct peal_operand *dst, const union peal_stage *stag
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t value = (uint64_t)stage->i64[i];
-        switch (dst->dtype) {
-        case PEAL_I8:
-        case PEAL_U8:
+        switch (peal_dtype_size(dst->dtype)) {
+        case 1:
             __atomic_fetch_add((uint8_t *)dst->at + first + i, (uint8_t)value, __ATOMIC_RELAXED);
             break;
-        case PEAL_I32:
+        case 2:
+            __atomic_fetch_add((uint16_t *)dst->at + first + i, (uint16_t)value, __ATOMIC_RELAXED);
+            break;
+        case 4:
             __atomic_fetch_add((uint32_t *)dst->at + first + i, (uint32_t)value, __ATOMIC_RELAXED);
             break;
         default:
@@ -129,6 +153,8 @@ static void update_mixed(enum peal_fn fn, enum peal_dtype work, const struct pea
         peal_stage_load(&b, work, src, i, 1);
         if (work == PEAL_F64)
             a.f64[0] = peal_double_pair(fn, a.f64[0], b.f64[0]);
+        else if (work == PEAL_U64)
+            a.i64[0] = peal_uint_pair(fn, a.i64[0], b.i64[0]);
         else
             a.f32[0] = peal_float_pair(fn, a.f32[0], b.f32[0]);
         peal_stage_store(&a, work, 1, &becomes, 0, 1);
@@ -140,11 +166,16 @@ static void update_mixed(enum peal_fn fn, enum peal_dtype work, const struct pea
 void peal_accumulate(enum peal_fn fn, const struct peal_operand *dst,
                      const struct peal_operand *src, size_t count)
 {
-    assert(peal_fn_info(fn)->commutes && peal_fn_takes(fn, dst->dtype));
+    assert(peal_fn_accumulates(fn, dst->dtype) && peal_fn_takes(fn, dst->dtype));
+    if (peal_dtype_is_record(dst->dtype)) {
+        peal_record_accumulate(fn, dst, src, count);
+        return;
+    }
     assert((uintptr_t)dst->at % peal_dtype_size(dst->dtype) == 0);
     enum peal_dtype work = peal_compute_work(dst, src, 1);
     bool mixed = peal_dtype_is_float(dst->dtype) != peal_dtype_is_float(work) ||
-                 (work == PEAL_F64) != (dst->dtype == PEAL_F64);
+                 (work == PEAL_F64) != (dst->dtype == PEAL_F64) ||
+                 (work == PEAL_U64) != (dst->dtype == PEAL_U64 && !peal_dtype_is_float(work));
     if (mixed) {
         for (size_t i = 0; i < count; i++)
             update_mixed(fn, work, dst, src, i);

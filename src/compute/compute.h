@@ -7,6 +7,7 @@
  *   convert.h     one value from and to each dtype; stage.h: blocks of them
  *   pair.h        the two-operand functions on one pair of values
  *   elementary.h  exp, log, tanh, ...: one definition in plain arithmetic, shared by all variants
+ *   record.h      elements of two parts: complex numbers, values with an index
  *   atomic.c      accumulate
  *   vector.inc    the SIMD variants' loops; avx2.c, avx512.c and neon.c supply the instructions
  *   find.c        which variants this machine can run

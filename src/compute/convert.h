@@ -12,6 +12,8 @@
 
 #define PEAL_NAN_F16 UINT16_C(0x7e00)
 #define PEAL_NAN_BF16 UINT16_C(0x7fc0)
+#define PEAL_NAN_F8E4M3 UINT8_C(0x7f)
+#define PEAL_NAN_F8E5M2 UINT8_C(0x7e)
 #define PEAL_NAN_F32 UINT32_C(0x7fc00000)
 #define PEAL_NAN_F64 UINT64_C(0x7ff8000000000000)
 
@@ -122,6 +124,57 @@ static inline uint16_t peal_f64_to_bf16(double value)
     if (value != value)
         return PEAL_NAN_BF16;
     return (uint16_t)((bits >> 63) << 15 | peal_f64_narrow(bits & (UINT64_MAX >> 1), 7, 127));
+}
+
+/* f8e5m2: the upper half of an f16. */
+static inline float peal_f8e5m2_to_f32(uint8_t bits)
+{
+    return peal_f16_to_f32((uint16_t)(bits << 8));
+}
+
+static inline uint8_t peal_f64_to_f8e5m2(double value)
+{
+    uint64_t bits = peal_f64_bits(value);
+    if (value != value)
+        return PEAL_NAN_F8E5M2;
+    return (uint8_t)((bits >> 63) << 7 | peal_f64_narrow(bits & (UINT64_MAX >> 1), 2, 15));
+}
+
+/* f8e4m3: 1 sign, 4 exponent (bias 7), 3 fraction bits; no infinity, and NaN is all ones, so that
+ * the largest is 448. What is larger becomes NaN. */
+static inline float peal_f8e4m3_to_f32(uint8_t bits)
+{
+    uint32_t sign = (uint32_t)(bits & 0x80) << 24, rest = bits & 0x7f;
+    if (rest == 0x7f)
+        return peal_f32_of_bits(sign | PEAL_NAN_F32);
+    if (rest >= 8)
+        return peal_f32_of_bits(sign | ((rest << 20) + ((127 - 7) << 23)));
+    return peal_f32_of_bits(sign | peal_f32_bits((float)rest * 0x1p-9f));
+}
+
+static inline uint8_t peal_f64_to_f8e4m3(double value)
+{
+    uint64_t bits = peal_f64_bits(value), magnitude = bits & (UINT64_MAX >> 1);
+    double size = peal_f64_of_bits(magnitude);
+    uint64_t sign = (bits >> 63) << 7;
+    if (!(size <= 0x1.dp8)) /* 464: half way to what would be next, a tie goes down to even */
+        return PEAL_NAN_F8E4M3;
+    /* As with a wider exponent: 2^8 and more are where IEEE formats have infinity and NaN. */
+    if (size >= 0x1p8) {
+        uint16_t half = peal_f64_narrow(peal_f64_bits(size * 0.5), 3, 7);
+        return (uint8_t)(sign | (half + 8u));
+    }
+    return (uint8_t)(sign | peal_f64_narrow(magnitude, 3, 7));
+}
+
+static inline uint8_t peal_f32_to_f8e5m2(float value)
+{
+    return peal_f64_to_f8e5m2((double)value);
+}
+
+static inline uint8_t peal_f32_to_f8e4m3(float value)
+{
+    return peal_f64_to_f8e4m3((double)value);
 }
 
 static inline uint16_t peal_f32_to_f16(float value)

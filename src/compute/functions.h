@@ -4,7 +4,7 @@
  * What a result is
  *
  * 1. The *work type* is f64 if any operand, the destination included, is f64; else f32 if any is
- *    floating point; else 64-bit integers. Each source element is converted to it: exactly, or to
+ *    floating point; else 64-bit integers, unsigned if any is u64. Each source element is converted to it: exactly, or to
  *    nearest even (i32 and i64 into f32, i64 into f64). A constant is first converted to its
  *    operand's dtype, as rule 4 stores.
  * 2. The function is applied in the work type, each operation rounded to nearest even, nothing
@@ -14,8 +14,10 @@
  *    into the destination's dtype, the quotient truncates.
  * 4. The result is stored in the destination's dtype, rounded once to nearest even. NaN is stored
  *    in one form: quiet, sign 0, payload 0 (f16 0x7e00, bf16 0x7fc0, f32 0x7fc00000,
- *    f64 0x7ff8000000000000). Integers wrap; floating point into an integer truncates and
- *    saturates, NaN gives 0.
+ *    f64 0x7ff8000000000000, f8e4m3 0x7f, f8e5m2 0x7e). f8e4m3 has no infinity: what is too large
+ *    becomes NaN. Integers wrap; floating point into an integer truncates and saturates, NaN gives
+ *    0. bool is 0 or 1: whether the value is not 0.
+ * 5. Complex numbers and pairs go their own way: see record.h.
  *
  * So operands of add, mul, maximum, minimum commute to the bit. Functions that need a word more:
  *   id        with equal dtypes and no divisor moves the bits, a NaN's included
@@ -105,7 +107,7 @@ const struct peal_compute *peal_compute_best(void);
 /* By name ("generic", "avx2", "avx512", "neon"); NULL if unknown or not for this machine. */
 const struct peal_compute *peal_compute_find(const char *name);
 
-/* The type that a combination is worked in by rule 1: PEAL_F64, PEAL_F32 or PEAL_I64. */
+/* The type that a combination is worked in by rule 1: PEAL_F64, PEAL_F32, PEAL_I64 or PEAL_U64. */
 enum peal_dtype peal_compute_work(const struct peal_operand *dst, const struct peal_operand *src,
                                   uint32_t nsrc);
 

@@ -12,6 +12,7 @@
 #include "compute/convert.h"
 #include "compute/elementary.h"
 #include "compute/pair.h"
+#include "compute/record.h"
 #include "compute/stage.h"
 
 #include <assert.h>
@@ -24,12 +25,15 @@ enum peal_dtype peal_compute_work(const struct peal_operand *dst, const struct p
                                   uint32_t nsrc)
 {
     enum peal_dtype work = peal_dtype_is_float(dst->dtype) ? PEAL_F32 : PEAL_I64;
-    bool wide = dst->dtype == PEAL_F64;
+    bool wide = dst->dtype == PEAL_F64, is_unsigned = dst->dtype == PEAL_U64;
     for (uint32_t i = 0; i < nsrc; i++) {
         if (peal_dtype_is_float(src[i].dtype))
             work = PEAL_F32;
         wide |= src[i].dtype == PEAL_F64;
+        is_unsigned |= src[i].dtype == PEAL_U64;
     }
+    if (work == PEAL_I64 && is_unsigned)
+        work = PEAL_U64;
     return wide ? PEAL_F64 : work;
 }
 
@@ -59,6 +63,9 @@ static void apply_pair(enum peal_fn fn, enum peal_dtype work, union peal_stage *
             for (size_t i = 0; i < n; i++)
                 a->f64[i] = peal_double_pair(fn, a->f64[i], b->f64[i]);
         }
+    } else if (work == PEAL_U64) {
+        for (size_t i = 0; i < n; i++)
+            a->i64[i] = peal_uint_pair(fn, a->i64[i], b->i64[i]);
     } else {
         switch (fn) {
             EACH_PAIR(i64, peal_int_pair, PEAL_FN_ADD);
@@ -109,7 +116,7 @@ static void apply_one(enum peal_fn fn, enum peal_dtype work, union peal_stage *a
             a->f32[i] = (float)one_f64(fn, a->f32[i]);
         else if (work == PEAL_F64)
             a->f64[i] = one_f64(fn, a->f64[i]);
-        else
+        else if (work == PEAL_I64 || fn != PEAL_FN_ABS) /* the unsigned are what they are */
             a->i64[i] = one_int(fn, a->i64[i]);
     }
 }
@@ -122,7 +129,7 @@ static void apply_three(enum peal_fn fn, enum peal_dtype work, union peal_stage 
         apply_pair(PEAL_FN_MINIMUM, work, a, c, n);
         return;
     }
-    assert(fn == PEAL_FN_FMA && work != PEAL_I64);
+    assert(fn == PEAL_FN_FMA && peal_dtype_is_float(work));
     for (size_t i = 0; i < n; i++) {
         if (work == PEAL_F32)
             a->f32[i] = fmaf(a->f32[i], b->f32[i], c->f32[i]);
@@ -184,6 +191,10 @@ static void combine(enum peal_fn fn, const struct peal_operand *dst, const struc
     int operands = peal_fn_info(fn)->operands;
     assert(dst->at && nsrc >= 1 && (operands == 0 || nsrc == (uint32_t)operands));
     (void)operands;
+    if (peal_dtype_is_record(dst->dtype)) {
+        peal_record_combine(fn, dst, src, nsrc, count, divisor);
+        return;
+    }
     enum peal_dtype work = peal_compute_work(dst, src, nsrc);
     assert(peal_fn_takes(fn, work));
     if (fn == PEAL_FN_SOFTMAX) {
@@ -209,6 +220,23 @@ static void copy(void *dst, const void *src, size_t bytes)
         memcpy(dst, src, bytes);
 }
 
+/* Element by element, as a destination may be a source. */
+static void spread_records(const struct peal_spread *how)
+{
+    size_t size = peal_dtype_size(how->dtype);
+    for (size_t i = 0; i < how->count; i++) {
+        char sum[16], next[16];
+        struct peal_operand pair[2] = {{sum, 0, how->dtype}, {next, 0, how->dtype}};
+        memcpy(sum, (const char *)how->src[0] + i * size, size);
+        for (uint32_t s = 1; s < how->nsrc; s++) {
+            memcpy(next, (const char *)how->src[s] + i * size, size);
+            peal_record_combine(how->fn, &pair[0], pair, 2, 1, 1);
+        }
+        for (uint32_t d = 0; d < how->ndst; d++)
+            memcpy((char *)how->dst[d] + i * size, sum, size);
+    }
+}
+
 static void spread(const struct peal_spread *how)
 {
     assert(how->nsrc >= 1 && how->ndst >= 1);
@@ -220,6 +248,10 @@ static void spread(const struct peal_spread *how)
         return;
     }
     assert(peal_fn_info(how->fn)->commutes && peal_fn_takes(how->fn, how->dtype));
+    if (peal_dtype_is_record(how->dtype)) {
+        spread_records(how);
+        return;
+    }
     struct peal_operand operand = {NULL, 0, how->dtype};
     enum peal_dtype work = peal_compute_work(&operand, &operand, 1);
     for (size_t first = 0; first < how->count; first += PEAL_STAGE_LEN) {

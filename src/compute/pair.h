@@ -94,4 +94,22 @@ static inline int64_t peal_int_pair(enum peal_fn fn, int64_t a, int64_t b)
     }
 }
 
+/* The same where 64 bits are unsigned: what differs there. */
+static inline int64_t peal_uint_pair(enum peal_fn fn, int64_t a, int64_t b)
+{
+    uint64_t x = (uint64_t)a, y = (uint64_t)b;
+    switch (fn) {
+    case PEAL_FN_DIV:
+        return y ? (int64_t)(x / y) : 0;
+    case PEAL_FN_CDIV:
+        return y ? (int64_t)(x / y + (x % y != 0)) : 0;
+    case PEAL_FN_MAXIMUM:
+        return x > y ? a : b;
+    case PEAL_FN_MINIMUM:
+        return x < y ? a : b;
+    default:
+        return peal_int_pair(fn, a, b);
+    }
+}
+
 #endif

@@ -13,10 +13,18 @@ int64_t peal_int_wrap(int64_t value, enum peal_dtype dtype)
         return (int8_t)value;
     case PEAL_U8:
         return (uint8_t)value;
+    case PEAL_I16:
+        return (int16_t)value;
+    case PEAL_U16:
+        return (uint16_t)value;
     case PEAL_I32:
         return (int32_t)value;
+    case PEAL_U32:
+        return (uint32_t)value;
+    case PEAL_BOOL:
+        return value != 0;
     default:
-        assert(dtype == PEAL_I64);
+        assert(dtype == PEAL_I64 || dtype == PEAL_U64);
         return value;
     }
 }
@@ -28,8 +36,20 @@ static int64_t float_to_int(double value, enum peal_dtype dtype)
         return peal_f64_to_int(value, INT8_MIN, INT8_MAX);
     case PEAL_U8:
         return peal_f64_to_int(value, 0, UINT8_MAX);
+    case PEAL_I16:
+        return peal_f64_to_int(value, INT16_MIN, INT16_MAX);
+    case PEAL_U16:
+        return peal_f64_to_int(value, 0, UINT16_MAX);
     case PEAL_I32:
         return peal_f64_to_int(value, INT32_MIN, INT32_MAX);
+    case PEAL_U32:
+        return peal_f64_to_int(value, 0, UINT32_MAX);
+    case PEAL_U64:
+        if (value >= 0x1p63) /* NaN is not */
+            return value >= 0x1p64 ? (int64_t)UINT64_MAX : (int64_t)(uint64_t)value;
+        return peal_f64_to_int(value, 0, INT64_MAX);
+    case PEAL_BOOL:
+        return value < 0 || value > 0;
     default:
         assert(dtype == PEAL_I64);
         return peal_f64_to_int(value, INT64_MIN, INT64_MAX);
@@ -48,10 +68,16 @@ double peal_const_f64(const struct peal_operand *constant)
         return peal_f16_to_f32(peal_f64_to_f16(constant->value));
     case PEAL_BF16:
         return peal_bf16_to_f32(peal_f64_to_bf16(constant->value));
+    case PEAL_F8E4M3:
+        return peal_f8e4m3_to_f32(peal_f64_to_f8e4m3(constant->value));
+    case PEAL_F8E5M2:
+        return peal_f8e5m2_to_f32(peal_f64_to_f8e5m2(constant->value));
     case PEAL_F32:
         return (float)constant->value;
     case PEAL_F64:
         return constant->value;
+    case PEAL_U64:
+        return (double)(uint64_t)peal_const_int(constant);
     default:
         return (double)peal_const_int(constant);
     }
@@ -63,10 +89,12 @@ static void load_const(union peal_stage *stage, enum peal_dtype work,
     for (size_t i = 0; i < n; i++) {
         if (work == PEAL_F64)
             stage->f64[i] = peal_const_f64(src);
-        else if (work == PEAL_I64)
+        else if (work != PEAL_F32)
             stage->i64[i] = peal_const_int(src);
         else if (peal_dtype_is_float(src->dtype))
             stage->f32[i] = (float)peal_const_f64(src);
+        else if (src->dtype == PEAL_U64)
+            stage->f32[i] = (float)(uint64_t)peal_const_int(src);
         else
             stage->f32[i] = (float)peal_const_int(src);
     }
@@ -80,6 +108,8 @@ static void load_const(union peal_stage *stage, enum peal_dtype work,
         stage->field[i] = convert(element);                                                        \
     }                                                                                              \
     break
+
+#define IS_TRUE(value) ((value) != 0)
 
 static void load_f32(union peal_stage *stage, const struct peal_operand *src, size_t first,
                      size_t n)
@@ -99,6 +129,20 @@ static void load_f32(union peal_stage *stage, const struct peal_operand *src, si
         LOAD(f32, int32_t, (float));
     case PEAL_I64:
         LOAD(f32, int64_t, (float));
+    case PEAL_I16:
+        LOAD(f32, int16_t, (float));
+    case PEAL_U16:
+        LOAD(f32, uint16_t, (float));
+    case PEAL_U32:
+        LOAD(f32, uint32_t, (float));
+    case PEAL_U64:
+        LOAD(f32, uint64_t, (float));
+    case PEAL_BOOL:
+        LOAD(f32, uint8_t, IS_TRUE);
+    case PEAL_F8E4M3:
+        LOAD(f32, uint8_t, peal_f8e4m3_to_f32);
+    case PEAL_F8E5M2:
+        LOAD(f32, uint8_t, peal_f8e5m2_to_f32);
     default:
         assert(!"an operand of f64 makes the work type f64");
     }
@@ -124,6 +168,20 @@ static void load_f64(union peal_stage *stage, const struct peal_operand *src, si
         LOAD(f64, int32_t, (double));
     case PEAL_I64:
         LOAD(f64, int64_t, (double));
+    case PEAL_I16:
+        LOAD(f64, int16_t, (double));
+    case PEAL_U16:
+        LOAD(f64, uint16_t, (double));
+    case PEAL_U32:
+        LOAD(f64, uint32_t, (double));
+    case PEAL_U64:
+        LOAD(f64, uint64_t, (double));
+    case PEAL_BOOL:
+        LOAD(f64, uint8_t, IS_TRUE);
+    case PEAL_F8E4M3:
+        LOAD(f64, uint8_t, peal_f8e4m3_to_f32);
+    case PEAL_F8E5M2:
+        LOAD(f64, uint8_t, peal_f8e5m2_to_f32);
     default:
         assert(!"a dtype");
     }
@@ -141,6 +199,16 @@ static void load_int(union peal_stage *stage, const struct peal_operand *src, si
         LOAD(i64, int32_t, (int64_t));
     case PEAL_I64:
         LOAD(i64, int64_t, (int64_t));
+    case PEAL_I16:
+        LOAD(i64, int16_t, (int64_t));
+    case PEAL_U16:
+        LOAD(i64, uint16_t, (int64_t));
+    case PEAL_U32:
+        LOAD(i64, uint32_t, (int64_t));
+    case PEAL_U64:
+        LOAD(i64, uint64_t, (int64_t));
+    case PEAL_BOOL:
+        LOAD(i64, uint8_t, IS_TRUE);
     default:
         assert(!"an operand of floating point makes the work type floating point");
     }
@@ -186,6 +254,20 @@ static void store_f32(const union peal_stage *stage, const struct peal_operand *
         STORE(f32, int32_t, TO_INT);
     case PEAL_I64:
         STORE(f32, int64_t, TO_INT);
+    case PEAL_I16:
+        STORE(f32, int16_t, TO_INT);
+    case PEAL_U16:
+        STORE(f32, uint16_t, TO_INT);
+    case PEAL_U32:
+        STORE(f32, uint32_t, TO_INT);
+    case PEAL_U64:
+        STORE(f32, uint64_t, TO_INT);
+    case PEAL_BOOL:
+        STORE(f32, uint8_t, TO_INT);
+    case PEAL_F8E4M3:
+        STORE(f32, uint8_t, peal_f32_to_f8e4m3);
+    case PEAL_F8E5M2:
+        STORE(f32, uint8_t, peal_f32_to_f8e5m2);
     default:
         assert(!"a destination of f64 makes the work type f64");
     }
@@ -211,6 +293,20 @@ static void store_f64(const union peal_stage *stage, const struct peal_operand *
         STORE(f64, int32_t, TO_INT);
     case PEAL_I64:
         STORE(f64, int64_t, TO_INT);
+    case PEAL_I16:
+        STORE(f64, int16_t, TO_INT);
+    case PEAL_U16:
+        STORE(f64, uint16_t, TO_INT);
+    case PEAL_U32:
+        STORE(f64, uint32_t, TO_INT);
+    case PEAL_U64:
+        STORE(f64, uint64_t, TO_INT);
+    case PEAL_BOOL:
+        STORE(f64, uint8_t, TO_INT);
+    case PEAL_F8E4M3:
+        STORE(f64, uint8_t, peal_f64_to_f8e4m3);
+    case PEAL_F8E5M2:
+        STORE(f64, uint8_t, peal_f64_to_f8e5m2);
     default:
         assert(!"a dtype");
     }
@@ -223,10 +319,17 @@ static void store_int(const union peal_stage *stage, const struct peal_operand *
     case PEAL_I8:
     case PEAL_U8:
         STORE(i64, uint8_t, (uint64_t));
+    case PEAL_I16:
+    case PEAL_U16:
+        STORE(i64, uint16_t, (uint64_t));
     case PEAL_I32:
+    case PEAL_U32:
         STORE(i64, uint32_t, (uint64_t));
     case PEAL_I64:
+    case PEAL_U64:
         STORE(i64, uint64_t, (uint64_t));
+    case PEAL_BOOL:
+        STORE(i64, uint8_t, IS_TRUE);
     default:
         assert(!"a destination of floating point makes the work type floating point");
     }
@@ -240,6 +343,8 @@ static void divide(union peal_stage *stage, enum peal_dtype work, uint32_t divis
             stage->f32[i] /= (float)divisor;
         else if (work == PEAL_F64)
             stage->f64[i] /= divisor;
+        else if (work == PEAL_U64)
+            stage->i64[i] = (int64_t)((uint64_t)peal_int_wrap(stage->i64[i], dtype) / divisor);
         else
             stage->i64[i] = peal_int_wrap(stage->i64[i], dtype) / (int64_t)divisor;
     }

@@ -217,6 +217,21 @@ bool peal_op_overlaps(const struct peal_plan *plan, const struct peal_op *op, ui
     return false;
 }
 
+/* Complex numbers and pairs convert to nothing else, and have few functions. */
+static bool records_fit(const struct peal_plan *p, const struct peal_op *op)
+{
+    bool any = false, all = true;
+    for (uint32_t r = 0; r < peal_op_nrefs(op); r++) {
+        enum peal_dtype dtype = (enum peal_dtype)peal_plan_refs(p)[op->mem.ref + r].dtype;
+        any |= peal_dtype_is_record(dtype);
+        all &= dtype == op->dtype;
+    }
+    bool applies = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
+    if (applies && any && all)
+        all = peal_fn_takes((enum peal_fn)op->fn, (enum peal_dtype)op->dtype);
+    return !any || all;
+}
+
 static bool check_op(struct check *c, const struct peal_op *op, const struct peal_lane *lane)
 {
     const struct peal_plan *p = c->plan;
@@ -255,6 +270,10 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
         if (!check_ref(c, peal_plan_refs(p) + op->mem.ref + i))
             return false;
     }
+    bool atomic = op->kind != PEAL_OP_ACCUMULATE ||
+                  peal_fn_accumulates((enum peal_fn)op->fn, (enum peal_dtype)op->dtype);
+    if (!expect(c, records_fit(p, op) && atomic, "bad function of these types"))
+        return false;
     for (uint32_t i = 0; i < op->mem.also; i++) {
         const struct peal_ref *ref = peal_op_also(p, op, i);
         if (!expect(c, ref->buf < PEAL_BUF_SLOT && ref->dtype == op->dtype, "bad destinations"))

@@ -12,7 +12,7 @@ enum { ALIGNMENT = 64 }; /* of scratch, as in finish.c */
 
 enum peal_dtype peal_template_dtype(enum peal_dtype dtype)
 {
-    return dtype == PEAL_F16 || dtype == PEAL_BF16 ? dtype : PEAL_F32;
+    return peal_dtype_is_narrow(dtype) ? dtype : PEAL_F32;
 }
 
 enum peal_reduction peal_template_reduce(enum peal_reduction reduce)

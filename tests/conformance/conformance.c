@@ -153,7 +153,7 @@ static bool try_shapes(struct run *run, struct variant v)
 static bool try_types(struct run *run, struct variant v)
 {
     const char *name = run->subject->kernel->name;
-    for (int d = 0; d < PEAL_DTYPES; d++) {
+    for (int d = 0; d < PEAL_F8E4M3; d++) {
         for (int op = 0; op < (run->subject->has_op ? PEAL_REDUCTIONS : 1); op++) {
             if (!peal_reduce_takes((enum peal_reduction)op, (enum peal_dtype)d) &&
                 run->subject->has_op)

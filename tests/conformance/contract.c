@@ -185,7 +185,11 @@ static void reduce_element(const struct setting *s, uint32_t ranks, uint64_t i, 
     struct peal_scalar acc = peal_scalar_load(x_of(s, 0) + i * s->size, dtype, work);
     for (uint32_t r = 1; r < ranks; r++) {
         struct peal_scalar v = peal_scalar_load(x_of(s, r) + i * s->size, dtype, work);
-        acc.integer = combine_integers(s->plan->reduce, acc.integer, v.integer);
+        bool above = (uint64_t)v.integer > (uint64_t)acc.integer;
+        if (work == PEAL_U64 && (s->plan->reduce == PEAL_MAX || s->plan->reduce == PEAL_MIN))
+            acc.integer = above == (s->plan->reduce == PEAL_MAX) ? v.integer : acc.integer;
+        else
+            acc.integer = combine_integers(s->plan->reduce, acc.integer, v.integer);
         acc.real = combine_reals(s->plan->reduce, acc.real, v.real);
         if (work == PEAL_F32)
             acc.real = (float)acc.real;
@@ -287,8 +291,8 @@ static bool rank_holds(const struct setting *s, uint32_t r, bool exact, bool sam
         struct peal_scalar w = peal_scalar_load(want, dtype, work);
         peal_text_printf(why, "launch %zu, rank %u: y[%llu] %s: got %.17g, want %.17g", s->launch,
                          r, (unsigned long long)i, wrong,
-                         work == PEAL_I64 ? (double)g.integer : g.real,
-                         work == PEAL_I64 ? (double)w.integer : w.real);
+                         work == PEAL_I64 || work == PEAL_U64 ? (double)g.integer : g.real,
+                         work == PEAL_I64 || work == PEAL_U64 ? (double)w.integer : w.real);
         return false;
     }
     return true;

@@ -9,7 +9,39 @@ enum peal_dtype peal_scalar_work(enum peal_dtype a, enum peal_dtype b)
 {
     if (a == PEAL_F64 || b == PEAL_F64)
         return PEAL_F64;
-    return peal_dtype_is_float(a) || peal_dtype_is_float(b) ? PEAL_F32 : PEAL_I64;
+    if (peal_dtype_is_float(a) || peal_dtype_is_float(b))
+        return PEAL_F32;
+    return a == PEAL_U64 || b == PEAL_U64 ? PEAL_U64 : PEAL_I64;
+}
+
+static bool is_whole(enum peal_dtype work)
+{
+    return work == PEAL_I64 || work == PEAL_U64;
+}
+
+/* f8e4m3 by its definition: no infinity, all ones is NaN. */
+static double unpack_e4m3(unsigned char bits)
+{
+    int exponent = (bits >> 3) & 15, fraction = bits & 7;
+    double value = exponent ? ldexp(8 + fraction, exponent - 10) : ldexp(fraction, -9);
+    if ((bits & 0x7f) == 0x7f)
+        value = NAN;
+    return bits >> 7 ? -value : value;
+}
+
+/* The nearest of all of them; of two, the even one; beyond the last, as if there were another. */
+static unsigned char pack_e4m3(double value)
+{
+    unsigned char best = 0;
+    double size = fabs(value);
+    if (isnan(value) || size > 464)
+        return 0x7f;
+    for (unsigned char bits = 1; bits < 0x7f; bits++) {
+        double here = fabs(unpack_e4m3(bits) - size), before = fabs(unpack_e4m3(best) - size);
+        if (here < before || (here == before && bits % 2 == 0))
+            best = bits;
+    }
+    return (unsigned char)(best | (signbit(value) ? 0x80 : 0));
 }
 
 /* A binary floating-point format with `mantissa` stored bits and exponents up to `most`. */
@@ -47,6 +79,20 @@ static uint16_t pack(double value, int mantissa, int most)
     return (uint16_t)(sign | (bits > infinity ? infinity : (int)bits));
 }
 
+/* f8e5m2 has the exponents of f16. */
+static unsigned char pack_e5m2(double value)
+{
+    int infinity = 31 << 2;
+    if (isnan(value))
+        return 0x7e;
+    int sign = signbit(value) ? 0x80 : 0, exponent = value == 0 ? -14 : ilogb(value);
+    if (isinf(value) || fabs(value) >= 0x1p17)
+        return (unsigned char)(sign | infinity);
+    exponent = exponent < -14 ? -14 : exponent;
+    int bits = (int)nearbyint(ldexp(fabs(value), 2 - exponent)) + ((exponent + 14) << 2);
+    return (unsigned char)(sign | (bits > infinity ? infinity : bits));
+}
+
 static double load_real(const void *at, enum peal_dtype dtype)
 {
     uint16_t half;
@@ -59,6 +105,10 @@ static double load_real(const void *at, enum peal_dtype dtype)
     case PEAL_BF16:
         memcpy(&half, at, sizeof half);
         return unpack(half, 7, 127);
+    case PEAL_F8E4M3:
+        return unpack_e4m3(*(const unsigned char *)at);
+    case PEAL_F8E5M2:
+        return unpack((uint16_t)(*(const unsigned char *)at << 8), 10, 15);
     case PEAL_F32:
         memcpy(&single, at, sizeof single);
         return single;
@@ -79,9 +129,19 @@ static int64_t load_integer(const void *at, enum peal_dtype dtype)
         return small;
     case PEAL_U8:
         return *(const unsigned char *)at;
+    case PEAL_BOOL:
+        return *(const unsigned char *)at ? 1 : 0;
+    case PEAL_I16:
+        memcpy(&small, (const char *)at + 1, sizeof small);
+        return small * 256 + *(const unsigned char *)at;
+    case PEAL_U16:
+        return ((const unsigned char *)at)[1] * 256 + ((const unsigned char *)at)[0];
     case PEAL_I32:
         memcpy(&middle, at, sizeof middle);
         return middle;
+    case PEAL_U32:
+        memcpy(&middle, at, sizeof middle);
+        return (int64_t)(uint32_t)middle;
     default:
         memcpy(&large, at, sizeof large);
         return large;
@@ -93,8 +153,12 @@ struct peal_scalar peal_scalar_load(const void *at, enum peal_dtype dtype, enum 
     struct peal_scalar out = {.work = work};
     if (peal_dtype_is_float(dtype))
         out.real = load_real(at, dtype);
-    else if (work == PEAL_I64)
+    else if (is_whole(work))
         out.integer = load_integer(at, dtype);
+    else if (dtype == PEAL_U64 && work == PEAL_F32)
+        out.real = (float)(uint64_t)load_integer(at, dtype);
+    else if (dtype == PEAL_U64)
+        out.real = (double)(uint64_t)load_integer(at, dtype);
     else if (work == PEAL_F32)
         out.real = (float)load_integer(at, dtype);
     else
@@ -109,8 +173,16 @@ static int64_t wrap(int64_t value, enum peal_dtype dtype)
         return (int8_t)(uint8_t)value;
     case PEAL_U8:
         return (uint8_t)value;
+    case PEAL_I16:
+        return (int16_t)(uint16_t)value;
+    case PEAL_U16:
+        return (uint16_t)value;
     case PEAL_I32:
         return (int32_t)(uint32_t)value;
+    case PEAL_U32:
+        return (uint32_t)value;
+    case PEAL_BOOL:
+        return value ? 1 : 0;
     default:
         return value;
     }
@@ -120,14 +192,24 @@ static int64_t saturate(double value, enum peal_dtype dtype)
 {
     if (isnan(value))
         return 0;
-    double low = dtype == PEAL_I8 ? -128.0 : dtype == PEAL_U8 ? 0.0 : -0x1p31;
-    double high = dtype == PEAL_I8 ? 127.0 : dtype == PEAL_U8 ? 255.0 : 0x1p31 - 1;
+    static const double lows[] = {[PEAL_I8] = -128, [PEAL_I16] = -32768, [PEAL_I32] = -0x1p31,
+                                  [PEAL_BOOL] = 0};
+    static const double highs[] = {[PEAL_I8] = 127,     [PEAL_U8] = 255,         [PEAL_I16] = 32767,
+                                   [PEAL_U16] = 65535,  [PEAL_I32] = 0x1p31 - 1,
+                                   [PEAL_U32] = 0x1p32 - 1, [PEAL_BOOL] = 1};
+    if (dtype == PEAL_BOOL)
+        return value == 0 ? 0 : 1;
+    if (dtype == PEAL_U64) {
+        if (value < 1)
+            return 0;
+        return value >= 0x1p64 ? (int64_t)UINT64_MAX : (int64_t)(uint64_t)value;
+    }
     if (dtype == PEAL_I64) {
         if (value >= 0x1p63)
             return INT64_MAX;
         return value < -0x1p63 ? INT64_MIN : (int64_t)value;
     }
-    return (int64_t)fmin(fmax(value, low), high);
+    return (int64_t)fmin(fmax(value, lows[dtype]), highs[dtype]);
 }
 
 void peal_scalar_store(void *at, enum peal_dtype dtype, struct peal_scalar value)
@@ -138,10 +220,16 @@ void peal_scalar_store(void *at, enum peal_dtype dtype, struct peal_scalar value
         double real = value.real;
         if (value.work == PEAL_I64)
             real = dtype == PEAL_F64 ? (double)value.integer : (float)value.integer;
+        if (value.work == PEAL_U64)
+            real = dtype == PEAL_F64 ? (double)(uint64_t)value.integer
+                                     : (float)(uint64_t)value.integer;
+        unsigned char byte = dtype == PEAL_F8E4M3 ? pack_e4m3(real) : pack_e5m2(real);
         float single = (float)real;
         uint16_t half = dtype == PEAL_F16 ? pack(real, 10, 15) : pack(real, 7, 127);
         if (dtype == PEAL_F64)
             memcpy(at, isnan(real) ? (const void *)&nan64 : &real, sizeof real);
+        else if (peal_dtype_size(dtype) == 1)
+            memcpy(at, &byte, 1);
         else if (dtype == PEAL_F32)
             memcpy(at, isnan(real) ? (const void *)&nan32 : &single, sizeof single);
         else
@@ -149,12 +237,15 @@ void peal_scalar_store(void *at, enum peal_dtype dtype, struct peal_scalar value
         return;
     }
     int64_t integer =
-        value.work == PEAL_I64 ? wrap(value.integer, dtype) : saturate(value.real, dtype);
+        is_whole(value.work) ? wrap(value.integer, dtype) : saturate(value.real, dtype);
     int8_t small = (int8_t)(uint8_t)integer;
     int32_t middle = (int32_t)(uint32_t)integer;
-    if (dtype == PEAL_I8 || dtype == PEAL_U8)
+    int16_t two = (int16_t)(uint16_t)integer;
+    if (peal_dtype_size(dtype) == 1)
         memcpy(at, &small, sizeof small);
-    else if (dtype == PEAL_I32)
+    else if (peal_dtype_size(dtype) == 2)
+        memcpy(at, &two, sizeof two);
+    else if (peal_dtype_size(dtype) == 4)
         memcpy(at, &middle, sizeof middle);
     else
         memcpy(at, &integer, sizeof integer);
@@ -218,10 +309,26 @@ static double real_pair(enum peal_fn fn, double a, double b)
     }
 }
 
+/* Where 64 bits have no sign, what has to do with it is done otherwise. */
+static int64_t unsigned_pair(enum peal_fn fn, uint64_t a, uint64_t b)
+{
+    if (fn == PEAL_FN_MAXIMUM)
+        return (int64_t)(a > b ? a : b);
+    if (fn == PEAL_FN_MINIMUM)
+        return (int64_t)(a < b ? a : b);
+    if (fn == PEAL_FN_DIV)
+        return b ? (int64_t)(a / b) : 0;
+    if (fn == PEAL_FN_CDIV)
+        return b ? (int64_t)(a / b + (a % b ? 1 : 0)) : 0;
+    return integer_pair(fn, (int64_t)a, (int64_t)b);
+}
+
 static struct peal_scalar apply_pair(enum peal_fn fn, struct peal_scalar a, struct peal_scalar b)
 {
     if (a.work == PEAL_I64)
         a.integer = integer_pair(fn, a.integer, b.integer);
+    else if (a.work == PEAL_U64)
+        a.integer = unsigned_pair(fn, (uint64_t)a.integer, (uint64_t)b.integer);
     else
         a.real = real_pair(fn, a.real, b.real);
     /* One operation on floats, done in double and rounded again, is the float operation. */
@@ -232,8 +339,9 @@ static struct peal_scalar apply_pair(enum peal_fn fn, struct peal_scalar a, stru
 
 static struct peal_scalar apply_single(enum peal_fn fn, struct peal_scalar a)
 {
-    if (a.work == PEAL_I64) {
-        bool turn = fn == PEAL_FN_NEG || (fn == PEAL_FN_ABS && a.integer < 0);
+    if (is_whole(a.work)) {
+        bool negative = a.work == PEAL_I64 && a.integer < 0;
+        bool turn = fn == PEAL_FN_NEG || (fn == PEAL_FN_ABS && negative);
         a.integer = turn ? (int64_t)(0 - (uint64_t)a.integer) : a.integer;
         return a;
     }
@@ -297,6 +405,8 @@ struct peal_scalar peal_scalar_divide(struct peal_scalar value, uint32_t divisor
 {
     if (value.work == PEAL_I64)
         value.integer = wrap(value.integer, dtype) / (int64_t)divisor;
+    else if (value.work == PEAL_U64)
+        value.integer = (int64_t)((uint64_t)wrap(value.integer, dtype) / divisor);
     else if (value.work == PEAL_F32)
         value.real = (float)value.real / (float)divisor;
     else

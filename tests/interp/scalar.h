@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
-/* In which type a combination is worked: PEAL_F64, PEAL_F32 or PEAL_I64. */
+/* In which type a combination is worked: PEAL_F64, PEAL_F32, PEAL_I64 or PEAL_U64. */
 struct peal_scalar {
     enum peal_dtype work;
     double real;     /* PEAL_F64; PEAL_F32: a value that fits a float */
-    int64_t integer; /* PEAL_I64 */
+    int64_t integer; /* PEAL_I64; PEAL_U64: its bits */
 };
 
 /* The work type of operands of these two types; start with PEAL_I8. */

@@ -5,9 +5,14 @@
 #include <assert.h>
 #include <string.h>
 
-#define ANY PEAL_FN_ANY
+#define ALL PEAL_FN_ALL
+#define NUMBER PEAL_FN_NUMBER
+#define REAL PEAL_FN_REAL
 #define FLOAT PEAL_FN_FLOAT
 #define INT PEAL_FN_INT
+#define BITS PEAL_FN_BITS
+#define PAIR PEAL_FN_PAIR
+#define INEXACT PEAL_FN_INEXACT
 static const struct peal_fn_info fn_table[] = {
 #define FN(name, text, operands, types, commutes, associative, meaning)                            \
     {text, operands, types, commutes, associative, meaning},
@@ -17,11 +22,29 @@ static const struct peal_fn_info fn_table[] = {
 static const struct {
     const char *name;
     size_t size;
-    bool is_float;
+    enum peal_dtype_kind kind;
 } dtype_table[] = {
-    [PEAL_F16] = {"f16", 2, true},  [PEAL_BF16] = {"bf16", 2, true}, [PEAL_F32] = {"f32", 4, true},
-    [PEAL_F64] = {"f64", 8, true},  [PEAL_I8] = {"i8", 1, false},    [PEAL_U8] = {"u8", 1, false},
-    [PEAL_I32] = {"i32", 4, false}, [PEAL_I64] = {"i64", 8, false},
+    [PEAL_F16] = {"f16", 2, PEAL_KIND_FLOAT},
+    [PEAL_BF16] = {"bf16", 2, PEAL_KIND_FLOAT},
+    [PEAL_F32] = {"f32", 4, PEAL_KIND_FLOAT},
+    [PEAL_F64] = {"f64", 8, PEAL_KIND_FLOAT},
+    [PEAL_I8] = {"i8", 1, PEAL_KIND_INT},
+    [PEAL_U8] = {"u8", 1, PEAL_KIND_INT},
+    [PEAL_I32] = {"i32", 4, PEAL_KIND_INT},
+    [PEAL_I64] = {"i64", 8, PEAL_KIND_INT},
+    [PEAL_I16] = {"i16", 2, PEAL_KIND_INT},
+    [PEAL_U16] = {"u16", 2, PEAL_KIND_INT},
+    [PEAL_U32] = {"u32", 4, PEAL_KIND_INT},
+    [PEAL_U64] = {"u64", 8, PEAL_KIND_INT},
+    [PEAL_BOOL] = {"bool", 1, PEAL_KIND_BOOL},
+    [PEAL_F8E4M3] = {"f8e4m3", 1, PEAL_KIND_FLOAT},
+    [PEAL_F8E5M2] = {"f8e5m2", 1, PEAL_KIND_FLOAT},
+    [PEAL_CF32] = {"cf32", 8, PEAL_KIND_COMPLEX},
+    [PEAL_CF64] = {"cf64", 16, PEAL_KIND_COMPLEX},
+    [PEAL_F32_I32] = {"f32_i32", 8, PEAL_KIND_PAIR},
+    [PEAL_F64_I64] = {"f64_i64", 16, PEAL_KIND_PAIR},
+    [PEAL_I32_I32] = {"i32_i32", 8, PEAL_KIND_PAIR},
+    [PEAL_I64_I64] = {"i64_i64", 16, PEAL_KIND_PAIR},
 };
 
 static const struct {
@@ -29,10 +52,27 @@ static const struct {
     enum peal_fn fn;
     enum peal_fn_types types;
 } reduce_table[] = {
-    [PEAL_SUM] = {"sum", PEAL_FN_ADD, ANY},     [PEAL_PROD] = {"prod", PEAL_FN_MUL, ANY},
-    [PEAL_MAX] = {"max", PEAL_FN_MAXIMUM, ANY}, [PEAL_MIN] = {"min", PEAL_FN_MINIMUM, ANY},
-    [PEAL_AVG] = {"avg", PEAL_FN_ADD, FLOAT},   [PEAL_AND] = {"and", PEAL_FN_AND, INT},
-    [PEAL_OR] = {"or", PEAL_FN_OR, INT},        [PEAL_XOR] = {"xor", PEAL_FN_XOR, INT},
+    [PEAL_SUM] = {"sum", PEAL_FN_ADD, NUMBER},      [PEAL_PROD] = {"prod", PEAL_FN_MUL, NUMBER},
+    [PEAL_MAX] = {"max", PEAL_FN_MAXIMUM, REAL},    [PEAL_MIN] = {"min", PEAL_FN_MINIMUM, REAL},
+    [PEAL_AVG] = {"avg", PEAL_FN_ADD, INEXACT},     [PEAL_AND] = {"and", PEAL_FN_AND, BITS},
+    [PEAL_OR] = {"or", PEAL_FN_OR, BITS},           [PEAL_XOR] = {"xor", PEAL_FN_XOR, BITS},
+    [PEAL_MINLOC] = {"minloc", PEAL_FN_MINLOC, PAIR}, [PEAL_MAXLOC] = {"maxloc", PEAL_FN_MAXLOC, PAIR},
+};
+
+/* The kinds of dtypes in each class, as bits. */
+#define KIND(name) (1u << PEAL_KIND_##name)
+static const struct {
+    const char *text;
+    unsigned kinds;
+} class_table[] = {
+    [PEAL_FN_ALL] = {"any", ~0u},
+    [PEAL_FN_NUMBER] = {"numbers", KIND(FLOAT) | KIND(INT) | KIND(COMPLEX)},
+    [PEAL_FN_REAL] = {"real numbers", KIND(FLOAT) | KIND(INT)},
+    [PEAL_FN_FLOAT] = {"floating point", KIND(FLOAT)},
+    [PEAL_FN_INT] = {"integers", KIND(INT)},
+    [PEAL_FN_BITS] = {"integers, bool", KIND(INT) | KIND(BOOL)},
+    [PEAL_FN_PAIR] = {"pairs", KIND(PAIR)},
+    [PEAL_FN_INEXACT] = {"float, complex", KIND(FLOAT) | KIND(COMPLEX)},
 };
 
 static const char *const status_text[PEAL_STATUSES] = {
@@ -55,7 +95,7 @@ static bool same(const char *name, size_t len, const char *text)
 
 static bool class_takes(enum peal_fn_types types, enum peal_dtype dtype)
 {
-    return types == ANY || (types == FLOAT) == peal_dtype_is_float(dtype);
+    return class_table[types].kinds >> peal_dtype_kind(dtype) & 1;
 }
 
 const char *peal_status_text(enum peal_status status)
@@ -85,6 +125,18 @@ bool peal_fn_takes(enum peal_fn fn, enum peal_dtype dtype)
     return class_takes(peal_fn_info(fn)->types, dtype);
 }
 
+bool peal_fn_accumulates(enum peal_fn fn, enum peal_dtype dtype)
+{
+    /* The parts of a complex sum are sums of their own. */
+    bool by_parts = fn == PEAL_FN_ADD && peal_dtype_kind(dtype) == PEAL_KIND_COMPLEX;
+    return peal_fn_info(fn)->commutes && (by_parts || peal_dtype_size(dtype) <= 8);
+}
+
+const char *peal_fn_types_text(enum peal_fn_types types)
+{
+    return class_table[types].text;
+}
+
 const char *peal_dtype_name(enum peal_dtype dtype)
 {
     assert((unsigned)dtype < PEAL_DTYPES);
@@ -97,10 +149,32 @@ size_t peal_dtype_size(enum peal_dtype dtype)
     return dtype_table[dtype].size;
 }
 
-bool peal_dtype_is_float(enum peal_dtype dtype)
+enum peal_dtype_kind peal_dtype_kind(enum peal_dtype dtype)
 {
     assert((unsigned)dtype < PEAL_DTYPES);
-    return dtype_table[dtype].is_float;
+    return dtype_table[dtype].kind;
+}
+
+bool peal_dtype_is_float(enum peal_dtype dtype)
+{
+    return peal_dtype_kind(dtype) == PEAL_KIND_FLOAT;
+}
+
+bool peal_dtype_is_narrow(enum peal_dtype dtype)
+{
+    return peal_dtype_is_float(dtype) && peal_dtype_size(dtype) < 4;
+}
+
+bool peal_dtype_is_record(enum peal_dtype dtype)
+{
+    enum peal_dtype_kind kind = peal_dtype_kind(dtype);
+    return kind == PEAL_KIND_COMPLEX || kind == PEAL_KIND_PAIR;
+}
+
+bool peal_dtype_is_exact(enum peal_dtype dtype)
+{
+    enum peal_dtype_kind kind = peal_dtype_kind(dtype);
+    return kind != PEAL_KIND_FLOAT && kind != PEAL_KIND_COMPLEX;
 }
 
 bool peal_dtype_find(const char *name, size_t len, enum peal_dtype *out)
@@ -129,6 +203,12 @@ bool peal_reduce_find(const char *name, size_t len, enum peal_reduction *out)
         }
     }
     return false;
+}
+
+enum peal_fn_types peal_reduce_types(enum peal_reduction reduce)
+{
+    assert((unsigned)reduce < PEAL_REDUCTIONS);
+    return reduce_table[reduce].types;
 }
 
 bool peal_reduce_takes(enum peal_reduction reduce, enum peal_dtype dtype)

@@ -17,20 +17,12 @@ static const struct peal_option options_table[] = {
 
 static const char *const effects[] = {"-", "read", "write", "update"};
 static const char *const orders[] = {"-", "release", "acquire"};
-static const char *const classes[] = {"any", "floating point", "integers"};
 
 static const char *operands_text(int operands, char buf[static 8])
 {
     buf[0] = (char)('0' + operands);
     buf[1] = '\0';
     return operands ? buf : "2...";
-}
-
-static const char *reduce_types(enum peal_reduction reduce)
-{
-    bool floats = peal_reduce_takes(reduce, PEAL_F32);
-    bool ints = peal_reduce_takes(reduce, PEAL_I32);
-    return floats && ints ? classes[0] : floats ? classes[1] : classes[2];
 }
 
 static void print_text(struct peal_text *out)
@@ -48,13 +40,13 @@ static void print_text(struct peal_text *out)
     for (int i = 0; i < PEAL_FN_COUNT; i++) {
         const struct peal_fn_info *fn = peal_fn_info((enum peal_fn)i);
         peal_text_printf(out, "  %-11s %-5s %-15s %s\n", fn->name, operands_text(fn->operands, buf),
-                         classes[fn->types], fn->meaning);
+                         peal_fn_types_text(fn->types), fn->meaning);
     }
     peal_text_puts(out, "\nreduce operations\n");
     for (int i = 0; i < PEAL_REDUCTIONS; i++) {
         enum peal_reduction reduce = (enum peal_reduction)i;
         peal_text_printf(out, "  %-11s %-5s %-15s combines with %s%s\n", peal_reduce_name(reduce),
-                         "", reduce_types(reduce), peal_fn_info(peal_reduce_fn(reduce))->name,
+                         "", peal_fn_types_text(peal_reduce_types(reduce)), peal_fn_info(peal_reduce_fn(reduce))->name,
                          reduce == PEAL_AVG ? "; final divides by nranks" : "");
     }
 }
@@ -90,7 +82,7 @@ static void print_json(struct peal_text *out)
         peal_json_object(&json);
         peal_json_put_string(&json, "name", fn->name);
         peal_json_put_int(&json, "operands", fn->operands);
-        peal_json_put_string(&json, "types", classes[fn->types]);
+        peal_json_put_string(&json, "types", peal_fn_types_text(fn->types));
         peal_json_put_bool(&json, "commutes", fn->commutes);
         peal_json_put_string(&json, "meaning", fn->meaning);
         peal_json_object_end(&json);
@@ -102,7 +94,7 @@ static void print_json(struct peal_text *out)
         enum peal_reduction reduce = (enum peal_reduction)i;
         peal_json_object(&json);
         peal_json_put_string(&json, "name", peal_reduce_name(reduce));
-        peal_json_put_string(&json, "types", reduce_types(reduce));
+        peal_json_put_string(&json, "types", peal_fn_types_text(peal_reduce_types(reduce)));
         peal_json_put_string(&json, "function", peal_fn_info(peal_reduce_fn(reduce))->name);
         peal_json_object_end(&json);
     }

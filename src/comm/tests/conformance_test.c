@@ -30,7 +30,7 @@ struct rank {
     int failed;
 };
 
-enum { ROOM = 16 * 65600 * 8 };
+enum { ROOM = 16 * 65600 * 16 };
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -312,11 +312,16 @@ static int try(struct rank *me, struct one *c)
         peal_sample_put(me->want, c->dtype, i,
                         c->kind == ALL_TO_ALL_V ? expected_v(me, c, i) : expected(me, c, i));
     /* avg in 16 bits rounds once, as the expectation does: all results are exact. */
+    /* But sums of 8 bits, which some algorithms round on their way. */
+    bool coarse = (c->dtype == PEAL_F8E4M3 || c->dtype == PEAL_F8E5M2) && has_reduce(c->kind);
     for (uint64_t i = 0; i < out * element; i++) {
         char what[96];
         snprintf(what, sizeof what, "wrong result, first in element %llu of %llu",
                  (unsigned long long)(i / element), (unsigned long long)out);
-        if (me->want[i] != recv[i])
+        bool right = coarse ? peal_sample_fits(recv, c->dtype, i,
+                                               peal_sample_get(me->want, c->dtype, i))
+                            : me->want[i] == recv[i];
+        if (!right)
             return complain(me, c, what);
     }
     return 0;

@@ -57,7 +57,7 @@ static void check_fn_type(struct peal_deducer *d, const struct peal_expr *expr, 
     peal_deducer_error(d, expr->pos, "function '%s' does not go with elements of %s", expr->name,
                        peal_elem_text(elem));
     peal_deducer_note(d, (struct peal_pos){0}, "it is for %s only",
-                      peal_fn_info(fn)->types == PEAL_FN_INT ? "integers" : "floating point");
+                      peal_fn_types_text(peal_fn_info(fn)->types));
 }
 
 static void wrong_count(struct peal_deducer *d, const struct peal_expr *expr, int least, int most,

@@ -8,7 +8,7 @@
 
 struct peal_elem peal_elem_widen(struct peal_elem elem)
 {
-    elem.wide = elem.wide || elem.generic || elem.dtype == PEAL_F16 || elem.dtype == PEAL_BF16;
+    elem.wide = elem.wide || elem.generic || peal_dtype_is_narrow(elem.dtype);
     return elem;
 }
 
@@ -88,7 +88,8 @@ static bool is_open(const struct peal_expr *expr)
 static void check_real(struct peal_deducer *d, struct peal_mix *mix)
 {
     if (!mix->first || !mix->real || mix->bad || mix->type.elem.generic ||
-        peal_dtype_is_float(mix->type.elem.dtype))
+        peal_dtype_is_float(mix->type.elem.dtype) ||
+        peal_dtype_kind(mix->type.elem.dtype) == PEAL_KIND_COMPLEX)
         return;
     peal_deducer_error(d, mix->real->pos, "'%s' is a floating-point number, and '%s' is of %s",
                        peal_show_expr(mix->real).text, peal_show_expr(mix->first).text,

@@ -149,11 +149,11 @@ static bool can_take_over(const struct fuser *f, const struct peal_op *u, uint32
     bool widens = d->fn == PEAL_FN_ID && d->mem.divisor <= 1 && dst->dtype == PEAL_F32 &&
                   dst[1].buf != PEAL_BUF_CONST;
     if (widens && u->kind == PEAL_OP_COMPUTE && u->fn != PEAL_FN_ID)
-        return true; /* f16 and bf16 operands are widened where they are used */
-    bool rounds = dst->dtype == PEAL_F16 || dst->dtype == PEAL_BF16;
+        return true; /* narrow operands are widened where they are used */
+    bool rounds = peal_dtype_is_narrow((enum peal_dtype)dst->dtype);
     if (u->kind == PEAL_OP_COPY || (u->kind == PEAL_OP_COMPUTE && u->fn == PEAL_FN_ID))
         return (u->dtype == dst->dtype ||
-                (dst->dtype == PEAL_F32 && (u->dtype == PEAL_F16 || u->dtype == PEAL_BF16))) &&
+                (dst->dtype == PEAL_F32 && peal_dtype_is_narrow((enum peal_dtype)u->dtype))) &&
                !(d->mem.divisor > 1 && u->kind != PEAL_OP_COPY && u->mem.divisor > 1);
     return u->kind == PEAL_OP_COMPUTE && u->fn == d->fn && k == 0 && d->mem.divisor <= 1 &&
            !rounds && peal_fn_info((enum peal_fn)d->fn)->operands == 0 &&

@@ -431,6 +431,11 @@ void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s)
                        peal_dtype_name(dtype));
         return;
     }
+    if (!peal_fn_accumulates(peal_reduce_fn(reduce), dtype)) {
+        peal_inst_fail(t, s->pos, "'%s' of %s cannot be accumulated: an element is no atomic step",
+                       peal_reduce_name(reduce), peal_dtype_name(dtype));
+        return;
+    }
     src = peal_inst_operand(t, s->b, &dst, dtype);
     bool through_tile = src.ref.dtype != dst.ref.dtype || src.ref.buf == PEAL_BUF_CONST ||
                         overlap_badly(&dst, &src);

@@ -13,15 +13,10 @@ void peal_inst_no_memory(struct instantiation *t)
     }
 }
 
-static bool is_short_float(enum peal_dtype dtype)
-{
-    return dtype == PEAL_F16 || dtype == PEAL_BF16;
-}
-
 enum peal_dtype peal_inst_dtype(const struct instantiation *t, struct peal_elem elem)
 {
     enum peal_dtype dtype = elem.generic ? t->bind->dtype : elem.dtype;
-    return elem.wide && is_short_float(dtype) ? PEAL_F32 : dtype;
+    return elem.wide && peal_dtype_is_narrow(dtype) ? PEAL_F32 : dtype;
 }
 
 uint32_t peal_inst_buf(struct instantiation *t, const struct peal_buf_spec *spec, bool stable)

@@ -64,8 +64,10 @@ static uint64_t two(enum peal_fn fn, uint64_t a, uint64_t b)
     case PEAL_FN_MUL:
         return multiply(a, b);
     case PEAL_FN_MAXIMUM:
+    case PEAL_FN_MAXLOC:
         return a > b ? a : b;
     case PEAL_FN_MINIMUM:
+    case PEAL_FN_MINLOC:
         return a < b ? a : b;
     case PEAL_FN_AND:
         return (a & b) % PRIME;

@@ -22,7 +22,7 @@ struct leaves {
 
 static bool is_float(const struct peal_plan *plan, uint32_t buf)
 {
-    return peal_dtype_is_float((enum peal_dtype)peal_plan_bufs(plan)[buf].dtype);
+    return !peal_dtype_is_exact((enum peal_dtype)peal_plan_bufs(plan)[buf].dtype);
 }
 
 static bool order_matters(const struct peal_plan *plan)

@@ -303,7 +303,7 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     j.fn = plan->reduce < PEAL_REDUCTIONS ? peal_reduce_fn((enum peal_reduction)plan->reduce)
                                           : PEAL_FN_ADD;
     j.once = !(j.fn == PEAL_FN_MAXIMUM || j.fn == PEAL_FN_MINIMUM || j.fn == PEAL_FN_AND ||
-               j.fn == PEAL_FN_OR);
+               j.fn == PEAL_FN_OR || j.fn == PEAL_FN_MINLOC || j.fn == PEAL_FN_MAXLOC);
     j.seen = malloc(plan->nranks * sizeof *j.seen);
     j.visited = j.once ? NULL : calloc(s->values.nodes.len + 1, sizeof *j.visited);
     if (!j.seen || (!j.once && !j.visited)) {

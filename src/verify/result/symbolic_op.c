@@ -104,7 +104,7 @@ static struct piece look(struct symbolic *s, const struct operand *o, uint32_t r
 
 /* --- functions ------------------------------------------------------------------------------- */
 
-/* f16 and bf16 are combined in f32; f64 if any operand is f64. */
+/* Narrow types are combined in f32; f64 if any operand is f64. */
 static enum peal_dtype precision(const struct operand *o, uint32_t n, enum peal_dtype dst)
 {
     enum peal_dtype most = dst;
@@ -113,7 +113,7 @@ static enum peal_dtype precision(const struct operand *o, uint32_t n, enum peal_
             (o[i].dtype == PEAL_F32 && most != PEAL_F64 && peal_dtype_is_float(most)))
             most = o[i].dtype;
     }
-    return most == PEAL_F16 || most == PEAL_BF16 ? PEAL_F32 : most;
+    return peal_dtype_is_narrow(most) ? PEAL_F32 : most;
 }
 
 static uint32_t combine(struct symbolic *s, const struct peal_op *op, const struct piece *in,

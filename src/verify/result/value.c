@@ -103,12 +103,15 @@ static bool fits(enum peal_dtype from, enum peal_dtype to)
 {
     if (from == to)
         return true;
-    bool half = from == PEAL_F16 || from == PEAL_BF16;
+    bool narrow = peal_dtype_is_narrow(from), byte = narrow && peal_dtype_size(from) == 1;
     switch (to) {
+    case PEAL_F16:
+    case PEAL_BF16:
+        return byte;
     case PEAL_F32:
-        return half || from == PEAL_I8 || from == PEAL_U8;
+        return narrow || from == PEAL_I8 || from == PEAL_U8;
     case PEAL_F64:
-        return half || from == PEAL_F32 || from == PEAL_I8 || from == PEAL_U8 || from == PEAL_I32;
+        return narrow || from == PEAL_F32 || from == PEAL_I8 || from == PEAL_U8 || from == PEAL_I32;
     case PEAL_I32:
         return from == PEAL_I8 || from == PEAL_U8;
     case PEAL_I64:

@@ -124,6 +124,8 @@ static bool any_order(const struct peal_op *op)
     case PEAL_FN_AND:
     case PEAL_FN_OR:
     case PEAL_FN_XOR:
+    case PEAL_FN_MINLOC:
+    case PEAL_FN_MAXLOC:
         return op->kind == PEAL_OP_COMPUTE;
     default:
         return false;
