@@ -73,6 +73,59 @@ static void put_place(struct peal_text *out, const char *name, const struct peal
     peal_text_puts(out, "}");
 }
 
+static void put_operands(const struct peal_verify_step *s, struct peal_text *out)
+{
+    key(out, "operands");
+    peal_text_puts(out, "[");
+    for (uint32_t i = 0; i < s->noperands; i++) {
+        const struct peal_verify_operand *o = &s->operands[i];
+        next(out);
+        peal_text_puts(out, "{");
+        if (o->kind == PEAL_OPERAND_CONSTANT) {
+            key(out, "constant");
+            peal_text_printf(out, "%.17g", o->constant);
+        } else {
+            put_text(out, "buffer", o->buf);
+            put_uint(out, "rank", o->rank);
+            put_uint(out, "row", o->row);
+            put_uint(out, "rows", o->rows);
+            put_uint(out, "first", o->first);
+            put_uint(out, "count", o->count);
+        }
+        put_bool(out, "writes", o->writes);
+        peal_text_puts(out, "}");
+    }
+    peal_text_puts(out, "]");
+}
+
+/* What the step is, without its text. */
+static void put_data(const struct peal_verify_step *s, struct peal_text *out)
+{
+    put_text(out, "kind", s->kind);
+    if (s->signal) {
+        key(out, "signal");
+        peal_text_puts(out, "{");
+        put_text(out, "name", s->signal);
+        put_uint(out, "index", s->cell_index);
+        put_uint(out, "rank", s->cell_rank);
+        put_text(out, "relation", s->relation);
+        put_int(out, "value", s->value);
+        put_bool(out, "relaxed", s->relaxed);
+        put_uint(out, "back", s->back);
+        peal_text_puts(out, "}");
+    }
+    if (s->noperands)
+        put_operands(s, out);
+    if (s->function)
+        put_text(out, "function", s->function);
+    if (s->divisor)
+        put_uint(out, "divisor", s->divisor);
+    if (s->peer != PEAL_NONE) {
+        put_uint(out, "peer", s->peer);
+        put_text(out, "channel", s->channel);
+    }
+}
+
 static void put_steps(const struct peal_verification *v, struct peal_text *out)
 {
     key(out, "steps");
@@ -86,6 +139,7 @@ static void put_steps(const struct peal_verification *v, struct peal_text *out)
         put_uint(out, "lane", s->lane);
         put_index(out, "op", s->op);
         put_place(out, "at", &s->place);
+        put_data(s, out);
         put_text(out, "text", s->text);
         if (s->cell) {
             put_text(out, "cell", s->cell);
@@ -152,6 +206,25 @@ static void put_waits(const struct peal_verification *v, struct peal_text *out)
     peal_text_puts(out, "]");
 }
 
+static void put_writer(struct peal_text *out, const char *name, bool is_there,
+                       const struct peal_verify_step *s)
+{
+    key(out, name);
+    if (!is_there) {
+        peal_text_puts(out, "null");
+        return;
+    }
+    peal_text_puts(out, "{");
+    put_uint(out, "launch", s->launch);
+    put_uint(out, "rank", s->rank);
+    put_uint(out, "lane", s->lane);
+    put_index(out, "op", s->op);
+    put_place(out, "at", &s->place);
+    put_data(s, out);
+    put_text(out, "text", s->text);
+    peal_text_puts(out, "}");
+}
+
 static void put_wrong(const struct peal_verification *v, struct peal_text *out)
 {
     const struct peal_verify_wrong *w = &v->wrong;
@@ -166,6 +239,9 @@ static void put_wrong(const struct peal_verification *v, struct peal_text *out)
     put_uint(out, "elements", w->elements);
     put_text(out, "expected", w->expected);
     put_text(out, "obtained", w->obtained);
+    put_text(out, "difference", w->difference);
+    put_writer(out, "last_writer", w->has_writer, &w->writer);
+    put_writer(out, "lost_at", w->has_lost, &w->lost);
     peal_text_puts(out, "}");
 }
 
@@ -224,6 +300,7 @@ void peal_verification_json(const struct peal_verification *v, struct peal_text 
     put_bool(out, "text_agrees", v->text_agrees);
     put_text(out, "text_unchecked", v->text_unchecked);
     put_text(out, "story", peal_story_name(v->story));
+    put_bool(out, "told_unfused", v->told_unfused);
     put_steps(v, out);
     put_accesses(v, out);
     put_waits(v, out);
