@@ -158,6 +158,7 @@ struct peal_verify_advice {
     struct peal_verify_place at;
     struct peal_verify_place also; /* second place, or line 0 */
     struct peal_verify_cut cut;    /* what could be left out */
+    const char *holds_for; /* mends: "2 and 3 ranks", "2 ranks, not 3", or NULL: this plan */
 };
 
 /* The answer. Freed with peal_verification_free; all texts live as long. */

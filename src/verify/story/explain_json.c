@@ -253,8 +253,8 @@ static void put_advice(const struct peal_verification *v, struct peal_text *out)
         next(out);
         peal_text_puts(out, "{");
         put_text(out, "kind", v->advice[i].mends ? "mend" : "redundant");
-        put_text(out, "holds_for",
-                 v->advice_holds_for ? v->advice_holds_for : "this plan, launched again and again");
+        const char *holds = v->advice[i].holds_for ? v->advice[i].holds_for : v->advice_holds_for;
+        put_text(out, "holds_for", holds ? holds : "this plan, launched again and again");
         put_text(out, "text", v->advice[i].text);
         put_place(out, "at", &v->advice[i].at);
         put_place(out, "also", &v->advice[i].also);
