@@ -29,6 +29,18 @@ static bool has_unknown(const struct program *p)
     return false;
 }
 
+/* The thread's first write of the cell in the launch of `s`. */
+static uint32_t first_write(const struct program *p, uint32_t thread, const struct step *s)
+{
+    uint32_t i = 0;
+    for (; i + 1 < p->threads[thread].nsteps; i++) {
+        const struct step *x = peal_program_step(p, thread, i);
+        if (x->kind == STEP_SET && x->cell == s->cell && x->value >> 32 == s->value >> 32)
+            break;
+    }
+    return i;
+}
+
 /* A one-writer cell that two threads write in one launch holds the count of whoever was last. */
 static bool check_writers(const struct program *p, struct answer *a)
 {
@@ -50,7 +62,7 @@ static bool check_writers(const struct program *p, struct answer *a)
                 struct peal_text name = {0};
                 peal_program_cell_name(p, s->cell, &name);
                 peal_answer_refute(a, PEAL_FAULT_SIGNAL);
-                peal_story_op(p, t, launch, p->step_op[p->threads[t].first_step + i], a);
+                peal_story_two(p, *by - 1, first_write(p, *by - 1, s), t, i, a);
                 a->v.why = peal_answer_text(a,
                                             "%s is written by ranks %u and %u in one launch; a "
                                             "cell with several writers is "

@@ -36,11 +36,39 @@ struct peal_verify_place {
 /* Stands for the value of a cell whose writer is in a later launch already. */
 #define PEAL_VERIFY_LATER ((int64_t)UINT32_MAX)
 
-/* One step of a counterexample. */
+enum peal_operand_kind { PEAL_OPERAND_BUFFER, PEAL_OPERAND_CONSTANT, PEAL_OPERAND_SLOT };
+
+/* An operand of a step: rows of `count` elements from (row, first) on. */
+struct peal_verify_operand {
+    enum peal_operand_kind kind;
+    bool writes;
+    const char *buf; /* BUFFER */
+    uint32_t rank;   /* whose copy */
+    uint32_t row, rows;
+    uint64_t first, count;
+    double constant; /* CONSTANT */
+};
+
+/* One step of a counterexample, as data; its text is made from that, last (story_text.c). */
 struct peal_verify_step {
     uint32_t launch, rank, lane;
     uint32_t op; /* index within the lane; PEAL_NONE: the caller's own access between launches */
     struct peal_verify_place place;
+    const char *kind;   /* the op's name in `peal ops`: "wait"; NULL: no op, `event` says what */
+    const char *event;  /* or NULL */
+    const char *signal; /* sync ops; otherwise NULL */
+    uint32_t cells;     /* of the signal */
+    uint32_t cell_index, cell_rank;
+    const char *relation; /* notify: "+=" or "="; wait: ">=" or "=="; otherwise NULL */
+    int64_t value;        /* the amount or the threshold */
+    bool relaxed, peeked; /* peeked: a peeked amount is added to value */
+    uint32_t back;        /* wait: so many launches ago */
+    const char *function; /* compute, accumulate */
+    uint32_t divisor;     /* compute: divided by that; 0 = not */
+    const struct peal_verify_operand *operands; /* in the order of the op */
+    uint32_t noperands;
+    uint32_t peer;         /* send, recv, recv_slot, free; otherwise PEAL_NONE */
+    const char *channel;   /* its name, "" = none */
     const char *text;      /* the op: "wait ready >= 2" */
     const char *cell;      /* sync ops: "ready[1]@2"; otherwise NULL */
     int64_t before, after; /* its value, counted from this launch's logical 0 */
@@ -78,6 +106,10 @@ struct peal_verify_wrong {
     uint64_t first_element, elements;
     const char *expected; /* "x@0[5] + x@1[5] + x@2[5]" */
     const char *obtained;
+    const char *difference; /* "x@1[5] is missing", or NULL */
+    bool has_writer, has_lost;
+    struct peal_verify_step writer; /* who wrote the element last; none: nobody did */
+    struct peal_verify_step lost;   /* what overwrote the first contribution that is missing */
 };
 
 enum peal_story {
@@ -100,6 +132,7 @@ struct peal_verify_advice {
     struct peal_verify_place at;
     struct peal_verify_place also; /* second place, or line 0 */
     struct peal_verify_cut cut;    /* what could be left out */
+    const char *holds_for; /* mends: "2 and 3 ranks", "2 ranks, not 3", or NULL: this plan */
 };
 
 /* The answer. Freed with peal_verification_free; all texts live as long. */
@@ -134,6 +167,8 @@ struct peal_verification {
     bool text_agrees;           /* proved: the plan computes what its kernel's text says */
     const char *text_unchecked; /* why that was not compared, or NULL */
 
+    bool
+        told_unfused; /* steps are those of the plan without fusion: each access has its own line */
     enum peal_story story;
     const struct peal_verify_step *steps;
     uint32_t nsteps;

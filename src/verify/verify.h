@@ -7,7 +7,7 @@
  *   program/   plans -> unrolled program: threads, sync steps on cells, memory accesses
  *   order/     monotone programs: one run decides deadlock, lazy runs give must-precede (order.h);
  *              races, closed or not (race.h); how many launches stand for all (ahead.h); races
- *              through relaxed signals (relaxed.h)
+ *              through relaxed signals (relaxed.h); what a rank that stops does (stops.h)
  *   explore/   everything else: explicit states with partial-order reduction, directed search
  *   result/    what every output element is made of, and whether the contract holds
  *   story/     the counterexample: the steps that lead to the fault, and nothing else; explain.c
@@ -22,6 +22,7 @@
 
 #include "verify/cache.h"
 #include "verify/claim/claim.h"
+#include "verify/order/stops.h"
 #include "verify/verdict.h"
 
 #endif

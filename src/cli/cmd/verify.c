@@ -7,11 +7,14 @@
 #include "cli/page/page_verify.h"
 #include "cli/progress.h"
 #include "cli/verify/require.h"
+#include "cli/verify/fault_report.h"
 #include "cli/verify/verify_report.h"
 #include "verify/verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct verify_options {
@@ -19,7 +22,7 @@ struct verify_options {
     int64_t launches, states, jobs;
     uint64_t memory;
     bool json, advice, alone, no_cache, plain, allow_sample;
-    const char *html, *require;
+    const char *html, *require, *fault;
 };
 
 static const struct peal_option options_table[] = {
@@ -34,6 +37,8 @@ static const struct peal_option options_table[] = {
      "every rank by itself: no use of symmetry between ranks", 0, 0},
     {"allow-sample", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, allow_sample), NULL,
      "exit with 0 also where sequences were sampled, not proved", 0, 0},
+    {"fault", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, fault), "stop",
+     "instead of a proof: which ranks wait for ever if one stops, by the op where it stops", 0, 0},
     {"states", 0, PEAL_OPTION_INT, offsetof(struct verify_options, states), "N",
      "limit of exploration (default 20 million)", 1, INT64_C(4000000000)},
     {"memory", 0, PEAL_OPTION_SIZE, offsetof(struct verify_options, memory), "B",
@@ -192,6 +197,51 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
     return code;
 }
 
+/* --fault stop, for every number of ranks and the first count. */
+static int report_stops(struct peal_cli *cli, const struct verify_options *o,
+                        const struct peal_kernel *kernel)
+{
+    static const int64_t ranks[] = {4};
+    struct peal_plan_request request = {0};
+    struct peal_text out = {0};
+    size_t n = o->kernel.ranks.len ? o->kernel.ranks.len : 1;
+    int code = PEAL_EXIT_OK;
+    if (!peal_kernel_request(cli, kernel, &o->kernel, &request))
+        return PEAL_EXIT_USAGE;
+    if (o->json && n > 1)
+        return peal_cli_usage(cli, "--fault with --json takes one number of ranks");
+    request.count = o->kernel.counts.len ? o->kernel.counts.at[0] : default_counts[0];
+    request.max_count = request.count ? request.count : 1;
+    request.invent = true;
+    request.bind.rank = PEAL_NONE;
+    request.bind.symmetric = true;
+    for (size_t i = 0; i < n; i++) {
+        struct peal_stops stops = {0};
+        struct peal_plan *plan = NULL;
+        request.bind.nranks = (uint32_t)(o->kernel.ranks.len ? o->kernel.ranks.at : ranks)[i];
+        struct peal_diags diags;
+        peal_diags_init(&diags);
+        enum peal_status status = peal_plan_make(&request, &diags, &plan);
+        if (!plan)
+            code = peal_cli_diags(cli, status, &diags);
+        peal_diags_release(&diags);
+        if (!plan)
+            continue;
+        status = peal_stops_find(plan, &stops);
+        if (status != PEAL_OK) {
+            code = peal_cli_fail(cli, "no table at %u ranks: %s", request.bind.nranks,
+                                 stops.why ? stops.why : peal_status_text(status));
+        } else if (o->json) {
+            peal_fault_report_json(kernel->name, &stops, &out);
+        } else {
+            peal_fault_report_text(kernel->name, &stops, &out);
+        }
+        peal_stops_release(&stops);
+        free(plan);
+    }
+    return peal_cli_print(cli, &out, code);
+}
+
 /* False after a message: the root is a rank of none of the numbers of ranks. */
 static bool check_root(const struct peal_cli *cli, const struct peal_kernel_options *o)
 {
@@ -235,7 +285,7 @@ static int verify_one(struct peal_cli *cli, const struct verify_options *o, cons
     if (!kernel)
         return PEAL_EXIT_OTHER;
     if (check_root(cli, &o->kernel))
-        code = verify_kernel(cli, o, kernel, what);
+        code = o->fault ? report_stops(cli, o, kernel) : verify_kernel(cli, o, kernel, what);
     peal_program_close(program);
     return code;
 }
@@ -247,6 +297,8 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     uint32_t require;
     if (!peal_require_parse(cli, o->require, &require))
         return PEAL_EXIT_USAGE;
+    if (o->fault && strcmp(o->fault, "stop") != 0)
+        return peal_cli_usage(cli, "--fault knows 'stop', not '%s'", o->fault);
     for (int i = 0; i < nargs; i++)
         files = files || peal_import_names_file(args[i]);
     if (files)

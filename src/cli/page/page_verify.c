@@ -54,19 +54,19 @@ static enum peal_page_category category_of(const struct story *s,
                                            const struct peal_verify_step *step)
 {
     static const struct {
-        const char *word;
+        const char *kind;
         enum peal_page_category category;
-    } words[] = {{"notify ", PEAL_BAR_NOTIFY},
-                 {"wait ", PEAL_BAR_WAIT},
-                 {"send ", PEAL_BAR_SEND},
-                 {"recv", PEAL_BAR_RECV}};
+    } kinds[] = {{"notify", PEAL_BAR_NOTIFY}, {"wait", PEAL_BAR_WAIT},
+                 {"send", PEAL_BAR_SEND},     {"recv", PEAL_BAR_RECV},
+                 {"copy", PEAL_BAR_COPY},     {"recv_slot", PEAL_BAR_RECV}};
     const struct peal_op *op = op_of(s, step);
     if (op)
         return peal_page_op_category(op);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strncmp(step->text, words[i].word, strlen(words[i].word)) == 0)
-            return words[i].category;
-    return strstr(step->text, " = ") ? PEAL_BAR_COPY : PEAL_BAR_OTHER;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (step->kind && strcmp(step->kind, kinds[i].kind) == 0)
+            return kinds[i].category;
+    }
+    return step->noperands ? PEAL_BAR_COPY : PEAL_BAR_OTHER;
 }
 
 /* The caller's own accesses have no op, but may have a place. */

@@ -86,9 +86,14 @@ static void find_last_uses(struct fuser *f)
                     last_use[k] = last_use[m] = 0;
             }
         }
-        if (end - ndst >
-            4) /* wide ones come from op(a, b, ...): only the first operand is worth folding */
-            memset(last_use + ndst + 1, 0, end - ndst - 1);
+        if (end - ndst <= 4)
+            continue;
+        /* Wide ones come from op(a, b, ...): only the first operand is worth folding. */
+        memset(last_use + ndst + 1, 0, end - ndst - 1);
+        for (uint32_t k = ndst + 1; k < end; k++) {
+            if (refs[k].buf == refs[ndst].buf)
+                last_use[ndst] = 0;
+        }
     }
     free(live);
 }

@@ -88,8 +88,73 @@ static void keep_what_holds(struct peal_claim *claim, struct peal_claim *judge)
     }
 }
 
+/* --- what would fix it ----------------------------------------------------------------------- */
+
+static bool mends(const struct peal_verification *v, const char *text)
+{
+    for (uint32_t k = 0; k < v->nadvice; k++) {
+        if (v->advice[k].mends && strcmp(v->advice[k].text, text) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_refuted(const struct peal_claim_task *t)
+{
+    return t->answer && !t->sequences && t->answer->verdict == PEAL_REFUTED;
+}
+
+/* "2, 4 ranks": the plans that the change fixes, or (`not`) does not; returns how many. */
+static size_t list_plans(const struct peal_claim *claim, const char *text, bool not,
+                         struct peal_text *out)
+{
+    size_t n = 0;
+    uint32_t last = 0;
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *t = &claim->tasks[i];
+        if (!is_refuted(t) || mends(t->answer, text) == not )
+            continue;
+        if (n == 0 || t->nranks != last)
+            peal_text_printf(out, "%s%u", n ? ", " : "", t->nranks);
+        if (claim->ncounts > 1)
+            peal_text_printf(out, " (count %lld)", (long long)t->count);
+        last = t->nranks;
+        n++;
+    }
+    peal_text_puts(out, " ranks");
+    return n;
+}
+
+/* A change that fixes the smallest plan may not fix the next: every one says what it was tried on, and
+ * those that fix every refuted plan come first. */
+static void judge_mends(const struct peal_claim *claim, struct peal_claim_task *task)
+{
+    struct peal_verify_advice *advice = (struct peal_verify_advice *)task->answer->advice;
+    uint32_t first = 0;
+    for (uint32_t k = 0; k < task->answer->nadvice; k++) {
+        struct peal_text yes = {0}, no = {0};
+        (void)list_plans(claim, advice[k].text, false, &yes);
+        size_t others = list_plans(claim, advice[k].text, true, &no);
+        if (others)
+            peal_text_printf(&yes, ", not known for %s", peal_text_get(&no));
+        advice[k].holds_for = peal_arena_copy(&task->arena, peal_text_get(&yes), yes.len);
+        peal_text_release(&yes);
+        peal_text_release(&no);
+        if (others)
+            continue;
+        struct peal_verify_advice good = advice[k];
+        memmove(&advice[first + 1], &advice[first], (k - first) * sizeof *advice);
+        advice[first++] = good;
+    }
+}
+
 void peal_claim_judge_advice(struct peal_claim *claim)
 {
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        if (is_refuted(&claim->tasks[i]))
+            judge_mends(claim, &claim->tasks[i]);
+    }
+
     struct peal_claim judge = *claim;
     size_t pieces = 0;
     for (size_t i = 0; i < claim->ntasks; i++)

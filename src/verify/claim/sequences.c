@@ -65,6 +65,61 @@ static void check_text(const struct peal_claim *claim, struct peal_claim_task *t
     peal_arena_release(&arena);
 }
 
+/* The same plan without fusion, or NULL. A fused op reads what several lines read, and stands at the
+ * line of one of them. */
+static struct peal_plan *make_unfused(const struct peal_claim *claim,
+                                      const struct peal_claim_task *task, int64_t count,
+                                      int64_t root, int64_t max_count)
+{
+    struct peal_plan_request request = request_of(claim, task, count, root, max_count);
+    struct peal_diags diags;
+    struct peal_plan *plan = NULL;
+    request.bind.no_fuse = true;
+    peal_diags_init(&diags);
+    if (peal_plan_make(&request, &diags, &plan) != PEAL_OK)
+        plan = NULL;
+    peal_diags_release(&diags);
+    return plan;
+}
+
+/* Takes over the counterexample of plans without fusion, if they have the same fault: true. */
+static bool take_over(struct peal_claim_task *task, struct peal_verification *unfused)
+{
+    struct peal_verification *fused = task->answer;
+    if (unfused->verdict != PEAL_REFUTED || unfused->fault != fused->fault || !unfused->nsteps) {
+        peal_verification_free(unfused);
+        return false;
+    }
+    unfused->plan_hash = fused->plan_hash;
+    unfused->ops = fused->ops;
+    unfused->accesses = fused->accesses;
+    unfused->milliseconds = fused->milliseconds;
+    unfused->told_unfused = true;
+    peal_verification_free(fused);
+    task->answer = unfused;
+    return true;
+}
+
+static bool tells_lines(const struct peal_claim *claim, const struct peal_verification *v)
+{
+    return v && v->verdict == PEAL_REFUTED && v->nsteps && !claim->request.bind.no_fuse;
+}
+
+/* Tells a refuted plan by the lines of the text. */
+static void retell(const struct peal_claim *claim, struct peal_claim_task *task, int64_t max_count)
+{
+    struct peal_verification *answer = NULL;
+    struct peal_plan *plan =
+        make_unfused(claim, task, task->count, claim->request.bind.root, max_count);
+    if (plan && peal_verify_plan(plan, &claim->verify, &answer) == PEAL_OK &&
+        take_over(task, answer)) {
+        free(task->plan);
+        task->plan = plan;
+        return;
+    }
+    free(plan);
+}
+
 static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *task)
 {
     if (claim->plan) {
@@ -83,6 +138,8 @@ static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *
         task->plan = plan;
     else
         free(plan);
+    if (tells_lines(claim, task->answer))
+        retell(claim, task, max_count);
 }
 
 bool peal_claim_has_root(const struct peal_claim *claim)
@@ -108,8 +165,7 @@ static uint32_t pair_launches(const struct variant *a, const struct variant *b)
 {
     uint32_t one = peal_verify_launches(a->plan), two = peal_verify_launches(b->plan);
     uint32_t most = one > two ? one : two;
-    assert(most <= MOST_LAUNCHES);
-    return most;
+    return most < MOST_LAUNCHES ? most : MOST_LAUNCHES;
 }
 
 /* Orders of that many launches of a and b that begin with a and have both. */
@@ -152,6 +208,27 @@ static void keep_answer(struct peal_claim_task *task, struct variant *const *of,
     peal_text_release(&name);
 }
 
+/* The same for a sequence of two. */
+static void retell_order(const struct peal_claim *claim, struct peal_claim_task *task,
+                         const struct variant *a, const struct variant *b,
+                         const struct peal_plan *const *plans, uint32_t launches)
+{
+    const struct peal_plan *list[MOST_LAUNCHES + MOST_AFTER];
+    struct peal_verification *answer = NULL;
+    int64_t max_count = 1;
+    for (size_t i = 0; i < claim->ncounts; i++)
+        max_count = claim->counts[i] > max_count ? claim->counts[i] : max_count;
+    struct peal_plan *one = make_unfused(claim, task, a->count, a->root, max_count);
+    struct peal_plan *two = make_unfused(claim, task, b->count, b->root, max_count);
+    for (uint32_t i = 0; i < launches; i++)
+        list[i] = plans[i] == b->plan ? two : one;
+    if (one && two && !task->cut &&
+        peal_verify_sequence(list, launches, &claim->verify, &answer) == PEAL_OK)
+        (void)take_over(task, answer);
+    free(one);
+    free(two);
+}
+
 /* One order: bit i - 1 says that launch i is of b. Where launches that follow could show more, they
  * are of b, then once more of a. True: proved. */
 static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *task,
@@ -176,6 +253,8 @@ static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *
                     peal_verify_sequence(plans, launches + after, &claim->verify, &answer);
             }
             keep_answer(task, (struct variant *[]){a, b}, 2, plans, launches + after, answer);
+            if (tells_lines(claim, task->answer))
+                retell_order(claim, task, a, b, plans, launches + after);
             return false;
         }
         if (pass == 0 && answer->needs_launches != PEAL_NONE && answer->needs_launches > launches)

@@ -81,6 +81,8 @@ struct judge {
     const struct peal_plan *plan;
     uint32_t rank, launch;
     uint32_t x;     /* memory of x */
+    uint32_t location; /* of y */
+    uint64_t offset;   /* of y in it */
     uint32_t *seen; /* [rank] how often, while a tree is walked */
     uint32_t ranks; /* a reduction is over so many, from rank 0 on */
     enum peal_fn fn;
@@ -196,6 +198,15 @@ static void tell_wrong(struct judge *j, const struct expected *e, const struct p
         s->a->v.wrong.buf, j->rank, s->a->v.wrong.obtained, s->a->v.wrong.expected);
     peal_text_release(&want);
     peal_text_release(&have);
+    peal_lost_explain(s, &(struct wrong_element){.launch = j->launch,
+                                                 .location = j->location,
+                                                 .node = piece->node,
+                                                 .x = j->x,
+                                                 .at = j->offset + at,
+                                                 .index = index,
+                                                 .from = e->from,
+                                                 .reduces = e->reduces,
+                                                 .once = j->once});
     s->done = true;
 }
 
@@ -203,6 +214,8 @@ static void tell_wrong(struct judge *j, const struct expected *e, const struct p
 static void compare(struct judge *j, const struct expected *e, uint32_t location, uint64_t offset)
 {
     struct symbolic *s = j->s;
+    j->location = location;
+    j->offset = offset;
     for (uint64_t at = e->lo; at < e->hi && !s->done;) {
         const struct piece *piece = peal_pieces_find(&s->memory[location], offset + at);
         uint64_t end = piece->hi - offset < e->hi ? piece->hi - offset : e->hi;

@@ -140,7 +140,7 @@ static bool go_launch(struct symbolic *s)
         return false;
     if (th->lane == 0 && s->text)
         peal_text_leave(s, th->rank, l);
-    else if (th->lane == 0)
+    else if (th->lane == 0 && !s->watched)
         peal_contract_leave(s, th->rank, l);
     s->launch[t]++;
     if (!lanes && s->launch[t] < s->p->launches)
@@ -180,7 +180,8 @@ static bool init_memory(struct symbolic *s)
 static bool init(struct symbolic *s, struct program *p, const struct symbolic_run *how,
                  struct answer *a)
 {
-    *s = (struct symbolic){.p = p, .a = a, .unordered = how->unordered, .text = how->text};
+    *s = (struct symbolic){
+        .p = p, .a = a, .unordered = how->unordered, .text = how->text, .watched = how->watched};
     struct peal_arena *arena = &a->arena;
     size_t locations = p->memory.len * p->nranks, threads = p->nthreads;
     peal_values_init(&s->values, how->most_bytes / 96);
@@ -226,6 +227,7 @@ static void release(struct symbolic *s)
     free(s->outputs);
     free(s->cell);
     peal_vec_release(&s->scratch);
+    peal_vec_release(&s->written);
     peal_vec_release(&s->reductions);
     peal_values_release(&s->values);
 }
@@ -278,7 +280,7 @@ void peal_symbolic_check(struct program *p, const struct symbolic_run *how, stru
         if (p->thread_of_rank[rank + 1] - p->thread_of_rank[rank] == 1)
             enter(&s, rank, 0);
     }
-    for (uint32_t l = 0; l < p->launches && !s.done && !s.text; l++) {
+    for (uint32_t l = 0; l < p->launches && !s.done && !s.text && !s.watched; l++) {
         if (l == 0 || p->plans[l] != p->plans[l - 1])
             peal_contract_lengths(&s, l);
     }
@@ -286,7 +288,7 @@ void peal_symbolic_check(struct program *p, const struct symbolic_run *how, stru
         follow(&s, how->schedule);
     if (!how->part)
         run_to_the_end(&s);
-    if (!s.done && !how->part && !s.text)
+    if (!s.done && !how->part && !s.text && !s.watched)
         peal_contract_end(&s);
     release(&s);
 }

@@ -31,6 +31,29 @@ struct reduction {
     uint32_t launch; /* + 1, 0 = none */
 };
 
+/* A write of the caller's memory. */
+struct written {
+    uint32_t location, thread, op;
+    uint64_t lo, hi;
+};
+
+/* An input element, and the last op that took it away from where it was. */
+struct watched {
+    uint32_t launch, rank, memory;
+    uint64_t element;
+    bool lost;
+    uint32_t thread, op;
+};
+
+/* An output element that is not what the contract says. */
+struct wrong_element {
+    uint32_t launch, location, node, x; /* x: the memory of the inputs */
+    uint64_t at;                        /* in its location */
+    uint64_t index;                     /* of x */
+    uint32_t from;                      /* whose x, if it is not a reduction */
+    bool reduces, once;
+};
+
 struct symbolic {
     struct program *p;
     struct answer *a;
@@ -50,6 +73,8 @@ struct symbolic {
     uint32_t thread;        /* whose op is being executed */
     struct text_check *text; /* outputs are held against the kernel's text, not the contract */
     PEAL_VEC(struct piece) scratch;
+    PEAL_VEC(struct written) written;      /* lost.c */
+    struct watched *watched;               /* or NULL */
     PEAL_VEC(struct reduction) reductions; /* [node], as far as they were needed */
     uint64_t opaque;
 };
@@ -62,6 +87,7 @@ struct symbolic_run {
     const struct schedule *schedule;
     bool part;
     struct text_check *text; /* or NULL: see against_text.c */
+    struct watched *watched; /* or NULL: see lost.c; outputs are not looked at then */
     uint64_t most_bytes;
 };
 void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a);
@@ -81,6 +107,11 @@ uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint3
                            uint32_t count);
 /* A rank leaves a launch: does its output hold what the contract says? */
 void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
+/* lost.c. A write: of parameters it is noted; one that takes the watched element away is kept. */
+void peal_lost_note(struct symbolic *s, uint32_t location, uint64_t lo, uint64_t hi);
+void peal_lost_watch(struct symbolic *s, uint32_t location, const struct piece *with, size_t n);
+/* Adds the last writer, what is missing and where it was lost to the answer's wrong element. */
+void peal_lost_explain(struct symbolic *s, const struct wrong_element *e);
 /* against_text.c. The same, against the kernel's text. */
 void peal_text_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
 /* bits.c. All have ended: do the ranks agree to the bit, and is there one order for all elements? */

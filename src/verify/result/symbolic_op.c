@@ -243,6 +243,10 @@ static void execute(struct symbolic *s, const struct peal_op *op, const struct p
         for (end = i + 1;
              end < s->scratch.len && s->scratch.at[end].lo == s->scratch.at[end - 1].hi;)
             end++;
+        if (s->watched)
+            peal_lost_watch(s, dst.location, s->scratch.at + i, end - i);
+        else
+            peal_lost_note(s, dst.location, s->scratch.at[i].lo, s->scratch.at[end - 1].hi);
         if (!peal_pieces_put(&s->memory[dst.location], &s->values, s->scratch.at + i, end - i))
             peal_symbolic_no_memory(s);
     }

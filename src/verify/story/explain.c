@@ -46,7 +46,7 @@ static const char *main_file(const struct peal_verification *v)
         if (v->steps[i].place.line)
             return v->steps[i].place.file;
     }
-    return "";
+    return v->wrong.has_writer ? v->wrong.writer.place.file : "";
 }
 
 /* "4:5", or "other.peal:4:5" outside of the main file. */
@@ -215,6 +215,30 @@ static void put_proof(const struct peal_verification *v, struct peal_text *out)
         peal_text_puts(out, "  relaxed signals carry no order\n");
 }
 
+/* What a wrong result lacks, and which lines made it so. */
+static void put_difference(const struct peal_verification *v, struct peal_text *out)
+{
+    const struct peal_verify_wrong *w = &v->wrong;
+    if (!w->buf)
+        return;
+    if (w->difference)
+        peal_text_printf(out, "  %s\n", w->difference);
+    if (w->has_lost) {
+        peal_text_printf(out, "  lost when rank %u overwrote it in launch %u, at ", w->lost.rank,
+                         w->lost.launch);
+        put_place(v, &w->lost.place, out);
+        peal_text_printf(out, ": %s\n", w->lost.text);
+    }
+    if (w->has_writer) {
+        peal_text_printf(out, "  last written by rank %u in launch %u, at ", w->writer.rank,
+                         w->writer.launch);
+        put_place(v, &w->writer.place, out);
+        peal_text_printf(out, ": %s\n", w->writer.text);
+    } else {
+        peal_text_puts(out, "  nobody wrote it\n");
+    }
+}
+
 void peal_verification_explain(const struct peal_verification *v, struct peal_text *out)
 {
     size_t start = out->len;
@@ -238,13 +262,16 @@ void peal_verification_explain(const struct peal_verification *v, struct peal_te
                          v->wrong.rank, v->wrong.launch, v->wrong.buf, v->wrong.first_element,
                          v->wrong.first_element + v->wrong.elements - 1, v->wrong.expected,
                          v->wrong.obtained);
+    put_difference(v, out);
     peal_text_fold(out, start, 4, WIDTH);
     put_steps(v, out);
     start = out->len;
     for (uint32_t i = 0; i < v->nadvice; i++)
-        peal_text_printf(
-            out, "%s%s%s\n", i == 0 ? "\n" : "",
-            v->advice[i].mends ? "would mend it: " : "could be left out: ", v->advice[i].text);
+        peal_text_printf(out, "%s%s%s%s%s%s\n", i == 0 ? "\n" : "",
+                         v->advice[i].mends ? "would mend it: " : "could be left out: ",
+                         v->advice[i].text, v->advice[i].holds_for ? " (at " : "",
+                         v->advice[i].holds_for ? v->advice[i].holds_for : "",
+                         v->advice[i].holds_for ? ")" : "");
     if (v->nadvice && !v->advice[0].mends)
         peal_text_printf(out, "  (each by itself, for %s)\n",
                          v->advice_holds_for ? v->advice_holds_for

@@ -30,6 +30,58 @@ static void put_place(struct peal_json *json, const char *name, const struct pea
     peal_json_object_end(json);
 }
 
+static void put_operands(const struct peal_verify_step *s, struct peal_json *json)
+{
+    peal_json_key(json, "operands");
+    peal_json_array(json);
+    for (uint32_t i = 0; i < s->noperands; i++) {
+        const struct peal_verify_operand *o = &s->operands[i];
+        peal_json_object(json);
+        if (o->kind == PEAL_OPERAND_CONSTANT) {
+            peal_json_key(json, "constant");
+            peal_json_real(json, o->constant);
+        } else {
+            peal_json_put_string(json, "buffer", o->buf);
+            peal_json_put_uint(json, "rank", o->rank);
+            peal_json_put_uint(json, "row", o->row);
+            peal_json_put_uint(json, "rows", o->rows);
+            peal_json_put_uint(json, "first", o->first);
+            peal_json_put_uint(json, "count", o->count);
+        }
+        peal_json_put_bool(json, "writes", o->writes);
+        peal_json_object_end(json);
+    }
+    peal_json_array_end(json);
+}
+
+/* What the step is, without its text. */
+static void put_data(const struct peal_verify_step *s, struct peal_json *json)
+{
+    peal_json_put_string(json, "kind", s->kind);
+    if (s->signal) {
+        peal_json_key(json, "signal");
+        peal_json_object(json);
+        peal_json_put_string(json, "name", s->signal);
+        peal_json_put_uint(json, "index", s->cell_index);
+        peal_json_put_uint(json, "rank", s->cell_rank);
+        peal_json_put_string(json, "relation", s->relation);
+        peal_json_put_int(json, "value", s->value);
+        peal_json_put_bool(json, "relaxed", s->relaxed);
+        peal_json_put_uint(json, "back", s->back);
+        peal_json_object_end(json);
+    }
+    if (s->noperands)
+        put_operands(s, json);
+    if (s->function)
+        peal_json_put_string(json, "function", s->function);
+    if (s->divisor)
+        peal_json_put_uint(json, "divisor", s->divisor);
+    if (s->peer != PEAL_NONE) {
+        peal_json_put_uint(json, "peer", s->peer);
+        peal_json_put_string(json, "channel", s->channel);
+    }
+}
+
 static void put_steps(const struct peal_verification *v, struct peal_json *json)
 {
     peal_json_key(json, "steps");
@@ -43,6 +95,7 @@ static void put_steps(const struct peal_verification *v, struct peal_json *json)
         peal_json_put_uint(json, "lane", s->lane);
         put_index(json, "op", s->op);
         put_place(json, "at", &s->place);
+        put_data(s, json);
         peal_json_put_string(json, "text", s->text);
         if (s->cell) {
             peal_json_put_string(json, "cell", s->cell);
@@ -107,6 +160,25 @@ static void put_waits(const struct peal_verification *v, struct peal_json *json)
     peal_json_array_end(json);
 }
 
+static void put_writer(struct peal_json *json, const char *name, bool is_there,
+                       const struct peal_verify_step *s)
+{
+    peal_json_key(json, name);
+    if (!is_there) {
+        peal_json_null(json);
+        return;
+    }
+    peal_json_object(json);
+    peal_json_put_uint(json, "launch", s->launch);
+    peal_json_put_uint(json, "rank", s->rank);
+    peal_json_put_uint(json, "lane", s->lane);
+    put_index(json, "op", s->op);
+    put_place(json, "at", &s->place);
+    put_data(s, json);
+    peal_json_put_string(json, "text", s->text);
+    peal_json_object_end(json);
+}
+
 static void put_wrong(const struct peal_verification *v, struct peal_json *json)
 {
     const struct peal_verify_wrong *w = &v->wrong;
@@ -121,6 +193,9 @@ static void put_wrong(const struct peal_verification *v, struct peal_json *json)
     peal_json_put_uint(json, "elements", w->elements);
     peal_json_put_string(json, "expected", w->expected);
     peal_json_put_string(json, "obtained", w->obtained);
+    peal_json_put_string(json, "difference", w->difference);
+    put_writer(json, "last_writer", w->has_writer, &w->writer);
+    put_writer(json, "lost_at", w->has_lost, &w->lost);
     peal_json_object_end(json);
 }
 
@@ -131,9 +206,9 @@ static void put_advice(const struct peal_verification *v, struct peal_json *json
     for (uint32_t i = 0; i < v->nadvice; i++) {
         peal_json_object(json);
         peal_json_put_string(json, "kind", v->advice[i].mends ? "mend" : "redundant");
+        const char *holds = v->advice[i].holds_for ? v->advice[i].holds_for : v->advice_holds_for;
         peal_json_put_string(json, "holds_for",
-                             v->advice_holds_for ? v->advice_holds_for
-                                                 : "this plan, launched again and again");
+                             holds ? holds : "this plan, launched again and again");
         peal_json_put_string(json, "text", v->advice[i].text);
         put_place(json, "at", &v->advice[i].at);
         put_place(json, "also", &v->advice[i].also);
@@ -180,6 +255,7 @@ void peal_verification_put(const struct peal_verification *v, struct peal_json *
     peal_json_put_bool(json, "text_agrees", v->text_agrees);
     peal_json_put_string(json, "text_unchecked", v->text_unchecked);
     peal_json_put_string(json, "story", peal_story_name(v->story));
+    peal_json_put_bool(json, "told_unfused", v->told_unfused);
     put_steps(v, json);
     put_accesses(v, json);
     put_waits(v, json);

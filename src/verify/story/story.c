@@ -38,9 +38,11 @@ static void tell_collision(struct teller *t, const struct race *race)
     const struct program *p = t->p;
     const struct access *x[2] = {&p->accesses.at[race->a], &p->accesses.at[race->b]};
     for (uint32_t i = 0; i < 2; i++)
-        peal_tell_accesses(t, x[i]->thread);
+        peal_tell_accesses(t, x[i]->thread, false);
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t step = peal_tell_op(t, x[i]->thread, x[i]->op);
+        uint32_t step = t->race_step[i];
+        if (step == PEAL_NONE)
+            step = peal_tell_op(t, x[i]->thread, x[i]->op);
         if (t->steps.len) {
             t->steps.at[step].launch = x[i]->launch;
             t->steps.at[step].collides = true;
@@ -255,6 +257,25 @@ void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, 
     }
     free(goal);
     free(need);
+}
+
+void peal_story_two(const struct program *p, uint32_t one, uint32_t one_step, uint32_t two,
+                    uint32_t two_step, struct answer *a)
+{
+    const uint32_t thread[2] = {one, two}, step[2] = {one_step, two_step};
+    struct teller t;
+    if (!peal_tell_begin(&t, p, a)) {
+        a->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t told =
+            peal_tell_op(&t, thread[i], p->step_op[p->threads[thread[i]].first_step + step[i]]);
+        if (t.steps.len)
+            t.steps.at[told].collides = true;
+    }
+    peal_tell_end(&t);
+    a->v.story = PEAL_STORY_SHORTEST;
 }
 
 void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, uint32_t op,

@@ -67,6 +67,9 @@ void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, ui
                    struct answer *a);
 /* Two ops that do not go together, in whatever order. */
 void peal_story_two_ops(const struct program *p, const struct early_fault *e, struct answer *a);
+/* Two steps that must not both be there: each its thread and the number of its step. */
+void peal_story_two(const struct program *p, uint32_t one, uint32_t one_step, uint32_t two,
+                    uint32_t two_step, struct answer *a);
 /* An op that its thread reaches after so many steps, in every schedule: what leads there (of programs
  * that are not monotone only the op), and then the op. */
 void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, uint32_t op,
@@ -75,9 +78,11 @@ void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, 
 void peal_story_access(const struct program *p, uint32_t i, uint32_t step, uint32_t location,
                        bool writes, struct range bytes, struct answer *a);
 
-/* The op as its rank would write it, in that launch. */
-void peal_story_op_text(const struct program *p, uint32_t launch, uint32_t rank,
-                        const struct peal_op *op, struct peal_text *out);
+/* story_text.c. The step's data, from its op; rank and launch are there. */
+void peal_story_fill(const struct program *p, const struct peal_op *op, struct answer *a,
+                     struct peal_verify_step *step);
+/* The step as its rank would write it. */
+void peal_step_text(const struct peal_verify_step *s, struct peal_text *out);
 
 struct peal_verify_place peal_story_place(const struct program *p, uint32_t launch,
                                           const struct peal_op *op, struct answer *a);

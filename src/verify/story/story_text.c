@@ -1,97 +1,182 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One op as a line of a story: "wait ready >= 2", "x[0 +: 4] = add(x[0 +: 4], x@1[0 +: 4])". */
+/* Steps of a counterexample: what an op is made of as data, and the one line that says it:
+ * "wait ready >= 2", "x[0 +: 4] = add(x[0 +: 4], x@1[0 +: 4])". The line is made from the data alone.
+ */
 #include "verify/story/story.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-static void put_ref(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
-                    const struct peal_ref *ref, uint32_t launch, struct peal_text *out)
+/* --- data ------------------------------------------------------------------------------------ */
+
+static struct peal_verify_operand operand_of(const struct program *p, uint32_t launch,
+                                             const struct peal_op *op, const struct peal_ref *ref,
+                                             struct answer *a)
 {
+    const struct peal_plan *plan = p->plans[launch];
+    struct peal_verify_operand out = {.rank = ref->rank, .rows = op->mem.rows};
     if (ref->buf == PEAL_BUF_CONST) {
-        peal_text_printf(out, "%g", peal_ref_value(ref));
-        return;
+        out.kind = PEAL_OPERAND_CONSTANT;
+        out.constant = peal_ref_value(ref);
+        return out;
     }
-    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
-    uint64_t first = peal_ref_offset(plan, ref, launch) / size;
+    out.first = peal_ref_offset(plan, ref, launch) / peal_dtype_size((enum peal_dtype)ref->dtype);
+    out.count = op->mem.count;
     if (ref->buf == PEAL_BUF_SLOT) {
-        peal_text_puts(out, "slot");
-    } else {
-        peal_text_puts(out, peal_plan_string(plan, peal_plan_bufs(plan)[ref->buf].name));
-        if (ref->rank != rank)
-            peal_text_printf(out, "@%u", ref->rank);
+        out.kind = PEAL_OPERAND_SLOT;
+        return out;
     }
-    if (op->mem.rows > 1 || ref->row > 0)
-        peal_text_printf(out, "[%u +: %u, %" PRIu64 " +: %" PRIu64 "]", ref->row, op->mem.rows,
-                         first, op->mem.count);
-    else
-        peal_text_printf(out, "[%" PRIu64 " +: %" PRIu64 "]", first, op->mem.count);
+    out.kind = PEAL_OPERAND_BUFFER;
+    out.row = ref->row;
+    out.buf =
+        peal_answer_text(a, "%s", peal_plan_string(plan, peal_plan_bufs(plan)[ref->buf].name));
+    return out;
 }
 
-static void put_sync(const struct program *p, uint32_t launch, uint32_t rank,
-                     const struct peal_op *op, struct peal_text *out)
+static void fill_sync(const struct program *p, const struct peal_op *op, struct answer *a,
+                      struct peal_verify_step *step)
 {
-    const struct peal_plan *plan = p->plans[launch];
+    const struct peal_plan *plan = p->plans[step->launch];
     const struct peal_signal *signal = &peal_plan_signals(plan)[peal_op_signal(op)];
-    uint32_t index = peal_op_cell(plan, op, launch) - signal->first_cell;
-    peal_text_printf(out, "%s %s%s", peal_op_info((enum peal_op_kind)op->kind)->name,
-                     (op->flags & PEAL_OP_RELAXED) ? "relaxed " : "",
-                     peal_plan_string(plan, signal->name));
-    if (signal->cells > 1 || index > 0)
-        peal_text_printf(out, "[%u]", index);
-    if (op->sync.rank != rank)
-        peal_text_printf(out, "@%u", op->sync.rank);
-    if (op->kind == PEAL_OP_PEEK)
-        return;
-    const char *relation = op->kind == PEAL_OP_NOTIFY    ? (op->flags & PEAL_OP_SET) ? "=" : "+="
-                           : (op->flags & PEAL_OP_EQUAL) ? "=="
-                                                         : ">=";
-    peal_text_printf(out, " %s %s%" PRId64, relation,
-                     (op->flags & PEAL_OP_HAS_REG) ? "peeked + " : "", op->sync.value);
-    if (op->kind == PEAL_OP_WAIT && !(op->flags & PEAL_OP_HAS_REG) && op->sync.back)
-        peal_text_printf(out, " at launch - %u", op->sync.back);
+    step->signal = peal_answer_text(a, "%s", peal_plan_string(plan, signal->name));
+    step->cells = signal->cells;
+    step->cell_index = peal_op_cell(plan, op, step->launch) - signal->first_cell;
+    step->cell_rank = op->sync.rank;
+    step->value = op->sync.value;
+    step->relaxed = op->flags & PEAL_OP_RELAXED;
+    step->peeked = op->flags & PEAL_OP_HAS_REG;
+    if (op->kind == PEAL_OP_NOTIFY)
+        step->relation = op->flags & PEAL_OP_SET ? "=" : "+=";
+    else if (op->kind == PEAL_OP_WAIT)
+        step->relation = op->flags & PEAL_OP_EQUAL ? "==" : ">=";
+    if (op->kind == PEAL_OP_WAIT && !step->peeked)
+        step->back = op->sync.back;
 }
 
-void peal_story_op_text(const struct program *p, uint32_t launch, uint32_t rank,
-                        const struct peal_op *op, struct peal_text *out)
+void peal_story_fill(const struct program *p, const struct peal_op *op, struct answer *a,
+                     struct peal_verify_step *step)
 {
-    const struct peal_plan *plan = p->plans[launch];
+    const struct peal_plan *plan = p->plans[step->launch];
+    step->kind = peal_op_info((enum peal_op_kind)op->kind)->name;
+    step->peer = PEAL_NONE;
     if (peal_op_is_sync(op)) {
-        put_sync(p, launch, rank, op, out);
+        fill_sync(p, op, a, step);
         return;
     }
-    const char *name = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE
-                           ? peal_fn_info((enum peal_fn)op->fn)->name
-                           : peal_op_info((enum peal_op_kind)op->kind)->name;
-    if (peal_op_has_dst(op)) {
-        put_ref(plan, rank, op, peal_op_dst(plan, op), launch, out);
-        for (uint32_t i = 0; i < op->mem.also; i++) {
-            peal_text_puts(out, ", ");
-            put_ref(plan, rank, op, peal_op_also(plan, op, i), launch, out);
-        }
-        peal_text_puts(out, op->kind == PEAL_OP_ACCUMULATE ? " " : " = ");
+    uint32_t n = peal_op_nrefs(op);
+    struct peal_verify_operand *operands = peal_arena_alloc(&a->arena, (n + 1) * sizeof *operands);
+    if (!operands) {
+        a->failed = true;
+        return;
     }
-    if (op->kind == PEAL_OP_ACCUMULATE)
-        peal_text_printf(out, "%s= ", name);
-    else if (op->kind != PEAL_OP_COPY)
-        peal_text_printf(out, "%s%s", name,
-                         op->kind == PEAL_OP_COMPUTE ? "("
-                         : op->mem.nsrc              ? " "
-                                                     : "");
-    for (uint32_t i = 0; i < op->mem.nsrc; i++) {
-        if (i == 4 && op->mem.nsrc > 6) {
-            peal_text_printf(out, ", ... %u more", op->mem.nsrc - i);
-            break;
-        }
-        peal_text_puts(out, i ? ", " : "");
-        put_ref(plan, rank, op, peal_op_src(plan, op, i), launch, out);
+    for (uint32_t i = 0; i < n; i++) {
+        operands[i] = operand_of(p, step->launch, op, peal_plan_refs(plan) + op->mem.ref + i, a);
+        operands[i].writes = peal_op_writes(op, i);
     }
-    if (op->kind == PEAL_OP_COMPUTE)
-        peal_text_puts(out, ")");
+    step->operands = operands;
+    step->noperands = n;
+    if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE)
+        step->function = peal_fn_info((enum peal_fn)op->fn)->name;
+    if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
+        step->divisor = op->mem.divisor;
     if (op->kind >= PEAL_OP_SEND) {
         const struct peal_channel *ch = &peal_plan_channels(plan)[op->mem.channel];
-        bool sends = op->kind == PEAL_OP_SEND;
-        peal_text_printf(out, " %s %u", sends ? "to" : "from", sends ? ch->receiver : ch->sender);
-        if (ch->name)
-            peal_text_printf(out, " on %s", peal_plan_string(plan, ch->name));
+        step->peer = op->kind == PEAL_OP_SEND ? ch->receiver : ch->sender;
+        step->channel = peal_answer_text(a, "%s", peal_plan_string(plan, ch->name));
     }
+}
+
+/* --- text ------------------------------------------------------------------------------------ */
+
+static void put_operand(const struct peal_verify_step *s, const struct peal_verify_operand *o,
+                        struct peal_text *out)
+{
+    if (o->kind == PEAL_OPERAND_CONSTANT) {
+        peal_text_printf(out, "%g", o->constant);
+        return;
+    }
+    peal_text_puts(out, o->kind == PEAL_OPERAND_SLOT ? "slot" : o->buf);
+    if (o->kind == PEAL_OPERAND_BUFFER && o->rank != s->rank)
+        peal_text_printf(out, "@%u", o->rank);
+    if (o->rows > 1 || o->row > 0)
+        peal_text_printf(out, "[%u +: %u, %" PRIu64 " +: %" PRIu64 "]", o->row, o->rows, o->first,
+                         o->count);
+    else
+        peal_text_printf(out, "[%" PRIu64 " +: %" PRIu64 "]", o->first, o->count);
+}
+
+static void put_sync(const struct peal_verify_step *s, struct peal_text *out)
+{
+    peal_text_printf(out, "%s %s%s", s->kind, s->relaxed ? "relaxed " : "", s->signal);
+    if (s->cells > 1 || s->cell_index > 0)
+        peal_text_printf(out, "[%u]", s->cell_index);
+    if (s->cell_rank != s->rank)
+        peal_text_printf(out, "@%u", s->cell_rank);
+    if (!s->relation)
+        return;
+    peal_text_printf(out, " %s %s%" PRId64, s->relation, s->peeked ? "peeked + " : "", s->value);
+    if (s->back)
+        peal_text_printf(out, " at launch - %u", s->back);
+}
+
+/* Destinations, separated by commas; returns how many. */
+static uint32_t put_destinations(const struct peal_verify_step *s, struct peal_text *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->noperands; i++) {
+        if (!s->operands[i].writes)
+            continue;
+        peal_text_puts(out, n++ ? ", " : "");
+        put_operand(s, &s->operands[i], out);
+    }
+    return n;
+}
+
+static void put_sources(const struct peal_verify_step *s, uint32_t sources, struct peal_text *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->noperands; i++) {
+        if (s->operands[i].writes)
+            continue;
+        if (n == 4 && sources > 6) {
+            peal_text_printf(out, ", ... %u more", sources - n);
+            return;
+        }
+        peal_text_puts(out, n++ ? ", " : "");
+        put_operand(s, &s->operands[i], out);
+    }
+}
+
+void peal_step_text(const struct peal_verify_step *s, struct peal_text *out)
+{
+    if (s->event) {
+        peal_text_puts(out, s->event);
+        return;
+    }
+    if (s->signal) {
+        put_sync(s, out);
+        return;
+    }
+    /* A value that is stored as it is, is written as it is. */
+    bool calls = s->function && strcmp(s->function, "id") != 0;
+    bool accumulates = strcmp(s->kind, "accumulate") == 0;
+    uint32_t written = put_destinations(s, out), sources = s->noperands - written;
+    if (accumulates)
+        peal_text_printf(out, " %s= ", s->function);
+    else if (written)
+        peal_text_puts(out, " = ");
+    if (s->peer != PEAL_NONE)
+        peal_text_printf(out, "%s%s", s->kind, sources ? " " : "");
+    else if (calls && !accumulates)
+        peal_text_printf(out, "%s(", s->function);
+    put_sources(s, sources, out);
+    if (calls && !accumulates)
+        peal_text_puts(out, ")");
+    if (s->divisor > 1)
+        peal_text_printf(out, " / %u", s->divisor);
+    if (s->peer == PEAL_NONE)
+        return;
+    peal_text_printf(out, " %s %u", strcmp(s->kind, "send") == 0 ? "to" : "from", s->peer);
+    if (s->channel && *s->channel)
+        peal_text_printf(out, " on %s", s->channel);
 }

@@ -77,6 +77,12 @@ void peal_tell_end(struct teller *t)
     if (steps) {
         if (t->steps.len)
             memcpy(steps, t->steps.at, t->steps.len * sizeof *steps);
+        for (size_t i = 0; i < t->steps.len; i++) {
+            struct peal_text text = {0};
+            peal_step_text(&steps[i], &text);
+            steps[i].text = peal_answer_text(t->a, "%s", peal_text_get(&text));
+            peal_text_release(&text);
+        }
         v->steps = steps;
         v->nsteps = (uint32_t)t->steps.len;
     } else {
@@ -88,22 +94,22 @@ void peal_tell_end(struct teller *t)
 uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op)
 {
     const struct thread *th = &t->p->threads[thread];
-    struct peal_verify_step step = {
-        .rank = th->rank, .lane = th->lane, .op = PEAL_NONE, .waits_for = PEAL_NONE};
+    struct peal_verify_step step = {.rank = th->rank,
+                                    .lane = th->lane,
+                                    .op = PEAL_NONE,
+                                    .waits_for = PEAL_NONE,
+                                    .peer = PEAL_NONE};
     if (op >= OP_NO_OP) {
         step.place = (struct peal_verify_place){"", 0, 0, 0};
-        step.text = op == OP_CALLER_ENTERS     ? "the caller uses its buffer before the launch"
-                    : op == OP_CALLER_LEAVES   ? "the caller uses its buffer after the launch"
-                    : op == OP_BARRIER_ENTERED ? "has not entered the barrier"
-                                               : "has left the barrier";
+        step.event = op == OP_CALLER_ENTERS     ? "the caller uses its buffer before the launch"
+                     : op == OP_CALLER_LEAVES   ? "the caller uses its buffer after the launch"
+                     : op == OP_BARRIER_ENTERED ? "has not entered the barrier"
+                                                : "has left the barrier";
     } else {
         const struct peal_op *at = peal_program_op(t->p, thread, op, &step.launch);
-        struct peal_text text = {0};
-        peal_story_op_text(t->p, step.launch, th->rank, at, &text);
+        peal_story_fill(t->p, at, t->a, &step);
         step.op = op - th->first_op[step.launch];
         step.place = peal_story_place(t->p, step.launch, at, t->a);
-        step.text = peal_answer_text(t->a, "%s", peal_text_get(&text));
-        peal_text_release(&text);
     }
     if (!peal_vec_push(&t->steps, step))
         t->a->failed = true;
@@ -120,7 +126,7 @@ const char *peal_tell_cell(struct teller *t, uint32_t cell)
 }
 
 /* Accesses of the thread to the contested bytes that come before its next step. */
-void peal_tell_accesses(struct teller *t, uint32_t thread)
+void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving)
 {
     if (!t->race)
         return;
@@ -134,8 +140,15 @@ void peal_tell_accesses(struct teller *t, uint32_t thread)
         if (x->thread != thread || x->location != a->location || x->hi <= t->race->lo ||
             x->lo >= t->race->hi)
             continue;
-        if (i == t->race->a || i == t->race->b)
-            return; /* told last */
+        uint32_t which = i == t->race->b;
+        if (i == t->race->a || i == t->race->b) {
+            if (!leaving)
+                return; /* told last */
+            t->race_step[which] = peal_tell_op(t, thread, x->op);
+            if (t->steps.len)
+                t->steps.at[t->race_step[which]].launch = x->launch;
+            continue;
+        }
         if (x->op == OP_BARRIER_ENTERED || x->op == OP_BARRIER_LEFT)
             continue;
         if (t->steps.len && t->steps.at[t->steps.len - 1].rank == p->threads[thread].rank &&
@@ -156,7 +169,7 @@ void peal_tell_step(struct teller *t, uint32_t thread)
     uint32_t i = t->at[thread];
     const struct step *s = peal_program_step(p, thread, i);
     uint32_t op = p->step_op[p->threads[thread].first_step + i];
-    peal_tell_accesses(t, thread);
+    peal_tell_accesses(t, thread, true);
     int64_t before = t->value[s->cell];
     int64_t amount = s->value + ((s->flags & STEP_HAS_REG) ? t->regs[thread][s->reg] : 0);
     bool waits = s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL;

@@ -34,8 +34,9 @@ void peal_tell_end(struct teller *t);
 /* A step for an op of a thread; returns its number. */
 uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op);
 const char *peal_tell_cell(struct teller *t, uint32_t cell);
-/* Accesses of the thread to the contested bytes that come before its next step. */
-void peal_tell_accesses(struct teller *t, uint32_t thread);
+/* Accesses of the thread to the contested bytes that come before its next step. Those that race are
+ * told last, unless the thread goes on from there (`leaving`). */
+void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving);
 /* Takes the thread's next step. */
 void peal_tell_step(struct teller *t, uint32_t thread);
 /* Runs all threads to `need`: threads in turn, each as far as it can, and no further than to the

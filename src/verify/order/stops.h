@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a rank that stops does to the others: the table that a time-out needs.
+ *
+ * If a lane takes no step from some op on, every other lane goes as far as it can, and in a monotone
+ * program that is the same place in every schedule: one run for every place to stop says who finishes
+ * the launch and who waits for ever, and where. Such a wait cannot be told apart from a slow rank by
+ * looking at its cell: only time can tell, and this says whose time-out has to notice what.
+ */
+#ifndef PEAL_VERIFY_STOPS_H
+#define PEAL_VERIFY_STOPS_H
+
+#include "verify/verdict.h"
+
+/* A wait that never passes. */
+struct peal_stop_wait {
+    uint32_t rank, lane;
+    struct peal_verify_place place;
+    const char *cell;
+};
+
+/* Stops at any op from `first` to `last` of a lane (before it takes effect) have the same effect. */
+struct peal_stop {
+    uint32_t rank, lane;
+    struct peal_verify_step first, last;
+    const struct peal_stop_wait *waits; /* in the order of ranks */
+    uint32_t nwaits;
+};
+
+struct peal_stops {
+    uint32_t nranks;
+    struct peal_stop *at;
+    uint32_t count;
+    const char *why; /* nothing was decided: why */
+    struct peal_arena arena;
+};
+
+/* One launch of the plan. On PEAL_UNSUPPORTED `why` says what stands against it. Released in every
+ * case. */
+enum peal_status peal_stops_find(const struct peal_plan *plan, struct peal_stops *out);
+void peal_stops_release(struct peal_stops *stops);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A wrong result explained: who wrote the element last, which contributions are missing or there
+ * twice, and where a missing one was overwritten.
+ *
+ * Writes of the caller's parameters are noted while values are computed. For the last question the
+ * program is executed once more with one input element watched: a write that takes it away from where
+ * it was, without keeping it, is where it was lost. The last such write counts.
+ */
+#include "verify/result/symbolic.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+void peal_lost_note(struct symbolic *s, uint32_t location, uint64_t lo, uint64_t hi)
+{
+    if (s->p->memory.at[location / s->p->nranks].kind != PEAL_BUF_PARAM)
+        return;
+    struct written one = {location, s->thread, s->op[s->thread], lo, hi};
+    if (!peal_vec_push(&s->written, one))
+        peal_symbolic_no_memory(s);
+}
+
+/* --- one input element ----------------------------------------------------------------------- */
+
+/* Is the watched element in what `node` is at index .. index + len? `seen`: nodes that are not. */
+static bool holds(const struct symbolic *s, uint32_t node, uint64_t index, uint64_t len, bool *seen)
+{
+    const struct node *n = &s->values.nodes.at[node];
+    const struct watched *w = s->watched;
+    if (n->kind == NODE_INPUT) {
+        uint64_t first = index + n->word;
+        return n->child[0] == w->launch && n->child[1] == w->rank && n->child[2] == w->memory &&
+               w->element >= first && w->element < first + len;
+    }
+    if (seen[node])
+        return false;
+    for (uint32_t i = 0; i < n->nchildren; i++) {
+        if (holds(s, n->child[i], index, len, seen))
+            return true;
+    }
+    seen[node] = true;
+    return false;
+}
+
+static bool piece_holds(const struct symbolic *s, const struct piece *p, uint64_t lo, uint64_t hi)
+{
+    bool *seen = calloc(s->values.nodes.len + 1, sizeof *seen);
+    uint64_t from = lo > p->lo ? lo : p->lo, to = hi < p->hi ? hi : p->hi;
+    bool found = seen && from < to && holds(s, p->node, p->index + (from - p->lo), to - from, seen);
+    free(seen);
+    return found;
+}
+
+void peal_lost_watch(struct symbolic *s, uint32_t location, const struct piece *with, size_t n)
+{
+    struct watched *w = s->watched;
+    const struct pieces *old = &s->memory[location];
+    uint64_t lo = with[0].lo, hi = with[n - 1].hi;
+    bool was = false, is = false;
+    bool tile = s->p->memory.at[location / s->p->nranks].kind == PEAL_BUF_TILE;
+    if (tile || s->launch[s->thread] != w->launch)
+        return; /* tiles come and go, and later launches have inputs of their own */
+    for (size_t i = 0; i < old->list.len && !was; i++)
+        was = piece_holds(s, &old->list.at[i], lo, hi);
+    for (size_t i = 0; i < n && was && !is; i++)
+        is = piece_holds(s, &with[i], lo, hi);
+    if (!was || is)
+        return;
+    w->lost = true;
+    w->thread = s->thread;
+    w->op = s->op[s->thread];
+}
+
+/* --- the explanation ------------------------------------------------------------------------- */
+
+static void count_inputs(const struct symbolic *s, uint32_t node, uint32_t launch, uint32_t memory,
+                         uint32_t *seen, uint64_t *budget)
+{
+    const struct node *n = &s->values.nodes.at[node];
+    if (!*budget)
+        return;
+    --*budget;
+    if (n->kind == NODE_INPUT) {
+        if (n->child[0] == launch && n->child[2] == memory)
+            seen[n->child[1]]++;
+        return;
+    }
+    for (uint32_t i = 0; i < n->nchildren; i++)
+        count_inputs(s, n->child[i], launch, memory, seen, budget);
+}
+
+static struct peal_verify_step step_of(const struct symbolic *s, uint32_t thread, uint32_t op)
+{
+    const struct thread *t = &s->p->threads[thread];
+    struct peal_verify_step step = {.rank = t->rank, .lane = t->lane, .waits_for = PEAL_NONE};
+    const struct peal_op *at = peal_program_op(s->p, thread, op, &step.launch);
+    struct peal_text text = {0};
+    step.op = op - t->first_op[step.launch];
+    step.place = peal_story_place(s->p, step.launch, at, s->a);
+    peal_story_fill(s->p, at, s->a, &step);
+    peal_step_text(&step, &text);
+    step.text = peal_answer_text(s->a, "%s", peal_text_get(&text));
+    peal_text_release(&text);
+    return step;
+}
+
+/* Where the missing element was overwritten, in one more execution. */
+static void find_loss(struct symbolic *s, struct watched watched)
+{
+    struct answer scratch = {0};
+    struct symbolic_run how = {.watched = &watched, .most_bytes = UINT64_C(1) << 30};
+    peal_arena_init(&scratch.arena, 0);
+    peal_symbolic_check(s->p, &how, &scratch);
+    peal_arena_release(&scratch.arena);
+    if (!watched.lost)
+        return;
+    s->a->v.wrong.has_lost = true;
+    s->a->v.wrong.lost = step_of(s, watched.thread, watched.op);
+}
+
+void peal_lost_explain(struct symbolic *s, const struct wrong_element *e)
+{
+    enum { MOST_NODES = 1 << 20, MOST_NAMED = 8 };
+    struct peal_verify_wrong *w = &s->a->v.wrong;
+    for (size_t i = s->written.len; i-- > 0 && !w->has_writer;) {
+        const struct written *x = &s->written.at[i];
+        if (x->location != e->location || e->at < x->lo || e->at >= x->hi)
+            continue;
+        w->has_writer = true;
+        w->writer = step_of(s, x->thread, x->op);
+    }
+    uint32_t ranks = s->p->nranks, named = 0, first = PEAL_NONE;
+    uint32_t *seen = calloc(ranks, sizeof *seen);
+    uint64_t budget = MOST_NODES;
+    struct peal_text text = {0};
+    if (!seen)
+        return;
+    count_inputs(s, e->node, e->launch, e->x, seen, &budget);
+    for (uint32_t r = 0; r < ranks && budget; r++) {
+        bool wanted = e->reduces || r == e->from;
+        bool missing = wanted && seen[r] == 0, twice = e->reduces && e->once && seen[r] > 1;
+        if ((!missing && !twice) || named++ >= MOST_NAMED)
+            continue;
+        first = missing && first == PEAL_NONE ? r : first;
+        peal_text_printf(&text, "%s%s@%u[%" PRIu64 "] is %s", text.len ? ", " : "",
+                         s->p->memory.at[e->x].name, r, e->index,
+                         missing ? "missing" : "there more than once");
+    }
+    if (text.len)
+        w->difference = peal_answer_text(s->a, "%s", peal_text_get(&text));
+    peal_text_release(&text);
+    free(seen);
+    if (first != PEAL_NONE && s->p->monotone)
+        find_loss(s, (struct watched){
+                         .launch = e->launch, .rank = first, .memory = e->x, .element = e->index});
+}

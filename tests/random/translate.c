@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* random-translate FIRST COUNT: random texts, their plans held against them.
+ *
+ * A text is a list of data statements between barriers that order everything, so that it is proved
+ * whatever its statements compute: parts of windows that overlap, accumulates into themselves, tiles
+ * that are made of tiles, messages round a ring, select, final and fill, different statements on
+ * different ranks, places that change with the launch, values of roots. Every plan, fused or not, must
+ * compute what its text says: values by src/plan/naive, which shares no code with lowering or with
+ * src/verify. A text that is not proved says nothing.
+ */
+#include "lang/lang.h"
+#include "plan/plan.h"
+#include "verify/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct maker {
+    uint64_t dice;
+    struct peal_text text;
+    uint32_t tiles, waves, messages;
+};
+
+static uint32_t roll(struct maker *m, uint32_t sides)
+{
+    m->dice += UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(peal_hash_u64(m->dice, 31) >> 33) % sides;
+}
+
+/* A part of n elements: of the own window, or of y. */
+static const char *part(struct maker *m)
+{
+    static const char *const parts[] = {
+        "w[0 +: n]",
+        "w[n +: n]",
+        "w[1 +: n]",
+        "w[2 +: n]",
+        "w[n - 1 +: n]",
+        "w[(launch mod 2) * n +: n]",
+        "v[1 - (launch mod 2), :]",
+        "v[0, :]",
+        "y",
+    };
+    return parts[roll(m, sizeof parts / sizeof *parts)];
+}
+
+static void put_value(struct maker *m, uint32_t depth);
+
+static void put_operand(struct maker *m, uint32_t depth)
+{
+    uint32_t kind = roll(m, depth ? 8 : 5);
+    if (kind < 2)
+        peal_text_puts(&m->text, "x");
+    else if (kind < 4)
+        peal_text_puts(&m->text, part(m));
+    else if (kind == 4 && m->tiles)
+        peal_text_printf(&m->text, "t%u", roll(m, m->tiles));
+    else if (kind == 4)
+        peal_text_puts(&m->text, "x");
+    else
+        put_value(m, depth - 1);
+}
+
+static void put_value(struct maker *m, uint32_t depth)
+{
+    static const char *const heads[] = {
+        "op(", "op(", "maximum(", "sub(", "final(op, ", "select(rank == 1, ", "op("};
+    uint32_t kind = roll(m, 8);
+    if (kind == 7) {
+        put_operand(m, depth);
+        peal_text_printf(&m->text, " * %u", 1 + roll(m, 3));
+        return;
+    }
+    peal_text_puts(&m->text, heads[kind]);
+    put_operand(m, depth);
+    for (uint32_t more = kind == 4 ? 0 : kind < 3 ? 1 + roll(m, 2) : 1; more; more--) {
+        peal_text_puts(&m->text, ", ");
+        put_operand(m, depth);
+    }
+    peal_text_puts(&m->text, ")");
+}
+
+static void put_wave(struct maker *m)
+{
+    m->waves++;
+    peal_text_puts(&m->text, "    for p in peers { notify s[rank]@p += 1 }\n");
+    peal_text_printf(&m->text, "    for p in peers { wait s[p] >= %u }\n", m->waves);
+}
+
+static void put_statement(struct maker *m)
+{
+    uint32_t kind = roll(m, 10);
+    peal_text_puts(&m->text, "    ");
+    if (kind < 3) {
+        peal_text_printf(&m->text, "%s = ", part(m));
+        put_value(m, 2);
+    } else if (kind < 5) {
+        peal_text_printf(&m->text, "%s%s op= ", roll(m, 3) ? "" : "exclusive ", part(m));
+        put_operand(m, 1);
+    } else if (kind < 6) {
+        peal_text_printf(&m->text, "let t%u = ", m->tiles);
+        put_value(m, 2);
+        m->tiles++;
+    } else if (kind < 8) {
+        static const char *const forms[] = {
+            "y = final(op, recv from left)", "w[1 +: n] = recv from left",
+            "y = op(x, recv from left)",
+            "y = final(op, select(rank == 0, recv from left, recv from left))",
+            "v[0, :] op= recv from left"};
+        peal_text_puts(&m->text, "send ");
+        put_operand(m, 1);
+        peal_text_printf(&m->text, " to right\n    %s", forms[roll(m, 5)]);
+    } else if (kind < 9) {
+        peal_text_printf(&m->text, "if rank %% 2 == 0 { %s = ", part(m));
+        put_value(m, 1);
+        peal_text_printf(&m->text, " } else { %s op= x }", part(m));
+    } else {
+        put_wave(m);
+        peal_text_printf(&m->text, "    %s = w@%s[%s +: n]\n", part(m),
+                         roll(m, 2) ? "right" : "root", roll(m, 2) ? "0" : "2");
+        put_wave(m);
+    }
+    peal_text_puts(&m->text, "\n");
+}
+
+static void make_text(struct maker *m)
+{
+    m->text.len = 0;
+    peal_text_puts(&m->text,
+                   "kernel k(in x: T[n], out y: T[n], op: reduce, root: int) {\n"
+                   "    window w: T[2 * n + 2]\n    window v: T[2, n]\n    signal s[nranks]\n"
+                   "    let right = (rank + 1) % nranks\n"
+                   "    let left = (rank - 1) % nranks\n"
+                   "    y = x\n    w = fill(3, 2 * n + 2)\n    v = fill(rank, 2, n)\n"
+                   "    w[1 +: n] = x\n");
+    for (uint32_t i = 3 + roll(m, 6); i; i--)
+        put_statement(m);
+    put_wave(m);
+    peal_text_puts(&m->text, "    y = op(y, w[1 +: n], v[1, :])\n");
+    put_wave(m);
+    peal_text_puts(&m->text, "}\n");
+}
+
+struct tally {
+    unsigned agreed, unproved, refused, wrong;
+};
+
+static void check(struct maker *m, uint64_t seed, struct tally *t)
+{
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    peal_diags_init(&diags);
+    const struct peal_kernel *kernel = NULL;
+    if (peal_program_text("k.peal", peal_text_get(&m->text), m->text.len, &diags, &program) ==
+        PEAL_OK)
+        kernel = peal_program_kernel(program, NULL, &diags);
+    int way = seed % 2; /* fused, or not */
+    if (kernel) {
+        struct peal_arena arena;
+        struct peal_plan *plan = NULL;
+        struct peal_verification *v = NULL;
+        struct peal_verify_options options = {.no_result = true, .no_story = true};
+        struct peal_plan_request request = {.kernel = kernel, .count = 1 + (int64_t)roll(m, 6)};
+        request.bind = (struct peal_bind){.nranks = 2 + roll(m, 3),
+                                          .rank = PEAL_NONE,
+                                          .dtype = roll(m, 4) ? PEAL_F32 : PEAL_F16,
+                                          .reduce = roll(m, 2) ? PEAL_AVG : PEAL_SUM,
+                                          .symmetric = true,
+                                          .no_fuse = way};
+        request.bind.root = roll(m, request.bind.nranks);
+        struct peal_bind bind;
+        peal_arena_init(&arena, 0);
+        if (peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK &&
+            peal_instantiate(kernel, &bind, &diags, &plan) == PEAL_OK &&
+            peal_verify_plan(plan, &options, &v) == PEAL_OK && v->verdict == PEAL_PROVED) {
+            peal_verify_against_text(plan, kernel, &bind, v);
+            t->agreed += v->text_agrees;
+            if (!v->text_agrees) {
+                t->wrong++;
+                printf("text %llu, way %d, %u ranks, count %lld: %s%s\n%s\n",
+                       (unsigned long long)seed, way, bind.nranks, (long long)request.count,
+                       v->why ? v->why : "", v->text_unchecked ? v->text_unchecked : "",
+                       peal_text_get(&m->text));
+            }
+        } else {
+            t->unproved += plan != NULL;
+            t->refused += plan == NULL;
+        }
+        peal_verification_free(v);
+        free(plan);
+        peal_arena_release(&arena);
+    }
+    t->refused += !kernel;
+    if (!kernel && diags.list.len && t->refused < 3)
+        printf("# %s\n%s\n", diags.list.at[0].message, peal_text_get(&m->text));
+    peal_program_close(program);
+    peal_diags_release(&diags);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return 2;
+    uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
+    struct maker m = {0};
+    struct tally t = {0};
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        m = (struct maker){.dice = seed * 7919 + 1, .text = m.text};
+        make_text(&m);
+        check(&m, seed, &t);
+    }
+    printf("seeds %llu to %llu: %u plans agree with their texts, %u are not proved, %u refused, %u "
+           "differ\n",
+           (unsigned long long)first, (unsigned long long)(first + count - 1), t.agreed, t.unproved,
+           t.refused, t.wrong);
+    peal_text_release(&m.text);
+    return t.wrong || t.agreed < count / 2; /* most texts are proved */
+}
