@@ -91,9 +91,10 @@ static void name_group(const struct peal_comm *comm, uint64_t generation, const 
     peal_env_job(name, out);
 }
 
-static int will_not_come(void *context, uint32_t rank)
+static int will_not_come(void *context, uint32_t rank, struct peal_text *how)
 {
     const struct peal_team *team = context;
+    (void)how;
     /* Partner: peal_team_close. */
     return peal_team_is_dead(team, rank) ||
            atomic_load_explicit(&team->controls[rank]->life, memory_order_acquire) ==
@@ -107,11 +108,11 @@ struct splitting {
     const struct ticket *group;
 };
 
-static int will_not_split(void *context, uint32_t rank)
+static int will_not_split(void *context, uint32_t rank, struct peal_text *how)
 {
     const struct splitting *splitting = context;
     return peal_team_failure(splitting->team) != PEAL_OK ||
-           will_not_come(splitting->team, splitting->group[rank].rank);
+           will_not_come(splitting->team, splitting->group[rank].rank, how);
 }
 
 static enum peal_status split_processes(struct peal_comm *comm, const struct ticket *group,
@@ -126,6 +127,7 @@ static enum peal_status split_processes(struct peal_comm *comm, const struct tic
                                 .size = size,
                                 .job = job,
                                 .timeout_ms = peal_team_timeout(comm->team),
+                                .meet_ms = comm->team->meet_ms,
                                 .quiet = comm->team->quiet,
                                 .gone = will_not_split,
                                 .context = &splitting};
@@ -198,7 +200,7 @@ enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out
 {
     if (!comm || !out)
         return PEAL_INVALID;
-    if (peal_team_is_closed(comm->team))
+    if (peal_team_is_closed(comm->team) || peal_team_is_forked(comm->team))
         return peal_comm_check(comm);
     struct peal_team *old = comm->team;
     uint8_t optional[PEAL_MOST_RANKS];
@@ -212,13 +214,14 @@ enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out
     struct peal_team *team = NULL;
     /* The lowest living rank leads; when it dies too, the next one. */
     for (uint32_t leader = 0; leader < old->size && status == PEAL_PEER_DEAD; leader++) {
-        if (leader != old->rank && will_not_come(old, leader))
+        if (leader != old->rank && will_not_come(old, leader, NULL))
             continue;
         why.len = 0;
         struct peal_team_how how = {.rank = old->rank,
                                     .size = old->size,
                                     .job = job,
                                     .timeout_ms = peal_team_timeout(old),
+                                    .meet_ms = old->meet_ms,
                                     .quiet = old->quiet,
                                     .optional = optional,
                                     .gone = will_not_come,

@@ -412,6 +412,10 @@ static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_d
 {
     struct peal_comm *comm = kernel->comm;
     enum peal_status status = PEAL_OK;
+    if ((nargs > 0 && !args) || (ndims > 0 && !dims))
+        return peal_comm_fail(comm, PEAL_INVALID, "%s of '%s': there are none",
+                              nargs > 0 && !args ? "arguments" : "dimensions",
+                              kernel->kernel->name);
     struct launch *launch = calloc(1, sizeof *launch);
     if (!launch)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");

@@ -19,6 +19,7 @@
 #include "run/call/call.h"
 #include "run/call/collective.h"
 #include "run/call/doctor.h"
+#include "run/call/under_way.h"
 #include "run/choose/select.h"
 #include "run/exec/image.h"
 #include "run/exec/multicast.h"

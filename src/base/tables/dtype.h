@@ -9,7 +9,7 @@
 
 /* How many members the public enumerations have; private, because new releases may add some. */
 enum {
-    PEAL_STATUSES = PEAL_PENDING + 1,
+    PEAL_STATUSES = PEAL_REVOKED + 1,
     PEAL_DTYPES = PEAL_I64 + 1,
     PEAL_REDUCTIONS = PEAL_XOR + 1
 };

@@ -248,10 +248,13 @@ static int call_once(struct peal_calls *engine, struct peal_image *image, uint32
                              .what = 1,
                              .count = n,
                              .signature = n};
-    enum peal_status status =
-        blocks ? peal_call_run(engine, &call) : peal_call_start(engine, &call);
-    if (!blocks && status == PEAL_OK)
+    enum peal_status status = PEAL_OK;
+    if (blocks) {
+        status = peal_call_run(engine, &call);
+    } else {
+        peal_call_start(engine, &call);
         status = peal_calls_wait(engine, &call.status);
+    }
     for (uint32_t i = 0; status == PEAL_OK && i < n; i++)
         wrong += y[i] != (int32_t)(size * (i + n) + 1000 * (size * (size - 1) / 2));
     free(x);

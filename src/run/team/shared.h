@@ -116,6 +116,9 @@ struct peal_control {
     _Alignas(PEAL_LINE) _Atomic uint64_t idle_after;
     _Atomic uint64_t idle_since;
 
+    /* Rank 0's: when a rank last warned that nothing moves (peal_now_ns); whoever sets it warns. */
+    _Alignas(PEAL_LINE) _Atomic uint64_t warned_ns;
+
     /* Rank 0's: the report of the failure, written by the rank that won `failure` here; complete
      * when report_done is 1 (release; partner: the acquire in peal_team_report). */
     _Alignas(PEAL_LINE) _Atomic uint32_t report_done;

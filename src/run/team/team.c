@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,6 +157,18 @@ static struct peal_sleep_slot *sleep_slots_of(struct peal_control *first)
     return (struct peal_sleep_slot *)((char *)first + CONTROL_BYTES);
 }
 
+_Atomic uint32_t peal_forks;
+
+static void count_fork(void)
+{
+    atomic_fetch_add_explicit(&peal_forks, 1, memory_order_relaxed); /* one thread is left */
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, count_fork);
+}
+
 static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
                                   uint32_t timeout_ms)
 {
@@ -164,9 +177,15 @@ static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
         return NULL;
     team->rank = rank;
     team->size = size;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, watch_forks);
     team->pid = getpid();
+    team->forks = atomic_load_explicit(&peal_forks, memory_order_relaxed);
     snprintf(team->job, sizeof team->job, "%s", job);
     atomic_init(&team->timeout_ms, timeout_ms);
+    team->meet_ms = 60000;
+    const char *warn = getenv("PEAL_WARN_MS");
+    team->warn_ms = warn && warn[0] ? (uint32_t)strtoul(warn, NULL, 10) : 60000;
     team->compute = peal_compute_best();
     const char *variant = getenv("PEAL_COMPUTE");
     if (variant && peal_compute_find(variant))
@@ -187,15 +206,21 @@ static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
     return team;
 }
 
-/* A descriptor of a process; PROCESS_GONE if it has ended and is forgotten, NO_WATCH if the kernel
- * has no such descriptors. */
-enum { NO_WATCH = -1, PROCESS_GONE = -2 };
-static int watch(pid_t pid)
+/* The number that a process has here, by its descriptor: in another pid namespace it may have none,
+ * and what its owner takes for its number may be another's. 0: none, or it has ended. */
+static int32_t number_of(int pidfd)
 {
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (fd >= 0)
-        return fd;
-    return errno == ESRCH ? PROCESS_GONE : NO_WATCH;
+    char path[64], line[128];
+    int number = 0;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+    FILE *file = pidfd >= 0 ? fopen(path, "re") : NULL;
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "Pid: %d", &number) == 1)
+            break;
+    }
+    if (file)
+        fclose(file);
+    return number > 0 ? number : 0;
 }
 
 /* Takes the meeting's windows over, mapping those of the others. */
@@ -211,7 +236,8 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
         return PEAL_NO_MEMORY;
     for (uint32_t r = 0; r < team->size; r++) {
         team->fds[r] = meeting->members[r].fd;
-        meeting->members[r].fd = -1;
+        team->pidfds[r] = meeting->members[r].pidfd;
+        meeting->members[r].fd = meeting->members[r].pidfd = -1;
         if (!peal_window_is_sound(team->fds[r], team->layout.bytes)) {
             peal_text_printf(why, "rank %u has passed what is no window of this layout", r);
             return PEAL_INVALID;
@@ -229,9 +255,7 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
             peal_text_printf(why, "rank %u has a window of another layout (PEAL_WINDOW_POOL?)", r);
             return PEAL_INVALID;
         }
-        if (r != team->rank)
-            team->pidfds[r] = watch(meeting->members[r].pid);
-        team->pids[r] = meeting->members[r].pid;
+        team->pids[r] = r == team->rank ? (int32_t)getpid() : number_of(team->pidfds[r]);
     }
     team->sleep_slots = sleep_slots_of(team->controls[0]);
     peal_remote_probe(team);
@@ -279,7 +303,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     struct peal_rendezvous meet = {.job = how->job,
                                    .rank = how->rank,
                                    .size = how->size,
-                                   .timeout_ms = how->timeout_ms ? how->timeout_ms : 60000,
+                                   .timeout_ms = how->meet_ms,
                                    .window = -1,
                                    .optional = how->optional,
                                    .gone = how->gone,
@@ -303,7 +327,12 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     }
     /* Those who came are ranks 0, 1, ... in their old order; the layout was made for all. */
     struct peal_team *team = new_team(meeting.self, how->size, how->job, how->timeout_ms);
-    if (!team) {
+    if (team)
+        team->meeting = calloc(1, sizeof *team->meeting);
+    if (!team || !team->meeting) {
+        peal_text_puts(why, "no memory for a communicator");
+        (void)peal_rendezvous_settle(&meeting, PEAL_NO_MEMORY, "no memory for a communicator", why);
+        peal_team_close(team);
         peal_meeting_release(&meeting);
         free(probe);
         peal_window_unmap(own, layout.bytes);
@@ -313,10 +342,14 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     team->probe = probe;
     team->size = meeting.count;
     team->quiet = how->quiet;
-    status = adopt(team, &meeting, why);
-    peal_meeting_release(&meeting);
-    if (status != PEAL_OK) {
-        atomic_store_explicit(&own->life, PEAL_LIFE_LEFT, memory_order_release); /* likewise */
+    team->meet_ms = how->meet_ms;
+    *team->meeting = meeting;
+    status = adopt(team, team->meeting, why);
+    if (status != PEAL_OK) { /* the others are told, who would wait for this rank */
+        struct peal_text reason = {0};
+        peal_text_puts(&reason, why->len ? peal_text_get(why) : peal_status_text(status));
+        status = peal_team_join(team, status, peal_text_get(&reason), why);
+        peal_text_release(&reason);
         peal_team_close(team);
         return status;
     }
@@ -324,6 +357,19 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     peal_topo_bind(team->rank, team->size);
     *out = team;
     return PEAL_OK;
+}
+
+enum peal_status peal_team_join(struct peal_team *team, enum peal_status status,
+                                const char *reason, struct peal_text *why)
+{
+    struct peal_meeting *meeting = team->meeting;
+    team->meeting = NULL;
+    if (!meeting)
+        return status;
+    status = peal_rendezvous_settle(meeting, status, reason, why);
+    peal_meeting_release(meeting);
+    free(meeting);
+    return status;
 }
 
 static void release_shared(struct peal_shared_windows *shared)
@@ -433,6 +479,10 @@ void peal_team_close(struct peal_team *team)
                 peal_team_wake(team, r);
         }
     }
+    if (team->meeting) { /* not joined: the others hear of it by the end of its socket */
+        peal_meeting_release(team->meeting);
+        free(team->meeting);
+    }
     for (uint32_t r = 0; r < team->size; r++) {
         if (team->pidfds[r] >= 0)
             close(team->pidfds[r]);
@@ -470,11 +520,10 @@ struct peal_team *peal_team_closed(void)
 
 bool peal_team_is_dead(const struct peal_team *team, uint32_t rank)
 {
-    if (team->pidfds[rank] == PROCESS_GONE)
-        return true;
-    if (team->pidfds[rank] == NO_WATCH)
-        return !team->threads && rank != team->rank && kill(team->pids[rank], 0) != 0 &&
-               errno == ESRCH;
+    if (team->pidfds[rank] < 0) /* the system has no such descriptors: then it has no namespaces to
+                                   speak of, and the owner's number is what there is */
+        return !team->threads && rank != team->rank &&
+               kill(team->controls[rank]->pid, 0) != 0 && errno == ESRCH;
     struct pollfd poll_fd = {team->pidfds[rank], POLLIN, 0};
     return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN);
 }
