@@ -101,7 +101,9 @@ PEAL_API enum peal_status peal_comm_open(const struct peal_open *how, struct pea
 PEAL_API enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms);
 
 /* Collective. Ranks with the same color make a new communicator, ordered by key, then by old rank.
- * A negative color takes part and gets NULL. Groups may overlap those of other splits. */
+ * A negative color takes part and gets NULL. Groups may overlap those of other splits. A group has its
+ * communicator on all of its ranks or on none; what kept one from it is returned on all of them, and the
+ * old communicator goes on. */
 PEAL_API enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key,
                                           struct peal_comm **out);
 /* Collective. The same ranks again, with memory of their own: calls on one and on the other do not

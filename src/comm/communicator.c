@@ -345,7 +345,7 @@ enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms)
     enum peal_status status = peal_env_check(&why);
     if (status != PEAL_OK)
         return fail_open(status, &why);
-    status = peal_team_open_threads(size, default_timeout(0, CALL_MS), &why, teams);
+    status = peal_team_open_threads(size, default_timeout(0, CALL_MS), false, &why, teams);
     uint32_t made = 0;
     while (status == PEAL_OK && made < size) {
         status = peal_comm_new(teams[made], &comms[made]);

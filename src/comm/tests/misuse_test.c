@@ -36,6 +36,56 @@ static int launch_nothing(struct peal_comm *comm, const void *context)
     return 0;
 }
 
+/* Short texts that ask for much: refused with numbers, or done in time that grows with what they ask. */
+static enum peal_status load_and_launch(struct peal_comm *comm, const char *text)
+{
+    static float x[64], y[64];
+    struct peal_user_kernel *kernel;
+    struct peal_arg args[2] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+                               {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y}};
+    enum peal_status status = peal_user_kernel_load(comm, text, NULL, &kernel);
+    if (status != PEAL_OK)
+        return status;
+    status = peal_user_kernel_launch(kernel, PEAL_F32, args, 2, NULL, 0);
+    peal_user_kernel_free(kernel);
+    return status;
+}
+
+/* Kernels that each call the one before twice. */
+static void nest(int levels, char *out, size_t cap)
+{
+    size_t len = (size_t)snprintf(out, cap, "kernel k0(in x: T[n], out y: T[n]) {\n y = x\n}\n");
+    for (int i = 1; i <= levels; i++)
+        len += (size_t)snprintf(out + len, cap - len,
+                                "kernel k%d(in x: T[n], out y: T[n]) {\n k%d(x, y)\n k%d(x, y)\n}\n",
+                                i, i - 1, i - 1);
+}
+
+static int ask_for_much(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const char loop[] = "kernel q(in x: T[n], out y: T[n]) {\n"
+                               "    for i in 0 .. %d { y = x }\n}\n";
+    char text[8192];
+    nest(11, text, sizeof text);
+    EXPECT(load_and_launch(comm, text) == PEAL_OK);
+    nest(40, text, sizeof text);
+    EXPECT(load_and_launch(comm, text) == PEAL_INVALID);
+    EXPECT(strstr(peal_comm_error(comm), "more than 4096 calls"));
+    snprintf(text, sizeof text, loop, 200000);
+    EXPECT(load_and_launch(comm, text) == PEAL_OK);
+    snprintf(text, sizeof text, loop, 1000000000);
+    EXPECT(load_and_launch(comm, text) != PEAL_OK);
+    EXPECT(strstr(peal_comm_error(comm), "more than 2097152 ops"));
+    return 0;
+}
+
+static void short_texts_that_ask_for_much(void **state)
+{
+    (void)state;
+    run(1, ask_for_much);
+}
+
 static void arguments_that_are_not_there(void **state)
 {
     (void)state;
@@ -171,7 +221,8 @@ static void a_table_that_never_ends(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(arguments_that_are_not_there),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(short_texts_that_ask_for_much),
+                                       cmocka_unit_test(arguments_that_are_not_there),
                                        cmocka_unit_test(a_forked_child_is_no_rank),
                                        cmocka_unit_test(a_message_that_cannot_be_kept),
                                        cmocka_unit_test(many_messages_at_once),

@@ -99,6 +99,43 @@ static void a_rank_that_cannot_finish_says_why_to_all(void **state)
     one_cannot_finish(RLIMIT_AS, 300 << 20, "rank 2");
 }
 
+/* ---- new communicators ---- */
+
+/* Rank 1 has no descriptors for another one: nobody has it, and the old ones go on. */
+static int dup_without_descriptors(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    struct peal_comm *first, *second = NULL;
+    struct rlimit before;
+    EXPECT(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    EXPECT(peal_comm_dup(comm, &first) == PEAL_OK);
+    if (peal_comm_rank(comm) == 1) {
+        int used = dup(2); /* the lowest that is free */
+        EXPECT(used >= 0 && close(used) == 0);
+        EXPECT(setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)used, before.rlim_max}) == 0);
+    }
+    double began = now();
+    enum peal_status status = peal_comm_dup(comm, &second);
+    EXPECT(status == PEAL_SYSTEM && !second && now() - began < 30);
+    EXPECT(strstr(peal_comm_error(comm), "split: "));
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    EXPECT(peal_barrier(first) == PEAL_OK);
+    EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    EXPECT(peal_comm_dup(comm, &second) == PEAL_OK);
+    EXPECT(peal_barrier(second) == PEAL_OK);
+    peal_comm_close(first);
+    peal_comm_close(second);
+    return 0;
+}
+
+static void a_failed_dup_leaves_the_old_one(void **state)
+{
+    (void)state;
+    struct children c;
+    children_start(&c, 3, dup_without_descriptors, NULL);
+    assert_true(children_all_right(&c, CHILDREN_NOBODY));
+}
+
 static void a_rank_that_has_ended_is_not_waited_for(void **state)
 {
     (void)state;
@@ -303,6 +340,7 @@ int main(void)
         return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rank_that_cannot_finish_says_why_to_all),
+        cmocka_unit_test(a_failed_dup_leaves_the_old_one),
         cmocka_unit_test(a_rank_that_has_ended_is_not_waited_for),
         cmocka_unit_test(another_user_cannot_keep_ranks_from_meeting),
         cmocka_unit_test(ranks_in_other_pid_namespaces_are_ranks)};

@@ -69,7 +69,8 @@ struct peal_control {
     int32_t pid;
     uint32_t pool_kib; /* populated bytes of context 0; the same on all ranks */
     uint32_t cores;    /* peal_cores of the owner */
-    uint32_t large;    /* 1: what is populated when opened has large pages */
+    uint16_t large;    /* 1: what is populated when opened has large pages */
+    uint16_t lazy;     /* 1: nothing of the pools is populated when opened */
     uint64_t bytes;
     char job[24];
 

@@ -94,6 +94,8 @@ static void write_identity(struct peal_control *control, uint32_t rank, uint32_t
 static void populate(char *window, const struct peal_layout *layout, bool large, bool owner)
 {
     peal_window_populate(window, layout->mail, owner);
+    if (((struct peal_control *)window)->lazy)
+        return;
     if (large) {
         peal_window_populate(window + layout->pools, layout->pool_bytes, owner);
         return;
@@ -105,10 +107,12 @@ static void populate(char *window, const struct peal_layout *layout, bool large,
 
 /* Reserves what the owner populates; a machine without that memory says so here, not by a fault. */
 static enum peal_status reserve(int fd, char *window, const struct peal_layout *layout,
-                                uint32_t ranks, bool *large)
+                                uint32_t ranks, bool lazy, bool *large)
 {
     uint64_t pool = layout->pool_bytes;
     enum peal_status status = peal_window_reserve(fd, 0, layout->mail);
+    if (lazy)
+        return status;
     *large = status == PEAL_OK && pool % PEAL_LARGE_PAGE == 0 &&
              peal_memory_limit_has(peal_memory_limit_times(pool, ranks), ranks, NULL) &&
              peal_window_enlarge(fd, window + layout->pools, layout->pools, pool);
@@ -120,20 +124,21 @@ static enum peal_status reserve(int fd, char *window, const struct peal_layout *
 
 /* The own window: mapped, and populated. NULL, with the status, if there is no memory for it. */
 static struct peal_control *make_window(int fd, const struct peal_layout *layout, uint32_t ranks,
-                                        enum peal_status *status)
+                                        bool lazy, enum peal_status *status)
 {
     char *at = peal_window_map(fd, 0, layout->bytes);
     bool large = false;
-    *status = at ? reserve(fd, at, layout, ranks, &large) : PEAL_SYSTEM;
+    *status = at ? reserve(fd, at, layout, ranks, lazy, &large) : PEAL_SYSTEM;
     if (*status != PEAL_OK) {
         int error = errno; /* for the message */
         peal_window_unmap(at, layout->bytes);
         errno = error;
         return NULL;
     }
-    populate(at, layout, large, true);
     struct peal_control *control = (struct peal_control *)at;
     control->large = large;
+    control->lazy = lazy;
+    populate(at, layout, large, true);
     return control;
 }
 
@@ -310,7 +315,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
                                    .context = how->context};
     enum peal_status status = peal_window_open(layout.bytes, &meet.window);
     struct peal_control *own =
-        status == PEAL_OK ? make_window(meet.window, &layout, how->size, &status) : NULL;
+        status == PEAL_OK ? make_window(meet.window, &layout, how->size, how->lazy, &status) : NULL;
     if (!own)
         return refuse(&meet, how->leader, status, &layout, why);
     write_identity(own, how->rank, how->size, how->job, &layout);
@@ -343,6 +348,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     team->size = meeting.count;
     team->quiet = how->quiet;
     team->meet_ms = how->meet_ms;
+    team->lazy = how->lazy;
     *team->meeting = meeting;
     status = adopt(team, team->meeting, why);
     if (status != PEAL_OK) { /* the others are told, who would wait for this rank */
@@ -391,7 +397,8 @@ static void release_shared(struct peal_shared_windows *shared)
     errno = error;
 }
 
-static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_layout *layout)
+static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_layout *layout,
+                                              bool lazy)
 {
     struct peal_shared_windows *shared = calloc(1, sizeof *shared);
     if (!shared)
@@ -408,7 +415,7 @@ static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_l
     for (uint32_t r = 0; ok && r < size; r++) {
         enum peal_status status;
         ok = peal_window_open(layout->bytes, &shared->fds[r]) == PEAL_OK &&
-             (shared->controls[r] = make_window(shared->fds[r], layout, size, &status)) != NULL;
+             (shared->controls[r] = make_window(shared->fds[r], layout, size, lazy, &status)) != NULL;
     }
     if (ok)
         return shared;
@@ -418,8 +425,8 @@ static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_l
     return NULL;
 }
 
-enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, struct peal_text *why,
-                                        struct peal_team **teams)
+enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, bool lazy,
+                                        struct peal_text *why, struct peal_team **teams)
 {
     if (!peal_memory_limit_has(peal_team_need(size, true), size, why))
         return PEAL_NO_MEMORY;
@@ -427,7 +434,7 @@ enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, stru
     lay_out(size, &layout);
     char job[40];
     peal_job_make(job);
-    struct peal_shared_windows *shared = new_shared(size, &layout);
+    struct peal_shared_windows *shared = new_shared(size, &layout, lazy);
     if (!shared) {
         say_no_window(&layout, why);
         return PEAL_NO_MEMORY;
@@ -438,6 +445,7 @@ enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, stru
         if (!team)
             break;
         team->threads = true;
+        team->lazy = lazy;
         team->reads = PEAL_READS_YES;
         team->shared = shared;
         atomic_fetch_add_explicit(&shared->users, 1, memory_order_relaxed); /* we hold one */

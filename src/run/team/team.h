@@ -64,6 +64,7 @@ struct peal_team {
     uint32_t forks; /* peal_forks, then */
     bool threads;
     bool quiet;
+    bool lazy; /* see peal_team_how */
     char job[64];
     _Atomic uint32_t timeout_ms; /* any thread may change it: peal_team_timeout */
     uint32_t meet_ms;            /* for opening, and what is made from this */
@@ -122,6 +123,7 @@ struct peal_team_how {
     uint32_t timeout_ms; /* of calls; 0: never */
     uint32_t meet_ms;    /* of meetings */
     bool quiet;
+    bool lazy; /* memory is populated as used, not when it is opened: made from another team */
     /* For shrink: who may be missing. For it and split: who will not come. See rendezvous.h. */
     const uint8_t *optional;
     int (*gone)(void *context, uint32_t rank, struct peal_text *how);
@@ -138,8 +140,8 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
 enum peal_status peal_team_join(struct peal_team *team, enum peal_status status,
                                 const char *reason, struct peal_text *why);
 /* `size` teams in this process, teams[r] for rank r. `why` (may be NULL) gets a line on failure. */
-enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, struct peal_text *why,
-                                        struct peal_team **teams);
+enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, bool lazy,
+                                        struct peal_text *why, struct peal_team **teams);
 
 /* Threads: lays a team ready for a rank of `team`. Whoever takes it first has it, the rank itself or
  * one that cleans up; NULL: there is none (any more). What nobody takes is closed with the last

@@ -166,7 +166,7 @@ static void a_forked_child_that_closes_leaves_the_team_alone(void **state)
 {
     (void)state;
     struct peal_team *teams[2];
-    assert_int_equal(peal_team_open_threads(2, 1000, NULL, teams), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(2, 1000, false, NULL, teams), PEAL_OK);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
