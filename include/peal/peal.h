@@ -32,7 +32,7 @@
  * communicator belongs to one thread at a time; its requests too.
  *
  * Processes. A child that is forked while a communicator is open is no rank of it: it may close its
- * copy, which the group does not notice, and do nothing else with it.
+ * copy, which the group does not notice, and do nothing else with it: calls are PEAL_INVALID.
  *
  * Memory. Opening takes PEAL_WINDOW_POOL bytes of shared memory per rank: 8 MiB by default, and 16
  * with 5 to 16 ranks where the system makes large pages. Calls add to it as they need, whatever
@@ -89,8 +89,11 @@ struct peal_open {
  * MASTER_ADDR, MASTER_PORT), Open MPI (OMPI_COMM_WORLD_RANK, ...), MPICH and others with PMI
  * (PMI_RANK, PMI_SIZE), Slurm (SLURM_PROCID, SLURM_NTASKS). Without any of them: one rank.
  * Ranks on several hosts, of several users, or of different versions are refused.
+ * All ranks open or none does: what keeps one from it is returned on all, with its reason.
  * PEAL_INVALID: no such rank, a variable that is not understood; PEAL_UNSUPPORTED: several hosts,
- * more than PEAL_MOST_RANKS; PEAL_TIMEOUT: not all ranks came. */
+ * more than PEAL_MOST_RANKS; PEAL_TIMEOUT: not all ranks came; PEAL_PEER_DEAD: one has ended before it
+ * came, as `peal exec` knows, or while it opened; PEAL_NO_MEMORY and PEAL_SYSTEM: one has no memory,
+ * address space or descriptors left. */
 PEAL_API enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **out);
 
 /* Makes `size` communicators, one for each rank, all in this process: comms[r] is then used by
@@ -98,7 +101,9 @@ PEAL_API enum peal_status peal_comm_open(const struct peal_open *how, struct pea
 PEAL_API enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms);
 
 /* Collective. Ranks with the same color make a new communicator, ordered by key, then by old rank.
- * A negative color takes part and gets NULL. Groups may overlap those of other splits. */
+ * A negative color takes part and gets NULL. Groups may overlap those of other splits. A group has its
+ * communicator on all of its ranks or on none; what kept one from it is returned on all of them, and the
+ * old communicator goes on. */
 PEAL_API enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key,
                                           struct peal_comm **out);
 /* Collective. The same ranks again, with memory of their own: calls on one and on the other do not
@@ -109,6 +114,12 @@ PEAL_API enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm
  * old order. All living ranks must call it, or close the old one, which stays failed and still
  * wants closing. */
 PEAL_API enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out);
+
+/* Ends the communicator on all ranks: every call that is under way, and every later one, returns
+ * PEAL_REVOKED, until peal_comm_shrink makes a new one. From any thread, also while another is in a
+ * call; not collective, and does not wait. For programs that have seen something go wrong which Peal
+ * cannot see. NULL is ignored. */
+PEAL_API void peal_comm_revoke(struct peal_comm *comm);
 
 /* Waits for nobody; NULL is ignored. Requests that have not completed are dropped, and end with
  * PEAL_CLOSED: their buffers may still be read by peers, so complete them first. Symmetric memory
@@ -121,8 +132,11 @@ PEAL_API uint32_t peal_comm_rank(const struct peal_comm *comm);
 PEAL_API uint32_t peal_comm_size(const struct peal_comm *comm);
 
 /* Milliseconds without progress after which a call fails with PEAL_TIMEOUT; 0 = never. The
- * default is PEAL_TIMEOUT_MS of the environment, or 60,000. Applies to later calls, and to the one
- * under way: any thread may call it, so that a watchdog can end a call that waits too long. */
+ * default is PEAL_TIMEOUT_MS of the environment, or 30 minutes; long before, after a minute without
+ * progress (PEAL_WARN_MS), a report of who waits for whom is printed. Applies to later calls, and to
+ * the one under way: any thread may call it, so that a watchdog can end a call that waits too long.
+ * Opening and the making of new communicators have a time-out of their own: what was given to
+ * peal_comm_open, PEAL_TIMEOUT_MS, or a minute. */
 PEAL_API void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms);
 
 /* Forces one algorithm for a collective ("allreduce", "ring"; see `peal list`); NULL or "" gives
@@ -246,10 +260,9 @@ PEAL_API enum peal_status peal_all_to_all_v(struct peal_comm *comm, const void *
 /* ---- non-blocking collectives ---- */
 
 /* Start and return; buffers and arrays belong to the call until it has completed. A failure to
- * start gives no request. Work is done inside Peal's calls: waiting for one request moves all of
- * its communicator, and none of another. So ranks that wait for requests of several communicators
- * do so in the same order, or test them in turn. With 4 under way on a communicator, starting
- * another one waits for the oldest. */
+ * start gives no request. Work is done inside Peal's calls: every call that blocks, and every test of a
+ * request, moves all that its thread has under way, on all communicators. Starting never waits for
+ * another rank: 4 calls of a communicator are under way at a time, further ones stand in a queue. */
 PEAL_API enum peal_status peal_ibarrier(struct peal_comm *comm, struct peal_request **out);
 PEAL_API enum peal_status peal_iallreduce(struct peal_comm *comm, const void *send, void *recv,
                                           uint64_t count, enum peal_dtype dtype,

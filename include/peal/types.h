@@ -38,7 +38,8 @@ enum peal_status {
     PEAL_MISMATCH,    /* ranks made different calls at the same position */
     PEAL_UNSUPPORTED, /* a valid request that this build or machine cannot serve */
     PEAL_CLOSED,      /* the communicator was closed or has failed earlier */
-    PEAL_PENDING      /* a non-blocking operation has not completed yet */
+    PEAL_PENDING,     /* a non-blocking operation has not completed yet */
+    PEAL_REVOKED      /* peal_comm_revoke has ended the communicator */
 };
 
 /* A short lower-case description; never NULL. */

@@ -48,7 +48,9 @@ static __attribute__((noinline)) enum peal_status run_new(struct peal_comm *comm
 /* A repetition needs no check, no plan and no binding: all of that follows from the arguments. */
 static inline bool is_repetition(const struct peal_comm *comm, struct peal_arguments args)
 {
-    if (__builtin_expect(!comm || !peal_team_is_well(comm->team) || comm->platform, 0))
+    if (__builtin_expect(!comm || !peal_team_is_well(comm->team) || comm->platform ||
+                             peal_team_is_forked(comm->team),
+                         0))
         return false;
     const struct peal_memo *memo = &comm->memos[args.collective];
     uint64_t what =

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The reason why the last open in this thread failed: there is no communicator to keep it. */
 static _Thread_local char open_error[1024];
@@ -41,10 +42,16 @@ enum peal_status peal_comm_check(struct peal_comm *comm)
 {
     if (!comm)
         return PEAL_INVALID;
-    if (__builtin_expect(peal_team_failure(comm->team) != PEAL_OK, 0)) {
+    if (__builtin_expect(peal_team_is_forked(comm->team), 0))
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              "this process was forked from rank %u and is no rank itself: it can "
+                              "only close its copy",
+                              comm->team->rank);
+    enum peal_status failed = peal_team_failure(comm->team);
+    if (__builtin_expect(failed != PEAL_OK, 0)) {
         peal_comm_fail(comm, PEAL_CLOSED, "%s", peal_text_get(&comm->team->error));
         peal_symmetric_isolate(comm);
-        return PEAL_CLOSED;
+        return failed == PEAL_REVOKED ? PEAL_REVOKED : PEAL_CLOSED;
     }
     return PEAL_OK;
 }
@@ -137,6 +144,9 @@ enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
 {
     struct peal_comm *comm = calloc(1, sizeof *comm);
     if (!comm) {
+        struct peal_text why = {0};
+        (void)peal_team_join(team, PEAL_NO_MEMORY, peal_status_text(PEAL_NO_MEMORY), &why);
+        peal_text_release(&why);
         peal_team_close(team);
         return PEAL_NO_MEMORY;
     }
@@ -163,21 +173,52 @@ enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out)
         status = peal_plans_open(&comm->plans, &comm->error);
     if (status == PEAL_OK)
         peal_arguments_prepare(comm);
+    const char *reason =
+        comm->error.len ? peal_text_get(&comm->error) : peal_status_text(status);
+    struct peal_text why = {0};
+    peal_text_puts(&why, status == PEAL_OK ? "" : reason);
+    status = peal_team_join(team, status, reason, &why);
     if (status != PEAL_OK) {
-        snprintf(open_error, sizeof open_error, "%s", peal_text_get(&comm->error));
+        snprintf(open_error, sizeof open_error, "%s", peal_text_get(&why));
+        peal_text_release(&why);
         peal_comm_close(comm);
         return status;
     }
+    peal_text_release(&why);
     *out = comm;
     return PEAL_OK;
 }
 
-static uint32_t default_timeout(uint32_t given)
+/* What was given, what the environment says, or `otherwise`. */
+static uint32_t default_timeout(uint32_t given, uint32_t otherwise)
 {
     const char *text = getenv("PEAL_TIMEOUT_MS");
     if (given != 0)
         return given;
-    return text && text[0] ? (uint32_t)strtoul(text, NULL, 10) : 60000;
+    return text && text[0] ? (uint32_t)strtoul(text, NULL, 10) : otherwise;
+}
+
+enum { CALL_MS = 30 * 60 * 1000, MEET_MS = 60 * 1000 };
+
+static uint32_t meeting_timeout(uint32_t given)
+{
+    uint32_t wish = default_timeout(given, MEET_MS);
+    return wish != 0 ? wish : MEET_MS;
+}
+
+/* Of ranks that `peal exec` has started: one that has ended before it came is known to the launcher.
+ * See peal_doctor_exit_text. */
+static int has_ended(void *context, uint32_t rank, struct peal_text *how)
+{
+    uint64_t word = 0;
+    (void)context;
+    if (pread(atoi(getenv("PEAL_STATUS_FD")), &word, sizeof word, rank * sizeof word) !=
+            (ssize_t)sizeof word ||
+        word == 0)
+        return 0;
+    if (how)
+        peal_doctor_exit_text((int32_t)(word >> 32), how);
+    return 1;
 }
 
 /* Rank 0: reads where the others are, because those on another host could not even connect to say
@@ -196,7 +237,7 @@ static enum peal_status compare_hosts(const struct peal_open *how, const char *n
             return PEAL_SYSTEM;
         }
         host[len] = '\0';
-        if (strcmp(host, own) != 0) {
+        if (!peal_host_may_be(host, own)) {
             snprintf(verdict, 160, "!rank %u is on another host ('%.*s', not '%.*s')", r,
                      (int)strcspn(host, " "), host, (int)strcspn(own, " "), own);
             return PEAL_OK;
@@ -293,8 +334,11 @@ enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **
     struct peal_team_how team_how = {.rank = env.rank,
                                      .size = env.size,
                                      .job = env.job,
-                                     .timeout_ms = default_timeout(how->timeout_ms),
+                                     .timeout_ms = default_timeout(how->timeout_ms, CALL_MS),
+                                     .meet_ms = meeting_timeout(how->timeout_ms),
                                      .quiet = how->quiet != 0};
+    if (how->size == 0 && getenv("PEAL_RANK") && getenv("PEAL_STATUS_FD"))
+        team_how.gone = has_ended;
     struct peal_team *team;
     status = peal_team_open(&team_how, &why, &team);
     if (status != PEAL_OK)
@@ -329,7 +373,7 @@ enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm **comms)
     enum peal_status status = peal_env_check(&why);
     if (status != PEAL_OK)
         return fail_open(status, &why);
-    status = peal_team_open_threads(size, default_timeout(0), &why, teams);
+    status = peal_team_open_threads(size, default_timeout(0, CALL_MS), false, &why, teams);
     uint32_t made = 0;
     while (status == PEAL_OK && made < size) {
         status = peal_comm_new(teams[made], &comms[made]);
@@ -416,6 +460,12 @@ void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms)
     if (!comm || peal_team_is_closed(comm->team))
         return;
     atomic_store_explicit(&comm->team->timeout_ms, timeout_ms, memory_order_relaxed);
+}
+
+void peal_comm_revoke(struct peal_comm *comm)
+{
+    if (comm && !peal_team_is_closed(comm->team) && !peal_team_is_forked(comm->team))
+        peal_team_revoke(comm->team);
 }
 
 const char *peal_comm_error(const struct peal_comm *comm)

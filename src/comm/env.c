@@ -157,6 +157,7 @@ enum peal_status peal_env_check(struct peal_text *why)
         const char *wanted;
     } settings[] = {
         {"PEAL_TIMEOUT_MS", is_milliseconds, "a number of milliseconds, or 0 for never"},
+        {"PEAL_WARN_MS", is_milliseconds, "a number of milliseconds, or 0 for never"},
         {"PEAL_WINDOW_POOL", is_size, "a size such as 8M"},
         {"PEAL_CORES", is_cores, "a number of processors"},
         {"PEAL_BIND", is_binding, "core, wrap or none"},

@@ -49,7 +49,7 @@ static void make_teams(struct peal_comm *comm, const struct ticket *group, uint3
 {
     struct peal_team *teams[PEAL_MOST_RANKS];
     struct peal_text why = {0};
-    out->status = peal_team_open_threads(size, peal_team_timeout(comm->team), &why, teams);
+    out->status = peal_team_open_threads(size, peal_team_timeout(comm->team), true, &why, teams);
     snprintf(out->why, sizeof out->why, "%s", peal_text_get(&why));
     peal_text_release(&why);
     for (uint32_t i = 0; i < size && out->status == PEAL_OK; i++)
@@ -91,55 +91,89 @@ static void name_group(const struct peal_comm *comm, uint64_t generation, const 
     peal_env_job(name, out);
 }
 
-static int will_not_come(void *context, uint32_t rank)
+static int will_not_come(void *context, uint32_t rank, struct peal_text *how)
 {
     const struct peal_team *team = context;
+    (void)how;
     /* Partner: peal_team_close. */
     return peal_team_is_dead(team, rank) ||
            atomic_load_explicit(&team->controls[rank]->life, memory_order_acquire) ==
                PEAL_LIFE_LEFT;
 }
 
-/* A split under way: who of the group will not come? Whoever has died or left; and once the old
- * communicator has failed, anyone, because its exchange may have failed where others' did not. */
+/* A split under way: who of the group will not come? Whoever has died or left, or has gone on to
+ * compare how it ended; and once the old communicator has failed, anyone, because its exchange may have
+ * failed where others' did not. */
 struct splitting {
     struct peal_team *team;
     const struct ticket *group;
+    uint64_t seq; /* of the call in which the groups were made */
 };
 
-static int will_not_split(void *context, uint32_t rank)
+static int will_not_split(void *context, uint32_t rank, struct peal_text *how)
 {
     const struct splitting *splitting = context;
-    return peal_team_failure(splitting->team) != PEAL_OK ||
-           will_not_come(splitting->team, splitting->group[rank].rank);
+    uint32_t old = splitting->group[rank].rank;
+    /* Acquire; partner: peal_team_record. */
+    uint64_t seq = atomic_load_explicit(&splitting->team->controls[old]->calls[0],
+                                        memory_order_acquire);
+    return peal_team_failure(splitting->team) != PEAL_OK || seq > splitting->seq ||
+           will_not_come(splitting->team, old, how);
 }
 
 static enum peal_status split_processes(struct peal_comm *comm, const struct ticket *group,
-                                        uint32_t size, uint32_t self, struct peal_team **out)
+                                        uint32_t size, uint32_t self, struct peal_text *why,
+                                        struct peal_team **out)
 {
     char job[PEAL_JOB_BYTES], first[16];
-    struct peal_text why = {0};
-    struct splitting splitting = {comm->team, group};
+    struct splitting splitting = {comm->team, group, comm->engine.seqs[0]};
     snprintf(first, sizeof first, "%u", group[0].rank);
     name_group(comm, comm->generation, first, job);
     struct peal_team_how how = {.rank = self,
                                 .size = size,
                                 .job = job,
                                 .timeout_ms = peal_team_timeout(comm->team),
+                                .meet_ms = comm->team->meet_ms,
+                                .lazy = true,
                                 .quiet = comm->team->quiet,
                                 .gone = will_not_split,
                                 .context = &splitting};
-    enum peal_status status = peal_team_open(&how, &why, out);
-    if (status != PEAL_OK) {
-        /* Others may be on their way to the meeting that has ended here: they are told. */
-        struct peal_text report = {0};
-        peal_text_printf(&report, "peal: rank %u: split: %s\n", comm->team->rank,
-                         peal_text_get(&why));
-        status = peal_comm_end(comm, peal_team_fail(comm->team, status, comm->team->rank, &report));
-        peal_text_release(&report);
+    return peal_team_open(&how, why, out);
+}
+
+/* How a rank's part of a split has ended. */
+struct outcome {
+    uint64_t status;
+    char why[184];
+};
+
+/* Is a the better word about what went wrong? That a rank did not come follows from its own trouble. */
+static bool says_more(enum peal_status a, enum peal_status b)
+{
+    bool follows = b == PEAL_PEER_DEAD || b == PEAL_TIMEOUT;
+    return a != PEAL_OK && (b == PEAL_OK || (follows && a != PEAL_PEER_DEAD && a != PEAL_TIMEOUT));
+}
+
+/* All ranks compare how it has ended: a group has its communicator on all of its ranks or on none, and
+ * the old one goes on in any case. */
+static enum peal_status agree_on_split(struct peal_comm *comm, const struct ticket *group,
+                                       uint32_t size, enum peal_status status, const char *why)
+{
+    struct outcome own = {.status = status}, all[PEAL_MOST_RANKS];
+    snprintf(own.why, sizeof own.why, "%s", why);
+    enum peal_status exchanged = peal_comm_exchange(comm, PEAL_CALL_SPLIT, &own, all, sizeof own);
+    if (exchanged != PEAL_OK)
+        return exchanged;
+    for (uint32_t i = 0; i < size; i++) {
+        const struct outcome *its = &all[group[i].rank];
+        if (!says_more((enum peal_status)its->status, (enum peal_status)own.status))
+            continue;
+        own = *its;
     }
-    peal_text_release(&why);
-    return status;
+    own.why[sizeof own.why - 1] = '\0';
+    if (own.status != PEAL_OK)
+        peal_comm_fail(comm, (enum peal_status)own.status, "split: %s", own.why);
+    return (enum peal_status)own.status;
 }
 
 /* On a simulated machine the new communicator is there too. */
@@ -175,17 +209,26 @@ enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key, str
     if (color < 0)
         size = 0;
     struct peal_team *team = NULL;
+    struct peal_comm *child = NULL;
+    struct peal_text why = {0};
     if (comm->team->threads)
         status = split_threads(comm, tickets, size, self, &team);
     else if (size > 0)
-        status = split_processes(comm, tickets, size, self, &team);
-    if (status != PEAL_OK)
-        return status;
-    if (size == 0) {
-        *out = NULL;
-        return PEAL_OK;
+        status = split_processes(comm, tickets, size, self, &why, &team);
+    if (comm->team->threads && status != PEAL_OK)
+        return status; /* of all */
+    if (status == PEAL_OK && size > 0) {
+        status = begin_child(comm, team, &child);
+        peal_text_puts(&why, status == PEAL_OK ? "" : peal_comm_error(NULL));
     }
-    return begin_child(comm, team, out);
+    status = agree_on_split(comm, tickets, size, status, peal_text_get(&why));
+    peal_text_release(&why);
+    if (status != PEAL_OK) {
+        peal_comm_close(child);
+        return status;
+    }
+    *out = child;
+    return PEAL_OK;
 }
 
 enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm **out)
@@ -198,7 +241,7 @@ enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out
 {
     if (!comm || !out)
         return PEAL_INVALID;
-    if (peal_team_is_closed(comm->team))
+    if (peal_team_is_closed(comm->team) || peal_team_is_forked(comm->team))
         return peal_comm_check(comm);
     struct peal_team *old = comm->team;
     uint8_t optional[PEAL_MOST_RANKS];
@@ -212,13 +255,14 @@ enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_comm **out
     struct peal_team *team = NULL;
     /* The lowest living rank leads; when it dies too, the next one. */
     for (uint32_t leader = 0; leader < old->size && status == PEAL_PEER_DEAD; leader++) {
-        if (leader != old->rank && will_not_come(old, leader))
+        if (leader != old->rank && will_not_come(old, leader, NULL))
             continue;
         why.len = 0;
         struct peal_team_how how = {.rank = old->rank,
                                     .size = old->size,
                                     .job = job,
                                     .timeout_ms = peal_team_timeout(old),
+                                    .meet_ms = old->meet_ms,
                                     .quiet = old->quiet,
                                     .optional = optional,
                                     .gone = will_not_come,

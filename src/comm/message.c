@@ -94,13 +94,13 @@ enum peal_status peal_request_start(struct peal_request *request, enum peal_stat
                                     struct peal_request **out)
 {
     struct peal_comm *comm = request->comm;
-    if (status == PEAL_OK)
-        status = peal_comm_end(comm, peal_call_start(&comm->engine, &request->call));
-    if (status == PEAL_OK)
-        *out = request;
-    else
+    if (status != PEAL_OK) {
         peal_request_free(request);
-    return status;
+        return status;
+    }
+    peal_call_start(&comm->engine, &request->call);
+    *out = request;
+    return PEAL_OK;
 }
 
 /* PEAL_PENDING, or how it ended. */
@@ -220,6 +220,7 @@ static enum peal_status post(struct peal_comm *comm, const struct peal_letter *l
         peal_request_free(request);
         return status;
     }
+    peal_under_way_use(&comm->engine);
     peal_mail_post(&comm->engine.mail, &request->letter);
     *out = request;
     return PEAL_OK;

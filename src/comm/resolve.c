@@ -262,7 +262,7 @@ void peal_arguments_prepare(struct peal_comm *comm)
      * are looked at as a whole, would take longer than all else. */
     enum { MOST_RANKS = 16, MOST_ROOTS = 4 };
     const struct peal_team *team = comm->team;
-    if (team->size < 2 || team->size > MOST_RANKS || comm->plans.prove)
+    if (team->size < 2 || team->size > MOST_RANKS || comm->plans.prove || team->lazy)
         return;
     struct peal_wish wish = {.ranks = team->size,
                              .cores = team->policy.cores,

@@ -29,7 +29,12 @@ struct peal_user_kernel {
 
 /* What a kernel keeps of plans, as arguments change: beyond, it begins again. The rank's own memory
  * only, so that others need not know. */
-enum { MOST_VALUES = 128, MOST_VERSIONS = 256, MOST_VERSION_BYTES = 8 << 20 };
+enum {
+    MOST_OPS = 1 << 21, /* of a plan, all ranks together: some 200 MiB while it is made */
+    MOST_VALUES = 128,
+    MOST_VERSIONS = 256,
+    MOST_VERSION_BYTES = 8 << 20
+};
 
 /* A launch as it is put together. */
 struct launch {
@@ -412,12 +417,19 @@ static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_d
 {
     struct peal_comm *comm = kernel->comm;
     enum peal_status status = PEAL_OK;
+    if ((nargs > 0 && !args) || (ndims > 0 && !dims))
+        return peal_comm_fail(comm, PEAL_INVALID, "%s of '%s': there are none",
+                              nargs > 0 && !args ? "arguments" : "dimensions",
+                              kernel->kernel->name);
     struct launch *launch = calloc(1, sizeof *launch);
     if (!launch)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
     launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);
     launch->bind =
-        (struct peal_bind){.nranks = comm->team->size, .dtype = dtype, .values = launch->values};
+        (struct peal_bind){.nranks = comm->team->size,
+                           .dtype = dtype,
+                           .values = launch->values,
+                           .most_ops = MOST_OPS};
     for (size_t i = 0; status == PEAL_OK && i < ndims; i++)
         status = take_dim(kernel, launch, &dims[i]);
     for (size_t i = 0; status == PEAL_OK && i < nargs; i++)

@@ -20,6 +20,7 @@
 #include "run/call/call.h"
 #include "run/call/collective.h"
 #include "run/call/doctor.h"
+#include "run/call/under_way.h"
 #include "run/choose/plans.h"
 #include "run/choose/segments.h"
 #include "run/choose/select.h"

@@ -86,6 +86,7 @@ static const char *const status_text[PEAL_STATUSES] = {
     [PEAL_UNSUPPORTED] = "not supported",
     [PEAL_CLOSED] = "communicator is closed",
     [PEAL_PENDING] = "not complete yet",
+    [PEAL_REVOKED] = "communicator was revoked",
 };
 
 static bool same(const char *name, size_t len, const char *text)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /* How many members the public enumerations have; private, because new releases may add some. */
-#define PEAL_STATUSES (PEAL_PENDING + 1)
+#define PEAL_STATUSES (PEAL_REVOKED + 1)
 #define PEAL_SCALAR_DTYPES PEAL_CF32 /* those of one part come first */
 #define PEAL_DTYPES (PEAL_I64_I64 + 1)
 #define PEAL_REDUCTIONS (PEAL_MAXLOC + 1)

@@ -33,6 +33,9 @@ void peal_ranks_status_put(int fd, uint32_t rank, pid_t pid, int wait_status)
     (void)done; /* only a report would be less precise */
 }
 
+/* Who runs a kernel to see what it does does not wait for half an hour. */
+static const char patience[] = "60000";
+
 /* ---- processes ---- */
 
 static int run_child(const struct peal_cli *cli, const struct peal_ranks *ranks,
@@ -44,6 +47,7 @@ static int run_child(const struct peal_cli *cli, const struct peal_ranks *ranks,
         return PEAL_EXIT_OTHER;
     if (ranks->bind)
         setenv("PEAL_BIND", "wrap", 0);
+    setenv("PEAL_TIMEOUT_MS", patience, 0);
     if (peal_comm_open(how, &comm) != PEAL_OK) {
         fprintf(stderr, "peal: rank %u: %s\n", how->rank, peal_comm_error(NULL));
         return PEAL_EXIT_OTHER;
@@ -168,6 +172,7 @@ static void *run_thread(void *argument)
 static int run_threads(const struct peal_cli *cli, const struct peal_ranks *ranks)
 {
     struct peal_comm *comms[PEAL_MOST_RANKS];
+    setenv("PEAL_TIMEOUT_MS", patience, 0);
     if (peal_comm_open_threads(ranks->count, comms) != PEAL_OK)
         return peal_cli_fail(cli, "%s", peal_comm_error(NULL));
     struct thread *threads = calloc(ranks->count, sizeof *threads);

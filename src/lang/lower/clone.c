@@ -2,19 +2,80 @@
 /* Trees copied with their symbols replaced. */
 #include "lang/lower/clone.h"
 
+#include "base/base.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool peal_clone_begin(struct peal_clone *clone, struct peal_module *module,
-                      struct peal_kernel *target, uint32_t nslots)
+/* ---- names ---- */
+
+void peal_clone_names_release(struct peal_clone_names *names)
 {
-    *clone = (struct peal_clone){.module = module, .target = target};
+    free(names->at);
+    *names = (struct peal_clone_names){0};
+}
+
+/* The place of a name, or the free one where it would be. */
+static struct peal_clone_name *place_of(const struct peal_clone_names *names, const char *name)
+{
+    uint32_t i = (uint32_t)peal_hash_u64((uint64_t)(uintptr_t)name, 0) & (names->cap - 1);
+    while (names->at[i].name && names->at[i].name != name)
+        i = (i + 1) & (names->cap - 1);
+    return &names->at[i];
+}
+
+static bool grow_names(struct peal_clone_names *names)
+{
+    struct peal_clone_names bigger = *names;
+    bigger.cap = names->cap ? 2 * names->cap : 64;
+    bigger.at = calloc(bigger.cap, sizeof *bigger.at);
+    if (!bigger.at)
+        return false;
+    for (uint32_t i = 0; i < names->cap; i++) {
+        if (names->at[i].name)
+            *place_of(&bigger, names->at[i].name) = names->at[i];
+    }
+    free(names->at);
+    *names = bigger;
+    return true;
+}
+
+/* What is known of a name, from now on; NULL when out of memory. */
+static struct peal_clone_name *know(struct peal_clone_names *names, const char *name)
+{
+    if (2 * (names->count + 1) > names->cap && !grow_names(names))
+        return NULL;
+    struct peal_clone_name *known = place_of(names, name);
+    if (!known->name) {
+        *known = (struct peal_clone_name){.name = name, .next = 2};
+        names->count++;
+    }
+    return known;
+}
+
+static bool add_name(struct peal_clone_names *names, const char *name, uint32_t copying)
+{
+    struct peal_clone_name *known = know(names, name);
+    if (known && known->since == 0)
+        known->since = copying;
+    return known != NULL;
+}
+
+bool peal_clone_begin(struct peal_clone *clone, struct peal_module *module,
+                      struct peal_kernel *target, struct peal_clone_names *names,
+                      uint32_t nslots)
+{
+    *clone = (struct peal_clone){.module = module, .target = target, .names = names};
     clone->map = calloc(nslots + 1, sizeof *clone->map);
-    for (struct peal_symbol *s = target->symbols; s; s = s->next)
-        clone->last = s;
-    clone->boundary = clone->last;
     clone->failed = !clone->map;
+    bool first = names->copyings == 0;
+    names->copyings += first ? 1 : 0; /* what was there before any */
+    for (struct peal_symbol *s = target->symbols; s; s = s->next) {
+        clone->last = s;
+        clone->failed |= first && !add_name(names, s->name, 1);
+    }
+    clone->number = ++names->copyings;
     return !clone->failed;
 }
 
@@ -31,29 +92,32 @@ static void *check(struct peal_clone *clone, void *node)
     return node;
 }
 
+/* By what was there before this copying: its own names may be the same as in the source. */
 static bool is_taken(const struct peal_clone *clone, const char *name)
 {
-    for (const struct peal_symbol *s = clone->target->symbols; s && clone->boundary; s = s->next) {
-        if (s->name == name)
-            return true;
-        if (s == clone->boundary)
-            break;
-    }
-    return false;
+    const struct peal_clone_name *known = place_of(clone->names, name);
+    return known->name && known->since > 0 && known->since < clone->number;
 }
 
 /* `name` itself, then name_2, name_3, ... */
 static const char *free_name(struct peal_clone *clone, const char *name)
 {
-    struct peal_intern *names = &clone->module->names;
-    const char *try = peal_intern_text(names, name, strlen(name));
-    for (int i = 2; try && is_taken(clone, try); i++) {
+    struct peal_intern *interned = &clone->module->names;
+    const char *base = peal_intern_text(interned, name, strlen(name)), *try = base;
+    struct peal_clone_name *known = base ? know(clone->names, base) : NULL;
+    int i = known ? known->next : 2;
+    for (; known && try && is_taken(clone, try); i++) {
         char text[256];
         int len = snprintf(text, sizeof text, "%s_%d", name, i);
         if (len < 0 || (size_t)len >= sizeof text)
             return NULL;
-        try = peal_intern_text(names, text, (size_t)len);
+        try = peal_intern_text(interned, text, (size_t)len);
     }
+    known = try && known ? know(clone->names, base) : NULL;
+    if (!known || !add_name(clone->names, try, clone->number))
+        return NULL;
+    if (try != base) /* known may have moved */
+        place_of(clone->names, base)->next = i - 1;
     return try;
 }
 

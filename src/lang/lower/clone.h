@@ -16,19 +16,34 @@ struct peal_clone_map {
     const struct peal_expr *expr; /* copied at every use */
 };
 
+/* The names of a kernel's symbols, and by which copying each came: so that a free name is found without
+ * a look at all symbols, however many kernels are copied into one. Zeroed at first. */
+struct peal_clone_names {
+    struct peal_clone_name {
+        const char *name; /* interned; NULL: free place */
+        uint32_t since;   /* the copying that added it, from 1 on; 0: it is not there itself */
+        int next;         /* name_2 up to the one before this were taken by earlier copyings */
+    } * at;
+    uint32_t count, cap; /* cap is a power of two */
+    uint32_t copyings;
+};
+void peal_clone_names_release(struct peal_clone_names *names);
+
 struct peal_clone {
     struct peal_module *module; /* of the target; owns the copies */
     struct peal_kernel *target;
+    struct peal_clone_names *names;
+    uint32_t number; /* of this copying */
     struct peal_clone_map *map; /* by slot of the source kernel */
-    /* The last symbol that was there before: names up to it are taken. */
-    const struct peal_symbol *boundary;
     struct peal_symbol *last; /* of the target's symbols */
     bool failed;
 };
 
-/* nslots: of the source kernel. False when out of memory. */
+/* nslots: of the source kernel. `names` are the target's, the same for all copyings into it. False when
+ * out of memory. */
 bool peal_clone_begin(struct peal_clone *clone, struct peal_module *module,
-                      struct peal_kernel *target, uint32_t nslots);
+                      struct peal_kernel *target, struct peal_clone_names *names,
+                      uint32_t nslots);
 void peal_clone_end(struct peal_clone *clone);
 
 struct peal_symbol *peal_clone_symbol(struct peal_clone *clone, const struct peal_symbol *symbol);

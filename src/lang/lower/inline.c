@@ -19,12 +19,15 @@
 
 #include <string.h>
 
-enum { MOST_DEPTH = 64 };
+/* Calls within calls counted: a short text can ask for any number. */
+enum { MOST_DEPTH = 64, MOST_CALLS = 4096 };
 
 struct inliner {
     struct peal_module *module;
     struct peal_kernel *kernel;
     struct peal_diags *diags;
+    struct peal_clone_names names;
+    uint32_t calls; /* inlined so far */
     enum peal_status status;
 };
 
@@ -60,7 +63,7 @@ static struct peal_expr *extent_of(struct inliner *in, struct peal_clone *clone,
         if (!s || !s->shape[1])
             return NULL;
         struct peal_clone same;
-        if (!peal_clone_begin(&same, in->module, in->kernel, in->kernel->nslots))
+        if (!peal_clone_begin(&same, in->module, in->kernel, &in->names, in->kernel->nslots))
             return NULL;
         for (struct peal_symbol *k = in->kernel->symbols; k; k = k->next)
             same.map[k->slot].symbol = k;
@@ -70,7 +73,7 @@ static struct peal_expr *extent_of(struct inliner *in, struct peal_clone *clone,
     }
     struct peal_expr *len = peal_expr_new(in->module, PEAL_EXPR_CALL, arg->pos);
     struct peal_clone same;
-    if (!len || !peal_clone_begin(&same, in->module, in->kernel, in->kernel->nslots))
+    if (!len || !peal_clone_begin(&same, in->module, in->kernel, &in->names, in->kernel->nslots))
         return NULL;
     for (struct peal_symbol *k = in->kernel->symbols; k; k = k->next)
         same.map[k->slot].symbol = k;
@@ -179,7 +182,15 @@ static void inline_call(struct inliner *in, struct peal_stmt *stmt, int depth)
                         call.callee->name);
         return;
     }
-    if (!peal_clone_begin(&clone, in->module, in->kernel, call.callee->nslots)) {
+    if (++in->calls > MOST_CALLS) {
+        in->status = PEAL_INVALID;
+        peal_diag_error(in->diags, stmt->pos,
+                        "'%s' makes more than %d calls of kernels, those within others counted",
+                        in->kernel->name, MOST_CALLS);
+        return;
+    }
+    if (!peal_clone_begin(&clone, in->module, in->kernel, &in->names, call.callee->nslots)) {
+        peal_clone_end(&clone);
         run_out(in, stmt->pos);
         return;
     }
@@ -221,5 +232,6 @@ enum peal_status peal_lower_inline(struct peal_module *module, struct peal_kerne
 {
     struct inliner in = {.module = module, .kernel = kernel, .diags = diags, .status = PEAL_OK};
     inline_calls(&in, kernel->body, 0);
+    peal_clone_names_release(&in.names);
     return in.status;
 }

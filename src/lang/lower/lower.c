@@ -27,6 +27,7 @@ static struct peal_kernel *copy_kernel(const struct peal_kernel *kernel, struct 
 {
     struct peal_kernel *copy = PEAL_ARENA_NEW(&into->arena, struct peal_kernel);
     struct peal_clone clone;
+    struct peal_clone_names names = {0};
     if (!copy)
         return NULL;
     *copy = *kernel;
@@ -34,8 +35,7 @@ static struct peal_kernel *copy_kernel(const struct peal_kernel *kernel, struct 
     copy->name = peal_intern_text(&into->names, kernel->name, strlen(kernel->name));
     copy->symbols = NULL;
     copy->nslots = 0;
-    if (!peal_clone_begin(&clone, into, copy, kernel->nslots))
-        return NULL;
+    (void)peal_clone_begin(&clone, into, copy, &names, kernel->nslots); /* sticky */
     for (const struct peal_symbol *s = kernel->symbols; s; s = s->next)
         (void)peal_clone_symbol(&clone, s);
     for (int i = 0; i < kernel->nparams; i++)
@@ -43,6 +43,7 @@ static struct peal_kernel *copy_kernel(const struct peal_kernel *kernel, struct 
     copy->body = peal_clone_body(&clone, kernel->body);
     bool failed = clone.failed || !copy->name;
     peal_clone_end(&clone);
+    peal_clone_names_release(&names);
     return failed ? NULL : copy;
 }
 

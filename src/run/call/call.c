@@ -4,6 +4,7 @@
 
 #include "run/call/collective.h"
 #include "run/call/doctor.h"
+#include "run/call/under_way.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,9 @@ enum {
     PATIENT_SPINS = 200, /* polls: some microseconds, in which a root copies what fits a segment */
     MOST_PATIENCE = 4,
     MOST_TRUST = 8,
-    TRY_EVERY = 32 /* waits */
+    TRY_EVERY = 32, /* waits */
+    OTHERS_NS = 1000000 /* most sleep while requests on other communicators are under way: nobody
+                           wakes this rank for them */
 };
 
 enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team)
@@ -48,6 +51,7 @@ static void give_up_lent(struct peal_calls *engine)
 
 void peal_calls_release(struct peal_calls *engine)
 {
+    peal_under_way_unlist(engine);
     give_up_lent(engine);
     if (engine->active) /* relaxed: peal_team_close releases it; partner: check_peers in doctor.c */
         atomic_store_explicit(&peal_team_own(engine->team)->dropped, engine->active->seq,
@@ -164,7 +168,7 @@ static void describe(void *context, struct peal_text *out)
     else if (waiter->frame)
         peal_frame_describe(waiter->frame, out);
     else
-        peal_mail_describe(&waiter->engine->mail, waiter->wanted, out);
+        peal_mail_describe(waiter->wanted, out);
 }
 
 /* Peers have come to another call. */
@@ -281,6 +285,7 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
         if (frame->moved || others)
             peal_backoff_reset(team, &pause);
         frame->moved = false;
+        pause.most_ns = engine->others ? OTHERS_NS : 0;
         status = peal_backoff_step(team, &pause);
         uint32_t spins = spins_after_yield(engine, frame->image, pause.polls);
         if (status == PEAL_OK)
@@ -307,6 +312,7 @@ load_blocking(struct peal_calls *engine, struct peal_frame *frame, struct peal_c
     while (status == PEAL_PENDING) {
         if (peal_calls_progress(engine))
             peal_backoff_reset(engine->team, &pause);
+        pause.most_ns = engine->others ? OTHERS_NS : 0;
         status = peal_backoff_step(engine->team, &pause);
         if (status == PEAL_OK)
             status = load(engine, frame, call, 0);
@@ -321,7 +327,9 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
     struct peal_frame *frame = &engine->frames[0];
     call->seq = ++engine->seqs[0];
     call->reached = false;
-    peal_team_enter(team, 0, call->seq, call->what, call->count);
+    peal_under_way_own(engine);
+    peal_team_record(team, 0, call->seq, call->what, call->count);
+    peal_team_enter(team, 0);
     enum peal_status status = peal_team_is_well(team) ? PEAL_OK : peal_team_failure(team);
     while (status == PEAL_OK) {
         call->loaded = frame->image == call->image || peal_frame_reload(frame, call->image, 0);
@@ -346,10 +354,17 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
 
 static void end_call(struct peal_calls *engine, struct peal_call *call, enum peal_status status)
 {
-    struct peal_call **link = &engine->active;
-    while (*link != call)
-        link = &(*link)->next;
-    *link = call->next;
+    struct peal_call *before = NULL, *i = engine->active;
+    for (; i != call; i = i->next)
+        before = i;
+    if (before)
+        before->next = call->next;
+    else
+        engine->active = call->next;
+    if (engine->last == call)
+        engine->last = before;
+    if (engine->running[call->context] == call)
+        engine->running[call->context] = NULL;
     call->active = false;
     call->status = status;
 }
@@ -422,20 +437,35 @@ static bool advance(struct peal_calls *engine, struct peal_call *call)
     }
 }
 
+/* A call begins when its context is free: the one before it there has ended. */
+static bool begin_turn(struct peal_calls *engine, struct peal_call *call)
+{
+    if (call->begun)
+        return true;
+    if (engine->running[call->context])
+        return false;
+    engine->running[call->context] = call;
+    call->begun = true;
+    peal_team_record(engine->team, 1, call->seq, call->what, call->count);
+    return true;
+}
+
+/* As many as there are contexts, oldest first: those behind them stand in the queue. */
 static bool advance_all(struct peal_calls *engine)
 {
     bool moved = false;
     struct peal_call *call = peal_team_move_begin(engine->team) ? engine->active : NULL;
-    while (call) {
+    for (uint32_t turns = 1; call && turns < PEAL_CONTEXTS; turns++) {
         struct peal_call *next = call->next;
-        moved |= advance(engine, call);
+        if (begin_turn(engine, call))
+            moved |= advance(engine, call);
         call = next;
     }
     peal_team_move_end(engine->team);
     return moved;
 }
 
-bool peal_calls_progress(struct peal_calls *engine)
+bool peal_calls_move(struct peal_calls *engine)
 {
     if (engine->nested)
         return false;
@@ -443,6 +473,13 @@ bool peal_calls_progress(struct peal_calls *engine)
     bool moved = engine->active && advance_all(engine);
     moved |= peal_mail_progress(&engine->mail);
     engine->nested--;
+    return moved;
+}
+
+bool peal_calls_progress(struct peal_calls *engine)
+{
+    bool moved = peal_calls_move(engine);
+    engine->others = peal_under_way_move_others(engine);
     return moved;
 }
 
@@ -461,6 +498,7 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
     struct waiter waiter = {NULL, engine, NULL, wanted};
     enum peal_status status = until_ns == 0 ? peal_team_failure(team) : team->failed;
     uint32_t spins = 0;
+    peal_under_way_own(engine);
     pause->describe = describe;
     pause->context = &waiter;
     pause->stream = 1;
@@ -477,7 +515,9 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
         pause->seq = engine->active ? engine->active->seq : 0;
         waiter.call = find_wanted(engine, wanted);
         waiter.frame = waiter.call ? &engine->frames[waiter.call->context] : NULL;
-        pause->is_message = !waiter.call && peal_mail_peer(&engine->mail, wanted, &pause->peer);
+        pause->is_message = !waiter.call;
+        if (pause->is_message)
+            pause->peer = peal_mail_peer(wanted);
         if (until_ns != UINT64_MAX) {
             uint64_t now = peal_now_ns();
             if (now >= until_ns) {
@@ -485,7 +525,11 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
                 break;
             }
             pause->most_ns = until_ns - now;
+        } else {
+            pause->most_ns = 0;
         }
+        if (engine->others && (pause->most_ns == 0 || pause->most_ns > OTHERS_NS))
+            pause->most_ns = OTHERS_NS;
         status = peal_backoff_step(team, pause);
     }
     if (*wanted == PEAL_PENDING && status == PEAL_OK) {
@@ -510,35 +554,24 @@ enum peal_status peal_calls_wait_until(struct peal_calls *engine, const enum pea
     return wait_part(engine, wanted, pause, until_ns);
 }
 
-enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *call)
+void peal_call_start(struct peal_calls *engine, struct peal_call *call)
 {
     struct peal_team *team = engine->team;
-    uint64_t seq = engine->seqs[1] + 1;
-    uint32_t context = 1 + (uint32_t)(seq % (PEAL_CONTEXTS - 1));
-    for (struct peal_call *older = engine->active; older;) {
-        if (older->context != context) {
-            older = older->next;
-            continue;
-        }
-        enum peal_status status = peal_calls_wait(engine, &older->status);
-        if (status != PEAL_OK)
-            return status;
-        older = engine->active;
-    }
-    engine->seqs[1] = call->seq = seq;
-    call->context = context;
+    peal_under_way_use(engine);
+    call->seq = ++engine->seqs[1];
+    call->context = 1 + (uint32_t)(call->seq % (PEAL_CONTEXTS - 1));
     call->done = 0;
     call->next = NULL;
-    call->loaded = call->reached = false;
+    call->loaded = call->reached = call->begun = false;
     call->recycling = 0;
     call->status = PEAL_PENDING;
-    peal_team_enter(team, 1, seq, call->what, call->count);
-    struct peal_call **link = &engine->active;
-    while (*link)
-        link = &(*link)->next;
-    *link = call;
     call->active = true;
-    peal_calls_progress(engine);
+    if (engine->last)
+        engine->last->next = call;
+    else
+        engine->active = call;
+    engine->last = call;
+    peal_team_enter(team, 1);
+    peal_calls_move(engine);
     peal_team_leave(team);
-    return PEAL_OK;
 }

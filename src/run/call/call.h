@@ -2,8 +2,9 @@
 /* Calls: a collective as a sequence of launches of one image, blocking or not.
  *
  * A large call is cut into segments; each is one launch. Blocking calls use context 0, non-blocking
- * ones contexts 1, 2, ... in turn: call i starts when the one before it in its context has ended
- * here. Whoever waits moves everything that is under way, in the order of issue.
+ * ones contexts 1, 2, ... in turn: call i begins when the one before it in its context has ended
+ * here, and stands in a queue until then. Whoever waits moves everything that is under way, in the
+ * order of issue, on all communicators of its thread (under_way.h).
  */
 #ifndef PEAL_RUN_CALL_H
 #define PEAL_RUN_CALL_H
@@ -11,6 +12,8 @@
 #include "run/exec/exec.h"
 #include "run/call/mail.h"
 #include "run/call/backoff.h"
+
+#include <pthread.h>
 
 /* Memory bound to one base, or split among several, for a whole call. Each launch takes the next
  * `segment` bytes of it. */
@@ -48,6 +51,7 @@ struct peal_call {
     uint64_t seq;
     struct peal_call *next; /* of the active non-blocking ones, oldest first */
     uint32_t context;
+    bool begun; /* it has its context to itself */
     bool active;
     enum peal_status status; /* PEAL_PENDING until it has ended */
 };
@@ -56,8 +60,14 @@ struct peal_calls {
     struct peal_team *team;
     struct peal_frame frames[PEAL_CONTEXTS];
     uint64_t seqs[PEAL_STREAMS];
-    struct peal_call *active;
+    struct peal_call *active, *last;          /* started and not ended, oldest first */
+    struct peal_call *running[PEAL_CONTEXTS]; /* that have begun */
     struct peal_mail mail;
+    /* See under_way.h. */
+    struct peal_calls *next_listed;
+    _Atomic bool listed;
+    pthread_t owner;
+    bool others; /* this thread has something under way elsewhere, as of the last look */
     uint32_t spins;  /* polls before a yield: falls when they are in vain, and recovers */
     uint32_t nested; /* guards progress against itself */
 };
@@ -70,9 +80,11 @@ void peal_calls_forget(struct peal_calls *engine, const struct peal_image *image
 
 /* Runs a call to its end. */
 enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call);
-/* Starts a call; it must stay where it is until it has ended. May block for an older one. */
-enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *call);
-/* Moves everything that can move. True if anything did. */
+/* Starts a call, or puts it into the queue: it must stay where it is until it has ended. */
+void peal_call_start(struct peal_calls *engine, struct peal_call *call);
+/* Moves everything of this engine that can move. True if anything did. */
+bool peal_calls_move(struct peal_calls *engine);
+/* The same, and what the thread has under way elsewhere, which does not count. */
 bool peal_calls_progress(struct peal_calls *engine);
 /* Waits until *wanted is no longer PEAL_PENDING, moving everything meanwhile. */
 enum peal_status peal_calls_wait(struct peal_calls *engine, const enum peal_status *wanted);

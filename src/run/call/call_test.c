@@ -122,7 +122,7 @@ static void run(uint32_t size, struct worker *workers, const struct worker *like
                 uint32_t timeout_ms)
 {
     struct peal_team *teams[16];
-    assert_int_equal(peal_team_open_threads(size, timeout_ms, NULL, teams), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(size, timeout_ms, false, NULL, teams), PEAL_OK);
     for (uint32_t r = 0; r < size; r++) {
         workers[r] = *like;
         workers[r].team = teams[r];
@@ -211,7 +211,7 @@ static void nothing_moves_in_a_team_that_has_failed(void **state)
         struct peal_image *image;
         struct peal_text report = {0};
         struct peal_image_how how = {.rank = 0};
-        assert_int_equal(peal_team_open_threads(1, 1000, NULL, &team), PEAL_OK);
+        assert_int_equal(peal_team_open_threads(1, 1000, false, NULL, &team), PEAL_OK);
         team->quiet = true;
         assert_int_equal(peal_calls_init(&engine, team), PEAL_OK);
         assert_int_equal(peal_image_new(flat_plan(1, 0, 16), &how, team->compute, &image), PEAL_OK);
@@ -248,10 +248,13 @@ static int call_once(struct peal_calls *engine, struct peal_image *image, uint32
                              .what = 1,
                              .count = n,
                              .signature = n};
-    enum peal_status status =
-        blocks ? peal_call_run(engine, &call) : peal_call_start(engine, &call);
-    if (!blocks && status == PEAL_OK)
+    enum peal_status status = PEAL_OK;
+    if (blocks) {
+        status = peal_call_run(engine, &call);
+    } else {
+        peal_call_start(engine, &call);
         status = peal_calls_wait(engine, &call.status);
+    }
     for (uint32_t i = 0; status == PEAL_OK && i < n; i++)
         wrong += y[i] != (int32_t)(size * (i + n) + 1000 * (size * (size - 1) / 2));
     free(x);
@@ -295,7 +298,7 @@ static void regions_are_given_back_before_a_context_passes_its_limit(void **stat
     struct peal_team *teams[SIZE];
     struct worker workers[SIZE] = {0};
     setenv("PEAL_WINDOW_POOL", "64K", 1);
-    assert_int_equal(peal_team_open_threads(SIZE, 20000, NULL, teams), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(SIZE, 20000, false, NULL, teams), PEAL_OK);
     unsetenv("PEAL_WINDOW_POOL");
     for (uint32_t r = 0; r < SIZE; r++) {
         workers[r].team = teams[r];
@@ -340,7 +343,7 @@ static void small_regions_have_a_place_of_their_own(void **state)
     struct peal_team *team;
     struct peal_regions regions;
     uint64_t offset = 0, last = 0, end = 0, key = 0;
-    assert_int_equal(peal_team_open_threads(1, 1000, NULL, &team), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(1, 1000, false, NULL, &team), PEAL_OK);
     peal_regions_init(&regions, team, 0);
     while (find_region(&regions, team, WORDS, ++key, &offset) == PEAL_OK) {
         assert_true(offset >= end && offset >= regions.little);

@@ -77,7 +77,7 @@ static bool read_call(const struct peal_control *control, uint32_t stream, uint6
                       struct call *out)
 {
     const struct peal_call_record *record = &control->history[stream][seq % PEAL_CALL_HISTORY];
-    /* Partner: peal_team_enter. */
+    /* Partner: peal_team_record. */
     out->seq = atomic_load_explicit(&record->seq, memory_order_acquire);
     out->what = atomic_load_explicit(&record->what, memory_order_acquire);
     out->count = atomic_load_explicit(&record->count, memory_order_acquire);
@@ -320,7 +320,7 @@ static uint32_t find_other(const struct peal_team *team, const struct peal_backo
      * peers has gone on from it, and now they wait for each other at different places. */
     for (uint32_t i = 0; i < team->size * PEAL_STREAMS; i++) {
         uint32_t r = i / PEAL_STREAMS, stream = i % PEAL_STREAMS;
-        /* Acquire: the record comes before. Partner: peal_team_enter. */
+        /* Acquire: the record comes before. Partner: peal_team_record. */
         uint64_t mine =
             atomic_load_explicit(&peal_team_own(team)->calls[stream], memory_order_acquire);
         uint64_t its =
@@ -481,6 +481,30 @@ static bool are_of_two_kinds(const struct peal_team *team)
     return blocking && other;
 }
 
+/* Nothing has moved for long, and the time-out is longer: one rank prints what a report would say, and
+ * again after as much time. */
+static void warn(struct peal_team *team, const struct peal_backoff *pause, uint64_t waited_ns)
+{
+    uint64_t every = (uint64_t)team->warn_ms * 1000000, now = peal_now_ns();
+    _Atomic uint64_t *warned = &team->controls[0]->warned_ns;
+    if (team->quiet || every == 0 || waited_ns < every)
+        return;
+    /* Relaxed: one of those who come to this at the same time wins, any will do. */
+    uint64_t last = atomic_load_explicit(warned, memory_order_relaxed);
+    if (now - last < every ||
+        !atomic_compare_exchange_strong_explicit(warned, &last, now, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return;
+    struct peal_text report = {0};
+    peal_doctor_publish(team, pause);
+    peal_text_printf(&report, "peal: rank %u: warning: no progress for %.1f s; still waiting\n",
+                     team->rank, (double)waited_ns / 1e9);
+    add_ranks(team, suspect(team), &report);
+    peal_text_fold(&report, 0, 6, PEAL_TEXT_WIDTH);
+    fprintf(stderr, "%s", peal_text_get(&report));
+    peal_text_release(&report);
+}
+
 enum peal_status peal_doctor_check(struct peal_team *team, struct peal_backoff *pause,
                                    uint64_t waited_ns)
 {
@@ -495,8 +519,10 @@ enum peal_status peal_doctor_check(struct peal_team *team, struct peal_backoff *
     if (rank < team->size)
         return report_other(team, pause, rank, &own, &other);
     uint64_t timeout_ms = peal_team_timeout(team);
-    if (timeout_ms == 0 || waited_ns < timeout_ms * 1000000)
+    if (timeout_ms == 0 || waited_ns < timeout_ms * 1000000) {
+        warn(team, pause, waited_ns);
         return PEAL_OK;
+    }
     char line[160];
     peal_doctor_publish(team, pause);
     uint32_t culprit = suspect(team);

@@ -53,12 +53,14 @@ void peal_regions_init(struct peal_regions *regions, const struct peal_team *tea
                                      .limit = peal_layout_limit(layout, context)};
     regions->ready =
         peal_team_own(team)->large ? regions->pool : peal_layout_share(layout->unit, context);
+    if (team->lazy)
+        regions->ready = 0;
     uint64_t third = regions->pool / 3 / PEAL_LINE * PEAL_LINE;
     regions->little = LITTLE * team->size < third ? LITTLE * team->size : third;
     regions->used = regions->little;
     /* Blocking calls find everything there. */
     regions->prefault.step = STEP;
-    if (context == 0) {
+    if (context == 0 && !team->lazy) {
         peal_prefault_init(&regions->prefault, STOCK, STEP);
         (void)grow(regions, FAMILIES);
     }

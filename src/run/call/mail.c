@@ -8,6 +8,7 @@
 
 #include "run/call/backoff.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,18 +19,23 @@ struct peal_aside {
     char data[];
 };
 
+enum { FIRST_PLACES = 16 };
+
 enum peal_status peal_mail_init(struct peal_mail *mail, struct peal_team *team)
 {
     uint32_t n = team->size;
     *mail = (struct peal_mail){.team = team,
+                               .out = calloc(n, sizeof(struct peal_letter_queue)),
+                               .wanted = calloc(FIRST_PLACES, sizeof(struct peal_letter_queue)),
+                               .asides = calloc(FIRST_PLACES, sizeof(struct peal_aside_queue)),
+                               .places = FIRST_PLACES,
                                .filling = calloc(n, sizeof(struct peal_aside *)),
                                .open = calloc(n, sizeof(struct peal_letter *)),
                                .sent = calloc(n, sizeof(uint64_t)),
                                .credit = calloc(n, sizeof(uint64_t)),
-                               .received = calloc(n, sizeof(uint64_t)),
-                               .stalled = calloc(n, sizeof(uint64_t))};
-    return mail->filling && mail->open && mail->sent && mail->credit && mail->received &&
-                   mail->stalled
+                               .received = calloc(n, sizeof(uint64_t))};
+    return mail->out && mail->wanted && mail->asides && mail->filling && mail->open && mail->sent &&
+                   mail->credit && mail->received
                ? PEAL_OK
                : PEAL_NO_MEMORY;
 }
@@ -38,17 +44,83 @@ void peal_mail_release(struct peal_mail *mail)
 {
     for (uint32_t r = 0; mail->filling && r < mail->team->size; r++)
         free(mail->filling[r]);
-    while (mail->asides) {
-        struct peal_aside *aside = mail->asides;
-        mail->asides = aside->next;
-        free(aside);
+    for (uint32_t i = 0; mail->asides && i < mail->places; i++) {
+        for (struct peal_aside *aside = mail->asides[i].first, *next; aside; aside = next) {
+            next = aside->next;
+            free(aside);
+        }
     }
+    free(mail->out);
+    free(mail->wanted);
+    free(mail->asides);
     free(mail->filling);
     free(mail->open);
     free(mail->sent);
     free(mail->credit);
     free(mail->received);
-    free(mail->stalled);
+}
+
+/* ---- queues ---- */
+
+static void append_letter(struct peal_letter_queue *queue, struct peal_letter *letter)
+{
+    letter->next = NULL;
+    if (queue->last)
+        queue->last->next = letter;
+    else
+        queue->first = letter;
+    queue->last = letter;
+}
+
+static void append_aside(struct peal_aside_queue *queue, struct peal_aside *aside)
+{
+    aside->next = NULL;
+    if (queue->last)
+        queue->last->next = aside;
+    else
+        queue->first = aside;
+    queue->last = aside;
+}
+
+static struct peal_letter_queue *wanted_queue(const struct peal_mail *mail, uint32_t tag,
+                                              uint32_t peer)
+{
+    uint64_t hash = peal_hash_u64((uint64_t)tag << 32 | peer, 0);
+    return &mail->wanted[hash & (mail->places - 1)];
+}
+
+static struct peal_aside_queue *aside_queue(const struct peal_mail *mail, uint32_t tag)
+{
+    return &mail->asides[peal_hash_u64(tag, 0) & (mail->places - 1)];
+}
+
+/* More places, when there are many for each; without memory it stays as it is. */
+static void grow(struct peal_mail *mail)
+{
+    if (mail->nwanted + mail->nasides < 2 * (uint64_t)mail->places || mail->places >= 1u << 24)
+        return;
+    struct peal_mail bigger = *mail;
+    bigger.places = 4 * mail->places;
+    bigger.wanted = calloc(bigger.places, sizeof *bigger.wanted);
+    bigger.asides = calloc(bigger.places, sizeof *bigger.asides);
+    if (!bigger.wanted || !bigger.asides) {
+        free(bigger.wanted);
+        free(bigger.asides);
+        return;
+    }
+    for (uint32_t i = 0; i < mail->places; i++) { /* in order: those of one kind are in one queue */
+        for (struct peal_letter *l = mail->wanted[i].first, *next; l; l = next) {
+            next = l->next;
+            append_letter(wanted_queue(&bigger, l->tag, l->peer), l);
+        }
+        for (struct peal_aside *a = mail->asides[i].first, *next; a; a = next) {
+            next = a->next;
+            append_aside(aside_queue(&bigger, a->tag), a);
+        }
+    }
+    free(mail->wanted);
+    free(mail->asides);
+    *mail = bigger;
 }
 
 /* The mailbox at `to` for messages from `from`. */
@@ -103,6 +175,7 @@ static bool send_some(struct peal_mail *mail, struct peal_letter *letter)
         moved = true;
     } while (letter->moved < letter->bytes);
     letter->status = PEAL_OK;
+    mail->pending--;
     return true;
 }
 
@@ -126,18 +199,45 @@ static void free_slot(struct peal_mail *mail, uint32_t from)
     peal_wake_if_sleeping(mail->team, from);
 }
 
-static struct peal_letter *find_taker(const struct peal_mail *mail, uint32_t from, uint32_t tag)
+/* The oldest letter that wants a tag from exactly that peer (UINT32_MAX: from any). */
+static struct peal_letter *find_wanted(const struct peal_mail *mail, uint32_t tag, uint32_t peer)
 {
-    for (struct peal_letter *letter = mail->letters; letter; letter = letter->next) {
-        if (!letter->sends && !letter->probes && !letter->begun && letter->status == PEAL_PENDING &&
-            letter->tag == tag && (letter->peer == from || letter->peer == UINT32_MAX))
-            return letter;
-    }
-    return NULL;
+    struct peal_letter *letter = wanted_queue(mail, tag, peer)->first;
+    while (letter && (letter->tag != tag || letter->peer != peer))
+        letter = letter->next;
+    return letter;
 }
 
-static void end_receive(struct peal_letter *letter)
+static void remove_wanted(struct peal_mail *mail, struct peal_letter *letter)
 {
+    struct peal_letter_queue *queue = wanted_queue(mail, letter->tag, letter->peer);
+    struct peal_letter *before = NULL, *i = queue->first;
+    for (; i != letter; i = i->next)
+        before = i;
+    if (before)
+        before->next = letter->next;
+    else
+        queue->first = letter->next;
+    if (queue->last == letter)
+        queue->last = before;
+    mail->nwanted--;
+}
+
+/* The letter that a message goes to, which is then wanted no more; NULL: none. */
+static struct peal_letter *find_taker(struct peal_mail *mail, uint32_t from, uint32_t tag)
+{
+    struct peal_letter *letter = find_wanted(mail, tag, from);
+    struct peal_letter *any = find_wanted(mail, tag, UINT32_MAX);
+    if (any && (!letter || any->order < letter->order))
+        letter = any;
+    if (letter)
+        remove_wanted(mail, letter);
+    return letter;
+}
+
+static void end_receive(struct peal_mail *mail, struct peal_letter *letter)
+{
+    mail->pending--;
     letter->status = letter->length > letter->bytes ? PEAL_INVALID : PEAL_OK;
 }
 
@@ -154,6 +254,20 @@ static struct heading read_heading(const struct peal_slot *slot)
         .bytes = peal_slot_bytes(slot), .tag = slot->signature, .first = slot->launch != 0};
 }
 
+/* Nobody has asked for the message yet, and it cannot be kept: its sender waits for room. */
+static void fail_memory(struct peal_mail *mail, uint32_t from, const struct heading *heading)
+{
+    struct peal_team *team = mail->team;
+    struct peal_text report = {0};
+    peal_text_printf(
+        &report,
+        "peal: rank %u: no memory to keep a message of %llu bytes from rank %u, tag %u, "
+        "which comes before it is asked for\n",
+        team->rank, (unsigned long long)heading->bytes, from, heading->tag);
+    (void)peal_team_fail(team, PEAL_NO_MEMORY, team->rank, &report);
+    peal_text_release(&report);
+}
+
 /* A message begins: to a letter that wants it, or aside. False when memory ran out. */
 static bool open_message(struct peal_mail *mail, uint32_t from, const struct heading *heading)
 {
@@ -166,8 +280,10 @@ static bool open_message(struct peal_mail *mail, uint32_t from, const struct hea
         return true;
     }
     struct peal_aside *aside = malloc(sizeof *aside + heading->bytes);
-    if (!aside)
+    if (!aside) {
+        fail_memory(mail, from, heading);
         return false;
+    }
     *aside = (struct peal_aside){.sender = from, .tag = heading->tag, .bytes = heading->bytes};
     mail->filling[from] = aside;
     return true;
@@ -184,19 +300,31 @@ static void refuse_fragment(struct peal_mail *mail, uint32_t from)
     peal_text_release(&report);
 }
 
-static bool take_aside(struct peal_mail *mail, struct peal_letter *letter);
+/* A letter gets a message that lies aside. */
+static void serve(struct peal_mail *mail, struct peal_letter *letter, struct peal_aside *aside)
+{
+    uint64_t bytes = aside->bytes < letter->bytes ? aside->bytes : letter->bytes;
+    if (bytes > 0)
+        memcpy(letter->data, aside->data, bytes);
+    letter->begun = true;
+    letter->length = aside->bytes;
+    letter->sender = aside->sender;
+    free(aside);
+    end_receive(mail, letter);
+}
 
 /* A message is whole. A letter that was posted while it came takes it now, before the sender's next
  * one can. */
 static void close_aside(struct peal_mail *mail, struct peal_aside *aside)
 {
-    struct peal_aside **link = &mail->asides;
-    while (*link)
-        link = &(*link)->next;
-    *link = aside;
     struct peal_letter *letter = find_taker(mail, aside->sender, aside->tag);
-    if (letter)
-        (void)take_aside(mail, letter);
+    if (letter) {
+        serve(mail, letter, aside);
+        return;
+    }
+    mail->nasides++;
+    append_aside(aside_queue(mail, aside->tag), aside);
+    grow(mail);
 }
 
 /* Takes one fragment from a sender; false when there is none, or none that can be taken. */
@@ -234,7 +362,7 @@ static bool take_fragment(struct peal_mail *mail, uint32_t from)
     if (moved + bytes < whole)
         return true;
     if (letter)
-        end_receive(letter);
+        end_receive(mail, letter);
     else
         close_aside(mail, aside);
     mail->open[from] = NULL;
@@ -245,23 +373,24 @@ static bool take_fragment(struct peal_mail *mail, uint32_t from)
 /* Serves a letter from what was put aside. */
 static bool take_aside(struct peal_mail *mail, struct peal_letter *letter)
 {
-    for (struct peal_aside **link = &mail->asides; *link; link = &(*link)->next) {
-        struct peal_aside *aside = *link;
-        if (aside->tag != letter->tag ||
-            (letter->peer != UINT32_MAX && letter->peer != aside->sender))
-            continue;
-        uint64_t bytes = aside->bytes < letter->bytes ? aside->bytes : letter->bytes;
-        if (bytes > 0)
-            memcpy(letter->data, aside->data, bytes);
-        letter->begun = true;
-        letter->length = aside->bytes;
-        letter->sender = aside->sender;
-        *link = aside->next;
-        free(aside);
-        end_receive(letter);
-        return true;
+    struct peal_aside_queue *queue = aside_queue(mail, letter->tag);
+    struct peal_aside *before = NULL, *aside = queue->first;
+    while (aside && (aside->tag != letter->tag ||
+                     (letter->peer != UINT32_MAX && letter->peer != aside->sender))) {
+        before = aside;
+        aside = aside->next;
     }
-    return false;
+    if (!aside)
+        return false;
+    if (before)
+        before->next = aside->next;
+    else
+        queue->first = aside->next;
+    if (queue->last == aside)
+        queue->last = before;
+    mail->nasides--;
+    serve(mail, letter, aside);
+    return true;
 }
 
 /* ---- probing ---- */
@@ -275,7 +404,7 @@ static bool is_wanted(const struct peal_letter *letter, const struct peal_aside 
 /* The oldest message that is aside, whole or not yet; what has arrived has been put there. */
 static bool see_aside(const struct peal_mail *mail, struct peal_letter *letter)
 {
-    const struct peal_aside *found = mail->asides;
+    const struct peal_aside *found = aside_queue(mail, letter->tag)->first;
     while (found && !is_wanted(letter, found))
         found = found->next;
     for (uint32_t r = 0; !found && r < mail->team->size; r++) {
@@ -299,23 +428,50 @@ bool peal_mail_probe(struct peal_mail *mail, struct peal_letter *letter)
     return see_aside(mail, letter);
 }
 
+/* Letters that probe and have their answer leave the queue. */
+static bool answer_probes(struct peal_mail *mail)
+{
+    struct peal_letter_queue left = {0};
+    bool moved = false;
+    for (struct peal_letter *letter = mail->probing.first, *next; letter; letter = next) {
+        next = letter->next;
+        if (!see_aside(mail, letter)) {
+            append_letter(&left, letter);
+            continue;
+        }
+        mail->pending--;
+        moved = true;
+    }
+    mail->probing = left;
+    return moved;
+}
+
 /* ---- all letters ---- */
+
+/* One message to a receiver at a time: its fragments must not be cut apart by a younger one's. */
+static bool send_all(struct peal_mail *mail, uint32_t to)
+{
+    struct peal_letter_queue *queue = &mail->out[to];
+    bool moved = false;
+    while (queue->first) {
+        struct peal_letter *letter = queue->first, *next = letter->next;
+        moved |= send_some(mail, letter);
+        if (letter->status == PEAL_PENDING)
+            break;
+        queue->first = next;
+        queue->last = next ? queue->last : NULL;
+    }
+    return moved;
+}
 
 bool peal_mail_progress(struct peal_mail *mail)
 {
-    if (!mail->letters)
+    if (mail->pending == 0)
         return false;
     bool moved = false;
-    mail->round++;
-    /* One message to a receiver at a time: its fragments must not be cut apart by a younger one's,
-     * for which there may be room a moment later. */
-    for (struct peal_letter *letter = mail->letters; letter; letter = letter->next) {
-        if (letter->status != PEAL_PENDING || !letter->sends ||
-            mail->stalled[letter->peer] == mail->round)
-            continue;
-        moved |= send_some(mail, letter);
-        if (letter->status == PEAL_PENDING)
-            mail->stalled[letter->peer] = mail->round;
+    for (uint32_t r = 0; r < mail->team->size; r++) {
+        if (mail->out[r].first)
+            moved |= send_all(mail, r);
     }
     /* A sender that waits for room also empties its own boxes: two ranks that send to each other
      * would wait for each other otherwise. */
@@ -323,16 +479,8 @@ bool peal_mail_progress(struct peal_mail *mail)
         while (take_fragment(mail, r))
             moved = true;
     }
-    for (struct peal_letter *letter = mail->letters; letter; letter = letter->next) {
-        if (letter->probes && letter->status == PEAL_PENDING)
-            moved |= see_aside(mail, letter);
-    }
-    for (struct peal_letter **link = &mail->letters; *link;) {
-        if ((*link)->status != PEAL_PENDING)
-            *link = (*link)->next;
-        else
-            link = &(*link)->next;
-    }
+    if (mail->probing.first)
+        moved |= answer_probes(mail);
     return moved;
 }
 
@@ -343,46 +491,61 @@ void peal_mail_post(struct peal_mail *mail, struct peal_letter *letter)
     /* Relaxed: for reports only. Partner: count_begun in doctor.c. */
     atomic_store_explicit(&own->letters, letters + 1, memory_order_relaxed);
     letter->status = PEAL_PENDING;
-    letter->next = NULL;
+    letter->order = mail->posted++;
+    mail->pending++;
     if (!letter->sends && !letter->probes && take_aside(mail, letter))
         return;
-    struct peal_letter **link = &mail->letters;
-    while (*link)
-        link = &(*link)->next;
-    *link = letter;
+    if (letter->sends) {
+        append_letter(&mail->out[letter->peer], letter);
+    } else if (letter->probes) {
+        append_letter(&mail->probing, letter);
+    } else {
+        mail->nwanted++;
+        append_letter(wanted_queue(mail, letter->tag, letter->peer), letter);
+        grow(mail);
+    }
     peal_mail_progress(mail);
+}
+
+static void fail_queue(struct peal_letter_queue *queue, enum peal_status status)
+{
+    for (struct peal_letter *letter = queue->first, *next; letter; letter = next) {
+        next = letter->next;
+        letter->status = status;
+    }
+    *queue = (struct peal_letter_queue){0};
 }
 
 void peal_mail_fail(struct peal_mail *mail, enum peal_status status)
 {
-    for (struct peal_letter *letter = mail->letters; letter; letter = letter->next)
-        letter->status = status;
-    mail->letters = NULL;
+    for (uint32_t r = 0; mail->out && r < mail->team->size; r++) {
+        fail_queue(&mail->out[r], status);
+        if (mail->open && mail->open[r])
+            mail->open[r]->status = status;
+        if (mail->open)
+            mail->open[r] = NULL;
+    }
+    for (uint32_t i = 0; mail->wanted && i < mail->places; i++)
+        fail_queue(&mail->wanted[i], status);
+    fail_queue(&mail->probing, status);
+    mail->pending = mail->nwanted = 0;
 }
 
-static const struct peal_letter *find_letter(const struct peal_mail *mail,
-                                             const enum peal_status *wanted)
+static const struct peal_letter *letter_of(const enum peal_status *wanted)
 {
-    const struct peal_letter *letter = mail->letters;
-    while (letter && &letter->status != wanted)
-        letter = letter->next;
-    return letter;
+    return (const struct peal_letter *)((const char *)wanted -
+                                        offsetof(struct peal_letter, status));
 }
 
-bool peal_mail_peer(const struct peal_mail *mail, const enum peal_status *wanted, uint32_t *peer)
+uint32_t peal_mail_peer(const enum peal_status *wanted)
 {
-    const struct peal_letter *letter = find_letter(mail, wanted);
-    if (letter)
-        *peer = letter->begun ? letter->sender : letter->peer;
-    return letter != NULL;
+    const struct peal_letter *letter = letter_of(wanted);
+    return letter->begun ? letter->sender : letter->peer;
 }
 
-void peal_mail_describe(const struct peal_mail *mail, const enum peal_status *wanted,
-                        struct peal_text *out)
+void peal_mail_describe(const enum peal_status *wanted, struct peal_text *out)
 {
-    const struct peal_letter *letter = find_letter(mail, wanted);
-    if (!letter)
-        return;
+    const struct peal_letter *letter = letter_of(wanted);
     const char *receives = letter->probes ? "probe for a message from" : "recv from";
     peal_text_printf(out, "%s ", letter->sends ? "send to" : receives);
     if (letter->peer == UINT32_MAX)

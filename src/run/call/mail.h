@@ -20,7 +20,7 @@ static inline uint64_t peal_mail_bytes(void)
 struct peal_letter {
     struct peal_letter *next;
     bool sends;
-    bool probes; /* wants to know of a message, and leaves it where it is */
+    bool probes;   /* wants to know of a message, and leaves it where it is */
     uint32_t peer; /* UINT32_MAX: from anybody */
     uint32_t tag;
     char *data;
@@ -29,20 +29,35 @@ struct peal_letter {
     uint64_t length; /* received: of the whole message, once it has begun */
     bool begun;
     uint32_t sender;
+    uint64_t order; /* of posting, among receives */
     enum peal_status status;
 };
 
 struct peal_aside; /* a message that came before it was wanted */
 
+/* Letters one after the other. */
+struct peal_letter_queue {
+    struct peal_letter *first, *last;
+};
+struct peal_aside_queue {
+    struct peal_aside *first, *last;
+};
+
+/* Work on a message does not grow with the number of others: letters that are to be sent stand in a
+ * queue for each receiver, wanted ones in queues by a hash of tag and sender, and what was put aside in
+ * queues by a hash of the tag. */
 struct peal_mail {
     struct peal_team *team;
-    struct peal_letter *letters; /* pending, oldest first */
-    struct peal_aside *asides;   /* whole ones, oldest first */
+    uint64_t pending;                 /* letters whose status is PEAL_PENDING */
+    struct peal_letter_queue *out;    /* by receiver, oldest first */
+    struct peal_letter_queue *wanted; /* not begun */
+    struct peal_letter_queue probing; /* those that probe */
+    struct peal_aside_queue *asides;  /* whole ones */
+    uint32_t places;                  /* of each of these two; a power of two */
+    uint64_t nwanted, nasides, posted;
     struct peal_aside **filling; /* per sender: the one that is being put aside */
     struct peal_letter **open;   /* per sender: the letter that takes the current message */
     uint64_t *sent, *credit, *received;
-    uint64_t *stalled; /* per receiver: the round in which a letter to it found no room */
-    uint64_t round;    /* of progress */
 };
 
 enum peal_status peal_mail_init(struct peal_mail *mail, struct peal_team *team);
@@ -53,10 +68,9 @@ void peal_mail_post(struct peal_mail *mail, struct peal_letter *letter);
 bool peal_mail_probe(struct peal_mail *mail, struct peal_letter *letter);
 bool peal_mail_progress(struct peal_mail *mail);
 void peal_mail_fail(struct peal_mail *mail, enum peal_status status);
-/* The rank that a message under way is of, or for (UINT32_MAX: of any); false: it is none. */
-bool peal_mail_peer(const struct peal_mail *mail, const enum peal_status *wanted, uint32_t *peer);
-/* The letter whose status is waited for. */
-void peal_mail_describe(const struct peal_mail *mail, const enum peal_status *wanted,
-                        struct peal_text *out);
+/* The rank that a message under way is of, or for (UINT32_MAX: of any). `wanted` is the status of a
+ * letter, here and below. */
+uint32_t peal_mail_peer(const enum peal_status *wanted);
+void peal_mail_describe(const enum peal_status *wanted, struct peal_text *out);
 
 #endif

@@ -125,8 +125,11 @@ enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why
     if (!plans->by_algo || !grow(plans, FIRST_PLACES))
         return PEAL_NO_MEMORY;
     size_t prefault = FIRST_STOCK + (size_t)plans->team->size * RANK_STOCK;
-    peal_prefault_init(&plans->prefault, prefault < MOST_STOCK ? prefault : FIRST_STOCK,
-                       MORE_STOCK);
+    if (plans->team->lazy)
+        plans->prefault.step = MORE_STOCK;
+    else
+        peal_prefault_init(&plans->prefault, prefault < MOST_STOCK ? prefault : FIRST_STOCK,
+                           MORE_STOCK);
     peal_diags_init(&diags);
     enum peal_status status = peal_program_open("barrier_mesh", &diags, &plans->library);
     if (status != PEAL_OK) {

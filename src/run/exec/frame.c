@@ -25,7 +25,7 @@ void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uin
     peal_regions_init(&frame->regions, team, context);
     /* What blocking calls will read peers' memory into: its pages would be most of a first call's
      * time. Without memory the call that needs it says so. */
-    if (context == 0 && team->size > 1 && !team->threads && peal_remote_expect(team) &&
+    if (context == 0 && team->size > 1 && !team->threads && !team->lazy && peal_remote_expect(team) &&
         grow_bounce(frame, 2 * PEAL_REMOTE_MOST))
         memset(frame->bounce, 0, frame->bounce_cap);
 }

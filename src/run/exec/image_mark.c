@@ -4,6 +4,9 @@
 
 #include "run/exec/remote.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* The window parameter that a place is in; NULL: none. */
 static const struct peal_image_param *window_of(const struct peal_image *image,
                                                 const struct peal_place *place)
@@ -24,41 +27,65 @@ static bool is_peers(const struct peal_image *image, const struct peal_place *pl
     return param && (place->base - param->base) / param->rows != image->rank;
 }
 
-/* True if what is written to `to` is read from `from`: here, or, as far as the own steps tell, by
- * peers, who do to this rank what it does to them. */
-static bool is_read_again(const struct peal_image *image, const struct peal_place *to,
-                          const struct peal_place *from)
+/* What the steps behind one read, by base; and of which window parameters peers' parts. */
+struct readings {
+    bool *bases;
+    bool *peers; /* by parameter */
+};
+
+static void add_readings(const struct peal_image *image, const struct peal_step *step,
+                         struct readings *readings)
 {
-    const struct peal_image_param *param = window_of(image, from);
-    return to->base == from->base || (param && is_peers(image, from) &&
-                                      window_of(image, to) == param && !is_peers(image, to));
+    for (uint32_t s = 1; s <= step->mem.nsrc; s++) {
+        const struct peal_place *from = &image->places[step->mem.first + s];
+        const struct peal_image_param *param = window_of(image, from);
+        if (from->base < image->nbases)
+            readings->bases[from->base] = true;
+        if (param && is_peers(image, from))
+            readings->peers[param - image->params] = true;
+    }
 }
 
-/* What is read again in the same launch must not be written past the caches. */
-static void keep_in_caches(struct peal_image *image)
+/* True if what is written to `to` is read again: here, or, as far as the own steps tell, by peers, who
+ * do to this rank what it does to them. */
+static bool is_read_again(const struct peal_image *image, const struct peal_place *to,
+                          const struct readings *readings)
 {
-    uint32_t all = image->nsteps * image->period;
-    for (uint32_t i = 0; i < all; i++) {
+    const struct peal_image_param *param = window_of(image, to);
+    return (to->base < image->nbases && readings->bases[to->base]) ||
+           (param && !is_peers(image, to) && readings->peers[param - image->params]);
+}
+
+/* What is read again in the same launch must not be written past the caches. From the last step to the
+ * first, so that time does not grow with the square of their number. */
+static bool keep_in_caches(struct peal_image *image)
+{
+    const uint8_t streams = PEAL_STEP_STREAM | PEAL_STEP_STREAM_REST;
+    struct readings readings = {calloc(image->nbases, sizeof(bool)),
+                                calloc(image->nparams + 1, sizeof(bool))};
+    bool ok = readings.bases && readings.peers;
+    for (uint32_t i = image->nsteps * image->period; ok && i-- > 0;) {
         struct peal_step *step = &image->steps[i];
-        const uint8_t streams = PEAL_STEP_STREAM | PEAL_STEP_STREAM_REST;
-        if (step->kind > PEAL_STEP_ACCUMULATE || !(step->flags & streams))
-            continue;
-        const struct peal_place *places = &image->places[step->mem.first];
-        uint32_t end = (i / image->nsteps + 1) * image->nsteps;
-        for (uint32_t k = i + 1; k < end; k++) {
-            const struct peal_step *later = &image->steps[k];
-            if (later->kind > PEAL_STEP_ACCUMULATE)
-                continue;
-            for (uint32_t s = 1; s <= later->mem.nsrc; s++) {
-                const struct peal_place *from = &image->places[later->mem.first + s];
-                bool again = (step->flags & PEAL_STEP_STREAM) && is_read_again(image, places, from);
-                for (uint32_t d = 1; d <= step->mem.also; d++)
-                    again |= is_read_again(image, &places[step->mem.nsrc + d], from);
-                if (again)
-                    step->flags &= (uint8_t)~streams;
-            }
+        if (i % image->nsteps == image->nsteps - 1) { /* of the phase before */
+            memset(readings.bases, 0, image->nbases * sizeof(bool));
+            memset(readings.peers, 0, image->nparams * sizeof(bool));
         }
+        if (step->kind > PEAL_STEP_ACCUMULATE)
+            continue;
+        if (step->flags & streams) {
+            const struct peal_place *places = &image->places[step->mem.first];
+            bool again =
+                (step->flags & PEAL_STEP_STREAM) && is_read_again(image, places, &readings);
+            for (uint32_t d = 1; d <= step->mem.also; d++)
+                again |= is_read_again(image, &places[step->mem.nsrc + d], &readings);
+            if (again)
+                step->flags &= (uint8_t)~streams;
+        }
+        add_readings(image, step, &readings);
     }
+    free(readings.bases);
+    free(readings.peers);
+    return ok;
 }
 
 static void mark_urgent(struct peal_image *image)
@@ -150,7 +177,8 @@ static enum peal_status mark_remote(struct peal_image *image)
 
 enum peal_status peal_image_mark(struct peal_image *image)
 {
-    keep_in_caches(image);
+    if (!keep_in_caches(image))
+        return PEAL_NO_MEMORY;
     mark_urgent(image);
     mark_past(image);
     image->receives = only_receives(image);

@@ -74,8 +74,8 @@ void peal_remote_probe(struct peal_team *team)
         uint64_t word = 0;
         if (r == team->rank)
             continue;
-        /* Without a descriptor of the process, its number cannot be relied on. */
-        if (control->probe_at == 0 || team->pidfds[r] < 0 ||
+        /* Without a descriptor of the process, or a number of it here, it cannot be relied on. */
+        if (control->probe_at == 0 || team->pidfds[r] < 0 || team->pids[r] == 0 ||
             read_memory(team, r, (char *)&word, control->probe_at, sizeof word) != 0 ||
             word != control->probe)
             found = PEAL_READS_NO;

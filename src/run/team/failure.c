@@ -84,6 +84,52 @@ enum peal_status peal_team_confirm(struct peal_team *team)
     return peal_team_failure(team);
 }
 
+/* The report, where all ranks find it. */
+static void write_report(struct peal_control *first, const char *report)
+{
+    char text[PEAL_REPORT_WORDS * 8] = {0};
+    snprintf(text, sizeof text, "%s", report);
+    for (int i = 0; i < PEAL_REPORT_WORDS; i++) {
+        uint64_t word;
+        memcpy(&word, text + i * 8, 8);
+        atomic_store_explicit(&first->report_text[i], word, memory_order_relaxed);
+    }
+    /* Partner: copy_report. */
+    atomic_store_explicit(&first->report_done, 1, memory_order_release);
+}
+
+/* Rank 0 has the failure: all others get it, and are woken. */
+static void spread_failure(const struct peal_team *team, uint64_t value)
+{
+    for (uint32_t r = 0; r < team->size; r++) {
+        uint64_t none = 0;
+        /* Release, partner: peal_team_failure on rank r. */
+        (void)atomic_compare_exchange_strong_explicit(&team->controls[r]->failure, &none, value,
+                                                      memory_order_acq_rel, memory_order_acquire);
+        peal_team_wake(team, r);
+    }
+    /* Before anything that the caller does next. Partner: peal_team_confirm. */
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+void peal_team_revoke(const struct peal_team *team)
+{
+    uint64_t none = 0;
+    uint64_t value = (uint64_t)PEAL_REVOKED | (uint64_t)team->rank << 8 |
+                     (uint64_t)team->rank << WINNER_SHIFT;
+    struct peal_control *first = team->controls[0];
+    /* As in peal_team_fail. */
+    if (atomic_compare_exchange_strong_explicit(&first->failure, &none, value, memory_order_acq_rel,
+                                                memory_order_acquire)) {
+        char text[64];
+        snprintf(text, sizeof text, "peal: rank %u has revoked the communicator\n", team->rank);
+        write_report(first, text);
+    } else {
+        value = none;
+    }
+    spread_failure(team, value);
+}
+
 enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status, uint32_t culprit,
                                 const struct peal_text *report)
 {
@@ -97,30 +143,14 @@ enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status,
     if (!won)
         value = none;
     if (won) {
-        char text[PEAL_REPORT_WORDS * 8] = {0};
         struct peal_text folded = {0};
         peal_text_puts(&folded, peal_text_get(report));
         peal_text_fold(&folded, 0, 6, PEAL_TEXT_WIDTH);
-        snprintf(text, sizeof text, "%s", peal_text_get(&folded));
-        peal_text_release(&folded);
-        for (int i = 0; i < PEAL_REPORT_WORDS; i++) {
-            uint64_t word;
-            memcpy(&word, text + i * 8, 8);
-            atomic_store_explicit(&first->report_text[i], word, memory_order_relaxed);
-        }
-        /* Partner: copy_report. */
-        atomic_store_explicit(&first->report_done, 1, memory_order_release);
+        write_report(first, peal_text_get(&folded));
         if (!team->quiet)
-            fprintf(stderr, "%s", text);
+            fprintf(stderr, "%s", peal_text_get(&folded));
+        peal_text_release(&folded);
     }
-    for (uint32_t r = 0; r < team->size; r++) {
-        none = 0;
-        /* Release, partner: peal_team_failure on rank r. */
-        (void)atomic_compare_exchange_strong_explicit(&team->controls[r]->failure, &none, value,
-                                                      memory_order_acq_rel, memory_order_acquire);
-        peal_team_wake(team, r);
-    }
-    /* Before anything that the caller does next. Partner: peal_team_confirm. */
-    atomic_thread_fence(memory_order_seq_cst);
+    spread_failure(team, value);
     return peal_team_failure(team);
 }

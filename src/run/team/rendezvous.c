@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rendezvous.h. The messages are fixed structs with one window attached to each:
+/* See rendezvous.h. The messages are fixed structs, some with a window and a process attached:
  *
- *   member -> leader   hello + window
- *   leader -> member   welcome, then count x (peer + window)
+ *   member -> leader   challenge and answer (door.h), then hello + window + process
+ *   leader -> member   welcome, then count x (peer + window + process)
+ *   member -> leader   verdict of its own
+ *   leader -> member   verdict of all
  */
 #include "run/team/rendezvous.h"
+
+#include "run/team/door.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define HELLO_MAGIC UINT32_C(0x70656c68)
-#define VERSION UINT32_C(2)
+#define VERSION UINT32_C(3)
 enum { WHY = 240, SOON_MS = 2000, LINGER_MS = 500 };
 
 struct hello {
     uint32_t magic, version;
     uint32_t rank, size;
-    char host[64];
-    char boot[40];
     uint32_t refusal; /* enum peal_status */
     char reason[WHY];
 };
@@ -38,159 +38,60 @@ struct welcome {
     uint32_t magic;
     uint32_t status; /* enum peal_status */
     uint32_t count;
-    uint32_t self;
+    uint32_t self, leader;
     char why[WHY];
 };
 
-struct peer {
-    uint32_t rank;
-    int32_t pid;
+struct verdict {
+    uint32_t magic;
+    uint32_t status; /* enum peal_status */
+    char why[WHY];
 };
-
-static void identify(struct hello *out, const struct peal_rendezvous *how)
-{
-    *out = (struct hello){.magic = HELLO_MAGIC,
-                          .version = VERSION,
-                          .rank = how->rank,
-                          .size = how->size,
-                          .refusal = how->refusal};
-    if (how->reason)
-        snprintf(out->reason, sizeof out->reason, "%s", how->reason);
-    (void)gethostname(out->host, sizeof out->host - 1);
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t got = read(fd, out->boot, sizeof out->boot - 1);
-        (void)got;
-        close(fd);
-    }
-}
-
-void peal_host_identify(char out[static 112])
-{
-    struct hello self;
-    identify(&self, &(struct peal_rendezvous){0});
-    self.boot[strcspn(self.boot, "\n")] = '\0';
-    snprintf(out, 112, "%s %s", self.host, self.boot);
-}
-
-static socklen_t name_socket(const char *job, uint32_t leader, struct sockaddr_un *out)
-{
-    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int len = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "peal-%u-%u-%s",
-                       (unsigned)getuid(), leader, job);
-    if (len > (int)sizeof out->sun_path - 2)
-        len = (int)sizeof out->sun_path - 2;
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
-}
-
-static bool same_user(int fd, int32_t *pid)
-{
-    struct ucred cred;
-    socklen_t len = sizeof cred;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 || cred.uid != getuid())
-        return false;
-    *pid = cred.pid;
-    return true;
-}
 
 static void sleep_ms(long ms)
 {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-/* One message with an optional descriptor; false on any failure or at the deadline. */
-static bool send_message(int fd, const void *data, size_t len, int pass, uint64_t deadline)
+static enum peal_status status_of(uint32_t word)
 {
-    struct iovec iov = {(void *)(uintptr_t)data, len};
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {.space = {0}};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (pass >= 0) {
-        msg.msg_control = control.space;
-        msg.msg_controllen = sizeof control.space;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &pass, sizeof pass);
-    }
-    for (;;) {
-        ssize_t sent = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent >= 0)
-            return sent == (ssize_t)len;
-        /* The peer has not read on; or as many descriptors of this user are under way as it may
-         * have open (with 64 ranks or so), which the others' reading ends. */
-        bool later = errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS;
-        if (errno != EINTR && (!later || peal_now_ms() >= deadline))
-            return false;
-        if (later)
-            sleep_ms(1);
-    }
+    return word < PEAL_STATUSES ? (enum peal_status)word : PEAL_SYSTEM;
 }
 
-/* The first descriptor of a message that was received, or -1; further ones are closed. The room for
- * one has, by its alignment, room for two. */
-static int take_descriptor(struct msghdr *msg)
+static void close_fd(int fd)
 {
-    const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-        return -1;
-    size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    int first = -1;
-    for (size_t i = 0; i < count; i++) {
-        int fd;
-        memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-        if (i == 0)
-            first = fd;
-        else
-            close(fd);
-    }
-    return first;
+    if (fd >= 0)
+        close(fd);
 }
 
-/* The same the other way. *passed is -1 if no descriptor came, and on failure. */
-static bool receive_message(int fd, void *data, size_t len, int *passed, uint64_t deadline)
+void peal_host_identify(char out[static 112])
 {
-    *passed = -1;
-    struct iovec iov = {data, len};
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    for (;;) {
-        struct msghdr msg = {.msg_iov = &iov,
-                             .msg_iovlen = 1,
-                             .msg_control = control.space,
-                             .msg_controllen = sizeof control.space};
-        uint64_t now = peal_now_ms(), left = now >= deadline ? 0 : deadline - now;
-        struct pollfd poll_fd = {fd, POLLIN, 0};
-        int ready = poll(&poll_fd, 1, left < INT_MAX ? (int)left : INT_MAX);
-        if (ready < 0 && errno == EINTR)
-            continue;
-        if (ready <= 0)
-            return false;
-        ssize_t got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-        if (got < 0 && errno == EINTR)
-            continue;
-        int window = got >= 0 ? take_descriptor(&msg) : -1;
-        if (got == (ssize_t)len) {
-            *passed = window;
-            return true;
-        }
-        if (window >= 0)
-            close(window);
-        return false;
+    char name[64] = "", boot[40] = "";
+    (void)gethostname(name, sizeof name - 1);
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t got = read(fd, boot, sizeof boot - 1);
+        (void)got;
+        close(fd);
     }
+    boot[strcspn(boot, "\n")] = '\0';
+    snprintf(out, 112, "%s %s", name, boot[0] ? boot : "-");
+}
+
+bool peal_host_may_be(const char *a, const char *b)
+{
+    const char *x = strrchr(a, ' '), *y = strrchr(b, ' ');
+    if (!x || !y)
+        return strcmp(a, b) == 0;
+    bool known = strcmp(x, " -") != 0 && strcmp(y, " -") != 0;
+    return !known || strcmp(x, y) == 0; /* containers of one host have names of their own */
 }
 
 /* ---- the leader ---- */
 
 struct guest {
     int socket;
-    int window;
-    int32_t pid;
+    int window, pidfd;
     bool here;
 };
 
@@ -208,17 +109,16 @@ static uint64_t soon(uint64_t deadline)
 }
 
 /* Hears who has come; false, and the socket is closed: none of us. */
-static bool hear(int socket, uint64_t until, struct hello *out, int *window, int32_t *pid)
+static bool hear(int socket, const char *job, uint64_t until, struct hello *out, int passed[2])
 {
-    *window = -1;
-    if (same_user(socket, pid) && receive_message(socket, out, sizeof *out, window, until) &&
-        out->magic == HELLO_MAGIC) {
-        out->host[sizeof out->host - 1] = out->boot[sizeof out->boot - 1] = '\0';
+    passed[0] = passed[1] = -1;
+    if (peal_door_challenge(socket, job, until) &&
+        peal_door_receive(socket, out, sizeof *out, passed, until) && out->magic == HELLO_MAGIC) {
         out->reason[sizeof out->reason - 1] = '\0';
         return true;
     }
-    if (*window >= 0)
-        close(*window);
+    close_fd(passed[0]);
+    close_fd(passed[1]);
     close(socket);
     return false;
 }
@@ -227,20 +127,16 @@ static void send_away(int socket, enum peal_status status, const char *why, uint
 {
     struct welcome no = {.magic = HELLO_MAGIC, .status = (uint32_t)status};
     snprintf(no.why, sizeof no.why, "%s", why);
-    (void)send_message(socket, &no, sizeof no, -1, until);
+    (void)peal_door_send(socket, &no, sizeof no, NULL, until);
     close(socket);
 }
 
 /* PEAL_OK, or `why` this newcomer means that the meeting has failed. */
-static enum peal_status judge(const struct peal_rendezvous *how, const struct hello *own,
-                              const struct hello *hello, const struct guest *guests,
-                              struct peal_text *why)
+static enum peal_status judge(const struct peal_rendezvous *how, const struct hello *hello,
+                              const struct guest *guests, struct peal_text *why)
 {
     if (hello->version != VERSION)
         peal_text_printf(why, "rank %u is of another version of peal", hello->rank);
-    else if (strcmp(hello->boot, own->boot) != 0 || strcmp(hello->host, own->host) != 0)
-        peal_text_printf(why, "rank %u is on another host ('%s', not '%s')", hello->rank,
-                         hello->host, own->host);
     else if (hello->size != how->size)
         peal_text_printf(why, "rank %u was told of %u ranks, rank %u of %u", hello->rank,
                          hello->size, how->rank, how->size);
@@ -250,48 +146,46 @@ static enum peal_status judge(const struct peal_rendezvous *how, const struct he
         return PEAL_INVALID;
     if (hello->refusal != PEAL_OK) {
         peal_text_printf(why, "rank %u: %s", hello->rank, hello->reason);
-        return hello->refusal < PEAL_STATUSES ? (enum peal_status)hello->refusal : PEAL_SYSTEM;
+        return status_of(hello->refusal);
     }
     return PEAL_OK;
 }
 
 /* Takes a newcomer in. One that means the end is told so; strangers are nobody's matter. */
-static enum peal_status admit(const struct peal_rendezvous *how, const struct hello *own,
-                              int socket, struct guest *guests, uint64_t deadline,
-                              struct peal_text *why)
+static enum peal_status admit(const struct peal_rendezvous *how, int socket, struct guest *guests,
+                              uint64_t deadline, struct peal_text *why)
 {
     struct hello hello;
-    int window;
-    int32_t pid = 0;
-    if (!hear(socket, soon(deadline), &hello, &window, &pid))
+    int passed[2];
+    if (!hear(socket, how->job, soon(deadline), &hello, passed))
         return PEAL_OK;
-    enum peal_status status = judge(how, own, &hello, guests, why);
-    if (status == PEAL_OK && window < 0) {
+    enum peal_status status = judge(how, &hello, guests, why);
+    if (status == PEAL_OK && passed[0] < 0) {
         say_descriptors(hello.rank, why);
         status = PEAL_SYSTEM;
     }
     if (status == PEAL_OK) {
-        guests[hello.rank] = (struct guest){socket, window, pid, true};
+        guests[hello.rank] = (struct guest){socket, passed[0], passed[1], true};
         return PEAL_OK;
     }
-    if (window >= 0)
-        close(window);
+    close_fd(passed[0]);
+    close_fd(passed[1]);
     send_away(socket, status, peal_text_get(why), soon(deadline));
     if (hello.rank < how->size && !guests[hello.rank].here) /* it has been told */
-        guests[hello.rank] = (struct guest){-1, -1, pid, true};
+        guests[hello.rank] = (struct guest){-1, -1, -1, true};
     return status;
 }
 
-static bool is_gone(const struct peal_rendezvous *how, uint32_t rank)
+static bool is_gone(const struct peal_rendezvous *how, uint32_t rank, struct peal_text *ended)
 {
-    return how->gone && how->gone(how->context, rank);
+    return how->gone && how->gone(how->context, rank, ended);
 }
 
 static bool all_here(const struct peal_rendezvous *how, const struct guest *guests,
                      uint32_t *missing)
 {
     for (uint32_t r = 0; r < how->size; r++) {
-        if (guests[r].here || (how->optional && how->optional[r] && is_gone(how, r)))
+        if (guests[r].here || (how->optional && how->optional[r] && is_gone(how, r, NULL)))
             continue;
         *missing = r;
         return false;
@@ -299,115 +193,102 @@ static bool all_here(const struct peal_rendezvous *how, const struct guest *gues
     return true;
 }
 
-static int listen_as(const char *job, uint32_t leader, uint64_t deadline)
+/* A rank that must come and never will, of all that are missing; size: there is none. */
+static uint32_t find_lost(const struct peal_rendezvous *how, const struct guest *guests,
+                          struct peal_text *ended)
 {
-    struct sockaddr_un name;
-    socklen_t len = name_socket(job, leader, &name);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    while (bind(fd, (struct sockaddr *)&name, len) != 0) {
-        if (errno != EADDRINUSE || peal_now_ms() >= deadline) {
-            close(fd);
-            return -1;
-        }
-        sleep_ms(2); /* an earlier meeting of the same job is just ending */
+    uint32_t r = 0;
+    for (; r < how->size; r++) {
+        bool needed = !guests[r].here && !(how->optional && how->optional[r]);
+        if (needed && is_gone(how, r, ended))
+            break;
     }
-    if (listen(fd, 256) != 0) {
-        close(fd);
-        return -1;
-    }
-    return fd;
+    return r;
 }
 
-static enum peal_status collect(const struct peal_rendezvous *how, int fd, struct guest *guests,
-                                uint64_t deadline, struct peal_text *why)
+static enum peal_status say_lost(const struct peal_rendezvous *how, uint32_t rank,
+                                 struct peal_text *ended, struct peal_text *why)
 {
-    struct hello own;
-    identify(&own, how);
+    peal_text_printf(why, "rank %u of %u will not come to job '%s' any more%s", rank, how->size,
+                     how->job, peal_text_get(ended));
+    peal_text_release(ended);
+    return PEAL_PEER_DEAD;
+}
+
+static enum peal_status collect(const struct peal_rendezvous *how, const struct peal_door *door,
+                                struct guest *guests, uint64_t deadline, struct peal_text *why)
+{
     enum peal_status status = how->refusal;
     uint32_t missing = 0;
     if (status != PEAL_OK)
         peal_text_printf(why, "rank %u: %s", how->rank, how->reason);
     while (status == PEAL_OK && !all_here(how, guests, &missing)) {
+        struct peal_text ended = {0};
         if (peal_now_ms() >= deadline) {
             peal_text_printf(why, "rank %u of %u did not come to job '%s' in time", missing,
                              how->size, how->job);
             return PEAL_TIMEOUT;
         }
-        bool without = !(how->optional && how->optional[missing]) && is_gone(how, missing);
-        struct pollfd poll_fd = {fd, POLLIN, 0};
-        if (poll(&poll_fd, 1, without ? 0 : 20) <= 0) {
-            if (!without)
-                continue;
-            peal_text_printf(why, "rank %u of %u will not come to job '%s' any more", missing,
-                             how->size, how->job);
-            status = PEAL_PEER_DEAD;
-            break;
-        }
-        int socket = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-        if (socket >= 0) {
-            status = admit(how, &own, socket, guests, deadline, why);
-        } else if (errno == EMFILE || errno == ENFILE) {
+        uint32_t lost = find_lost(how, guests, &ended);
+        int socket = peal_door_accept(door, lost < how->size ? 0 : 20);
+        if (socket >= 0)
+            status = admit(how, socket, guests, deadline, why);
+        else if (errno == EMFILE || errno == ENFILE) {
             say_descriptors(missing, why);
             status = PEAL_SYSTEM;
+        } else if (lost < how->size) {
+            return say_lost(how, lost, &ended, why);
         }
+        peal_text_release(&ended);
     }
     return status;
 }
 
 /* The meeting has failed. Who has come, and waits to be let in, is told why; and who comes in the
  * next moment: ranks that were started together may be a little behind. */
-static void turn_away(const struct peal_rendezvous *how, int fd, struct guest *guests,
-                      enum peal_status status, const char *why, uint64_t deadline)
+static void turn_away(const struct peal_rendezvous *how, const struct peal_door *door,
+                      struct guest *guests, enum peal_status status, const char *why,
+                      uint64_t deadline)
 {
     uint64_t until = peal_now_ms() + LINGER_MS < deadline ? peal_now_ms() + LINGER_MS : deadline;
     uint32_t missing;
     while (!all_here(how, guests, &missing)) {
-        struct pollfd poll_fd = {fd, POLLIN, 0};
         uint64_t now = peal_now_ms();
-        int ready = poll(&poll_fd, 1, now < until ? (int)(until - now) : 0);
-        if (ready < 0 && errno == EINTR)
-            continue;
-        int socket = ready > 0 ? accept4(fd, NULL, NULL, SOCK_CLOEXEC) : -1;
+        int socket = peal_door_accept(door, now < until ? (int)(until - now) : 0);
         struct hello hello;
-        int window;
-        int32_t pid;
-        if (socket < 0)
+        int passed[2];
+        if (socket < 0 && (peal_now_ms() >= until || errno != 0))
             return;
         /* Past the deadline too: whoever is in the queue has said who it is. */
-        if (!hear(socket, peal_now_ms() + SOON_MS, &hello, &window, &pid))
+        if (socket < 0 || !hear(socket, how->job, peal_now_ms() + SOON_MS, &hello, passed))
             continue;
-        if (window >= 0)
-            close(window);
+        close_fd(passed[0]);
+        close_fd(passed[1]);
         send_away(socket, status, why, peal_now_ms() + SOON_MS);
         if (hello.rank < how->size)
             guests[hello.rank].here = true;
     }
 }
 
-static void dismiss(const struct peal_rendezvous *how, const struct guest *guests,
-                    enum peal_status status, const struct peal_meeting *meeting, const char *why,
-                    uint64_t deadline)
+/* Tells all who are there, and gives them each other's windows and processes. */
+static void dismiss(struct peal_meeting *meeting, enum peal_status status, const char *why)
 {
-    uint32_t self = 0;
-    for (uint32_t r = 0; r < how->size; r++) {
-        if (!guests[r].here)
-            continue;
+    for (uint32_t m = 0; m < meeting->count; m++) {
         struct welcome welcome = {.magic = HELLO_MAGIC,
                                   .status = (uint32_t)status,
                                   .count = meeting->count,
-                                  .self = self++};
+                                  .self = m,
+                                  .leader = meeting->self};
         snprintf(welcome.why, sizeof welcome.why, "%s", why);
-        if (guests[r].socket < 0)
+        int socket = meeting->members[m].socket;
+        if (socket < 0)
             continue;
-        bool ok = send_message(guests[r].socket, &welcome, sizeof welcome, -1, deadline);
+        bool ok = peal_door_send(socket, &welcome, sizeof welcome, NULL, meeting->deadline);
         for (uint32_t i = 0; ok && status == PEAL_OK && i < meeting->count; i++) {
-            struct peer peer = {meeting->members[i].rank, meeting->members[i].pid};
-            ok = send_message(guests[r].socket, &peer, sizeof peer, meeting->members[i].fd,
-                              deadline);
+            const struct peal_member *member = &meeting->members[i];
+            ok = peal_door_send(socket, &member->rank, sizeof member->rank,
+                                (int[2]){member->fd, member->pidfd}, meeting->deadline);
         }
-        close(guests[r].socket);
     }
 }
 
@@ -415,20 +296,20 @@ static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadlin
                              struct peal_text *why, struct peal_meeting *out)
 {
     struct guest *guests = calloc(how->size, sizeof *guests);
-    struct peal_meeting meeting = {.members = calloc(how->size, sizeof *meeting.members)};
+    struct peal_meeting meeting = {.members = calloc(how->size, sizeof *meeting.members),
+                                   .deadline = deadline};
     if (!guests || !meeting.members) {
         free(guests);
         free(meeting.members);
         return PEAL_NO_MEMORY;
     }
     int window = how->window >= 0 ? fcntl(how->window, F_DUPFD_CLOEXEC, 0) : -1;
-    guests[how->rank] = (struct guest){-1, window, (int32_t)getpid(), true};
-    int fd = listen_as(how->job, how->rank, deadline);
-    enum peal_status status = PEAL_SYSTEM;
-    if (fd >= 0)
-        status = collect(how, fd, guests, deadline, why);
-    else
-        peal_text_printf(why, "cannot listen for job '%s': %s", how->job, strerror(errno));
+    int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    guests[how->rank] = (struct guest){-1, window, self, true};
+    struct peal_door door = {.count = 0};
+    enum peal_status status = peal_door_open(how->job, how->rank, deadline, &door, why);
+    if (status == PEAL_OK)
+        status = collect(how, &door, guests, deadline, why);
     if (status == PEAL_OK && window < 0) {
         say_descriptors(how->rank, why); /* after all have come, so that all are told */
         status = PEAL_SYSTEM;
@@ -437,37 +318,60 @@ static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadlin
         if (!guests[r].here)
             continue;
         if (r == how->rank)
-            meeting.self = meeting.count;
-        meeting.members[meeting.count++] = (struct peal_member){r, guests[r].pid, guests[r].window};
+            meeting.self = meeting.leader = meeting.count;
+        meeting.members[meeting.count++] =
+            (struct peal_member){r, guests[r].window, guests[r].pidfd, guests[r].socket};
     }
-    dismiss(how, guests, status, &meeting, peal_text_get(why), deadline);
+    dismiss(&meeting, status, peal_text_get(why));
     if (status == PEAL_OK) {
         *out = meeting;
     } else {
         peal_meeting_release(&meeting); /* descriptors may be what is missing */
-        if (fd >= 0)
-            turn_away(how, fd, guests, status, peal_text_get(why), deadline);
+        if (door.count > 0)
+            turn_away(how, &door, guests, status, peal_text_get(why), deadline);
     }
-    if (fd >= 0)
-        close(fd);
+    peal_door_close(&door);
     free(guests);
     return status;
 }
 
 /* ---- everyone else ---- */
 
-static int connect_to(const char *job, uint32_t leader)
+/* The windows and processes of all, which follow a welcome. */
+static enum peal_status take_members(int socket, const struct welcome *welcome, uint64_t deadline,
+                                     struct peal_text *why, struct peal_meeting *out)
 {
-    struct sockaddr_un name;
-    socklen_t len = name_socket(job, leader, &name);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    if (connect(fd, (struct sockaddr *)&name, len) != 0) {
-        close(fd);
-        return -1;
+    struct peal_meeting meeting = {.self = welcome->self,
+                                   .leader = welcome->leader,
+                                   .deadline = deadline,
+                                   .members = calloc(welcome->count, sizeof *meeting.members)};
+    if (!meeting.members)
+        return PEAL_NO_MEMORY;
+    for (; meeting.count < welcome->count; meeting.count++) {
+        uint32_t rank;
+        int passed[2];
+        bool came = peal_door_receive(socket, &rank, sizeof rank, passed, deadline);
+        meeting.members[meeting.count] = (struct peal_member){rank, passed[0], passed[1], -1};
+        if (came && passed[0] >= 0)
+            continue;
+        if (came)
+            say_descriptors(rank, why);
+        else
+            peal_text_puts(why, "the leader went away during the meeting");
+        close_fd(passed[1]);
+        peal_meeting_release(&meeting);
+        return came ? PEAL_SYSTEM : PEAL_PEER_DEAD;
     }
-    return fd;
+    *out = meeting;
+    return PEAL_OK;
+}
+
+/* This rank has not got all windows: the others are told instead of finding out. */
+static void report_to(int socket, enum peal_status status, const char *reason)
+{
+    struct verdict own = {.magic = HELLO_MAGIC, .status = (uint32_t)status};
+    snprintf(own.why, sizeof own.why, "%s", reason);
+    (void)peal_door_send(socket, &own, sizeof own, NULL, peal_now_ms() + SOON_MS);
 }
 
 /* PEAL_PENDING: the leader went away before it answered; try again. */
@@ -475,69 +379,64 @@ static enum peal_status follow_once(const struct peal_rendezvous *how, int socke
                                     uint64_t deadline, struct peal_text *why,
                                     struct peal_meeting *out)
 {
-    struct hello hello;
+    struct hello hello = {.magic = HELLO_MAGIC,
+                          .version = VERSION,
+                          .rank = how->rank,
+                          .size = how->size,
+                          .refusal = how->refusal};
     struct welcome welcome;
-    int surplus;
-    int32_t pid;
-    identify(&hello, how);
-    if (!same_user(socket, &pid)) {
-        peal_text_printf(why, "job '%s' is led by another user", how->job);
-        return PEAL_INVALID;
-    }
-    if (!send_message(socket, &hello, sizeof hello, how->window, deadline) ||
-        !receive_message(socket, &welcome, sizeof welcome, &surplus, deadline))
+    int surplus[2];
+    if (how->reason)
+        snprintf(hello.reason, sizeof hello.reason, "%s", how->reason);
+    int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    bool sent = peal_door_answer(socket, how->job, deadline) &&
+                peal_door_send(socket, &hello, sizeof hello, (int[2]){how->window, self}, deadline);
+    close_fd(self);
+    if (!sent || !peal_door_receive(socket, &welcome, sizeof welcome, surplus, deadline))
         return PEAL_PENDING;
-    if (surplus >= 0)
-        close(surplus);
+    close_fd(surplus[0]);
+    close_fd(surplus[1]);
     if (welcome.magic != HELLO_MAGIC)
         return PEAL_PENDING;
     welcome.why[sizeof welcome.why - 1] = '\0';
     if (welcome.status != PEAL_OK) {
         peal_text_puts(why, welcome.why);
-        return welcome.status < PEAL_STATUSES ? (enum peal_status)welcome.status : PEAL_INVALID;
+        return status_of(welcome.status);
     }
-    if (welcome.count == 0 || welcome.count > how->size || welcome.self >= welcome.count)
+    if (welcome.count == 0 || welcome.count > how->size || welcome.self >= welcome.count ||
+        welcome.leader >= welcome.count)
         return PEAL_SYSTEM;
-    struct peal_meeting meeting = {.self = welcome.self,
-                                   .members = calloc(welcome.count, sizeof *meeting.members)};
-    if (!meeting.members)
-        return PEAL_NO_MEMORY;
-    for (; meeting.count < welcome.count; meeting.count++) {
-        struct peer peer;
-        int fd;
-        bool came = receive_message(socket, &peer, sizeof peer, &fd, deadline);
-        if (!came || fd < 0) {
-            if (came)
-                say_descriptors(peer.rank, why);
-            else
-                peal_text_puts(why, "the leader went away during the meeting");
-            peal_meeting_release(&meeting);
-            return came ? PEAL_SYSTEM : PEAL_PEER_DEAD;
-        }
-        meeting.members[meeting.count] = (struct peal_member){peer.rank, peer.pid, fd};
+    enum peal_status status = take_members(socket, &welcome, deadline, why, out);
+    if (status == PEAL_OK) {
+        out->members[out->leader].socket = socket;
+        return PEAL_OK;
     }
-    *out = meeting;
-    return PEAL_OK;
+    report_to(socket, status, why->len ? peal_text_get(why) : peal_status_text(status));
+    return status;
 }
 
 static enum peal_status follow(const struct peal_rendezvous *how, uint32_t leader,
                                uint64_t deadline, struct peal_text *why, struct peal_meeting *out)
 {
     enum { SOON = 256, PATIENT_MS = 16 }; /* a leader that was started together comes in a moment */
+    bool stranger = false;
     for (int tries = 0;; tries++) {
-        int socket = connect_to(how->job, leader);
+        struct peal_text ended = {0};
+        int socket = peal_door_knock(how->job, leader, &stranger);
         if (socket >= 0) {
             enum peal_status status = follow_once(how, socket, deadline, why, out);
-            close(socket);
+            if (status != PEAL_OK)
+                close(socket);
             if (status != PEAL_PENDING)
                 return status;
         }
-        if (is_gone(how, leader)) {
-            peal_text_printf(why, "rank %u will not come to job '%s' any more", leader, how->job);
-            return PEAL_PEER_DEAD; /* where it is optional, the caller turns to the next leader */
-        }
+        if (is_gone(how, leader, &ended)) /* where it is optional, the caller turns to the next */
+            return say_lost(how, leader, &ended, why);
         if (peal_now_ms() >= deadline) {
-            peal_text_printf(why, "rank %u of job '%s' was not there in time", leader, how->job);
+            peal_text_printf(why, "rank %u of job '%s' was not there in time%s", leader, how->job,
+                             stranger ? "; a process of another user listens in its place (a "
+                                        "private XDG_RUNTIME_DIR helps)"
+                                      : "");
             return PEAL_TIMEOUT;
         }
         sleep_ms(tries < SOON ? 1 : PATIENT_MS);
@@ -554,11 +453,109 @@ enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, uint32_
                                : follow(how, leader, deadline, why, out);
 }
 
+/* ---- how far all have come ---- */
+
+/* What a member says of itself: PEAL_OK, or the end of the meeting. */
+static enum peal_status hear_verdict(const struct peal_member *member, struct peal_text *why)
+{
+    struct verdict its;
+    int surplus[2];
+    if (!peal_door_receive(member->socket, &its, sizeof its, surplus, peal_now_ms()) ||
+        its.magic != HELLO_MAGIC) {
+        peal_text_printf(why, "rank %u has ended while it opened", member->rank);
+        return PEAL_PEER_DEAD;
+    }
+    close_fd(surplus[0]);
+    close_fd(surplus[1]);
+    its.why[sizeof its.why - 1] = '\0';
+    if (its.status != PEAL_OK)
+        peal_text_printf(why, "rank %u: %s", member->rank, its.why);
+    return status_of(its.status);
+}
+
+/* Waits until all have said how far they have come, or one that it has failed. */
+static enum peal_status collect_verdicts(const struct peal_meeting *meeting, struct peal_text *why)
+{
+    struct pollfd *polls = calloc(meeting->count, sizeof *polls);
+    uint32_t left = 0;
+    if (!polls)
+        return PEAL_NO_MEMORY;
+    for (uint32_t m = 0; m < meeting->count; m++) {
+        polls[m] = (struct pollfd){meeting->members[m].socket, POLLIN, 0};
+        left += polls[m].fd >= 0;
+    }
+    enum peal_status status = PEAL_OK;
+    while (left > 0 && status == PEAL_OK) {
+        uint64_t now = peal_now_ms();
+        uint64_t wait = now < meeting->deadline ? meeting->deadline - now : 0;
+        int ready = poll(polls, meeting->count, wait < INT_MAX ? (int)wait : INT_MAX);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0) {
+            peal_text_puts(why, "not all ranks could finish opening in time");
+            status = PEAL_TIMEOUT;
+        }
+        for (uint32_t m = 0; ready > 0 && m < meeting->count && status == PEAL_OK; m++) {
+            if (polls[m].fd < 0 || polls[m].revents == 0)
+                continue;
+            status = hear_verdict(&meeting->members[m], why);
+            polls[m].fd = -1;
+            left--;
+        }
+    }
+    free(polls);
+    return status;
+}
+
+static enum peal_status settle_all(struct peal_meeting *meeting, enum peal_status status,
+                                   const char *reason, struct peal_text *why)
+{
+    if (status != PEAL_OK)
+        peal_text_printf(why, "rank %u: %s", meeting->members[meeting->self].rank, reason);
+    else
+        status = collect_verdicts(meeting, why);
+    for (uint32_t m = 0; m < meeting->count; m++) {
+        if (meeting->members[m].socket >= 0)
+            report_to(meeting->members[m].socket, status, peal_text_get(why));
+    }
+    return status;
+}
+
+enum peal_status peal_rendezvous_settle(struct peal_meeting *meeting, enum peal_status status,
+                                        const char *reason, struct peal_text *why)
+{
+    struct verdict all;
+    int surplus[2], socket = meeting->members[meeting->leader].socket;
+    struct peal_text found = {0};
+    enum peal_status held = PEAL_PEER_DEAD;
+    if (meeting->self == meeting->leader) {
+        held = settle_all(meeting, status, reason, &found);
+    } else {
+        report_to(socket, status, reason ? reason : "");
+        if (peal_door_receive(socket, &all, sizeof all, surplus, meeting->deadline) &&
+            all.magic == HELLO_MAGIC) {
+            all.why[sizeof all.why - 1] = '\0';
+            held = status_of(all.status);
+            peal_text_puts(&found, all.why);
+        } else {
+            peal_text_printf(&found, "rank %u has ended while it opened",
+                             meeting->members[meeting->leader].rank);
+        }
+    }
+    if (held != PEAL_OK) {
+        why->len = 0;
+        peal_text_puts(why, peal_text_get(&found));
+    }
+    peal_text_release(&found);
+    return held;
+}
+
 void peal_meeting_release(struct peal_meeting *meeting)
 {
     for (uint32_t i = 0; i < meeting->count; i++) {
-        if (meeting->members[i].fd >= 0)
-            close(meeting->members[i].fd);
+        close_fd(meeting->members[i].fd);
+        close_fd(meeting->members[i].pidfd);
+        close_fd(meeting->members[i].socket);
     }
     free(meeting->members);
     *meeting = (struct peal_meeting){0};

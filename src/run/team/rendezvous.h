@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rendezvous: the ranks of a job find each other and exchange their windows.
  *
- * The leader listens on an abstract Unix socket named from user and job; everyone else connects,
- * says who it is and passes its window. When all are there, each gets all windows. Both ends check
- * the other's user by the kernel's word; host and boot are compared. A meeting that fails, because
- * of a rank that does not belong to it or cannot take part, fails for all with the same words. The
- * socket is closed at the end: its name and everything else vanish with it.
+ * The leader listens (door.h); everyone else connects, proves that it knows the job, says who it is
+ * and passes its window and a descriptor of its process. When all are there, each gets those of all.
+ * A descriptor of a process means the same one in every pid namespace; its number may not.
+ *
+ * Then every rank makes what it needs of that, and says whether it could: nobody has opened before
+ * all have (peal_rendezvous_settle). A meeting that fails, because of a rank that does not belong to
+ * it, cannot take part or cannot finish, fails for all at once, with the same words. The sockets are
+ * closed at the end: names and everything else vanish with them.
  */
 #ifndef PEAL_RUN_RENDEZVOUS_H
 #define PEAL_RUN_RENDEZVOUS_H
@@ -13,6 +16,7 @@
 #include "base/base.h"
 
 #include <peal/types.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct peal_rendezvous {
@@ -25,9 +29,10 @@ struct peal_rendezvous {
     const char *reason;
     /* Those of `size` that need not come (they may have died); NULL: all must. */
     const uint8_t *optional;
-    /* Says of a rank that it will not come any more: an optional one is not missed, without any
-     * other the meeting fails with PEAL_PEER_DEAD. NULL: nobody knows. */
-    int (*gone)(void *context, uint32_t rank);
+    /* Says of a rank that it will not come any more, and in `how`, which may be NULL, why: an optional
+     * one is not missed, without any other the meeting fails with PEAL_PEER_DEAD. NULL: nobody knows.
+     */
+    int (*gone)(void *context, uint32_t rank, struct peal_text *how);
     void *context;
 };
 
@@ -36,21 +41,32 @@ struct peal_meeting {
     uint32_t self;  /* position of the caller */
     struct peal_member {
         uint32_t rank;
-        int32_t pid;
-        int fd; /* the caller's own too, a duplicate */
+        int fd;     /* the caller's own too, a duplicate */
+        int pidfd;  /* -1: the system has no such descriptors */
+        int socket; /* to the leader, or the leader's to this one; -1: none */
     } * members;
+    uint32_t leader; /* position */
+    uint64_t deadline;
 };
 
 /* leader: the rank that collects; others connect to it. `why` gets a line on failure, the same on all
  * ranks that are there or come within the next half second. */
 enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, uint32_t leader,
                                       struct peal_text *why, struct peal_meeting *out);
+/* Once, after a meeting: says how far this rank has come, and hears of all. PEAL_OK if all have;
+ * otherwise the status of the first that has not, and in `why` its reason. `reason` is of a `status`
+ * that is not PEAL_OK. */
+enum peal_status peal_rendezvous_settle(struct peal_meeting *meeting, enum peal_status status,
+                                        const char *reason, struct peal_text *why);
 void peal_meeting_release(struct peal_meeting *meeting);
 
 /* An unguessable job name, for launchers and stores. */
 void peal_job_make(char out[static 40]);
 
-/* What tells this host, as it runs since its boot, from others: "NAME BOOT". */
+/* What tells this host, as it runs since its boot, from others: "NAME BOOT"; BOOT is "-" if the
+ * system does not say. */
 void peal_host_identify(char out[static 112]);
+/* False if the two can only be of different hosts. */
+bool peal_host_may_be(const char *a, const char *b);
 
 #endif

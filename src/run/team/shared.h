@@ -69,7 +69,8 @@ struct peal_control {
     int32_t pid;
     uint32_t pool_kib; /* populated bytes of context 0; the same on all ranks */
     uint32_t cores;    /* peal_cores of the owner */
-    uint32_t large;    /* 1: what is populated when opened has large pages */
+    uint16_t large;    /* 1: what is populated when opened has large pages */
+    uint16_t lazy;     /* 1: nothing of the pools is populated when opened */
     uint64_t bytes;
     char job[24];
 
@@ -115,6 +116,9 @@ struct peal_control {
      * messages, at least since `idle_since`. For reports: whoever writes last is right enough. */
     _Alignas(PEAL_LINE) _Atomic uint64_t idle_after;
     _Atomic uint64_t idle_since;
+
+    /* Rank 0's: when a rank last warned that nothing moves (peal_now_ns); whoever sets it warns. */
+    _Alignas(PEAL_LINE) _Atomic uint64_t warned_ns;
 
     /* Rank 0's: the report of the failure, written by the rank that won `failure` here; complete
      * when report_done is 1 (release; partner: the acquire in peal_team_report). */

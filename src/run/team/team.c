@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,8 @@ static void write_identity(struct peal_control *control, uint32_t rank, uint32_t
 static void populate(char *window, const struct peal_layout *layout, bool large, bool owner)
 {
     peal_window_populate(window, layout->mail, owner);
+    if (((struct peal_control *)window)->lazy)
+        return;
     if (large) {
         peal_window_populate(window + layout->pools, layout->pool_bytes, owner);
         return;
@@ -104,10 +107,12 @@ static void populate(char *window, const struct peal_layout *layout, bool large,
 
 /* Reserves what the owner populates; a machine without that memory says so here, not by a fault. */
 static enum peal_status reserve(int fd, char *window, const struct peal_layout *layout,
-                                uint32_t ranks, bool *large)
+                                uint32_t ranks, bool lazy, bool *large)
 {
     uint64_t pool = layout->pool_bytes;
     enum peal_status status = peal_window_reserve(fd, 0, layout->mail);
+    if (lazy)
+        return status;
     *large = status == PEAL_OK && pool % PEAL_LARGE_PAGE == 0 &&
              peal_memory_limit_has(peal_memory_limit_times(pool, ranks), ranks, NULL) &&
              peal_window_enlarge(fd, window + layout->pools, layout->pools, pool);
@@ -119,20 +124,21 @@ static enum peal_status reserve(int fd, char *window, const struct peal_layout *
 
 /* The own window: mapped, and populated. NULL, with the status, if there is no memory for it. */
 static struct peal_control *make_window(int fd, const struct peal_layout *layout, uint32_t ranks,
-                                        enum peal_status *status)
+                                        bool lazy, enum peal_status *status)
 {
     char *at = peal_window_map(fd, 0, layout->bytes);
     bool large = false;
-    *status = at ? reserve(fd, at, layout, ranks, &large) : PEAL_SYSTEM;
+    *status = at ? reserve(fd, at, layout, ranks, lazy, &large) : PEAL_SYSTEM;
     if (*status != PEAL_OK) {
         int error = errno; /* for the message */
         peal_window_unmap(at, layout->bytes);
         errno = error;
         return NULL;
     }
-    populate(at, layout, large, true);
     struct peal_control *control = (struct peal_control *)at;
     control->large = large;
+    control->lazy = lazy;
+    populate(at, layout, large, true);
     return control;
 }
 
@@ -156,6 +162,18 @@ static struct peal_sleep_slot *sleep_slots_of(struct peal_control *first)
     return (struct peal_sleep_slot *)((char *)first + CONTROL_BYTES);
 }
 
+_Atomic uint32_t peal_forks;
+
+static void count_fork(void)
+{
+    atomic_fetch_add_explicit(&peal_forks, 1, memory_order_relaxed); /* one thread is left */
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, count_fork);
+}
+
 static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
                                   uint32_t timeout_ms)
 {
@@ -164,9 +182,15 @@ static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
         return NULL;
     team->rank = rank;
     team->size = size;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, watch_forks);
     team->pid = getpid();
+    team->forks = atomic_load_explicit(&peal_forks, memory_order_relaxed);
     snprintf(team->job, sizeof team->job, "%s", job);
     atomic_init(&team->timeout_ms, timeout_ms);
+    team->meet_ms = 60000;
+    const char *warn = getenv("PEAL_WARN_MS");
+    team->warn_ms = warn && warn[0] ? (uint32_t)strtoul(warn, NULL, 10) : 60000;
     team->compute = peal_compute_best();
     const char *variant = getenv("PEAL_COMPUTE");
     if (variant && peal_compute_find(variant))
@@ -187,15 +211,21 @@ static struct peal_team *new_team(uint32_t rank, uint32_t size, const char *job,
     return team;
 }
 
-/* A descriptor of a process; PROCESS_GONE if it has ended and is forgotten, NO_WATCH if the kernel
- * has no such descriptors. */
-enum { NO_WATCH = -1, PROCESS_GONE = -2 };
-static int watch(pid_t pid)
+/* The number that a process has here, by its descriptor: in another pid namespace it may have none,
+ * and what its owner takes for its number may be another's. 0: none, or it has ended. */
+static int32_t number_of(int pidfd)
 {
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (fd >= 0)
-        return fd;
-    return errno == ESRCH ? PROCESS_GONE : NO_WATCH;
+    char path[64], line[128];
+    int number = 0;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+    FILE *file = pidfd >= 0 ? fopen(path, "re") : NULL;
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "Pid: %d", &number) == 1)
+            break;
+    }
+    if (file)
+        fclose(file);
+    return number > 0 ? number : 0;
 }
 
 /* Takes the meeting's windows over, mapping those of the others. */
@@ -211,7 +241,8 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
         return PEAL_NO_MEMORY;
     for (uint32_t r = 0; r < team->size; r++) {
         team->fds[r] = meeting->members[r].fd;
-        meeting->members[r].fd = -1;
+        team->pidfds[r] = meeting->members[r].pidfd;
+        meeting->members[r].fd = meeting->members[r].pidfd = -1;
         if (!peal_window_is_sound(team->fds[r], team->layout.bytes)) {
             peal_text_printf(why, "rank %u has passed what is no window of this layout", r);
             return PEAL_INVALID;
@@ -229,9 +260,7 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
             peal_text_printf(why, "rank %u has a window of another layout (PEAL_WINDOW_POOL?)", r);
             return PEAL_INVALID;
         }
-        if (r != team->rank)
-            team->pidfds[r] = watch(meeting->members[r].pid);
-        team->pids[r] = meeting->members[r].pid;
+        team->pids[r] = r == team->rank ? (int32_t)getpid() : number_of(team->pidfds[r]);
     }
     team->sleep_slots = sleep_slots_of(team->controls[0]);
     peal_remote_probe(team);
@@ -279,14 +308,14 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     struct peal_rendezvous meet = {.job = how->job,
                                    .rank = how->rank,
                                    .size = how->size,
-                                   .timeout_ms = how->timeout_ms ? how->timeout_ms : 60000,
+                                   .timeout_ms = how->meet_ms,
                                    .window = -1,
                                    .optional = how->optional,
                                    .gone = how->gone,
                                    .context = how->context};
     enum peal_status status = peal_window_open(layout.bytes, &meet.window);
     struct peal_control *own =
-        status == PEAL_OK ? make_window(meet.window, &layout, how->size, &status) : NULL;
+        status == PEAL_OK ? make_window(meet.window, &layout, how->size, how->lazy, &status) : NULL;
     if (!own)
         return refuse(&meet, how->leader, status, &layout, why);
     write_identity(own, how->rank, how->size, how->job, &layout);
@@ -303,7 +332,12 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     }
     /* Those who came are ranks 0, 1, ... in their old order; the layout was made for all. */
     struct peal_team *team = new_team(meeting.self, how->size, how->job, how->timeout_ms);
-    if (!team) {
+    if (team)
+        team->meeting = calloc(1, sizeof *team->meeting);
+    if (!team || !team->meeting) {
+        peal_text_puts(why, "no memory for a communicator");
+        (void)peal_rendezvous_settle(&meeting, PEAL_NO_MEMORY, "no memory for a communicator", why);
+        peal_team_close(team);
         peal_meeting_release(&meeting);
         free(probe);
         peal_window_unmap(own, layout.bytes);
@@ -313,10 +347,15 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     team->probe = probe;
     team->size = meeting.count;
     team->quiet = how->quiet;
-    status = adopt(team, &meeting, why);
-    peal_meeting_release(&meeting);
-    if (status != PEAL_OK) {
-        atomic_store_explicit(&own->life, PEAL_LIFE_LEFT, memory_order_release); /* likewise */
+    team->meet_ms = how->meet_ms;
+    team->lazy = how->lazy;
+    *team->meeting = meeting;
+    status = adopt(team, team->meeting, why);
+    if (status != PEAL_OK) { /* the others are told, who would wait for this rank */
+        struct peal_text reason = {0};
+        peal_text_puts(&reason, why->len ? peal_text_get(why) : peal_status_text(status));
+        status = peal_team_join(team, status, peal_text_get(&reason), why);
+        peal_text_release(&reason);
         peal_team_close(team);
         return status;
     }
@@ -324,6 +363,19 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     peal_topo_bind(team->rank, team->size);
     *out = team;
     return PEAL_OK;
+}
+
+enum peal_status peal_team_join(struct peal_team *team, enum peal_status status,
+                                const char *reason, struct peal_text *why)
+{
+    struct peal_meeting *meeting = team->meeting;
+    team->meeting = NULL;
+    if (!meeting)
+        return status;
+    status = peal_rendezvous_settle(meeting, status, reason, why);
+    peal_meeting_release(meeting);
+    free(meeting);
+    return status;
 }
 
 static void release_shared(struct peal_shared_windows *shared)
@@ -345,7 +397,8 @@ static void release_shared(struct peal_shared_windows *shared)
     errno = error;
 }
 
-static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_layout *layout)
+static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_layout *layout,
+                                              bool lazy)
 {
     struct peal_shared_windows *shared = calloc(1, sizeof *shared);
     if (!shared)
@@ -362,7 +415,7 @@ static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_l
     for (uint32_t r = 0; ok && r < size; r++) {
         enum peal_status status;
         ok = peal_window_open(layout->bytes, &shared->fds[r]) == PEAL_OK &&
-             (shared->controls[r] = make_window(shared->fds[r], layout, size, &status)) != NULL;
+             (shared->controls[r] = make_window(shared->fds[r], layout, size, lazy, &status)) != NULL;
     }
     if (ok)
         return shared;
@@ -372,8 +425,8 @@ static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_l
     return NULL;
 }
 
-enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, struct peal_text *why,
-                                        struct peal_team **teams)
+enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, bool lazy,
+                                        struct peal_text *why, struct peal_team **teams)
 {
     if (!peal_memory_limit_has(peal_team_need(size, true), size, why))
         return PEAL_NO_MEMORY;
@@ -381,7 +434,7 @@ enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, stru
     lay_out(size, &layout);
     char job[40];
     peal_job_make(job);
-    struct peal_shared_windows *shared = new_shared(size, &layout);
+    struct peal_shared_windows *shared = new_shared(size, &layout, lazy);
     if (!shared) {
         say_no_window(&layout, why);
         return PEAL_NO_MEMORY;
@@ -392,6 +445,7 @@ enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, stru
         if (!team)
             break;
         team->threads = true;
+        team->lazy = lazy;
         team->reads = PEAL_READS_YES;
         team->shared = shared;
         atomic_fetch_add_explicit(&shared->users, 1, memory_order_relaxed); /* we hold one */
@@ -433,6 +487,10 @@ void peal_team_close(struct peal_team *team)
                 peal_team_wake(team, r);
         }
     }
+    if (team->meeting) { /* not joined: the others hear of it by the end of its socket */
+        peal_meeting_release(team->meeting);
+        free(team->meeting);
+    }
     for (uint32_t r = 0; r < team->size; r++) {
         if (team->pidfds[r] >= 0)
             close(team->pidfds[r]);
@@ -470,11 +528,10 @@ struct peal_team *peal_team_closed(void)
 
 bool peal_team_is_dead(const struct peal_team *team, uint32_t rank)
 {
-    if (team->pidfds[rank] == PROCESS_GONE)
-        return true;
-    if (team->pidfds[rank] == NO_WATCH)
-        return !team->threads && rank != team->rank && kill(team->pids[rank], 0) != 0 &&
-               errno == ESRCH;
+    if (team->pidfds[rank] < 0) /* the system has no such descriptors: then it has no namespaces to
+                                   speak of, and the owner's number is what there is */
+        return !team->threads && rank != team->rank &&
+               kill(team->controls[rank]->pid, 0) != 0 && errno == ESRCH;
     struct pollfd poll_fd = {team->pidfds[rank], POLLIN, 0};
     return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN);
 }

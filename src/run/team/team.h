@@ -60,11 +60,15 @@ struct peal_shared_windows;
 
 struct peal_team {
     uint32_t rank, size;
-    int32_t pid; /* of the process that opened it: a forked child is no rank */
+    int32_t pid;    /* of the process that opened it: a forked child is no rank */
+    uint32_t forks; /* peal_forks, then */
     bool threads;
     bool quiet;
+    bool lazy; /* see peal_team_how */
     char job[64];
     _Atomic uint32_t timeout_ms; /* any thread may change it: peal_team_timeout */
+    uint32_t meet_ms;            /* for opening, and what is made from this */
+    uint32_t warn_ms;            /* without progress: a report is printed; 0: none is */
     uint64_t generation;         /* counts splits and shrinks, for names */
     struct peal_layout layout;
     struct peal_policy policy;
@@ -73,7 +77,7 @@ struct peal_team {
     struct peal_sleep_slot *sleep_slots; /* of each rank, in rank 0's window */
     int *fds;                            /* windows; NULL for threads */
     int *pidfds;                         /* -1 = none */
-    int32_t *pids;                       /* NULL for threads */
+    int32_t *pids; /* as this process's pid namespace has them, 0 = it has not; NULL for threads */
     uint64_t *seen_ns; /* when each was last seen alive: see remote.c; NULL likewise */
     uint64_t *probe;   /* what peers try to read; NULL for threads */
     uint32_t reads;    /* enum peal_reads: what all ranks agreed on */
@@ -81,10 +85,20 @@ struct peal_team {
     uint64_t spread_ns; /* when this rank last left a core that it shared: own_core.h */
     uint32_t label;     /* of the control block's, the one to be written next */
     uint64_t heap_end;  /* bytes of the window file in use by symmetric memory */
+    struct peal_meeting *meeting; /* until peal_team_join; NULL: there is none */
 
     enum peal_status failed; /* PEAL_OK while usable */
     struct peal_text error;
 };
+
+/* How often this process's line was forked since the first team was opened. */
+extern _Atomic uint32_t peal_forks;
+/* Is this a copy of the team, in a child that was forked from its rank? Relaxed: a child that sees its
+ * own fork sees its own number. */
+static inline bool peal_team_is_forked(const struct peal_team *team)
+{
+    return team->forks != atomic_load_explicit(&peal_forks, memory_order_relaxed);
+}
 
 static inline struct peal_control *peal_team_own(const struct peal_team *team)
 {
@@ -106,21 +120,28 @@ static inline char *peal_team_window(const struct peal_team *team, uint32_t rank
 struct peal_team_how {
     uint32_t rank, size;
     const char *job;
-    uint32_t timeout_ms;
+    uint32_t timeout_ms; /* of calls; 0: never */
+    uint32_t meet_ms;    /* of meetings */
     bool quiet;
+    bool lazy; /* memory is populated as used, not when it is opened: made from another team */
     /* For shrink: who may be missing. For it and split: who will not come. See rendezvous.h. */
     const uint8_t *optional;
-    int (*gone)(void *context, uint32_t rank);
+    int (*gone)(void *context, uint32_t rank, struct peal_text *how);
     void *context;
     uint32_t leader;
 };
 
-/* Collective over a rendezvous. `why` gets a line on failure. */
+/* Collective over a rendezvous. `why` gets a line on failure. Then comes peal_team_join. */
 enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_text *why,
                                 struct peal_team **out);
+/* Collective: says that this rank has all it needs (or, by `status` and `reason`, that it has not), and
+ * hears of the others. PEAL_OK if all have; otherwise everybody's status and, in `why`, the reason of
+ * the first that has not. */
+enum peal_status peal_team_join(struct peal_team *team, enum peal_status status,
+                                const char *reason, struct peal_text *why);
 /* `size` teams in this process, teams[r] for rank r. `why` (may be NULL) gets a line on failure. */
-enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, struct peal_text *why,
-                                        struct peal_team **teams);
+enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, bool lazy,
+                                        struct peal_text *why, struct peal_team **teams);
 
 /* Threads: lays a team ready for a rank of `team`. Whoever takes it first has it, the rank itself or
  * one that cleans up; NULL: there is none (any more). What nobody takes is closed with the last
@@ -140,6 +161,9 @@ static inline bool peal_team_is_closed(const struct peal_team *team)
  * quiet); everybody gets its status and text. Returns the status that holds. */
 enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status, uint32_t culprit,
                                 const struct peal_text *report);
+/* Ends the team's life with PEAL_REVOKED, from any thread: what the team's own thread knows of a
+ * failure is not touched. */
+void peal_team_revoke(const struct peal_team *team);
 /* Takes over a failure that a peer has found; PEAL_OK if there is none. */
 enum peal_status peal_team_failure(struct peal_team *team);
 /* True while there is none that this rank has been told of. */
@@ -169,9 +193,9 @@ bool peal_team_is_dead(const struct peal_team *team, uint32_t rank);
 /* Wakes a rank that sleeps; see backoff.h for when to call it. */
 void peal_team_wake(const struct peal_team *team, uint32_t rank);
 
-/* What this rank is doing, for its peers: before and after every call. */
-static inline void peal_team_enter(struct peal_team *team, uint32_t stream, uint64_t seq,
-                                   uint64_t what, uint64_t count)
+/* What call this rank has come to, for its peers. */
+static inline void peal_team_record(struct peal_team *team, uint32_t stream, uint64_t seq,
+                                    uint64_t what, uint64_t count)
 {
     struct peal_control *own = peal_team_own(team);
     struct peal_call_record *record = &own->history[stream][seq % PEAL_CALL_HISTORY];
@@ -182,6 +206,12 @@ static inline void peal_team_enter(struct peal_team *team, uint32_t stream, uint
     atomic_store_explicit(&record->count, count, memory_order_release);
     atomic_store_explicit(&record->seq, seq, memory_order_release);
     atomic_store_explicit(&own->calls[stream], seq, memory_order_release);
+}
+
+/* Before and after every call. */
+static inline void peal_team_enter(struct peal_team *team, uint32_t stream)
+{
+    struct peal_control *own = peal_team_own(team);
     atomic_store_explicit(&own->stream, stream, memory_order_relaxed); /* for reports only */
     atomic_store_explicit(&own->life, PEAL_LIFE_INSIDE, memory_order_relaxed);
     /* Keeps the look at the failure behind it: see peal_team_settle. */

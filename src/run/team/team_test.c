@@ -2,6 +2,7 @@
 /* How teams meet and part: windows that are none, strangers at the door, forked children, and how
  * processes ended. */
 #include "run/call/doctor.h"
+#include "run/team/door.h"
 #include "run/team/rendezvous.h"
 #include "run/team/team.h"
 
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,7 +47,7 @@ static void *open_team(void *argument)
 {
     struct opener *opener = argument;
     struct peal_team_how how = {
-        .rank = 0, .size = 2, .job = opener->job, .timeout_ms = 20000, .quiet = true};
+        .rank = 0, .size = 2, .job = opener->job, .meet_ms = 20000, .quiet = true};
     opener->status = peal_team_open(&how, &opener->why, &opener->team);
     return NULL;
 }
@@ -121,12 +121,9 @@ static void what_is_no_window_is_refused_before_it_is_touched(void **state)
 /* Connects as a rank would, says nothing of sense, and passes more than it should. */
 static void knock(const struct opener *opener, int gift)
 {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    int len = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "peal-%u-0-%s",
-                       (unsigned)getuid(), opener->job);
-    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    while (connect(fd, (struct sockaddr *)&name, bytes) != 0)
+    bool stranger = false;
+    int fd;
+    while ((fd = peal_door_knock(opener->job, 0, &stranger)) < 0)
         usleep(1000); /* until rank 0 listens */
     union {
         char space[CMSG_SPACE(2 * sizeof(int))];
@@ -169,7 +166,7 @@ static void a_forked_child_that_closes_leaves_the_team_alone(void **state)
 {
     (void)state;
     struct peal_team *teams[2];
-    assert_int_equal(peal_team_open_threads(2, 1000, NULL, teams), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(2, 1000, false, NULL, teams), PEAL_OK);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {

@@ -103,7 +103,7 @@ static int open_in_small_pages(void)
     struct peal_team *teams[RANKS];
     if (!refuse_large_pages())
         return SKIP;
-    if (peal_team_open_threads(RANKS, 1000, NULL, teams) != PEAL_OK)
+    if (peal_team_open_threads(RANKS, 1000, false, NULL, teams) != PEAL_OK)
         return WRONG;
     const struct peal_team *team = teams[1];
     const struct peal_layout *layout = &team->layout;

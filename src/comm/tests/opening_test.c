@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening on a bad day: a rank that cannot finish is everybody's failure at once, with its reason; one
+ * that has ended is known from the launcher; other users of the host can do no more than be in the way;
+ * and ranks in different pid namespaces see each other live and die. */
+#include "base/base.h"
+#include "comm/tests/children.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 3, LONG_MS = 60000 };
+
+struct result {
+    int status;
+    char why[300];
+    double seconds;
+};
+static struct result *results; /* shared with the ranks */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void open_and_note(uint32_t rank, uint32_t size, const char *job, uint32_t timeout_ms)
+{
+    struct peal_open how = {
+        .rank = rank, .size = size, .job = job, .quiet = 1, .timeout_ms = timeout_ms};
+    struct peal_comm *comm = NULL;
+    double began = now();
+    results[rank].status = (int)peal_comm_open(size ? &how : NULL, &comm);
+    results[rank].seconds = now() - began;
+    snprintf(results[rank].why, sizeof results[rank].why, "%.280s", peal_comm_error(NULL));
+    peal_comm_close(comm);
+}
+
+static void limit(int resource, rlim_t most)
+{
+    struct rlimit limits = {most, most};
+    setrlimit(resource, &limits);
+}
+
+/* All ranks open; rank 2 has too little of something. */
+static void one_cannot_finish(int resource, rlim_t most, const char *words)
+{
+    char job[48];
+    pid_t pids[RANKS];
+    snprintf(job, sizeof job, "opening-%d-%d", (int)getpid(), resource);
+    memset(results, 0, RANKS * sizeof *results);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        pids[r] = fork();
+        assert_true(pids[r] >= 0);
+        if (pids[r] != 0)
+            continue;
+        if (r == 2)
+            limit(resource, most);
+        open_and_note(r, RANKS, job, LONG_MS);
+        _exit(0);
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        int status;
+        assert_int_equal(waitpid(pids[r], &status, 0), pids[r]);
+        assert_int_equal(status, 0);
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        if (results[r].status == PEAL_OK || results[r].status != results[0].status ||
+            !strstr(results[r].why, words) || results[r].seconds > 30)
+            fail_msg("rank %u: %s after %.1f s: '%s'", r,
+                     peal_status_text((enum peal_status)results[r].status), results[r].seconds,
+                     results[r].why);
+    }
+}
+
+static void a_rank_that_cannot_finish_says_why_to_all(void **state)
+{
+    (void)state;
+    one_cannot_finish(RLIMIT_NOFILE, 6, "descriptor");
+    one_cannot_finish(RLIMIT_NOFILE, 8, "rank");
+    one_cannot_finish(RLIMIT_AS, 300 << 20, "rank 2");
+}
+
+/* ---- new communicators ---- */
+
+/* Rank 1 has no descriptors for another one: nobody has it, and the old ones go on. */
+static int dup_without_descriptors(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    struct peal_comm *first, *second = NULL;
+    struct rlimit before;
+    EXPECT(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    EXPECT(peal_comm_dup(comm, &first) == PEAL_OK);
+    if (peal_comm_rank(comm) == 1) {
+        int used = dup(2); /* the lowest that is free */
+        EXPECT(used >= 0 && close(used) == 0);
+        EXPECT(setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)used, before.rlim_max}) == 0);
+    }
+    double began = now();
+    enum peal_status status = peal_comm_dup(comm, &second);
+    EXPECT(status == PEAL_SYSTEM && !second && now() - began < 30);
+    EXPECT(strstr(peal_comm_error(comm), "split: "));
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    EXPECT(peal_barrier(first) == PEAL_OK);
+    EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    EXPECT(peal_comm_dup(comm, &second) == PEAL_OK);
+    EXPECT(peal_barrier(second) == PEAL_OK);
+    peal_comm_close(first);
+    peal_comm_close(second);
+    return 0;
+}
+
+static void a_failed_dup_leaves_the_old_one(void **state)
+{
+    (void)state;
+    struct children c;
+    children_start(&c, 3, dup_without_descriptors, NULL);
+    assert_true(children_all_right(&c, CHILDREN_NOBODY));
+}
+
+static void a_rank_that_has_ended_is_not_waited_for(void **state)
+{
+    (void)state;
+    uint64_t words[2] = {0, UINT64_C(4711) << 32 | SIGKILL};
+    int fd = memfd_create("status", 0);
+    char number[16];
+    assert_true(fd >= 0 && write(fd, words, sizeof words) == sizeof words);
+    snprintf(number, sizeof number, "%d", fd);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("PEAL_STATUS_FD", number, 1);
+        setenv("PEAL_RANK", "0", 1);
+        setenv("PEAL_SIZE", "2", 1);
+        snprintf(number, sizeof number, "ended-%d", (int)getpid());
+        setenv("PEAL_JOB", number, 1);
+        open_and_note(0, 0, NULL, 0);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    close(fd);
+    assert_int_equal(status, 0);
+    assert_int_equal(results[0].status, PEAL_PEER_DEAD);
+    assert_non_null(strstr(results[0].why, "rank 1"));
+    assert_non_null(strstr(results[0].why, "killed by signal 9"));
+    assert_true(results[0].seconds < 20);
+}
+
+/* ---- other users ---- */
+
+/* The abstract name of a meeting, as door.c makes it. */
+static socklen_t name_meeting(const char *job, struct sockaddr_un *out)
+{
+    struct peal_sha256 hash;
+    char digits[PEAL_SHA256_HEX + 1];
+    peal_sha256_begin(&hash);
+    peal_sha256_add(&hash, "peal meeting", 12);
+    peal_sha256_add_u64(&hash, getuid());
+    peal_sha256_add_u64(&hash, 0);
+    peal_sha256_add(&hash, job, strlen(job));
+    peal_sha256_end(&hash, digits);
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int len = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "peal-%.32s", digits);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+}
+
+/* Another user takes the name, with a queue that is full if wanted, until it is killed. */
+static pid_t squat(const char *job, bool full)
+{
+    int ready[2];
+    struct sockaddr_un name;
+    socklen_t len = name_meeting(job, &name);
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+        if (setuid(65534) != 0 || bind(fd, (struct sockaddr *)&name, len) != 0 ||
+            listen(fd, full ? 0 : 5) != 0)
+            _exit(1);
+        for (int i = 0; full && i < 4; i++) {
+            int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+            (void)connect(other, (struct sockaddr *)&name, len);
+        }
+        if (write(ready[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    char byte;
+    close(ready[1]);
+    if (read(ready[0], &byte, 1) != 1)
+        fail_msg("the name could not be taken");
+    close(ready[0]);
+    return pid;
+}
+
+/* No folder that this user can write to. */
+static bool hide_folders(void)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", "/tmp", "tmpfs", MS_RDONLY, NULL) == 0 &&
+           mount("tmpfs", "/run", "tmpfs", MS_RDONLY, NULL) == 0 && unsetenv("XDG_RUNTIME_DIR") == 0;
+}
+
+static void open_beside_a_squatter(bool folders, bool full)
+{
+    char job[48];
+    snprintf(job, sizeof job, "squatted-%d-%d-%d", (int)getpid(), folders, full);
+    memset(results, 0, RANKS * sizeof *results);
+    pid_t other = squat(job, full), pids[2];
+    for (uint32_t r = 0; r < 2; r++) {
+        pids[r] = fork();
+        if (pids[r] != 0)
+            continue;
+        if (!folders && !hide_folders())
+            _exit(2);
+        open_and_note(r, 2, job, folders ? LONG_MS : 1500);
+        _exit(0);
+    }
+    int status[2];
+    for (uint32_t r = 0; r < 2; r++)
+        assert_int_equal(waitpid(pids[r], &status[r], 0), pids[r]);
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    for (uint32_t r = 0; r < 2; r++) {
+        bool fails = !folders && status[r] == 0; /* a system that lets nobody hide folders: skipped */
+        bool right = !fails ? status[r] != 0 || results[r].status == PEAL_OK
+                            : results[r].status != PEAL_OK && strstr(results[r].why, "of another user");
+        if (!right || results[r].seconds > 30)
+            fail_msg("rank %u, folders %d, full %d: %s after %.1f s: '%s'", r, folders, full,
+                     peal_status_text((enum peal_status)results[r].status), results[r].seconds,
+                     results[r].why);
+    }
+}
+
+static void another_user_cannot_keep_ranks_from_meeting(void **state)
+{
+    (void)state;
+    if (getuid() != 0) {
+        print_message("only the superuser can play another user\n");
+        skip();
+    }
+    for (int full = 0; full < 2; full++) {
+        open_beside_a_squatter(true, full);
+        open_beside_a_squatter(false, full);
+    }
+}
+
+/* ---- pid namespaces ---- */
+
+static int work_apart(uint32_t rank, const char *job, _Atomic int *go)
+{
+    enum { COUNT = 1 << 18 };
+    static float x[COUNT], y[COUNT];
+    struct peal_open how = {.rank = rank, .size = 2, .job = job, .quiet = 1, .timeout_ms = LONG_MS};
+    struct peal_comm *comm;
+    if (peal_comm_open(&how, &comm) != PEAL_OK)
+        return 1;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)(rank + 1);
+    for (int k = 0; k < 3; k++) {
+        if (peal_allreduce(comm, x, y, COUNT, PEAL_F32, PEAL_SUM) != PEAL_OK || y[COUNT - 1] != 3)
+            return 2;
+        if (peal_allgather(comm, x, y, COUNT / 2, PEAL_F32) != PEAL_OK || y[COUNT - 1] != 2)
+            return 3;
+    }
+    atomic_fetch_add(go, 1);
+    if (rank == 1) {
+        for (;;)
+            pause(); /* until it is killed */
+    }
+    double began = now();
+    if (peal_barrier(comm) != PEAL_PEER_DEAD || now() - began > 30)
+        return 4;
+    return 0;
+}
+
+static void ranks_in_other_pid_namespaces_are_ranks(void **state)
+{
+    (void)state;
+    char job[48];
+    snprintf(job, sizeof job, "namespaces-%d", (int)getpid());
+    _Atomic int *go = (_Atomic int *)results;
+    memset(results, 0, RANKS * sizeof *results);
+    pid_t apart = fork(); /* its children are in a namespace of their own */
+    if (apart == 0) {
+        if (unshare(CLONE_NEWPID) != 0)
+            _exit(77);
+        pid_t inner = fork();
+        if (inner == 0)
+            _exit(work_apart(1, job, go));
+        while (atomic_load(go) < 2) {
+            int status;
+            if (waitpid(inner, &status, WNOHANG) == inner)
+                _exit(3);
+            children_pause_us(1000);
+        }
+        kill(inner, SIGKILL);
+        waitpid(inner, NULL, 0);
+        _exit(0);
+    }
+    children_pause_us(20000);
+    int status, code = waitpid(apart, &status, WNOHANG) == apart ? WEXITSTATUS(status) : 0;
+    if (code == 77) {
+        print_message("no pid namespaces for this user\n");
+        skip();
+    }
+    pid_t here = fork();
+    if (here == 0)
+        _exit(work_apart(0, job, go));
+    assert_int_equal(waitpid(here, &status, 0), here);
+    assert_int_equal(status, 0);
+    assert_int_equal(waitpid(apart, &status, 0), apart);
+    assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+    results = mmap(NULL, RANKS * sizeof *results, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                   -1, 0);
+    if (results == MAP_FAILED)
+        return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_that_cannot_finish_says_why_to_all),
+        cmocka_unit_test(a_failed_dup_leaves_the_old_one),
+        cmocka_unit_test(a_rank_that_has_ended_is_not_waited_for),
+        cmocka_unit_test(another_user_cannot_keep_ranks_from_meeting),
+        cmocka_unit_test(ranks_in_other_pid_namespaces_are_ranks)};
+    return cmocka_run_group_tests_name("opening", tests, NULL, NULL);
+}

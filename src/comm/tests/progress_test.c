@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What programs expect of requests and failures: a blocking call moves everything of its thread,
+ * starting is local, a communicator can be revoked from any thread, and waits warn before they end. */
+#include "comm/tests/children.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { COUNT = 100000, MANY = 40 };
+
+static void run(uint32_t ranks, children_body *body, const void *context)
+{
+    struct children c;
+    children_start(&c, ranks, body, context);
+    assert_true(children_all_right(&c, CHILDREN_NOBODY));
+}
+
+/* One rank waits for the request first, the other makes the blocking call on the other communicator. */
+static int cross(struct peal_comm *comm, const void *context)
+{
+    const bool *messages = context;
+    static float x[COUNT], y[COUNT];
+    struct peal_comm *other;
+    struct peal_request *request;
+    float one = 1, sum = 0;
+    uint32_t rank = peal_comm_rank(comm);
+    EXPECT(peal_comm_dup(comm, &other) == PEAL_OK);
+    if (!*messages)
+        EXPECT(peal_iallreduce(comm, x, y, COUNT, PEAL_F32, PEAL_SUM, &request) == PEAL_OK);
+    else if (rank == 0)
+        EXPECT(peal_isend(comm, x, sizeof x, 1, 3, &request) == PEAL_OK);
+    else
+        EXPECT(peal_irecv(comm, y, sizeof y, 0, 3, &request) == PEAL_OK);
+    if (rank != 0)
+        EXPECT(peal_request_wait(request) == PEAL_OK);
+    EXPECT(peal_allreduce(other, &one, &sum, 1, PEAL_F32, PEAL_SUM) == PEAL_OK);
+    EXPECT(sum == (float)peal_comm_size(comm));
+    if (rank == 0)
+        EXPECT(peal_request_wait(request) == PEAL_OK);
+    peal_comm_close(other);
+    return 0;
+}
+
+static void a_blocking_call_moves_all_communicators(void **state)
+{
+    (void)state;
+    run(2, cross, &(bool){false});
+    run(3, cross, &(bool){false});
+    run(2, cross, &(bool){true});
+}
+
+/* Many are started before a message that the peer waits for first. */
+static int start_many(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    struct peal_request *requests[MANY];
+    int32_t x[MANY], y[MANY];
+    uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
+    char byte = 7;
+    if (rank != 0)
+        EXPECT(peal_recv(comm, &byte, 1, 0, 1, NULL, NULL) == PEAL_OK);
+    for (int i = 0; i < MANY; i++) {
+        x[i] = i + (int32_t)rank;
+        EXPECT(peal_iallreduce(comm, &x[i], &y[i], 1, PEAL_I32, PEAL_SUM, &requests[i]) == PEAL_OK);
+    }
+    for (uint32_t r = 1; rank == 0 && r < size; r++)
+        EXPECT(peal_send(comm, &byte, 1, r, 1) == PEAL_OK);
+    for (int i = MANY; i-- > 0;)
+        EXPECT(peal_request_wait(requests[i]) == PEAL_OK);
+    for (int i = 0; i < MANY; i++)
+        EXPECT(y[i] == (int32_t)(size * (uint32_t)i + size * (size - 1) / 2));
+    return 0;
+}
+
+static void starting_is_local(void **state)
+{
+    (void)state;
+    run(2, start_many, NULL);
+    run(4, start_many, NULL);
+}
+
+/* A communicator is handed to another thread, with requests under way on both. */
+struct handed {
+    struct peal_comm *comm;
+    enum peal_status status;
+};
+
+static void *finish_handed(void *argument)
+{
+    struct handed *handed = argument;
+    int32_t one = 1, sum = 0;
+    for (int i = 0; i < 200 && handed->status == PEAL_OK; i++) {
+        struct peal_request *request;
+        handed->status = peal_iallreduce(handed->comm, &one, &sum, 1, PEAL_I32, PEAL_SUM, &request);
+        if (handed->status == PEAL_OK)
+            handed->status = peal_request_wait(request);
+    }
+    return NULL;
+}
+
+static int hand_over(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    struct handed handed = {.status = PEAL_OK};
+    struct peal_request *request;
+    int32_t one = 1, sum = 0;
+    EXPECT(peal_comm_dup(comm, &handed.comm) == PEAL_OK);
+    EXPECT(peal_iallreduce(handed.comm, &one, &sum, 1, PEAL_I32, PEAL_SUM, &request) == PEAL_OK);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    EXPECT(peal_request_wait(request) == PEAL_OK);
+    pthread_t thread;
+    EXPECT(pthread_create(&thread, NULL, finish_handed, &handed) == 0);
+    for (int i = 0; i < 200; i++) {
+        EXPECT(peal_iallreduce(comm, &one, &sum, 1, PEAL_I32, PEAL_SUM, &request) == PEAL_OK);
+        EXPECT(peal_barrier(comm) == PEAL_OK);
+        EXPECT(peal_request_wait(request) == PEAL_OK);
+    }
+    pthread_join(thread, NULL);
+    EXPECT(handed.status == PEAL_OK);
+    peal_comm_close(handed.comm);
+    return 0;
+}
+
+static void a_communicator_may_be_handed_on(void **state)
+{
+    (void)state;
+    run(2, hand_over, NULL);
+}
+
+/* ---- revoke ---- */
+
+static void *revoke_soon(void *comm)
+{
+    children_wait_done(1);
+    children_pause_us(50000);
+    peal_comm_revoke(comm);
+    return NULL;
+}
+
+/* Rank 0 waits for a message that never comes; its other thread revokes. */
+static int end_by_thread(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    char byte;
+    uint32_t rank = peal_comm_rank(comm);
+    pthread_t thread;
+    if (rank == 0) {
+        EXPECT(pthread_create(&thread, NULL, revoke_soon, comm) == 0);
+        children_say_done();
+        EXPECT(peal_recv(comm, &byte, 1, 1, 1, NULL, NULL) == PEAL_REVOKED);
+        pthread_join(thread, NULL);
+    } else {
+        EXPECT(peal_barrier(comm) == PEAL_REVOKED);
+    }
+    EXPECT(strstr(peal_comm_error(comm), "rank 0 has revoked the communicator"));
+    EXPECT(peal_barrier(comm) == PEAL_REVOKED);
+    struct peal_comm *left;
+    EXPECT(peal_comm_shrink(comm, &left) == PEAL_OK);
+    EXPECT(peal_comm_size(left) == peal_comm_size(comm));
+    EXPECT(peal_barrier(left) == PEAL_OK);
+    peal_comm_close(left);
+    return 0;
+}
+
+static void any_thread_may_revoke(void **state)
+{
+    (void)state;
+    peal_comm_revoke(NULL);
+    run(3, end_by_thread, NULL);
+}
+
+/* ---- warnings ---- */
+
+static void waits_warn_before_they_end(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/peal-warn-XXXXXX", text[4096] = "";
+    int file = mkstemp(path), saved = dup(2);
+    assert_true(file >= 0 && saved >= 0);
+    setenv("PEAL_WARN_MS", "100", 1);
+    dup2(file, 2);
+    pid_t pids[2];
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        pids[rank] = fork();
+        if (pids[rank] != 0)
+            continue;
+        struct peal_open how = {.size = 2, .rank = rank, .job = path, .timeout_ms = 100000};
+        struct peal_comm *comm;
+        if (peal_comm_open(&how, &comm) != PEAL_OK)
+            _exit(1);
+        if (rank == 1)
+            children_pause_us(600000);
+        _exit(peal_barrier(comm) == PEAL_OK ? 0 : 2);
+    }
+    dup2(saved, 2);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        int status;
+        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+        assert_int_equal(status, 0);
+    }
+    unsetenv("PEAL_WARN_MS");
+    assert_true(pread(file, text, sizeof text - 1, 0) > 0);
+    unlink(path);
+    assert_non_null(strstr(text, "warning: no progress for"));
+    assert_non_null(strstr(text, "rank 1"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_blocking_call_moves_all_communicators),
+                                       cmocka_unit_test(starting_is_local),
+                                       cmocka_unit_test(a_communicator_may_be_handed_on),
+                                       cmocka_unit_test(any_thread_may_revoke),
+                                       cmocka_unit_test(waits_warn_before_they_end)};
+    return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The door: where the ranks of a job find each other, and nobody else of the host.
+ *
+ * The leader listens on a socket below a folder that only its user can enter ($XDG_RUNTIME_DIR/peal,
+ * /run/user/UID/peal, /tmp/peal-UID), in each of these that is there, and by an abstract name, for
+ * ranks that have no folder in common (containers that share a network). Names are hashes, so that
+ * who reads the table of sockets learns no job. Everyone else tries them in that order.
+ *
+ * An abstract name can be taken by anybody. Whoever answers is asked for its user, by the kernel's
+ * word, and for a proof that it knows the job. A name that is taken is an error in words at the
+ * deadline, if there is no folder. No call here blocks without a limit: a full queue is tried again.
+ */
+#ifndef PEAL_RUN_DOOR_H
+#define PEAL_RUN_DOOR_H
+
+#include "base/base.h"
+
+#include <peal/types.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PEAL_DOORS = 4, PEAL_NONCE = 16 };
+
+struct peal_door {
+    int fds[PEAL_DOORS];
+    char paths[PEAL_DOORS][108]; /* "": an abstract name */
+    uint32_t count;
+};
+
+uint64_t peal_now_ms(void);
+
+/* Begins to listen, by the deadline (peal_now_ms) or not at all. */
+enum peal_status peal_door_open(const char *job, uint32_t leader, uint64_t deadline,
+                                struct peal_door *out, struct peal_text *why);
+void peal_door_close(struct peal_door *door);
+/* The next who has come, within so many milliseconds; -1 and errno (0: nobody has). */
+int peal_door_accept(const struct peal_door *door, int patience_ms);
+
+/* Connects to the leader if it listens; -1 otherwise. *stranger is set if another user does. */
+int peal_door_knock(const char *job, uint32_t leader, bool *stranger);
+
+/* One message with up to two descriptors (-1: none); false on any failure or at the deadline. */
+bool peal_door_send(int fd, const void *data, size_t len, const int pass[2], uint64_t deadline);
+/* The same the other way. passed[i] is -1 if none came, and on failure. */
+bool peal_door_receive(int fd, void *data, size_t len, int passed[2], uint64_t deadline);
+
+/* Who has connected knows the job: a challenge from each side, answered by the other. */
+bool peal_door_challenge(int fd, const char *job, uint64_t deadline); /* the leader's side */
+bool peal_door_answer(int fd, const char *job, uint64_t deadline);    /* the other's */
+
+#endif
