@@ -44,7 +44,9 @@ enum peal_op_flags {
         2, /* accumulate: the author claims that nobody else touches these bytes meanwhile */
     PEAL_OP_SET = 4,     /* notify: cell = value instead of cell += value */
     PEAL_OP_EQUAL = 8,   /* wait: == instead of >= */
-    PEAL_OP_HAS_REG = 16 /* wait, notify: the register is added to value */
+    PEAL_OP_HAS_REG = 16, /* wait, notify: the register is added to value */
+    PEAL_OP_OUTSIDE = 32  /* compute: a function that is not the plan's, of `count` picoseconds; for
+                             the simulator only, see peal_sim_options.outside */
 };
 
 /* One op. mem: copy, compute, accumulate, send, recv, recv_slot, free. sync: notify, wait, peek.
