@@ -319,9 +319,12 @@ struct peal_host_stats {
     uint64_t submitted, ended, failed; /* tasks */
     uint64_t time_ps;                  /* simulated time so far; natively since open */
     /* Of recorded tasks (peal_host_open.record): */
-    uint64_t critical_ps;         /* the longest chain of tasks that waited for each other */
+    uint64_t critical_ps; /* from the start to the end of the chain of waits that ends last */
     uint64_t compute_ps, comm_ps; /* time in each kind of queue, summed over workers */
     uint64_t overlap_ps;          /* of it, when both queues of a worker were at work */
+    /* Simulated: how long math engines, DMA engines (both summed over workers) and the busiest link
+     * were at work. */
+    uint64_t math_ps, dma_ps, link_ps;
 };
 PEAL_API enum peal_status peal_host_stats(struct peal_host *host, struct peal_host_stats *out);
 /* Files about the recorded tasks, after waiting for all: a trace for ui.perfetto.dev (one track per

@@ -20,6 +20,7 @@
  *   record.c    times of tasks, the critical path; picture.c draws them
  *   check.c     the held graph, proved
  *   matmul.c    the built-in function
+ *   alone.c     peal/simulate.h: one kernel on a modelled machine
  *
  * Everything goes through one structure, the block: submit.c writes it once, and workers or the
  * simulator read it. Start reading at state.h, then submit.c and worker.c.

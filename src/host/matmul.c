@@ -3,6 +3,8 @@
  * loaded (Debian's OpenBLAS, or any library with the standard names), a plain loop otherwise. */
 #include "host/state.h"
 
+#include "sim/sim.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,6 +110,20 @@ static enum peal_status run(const struct peal_function_call *call, void *context
     return PEAL_OK;
 }
 
-/* The host fills in what it costs on its machine: see peal_host_open. */
+uint64_t peal_matmul_cost(const struct peal_function_call *call, void *context)
+{
+    const struct peal_machine_keys *keys = &((const struct peal_machine *)context)->keys;
+    enum peal_dtype dtype = call->args[0].dtype;
+    struct sizes s;
+    if (!find_sizes(call, &s))
+        return 0;
+    uint64_t lanes = keys->math_lanes[dtype];
+    if (!lanes) /* as wide as for f32, in bytes */
+        lanes = keys->math_lanes[PEAL_F32] * 4 / peal_dtype_size(dtype);
+    uint64_t steps = (s.m * s.n * s.k + lanes - 1) / (lanes ? lanes : 1);
+    return keys->math_setup + peal_rate_time(keys->math_cycle, steps);
+}
+
+/* What it costs on a machine is peal_matmul_cost's to say. */
 const struct peal_function peal_matmul_function = {
     .name = "matmul", .run = run, .parameters = "in, in, inout, int"};

@@ -94,8 +94,6 @@ static enum peal_status open_machine(struct peal_host *host, const char *name)
     peal_text_release(&why);
     peal_diags_release(&diags);
     host->simulated = true;
-    if (status == PEAL_OK)
-        status = peal_host_fail(host, PEAL_UNSUPPORTED, "hosts do not run on machines yet");
     return status;
 }
 
@@ -206,7 +204,10 @@ static enum peal_status copy_functions(struct peal_host *host, const struct peal
     }
     struct peal_function *matmul = &host->functions[host->nfunctions++];
     *matmul = peal_matmul_function;
-    matmul->context = host->machine;
+    if (host->machine) {
+        matmul->cost = peal_matmul_cost;
+        matmul->context = host->machine;
+    }
     return PEAL_OK;
 }
 

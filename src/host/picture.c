@@ -261,6 +261,13 @@ static void page_facts(struct peal_host *host, struct peal_page *page)
     peal_page_fact(page, "compute, all workers", "%s", peal_page_time(stats.compute_ps, time));
     peal_page_fact(page, "communication, all workers", "%s", peal_page_time(stats.comm_ps, time));
     peal_page_fact(page, "both at once, all workers", "%s", peal_page_time(stats.overlap_ps, time));
+    if (!host->simulated || !stats.time_ps)
+        return;
+    double all = (double)stats.time_ps * host->workers;
+    peal_page_fact(page, "math engines", "%.1f %% busy", 100 * (double)stats.math_ps / all);
+    peal_page_fact(page, "DMA engines", "%.1f %% busy", 50 * (double)stats.dma_ps / all);
+    peal_page_fact(page, "busiest link", "%.1f %% busy",
+                   100 * (double)stats.link_ps / (double)stats.time_ps);
 }
 
 static void page_row(const struct peal_host *host, struct peal_page *page, uint32_t tracks,

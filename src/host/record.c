@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ran when: a row for every task of a host that records, made when it is submitted, completed
- * from its block when it is retired. The critical path is the longest chain of tasks in which each
- * waited for the one before: because of its data, or because it was in the way in a queue. */
+ * from its block when it is retired. The critical path goes back from the task that ended last, each
+ * time to the one that it waited for: because of its data, or because it was before it in a queue. */
 #include "host/record.h"
 
 #include <stdio.h>
@@ -113,57 +113,79 @@ uint64_t peal_record_time(const struct peal_host *host, const struct peal_host_r
     return longest;
 }
 
+static uint64_t end_of(const struct peal_host *host, const struct peal_host_recorded *row)
+{
+    uint64_t last = 0;
+    for (uint32_t m = 0; m < row->members; m++) {
+        uint64_t end = host->record_parts.at[row->first_part + m].end;
+        last = end > last ? end : last;
+    }
+    return last;
+}
+
+static uint64_t start_of(const struct peal_host *host, const struct peal_host_recorded *row)
+{
+    uint64_t first = UINT64_MAX;
+    for (uint32_t m = 0; m < row->members; m++) {
+        uint64_t start = host->record_parts.at[row->first_part + m].start;
+        first = start < first ? start : first;
+    }
+    return first;
+}
+
+/* Of each row, the one that it waited for: of those before it, because of data or in one of its
+ * queues, the one that ended last. */
 struct chains {
-    uint64_t *length; /* by row: of the longest chain that ends with it */
-    uint32_t *before; /* the row before it in that, or PEAL_NONE */
+    const struct peal_host *host;
+    uint32_t *before;
     uint32_t *newest; /* by queue: its last row so far */
 };
 
-static void extend(struct chains *c, size_t row, uint32_t before)
+static void consider(struct chains *c, size_t row, uint32_t before)
 {
-    if (before != PEAL_NONE && c->length[before] > c->length[row]) {
-        c->length[row] = c->length[before];
+    if (before == PEAL_NONE)
+        return;
+    const struct peal_host_recorded *rows = c->host->records.at;
+    uint32_t known = c->before[row];
+    if (known == PEAL_NONE || end_of(c->host, &rows[before]) > end_of(c->host, &rows[known]))
         c->before[row] = before;
-    }
 }
 
-static void chain(const struct peal_host *host, struct chains *c, size_t i)
+static void chain(struct chains *c, size_t i)
 {
+    const struct peal_host *host = c->host;
     const struct peal_host_recorded *row = &host->records.at[i];
-    c->length[i] = 0;
     c->before[i] = PEAL_NONE;
     for (size_t b = 0; b < row->nbefore; b++) {
         const struct peal_host_recorded *other =
             peal_record_find(host, host->record_before.at[row->first_before + b]);
         if (other)
-            extend(c, i, (uint32_t)(other - host->records.at));
+            consider(c, i, (uint32_t)(other - host->records.at));
     }
     for (uint32_t m = 0; m < row->members; m++) {
         uint32_t worker = host->record_parts.at[row->first_part + m].worker;
         uint32_t queue = worker * PEAL_HOST_QUEUES + row->queue;
-        extend(c, i, c->newest[queue]);
+        consider(c, i, c->newest[queue]);
         c->newest[queue] = (uint32_t)i;
     }
-    c->length[i] += peal_record_time(host, row);
 }
 
 uint64_t peal_record_path(const struct peal_host *host, uint32_t **rows, size_t *count)
 {
     size_t n = host->records.len, queues = (size_t)host->workers * PEAL_HOST_QUEUES;
-    struct chains c = {calloc(n + 1, sizeof *c.length), calloc(n + 1, sizeof *c.before),
-                       calloc(queues, sizeof *c.newest)};
+    struct chains c = {host, calloc(n + 1, sizeof *c.before), calloc(queues, sizeof *c.newest)};
     uint32_t last = PEAL_NONE;
     *count = 0;
     *rows = malloc((n + 1) * sizeof **rows);
-    bool ok = c.length && c.before && c.newest && *rows;
+    bool ok = c.before && c.newest && *rows;
     for (size_t q = 0; ok && q < queues; q++)
         c.newest[q] = PEAL_NONE;
     for (size_t i = 0; ok && i < n; i++) {
-        chain(host, &c, i);
-        if (last == PEAL_NONE || c.length[i] > c.length[last])
+        chain(&c, i);
+        if (last == PEAL_NONE ||
+            end_of(host, &host->records.at[i]) > end_of(host, &host->records.at[last]))
             last = (uint32_t)i;
     }
-    uint64_t length = last == PEAL_NONE ? 0 : c.length[last];
     for (uint32_t i = last; i != PEAL_NONE; i = c.before[i])
         (*rows)[(*count)++] = i;
     for (size_t i = 0; i < *count / 2; i++) { /* oldest first */
@@ -171,10 +193,11 @@ uint64_t peal_record_path(const struct peal_host *host, uint32_t **rows, size_t 
         (*rows)[i] = (*rows)[*count - 1 - i];
         (*rows)[*count - 1 - i] = swap;
     }
-    free(c.length);
     free(c.before);
     free(c.newest);
-    return length;
+    if (!*count)
+        return 0;
+    return end_of(host, &host->records.at[last]) - start_of(host, &host->records.at[(*rows)[0]]);
 }
 
 /* ---- sums ---- */
@@ -229,7 +252,10 @@ enum peal_status peal_host_stats(struct peal_host *host, struct peal_host_stats 
     *out = (struct peal_host_stats){.submitted = host->next_id - 1,
                                     .ended = host->oldest - 1,
                                     .failed = host->failures.len,
-                                    .time_ps = host->time};
+                                    .time_ps = host->time,
+                                    .math_ps = host->math_ps,
+                                    .dma_ps = host->dma_ps,
+                                    .link_ps = host->link_ps};
     if (!host->simulated)
         out->time_ps = (peal_host_now() - host->origin_ns) * 1000;
     if (!host->record)

@@ -362,6 +362,7 @@ struct peal_host {
 
     struct peal_machine *machine;
     uint64_t time; /* simulated */
+    uint64_t math_ps, dma_ps, link_ps;
     struct peal_text error;
 };
 
@@ -554,5 +555,8 @@ enum peal_status peal_check_variant(struct peal_host *host, uint64_t index);
 
 /* matmul.c */
 extern const struct peal_function peal_matmul_function;
+/* On the machine that is its context: its math engine does as many multiplications with addition at
+ * a time as it has lanes. */
+uint64_t peal_matmul_cost(const struct peal_function_call *call, void *context);
 
 #endif

@@ -46,7 +46,9 @@ enum peal_op_flags {
     PEAL_OP_EQUAL = 8,   /* wait: == instead of >= */
     PEAL_OP_HAS_REG = 16, /* wait, notify: the register is added to value */
     PEAL_OP_UNORDERED =
-        32 /* compute: the hardware chooses the order in which sources are combined */
+        32, /* compute: the hardware chooses the order in which sources are combined */
+    PEAL_OP_OUTSIDE = 64 /* compute: a function that is not the plan's, of `count` picoseconds; for
+                            the simulator only, see peal_sim_options.outside */
 };
 
 /* One op. mem: copy, compute, accumulate, send, recv, recv_slot, free. sync: notify, wait, peek.

@@ -48,6 +48,10 @@ struct peal_sim_options {
                        times, but for the order of messages that reach a link at one instant */
     uint32_t depth; /* slots of every channel: 0 = the plan's, PEAL_NONE = unlimited */
     struct peal_sim_pace *pace; /* or NULL */
+    /* Called by peal_sim_sync for each op with PEAL_OP_OUTSIDE, in its turn; or NULL. op: index into
+     * the plan's ops. */
+    void (*outside)(void *context, uint64_t op);
+    void *outside_context;
 };
 
 /* Where a picosecond of a run went. The parts of one path add up to its length. */

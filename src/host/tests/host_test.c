@@ -74,7 +74,7 @@ static void open_host(uint32_t workers)
 {
     struct peal_function functions[] = {
         {.name = "nothing", .run = run_nothing, .parameters = "", .cost_ps = 1000},
-        {.name = "sleep", .run = run_sleep, .parameters = "inout, int", .cost_ps = 1000},
+        {.name = "sleep", .run = run_sleep, .parameters = "inout, int", .cost_ps = 1000000},
         {.name = "faulty", .run = run_faulty, .parameters = "inout, int", .cost_ps = 1000},
         {.name = "caller", .run = run_caller, .parameters = "", .cost_ps = 1000}};
     struct peal_host_open how = {.workers = workers,
@@ -381,6 +381,34 @@ static void test_files(void)
     refused(peal_host_write_trace(host, "/no/such/folder/x"), PEAL_SYSTEM, "/no/such/folder/x");
 }
 
+/* Simulated time of an allreduce, of a function of 1 us, and of both, which share nothing. */
+static uint64_t time_of(bool sums, bool calls)
+{
+    struct peal_host_stats stats;
+    open_host(4);
+    struct peal_tensor x = new_tensor(PEAL_REPLICATED, 0, 32), z = new_tensor(PEAL_ON_WORKER, 1, 8);
+    if (calls)
+        check(submit_int(sleeper, 1, z, 0, NULL) == PEAL_OK);
+    uint32_t members[] = {2, 3};
+    struct peal_domain_spec spec = {.workers = members, .nworkers = 2};
+    struct peal_domain pair;
+    check(peal_domain_new(host, &spec, &pair) == PEAL_OK);
+    if (sums)
+        check(submit_ring(pair, x, x) == PEAL_OK);
+    check(peal_host_wait_all(host) == PEAL_OK);
+    check(peal_host_stats(host, &stats) == PEAL_OK);
+    peal_host_close(host);
+    host = NULL;
+    return stats.time_ps;
+}
+
+static void test_overlap(void)
+{
+    uint64_t sum = time_of(true, false), call = time_of(false, true), both = time_of(true, true);
+    check(sum > 0 && call > 0);
+    check(both == (sum > call ? sum : call));
+}
+
 int main(int argc, char **argv)
 {
     platform = argc > 1 ? argv[1] : "native";
@@ -399,6 +427,8 @@ int main(int argc, char **argv)
     open_host(4);
     test_full_queue();
     peal_host_close(host);
+    if (strncmp(platform, "sim:", 4) == 0)
+        test_overlap();
     printf("host on %s: passed\n", platform);
     return 0;
 }

@@ -321,6 +321,11 @@ static bool replay_one(struct peal_sim *sim, const struct note *note)
     const struct peal_op *op = peal_plan_ops(c.plan) + note->op;
     if (!c.space)
         return false;
+    if (op->kind == PEAL_OP_COMPUTE && op->flags & PEAL_OP_OUTSIDE) {
+        if (sim->options.outside)
+            sim->options.outside(sim->options.outside_context, note->op);
+        return true;
+    }
     switch ((enum peal_op_kind)op->kind) {
     case PEAL_OP_COPY:
     case PEAL_OP_COMPUTE:

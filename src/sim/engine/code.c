@@ -31,6 +31,8 @@ struct step_key {
  * that followed the last time: comparing them takes a third of the time that making the key does.
  */
 enum { RAW_REFS = 3, RAW_NONE = PEAL_OP_KIND_COUNT };
+/* Combinations of an op that says itself how long it takes. */
+#define OUTSIDE UINT32_MAX
 struct raw_op {
     uint8_t kind, fn, dtype, nrefs; /* kind RAW_NONE: not like any */
     uint32_t port;                  /* send, recv, recv_slot, free */
@@ -96,7 +98,10 @@ static struct peal_coded_op make_step(const struct peal_sim *sim, const struct s
     step.bytes = elements * peal_dtype_size(dtype);
     if (step.kind == PEAL_OP_SEND)
         step.bytes += sim->machine->keys.header_bytes;
-    if ((step.kind == PEAL_OP_COMPUTE || step.kind == PEAL_OP_ACCUMULATE) && step.bytes)
+    if (key->shape >> 32 == OUTSIDE) { /* its count is its time */
+        step.bytes = 1;
+        step.work = elements;
+    } else if ((step.kind == PEAL_OP_COMPUTE || step.kind == PEAL_OP_ACCUMULATE) && step.bytes)
         peal_sim_math_cost(sim, dtype, elements, key->shape >> 32, (uint32_t)(key->where >> 16),
                            &step);
     return step;
@@ -223,6 +228,8 @@ static struct step_key key_of(struct coding *c, const struct peal_op *op)
         combinations = op->mem.nsrc > 1 ? op->mem.nsrc - 1 : 1;
         if (op->mem.nsrc > 2 && peal_fn_info((enum peal_fn)op->fn)->operands > 0)
             combinations = 1; /* fma, clamp: one step */
+        if (op->flags & PEAL_OP_OUTSIDE)
+            combinations = OUTSIDE;
     }
     struct operands operands = operands_of(c, op);
     if (operands.reach == PEAL_REACH_LOAD || operands.reach == PEAL_REACH_STORE)

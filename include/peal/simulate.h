@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal/simulate.h: one kernel on a modelled machine, with the caller's data.
+ *
+ *     float x[4][256], y[4][256];
+ *     void *xs[4] = {x[0], x[1], x[2], x[3]}, *ys[4] = {y[0], y[1], y[2], y[3]};
+ *     struct peal_simulate_arg args[] = {
+ *         {.kind = PEAL_ARG_BUFFER, .data = xs, .bytes = sizeof x[0]},
+ *         {.kind = PEAL_ARG_BUFFER, .data = ys, .bytes = sizeof y[0]},
+ *         {.kind = PEAL_ARG_REDUCE, .reduce = PEAL_SUM}};
+ *     struct peal_simulate what = {.name = "allreduce_ring", .machine = "mesh4x4", .ranks = 4,
+ *                                  .dtype = PEAL_F32, .args = args, .nargs = 3};
+ *     struct peal_simulated result;
+ *     if (peal_simulate(&what, &result) == PEAL_OK)
+ *         printf("%llu ps\n", (unsigned long long)result.time_ps);
+ *
+ * The call is a function of its arguments: the same twice, to the picosecond and to the bit. It
+ * keeps nothing, and any number of threads may make it at once. docs/simulator.md says what the
+ * machine's figures mean.
+ */
+#ifndef PEAL_SIMULATE_H
+#define PEAL_SIMULATE_H
+
+#include <peal/peal.h>
+#include <peal/types.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An argument, in the order of the kernel's parameters; ints that have a default may be left out at
+ * the end. */
+struct peal_simulate_arg {
+    enum peal_arg_kind kind;
+    void *const *data; /* BUFFER: by rank, where each rank's is; NULL: time only */
+    uint64_t bytes;    /* BUFFER: of every rank's */
+    int64_t value;     /* INT */
+    /* INTS; for a `local` parameter rank after rank, nvalues of all together. */
+    const int64_t *values;
+    size_t nvalues;
+    enum peal_reduction reduce; /* REDUCE */
+};
+
+struct peal_simulate {
+    uint32_t struct_size; /* sizeof(struct peal_simulate), or 0 */
+    const char *text;     /* Peal text; NULL: the library's kernel `name` */
+    const char *name;     /* NULL: the text's last kernel */
+    const char *machine;  /* a file, or a built-in's name */
+    uint32_t ranks;
+    enum peal_dtype dtype; /* what T stands for */
+    const struct peal_simulate_arg *args;
+    size_t nargs;
+    const struct peal_dim *dims; /* those that do not follow from bytes */
+    size_t ndims;
+    int in_place;      /* the contract's output is its input; their data must be the same */
+    uint32_t launches; /* back to back; 0: one */
+    uint64_t *rank_ps; /* by rank: when each has ended; or NULL */
+    char *error;       /* where words go, or NULL */
+    size_t error_cap;
+};
+
+/* Where the time went along the critical path, in picoseconds; the parts add up to it. */
+struct peal_simulated {
+    uint64_t time_ps;
+    uint64_t issue_ps, latency_ps, serial_ps, queue_ps, credit_ps, memory_ps, math_ps, wake_ps;
+    uint64_t messages;  /* sends */
+    uint64_t transfers; /* all that crossed the machine */
+    uint64_t bytes;     /* of them */
+    uint64_t credit_stalls;
+    uint64_t events;
+    uint64_t hash; /* of every op's times: equal hashes, equal runs */
+};
+
+/* PEAL_INVALID: a text, machine or argument that is wrong, more ranks than PEs. PEAL_TIMEOUT: the
+ * kernel deadlocks on this machine, `error` says who waits for whom. */
+PEAL_API enum peal_status peal_simulate(const struct peal_simulate *what,
+                                        struct peal_simulated *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs: a kernel over all schedules, the counterexample as objects."""
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Sequence, Union
+
+from ._library import PealError, dtype_number, function, reduction_number, text
+
+
+class _Value(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("values", POINTER(c_int64)), ("count", c_size_t)]
+
+
+class _Args(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("text", c_char_p), ("file", c_char_p), ("library", c_char_p), ("kernel", c_char_p),
+                ("ranks", POINTER(c_uint32)), ("nranks", c_size_t), ("counts", POINTER(c_uint64)), ("ncounts", c_size_t),
+                ("values", POINTER(_Value)), ("nvalues", c_size_t), ("dtype", c_int), ("op", c_int), ("root", c_uint32),
+                ("in_place", c_int), ("depth", c_uint32), ("slot_bytes", c_uint64), ("launches", c_uint32), ("alone", c_int),
+                ("max_states", c_uint64), ("max_bytes", c_uint64), ("threads", c_uint32), ("advice", c_int), ("cache", c_char_p)]
+
+
+class _Place(ctypes.Structure):
+    _fields_ = [("file", c_char_p), ("line", c_uint32), ("col", c_uint32), ("len", c_uint32)]
+
+
+class _Step(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("launch", c_uint32), ("rank", c_uint32), ("lane", c_uint32), ("op", c_uint32),
+                ("kind", c_char_p), ("text", c_char_p), ("place", _Place), ("signal", c_char_p), ("index", c_uint32),
+                ("cell_rank", c_uint32), ("before", c_int64), ("after", c_int64), ("value", c_int64), ("waits_for", c_uint32),
+                ("collides", c_int), ("blocked", c_int), ("operands", c_void_p), ("noperands", c_size_t)]
+
+
+class _Access(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("step", c_uint32), ("writes", c_int), ("buffer", c_char_p), ("rank", c_uint32),
+                ("first_byte", c_uint64), ("bytes", c_uint64), ("first_element", c_uint64), ("elements", c_uint64)]
+
+
+class _Counterexample(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("fault", c_int), ("why", c_char_p), ("nranks", c_uint32), ("launches", c_uint32),
+                ("count", c_uint64), ("sequence", c_char_p), ("steps", POINTER(POINTER(_Step))), ("nsteps", c_size_t),
+                ("accesses", POINTER(POINTER(_Access))), ("naccesses", c_size_t), ("waits", c_void_p), ("nwaits", c_size_t),
+                ("wrong", c_void_p)]
+
+
+class _Verdict(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("outcome", c_int), ("why", c_char_p), ("text", c_char_p),
+                ("counterexample", POINTER(_Counterexample)), ("errors", c_void_p), ("nerrors", c_size_t), ("kernel", c_char_p),
+                ("proved", c_uint64), ("refuted", c_uint64), ("undecided", c_uint64), ("no_plan", c_uint64),
+                ("sequences", c_uint64), ("all_sequences", c_uint64), ("two_only", c_int), ("max_launches", c_uint32),
+                ("reuse", c_int), ("bits", c_int), ("least_depth", c_uint32), ("ops", c_uint64), ("milliseconds", c_double)]
+
+
+_verify = function("peal_verify", [POINTER(_Args), POINTER(POINTER(_Verdict))])
+_free = function("peal_verdict_free", [POINTER(_Verdict)], None)
+_outcome = function("peal_outcome_name", [c_int], c_char_p)
+_fault = function("peal_fault_name", [c_int], c_char_p)
+_reuse = function("peal_reuse_name", [c_int], c_char_p)
+
+
+def _str(value: Optional[bytes]) -> str:
+    return (value or b"").decode(errors="replace")
+
+
+@dataclass
+class Step:
+    """One step of a counterexample; steps are in an order in which they can happen."""
+    launch: int
+    rank: int
+    lane: int
+    kind: str
+    text: str
+    file: str
+    line: int
+    col: int
+    collides: bool
+    blocked: bool
+
+
+@dataclass
+class Access:
+    """One of the accesses that collide: bytes of rank `rank`'s copy of a buffer."""
+    step: int
+    writes: bool
+    buffer: str
+    rank: int
+    first_byte: int
+    bytes: int
+
+
+@dataclass
+class Counterexample:
+    fault: str
+    why: str
+    ranks: int
+    launches: int
+    steps: List[Step] = field(default_factory=list)
+    accesses: List[Access] = field(default_factory=list)
+
+
+@dataclass
+class Verdict:
+    """outcome is "proved", "refuted" or "not decided"; text explains it."""
+    outcome: str
+    why: str
+    text: str
+    kernel: str
+    reuse: str
+    plans: int
+    milliseconds: float
+    counterexample: Optional[Counterexample] = None
+
+    def __bool__(self) -> bool:
+        return self.outcome == "proved"
+
+
+def _read(c: _Counterexample) -> Counterexample:
+    result = Counterexample(_str(_fault(c.fault)), _str(c.why), c.nranks, c.launches)
+    for i in range(c.nsteps):
+        s = c.steps[i].contents
+        result.steps.append(Step(s.launch, s.rank, s.lane, _str(s.kind), _str(s.text), _str(s.place.file), s.place.line,
+                                 s.place.col, bool(s.collides), bool(s.blocked)))
+    for i in range(c.naccesses):
+        a = c.accesses[i].contents
+        result.accesses.append(Access(a.step, bool(a.writes), _str(a.buffer), a.rank, a.first_byte, a.bytes))
+    return result
+
+
+def verify(kernel: str, ranks: Union[int, Sequence[int]] = (2, 3, 4), counts: Union[int, Sequence[int]] = (256,),
+           dtype: str = "f32", op: str = "sum", values: Optional[Dict[str, int]] = None, name: Optional[str] = None,
+           advice: bool = False) -> Verdict:
+    """Proves a kernel (Peal text, or a library kernel's name) over all schedules, or refutes it.
+
+        verdict = peal.verify(text, ranks=range(2, 9))
+        if not verdict: print(verdict.counterexample.why)
+    """
+    if _verify is None:
+        raise PealError(7, "this libpeal has no peal_verify")
+    numbers = [ranks] if isinstance(ranks, int) else list(ranks)
+    sizes = [counts] if isinstance(counts, int) else list(counts)
+    rank_array = (c_uint32 * max(len(numbers), 1))(*numbers)
+    count_array = (c_uint64 * max(len(sizes), 1))(*sizes)
+    single = [(c_int64 * 1)(v) for v in (values or {}).values()]
+    given = [_Value(text(key), cells, 1) for key, cells in zip(values or {}, single)]
+    value_array = (_Value * max(len(given), 1))(*given)
+    args = _Args(struct_size=ctypes.sizeof(_Args), ranks=rank_array, nranks=len(numbers), counts=count_array, ncounts=len(sizes),
+                 values=value_array, nvalues=len(given), dtype=dtype_number(dtype), op=reduction_number(op), advice=int(advice))
+    if "{" in kernel:
+        args.text, args.kernel = text(kernel), text(name)
+    else:
+        args.library = text(kernel)
+    out = POINTER(_Verdict)()
+    status = _verify(ctypes.byref(args), ctypes.byref(out))
+    if not out:
+        raise PealError(status, "the kernel cannot be verified")
+    try:
+        v = out.contents
+        if status:
+            raise PealError(status, _str(v.text) or _str(v.why))
+        found = _read(v.counterexample.contents) if v.counterexample else None
+        return Verdict(_str(_outcome(v.outcome)), _str(v.why), _str(v.text), _str(v.kernel), _str(_reuse(v.reuse)),
+                       v.proved + v.refuted + v.undecided, v.milliseconds, found)
+    finally:
+        _free(out)

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package against numpy: collectives, simulations, proofs, hosts. Run with PEAL_LIBRARY=build/libpeal.so.0."""
+import array
+import multiprocessing
+import os
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import peal  # noqa: E402
+from peal import _library  # noqa: E402
+
+RACY = """
+kernel racy(in x: T[n], out y: T[n], op: reduce) implements allreduce {
+    window slot: T[n]
+    signal ready[nranks]
+    slot = x
+    for p in peers { notify ready[rank]@p += 1 }
+    for p in peers { wait ready[p] >= 1 }
+    let acc = slot@0
+    for q in 1 .. nranks { acc = op(acc, slot@q) }
+    y = acc
+}
+"""
+
+
+def in_threads(size, body):
+    """body(comm) on every rank; returns what they returned."""
+    comms, results, errors = peal.Comm.threads(size), [None] * size, []
+
+    def run(rank):
+        try:
+            results[rank] = body(comms[rank])
+        except BaseException as error:  # pylint: disable=broad-except
+            errors.append(error)
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for comm in comms:
+        comm.close()
+    if errors:
+        raise errors[0]
+    return results
+
+
+def a_process(rank, size, job, queue):
+    with peal.Comm(size, rank, job) as comm:
+        queue.put(float(comm.allreduce(np.full(8, rank + 1, "f4"))[3]))
+
+
+class Collectives(unittest.TestCase):
+    def test_every_collective(self):
+        size = 3
+
+        def body(comm):
+            r = comm.rank
+            x = np.arange(6, dtype="f4") + 100 * r
+            full = np.arange(6, dtype="f4") * size + 300
+            comm.barrier()
+            np.testing.assert_array_equal(comm.allreduce(x), full)
+            np.testing.assert_array_equal(comm.allreduce(x, "max"), np.arange(6) + 200)
+            got = comm.reduce(x, root=1)
+            self.assertTrue((got == full).all() if r == 1 else got is None)
+            b = x.copy()
+            comm.broadcast(b, root=2)
+            np.testing.assert_array_equal(b, np.arange(6) + 200)
+            np.testing.assert_array_equal(comm.allgather(x)[1], np.arange(6) + 100)
+            np.testing.assert_array_equal(comm.reduce_scatter(x), full[2 * r:2 * r + 2])
+            got = comm.gather(x, root=0)
+            self.assertTrue(got is None if r else (got[2] == np.arange(6) + 200).all())
+            part = np.zeros(2, "f4")
+            comm.scatter(full if r == 0 else None, part, root=0, dtype="f32")
+            np.testing.assert_array_equal(part, full[2 * r:2 * r + 2])
+            np.testing.assert_array_equal(comm.all_to_all(x)[4:6], np.arange(2) + 2 * r + 200)
+            counts = [1, 2, 3]
+            np.testing.assert_array_equal(comm.allgather_v(x[:counts[r]].copy(), counts), [0, 100, 101, 200, 201, 202])
+            request = comm.allreduce(x, request=True)
+            np.testing.assert_array_equal(request.wait(), full)
+            if r == 0:
+                comm.send(x, 1, tag=5)
+            elif r == 1:
+                into = np.zeros(6, "f4")
+                self.assertEqual(comm.recv(into, 0, 5), (24, 0))
+                np.testing.assert_array_equal(into, np.arange(6))
+            half = comm.split(0 if r < 2 else -1)
+            if half:
+                self.assertEqual(half.size, 2)
+                half.close()
+            return True
+        self.assertEqual(in_threads(size, body), [True] * size)
+
+    def test_buffer_protocol(self):
+        def body(comm):
+            return list(comm.allreduce(array.array("d", [1.5, comm.rank])))
+        self.assertEqual(in_threads(2, body), [[3.0, 1.0]] * 2)
+
+    def test_processes(self):
+        context = multiprocessing.get_context("spawn")
+        queue, job = context.Queue(), f"python-{os.getpid()}"
+        children = [context.Process(target=a_process, args=(rank, 2, job, queue)) for rank in range(2)]
+        for child in children:
+            child.start()
+        self.assertEqual([queue.get(timeout=120) for _ in children], [3.0, 3.0])
+        for child in children:
+            child.join()
+
+    def test_wrong_calls(self):
+        with peal.Comm.threads(1)[0] as comm:
+            with self.assertRaises(ValueError):
+                comm.allreduce(np.zeros(4, "c8"))
+            with self.assertRaises(ValueError):
+                comm.allreduce(np.zeros(4, "f4"), op="median")
+            with self.assertRaises(peal.PealError) as caught:
+                comm.broadcast(np.zeros(4, "f4"), root=7)
+            self.assertEqual(caught.exception.status, "invalid")
+
+
+class Simulations(unittest.TestCase):
+    def test_data_and_time(self):
+        x = np.arange(4 * 256, dtype="f4").reshape(4, 256)
+        y = np.zeros_like(x)
+        run = peal.simulate("allreduce_ring", x, y, "sum", machine="mesh4x4", ranks=4)
+        np.testing.assert_array_equal(y, np.broadcast_to(x.sum(axis=0), y.shape))
+        self.assertGreater(run.time_ps, 0)
+        self.assertEqual(sum(run.causes.values()), run.time_ps)
+        self.assertEqual(max(run.rank_ps), run.time_ps)
+        again = peal.simulate("allreduce_ring", x, y, "sum", machine="mesh4x4", ranks=4)
+        self.assertEqual(again.hash, run.hash)
+
+    def test_text_and_errors(self):
+        kernel = "kernel twice(in x: T[n], out y: T[n]) { y = x + x }"
+        x, y = np.ones((2, 8), "f8"), np.zeros((2, 8), "f8")
+        peal.simulate(kernel, x, y, machine="mesh4x4", ranks=2, dtype="f64")
+        np.testing.assert_array_equal(y, 2 * x)
+        for arguments, words in (((x,), "takes 2 arguments"), ((x, y[:, :4].copy()), "needs 64 bytes")):
+            with self.assertRaises(peal.PealError) as caught:
+                peal.simulate(kernel, *arguments, machine="mesh4x4", ranks=2, dtype="f64")
+            self.assertIn(words, str(caught.exception))
+        with self.assertRaises(peal.PealError):
+            peal.simulate(kernel, x, y, machine="no_such_machine", ranks=2, dtype="f64")
+
+
+@unittest.skipUnless(_library.function("peal_verify", []), "this libpeal has no peal_verify")
+class Proofs(unittest.TestCase):
+    def test_proved(self):
+        self.assertTrue(peal.verify("allreduce_ring", ranks=[2, 3]))
+
+    def test_refuted(self):
+        verdict = peal.verify(RACY, ranks=2)
+        self.assertFalse(verdict)
+        self.assertEqual(verdict.counterexample.fault, "race")
+        self.assertEqual(len(verdict.counterexample.accesses), 2)
+        self.assertTrue(any(step.collides and step.line > 0 for step in verdict.counterexample.steps))
+
+    def test_bad_text(self):
+        with self.assertRaises(peal.PealError):
+            peal.verify("kernel broken(in x: T[n]) { y = x }", ranks=2)
+
+
+class Hosts(unittest.TestCase):
+    PLATFORMS = ("native", "native:threads", "sim:mesh4x4")
+
+    def test_tasks(self):
+        for platform in self.PLATFORMS:
+            with self.subTest(platform), peal.Host(4, platform, record=True) as host:
+                data = np.arange(256, dtype="f4")
+                x = host.tensor(256).write(data)
+                y = host.tensor(256)
+                host.submit("allreduce_ring", x, y, "sum")
+                np.testing.assert_array_equal(y.read(), 4 * data)
+                s = host.tensor((8, 6), shard=0).write(np.arange(48, dtype="f4").reshape(8, 6))
+                np.testing.assert_array_equal(s.read(rank=1), np.arange(12, 24))
+                host.submit("kernel neg(inout x: T[n]) { x = 0.0 - x }", s[0:3])
+                self.assertEqual(s.read()[2, 1], -13.0)
+                pair = host.domain([3, 1], buffers={"g": ("f32", 16)})
+                g = pair.tensor("g").write(np.ones(16, "f4"))
+                host.submit("allreduce_window", g, "sum", domain=pair)
+                self.assertEqual(g.read(rank=1)[5], 2.0)
+                pair.release()
+                self.assertGreater(host.stats()["time_ps"], 0)
+                with tempfile.TemporaryDirectory() as folder:
+                    host.write("trace", os.path.join(folder, "t.json"))
+
+    def test_feed_forward(self):
+        rng = np.random.default_rng(1)
+        x, a, b = (rng.integers(-3, 4, shape).astype("f4") for shape in ((6, 8), (8, 16), (16, 8)))
+        for platform in self.PLATFORMS:
+            with self.subTest(platform), peal.Host(4, platform) as host:
+                tx, ta = host.tensor((6, 8)).write(x), host.tensor((8, 16), shard=1).write(a)
+                tb, th = host.tensor((16, 8), shard=0).write(b), host.tensor((6, 16), shard=1)
+                part, y = host.tensor((6, 8)), host.tensor((6, 8))
+                host.submit("matmul", tx, ta, th, 0)
+                host.submit("kernel relu(inout h: T[n]) { h = max(h, 0.0) }", th)
+                host.submit("matmul", th, tb, part, 0)
+                host.submit("allreduce_ring", part, y, "sum")
+                np.testing.assert_array_equal(y.read(), np.maximum(x @ a, 0) @ b)
+
+    def test_functions_and_failures(self):
+        def scale(x, factor):
+            if factor == 0:
+                raise ValueError("nothing is left")
+            x *= factor
+        functions = [peal.Function("scale", scale, ["inout", "int"], cost_ps=5000)]
+        for platform in self.PLATFORMS[1:]:
+            with self.subTest(platform), peal.Host(2, platform, functions=functions) as host:
+                x = host.tensor((2, 3), worker=1).write(np.ones((2, 3), "f4"))
+                host.submit("scale", x, 7, worker=1)
+                np.testing.assert_array_equal(x.read(), np.full((2, 3), 7))
+                task = host.submit("scale", x, 0, worker=1)
+                with self.assertRaises(peal.PealError) as caught:
+                    task.wait()
+                self.assertIn("nothing is left", str(caught.exception))
+                with self.assertRaises(peal.PealError):
+                    x.read()
+        with self.assertRaises(ValueError):
+            peal.Host(2, "native", functions=functions)
+
+    def test_refusals(self):
+        with peal.Host(2, "native:threads") as host:
+            x, y = host.tensor(8), host.tensor(4)
+            with self.assertRaises(peal.PealError) as caught:
+                host.submit("allreduce_ring", x, y, "sum")
+            self.assertIn("needs 8 elements", str(caught.exception))
+            with self.assertRaises(peal.PealError):
+                host.domain([0, 5])
+            y.free()
+            with self.assertRaises(peal.PealError) as caught:
+                y.read()
+            self.assertEqual(caught.exception.status, "closed")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal_simulate: one kernel on a modelled machine, with the caller's buffers. */
+#include "base/base.h"
+#include "lang/lang.h"
+#include "plan/plan.h"
+#include "sim/sim.h"
+
+#include <peal/simulate.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_VALUES = 2 * PEAL_MAX_PARAMS, MOST_LAUNCHES = 65536 };
+
+/* The call as it is put together. */
+struct run {
+    const struct peal_simulate *what;
+    struct peal_diags diags;
+    struct peal_text why; /* instead of diagnostics */
+    struct peal_program *program;
+    const struct peal_kernel *kernel;
+    struct peal_machine *machine;
+    struct peal_plan *plan;
+    struct peal_sim *sim;
+    struct peal_bind bind;
+    struct peal_bind_value values[MOST_VALUES];
+    int64_t numbers[MOST_VALUES];
+    bool has_data, lacks_data;
+};
+
+static enum peal_status refuse(struct run *run, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static enum peal_status refuse(struct run *run, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    peal_text_vprintf(&run->why, format, args);
+    va_end(args);
+    return PEAL_INVALID;
+}
+
+static bool has_value(const struct run *run, const char *name)
+{
+    for (size_t i = 0; i < run->bind.nvalues; i++) {
+        if (strcmp(run->values[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_number(struct run *run, const char *name, int64_t value)
+{
+    size_t i = run->bind.nvalues;
+    if (i == MOST_VALUES || has_value(run, name))
+        return;
+    run->numbers[i] = value;
+    run->values[run->bind.nvalues++] = (struct peal_bind_value){name, &run->numbers[i], 1, false};
+}
+
+/* ---- arguments ---- */
+
+static enum peal_status take_ints(struct run *run, const struct peal_symbol *param,
+                                  const struct peal_simulate_arg *arg)
+{
+    size_t members = param->is_local ? run->what->ranks : 1;
+    if ((!arg->values && arg->nvalues) || arg->nvalues % members != 0)
+        return refuse(run, "'%s' has %zu values for %zu ranks", param->name, arg->nvalues, members);
+    if (run->bind.nvalues < MOST_VALUES)
+        run->values[run->bind.nvalues++] = (struct peal_bind_value){
+            param->name, arg->values, arg->nvalues / members, param->is_local};
+    return PEAL_OK;
+}
+
+static enum peal_status take_argument(struct run *run, const struct peal_symbol *param,
+                                      const struct peal_simulate_arg *arg)
+{
+    static const enum peal_symbol_kind kinds[] = {[PEAL_ARG_BUFFER] = PEAL_SYMBOL_BUFFER,
+                                                  [PEAL_ARG_INT] = PEAL_SYMBOL_INT,
+                                                  [PEAL_ARG_INTS] = PEAL_SYMBOL_INTS,
+                                                  [PEAL_ARG_REDUCE] = PEAL_SYMBOL_REDUCE};
+    if ((unsigned)arg->kind > PEAL_ARG_REDUCE || kinds[arg->kind] != param->kind)
+        return refuse(run, "the argument for '%s' is of another kind", param->name);
+    switch (arg->kind) {
+    case PEAL_ARG_INT:
+        add_number(run, param->name, arg->value);
+        return PEAL_OK;
+    case PEAL_ARG_INTS:
+        return take_ints(run, param, arg);
+    case PEAL_ARG_REDUCE:
+        if ((unsigned)arg->reduce >= PEAL_REDUCTIONS)
+            return refuse(run, "there is no operation %d", (int)arg->reduce);
+        run->bind.reduce = arg->reduce;
+        return PEAL_OK;
+    case PEAL_ARG_BUFFER:
+        run->bind.symmetric |= param->is_window;
+        run->has_data |= arg->data != NULL;
+        run->lacks_data |= arg->data == NULL;
+        return PEAL_OK;
+    }
+    return PEAL_INVALID;
+}
+
+/* A dimension that is a buffer's whole length follows from its bytes. */
+static void infer_dims(struct run *run)
+{
+    for (size_t i = 0; i < run->what->nargs; i++) {
+        const struct peal_symbol *param = run->kernel->params[i];
+        const struct peal_expr *shape = param->shape[0];
+        bool alone = param->kind == PEAL_SYMBOL_BUFFER && shape && !param->shape[1] &&
+                     shape->kind == PEAL_EXPR_NAME && shape->symbol &&
+                     shape->symbol->kind == PEAL_SYMBOL_DIM;
+        const struct peal_elem *elem = &param->type.elem;
+        uint64_t size = peal_dtype_size(elem->generic ? run->what->dtype : elem->dtype);
+        if (alone)
+            add_number(run, shape->name, (int64_t)(run->what->args[i].bytes / size));
+    }
+}
+
+static enum peal_status bind(struct run *run)
+{
+    const struct peal_simulate *what = run->what;
+    enum peal_status status = PEAL_OK;
+    size_t nparams = (size_t)run->kernel->nparams;
+    bool enough = what->nargs <= nparams && (what->args || what->nargs == 0);
+    for (size_t i = what->nargs; i < nparams && enough; i++)
+        enough = run->kernel->params[i]->initial != NULL;
+    if (!enough)
+        return refuse(run, "'%s' takes %zu arguments, not %zu", run->kernel->name, nparams,
+                      what->nargs);
+    run->bind = (struct peal_bind){.nranks = what->ranks,
+                                   .rank = PEAL_NONE,
+                                   .dtype = what->dtype,
+                                   .values = run->values,
+                                   .in_place = what->in_place != 0,
+                                   .channel_depth = (uint32_t)run->machine->keys.slots,
+                                   .slot_bytes = run->machine->keys.slot_bytes};
+    for (size_t i = 0; i < what->ndims; i++) {
+        if (!what->dims[i].name)
+            return refuse(run, "dimension %zu has no name", i);
+        add_number(run, what->dims[i].name, what->dims[i].value);
+    }
+    for (size_t i = 0; i < what->nargs && status == PEAL_OK; i++)
+        status = take_argument(run, run->kernel->params[i], &what->args[i]);
+    if (status == PEAL_OK && run->has_data && run->lacks_data)
+        status = refuse(run, "some buffers have data and some have none");
+    if (status == PEAL_OK)
+        infer_dims(run);
+    return status;
+}
+
+/* Every buffer must hold what the plan touches. */
+static enum peal_status check_sizes(struct run *run, const struct peal_simulate_arg *const *buffers,
+                                    uint32_t count)
+{
+    const struct peal_buf *bufs = peal_plan_bufs(run->plan);
+    for (uint32_t b = 0; b < run->plan->bufs.count; b++) {
+        if (bufs[b].kind != PEAL_BUF_PARAM || bufs[b].param >= count)
+            continue;
+        const struct peal_simulate_arg *arg = buffers[bufs[b].param];
+        uint64_t size = peal_dtype_size((enum peal_dtype)bufs[b].dtype);
+        for (uint32_t r = 0; r < run->what->ranks; r++) {
+            uint64_t need = peal_plan_len(run->plan, r, b) * size;
+            if (need > arg->bytes || (need && arg->data && !arg->data[r]))
+                return refuse(run, "'%s' needs %llu bytes on rank %u, there are %llu",
+                              peal_plan_string(run->plan, bufs[b].name), (unsigned long long)need,
+                              r, (unsigned long long)arg->bytes);
+        }
+    }
+    return PEAL_OK;
+}
+
+/* ---- running ---- */
+
+static enum peal_status launch(struct run *run)
+{
+    const struct peal_simulate *what = run->what;
+    const struct peal_simulate_arg *args[PEAL_MAX_PARAMS];
+    uint32_t count = 0, launches = what->launches ? what->launches : 1;
+    for (size_t i = 0; i < what->nargs; i++) {
+        if (what->args[i].kind == PEAL_ARG_BUFFER)
+            args[count++] = &what->args[i];
+    }
+    enum peal_status status = check_sizes(run, args, count);
+    if (status != PEAL_OK)
+        return status;
+    void **buffers = calloc((size_t)what->ranks * count + 1, sizeof *buffers);
+    if (!buffers)
+        return PEAL_NO_MEMORY;
+    for (uint32_t r = 0; r < what->ranks && run->has_data; r++) {
+        for (uint32_t i = 0; i < count; i++)
+            buffers[(size_t)r * count + i] = args[i]->data[r];
+    }
+    bool data = run->has_data || count == 0;
+    struct peal_sim_options options = {.data = data ? PEAL_SIM_DATA_FULL : PEAL_SIM_DATA_OFF};
+    struct peal_sim_args given = {.buffers = data ? buffers : NULL};
+    status = peal_sim_new(run->machine, what->ranks, &options, &run->diags, &run->sim);
+    for (uint32_t i = 0; i < launches && status == PEAL_OK; i++)
+        status = peal_sim_launch(run->sim, run->plan, &given, &run->diags);
+    if (status == PEAL_OK)
+        status = peal_sim_run(run->sim);
+    if (status == PEAL_OK && peal_sim_deadlock(run->sim)) {
+        peal_sim_deadlock_print(run->sim, &run->why);
+        status = PEAL_TIMEOUT;
+    }
+    if (status == PEAL_OK)
+        status = peal_sim_sync(run->sim);
+    free(buffers);
+    return status;
+}
+
+static enum peal_status set_up(struct run *run)
+{
+    const struct peal_simulate *what = run->what;
+    if (!what->machine || (!what->text && !what->name))
+        return refuse(run, "no machine, or no kernel");
+    if ((unsigned)what->dtype >= PEAL_DTYPES)
+        return refuse(run, "there is no data type %d", (int)what->dtype);
+    if (what->launches > MOST_LAUNCHES)
+        return refuse(run, "%u launches, at most %d", what->launches, MOST_LAUNCHES);
+    enum peal_status status = peal_machine_open(what->machine, &run->diags, &run->machine);
+    if (status == PEAL_OK && (what->ranks == 0 || what->ranks > run->machine->pes))
+        return refuse(run, "%u ranks on a machine of %u PEs", what->ranks, run->machine->pes);
+    if (status == PEAL_OK && what->text)
+        status =
+            peal_program_text("kernel", what->text, strlen(what->text), &run->diags, &run->program);
+    else if (status == PEAL_OK)
+        status = peal_program_open(what->name, &run->diags, &run->program);
+    if (status != PEAL_OK)
+        return status;
+    run->kernel = peal_program_kernel(run->program, what->name, &run->diags);
+    if (!run->kernel)
+        return PEAL_INVALID;
+    status = bind(run);
+    if (status == PEAL_OK)
+        status = peal_instantiate(run->kernel, &run->bind, &run->diags, &run->plan);
+    return status;
+}
+
+static void answer(const struct run *run, struct peal_simulated *out)
+{
+    const struct peal_sim_stats *s = peal_sim_stats(run->sim);
+    *out = (struct peal_simulated){.time_ps = s->time,
+                                   .issue_ps = s->causes[PEAL_CAUSE_ISSUE],
+                                   .latency_ps = s->causes[PEAL_CAUSE_LATENCY],
+                                   .serial_ps = s->causes[PEAL_CAUSE_SERIAL],
+                                   .queue_ps = s->causes[PEAL_CAUSE_QUEUE],
+                                   .credit_ps = s->causes[PEAL_CAUSE_CREDIT],
+                                   .memory_ps = s->causes[PEAL_CAUSE_MEMORY],
+                                   .math_ps = s->causes[PEAL_CAUSE_MATH],
+                                   .wake_ps = s->causes[PEAL_CAUSE_WAKE],
+                                   .messages = s->messages,
+                                   .transfers = s->transfers,
+                                   .bytes = s->bytes,
+                                   .credit_stalls = s->credit_stalls,
+                                   .events = s->events,
+                                   .hash = s->hash};
+    for (uint32_t r = 0; r < run->what->ranks && run->what->rank_ps; r++) {
+        struct peal_sim_rank_stats rank;
+        peal_sim_rank(run->sim, r, &rank);
+        run->what->rank_ps[r] = rank.end;
+    }
+}
+
+enum peal_status peal_simulate(const struct peal_simulate *what, struct peal_simulated *out)
+{
+    if (!what || !out || (what->struct_size && what->struct_size < sizeof *what))
+        return PEAL_INVALID;
+    struct run *run = calloc(1, sizeof *run);
+    if (!run)
+        return PEAL_NO_MEMORY;
+    run->what = what;
+    peal_diags_init(&run->diags);
+    enum peal_status status = set_up(run);
+    if (status == PEAL_OK)
+        status = launch(run);
+    if (status == PEAL_OK)
+        answer(run, out);
+    if (what->error && what->error_cap) {
+        if (status != PEAL_OK && !run->why.len)
+            peal_diags_print(&run->diags, false, &run->why);
+        const char *words = run->why.len ? peal_text_get(&run->why) : peal_status_text(status);
+        snprintf(what->error, what->error_cap, "%s", status == PEAL_OK ? "" : words);
+    }
+    peal_sim_free(run->sim);
+    free(run->plan);
+    peal_program_close(run->program);
+    peal_machine_free(run->machine);
+    peal_text_release(&run->why);
+    peal_diags_release(&run->diags);
+    free(run);
+    return status;
+}

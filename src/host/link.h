@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All queued tasks as one plan, for the simulator. See link.c. */
+#ifndef PEAL_HOST_LINK_H
+#define PEAL_HOST_LINK_H
+
+#include "host/state.h"
+
+/* A task's ops in one lane of the plan; in the order of the plan's ops. */
+struct peal_linked_part {
+    uint64_t task;
+    uint32_t member;
+    uint64_t first_op, ops;
+};
+
+struct peal_linked {
+    struct peal_plan *plan;
+    uint32_t nparams;
+    uint64_t window_bytes;   /* of each worker */
+    uint64_t *first, *count; /* by queue: its first task that is in the plan, and how many */
+    PEAL_VEC(struct peal_linked_part) parts;
+};
+
+enum peal_status peal_link(struct peal_host *host, struct peal_linked *out);
+void peal_linked_release(struct peal_linked *linked);
+/* Which member of a task a worker is. */
+uint32_t peal_linked_member(const struct peal_host_block *block, uint32_t worker);
+
+#endif
