@@ -174,6 +174,8 @@ void peal_files_report_text(const struct peal_files_job *job, const struct peal_
         for (size_t k = 0; k < task->runs.len; k++)
             put_problem(job, task, &task->runs.at[k], out);
         put_findings(task, one ? PEAL_FINDING_NOTE : PEAL_FINDING_WARNING, out);
+        if (task->patch)
+            peal_text_printf(out, "\n%s\n", task->patch);
     }
     if (one)
         put_story(&job->tasks[0], out);
@@ -202,7 +204,7 @@ static void json_findings(const struct peal_file_task *task, struct peal_text *o
                          i ? ", " : "", peal_finding_level_name(f->level), f->rule, f->pos.line,
                          f->pos.col);
         peal_text_json(out, f->message);
-        peal_text_printf(out, ", \"fixable\": %s}", f->edit.text ? "true" : "false");
+        peal_text_printf(out, ", \"fixable\": %s}", f->nedits ? "true" : "false");
     }
     peal_text_puts(out, "]");
 }
