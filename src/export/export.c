@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const target_names[] = {"msccl"};
+static const char *const target_names[] = {"msccl", "mscclpp"};
 
 bool peal_target_find(const char *name, enum peal_target *out)
 {
@@ -120,8 +120,8 @@ enum peal_status peal_export(const struct peal_plan *plan, enum peal_target targ
                              struct peal_exported *out)
 {
     struct peal_plan *sends = NULL;
-    *out = (struct peal_exported){.extension = "xml"};
-    (void)target;
+    bool messages = target == PEAL_TARGET_MSCCL;
+    *out = (struct peal_exported){.extension = messages ? "xml" : "json"};
     enum peal_status status = peal_verify_plan(plan, verify, &out->before);
     if (status != PEAL_OK)
         return status;
@@ -129,12 +129,16 @@ enum peal_status peal_export(const struct peal_plan *plan, enum peal_target targ
         say_why(out->before, "the plan is not proved", diags);
         return PEAL_INVALID;
     }
-    if (reaches_peers(plan)) {
+    if (messages && reaches_peers(plan)) {
         status = peal_plan_use_sends(plan, diags, &sends);
         out->uses_sends = true;
     }
-    if (status == PEAL_OK)
+    if (status == PEAL_OK && messages)
         status = write_msccl(sends ? sends : plan, verify, diags, out);
+    else if (status == PEAL_OK && peal_mscclpp_write(plan, diags, &out->text))
+        status = read_back(plan, verify, diags, out);
+    else if (status == PEAL_OK)
+        status = PEAL_INVALID;
     free(sends);
     if (status == PEAL_OK && out->after->verdict != PEAL_PROVED) {
         say_why(out->after, "what was written is not proved when it is read back", diags);

@@ -4,7 +4,8 @@
  *   export.c   the entrance: writes, reads back, verifies; nothing leaves this folder unverified
  *   layout.c   where a plan's buffers are in an engine's input, output and scratch, in chunks
  *   sends.c    a pass over plans: reads and writes of peers' windows become sends and recvs
- *   msccl.c    MSCCL XML
+ *   msccl.c    MSCCL XML          mscclpp.c   MSCCL++ JSON
+ *   show.c     a plan as Peal text
  *
  * What an engine cannot express is refused with the op, its source line and the reason. Every text
  * is imported again and verified before it is handed out: exporters have had faults that the
@@ -17,14 +18,14 @@
 #include "plan/plan.h"
 #include "verify/verify.h"
 
-enum peal_target { PEAL_TARGET_MSCCL, PEAL_TARGETS };
+enum peal_target { PEAL_TARGET_MSCCL, PEAL_TARGET_MSCCLPP, PEAL_TARGETS };
 
-/* "msccl"; false: there is no such target. */
+/* "msccl", "mscclpp"; false: there is no such target. */
 bool peal_target_find(const char *name, enum peal_target *out);
 
 struct peal_exported {
     struct peal_text text;
-    const char *extension;            /* "xml" */
+    const char *extension;            /* "xml", "json" */
     struct peal_verification *before; /* of the plan */
     struct peal_verification *after;  /* of the text, read back */
     bool uses_sends;                  /* one-sided accesses were turned into messages */
@@ -37,6 +38,9 @@ enum peal_status peal_export(const struct peal_plan *plan, enum peal_target targ
                              const struct peal_verify_options *verify, struct peal_diags *diags,
                              struct peal_exported *out);
 void peal_exported_release(struct peal_exported *exported);
+
+/* The plan as Peal text, every rank written out: for people who know the language. */
+void peal_plan_show(const struct peal_plan *plan, struct peal_text *out);
 
 /* The pass behind it: the same plan with messages instead of accesses to peers' windows; freed with
  * free. Signals between ranks are left out where messages do their work. The result is not verified

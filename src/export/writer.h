@@ -36,4 +36,7 @@ const char *peal_export_layout_collective(const struct peal_plan *plan);
 bool peal_msccl_write(const struct peal_plan *plan, const char *proto, struct peal_diags *diags,
                       struct peal_text *out);
 
+bool peal_mscclpp_write(const struct peal_plan *plan, struct peal_diags *diags,
+                        struct peal_text *out);
+
 #endif

@@ -11,7 +11,7 @@
  * A file is opened once (text -> model) and gives a plan for each way that it may be launched:
  * other counts, in place or not, another FIFO depth. Positions in the plan point into the user's
  * file. The content decides the format, not the name. docs/formats.md says what is read and what
- * each engine guarantees.
+ * each engine guarantees; docs/how-to-add-a-format.md walks through an addition.
  *
  * Start reading at msccl/make.c.
  */

@@ -19,7 +19,7 @@ struct export_options {
 static const struct peal_option options_table[] = {
     PEAL_KERNEL_ROWS(struct export_options, kernel, " (must be given)"),
     {"to", 0, PEAL_OPTION_STRING, offsetof(struct export_options, to), "ENGINE",
-     "what it is written for: msccl (must be given)", 0, 0},
+     "what it is written for: msccl or mscclpp (must be given)", 0, 0},
     {"output", 'o', PEAL_OPTION_STRING, offsetof(struct export_options, folder), "DIR",
      "the folder that gets the file (default: the current one)", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
@@ -95,7 +95,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     int code;
     (void)nargs;
     if (!o->to || !peal_target_find(o->to, &target))
-        return peal_cli_usage(cli, "--to names an engine: msccl");
+        return peal_cli_usage(cli, "--to names an engine: msccl or mscclpp");
     if (peal_import_names_file(args[0])) {
         struct peal_import_file file;
         if (peal_import_file_open(cli, args[0], &o->kernel, &file, &code))
@@ -124,7 +124,8 @@ const struct peal_command peal_cmd_export = {
         "anything is kept. What the engine cannot express is refused with the op, its source line "
         "and the reason; accesses to other ranks' windows become messages where that keeps the "
         "proof. See docs/formats.md.\n\n"
-        "  peal export allreduce_chunked -n 4 --to msccl -o out\n",
+        "  peal export allreduce_chunked -n 4 --to msccl -o out\n"
+        "  peal export allreduce_ring -n 4 --to mscclpp -o out\n",
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof(struct export_options),
