@@ -72,14 +72,22 @@ static void find_depth(const struct peal_files_job *job, const struct peal_impor
 {
     struct peal_verification *deep = NULL;
     struct peal_plan *plan = NULL;
+    struct peal_verify_options only = job->verify;
+    only.no_story = only.no_result = true;
     how.depth = DEEP;
     if (run->answer->fault != PEAL_FAULT_DEADLOCK || !peal_import_facts(import)->depth)
         return;
-    if (peal_import_plan(import, &how, NULL, &plan) == PEAL_OK &&
-        peal_verify_cached(plan, &job->verify, job->cache, &deep) == PEAL_OK) {
-        run->least_depth = deep->verdict == PEAL_PROVED ? deep->least_depth : 0;
+    enum peal_status status = peal_import_plan(import, &how, NULL, &plan);
+    if (status == PEAL_OK)
+        status = peal_verify_plan(plan, &only, &deep);
+    if (status == PEAL_OK)
         run->never = deep->verdict == PEAL_REFUTED && deep->fault == PEAL_FAULT_DEADLOCK;
-    }
+    peal_verification_free(deep);
+    deep = NULL;
+    if (status == PEAL_OK && !run->never)
+        status = peal_verify_cached(plan, &job->verify, job->cache, &deep);
+    if (deep && deep->verdict == PEAL_PROVED)
+        run->least_depth = deep->least_depth;
     peal_verification_free(deep);
     free(plan);
 }
