@@ -13,37 +13,6 @@
 
 enum worth { WORSE, SAME, PROVED };
 
-/* The edited file, verified in the same ways: is it proved now, or at least as it was? */
-static enum worth try_edits(const struct peal_files_job *job, const struct peal_file_task *task,
-                            const struct peal_finding *f)
-{
-    size_t len;
-    char *text = peal_edits_apply(&task->source, f->edits, f->nedits, &len);
-    struct peal_file_task trial = {.path = task->path};
-    struct peal_import *import = NULL;
-    enum worth worth = WORSE;
-    if (!text)
-        return WORSE;
-    trial.source = (struct peal_source){task->source.name, text, len};
-    peal_arena_init(&trial.arena, 0);
-    peal_findings_init(&trial.findings);
-    if (peal_import_open(&trial.source, NULL, &import) == PEAL_OK) {
-        peal_files_verify_ways(job, &trial, import);
-        worth = trial.runs.len == task->runs.len ? PROVED : WORSE;
-        for (size_t i = 0; i < trial.runs.len && i < task->runs.len; i++) {
-            const struct peal_verification *now = trial.runs.at[i].answer;
-            const struct peal_verification *then = task->runs.at[i].answer;
-            bool same = now && then && now->verdict == then->verdict && now->fault == then->fault;
-            if (!now || now->verdict != PEAL_PROVED)
-                worth = same && worth != WORSE ? SAME : WORSE;
-        }
-    }
-    peal_import_close(import);
-    peal_files_release_task(&trial);
-    free(text);
-    return worth;
-}
-
 /* The two places of the first refutation that has any; the caller of a collective has none. */
 static bool find_site(const struct peal_file_task *task, struct peal_fix_site *out)
 {
@@ -67,13 +36,76 @@ static bool find_site(const struct peal_file_task *task, struct peal_fix_site *o
     return false;
 }
 
+/* The edited file, verified in the same ways: is it proved now, or at least as it was? `next` may
+ * be NULL; otherwise it gets the places of what is wrong now, line 0 if there are none. */
+static enum worth try_edits(const struct peal_files_job *job, const struct peal_file_task *task,
+                            const struct peal_finding *f, struct peal_fix_site *next)
+{
+    size_t len;
+    char *text = peal_edits_apply(&task->source, f->edits, f->nedits, &len);
+    struct peal_file_task trial = {.path = task->path};
+    struct peal_import *import = NULL;
+    enum worth worth = WORSE;
+    if (!text)
+        return WORSE;
+    trial.source = (struct peal_source){task->source.name, text, len};
+    peal_arena_init(&trial.arena, 0);
+    peal_findings_init(&trial.findings);
+    if (peal_import_open(&trial.source, NULL, &import) == PEAL_OK) {
+        peal_files_verify_ways(job, &trial, import);
+        worth = trial.runs.len == task->runs.len ? PROVED : WORSE;
+        for (size_t i = 0; i < trial.runs.len && i < task->runs.len; i++) {
+            const struct peal_verification *now = trial.runs.at[i].answer;
+            const struct peal_verification *then = task->runs.at[i].answer;
+            bool same = now && then && now->verdict == then->verdict && now->fault == then->fault;
+            if (!now || now->verdict != PEAL_PROVED)
+                worth = same && worth != WORSE ? SAME : WORSE;
+        }
+    }
+    if (next && !find_site(&trial, next))
+        *next = (struct peal_fix_site){0};
+    peal_import_close(import);
+    peal_files_release_task(&trial);
+    free(text);
+    return worth;
+}
+
+/* Generated plans lack the same nop on every rank: one after the other, until it is proved. */
+static void find_chain(const struct peal_files_job *job, struct peal_file_task *task,
+                       const struct peal_import *import, struct peal_fix_site site)
+{
+    struct peal_finding chain = {0};
+    while (site.line[1] && !site.channel && chain.nedits < PEAL_FINDING_EDITS) {
+        struct peal_findings proposals;
+        struct peal_pos pos = {NULL, site.line[1], site.col[1], 1};
+        peal_findings_init(&proposals);
+        peal_import_propose(import, &site, &proposals);
+        const struct peal_finding *p = proposals.list.len ? &proposals.list.at[0] : NULL;
+        const char *text =
+            p ? peal_arena_copy(&task->arena, p->edits[0].text, strlen(p->edits[0].text)) : NULL;
+        if (text)
+            chain.edits[chain.nedits++] = (struct peal_edit){p->edits[0].offset, 0, text};
+        peal_findings_release(&proposals);
+        if (!text)
+            return;
+        if (try_edits(job, task, &chain, &site) != PROVED)
+            continue;
+        struct peal_finding *f =
+            peal_finding_add(&task->findings, PEAL_FINDING_NOTE, "fix-nop", pos,
+                             "fix: %u nops, each before an op that races (verified)", chain.nedits);
+        for (uint32_t k = 0; k < chain.nedits; k++)
+            peal_finding_edit(&task->findings, f, chain.edits[k].offset, 0, text);
+        return;
+    }
+}
+
 void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_task *task,
                            const struct peal_import *import)
 {
     struct peal_fix_site site;
     for (size_t i = 0; i < task->findings.list.len; i++) {
         struct peal_finding *f = &task->findings.list.at[i];
-        if (f->nedits && try_edits(job, task, f) == WORSE)
+        if (f->nedits && try_edits(job, task, f, NULL) == WORSE)
             f->nedits = 0;
     }
     if (!find_site(task, &site))
@@ -83,16 +115,19 @@ void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_ta
     peal_import_propose(import, &site, &proposals);
     for (size_t i = 0; i < proposals.list.len; i++) {
         const struct peal_finding *p = &proposals.list.at[i];
-        if (try_edits(job, task, p) != PROVED)
+        if (try_edits(job, task, p, NULL) != PROVED)
             continue;
         struct peal_finding *f = peal_finding_add(&task->findings, p->level, p->rule, p->pos,
                                                   "%s (verified)", p->message);
         for (uint32_t k = 0; k < p->nedits; k++)
             peal_finding_edit(&task->findings, f, p->edits[k].offset, p->edits[k].len,
                               p->edits[k].text);
-        break;
+        peal_findings_release(&proposals);
+        return;
     }
     peal_findings_release(&proposals);
+    if (task->facts.format == PEAL_FORMAT_MSCCLPP && !site.channel)
+        find_chain(job, task, import, site);
 }
 
 /* --- patches --------------------------------------------------------------------------------- */
