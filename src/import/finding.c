@@ -37,9 +37,9 @@ struct peal_finding *peal_finding_add(struct peal_findings *findings, enum peal_
 void peal_finding_edit(struct peal_findings *findings, struct peal_finding *finding,
                        uint64_t offset, uint64_t len, const char *text)
 {
-    if (finding)
-        finding->edit =
-            (struct peal_edit){offset, len, peal_arena_copy(&findings->arena, text, strlen(text))};
+    const char *copy = peal_arena_copy(&findings->arena, text, strlen(text));
+    if (finding && copy && finding->nedits < PEAL_FINDING_EDITS)
+        finding->edits[finding->nedits++] = (struct peal_edit){offset, len, copy};
 }
 
 const char *peal_finding_level_name(enum peal_finding_level level)

@@ -14,15 +14,18 @@ enum peal_finding_level { PEAL_FINDING_NOTE, PEAL_FINDING_WARNING, PEAL_FINDING_
 
 struct peal_edit {
     uint64_t offset, len;
-    const char *text; /* NULL: there is no edit */
+    const char *text;
 };
+
+enum { PEAL_FINDING_EDITS = 16 }; /* of one finding */
 
 struct peal_finding {
     enum peal_finding_level level;
     const char *rule;
     struct peal_pos pos;
     const char *message;
-    struct peal_edit edit;
+    struct peal_edit edits[PEAL_FINDING_EDITS]; /* what would fix it, all of them together */
+    uint32_t nedits;
 };
 
 struct peal_findings {
@@ -32,7 +35,7 @@ struct peal_findings {
 
 void peal_findings_init(struct peal_findings *findings);
 void peal_findings_release(struct peal_findings *findings);
-/* Where memory is out the finding is dropped. Returns it, to add an edit, or NULL. */
+/* Where memory is out the finding is dropped. Returns it, to add edits, or NULL. */
 struct peal_finding *peal_finding_add(struct peal_findings *findings, enum peal_finding_level level,
                                       const char *rule, struct peal_pos pos, const char *format,
                                       ...) __attribute__((format(printf, 5, 6)));

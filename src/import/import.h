@@ -5,12 +5,13 @@
  *              engine.c what RCCL will do with the file
  *   mscclpp/   MSCCL++ JSON (its executor): json.c text -> tree, read.c and read_ops.c tree ->
  *              model, scan.c, make.c and make_op.c model -> plan
+ *   fix.h      proposals of edits for a fault, and edits applied
  *   finding.h  what a reader would like to know beside the verdict, with places and fixes
  *
  * A file is opened once (text -> model) and gives a plan for each way that it may be launched:
  * other counts, in place or not, another FIFO depth. Positions in the plan point into the user's
  * file. The content decides the format, not the name. docs/formats.md says what is read and what
- * each engine guarantees.
+ * each engine guarantees; docs/how-to-add-a-format.md walks through an addition.
  *
  * Start reading at msccl/make.c.
  */
@@ -18,6 +19,7 @@
 #define PEAL_IMPORT_IMPORT_H
 
 #include "import/finding.h"
+#include "import/fix.h"
 #include "plan/plan.h"
 
 enum peal_format { PEAL_FORMAT_NONE, PEAL_FORMAT_MSCCL, PEAL_FORMAT_MSCCLPP };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal show: a kernel as canonical text, as written or lowered. */
 #include "lang/lang.h"
-#include "cli/cli.h"
+#include "cli/import/import_args.h"
+#include "export/export.h"
 
 #include <string.h>
 
@@ -114,6 +115,21 @@ static int no_such_pass(struct peal_cli *cli, const char *name)
     return code;
 }
 
+/* A plan of another format, as Peal text. */
+static int show_file(struct peal_cli *cli, const char *path)
+{
+    struct peal_kernel_options options = PEAL_KERNEL_DEFAULTS;
+    struct peal_import_file file;
+    struct peal_text text = {0};
+    int code;
+    if (peal_import_file_open(cli, path, &options, &file, &code)) {
+        peal_plan_show(file.plan, &text);
+        code = peal_cli_print_code(cli, &text, PEAL_EXIT_OK);
+    }
+    peal_import_file_release(&file);
+    return code;
+}
+
 static int run(struct peal_cli *cli, const void *given, char **args, int nargs)
 {
     (void)nargs;
@@ -125,6 +141,8 @@ static int run(struct peal_cli *cli, const void *given, char **args, int nargs)
         return peal_cli_usage(cli, "--lowered and --print-after exclude each other");
     if (options->print_after && !is_pass(options->print_after))
         return no_such_pass(cli, options->print_after);
+    if (peal_import_names_file(args[0]))
+        return show_file(cli, args[0]);
     peal_diags_init(&diags);
     enum peal_status status = peal_program_open(args[0], &diags, &program);
     if (status != PEAL_OK)
@@ -143,11 +161,13 @@ const struct peal_command peal_cmd_show = {
     .name = "show",
     .args = "KERNEL",
     .summary = "print a kernel as canonical text",
-    .details = "KERNEL is a file or the name of a built-in kernel. The text is printed in its "
-               "canonical form, with the directions of parameters that were deduced; reading it "
-               "back gives the same text.\n\n"
-               "Lowering replaces calls by the body of the kernel that they name ('inline'), then "
-               "decides what constants decide ('fold').\n",
+    .details =
+        "KERNEL is a file or the name of a built-in kernel; a plan in MSCCL XML or MSCCL++ JSON "
+        "is written out as Peal text, rank by rank. The text is printed in its "
+        "canonical form, with the directions of parameters that were deduced; reading it "
+        "back gives the same text.\n\n"
+        "Lowering replaces calls by the body of the kernel that they name ('inline'), then "
+        "decides what constants decide ('fold').\n",
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof defaults,

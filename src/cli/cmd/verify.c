@@ -21,8 +21,8 @@ struct verify_options {
     struct peal_kernel_options kernel;
     int64_t launches, states, jobs;
     uint64_t memory;
-    bool json, advice, alone, no_cache, plain, allow_sample;
-    const char *html, *require, *fault;
+    bool json, advice, alone, no_cache, plain, allow_sample, fix, fix_all;
+    const char *html, *require, *fault, *sarif;
 };
 
 static const struct peal_option options_table[] = {
@@ -49,6 +49,12 @@ static const struct peal_option options_table[] = {
      "neither read nor write the folder of verdicts", 0, 0},
     {"require", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, require), "LIST",
      "what else must hold, or the exit code is 1: same-bits, closed, repeatable", 0, 0},
+    {"sarif", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, sarif), "FILE",
+     "write SARIF 2.1.0 for reviews and CI (plans in XML and JSON)", 0, 0},
+    {"fix", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, fix), NULL,
+     "put verified fixes into the file (XML, JSON), which is kept as FILE.orig", 0, 0},
+    {"fix-all", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, fix_all), NULL,
+     "the same for several files", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, json), NULL, "print JSON", 0, 0},
     {"html", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, html), "FILE",
      "write a page that shows it (or a picture: FILE.svg)", 0, 0},
@@ -273,7 +279,11 @@ static int verify_files(struct peal_cli *cli, const struct verify_options *o, ch
         .workers = count_workers(o),
         .cache = o->no_cache || o->advice ? NULL : peal_cache_folder(cli->arena),
     };
-    struct peal_files_out out = {.json = o->json};
+    if (o->fix && !o->fix_all && nargs > 1)
+        return peal_cli_usage(cli, "--fix changes one file; --fix-all changes several");
+    job.fix = o->fix || o->fix_all;
+    job.find_fixes = job.fix || nargs == 1 || o->sarif || o->advice;
+    struct peal_files_out out = {.json = o->json, .sarif = o->sarif};
     return peal_verify_files(cli, &job, &out, args, nargs);
 }
 
@@ -303,6 +313,8 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         files = files || peal_import_names_file(args[i]);
     if (files)
         return verify_files(cli, o, args, nargs);
+    if (o->sarif || o->fix || o->fix_all)
+        return peal_cli_usage(cli, "--sarif and --fix are for plans in XML and JSON");
     if (nargs > 1 && (o->json || o->html))
         return peal_cli_usage(cli, "--json and --html take one kernel at a time");
     int worst = PEAL_EXIT_OK;

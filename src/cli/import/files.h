@@ -29,7 +29,10 @@ struct peal_file_task {
     uint64_t bytes;
     struct peal_import_facts facts; /* texts copied */
     const char *unreadable;         /* NULL, or why: diagnostics or what the system says */
+    uint32_t fault_line, fault_col; /* of what makes it unreadable; 0 = not known */
     bool wrong_ranks;               /* --ranks does not fit */
+    const char *patch; /* of all fixes, and what became of them; NULL: there are none */
+    bool fixed;
     PEAL_VEC(struct peal_file_run) runs;
     struct peal_findings findings;
     struct peal_arena arena;
@@ -42,6 +45,7 @@ struct peal_files_job {
     uint32_t require; /* enum peal_require */
     uint32_t workers;
     const char *cache;
+    bool find_fixes, fix; /* fix: put them into the file */
     struct peal_file_task *tasks;
     size_t ntasks;
 };
@@ -67,6 +71,17 @@ void peal_files_report_text(const struct peal_files_job *job, const struct peal_
                             struct peal_text *out);
 void peal_files_report_json(const struct peal_files_job *job, const struct peal_files_tally *t,
                             struct peal_text *out);
+/* Fills task->runs: every way that the options or the file say. */
+void peal_files_verify_ways(const struct peal_files_job *job, struct peal_file_task *task,
+                            const struct peal_import *import);
+void peal_files_release_task(struct peal_file_task *task);
+/* files_fix.c: drops edits of findings that do not hold, adds fixes of faults, each verified; then
+ * makes the patch and uses it if that is asked for. While the text is there. */
+void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_task *task,
+                           const struct peal_import *import);
+void peal_files_use_fixes(const struct peal_files_job *job, struct peal_file_task *task);
+/* files_sarif.c */
+void peal_files_report_sarif(const struct peal_files_job *job, struct peal_text *out);
 /* The place that a refutation is about; line 0 where there is none. */
 struct peal_verify_place peal_fault_place(const struct peal_verification *v);
 

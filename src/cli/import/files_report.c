@@ -174,6 +174,8 @@ void peal_files_report_text(const struct peal_files_job *job, const struct peal_
         for (size_t k = 0; k < task->runs.len; k++)
             put_problem(job, task, &task->runs.at[k], out);
         put_findings(task, one ? PEAL_FINDING_NOTE : PEAL_FINDING_WARNING, out);
+        if (task->patch)
+            peal_text_printf(out, "\n%s\n", task->patch);
     }
     if (one)
         put_story(&job->tasks[0], out);
@@ -203,7 +205,7 @@ static void json_findings(const struct peal_file_task *task, struct peal_json *j
         peal_json_put_uint(json, "line", f->pos.line);
         peal_json_put_uint(json, "col", f->pos.col);
         peal_json_put_string(json, "message", f->message);
-        peal_json_put_bool(json, "fixable", f->edit.text != NULL);
+        peal_json_put_bool(json, "fixable", f->nedits > 0);
         peal_json_object_end(json);
     }
     peal_json_array_end(json);

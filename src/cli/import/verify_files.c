@@ -72,14 +72,22 @@ static void find_depth(const struct peal_files_job *job, const struct peal_impor
 {
     struct peal_verification *deep = NULL;
     struct peal_plan *plan = NULL;
+    struct peal_verify_options only = job->verify;
+    only.no_story = only.no_result = true;
     how.depth = DEEP;
     if (run->answer->fault != PEAL_FAULT_DEADLOCK || !peal_import_facts(import)->depth)
         return;
-    if (peal_import_plan(import, &how, NULL, &plan) == PEAL_OK &&
-        peal_verify_cached(plan, &job->verify, job->cache, &deep) == PEAL_OK) {
-        run->least_depth = deep->verdict == PEAL_PROVED ? deep->least_depth : 0;
+    enum peal_status status = peal_import_plan(import, &how, NULL, &plan);
+    if (status == PEAL_OK)
+        status = peal_verify_plan(plan, &only, &deep);
+    if (status == PEAL_OK)
         run->never = deep->verdict == PEAL_REFUTED && deep->fault == PEAL_FAULT_DEADLOCK;
-    }
+    peal_verification_free(deep);
+    deep = NULL;
+    if (status == PEAL_OK && !run->never)
+        status = peal_verify_cached(plan, &job->verify, job->cache, &deep);
+    if (deep && deep->verdict == PEAL_PROVED)
+        run->least_depth = deep->least_depth;
     peal_verification_free(deep);
     free(plan);
 }
@@ -106,8 +114,8 @@ static void verify_way(const struct peal_files_job *job, struct peal_file_task *
 }
 
 /* Every place and count: what the options say, or else what the file does. */
-static void verify_ways(const struct peal_files_job *job, struct peal_file_task *task,
-                        const struct peal_import *import)
+void peal_files_verify_ways(const struct peal_files_job *job, struct peal_file_task *task,
+                            const struct peal_import *import)
 {
     const struct peal_kernel_options *o = job->options;
     const struct peal_import_facts *facts = peal_import_facts(import);
@@ -152,13 +160,17 @@ static void verify_file(const struct peal_files_job *job, struct peal_file_task 
     enum peal_status status = peal_import_open(&task->source, &diags, &import);
     if (status != PEAL_OK) {
         task->unreadable = keep_diags(task, status, &diags);
+        if (diags.list.len) {
+            task->fault_line = diags.list.at[0].pos.line;
+            task->fault_col = diags.list.at[0].pos.col;
+        }
     } else {
         const struct peal_ints *ranks = &job->options->ranks;
         keep_facts(task, import);
         task->wrong_ranks = ranks->len && (ranks->len > 1 || ranks->at[0] != task->facts.nranks);
         uint32_t least = 0;
         if (!task->wrong_ranks)
-            verify_ways(job, task, import);
+            peal_files_verify_ways(job, task, import);
         for (size_t i = 0; i < task->runs.len; i++) {
             const struct peal_file_run *run = &task->runs.at[i];
             uint32_t depth = run->least_depth;
@@ -167,6 +179,10 @@ static void verify_file(const struct peal_files_job *job, struct peal_file_task 
             least = depth > least ? depth : least;
         }
         peal_import_judge(import, least, &task->findings);
+        if (job->find_fixes && !task->wrong_ranks) {
+            peal_files_find_fixes(job, task, import);
+            peal_files_use_fixes(job, task);
+        }
     }
     peal_import_close(import);
     peal_diags_release(&diags);
@@ -245,16 +261,19 @@ static bool make_tasks(struct peal_cli *cli, struct peal_files_job *job, char **
     return job->tasks != NULL;
 }
 
+void peal_files_release_task(struct peal_file_task *task)
+{
+    for (size_t k = 0; k < task->runs.len; k++)
+        peal_verification_free(task->runs.at[k].answer);
+    peal_vec_release(&task->runs);
+    peal_findings_release(&task->findings);
+    peal_arena_release(&task->arena);
+}
+
 static void free_tasks(struct peal_files_job *job)
 {
-    for (size_t i = 0; i < job->ntasks; i++) {
-        struct peal_file_task *task = &job->tasks[i];
-        for (size_t k = 0; k < task->runs.len; k++)
-            peal_verification_free(task->runs.at[k].answer);
-        peal_vec_release(&task->runs);
-        peal_findings_release(&task->findings);
-        peal_arena_release(&task->arena);
-    }
+    for (size_t i = 0; i < job->ntasks; i++)
+        peal_files_release_task(&job->tasks[i]);
 }
 
 struct peal_files_tally peal_files_count(const struct peal_files_job *job)
@@ -317,6 +336,13 @@ int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
     else
         peal_files_report_text(job, &t, &text);
     code = out->json ? peal_cli_print(cli, &text, code) : peal_cli_print_verdict(cli, &text, code);
+    if (out->sarif) {
+        struct peal_text sarif = {0};
+        peal_files_report_sarif(job, &sarif);
+        if (sarif.failed || !peal_cli_write(cli, out->sarif, &sarif))
+            code = PEAL_EXIT_OTHER;
+        peal_text_release(&sarif);
+    }
     free_tasks(job);
     return code;
 }

@@ -157,22 +157,37 @@ static void put_accesses(const struct peal_verification *v, struct peal_text *ou
     }
 }
 
+static void put_wait(const struct peal_verify_wait *w, struct peal_text *out)
+{
+    peal_text_printf(out, "rank %u%s waits for %s %s %" PRId64 "; it is ", w->rank,
+                     w->in_cycle ? " (in the circle)" : "", w->cell, w->relation, w->expected);
+    put_value(w->actual, out);
+    peal_text_puts(out, "; ");
+    if (w->nnotifiers == 0)
+        peal_text_puts(out, "nobody is left to notify it");
+    for (uint32_t k = 0; k < w->nnotifiers; k++)
+        peal_text_printf(out, "%s%u", k == 0 ? "could be notified by rank " : ", ",
+                         w->notifiers[k]);
+    peal_text_puts(out, "\n");
+}
+
+/* The circle first, all of it; then some of the others, and how many more there are. */
 static void put_waits(const struct peal_verification *v, struct peal_text *out)
 {
-    for (uint32_t i = 0; i < v->nwaits; i++) {
-        const struct peal_verify_wait *w = &v->waits[i];
-        peal_text_printf(out, "%srank %u%s waits for %s %s %" PRId64 "; it is ", i == 0 ? "\n" : "",
-                         w->rank, w->in_cycle ? " (in the circle)" : "", w->cell, w->relation,
-                         w->expected);
-        put_value(w->actual, out);
-        peal_text_puts(out, "; ");
-        if (w->nnotifiers == 0)
-            peal_text_puts(out, "nobody is left to notify it");
-        for (uint32_t k = 0; k < w->nnotifiers; k++)
-            peal_text_printf(out, "%s%u", k == 0 ? "could be notified by rank " : ", ",
-                             w->notifiers[k]);
+    enum { SHOWN = 8 };
+    uint32_t others = 0;
+    if (v->nwaits)
         peal_text_puts(out, "\n");
+    for (uint32_t i = 0; i < v->nwaits; i++) {
+        if (v->waits[i].in_cycle)
+            put_wait(&v->waits[i], out);
     }
+    for (uint32_t i = 0; i < v->nwaits; i++) {
+        if (!v->waits[i].in_cycle && others++ < SHOWN)
+            put_wait(&v->waits[i], out);
+    }
+    if (others > SHOWN)
+        peal_text_printf(out, "%u more lanes wait\n", others - SHOWN);
 }
 
 static void put_proof(const struct peal_verification *v, struct peal_text *out)

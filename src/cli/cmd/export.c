@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal export KERNEL --to ENGINE: a proved plan as another engine's file. */
+#include "cli/import/import_args.h"
+#include "cli/kernel_args.h"
+#include "export/export.h"
+#include "lang/lang.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct export_options {
+    struct peal_kernel_options kernel;
+    const char *to, *folder;
+};
+
+static const struct peal_option options_table[] = {
+    PEAL_KERNEL_ROWS(struct export_options, kernel, " (must be given)"),
+    {"to", 0, PEAL_OPTION_STRING, offsetof(struct export_options, to), "ENGINE",
+     "what it is written for: msccl or mscclpp (must be given)", 0, 0},
+    {"output", 'o', PEAL_OPTION_STRING, offsetof(struct export_options, folder), "DIR",
+     "the folder that gets the file (default: the current one)", 0, 0},
+    {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
+};
+
+static int write_file(const struct peal_cli *cli, const struct export_options *o,
+                      const struct peal_plan *plan, const struct peal_exported *done)
+{
+    const char *folder = o->folder ? o->folder : ".";
+    struct peal_text path = {0}, said = {0};
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return peal_cli_fail(cli, "%s: %s", folder, strerror(errno));
+    peal_text_printf(&path, "%s/%s.%s", folder, peal_plan_string(plan, plan->kernel),
+                     done->extension);
+    int code = PEAL_EXIT_OTHER;
+    if (peal_cli_write(cli, peal_text_get(&path), &done->text)) {
+        peal_text_printf(&said, "%s: %u ranks; read back and proved, reuse: %s\n",
+                         peal_text_get(&path), plan->nranks, peal_reuse_name(done->after->reuse));
+        if (done->uses_sends)
+            peal_text_puts(&said, "accesses to other ranks' windows were turned into messages\n");
+        if (done->before->bits == PEAL_BITS_SAME && done->after->bits != PEAL_BITS_SAME)
+            peal_text_puts(&said,
+                           "the engine's order of operands loses 'same bits on all ranks'\n");
+        code = peal_cli_print(cli, &said, PEAL_EXIT_OK);
+    }
+    peal_text_release(&path);
+    return code;
+}
+
+static int export_plan(const struct peal_cli *cli, const struct export_options *o,
+                       enum peal_target target, const struct peal_plan *plan)
+{
+    struct peal_diags diags;
+    struct peal_exported done;
+    struct peal_verify_options verify = {0};
+    peal_diags_init(&diags);
+    enum peal_status status = peal_export(plan, target, &verify, &diags, &done);
+    int code =
+        status == PEAL_OK ? write_file(cli, o, plan, &done) : peal_cli_diags(cli, status, &diags);
+    if (status == PEAL_INVALID)
+        code = PEAL_EXIT_NO;
+    peal_exported_release(&done);
+    peal_diags_release(&diags);
+    return code;
+}
+
+static int export_kernel(struct peal_cli *cli, const struct export_options *o,
+                         enum peal_target target, const struct peal_kernel *kernel)
+{
+    int64_t nranks, count;
+    struct peal_bind bind;
+    struct peal_diags diags;
+    struct peal_plan *plan = NULL;
+    if (!peal_kernel_one(cli, &o->kernel.ranks, "ranks", -1, &nranks) ||
+        !peal_kernel_one(cli, &o->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
+        !peal_kernel_bind(cli, kernel, &o->kernel, (uint32_t)nranks, count, &bind))
+        return PEAL_EXIT_USAGE;
+    bind.symmetric = true;
+    bind.no_fuse = true; /* engines have no ops of many operands */
+    peal_diags_init(&diags);
+    enum peal_status status = peal_instantiate(kernel, &bind, &diags, &plan);
+    int code =
+        status == PEAL_OK ? export_plan(cli, o, target, plan) : peal_cli_diags(cli, status, &diags);
+    free(plan);
+    peal_diags_release(&diags);
+    return code;
+}
+
+static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
+{
+    const struct export_options *o = options;
+    enum peal_target target;
+    int code;
+    (void)nargs;
+    if (!o->to || !peal_target_find(o->to, &target))
+        return peal_cli_usage(cli, "--to names an engine: msccl or mscclpp");
+    if (peal_import_names_file(args[0])) {
+        struct peal_import_file file;
+        if (peal_import_file_open(cli, args[0], &o->kernel, &file, &code))
+            code = export_plan(cli, o, target, file.plan);
+        peal_import_file_release(&file);
+        return code;
+    }
+    struct peal_program *program;
+    const struct peal_kernel *kernel = peal_kernel_open(cli, args[0], &o->kernel, &program);
+    if (!kernel)
+        return PEAL_EXIT_OTHER;
+    code = export_kernel(cli, o, target, kernel);
+    peal_program_close(program);
+    return code;
+}
+
+static const struct export_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS};
+
+const struct peal_command peal_cmd_export = {
+    .name = "export",
+    .args = "KERNEL",
+    .summary = "write a proved plan for another engine",
+    .details =
+        "KERNEL is a file (Peal text, MSCCL XML or MSCCL++ JSON) or a built-in kernel. The plan is "
+        "proved, written for the engine, read back as the engine would and proved again before "
+        "anything is kept. What the engine cannot express is refused with the op, its source line "
+        "and the reason; accesses to other ranks' windows become messages where that keeps the "
+        "proof. See docs/formats.md.\n\n"
+        "  peal export allreduce_chunked -n 4 --to msccl -o out\n"
+        "  peal export allreduce_ring -n 4 --to mscclpp -o out\n",
+    .options = options_table,
+    .defaults = &defaults,
+    .size = sizeof(struct export_options),
+    .least_args = 1,
+    .most_args = 1,
+    .run = run,
+};

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal verify --sarif: SARIF 2.1.0, for code reviews and CI. A result for every way to launch a file
+ * that is not proved and for every finding; fixes as replacements; a counterexample as a code flow.
+ */
+#include "cli/import/files.h"
+
+#include "report/report.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const struct {
+    const char *id, *text;
+} rules[] = {
+    {"peal-refuted", "the plan is wrong: a schedule, an access or a result shows it"},
+    {"peal-undecided", "the plan could not be decided"},
+    {"peal-unreadable", "the file cannot be read as a plan"},
+    {"peal-required", "a property that is required does not hold"},
+    {"peal-finding", "what the engine will do with the file"},
+};
+enum { RULE_REFUTED, RULE_UNDECIDED, RULE_UNREADABLE, RULE_REQUIRED, RULE_FINDING, RULES };
+
+/* A path as a relative reference: what is not plain in one is escaped. */
+static void put_uri(struct peal_json *json, const char *path)
+{
+    struct peal_text uri = {0};
+    for (const unsigned char *c = (const unsigned char *)path; *c; c++) {
+        if (isalnum(*c) || strchr("/._-~", *c))
+            peal_text_printf(&uri, "%c", *c);
+        else
+            peal_text_printf(&uri, "%%%02X", *c);
+    }
+    peal_json_key(json, "uri");
+    peal_json_string(json, peal_text_get(&uri));
+    peal_text_release(&uri);
+}
+
+static void put_text(struct peal_json *json, const char *key, const char *text)
+{
+    peal_json_key(json, key);
+    peal_json_object(json);
+    peal_json_key(json, "text");
+    peal_json_string(json, text);
+    peal_json_object_end(json);
+}
+
+/* A location object; line 0: the file as a whole. */
+static void put_location(struct peal_json *json, const char *path, uint32_t line, uint32_t col,
+                         const char *message)
+{
+    peal_json_object(json);
+    peal_json_key(json, "physicalLocation");
+    peal_json_object(json);
+    peal_json_key(json, "artifactLocation");
+    peal_json_object(json);
+    put_uri(json, path);
+    peal_json_object_end(json);
+    if (line) {
+        peal_json_key(json, "region");
+        peal_json_object(json);
+        peal_json_key(json, "startLine");
+        peal_json_uint(json, line);
+        if (col) {
+            peal_json_key(json, "startColumn");
+            peal_json_uint(json, col);
+        }
+        peal_json_object_end(json);
+    }
+    peal_json_object_end(json);
+    if (message)
+        put_text(json, "message", message);
+    peal_json_object_end(json);
+}
+
+struct result {
+    int rule;
+    const char *level, *message, *path;
+    uint32_t line, col;
+};
+
+/* Opens a result object; the caller adds to it and ends it. */
+static void begin_result(struct peal_json *json, const struct result *r)
+{
+    peal_json_object(json);
+    peal_json_key(json, "ruleId");
+    peal_json_string(json, rules[r->rule].id);
+    peal_json_key(json, "ruleIndex");
+    peal_json_uint(json, (uint64_t)r->rule);
+    peal_json_key(json, "level");
+    peal_json_string(json, r->level);
+    put_text(json, "message", r->message);
+    peal_json_key(json, "locations");
+    peal_json_array(json);
+    put_location(json, r->path, r->line, r->col, NULL);
+    peal_json_array_end(json);
+}
+
+static void put_flow(struct peal_json *json, const struct peal_verification *v, const char *path)
+{
+    if (!v->nsteps)
+        return;
+    peal_json_key(json, "codeFlows");
+    peal_json_array(json);
+    peal_json_object(json);
+    peal_json_key(json, "threadFlows");
+    peal_json_array(json);
+    peal_json_object(json);
+    peal_json_key(json, "locations");
+    peal_json_array(json);
+    for (uint32_t i = 0; i < v->nsteps; i++) {
+        const struct peal_verify_step *step = &v->steps[i];
+        struct peal_text text = {0};
+        peal_text_printf(&text, "rank %u lane %u launch %u: %s", step->rank, step->lane,
+                         step->launch, step->text ? step->text : "");
+        peal_json_object(json);
+        peal_json_key(json, "location");
+        put_location(json, path, step->place.line, step->place.col, peal_text_get(&text));
+        peal_json_object_end(json);
+        peal_text_release(&text);
+    }
+    peal_json_array_end(json);
+    peal_json_object_end(json);
+    peal_json_array_end(json);
+    peal_json_object_end(json);
+    peal_json_array_end(json);
+}
+
+static void put_run(struct peal_json *json, const struct peal_files_job *job,
+                    const struct peal_file_task *task, const struct peal_file_run *run)
+{
+    const struct peal_verification *v = run->answer;
+    struct peal_text text = {0};
+    struct result r = {RULE_REFUTED, "error", NULL, task->path, 0, 0};
+    const char *lacks = v ? peal_require_lacks(job->require, v) : NULL;
+    if (v && v->verdict == PEAL_PROVED && !lacks)
+        return;
+    if (!v) {
+        r.rule = RULE_UNREADABLE;
+        peal_text_puts(&text, run->why);
+    } else if (lacks) {
+        r.rule = RULE_REQUIRED;
+        peal_text_printf(&text, "required, but %s", lacks);
+    } else {
+        struct peal_verify_place at = peal_fault_place(v);
+        bool refuted = v->verdict == PEAL_REFUTED;
+        r.rule = refuted ? RULE_REFUTED : RULE_UNDECIDED;
+        r.level = refuted ? "error" : "warning";
+        r.line = at.line;
+        r.col = at.col;
+        peal_text_printf(&text, "%s%s%s",
+                         refuted ? peal_fault_name(v->fault) : peal_verdict_name(v->verdict),
+                         v->why ? ": " : "", v->why ? v->why : "");
+    }
+    r.message = peal_text_get(&text);
+    begin_result(json, &r);
+    if (v)
+        put_flow(json, v, task->path);
+    peal_json_object_end(json);
+    peal_text_release(&text);
+}
+
+static void put_fix(struct peal_json *json, const struct peal_file_task *task,
+                    const struct peal_finding *f)
+{
+    peal_json_key(json, "fixes");
+    peal_json_array(json);
+    peal_json_object(json);
+    put_text(json, "description", f->message);
+    peal_json_key(json, "artifactChanges");
+    peal_json_array(json);
+    peal_json_object(json);
+    peal_json_key(json, "artifactLocation");
+    peal_json_object(json);
+    put_uri(json, task->path);
+    peal_json_object_end(json);
+    peal_json_key(json, "replacements");
+    peal_json_array(json);
+    for (uint32_t i = 0; i < f->nedits; i++) {
+        peal_json_object(json);
+        peal_json_key(json, "deletedRegion");
+        peal_json_object(json);
+        peal_json_key(json, "byteOffset");
+        peal_json_uint(json, f->edits[i].offset);
+        peal_json_key(json, "byteLength");
+        peal_json_uint(json, f->edits[i].len);
+        peal_json_object_end(json);
+        put_text(json, "insertedContent", f->edits[i].text);
+        peal_json_object_end(json);
+    }
+    peal_json_array_end(json);
+    peal_json_object_end(json);
+    peal_json_array_end(json);
+    peal_json_object_end(json);
+    peal_json_array_end(json);
+}
+
+static void put_task(struct peal_json *json, const struct peal_files_job *job,
+                     const struct peal_file_task *task)
+{
+    if (task->unreadable || task->wrong_ranks) {
+        struct result r = {RULE_UNREADABLE,
+                           "error",
+                           task->unreadable ? task->unreadable : "another number of ranks",
+                           task->path,
+                           task->fault_line,
+                           task->fault_col};
+        begin_result(json, &r);
+        peal_json_object_end(json);
+    }
+    for (size_t i = 0; i < task->runs.len; i++)
+        put_run(json, job, task, &task->runs.at[i]);
+    for (size_t i = 0; i < task->findings.list.len; i++) {
+        const struct peal_finding *f = &task->findings.list.at[i];
+        struct peal_text text = {0};
+        peal_text_printf(&text, "%s [%s]", f->message, f->rule);
+        struct result r = {RULE_FINDING,         peal_finding_level_name(f->level),
+                           peal_text_get(&text), task->path,
+                           f->pos.line,          f->pos.col};
+        begin_result(json, &r);
+        if (f->nedits)
+            put_fix(json, task, f);
+        peal_json_object_end(json);
+        peal_text_release(&text);
+    }
+}
+
+static void put_driver(struct peal_json *json)
+{
+    peal_json_key(json, "tool");
+    peal_json_object(json);
+    peal_json_key(json, "driver");
+    peal_json_object(json);
+    peal_json_key(json, "name");
+    peal_json_string(json, "peal");
+    peal_json_key(json, "version");
+    struct peal_text version = {0};
+    peal_text_printf(&version, "%d.%d.%d", PEAL_VERSION_MAJOR, PEAL_VERSION_MINOR,
+                     PEAL_VERSION_PATCH);
+    peal_json_string(json, peal_text_get(&version));
+    peal_text_release(&version);
+    peal_json_key(json, "rules");
+    peal_json_array(json);
+    for (int i = 0; i < RULES; i++) {
+        peal_json_object(json);
+        peal_json_key(json, "id");
+        peal_json_string(json, rules[i].id);
+        put_text(json, "shortDescription", rules[i].text);
+        peal_json_object_end(json);
+    }
+    peal_json_array_end(json);
+    peal_json_object_end(json);
+    peal_json_object_end(json);
+}
+
+void peal_files_report_sarif(const struct peal_files_job *job, struct peal_text *out)
+{
+    struct peal_json json;
+    peal_json_init(&json, out, 1);
+    peal_json_object(&json);
+    peal_json_key(&json, "$schema");
+    peal_json_string(&json, "https://json.schemastore.org/sarif-2.1.0.json");
+    peal_json_key(&json, "version");
+    peal_json_string(&json, "2.1.0");
+    peal_json_key(&json, "runs");
+    peal_json_array(&json);
+    peal_json_object(&json);
+    put_driver(&json);
+    peal_json_key(&json, "results");
+    peal_json_array(&json);
+    for (size_t i = 0; i < job->ntasks; i++)
+        put_task(&json, job, &job->tasks[i]);
+    peal_json_array_end(&json);
+    peal_json_object_end(&json);
+    peal_json_array_end(&json);
+    peal_json_object_end(&json);
+    peal_text_puts(out, "\n");
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export: plans written for other engines.
+ *
+ *   export.c   the entrance: writes, reads back, verifies; nothing leaves this folder unverified
+ *   layout.c   where a plan's buffers are in an engine's input, output and scratch, in chunks
+ *   sends.c    a pass over plans: reads and writes of peers' windows become sends and recvs
+ *   msccl.c    MSCCL XML          mscclpp.c   MSCCL++ JSON
+ *   show.c     a plan as Peal text
+ *
+ * What an engine cannot express is refused with the op, its source line and the reason. Every text
+ * is imported again and verified before it is handed out: exporters have had faults that the
+ * engines' own parsers accept.
+ */
+#ifndef PEAL_EXPORT_EXPORT_H
+#define PEAL_EXPORT_EXPORT_H
+
+#include "import/import.h"
+#include "plan/plan.h"
+#include "verify/verify.h"
+
+enum peal_target { PEAL_TARGET_MSCCL, PEAL_TARGET_MSCCLPP, PEAL_TARGETS };
+
+/* "msccl", "mscclpp"; false: there is no such target. */
+bool peal_target_find(const char *name, enum peal_target *out);
+
+struct peal_exported {
+    struct peal_text text;
+    const char *extension;            /* "xml", "json" */
+    struct peal_verification *before; /* of the plan */
+    struct peal_verification *after;  /* of the text, read back */
+    bool uses_sends;                  /* one-sided accesses were turned into messages */
+};
+
+/* All ranks of a proved plan as an engine's text. PEAL_INVALID: said in diags, why it cannot be
+ * expressed, or what is wrong with the plan or with what was read back; `out` is then empty but
+ * for `before`. Release it in every case. */
+enum peal_status peal_export(const struct peal_plan *plan, enum peal_target target,
+                             const struct peal_verify_options *verify, struct peal_diags *diags,
+                             struct peal_exported *out);
+void peal_exported_release(struct peal_exported *exported);
+
+/* The plan as Peal text, every rank written out: for people who know the language. */
+void peal_plan_show(const struct peal_plan *plan, struct peal_text *out);
+
+/* The pass behind it: the same plan with messages instead of accesses to peers' windows; freed with
+ * free. Signals between ranks are left out where messages do their work. The result is not verified
+ * here. PEAL_INVALID: said in diags. */
+enum peal_status peal_plan_use_sends(const struct peal_plan *plan, struct peal_diags *diags,
+                                     struct peal_plan **out);
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan as Peal text: every rank's ops written out. What the text cannot say (lengths of windows
+ * per rank, the hardware's order of a sum, in place) is said in comments. */
+#include "export/export.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct printer {
+    const struct peal_plan *plan;
+    struct peal_text *out;
+    uint32_t rank;
+    int indent;
+    PEAL_VEC(uint32_t) slots; /* pairs: channel, number of the tile */
+    uint32_t tiles;
+};
+
+static void begin_line(struct printer *p)
+{
+    for (int i = 0; i < p->indent; i++)
+        peal_text_puts(p->out, "    ");
+}
+
+static void put_name(struct printer *p, const char *name)
+{
+    if (!isalpha((unsigned char)*name))
+        peal_text_puts(p->out, "plan_");
+    for (; *name; name++)
+        peal_text_printf(p->out, "%c", isalnum((unsigned char)*name) ? *name : '_');
+}
+
+/* "12", or with phases "12 + (launch mod 2) * 64". */
+static void put_place(struct printer *p, uint64_t first, uint32_t phases, uint64_t unit,
+                      uint64_t from)
+{
+    const struct peal_plan *plan = p->plan;
+    if (phases == PEAL_NONE) {
+        peal_text_printf(p->out, "%" PRIu64, first);
+        return;
+    }
+    uint64_t zero = peal_plan_phases(plan)[phases] / unit - from;
+    int64_t step = (int64_t)(peal_plan_phases(plan)[phases + 1] / unit - from) - (int64_t)zero;
+    peal_text_printf(p->out, "%" PRIu64 " + (launch mod %u) * %" PRId64, zero, plan->period, step);
+}
+
+static void put_ref(struct printer *p, const struct peal_op *op, const struct peal_ref *ref)
+{
+    const struct peal_plan *plan = p->plan;
+    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype), first = ref->offset / size;
+    uint64_t count = op->mem.count * op->mem.rows;
+    if (ref->buf == PEAL_BUF_CONST) {
+        peal_text_printf(p->out, "%g", peal_ref_value(ref));
+        return;
+    }
+    if (ref->buf == PEAL_BUF_SLOT) {
+        uint32_t older = ref->rank;
+        for (size_t i = 0; i < p->slots.len; i += 2) {
+            if (p->slots.at[i] == ref->row && older-- == 0)
+                peal_text_printf(p->out, "t%u", p->slots.at[i + 1]);
+        }
+        if (first)
+            peal_text_printf(p->out, "[%" PRIu64 " +: %" PRIu64 "]", first, count);
+        return;
+    }
+    first += (uint64_t)ref->row * peal_plan_bufs(plan)[ref->buf].cols;
+    put_name(p, peal_plan_string(plan, peal_plan_bufs(plan)[ref->buf].name));
+    if (ref->rank != p->rank)
+        peal_text_printf(p->out, "@%u", ref->rank);
+    peal_text_puts(p->out, "[");
+    put_place(p, first, ref->phases, size, 0);
+    peal_text_printf(p->out, " +: %" PRIu64 "]", count);
+}
+
+static void put_cell(struct printer *p, const struct peal_op *op)
+{
+    const struct peal_signal *signal = &peal_plan_signals(p->plan)[peal_op_signal(op)];
+    put_name(p, peal_plan_string(p->plan, signal->name));
+    peal_text_puts(p->out, "[");
+    put_place(p, op->sync.cell - signal->first_cell, op->sync.phases, 1, signal->first_cell);
+    peal_text_puts(p->out, "]");
+    if (op->sync.rank != p->rank)
+        peal_text_printf(p->out, "@%u", op->sync.rank);
+}
+
+static void put_sync(struct printer *p, const struct peal_op *op)
+{
+    bool notify = op->kind == PEAL_OP_NOTIFY, relaxed = op->flags & PEAL_OP_RELAXED;
+    peal_text_printf(p->out, "%s%s ", notify ? "notify" : "wait", relaxed ? " relaxed" : "");
+    put_cell(p, op);
+    const char *relation = op->flags & PEAL_OP_EQUAL ? "==" : ">=";
+    if (notify)
+        relation = op->flags & PEAL_OP_SET ? "=" : "+=";
+    peal_text_printf(p->out, " %s %" PRId64, relation, op->sync.value);
+    if (!notify && op->sync.back)
+        peal_text_printf(p->out, " at launch - %u", op->sync.back);
+}
+
+static void put_channel(struct printer *p, const struct peal_op *op, const char *word, bool sends)
+{
+    const struct peal_channel *c = &peal_plan_channels(p->plan)[op->mem.channel];
+    const char *name = peal_plan_string(p->plan, c->name);
+    peal_text_printf(p->out, "%s %u", word, sends ? c->receiver : c->sender);
+    if (*name) {
+        peal_text_puts(p->out, " on ");
+        put_name(p, name);
+    }
+}
+
+static void put_sources(struct printer *p, const struct peal_op *op)
+{
+    const struct peal_plan *plan = p->plan;
+    bool reduces = op->kind == PEAL_OP_COMPUTE && plan->reduce < PEAL_REDUCTIONS &&
+                   op->fn == peal_reduce_fn((enum peal_reduction)plan->reduce);
+    bool plain = op->kind == PEAL_OP_COPY || op->fn == PEAL_FN_ID;
+    if (!plain)
+        peal_text_printf(p->out, "%s(", reduces ? "op" : peal_fn_info((enum peal_fn)op->fn)->name);
+    for (uint32_t i = 0; i < op->mem.nsrc; i++) {
+        peal_text_puts(p->out, i ? ", " : "");
+        put_ref(p, op, peal_op_src(plan, op, i));
+    }
+    peal_text_puts(p->out, plain ? "" : ")");
+}
+
+static void put_message(struct printer *p, const struct peal_op *op)
+{
+    if (op->kind == PEAL_OP_SEND) {
+        peal_text_puts(p->out, "send ");
+        put_ref(p, op, peal_op_src(p->plan, op, 0));
+        put_channel(p, op, " to", true);
+    } else if (op->kind == PEAL_OP_RECV) {
+        put_ref(p, op, peal_op_dst(p->plan, op));
+        put_channel(p, op, " = recv from", false);
+    } else {
+        peal_text_printf(p->out, "let t%u: T[%" PRIu64 "]", p->tiles, op->mem.count);
+        put_channel(p, op, " = recv_slot from", false);
+        (void)peal_vec_push(&p->slots, op->mem.channel);
+        (void)peal_vec_push(&p->slots, p->tiles++);
+    }
+}
+
+static void put_free(struct printer *p, uint32_t channel)
+{
+    size_t i = 0;
+    while (i < p->slots.len && p->slots.at[i] != channel)
+        i += 2;
+    if (i >= p->slots.len)
+        return;
+    peal_text_printf(p->out, "free t%u", p->slots.at[i + 1]);
+    for (; i + 2 < p->slots.len; i++)
+        p->slots.at[i] = p->slots.at[i + 2];
+    p->slots.len -= 2;
+}
+
+static void put_op(struct printer *p, const struct peal_op *op)
+{
+    begin_line(p);
+    if (peal_op_is_sync(op)) {
+        put_sync(p, op);
+    } else if (op->kind == PEAL_OP_FREE) {
+        put_free(p, op->mem.channel);
+    } else if (op->kind >= PEAL_OP_SEND) {
+        put_message(p, op);
+    } else {
+        if (op->flags & PEAL_OP_EXCLUSIVE)
+            peal_text_puts(p->out, "exclusive ");
+        put_ref(p, op, peal_op_dst(p->plan, op));
+        peal_text_puts(p->out, op->kind == PEAL_OP_ACCUMULATE ? " op= " : " = ");
+        if (op->kind == PEAL_OP_ACCUMULATE)
+            put_ref(p, op, peal_op_src(p->plan, op, 0));
+        else
+            put_sources(p, op);
+    }
+    if (op->kind == PEAL_OP_COMPUTE && (op->flags & PEAL_OP_UNORDERED))
+        peal_text_puts(p->out, " // in the hardware's order");
+    peal_text_puts(p->out, "\n");
+    for (uint32_t i = 0; op->kind == PEAL_OP_COMPUTE && i < op->mem.also; i++) {
+        begin_line(p);
+        put_ref(p, op, peal_op_also(p->plan, op, i));
+        peal_text_puts(p->out, " = ");
+        put_ref(p, op, peal_op_dst(p->plan, op));
+        peal_text_puts(p->out, "\n");
+    }
+}
+
+static void put_lane(struct printer *p, uint32_t lane)
+{
+    for (p->rank = 0; p->rank < p->plan->nranks; p->rank++) {
+        if (lane >= peal_plan_lane_count(p->plan, p->rank))
+            continue;
+        const struct peal_lane *l = peal_plan_lane(p->plan, p->rank, lane);
+        if (!l->ops)
+            continue;
+        begin_line(p);
+        peal_text_printf(p->out, "if rank == %u {\n", p->rank);
+        p->indent++;
+        p->tiles = 0;
+        p->slots.len = 0;
+        for (uint64_t i = 0; i < l->ops; i++)
+            put_op(p, &peal_plan_ops(p->plan)[l->first_op + i]);
+        p->indent--;
+        begin_line(p);
+        peal_text_puts(p->out, "}\n");
+    }
+}
+
+/* --- declarations ---------------------------------------------------------------------------- */
+
+static uint64_t longest(const struct peal_plan *plan, uint32_t buf)
+{
+    uint64_t len = 0;
+    for (uint32_t r = 0; r < plan->nranks; r++)
+        len = peal_plan_len(plan, r, buf) > len ? peal_plan_len(plan, r, buf) : len;
+    return len;
+}
+
+static void put_params(struct printer *p)
+{
+    static const char *const dirs[] = {"", "in ", "out ", "inout "};
+    const struct peal_plan *plan = p->plan;
+    bool first = true;
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
+        if (buf->kind != PEAL_BUF_PARAM || buf->alias != PEAL_NONE)
+            continue; /* in place, there is one buffer */
+        peal_text_printf(p->out, "%s%s%s: %sT[%" PRIu64 "]", first ? "" : ", ", dirs[buf->dir],
+                         peal_plan_string(plan, buf->name),
+                         buf->flags & PEAL_BUF_SYMMETRIC ? "window " : "", longest(plan, b));
+        first = false;
+    }
+    if (plan->reduce < PEAL_REDUCTIONS)
+        peal_text_puts(p->out, ", op: reduce");
+    if (plan->root < plan->nranks)
+        peal_text_printf(p->out, ", root: int = %u", plan->root);
+}
+
+/* Which signals have both sides; the others are not declared. */
+static bool *used_signals(const struct peal_plan *plan)
+{
+    bool *used = calloc(2 * plan->signals.count + 2, sizeof *used);
+    for (uint64_t i = 0; used && i < plan->ops.count; i++) {
+        const struct peal_op *op = &peal_plan_ops(plan)[i];
+        if (peal_op_is_sync(op))
+            used[2 * peal_op_signal(op) + (op->kind == PEAL_OP_NOTIFY)] = true;
+    }
+    return used;
+}
+
+static void put_scratch(struct printer *p)
+{
+    static const char *const kinds[] = {"", "shared ", "raw ", "raw uninitialised "};
+    const struct peal_plan *plan = p->plan;
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
+        if (buf->kind == PEAL_BUF_PARAM || longest(plan, b) == 0)
+            continue;
+        peal_text_printf(p->out, "    %s ", buf->kind == PEAL_BUF_WINDOW ? "window" : "private");
+        put_name(p, peal_plan_string(plan, buf->name));
+        peal_text_printf(p->out, ": T[%" PRIu64 "]\n", longest(plan, b));
+    }
+    bool *used = used_signals(plan);
+    for (uint32_t i = 0; used && i < plan->signals.count; i++) {
+        const struct peal_signal *signal = &peal_plan_signals(plan)[i];
+        if (!used[2 * i] && !used[2 * i + 1])
+            continue;
+        peal_text_printf(p->out, "    signal %s", kinds[signal->kind]);
+        put_name(p, peal_plan_string(plan, signal->name));
+        peal_text_printf(p->out, "[%u]\n", signal->cells);
+    }
+    free(used);
+    for (uint32_t i = 0; i < plan->channels.count; i++) {
+        const char *name = peal_plan_string(plan, peal_plan_channels(plan)[i].name);
+        bool known = !*name;
+        for (uint32_t k = 0; k < i && !known; k++)
+            known = peal_plan_channels(plan)[k].name == peal_plan_channels(plan)[i].name;
+        if (known)
+            continue;
+        peal_text_puts(p->out, "    channel ");
+        put_name(p, name);
+        peal_text_puts(p->out, "\n");
+    }
+}
+
+void peal_plan_show(const struct peal_plan *plan, struct peal_text *out)
+{
+    struct printer p = {.plan = plan, .out = out, .indent = 1};
+    uint32_t lanes = 1;
+    for (uint32_t r = 0; r < plan->nranks; r++)
+        lanes = peal_plan_lane_count(plan, r) > lanes ? peal_plan_lane_count(plan, r) : lanes;
+    peal_text_printf(out, "// for %u ranks", plan->nranks);
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        if (peal_plan_bufs(plan)[b].alias != PEAL_NONE)
+            peal_text_puts(out, ", in place");
+    }
+    if (plan->channels.count)
+        peal_text_printf(out, ", channels of depth %u", peal_plan_channels(plan)[0].depth);
+    peal_text_puts(out, "\nkernel ");
+    put_name(&p, peal_plan_string(plan, plan->kernel));
+    peal_text_puts(out, "(");
+    put_params(&p);
+    peal_text_puts(out, ")");
+    if (plan->contract != PEAL_CONTRACT_NONE)
+        peal_text_printf(out, " implements %s",
+                         peal_contract_info((enum peal_contract)plan->contract)->name);
+    peal_text_puts(out, " {\n");
+    put_scratch(&p);
+    for (uint32_t l = 0; l < lanes; l++) {
+        if (lanes > 1) {
+            peal_text_puts(out, "    lane {\n");
+            p.indent = 2;
+        }
+        put_lane(&p, l);
+        if (lanes > 1)
+            peal_text_puts(out, "    }\n");
+    }
+    peal_text_puts(out, "}\n");
+    peal_vec_release(&p.slots);
+}

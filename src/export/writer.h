@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the writers of this folder share. */
+#ifndef PEAL_EXPORT_WRITER_H
+#define PEAL_EXPORT_WRITER_H
+
+#include "export/export.h"
+
+/* Says that an op cannot be expressed: the op in words, where it was written, and why. */
+void peal_export_refuse(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
+                        struct peal_diags *diags, const char *why);
+
+/* Where things are, in chunks of `chunk` elements: the largest that cuts every operand evenly. */
+struct peal_export_layout {
+    const struct peal_plan *plan;
+    uint64_t chunk;
+    uint64_t *scratch; /* [buf] first chunk of scratch buffers */
+    uint64_t scratch_chunks;
+    bool in_place;
+};
+
+/* False: said in diags. Every operand must be one stretch of the plan's own type without phases. */
+bool peal_export_layout_find(const struct peal_plan *plan, struct peal_diags *diags,
+                             struct peal_export_layout *out);
+void peal_export_layout_release(struct peal_export_layout *layout);
+
+struct peal_chunk {
+    char buffer;    /* i, o or s */
+    uint64_t index; /* chunk */
+};
+struct peal_chunk peal_export_layout_place(const struct peal_export_layout *layout,
+                                           const struct peal_ref *ref);
+
+/* The engines' name of the contract; NULL: they have none. */
+const char *peal_export_layout_collective(const struct peal_plan *plan);
+
+bool peal_msccl_write(const struct peal_plan *plan, const char *proto, struct peal_diags *diags,
+                      struct peal_text *out);
+
+bool peal_mscclpp_write(const struct peal_plan *plan, struct peal_diags *diags,
+                        struct peal_text *out);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fixes of a user's file: proposals for a fault, and edits applied to the text. A proposal is a
+ * guess: whoever offers it has verified the edited file first. */
+#ifndef PEAL_IMPORT_FIX_H
+#define PEAL_IMPORT_FIX_H
+
+#include "import/finding.h"
+
+struct peal_import;
+
+/* What is wrong: two places that race, or two users of one end of a channel. */
+struct peal_fix_site {
+    bool channel;
+    uint32_t line[2], col[2];
+};
+
+/* Adds the proposals, most likely first, each with its edits. */
+void peal_import_propose(const struct peal_import *import, const struct peal_fix_site *site,
+                         struct peal_findings *out);
+
+/* The text with the edits made, to be freed; NULL: no memory, or edits overlap. */
+char *peal_edits_apply(const struct peal_source *source, const struct peal_edit *edits,
+                       uint32_t count, size_t *len);
+
+#endif
