@@ -38,6 +38,8 @@ enum peal_status peal_comm_check(struct peal_comm *comm)
 {
     if (!comm)
         return PEAL_INVALID;
+    if (__builtin_expect(comm->team->idling, 0))
+        return peal_comm_fail(comm, PEAL_INVALID, "called by the communicator's own idle function");
     if (__builtin_expect(peal_team_failure(comm->team) != PEAL_OK, 0)) {
         peal_comm_fail(comm, PEAL_CLOSED, "%s", peal_text_get(&comm->team->error));
         return PEAL_CLOSED;
@@ -377,6 +379,14 @@ void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms)
     if (!comm || peal_team_is_closed(comm->team))
         return;
     atomic_store_explicit(&comm->team->timeout_ms, timeout_ms, memory_order_relaxed);
+}
+
+void peal_comm_set_idle(struct peal_comm *comm, void (*idle)(void *context), void *context)
+{
+    if (!comm || peal_team_is_closed(comm->team))
+        return;
+    comm->team->idle_context = context;
+    comm->team->idle = idle;
 }
 
 const char *peal_comm_error(const struct peal_comm *comm)

@@ -82,6 +82,11 @@ struct peal_team {
     uint32_t label;     /* of the control block's, the one to be written next */
     uint64_t heap_end;  /* bytes of the window file in use by symmetric memory */
 
+    /* Of peal_comm_set_idle: what a wait does beside polling, or NULL; and whether it is doing it. */
+    void (*idle)(void *context);
+    void *idle_context;
+    bool idling;
+
     enum peal_status failed; /* PEAL_OK while usable */
     struct peal_text error;
 };
