@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See speed.h. The rows come from bench/mpi_table; docs/mpi.md says how they were measured. */
+#include "speed.h"
+
+static const struct {
+    enum peal_mpi_what what;
+    char mpi; /* 'O': Open MPI, 'M': MPICH, '*': both */
+    uint32_t least_ranks, most_ranks;
+    uint64_t least, most; /* bytes, as peal_mpi_judge counts them */
+} cells[] = {
+    {PEAL_MPI_WHATS, '*', 0, 0, 0, 0}, /* none so far */
+};
+
+bool peal_mpi_is_slower(const struct peal_mpi_call *call)
+{
+    char mpi = peal_mpi()->int_handles ? 'M' : 'O';
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        if (cells[i].what != call->what || (cells[i].mpi != '*' && cells[i].mpi != mpi))
+            continue;
+        uint32_t ranks = call->state->size;
+        if (ranks < cells[i].least_ranks || ranks > cells[i].most_ranks)
+            continue;
+        if (call->bytes >= cells[i].least && call->bytes <= cells[i].most)
+            return true;
+    }
+    return false;
+}
