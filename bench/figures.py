@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results into cells, tables (Markdown) and plots (SVG)."""
+"""Results into cells, a data file (CSV), a summary (Markdown) and plots (SVG)."""
+import csv
 import math
 import os
 import platform
-import re
 
 from systems import PROCESSORS, RIVALS
 
@@ -81,15 +81,73 @@ def title(group):
     return f"{collective}, {ranks} ranks, {mode}"
 
 
-def table(cells, group, note=""):
-    lines = [f"### {title(group)}", ""] + ([note, ""] if note else [])
-    lines += ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
-    lines += ["| " + " | ".join(cells.row(group, size)) + " |" for size in cells.sizes(group)]
+DATA = ["collective", "ranks", "mode", "bytes", "peal_us", "symmetric_us", "rival_us", "rival", "limit_us"]
+
+
+def data_rows(cells):
+    """A row of the data file for every cell: what was measured, nothing derived."""
+    for group in cells.groups():
+        for size in cells.sizes(group):
+            rival, name = cells.rival(group, size)
+            times = [cells.time(group, size, "Peal"), cells.time(group, size, "Peal, symmetric"), rival]
+            texts = ["" if us is None else f"{us:.4g}" for us in times + [cells.time(group, size, "limit")]]
+            yield dict(zip(DATA, [*map(str, group), str(size), *texts[:3], name, texts[3]]))
+
+
+def read_data(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write_data(path, rows):
+    """Replaces the rows of the same cells in the file, adds new ones, keeps the others."""
+    def key(row):
+        return tuple(row[name] for name in DATA[:4])
+    merged = {key(row): row for row in read_data(path)}
+    merged.update((key(row), row) for row in rows)
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, DATA, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(merged.values())
+
+
+def cells_of(rows):
+    """The cells of a data file, for plots and the summary."""
+    results = []
+    for row in rows:
+        families = {"Peal": "peal_us", "Peal, symmetric": "symmetric_us", "limit": "limit_us", row["rival"]: "rival_us"}
+        for system, column in families.items():
+            if row.get(column):
+                family = RIVALS[0] if column == "rival_us" else system
+                results.append({"collective": row["collective"], "nranks": int(row["ranks"]), "mode": row["mode"],
+                                "bytes": int(row["bytes"]), "system": system, "family": family,
+                                "median_us": float(row[column])})
+    return Cells(results)
+
+
+def factor(cells, group):
+    """Rival over Peal: the geometric mean over the sizes, and the smallest and largest of them."""
+    if group not in cells.groups():
+        return "-"
+    pairs = [(cells.rival(group, size)[0], cells.time(group, size, "Peal")) for size in cells.sizes(group)]
+    ratios = [rival / ours for rival, ours in pairs if rival and ours]
+    if not ratios:
+        return "-"
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    return f"{mean:.2f}" if len(ratios) == 1 else f"{mean:.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+
+
+def summary(cells):
+    """One row per collective, one column per number of ranks and mode."""
+    columns = sorted({group[1:] for group in cells.groups()}, key=lambda column: (column[0], column[1] != "hot"))
+    lines = ["| collective | " + " | ".join(f"{ranks} ranks, {mode}" for ranks, mode in columns) + " |",
+             "|" + "---|" * (len(columns) + 1)]
+    for collective in dict.fromkeys(group[0] for group in cells.groups()):
+        row = [factor(cells, (collective, *column)) for column in columns]
+        lines.append(f"| {collective} | " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"
-
-
-def markdown(cells):
-    return "\n".join(table(cells, group) for group in cells.groups())
 
 
 def steadiness(cells):
@@ -221,11 +279,6 @@ def load_text(results):
     return f"Load average while measuring: {min(loads):.0f} to {max(loads):.0f} on {PROCESSORS} processors."
 
 
-def links(plots, folder):
-    """Markdown of the plots: {group: file name} in a folder beside the document."""
-    return "".join(f"![{title(group)}]({folder}/{name})\n" for group, name in plots.items())
-
-
 def plan_table(rows):
     """Rows of bench-plan and simgrid-ring."""
     lines = ["| what | kernel | ranks | ops | processor time, ms | peak memory, MB |", "|---|---|---|---|---|---|"]
@@ -235,6 +288,14 @@ def plan_table(rows):
         lines.append(f"| {what} | {r.get('kernel') or '-'} | {ranks} | {r.get('ops') or '-'} | {r['cpu_ms']:.3f} | "
                      f"{r.get('peak_mb', '-')} |")
     return "\n".join(lines) + "\n"
+
+
+def read_section(path, name):
+    """What is between the section's two marks; empty if there are none."""
+    begin, end = f"<!-- begin {name}: written by bench/compare -->", f"<!-- end {name} -->"
+    with open(path) as file:
+        text = file.read()
+    return text.split(begin, 1)[1].split(end, 1)[0] if begin in text else ""
 
 
 def write_section(path, name, text):
@@ -250,20 +311,3 @@ def write_section(path, name, text):
     tail = rest.split(end, 1)[1]
     with open(path, "w") as file:
         file.write(f"{head}{begin}\n{text}\n{end}{tail}")
-
-
-def merge_section(path, name, cells, note):
-    """Replaces a section's tables of what was measured, each with a note of its own, and leaves the others."""
-    begin, end = f"<!-- begin {name}: written by bench/compare -->", f"<!-- end {name} -->"
-    with open(path) as file:
-        head, rest = file.read().split(begin, 1)
-    section, tail = rest.split(end, 1)
-    for group in cells.groups():
-        new = table(cells, group, note)
-        # A table ends where the next one, the plots or the section begin.
-        old = re.compile(rf"^### {re.escape(title(group))}\n(?:(?!### |!\[).*\n)*?(?:\|.*\n)+", re.MULTILINE)
-        if not old.search(section):
-            raise ValueError(f"{path} has no table '{title(group)}' to replace")
-        section = old.sub(lambda _: new, section, count=1)
-    with open(path, "w") as file:
-        file.write(f"{head}{begin}{section}{end}{tail}")

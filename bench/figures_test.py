@@ -57,21 +57,21 @@ class Table(unittest.TestCase):
 
 
 class Document(unittest.TestCase):
-    def test_measured_tables_take_the_place_of_older_ones(self):
-        old = figures.Cells([{**result("Peal", "Peal", us), "collective": c} for c, us in (("allreduce", 1), ("barrier", 2))])
+    def test_measured_cells_take_the_place_of_older_ones(self):
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "d.md")
-            figures.write_section(path, "figures", "intro\n\n" + figures.markdown(old) + "![plot](p.svg)\n")
-            with open(path) as file:
-                before = file.read()
-            for us in 7, 9:  # the second time over what the first has written
-                figures.merge_section(path, "figures", figures.Cells([result("Peal", "Peal", us)]), f"by itself, {us}")
-            with open(path) as file:
-                text = file.read()
-            with self.assertRaises(ValueError):
-                figures.merge_section(path, "figures", figures.Cells([{**result("Peal", "Peal", 1), "nranks": 3}]), "")
-        self.assertEqual(text, before.replace("### allreduce, 2 ranks, hot\n", "### allreduce, 2 ranks, hot\n\nby itself, 9\n")
-                         .replace("| 8 | 1.00 |", "| 8 | 9.00 |"))
+            path = os.path.join(folder, "d.csv")
+            old = [result("Peal", "Peal", 1), result("MPICH", "MPICH", 3), {**result("Peal", "Peal", 2), "nranks": 4}]
+            figures.write_data(path, figures.data_rows(figures.Cells(old)))
+            figures.write_data(path, figures.data_rows(figures.Cells([result("Peal", "Peal", 7)])))
+            cells = figures.cells_of(figures.read_data(path))
+        self.assertEqual(cells.time(GROUP, 8, "Peal"), 7)
+        self.assertEqual(cells.rival(GROUP, 8), (None, ""))  # it was not measured again
+        self.assertEqual(cells.time(("allreduce", 4, "hot"), 8, "Peal"), 2)
+
+    def test_the_summary_has_means_and_extremes(self):
+        cells = figures.Cells([result(s, s, us, size) for size, peal in ((8, 1), (64, 4))
+                               for s, us in (("Peal", peal), ("MPICH", 4))])
+        self.assertIn("| allreduce | 2.00 (1.00-4.00) |", figures.summary(cells))
 
     def test_a_section_is_replaced_and_the_rest_kept(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -150,7 +150,7 @@ enum { ARITHMETIC = 1, ORDER = 2, BITWISE = 4, LOGICAL = 8, ONLY_SUM = 16 };
 
 static const struct {
     uint8_t group; /* of the operation: it is in one, and a sum in two */
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
 } op_groups[PEAL_MPI_OPS] = {
     [PEAL_MPI_MAX] = {ORDER, PEAL_MAX},        [PEAL_MPI_MIN] = {ORDER, PEAL_MIN},
     [PEAL_MPI_PROD] = {ARITHMETIC, PEAL_PROD}, [PEAL_MPI_SUM] = {ARITHMETIC | ONLY_SUM, PEAL_SUM},

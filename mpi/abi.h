@@ -52,7 +52,7 @@ enum peal_mpi_op {
 /* How Peal computes an operation on a type. */
 struct peal_mpi_reduction {
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     uint32_t parts; /* of an element, each a `dtype`; 0: Peal cannot */
     bool logical;   /* inputs become 0 and 1 first */
 };

@@ -27,7 +27,7 @@ struct peal_mpi_job {
     void *recv;
     uint64_t count;
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     uint32_t root;
     uint64_t *words; /* of counts and offsets; owned */
     struct peal_blocks out, in;

@@ -26,7 +26,7 @@ def peal():
 include, link = peal()
 setup(
     name="peal_torch",
-    version="0.1.0",
+    version="0.2.0",
     license="Apache-2.0",
     packages=["peal_torch"],
     ext_modules=[

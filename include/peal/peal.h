@@ -71,6 +71,7 @@ struct peal_store {
 
 /* How to open. Zero means the default everywhere. */
 struct peal_open {
+    uint32_t struct_size; /* sizeof(struct peal_open), or 0: as it is in 0.2.0 (docs/stability.md) */
     uint32_t size; /* ranks; 0: rank, size and job come from the environment */
     uint32_t rank;
     const char *job;                /* what tells this group from others on the host */
@@ -151,7 +152,9 @@ PEAL_API const char *peal_comm_error(const struct peal_comm *comm);
 /* With PEAL_PLATFORM=sim:MACHINE in the environment of peal_comm_open and peal_comm_open_threads,
  * blocking collectives run on that machine (a file or a built-in's name, see docs/simulator.md):
  * their results are the simulation's, and this is this rank's simulated time so far, in
- * picoseconds. A collective ends on all ranks when it ends on the last. Uneven counts take the
+ * picoseconds. A collective ends on all ranks when it ends on the last. One that is too large for
+ * the slots of the machine's queues is a sequence of launches; where no size of them ends, it is
+ * PEAL_UNSUPPORTED, and the report says which slots are missing. Uneven counts take the
  * time of even ones as large as the largest. A message takes what it does on a machine that is
  * idle otherwise, and those of a sender follow each other. Non-blocking collectives and user
  * kernels run on this host and take none. Communicators made from this one run on the machine too,
@@ -187,10 +190,10 @@ PEAL_API enum peal_status peal_barrier(struct peal_comm *comm);
 /* recv = op over all ranks' send, the same bits on every rank. */
 PEAL_API enum peal_status peal_allreduce(struct peal_comm *comm, const void *send, void *recv,
                                          uint64_t count, enum peal_dtype dtype,
-                                         enum peal_reduce op);
+                                         enum peal_reduction op);
 /* recv on the root only; elsewhere it may be NULL. */
 PEAL_API enum peal_status peal_reduce(struct peal_comm *comm, const void *send, void *recv,
-                                      uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                      uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
                                       uint32_t root);
 /* buffer: read on the root, written everywhere else. */
 PEAL_API enum peal_status peal_broadcast(struct peal_comm *comm, void *buffer, uint64_t count,
@@ -201,7 +204,7 @@ PEAL_API enum peal_status peal_allgather(struct peal_comm *comm, const void *sen
 /* send: size * count elements; recv: count, the own block of the reduction. */
 PEAL_API enum peal_status peal_reduce_scatter(struct peal_comm *comm, const void *send, void *recv,
                                               uint64_t count, enum peal_dtype dtype,
-                                              enum peal_reduce op);
+                                              enum peal_reduction op);
 /* send: count elements; recv on the root: size * count, block r from rank r; elsewhere NULL will
  * do. */
 PEAL_API enum peal_status peal_gather(struct peal_comm *comm, const void *send, void *recv,
@@ -224,7 +227,7 @@ PEAL_API enum peal_status peal_allgather_v(struct peal_comm *comm, const void *s
 PEAL_API enum peal_status peal_reduce_scatter_v(struct peal_comm *comm, const void *send,
                                                 void *recv, const uint64_t *counts,
                                                 const uint64_t *offsets, enum peal_dtype dtype,
-                                                enum peal_reduce op);
+                                                enum peal_reduction op);
 PEAL_API enum peal_status peal_gather_v(struct peal_comm *comm, const void *send, void *recv,
                                         const uint64_t *counts, const uint64_t *offsets,
                                         enum peal_dtype dtype, uint32_t root);
@@ -253,10 +256,11 @@ PEAL_API enum peal_status peal_all_to_all_v(struct peal_comm *comm, const void *
 PEAL_API enum peal_status peal_ibarrier(struct peal_comm *comm, struct peal_request **out);
 PEAL_API enum peal_status peal_iallreduce(struct peal_comm *comm, const void *send, void *recv,
                                           uint64_t count, enum peal_dtype dtype,
-                                          enum peal_reduce op, struct peal_request **out);
+                                          enum peal_reduction op, struct peal_request **out);
 PEAL_API enum peal_status peal_ireduce(struct peal_comm *comm, const void *send, void *recv,
-                                       uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
-                                       uint32_t root, struct peal_request **out);
+                                       uint64_t count, enum peal_dtype dtype,
+                                       enum peal_reduction op, uint32_t root,
+                                       struct peal_request **out);
 PEAL_API enum peal_status peal_ibroadcast(struct peal_comm *comm, void *buffer, uint64_t count,
                                           enum peal_dtype dtype, uint32_t root,
                                           struct peal_request **out);
@@ -265,7 +269,7 @@ PEAL_API enum peal_status peal_iallgather(struct peal_comm *comm, const void *se
                                           struct peal_request **out);
 PEAL_API enum peal_status peal_ireduce_scatter(struct peal_comm *comm, const void *send, void *recv,
                                                uint64_t count, enum peal_dtype dtype,
-                                               enum peal_reduce op, struct peal_request **out);
+                                               enum peal_reduction op, struct peal_request **out);
 PEAL_API enum peal_status peal_igather(struct peal_comm *comm, const void *send, void *recv,
                                        uint64_t count, enum peal_dtype dtype, uint32_t root,
                                        struct peal_request **out);
@@ -281,7 +285,7 @@ PEAL_API enum peal_status peal_iallgather_v(struct peal_comm *comm, const void *
 PEAL_API enum peal_status peal_ireduce_scatter_v(struct peal_comm *comm, const void *send,
                                                  void *recv, const uint64_t *counts,
                                                  const uint64_t *offsets, enum peal_dtype dtype,
-                                                 enum peal_reduce op, struct peal_request **out);
+                                                 enum peal_reduction op, struct peal_request **out);
 PEAL_API enum peal_status peal_igather_v(struct peal_comm *comm, const void *send, void *recv,
                                          const uint64_t *counts, const uint64_t *offsets,
                                          enum peal_dtype dtype, uint32_t root,
@@ -333,14 +337,15 @@ PEAL_API enum peal_status peal_request_wait_for(struct peal_request *request, ui
  * gives; the others follow from the lengths of buffers. */
 enum peal_arg_kind { PEAL_ARG_BUFFER, PEAL_ARG_INT, PEAL_ARG_INTS, PEAL_ARG_REDUCE };
 struct peal_arg {
+    uint32_t struct_size; /* sizeof(struct peal_arg), the same in all, or 0: as it is in 0.2.0 */
     enum peal_arg_kind kind;
-    void *data;              /* BUFFER */
-    uint64_t bytes;          /* BUFFER: how much there is; at least what the kernel needs */
-    uint64_t stride;         /* BUFFER of two dimensions: elements a row; 0 = its columns */
-    int64_t value;           /* INT */
-    const int64_t *values;   /* INTS */
-    size_t nvalues;          /* INTS */
-    enum peal_reduce reduce; /* REDUCE */
+    void *data;                 /* BUFFER */
+    uint64_t bytes;             /* BUFFER: how much there is; at least what the kernel needs */
+    uint64_t stride;            /* BUFFER of two dimensions: elements a row; 0 = its columns */
+    int64_t value;              /* INT */
+    const int64_t *values;      /* INTS */
+    size_t nvalues;             /* INTS */
+    enum peal_reduction reduce; /* REDUCE */
 };
 
 struct peal_dim {

@@ -10,6 +10,23 @@
 extern "C" {
 #endif
 
+/* The version of these headers. Releases of one MAJOR (while that is 0: of one MINOR) keep the binary
+ * interface; see docs/stability.md. */
+#define PEAL_VERSION_MAJOR 0
+#define PEAL_VERSION_MINOR 2
+#define PEAL_VERSION_PATCH 0
+/* One number that grows with the version: 0.2.0 is 200, 1.4.12 is 10412. */
+#define PEAL_VERSION_NUMBER                                                                        \
+    (PEAL_VERSION_MAJOR * 10000 + PEAL_VERSION_MINOR * 100 + PEAL_VERSION_PATCH)
+
+/* The PEAL_VERSION_NUMBER of the library that is running, which may be newer than the headers. */
+PEAL_API unsigned peal_version(void);
+/* The same as text: "0.2.0". */
+PEAL_API const char *peal_version_text(void);
+
+/* Enumerations below may get new members in any release, always at the end: a switch over them has
+ * a default. */
+
 /* How a call ended. PEAL_OK is zero; everything else names one kind of failure. */
 enum peal_status {
     PEAL_OK = 0,
@@ -21,26 +38,15 @@ enum peal_status {
     PEAL_MISMATCH,    /* ranks made different calls at the same position */
     PEAL_UNSUPPORTED, /* a valid request that this build or machine cannot serve */
     PEAL_CLOSED,      /* the communicator was closed or has failed earlier */
-    PEAL_PENDING,     /* a non-blocking operation has not completed yet */
-    PEAL_STATUS_COUNT
+    PEAL_PENDING      /* a non-blocking operation has not completed yet */
 };
 
 /* A short lower-case description; never NULL. */
 PEAL_API const char *peal_status_text(enum peal_status status);
 
-enum peal_dtype {
-    PEAL_F16,
-    PEAL_BF16,
-    PEAL_F32,
-    PEAL_F64,
-    PEAL_I8,
-    PEAL_U8,
-    PEAL_I32,
-    PEAL_I64,
-    PEAL_DTYPE_COUNT
-};
+enum peal_dtype { PEAL_F16, PEAL_BF16, PEAL_F32, PEAL_F64, PEAL_I8, PEAL_U8, PEAL_I32, PEAL_I64 };
 
-enum peal_reduce {
+enum peal_reduction {
     PEAL_SUM,
     PEAL_PROD,
     PEAL_MAX,
@@ -48,8 +54,7 @@ enum peal_reduce {
     PEAL_AVG, /* sum divided by the number of ranks; floating point only */
     PEAL_AND, /* and, or, xor: bitwise; integers only */
     PEAL_OR,
-    PEAL_XOR,
-    PEAL_REDUCE_COUNT
+    PEAL_XOR
 };
 
 #ifdef __cplusplus

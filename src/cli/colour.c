@@ -14,14 +14,23 @@
 static const struct colour {
     const char *before, *word, *after, *color;
 } tints[] = {
-    {"  ", "proved", " ", GREEN},        {"", "proved", " at ", GREEN},
-    {"", "refuted", " at ", RED},        {"", "refuted", " on ", RED},
-    {"", "not decided", " at ", YELLOW}, {"  ", "not decided", " ", YELLOW},
-    {"  ", "no plan", " ", YELLOW},      {"  ", "race", " ", RED},
-    {"  ", "deadlock", " ", RED},        {"  ", "wrong result", " ", RED},
-    {"  ", "out of bounds", " ", RED},   {"  ", "uninitialised read", " ", RED},
-    {"", "<- collides", "", RED},        {"", "<- waits for ever", "", RED},
-    {"expected  ", "", "", GREEN},       {"obtained  ", "", "", RED},
+    {"  ", "proved", " ", GREEN},
+    {"", "proved", " at ", GREEN},
+    {"", "refuted", " at ", RED},
+    {"", "refuted", " on ", RED},
+    {"", "not decided", " at ", YELLOW},
+    {"  ", "not decided", " ", YELLOW},
+    {"  ", "no plan", " ", YELLOW},
+    {"  ", "race", " ", RED},
+    {"  ", "deadlock", " ", RED},
+    {"  ", "wrong result", " ", RED},
+    {"  ", "out of bounds", " ", RED},
+    {"  ", "overlap", " ", RED},
+    {"  ", "uninitialised read", " ", RED},
+    {"", "<- collides", "", RED},
+    {"", "<- waits for ever", "", RED},
+    {"expected  ", "", "", GREEN},
+    {"obtained  ", "", "", RED},
 };
 
 /* The tint of what begins at `at`, with its length; NULL where there is none. */

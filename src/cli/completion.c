@@ -11,12 +11,12 @@ static bool add_words(const struct peal_option *option, struct peal_text *out)
 {
     switch (option->kind) {
     case PEAL_OPTION_DTYPE:
-        for (int i = 0; i < PEAL_DTYPE_COUNT; i++)
+        for (int i = 0; i < PEAL_DTYPES; i++)
             peal_text_printf(out, "%s%s", i ? " " : "", peal_dtype_name((enum peal_dtype)i));
         return true;
     case PEAL_OPTION_REDUCE:
-        for (int i = 0; i < PEAL_REDUCE_COUNT; i++)
-            peal_text_printf(out, "%s%s", i ? " " : "", peal_reduce_name((enum peal_reduce)i));
+        for (int i = 0; i < PEAL_REDUCTIONS; i++)
+            peal_text_printf(out, "%s%s", i ? " " : "", peal_reduce_name((enum peal_reduction)i));
         return true;
     case PEAL_OPTION_CHOICE:
         for (const char *at = option->value; *at; at++)

@@ -17,7 +17,7 @@ struct peal_kernel_options {
     struct peal_ints counts; /* --count; empty = not given */
     const char *kernel;      /* --kernel; NULL = the file's last, or the built-in named */
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     int64_t root;
     int64_t depth;
     uint64_t slot_bytes;
@@ -126,21 +126,19 @@ const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const cha
                                            const struct peal_kernel_options *options,
                                            struct peal_program **program);
 
-/* A plan's bindings for one number of ranks and one count. Values live in the command's arena;
- * false after a message (a usage error: PEAL_EXIT_USAGE). `symmetric` and the limits are left to
- * the caller. */
+/* What the options give by name, for peal_plan_make and for a claim; the number of ranks and the
+ * count are left to the caller. Values live in the command's arena. False after a message (a usage
+ * error: PEAL_EXIT_USAGE). */
+bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *kernel,
+                         const struct peal_kernel_options *options, struct peal_plan_request *out);
+/* The same for one number of ranks and one count, which are then set; the root must be a rank. */
+bool peal_kernel_request_one(const struct peal_cli *cli, const struct peal_kernel *kernel,
+                             const struct peal_kernel_options *options, uint32_t nranks,
+                             int64_t count, struct peal_plan_request *out);
+/* The bindings of such a request, for callers that change them before they make plans. */
 bool peal_kernel_bind(const struct peal_cli *cli, const struct peal_kernel *kernel,
                       const struct peal_kernel_options *options, uint32_t nranks, int64_t count,
                       struct peal_bind *out);
-
-/* Does each --set name a parameter of the kernel, with numbers? False after a message. */
-bool peal_kernel_check_set(const struct peal_cli *cli, const struct peal_kernel *kernel,
-                           const struct peal_kernel_options *options);
-
-/* What one --set binds, for this number of ranks. False, with what is wrong in `error`. */
-bool peal_kernel_bind_pair(const struct peal_kernel *kernel, const struct peal_pair *pair,
-                           uint32_t nranks, struct peal_arena *arena, struct peal_bind_value *out,
-                           struct peal_text *error);
 
 /* The only value of a list that a command takes one of; `fallback` when it was not given (negative:
  * the option is required). False after a message. */

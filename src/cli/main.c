@@ -77,7 +77,7 @@ static int find_and_run(struct peal_cli *cli, int argc, char **argv)
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         name = "help";
     if (strcmp(name, "--version") == 0) {
-        printf("peal %s\n", PEAL_VERSION);
+        printf("peal %s\n", peal_version_text());
         return PEAL_EXIT_OK;
     }
     cli->command = peal_command_find(name);

@@ -201,19 +201,19 @@ static bool read_dtype(const struct parser *parser, const char *text, enum peal_
 {
     if (peal_dtype_find(text, strlen(text), out))
         return true;
-    const char *words[PEAL_DTYPE_COUNT + 1] = {NULL};
-    for (int i = 0; i < PEAL_DTYPE_COUNT; i++)
+    const char *words[PEAL_DTYPES + 1] = {NULL};
+    for (int i = 0; i < PEAL_DTYPES; i++)
         words[i] = peal_dtype_name((enum peal_dtype)i);
     return reject_word(parser, text, "data type", words);
 }
 
-static bool read_reduce(const struct parser *parser, const char *text, enum peal_reduce *out)
+static bool read_reduce(const struct parser *parser, const char *text, enum peal_reduction *out)
 {
     if (peal_reduce_find(text, strlen(text), out))
         return true;
-    const char *words[PEAL_REDUCE_COUNT + 1] = {NULL};
-    for (int i = 0; i < PEAL_REDUCE_COUNT; i++)
-        words[i] = peal_reduce_name((enum peal_reduce)i);
+    const char *words[PEAL_REDUCTIONS + 1] = {NULL};
+    for (int i = 0; i < PEAL_REDUCTIONS; i++)
+        words[i] = peal_reduce_name((enum peal_reduction)i);
     return reject_word(parser, text, "reduce operation", words);
 }
 

@@ -26,7 +26,7 @@ enum peal_option_kind {
     PEAL_OPTION_STRING, /* const char * */
     PEAL_OPTION_PAIRS,  /* struct peal_pairs: KEY=VALUE, may be repeated */
     PEAL_OPTION_DTYPE,  /* enum peal_dtype */
-    PEAL_OPTION_REDUCE, /* enum peal_reduce */
+    PEAL_OPTION_REDUCE, /* enum peal_reduction */
     PEAL_OPTION_CHOICE  /* int: which of the words in `value`, "spin|yield|futex" */
 };
 

@@ -18,7 +18,7 @@ struct sample {
     const char *file;
     struct peal_pairs set;
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     int wait;
 };
 

@@ -129,11 +129,11 @@ static const void *place_of_send(const struct peal_arguments *args, uint32_t ran
 static enum peal_status check_kind(struct peal_comm *comm, const struct peal_arguments *args)
 {
     const char *name = peal_collective_name(args->collective);
-    if ((unsigned)args->dtype >= PEAL_DTYPE_COUNT)
+    if ((unsigned)args->dtype >= PEAL_DTYPES)
         return peal_comm_fail(comm, PEAL_INVALID, "%s: there is no data type %d", name,
                               (int)args->dtype);
     if (sides[args->collective].has_reduce) {
-        if ((unsigned)args->reduce >= PEAL_REDUCE_COUNT)
+        if ((unsigned)args->reduce >= PEAL_REDUCTIONS)
             return peal_comm_fail(comm, PEAL_INVALID, "%s: there is no operation %d", name,
                                   (int)args->reduce);
         if (!peal_reduce_takes(args->reduce, args->dtype))

@@ -11,7 +11,7 @@ struct peal_arguments {
     void *recv;
     uint64_t count; /* of a vector, or of each block */
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     uint32_t root;
     const uint64_t *counts; /* uneven blocks; NULL: all of `count` */
     const uint64_t *offsets;

@@ -100,14 +100,14 @@ enum peal_status peal_barrier(struct peal_comm *comm)
 }
 
 enum peal_status peal_allreduce(struct peal_comm *comm, const void *send, void *recv,
-                                uint64_t count, enum peal_dtype dtype, enum peal_reduce op)
+                                uint64_t count, enum peal_dtype dtype, enum peal_reduction op)
 {
     return RUN(comm, PEAL_CALL_ALLREDUCE, .send = send, .recv = recv, .count = count,
                .dtype = dtype, .reduce = op);
 }
 
 enum peal_status peal_reduce(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
-                             enum peal_dtype dtype, enum peal_reduce op, uint32_t root)
+                             enum peal_dtype dtype, enum peal_reduction op, uint32_t root)
 {
     return RUN(comm, PEAL_CALL_REDUCE, .send = send, .recv = recv, .count = count, .dtype = dtype,
                .reduce = op, .root = root);
@@ -128,7 +128,7 @@ enum peal_status peal_allgather(struct peal_comm *comm, const void *send, void *
 }
 
 enum peal_status peal_reduce_scatter(struct peal_comm *comm, const void *send, void *recv,
-                                     uint64_t count, enum peal_dtype dtype, enum peal_reduce op)
+                                     uint64_t count, enum peal_dtype dtype, enum peal_reduction op)
 {
     return RUN(comm, PEAL_CALL_REDUCE_SCATTER, .send = send, .recv = recv, .count = count,
                .dtype = dtype, .reduce = op);
@@ -165,7 +165,7 @@ enum peal_status peal_allgather_v(struct peal_comm *comm, const void *send, void
 
 enum peal_status peal_reduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
                                        const uint64_t *counts, const uint64_t *offsets,
-                                       enum peal_dtype dtype, enum peal_reduce op)
+                                       enum peal_dtype dtype, enum peal_reduction op)
 {
     return RUN(comm, PEAL_CALL_REDUCE_SCATTER_V, .send = send, .recv = recv, .count = 0,
                .dtype = dtype, .reduce = op, .counts = counts, .offsets = offsets);
@@ -193,7 +193,7 @@ enum peal_status peal_ibarrier(struct peal_comm *comm, struct peal_request **out
 }
 
 enum peal_status peal_iallreduce(struct peal_comm *comm, const void *send, void *recv,
-                                 uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                 uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
                                  struct peal_request **out)
 {
     return start(comm,
@@ -203,7 +203,7 @@ enum peal_status peal_iallreduce(struct peal_comm *comm, const void *send, void 
 }
 
 enum peal_status peal_ireduce(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
-                              enum peal_dtype dtype, enum peal_reduce op, uint32_t root,
+                              enum peal_dtype dtype, enum peal_reduction op, uint32_t root,
                               struct peal_request **out)
 {
     return start(comm,
@@ -231,7 +231,7 @@ enum peal_status peal_iallgather(struct peal_comm *comm, const void *send, void 
 }
 
 enum peal_status peal_ireduce_scatter(struct peal_comm *comm, const void *send, void *recv,
-                                      uint64_t count, enum peal_dtype dtype, enum peal_reduce op,
+                                      uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
                                       struct peal_request **out)
 {
     return start(comm,
@@ -279,7 +279,7 @@ enum peal_status peal_iallgather_v(struct peal_comm *comm, const void *send, voi
 
 enum peal_status peal_ireduce_scatter_v(struct peal_comm *comm, const void *send, void *recv,
                                         const uint64_t *counts, const uint64_t *offsets,
-                                        enum peal_dtype dtype, enum peal_reduce op,
+                                        enum peal_dtype dtype, enum peal_reduction op,
                                         struct peal_request **out)
 {
     return start(comm,

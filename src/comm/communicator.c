@@ -4,6 +4,7 @@
 
 #include "comm/arguments.h"
 #include "comm/env.h"
+#include "comm/growth.h"
 #include "comm/simulated/platform.h"
 #include "comm/rules.h"
 #include "run/run.h"
@@ -222,7 +223,15 @@ enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **
     static const struct peal_open none = {0};
     struct peal_text why = {0};
     struct peal_env env = {0};
+    struct peal_open known;
     how = how ? how : &none;
+    size_t given = how->struct_size ? how->struct_size : PEAL_OPEN_FIRST_BYTES;
+    if (!peal_growth_read(&known, sizeof known, how, given)) {
+        peal_text_printf(&why, "this libpeal %s does not know all that the program asks for",
+                         peal_version_text());
+        return fail_open(PEAL_UNSUPPORTED, &why);
+    }
+    how = &known;
     if (!out) {
         peal_text_puts(&why, "no place for the communicator");
         return fail_open(PEAL_INVALID, &why);

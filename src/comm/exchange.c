@@ -54,7 +54,7 @@ static enum peal_status check(struct peal_comm *comm, const void *send,
 {
     uint32_t size = comm->team->size, rank = comm->team->rank;
     uint64_t send_end, recv_end;
-    if ((unsigned)dtype >= PEAL_DTYPE_COUNT)
+    if ((unsigned)dtype >= PEAL_DTYPES)
         return peal_comm_fail(comm, PEAL_INVALID, "all_to_all_v: there is no data type %d",
                               (int)dtype);
     if (!out || !in || !out->counts || !in->counts)

@@ -160,22 +160,6 @@ static enum peal_status find_kernel(struct peal_plans *plans, const struct peal_
     return algo_plans->kernel ? PEAL_OK : PEAL_INVALID;
 }
 
-/* PEAL_VERIFY=1: no plan is launched that is not proved. */
-static enum peal_status prove(const struct peal_plan *whole, struct peal_text *why)
-{
-    struct peal_verification *verification;
-    struct peal_verify_options options = {0};
-    enum peal_status status = peal_verify_plan(whole, &options, &verification);
-    if (status != PEAL_OK)
-        return status;
-    if (verification->verdict != PEAL_PROVED) {
-        peal_verification_explain(verification, why);
-        status = verification->verdict == PEAL_REFUTED ? PEAL_INVALID : PEAL_UNSUPPORTED;
-    }
-    peal_verification_free(verification);
-    return status;
-}
-
 /* Nothing but the plan decides whether the whole is made: all ranks must come to the same writers.
  */
 static enum peal_status look_at_whole(const struct peal_kernel *kernel,
@@ -197,7 +181,8 @@ static enum peal_status look_at_whole(const struct peal_kernel *kernel,
     if (part->rank_count != part->nranks && peal_instantiate(kernel, &all, NULL, &made) != PEAL_OK)
         return PEAL_OK;
     const struct peal_plan *whole = made ? made : part;
-    enum peal_status status = verify ? prove(whole, why) : PEAL_OK;
+    /* PEAL_VERIFY=1: no plan is launched that is not proved. */
+    enum peal_status status = verify ? peal_claim_check_plan(whole, NULL, why) : PEAL_OK;
     out->writers = calloc(whole->cells + 1, sizeof *out->writers);
     out->notifiers = calloc(whole->cells + 1, sizeof *out->notifiers);
     if (status == PEAL_OK && (!out->writers || !out->notifiers))
@@ -349,7 +334,7 @@ static void bind_key(const struct peal_plans *plans, const struct peal_plan_key 
     out->bind =
         (struct peal_bind){.nranks = plans->team->size,
                            .dtype = (enum peal_dtype)key->dtype,
-                           .reduce = (enum peal_reduce)key->reduce,
+                           .reduce = (enum peal_reduction)key->reduce,
                            .values = out->values,
                            .nvalues = nvalues,
                            .root = key->root,
@@ -368,7 +353,7 @@ static const struct peal_plan *find_template(struct peal_plans *plans,
     shared.count = PEAL_TEMPLATE_COUNT;
     shared.most = key->algo->has_most ? PEAL_TEMPLATE_MOST : 0;
     shared.dtype = (uint8_t)peal_template_dtype((enum peal_dtype)key->dtype);
-    shared.reduce = (uint8_t)peal_template_reduce((enum peal_reduce)key->reduce);
+    shared.reduce = (uint8_t)peal_template_reduce((enum peal_reduction)key->reduce);
     shared.remote = false; /* the image's, not the plan's */
     for (struct peal_template *p = algo_plans->templates; p; p = p->next) {
         if (same_key(&p->key, &shared))
@@ -427,7 +412,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     struct peal_plan_size size = {.count = key->count,
                                   .most = key->most,
                                   .dtype = (enum peal_dtype)key->dtype,
-                                  .reduce = (enum peal_reduce)key->reduce,
+                                  .reduce = (enum peal_reduction)key->reduce,
                                   .channel_depth = binding.bind.channel_depth,
                                   .slot_bytes = binding.bind.slot_bytes};
     struct peal_image_how how = {

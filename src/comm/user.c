@@ -2,6 +2,7 @@
 /* Kernels of the user's: loaded from text, launched with checked arguments. */
 #include "comm/communicator.h"
 
+#include "comm/growth.h"
 #include "comm/label.h"
 #include "base/base.h"
 
@@ -195,7 +196,7 @@ static enum peal_status take_argument(struct peal_user_kernel *kernel, struct la
         add_value(launch, param->name, arg->values, arg->nvalues, param->is_local);
         break;
     case PEAL_ARG_REDUCE:
-        if ((unsigned)arg->reduce >= PEAL_REDUCE_COUNT)
+        if ((unsigned)arg->reduce >= PEAL_REDUCTIONS)
             return peal_comm_fail(comm, PEAL_INVALID, "there is no operation %d", (int)arg->reduce);
         launch->bind.reduce = arg->reduce;
         launch->key = peal_hash_u64(arg->reduce, launch->key);
@@ -405,23 +406,12 @@ static enum peal_status take_dim(struct peal_user_kernel *kernel, struct launch 
                           kernel->kernel->name, dim->name ? dim->name : "");
 }
 
-enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum peal_dtype dtype,
-                                         const struct peal_arg *args, size_t nargs,
-                                         const struct peal_dim *dims, size_t ndims)
+static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_dtype dtype,
+                                    const struct peal_arg *args, size_t nargs,
+                                    const struct peal_dim *dims, size_t ndims)
 {
-    if (!kernel)
-        return PEAL_INVALID;
     struct peal_comm *comm = kernel->comm;
-    if (!comm)
-        return PEAL_CLOSED;
-    enum peal_status status = peal_comm_check(comm);
-    if (status != PEAL_OK)
-        return status;
-    if ((unsigned)dtype >= PEAL_DTYPE_COUNT)
-        return peal_comm_fail(comm, PEAL_INVALID, "there is no data type %d", (int)dtype);
-    if (nargs != (size_t)kernel->kernel->nparams)
-        return peal_comm_fail(comm, PEAL_INVALID, "'%s' takes %d arguments, not %zu",
-                              kernel->kernel->name, kernel->kernel->nparams, nargs);
+    enum peal_status status = PEAL_OK;
     struct launch *launch = calloc(1, sizeof *launch);
     if (!launch)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
@@ -447,5 +437,54 @@ enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum p
     for (size_t i = 0; i < launch->bind.nvalues; i++)
         free(launch->all[i]);
     free(launch);
+    return status;
+}
+
+/* The arguments of a program that was compiled against headers with another struct peal_arg. */
+static enum peal_status read_args(struct peal_comm *comm, const struct peal_arg *args, size_t nargs,
+                                  size_t given, struct peal_arg **out)
+{
+    struct peal_arg *known = calloc(nargs, sizeof *known);
+    if (!known)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
+    for (size_t i = 0; i < nargs; i++) {
+        if (peal_growth_read(&known[i], sizeof known[i], (const char *)args + i * given, given))
+            continue;
+        free(known);
+        return peal_comm_fail(comm, PEAL_UNSUPPORTED,
+                              "argument %zu uses what this libpeal %s does not know", i,
+                              peal_version_text());
+    }
+    *out = known;
+    return PEAL_OK;
+}
+
+enum peal_status peal_user_kernel_launch(struct peal_user_kernel *kernel, enum peal_dtype dtype,
+                                         const struct peal_arg *args, size_t nargs,
+                                         const struct peal_dim *dims, size_t ndims)
+{
+    if (!kernel)
+        return PEAL_INVALID;
+    struct peal_comm *comm = kernel->comm;
+    if (!comm)
+        return PEAL_CLOSED;
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK)
+        return status;
+    if ((unsigned)dtype >= PEAL_DTYPES)
+        return peal_comm_fail(comm, PEAL_INVALID, "there is no data type %d", (int)dtype);
+    if (nargs != (size_t)kernel->kernel->nparams)
+        return peal_comm_fail(comm, PEAL_INVALID, "'%s' takes %d arguments, not %zu",
+                              kernel->kernel->name, kernel->kernel->nparams, nargs);
+    if (nargs > 0 && !args)
+        return peal_comm_fail(comm, PEAL_INVALID, "'%s' takes %zu arguments, there are none",
+                              kernel->kernel->name, nargs);
+    size_t given = nargs > 0 && args[0].struct_size ? args[0].struct_size : PEAL_ARG_FIRST_BYTES;
+    struct peal_arg *known = NULL;
+    if (given != sizeof *args)
+        status = read_args(comm, args, nargs, given, &known);
+    if (status == PEAL_OK)
+        status = launch_with(kernel, dtype, known ? known : args, nargs, dims, ndims);
+    free(known);
     return status;
 }

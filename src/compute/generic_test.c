@@ -191,7 +191,7 @@ static void *accumulate_ones(void *arg)
 static void concurrent_accumulates_lose_no_update(void **state)
 {
     (void)state;
-    for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPE_COUNT; dtype++) {
+    for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPES; dtype++) {
         uint64_t memory[CELLS] = {0};
         struct peal_operand dst = {memory, 0, dtype};
         pthread_t threads[THREADS];
@@ -217,8 +217,8 @@ static void accumulate_equals_combine_for_all_functions_and_dtypes(void **state)
 {
     (void)state;
     for (enum peal_fn fn = 0; fn < PEAL_FN_COUNT; fn++) {
-        for (enum peal_dtype d = 0; d < PEAL_DTYPE_COUNT; d++) {
-            for (enum peal_dtype s = 0; s < PEAL_DTYPE_COUNT; s++) {
+        for (enum peal_dtype d = 0; d < PEAL_DTYPES; d++) {
+            for (enum peal_dtype s = 0; s < PEAL_DTYPES; s++) {
                 if (!peal_fn_info(fn)->commutes || !peal_fn_takes(fn, d) || !peal_fn_takes(fn, s))
                     continue;
                 uint64_t a[300], b[300], source[300];

@@ -28,7 +28,7 @@ double peal_sample_input(uint32_t rank, uint64_t i)
     return (double)(1 + (rank * 7 + i * 3) % 11 % 2);
 }
 
-double peal_sample_reduced(enum peal_reduce op, uint32_t ranks, uint64_t i)
+double peal_sample_reduced(enum peal_reduction op, uint32_t ranks, uint64_t i)
 {
     double acc = peal_sample_input(0, i);
     for (uint32_t r = 1; r < ranks; r++) {

@@ -14,7 +14,7 @@ double peal_sample_get(const void *at, enum peal_dtype dtype, uint64_t i);
 /* Element i of a rank's input. */
 double peal_sample_input(uint32_t rank, uint64_t i);
 /* The reduction of all ranks' element i, as real numbers. */
-double peal_sample_reduced(enum peal_reduce op, uint32_t ranks, uint64_t i);
+double peal_sample_reduced(enum peal_reduction op, uint32_t ranks, uint64_t i);
 /* True if an element is what it must be: as the type holds it, or nearly, as averages of partial
  * sums round more than once. */
 bool peal_sample_fits(const void *at, enum peal_dtype dtype, uint64_t i, double wanted);

@@ -172,7 +172,7 @@ static void for_each_variant(void (*check)(const struct peal_compute *))
 static void check_lengths(const struct peal_compute *variant)
 {
     for (enum peal_fn fn = 0; fn < PEAL_FN_COUNT; fn++) {
-        for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPE_COUNT; dtype++) {
+        for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPES; dtype++) {
             if (!peal_fn_takes(fn, dtype))
                 continue;
             for (size_t count = 0; count <= MOST_LEN; count++) {
@@ -197,7 +197,7 @@ static void every_function_and_dtype_agrees_at_lengths_0_to_300(void **state)
 static void check_alignments(const struct peal_compute *variant)
 {
     for (enum peal_fn fn = 0; fn < PEAL_FN_COUNT; fn++) {
-        for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPE_COUNT; dtype++) {
+        for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPES; dtype++) {
             if (!peal_fn_takes(fn, dtype) || !peal_fn_info(fn)->commutes)
                 continue;
             for (uint32_t i = 0; i < 4 * 64; i++) {
@@ -225,11 +225,11 @@ static void check_mixed(const struct peal_compute *variant)
     for (int i = 0; i < 30000; i++) {
         enum peal_fn fn = (enum peal_fn)below(PEAL_FN_COUNT);
         struct call call = plain_call(fn, PEAL_F32, below(below(4) ? 40 : MOST_LEN));
-        enum peal_dtype most = below(4) ? PEAL_F32 : PEAL_DTYPE_COUNT - 1;
+        enum peal_dtype most = below(4) ? PEAL_F32 : PEAL_DTYPES - 1;
         for (uint32_t s = 0; s <= MOST_SRC; s++) {
             do
                 call.dtype[s] = (enum peal_dtype)below(
-                    peal_fn_takes(fn, PEAL_F32) ? (uint32_t)most + 1 : PEAL_DTYPE_COUNT);
+                    peal_fn_takes(fn, PEAL_F32) ? (uint32_t)most + 1 : PEAL_DTYPES);
             while (!peal_fn_takes(fn, call.dtype[s]));
             if (s < MOST_SRC && below(4) == 0) {
                 call.is_const[s] = true;
@@ -255,7 +255,7 @@ static void operands_of_different_dtypes_agree(void **state)
 static void check_directly(const struct peal_compute *variant)
 {
     for (enum peal_fn fn = 0; fn < PEAL_FN_COUNT; fn++) {
-        for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPE_COUNT; dtype++) {
+        for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPES; dtype++) {
             peal_reducer *direct = variant->reducer(fn, dtype);
             if (!peal_fn_takes(fn, dtype) || !peal_fn_info(fn)->commutes) {
                 assert_null(direct);
@@ -288,7 +288,7 @@ static void check_spread(const struct peal_compute *variant)
     static char memory[2][2 * SPREAD_ROOM], before[2 * SPREAD_ROOM];
     static const enum peal_fn fns[] = {PEAL_FN_ADD, PEAL_FN_MUL, PEAL_FN_MAXIMUM, PEAL_FN_ID};
     for (int i = 0; i < 10000; i++) {
-        enum peal_dtype dtype = (enum peal_dtype)below(PEAL_DTYPE_COUNT);
+        enum peal_dtype dtype = (enum peal_dtype)below(PEAL_DTYPES);
         size_t count = below(MOST_LEN);
         uint32_t ndst = 1 + below(MOST_DST), nsrc = 1 + below(MOST_DST), align = below(64);
         enum peal_fn fn = PICK(fns);
@@ -326,7 +326,7 @@ static void generic_spread_is_combine_and_copies(void **state)
 {
     (void)state;
     static uint64_t a[MOST_LEN], b[MOST_LEN], one[MOST_LEN], two[MOST_LEN], expected[MOST_LEN];
-    for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPE_COUNT; dtype++) {
+    for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPES; dtype++) {
         fill(a, dtype, MOST_LEN);
         fill(b, dtype, MOST_LEN);
         struct peal_operand src[2] = {{a, 0, dtype}, {b, 0, dtype}}, dst = {expected, 0, dtype};
@@ -369,7 +369,7 @@ static void check_edges(const struct peal_compute *variant)
         end[i] = map + page;
         assert_int_equal(mprotect(end[i], page, PROT_NONE), 0);
     }
-    for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPE_COUNT; dtype++) {
+    for (enum peal_dtype dtype = 0; dtype < PEAL_DTYPES; dtype++) {
         for (size_t count = 0; count <= 150; count++) {
             size_t bytes = count * peal_dtype_size(dtype);
             struct peal_operand dst = {at_the_edge(end[2], bytes), 0, dtype};

@@ -68,8 +68,8 @@ static void the_lists_of_words_are_those_of_the_tables(void **state)
     assert_string_equal(shown, peal_text_get(&words));
 
     peal_text_release(&words);
-    for (int i = 0; i < PEAL_REDUCE_COUNT; i++)
-        peal_text_printf(&words, "%s ", peal_reduce_name((enum peal_reduce)i));
+    for (int i = 0; i < PEAL_REDUCTIONS; i++)
+        peal_text_printf(&words, "%s ", peal_reduce_name((enum peal_reduction)i));
     words_after(*state, "REDUCE is a `reduce` parameter or one of", shown);
     assert_string_equal(shown, peal_text_get(&words));
     peal_text_release(&words);

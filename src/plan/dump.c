@@ -154,7 +154,7 @@ static void dump_head(const struct peal_plan *plan, uint32_t rank, struct peal_t
                      plan->nranks == 1 ? "rank" : "ranks",
                      peal_dtype_name((enum peal_dtype)plan->dtype));
     if (plan->reduce != PEAL_NONE)
-        peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduce)plan->reduce));
+        peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduction)plan->reduce));
     if (plan->contract)
         peal_text_printf(out, ", implements %s",
                          peal_contract_info((enum peal_contract)plan->contract)->name);
@@ -317,6 +317,21 @@ static void json_op(const struct peal_plan *plan, const struct peal_op *op, stru
     peal_text_puts(out, "}");
 }
 
+/* Lengths that differ between ranks: each of them. */
+static void json_lens(const struct peal_plan *plan, uint32_t buf, struct peal_text *out)
+{
+    bool differ = false;
+    for (uint32_t r = 1; r < plan->rank_count && !differ; r++)
+        differ = peal_plan_len(plan, plan->rank_first + r, buf) !=
+                 peal_plan_len(plan, plan->rank_first, buf);
+    if (!differ)
+        return;
+    for (uint32_t r = 0; r < plan->rank_count; r++)
+        peal_text_printf(out, "%s%" PRIu64, r ? "," : ",\"lens\":[",
+                         peal_plan_len(plan, plan->rank_first + r, buf));
+    peal_text_puts(out, "]");
+}
+
 static void json_tables(const struct peal_plan *plan, uint32_t rank, struct peal_text *out)
 {
     peal_text_puts(out, ",\"bufs\":[");
@@ -330,6 +345,9 @@ static void json_tables(const struct peal_plan *plan, uint32_t rank, struct peal
                          peal_plan_len(plan, rank, (uint32_t)i));
         if (b->cols)
             peal_text_printf(out, ",\"cols\":%u", b->cols);
+        if (b->flags & PEAL_BUF_SYMMETRIC)
+            peal_text_puts(out, ",\"symmetric\":true");
+        json_lens(plan, (uint32_t)i, out);
         peal_text_puts(out, "}");
     }
     peal_text_puts(out, "],\"signals\":[");

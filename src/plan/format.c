@@ -60,8 +60,8 @@ static bool check_header(struct check *c)
                       p->phases.count % p->period == 0,
                   "bad launch period") &&
            expect(c,
-                  p->contract < PEAL_CONTRACT_COUNT && p->dtype < PEAL_DTYPE_COUNT &&
-                      (p->reduce == PEAL_NONE || p->reduce < PEAL_REDUCE_COUNT) &&
+                  p->contract < PEAL_CONTRACT_COUNT && p->dtype < PEAL_DTYPES &&
+                      (p->reduce == PEAL_NONE || p->reduce < PEAL_REDUCTIONS) &&
                       (p->root == PEAL_NONE || p->root < p->nranks),
                   "bad contract") &&
            expect(c,
@@ -83,7 +83,7 @@ static bool check_bufs(struct check *c)
     for (uint64_t i = 0; i < p->bufs.count; i++, buf++) {
         if (!expect(c,
                     buf->name < p->strings.count && buf->kind <= PEAL_BUF_TILE &&
-                        buf->dir <= PEAL_DIR_INOUT && buf->dtype < PEAL_DTYPE_COUNT &&
+                        buf->dir <= PEAL_DIR_INOUT && buf->dtype < PEAL_DTYPES &&
                         (buf->alias == PEAL_NONE || buf->alias < p->bufs.count),
                     "bad buffer"))
             return false;
@@ -149,7 +149,7 @@ static bool check_rest(struct check *c)
 static bool check_ref(struct check *c, const struct peal_ref *ref)
 {
     const struct peal_plan *p = c->plan;
-    if (!expect(c, ref->dtype < PEAL_DTYPE_COUNT, "bad operand type"))
+    if (!expect(c, ref->dtype < PEAL_DTYPES, "bad operand type"))
         return false;
     if (ref->buf == PEAL_BUF_CONST)
         return true;
@@ -160,6 +160,61 @@ static bool check_ref(struct check *c, const struct peal_ref *ref)
                   ref->phases == PEAL_NONE ||
                       (ref->phases % p->period == 0 && ref->phases < p->phases.count),
                   "bad phases of an operand");
+}
+
+/* An operand as a rectangle: rows by bytes of a row. One-dimensional buffers are one row. */
+struct rectangle {
+    uint64_t row, rows, lo, hi;
+};
+
+static struct rectangle rectangle_of(const struct peal_plan *plan, const struct peal_op *op,
+                                     const struct peal_ref *ref, uint32_t launch)
+{
+    const struct peal_buf *buf = &peal_plan_bufs(plan)[ref->buf];
+    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype), bytes = UINT64_MAX / 4, whole;
+    uint64_t offset = peal_ref_offset(plan, ref, launch), row = ref->row, line = buf->cols * size;
+    if (peal_size_mul(op->mem.count, size, &whole) && whole < bytes)
+        bytes = whole;
+    if (buf->cols == 0) {
+        if (!peal_size_mul(bytes, op->mem.rows, &whole) || whole > UINT64_MAX / 4)
+            whole = UINT64_MAX / 4;
+        return (struct rectangle){0, 1, offset, offset + whole};
+    }
+    if (buf->kind != PEAL_BUF_PARAM && line) { /* whole rows may be part of the offset */
+        row += offset / line;
+        offset %= line;
+    }
+    return (struct rectangle){row, op->mem.rows, offset, offset + bytes};
+}
+
+static bool meet(const struct peal_plan *plan, const struct peal_op *op, const struct peal_ref *a,
+                 const struct peal_ref *b, uint32_t launch, bool both_written)
+{
+    if (a->buf != b->buf || a->rank != b->rank || a->buf >= PEAL_BUF_SLOT)
+        return false;
+    struct rectangle x = rectangle_of(plan, op, a, launch), y = rectangle_of(plan, op, b, launch);
+    if (!both_written && x.row == y.row && x.lo == y.lo && a->dtype == b->dtype)
+        return false; /* exactly in place */
+    return x.row < y.row + y.rows && y.row < x.row + x.rows && x.lo < y.hi && y.lo < x.hi;
+}
+
+bool peal_op_overlaps(const struct peal_plan *plan, const struct peal_op *op, uint32_t launch)
+{
+    if (op->kind > PEAL_OP_ACCUMULATE || !op->mem.count || !op->mem.rows)
+        return false;
+    const struct peal_ref *refs = peal_plan_refs(plan) + op->mem.ref;
+    uint32_t n = op->mem.nsrc + 1u + (op->mem.also <= PEAL_PLAN_FEW ? op->mem.also : 0u);
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = i + 1; k < n && peal_op_writes(op, i); k++) {
+            if (meet(plan, op, &refs[i], &refs[k], launch, peal_op_writes(op, k)))
+                return true;
+        }
+        for (uint32_t k = 1; k < i && i > op->mem.nsrc && k <= op->mem.nsrc; k++) {
+            if (meet(plan, op, &refs[i], &refs[k], launch, false))
+                return true;
+        }
+    }
+    return false;
 }
 
 static bool check_op(struct check *c, const struct peal_op *op, const struct peal_lane *lane)
@@ -182,8 +237,8 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
     }
     uint64_t nrefs = peal_op_nrefs(op);
     if (!expect(c,
-                op->fn < PEAL_FN_COUNT && op->dtype < PEAL_DTYPE_COUNT &&
-                    op->mem.ref <= p->refs.count && nrefs <= p->refs.count - op->mem.ref,
+                op->fn < PEAL_FN_COUNT && op->dtype < PEAL_DTYPES && op->mem.ref <= p->refs.count &&
+                    nrefs <= p->refs.count - op->mem.ref,
                 "bad operands") ||
         !expect(c, op->kind < PEAL_OP_SEND || op->mem.channel < p->channels.count, "bad channel") ||
         !expect(c, op->mem.nsrc >= (op->kind <= PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_SEND),
@@ -203,6 +258,11 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
     for (uint32_t i = 0; i < op->mem.also; i++) {
         const struct peal_ref *ref = peal_op_also(p, op, i);
         if (!expect(c, ref->buf < PEAL_BUF_SLOT && ref->dtype == op->dtype, "bad destinations"))
+            return false;
+    }
+    for (uint32_t launch = 0; launch < p->period && op->kind <= PEAL_OP_ACCUMULATE; launch++) {
+        if (!expect(c, !peal_op_overlaps(p, op, launch),
+                    "a source of an op overlaps its destination and is not the same place"))
             return false;
     }
     return true;

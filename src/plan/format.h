@@ -64,7 +64,12 @@ enum peal_op_flags {
  * COMPUTE combines f16 and bf16 in f32 and rounds once, into the destination's dtype; f64 if any
  * operand is f64. After combining, the result is divided by `divisor` if that is above 1 (avg).
  * Every further destination gets what the first one gets; all have its dtype and none overlaps
- * another. All sources of an element are read before any destination of it is written.
+ * another.
+ *
+ * Overlap: an op reads all of its sources before it writes. Plans keep that simple for everyone who
+ * executes them: a source of a copy, compute or accumulate is a destination of it exactly, or has no
+ * byte in common with any (peal_op_overlaps). Lowering puts a tile between where a text says
+ * otherwise.
  */
 struct peal_op {
     uint8_t kind;  /* enum peal_op_kind */
@@ -236,7 +241,7 @@ struct peal_plan {
     uint32_t contract_in;  /* buf that the contract calls x, or PEAL_NONE */
     uint32_t contract_out; /* y */
     uint32_t dtype;        /* T */
-    uint32_t reduce;       /* enum peal_reduce, or PEAL_NONE */
+    uint32_t reduce;       /* enum peal_reduction, or PEAL_NONE */
     uint32_t root;         /* or PEAL_NONE */
     uint32_t kernel;       /* strings: the kernel's name */
     uint32_t
@@ -250,6 +255,12 @@ struct peal_plan {
     struct peal_table ranks, lanes, ops, refs, bufs, lens, signals, totals, channels, phases,
         params, values, positions, strings;
 };
+
+/* Do a destination of a copy, compute or accumulate and another operand of it have bytes in common
+ * without being the same place, or do two destinations, in that launch? Looks at further
+ * destinations too if there are at most PEAL_PLAN_FEW of them. */
+enum { PEAL_PLAN_FEW = 64 };
+bool peal_op_overlaps(const struct peal_plan *plan, const struct peal_op *op, uint32_t launch);
 
 /* True if the block is a whole, consistent plan: every offset, index, rank and range checked. Reads
  * only within len. On false, *why is a static text. */

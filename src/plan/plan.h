@@ -2,7 +2,8 @@
 /* plan: what verify, sim, run and report read, and the only thing they read.
  *
  *   format.h   the plan's layout, with accessors; peal_plan_check for blocks from outside
- *   make/      a lowered kernel, a number of ranks and parameters -> plan (instantiate.h)
+ *   make/      a lowered kernel, a number of ranks and parameters -> plan: request.h binds what users
+ *              give by name, instantiate.h makes the plan
  *   assemble/  puts a plan together, op by op (assemble.h), then shortens it: fuse.c turns chains
  *              of ops into single-pass k-source computes, fanout.c a compute and copies of its
  *              result into one op
@@ -19,6 +20,7 @@
 #include "plan/dump.h"
 #include "plan/format.h"
 #include "plan/make/instantiate.h"
+#include "plan/make/request.h"
 #include "plan/parts.h"
 #include "plan/resize.h"
 

@@ -15,7 +15,7 @@ enum peal_dtype peal_template_dtype(enum peal_dtype dtype)
     return dtype == PEAL_F16 || dtype == PEAL_BF16 ? dtype : PEAL_F32;
 }
 
-enum peal_reduce peal_template_reduce(enum peal_reduce reduce)
+enum peal_reduction peal_template_reduce(enum peal_reduction reduce)
 {
     return reduce == PEAL_AVG ? PEAL_AVG : PEAL_SUM;
 }
@@ -77,7 +77,7 @@ static void resize_ops(const struct resizing *r, struct peal_plan *plan)
 {
     struct peal_op *ops = TABLE(struct peal_op, plan, ops);
     bool reduces = plan->reduce != PEAL_NONE;
-    uint8_t was = reduces ? (uint8_t)peal_reduce_fn((enum peal_reduce)plan->reduce) : 0;
+    uint8_t was = reduces ? (uint8_t)peal_reduce_fn((enum peal_reduction)plan->reduce) : 0;
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         if (peal_op_is_sync(&ops[i]))
             continue;

@@ -22,14 +22,14 @@ enum { PEAL_TEMPLATE_COUNT = 1 << 10, PEAL_TEMPLATE_MOST = 1 << 30 };
 struct peal_plan_size {
     uint64_t count, most;
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     uint32_t channel_depth;
     uint64_t slot_bytes;
 };
 
 /* The type and reduction to make the template with that serves these two. */
 enum peal_dtype peal_template_dtype(enum peal_dtype dtype);
-enum peal_reduce peal_template_reduce(enum peal_reduce reduce);
+enum peal_reduction peal_template_reduce(enum peal_reduction reduce);
 
 /* True if a plan that was made for the template's sizes can be resized. */
 bool peal_plan_is_template(const struct peal_plan *plan);

@@ -62,7 +62,7 @@ static void rank_rates(struct peal_sim *sim)
         sim->rate_is_memory[i] = list[i].is_memory;
         *list[i].where = (uint8_t)i;
     }
-    for (int i = 0; i < PEAL_DTYPE_COUNT; i++) {
+    for (int i = 0; i < PEAL_DTYPES; i++) {
         sim->dtype_size[i] = peal_dtype_size((enum peal_dtype)i);
         uint64_t scaled = k->math_lanes[PEAL_F32] * 4 / sim->dtype_size[i];
         sim->math_lanes[i] = k->math_lanes[i] ? k->math_lanes[i] : scaled ? scaled : 1;
@@ -312,6 +312,7 @@ enum peal_status peal_sim_call(struct peal_sim *sim, struct peal_instance *insta
               NULL;
     if (ok && peal_vec_push(&sim->calls, call)) {
         sim->ops_total += instance->ops;
+        sim->end = PEAL_NEVER;
         return PEAL_OK;
     }
     free(call.buffers);

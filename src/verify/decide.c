@@ -114,16 +114,16 @@ static bool check_relaxed(struct program *p, const struct peal_verify_options *o
     if (answer == RELAXED_RACE) {
         a->v.has_race = a->v.fault == PEAL_FAULT_RACE;
         a->v.verdict = PEAL_REFUTED;
-    } else if (answer == RELAXED_UNDECIDED || (r && r->cell_broken)) {
+    } else if (answer == RELAXED_UNDECIDED) {
         peal_answer_give_up(
             a, "only relaxed signals or peeks keep some accesses apart; no execution was found in "
                "which they race, and not all were looked at");
     }
     if (r) {
         r->races.len = 0;
-        r->barrier_broken = false;
+        r->barrier_broken = r->cell_broken = false;
     }
-    return answer == RELAXED_NONE && !(r && r->cell_broken);
+    return answer == RELAXED_NONE;
 }
 
 /* Entering and leaving as accesses that conflict: the shortest of these races is the story. */
@@ -150,7 +150,15 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
     if (p->has_relaxed && (r->races.len || r->cell_broken || r->barrier_broken) &&
         !check_relaxed(p, o, a, r))
         return false;
-    if (r->races.len) {
+    /* Where a cell's writers do not come in order, a race that was found may be none. */
+    bool race = r->races.len && (!r->cell_broken || peal_story_race_is_real(p, r));
+    if (r->cell_broken && !race && a->v.verdict != PEAL_REFUTED) {
+        peal_answer_refute(a, PEAL_FAULT_SIGNAL);
+        if (!o->no_story)
+            peal_story_cell(p, r, a);
+        return false;
+    }
+    if (race) {
         a->v.has_race = true;
         if (a->v.verdict == PEAL_REFUTED)
             return false;
@@ -161,12 +169,6 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
     }
     if (a->v.verdict == PEAL_REFUTED)
         return false; /* a deadlock is told already */
-    if (r->cell_broken) {
-        peal_answer_refute(a, PEAL_FAULT_SIGNAL);
-        if (!o->no_story)
-            peal_story_cell(p, r, a);
-        return false;
-    }
     if (r->barrier_broken) {
         peal_answer_refute(a, PEAL_FAULT_RESULT);
         a->v.why = peal_answer_text(

@@ -12,11 +12,12 @@ enum peal_verdict { PEAL_PROVED, PEAL_REFUTED, PEAL_UNDECIDED };
 /* What went wrong. The order is that in which they are looked for. */
 enum peal_fault {
     PEAL_FAULT_NONE,
-    PEAL_FAULT_BOUNDS,        /* an access outside of its buffer, a cell outside of its array */
-    PEAL_FAULT_CHANNEL,       /* unequal sends and recvs, a payload that does not fit, a bad slot */
-    PEAL_FAULT_SIGNAL,        /* two unordered writers of one cell, totals that differ */
-    PEAL_FAULT_DEADLOCK,      /* a schedule that stops short */
-    PEAL_FAULT_RACE,          /* two conflicting accesses, unordered */
+    PEAL_FAULT_BOUNDS,   /* an access outside of its buffer, a cell outside of its array */
+    PEAL_FAULT_OVERLAP,  /* a source of an op overlaps its destination otherwise than exactly */
+    PEAL_FAULT_CHANNEL,  /* unequal sends and recvs, a payload that does not fit, a bad slot */
+    PEAL_FAULT_SIGNAL,   /* two unordered writers of one cell, totals that differ */
+    PEAL_FAULT_DEADLOCK, /* a schedule that stops short */
+    PEAL_FAULT_RACE,     /* two conflicting accesses, unordered */
     PEAL_FAULT_UNINITIALISED, /* a read of memory that nobody wrote */
     PEAL_FAULT_RESULT,        /* the contract does not hold */
     PEAL_FAULT_COUNT
@@ -46,6 +47,7 @@ struct peal_verify_options {
     bool no_result;          /* leave out symbolic execution */
     bool advice;             /* look for mends and for redundant synchronisation */
     bool no_story;           /* only the verdict: leave out counterexample and channel depth */
+    bool plain;              /* no use of symmetry: every rank by itself */
     bool all_faults;         /* go on after a fault: deadlock and race are both looked for */
 };
 

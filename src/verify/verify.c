@@ -20,10 +20,22 @@ static void tell_early(const struct program *p, struct answer *a)
 {
     const struct early_fault *e = &p->early;
     peal_answer_refute(a, e->fault);
-    peal_story_op(p, e->thread, e->launch, e->op, a);
+    if (e->other_op != PEAL_NONE)
+        peal_story_two_ops(p, e, a);
+    else
+        peal_story_op(p, e->thread, e->launch, e->op, a);
     a->v.why = e->why;
     if (e->location != PEAL_NONE)
         peal_story_access(p, 0, 0, e->location, e->writes, (struct range){e->lo, e->hi}, a);
+    unsigned long long first = e->first, count = e->count, size = e->size;
+    if (e->fault == PEAL_FAULT_BOUNDS && e->name)
+        a->v.why = peal_answer_text(a, "cell %llu of signal '%s', which has %llu cells", first,
+                                    e->name, size);
+    else if (e->fault == PEAL_FAULT_BOUNDS && e->location != PEAL_NONE)
+        a->v.why = peal_answer_text(
+            a, "rank %u %s %llu elements from %llu on of '%s' on rank %u, which has %llu elements",
+            p->threads[e->thread].rank, e->writes ? "writes" : "reads", count, first,
+            p->memory.at[e->location / p->nranks].name, e->location % p->nranks, size);
 }
 
 /* Peers address a window by one size. Instantiate sees to that; plans may come from elsewhere. */
@@ -84,6 +96,7 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
         peal_verification_free(&a->v);
         return status;
     }
+    p.plain = o.plain;
     describe(&p, a);
     if (status != PEAL_OK)
         peal_answer_give_up(a, p.why);

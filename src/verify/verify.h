@@ -2,6 +2,7 @@
 /* verify: one plan, or a sequence of plans launched back to back, proved over all schedules.
  *
  *   verdict.h  the questions and the answers        cache.h    verdicts by plan hash and by shape
+ *   claim/     what "proved" means: which plans and sequences of plans a kernel's proof is made of
  *   decide.h   the verdict on an unrolled program: which of the following are asked, in which order
  *   program/   plans -> unrolled program: threads, sync steps on cells, memory accesses
  *   order/     monotone programs: one run decides deadlock, lazy runs give must-precede (order.h);
@@ -13,14 +14,14 @@
  *              and explain_json.c say it to people and to programs
  *   advice/    what would fix it, what could be left out
  *
- * Start reading at verify.c and decide.c: they are the lists of calls. docs/verifier.md says what a
+ * Start reading at claim/claim.h, then verify.c and decide.c, which are the lists of calls. docs/verifier.md says what a
  * verdict means.
  */
 #ifndef PEAL_VERIFY_VERIFY_H
 #define PEAL_VERIFY_VERIFY_H
 
-#include "verify/advice/cut.h"
 #include "verify/cache.h"
+#include "verify/claim/claim.h"
 #include "verify/verdict.h"
 
 #endif

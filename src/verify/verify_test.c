@@ -454,6 +454,31 @@ static void test_windows_have_one_size(void **state)
     free(plan);
 }
 
+/* No text is lowered to this: an op whose source is partly its destination. */
+static void test_overlap_is_a_fault(void **state)
+{
+    (void)state;
+    for (int exact = 0; exact < 2; exact++) {
+        struct maker m = maker_begin(2, COUNT, PEAL_SIGNAL_ONE_WRITER, 2);
+        peal_assembler_header(m.a)->contract = PEAL_CONTRACT_NONE;
+        for (m.rank = 0; m.rank < 2; m.rank++) {
+            struct peal_ref dst = whole(m.rank, m.t), src = whole(m.rank, m.t);
+            dst.offset = exact ? 0 : 4;
+            peal_assembler_rank_begin(m.a, m.rank);
+            copy(&m, whole(m.rank, m.t), whole(m.rank, m.x));
+            peal_assembler_accumulate(m.a, PEAL_FN_ADD, dst, src, 1, COUNT - 1, 0);
+        }
+        struct peal_plan *plan = maker_end(&m);
+        struct peal_verification *v = verify(plan, 0, PEAL_ENGINE_AUTO);
+        const char *why = NULL;
+        assert_int_equal(peal_plan_check(plan, plan->block_len, &why), exact);
+        assert_int_equal(v->verdict, exact ? PEAL_PROVED : PEAL_REFUTED);
+        assert_int_equal(v->fault, exact ? PEAL_FAULT_NONE : PEAL_FAULT_OVERLAP);
+        peal_verification_free(v);
+        free(plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_lanes_race),
         cmocka_unit_test(test_exploration_tells_a_deadlock),
         cmocka_unit_test(test_windows_have_one_size),
+        cmocka_unit_test(test_overlap_is_a_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

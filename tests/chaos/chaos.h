@@ -22,6 +22,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* How many types and reductions there are to choose from. */
+enum { DTYPES = PEAL_I64 + 1, REDUCTIONS = PEAL_XOR + 1 };
+
 enum { MOST = 9, GROUPS = 12, FLIGHTS = 24, NAMES = 64 };
 
 /* ---- random numbers ---- */
@@ -50,11 +53,12 @@ enum flavour { BITS, EXACT, ROUGH };
 
 size_t value_size(enum peal_dtype dtype);
 bool value_is_float(enum peal_dtype dtype);
-bool value_takes(enum peal_dtype dtype, enum peal_reduce op);
+bool value_takes(enum peal_dtype dtype, enum peal_reduction op);
 /* One element, as bits. */
-uint64_t value_make(enum peal_dtype dtype, enum peal_reduce op, enum flavour flavour, uint64_t key);
+uint64_t value_make(enum peal_dtype dtype, enum peal_reduction op, enum flavour flavour,
+                    uint64_t key);
 /* What n elements come to; *slack is by how much the result may differ (floats only). */
-uint64_t value_reduce(enum peal_dtype dtype, enum peal_reduce op, const uint64_t *values,
+uint64_t value_reduce(enum peal_dtype dtype, enum peal_reduction op, const uint64_t *values,
                       uint32_t n, double *slack);
 double value_read(enum peal_dtype dtype, uint64_t bits);
 
@@ -89,7 +93,7 @@ struct spec {
     enum kind kind;
     bool nonblocking, in_place;
     enum peal_dtype dtype;
-    enum peal_reduce op;
+    enum peal_reduction op;
     enum flavour flavour;
     enum place send, recv;
     uint64_t count; /* of the largest block */

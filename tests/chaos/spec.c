@@ -67,9 +67,9 @@ void spec_make(struct spec *spec, uint32_t size, bool can_block, bool has_symmet
     *spec = (struct spec){.key = mix(seed, 1), .size = size};
     spec->nonblocking = !can_block || below(&state, 5) < 2;
     spec->kind = (enum kind)below(&state, spec->nonblocking ? KERNEL_SHIFT : KINDS);
-    spec->dtype = (enum peal_dtype)below(&state, PEAL_DTYPE_COUNT);
+    spec->dtype = (enum peal_dtype)below(&state, DTYPES);
     do
-        spec->op = (enum peal_reduce)below(&state, PEAL_REDUCE_COUNT);
+        spec->op = (enum peal_reduction)below(&state, REDUCTIONS);
     while (!value_takes(spec->dtype, spec->op));
     spec->flavour = !spec_reduces(spec) ? BITS : below(&state, 3) ? EXACT : ROUGH;
     spec->root = below(&state, size);

@@ -7,7 +7,7 @@
 
 size_t value_size(enum peal_dtype dtype)
 {
-    static const size_t sizes[PEAL_DTYPE_COUNT] = {
+    static const size_t sizes[DTYPES] = {
         [PEAL_F16] = 2, [PEAL_BF16] = 2, [PEAL_F32] = 4, [PEAL_F64] = 8,
         [PEAL_I8] = 1,  [PEAL_U8] = 1,   [PEAL_I32] = 4, [PEAL_I64] = 8};
     return sizes[dtype];
@@ -18,7 +18,7 @@ bool value_is_float(enum peal_dtype dtype)
     return dtype <= PEAL_F64;
 }
 
-bool value_takes(enum peal_dtype dtype, enum peal_reduce op)
+bool value_takes(enum peal_dtype dtype, enum peal_reduction op)
 {
     if (op == PEAL_AVG)
         return value_is_float(dtype);
@@ -95,7 +95,8 @@ static uint64_t mask_of(enum peal_dtype dtype)
                                                   : (UINT64_C(1) << 8 * value_size(dtype)) - 1;
 }
 
-uint64_t value_make(enum peal_dtype dtype, enum peal_reduce op, enum flavour flavour, uint64_t key)
+uint64_t value_make(enum peal_dtype dtype, enum peal_reduction op, enum flavour flavour,
+                    uint64_t key)
 {
     uint64_t random = mix(key, 5);
     if (flavour == BITS || !value_is_float(dtype))
@@ -123,8 +124,8 @@ static int64_t widen(enum peal_dtype dtype, uint64_t bits)
     }
 }
 
-static uint64_t reduce_integers(enum peal_dtype dtype, enum peal_reduce op, const uint64_t *values,
-                                uint32_t n)
+static uint64_t reduce_integers(enum peal_dtype dtype, enum peal_reduction op,
+                                const uint64_t *values, uint32_t n)
 {
     uint64_t all = values[0];
     for (uint32_t i = 1; i < n; i++) {
@@ -157,7 +158,7 @@ static uint64_t reduce_integers(enum peal_dtype dtype, enum peal_reduce op, cons
     return all;
 }
 
-uint64_t value_reduce(enum peal_dtype dtype, enum peal_reduce op, const uint64_t *values,
+uint64_t value_reduce(enum peal_dtype dtype, enum peal_reduction op, const uint64_t *values,
                       uint32_t n, double *slack)
 {
     *slack = 0;

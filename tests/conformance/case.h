@@ -21,7 +21,7 @@ struct variant {
     uint32_t nranks;
     uint64_t n;
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     uint32_t root;
     bool in_place, no_fuse;
     uint64_t most;       /* 0 = not bound */

@@ -152,13 +152,13 @@ static bool try_shapes(struct run *run, struct variant v)
 /* Every data type with every operation it has; the other choices take turns. */
 static bool try_types(struct run *run, struct variant v)
 {
-    for (int d = 0; d < PEAL_DTYPE_COUNT; d++) {
-        for (int op = 0; op < (run->subject->has_op ? PEAL_REDUCE_COUNT : 1); op++) {
-            if (!peal_reduce_takes((enum peal_reduce)op, (enum peal_dtype)d) &&
+    for (int d = 0; d < PEAL_DTYPES; d++) {
+        for (int op = 0; op < (run->subject->has_op ? PEAL_REDUCTIONS : 1); op++) {
+            if (!peal_reduce_takes((enum peal_reduction)op, (enum peal_dtype)d) &&
                 run->subject->has_op)
                 continue;
             v.dtype = (enum peal_dtype)d;
-            v.reduce = (enum peal_reduce)op;
+            v.reduce = (enum peal_reduction)op;
             v.root = (uint32_t)(run->trials % v.nranks);
             v.no_fuse = run->trials / 2 % 2;
             v.most = run->trials / 3 % 2 ? 2 * v.n + 7 : 0;

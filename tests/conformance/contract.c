@@ -242,7 +242,7 @@ static void expected(const struct setting *s, uint32_t rank, uint64_t i, unsigne
 /* Whether got is as near to want as any order of roundings can bring it. */
 static bool is_close(const struct setting *s, const unsigned char *got, const unsigned char *want)
 {
-    static const double steps[PEAL_DTYPE_COUNT] = {
+    static const double steps[PEAL_DTYPES] = {
         [PEAL_F16] = 0x1p-10, [PEAL_BF16] = 0x1p-7, [PEAL_F32] = 0x1p-23, [PEAL_F64] = 0x1p-52};
     enum peal_dtype dtype = (enum peal_dtype)s->plan->dtype;
     double a = peal_scalar_load(got, dtype, PEAL_F64).real;

@@ -111,14 +111,14 @@ static void compute_and_interpreter_agree(void **state)
             for (int round = 0; round < 300; round++) {
                 uint64_t random = peal_hash_u64(++seed, 5);
                 struct mix m = {.fn = (enum peal_fn)fn,
-                                .dst = (enum peal_dtype)(random % PEAL_DTYPE_COUNT),
+                                .dst = (enum peal_dtype)(random % PEAL_DTYPES),
                                 .nsrc = operands ? (uint32_t)operands
                                                  : 1 + (uint32_t)(random >> 8) % SOURCES,
                                 .divisor = random >> 16 & 1 ? 0 : 1 + (random >> 17) % 16};
                 for (uint32_t k = 0; k < SOURCES; k++)
                     m.src[k] = random >> 24 & 1
                                    ? m.dst
-                                   : (enum peal_dtype)((random >> (32 + 3 * k)) % PEAL_DTYPE_COUNT);
+                                   : (enum peal_dtype)((random >> (32 + 3 * k)) % PEAL_DTYPES);
                 check(peal_compute_at(v), &m, seed);
             }
         }

@@ -115,7 +115,7 @@ enum replay_end replay_story(const struct peal_plan *plan, const struct peal_ver
 {
     const struct peal_plan *plans[64];
     bool none = v->fault == PEAL_FAULT_BOUNDS || v->fault == PEAL_FAULT_CHANNEL ||
-                v->fault == PEAL_FAULT_SIGNAL;
+                v->fault == PEAL_FAULT_OVERLAP || v->fault == PEAL_FAULT_SIGNAL;
     for (uint32_t i = 0; i < 64; i++)
         plans[i] = plan;
     for (uint32_t i = 0; i < plan->signals.count; i++)

@@ -18,7 +18,7 @@ struct row {
     uint32_t nranks;
     int64_t n;
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     struct peal_bind more; /* in_place, slot_bytes, ... */
 };
 

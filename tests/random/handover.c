@@ -5,9 +5,10 @@
  * Signals are ordinary ones, one writer a cell; but the next launch's plan may have another writer.
  * The oracle goes through every interleaving of the launches' ops with the cells as the runtime has
  * them: (launch, count), compared as one number. It looks for states in which nothing can move, for
- * two conflicting accesses that come next at the same time, and for cells that fall. The verifier
- * must find a deadlock or a race where there is one and nowhere else, unless a cell falls: then it
- * must refute the sequence, and only then may it blame a signal.
+ * two conflicting accesses that come next at the same time, and for cells that get the value of an
+ * earlier launch. The verifier must find a deadlock or a race where there is one and nowhere else,
+ * unless there is such a cell: then it must refute the sequence, and only then may it blame a signal.
+ * In every third program a writer may set its cell, also to less than it had in this launch.
  */
 #include "plan/plan.h"
 #include "random/seen.h"
@@ -24,6 +25,7 @@ struct op {
     enum kind kind;
     uint32_t rank, at; /* cell or buffer */
     uint32_t value;    /* of this launch */
+    bool sets;
 };
 
 struct text {
@@ -37,10 +39,11 @@ static uint32_t roll(uint64_t *dice, uint32_t sides)
     return (uint32_t)(peal_hash_u64(*dice, 77) >> 33) % sides;
 }
 
-static struct text make_text(uint64_t *dice, uint32_t ranks)
+static struct text make_text(uint64_t *dice, uint32_t ranks, bool sets)
 {
     struct text t = {0};
     uint32_t writer[MOST_RANKS][CELLS], count[MOST_RANKS][CELLS] = {{0}};
+    uint32_t highest[MOST_RANKS][CELLS] = {{0}};
     for (uint32_t r = 0; r < ranks; r++) {
         for (uint32_t c = 0; c < CELLS; c++)
             writer[r][c] = roll(dice, ranks);
@@ -49,11 +52,17 @@ static struct text make_text(uint64_t *dice, uint32_t ranks)
         t.nops[r] = 1 + roll(dice, MOST_OPS);
         for (uint32_t i = 0; i < t.nops[r]; i++) {
             struct op *op = &t.ops[r][i];
-            *op = (struct op){(enum kind)roll(dice, 4), roll(dice, ranks), roll(dice, CELLS), 0};
+            *op = (struct op){(enum kind)roll(dice, 4), roll(dice, ranks), roll(dice, CELLS), 0,
+                              false};
             if (op->kind == NOTIFY && writer[op->rank][op->at] != r)
                 op->kind = roll(dice, 2) ? WAIT : READ;
-            if (op->kind == NOTIFY)
-                op->value = ++count[op->rank][op->at];
+            if (op->kind != NOTIFY)
+                continue;
+            uint32_t *now = &count[op->rank][op->at], *most = &highest[op->rank][op->at];
+            op->sets = sets && roll(dice, 2);
+            *now = op->sets ? roll(dice, 4) : *now + 1;
+            op->value = *now;
+            *most = *now > *most ? *now : *most;
         }
     }
     /* Waits for what comes, mostly; what nobody notifies is not waited for. */
@@ -63,10 +72,10 @@ static struct text make_text(uint64_t *dice, uint32_t ranks)
             if (op->kind != WAIT)
                 continue;
             op->rank = r;
-            uint32_t most = count[r][op->at];
+            uint32_t most = highest[r][op->at];
             op->value = 1 + roll(dice, most ? most : 1);
             if (!most)
-                *op = (struct op){READ, r, op->at, 0};
+                *op = (struct op){READ, r, op->at, 0, false};
         }
     }
     return t;
@@ -96,7 +105,8 @@ static struct peal_plan *make_plan(const struct text *t, uint32_t ranks)
             const struct op *op = &t->ops[r][i];
             struct peal_ref tile = peal_ref_make(r, buf[2], PEAL_F32, 0);
             if (op->kind == NOTIFY)
-                peal_assembler_notify(a, op->rank, s, op->at, PEAL_NONE, 1, 0);
+                peal_assembler_notify(a, op->rank, s, op->at, PEAL_NONE, op->sets ? op->value : 1,
+                                      op->sets ? PEAL_OP_SET : 0);
             else if (op->kind == WAIT)
                 peal_assembler_wait(a, s, op->at, PEAL_NONE, op->value, 0);
             else if (op->kind == READ)
@@ -170,7 +180,7 @@ static void enumerate(struct oracle *o, const struct state *from)
         moved = true;
         s.at[r]++;
         if (op->kind == NOTIFY) {
-            o->falls = o->falls || op->value < s.cell[op->rank][op->at];
+            o->falls = o->falls || op->value / 16 < s.cell[op->rank][op->at] / 16;
             s.cell[op->rank][op->at] = (uint8_t)op->value;
         }
         if (seen_add(&o->seen, &s))
@@ -191,7 +201,8 @@ int main(int argc, char **argv)
     for (uint64_t seed = first; seed < first + count; seed++) {
         uint64_t dice = seed * 7907 + 3;
         uint32_t ranks = 2 + roll(&dice, 2);
-        struct text one = make_text(&dice, ranks), two = make_text(&dice, ranks);
+        bool sets = seed % 3 == 0;
+        struct text one = make_text(&dice, ranks, sets), two = make_text(&dice, ranks, sets);
         const struct text *texts[LAUNCHES] = {&one, &two, roll(&dice, 2) ? &one : &two};
         struct peal_plan *plans[2] = {make_plan(&one, ranks), make_plan(&two, ranks)};
         const struct peal_plan *list[LAUNCHES];

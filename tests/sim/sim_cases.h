@@ -13,7 +13,7 @@ struct case_plan {
     int64_t count;
     uint32_t depth;
     uint64_t slot_bytes;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     enum peal_dtype dtype;
     int64_t root;
 };

@@ -86,7 +86,7 @@ static peal_dtype arithmetic_dtype(const Tensor &tensor, const char *what)
 }
 
 // A bool is a byte that is 0 or 1: its sum is `or`, its product `and`.
-static enum peal_reduce bool_op(c10d::ReduceOp::RedOpType op, const char *what)
+static enum peal_reduction bool_op(c10d::ReduceOp::RedOpType op, const char *what)
 {
     switch (op) {
     case c10d::ReduceOp::SUM:
@@ -104,7 +104,7 @@ static enum peal_reduce bool_op(c10d::ReduceOp::RedOpType op, const char *what)
     }
 }
 
-static enum peal_reduce plain_op(c10d::ReduceOp::RedOpType op, bool is_float, const char *what)
+static enum peal_reduction plain_op(c10d::ReduceOp::RedOpType op, bool is_float, const char *what)
 {
     TORCH_CHECK(!is_float || op < c10d::ReduceOp::BAND || op > c10d::ReduceOp::BXOR, "peal ", what,
                 ": bitwise operations are for integers");

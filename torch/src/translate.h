@@ -9,7 +9,7 @@ namespace peal {
 
 struct Reduction {
     peal_dtype dtype;
-    enum peal_reduce op; // peal_reduce alone is the function
+    enum peal_reduction op;
 };
 
 // ---- refusals ----

@@ -35,7 +35,7 @@ static const struct {
     [PEAL_OR] = {"or", PEAL_FN_OR, INT},        [PEAL_XOR] = {"xor", PEAL_FN_XOR, INT},
 };
 
-static const char *const status_text[PEAL_STATUS_COUNT] = {
+static const char *const status_text[PEAL_STATUSES] = {
     [PEAL_OK] = "ok",
     [PEAL_INVALID] = "invalid input",
     [PEAL_NO_MEMORY] = "out of memory",
@@ -60,7 +60,7 @@ static bool class_takes(enum peal_fn_types types, enum peal_dtype dtype)
 
 const char *peal_status_text(enum peal_status status)
 {
-    return (unsigned)status < PEAL_STATUS_COUNT ? status_text[status] : "unknown status";
+    return (unsigned)status < PEAL_STATUSES ? status_text[status] : "unknown status";
 }
 
 const struct peal_fn_info *peal_fn_info(enum peal_fn fn)
@@ -87,25 +87,25 @@ bool peal_fn_takes(enum peal_fn fn, enum peal_dtype dtype)
 
 const char *peal_dtype_name(enum peal_dtype dtype)
 {
-    assert((unsigned)dtype < PEAL_DTYPE_COUNT);
+    assert((unsigned)dtype < PEAL_DTYPES);
     return dtype_table[dtype].name;
 }
 
 size_t peal_dtype_size(enum peal_dtype dtype)
 {
-    assert((unsigned)dtype < PEAL_DTYPE_COUNT);
+    assert((unsigned)dtype < PEAL_DTYPES);
     return dtype_table[dtype].size;
 }
 
 bool peal_dtype_is_float(enum peal_dtype dtype)
 {
-    assert((unsigned)dtype < PEAL_DTYPE_COUNT);
+    assert((unsigned)dtype < PEAL_DTYPES);
     return dtype_table[dtype].is_float;
 }
 
 bool peal_dtype_find(const char *name, size_t len, enum peal_dtype *out)
 {
-    for (int i = 0; i < PEAL_DTYPE_COUNT; i++) {
+    for (int i = 0; i < PEAL_DTYPES; i++) {
         if (same(name, len, dtype_table[i].name)) {
             *out = (enum peal_dtype)i;
             return true;
@@ -114,31 +114,31 @@ bool peal_dtype_find(const char *name, size_t len, enum peal_dtype *out)
     return false;
 }
 
-const char *peal_reduce_name(enum peal_reduce reduce)
+const char *peal_reduce_name(enum peal_reduction reduce)
 {
-    assert((unsigned)reduce < PEAL_REDUCE_COUNT);
+    assert((unsigned)reduce < PEAL_REDUCTIONS);
     return reduce_table[reduce].name;
 }
 
-bool peal_reduce_find(const char *name, size_t len, enum peal_reduce *out)
+bool peal_reduce_find(const char *name, size_t len, enum peal_reduction *out)
 {
-    for (int i = 0; i < PEAL_REDUCE_COUNT; i++) {
+    for (int i = 0; i < PEAL_REDUCTIONS; i++) {
         if (same(name, len, reduce_table[i].name)) {
-            *out = (enum peal_reduce)i;
+            *out = (enum peal_reduction)i;
             return true;
         }
     }
     return false;
 }
 
-bool peal_reduce_takes(enum peal_reduce reduce, enum peal_dtype dtype)
+bool peal_reduce_takes(enum peal_reduction reduce, enum peal_dtype dtype)
 {
-    assert((unsigned)reduce < PEAL_REDUCE_COUNT);
+    assert((unsigned)reduce < PEAL_REDUCTIONS);
     return class_takes(reduce_table[reduce].types, dtype);
 }
 
-enum peal_fn peal_reduce_fn(enum peal_reduce reduce)
+enum peal_fn peal_reduce_fn(enum peal_reduction reduce)
 {
-    assert((unsigned)reduce < PEAL_REDUCE_COUNT);
+    assert((unsigned)reduce < PEAL_REDUCTIONS);
     return reduce_table[reduce].fn;
 }

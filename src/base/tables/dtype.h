@@ -7,6 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* How many members the public enumerations have; private, because new releases may add some. */
+enum {
+    PEAL_STATUSES = PEAL_PENDING + 1,
+    PEAL_DTYPES = PEAL_I64 + 1,
+    PEAL_REDUCTIONS = PEAL_XOR + 1
+};
+
 enum peal_fn {
 #define FN(name, text, operands, types, commutes, associative, meaning) PEAL_FN_##name,
 #include "base/tables/fn.def"
@@ -35,10 +42,10 @@ size_t peal_dtype_size(enum peal_dtype dtype);
 bool peal_dtype_is_float(enum peal_dtype dtype);
 bool peal_dtype_find(const char *name, size_t len, enum peal_dtype *out);
 
-const char *peal_reduce_name(enum peal_reduce reduce);
-bool peal_reduce_find(const char *name, size_t len, enum peal_reduce *out);
-bool peal_reduce_takes(enum peal_reduce reduce, enum peal_dtype dtype);
+const char *peal_reduce_name(enum peal_reduction reduce);
+bool peal_reduce_find(const char *name, size_t len, enum peal_reduction *out);
+bool peal_reduce_takes(enum peal_reduction reduce, enum peal_dtype dtype);
 /* The function that combines two contributions (avg adds; its division comes last, see `final`). */
-enum peal_fn peal_reduce_fn(enum peal_reduce reduce);
+enum peal_fn peal_reduce_fn(enum peal_reduction reduce);
 
 #endif

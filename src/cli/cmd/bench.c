@@ -17,7 +17,7 @@ struct bench_options {
     uint64_t begin, end;
     int64_t factor;
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     const char *algo, *svg;
     bool json, threads, symmetric, fresh, explain, no_bind;
 };

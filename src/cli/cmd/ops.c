@@ -26,7 +26,7 @@ static const char *operands_text(int operands, char buf[static 8])
     return operands ? buf : "2...";
 }
 
-static const char *reduce_types(enum peal_reduce reduce)
+static const char *reduce_types(enum peal_reduction reduce)
 {
     bool floats = peal_reduce_takes(reduce, PEAL_F32);
     bool ints = peal_reduce_takes(reduce, PEAL_I32);
@@ -51,8 +51,8 @@ static void print_text(struct peal_text *out)
                          classes[fn->types], fn->meaning);
     }
     peal_text_puts(out, "\nreduce operations\n");
-    for (int i = 0; i < PEAL_REDUCE_COUNT; i++) {
-        enum peal_reduce reduce = (enum peal_reduce)i;
+    for (int i = 0; i < PEAL_REDUCTIONS; i++) {
+        enum peal_reduction reduce = (enum peal_reduction)i;
         peal_text_printf(out, "  %-11s %-5s %-15s combines with %s%s\n", peal_reduce_name(reduce),
                          "", reduce_types(reduce), peal_fn_info(peal_reduce_fn(reduce))->name,
                          reduce == PEAL_AVG ? "; final divides by nranks" : "");
@@ -98,8 +98,8 @@ static void print_json(struct peal_text *out)
     peal_json_array_end(&json);
     peal_json_key(&json, "reduces");
     peal_json_array(&json);
-    for (int i = 0; i < PEAL_REDUCE_COUNT; i++) {
-        enum peal_reduce reduce = (enum peal_reduce)i;
+    for (int i = 0; i < PEAL_REDUCTIONS; i++) {
+        enum peal_reduction reduce = (enum peal_reduction)i;
         peal_json_object(&json);
         peal_json_put_string(&json, "name", peal_reduce_name(reduce));
         peal_json_put_string(&json, "types", reduce_types(reduce));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal plan KERNEL -n P: what each rank will do, op by op. */
 #include "lang/lang.h"
+#include "cli/import/import_args.h"
 #include "cli/kernel_args.h"
 #include "plan/plan.h"
 
@@ -27,42 +28,59 @@ static const struct peal_option options_table[] = {
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
-static int print_plan(struct peal_cli *cli, const struct peal_plan *plan,
-                      const struct plan_options *options)
+static int print_plan(struct peal_cli *cli, const struct peal_plan *plan, uint32_t rank, bool json)
 {
     struct peal_text text = {0};
-    if (options->json) {
-        peal_plan_dump_json(plan, PEAL_NONE, &text);
+    if (json) {
+        peal_plan_dump_json(plan, rank, &text);
         return peal_cli_print(cli, &text, PEAL_EXIT_OK);
     }
-    peal_plan_dump(plan, PEAL_NONE, &text);
+    peal_plan_dump(plan, rank, &text);
     return peal_cli_print_code(cli, &text, PEAL_EXIT_OK);
 }
 
-static int make_plan(struct peal_cli *cli, const struct peal_kernel *kernel,
+static int show_plan(struct peal_cli *cli, const struct peal_kernel *kernel,
                      const struct plan_options *options)
 {
     int64_t nranks, count;
-    struct peal_bind bind;
+    struct peal_plan_request request;
     if (!peal_kernel_one(cli, &options->kernel.ranks, "ranks", -1, &nranks) ||
         !peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
-        !peal_kernel_bind(cli, kernel, &options->kernel, (uint32_t)nranks, count, &bind))
+        !peal_kernel_request_one(cli, kernel, &options->kernel, (uint32_t)nranks, count, &request))
         return PEAL_EXIT_USAGE;
     if (options->rank >= nranks)
         return peal_cli_usage(cli, "--rank %lld is not a rank: there are %lld",
                               (long long)options->rank, (long long)nranks);
     if (options->rank >= 0)
-        bind.rank = (uint32_t)options->rank;
-    bind.symmetric = options->symmetric;
-    bind.no_fuse = options->no_fuse;
+        request.bind.rank = (uint32_t)options->rank;
+    request.bind.symmetric = options->symmetric;
+    request.bind.no_fuse = options->no_fuse;
     struct peal_diags diags;
     peal_diags_init(&diags);
     struct peal_plan *plan = NULL;
-    enum peal_status status = peal_instantiate(kernel, &bind, &diags, &plan);
-    int code =
-        status == PEAL_OK ? print_plan(cli, plan, options) : peal_cli_diags(cli, status, &diags);
+    enum peal_status status = peal_plan_make(&request, &diags, &plan);
+    int code = status == PEAL_OK ? print_plan(cli, plan, PEAL_NONE, options->json)
+                                 : peal_cli_diags(cli, status, &diags);
     free(plan);
     peal_diags_release(&diags);
+    return code;
+}
+
+/* A plan that another format's file gives. */
+static int show_file(struct peal_cli *cli, const char *path, const struct plan_options *options)
+{
+    struct peal_import_file file;
+    int code;
+    if (peal_import_file_open(cli, path, &options->kernel, &file, &code)) {
+        if (options->rank >= file.plan->nranks)
+            code = peal_cli_usage(cli, "--rank %lld is not a rank: there are %u",
+                                  (long long)options->rank, file.plan->nranks);
+        else
+            code =
+                print_plan(cli, file.plan, options->rank < 0 ? PEAL_NONE : (uint32_t)options->rank,
+                           options->json);
+    }
+    peal_import_file_release(&file);
     return code;
 }
 
@@ -70,12 +88,14 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 {
     (void)nargs;
     const struct plan_options *plan_options = options;
+    if (peal_import_names_file(args[0]))
+        return show_file(cli, args[0], plan_options);
     struct peal_program *program;
     const struct peal_kernel *kernel =
         peal_kernel_open(cli, args[0], &plan_options->kernel, &program);
     if (!kernel)
         return PEAL_EXIT_OTHER;
-    int code = make_plan(cli, kernel, plan_options);
+    int code = show_plan(cli, kernel, plan_options);
     peal_program_close(program);
     return code;
 }
@@ -88,7 +108,9 @@ const struct peal_command peal_cmd_plan = {
     .summary = "show what each rank will do, op by op",
     .details =
         "KERNEL is the path of a file (it has a slash or ends in .peal) or the name of a built-in "
-        "kernel, see 'peal list'.\n\n"
+        "kernel, see 'peal list'; or a file in MSCCL XML or MSCCL++ JSON, which says itself how "
+        "many "
+        "ranks it is for.\n\n"
         "--count gives its value to every dimension that --set does not name. Integer parameters "
         "are given by --set, the root by --root.\n\n"
         "  peal plan allreduce_ring -n 4 --count 1K\n"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal run KERNEL -n P: runs any kernel on real ranks and checks it against its contract. */
 #include "comm/comm.h"
+#include "cli/import/import_args.h"
 #include "cli/kernel_args.h"
 #include "cli/page/page_file.h"
 #include "cli/page/page_run.h"
 #include "cli/run/ranks.h"
 #include "cli/run/run_data.h"
-#include "cli/verify/verify_first.h"
 #include "run/run.h"
+#include "verify/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ struct run {
     const struct peal_cli *cli;
     const char *what; /* the kernel argument */
     const struct run_options *options;
-    const struct peal_kernel *kernel;
+    const struct peal_kernel *kernel; /* NULL: `whole` comes from a file in another format */
     struct peal_bind bind;
     const struct peal_plan *whole; /* all ranks: sizes and parameters for the check */
 };
@@ -41,6 +42,19 @@ struct rank {
 
 /* ---- launches ---- */
 
+/* What reports say is launched: the same words on all ranks. */
+static void label(const struct rank *me, uint64_t count)
+{
+    if (me->run->kernel) {
+        peal_label_launch(me->comm->team, count, me->run->kernel, &me->run->bind);
+        return;
+    }
+    struct peal_text text = {0};
+    peal_text_printf(&text, "plan '%s'", peal_plan_string(me->run->whole, me->run->whole->kernel));
+    peal_doctor_label(me->comm->team, count, peal_text_get(&text));
+    peal_text_release(&text);
+}
+
 static enum peal_status launch(struct rank *me, double *time_us)
 {
     struct peal_call call = {.image = me->image,
@@ -51,7 +65,7 @@ static enum peal_status launch(struct rank *me, double *time_us)
                              .element = 1,
                              .what = peal_call_what(PEAL_CALL_KERNEL, 0, 0, 0),
                              .count = 1}; /* all ranks have the same kernel and arguments */
-    peal_label_launch(me->comm->team, call.count, me->run->kernel, &me->run->bind);
+    label(me, call.count);
     enum peal_status status = peal_barrier(me->comm);
     me->comm->engine.frames[0].trace = me->trace; /* not before: the barrier is a launch too */
     uint64_t start = peal_now_ns();
@@ -223,14 +237,27 @@ static enum peal_status run_all(struct rank *me, uint64_t *all_wrong)
     return status;
 }
 
+/* An image of the kernel, or of a copy of the whole plan. */
+static enum peal_status make_image(struct rank *me, struct peal_text *why)
+{
+    struct peal_image_how how = {.rank = peal_comm_rank(me->comm)};
+    const struct peal_plan *whole = me->run->whole;
+    if (me->run->kernel)
+        return peal_plans_make(me->comm->team, me->run->kernel, &me->run->bind, &how, why,
+                               &me->image);
+    struct peal_plan *copy = malloc(whole->block_len);
+    if (!copy)
+        return PEAL_NO_MEMORY;
+    memcpy(copy, whole, whole->block_len);
+    return peal_image_new(copy, &how, me->comm->team->compute, &me->image);
+}
+
 static int body(struct peal_comm *comm, void *context)
 {
     struct rank me = {.run = context, .comm = comm};
     struct peal_text why = {0};
-    struct peal_image_how how = {.rank = peal_comm_rank(comm)};
     uint64_t wrong = 0;
-    enum peal_status status =
-        peal_plans_make(comm->team, me.run->kernel, &me.run->bind, &how, &why, &me.image);
+    enum peal_status status = make_image(&me, &why);
     if (status == PEAL_OK)
         status = peal_run_data_init(&me.data, comm, me.image, me.run->whole);
     if (status == PEAL_OK)
@@ -239,8 +266,9 @@ static int body(struct peal_comm *comm, void *context)
         fputs(peal_text_get(&why), stderr);
         peal_ranks_fail("run", comm, status);
         if (status == PEAL_TIMEOUT && !me.run->options->verify)
-            fprintf(stderr, "note: 'peal verify %s -n %u' says whether it always ends\n",
-                    me.run->what, peal_comm_size(comm));
+            fprintf(stderr, "note: 'peal verify %s%s%.0u' says whether it always ends\n",
+                    me.run->what, me.run->kernel ? " -n " : "",
+                    me.run->kernel ? peal_comm_size(comm) : 0);
     }
     peal_run_data_release(&me.data);
     peal_image_free(me.image);
@@ -249,6 +277,62 @@ static int body(struct peal_comm *comm, void *context)
 }
 
 /* ---- the command ---- */
+
+/* --verify: PEAL_EXIT_OK if it is proved; otherwise prints why not. */
+static int prove(const struct peal_cli *cli, const struct peal_plan *plan)
+{
+    struct peal_text why = {0};
+    enum peal_status status = peal_claim_check_plan(plan, peal_cache_folder(cli->arena), &why);
+    int code = PEAL_EXIT_OK;
+    if (why.len) {
+        fputs(peal_text_get(&why), stderr);
+        code = status == PEAL_INVALID ? PEAL_EXIT_NO : PEAL_EXIT_OTHER;
+    } else if (status != PEAL_OK) {
+        code = peal_cli_fail(cli, "cannot verify: %s", peal_status_text(status));
+    }
+    peal_text_release(&why);
+    return code;
+}
+
+/* Starts the ranks with the plan of all of them. */
+static int run_plan(struct peal_cli *cli, struct run *run)
+{
+    const struct run_options *o = run->options;
+    const struct peal_plan *whole = run->whole;
+    if (whole->nranks > PEAL_MOST_RANKS)
+        return peal_cli_usage(cli, "%u ranks; at most %d can be run", whole->nranks,
+                              PEAL_MOST_RANKS);
+    struct peal_ranks start = {
+        .count = whole->nranks,
+        .threads = o->threads,
+        .bind = !o->no_bind,
+        .bytes = peal_memory_limit_add(peal_run_data_need(whole), trace_need(run)),
+        .body = body,
+        .context = run};
+    int code = peal_ranks_memory_limit(cli, &start);
+    if (code == PEAL_EXIT_OK && whole->window_bytes > PEAL_CONTEXT_SPAN)
+        code =
+            peal_cli_fail(cli, "'%s' declares windows of %llu bytes a rank; at most %d can be run",
+                          peal_plan_string(whole, whole->kernel),
+                          (unsigned long long)whole->window_bytes, PEAL_CONTEXT_SPAN);
+    if (code == PEAL_EXIT_OK && o->verify)
+        code = prove(cli, whole);
+    if (code == PEAL_EXIT_OK)
+        code = peal_ranks_run(cli, &start);
+    return code;
+}
+
+static int run_file(struct peal_cli *cli, const struct run_options *o, const char *path)
+{
+    struct peal_import_file file;
+    int code;
+    if (peal_import_file_open(cli, path, &o->kernel, &file, &code)) {
+        struct run run = {.cli = cli, .what = path, .options = o, .whole = file.plan};
+        code = run_plan(cli, &run);
+    }
+    peal_import_file_release(&file);
+    return code;
+}
 
 static int run_kernel(struct peal_cli *cli, const struct run_options *o, const char *what,
                       const struct peal_kernel *kernel, struct peal_diags *diags)
@@ -269,22 +353,7 @@ static int run_kernel(struct peal_cli *cli, const struct run_options *o, const c
     if (status != PEAL_OK)
         return peal_cli_diags(cli, status, diags);
     run.whole = whole;
-    struct peal_ranks start = {
-        .count = (uint32_t)ranks,
-        .threads = o->threads,
-        .bind = !o->no_bind,
-        .bytes = peal_memory_limit_add(peal_run_data_need(whole), trace_need(&run)),
-        .body = body,
-        .context = &run};
-    int code = peal_ranks_memory_limit(cli, &start);
-    if (code == PEAL_EXIT_OK && whole->window_bytes > PEAL_CONTEXT_SPAN)
-        code =
-            peal_cli_fail(cli, "'%s' declares windows of %llu bytes a rank; at most %d can be run",
-                          kernel->name, (unsigned long long)whole->window_bytes, PEAL_CONTEXT_SPAN);
-    if (code == PEAL_EXIT_OK && o->verify)
-        code = peal_verify_first(cli, whole);
-    if (code == PEAL_EXIT_OK)
-        code = peal_ranks_run(cli, &start);
+    int code = run_plan(cli, &run);
     free(whole);
     return code;
 }
@@ -295,6 +364,8 @@ static int run_command(struct peal_cli *cli, const void *options, char **args, i
     const struct run_options *o = options;
     struct peal_diags diags;
     struct peal_program *program = NULL;
+    if (peal_import_names_file(args[0]))
+        return run_file(cli, o, args[0]);
     peal_diags_init(&diags);
     enum peal_status status = peal_program_open(args[0], &diags, &program);
     const struct peal_kernel *kernel =
@@ -325,7 +396,8 @@ const struct peal_command peal_cmd_run = {
     .name = "run",
     .args = "KERNEL",
     .summary = "run a kernel on real ranks and check its result",
-    .details = "KERNEL is a file or a built-in's name. Each launch starts with fresh inputs and is "
+    .details = "KERNEL is a file (Peal text, MSCCL XML or MSCCL++ JSON) or a built-in's name. Each "
+               "launch starts with fresh inputs and is "
                "checked against the kernel's contract, if it has one; window parameters are in "
                "symmetric memory. Ends with 1 if a result is wrong.",
     .options = table,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal sim KERNEL -m MACHINE: how long it takes on a modelled machine, and why. */
 #include "lang/lang.h"
+#include "cli/import/import_args.h"
 #include "cli/page/page_file.h"
 #include "cli/page/page_sim.h"
 #include "cli/progress.h"
@@ -110,13 +111,38 @@ static bool check_trace(const struct peal_cli *cli, const struct sim_options *o,
     return true;
 }
 
-/* Fills and runs a job; false with the code to end with. */
-static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *setup,
-                    const struct sim_options *options, struct peal_sim_job *job, int *code)
+/* The plan of a file in another format, which says how many ranks it is for. */
+static bool take_file(const struct peal_cli *cli, const struct peal_sim_setup *setup,
+                      struct peal_sim_job *job, int *code)
+{
+    struct peal_import_file file;
+    bool opened = peal_import_file_open(cli, setup->file, &setup->kernel_options, &file, code);
+    if (opened) {
+        job->plan = file.plan;
+        job->bind.nranks = file.plan->nranks;
+        file.plan = NULL;
+    }
+    peal_import_file_release(&file);
+    return opened;
+}
+
+/* A kernel's ranks, count and parameters. */
+static bool bind_kernel(const struct peal_cli *cli, const struct peal_sim_setup *setup,
+                        const struct sim_options *options, struct peal_sim_job *job)
 {
     int64_t nranks, count;
     const struct peal_machine_keys *k = &setup->machine->keys;
     uint32_t fallback = (uint32_t)(k->ranks ? k->ranks : setup->machine->pes);
+    return peal_kernel_one(cli, &options->kernel.ranks, "ranks", fallback, &nranks) &&
+           peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) &&
+           peal_sim_setup_bind(cli, setup, setup->machine, (uint32_t)nranks, count, &job->bind);
+}
+
+/* Fills and runs a job; false with the code to end with. */
+static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *setup,
+                    const struct sim_options *options, struct peal_sim_job *job, int *code)
+{
+    const struct peal_machine_keys *k = &setup->machine->keys;
     *job = (struct peal_sim_job){.kernel = setup->kernel,
                                  .machine = setup->machine,
                                  .options = {.data = (enum peal_sim_data)k->data,
@@ -125,11 +151,13 @@ static bool run_job(const struct peal_cli *cli, const struct peal_sim_setup *set
                                  .launches = (uint32_t)options->launches,
                                  .find_slots = true};
     *code = PEAL_EXIT_USAGE;
-    if (!peal_kernel_one(cli, &options->kernel.ranks, "ranks", fallback, &nranks) ||
-        !peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
-        !check_trace(cli, options, nranks) ||
-        !peal_sim_setup_bind(cli, setup, setup->machine, (uint32_t)nranks, count, &job->bind))
+    if (setup->file ? !take_file(cli, setup, job, code) : !bind_kernel(cli, setup, options, job))
         return false;
+    if (!check_trace(cli, options, job->bind.nranks)) {
+        free(job->plan);
+        *code = PEAL_EXIT_USAGE;
+        return false;
+    }
     struct peal_sim_follow follow = {0};
     struct peal_progress progress = {
         .what = "", .look = look, .report = options->json ? NULL : report_stop, .context = job};
@@ -281,7 +309,8 @@ const struct peal_command peal_cmd_sim = {
     .args = "KERNEL",
     .summary = "simulate a kernel on a modelled machine: time, causes, data",
     .details =
-        "KERNEL is a file or a built-in kernel; a collective's plain name (allreduce) is completed "
+        "KERNEL is a file (Peal text, MSCCL XML or MSCCL++ JSON) or a built-in kernel; a "
+        "collective's plain name (allreduce) is completed "
         "by the machine file's ccl.algorithm. The number of ranks is the machine's number of PEs "
         "unless -n or ccl.ranks says otherwise.\n\n"
         "--set with a point in the name changes a key of the machine file, without one it binds a "

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal verify: prove a kernel over all schedules, or tell how it goes wrong. */
+/* peal verify: prove a kernel over all schedules, or show how it goes wrong. */
 #include "lang/lang.h"
+#include "cli/import/files.h"
+#include "cli/kernel_args.h"
 #include "cli/page/page_file.h"
 #include "cli/page/page_verify.h"
 #include "cli/progress.h"
+#include "cli/verify/require.h"
 #include "cli/verify/verify_report.h"
-#include "cli/verify/verify_tasks.h"
 #include "verify/verify.h"
 
 #include <inttypes.h>
@@ -16,8 +18,8 @@ struct verify_options {
     struct peal_kernel_options kernel;
     int64_t launches, states, jobs;
     uint64_t memory;
-    bool json, advice, alone, no_cache;
-    const char *html;
+    bool json, advice, alone, no_cache, plain;
+    const char *html, *require;
 };
 
 static const struct peal_option options_table[] = {
@@ -28,6 +30,8 @@ static const struct peal_option options_table[] = {
      "look for what would mend it, or for what could be left out", 0, 0},
     {"alone", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, alone), NULL,
      "each plan by itself: no sequences of different roots and counts", 0, 0},
+    {"plain", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, plain), NULL,
+     "every rank by itself: no use of symmetry between ranks", 0, 0},
     {"states", 0, PEAL_OPTION_INT, offsetof(struct verify_options, states), "N",
      "limit of exploration (default 20 million)", 1, INT64_C(4000000000)},
     {"memory", 0, PEAL_OPTION_SIZE, offsetof(struct verify_options, memory), "B",
@@ -36,6 +40,8 @@ static const struct peal_option options_table[] = {
      "threads (default: one per core)", 1, 64},
     {"no-cache", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, no_cache), NULL,
      "neither read nor write the folder of verdicts", 0, 0},
+    {"require", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, require), "LIST",
+     "what else must hold, or the exit code is 1: same-bits, closed, repeatable", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, json), NULL, "print JSON", 0, 0},
     {"html", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, html), "FILE",
      "write a page that shows it (or a picture: FILE.svg)", 0, 0},
@@ -44,33 +50,33 @@ static const struct peal_option options_table[] = {
 
 static const struct verify_options defaults = {.kernel = PEAL_KERNEL_DEFAULTS};
 
-static bool write_page(struct peal_cli *cli, const struct peal_verify_job *job, const char *path,
+static bool write_page(struct peal_cli *cli, const struct peal_claim *claim, const char *path,
                        const char *file)
 {
     struct peal_page page;
     struct peal_page_answer *answers =
-        peal_arena_alloc(cli->arena, (job->ntasks + 1) * sizeof *answers);
+        peal_arena_alloc(cli->arena, (claim->ntasks + 1) * sizeof *answers);
     size_t n = 0;
-    for (size_t i = 0; answers && i < job->ntasks; i++) {
-        const struct peal_verify_task *t = &job->tasks[i];
+    for (size_t i = 0; answers && i < claim->ntasks; i++) {
+        const struct peal_claim_task *t = &claim->tasks[i];
         if (t->answer)
             answers[n++] =
-                (struct peal_page_answer){t->answer, t->plan, (uint64_t)t->count, t->first};
+                (struct peal_page_answer){t->answer, t->plan, (uint64_t)t->count, t->launched};
     }
     if (!n)
         return true; /* no plan could be made; the messages say why */
-    peal_page_begin(cli, &page, PEAL_PAGE_VERIFY, job->kernel->name, file);
+    peal_page_begin(cli, &page, PEAL_PAGE_VERIFY, claim->request.kernel->name, file);
     peal_page_verify(&page, answers, n);
     return peal_page_save(cli, &page, path);
 }
 
 /* Roughly how long a task takes against others. */
-static uint64_t weigh(const struct peal_verify_task *task)
+static uint64_t weigh(const struct peal_claim_task *task)
 {
     return (uint64_t)task->nranks * task->nranks * (task->sequences ? 8 : 1);
 }
 
-static void step(void *progress, const struct peal_verify_task *task)
+static void step(void *progress, const struct peal_claim_task *task)
 {
     peal_progress_step(progress, weigh(task));
 }
@@ -84,63 +90,102 @@ static void report_finished(void *opaque)
     peal_text_release(&out);
 }
 
+static int exit_code(enum peal_verdict verdict)
+{
+    if (verdict == PEAL_PROVED)
+        return PEAL_EXIT_OK;
+    return verdict == PEAL_REFUTED ? PEAL_EXIT_NO : PEAL_EXIT_OTHER;
+}
+
+/* Says which plans lack what --require names; true if any does. */
+static bool lacks_required(const struct peal_claim *claim, uint32_t require)
+{
+    bool any = false;
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_verification *v = claim->tasks[i].answer;
+        const char *lacks = v ? peal_require_lacks(require, v) : NULL;
+        if (lacks)
+            fprintf(stderr, "peal verify: required at %u ranks, but %s%s%s\n",
+                    claim->tasks[i].nranks, lacks, v->bits_why ? ": " : "",
+                    v->bits_why ? v->bits_why : "");
+        any = any || lacks;
+    }
+    return any;
+}
+
+static int report(struct peal_cli *cli, const struct verify_options *o,
+                  const struct peal_claim *claim, const char *file)
+{
+    struct peal_claim_sum sum = peal_claim_add_up(claim);
+    struct peal_text out = {0};
+    uint32_t require = 0;
+    (void)peal_require_parse(cli, o->require, &require); /* run has checked it */
+    int code = exit_code(peal_claim_verdict(&sum));
+    if (o->json) {
+        peal_verify_report_json(claim, &sum, &out);
+        code = peal_cli_print(cli, &out, code);
+    } else {
+        peal_verify_report_text(cli->arena, claim, &sum, &out);
+        code = peal_cli_print_verdict(cli, &out, code);
+    }
+    if (lacks_required(claim, require) && code != PEAL_EXIT_OTHER)
+        code = PEAL_EXIT_NO;
+    if (o->html && !write_page(cli, claim, o->html, file))
+        return PEAL_EXIT_OTHER;
+    return code;
+}
+
 static const int64_t default_ranks[] = {2, 3, 4, 5, 6, 7, 8};
 static const int64_t default_counts[] = {256};
+
+static uint32_t count_workers(const struct verify_options *o)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (o->jobs)
+        return (uint32_t)o->jobs;
+    return cores > 0 ? (uint32_t)cores : 1;
+}
 
 static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
                          const struct peal_kernel *kernel, const char *file)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    struct peal_verify_job job = {
-        .kernel = kernel,
-        .options = &o->kernel,
+    struct peal_claim claim = {
         .verify = {.launches = (uint32_t)o->launches,
                    .most_states = (uint64_t)o->states,
                    .most_bytes = o->memory,
-                   .advice = o->advice},
+                   .advice = o->advice,
+                   .plain = o->plain},
         .ranks = o->kernel.ranks.len ? o->kernel.ranks.at : default_ranks,
         .nranks = o->kernel.ranks.len ? o->kernel.ranks.len
                                       : sizeof default_ranks / sizeof *default_ranks,
         .counts = o->kernel.counts.len ? o->kernel.counts.at : default_counts,
         .ncounts = o->kernel.counts.len ? o->kernel.counts.len : 1,
-        .no_sequences = o->alone || o->launches == 1,
-        .no_fuse = o->advice,
+        .alone = o->alone || o->launches == 1,
         .keep_plans = o->html != NULL,
-        .workers = o->jobs     ? (uint32_t)o->jobs
-                   : cores > 0 ? (uint32_t)cores
-                               : 1,
-        .cache = o->no_cache || o->advice ? NULL : peal_cache_folder(cli->arena),
+        .workers = count_workers(o),
     };
     struct peal_progress progress = {.what = "plans"};
-    if (!peal_verify_plan_tasks(cli, &job))
+    if (!peal_kernel_request(cli, kernel, &o->kernel, &claim.request))
+        return PEAL_EXIT_USAGE;
+    claim.request.bind.no_fuse = o->advice; /* so that there is a place between any two lines */
+    if (!o->no_cache && !o->advice && !o->plain)
+        claim.cache = peal_cache_folder(cli->arena);
+    if (peal_claim_begin(&claim) != PEAL_OK)
         return peal_cli_fail(cli, "out of memory");
-    /* One large plan: its lazy runs share the cores instead. */
-    if (job.ntasks == 1)
-        job.verify.workers = job.workers;
-    job.done = step;
-    job.done_with = &progress;
-    progress.total = job.ntasks;
-    for (size_t i = 0; i < job.ntasks; i++)
-        progress.weight += weigh(&job.tasks[i]);
+    claim.done = step;
+    claim.done_with = &progress;
+    progress.total = claim.ntasks;
+    for (size_t i = 0; i < claim.ntasks; i++)
+        progress.weight += weigh(&claim.tasks[i]);
     progress.report = o->json ? NULL : report_finished;
-    progress.context = &job;
+    progress.context = &claim;
     peal_progress_begin(&progress);
-    peal_verify_run_tasks(&job);
+    peal_claim_run(&claim);
     if (o->advice)
-        peal_verify_judge_advice(cli, &job);
+        peal_claim_judge_advice(&claim);
     peal_progress_end(&progress);
-
-    struct peal_verify_tally t = peal_verify_tally_count(&job);
-    struct peal_text out = {0};
-    int code = t.refuted ? PEAL_EXIT_NO : t.undecided || !t.proved ? PEAL_EXIT_OTHER : PEAL_EXIT_OK;
-    if (o->json)
-        peal_verify_report_json(&job, &t, &out);
-    else
-        peal_verify_report_text(cli->arena, &job, &t, &out);
-    code = o->json ? peal_cli_print(cli, &out, code) : peal_cli_print_verdict(cli, &out, code);
-    if (o->html && !write_page(cli, &job, o->html, file))
-        code = PEAL_EXIT_OTHER;
-    peal_verify_free_tasks(&job);
+    int code = report(cli, o, &claim, file);
+    peal_claim_release(&claim);
     return code;
 }
 
@@ -157,33 +202,56 @@ static bool check_root(const struct peal_cli *cli, const struct peal_kernel_opti
     return o->root < most;
 }
 
+/* Files of other formats, one or many. */
+static int verify_files(struct peal_cli *cli, const struct verify_options *o, char **args,
+                        int nargs)
+{
+    uint32_t require = 0;
+    (void)peal_require_parse(cli, o->require, &require); /* run has checked it */
+    if (o->kernel.set.len || o->kernel.kernel)
+        return peal_cli_usage(cli, "--set and --kernel are for kernels, not for plans in files");
+    struct peal_files_job job = {
+        .options = &o->kernel,
+        .verify = {.launches = (uint32_t)o->launches,
+                   .most_states = (uint64_t)o->states,
+                   .most_bytes = o->memory,
+                   .advice = o->advice},
+        .require = require,
+        .workers = count_workers(o),
+        .cache = o->no_cache || o->advice ? NULL : peal_cache_folder(cli->arena),
+    };
+    struct peal_files_out out = {.json = o->json};
+    return peal_verify_files(cli, &job, &out, args, nargs);
+}
+
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
     const struct verify_options *o = options;
-    struct peal_diags diags;
-    struct peal_program *program = NULL;
-    int code;
-    (void)nargs;
-    peal_diags_init(&diags);
-    enum peal_status status = peal_program_open(args[0], &diags, &program);
-    const struct peal_kernel *kernel =
-        status == PEAL_OK ? peal_program_kernel(program, o->kernel.kernel, &diags) : NULL;
-    if (kernel && (!peal_kernel_check_set(cli, kernel, &o->kernel) || !check_root(cli, &o->kernel)))
-        code = PEAL_EXIT_USAGE;
-    else if (kernel)
+    bool files = false;
+    uint32_t require;
+    if (!peal_require_parse(cli, o->require, &require))
+        return PEAL_EXIT_USAGE;
+    for (int i = 0; i < nargs; i++)
+        files = files || peal_import_names_file(args[i]);
+    if (files)
+        return verify_files(cli, o, args, nargs);
+    if (nargs > 1)
+        return peal_cli_usage(cli, "one kernel at a time; plans in XML and JSON may be several");
+    struct peal_program *program;
+    int code = PEAL_EXIT_USAGE;
+    const struct peal_kernel *kernel = peal_kernel_open(cli, args[0], &o->kernel, &program);
+    if (!kernel)
+        return PEAL_EXIT_OTHER;
+    if (check_root(cli, &o->kernel))
         code = verify_kernel(cli, o, kernel, args[0]);
-    else
-        code = peal_cli_diags(cli, status == PEAL_OK ? PEAL_INVALID : status, &diags);
-    if (program)
-        peal_program_close(program);
-    peal_diags_release(&diags);
+    peal_program_close(program);
     return code;
 }
 
 const struct peal_command peal_cmd_verify = {
     .name = "verify",
-    .args = "KERNEL",
-    .summary = "prove a kernel over all schedules, or tell how it goes wrong",
+    .args = "KERNEL|FILE...",
+    .summary = "prove a kernel over all schedules, or show how it goes wrong",
     .details =
         "KERNEL is a file or a built-in kernel's name. For every number of ranks and every count, "
         "the plan is launched back to back as often as a sound proof needs, and every schedule is "
@@ -192,12 +260,17 @@ const struct peal_command peal_cmd_verify = {
         "sequences of different roots and counts.\n\n"
         "Exit code: 0 proved (wherever the kernel has a plan), 1 refuted, 2 wrong usage, 3 not "
         "decided or no plan at all.\n\n"
+        "Files in MSCCL XML or MSCCL++ JSON (docs/formats.md) are verified as they are, one or "
+        "many: "
+        "ranks, chunks, in place or not and the FIFO depth come from the file. The exit code is "
+        "then 1 if any is refuted, else 3 if any is not decided or unreadable.\n\n"
         "  peal verify allreduce_ring -n 2..16\n"
+        "  peal verify plans/*.xml --require same-bits\n"
         "  peal verify my.peal -n 4 --count 0,1,100 --advice",
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof(struct verify_options),
     .least_args = 1,
-    .most_args = 1,
+    .most_args = -1,
     .run = run,
 };

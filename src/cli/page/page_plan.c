@@ -147,7 +147,7 @@ void peal_page_plan_facts(struct peal_page *page, const struct peal_plan *plan)
     struct peal_text text = {0};
     peal_text_printf(&text, "%s", peal_dtype_name((enum peal_dtype)plan->dtype));
     if (plan->reduce != PEAL_NONE)
-        peal_text_printf(&text, ", %s", peal_reduce_name((enum peal_reduce)plan->reduce));
+        peal_text_printf(&text, ", %s", peal_reduce_name((enum peal_reduction)plan->reduce));
     peal_page_fact(page, "type", "%s", peal_text_get(&text));
     peal_text_release(&text);
     for (uint64_t i = 0; i < plan->params.count; i++) {

@@ -9,7 +9,7 @@
 #define CALL(name, ...)                                                                            \
     static enum peal_status call_##name(struct peal_comm *comm, void *send, void *recv,            \
                                         uint64_t count, enum peal_dtype dtype,                     \
-                                        enum peal_reduce op, uint32_t root)                        \
+                                        enum peal_reduction op, uint32_t root)                     \
     {                                                                                              \
         (void)send, (void)recv, (void)count, (void)dtype, (void)op, (void)root;                    \
         return peal_##name(comm, __VA_ARGS__);                                                     \
@@ -23,7 +23,7 @@ CALL(gather, send, recv, count, dtype, root)
 CALL(scatter, send, recv, count, dtype, root)
 CALL(all_to_all, send, recv, count, dtype)
 static enum peal_status call_barrier(struct peal_comm *comm, void *send, void *recv, uint64_t count,
-                                     enum peal_dtype dtype, enum peal_reduce op, uint32_t root)
+                                     enum peal_dtype dtype, enum peal_reduction op, uint32_t root)
 {
     (void)send, (void)recv, (void)count, (void)dtype, (void)op, (void)root;
     return peal_barrier(comm);

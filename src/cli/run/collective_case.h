@@ -17,7 +17,7 @@ struct peal_case {
     bool can_in_place; /* with the same code on every rank */
     double bus;        /* bus bandwidth over algorithm bandwidth: times (P-1)/P */
     enum peal_status (*call)(struct peal_comm *, void *, void *, uint64_t, enum peal_dtype,
-                             enum peal_reduce, uint32_t);
+                             enum peal_reduction, uint32_t);
 };
 
 /* All of them. */
@@ -30,7 +30,7 @@ struct peal_case_call {
     const struct peal_case *subject;
     uint32_t rank, ranks, root;
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     uint64_t block; /* elements of a block, or of the vector */
 };
 

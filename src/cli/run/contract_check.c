@@ -59,11 +59,11 @@ double peal_contract_expected(const struct peal_plan *plan, uint32_t rank, uint6
     switch ((enum peal_contract)plan->contract) {
     case PEAL_CONTRACT_ALLREDUCE:
     case PEAL_CONTRACT_REDUCE:
-        return peal_sample_reduced((enum peal_reduce)plan->reduce, ranks, i);
+        return peal_sample_reduced((enum peal_reduction)plan->reduce, ranks, i);
     case PEAL_CONTRACT_BROADCAST:
         return peal_sample_input(plan->root, i);
     case PEAL_CONTRACT_REDUCE_SCATTER:
-        return peal_sample_reduced((enum peal_reduce)plan->reduce, ranks,
+        return peal_sample_reduced((enum peal_reduction)plan->reduce, ranks,
                                    part_start(counts, x_len, rank, ranks) + i);
     case PEAL_CONTRACT_SCATTER:
         return peal_sample_input(plan->root, part_start(counts, x_len, rank, ranks) + i);

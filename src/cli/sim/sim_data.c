@@ -18,21 +18,75 @@ struct peal_job_data {
 
 enum { MOST_BYTES_LOG2 = 34 };
 
-static bool fill(struct peal_job_data *data, uint32_t rank, uint32_t index, uint64_t *total)
+/* In place, a parameter is a part of another one; gather and scatter: on the root only. */
+static bool is_within(const struct peal_plan *plan, uint32_t rank, uint32_t buf)
+{
+    bool on_root =
+        plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
+    return peal_plan_bufs(plan)[buf].alias != PEAL_NONE && (!on_root || rank == plan->root);
+}
+
+/* Where a rank's x or y is: a buffer, and the elements of it. */
+struct place {
+    uint32_t buf;
+    uint64_t first, len;
+};
+
+/* The input (x) or output (y) of the contract. Where both are in one buffer, the smaller of the two
+ * is the own part of it. */
+static struct place place_of(const struct peal_plan *plan, uint32_t rank, bool input)
+{
+    uint32_t buf = input ? plan->contract_in : plan->contract_out;
+    struct place place = {buf, 0, peal_plan_len(plan, rank, buf)};
+    bool gathers =
+        plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_GATHER;
+    bool scatters =
+        plan->contract == PEAL_CONTRACT_REDUCE_SCATTER || plan->contract == PEAL_CONTRACT_SCATTER;
+    bool within = is_within(plan, rank, buf);
+    if (within)
+        place.buf = peal_plan_bufs(plan)[buf].alias;
+    bool shared = within || plan->contract_in == plan->contract_out;
+    if (shared && (input ? gathers : scatters)) {
+        uint64_t whole = peal_plan_len(plan, rank, place.buf);
+        place.first = peal_size_part(rank, whole, plan->nranks);
+        place.len = peal_size_part(rank + 1, whole, plan->nranks) - place.first;
+    }
+    return place;
+}
+
+static void *buffer_of(const struct peal_job_data *data, uint32_t rank, uint32_t buf)
+{
+    return data->buffers[rank * (size_t)data->params + peal_plan_bufs(data->plan)[buf].param];
+}
+
+static void put_inputs(void *at, enum peal_dtype dtype, uint32_t rank, struct place place)
+{
+    for (uint64_t i = 0; i < place.len; i++)
+        peal_sample_put(at, dtype, place.first + i, peal_sample_input(rank, i));
+}
+
+/* Makes a buffer; one that is read, and is not the contract's, gets numbers. */
+static bool make(struct peal_job_data *data, uint32_t rank, uint32_t index, uint64_t *total)
 {
     const struct peal_plan *plan = data->plan;
     const struct peal_buf *buf = &peal_plan_bufs(plan)[index];
+    enum peal_dtype dtype = (enum peal_dtype)buf->dtype;
     uint64_t len = peal_plan_len(plan, rank, index), bytes;
-    if (!peal_size_mul(len, peal_dtype_size((enum peal_dtype)buf->dtype), &bytes) ||
+    if (!peal_size_mul(len, peal_dtype_size(dtype), &bytes) ||
         !peal_size_add(*total, bytes, total) || *total >> MOST_BYTES_LOG2)
         return false;
     void *at = calloc(1, bytes + 64);
     data->buffers[rank * (size_t)data->params + buf->param] = at;
-    if (!at)
-        return false;
-    for (uint64_t i = 0; i < len && buf->dir & PEAL_DIR_IN; i++)
-        peal_sample_put(at, (enum peal_dtype)buf->dtype, i, peal_sample_input(rank, i));
-    return true;
+    if (at && buf->dir & PEAL_DIR_IN && index != plan->contract_in)
+        put_inputs(at, dtype, rank, (struct place){index, 0, len});
+    return at != NULL;
+}
+
+static void put_contract_input(struct peal_job_data *data, uint32_t rank)
+{
+    struct place place = place_of(data->plan, rank, true);
+    put_inputs(buffer_of(data, rank, place.buf),
+               (enum peal_dtype)peal_plan_bufs(data->plan)[place.buf].dtype, rank, place);
 }
 
 struct peal_job_data *peal_job_data_new(const struct peal_plan *plan)
@@ -49,11 +103,14 @@ struct peal_job_data *peal_job_data_new(const struct peal_plan *plan)
     }
     data->buffers = calloc(plan->nranks * (size_t)data->params + 1, sizeof *data->buffers);
     bool ok = data->buffers != NULL;
-    for (uint32_t rank = 0; rank < plan->nranks && ok; rank++)
-        for (uint64_t i = 0; i < plan->bufs.count && ok; i++) {
-            if (bufs[i].kind == PEAL_BUF_PARAM && bufs[i].alias == PEAL_NONE)
-                ok = fill(data, rank, (uint32_t)i, &total);
+    for (uint32_t rank = 0; rank < plan->nranks && ok; rank++) {
+        for (uint32_t i = 0; i < plan->bufs.count && ok; i++) {
+            if (bufs[i].kind == PEAL_BUF_PARAM && !is_within(plan, rank, i))
+                ok = make(data, rank, i, &total);
         }
+        if (ok && plan->contract_in != PEAL_NONE)
+            put_contract_input(data, rank);
+    }
     if (ok)
         return data;
     peal_job_data_free(data);
@@ -75,7 +132,26 @@ void *const *peal_job_data_buffers(const struct peal_job_data *data)
     return data->buffers;
 }
 
-/* Parts given by the caller, and inputs that are outputs, have no naive result here. */
+uint64_t peal_job_data_hash(const struct peal_job_data *data)
+{
+    const struct peal_plan *plan = data->plan;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (uint32_t rank = 0; rank < plan->nranks; rank++)
+        for (uint32_t i = 0; i < plan->bufs.count; i++) {
+            const struct peal_buf *buf = &peal_plan_bufs(plan)[i];
+            if (buf->kind != PEAL_BUF_PARAM || !(buf->dir & PEAL_DIR_OUT) ||
+                is_within(plan, rank, i))
+                continue;
+            const unsigned char *at = buffer_of(data, rank, i);
+            uint64_t bytes =
+                peal_plan_len(plan, rank, i) * peal_dtype_size((enum peal_dtype)buf->dtype);
+            for (uint64_t b = 0; b < bytes; b++)
+                hash = (hash ^ at[b]) * UINT64_C(0x100000001b3);
+        }
+    return hash;
+}
+
+/* Parts given by the caller have no naive result here. */
 static bool is_checkable(const struct peal_plan *plan)
 {
     const struct peal_param *params = peal_plan_params(plan);
@@ -86,7 +162,7 @@ static bool is_checkable(const struct peal_plan *plan)
         if (params[i].count > 1 || params[i].is_local)
             return false;
     }
-    return peal_plan_bufs(plan)[plan->contract_out].alias == PEAL_NONE;
+    return true;
 }
 
 enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
@@ -95,22 +171,23 @@ enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
     const struct peal_plan *plan = data->plan;
     if (!is_checkable(plan))
         return PEAL_CHECK_NONE;
-    const struct peal_buf *y = &peal_plan_bufs(plan)[plan->contract_out];
-    enum peal_dtype dtype = (enum peal_dtype)y->dtype;
+    enum peal_dtype dtype = (enum peal_dtype)peal_plan_bufs(plan)[plan->contract_out].dtype;
     bool root_only =
         plan->contract == PEAL_CONTRACT_REDUCE || plan->contract == PEAL_CONTRACT_GATHER;
     for (uint32_t rank = 0; rank < plan->nranks; rank++) {
-        const void *at = data->buffers[rank * (size_t)data->params + y->param];
+        struct place y = place_of(plan, rank, false);
+        const void *at = buffer_of(data, rank, y.buf);
         if (root_only && rank != plan->root)
             continue;
-        for (uint64_t i = 0; i < peal_plan_len(plan, rank, plan->contract_out); i++) {
-            if (!peal_sim_carried(sim, plan, plan->contract_out, i))
+        for (uint64_t i = 0; i < y.len; i++) {
+            if (!peal_sim_carried(sim, plan, y.buf, y.first + i))
                 continue;
             double want = peal_contract_expected(plan, rank, i);
-            if (peal_sample_fits(at, dtype, i, want))
+            if (peal_sample_fits(at, dtype, y.first + i, want))
                 continue;
             snprintf(wrong, size, "rank %u, element %llu is %g, not %g", rank,
-                     (unsigned long long)i, peal_sample_get(at, dtype, i), want);
+                     (unsigned long long)(y.first + i), peal_sample_get(at, dtype, y.first + i),
+                     want);
             return PEAL_CHECK_WRONG;
         }
     }

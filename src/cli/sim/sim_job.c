@@ -2,6 +2,7 @@
 /* Runs one simulation, and reads what sim and sweep have in common from the command line. */
 #include "cli/sim/sim_job.h"
 
+#include "cli/import/import_args.h"
 #include "lang/lang.h"
 
 #include <stdio.h>
@@ -46,7 +47,7 @@ static enum peal_status launch_stream(struct peal_sim_job *job, struct peal_sim 
 static bool simulate_stream(struct peal_sim_job *job)
 {
     double began = seconds();
-    if (job->bind.nranks < STREAM_RANKS || job->options.data || job->options.log ||
+    if (!job->kernel || job->bind.nranks < STREAM_RANKS || job->options.data || job->options.log ||
         job->launches != 1)
         return false;
     enter(job, PEAL_PHASE_RANKS);
@@ -128,6 +129,17 @@ static void find_slots(struct peal_sim_job *job)
         job->slots_enough = fewest_slots(job);
 }
 
+/* In place, a later launch starts from the earlier one's result. */
+static bool starts_from_result(const struct peal_sim_job *job)
+{
+    const struct peal_plan *plan = job->plan;
+    const struct peal_buf *bufs = peal_plan_bufs(plan);
+    if (job->launches == 1 || plan->contract_in == PEAL_NONE || plan->contract_out == PEAL_NONE)
+        return false;
+    return plan->contract_in == plan->contract_out || bufs[plan->contract_in].alias != PEAL_NONE ||
+           bufs[plan->contract_out].alias != PEAL_NONE;
+}
+
 static void simulate(struct peal_sim_job *job)
 {
     struct peal_job_data *data = NULL;
@@ -154,10 +166,10 @@ static void simulate(struct peal_sim_job *job)
     if (job->status == PEAL_OK && data && !peal_sim_deadlock(job->sim)) {
         enter(job, PEAL_PHASE_DATA);
         job->status = peal_sim_sync(job->sim);
-        /* In place, a later launch starts from the earlier one's result. */
-        bool again = job->launches > 1 && job->plan->contract_in == job->plan->contract_out;
-        if (job->status == PEAL_OK && !again)
+        if (job->status == PEAL_OK && !starts_from_result(job))
             job->check = peal_job_data_check(data, job->sim, job->wrong, sizeof job->wrong);
+        job->has_data = job->status == PEAL_OK;
+        job->data_hash = peal_job_data_hash(data);
     }
     peal_job_data_free(data);
 }
@@ -173,7 +185,8 @@ void peal_sim_job_run(struct peal_sim_job *job)
         return;
     }
     enter(job, PEAL_PHASE_PLAN);
-    job->status = peal_instantiate(job->kernel, &job->bind, &job->diags, &job->plan);
+    if (job->kernel)
+        job->status = peal_instantiate(job->kernel, &job->bind, &job->diags, &job->plan);
     job->plan_seconds = seconds() - began;
     if (job->status != PEAL_OK)
         return;
@@ -283,6 +296,10 @@ bool peal_sim_setup_open(const struct peal_cli *cli, const char *what, const cha
     }
     if (!what)
         return true;
+    if (peal_import_names_file(what)) {
+        out->file = what;
+        return true;
+    }
     out->kernel = peal_kernel_open(cli, full_name(cli, what, out->machine), &out->kernel_options,
                                    &out->program);
     if (!out->kernel) {

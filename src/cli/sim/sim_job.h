@@ -28,7 +28,7 @@ enum peal_job_check {
 
 struct peal_sim_job {
     /* In. */
-    const struct peal_kernel *kernel;
+    const struct peal_kernel *kernel; /* or NULL: `plan` is there already, and the job's to free */
     struct peal_bind bind;
     const struct peal_machine *machine;
     struct peal_sim_options options;
@@ -48,7 +48,9 @@ struct peal_sim_job {
     uint32_t slots_enough; /* after a deadlock: the fewest without; 0 = none are, or not known */
     struct peal_cost_bound bound;
     enum peal_job_check check;
-    char wrong[160]; /* what is wrong */
+    char wrong[160];    /* what is wrong */
+    bool has_data;      /* a replay was made: */
+    uint64_t data_hash; /* of all outputs */
 };
 
 /* Any thread may run a job; nothing is printed. */
@@ -62,6 +64,8 @@ struct peal_job_data;
 struct peal_job_data *peal_job_data_new(const struct peal_plan *plan);
 void peal_job_data_free(struct peal_job_data *data);
 void *const *peal_job_data_buffers(const struct peal_job_data *data);
+/* Of all outputs, rank by rank and parameter by parameter: FNV-1a. */
+uint64_t peal_job_data_hash(const struct peal_job_data *data);
 enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
                                         const struct peal_sim *sim, char *wrong, size_t size);
 
@@ -70,7 +74,8 @@ enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
 struct peal_sim_setup {
     struct peal_machine *machine;
     struct peal_program *program;
-    const struct peal_kernel *kernel;
+    const struct peal_kernel *kernel; /* NULL for a plan in another format: `file` */
+    const char *file;
     struct peal_kernel_options kernel_options; /* without machine keys */
 };
 /* False after a message, with *code to end with. `what` may be a collective without algorithm: the

@@ -240,6 +240,22 @@ void peal_sim_report_text(const struct peal_sim_job *job, struct peal_text *out)
     print_slots(job, out);
 }
 
+/* What makes two runs different work: how many ranks, how much each has. */
+static void print_sizes(const struct peal_sim_job *job, const struct peal_sim_job *other,
+                        struct peal_text *out)
+{
+    if (job->plan->nranks != other->plan->nranks)
+        peal_text_printf(out, "warning: not the same work: %u ranks against %u\n",
+                         job->plan->nranks, other->plan->nranks);
+    if (job->bound.bytes != other->bound.bytes)
+        peal_text_printf(out, "warning: not the same work: %.0f bytes per rank against %.0f\n",
+                         job->bound.bytes, other->bound.bytes);
+    if (job->plan->contract != other->plan->contract)
+        peal_text_printf(out, "warning: not the same work: %s against %s\n",
+                         peal_contract_info((enum peal_contract)job->plan->contract)->name,
+                         peal_contract_info((enum peal_contract)other->plan->contract)->name);
+}
+
 void peal_sim_report_compare(const struct peal_sim_job *job, const struct peal_sim_job *other,
                              struct peal_text *out)
 {
@@ -248,6 +264,7 @@ void peal_sim_report_compare(const struct peal_sim_job *job, const struct peal_s
     peal_text_printf(out, "\ncompared with %s on %s: %.3f times the time\n",
                      peal_plan_string(other->plan, other->plan->kernel), other->machine->name,
                      a->time ? (double)b->time / (double)a->time : 0);
+    print_sizes(job, other, out);
     peal_report_table_column(table, "critical path, ns", PEAL_ALIGN_LEFT);
     peal_report_table_column(table, "this", PEAL_ALIGN_RIGHT);
     peal_report_table_column(table, "other", PEAL_ALIGN_RIGHT);
@@ -345,6 +362,11 @@ void peal_sim_report_json(const struct peal_sim_job *job, struct peal_json *json
                          job->check == PEAL_CHECK_NONE    ? "not checked"
                          : job->check == PEAL_CHECK_RIGHT ? "right"
                                                           : "wrong");
+    snprintf(hash, sizeof hash, "%016" PRIx64, job->data_hash);
+    if (job->has_data)
+        peal_json_put_string(json, "data_hash", hash);
+    else
+        peal_json_put_real(json, "data_hash", NAN);
     peal_json_key(json, "critical_path_ps");
     peal_json_object(json);
     for (int i = 0; i < PEAL_CAUSE_COUNT; i++)

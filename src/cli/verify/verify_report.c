@@ -3,6 +3,7 @@
  * paragraph of what is proved. */
 #include "cli/verify/verify_report.h"
 
+#include "lang/lang.h"
 #include "report/report.h"
 
 #include <inttypes.h>
@@ -20,7 +21,7 @@ static void put_list(const int64_t *at, size_t n, struct peal_text *out)
     }
 }
 
-static void put_row(const struct peal_verify_task *t, struct peal_report_table *table)
+static void put_row(const struct peal_claim_task *t, struct peal_report_table *table)
 {
     const struct peal_verification *v = t->answer;
     static const char *const bits[] = {"-", "same", "differ"};
@@ -53,13 +54,13 @@ static void put_row(const struct peal_verify_task *t, struct peal_report_table *
     peal_report_table_cell(table, "%.1f%s", v->milliseconds, v->cached ? " cached" : "");
 }
 
-static bool has_finished(const struct peal_verify_task *t)
+static bool has_finished(const struct peal_claim_task *t)
 {
     /* acquire: partner is the release of the worker; after Ctrl-C some still run */
     return atomic_load_explicit(&t->finished, memory_order_acquire);
 }
 
-static void merge_shares(const struct peal_verify_task *t, struct peal_verify_task *row)
+static void merge_shares(const struct peal_claim_task *t, struct peal_claim_task *row)
 {
     row->nranks = t->nranks;
     row->count = t->count;
@@ -71,7 +72,7 @@ static void merge_shares(const struct peal_verify_task *t, struct peal_verify_ta
         row->answer = t->answer ? t->answer : row->answer;
 }
 
-void peal_verify_report_table(const struct peal_verify_job *job, struct peal_text *out)
+void peal_verify_report_table(const struct peal_claim *claim, struct peal_text *out)
 {
     struct peal_report_table *table = peal_report_table_new();
     static const char *const titles[] = {"ranks", "count",    "verdict", "reuse",
@@ -79,14 +80,14 @@ void peal_verify_report_table(const struct peal_verify_job *job, struct peal_tex
     for (int i = 0; i < 8; i++)
         peal_report_table_column(table, titles[i],
                                  i < 2 || (i > 4 && i < 7) ? PEAL_ALIGN_RIGHT : PEAL_ALIGN_LEFT);
-    for (size_t i = 0; i < job->ntasks; i++) {
-        if (!has_finished(&job->tasks[i]) || job->tasks[i].share)
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        if (!has_finished(&claim->tasks[i]) || claim->tasks[i].share)
             continue;
         /* The shares of one number of ranks are one row: the first that failed, or all. */
-        struct peal_verify_task row = {0};
-        for (size_t k = i; k == i || (k < job->ntasks && job->tasks[k].share); k++) {
-            if (has_finished(&job->tasks[k]))
-                merge_shares(&job->tasks[k], &row);
+        struct peal_claim_task row = {0};
+        for (size_t k = i; k == i || (k < claim->ntasks && claim->tasks[k].share); k++) {
+            if (has_finished(&claim->tasks[k]))
+                merge_shares(&claim->tasks[k], &row);
         }
         put_row(&row, table);
     }
@@ -94,50 +95,14 @@ void peal_verify_report_table(const struct peal_verify_job *job, struct peal_tex
     peal_report_table_free(table);
 }
 
-struct peal_verify_tally peal_verify_tally_count(const struct peal_verify_job *job)
-{
-    struct peal_verify_tally t = {.least = PEAL_REUSE_CLOSED, .bits_same = true};
-    for (size_t i = 0; i < job->ntasks; i++) {
-        const struct peal_verify_task *task = &job->tasks[i];
-        const struct peal_verification *v = task->answer;
-        t.sequences += task->proved;
-        t.all_sequences += task->all;
-        t.threes += task->threes;
-        t.two_only = t.two_only || task->two_only;
-        if (!v) {
-            t.no_plan += task->status != PEAL_OK;
-            continue;
-        }
-        t.proved += v->verdict == PEAL_PROVED;
-        t.refuted += v->verdict == PEAL_REFUTED;
-        t.undecided += v->verdict == PEAL_UNDECIDED;
-        t.ops += v->ops;
-        t.ms += v->milliseconds;
-        t.launches = v->launches > t.launches ? v->launches : t.launches;
-        if (v->verdict == PEAL_PROVED && v->nranks > 1) {
-            t.least = v->reuse < t.least ? v->reuse : t.least;
-            t.closed_undecided = t.closed_undecided || v->closed_undecided;
-            t.more_launches =
-                t.more_launches || (v->reuse == PEAL_REUSE_SINGLE_SHOT && v->launches > 1);
-            t.bits_known = t.bits_known || v->bits != PEAL_BITS_UNKNOWN;
-            t.bits_same = t.bits_same && v->bits != PEAL_BITS_DIFFERENT;
-            t.bits_why = t.bits_why ? t.bits_why : v->bits_why;
-            t.least_depth = v->least_depth > t.least_depth ? v->least_depth : t.least_depth;
-            t.depth = v->depth > t.depth ? v->depth : t.depth;
-        }
-        t.has_contract = v->contract != PEAL_CONTRACT_NONE;
-    }
-    return t;
-}
-
 /* What came out for one number of ranks: the worst of its tasks. */
 enum outcome { OUTCOME_PROVED, OUTCOME_NO_PLAN, OUTCOME_UNDECIDED, OUTCOME_REFUTED, OUTCOMES };
 
-static enum outcome outcome_of(const struct peal_verify_job *job, int64_t ranks)
+static enum outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
 {
     enum outcome worst = OUTCOME_PROVED;
-    for (size_t i = 0; i < job->ntasks; i++) {
-        const struct peal_verify_task *t = &job->tasks[i];
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *t = &claim->tasks[i];
         if (t->nranks != (uint32_t)ranks)
             continue;
         enum outcome one = !t->answer && t->status == PEAL_OK   ? OUTCOME_PROVED
@@ -151,18 +116,18 @@ static enum outcome outcome_of(const struct peal_verify_job *job, int64_t ranks)
 }
 
 /* "proved at 2, 4 ranks; refuted at 3 ranks"; true if some are proved, which come last. */
-static bool put_outcomes(struct peal_arena *arena, const struct peal_verify_job *job,
+static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *claim,
                          struct peal_text *out)
 {
     static const char *const names[OUTCOMES] = {"proved", "no plan", "not decided", "refuted"};
-    int64_t *some = peal_arena_alloc(arena, (job->nranks + 1) * sizeof *some);
+    int64_t *some = peal_arena_alloc(arena, (claim->nranks + 1) * sizeof *some);
     bool first = true;
     size_t n = 0;
     for (int o = OUTCOMES - 1; o >= 0 && some; o--) {
         n = 0;
-        for (size_t i = 0; i < job->nranks; i++) {
-            if (outcome_of(job, job->ranks[i]) == (enum outcome)o)
-                some[n++] = job->ranks[i];
+        for (size_t i = 0; i < claim->nranks; i++) {
+            if (outcome_of(claim, claim->ranks[i]) == (enum outcome)o)
+                some[n++] = claim->ranks[i];
         }
         if (!n)
             continue;
@@ -174,7 +139,7 @@ static bool put_outcomes(struct peal_arena *arena, const struct peal_verify_job 
     return n > 0;
 }
 
-static void put_coverage(const struct peal_verify_job *job, const struct peal_verify_tally *t,
+static void put_coverage(const struct peal_claim *claim, const struct peal_claim_sum *t,
                          struct peal_text *out)
 {
     peal_text_printf(
@@ -183,7 +148,7 @@ static void put_coverage(const struct peal_verify_job *job, const struct peal_ve
         "uninitialised reads%s.\n  does not cover: other numbers of ranks, counts that no plan "
         "here stands for, ",
         t->has_contract ? ", result" : "; no contract, so the result is not checked");
-    if (job->no_fuse)
+    if (claim->request.bind.no_fuse)
         peal_text_puts(out,
                        "plans with fusion, which are the ones that run (advice is about lines, "
                        "so it judges plans without), ");
@@ -191,22 +156,22 @@ static void put_coverage(const struct peal_verify_job *job, const struct peal_ve
         peal_text_printf(out,
                          "three or more different roots or counts in turn (cells may be added to "
                          "in a later launch before an earlier one is done; %" PRIu64
-                         " sequences of three were looked at), ",
+                         " sequences of three were examined), ",
                          t->threes);
     peal_text_puts(out, "the hardware, and the caller's own use of its buffers.\n");
 }
 
 /* One paragraph to paste into a review. */
-static void put_summary(struct peal_arena *arena, const struct peal_verify_job *job,
-                        const struct peal_verify_tally *t, struct peal_text *out)
+static void put_summary(struct peal_arena *arena, const struct peal_claim *claim,
+                        const struct peal_claim_sum *t, struct peal_text *out)
 {
     size_t start = out->len;
-    peal_text_printf(out, "\n%s: ", job->kernel->name);
-    bool proved = put_outcomes(arena, job, out);
+    peal_text_printf(out, "\n%s: ", claim->request.kernel->name);
+    bool proved = put_outcomes(arena, claim, out);
     if (proved) {
         peal_text_puts(out, ", counts ");
-        put_list(job->counts, job->ncounts, out);
-        peal_text_printf(out, ", %s, ", peal_dtype_name(job->options->dtype));
+        put_list(claim->counts, claim->ncounts, out);
+        peal_text_printf(out, ", %s, ", peal_dtype_name(claim->request.bind.dtype));
         if (t->launches > 1)
             peal_text_printf(out, "up to %u launches back to back", t->launches);
         else
@@ -222,8 +187,8 @@ static void put_summary(struct peal_arena *arena, const struct peal_verify_job *
                              " sequences of two different roots or counts (a sample: no proof for "
                              "the others)",
                              t->sequences, t->all_sequences);
-        peal_text_printf(out, "; reuse: %s%s", peal_reuse_name(t->least),
-                         t->least == PEAL_REUSE_REPEATABLE && t->closed_undecided
+        peal_text_printf(out, "; reuse: %s%s", peal_reuse_name(t->reuse),
+                         t->reuse == PEAL_REUSE_REPEATABLE && t->closed_undecided
                              ? " (whether it is closed was not decided)"
                          : t->more_launches ? " (no proof for more launches than these)"
                                             : "");
@@ -237,12 +202,12 @@ static void put_summary(struct peal_arena *arena, const struct peal_verify_job *
     }
     peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
     if (proved)
-        put_coverage(job, t, out);
+        put_coverage(claim, t, out);
     peal_text_fold(out, start, 2, 80);
 }
 
 /* Does the answer of a plan alone say so? */
-static bool says(const struct peal_verify_task *task, const char *text)
+static bool says(const struct peal_claim_task *task, const char *text)
 {
     const struct peal_verification *v = task->answer;
     if (!v || task->sequences)
@@ -255,17 +220,17 @@ static bool says(const struct peal_verify_task *task, const char *text)
 }
 
 /* One line for each text, at its first place, with the numbers of ranks where it is said. */
-static void put_advice_line(const struct peal_verify_job *job, size_t task, const char *text,
+static void put_advice_line(const struct peal_claim *claim, size_t task, const char *text,
                             const char *what, int64_t *ranks, struct peal_text *out)
 {
     size_t n = 0;
-    for (size_t i = 0; i < job->ntasks; i++) {
-        if (!says(&job->tasks[i], text))
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        if (!says(&claim->tasks[i], text))
             continue;
         if (i < task)
             return;
-        if (n == 0 || ranks[n - 1] != job->tasks[i].nranks)
-            ranks[n++] = job->tasks[i].nranks;
+        if (n == 0 || ranks[n - 1] != claim->tasks[i].nranks)
+            ranks[n++] = claim->tasks[i].nranks;
     }
     if (!n)
         return;
@@ -274,23 +239,23 @@ static void put_advice_line(const struct peal_verify_job *job, size_t task, cons
 }
 
 /* What could be left out, and at which numbers of ranks. */
-static void put_redundant(struct peal_arena *arena, const struct peal_verify_job *job,
+static void put_redundant(struct peal_arena *arena, const struct peal_claim *claim,
                           struct peal_text *out)
 {
-    int64_t *ranks = peal_arena_alloc(arena, (job->ntasks + 1) * sizeof *ranks);
+    int64_t *ranks = peal_arena_alloc(arena, (claim->ntasks + 1) * sizeof *ranks);
     size_t start = out->len;
     bool any = false;
     peal_text_puts(out, "\n");
-    for (size_t i = 0; ranks && i < job->ntasks; i++) {
-        const struct peal_verification *v = job->tasks[i].answer;
+    for (size_t i = 0; ranks && i < claim->ntasks; i++) {
+        const struct peal_verification *v = claim->tasks[i].answer;
         any = any || (v && v->nadvice);
         for (uint32_t k = 0; v && k < v->nadvice; k++)
-            put_advice_line(job, i, v->advice[k].text, "could be left out: ", ranks, out);
+            put_advice_line(claim, i, v->advice[k].text, "could be left out: ", ranks, out);
     }
-    for (size_t i = 0; ranks && i < job->ntasks && !any; i++) {
-        const struct peal_verification *v = job->tasks[i].answer;
+    for (size_t i = 0; ranks && i < claim->ntasks && !any; i++) {
+        const struct peal_verification *v = claim->tasks[i].answer;
         if (v && v->no_advice)
-            put_advice_line(job, i, v->no_advice, "", ranks, out);
+            put_advice_line(claim, i, v->no_advice, "", ranks, out);
     }
     if (any)
         peal_text_puts(out, "(each by itself: all that is proved here for that number of ranks is "
@@ -299,7 +264,7 @@ static void put_redundant(struct peal_arena *arena, const struct peal_verify_job
 }
 
 /* "halo.peal:7:16: no neighbour 'W'": why there is no plan. */
-static void put_why(const struct peal_verify_task *t, struct peal_text *out)
+static void put_why(const struct peal_claim_task *t, struct peal_text *out)
 {
     const struct peal_diag *d = &t->diags.list.at[0];
     if (d->pos.source && d->pos.line)
@@ -307,75 +272,58 @@ static void put_why(const struct peal_verify_task *t, struct peal_text *out)
     peal_text_puts(out, d->message);
 }
 
-/* The one to be told: the first that is refuted, or else the first that is not decided. */
-static const struct peal_verify_task *find_failure(const struct peal_verify_job *job)
-{
-    const struct peal_verify_task *found = NULL;
-    for (size_t i = 0; i < job->ntasks; i++) {
-        const struct peal_verify_task *t = &job->tasks[i];
-        if (t->answer && t->answer->verdict == PEAL_REFUTED)
-            return t;
-        if (t->answer && t->answer->verdict == PEAL_UNDECIDED && !found)
-            found = t;
-    }
-    return found;
-}
-
-static void put_failures(struct peal_arena *arena, const struct peal_verify_job *job,
+static void put_failures(struct peal_arena *arena, const struct peal_claim *claim,
                          struct peal_text *out)
 {
     bool told = false;
-    for (size_t i = 0; i < job->ntasks; i++) {
-        const struct peal_verify_task *t = &job->tasks[i];
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *t = &claim->tasks[i];
         if (!t->answer && t->status != PEAL_OK && t->diags.list.len && !told) {
             size_t start = out->len;
             peal_text_printf(out, "no plan for %u rank%s: ", t->nranks, t->nranks == 1 ? "" : "s");
             put_why(t, out);
             peal_text_puts(out, "\n");
             peal_text_fold(out, start, 2, 80);
-            told = job->ntasks > 8;
+            told = claim->ntasks > 8;
         }
     }
-    const struct peal_verify_task *t = find_failure(job);
+    const struct peal_claim_task *t = peal_claim_failure(claim);
     if (t) {
         peal_text_puts(out, "\n");
         size_t start = out->len;
-        if (t->first)
-            peal_text_printf(out, "launched with %s:\n", t->first);
+        if (t->launched)
+            peal_text_printf(out, "launched with %s:\n", t->launched);
         peal_text_fold(out, start, 2, 80);
         peal_verification_explain(t->answer, out);
         return;
     }
-    if (job->verify.advice)
-        put_redundant(arena, job, out);
+    if (claim->verify.advice)
+        put_redundant(arena, claim, out);
 }
 
-void peal_verify_report_text(struct peal_arena *arena, const struct peal_verify_job *job,
-                             const struct peal_verify_tally *t, struct peal_text *out)
+void peal_verify_report_text(struct peal_arena *arena, const struct peal_claim *claim,
+                             const struct peal_claim_sum *t, struct peal_text *out)
 {
-    peal_verify_report_table(job, out);
-    put_failures(arena, job, out);
-    put_summary(arena, job, t, out);
+    peal_verify_report_table(claim, out);
+    put_failures(arena, claim, out);
+    put_summary(arena, claim, t, out);
 }
 
-void peal_verify_report_json(const struct peal_verify_job *job, const struct peal_verify_tally *t,
+void peal_verify_report_json(const struct peal_claim *claim, const struct peal_claim_sum *t,
                              struct peal_text *out)
 {
     peal_text_puts(out, "{\"kernel\": ");
-    peal_text_json(out, job->kernel->name);
+    peal_text_json(out, claim->request.kernel->name);
     peal_text_printf(out,
                      ", \"verdict\": \"%s\", \"proved\": %" PRIu64 ", \"refuted\": %" PRIu64
                      ", \"undecided\": %" PRIu64 ", \"no_plan\": %" PRIu64
                      ", \"sequences\": %" PRIu64 ", \"all_sequences\": %" PRIu64
                      ", \"two_only\": %s, \"answers\": [",
-                     t->refuted                   ? "refuted"
-                     : t->undecided || !t->proved ? "not decided"
-                                                  : "proved",
-                     t->proved, t->refuted, t->undecided, t->no_plan, t->sequences,
-                     t->all_sequences, t->two_only ? "true" : "false");
+                     peal_verdict_name(peal_claim_verdict(t)), t->proved, t->refuted, t->undecided,
+                     t->no_plan, t->sequences, t->all_sequences, t->two_only ? "true" : "false");
     bool first = true;
-    for (size_t i = 0; i < job->ntasks; i++) {
-        const struct peal_verify_task *task = &job->tasks[i];
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *task = &claim->tasks[i];
         if (!task->answer && task->status == PEAL_OK)
             continue;
         peal_text_printf(out, "%s\n{\"ranks\": %u, \"count\": ", first ? "" : ",", task->nranks);
@@ -385,8 +333,8 @@ void peal_verify_report_json(const struct peal_verify_job *job, const struct pea
         else
             peal_text_printf(out, "%" PRId64, task->count);
         peal_text_puts(out, ", \"sequence\": ");
-        if (task->first)
-            peal_text_json(out, task->first);
+        if (task->launched)
+            peal_text_json(out, task->launched);
         else
             peal_text_puts(out, "null");
         if (task->answer) {

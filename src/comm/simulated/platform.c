@@ -2,7 +2,7 @@
 /* Collectives on a simulated machine. */
 #include "comm/simulated/platform.h"
 
-#include "lang/lang.h"
+#include "comm/simulated/machine_plans.h"
 #include "comm/simulated/transit.h"
 #include "sim/sim.h"
 
@@ -12,67 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A plan made once for calls that look alike; kept, because the simulation borrows it. */
-struct made_plan {
-    enum peal_collective collective;
-    uint64_t count;
-    enum peal_dtype dtype;
-    enum peal_reduce reduce;
-    uint32_t root;
-    struct peal_plan *plan;
-};
-
 struct peal_platform {
     struct peal_transit *transit; /* messages, and this rank's clock */
     /* On rank 0 only: */
     struct peal_machine *machine;
     struct peal_sim *sim;
-    PEAL_VEC(struct made_plan) plans;
+    struct peal_machine_plans *plans;
     const char *trace_folder; /* or NULL */
     struct peal_text trace;   /* Chrome trace JSON, so far */
-};
-
-/* What a call moves, in elements: how much of x and y each rank has, and n of the kernel. */
-struct shape {
-    uint64_t in, out, n;
-};
-
-static struct shape shape_of(const struct peal_arguments *args, uint32_t size)
-{
-    uint64_t one = args->count, all = args->count * size;
-    switch (args->collective) {
-    case PEAL_CALL_ALLGATHER:
-    case PEAL_CALL_GATHER:
-        return (struct shape){one, all, all};
-    case PEAL_CALL_REDUCE_SCATTER:
-    case PEAL_CALL_SCATTER:
-        return (struct shape){all, one, all};
-    case PEAL_CALL_ALL_TO_ALL:
-        return (struct shape){all, all, all};
-    case PEAL_CALL_BARRIER:
-        return (struct shape){0, 0, 0};
-    default:
-        return (struct shape){one, one, one};
-    }
-}
-
-/* The kernel a collective stands for: the machine's algorithm where there is one of that name. */
-static const char *const fallback[] = {
-    [PEAL_CALL_BARRIER] = "barrier_dissemination",
-    [PEAL_CALL_ALLREDUCE] = "allreduce_chunked",
-    [PEAL_CALL_REDUCE] = "reduce_binomial",
-    [PEAL_CALL_BROADCAST] = "broadcast_binomial",
-    [PEAL_CALL_ALLGATHER] = "allgather_ring",
-    [PEAL_CALL_REDUCE_SCATTER] = "reduce_scatter_ring",
-    [PEAL_CALL_GATHER] = "gather_flat",
-    [PEAL_CALL_SCATTER] = "scatter_flat",
-    [PEAL_CALL_ALL_TO_ALL] = "all_to_all_pairwise",
 };
 
 bool peal_platform_takes(const struct peal_platform *platform, const struct peal_arguments *args)
 {
     uint32_t even = peal_collective_even(args->collective);
-    return platform && even < sizeof fallback / sizeof *fallback && fallback[even];
+    return platform && peal_machine_plans_fallback((enum peal_collective)even);
 }
 
 /* PEAL_SIM_TRACE=FOLDER: every group writes a file of its own there, a bar for each collective. */
@@ -90,7 +43,7 @@ static void trace_call(struct peal_platform *platform, const struct peal_argumen
 {
     if (!platform->trace_folder)
         return;
-    const char *kernel = fallback[args->collective];
+    const char *kernel = peal_machine_plans_fallback(args->collective);
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)(strrchr(kernel, '_') - kernel), kernel);
     /* Names of kernels and types are identifiers: nothing to escape. */
@@ -134,6 +87,8 @@ static enum peal_status open_machine(struct peal_platform *platform, const char 
     enum peal_status status = peal_machine_open(path, &diags, &platform->machine);
     if (status == PEAL_OK)
         status = peal_sim_new(platform->machine, size, &options, &diags, &platform->sim);
+    if (status == PEAL_OK && !(platform->plans = peal_machine_plans_new(platform->machine)))
+        status = PEAL_NO_MEMORY;
     if (status != PEAL_OK)
         peal_diags_print(&diags, false, why);
     else
@@ -252,10 +207,8 @@ void peal_platform_close(struct peal_platform *platform)
     trace_end(platform);
     peal_transit_free(platform->transit);
     peal_sim_free(platform->sim);
+    peal_machine_plans_free(platform->plans);
     peal_machine_free(platform->machine);
-    for (size_t i = 0; i < platform->plans.len; i++)
-        free(platform->plans.at[i].plan);
-    peal_vec_release(&platform->plans);
     free(platform);
 }
 
@@ -264,109 +217,137 @@ uint64_t peal_platform_time(const struct peal_platform *platform)
     return platform ? peal_clock_time(peal_transit_clock(platform->transit)) : 0;
 }
 
-static enum peal_status make_plan(struct peal_platform *platform, struct peal_comm *comm,
-                                  const struct peal_arguments *args, struct peal_plan **out)
+/* One segment of a call: `count` elements of every block, from `first` on. */
+struct segment {
+    uint64_t first, count;
+};
+
+/* All ranks' vectors on rank 0. `side` is x or y: how many elements each rank has of it. */
+struct vectors {
+    char *at;
+    uint64_t side;
+};
+
+/* Where a rank's part of a segment is among the packed ones: segment after segment, in each rank
+ * after rank. A part has as many blocks as the rank's vector has. */
+static uint64_t packed_at(const struct vectors *v, const struct peal_arguments *args, uint32_t size,
+                          struct segment s, uint32_t rank)
 {
-    struct peal_diags diags;
-    struct peal_program *program = NULL;
-    char name[64];
-    const char *builtin = fallback[args->collective];
-    int prefix = (int)(strrchr(builtin, '_') - builtin);
-    if (strncmp(builtin, "all_to_all", 10) == 0)
-        prefix = 10;
-    snprintf(name, sizeof name, "%.*s_%s", prefix, builtin, platform->machine->keys.algorithm);
-    peal_diags_init(&diags);
-    enum peal_status status = peal_program_open(name, NULL, &program);
-    if (status != PEAL_OK)
-        status = peal_program_open(builtin, &diags, &program);
-    const struct peal_kernel *kernel =
-        status == PEAL_OK ? peal_program_kernel(program, NULL, &diags) : NULL;
-    int64_t n = (int64_t)shape_of(args, peal_comm_size(comm)).n;
-    struct peal_bind_value value = {"n", &n, 1, false};
-    struct peal_bind bind = {
-        .nranks = peal_comm_size(comm),
-        .rank = PEAL_NONE,
-        .dtype = args->dtype,
-        .reduce = args->reduce,
-        .root = args->root,
-        .values = &value,
-        .nvalues = 1,
-        .channel_depth = (uint32_t)platform->machine->keys.slots,
-        .slot_bytes = platform->machine->keys.slot_bytes,
-    };
-    status = kernel ? peal_instantiate(kernel, &bind, &diags, out) : PEAL_INVALID;
-    if (status != PEAL_OK) {
-        struct peal_text why = {0};
-        peal_diags_print(&diags, false, &why);
-        peal_comm_fail(comm, status, "%s", peal_text_get(&why));
-        peal_text_release(&why);
+    uint64_t blocks = args->count ? v->side / args->count : 0;
+    return blocks * (s.first * size + s.count * rank) * peal_dtype_size(args->dtype);
+}
+
+/* Copies a segment of every rank's vector to, or from, where it is packed. */
+static void pack(const struct vectors *v, const struct peal_arguments *args, uint32_t size,
+                 struct segment s, char *packed, bool unpack)
+{
+    uint64_t element = peal_dtype_size(args->dtype), bytes = s.count * element;
+    for (uint32_t r = 0; r < size; r++) {
+        char *part = packed + packed_at(v, args, size, s, r);
+        for (uint64_t first = s.first; first < v->side; first += args->count, part += bytes) {
+            char *block = v->at + (r * v->side + first) * element;
+            memcpy(unpack ? block : part, unpack ? part : block, bytes);
+        }
     }
-    peal_program_close(program);
+}
+
+/* Queues the launch of one segment on the simulation. */
+static enum peal_status launch(struct peal_platform *platform, struct peal_comm *comm,
+                               const struct peal_arguments *args, struct segment s,
+                               const struct vectors *in, const struct vectors *out,
+                               const uint64_t *now)
+{
+    uint32_t size = peal_comm_size(comm);
+    const struct peal_plan *plan = NULL;
+    enum peal_status status =
+        peal_machine_plans_get(platform->plans, comm, args, s.count, &plan);
+    if (status != PEAL_OK)
+        return status;
+    void **buffers = calloc((size_t)size * 2 + 1, sizeof *buffers);
+    if (!buffers)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
+    for (uint32_t r = 0; r < size && plan->contract_out != PEAL_NONE; r++) {
+        buffers[r * 2] = in->at + packed_at(in, args, size, s, r);
+        buffers[r * 2 + 1] = out->at + packed_at(out, args, size, s, r);
+    }
+    struct peal_sim_args launched = {.buffers = buffers, .not_before = now};
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    status = peal_sim_launch(platform->sim, plan, &launched, &diags);
     peal_diags_release(&diags);
+    free(buffers);
     return status;
 }
 
-static enum peal_status find_plan(struct peal_platform *platform, struct peal_comm *comm,
-                                  const struct peal_arguments *args, const struct peal_plan **out)
+/* The run stopped short; `plan` is that of its segments. */
+static enum peal_status fail_deadlock(struct peal_platform *platform, struct peal_comm *comm,
+                                      const struct peal_plan *plan)
 {
-    for (size_t i = 0; i < platform->plans.len; i++) {
-        const struct made_plan *made = &platform->plans.at[i];
-        if (made->collective == args->collective && made->count == args->count &&
-            made->dtype == args->dtype && made->reduce == args->reduce &&
-            made->root == args->root) {
-            *out = made->plan;
-            return PEAL_OK;
-        }
-    }
-    struct made_plan made = {args->collective, args->count, args->dtype,
-                             args->reduce,     args->root,  NULL};
-    enum peal_status status = make_plan(platform, comm, args, &made.plan);
-    if (status != PEAL_OK)
-        return status;
-    if (!peal_vec_push(&platform->plans, made)) {
-        free(made.plan);
-        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a plan");
-    }
-    *out = made.plan;
-    return PEAL_OK;
+    struct peal_text why = {0};
+    if (peal_machine_plans_wants_slots(platform->plans, plan))
+        peal_text_printf(
+            &why, "a deadlock for want of slots: with more than ipcq.slots=%llu it would end\n",
+            (unsigned long long)platform->machine->keys.slots);
+    peal_sim_deadlock_print(platform->sim, &why);
+    enum peal_status status =
+        peal_comm_fail(comm, PEAL_UNSUPPORTED, "%s", peal_text_get(&why));
+    peal_text_release(&why);
+    return status;
 }
 
-/* Rank 0: one launch with everyone's data, all of it in two arrays; and when each rank comes. */
+static enum peal_status run_launches(struct peal_platform *platform, struct peal_comm *comm,
+                                     const struct peal_arguments *args, uint64_t segment)
+{
+    const struct peal_plan *plan = NULL;
+    enum peal_status status = peal_sim_run(platform->sim);
+    if (status != PEAL_OK)
+        return status;
+    if (!peal_sim_deadlock(platform->sim))
+        return peal_sim_sync(platform->sim);
+    status = peal_machine_plans_get(platform->plans, comm, args, segment, &plan);
+    return status == PEAL_OK ? fail_deadlock(platform, comm, plan) : status;
+}
+
+/* Rank 0: everyone's data, all of it in two arrays, through as many launches as the call is cut
+ * into; and when each rank comes. */
 static enum peal_status simulate(struct peal_platform *platform, struct peal_comm *comm,
                                  const struct peal_arguments *args, char *inputs, char *outputs,
                                  const uint64_t *now)
 {
     uint32_t size = peal_comm_size(comm);
-    struct shape shape = shape_of(args, size);
-    uint64_t element = peal_dtype_size(args->dtype);
-    const struct peal_plan *plan = NULL;
-    enum peal_status status = find_plan(platform, comm, args, &plan);
+    struct peal_call_shape shape = peal_call_shape(args->collective, args->count, size);
+    uint64_t element = peal_dtype_size(args->dtype), segment;
+    struct vectors in = {inputs, shape.in}, out = {outputs, shape.out};
+    struct vectors packed_in = in, packed_out = out;
+    enum peal_status status = peal_machine_plans_segment(platform->plans, comm, args, &segment);
     if (status != PEAL_OK)
         return status;
-    uint32_t nparams = plan->contract_out == PEAL_NONE ? 0 : 2;
-    void **buffers = calloc((size_t)size * 2 + 1, sizeof *buffers);
-    if (!buffers)
-        return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
-    for (uint32_t r = 0; r < size && nparams; r++) {
-        buffers[r * 2] = inputs + r * shape.in * element;
-        buffers[r * 2 + 1] = outputs + r * shape.out * element;
+    bool cut = segment < args->count;
+    if (cut) {
+        packed_in.at = malloc(size * shape.in * element + 1);
+        packed_out.at = calloc(size * shape.out * element + 1, 1);
+        if (!packed_in.at || !packed_out.at)
+            status = peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for the segments of a call");
     }
-    struct peal_sim_args launch = {.buffers = buffers, .not_before = now};
-    struct peal_diags diags;
-    peal_diags_init(&diags);
-    status = peal_sim_launch(platform->sim, plan, &launch, &diags);
+    struct segment s = {0, segment};
+    do {
+        s.count = args->count - s.first < segment ? args->count - s.first : segment;
+        if (cut && status == PEAL_OK)
+            pack(&in, args, size, s, packed_in.at, false);
+        if (status == PEAL_OK)
+            status = launch(platform, comm, args, s, &packed_in, &packed_out, now);
+        s.first += s.count;
+    } while (s.first < args->count && status == PEAL_OK);
     if (status == PEAL_OK)
-        status = peal_sim_run(platform->sim);
-    if (status == PEAL_OK && peal_sim_deadlock(platform->sim)) {
-        struct peal_text why = {0};
-        peal_sim_deadlock_print(platform->sim, &why);
-        status = peal_comm_fail(comm, PEAL_TIMEOUT, "%s", peal_text_get(&why));
-        peal_text_release(&why);
+        status = run_launches(platform, comm, args, segment);
+    for (s.first = 0; cut && status == PEAL_OK && s.first < args->count; s.first += s.count) {
+        s.count = args->count - s.first < segment ? args->count - s.first : segment;
+        pack(&out, args, size, s, packed_out.at, true);
     }
-    if (status == PEAL_OK)
-        status = peal_sim_sync(platform->sim);
-    peal_diags_release(&diags);
-    free(buffers);
+    if (cut) {
+        free(packed_in.at);
+        free(packed_out.at);
+    }
     return status;
 }
 
@@ -406,7 +387,7 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
                                     const struct peal_arguments *args)
 {
     uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
-    struct shape shape = shape_of(args, size);
+    struct peal_call_shape shape = peal_call_shape(args->collective, args->count, size);
     uint64_t element = peal_dtype_size(args->dtype);
     uint64_t in = shape.in * element, out = shape.out * element;
     bool root_only = args->collective == PEAL_CALL_REDUCE || args->collective == PEAL_CALL_GATHER;

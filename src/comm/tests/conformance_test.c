@@ -67,7 +67,7 @@ struct one {
     enum kind kind;
     uint64_t count;
     enum peal_dtype dtype;
-    enum peal_reduce op;
+    enum peal_reduction op;
     uint32_t root;
     bool in_place, symmetric, nonblocking;
     uint64_t counts[16], offsets[17], incoming[16];
@@ -304,9 +304,9 @@ static struct one random_call(struct rank *me, bool large)
     struct one c = {.kind = (enum kind)(next_random(&me->seed) % KINDS)};
     uint64_t which = next_random(&me->seed) % (large ? 8 : 7);
     c.count = which == 3 ? me->size - 1 : which == 4 ? me->size + 1 : counts[which];
-    c.dtype = (enum peal_dtype)(next_random(&me->seed) % PEAL_DTYPE_COUNT);
+    c.dtype = (enum peal_dtype)(next_random(&me->seed) % PEAL_DTYPES);
     do
-        c.op = (enum peal_reduce)(next_random(&me->seed) % PEAL_REDUCE_COUNT);
+        c.op = (enum peal_reduction)(next_random(&me->seed) % PEAL_REDUCTIONS);
     while (has_reduce(c.kind) && !peal_reduce_takes(c.op, c.dtype));
     c.root = next_random(&me->seed) % 2 ? me->size - 1 : 0;
     c.in_place = next_random(&me->seed) % 2;
@@ -333,12 +333,12 @@ static int check_rank(struct rank *me)
     }
     /* Every collective with every type and operation once, then a random mixture. */
     for (int kind = 0; kind < KINDS && !me->failed; kind++) {
-        for (int dtype = 0; dtype < PEAL_DTYPE_COUNT && !me->failed; dtype++) {
-            for (int op = 0; op < PEAL_REDUCE_COUNT && !me->failed; op++) {
+        for (int dtype = 0; dtype < PEAL_DTYPES && !me->failed; dtype++) {
+            for (int op = 0; op < PEAL_REDUCTIONS && !me->failed; op++) {
                 struct one c = random_call(me, false);
                 c.kind = (enum kind)kind;
                 c.dtype = (enum peal_dtype)dtype;
-                c.op = (enum peal_reduce)op;
+                c.op = (enum peal_reduction)op;
                 if (has_reduce(c.kind) ? peal_reduce_takes(c.op, c.dtype) : op == 0)
                     try(me, &c);
             }

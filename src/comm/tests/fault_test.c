@@ -203,7 +203,8 @@ static void wrong_arguments_are_refused_and_nothing_is_lost(void **state)
     assert_non_null(strstr(peal_comm_error(comm), "overlap"));
     assert_int_equal(peal_allreduce(comm, NULL, y, 1, PEAL_F32, PEAL_SUM), PEAL_INVALID);
     assert_int_equal(peal_allreduce(comm, x, y, 1, (enum peal_dtype)99, PEAL_SUM), PEAL_INVALID);
-    assert_int_equal(peal_allreduce(comm, x, y, 1, PEAL_F32, (enum peal_reduce)99), PEAL_INVALID);
+    assert_int_equal(peal_allreduce(comm, x, y, 1, PEAL_F32, (enum peal_reduction)99),
+                     PEAL_INVALID);
     assert_int_equal(peal_allreduce(comm, x, y, 1, PEAL_F32, PEAL_XOR), PEAL_INVALID);
     assert_int_equal(peal_allreduce(comm, x, y, 1, PEAL_I64, PEAL_AVG), PEAL_INVALID);
     assert_int_equal(peal_broadcast(comm, x, 1, PEAL_F32, 1), PEAL_INVALID);

@@ -108,8 +108,8 @@ static int call_many_counts(struct peal_comm *comm, char *x, char *y)
 {
     for (uint64_t i = 0; i < 10000; i++) {
         uint64_t n = 1 + i * 37 % 9973;
-        enum peal_dtype dtype = (enum peal_dtype)(i % PEAL_DTYPE_COUNT);
-        enum peal_reduce reduce = i % 3 ? PEAL_SUM : PEAL_MAX;
+        enum peal_dtype dtype = (enum peal_dtype)(i % (PEAL_I64 + 1));
+        enum peal_reduction reduce = i % 3 ? PEAL_SUM : PEAL_MAX;
         uint32_t root = (uint32_t)(i / 7 % RANKS);
         switch (i % 5) {
         case 0:

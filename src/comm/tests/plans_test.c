@@ -22,7 +22,7 @@
 static const struct variant {
     int64_t count, most;
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     bool in_place;
 } variants[] = {
     {16, 16, PEAL_F32, PEAL_SUM, false},   {1, 1, PEAL_F32, PEAL_SUM, true},
@@ -141,11 +141,11 @@ static void rows_are_cut_to_what_is_bound(void **state)
     size_t count, compared = 0;
     const struct peal_algo *algos = peal_algos(&count);
     for (size_t a = 0; a < count; a++) {
-        for (uint32_t k = 0; k < 2 * PEAL_DTYPE_COUNT * PEAL_REDUCE_COUNT; k++) {
+        for (uint32_t k = 0; k < 2 * PEAL_DTYPES * PEAL_REDUCTIONS; k++) {
             struct variant v = {.count = 64,
                                 .most = 256,
-                                .dtype = (enum peal_dtype)(k / 2 % PEAL_DTYPE_COUNT),
-                                .reduce = (enum peal_reduce)(k / 2 / PEAL_DTYPE_COUNT),
+                                .dtype = (enum peal_dtype)(k / 2 % PEAL_DTYPES),
+                                .reduce = (enum peal_reduction)(k / 2 / PEAL_DTYPES),
                                 .in_place = k % 2};
             if (algos[a].shape != PEAL_SHAPE_ROWS || !peal_reduce_takes(v.reduce, v.dtype))
                 continue;
@@ -191,7 +191,7 @@ static const struct {
 
 static const struct {
     enum peal_dtype dtype;
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
 } kinds[] = {{PEAL_F32, PEAL_SUM},  {PEAL_F64, PEAL_MAX},  {PEAL_I8, PEAL_XOR},
              {PEAL_I64, PEAL_PROD}, {PEAL_BF16, PEAL_MIN}, {PEAL_F16, PEAL_AVG},
              {PEAL_F64, PEAL_AVG}};

@@ -159,6 +159,43 @@ static void check_messages(struct peal_comm *comm, bool simulated)
     EXPECT((all[3] > all[0]) == simulated && peal_comm_simulated_ps(comm) >= all[3]);
 }
 
+/* More than the machine's slots hold: as a sequence of launches. */
+static void check_large(struct peal_comm *comm)
+{
+    enum { LARGE = 300 * 1000 + 7 };
+    uint32_t rank = peal_comm_rank(comm);
+    int32_t *x = malloc(RANKS * LARGE * sizeof *x), *y = malloc(RANKS * LARGE * sizeof *y);
+    EXPECT(x && y);
+    for (int i = 0; i < RANKS * LARGE; i++)
+        x[i] = (int32_t)(i % 1000 * RANKS + (int)rank);
+    EXPECT(peal_allreduce(comm, x, y, RANKS * LARGE, PEAL_I32, PEAL_SUM) == PEAL_OK);
+    for (int i = 0; i < RANKS * LARGE; i++)
+        EXPECT(y[i] == i % 1000 * RANKS * RANKS + 6);
+    EXPECT(peal_allgather(comm, x, y, LARGE, PEAL_I32) == PEAL_OK);
+    for (int i = 0; i < RANKS * LARGE; i++)
+        EXPECT(y[i] == i % LARGE % 1000 * RANKS + i / LARGE);
+    EXPECT(peal_reduce_scatter(comm, x, y, LARGE, PEAL_I32, PEAL_MAX) == PEAL_OK);
+    for (int i = 0; i < LARGE; i++)
+        EXPECT(y[i] == ((int)rank * LARGE + i) % 1000 * RANKS + 3);
+    EXPECT(peal_all_to_all(comm, x, y, LARGE, PEAL_I32) == PEAL_OK);
+    for (int i = 0; i < RANKS * LARGE; i++)
+        EXPECT(y[i] == ((int)rank * LARGE + i % LARGE) % 1000 * RANKS + i / LARGE);
+    EXPECT(peal_scatter(comm, x, y, LARGE, PEAL_I32, 2) == PEAL_OK);
+    for (int i = 0; i < LARGE; i++)
+        EXPECT(y[i] == ((int)rank * LARGE + i) % 1000 * RANKS + 2);
+    EXPECT(peal_broadcast(comm, x, RANKS * LARGE, PEAL_I32, 1) == PEAL_OK);
+    for (int i = 0; i < RANKS * LARGE; i++)
+        EXPECT(x[i] == i % 1000 * RANKS + 1);
+    free(x);
+    free(y);
+}
+
+static void *large_main(void *comm)
+{
+    check_large(comm);
+    return NULL;
+}
+
 static void check_all(struct peal_comm *comm, bool simulated)
 {
     check_collectives(comm);
@@ -179,14 +216,14 @@ static void *thread_main(void *comm)
 }
 
 /* All ranks in one process. */
-static void run_threads(const char *platform)
+static void run_threads(const char *platform, void *(*each)(void *))
 {
     struct peal_comm *comms[RANKS];
     pthread_t threads[RANKS];
     setenv("PEAL_PLATFORM", platform, 1);
     EXPECT(peal_comm_open_threads(RANKS, comms) == PEAL_OK);
     for (int r = 0; r < RANKS; r++)
-        EXPECT(pthread_create(&threads[r], NULL, thread_main, comms[r]) == 0);
+        EXPECT(pthread_create(&threads[r], NULL, each, comms[r]) == 0);
     for (int r = 0; r < RANKS; r++)
         EXPECT(pthread_join(threads[r], NULL) == 0);
     for (int r = 0; r < RANKS; r++)
@@ -313,7 +350,8 @@ int main(int argc, char **argv)
     snprintf(platform, sizeof platform, "sim:%s", argv[1]);
     run_ranks("native", 0);
     run_ranks(platform, 1);
-    run_threads(platform);
+    run_threads(platform, thread_main);
+    run_threads("sim:cube", large_main);
     setenv("PEAL_PLATFORM", "sim:/nowhere.yaml", 1);
     char job[64];
     snprintf(job, sizeof job, "platform-test-alone-%d", (int)getpid());

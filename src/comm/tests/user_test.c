@@ -76,8 +76,21 @@ static int launch_beside_an_element(struct peal_comm *comm, const void *context)
     struct peal_arg arg = {.kind = PEAL_ARG_BUFFER, .data = (char *)memory + 1, .bytes = 16};
     EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, &arg, 1, NULL, 0) == PEAL_INVALID);
     EXPECT(strstr(peal_comm_error(comm), "'g' is not at a multiple of its elements' size"));
-    EXPECT(peal_user_kernel_launch(kernel, PEAL_DTYPE_COUNT, &arg, 1, NULL, 0) == PEAL_INVALID);
+    EXPECT(peal_user_kernel_launch(kernel, (enum peal_dtype)1000, &arg, 1, NULL, 0) ==
+           PEAL_INVALID);
     EXPECT(strstr(peal_comm_error(comm), "there is no data type"));
+    /* A newer program's argument: more bytes, which this library takes only if they say nothing. */
+    struct {
+        struct peal_arg known;
+        uint64_t later;
+    } newer = {{.struct_size = sizeof newer, .kind = PEAL_ARG_BUFFER, .data = memory, .bytes = 16},
+               1};
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, &newer.known, 1, NULL, 0) == PEAL_UNSUPPORTED);
+    newer.later = 0;
+    g[0] = g[1] = 1;
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, &newer.known, 1, NULL, 0) == PEAL_OK);
+    g[0] = g[1] = 3;
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, NULL, 1, NULL, 0) == PEAL_INVALID);
     arg.data = memory;
     EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, &arg, 1, NULL, 0) == PEAL_OK);
     EXPECT(g[0] == 6 && g[1] == 6);

@@ -96,7 +96,7 @@ static bool contains(const struct peal_stmt *stmt, enum peal_stmt_kind kind,
 /* A reduce parameter is applied like a function, so it cannot have the name of one. */
 static void check_reduce_name(struct peal_deducer *d, const struct peal_symbol *param)
 {
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     enum peal_fn fn;
     size_t len = strlen(param->name);
     if (peal_reduce_find(param->name, len, &reduce) || peal_fn_find(param->name, len, &fn) ||

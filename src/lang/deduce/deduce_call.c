@@ -343,7 +343,7 @@ static void unknown_kernel(struct peal_deducer *d, const struct peal_stmt *stmt)
 static bool unknown_algorithm(struct peal_deducer *d, const struct peal_stmt *stmt)
 {
     const struct peal_expr *last = last_arg(stmt);
-    enum peal_reduce reduce;
+    enum peal_reduction reduce;
     if (!last || last->kind != PEAL_EXPR_NAME || strcmp(stmt->callee->name, stmt->name) == 0 ||
         names_algorithm(stmt, stmt->callee) || peal_deducer_find(d, last->name) ||
         peal_reduce_find(last->name, strlen(last->name), &reduce))

@@ -37,8 +37,8 @@ bool peal_function_is_known(const char *name)
     return find_builtin(name) >= 0;
 }
 
-void peal_deduce_reduce_takes(struct peal_deducer *d, struct peal_pos pos, enum peal_reduce reduce,
-                              struct peal_elem elem)
+void peal_deduce_reduce_takes(struct peal_deducer *d, struct peal_pos pos,
+                              enum peal_reduction reduce, struct peal_elem elem)
 {
     if (elem.generic || peal_reduce_takes(reduce, elem.dtype))
         return;
@@ -318,8 +318,8 @@ static void unknown_function(struct peal_deducer *d, const struct peal_expr *exp
         best = peal_nearer(expr->name, best, builtins[i].name);
     for (int i = 0; i < PEAL_FN_COUNT; i++)
         best = peal_nearer(expr->name, best, peal_fn_info((enum peal_fn)i)->name);
-    for (int i = 0; i < PEAL_REDUCE_COUNT; i++)
-        best = peal_nearer(expr->name, best, peal_reduce_name((enum peal_reduce)i));
+    for (int i = 0; i < PEAL_REDUCTIONS; i++)
+        best = peal_nearer(expr->name, best, peal_reduce_name((enum peal_reduction)i));
     if (best)
         peal_deducer_note(d, (struct peal_pos){0}, "did you mean '%s'?", best);
 }

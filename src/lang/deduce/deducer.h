@@ -161,8 +161,8 @@ void peal_deduce_part(struct peal_deducer *d, struct peal_expr *expr, struct pea
 void peal_deduce_func(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out);
 bool peal_function_is_known(const char *name);
 /* Reports a reduce operation that the element type lacks. */
-void peal_deduce_reduce_takes(struct peal_deducer *d, struct peal_pos pos, enum peal_reduce reduce,
-                              struct peal_elem elem);
+void peal_deduce_reduce_takes(struct peal_deducer *d, struct peal_pos pos,
+                              enum peal_reduction reduce, struct peal_elem elem);
 
 /* deduce_decl.c */
 /* The lengths of a symbol; `uniform`: they must be the same on all ranks. */

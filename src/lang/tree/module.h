@@ -149,7 +149,7 @@ struct peal_expr {
     enum peal_int_op op;        /* UNARY, BINARY */
     enum peal_builtin builtin;  /* CALL: deduced */
     enum peal_fn fn; /* CALL of an elementwise function, UNARY and BINARY on data: deduced */
-    enum peal_reduce reduce; /* CALL or NAME of a constant reduce operation: deduced */
+    enum peal_reduction reduce; /* CALL or NAME of a constant reduce operation: deduced */
     struct peal_expr
         *a; /* operand, base, or first argument; RECV: peer; PEEK: cell; PORT child: number */
     struct peal_expr *b; /* second operand; AT: peer; RECV: channel name or NULL */
@@ -254,7 +254,7 @@ struct peal_stmt {
     struct peal_expr *args;  /* CALL */
     struct peal_kernel *callee;        /* CALL: deduced */
     struct peal_symbol *reduce_symbol; /* ACCUMULATE with a reduce parameter: deduced */
-    enum peal_reduce reduce;           /* ACCUMULATE otherwise: deduced */
+    enum peal_reduction reduce;        /* ACCUMULATE otherwise: deduced */
     uint32_t back;                     /* WAIT */
     bool relaxed, is_set, is_equal, exclusive, torus;
     bool typed; /* LET: the type was written; its shape is symbol->shape */

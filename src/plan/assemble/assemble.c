@@ -267,7 +267,7 @@ static struct peal_channel *note_lane(struct peal_assembler *a, uint32_t channel
     uint16_t *lane = sending ? &c->sender_lane : &c->receiver_lane;
     if (*lane == UINT16_MAX)
         *lane = (uint16_t)a->lane;
-    else if (*lane != a->lane)
+    else if (*lane != a->lane && !a->many_writers)
         peal_assembler_fail(a, PEAL_INVALID, "two lanes use the same end of a channel");
     return c;
 }

@@ -113,8 +113,8 @@ void peal_assembler_note_channels(struct peal_assembler *a, const struct peal_op
  * failure. */
 struct peal_op *peal_assembler_last(struct peal_assembler *a);
 
-/* Lets a one-writer cell have several writers, each with a count of its own: a fault that verify is
- * to find. Otherwise finish rejects it. */
+/* Lets a one-writer cell have several writers, each with a count of its own, and one end of a
+ * channel several lanes: faults that verify is to find. Otherwise finish rejects them. */
 void peal_assembler_allow_writers(struct peal_assembler *a);
 /* Channel depth and slot size of every channel; slot_bytes 0 = the largest payload of the plan. */
 void peal_assembler_channel_shape(struct peal_assembler *a, uint32_t depth, uint64_t slot_bytes);

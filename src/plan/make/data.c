@@ -103,6 +103,9 @@ bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct 
     return false;
 }
 
+/* The rule for every op (docs/language.md, "Overlap"): all sources are read before anything is
+ * written. An op keeps it by itself for operands that are the destination exactly; for any other
+ * overlap a tile comes between. */
 static bool overlap_badly(const struct part *a, const struct part *b)
 {
     if (a->ref.buf != b->ref.buf || a->ref.rank != b->ref.rank || a->ref.buf >= PEAL_BUF_SLOT)
@@ -274,6 +277,24 @@ static void compute(struct instantiation *t, const struct part *dst, const struc
     t->operands.len = s.first;
 }
 
+/* dst = e / divisor, where e cannot be divided on its way into dst: it goes through a tile. */
+static void store_divided(struct instantiation *t, const struct part *dst,
+                          const struct peal_expr *e, uint32_t divisor)
+{
+    struct part tile = peal_inst_tile(t, NULL, peal_inst_dtype(t, e->type.elem), dst);
+    if (t->status != PEAL_OK)
+        return;
+    peal_inst_store(t, &tile, e);
+    if (t->status == PEAL_OK)
+        peal_inst_move(t, dst, &tile, divisor);
+}
+
+static bool divides(struct instantiation *t, const struct peal_expr *e)
+{
+    return e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FINAL &&
+           peal_inst_reduce(t, e->a) == PEAL_AVG;
+}
+
 static void store(struct instantiation *t, const struct part *dst, const struct peal_expr *e,
                   uint32_t divisor)
 {
@@ -298,6 +319,8 @@ static void store(struct instantiation *t, const struct part *dst, const struct 
                            dst->ref.phases == src.ref.phases && dst->ref.buf < PEAL_BUF_SLOT;
         if (t->status == PEAL_OK && (!onto_itself || divisor > 1))
             peal_inst_move(t, dst, &src, divisor);
+    } else if (divisor > 1 && (e->kind == PEAL_EXPR_RECV || divides(t, e))) {
+        store_divided(t, dst, e, divisor);
     } else if (e->kind == PEAL_EXPR_RECV) {
         peal_inst_receive(t, dst, e);
     } else if (e->builtin == PEAL_BUILTIN_FILL && e->kind == PEAL_EXPR_CALL) {
@@ -305,8 +328,7 @@ static void store(struct instantiation *t, const struct part *dst, const struct 
             want_shape(t, e, &src, dst);
         store(t, dst, e->a, divisor);
     } else if (e->builtin == PEAL_BUILTIN_FINAL && e->kind == PEAL_EXPR_CALL) {
-        bool divides = peal_inst_reduce(t, e->a) == PEAL_AVG;
-        store(t, dst, e->a->next, divides ? t->bind->nranks : divisor);
+        store(t, dst, e->a->next, divides(t, e) ? t->bind->nranks : divisor);
     } else {
         compute(t, dst, e, divisor);
     }
@@ -400,7 +422,7 @@ void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s)
 void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s)
 {
     struct part dst, src;
-    enum peal_reduce reduce = s->reduce_symbol ? t->bind->reduce : s->reduce;
+    enum peal_reduction reduce = s->reduce_symbol ? t->bind->reduce : s->reduce;
     if (!peal_inst_part(t, s->a, &dst))
         return;
     enum peal_dtype dtype = (enum peal_dtype)dst.ref.dtype;
@@ -410,7 +432,9 @@ void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s)
         return;
     }
     src = peal_inst_operand(t, s->b, &dst, dtype);
-    if (t->status == PEAL_OK && (src.ref.dtype != dst.ref.dtype || src.ref.buf == PEAL_BUF_CONST)) {
+    bool through_tile = src.ref.dtype != dst.ref.dtype || src.ref.buf == PEAL_BUF_CONST ||
+                        overlap_badly(&dst, &src);
+    if (t->status == PEAL_OK && through_tile) {
         struct part tile = peal_inst_tile(t, NULL, dtype, &dst);
         peal_inst_move(t, &tile, &src, 0);
         src = tile;

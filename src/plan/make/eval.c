@@ -409,7 +409,7 @@ struct peer peal_inst_peer(struct instantiation *t, const struct peal_expr *e)
     return out;
 }
 
-enum peal_reduce peal_inst_reduce(struct instantiation *t, const struct peal_expr *e)
+enum peal_reduction peal_inst_reduce(struct instantiation *t, const struct peal_expr *e)
 {
     return e->symbol && e->symbol->kind == PEAL_SYMBOL_REDUCE ? t->bind->reduce : e->reduce;
 }

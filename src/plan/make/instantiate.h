@@ -26,7 +26,7 @@ struct peal_bind {
     uint32_t nranks;
     uint32_t rank; /* PEAL_NONE: all ranks; otherwise that rank's part alone */
     enum peal_dtype dtype;
-    enum peal_reduce reduce;              /* for `op: reduce`; ignored by kernels without */
+    enum peal_reduction reduce;           /* for `op: reduce`; ignored by kernels without */
     const struct peal_bind_value *values; /* dimensions and int parameters, by name */
     size_t nvalues;
     int64_t root;   /* for a parameter `root: int` that `values` does not give */

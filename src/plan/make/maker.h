@@ -148,7 +148,7 @@ struct peer {
     uint32_t incoming_port; /* by which that rank sends to this one */
 };
 struct peer peal_inst_peer(struct instantiation *t, const struct peal_expr *e);
-enum peal_reduce peal_inst_reduce(struct instantiation *t, const struct peal_expr *e);
+enum peal_reduction peal_inst_reduce(struct instantiation *t, const struct peal_expr *e);
 
 /* place.c */
 enum peal_dtype peal_inst_dtype(const struct instantiation *t, struct peal_elem elem);

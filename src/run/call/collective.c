@@ -47,11 +47,11 @@ void peal_collective_describe(uint64_t what, uint64_t count, struct peal_text *o
     peal_text_puts(out, peal_collective_name(collective));
     if (parts & COUNT)
         peal_text_printf(out, " of %llu", (unsigned long long)count);
-    if ((parts & DTYPE) && dtype < PEAL_DTYPE_COUNT)
+    if ((parts & DTYPE) && dtype < PEAL_DTYPES)
         peal_text_printf(out, "%s %s", parts & COUNT ? "" : " of",
                          peal_dtype_name((enum peal_dtype)dtype));
-    if ((parts & REDUCE) && reduce < PEAL_REDUCE_COUNT)
-        peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduce)reduce));
+    if ((parts & REDUCE) && reduce < PEAL_REDUCTIONS)
+        peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduction)reduce));
     if (parts & ROOT)
         peal_text_printf(out, ", root %u", (unsigned)what);
     if (what & PEAL_CALL_IN_PLACE)

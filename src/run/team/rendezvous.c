@@ -257,7 +257,7 @@ static enum peal_status judge(const struct peal_rendezvous *how, const struct he
         return PEAL_INVALID;
     if (hello->refusal != PEAL_OK) {
         peal_text_printf(why, "rank %u: %s", hello->rank, hello->reason);
-        return hello->refusal < PEAL_STATUS_COUNT ? (enum peal_status)hello->refusal : PEAL_SYSTEM;
+        return hello->refusal < PEAL_STATUSES ? (enum peal_status)hello->refusal : PEAL_SYSTEM;
     }
     return PEAL_OK;
 }
@@ -501,7 +501,7 @@ static enum peal_status follow_once(const struct peal_rendezvous *how, int socke
     welcome.why[sizeof welcome.why - 1] = '\0';
     if (welcome.status != PEAL_OK) {
         peal_text_puts(why, welcome.why);
-        return welcome.status < PEAL_STATUS_COUNT ? (enum peal_status)welcome.status : PEAL_INVALID;
+        return welcome.status < PEAL_STATUSES ? (enum peal_status)welcome.status : PEAL_INVALID;
     }
     if (welcome.count == 0 || welcome.count > how->size || welcome.self >= welcome.count)
         return PEAL_SYSTEM;

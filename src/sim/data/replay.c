@@ -4,7 +4,8 @@
  * Every op that took effect is noted with the time at which it did. Replay puts the notes in order
  * of time (equal times: as they were worked out, which respects program order and synchronisation)
  * and does them one by one: messages are copied when sent and kept by channel, so that what arrives
- * is what was sent, whatever the sender does to its buffer meanwhile. It goes on from where the
+ * is what was sent, whatever the sender does to its buffer meanwhile. A recv takes the message of
+ * its number, not the oldest one: of two asynchronous recvs the later may be done first. It goes on from where the
  * last peal_sim_sync ended; memory between launches is kept.
  */
 #include "sim/engine/engine.h"
@@ -23,17 +24,20 @@ struct note {
     uint32_t rank;
     uint32_t launch;
     uint16_t lane;
+    uint64_t message; /* recv, recv_slot: which one of its channel's */
 };
 
 /* Payloads sent and not yet done with, oldest first. */
 struct payload {
     struct payload *next;
-    bool received; /* in slot, not freed */
+    uint64_t number; /* within its channel */
+    bool received;   /* in slot, not freed */
     char bytes[];
 };
 
 struct fifo {
     struct payload *first, *last;
+    uint64_t sent;
 };
 
 /* Scratch memory of one plan, for all ranks. */
@@ -64,6 +68,8 @@ bool peal_sim_replay_note(struct peal_sim *sim, const struct peal_lane_run *lane
                         .rank = lane->rank,
                         .launch = sim->ranks[lane->rank].launch,
                         .lane = lane->number};
+    if (op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_RECV_SLOT)
+        note.message = lane->instance->stalls[op->mem.channel].noted++;
     return sim->replay && peal_vec_push(&sim->replay->notes, note);
 }
 
@@ -260,6 +266,7 @@ static bool send(struct context *c, const struct peal_op *op)
     else
         fifo->first = payload;
     fifo->last = payload;
+    payload->number = fifo->sent++;
     return true;
 }
 
@@ -278,11 +285,11 @@ static void drop_received(struct fifo *fifo)
     free(gone);
 }
 
-static void recv(struct context *c, const struct peal_op *op)
+static void recv(struct context *c, const struct peal_op *op, uint64_t message)
 {
     struct fifo *fifo = &c->space->fifos[op->mem.channel];
     struct payload *payload = fifo->first;
-    while (payload && payload->received)
+    while (payload && payload->number != message)
         payload = payload->next;
     assert(payload && "a message is received after it was sent");
     payload->received = true;
@@ -323,7 +330,7 @@ static bool replay_one(struct peal_sim *sim, const struct note *note)
         return send(&c, op);
     case PEAL_OP_RECV:
     case PEAL_OP_RECV_SLOT:
-        recv(&c, op);
+        recv(&c, op, note->message);
         return true;
     case PEAL_OP_FREE:
         drop_received(&c.space->fifos[op->mem.channel]);

@@ -263,6 +263,7 @@ static void tell_pace(struct peal_sim *sim)
 
 static void sum_up(struct peal_sim *sim)
 {
+    peal_sim_link_end(sim);
     sim->stats.events = sim->queue.popped;
     sim->stats.slots_used = 0;
     for (uint32_t i = 0; i < sim->nranks; i++) {

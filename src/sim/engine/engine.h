@@ -174,6 +174,10 @@ uint32_t peal_sim_memory_component(const struct peal_sim *sim, uint32_t pe, uint
 void peal_sim_link_enter(struct peal_sim *sim, uint32_t xfer); /* at its head, from `at` to `to` */
 /* The same for a message on its first link, which its queue knows. */
 void peal_sim_link_send(struct peal_sim *sim, uint32_t xfer);
+/* The end of the last rank, PEAL_NEVER while some are still at work. A link is busy for as long as
+ * the run lasts: of what is on its way then (credits, writes that nobody waits for) only the part up
+ * to there counts. */
+uint64_t peal_sim_link_end(struct peal_sim *sim);
 void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_link_answer(struct peal_sim *sim, uint32_t xfer);
 uint8_t peal_sim_link_target_rate(const struct peal_sim *sim, const struct peal_xfer *x);

@@ -307,13 +307,17 @@ static void watch_begin(struct peal_sim *sim, struct peal_lane_run *lane)
         lane->log = peal_sim_oplog_begin(sim, lane);
 }
 
+/* An op takes effect when it is done: by then everything that it had to wait for has taken effect.
+ * But a send captures its payload before its message is on the way, and an asynchronous recv writes
+ * when the message has been copied; those two are noted where that is known. */
 static void watch_end(struct peal_sim *sim, struct peal_lane_run *lane, enum peal_op_kind kind)
 {
     if (sim->options.log)
         peal_sim_oplog_end(sim, lane);
-    bool noted_later = kind == PEAL_OP_RECV && sim->machine->keys.recv_async;
-    if (sim->options.data && !noted_later &&
-        !peal_sim_replay_note(sim, lane, peal_sim_op(lane), lane->ready))
+    bool noted_elsewhere =
+        kind == PEAL_OP_SEND || (kind == PEAL_OP_RECV && sim->machine->keys.recv_async);
+    if (sim->options.data && !noted_elsewhere &&
+        !peal_sim_replay_note(sim, lane, peal_sim_op(lane), lane->time))
         peal_sim_fail(sim, PEAL_NO_MEMORY);
 }
 

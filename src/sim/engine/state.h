@@ -160,6 +160,7 @@ static_assert(sizeof(struct peal_ipcq) == 64, "a queue is a cache line");
 /* The part of it that is rarely touched. */
 struct peal_ipcq_stalls {
     uint64_t count, time;
+    uint64_t noted; /* recvs handed to the replay */
 };
 
 /* A plan on this machine: cells and queues persist over its launches. */
@@ -293,6 +294,7 @@ static_assert(offsetof(struct peal_rank_run, dma_queue) == 64, "one cache line f
 
 struct peal_link_run {
     uint64_t free, busy, bytes, messages;
+    uint64_t since; /* busy without a break from then until `free` */
 };
 
 /* Along a row or column of a SIP: the cube, and the PE within it. */
@@ -332,7 +334,7 @@ struct peal_sim {
     struct peal_rate_memo memo[PEAL_RATES][PEAL_RATE_MEMOS];
     uint8_t link_rate[PEAL_LEVEL_COUNT], mem_rate[PEAL_MEM_COUNT], add_rate[PEAL_MEM_COUNT],
         dma_rate, no_rate;
-    uint64_t math_lanes[PEAL_DTYPE_COUNT], dtype_size[PEAL_DTYPE_COUNT];
+    uint64_t math_lanes[PEAL_DTYPES], dtype_size[PEAL_DTYPES];
 
     struct peal_node *nodes; /* of each PE */
     uint32_t *grid;          /* PE at [sip, y, x] */
@@ -362,6 +364,7 @@ struct peal_sim {
     uint64_t pace_next; /* number of events at which to tell how far it is */
     uint64_t ops_total; /* of all launches */
     uint64_t ops_ended; /* of lanes that have ended theirs */
+    uint64_t end;       /* of the last rank; PEAL_NEVER: it is not known that all have ended */
 
     struct peal_sim_stats stats;
     struct peal_sim_deadlock deadlock;

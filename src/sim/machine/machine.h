@@ -48,7 +48,7 @@ struct peal_machine_keys {
     struct peal_rate mem_bw[PEAL_MEM_COUNT];
     uint64_t mem_lat[PEAL_MEM_COUNT], mem_ports[PEAL_MEM_COUNT], mem_shared[PEAL_MEM_COUNT];
     struct peal_rate math_cycle;
-    uint64_t math_lanes[PEAL_DTYPE_COUNT], math_setup;
+    uint64_t math_lanes[PEAL_DTYPES], math_setup;
     uint64_t issue, math_async, send_async, recv_async;
     uint64_t notify_bytes, request_bytes;
     uint64_t place_param, place_window, place_private, place_tile;

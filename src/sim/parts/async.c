@@ -2,7 +2,9 @@
 /* Asynchronous computes and recvs: issued, then waited for by the first op that needs them.
  *
  * A lane has a short list of what is pending. An op waits for those entries whose operands overlap
- * its own, one of the two writing; a notify waits for all (it publishes what came before).
+ * its own, one of the two writing; a notify waits for all (it publishes what came before). A send
+ * and a free publish too, but their receiver can only get at memory that peers address: they wait
+ * for entries that have an operand there.
  */
 #include "sim/engine/engine.h"
 
@@ -46,11 +48,14 @@ static bool conflicts(const struct peal_sim *sim, const struct peal_lane_run *la
     const struct peal_plan *plan = instance->plan;
     uint32_t early_refs = peal_op_nrefs(earlier);
     uint32_t late_refs = peal_op_nrefs(later);
-    if (later->kind == PEAL_OP_FREE || later->kind == PEAL_OP_RECV_SLOT) {
+    /* Messages of a queue are for its recvs in their order. */
+    if (later->kind == PEAL_OP_RECV_SLOT)
+        return earlier->kind == PEAL_OP_RECV && earlier->mem.channel == later->mem.channel;
+    if (later->kind == PEAL_OP_FREE) {
         for (uint32_t i = 0; i < early_refs; i++) {
             const struct peal_ref *ref = peal_plan_refs(plan) + earlier->mem.ref + i;
             if (ref->buf == PEAL_BUF_SLOT && ref->row == later->mem.channel)
-                return later->kind == PEAL_OP_FREE;
+                return true;
         }
         return false;
     }
@@ -67,6 +72,28 @@ static bool conflicts(const struct peal_sim *sim, const struct peal_lane_run *la
         }
     }
     return false;
+}
+
+/* Has the op an operand that another rank can address? */
+static bool is_shared(const struct peal_plan *plan, const struct peal_op *op)
+{
+    for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
+        const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
+        if (ref->buf >= PEAL_BUF_SLOT)
+            continue;
+        const struct peal_buf *buf = &peal_plan_bufs(plan)[ref->buf];
+        if (buf->kind == PEAL_BUF_WINDOW || buf->flags & PEAL_BUF_SYMMETRIC)
+            return true;
+    }
+    return false;
+}
+
+/* Does `later` publish something that `earlier` works on? */
+static bool publishes(const struct peal_lane_run *lane, const struct peal_op *earlier,
+                      const struct peal_op *later)
+{
+    bool releases = later->kind == PEAL_OP_SEND || later->kind == PEAL_OP_FREE;
+    return releases && is_shared(lane->instance->plan, earlier);
 }
 
 static void drop(struct peal_lane_run *lane, uint32_t entry)
@@ -109,7 +136,7 @@ bool peal_sim_async_check(struct peal_sim *sim, uint32_t index, const struct pea
         const struct peal_pending *p = &lane->pending[i];
         if (p->end <= lane->time) {
             drop(lane, i);
-        } else if (conflicts(sim, lane, p->op, op)) {
+        } else if (conflicts(sim, lane, p->op, op) || publishes(lane, p->op, op)) {
             if (!await(sim, lane, i))
                 return false;
         } else {

@@ -184,14 +184,25 @@ static void share(struct peal_sim *sim)
         f->weight[f->used.at[i]] = 0;
 }
 
+/* The part of a flow that ends now, and takes its link for `held`, up to the end of the run. */
+static uint64_t time_within(struct peal_sim *sim, uint64_t began, uint64_t held)
+{
+    uint64_t end = peal_sim_link_end(sim);
+    if (end >= sim->now)
+        return held;
+    if (end <= began)
+        return 0;
+    return (uint64_t)((double)held * (double)(end - began) / (double)(sim->now - began));
+}
+
 static void finish(struct peal_sim *sim, struct flow flow)
 {
     struct peal_xfer *x = &sim->xfers.at[flow.xfer];
     struct peal_fluid *f = sim->fluid;
     for (uint32_t i = 0; i < flow.count; i++) {
         uint32_t link = f->path.at[flow.first + i];
-        sim->links[link].busy +=
-            peal_rate_time(sim->rates[sim->link_rate[f->level[link]]], x->bytes);
+        sim->links[link].busy += time_within(
+            sim, flow.began, peal_rate_time(sim->rates[sim->link_rate[f->level[link]]], x->bytes));
         if (sim->options.log)
             peal_sim_oplog_bar(sim, (struct peal_sim_bar){.start = flow.began,
                                                           .end = sim->now,

@@ -119,6 +119,8 @@ enum peal_progress_kind peal_sim_ipcq_send(struct peal_sim *sim, uint32_t index)
     uint32_t xfer = peal_sim_xfer_new(sim, PEAL_XFER_SEND);
     if (xfer == PEAL_NONE)
         return PEAL_OP_BLOCKED;
+    if (sim->options.data && !peal_sim_replay_note(sim, lane, peal_sim_op(lane), lane->time))
+        peal_sim_fail(sim, PEAL_NO_MEMORY);
     struct peal_xfer *x = &sim->xfers.at[xfer];
     x->credit = PEAL_NEVER;
     x->queue = queue;

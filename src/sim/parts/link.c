@@ -51,6 +51,38 @@ void peal_sim_link_send(struct peal_sim *sim, uint32_t xfer)
     peal_sim_xfer_at(sim, xfer, PEAL_STAGE_LINK, x->link);
 }
 
+uint64_t peal_sim_link_end(struct peal_sim *sim)
+{
+    if (sim->end != PEAL_NEVER || sim->ops_ended < sim->ops_total)
+        return sim->end;
+    sim->end = 0;
+    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+        if (sim->ranks[rank].time > sim->end)
+            sim->end = sim->ranks[rank].time;
+    }
+    /* Every message has come to its link before that; what was counted beyond it is one stretch. */
+    for (uint32_t i = 0; i < sim->nlinks; i++) {
+        struct peal_link_run *link = &sim->links[i];
+        uint64_t from = link->since > sim->end ? link->since : sim->end;
+        if (link->free > from)
+            link->busy -= link->free - from;
+    }
+    return sim->end;
+}
+
+/* Holds the link for the bytes of one message. */
+static void hold(struct peal_sim *sim, struct peal_link_run *link, uint64_t start, uint64_t held)
+{
+    uint64_t end = peal_sim_link_end(sim);
+    if (start > link->free)
+        link->since = start;
+    link->free = start + held;
+    if (link->free > end)
+        held = end > start ? end - start : 0;
+    link->busy += held;
+    link->messages++;
+}
+
 /* The event: the head is at the link. */
 void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer)
 {
@@ -66,10 +98,8 @@ void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer)
     else if (rate > x->rate)
         x->rate = rate;
     uint64_t held = peal_sim_bytes_time(sim, x->rate, x->bytes);
-    link->free = start + held;
-    link->busy += held;
+    hold(sim, link, start, held);
     link->bytes += x->bytes;
-    link->messages++;
     x->causes[PEAL_CAUSE_QUEUE] += start - sim->now;
     x->causes[PEAL_CAUSE_LATENCY] += latency;
     x->head = start + latency;

@@ -27,8 +27,9 @@ static bool is_cut(const struct peal_plan *plan, const struct peal_op *op,
     return stands_at(plan, op, op->kind == PEAL_OP_WAIT ? &cut->wait : &cut->notify);
 }
 
-/* Lane by lane, each closer to the one before it. */
-static void take_out(struct peal_plan *plan, const struct peal_verify_cut *cut)
+/* Lane by lane, each closer to the one before it. False: lanes do not stand in the order of their
+ * ops. */
+static bool take_out(struct peal_plan *plan, const struct peal_verify_cut *cut)
 {
     struct peal_op *ops = (struct peal_op *)((char *)plan + plan->ops.offset);
     struct peal_lane *lanes = (struct peal_lane *)((char *)plan + plan->lanes.offset);
@@ -36,7 +37,8 @@ static void take_out(struct peal_plan *plan, const struct peal_verify_cut *cut)
     for (uint64_t l = 0; l < plan->lanes.count; l++) {
         uint64_t first = lanes[l].first_op, count = lanes[l].ops;
         lanes[l].first_op = end;
-        assert(end <= first && "lanes stand in the order of their ops");
+        if (end > first)
+            return false;
         for (uint64_t i = 0; i < count; i++) {
             if (!is_cut(plan, &ops[first + i], cut))
                 ops[end++] = ops[first + i];
@@ -44,6 +46,7 @@ static void take_out(struct peal_plan *plan, const struct peal_verify_cut *cut)
         lanes[l].ops = end - lanes[l].first_op;
     }
     plan->ops.count = end;
+    return true;
 }
 
 /* A one-writer cell while a launch is walked through. */
@@ -94,7 +97,7 @@ struct peal_plan *peal_cut_plan(const struct peal_plan *old, const struct peal_v
     if (good) {
         memcpy(plan, old, old->block_len);
         plan->hash = 0;
-        take_out(plan, cut);
+        good = take_out(plan, cut);
         memset((char *)plan + plan->totals.offset, 0, plan->totals.count * sizeof(int64_t));
     }
     for (uint32_t phase = 0; good && phase < plan->period; phase++) {

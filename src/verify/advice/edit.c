@@ -211,7 +211,12 @@ bool peal_edit_apply(struct edit *e)
     }
     for (uint32_t t = 0; t < p->nthreads; t++)
         insert_thread(e, t, steps, ops, &end);
-    assert(end == total);
+    if (end != total) { /* no advice is better than a wrong one */
+        free(steps);
+        free(ops);
+        e->failed = true;
+        return false;
+    }
     free(p->steps);
     free(p->step_op);
     p->steps = steps;

@@ -71,8 +71,11 @@ static void add_touch(struct finder *f, uint32_t thread, uint32_t op, const stru
         .slot = SLOT_UNKNOWN,
     };
     *next += rows;
-    assert(*next <= p->accesses.len);
-    assert(rows == 0 || p->accesses.at[touch.first].op == op);
+    if (*next > p->accesses.len || (rows && p->accesses.at[touch.first].op != op)) {
+        f->failed = true; /* the walk and the program disagree: no advice */
+        *next = p->accesses.len;
+        return;
+    }
     touch.location = memory * p->nranks + ref->rank;
     if (memory == f->memory && rows && !peal_vec_push(&f->touches, touch))
         f->failed = true;

@@ -34,9 +34,11 @@ static bool run_by_priority(struct search *s, uint32_t *priority, uint32_t chang
             peal_search_tell_deadlock(s);
             return true;
         }
-        (void)peal_space_take(&s->space, best);
+        struct undo undo = peal_space_take(&s->space, best);
         if (!peal_vec_push(&s->path, best))
             return false;
+        if (peal_search_tell_late(s, best, undo.value))
+            return true;
         uint32_t u = peal_space_race(&s->space, best);
         if (u != PEAL_NONE) {
             peal_search_tell_race(s, best, u);

@@ -104,10 +104,16 @@ void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u)
             s->a->failed = true;
         peal_shrink_release(&how);
         race = peal_space_collision(&s->space, t, u);
+        if (race.a == PEAL_NONE) {
+            peal_answer_give_up(s->a, "two threads meet at accesses that conflict, but none of "
+                                      "these does: please report this kernel");
+            return;
+        }
         peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, &race, NULL, s->a);
     }
     s->a->collision = race;
-    peal_explore_tell_barrier(s->p, &race, s->a);
+    if (race.a != PEAL_NONE)
+        peal_explore_tell_barrier(s->p, &race, s->a);
 }
 
 void peal_search_tell_deadlock(struct search *s)
@@ -127,6 +133,45 @@ void peal_search_tell_deadlock(struct search *s)
         }
         peal_shrink_release(&how);
     }
+}
+
+/* Does the schedule end with a late write of the answer's cell? */
+static bool ends_late(void *context, const uint32_t *path, size_t len)
+{
+    struct search *s = context;
+    peal_space_reset(&s->space);
+    for (size_t i = 0; i < len; i++) {
+        uint32_t t = path[i];
+        if (!peal_space_enabled(&s->space, t))
+            return false;
+        const struct step *step = peal_program_step(s->p, t, s->space.at[t]);
+        bool late = peal_program_comes_late(s->p, step, s->space.value[step->cell]);
+        if (late)
+            return i + 1 == len && step->cell == s->a->cell;
+        (void)peal_space_take(&s->space, t);
+    }
+    return false;
+}
+
+bool peal_search_tell_late(struct search *s, uint32_t t, int64_t before)
+{
+    const struct step *step = peal_program_step(s->p, t, s->space.at[t] - 1);
+    struct shrink how;
+    if (!peal_program_comes_late(s->p, step, before))
+        return false;
+    if (s->a->v.verdict == PEAL_REFUTED)
+        return true;
+    peal_answer_refute(s->a, PEAL_FAULT_SIGNAL);
+    s->a->cell = step->cell;
+    if (s->options->no_story)
+        return true;
+    if (peal_shrink_any(&how, &s->space, ends_late, s, 1))
+        shrink(s, &how);
+    else
+        s->a->failed = true;
+    peal_shrink_release(&how);
+    peal_story_schedule(s->p, &(struct schedule){s->path.at, s->path.len}, NULL, NULL, s->a);
+    return true;
 }
 
 bool peal_search_starts_badly(struct search *s)
@@ -175,9 +220,12 @@ static bool any_enabled(const struct search *s)
     return false;
 }
 
-/* What the state is worth telling; true: the search ends. `t` moved last. */
-static bool look(struct search *s, uint32_t t)
+/* What the state is worth telling; true: the search ends. `t` moved last; behind a write that comes
+ * late everything is possible, so that ends the search in any case. */
+static bool look(struct search *s, uint32_t t, int64_t before)
 {
+    if (peal_search_tell_late(s, t, before))
+        return true;
     uint32_t u = peal_space_race(&s->space, t);
     bool stuck = s->space.unfinished && !any_enabled(s);
     if (u != PEAL_NONE)
@@ -219,7 +267,7 @@ bool peal_search_all(struct search *s)
         f->undo = take(s, t);
         if (!peal_vec_push(&s->path, t))
             ended = s->no_memory = true;
-        else if (look(s, t))
+        else if (look(s, t, f->undo.value))
             ended = true;
         else if (!is_new(s)) {
             untake(s, f->undo);

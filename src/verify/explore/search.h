@@ -48,6 +48,9 @@ bool peal_search_starts_badly(struct search *s);
 /* Tells where the path has led. */
 void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u);
 void peal_search_tell_deadlock(struct search *s);
+/* The step that `t` took last wrote a one-writer cell too late: `before` is what it held. Told;
+ * false: it did not. */
+bool peal_search_tell_late(struct search *s, uint32_t t, int64_t before);
 /* The result of the schedule that led to this end. True: the search ends. */
 bool peal_result_check_end(struct search *s);
 /* After a search that found nothing: is the result right in every schedule? */

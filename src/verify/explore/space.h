@@ -50,7 +50,8 @@ void peal_space_untake(struct space *s, struct undo undo);
 uint32_t peal_space_race(const struct space *s, uint32_t thread);
 /* May `thread`, which is enabled, be moved alone without losing a fault? */
 bool peal_space_alone(const struct space *s, uint32_t thread);
-/* Two accesses of the blocks where the threads stand that conflict. */
+/* Two accesses of the blocks where the threads stand that conflict; .a is PEAL_NONE if there are
+ * none, against what peal_space_race has said. */
 struct race peal_space_collision(const struct space *s, uint32_t t, uint32_t u);
 
 /* Two blocks that conflict and were seen in either order. */

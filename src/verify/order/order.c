@@ -2,6 +2,8 @@
 /* Runs and lazy runs. See order.h for why they decide. */
 #include "verify/order/order.h"
 
+#include "verify/symmetry/symmetry.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,6 +262,16 @@ static int by_thread(const void *a, const void *b)
     return (x->of > y->of) - (x->of < y->of);
 }
 
+/* More threads than a few lazy runs are worth? The queries are sorted. */
+static bool asks_about_many(const struct clock_query *queries, uint64_t count)
+{
+    enum { FEW = 4 };
+    uint32_t threads = 0;
+    for (uint64_t i = 0; i < count && threads <= FEW; i++)
+        threads += i == 0 || queries[i].of != queries[i - 1].of;
+    return threads > FEW;
+}
+
 bool peal_order_clocks(const struct program *p, struct clock_query *queries, uint64_t count,
                        uint32_t workers)
 {
@@ -271,8 +283,14 @@ bool peal_order_clocks(const struct program *p, struct clock_query *queries, uin
     if (p->has_relaxed && !(relaxed = order_steps(p)))
         return false;
     workers = workers == 0 ? 1 : workers > MOST_WORKERS ? MOST_WORKERS : workers;
-    if (count) /* qsort takes no NULL */
+    if (count) { /* qsort takes no NULL */
+        struct symmetry symmetry = peal_symmetry_find(p, relaxed ? relaxed : p->steps);
+        peal_symmetry_carry(p, &symmetry, queries, count);
         qsort(queries, count, sizeof *queries, by_thread);
+    }
+    if (!relaxed && !p->plain && asks_about_many(queries, count) &&
+        peal_clocks_in_one_pass(p, queries, count))
+        return true;
     for (uint32_t i = 0; i < workers; i++)
         w[i] = (struct worker){p, relaxed ? relaxed : p->steps, queries, count, i, workers, false};
     for (uint32_t i = 1; i < workers; i++)

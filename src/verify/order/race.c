@@ -2,6 +2,8 @@
 /* Segments, the clocks they need, and the verdict on each pair. See race.h. */
 #include "verify/order/race.h"
 
+#include "verify/symmetry/symmetry.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ struct finder {
     struct program *p;
     struct race_report *out;
     struct peal_arena arena;
+    bool symmetric; /* what holds on rank 0 holds on all: only that is looked at */
     PEAL_VEC(struct segment) segments;
     PEAL_VEC(struct clock_query) queries;
     bool failed;
@@ -257,11 +260,12 @@ static void check_segments(struct finder *f)
 
 /* --- closed, barrier, handed-over cells ------------------------------------------------------ */
 
-/* One condition on a clock: answer > at least. */
+/* One condition on a clock: answer > above, unless `reach` says that it never comes to that. */
 struct demand {
     uint32_t answer;
     uint32_t above;
     uint32_t what[3];
+    uint32_t reach; /* UINT32_MAX: no execution gets there */
 };
 
 struct demands {
@@ -282,12 +286,14 @@ static struct demands ask_closed(struct finder *f)
         const struct access *next = i + 1 < p->accesses.len ? a + 1 : NULL;
         uint32_t q = a->location % n;
         bool scratch = p->memory.at[a->location / n].kind == PEAL_BUF_WINDOW;
+        if (f->symmetric && p->threads[a->thread].rank != 0)
+            continue;
         if (scratch && q != p->threads[a->thread].rank) {
             last[q] = (uint32_t)i + 1;
             if (!seen[q]) {
                 seen[q] = (uint32_t)i + 1;
                 struct demand first = {
-                    0, p->threads[p->thread_of_rank[q]].enter[a->launch], {(uint32_t)i, 0, q}};
+                    0, p->threads[p->thread_of_rank[q]].enter[a->launch], {(uint32_t)i, 0, q}, 0};
                 if (!peal_vec_push(&list, first))
                     f->failed = true;
             }
@@ -295,9 +301,10 @@ static struct demands ask_closed(struct finder *f)
         if (next && next->thread == a->thread && next->launch == a->launch)
             continue;
         for (uint32_t r = 0; r < n && !f->failed; r++) {
-            if (last[r] && !peal_vec_push(&list, ((struct demand){0,
-                                                                  p->accesses.at[last[r] - 1].step,
-                                                                  {last[r] - 1, 1, r}})))
+            if (last[r] &&
+                !peal_vec_push(
+                    &list,
+                    ((struct demand){0, p->accesses.at[last[r] - 1].step, {last[r] - 1, 1, r}, 0})))
                 f->failed = true;
             seen[r] = last[r] = 0;
         }
@@ -331,10 +338,10 @@ static struct demands ask_barrier(struct finder *f)
             continue;
         for (uint32_t r = 0; r < p->nranks; r++) {
             for (uint32_t q = 0; q < p->nranks; q++) {
-                if (r == q)
+                if (r == q || (f->symmetric && r != 0))
                     continue;
                 uint32_t enters = p->thread_of_rank[r], leaves = p->thread_of_rank[q];
-                d.at[k] = (struct demand){0, p->threads[enters].enter[l], {q, r, l}};
+                d.at[k] = (struct demand){0, p->threads[enters].enter[l], {q, r, l}, 0};
                 ask(f, enters, leaves, p->threads[leaves].leave[l], &d.at[k].answer);
                 k++;
             }
@@ -356,10 +363,14 @@ static int by_cell(const void *a, const void *b)
         return x->cell < y->cell ? -1 : 1;
     if (x->value != y->value)
         return x->value < y->value ? -1 : 1;
-    return (x->thread > y->thread) - (x->thread < y->thread);
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return (x->step > y->step) - (x->step < y->step);
 }
 
-/* Writes of a handed-over cell must come in the order of their values. */
+/* Writes of a handed-over cell must come in the order of their values: of two consecutive writers
+ * the last write of the one before the first of the other. A writer's own values do not fall
+ * (classify.c), so that sorting by value keeps program order, and equal values stand by step. */
 static struct demands ask_cells(struct finder *f)
 {
     struct program *p = f->p;
@@ -380,8 +391,9 @@ static struct demands ask_cells(struct finder *f)
         const struct cell_write *x = &writes.at[i - 1], *y = &writes.at[i];
         if (x->cell != y->cell || x->thread == y->thread)
             continue;
-        d.at[d.count] = (struct demand){0, x->step, {x->thread, y->thread, y->step}};
+        d.at[d.count] = (struct demand){0, x->step, {x->thread, y->thread, y->step}, 0};
         ask(f, x->thread, y->thread, y->step, &d.at[d.count].answer);
+        ask(f, y->thread, x->thread, x->step + 1, &d.at[d.count].reach);
         d.count++;
     }
     peal_vec_release(&writes);
@@ -391,7 +403,7 @@ static struct demands ask_cells(struct finder *f)
 static const struct demand *first_unmet(const struct demands *d)
 {
     for (uint64_t i = 0; i < d->count; i++) {
-        if (d->at[i].answer <= d->at[i].above)
+        if (d->at[i].answer <= d->at[i].above && d->at[i].reach != UINT32_MAX)
             return &d->at[i];
     }
     return NULL;
@@ -428,9 +440,11 @@ enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t mo
     size_t locations = p->memory.len * p->nranks;
     *out = (struct race_report){.open = PEAL_NONE};
     peal_arena_init(&f.arena, most_bytes);
+    struct symmetry symmetry = peal_symmetry_find(p, p->steps);
+    f.symmetric = peal_symmetry_of_memory(p, &symmetry);
     out->unordered = calloc(locations + 1, sizeof *out->unordered);
     f.failed = !out->unordered || !peal_access_by_location(p, &first, &order);
-    for (size_t l = 0; l < locations && !f.failed; l++)
+    for (size_t l = 0; l < locations && !f.failed; l += f.symmetric ? p->nranks : 1)
         cut_location(&f, (uint32_t)l, order + first[l], first[l + 1] - first[l]);
     free(first);
     free(order);
@@ -446,6 +460,8 @@ enum peal_status peal_race_find(struct program *p, uint32_t workers, uint64_t mo
     if (!f.failed) {
         check_segments(&f);
         judge(&f, demands);
+        for (size_t l = 0; l < locations && f.symmetric; l++)
+            out->unordered[l] = out->unordered[l - l % p->nranks];
     }
     peal_vec_release(&f.segments);
     peal_vec_release(&f.queries);

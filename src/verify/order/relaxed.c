@@ -40,6 +40,9 @@ struct clocks {
     PEAL_VEC(uint32_t) saved; /* what steps on the path have overwritten */
     unsigned char *key;
     bool wide, failed;
+    struct access *own; /* the program's, while the search works on a copy */
+    size_t own_len, own_cap;
+    uint32_t writers; /* memory that stands for handed-over cells, a byte each, or PEAL_NONE */
     uint32_t blocks[2], thread[2]; /* the race that was found */
 };
 
@@ -168,8 +171,25 @@ static struct race find_accesses(const struct clocks *c)
                                      x->hi < y->hi ? x->hi : y->hi};
         }
     }
-    assert(!"blocks that conflict have accesses that do");
-    return (struct race){0};
+    return (struct race){PEAL_NONE, PEAL_NONE, 0, 0};
+}
+
+/* A race of writes to a one-writer cell. */
+static void tell_writers(const struct clocks *c, const struct race *race)
+{
+    const struct program *p = c->p;
+    const struct access *x = &p->accesses.at[race->a], *y = &p->accesses.at[race->b];
+    struct peal_text name = {0};
+    peal_program_cell_name(p, (uint32_t)race->lo, &name);
+    c->a->v.fault = PEAL_FAULT_SIGNAL;
+    c->a->v.naccesses = 0;
+    c->a->v.why = peal_answer_text(
+        c->a,
+        "cell %s is written by rank %u in launch %u and by rank %u in launch %u, and nothing "
+        "orders the two writers",
+        peal_text_get(&name), p->threads[x->thread].rank, x->launch, p->threads[y->thread].rank,
+        y->launch);
+    peal_text_release(&name);
 }
 
 /* Takes steps away until none can be left out, then tells. */
@@ -178,6 +198,10 @@ static void tell(struct clocks *c)
     struct race race = find_accesses(c);
     struct shrink how;
     c->a->v.fault = PEAL_FAULT_RACE;
+    if (race.a == PEAL_NONE) {
+        c->failed = true;
+        return;
+    }
     if (!c->options->no_story && peal_shrink_any(&how, &c->space, leads_there, c, 1)) {
         c->path.len = peal_shrink_path(&how, c->path.at, c->path.len);
         c->a->v.story = how.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
@@ -191,6 +215,8 @@ static void tell(struct clocks *c)
         c->a->failed = true;
     }
     peal_explore_tell_barrier(c->p, &race, c->a);
+    if (c->p->accesses.at[race.a].location / c->p->nranks == c->writers)
+        tell_writers(c, &race);
 }
 
 /* --- the search ------------------------------------------------------------------------------ */
@@ -322,6 +348,79 @@ static bool search_some(struct clocks *c)
     return false;
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const struct access *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    return (x->op > y->op) - (x->op < y->op);
+}
+
+/* A relaxed chain does not order the writers of a cell either: every write of a cell that changes
+ * hands counts as a write of a byte that stands for it. */
+static bool add_writers(struct clocks *c)
+{
+    struct program *p = c->p;
+    uint32_t memory = (uint32_t)p->memory.len;
+    c->writers = PEAL_NONE;
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        uint32_t launch = 0;
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            const struct step *s = peal_program_step(p, t, i);
+            if (s->kind != STEP_SET || !p->cells[s->cell].handover)
+                continue;
+            if (c->writers == PEAL_NONE &&
+                !peal_vec_push(&p->memory, ((struct memory){.name = "cells", .dtype = PEAL_U8})))
+                return false;
+            c->writers = memory;
+            uint32_t op = p->step_op[p->threads[t].first_step + i];
+            (void)peal_program_op(p, t, op, &launch);
+            struct access a = {.lo = s->cell,
+                               .hi = s->cell + 1u,
+                               .location = memory * p->nranks,
+                               .thread = t,
+                               .step = i,
+                               .op = op,
+                               .launch = launch,
+                               .kind = ACCESS_WRITE,
+                               .dtype = PEAL_U8};
+            if (!peal_vec_push(&p->accesses, a))
+                return false;
+        }
+    }
+    if (c->writers != PEAL_NONE)
+        qsort(p->accesses.at, p->accesses.len, sizeof *p->accesses.at, by_place);
+    return true;
+}
+
+/* The program's own accesses, as they were; the copy that the search works on goes. */
+static bool copy_accesses(struct clocks *c)
+{
+    size_t n = c->p->accesses.len;
+    c->own = c->p->accesses.at;
+    c->own_len = n;
+    c->own_cap = c->p->accesses.cap;
+    c->p->accesses.at = NULL;
+    c->p->accesses.len = c->p->accesses.cap = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!peal_vec_push(&c->p->accesses, c->own[i]))
+            return false;
+    }
+    return true;
+}
+
+static void restore_accesses(struct clocks *c)
+{
+    peal_vec_release(&c->p->accesses);
+    c->p->accesses.at = c->own;
+    c->p->accesses.len = c->own_len;
+    c->p->accesses.cap = c->own_cap;
+    if (c->writers != PEAL_NONE)
+        c->p->memory.len--;
+}
+
 static bool init(struct clocks *c)
 {
     struct program *p = c->p;
@@ -361,13 +460,15 @@ static bool init(struct clocks *c)
 enum relaxed_answer peal_relaxed_search(struct program *p,
                                         const struct peal_verify_options *options, struct answer *a)
 {
-    struct clocks c = {.p = p, .options = options, .a = a};
+    struct clocks c = {.p = p, .options = options, .a = a, .writers = PEAL_NONE};
     enum relaxed_answer answer = RELAXED_UNDECIDED;
-    if (peal_explore_add_barriers(p) && init(&c)) {
+    if (!peal_explore_add_barriers(p))
+        return answer;
+    if (copy_accesses(&c) && add_writers(&c) && init(&c)) {
         bool found = search_some(&c) || (!c.failed && search_all(&c));
         if (found)
             tell(&c);
-        if (found)
+        if (found && !c.failed)
             answer = RELAXED_RACE;
         else if (!c.failed && !c.states.full)
             answer = RELAXED_NONE;
@@ -375,6 +476,7 @@ enum relaxed_answer peal_relaxed_search(struct program *p,
     }
     peal_states_release(&c.states);
     peal_space_release(&c.space);
+    restore_accesses(&c);
     peal_vec_release(&c.path);
     peal_vec_release(&c.saved);
     free(c.know);

@@ -3,9 +3,12 @@
  *
  * A cell is monotone if its value can never fall and nobody looks at more than a lower bound:
  * only adds of 0 or more, or one writing thread whose values never fall in program order; waits
- * with
- * >= only; no peek, no peeked amounts. A one-writer cell that changes its writer between launches
- * counts as monotone here; order.c then demands that its writes are ordered.
+ * with >= only; no peek, no peeked amounts.
+ *
+ * A one-writer cell that changes its writer between launches counts as monotone if no writer's own
+ * values fall: the launch is the high half of the value, so between two launches it rises as long as
+ * the writers come in the order of their launches. race.c demands that of every two consecutive
+ * writers, and exploration looks at every write (search.c).
  */
 #include "verify/program/program.h"
 
@@ -44,25 +47,34 @@ static bool amounts_fit(const struct program *p)
     return fit;
 }
 
-static void see_steps(struct program *p, int64_t *value)
+/* A thread's last value of a cell; threads are walked one after the other. */
+struct last {
+    uint32_t thread;
+    int64_t value;
+};
+
+static void see_value(struct cell *cell, struct last *last, uint32_t thread, const struct step *s)
+{
+    int64_t before = last->thread == thread ? last->value : 0;
+    bool falls = s->kind == STEP_SET ? s->value < before : s->value < 0;
+    cell->falls = cell->falls || falls;
+    last->value = s->kind == STEP_SET ? s->value : peal_wrap_add(before, s->value);
+    last->thread = thread;
+}
+
+static void see_steps(struct program *p, struct last *last)
 {
     for (uint32_t t = 0; t < p->nthreads; t++) {
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
             struct cell *cell = &p->cells[s->cell];
-            if (s->kind == STEP_ADD || s->kind == STEP_SET)
+            if (s->kind == STEP_ADD || s->kind == STEP_SET) {
                 see_write(cell, t, s);
+                see_value(cell, &last[s->cell], t, s);
+            }
             if (s->kind == STEP_WAIT_EQUAL || s->kind == STEP_PEEK ||
                 (s->kind == STEP_WAIT && (s->flags & STEP_HAS_REG)))
                 cell->falls = true;
-            if (s->kind == STEP_ADD) {
-                cell->falls = cell->falls || s->value < 0;
-                value[s->cell] += s->value;
-            } else if (s->kind == STEP_SET) {
-                /* Thread after thread: right for one writer, and others are caught below. */
-                cell->falls = cell->falls || (s->value < value[s->cell] && cell->writer == t);
-                value[s->cell] = s->value;
-            }
         }
     }
 }
@@ -76,8 +88,8 @@ void peal_program_classify(struct program *p)
         p->why = "a cell gets, or is compared with, amounts that are too large to be followed";
         return;
     }
-    int64_t *value = calloc(p->ncells ? p->ncells : 1, sizeof *value);
-    if (!value) {
+    struct last *last = calloc(p->ncells + 1u, sizeof *last);
+    if (!last) {
         p->status = PEAL_NO_MEMORY;
         p->why = "out of memory";
         return;
@@ -86,8 +98,9 @@ void peal_program_classify(struct program *p)
         struct cell *cell = &p->cells[c];
         cell->writer = PEAL_NONE;
         cell->falls = cell->sets = cell->adds = cell->relaxed = cell->handover = false;
+        last[c].thread = PEAL_NONE;
     }
-    see_steps(p, value);
+    see_steps(p, last);
     for (uint32_t c = 0; c < p->ncells; c++) {
         struct cell *cell = &p->cells[c];
         if (cell->uninitialised && cell->sets)
@@ -103,7 +116,7 @@ void peal_program_classify(struct program *p)
             p->not_monotone = "a cell may fall, is waited for with ==, or is peeked";
         }
     }
-    free(value);
+    free(last);
 }
 
 const struct peal_op *peal_program_op(const struct program *p, uint32_t thread, uint32_t op,

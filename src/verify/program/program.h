@@ -119,6 +119,7 @@ struct channel {
     uint32_t sent, freed;                    /* cells */
     uint64_t nsent, nreceived;               /* while building */
     uint32_t sender_thread, receiver_thread; /* PEAL_NONE = not used */
+    uint32_t sender_op, receiver_op;         /* the first use of each end: unrolled op numbers */
 };
 
 /* A fault found while building: it needs no schedule. */
@@ -127,8 +128,12 @@ struct early_fault {
     uint32_t thread, launch, op;
     const char *why;
     uint32_t location; /* PEAL_NONE = no memory */
-    uint64_t lo, hi;
+    uint64_t lo, hi;   /* the bytes that are outside */
     bool writes;
+    uint64_t first, count, size; /* bounds: the elements that are used, and how many there are;
+                                    count 0: a cell of a signal */
+    const char *name;            /* of the signal */
+    uint32_t other_thread, other_op; /* the op that it does not go together with; PEAL_NONE = none */
 };
 
 struct program {
@@ -154,6 +159,7 @@ struct program {
     bool has_peeked; /* what is peeked at goes into a cell or a wait: that orders nothing either */
     const char *not_monotone; /* why */
     bool unbalanced;
+    bool plain; /* every rank is analysed by itself, also where ranks do the same */
     uint32_t barrier; /* memory that stands for barriers (see explore.h), or PEAL_NONE */
     struct early_fault early;
     struct peal_arena arena;
@@ -212,6 +218,14 @@ static inline bool peal_program_passes(const struct program *p, const struct ste
         return value >= want;
     return s->kind != STEP_WAIT_EQUAL || value == want ||
            (p->cells[s->cell].kind == CELL_ONE_WRITER && !(want & UINT32_MAX) && value < want);
+}
+
+/* Is this a write of a one-writer cell that comes after one of a later launch? The cell changes
+ * hands, and nothing keeps its writers in order. `value`: what the cell holds before. */
+static inline bool peal_program_comes_late(const struct program *p, const struct step *s,
+                                           int64_t value)
+{
+    return s->kind == STEP_SET && p->cells[s->cell].handover && s->value >> 32 < value >> 32;
 }
 
 /* What a peek finds in a cell of this value: counted from the launch's zero, and of a one-writer cell

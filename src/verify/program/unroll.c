@@ -29,7 +29,11 @@ struct walk {
 
 static void add_step(struct walk *w, struct step step, uint32_t op)
 {
-    assert(w->end < w->cap);
+    if (w->end >= w->cap) {
+        peal_program_fail(w->p, PEAL_NO_MEMORY,
+                          "there are more steps than were counted: please report this kernel");
+        return;
+    }
     w->p->steps[w->end] = step;
     w->p->step_op[w->end] = op;
     w->end++;
@@ -43,8 +47,14 @@ static uint32_t steps_so_far(const struct walk *w)
 static void early(struct walk *w, enum peal_fault fault, const char *why)
 {
     if (w->p->early.fault == PEAL_FAULT_NONE)
-        w->p->early =
-            (struct early_fault){fault, w->thread, w->launch, w->op, why, PEAL_NONE, 0, 0, false};
+        w->p->early = (struct early_fault){.fault = fault,
+                                           .thread = w->thread,
+                                           .launch = w->launch,
+                                           .op = w->op,
+                                           .why = why,
+                                           .location = PEAL_NONE,
+                                           .other_thread = PEAL_NONE,
+                                           .other_op = PEAL_NONE};
 }
 
 uint32_t peal_program_rows(const struct peal_plan *plan, const struct peal_op *op,
@@ -120,6 +130,11 @@ static void add_access(struct walk *w, const struct peal_op *op, const struct pe
             p->early.lo = lo > bytes ? lo : bytes;
             p->early.hi = lo + width;
             p->early.writes = kind != ACCESS_READ;
+            uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
+            uint32_t cols = peal_plan_bufs(plan)[ref->buf].cols;
+            p->early.first = lo / size + (uint64_t)ref->row * cols;
+            p->early.count = op->mem.count * (cols ? 1u : op->mem.rows);
+            p->early.size = bytes / size;
         }
         return;
     }
@@ -161,7 +176,12 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
     const struct signal *mine = &p->signals.at[p->signal_of[w->launch][peal_op_signal(op)]];
     uint32_t index = peal_op_cell(plan, op, w->launch) - signal->first_cell;
     if (index >= signal->cells) {
-        early(w, PEAL_FAULT_BOUNDS, "a cell lies outside of its signal");
+        if (p->early.fault == PEAL_FAULT_NONE) {
+            early(w, PEAL_FAULT_BOUNDS, "a cell lies outside of its signal");
+            p->early.first = index;
+            p->early.size = signal->cells;
+            p->early.name = mine->name;
+        }
         return;
     }
     uint32_t cell = mine->first_cell + op->sync.rank * mine->cells + index;
@@ -204,12 +224,17 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
     add_step(w, step, w->op);
 }
 
-static void own_channel(struct walk *w, uint32_t *thread)
+/* One end of a channel belongs to one lane; `thread` and `op` are its first use. */
+static void own_channel(struct walk *w, uint32_t *thread, uint32_t *op)
 {
-    if (*thread == PEAL_NONE)
+    if (*thread == PEAL_NONE) {
         *thread = w->thread;
-    else if (*thread != w->thread)
+        *op = w->op;
+    } else if (*thread != w->thread && w->p->early.fault == PEAL_FAULT_NONE) {
         early(w, PEAL_FAULT_CHANNEL, "a channel is used by two lanes at one end");
+        w->p->early.other_thread = *thread;
+        w->p->early.other_op = *op;
+    }
 }
 
 static void walk_channel(struct walk *w, const struct peal_op *op)
@@ -222,7 +247,7 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
     if (op->kind != PEAL_OP_FREE && bytes > peal_plan_channels(plan)[op->mem.channel].slot_bytes)
         early(w, PEAL_FAULT_CHANNEL, "a payload does not fit its slot");
     if (op->kind == PEAL_OP_SEND) {
-        own_channel(w, &ch->sender_thread);
+        own_channel(w, &ch->sender_thread, &ch->sender_op);
         uint64_t k = ch->nsent++;
         struct step full = {.cell = ch->freed, .kind = STEP_WAIT};
         full.value = (int64_t)k - ch->depth + 1;
@@ -231,7 +256,7 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
         add_step(w, (struct step){.cell = ch->sent, .kind = STEP_ADD, .value = 1}, w->op);
         return;
     }
-    own_channel(w, &ch->receiver_thread);
+    own_channel(w, &ch->receiver_thread, &ch->receiver_op);
     if (op->kind != PEAL_OP_FREE) {
         struct step empty = {.cell = ch->sent, .kind = STEP_WAIT};
         empty.value = (int64_t)++ch->nreceived;
@@ -260,6 +285,9 @@ static void walk_op(struct walk *w, const struct peal_op *op)
         walk_channel(w, op);
         return;
     }
+    if (peal_op_overlaps(plan, op, w->launch))
+        early(w, PEAL_FAULT_OVERLAP,
+              "a source of an op overlaps its destination and is not the same place");
     for (uint32_t i = 0; i < op->mem.nsrc; i++)
         add_access(w, op, peal_op_src(plan, op, i), ACCESS_READ);
     enum access_kind kind = op->kind == PEAL_OP_ACCUMULATE && !(op->flags & PEAL_OP_EXCLUSIVE)

@@ -27,7 +27,7 @@ static bool is_float(const struct peal_plan *plan, uint32_t buf)
 
 static bool order_matters(const struct peal_plan *plan)
 {
-    enum peal_fn fn = peal_reduce_fn((enum peal_reduce)plan->reduce);
+    enum peal_fn fn = peal_reduce_fn((enum peal_reduction)plan->reduce);
     return (is_float(plan, plan->contract_in) || is_float(plan, plan->contract_out)) &&
            !peal_fn_info(fn)->associative;
 }
@@ -77,7 +77,7 @@ static int by_number(const void *a, const void *b)
 
 static bool same_leaves(struct symbolic *s, uint32_t a, uint32_t b)
 {
-    enum peal_fn fn = peal_reduce_fn((enum peal_reduce)s->p->plans[0]->reduce);
+    enum peal_fn fn = peal_reduce_fn((enum peal_reduction)s->p->plans[0]->reduce);
     struct leaves l[2] = {{.s = s, .fn = fn}, {.s = s, .fn = fn}};
     uint32_t tree[2] = {a, b};
     for (int i = 0; i < 2; i++) {
@@ -184,7 +184,7 @@ void peal_contract_end(struct symbolic *s)
     size_t all = (size_t)s->kept * s->p->nranks;
     v->same_order = false;
     v->order_hash = 0;
-    if (plan->contract != PEAL_CONTRACT_ALLREDUCE || plan->reduce >= PEAL_REDUCE_COUNT) {
+    if (plan->contract != PEAL_CONTRACT_ALLREDUCE || plan->reduce >= PEAL_REDUCTIONS) {
         v->bits =
             plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_BROADCAST
                 ? PEAL_BITS_SAME

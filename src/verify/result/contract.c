@@ -118,7 +118,7 @@ static bool count_leaves(struct judge *j, uint32_t node, int64_t shift)
 
 static bool is_reduction(struct judge *j, uint32_t node, int64_t shift)
 {
-    enum peal_reduce reduce = (enum peal_reduce)j->plan->reduce;
+    enum peal_reduction reduce = (enum peal_reduction)j->plan->reduce;
     const struct node *n = &j->s->values.nodes.at[node];
     if (reduce == PEAL_AVG && j->plan->nranks > 1) {
         if (n->kind == NODE_CONVERT)
@@ -133,6 +133,24 @@ static bool is_reduction(struct judge *j, uint32_t node, int64_t shift)
     for (uint32_t r = 0; r < j->plan->nranks && all; r++)
         all = j->seen[r] > 0;
     return all;
+}
+
+/* Nodes are shared between ranks: each is walked once per launch. */
+static bool is_known_reduction(struct judge *j, uint32_t node, int64_t shift)
+{
+    struct symbolic *s = j->s;
+    size_t nodes = s->values.nodes.len;
+    while (s->reductions.len < nodes) {
+        if (!peal_vec_push(&s->reductions, ((struct reduction){0, 0})))
+            return is_reduction(j, node, shift);
+    }
+    struct reduction *known = &s->reductions.at[node];
+    if (known->launch == j->launch + 1 && known->shift == shift)
+        return true;
+    if (!is_reduction(j, node, shift))
+        return false;
+    *known = (struct reduction){shift, j->launch + 1};
+    return true;
 }
 
 static bool is_copy(const struct judge *j, uint32_t node, int64_t shift, uint32_t from)
@@ -157,7 +175,7 @@ static void tell_wrong(struct judge *j, const struct expected *e, const struct p
             peal_text_printf(&want, "%s%s@%u[%" PRIu64 "]", r ? " + " : "", x, r, index);
     } else {
         peal_text_printf(&want, "%s over all ranks of %s[%" PRIu64 "]",
-                         peal_reduce_name((enum peal_reduce)plan->reduce), x, index);
+                         peal_reduce_name((enum peal_reduction)plan->reduce), x, index);
     }
     peal_value_print(&s->values, s->p, piece->node, piece->index + (at - piece->lo), &have);
     peal_answer_refute(s->a, PEAL_FAULT_RESULT);
@@ -188,7 +206,7 @@ static void compare(struct judge *j, const struct expected *e, uint32_t location
         uint64_t end = piece->hi - offset < e->hi ? piece->hi - offset : e->hi;
         uint64_t index = piece->index + (offset + at - piece->lo);
         int64_t shift = (int64_t)(index - (e->index + (at - e->lo)));
-        bool right = e->reduces ? is_reduction(j, piece->node, shift)
+        bool right = e->reduces ? is_known_reduction(j, piece->node, shift)
                                 : is_copy(j, piece->node, shift, e->from);
         if (!right) {
             struct piece moved = *piece;
@@ -277,8 +295,8 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     }
     uint32_t location = s->p->memory_of[launch][y] * s->p->nranks + rank;
     j.x = s->p->memory_of[launch][plan->contract_in];
-    j.fn = plan->reduce < PEAL_REDUCE_COUNT ? peal_reduce_fn((enum peal_reduce)plan->reduce)
-                                            : PEAL_FN_ADD;
+    j.fn = plan->reduce < PEAL_REDUCTIONS ? peal_reduce_fn((enum peal_reduction)plan->reduce)
+                                          : PEAL_FN_ADD;
     j.once = !(j.fn == PEAL_FN_MAXIMUM || j.fn == PEAL_FN_MINIMUM || j.fn == PEAL_FN_AND ||
                j.fn == PEAL_FN_OR);
     j.seen = malloc(plan->nranks * sizeof *j.seen);

@@ -25,6 +25,12 @@ struct queue {
     size_t freed;
 };
 
+/* A node that was found to be the whole reduction: all ranks that hold it are right. */
+struct reduction {
+    int64_t shift;
+    uint32_t launch; /* + 1, 0 = none */
+};
+
 struct symbolic {
     struct program *p;
     struct answer *a;
@@ -43,6 +49,7 @@ struct symbolic {
     bool done;              /* a fault was told, or memory ran out */
     uint32_t thread;        /* whose op is being executed */
     PEAL_VEC(struct piece) scratch;
+    PEAL_VEC(struct reduction) reductions; /* [node], as far as they were needed */
     uint64_t opaque;
 };
 

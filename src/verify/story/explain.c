@@ -14,7 +14,7 @@ const char *peal_verdict_name(enum peal_verdict verdict)
 const char *peal_fault_name(enum peal_fault fault)
 {
     static const char *const names[] = {
-        "none", "out of bounds",      "channel",     "signal", "deadlock",
+        "none", "out of bounds",      "overlap",     "channel", "signal", "deadlock",
         "race", "uninitialised read", "wrong result"};
     return names[fault];
 }

@@ -118,6 +118,47 @@ done:
     return best;
 }
 
+/* Runs all threads to `need` with every cell as it really is. False: some cannot get there, or a
+ * write comes late on the way. */
+static bool replays(const struct program *p, const uint32_t *need, uint32_t *at, int64_t *value)
+{
+    bool moved = true, there = true;
+    memcpy(value, p->initial, p->ncells * sizeof *value);
+    while (moved) {
+        moved = false;
+        for (uint32_t t = 0; t < p->nthreads; t++) {
+            for (; at[t] < need[t]; at[t]++) {
+                const struct step *s = peal_program_step(p, t, at[t]);
+                if (s->kind == STEP_WAIT && value[s->cell] < s->value)
+                    break;
+                if (peal_program_comes_late(p, s, value[s->cell]))
+                    return false;
+                if (s->kind == STEP_ADD)
+                    value[s->cell] += s->value;
+                else if (s->kind == STEP_SET)
+                    value[s->cell] = s->value;
+                moved = true;
+            }
+        }
+    }
+    for (uint32_t t = 0; t < p->nthreads; t++)
+        there = there && at[t] >= need[t];
+    return there;
+}
+
+bool peal_story_race_is_real(const struct program *p, const struct race_report *report)
+{
+    uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
+    uint32_t *at = calloc(p->nthreads + 1u, sizeof *at);
+    int64_t *value = malloc((p->ncells + 1u) * sizeof *value);
+    bool shortest, real = need && at && value && choose(p, report, need, &shortest) &&
+                          replays(p, need, at, value);
+    free(need);
+    free(at);
+    free(value);
+    return real;
+}
+
 void peal_story_race(const struct program *p, const struct race_report *report, struct answer *a)
 {
     struct teller t;
@@ -138,6 +179,23 @@ void peal_story_race(const struct program *p, const struct race_report *report, 
     free(need);
 }
 
+/* Marks the two writes, and says what they do. */
+static void tell_fell(struct teller *t, uint32_t cell)
+{
+    if (t->fell[0] == PEAL_NONE || t->fell[1] == PEAL_NONE) {
+        t->a->v.why = peal_answer_text(t->a, "cell %s has two writers, and nothing orders them",
+                                       peal_tell_cell(t, cell));
+        return;
+    }
+    struct peal_verify_step *first = &t->steps.at[t->fell[0]], *late = &t->steps.at[t->fell[1]];
+    first->collides = late->collides = true;
+    t->a->v.why =
+        peal_answer_text(t->a,
+                         "cell %s is written by rank %u in launch %u and then by rank %u "
+                         "for launch %u: nothing orders the two writers",
+                         late->cell, first->rank, first->launch, late->rank, late->launch);
+}
+
 void peal_story_cell(const struct program *p, const struct race_report *report, struct answer *a)
 {
     struct teller t;
@@ -149,21 +207,19 @@ void peal_story_cell(const struct program *p, const struct race_report *report, 
         a->failed = true;
     } else if (peal_tell_begin(&t, p, a)) {
         /* The later write goes first, while the earlier one stands ready: that is what must not
-         * happen. */
+         * happen. Clocks take a cell for what was written at most; if another write comes late on
+         * the way there, that one is the fault. */
         memset(goal, 0xff, p->nthreads * sizeof *goal);
         goal[early] = report->cell_step[0];
         goal[late] = report->cell_step[1] + 1;
+        a->v.story = PEAL_STORY_MINIMAL;
         if (!peal_story_past(p, goal, need, &shortest))
             a->failed = true;
         else if (peal_tell_past(&t, need))
             peal_tell_step(&t, early);
-        uint32_t cell = peal_program_step(p, late, report->cell_step[1])->cell;
-        a->v.why = peal_answer_text(a,
-                                    "cell %s is written by rank %u and by rank %u, and nothing "
-                                    "orders them: the count falls",
-                                    peal_tell_cell(&t, cell), p->threads[early].rank,
-                                    p->threads[late].rank);
-        a->v.story = PEAL_STORY_MINIMAL;
+        else
+            a->v.story = PEAL_STORY_AS_FOUND;
+        tell_fell(&t, peal_program_step(p, late, report->cell_step[1])->cell);
         peal_tell_end(&t);
     }
     free(goal);
@@ -215,6 +271,24 @@ void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, ui
     peal_tell_end(&t);
     a->v.story = PEAL_STORY_SHORTEST;
 }
+
+void peal_story_two_ops(const struct program *p, const struct early_fault *e, struct answer *a)
+{
+    struct teller t;
+    if (!peal_tell_begin(&t, p, a)) {
+        a->failed = true;
+        return;
+    }
+    (void)peal_tell_op(&t, e->other_thread, e->other_op);
+    uint32_t step = peal_tell_op(&t, e->thread, e->op);
+    for (size_t i = 0; i < t.steps.len; i++)
+        t.steps.at[i].collides = true;
+    if (t.steps.len)
+        t.steps.at[step].launch = e->launch;
+    peal_tell_end(&t);
+    a->v.story = PEAL_STORY_SHORTEST;
+}
+
 /* The op that goes wrong, unless its own first half is the last step. */
 static void tell_op_last(struct teller *t, struct answer *a)
 {
@@ -242,6 +316,8 @@ void peal_story_schedule(const struct program *p, const struct schedule *s, cons
         peal_tell_step(&t, s->thread[i]);
     if (race)
         tell_collision(&t, race);
+    else if (a->v.fault == PEAL_FAULT_SIGNAL)
+        tell_fell(&t, a->cell);
     else if (a->v.fault == PEAL_FAULT_DEADLOCK)
         peal_tell_blocked(&t);
     else if (a->v.fault == PEAL_FAULT_UNINITIALISED || a->v.fault == PEAL_FAULT_CHANNEL)

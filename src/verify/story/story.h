@@ -17,6 +17,7 @@ struct answer {
     struct peal_arena arena;
     struct race collision; /* exploration: the race that was found */
     uint32_t thread, op;   /* a fault of one op: which */
+    uint32_t cell;         /* a cell with two writers: which */
     bool failed;           /* out of memory: texts may be missing */
 };
 
@@ -49,6 +50,9 @@ bool peal_story_past(const struct program *p, const uint32_t *goal, uint32_t *ne
 
 /* Tells a race. The pair is chosen by the length of its story. */
 void peal_story_race(const struct program *p, const struct race_report *report, struct answer *a);
+/* Can the race that would be told happen with cells as they really are? Clocks take a cell for the
+ * most that was written to it, which it does not hold where its writers come in the wrong order. */
+bool peal_story_race_is_real(const struct program *p, const struct race_report *report);
 /* Tells a deadlock of a monotone program: `stuck` is the run that stopped. */
 void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a);
 /* Tells what a schedule of a program that need not be monotone leads to: a race, a deadlock (by the
@@ -61,6 +65,8 @@ void peal_story_cell(const struct program *p, const struct race_report *report, 
 /* One op, no schedule needed: bounds, slots, uninitialised memory. */
 void peal_story_op(const struct program *p, uint32_t thread, uint32_t launch, uint32_t op,
                    struct answer *a);
+/* Two ops that do not go together, in whatever order. */
+void peal_story_two_ops(const struct program *p, const struct early_fault *e, struct answer *a);
 /* An op that its thread reaches after so many steps, in every schedule: what leads there (of programs
  * that are not monotone only the op), and then the op. */
 void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, uint32_t op,

@@ -41,7 +41,8 @@ static void release(struct teller *t)
 
 static bool begin(struct teller *t, const struct program *p, struct answer *a)
 {
-    *t = (struct teller){.p = p, .a = a};
+    *t = (struct teller){
+        .p = p, .a = a, .race_step = {PEAL_NONE, PEAL_NONE}, .fell = {PEAL_NONE, PEAL_NONE}};
     t->at = calloc(p->nthreads + 1u, sizeof *t->at);
     t->shown = calloc(p->nthreads + 1u, sizeof *t->shown);
     t->value = calloc(p->ncells + 1u, sizeof *t->value);
@@ -185,6 +186,10 @@ void peal_tell_step(struct teller *t, uint32_t thread)
             }
         }
     }
+    if (s->kind == STEP_SET && peal_program_comes_late(p, s, before)) {
+        t->fell[0] = t->by[s->cell];
+        t->fell[1] = told;
+    }
     if (s->kind <= STEP_SET)
         t->by[s->cell] = told;
     t->at[thread]++;
@@ -199,7 +204,7 @@ bool peal_tell_past(struct teller *t, const uint32_t *need)
     while (moved) {
         moved = false;
         for (uint32_t i = 0; i < p->nthreads; i++) {
-            while (t->at[i] < need[i]) {
+            while (t->at[i] < need[i] && t->fell[1] == PEAL_NONE) {
                 const struct step *s = peal_program_step(p, i, t->at[i]);
                 if (s->kind == STEP_WAIT && t->value[s->cell] < s->value)
                     break;

@@ -21,6 +21,8 @@ struct teller {
     uint32_t *by;    /* [cell] step that changed it last, or PEAL_NONE */
     int64_t **regs;  /* [thread] */
     const struct race *race;
+    uint32_t race_step[2]; /* where its accesses were told, or PEAL_NONE */
+    uint32_t fell[2];      /* steps: a write of a handed-over cell, then one of an earlier launch */
     const bool *core; /* [thread] blocked threads whose step is told; NULL = all */
     bool only_core;   /* the others need not be blocked: their waits are not told either */
 };
@@ -36,8 +38,8 @@ const char *peal_tell_cell(struct teller *t, uint32_t cell);
 void peal_tell_accesses(struct teller *t, uint32_t thread);
 /* Takes the thread's next step. */
 void peal_tell_step(struct teller *t, uint32_t thread);
-/* Runs all threads to `need`: threads in turn, each as far as it can. False: one cannot get there.
- */
+/* Runs all threads to `need`: threads in turn, each as far as it can, and no further than to the
+ * first write that comes too late (`fell`). False: one cannot get there. */
 bool peal_tell_past(struct teller *t, const uint32_t *need);
 /* Adds the blocked waits, and marks the cycle among them. */
 void peal_tell_blocked(struct teller *t);

@@ -25,9 +25,13 @@ class Pending:
             nbytes = self.elements(op) * SIZES[op["dst"]["dtype"]]
             copy = span(nbytes, max(m.mem_rate[mem], m.mem_rate[space])) + m.mem_lat[mem] + m.mem_lat[space]
             entry["end"] = self.now + (copy if nbytes else 0)
-            self.at(entry["end"], STEP, entry["lane"].index, self.give_back, op["channel"], x)
+            self.at(entry["end"], STEP, entry["lane"].index, self.copied_out, entry["lane"], op, x)
             if entry["lane"].fence == "pending":
                 self.wake(entry["lane"])
+
+    def copied_out(self, lane, op, x):
+        self.copy_payload(lane, op, x)
+        self.give_back(op["channel"], x)
 
     def await_entry(self, lane, entry):
         while entry["end"] is None:
@@ -54,7 +58,7 @@ class Pending:
         for entry in list(lane.pending):
             if entry["end"] is not None and entry["end"] <= self.now:
                 lane.pending.remove(entry)
-            elif self.conflict(lane, entry["op"], op):
+            elif self.conflict(lane, entry["op"], op) or self.publishes(entry["op"], op):
                 yield from self.await_entry(lane, entry)
 
     def ranges(self, lane, op):
@@ -72,7 +76,14 @@ class Pending:
                 start = ref["row"] * stride + offset
                 yield ((ref["rank"], ref["buf"]), start, start + (op["rows"] - 1) * stride + op["count"] * size, writes)
 
+    def publishes(self, earlier, later):
+        """A send or free after which the other side may get at memory that `earlier` works on."""
+        refs = ([earlier["dst"]] if "dst" in earlier else []) + earlier.get("also", []) + earlier.get("src", [])
+        return later["op"] in ("send", "free") and any(ref["buf"] in self.shared for ref in refs if "buf" in ref)
+
     def conflict(self, lane, earlier, later):
+        if later["op"] == "recv_slot":
+            return earlier["op"] == "recv" and earlier["channel"] == later["channel"]
         if later["op"] == "free":
             return any(place == ("slot", later["channel"]) for place, _, _, _ in self.ranges(lane, earlier))
         for place, start, end, writes in self.ranges(lane, earlier):
@@ -107,6 +118,7 @@ class Queues:
         nbytes = self.elements(op) * SIZES[src["dtype"]] + m.int("ipcq.header_bytes")
         x = Transfer("send", lane, nbytes, self.memory_of(src), m["ipcq.space"], self.pe[channel["receiver"]])
         x.there = x.freed = False
+        self.capture(lane, op, x)
         x.done = lambda _: self.arrive(queue, x)
         queue.ring.append(x)
         queue.expected.append(x)
@@ -152,7 +164,7 @@ class Queues:
         yield from self.message(lane, queue)
         x = lane.message
         yield from self.move(lane, nbytes, self.m["ipcq.space"], self.memory_of(dst))
-        self.give_back(op["channel"], x)
+        self.copied_out(lane, op, x)
 
     def op_recv_slot(self, lane, op):
         queue = self.queues[op["channel"]]

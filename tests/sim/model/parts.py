@@ -161,8 +161,17 @@ class Ports:
 
 class Link:
     def __init__(self):
-        self.free = self.busy = self.bytes = self.messages = 0
+        self.free = self.bytes = self.messages = 0
+        self.held = []  # (from, to) of each message
+        self.flows = []  # fluid: (from, to, what it takes of the link)
         self.last_head = self.last_lane = None
+
+
+    def busy(self, end):
+        """For as long as the run lasts: what is on its way after that does not count."""
+        flowed = [taken if end >= last else int(float(taken) * float(end - first) / float(last - first))
+                  for first, last, taken in self.flows if end > first or end >= last]
+        return sum(max(0, min(last, end) - first) for first, last in self.held) + sum(flowed)
 
 
 class Queue:
@@ -209,7 +218,7 @@ class Fluid:
             link.bytes += x.bytes
             link.messages += 1
         self.flows.append({"x": x, "path": path, "left": Fraction(x.bytes), "limit": limit, "weight": weight,
-                           "rate": Fraction(0)})
+                           "rate": Fraction(0), "began": self.run.now})
         self.again(self.run.now)
 
     def again(self, time):
@@ -237,7 +246,7 @@ class Fluid:
     def finish(self, flow):
         x, m = flow["x"], self.run.m
         for key, level, _, _ in flow["path"]:
-            self.run.links[key].busy += span(x.bytes, m.link_rate[level])
+            self.run.links[key].flows.append((flow["began"], self.run.now, span(x.bytes, m.link_rate[level])))
         x.at, x.flowed = x.to, True
         x.rate = Fraction(0)
         self.run.arrive_by_flow(x)

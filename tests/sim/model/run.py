@@ -8,12 +8,13 @@ goes on, or None when somebody has to wake it.
 import heapq
 from fractions import Fraction
 
+from .data import Data
 from .machine import Machine, span
 from .ops import Ops
 from .parts import ARRIVE, STEP, Engine, Fluid, Lane, Link, Ports, Queue
 
 
-class Run(Ops):
+class Run(Ops, Data):
     def __init__(self, machine, plan, launches=1, depth=None):
         self.m = Machine(machine)
         self.plan, self.launches = plan, launches
@@ -21,6 +22,7 @@ class Run(Ops):
         self.nranks = plan["nranks"]
         self.pe = self.m.place(self.nranks)
         self.kinds = {b["name"]: b["kind"] for b in plan["bufs"]}
+        self.shared = {b["name"] for b in plan["bufs"] if b["kind"] == "window" or b.get("symmetric")}
         self.cols = {b["name"]: b.get("cols", 0) for b in plan["bufs"]}
         assert all(self.kinds[b["name"]] == b["kind"] for b in plan["bufs"]), "two buffers of one name"
         self.signals = {s["name"]: s["kind"] for s in plan["signals"]}
@@ -44,6 +46,7 @@ class Run(Ops):
         self.transfers = self.messages = self.moves = self.polls = self.stalls = 0
         self.ties = 0  # heads that reached one link at one instant: their order is a rule, not a result
         self.ends = [0] * self.nranks
+        self.data_begin()
         self.active = [0] * self.nranks
         self.lanes = []
         for rank in range(self.nranks):
@@ -56,7 +59,8 @@ class Run(Ops):
             call(*args)
 
     def result(self):
-        links = sorted((self.link_name(key), link.bytes, link.messages, link.busy)
+        end = float("inf") if any(self.active) else max(self.ends)
+        links = sorted((self.link_name(key), link.bytes, link.messages, link.busy(end))
                        for key, link in self.links.items() if link.messages)
         return {
             "deadlock": any(self.active), "time_ps": max(self.ends), "pe": self.pe, "end_ps": self.ends,
@@ -65,7 +69,7 @@ class Run(Ops):
             "dma_comm_ps": [e["comm"].busy["comm"] for e in self.engines],
             "transfers": self.transfers, "messages": self.messages, "moves": self.moves, "polls": self.polls,
             "credit_stalls": self.stalls, "slots_used": max([q.used for q in self.queues], default=0),
-            "links": links,
+            "links": links, "data_hash": self.data_hash(),
         }
 
     def link_name(self, key):
@@ -125,6 +129,8 @@ class Run(Ops):
             yield self.now + self.m.int("pe.issue_ps")
             yield from self.settle_pending(lane, op)
             yield from getattr(self, "op_" + op["op"])(lane, op)
+            if op["op"] in ("copy", "compute", "accumulate"):
+                self.take_effect(lane, op)
         yield from self.drain(lane)
         self.end_lane(lane)
 
@@ -186,7 +192,7 @@ class Run(Ops):
         held = span(x.bytes, x.rate)
         start = max(self.now, link.free)
         link.free = start + held
-        link.busy += held
+        link.held.append((start, link.free))
         link.bytes += x.bytes
         link.messages += 1
         x.at = leads

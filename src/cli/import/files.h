@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal verify on files of other formats: one or a thousand, two at a time on two cores.
+ *
+ * A file is one task: read, opened, verified in every way that it says it is launched in, judged as
+ * its engine would, closed. Only what the reports need is kept.
+ */
+#ifndef PEAL_CLI_IMPORT_FILES_H
+#define PEAL_CLI_IMPORT_FILES_H
+
+#include "cli/import/import_args.h"
+#include "cli/verify/require.h"
+#include "verify/verify.h"
+
+#include <stdatomic.h>
+
+/* One way to launch a file. */
+struct peal_file_run {
+    bool in_place;
+    uint64_t count;
+    struct peal_verification *answer; /* NULL: no plan */
+    const char *why;                  /* without an answer: the diagnostics */
+    uint32_t least_depth; /* after a deadlock: the least without one, 0 = none is known */
+    bool never;           /* after a deadlock: no depth helps */
+};
+
+struct peal_file_task {
+    const char *path;
+    struct peal_source source; /* the name stays, the text only while the task runs */
+    uint64_t bytes;
+    struct peal_import_facts facts; /* texts copied */
+    const char *unreadable;         /* NULL, or why: diagnostics or what the system says */
+    bool wrong_ranks;               /* --ranks does not fit */
+    PEAL_VEC(struct peal_file_run) runs;
+    struct peal_findings findings;
+    struct peal_arena arena;
+    _Atomic bool finished; /* release by the worker, acquire by reports after Ctrl-C */
+};
+
+struct peal_files_job {
+    const struct peal_kernel_options *options;
+    struct peal_verify_options verify;
+    uint32_t require; /* enum peal_require */
+    uint32_t workers;
+    const char *cache;
+    struct peal_file_task *tasks;
+    size_t ntasks;
+};
+
+struct peal_files_tally {
+    uint64_t proved, refuted, undecided, unreadable, lacking, ops; /* lacking: of --require */
+    double ms;
+};
+
+struct peal_files_out {
+    bool json;
+    const char *sarif; /* or NULL */
+};
+
+/* Verifies the files and reports; returns the exit code. */
+int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
+                      const struct peal_files_out *out, char **paths, int npaths);
+
+struct peal_files_tally peal_files_count(const struct peal_files_job *job);
+/* files_report.c */
+void peal_files_report_table(const struct peal_files_job *job, struct peal_text *out);
+void peal_files_report_text(const struct peal_files_job *job, const struct peal_files_tally *t,
+                            struct peal_text *out);
+void peal_files_report_json(const struct peal_files_job *job, const struct peal_files_tally *t,
+                            struct peal_text *out);
+/* The place that a refutation is about; line 0 where there is none. */
+struct peal_verify_place peal_fault_place(const struct peal_verification *v);
+
+#endif

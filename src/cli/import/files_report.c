@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What peal verify says of files: a table, then a line for each that is not proved, as compilers
+ * and editors have them (file:line:col: error: ...), then the counterexample if there is one file,
+ * then what the engine will do, then one line of totals. */
+#include "cli/import/files.h"
+
+#include "report/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool has_finished(const struct peal_file_task *t)
+{
+    /* acquire: partner is the release of the worker; after Ctrl-C some still run */
+    return atomic_load_explicit(&t->finished, memory_order_acquire);
+}
+
+static const char *verdict_name(const struct peal_verification *v)
+{
+    return v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault) : peal_verdict_name(v->verdict);
+}
+
+static void put_row(const struct peal_file_task *t, const struct peal_file_run *run,
+                    struct peal_report_table *table)
+{
+    static const char *const bits[] = {"-", "same", "differ"};
+    const struct peal_verification *v = run ? run->answer : NULL;
+    peal_report_table_cell(table, "%s", t->path);
+    if (t->facts.nranks)
+        peal_report_table_cell(table, "%u", t->facts.nranks);
+    else
+        peal_report_table_cell(table, "-");
+    peal_report_table_cell(table, "%s", !run ? "-" : run->in_place ? "in" : "out of");
+    if (run)
+        peal_report_table_cell(table, "%" PRIu64, run->count);
+    else
+        peal_report_table_cell(table, "-");
+    if (!v) {
+        peal_report_table_cell(table, "%s", run ? "no plan" : "unreadable");
+        for (int i = 0; i < 5; i++)
+            peal_report_table_cell(table, "-");
+        return;
+    }
+    peal_report_table_cell(table, "%s", verdict_name(v));
+    peal_report_table_cell(table, "%s", peal_reuse_name(v->reuse));
+    peal_report_table_cell(table, "%s", bits[v->bits]);
+    uint32_t least = v->verdict == PEAL_PROVED ? v->least_depth : run->least_depth;
+    if (least)
+        peal_report_table_cell(table, "%u", least);
+    else
+        peal_report_table_cell(table, "-");
+    peal_report_table_cell(table, "%" PRIu64, v->ops);
+    peal_report_table_cell(table, "%.1f%s", v->milliseconds, v->cached ? " cached" : "");
+}
+
+void peal_files_report_table(const struct peal_files_job *job, struct peal_text *out)
+{
+    struct peal_report_table *table = peal_report_table_new();
+    static const char *const titles[] = {"file",  "ranks", "place", "count", "verdict",
+                                         "reuse", "bits",  "depth", "ops",   "ms"};
+    for (int i = 0; i < 10; i++)
+        peal_report_table_column(table, titles[i],
+                                 i == 1 || i == 3 || i == 7 || i == 8 ? PEAL_ALIGN_RIGHT
+                                                                      : PEAL_ALIGN_LEFT);
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_file_task *t = &job->tasks[i];
+        if (!has_finished(t))
+            continue;
+        for (size_t k = 0; k < t->runs.len; k++)
+            put_row(t, &t->runs.at[k], table);
+        if (!t->runs.len)
+            put_row(t, NULL, table);
+    }
+    peal_report_table_text(table, out);
+    peal_report_table_free(table);
+}
+
+struct peal_verify_place peal_fault_place(const struct peal_verification *v)
+{
+    for (uint32_t i = v->naccesses; i-- > 0;) {
+        uint32_t step = v->accesses_at[i].step;
+        if (step < v->nsteps && v->steps[step].place.line)
+            return v->steps[step].place;
+    }
+    for (uint32_t i = 0; i < v->nwaits; i++) {
+        uint32_t step = v->waits[i].step;
+        if (v->waits[i].in_cycle && step < v->nsteps && v->steps[step].place.line)
+            return v->steps[step].place;
+    }
+    for (uint32_t i = v->nsteps; i-- > 0;) {
+        if (v->steps[i].place.line && (v->steps[i].collides || v->steps[i].blocked || i == 0))
+            return v->steps[i].place;
+    }
+    return (struct peal_verify_place){.file = ""};
+}
+
+static void put_place(const char *path, uint32_t line, uint32_t col, struct peal_text *out)
+{
+    peal_text_printf(out, "%s:", path);
+    if (line)
+        peal_text_printf(out, "%u:%u:", line, col);
+    peal_text_puts(out, " ");
+}
+
+/* "algo.xml:12:5: error: race: ...": what is wrong with one way to launch a file. */
+static void put_problem(const struct peal_files_job *job, const struct peal_file_task *t,
+                        const struct peal_file_run *run, struct peal_text *out)
+{
+    const struct peal_verification *v = run->answer;
+    if (!v) {
+        peal_text_puts(out, run->why);
+        return;
+    }
+    const char *lacks = peal_require_lacks(job->require, v);
+    if (v->verdict == PEAL_PROVED && !lacks)
+        return;
+    struct peal_verify_place at = peal_fault_place(v);
+    put_place(t->path, at.line, at.col, out);
+    if (lacks) {
+        peal_text_printf(out, "error: required, but %s%s%s\n", lacks, v->bits_why ? ": " : "",
+                         v->bits_why ? v->bits_why : "");
+        return;
+    }
+    bool refuted = v->verdict == PEAL_REFUTED;
+    peal_text_printf(out, "%s: %s%s%s%s", refuted ? "error" : "warning", verdict_name(v),
+                     run->in_place ? " in place" : "", v->why ? ": " : "", v->why ? v->why : "");
+    if (v->fault == PEAL_FAULT_DEADLOCK && run->never)
+        peal_text_puts(out, " (no FIFO depth helps)");
+    peal_text_puts(out, "\n");
+}
+
+static void put_findings(const struct peal_file_task *t, enum peal_finding_level least,
+                         struct peal_text *out)
+{
+    for (size_t i = 0; i < t->findings.list.len; i++) {
+        const struct peal_finding *f = &t->findings.list.at[i];
+        if (f->level < least)
+            continue;
+        put_place(t->path, f->pos.line, f->pos.col, out);
+        peal_text_printf(out, "%s: %s [%s]\n", peal_finding_level_name(f->level), f->message,
+                         f->rule);
+    }
+}
+
+/* The first refuted way is told whole, or else the first that is not decided. */
+static void put_story(const struct peal_file_task *t, struct peal_text *out)
+{
+    const struct peal_verification *told = NULL;
+    for (size_t i = 0; i < t->runs.len; i++) {
+        const struct peal_verification *v = t->runs.at[i].answer;
+        if (v && v->verdict != PEAL_PROVED && (!told || told->verdict == PEAL_UNDECIDED))
+            told = told && v->verdict == PEAL_UNDECIDED ? told : v;
+    }
+    if (told) {
+        peal_text_puts(out, "\n");
+        peal_verification_explain(told, out);
+    }
+}
+
+void peal_files_report_text(const struct peal_files_job *job, const struct peal_files_tally *t,
+                            struct peal_text *out)
+{
+    bool one = job->ntasks == 1;
+    peal_files_report_table(job, out);
+    size_t start = out->len;
+    peal_text_puts(out, "\n");
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_file_task *task = &job->tasks[i];
+        if (task->unreadable)
+            peal_text_puts(out, task->unreadable);
+        if (task->wrong_ranks)
+            peal_text_printf(out, "%s: is for %u ranks; --ranks cannot change that\n", task->path,
+                             task->facts.nranks);
+        for (size_t k = 0; k < task->runs.len; k++)
+            put_problem(job, task, &task->runs.at[k], out);
+        put_findings(task, one ? PEAL_FINDING_NOTE : PEAL_FINDING_WARNING, out);
+    }
+    if (one)
+        put_story(&job->tasks[0], out);
+    if (out->len > start + 1)
+        peal_text_puts(out, "\n");
+    peal_text_printf(out,
+                     "%zu file%s: %" PRIu64 " proved, %" PRIu64 " refuted, %" PRIu64
+                     " not decided, %" PRIu64 " unreadable",
+                     job->ntasks, one ? "" : "s", t->proved, t->refuted, t->undecided,
+                     t->unreadable);
+    if (t->lacking)
+        peal_text_printf(out, "; %" PRIu64 " without what is required", t->lacking);
+    peal_text_printf(out, ". %" PRIu64 " ops in %.0f ms.\n", t->ops, t->ms);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------ */
+
+static void json_findings(const struct peal_file_task *task, struct peal_text *out)
+{
+    peal_text_puts(out, ", \"findings\": [");
+    for (size_t i = 0; i < task->findings.list.len; i++) {
+        const struct peal_finding *f = &task->findings.list.at[i];
+        peal_text_printf(out,
+                         "%s{\"level\": \"%s\", \"rule\": \"%s\", \"line\": %u, \"col\": %u, "
+                         "\"message\": ",
+                         i ? ", " : "", peal_finding_level_name(f->level), f->rule, f->pos.line,
+                         f->pos.col);
+        peal_text_json(out, f->message);
+        peal_text_printf(out, ", \"fixable\": %s}", f->edit.text ? "true" : "false");
+    }
+    peal_text_puts(out, "]");
+}
+
+static void json_run(const struct peal_files_job *job, const struct peal_file_run *run,
+                     struct peal_text *out)
+{
+    peal_text_printf(out, "{\"place\": \"%s\", \"count\": %" PRIu64, run->in_place ? "in" : "out",
+                     run->count);
+    if (!run->answer) {
+        peal_text_puts(out, ", \"no_plan\": ");
+        peal_text_json(out, run->why);
+        peal_text_puts(out, "}");
+        return;
+    }
+    const char *lacks = peal_require_lacks(job->require, run->answer);
+    if (run->answer->fault == PEAL_FAULT_DEADLOCK)
+        peal_text_printf(out, ", \"depth_needed\": %u", run->least_depth);
+    if (lacks) {
+        peal_text_puts(out, ", \"lacks\": ");
+        peal_text_json(out, lacks);
+    }
+    peal_text_puts(out, ", \"answer\": ");
+    peal_verification_json(run->answer, out);
+    peal_text_puts(out, "}");
+}
+
+static void json_file(const struct peal_files_job *job, const struct peal_file_task *task,
+                      struct peal_text *out)
+{
+    peal_text_puts(out, "{\"file\": ");
+    peal_text_json(out, task->path);
+    if (task->unreadable) {
+        peal_text_puts(out, ", \"unreadable\": ");
+        peal_text_json(out, task->unreadable);
+        peal_text_puts(out, "}");
+        return;
+    }
+    const struct peal_import_facts *f = &task->facts;
+    peal_text_printf(out, ", \"format\": \"%s\", \"name\": ", peal_format_name(f->format));
+    peal_text_json(out, f->name);
+    peal_text_puts(out, ", \"collective\": ");
+    peal_text_json(out, f->collective);
+    peal_text_puts(out, ", \"protocol\": ");
+    peal_text_json(out, f->protocol);
+    peal_text_printf(out, ", \"ranks\": %u, \"steps\": %" PRIu64 ", \"depth\": %u, \"runs\": [",
+                     f->nranks, f->steps, f->depth);
+    for (size_t k = 0; k < task->runs.len; k++) {
+        peal_text_puts(out, k ? ", " : "");
+        json_run(job, &task->runs.at[k], out);
+    }
+    peal_text_puts(out, "]");
+    json_findings(task, out);
+    peal_text_puts(out, "}");
+}
+
+void peal_files_report_json(const struct peal_files_job *job, const struct peal_files_tally *t,
+                            struct peal_text *out)
+{
+    peal_text_printf(out,
+                     "{\"proved\": %" PRIu64 ", \"refuted\": %" PRIu64 ", \"undecided\": %" PRIu64
+                     ", \"unreadable\": %" PRIu64 ", \"lacking\": %" PRIu64 ", \"files\": [",
+                     t->proved, t->refuted, t->undecided, t->unreadable, t->lacking);
+    for (size_t i = 0; i < job->ntasks; i++) {
+        peal_text_puts(out, i ? ",\n" : "\n");
+        json_file(job, &job->tasks[i], out);
+    }
+    peal_text_puts(out, "]}\n");
+}

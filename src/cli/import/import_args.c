@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See import_args.h. */
+#include "cli/import/import_args.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool peal_import_names_file(const char *what)
+{
+    char head[512];
+    size_t len = strlen(what);
+    if ((len > 5 && strcmp(what + len - 5, ".peal") == 0) || !strpbrk(what, "./"))
+        return false;
+    if ((len > 4 && strcmp(what + len - 4, ".xml") == 0) ||
+        (len > 5 && strcmp(what + len - 5, ".json") == 0))
+        return true;
+    FILE *file = fopen(what, "rb");
+    if (!file)
+        return false;
+    size_t got = fread(head, 1, sizeof head, file);
+    fclose(file);
+    return peal_import_format(head, got) != PEAL_FORMAT_NONE;
+}
+
+bool peal_import_bind(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                      const struct peal_import_facts *facts, struct peal_import_options *out)
+{
+    if (facts && options->ranks.len &&
+        (options->ranks.len > 1 || options->ranks.at[0] != facts->nranks)) {
+        peal_cli_usage(cli, "'%s' is for %u ranks; --ranks cannot change that", facts->name,
+                       facts->nranks);
+        return false;
+    }
+    if (options->set.len) {
+        peal_cli_usage(cli, "--set: a plan of another format has no parameters");
+        return false;
+    }
+    *out = (struct peal_import_options){
+        .count = options->counts.len ? (uint64_t)options->counts.at[0] : 0,
+        .depth = (uint32_t)options->depth,
+        .slot_bytes = options->slot_bytes,
+        .dtype = options->dtype,
+        .reduce = options->reduce,
+        .place = options->in_place ? PEAL_PLACE_IN : PEAL_PLACE_FILE,
+        .has_root = options->root > 0,
+        .root = (uint32_t)options->root,
+    };
+    return true;
+}
+
+bool peal_import_file_open(const struct peal_cli *cli, const char *path,
+                           const struct peal_kernel_options *options, struct peal_import_file *out,
+                           int *code)
+{
+    struct peal_import_options how;
+    *out = (struct peal_import_file){0};
+    peal_diags_init(&out->diags);
+    *code = PEAL_EXIT_OTHER;
+    if (!peal_cli_read(cli, path, &out->source))
+        return false;
+    if (options->counts.len > 1) {
+        *code = peal_cli_usage(cli, "--count takes one value here");
+        return false;
+    }
+    enum peal_status status = peal_import_open(&out->source, &out->diags, &out->import);
+    if (status == PEAL_OK &&
+        !peal_import_bind(cli, options, peal_import_facts(out->import), &how)) {
+        *code = PEAL_EXIT_USAGE;
+        return false;
+    }
+    if (status == PEAL_OK)
+        status = peal_import_plan(out->import, &how, &out->diags, &out->plan);
+    if (status != PEAL_OK)
+        *code = peal_cli_diags(cli, status, &out->diags);
+    return status == PEAL_OK;
+}
+
+void peal_import_file_release(struct peal_import_file *file)
+{
+    free(file->plan);
+    peal_import_close(file->import);
+    peal_diags_release(&file->diags);
+    *file = (struct peal_import_file){0};
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tasks of peal verify FILE...; see files.h. */
+#include "cli/import/files.h"
+
+#include "cli/progress.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_FILE = 1 << 30, DEEP = 65536 };
+
+/* --- one file -------------------------------------------------------------------------------- */
+
+static const char *keep(struct peal_file_task *task, const char *text)
+{
+    const char *copy = text ? peal_arena_copy(&task->arena, text, strlen(text)) : NULL;
+    return copy ? copy : "";
+}
+
+/* The diagnostics as they would be printed, while the text that they point into is there. */
+static const char *keep_diags(struct peal_file_task *task, enum peal_status status,
+                              const struct peal_diags *diags)
+{
+    struct peal_text text = {0};
+    if (diags->list.len)
+        peal_diags_print(diags, false, &text);
+    else
+        peal_text_printf(&text, "%s: %s\n", task->path, peal_status_text(status));
+    const char *kept = keep(task, peal_text_get(&text));
+    peal_text_release(&text);
+    return kept;
+}
+
+/* The whole file, to be freed; NULL with the reason kept. */
+static char *read_text(struct peal_file_task *task)
+{
+    char why[256], *text = NULL;
+    FILE *file = fopen(task->path, "rb");
+    struct stat info;
+    size_t got = 0;
+    if (file && fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode) &&
+        info.st_size <= MOST_FILE) {
+        text = malloc((size_t)info.st_size + 1);
+        got = text ? fread(text, 1, (size_t)info.st_size, file) : 0;
+    } else if (file && !errno) {
+        errno = EINVAL;
+    }
+    if (!text || ferror(file)) {
+        snprintf(why, sizeof why, "%.180s: %s\n", task->path,
+                 file && errno == EINVAL ? "not a file of at most 1G" : strerror(errno));
+        task->unreadable = keep(task, why);
+        free(text);
+        text = NULL;
+    }
+    if (file)
+        fclose(file);
+    if (text) {
+        text[got] = '\0';
+        task->source.text = text;
+        task->source.len = got;
+    }
+    return text;
+}
+
+/* How deep the FIFOs of a plan that deadlocks would have to be. */
+static void find_depth(const struct peal_files_job *job, const struct peal_import *import,
+                       struct peal_import_options how, struct peal_file_run *run)
+{
+    struct peal_verification *deep = NULL;
+    struct peal_plan *plan = NULL;
+    how.depth = DEEP;
+    if (run->answer->fault != PEAL_FAULT_DEADLOCK || !peal_import_facts(import)->depth)
+        return;
+    if (peal_import_plan(import, &how, NULL, &plan) == PEAL_OK &&
+        peal_verify_cached(plan, &job->verify, job->cache, &deep) == PEAL_OK) {
+        run->least_depth = deep->verdict == PEAL_PROVED ? deep->least_depth : 0;
+        run->never = deep->verdict == PEAL_REFUTED && deep->fault == PEAL_FAULT_DEADLOCK;
+    }
+    peal_verification_free(deep);
+    free(plan);
+}
+
+static void verify_way(const struct peal_files_job *job, struct peal_file_task *task,
+                       const struct peal_import *import, struct peal_import_options how)
+{
+    struct peal_diags diags;
+    struct peal_plan *plan = NULL;
+    struct peal_file_run run = {.in_place = how.place == PEAL_PLACE_IN,
+                                .count = how.count ? how.count : peal_import_count(import)};
+    peal_diags_init(&diags);
+    enum peal_status status = peal_import_plan(import, &how, &diags, &plan);
+    if (status == PEAL_OK)
+        status = peal_verify_cached(plan, &job->verify, job->cache, &run.answer);
+    if (status == PEAL_OK)
+        find_depth(job, import, how, &run);
+    else
+        run.why = keep_diags(task, status, &diags);
+    free(plan);
+    peal_diags_release(&diags);
+    if (!peal_vec_push(&task->runs, run))
+        peal_verification_free(run.answer);
+}
+
+/* Every place and count: what the options say, or else what the file does. */
+static void verify_ways(const struct peal_files_job *job, struct peal_file_task *task,
+                        const struct peal_import *import)
+{
+    const struct peal_kernel_options *o = job->options;
+    const struct peal_import_facts *facts = peal_import_facts(import);
+    struct peal_import_options how = {
+        .depth = (uint32_t)o->depth,
+        .slot_bytes = o->slot_bytes,
+        .dtype = o->dtype,
+        .reduce = o->reduce,
+        .has_root = o->root > 0,
+        .root = (uint32_t)o->root,
+        .lenient = true,
+    };
+    bool in = o->in_place || facts->in_place;
+    bool out = !o->in_place && (facts->out_of_place || !facts->in_place);
+    for (size_t i = 0; i < (o->counts.len ? o->counts.len : 1); i++) {
+        how.count = o->counts.len ? (uint64_t)o->counts.at[i] : 0;
+        how.place = PEAL_PLACE_OUT;
+        if (out)
+            verify_way(job, task, import, how);
+        how.place = PEAL_PLACE_IN;
+        if (in)
+            verify_way(job, task, import, how);
+    }
+}
+
+static void keep_facts(struct peal_file_task *task, const struct peal_import *import)
+{
+    task->facts = *peal_import_facts(import);
+    task->facts.name = keep(task, task->facts.name);
+    task->facts.collective = keep(task, task->facts.collective);
+    task->facts.protocol = keep(task, task->facts.protocol);
+}
+
+static void verify_file(const struct peal_files_job *job, struct peal_file_task *task)
+{
+    struct peal_diags diags;
+    struct peal_import *import = NULL;
+    char *text = read_text(task);
+    if (!text)
+        return;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_import_open(&task->source, &diags, &import);
+    if (status != PEAL_OK) {
+        task->unreadable = keep_diags(task, status, &diags);
+    } else {
+        const struct peal_ints *ranks = &job->options->ranks;
+        keep_facts(task, import);
+        task->wrong_ranks = ranks->len && (ranks->len > 1 || ranks->at[0] != task->facts.nranks);
+        uint32_t least = 0;
+        if (!task->wrong_ranks)
+            verify_ways(job, task, import);
+        for (size_t i = 0; i < task->runs.len; i++) {
+            const struct peal_file_run *run = &task->runs.at[i];
+            uint32_t depth = run->least_depth;
+            if (run->answer && run->answer->verdict == PEAL_PROVED)
+                depth = run->answer->least_depth;
+            least = depth > least ? depth : least;
+        }
+        peal_import_judge(import, least, &task->findings);
+    }
+    peal_import_close(import);
+    peal_diags_release(&diags);
+    task->source.text = NULL;
+    task->source.len = 0;
+    free(text);
+}
+
+/* --- all files ------------------------------------------------------------------------------- */
+
+struct pool {
+    struct peal_files_job *job;
+    struct peal_progress *progress;
+    atomic_size_t next;
+};
+
+static void *work(void *at)
+{
+    struct pool *pool = at;
+    for (;;) {
+        /* Relaxed: only the number matters; pthread_join publishes what the tasks hold. */
+        size_t i = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
+        if (i >= pool->job->ntasks)
+            return NULL;
+        struct peal_file_task *task = &pool->job->tasks[i];
+        verify_file(pool->job, task);
+        /* release: partner is the acquire in files_report.c */
+        atomic_store_explicit(&task->finished, true, memory_order_release);
+        peal_progress_step(pool->progress, task->bytes);
+    }
+}
+
+static void run_pool(struct peal_files_job *job, struct peal_progress *progress)
+{
+    enum { MOST_WORKERS = 64 };
+    struct pool pool = {.job = job, .progress = progress};
+    pthread_t threads[MOST_WORKERS];
+    bool started[MOST_WORKERS] = {false};
+    uint32_t workers = job->workers > MOST_WORKERS ? MOST_WORKERS : job->workers;
+    workers = workers > job->ntasks ? (uint32_t)job->ntasks : workers;
+    if (job->ntasks == 1) /* the analyses of one large plan share the cores instead */
+        job->verify.workers = job->workers;
+    for (uint32_t i = 1; i < workers; i++)
+        started[i] = pthread_create(&threads[i], NULL, work, &pool) == 0;
+    work(&pool);
+    for (uint32_t i = 1; i < workers; i++) {
+        if (started[i])
+            pthread_join(threads[i], NULL);
+    }
+}
+
+static void report_finished(void *opaque)
+{
+    struct peal_text out = {0};
+    peal_files_report_table(opaque, &out);
+    fputs(peal_text_get(&out), stdout);
+    peal_text_release(&out);
+}
+
+static bool make_tasks(struct peal_cli *cli, struct peal_files_job *job, char **paths, int npaths,
+                       struct peal_progress *progress)
+{
+    job->ntasks = (size_t)npaths;
+    job->tasks = peal_arena_alloc(cli->arena, job->ntasks * sizeof *job->tasks);
+    for (size_t i = 0; job->tasks && i < job->ntasks; i++) {
+        struct peal_file_task *task = &job->tasks[i];
+        struct stat info;
+        task->path = paths[i];
+        task->source.name = paths[i];
+        task->bytes = stat(paths[i], &info) == 0 ? (uint64_t)info.st_size : 1;
+        progress->weight += task->bytes;
+        peal_arena_init(&task->arena, 0);
+        peal_findings_init(&task->findings);
+    }
+    progress->total = job->ntasks;
+    return job->tasks != NULL;
+}
+
+static void free_tasks(struct peal_files_job *job)
+{
+    for (size_t i = 0; i < job->ntasks; i++) {
+        struct peal_file_task *task = &job->tasks[i];
+        for (size_t k = 0; k < task->runs.len; k++)
+            peal_verification_free(task->runs.at[k].answer);
+        peal_vec_release(&task->runs);
+        peal_findings_release(&task->findings);
+        peal_arena_release(&task->arena);
+    }
+}
+
+struct peal_files_tally peal_files_count(const struct peal_files_job *job)
+{
+    struct peal_files_tally t = {0};
+    for (size_t i = 0; i < job->ntasks; i++) {
+        const struct peal_file_task *task = &job->tasks[i];
+        bool refuted = false, undecided = false, unreadable = task->unreadable || task->wrong_ranks;
+        bool lacking = false;
+        for (size_t k = 0; k < task->runs.len; k++) {
+            const struct peal_verification *v = task->runs.at[k].answer;
+            unreadable = unreadable || !v;
+            if (!v)
+                continue;
+            refuted = refuted || v->verdict == PEAL_REFUTED;
+            undecided = undecided || v->verdict == PEAL_UNDECIDED;
+            lacking = lacking || peal_require_lacks(job->require, v);
+            t.ops += v->ops;
+            t.ms += v->milliseconds;
+        }
+        t.refuted += refuted;
+        t.undecided += undecided && !refuted;
+        t.unreadable += unreadable && !undecided && !refuted;
+        t.proved += !refuted && !undecided && !unreadable;
+        t.lacking += lacking;
+    }
+    return t;
+}
+
+static int exit_code(const struct peal_files_tally *t)
+{
+    if (t->refuted || t->lacking)
+        return PEAL_EXIT_NO;
+    return t->undecided || t->unreadable ? PEAL_EXIT_OTHER : PEAL_EXIT_OK;
+}
+
+int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
+                      const struct peal_files_out *out, char **paths, int npaths)
+{
+    struct peal_progress progress = {.what = "files"};
+    struct peal_text text = {0};
+    if (!make_tasks(cli, job, paths, npaths, &progress))
+        return peal_cli_fail(cli, "out of memory");
+    progress.report = out->json ? NULL : report_finished;
+    progress.context = job;
+    peal_progress_begin(&progress);
+    run_pool(job, &progress);
+    peal_progress_end(&progress);
+    struct peal_files_tally t = peal_files_count(job);
+    int code = exit_code(&t);
+    if (job->ntasks == 1 && job->tasks[0].wrong_ranks) {
+        const struct peal_import_facts *facts = &job->tasks[0].facts;
+        code = peal_cli_usage(cli, "'%s' is for %u ranks; --ranks cannot change that", facts->name,
+                              facts->nranks);
+        free_tasks(job);
+        return code;
+    }
+    if (out->json)
+        peal_files_report_json(job, &t, &text);
+    else
+        peal_files_report_text(job, &t, &text);
+    code = out->json ? peal_cli_print(cli, &text, code) : peal_cli_print_verdict(cli, &text, code);
+    free_tasks(job);
+    return code;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --require: properties beyond "proved" that the exit code is to depend on. */
+#ifndef PEAL_CLI_VERIFY_REQUIRE_H
+#define PEAL_CLI_VERIFY_REQUIRE_H
+
+#include "cli/cli.h"
+#include "verify/verify.h"
+
+enum peal_require {
+    PEAL_REQUIRE_SAME_BITS = 1,
+    PEAL_REQUIRE_CLOSED = 2,
+    PEAL_REQUIRE_REPEATABLE = 4
+};
+
+/* "same-bits,closed" into flags; NULL is none. False after a message. */
+bool peal_require_parse(const struct peal_cli *cli, const char *text, uint32_t *out);
+
+/* What a proved answer lacks of what is required, in words; NULL: nothing. */
+const char *peal_require_lacks(uint32_t require, const struct peal_verification *v);
+
+#endif

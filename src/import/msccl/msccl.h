@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The model of an MSCCL XML file: what it says, in the order in which RCCL takes it.
+ *
+ * Gpus are sorted by id, thread blocks of a gpu by id, steps of a block by `s`; all three number
+ * from 0 without gaps but for block ids, which may have gaps here (RCCL refuses those, see
+ * engine.c). Everything that an op needs to be made was checked by read.c.
+ */
+#ifndef PEAL_IMPORT_MSCCL_H
+#define PEAL_IMPORT_MSCCL_H
+
+#include "import/reader.h"
+
+enum msccl_type {
+    MSCCL_SEND,
+    MSCCL_RECV,
+    MSCCL_COPY,
+    MSCCL_REDUCE,                /* dst = dst + src */
+    MSCCL_RECV_COPY_SEND,        /* rcs */
+    MSCCL_RECV_REDUCE_SEND,      /* rrs: writes nothing here */
+    MSCCL_RECV_REDUCE_COPY,      /* rrc */
+    MSCCL_RECV_REDUCE_COPY_SEND, /* rrcs */
+    MSCCL_NOP,
+    MSCCL_TYPES
+};
+
+/* What the types have; indexed by enum msccl_type. */
+struct msccl_type_info {
+    const char *name;
+    bool sends, receives, reads, writes; /* reads the src operand, writes the dst operand */
+};
+extern const struct msccl_type_info peal_msccl_types[MSCCL_TYPES];
+
+struct msccl_step {
+    uint32_t line, col;
+    int32_t s, srcoff, dstoff, cnt;
+    int32_t depid, deps; /* depid -1: none */
+    uint8_t type, srcbuf, dstbuf, hasdep;
+};
+
+struct msccl_tb {
+    uint32_t line, col;
+    int32_t id, send, recv, chan; /* peers: -1 none */
+    uint64_t offset;              /* of the tag in the file */
+    uint32_t first, count;        /* steps */
+};
+
+struct msccl_gpu {
+    uint32_t line, col;
+    int32_t id, i_chunks, o_chunks, s_chunks;
+    uint32_t first, count; /* thread blocks */
+};
+
+/* Attributes of `algo` that RCCL demands and files forget. */
+enum {
+    MSCCL_HAS_NCHANNELS = 1,
+    MSCCL_HAS_INPLACE = 2,
+    MSCCL_HAS_OUTOFPLACE = 4,
+    MSCCL_HAS_MINBYTES = 8,
+    MSCCL_HAS_MAXBYTES = 16
+};
+
+struct msccl_algo {
+    uint32_t line, col;
+    uint64_t tag_end;         /* in the file: where another attribute of algo could be written */
+    uint32_t has;             /* MSCCL_HAS_... */
+    uint32_t nranks, nchunks; /* ngpus, nchunksperloop */
+    int32_t nchannels;
+    bool inplace, outofplace;
+    int64_t min_bytes, max_bytes; /* max 0: no limit */
+    uint32_t mult;
+    bool has_root;
+    uint32_t root;
+    struct msccl_gpu *gpus;
+    struct msccl_tb *tbs;
+    struct msccl_step *steps;
+    uint32_t ngpus, ntbs, nsteps;
+    struct {
+        struct peal_pos pos;
+        const char *element, *attribute; /* the first that is missing where RCCL wants it */
+    } missing;
+    uint32_t most_attributes; /* of any element */
+    struct peal_pos most_attributes_at;
+};
+
+#endif

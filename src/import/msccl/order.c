@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collected elements in their order: gpus by id, blocks by id, steps by number; twice the same
+ * number, or a gap where a gap has no meaning, is refused. */
+#include "import/msccl/read.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct peal_pos place(const struct msccl_reader *r, uint32_t line, uint32_t col)
+{
+    return (struct peal_pos){r->import->source, line, col, 0};
+}
+
+static int by_gpu(const void *a, const void *b)
+{
+    const struct msccl_gpu *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_tb(const void *a, const void *b)
+{
+    const struct msccl_tb *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const struct msccl_step *x = a, *y = b;
+    return (x->s > y->s) - (x->s < y->s);
+}
+
+/* Says that two elements have one number. */
+static bool twice(struct msccl_reader *r, const char *what, int32_t number, struct peal_pos one,
+                  struct peal_pos other)
+{
+    bool later = one.line > other.line || (one.line == other.line && one.col > other.col);
+    peal_diag_error(r->diags, later ? one : other, "a second %s %d", what, number);
+    peal_diag_note(r->diags, later ? other : one, "the first one is here");
+    return false;
+}
+
+static bool order_steps(struct msccl_reader *r, struct msccl_tb *tb)
+{
+    struct msccl_step *steps = r->steps.at + tb->first;
+    bool sorted = true;
+    for (uint32_t i = 1; i < tb->count; i++)
+        sorted = sorted && steps[i - 1].s < steps[i].s;
+    if (!sorted)
+        qsort(steps, tb->count, sizeof *steps, by_step);
+    for (uint32_t i = 0; i < tb->count; i++) {
+        if (i > 0 && steps[i].s == steps[i - 1].s)
+            return twice(r, "step", steps[i].s, place(r, steps[i - 1].line, steps[i - 1].col),
+                         place(r, steps[i].line, steps[i].col));
+        if (steps[i].s != (int32_t)i) {
+            peal_diag_error(r->diags, place(r, steps[i].line, steps[i].col),
+                            "there is no step %u before step %d", i, steps[i].s);
+            return false;
+        }
+    }
+    return true;
+}
+
+static const struct msccl_tb *find_tb(const struct msccl_reader *r, const struct msccl_gpu *gpu,
+                                      int32_t id)
+{
+    struct msccl_tb key = {.id = id};
+    return bsearch(&key, r->tbs.at + gpu->first, gpu->count, sizeof key, by_tb);
+}
+
+/* A dependency names a block of the same gpu; what it waits for may never come, which verify
+ * finds. */
+static bool check_dependencies(struct msccl_reader *r, const struct msccl_gpu *gpu,
+                               const struct msccl_tb *tb)
+{
+    for (uint32_t i = 0; i < tb->count; i++) {
+        const struct msccl_step *step = &r->steps.at[tb->first + i];
+        if (step->depid < 0)
+            continue;
+        if (!find_tb(r, gpu, step->depid)) {
+            peal_diag_error(r->diags, place(r, step->line, step->col),
+                            "depid %d: gpu %d has no such thread block", step->depid, gpu->id);
+            return false;
+        }
+        if (step->deps < 0) {
+            peal_diag_error(r->diags, place(r, step->line, step->col),
+                            "depid %d without the number of a step in deps", step->depid);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool order_gpu(struct msccl_reader *r, struct msccl_gpu *gpu)
+{
+    struct msccl_tb *tbs = r->tbs.at + gpu->first;
+    if (gpu->count > 1)
+        qsort(tbs, gpu->count, sizeof *tbs, by_tb);
+    for (uint32_t i = 0; i < gpu->count; i++) {
+        if (i > 0 && tbs[i].id == tbs[i - 1].id)
+            return twice(r, "thread block", tbs[i].id, place(r, tbs[i - 1].line, tbs[i - 1].col),
+                         place(r, tbs[i].line, tbs[i].col));
+        if (!order_steps(r, &tbs[i]))
+            return false;
+    }
+    for (uint32_t i = 0; i < gpu->count; i++) {
+        if (!check_dependencies(r, gpu, &tbs[i]))
+            return false;
+    }
+    return true;
+}
+
+static void *copy(struct msccl_reader *r, const void *from, size_t bytes)
+{
+    void *to = peal_arena_alloc(&r->import->arena, bytes ? bytes : 1);
+    if (!to)
+        r->status = PEAL_NO_MEMORY;
+    else if (bytes)
+        memcpy(to, from, bytes);
+    return to;
+}
+
+bool peal_msccl_order(struct msccl_reader *r)
+{
+    struct msccl_algo *algo = r->algo;
+    if (r->gpus.len > 1)
+        qsort(r->gpus.at, r->gpus.len, sizeof *r->gpus.at, by_gpu);
+    for (uint32_t i = 0; i < r->gpus.len; i++) {
+        struct msccl_gpu *gpu = &r->gpus.at[i];
+        if (i > 0 && gpu->id == gpu[-1].id)
+            return twice(r, "gpu", gpu->id, place(r, gpu[-1].line, gpu[-1].col),
+                         place(r, gpu->line, gpu->col));
+        if (gpu->id != (int32_t)i)
+            break;
+        if (!order_gpu(r, gpu))
+            return false;
+    }
+    for (uint32_t i = 0; i < algo->nranks; i++) {
+        if (i < r->gpus.len && r->gpus.at[i].id == (int32_t)i)
+            continue;
+        peal_diag_error(r->diags, place(r, algo->line, algo->col),
+                        "ngpus is %u, and there is no gpu %u", algo->nranks, i);
+        return false;
+    }
+    algo->gpus = copy(r, r->gpus.at, r->gpus.len * sizeof *r->gpus.at);
+    algo->tbs = copy(r, r->tbs.at, r->tbs.len * sizeof *r->tbs.at);
+    algo->steps = copy(r, r->steps.at, r->steps.len * sizeof *r->steps.at);
+    algo->ngpus = (uint32_t)r->gpus.len;
+    algo->ntbs = (uint32_t)r->tbs.len;
+    algo->nsteps = (uint32_t)r->steps.len;
+    r->import->facts.steps = r->steps.len;
+    return r->status == PEAL_OK;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the formats share: the import behind the entrance's opaque type, and how a collective's
+ * buffers become a plan's. Internal to this folder. */
+#ifndef PEAL_IMPORT_READER_H
+#define PEAL_IMPORT_READER_H
+
+#include "import/import.h"
+
+struct msccl_algo;
+
+struct peal_import {
+    struct peal_arena arena; /* owns the model */
+    const struct peal_source *source;
+    struct peal_import_facts facts;
+    struct msccl_algo *msccl;
+};
+
+/* One per format: fill import->facts and the model. */
+enum peal_status peal_msccl_read(struct peal_import *import, struct peal_diags *diags);
+enum peal_status peal_msccl_make(const struct peal_import *import,
+                                 const struct peal_import_options *options,
+                                 struct peal_diags *diags, struct peal_plan **out);
+uint64_t peal_msccl_count(const struct peal_import *import);
+void peal_msccl_judge(const struct peal_import *import, uint32_t least_depth,
+                      struct peal_findings *out);
+
+/* The collective of that name in any of the engines' spellings; false: unknown. `custom` and the
+ * point-to-point ones have no contract. */
+bool peal_import_contract(const char *name, enum peal_contract *out);
+
+/* Where the engines' buffers `i` and `o` are in the plan. In place, one of them is a part of the
+ * other: its accesses go through the whole. */
+enum { IMPORT_INPUT, IMPORT_OUTPUT, IMPORT_SCRATCH, IMPORT_KINDS };
+
+struct peal_import_bufs {
+    struct peal_assembler *a;
+    uint32_t nranks;
+    enum peal_contract contract;
+    enum peal_dtype dtype;
+    uint32_t root;
+    bool in_place;
+    uint32_t x, y;
+    uint64_t x_len, y_len; /* elements on every rank, unless set per rank afterwards */
+};
+
+/* Declares x and y with `flags`, binds the contract and records the count as parameter `n`. Where
+ * `writes_input`, out of place x is an inout parameter. */
+void peal_import_declare(struct peal_import_bufs *bufs, const struct peal_import_options *options,
+                         uint32_t flags, bool writes_input, uint64_t count);
+/* Element `first` of input or output on `rank`, as a ref. */
+struct peal_ref peal_import_ref(const struct peal_import_bufs *bufs, int kind, uint32_t rank,
+                                uint64_t first);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See request.h. Given values come first, then dimensions, then what is made up for the rest. */
+#include "plan/make/request.h"
+
+#include "lang/lang.h"
+
+#include <string.h>
+
+static bool is_bindable(const struct peal_symbol *symbol)
+{
+    return symbol->kind == PEAL_SYMBOL_DIM || symbol->kind == PEAL_SYMBOL_INT ||
+           symbol->kind == PEAL_SYMBOL_INTS;
+}
+
+static const struct peal_symbol *find_bindable(const struct peal_kernel *kernel, const char *name)
+{
+    for (const struct peal_symbol *symbol = kernel->symbols; symbol; symbol = symbol->next) {
+        if (is_bindable(symbol) && strcmp(symbol->name, name) == 0)
+            return symbol;
+    }
+    return NULL;
+}
+
+bool peal_request_has(const struct peal_kernel *kernel, const char *name)
+{
+    return find_bindable(kernel, name) != NULL;
+}
+
+bool peal_request_has_root(const struct peal_kernel *kernel)
+{
+    const struct peal_symbol *symbol = find_bindable(kernel, "root");
+    return symbol && symbol->kind == PEAL_SYMBOL_INT;
+}
+
+void peal_request_reject(const struct peal_kernel *kernel, const char *name, struct peal_text *out)
+{
+    enum { MAX_NAMES = 64 };
+    const char *names[MAX_NAMES + 1] = {NULL};
+    int count = 0;
+    for (const struct peal_symbol *symbol = kernel->symbols; symbol; symbol = symbol->next) {
+        if (count == MAX_NAMES)
+            break;
+        if (is_bindable(symbol))
+            names[count++] = symbol->name;
+    }
+    peal_text_printf(out, "kernel '%s' has no parameter '%s'; ", kernel->name, name);
+    const char *near = peal_nearest(name, names);
+    if (near) {
+        peal_text_printf(out, "did you mean '%s'?", near);
+        return;
+    }
+    peal_text_puts(out, "it has: ");
+    for (int i = 0; i < count; i++)
+        peal_text_printf(out, "%s%s", i ? ", " : "", names[i]);
+    if (!count)
+        peal_text_puts(out, "none");
+}
+
+struct binder {
+    const struct peal_plan_request *request;
+    struct peal_arena *arena;
+    struct peal_bind_value *values; /* room for every given one and every symbol */
+    size_t len;
+    bool failed; /* out of memory */
+};
+
+static void bind_value(struct binder *b, const char *name, const int64_t *values, size_t count)
+{
+    b->values[b->len++] = (struct peal_bind_value){name, values, count, true};
+}
+
+static int64_t *new_ints(struct binder *b, size_t count)
+{
+    int64_t *at = peal_arena_alloc(b->arena, (count + 1) * sizeof *at);
+    if (!at)
+        b->failed = true;
+    return at;
+}
+
+static bool is_bound(const struct binder *b, const char *name)
+{
+    for (size_t i = 0; i < b->len; i++) {
+        if (strcmp(b->values[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A local parameter has values for every rank, rank after rank; those of one rank are everyone's. */
+static void bind_local(struct binder *b, const struct peal_symbol *symbol,
+                       const struct peal_bind_value *given)
+{
+    uint32_t nranks = b->request->bind.nranks;
+    size_t own = symbol->kind == PEAL_SYMBOL_INTS ? nranks : 1;
+    if (given->count == own * nranks && nranks > 1) {
+        bind_value(b, given->name, given->values, own);
+        return;
+    }
+    int64_t *all = new_ints(b, given->count * nranks);
+    if (!all)
+        return;
+    for (size_t i = 0; i < given->count * nranks; i++)
+        all[i] = given->values[i % given->count];
+    bind_value(b, given->name, all, given->count);
+}
+
+static enum peal_status bind_given(struct binder *b, struct peal_diags *diags)
+{
+    const struct peal_plan_request *request = b->request;
+    for (size_t i = 0; i < request->ngiven; i++) {
+        const struct peal_bind_value *given = &request->given[i];
+        const struct peal_symbol *symbol = find_bindable(request->kernel, given->name);
+        if (!symbol) {
+            struct peal_text why = {0};
+            peal_request_reject(request->kernel, given->name, &why);
+            peal_diag_error(diags, (struct peal_pos){0}, "%s", peal_text_get(&why));
+            peal_text_release(&why);
+            return PEAL_INVALID;
+        }
+        if (symbol->is_local)
+            bind_local(b, symbol, given);
+        else
+            bind_value(b, given->name, given->values, given->count);
+    }
+    return PEAL_OK;
+}
+
+/* Uneven parts of n elements, some of them empty, others for other n; the same on every rank. */
+static void invent_counts(struct binder *b, const char *name, int64_t n)
+{
+    uint32_t p = b->request->bind.nranks;
+    int64_t *at = new_ints(b, p), left = n;
+    if (!at)
+        return;
+    for (uint32_t r = 0; r < p; r++) {
+        int64_t limit = 2 * n / p + 1;
+        bool empty = (r + (uint64_t)n) % 3 == 0;
+        int64_t part = empty ? 0 : (int64_t)(peal_hash_u64(r, 17) % (uint64_t)limit);
+        bool takes_rest = r + 1 == p || part > left;
+        at[r] = takes_rest ? left : part;
+        left -= at[r];
+    }
+    bind_value(b, name, at, p);
+}
+
+/* A matrix of block sizes; `recvs` is `sends` seen from the other side. */
+static void invent_blocks(struct binder *b, const char *name, int64_t n, bool receives)
+{
+    uint32_t p = b->request->bind.nranks;
+    int64_t *at = new_ints(b, (size_t)p * p);
+    if (!at)
+        return;
+    for (uint32_t r = 0; r < p; r++) {
+        for (uint32_t q = 0; q < p; q++) {
+            uint64_t from = receives ? q : r, to = receives ? r : q;
+            uint64_t random = peal_hash_u64(from * p + to, 5);
+            bool empty = random % 4 == 0;
+            at[(size_t)r * p + q] = empty ? 0 : (int64_t)((random >> 8) % (uint64_t)(n / p + 2));
+        }
+    }
+    bind_value(b, name, at, p);
+}
+
+static void bind_int(struct binder *b, const char *name, int64_t value)
+{
+    int64_t *one = new_ints(b, 1);
+    if (!one)
+        return;
+    *one = value;
+    bind_value(b, name, one, 1);
+}
+
+/* What nobody gave. `root` is left to instantiate, which has it in peal_bind. */
+static void bind_missing(struct binder *b, const struct peal_symbol *symbol)
+{
+    const struct peal_plan_request *request = b->request;
+    bool is_array = symbol->kind == PEAL_SYMBOL_INTS;
+    if (symbol->kind == PEAL_SYMBOL_DIM)
+        bind_int(b, symbol->name, request->count);
+    else if (!request->invent)
+        return;
+    else if (symbol->kind == PEAL_SYMBOL_INT && strcmp(symbol->name, "most") == 0)
+        bind_int(b, symbol->name, request->max_count);
+    else if (is_array && strcmp(symbol->name, "counts") == 0)
+        invent_counts(b, symbol->name, request->count);
+    else if (is_array && strcmp(symbol->name, "sends") == 0)
+        invent_blocks(b, symbol->name, request->count, false);
+    else if (is_array && strcmp(symbol->name, "recvs") == 0)
+        invent_blocks(b, symbol->name, request->count, true);
+}
+
+enum peal_status peal_request_bind(const struct peal_plan_request *request,
+                                   struct peal_arena *arena, struct peal_diags *diags,
+                                   struct peal_bind *out)
+{
+    struct binder b = {.request = request, .arena = arena};
+    size_t cap = request->ngiven + 1;
+    for (const struct peal_symbol *s = request->kernel->symbols; s; s = s->next)
+        cap++;
+    b.values = peal_arena_alloc(arena, cap * sizeof *b.values);
+    if (!b.values)
+        return PEAL_NO_MEMORY;
+    enum peal_status status = bind_given(&b, diags);
+    if (status != PEAL_OK)
+        return status;
+    for (const struct peal_symbol *s = request->kernel->symbols; s; s = s->next) {
+        if (!is_bound(&b, s->name))
+            bind_missing(&b, s);
+    }
+    if (b.failed)
+        return PEAL_NO_MEMORY;
+    *out = request->bind;
+    out->values = b.values;
+    out->nvalues = b.len;
+    return PEAL_OK;
+}
+
+enum peal_status peal_plan_make(const struct peal_plan_request *request, struct peal_diags *diags,
+                                struct peal_plan **out)
+{
+    struct peal_arena arena;
+    struct peal_bind bind;
+    peal_arena_init(&arena, 0);
+    enum peal_status status = peal_request_bind(request, &arena, diags, &bind);
+    if (status == PEAL_OK)
+        status = peal_instantiate(request->kernel, &bind, diags, out);
+    peal_arena_release(&arena);
+    return status;
+}

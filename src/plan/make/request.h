@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one way from a kernel and what a user gives by name to a plan.
+ *
+ * A user gives some dimensions and parameters by name and one count. The count binds every
+ * dimension that was not given; `root` has a field of its own in peal_bind. A proof needs values for
+ * the rest too: with `invent`, arrays that nobody gave are made up, uneven and partly empty.
+ */
+#ifndef PEAL_PLAN_REQUEST_H
+#define PEAL_PLAN_REQUEST_H
+
+#include "base/base.h"
+#include "plan/make/instantiate.h"
+
+struct peal_plan_request {
+    const struct peal_kernel *kernel;
+    struct peal_bind bind; /* all but the values, which come from the fields below */
+    /* By name. Values of a `local` parameter are every rank's in turn, or one rank's for all. */
+    const struct peal_bind_value *given;
+    size_t ngiven;
+    int64_t count;     /* of every dimension that is not given */
+    bool invent;       /* make up `counts`, `sends`, `recvs` and `most` where they are not given */
+    int64_t max_count; /* invent: for a parameter `most`, the largest count of all launches */
+};
+
+/* Does the kernel have a dimension or an integer parameter of this name? */
+bool peal_request_has(const struct peal_kernel *kernel, const char *name);
+/* Does it have an integer parameter `root`? */
+bool peal_request_has_root(const struct peal_kernel *kernel);
+/* Why it has none: "kernel 'k' has no parameter 'nn'; did you mean 'n'?" */
+void peal_request_reject(const struct peal_kernel *kernel, const char *name, struct peal_text *out);
+
+/* The binder: everything instantiate wants to know. Values live in the arena, or where the caller
+ * has them. PEAL_INVALID: a given name is not the kernel's; diags say so. */
+enum peal_status peal_request_bind(const struct peal_plan_request *request,
+                                   struct peal_arena *arena, struct peal_diags *diags,
+                                   struct peal_bind *out);
+
+/* Binds, then instantiates. On PEAL_OK the plan is freed with free. */
+enum peal_status peal_plan_make(const struct peal_plan_request *request, struct peal_diags *diags,
+                                struct peal_plan **out);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What "proved" means: which plans and which sequences of plans have to be proved for a kernel.
+ *
+ * A *claim* is a kernel, numbers of ranks and counts. For every number of ranks and every count
+ * there is one task for the plan alone, launched as often as a sound proof needs. And for every
+ * number of ranks there are tasks for sequences of different plans: every ordered pair of what
+ * differs in root, in count or in both, in every order of that many launches that has both. Beyond
+ * PEAL_SEQUENCE_WORK the pairs are sampled, and the sum says so. Where adds of later launches may
+ * come before those of earlier ones, two do not stand for more: then some sequences of three are
+ * examined too, and the sum says that this is no proof (two_only).
+ *
+ *   claim.c      tasks, the threads that share them, the sum
+ *   sequences.c  one task: the plan alone, or pairs and threes
+ *   left_out.c   what could be left out of every plan and sequence of a claim
+ *
+ * `peal verify`, `peal run --verify` and PEAL_VERIFY=1 all ask
+ * peal_claim_prove; nothing else decides what has to be proved.
+ */
+#ifndef PEAL_VERIFY_CLAIM_H
+#define PEAL_VERIFY_CLAIM_H
+
+#include "plan/plan.h"
+#include "verify/verdict.h"
+
+#include <stdatomic.h>
+
+/* Launched ops times lanes that the sequences of one number of ranks may cost: about two minutes.
+ */
+#define PEAL_SEQUENCE_WORK UINT64_C(6000000000)
+
+struct peal_claim_task {
+    uint32_t nranks;
+    int64_t count;                     /* of the plan alone */
+    bool sequences;                    /* pairs of roots and counts; otherwise the plan alone */
+    uint32_t share, shares;            /* sequences: every shares-th from share on */
+    uint64_t proved;                   /* sequences */
+    uint64_t threes;                   /* sequences of three that were examined */
+    bool two_only;                     /* more than two different plans could show more */
+    uint64_t all;                      /* how many sequences exist, of all shares; share 0 only */
+    const char *launched;              /* sequences: the launches of the one that is not proved */
+    const struct peal_verify_cut *cut; /* sequences: what is left out, or NULL */
+    const char *piece;                 /* its name: the text of the advice */
+    enum peal_reuse reuse;             /* the least that every root and count by itself must have */
+    struct peal_verification *answer; /* NULL: no plan could be made, or all sequences are proved */
+    struct peal_plan *plan;           /* alone: kept if not proved, or with keep_plans */
+    enum peal_status status;
+    struct peal_diags diags; /* why there is no plan */
+    struct peal_arena arena;
+    /* Stored with release when all of the above is there; loaded with acquire by a reader that does
+     * not wait for peal_claim_run to return. */
+    _Atomic bool finished;
+};
+
+/* Filled in by the caller down to done_with; zero is a good value everywhere but for the request
+ * and the two lists. */
+struct peal_claim {
+    /* The kernel, and what holds for all plans. Number of ranks, count and root are set per plan;
+     * what is out of bounds stays in the plan, for the verifier to find. */
+    struct peal_plan_request request;
+    const struct peal_plan *plan; /* instead of request and lists: this plan, borrowed, alone */
+    const int64_t *ranks, *counts;
+    size_t nranks, ncounts;
+    struct peal_verify_options verify;
+    bool alone;        /* no sequences of different roots and counts */
+    bool keep_plans;   /* of proved ones too */
+    uint32_t workers;  /* threads; 0 = 1 */
+    const char *cache; /* folder of verdicts, or NULL */
+    void (*done)(void *context, const struct peal_claim_task *task); /* after each, any thread */
+    void *done_with;
+
+    struct peal_claim_task *tasks; /* smallest number of ranks first */
+    size_t ntasks;
+};
+
+/* All answers of a claim in one. */
+struct peal_claim_sum {
+    uint64_t proved, refuted, undecided, no_plan; /* plans alone, and failed sequences */
+    uint64_t sequences, all_sequences;            /* proved, and how many exist */
+    uint64_t threes;
+    bool two_only;
+    uint32_t launches; /* the most that one proof has */
+    enum peal_reuse reuse;
+    bool closed_undecided, more_launches, bits_known, bits_same, has_contract;
+    const char *bits_why;
+    uint32_t least_depth, depth;
+    uint64_t ops;
+    double ms;
+};
+
+/* Three steps, for callers that show progress: list the tasks, run them, add them up. */
+enum peal_status peal_claim_begin(struct peal_claim *claim);
+void peal_claim_run(struct peal_claim *claim);
+struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim);
+/* The same in one. PEAL_OK: the sum has the verdict, also where it is not "proved". Otherwise
+ * nothing was decided. Released by the caller in both cases. */
+enum peal_status peal_claim_prove(struct peal_claim *claim, struct peal_claim_sum *out);
+/* Frees answers and plans; harmless after a begin that failed, and on zeroes. */
+void peal_claim_release(struct peal_claim *claim);
+
+/* The verdict of the sum: refuted if one is, proved if there is a plan and each one is. */
+enum peal_verdict peal_claim_verdict(const struct peal_claim_sum *sum);
+/* The task to report: the first that is refuted, else the first that is undecided, else NULL. */
+const struct peal_claim_task *peal_claim_failure(const struct peal_claim *claim);
+
+/* One plan that is about to be launched, again and again: the question of `peal run --verify` and of
+ * PEAL_VERIFY=1. PEAL_OK: proved. PEAL_INVALID: refuted; PEAL_UNSUPPORTED: undecided; `why` has the
+ * explanation then. Others: nothing was decided. */
+enum peal_status peal_claim_check_plan(const struct peal_plan *plan, const char *cache,
+                                       struct peal_text *why);
+
+/* After all tasks: of what could be left out of some plan, keeps what could be left out of every
+ * plan and sequence of its number of ranks. */
+void peal_claim_judge_advice(struct peal_claim *claim);
+
+/* One task, by one thread: sequences.c. */
+void peal_claim_prove_task(const struct peal_claim *claim, struct peal_claim_task *task);
+/* Does the kernel have a parameter `root`? Then every root is launched. */
+bool peal_claim_has_root(const struct peal_claim *claim);
+
+#endif

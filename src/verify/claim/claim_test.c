@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Claims on short kernels: what is asked beside each plan alone, and how answers add up. */
+#include "verify/claim/claim.h"
+
+#include "lang/lang.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Safe with one root again and again; a race as soon as the root changes: the old root has its
+ * acknowledgements, the new one writes to ranks that may still read the old one's data. */
+#define ROOTED                                                                                     \
+    "kernel k(in x: T[n], out y: T[n], root: int) implements broadcast {\n"                        \
+    "    window w: T[n]\n"                                                                         \
+    "    signal sent[nranks], got[nranks]\n"                                                       \
+    "    if rank == root {\n"                                                                      \
+    "        for p in 0 .. nranks { if p != root {\n"                                              \
+    "            w@p = x\n"                                                                        \
+    "            notify sent[rank]@p += 1\n"                                                       \
+    "        } }\n"                                                                                \
+    "        for p in 0 .. nranks { if p != root { wait got[p] >= 1 } }\n"                         \
+    "        y = x\n"                                                                              \
+    "    } else {\n"                                                                               \
+    "        wait sent[root] >= 1\n"                                                               \
+    "        y = w\n"                                                                              \
+    "        notify got[rank]@root += 1\n"                                                         \
+    "    }\n"                                                                                      \
+    "}\n"
+
+/* No plan for an odd number of ranks, and wrong for an even one. */
+#define PICKY                                                                                      \
+    "kernel k(in x: T[n], out y: T[n], op: reduce) implements allreduce {\n"                       \
+    "    assert nranks % 2 == 0, \"even\"\n"                                                       \
+    "    y = x\n"                                                                                  \
+    "}\n"
+
+struct row {
+    int line;
+    const char *text; /* or a built-in's name */
+    int64_t ranks[2], counts[2];
+    size_t nranks, ncounts;
+    bool alone;
+    enum peal_status status;
+    enum peal_verdict verdict;
+    uint64_t proved, refuted, no_plan;
+    bool sequences; /* are some proved? */
+};
+
+static const struct row rows[] = {
+    {__LINE__, "allreduce_ring", {2, 3}, {5}, 2, 1, false, PEAL_OK, PEAL_PROVED, 2, 0, 0, false},
+    {__LINE__, "allreduce_ring", {3}, {0, 5}, 1, 2, false, PEAL_OK, PEAL_PROVED, 2, 0, 0, true},
+    {__LINE__, "allreduce_ring", {3}, {0, 5}, 1, 2, true, PEAL_OK, PEAL_PROVED, 2, 0, 0, false},
+    {__LINE__, "broadcast_flat", {3}, {5}, 1, 1, false, PEAL_OK, PEAL_PROVED, 1, 0, 0, true},
+    {__LINE__, ROOTED, {3}, {5}, 1, 1, true, PEAL_OK, PEAL_PROVED, 1, 0, 0, false},
+    {__LINE__, ROOTED, {3}, {5}, 1, 1, false, PEAL_OK, PEAL_REFUTED, 1, 1, 0, false},
+    {__LINE__, PICKY, {2, 3}, {1}, 2, 1, false, PEAL_OK, PEAL_REFUTED, 0, 1, 1, false},
+    {__LINE__, PICKY, {3, 5}, {1}, 2, 1, false, PEAL_INVALID, PEAL_UNDECIDED, 0, 0, 2, false},
+};
+
+static void check_row(const struct row *row)
+{
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    bool is_text = strchr(row->text, '\n') != NULL;
+    peal_diags_init(&diags);
+    enum peal_status status =
+        is_text ? peal_program_text("k.peal", row->text, strlen(row->text), &diags, &program)
+                : peal_program_open(row->text, &diags, &program);
+    assert_int_equal(status, PEAL_OK);
+    struct peal_claim claim = {.ranks = row->ranks,
+                               .counts = row->counts,
+                               .nranks = row->nranks,
+                               .ncounts = row->ncounts,
+                               .alone = row->alone};
+    struct peal_claim_sum sum = {0};
+    claim.request.kernel = peal_program_kernel(program, NULL, &diags);
+    claim.request.bind.dtype = PEAL_F32;
+    assert_non_null(claim.request.kernel);
+    status = peal_claim_prove(&claim, &sum);
+    if (status != row->status || peal_claim_verdict(&sum) != row->verdict ||
+        sum.proved != row->proved || sum.refuted != row->refuted || sum.no_plan != row->no_plan ||
+        (sum.sequences > 0) != row->sequences)
+        fail_msg("line %d: status %d, %s, proved %d, refuted %d, no plan %d, sequences %d",
+                 row->line, status, peal_verdict_name(peal_claim_verdict(&sum)), (int)sum.proved,
+                 (int)sum.refuted, (int)sum.no_plan, (int)sum.sequences);
+    const struct peal_claim_task *failure = peal_claim_failure(&claim);
+    assert_true((failure != NULL) == (row->refuted > 0));
+    peal_claim_release(&claim);
+    peal_program_close(program);
+    peal_diags_release(&diags);
+}
+
+static void test_a_claim_adds_up(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_row(&rows[i]);
+}
+
+/* Threads share the tasks; the answers are the same. */
+static void test_threads_do_not_change_the_sum(void **state)
+{
+    (void)state;
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    struct peal_claim_sum one = {0}, four = {0};
+    int64_t ranks[] = {2, 3, 4}, counts[] = {1, 7};
+    peal_diags_init(&diags);
+    assert_int_equal(peal_program_open("broadcast_flat", &diags, &program), PEAL_OK);
+    struct peal_claim claim = {.ranks = ranks, .counts = counts, .nranks = 3, .ncounts = 2};
+    claim.request.kernel = peal_program_kernel(program, NULL, &diags);
+    claim.request.bind.dtype = PEAL_F32;
+    assert_int_equal(peal_claim_prove(&claim, &one), PEAL_OK);
+    peal_claim_release(&claim);
+    claim.workers = 4;
+    assert_int_equal(peal_claim_prove(&claim, &four), PEAL_OK);
+    peal_claim_release(&claim);
+    assert_int_equal(one.proved, four.proved);
+    assert_int_equal(one.sequences, four.sequences);
+    assert_int_equal(one.all_sequences, four.all_sequences);
+    assert_true(one.sequences > 0);
+    peal_program_close(program);
+    peal_diags_release(&diags);
+}
+
+/* The question that is asked before a launch. */
+static void test_a_plan_is_checked_before_its_launch(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        const char *text;
+        enum peal_status status;
+    } plans[] = {{__LINE__, ROOTED, PEAL_OK}, {__LINE__, PICKY, PEAL_INVALID}};
+    for (size_t i = 0; i < 2; i++) {
+        struct peal_diags diags;
+        struct peal_program *program = NULL;
+        struct peal_plan *plan = NULL;
+        struct peal_text why = {0};
+        struct peal_plan_request request = {
+            .bind = {.nranks = 2, .rank = PEAL_NONE, .dtype = PEAL_F32, .symmetric = true},
+            .count = 3};
+        peal_diags_init(&diags);
+        assert_int_equal(
+            peal_program_text("k.peal", plans[i].text, strlen(plans[i].text), &diags, &program),
+            PEAL_OK);
+        request.kernel = peal_program_kernel(program, NULL, &diags);
+        assert_int_equal(peal_plan_make(&request, &diags, &plan), PEAL_OK);
+        enum peal_status status = peal_claim_check_plan(plan, NULL, &why);
+        if (status != plans[i].status || (status == PEAL_OK) != (why.len == 0))
+            fail_msg("line %d: status %d: %s", plans[i].line, status, peal_text_get(&why));
+        free(plan);
+        peal_text_release(&why);
+        peal_program_close(program);
+        peal_diags_release(&diags);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_claim_adds_up),
+        cmocka_unit_test(test_threads_do_not_change_the_sum),
+        cmocka_unit_test(test_a_plan_is_checked_before_its_launch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

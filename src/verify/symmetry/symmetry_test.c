@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Symmetry is found where it is, and not where one rank does one thing otherwise. */
+#include "verify/symmetry/symmetry.h"
+
+#include "lang/lang.h"
+#include "plan/plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LAUNCHES = 2 };
+
+struct fixture {
+    struct peal_program *source;
+    struct peal_diags diags;
+    struct peal_plan *plan;
+    const struct peal_plan *plans[LAUNCHES];
+    struct program p;
+};
+
+static void begin(struct fixture *f, const char *kernel, uint32_t ranks, int64_t count)
+{
+    struct peal_bind_value values[] = {{"n", &count, 1, true}};
+    struct peal_bind bind = {.nranks = ranks,
+                             .rank = PEAL_NONE,
+                             .dtype = PEAL_F32,
+                             .reduce = PEAL_SUM,
+                             .values = values,
+                             .nvalues = strncmp(kernel, "barrier", 7) == 0 ? 0 : 1,
+                             .symmetric = true};
+    *f = (struct fixture){0};
+    peal_diags_init(&f->diags);
+    assert_int_equal(peal_program_open(kernel, &f->diags, &f->source), PEAL_OK);
+    const struct peal_kernel *k = peal_program_kernel(f->source, NULL, &f->diags);
+    assert_non_null(k);
+    assert_int_equal(peal_instantiate(k, &bind, &f->diags, &f->plan), PEAL_OK);
+    for (int i = 0; i < LAUNCHES; i++)
+        f->plans[i] = f->plan;
+    assert_int_equal(peal_program_build(&f->p, f->plans, LAUNCHES, UINT64_C(1) << 30), PEAL_OK);
+}
+
+static void end(struct fixture *f)
+{
+    peal_program_release(&f->p);
+    free(f->plan);
+    peal_program_close(f->source);
+    peal_diags_release(&f->diags);
+}
+
+static void kernels_have_the_symmetry_that_they_have(void **state)
+{
+    static const struct {
+        int line;
+        const char *kernel;
+        uint32_t ranks;
+        int64_t count;
+        enum symmetry_kind kind;
+        bool memory;
+    } rows[] = {
+        {__LINE__, "allreduce_ring", 5, 20, SYMMETRY_ROTATE, true},
+        {__LINE__, "allreduce_ring", 5, 23, SYMMETRY_ROTATE, true}, /* lengths may differ */
+        {__LINE__, "allreduce_ring", 5, 3, SYMMETRY_ROTATE, false}, /* emptiness may not */
+        {__LINE__, "allreduce_ring", 5, 0, SYMMETRY_ROTATE, true},
+        {__LINE__, "allreduce_chunked", 6, 12, SYMMETRY_ROTATE, true},
+        {__LINE__, "allreduce_biring", 4, 16, SYMMETRY_ROTATE, true},
+        {__LINE__, "allreduce_mesh", 7, 12, SYMMETRY_ROTATE, true}, /* sums are in rank order */
+        {__LINE__, "allreduce_doubling", 8, 12, SYMMETRY_XOR, true},
+        {__LINE__, "allreduce_doubling", 6, 12, SYMMETRY_NONE, false},
+        {__LINE__, "allreduce_central", 4, 12, SYMMETRY_NONE, false},
+        {__LINE__, "broadcast_flat", 4, 12, SYMMETRY_NONE, false},
+        {__LINE__, "barrier_dissemination", 9, 0, SYMMETRY_ROTATE, true},
+        {__LINE__, "allreduce_ring", 1, 20, SYMMETRY_NONE, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct fixture f;
+        begin(&f, rows[i].kernel, rows[i].ranks, rows[i].count);
+        struct symmetry s = peal_symmetry_find(&f.p, f.p.steps);
+        if (s.kind != rows[i].kind || peal_symmetry_of_memory(&f.p, &s) != rows[i].memory)
+            fail_msg("line %d: symmetry %d, memory %d", rows[i].line, (int)s.kind,
+                     (int)peal_symmetry_of_memory(&f.p, &s));
+        f.p.plain = true;
+        assert_int_equal(peal_symmetry_find(&f.p, f.p.steps).kind, SYMMETRY_NONE);
+        end(&f);
+    }
+}
+
+static void a_changed_step_breaks_it(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "allreduce_biring", 4, 16);
+    for (uint64_t i = 0; i < f.p.nsteps; i++) {
+        struct step kept = f.p.steps[i];
+        f.p.steps[i].value++;
+        assert_int_equal(peal_symmetry_find(&f.p, f.p.steps).kind, SYMMETRY_NONE);
+        f.p.steps[i] = kept;
+        f.p.steps[i].kind = kept.kind == STEP_NOP ? STEP_WAIT : STEP_NOP;
+        assert_int_equal(peal_symmetry_find(&f.p, f.p.steps).kind, SYMMETRY_NONE);
+        f.p.steps[i] = kept;
+        f.p.steps[i].cell = (kept.cell + 1) % f.p.ncells;
+        assert_int_equal(peal_symmetry_find(&f.p, f.p.steps).kind, SYMMETRY_NONE);
+        f.p.steps[i] = kept;
+    }
+    f.p.initial[f.p.steps[0].cell]++;
+    assert_int_equal(peal_symmetry_find(&f.p, f.p.steps).kind, SYMMETRY_NONE);
+    end(&f);
+}
+
+static void a_changed_access_breaks_it(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "allreduce_ring", 4, 16);
+    struct symmetry s = peal_symmetry_find(&f.p, f.p.steps);
+    assert_true(peal_symmetry_of_memory(&f.p, &s));
+    for (size_t i = 0; i < f.p.accesses.len; i++) {
+        struct access kept = f.p.accesses.at[i], *a = &f.p.accesses.at[i];
+        a->kind = kept.kind == ACCESS_WRITE ? ACCESS_ACCUMULATE : ACCESS_WRITE;
+        assert_false(peal_symmetry_of_memory(&f.p, &s));
+        *a = kept;
+        a->step++;
+        assert_false(peal_symmetry_of_memory(&f.p, &s));
+        *a = kept;
+        a->lo += 4;
+        assert_false(peal_symmetry_of_memory(&f.p, &s));
+        *a = kept;
+        a->hi += 4;
+        assert_false(peal_symmetry_of_memory(&f.p, &s));
+        *a = kept;
+        a->location ^= 1;
+        assert_false(peal_symmetry_of_memory(&f.p, &s));
+        *a = kept;
+    }
+    end(&f);
+}
+
+/* Every pair of a thread and a step, in one pass and by lazy runs. */
+static void one_pass_gives_the_clocks_of_lazy_runs(void **state)
+{
+    static const char *const kernels[] = {
+        "allreduce_ring", "allreduce_biring", "allreduce_central", "broadcast_binomial",
+        "broadcast_pipe", "allreduce_tree",   "gather_flat",       "barrier_central"};
+    (void)state;
+    for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
+        struct fixture f;
+        begin(&f, kernels[k], 5, 20);
+        size_t n = 0, most = (size_t)f.p.nthreads * (f.p.nsteps + f.p.nthreads);
+        struct clock_query *lazy = malloc(2 * most * sizeof *lazy), *pass = lazy + most;
+        uint32_t *answers = calloc(2 * most, sizeof *answers);
+        assert_true(lazy && answers);
+        for (uint32_t of = 0; of < f.p.nthreads; of++) {
+            for (uint32_t t = 0; t < f.p.nthreads; t++) {
+                for (uint32_t i = 0; i <= f.p.threads[t].nsteps; i++, n++) {
+                    lazy[n] = (struct clock_query){of, t, i, &answers[n]};
+                    pass[n] = (struct clock_query){of, t, i, &answers[most + n]};
+                }
+            }
+        }
+        f.p.plain = true;
+        assert_true(peal_order_clocks(&f.p, lazy, n, 1));
+        assert_true(peal_clocks_in_one_pass(&f.p, pass, n));
+        assert_memory_equal(answers, answers + most, n * sizeof *answers);
+        free(lazy);
+        free(answers);
+        end(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_have_the_symmetry_that_they_have),
+        cmocka_unit_test(a_changed_step_breaks_it),
+        cmocka_unit_test(a_changed_access_breaks_it),
+        cmocka_unit_test(one_pass_gives_the_clocks_of_lazy_runs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

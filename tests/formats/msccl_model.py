@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An interpreter of MSCCL XML, written from the format's description alone: it shares no code with Peal.
+
+judge(text, ...) runs the file for two launches back to back with vector clocks and values. Every FIFO has one sender and one
+receiver and every flag one writer, so what happens-before what does not depend on the schedule, and one run shows all.
+Returns "proved" or the first fault that it sees: "deadlock", "race", "bounds", "uninitialised", "result", "channel".
+"""
+import collections
+import xml.etree.ElementTree as tree
+
+SENDS = {"s", "rcs", "rrs", "rrcs"}
+RECEIVES = {"r", "rcs", "rrs", "rrc", "rrcs"}
+DEPTH = {"Simple": 2, "LL": 8, "LL128": 8}
+
+
+class Fault(Exception):
+    pass
+
+
+class Block:
+    def __init__(self, gpu, node):
+        self.gpu, self.id = gpu, int(node.get("id"))
+        self.send, self.recv, self.chan = int(node.get("send")), int(node.get("recv")), int(node.get("chan"))
+        self.steps = sorted((dict(s.attrib) for s in node), key=lambda s: int(s["s"]))
+
+
+class Machine:
+    def __init__(self, text, in_place, depth=None, launches=2):
+        algo = tree.fromstring(text)
+        self.coll, self.nranks = algo.get("coll"), int(algo.get("ngpus"))
+        self.nchunks, self.in_place = int(algo.get("nchunksperloop")), in_place
+        self.depth, self.launches = depth or DEPTH[algo.get("proto")], launches
+        self.root = int(algo.get("root", 0))
+        self.scratch = {int(g.get("id")): int(g.get("s_chunks")) for g in algo}
+        self.blocks = [Block(int(g.get("id")), b) for g in algo for b in sorted(g, key=lambda b: int(b.get("id")))]
+        self.index = {(b.gpu, b.id): i for i, b in enumerate(self.blocks)}
+        n, p = self.nchunks, self.nranks
+        if self.coll in ("allgather", "reducescatter", "alltoall"):
+            self.x = n // p if self.coll == "allgather" else n
+            self.y = n // p if self.coll == "reducescatter" else n
+        elif self.coll == "gather":
+            self.x, self.y = n, n * p
+        elif self.coll == "scatter":
+            self.x, self.y = n * p, n
+        else:
+            self.x = self.y = n
+        ends = collections.defaultdict(set)
+        for i, b in enumerate(self.blocks):
+            for s in b.steps:
+                if s["type"] in SENDS:
+                    ends["s", b.gpu, b.send, b.chan].add(i)
+                if s["type"] in RECEIVES:
+                    ends["r", b.recv, b.gpu, b.chan].add(i)
+        if any(len(users) > 1 for users in ends.values()):
+            raise Fault("channel")
+
+    def place(self, gpu, buf, off):
+        """A chunk's memory, in place or not; raises on what is outside."""
+        if off < 0 or off >= {"i": self.x, "o": self.y, "s": self.scratch[gpu]}[buf]:
+            raise Fault("bounds")
+        at_root = self.coll not in ("gather", "scatter") or gpu == self.root
+        if self.in_place and buf != "s" and at_root:
+            if self.coll in ("allgather", "gather"):
+                return ("o", gpu, off + (gpu * self.x if buf == "i" else 0))
+            if self.coll in ("reducescatter", "scatter"):
+                return ("i", gpu, off + (gpu * self.y if buf == "o" else 0))
+            return ("i", gpu, off)
+        return (buf, gpu, off)
+
+    def access(self, block, key, writes):
+        """Notes an access; a race is one that is unordered with a conflicting one before."""
+        clock = self.clock[block]
+        writers, readers = self.writers[key], self.readers[key]
+        for other, stamp in writers.items():
+            if other != block and clock[other] < stamp:
+                raise Fault("race")
+        if writes:
+            for other, stamp in readers.items():
+                if other != block and clock[other] < stamp:
+                    raise Fault("race")
+        (writers if writes else readers)[block] = clock[block] + 1
+
+    def load(self, block, gpu, buf, off, cnt):
+        values = []
+        for i in range(off, off + cnt):
+            key = self.place(gpu, buf, i)
+            self.access(block, key, False)
+            if key not in self.memory:
+                raise Fault("uninitialised")
+            values.append(self.memory[key])
+        return values
+
+    def store(self, block, gpu, buf, off, values):
+        for i, value in enumerate(values):
+            key = self.place(gpu, buf, off + i)
+            self.access(block, key, True)
+            self.memory[key] = value
+
+    def tick(self, block):
+        self.clock[block][block] += 1
+        return list(self.clock[block])
+
+    def join(self, block, clock):
+        self.clock[block] = [max(a, b) for a, b in zip(self.clock[block], clock)]
+
+    def step(self, block):
+        """Runs the block's next part of a step; False: it has to wait."""
+        b, (launch, number, phase) = self.blocks[block], self.at[block]
+        s = b.steps[number]
+        kind, cnt = s["type"], int(s["cnt"])
+        if phase == 0 and int(s["depid"]) >= 0:
+            other = self.index[b.gpu, int(s["depid"])]
+            found = [clock for (flag, clock) in self.flags[other, launch] if flag >= int(s["deps"])]
+            if not found:
+                return False
+            self.join(block, found[0])
+        if phase == 0 and kind in RECEIVES:
+            fifo = (b.recv, b.gpu, b.chan)
+            if self.received[fifo] >= len(self.sent[fifo]):
+                return False
+            values, clock = self.sent[fifo][self.received[fifo]]
+            self.received[fifo] += 1
+            self.join(block, clock)
+            if len(values) != cnt:
+                raise Fault("channel")
+            if "rr" in kind:
+                mine = self.load(block, b.gpu, s["srcbuf"], int(s["srcoff"]), cnt)
+                values = [a + v for a, v in zip(mine, values)]
+            if kind in ("r", "rcs", "rrc", "rrcs"):
+                self.store(block, b.gpu, s["dstbuf"], int(s["dstoff"]), values)
+            self.held[block] = values
+        if kind in SENDS:
+            fifo = (b.gpu, b.send, b.chan)
+            number_sent = len(self.sent[fifo])
+            if number_sent >= self.depth + len(self.freed[fifo]):
+                self.at[block] = (launch, number, 1 if kind in RECEIVES else 0)
+                return False
+            if number_sent >= self.depth:
+                self.join(block, self.freed[fifo][number_sent - self.depth])
+            values = self.held[block] if kind in RECEIVES else self.load(block, b.gpu, s["srcbuf"], int(s["srcoff"]), cnt)
+            self.sent[fifo].append((values, self.tick(block)))
+        if kind in RECEIVES:
+            self.freed[b.recv, b.gpu, b.chan].append(self.tick(block))
+        if kind == "cpy":
+            self.store(block, b.gpu, s["dstbuf"], int(s["dstoff"]),
+                       self.load(block, b.gpu, s["srcbuf"], int(s["srcoff"]), cnt))
+        if kind == "re":
+            mine = self.load(block, b.gpu, s["dstbuf"], int(s["dstoff"]), cnt)
+            other = self.load(block, b.gpu, s["srcbuf"], int(s["srcoff"]), cnt)
+            self.store(block, b.gpu, s["dstbuf"], int(s["dstoff"]), [a + v for a, v in zip(mine, other)])
+        clock = self.tick(block)
+        if s["hasdep"] == "1":
+            self.flags[block, launch].append((number, clock))
+        self.at[block] = (launch, number + 1, 0)
+        return True
+
+    def enter(self, gpu):
+        for c in range(self.x):
+            self.memory[self.place(gpu, "i", c)] = collections.Counter({(gpu, c): 1})
+        if not self.in_place:
+            for c in range(self.y):
+                self.memory.pop(("o", gpu, c), None)
+
+    def expected(self, gpu, c):
+        p, n = self.nranks, self.nchunks
+        every = collections.Counter({(r, c): 1 for r in range(p)})
+        return {"allreduce": lambda: every,
+                "reduce": lambda: every if gpu == self.root else None,
+                "broadcast": lambda: collections.Counter({(self.root, c): 1}),
+                "allgather": lambda: collections.Counter({(c // self.x, c % self.x): 1}),
+                "gather": lambda: collections.Counter({(c // n, c % n): 1}) if gpu == self.root else None,
+                "reducescatter": lambda: collections.Counter({(r, gpu * self.y + c): 1 for r in range(p)}),
+                "scatter": lambda: collections.Counter({(self.root, gpu * n + c): 1}),
+                "alltoall": lambda: collections.Counter({(c // (n // p), gpu * (n // p) + c % (n // p)): 1}),
+                }[self.coll]()
+
+    def leave(self, gpu):
+        for c in range(self.y if self.coll != "custom" else 0):
+            want = self.expected(gpu, c)
+            if want is not None and self.memory.get(self.place(gpu, "o", c)) != want:
+                raise Fault("result")
+
+    def run(self):
+        n = len(self.blocks)
+        self.clock = [[0] * n for _ in range(n)]
+        self.memory, self.held = {}, {}
+        self.writers = collections.defaultdict(dict)
+        self.readers = collections.defaultdict(dict)
+        self.sent, self.freed = collections.defaultdict(list), collections.defaultdict(list)
+        self.received, self.flags = collections.Counter(), collections.defaultdict(list)
+        self.at = [(0, 0, 0)] * n
+        launch = {g: 0 for g in range(self.nranks)}
+        wrong = None
+        for g in launch:
+            self.enter(g)
+        moved = True
+        while moved:
+            moved = False
+            for i, b in enumerate(self.blocks):
+                while self.at[i][0] == launch[b.gpu] and launch[b.gpu] < self.launches and \
+                        self.at[i][1] < len(b.steps) and self.step(i):
+                    moved = True
+            for g in launch:
+                own = [i for i, b in enumerate(self.blocks) if b.gpu == g]
+                if launch[g] < self.launches and all(self.at[i][1] >= len(self.blocks[i].steps) for i in own):
+                    try:
+                        self.leave(g)
+                    except Fault as fault:
+                        wrong = wrong or fault
+                    launch[g] += 1
+                    moved = True
+                    for i in own:
+                        for k in own:
+                            self.join(i, self.clock[k])
+                    for i in own:
+                        self.at[i] = (launch[g], 0, 0)
+                    if launch[g] < self.launches:
+                        self.enter(g)
+        if any(count < self.launches for count in launch.values()):
+            raise Fault("deadlock")
+        if any(len(sent) != self.received[fifo] for fifo, sent in self.sent.items()):
+            raise Fault("channel")
+        if wrong:
+            raise wrong
+
+
+def judge(text, in_place, depth=None):
+    try:
+        Machine(text, in_place, depth).run()
+    except Fault as fault:
+        return str(fault)
+    return "proved"

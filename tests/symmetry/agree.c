@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agree RANKS COUNTS FILE.peal...: symmetry changes no answer.
+ *
+ * Every kernel of every file is verified for each number of ranks and each count (lists: 2,3,5)
+ * twice: with symmetry and clocks in one pass, and plainly, rank by rank. The two answers must be
+ * the same to the letter, verdict, counterexample and all, but for the time that they took. Prints
+ * what differs, then how many plans there were and how many of them have a symmetry.
+ */
+#include "base/base.h"
+#include "lang/lang.h"
+#include "plan/plan.h"
+#include "verify/symmetry/symmetry.h"
+#include "verify/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct agree {
+    const char *file;
+    const struct peal_kernel *kernel;
+    uint32_t nranks;
+    int64_t count;
+    uint64_t plans, proved, refuted, symmetric, one_pass, differ;
+};
+
+/* --- plans ----------------------------------------------------------------------------------- */
+
+struct values {
+    struct peal_bind_value at[32];
+    int64_t numbers[32][1024];
+    size_t n;
+};
+
+/* Parts of `counts` differ from rank to rank; blocks are the same seen from both sides. */
+static int64_t number_of(const struct agree *a, const char *name, uint32_t i)
+{
+    uint32_t p = a->nranks;
+    if (strcmp(name, "counts") == 0)
+        return i % 3 == 0 ? 0 : (int64_t)i % 4;
+    uint32_t j = strcmp(name, "recvs") == 0 ? i % p * p + i / p : i;
+    return (int64_t)(peal_hash_u64(j, 5) % 4);
+}
+
+static void add_value(const struct agree *a, struct values *v, const struct peal_symbol *s)
+{
+    bool counts = strcmp(s->name, "counts") == 0;
+    int64_t *to = v->numbers[v->n];
+    if (s->kind == PEAL_SYMBOL_DIM || strcmp(s->name, "most") == 0)
+        *to = a->count;
+    else if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "k") == 0)
+        *to = 2;
+    else if (s->kind != PEAL_SYMBOL_INTS)
+        return;
+    uint32_t numbers = counts ? a->nranks : a->nranks * a->nranks;
+    for (uint32_t i = 0; s->kind == PEAL_SYMBOL_INTS && i < numbers; i++)
+        to[i] = number_of(a, s->name, i);
+    size_t count = s->kind == PEAL_SYMBOL_INTS ? a->nranks : 1;
+    v->at[v->n++] = (struct peal_bind_value){s->name, to, count, true};
+}
+
+static struct peal_plan *make_plan(const struct agree *a)
+{
+    static struct values v;
+    struct peal_plan *plan = NULL;
+    struct peal_diags diags;
+    v.n = 0;
+    for (const struct peal_symbol *s = a->kernel->symbols; s && v.n < 32; s = s->next)
+        add_value(a, &v, s);
+    struct peal_bind bind = {.nranks = a->nranks,
+                             .rank = PEAL_NONE,
+                             .dtype = PEAL_I32,
+                             .reduce = PEAL_SUM,
+                             .values = v.at,
+                             .nvalues = v.n,
+                             .root = a->nranks > 2 ? 1 : 0,
+                             .symmetric = true,
+                             .lenient = true};
+    peal_diags_init(&diags);
+    if (peal_instantiate(a->kernel, &bind, &diags, &plan) != PEAL_OK)
+        plan = NULL;
+    peal_diags_release(&diags);
+    return plan;
+}
+
+/* --- answers --------------------------------------------------------------------------------- */
+
+static struct peal_verification *verify(const struct peal_plan *plan, bool plain,
+                                        struct peal_text *text)
+{
+    struct peal_verify_options o = {.plain = plain, .most_states = 20000};
+    struct peal_verification *v = NULL;
+    if (peal_verify_plan(plan, &o, &v) != PEAL_OK)
+        return NULL;
+    v->milliseconds = 0;
+    peal_verification_json(v, text);
+    return v;
+}
+
+/* Which of the new ways was taken? */
+static void note_way(struct agree *a, const struct peal_plan *plan)
+{
+    const struct peal_plan *plans[] = {plan, plan};
+    struct program p;
+    if (peal_program_build(&p, plans, 2, UINT64_C(1) << 30) == PEAL_OK && p.monotone) {
+        struct symmetry s = peal_symmetry_find(&p, p.steps);
+        a->symmetric += peal_symmetry_of_memory(&p, &s);
+        uint32_t answer = 0;
+        struct clock_query one = {0, p.nthreads - 1, p.threads[p.nthreads - 1].nsteps, &answer};
+        a->one_pass += s.kind == SYMMETRY_NONE && peal_clocks_in_one_pass(&p, &one, 1);
+    }
+    peal_program_release(&p);
+}
+
+static void compare(struct agree *a)
+{
+    struct peal_text with = {0}, without = {0};
+    struct peal_plan *plan = make_plan(a);
+    if (!plan)
+        return;
+    struct peal_verification *x = verify(plan, false, &with), *y = verify(plan, true, &without);
+    if (x && y) {
+        a->plans++;
+        a->proved += x->verdict == PEAL_PROVED;
+        a->refuted += x->verdict == PEAL_REFUTED;
+        note_way(a, plan);
+    }
+    if (!x != !y || strcmp(peal_text_get(&with), peal_text_get(&without)) != 0) {
+        a->differ++;
+        printf("%s kernel %s ranks %u count %lld:\nwith symmetry  %s\nplainly  %s\n", a->file,
+               a->kernel->name, a->nranks, (long long)a->count, peal_text_get(&with),
+               peal_text_get(&without));
+    }
+    if (x)
+        peal_verification_free(x);
+    if (y)
+        peal_verification_free(y);
+    peal_text_release(&with);
+    peal_text_release(&without);
+    free(plan);
+}
+
+/* For each number of a list such as 2,3,5. */
+static const char *next_number(const char *list, int64_t *out)
+{
+    char *end;
+    *out = strtoll(list, &end, 10);
+    return end == list ? NULL : end + (*end == ',');
+}
+
+static void compare_file(struct agree *a, const char *ranks, const char *counts)
+{
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    peal_diags_init(&diags);
+    if (peal_program_open(a->file, &diags, &program) == PEAL_OK) {
+        for (const struct peal_kernel *k = peal_program_module(program)->kernels; k; k = k->next) {
+            int64_t number;
+            a->kernel = peal_program_kernel(program, k->name, &diags);
+            for (const char *r = ranks; a->kernel && (r = next_number(r, &number));) {
+                a->nranks = (uint32_t)number;
+                for (const char *c = counts; (c = next_number(c, &a->count));)
+                    compare(a);
+            }
+        }
+    }
+    if (program)
+        peal_program_close(program);
+    peal_diags_release(&diags);
+}
+
+int main(int argc, char **argv)
+{
+    struct agree a = {0};
+    for (int i = 3; i < argc; i++) {
+        a.file = argv[i];
+        compare_file(&a, argv[1], argv[2]);
+    }
+    printf("%llu plans: %llu proved, %llu refuted; %llu with a symmetry, %llu more in one pass; "
+           "%llu differ\n",
+           (unsigned long long)a.plans, (unsigned long long)a.proved, (unsigned long long)a.refuted,
+           (unsigned long long)a.symmetric, (unsigned long long)a.one_pass,
+           (unsigned long long)a.differ);
+    return a.differ || !a.symmetric || !a.one_pass;
+}
