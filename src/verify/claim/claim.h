@@ -35,6 +35,7 @@ struct peal_claim_task {
     uint32_t share, shares;            /* sequences: every shares-th from share on */
     uint64_t proved;                   /* sequences */
     uint64_t threes;                   /* sequences of three that were examined */
+    bool rotated;                      /* roots (0, d) were verified for all (r, r + d) */
     bool two_only;                     /* more than two different plans could show more */
     uint64_t all;                      /* how many sequences exist, of all shares; share 0 only */
     const char *launched;              /* sequences: the launches of the one that is not proved */

@@ -4,6 +4,7 @@
 
 #include "verify/advice/cut.h"
 #include "verify/cache.h"
+#include "verify/symmetry/symmetry.h"
 
 #include <stdlib.h>
 
@@ -175,6 +176,28 @@ static bool cut_variants(const struct peal_claim_task *task, struct variant *v, 
     return true;
 }
 
+/* Are the variants one per root, and all rotations of each other? Then sequences that begin with root
+ * 0 stand for all. */
+static bool roots_rotate(const struct peal_claim *claim, const struct peal_claim_task *task,
+                         const struct variant *v, size_t n)
+{
+    if (claim->verify.plain || claim->ncounts != 1 || n != task->nranks || n < 2)
+        return false;
+    const struct peal_plan **plans = malloc(n * sizeof *plans);
+    for (size_t i = 0; plans && i < n; i++)
+        plans[i] = v[i].plan;
+    bool rotate = plans && peal_symmetry_of_roots(plans, (uint32_t)n);
+    free(plans);
+    return rotate;
+}
+
+/* What a launched op costs, in ops: one per lane for lazy runs; clocks in one pass cost less. */
+static uint64_t lanes_worth(const struct peal_claim *claim, const struct peal_claim_task *task)
+{
+    enum { ONE_PASS = 8 };
+    return claim->verify.plain || task->nranks < ONE_PASS ? task->nranks : ONE_PASS;
+}
+
 /* Every variant again and again, then every ordered pair of different ones: the sequences of pairs
  * and their cost are counted, and with `keep` above 0 one in keep is verified if it is of this
  * share. False: one is not proved. */
@@ -182,28 +205,30 @@ static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *t
                        const struct variant *v, size_t n, uint64_t keep, uint64_t *work)
 {
     uint64_t number = 0;
-    for (size_t i = 0; i < n && keep; i++) {
+    size_t firsts = task->rotated ? 1 : n;
+    uint64_t stands_for = n / firsts;
+    for (size_t i = 0; i < firsts && keep; i++) {
         bool mine = i % task->shares == task->share && v[i].plan;
         if (mine && !prove_order(claim, task, &v[i], &v[i], 0))
             return false;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < firsts; i++) {
         for (size_t k = 0; k < n; k++) {
             if (i == k || !v[i].plan || !v[k].plan)
                 continue;
             uint64_t orders = pair_orders(&v[i], &v[k]);
-            task->all += keep ? 0 : orders;
+            task->all += keep ? 0 : orders * stands_for;
             if (pair_launches(&v[i], &v[k]) > MOST_PAIRED)
                 continue;
             uint64_t ops = v[i].plan->ops.count + v[k].plan->ops.count + 1;
-            *work += orders * ops * pair_launches(&v[i], &v[k]) / 2 * task->nranks;
+            *work += orders * ops * pair_launches(&v[i], &v[k]) / 2 * lanes_worth(claim, task);
             for (uint64_t order = 1; order <= orders && keep; order++, number++) {
                 /* Sampled by a hash, so that no pattern of pairs is left out as a whole. */
                 bool mine = number % task->shares == task->share &&
                             (keep == 1 || peal_hash_u64(number / task->shares, 29) % keep == 0);
                 if (mine && !prove_order(claim, task, &v[i], &v[k], order))
                     return false;
-                task->proved += mine;
+                task->proved += mine ? stands_for : 0;
             }
         }
     }
@@ -241,6 +266,7 @@ static void prove_sequences(const struct peal_claim *claim, struct peal_claim_ta
     struct variant *v = calloc(n ? n : 1, sizeof *v);
     uint64_t work = 0, again = 0;
     if (v && make_variants(claim, task, v, n, nroots) && cut_variants(task, v, n)) {
+        task->rotated = roots_rotate(claim, task, v, n);
         (void)walk_pairs(claim, task, v, n, 0, &work);
         if (walk_pairs(claim, task, v, n, work / PEAL_SEQUENCE_WORK + 1, &again) && task->two_only)
             walk_threes(claim, task, v, n);

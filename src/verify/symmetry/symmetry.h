@@ -6,6 +6,7 @@
  *   pieces.c     checks that the group carries the accesses too: pieces of buffers, not bytes
  *   one_pass.c   must-precede for programs whose cells have one writer: vector clocks in one run,
  *                with a component for each thread that is asked about
+ *   roots.c      plans that differ in their root by a rotation of the ranks only
  *
  * A group acts on the ranks so that exactly one member takes rank r to rank 0: rotations by any
  * distance, or exclusive or with any number. Lanes keep their number. If every member carries the
@@ -60,5 +61,9 @@ void peal_symmetry_carry(const struct program *p, const struct symmetry *s,
  * writers, or memory is short; nothing is answered then. */
 bool peal_clocks_in_one_pass(const struct program *p, const struct clock_query *queries,
                              uint64_t count);
+
+/* Plans of one kernel, plans[r] with root r, for n ranks (NULL: there is none): does the rotation by
+ * d carry any sequence of them to the sequence with all roots d higher, for every d? */
+bool peal_symmetry_of_roots(const struct peal_plan *const *plans, uint32_t n);
 
 #endif

@@ -171,6 +171,116 @@ static void one_pass_gives_the_clocks_of_lazy_runs(void **state)
     }
 }
 
+/* --- roots ----------------------------------------------------------------------------------- */
+
+enum { RANKS = 4 };
+
+struct rooted {
+    struct peal_program *source;
+    struct peal_diags diags;
+    struct peal_plan *plans[RANKS];
+};
+
+static void begin_rooted(struct rooted *f, const char *kernel, int64_t count)
+{
+    *f = (struct rooted){0};
+    peal_diags_init(&f->diags);
+    assert_int_equal(peal_program_open(kernel, &f->diags, &f->source), PEAL_OK);
+    const struct peal_kernel *k = peal_program_kernel(f->source, NULL, &f->diags);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        struct peal_bind_value values[2];
+        size_t n = 0;
+        for (const struct peal_symbol *s = k->symbols; s; s = s->next) {
+            if (s->kind == PEAL_SYMBOL_DIM)
+                values[n++] = (struct peal_bind_value){s->name, &count, 1, true};
+        }
+        struct peal_bind bind = {.nranks = RANKS,
+                                 .rank = PEAL_NONE,
+                                 .dtype = PEAL_F32,
+                                 .reduce = PEAL_SUM,
+                                 .values = values,
+                                 .nvalues = n,
+                                 .root = r,
+                                 .symmetric = true};
+        assert_int_equal(peal_instantiate(k, &bind, &f->diags, &f->plans[r]), PEAL_OK);
+    }
+}
+
+static bool rooted_rotate(const struct rooted *f)
+{
+    return peal_symmetry_of_roots((const struct peal_plan *const *)f->plans, RANKS);
+}
+
+static void end_rooted(struct rooted *f)
+{
+    for (uint32_t r = 0; r < RANKS; r++)
+        free(f->plans[r]);
+    peal_program_close(f->source);
+    peal_diags_release(&f->diags);
+}
+
+static void roots_of_the_library_rotate(void **state)
+{
+    static const struct {
+        int line;
+        const char *kernel;
+        int64_t count;
+        bool rotates;
+    } rows[] = {
+        {__LINE__, "broadcast_flat", 7, true},     {__LINE__, "broadcast_pipe", 7, true},
+        {__LINE__, "broadcast_binomial", 7, true}, {__LINE__, "broadcast_chain", 7, true},
+        {__LINE__, "broadcast_direct", 7, true},   {__LINE__, "broadcast_peer", 7, true},
+        {__LINE__, "reduce_mesh", 7, true},        {__LINE__, "reduce_binomial", 7, true},
+        {__LINE__, "reduce_direct", 7, false},      {__LINE__, "gather_flat", 8, true},
+        {__LINE__, "scatter_flat", 8, true},       {__LINE__, "gather_flat", 7, false},
+        {__LINE__, "scatter_direct", 8, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rooted f;
+        begin_rooted(&f, rows[i].kernel, rows[i].count);
+        if (rooted_rotate(&f) != rows[i].rotates)
+            fail_msg("line %d: %s", rows[i].line, rows[i].kernel);
+        end_rooted(&f);
+    }
+}
+
+/* One op of one of the plans does otherwise. */
+static void a_changed_plan_does_not_rotate(void **state)
+{
+    struct rooted f;
+    (void)state;
+    begin_rooted(&f, "broadcast_chain", 7);
+    assert_true(rooted_rotate(&f));
+    for (uint32_t r = 0; r < RANKS; r++) {
+        struct peal_op *ops = (struct peal_op *)((char *)f.plans[r] + f.plans[r]->ops.offset);
+        struct peal_ref *refs = (struct peal_ref *)((char *)f.plans[r] + f.plans[r]->refs.offset);
+        for (uint64_t i = 0; i < f.plans[r]->ops.count; i++) {
+            struct peal_op kept = ops[i];
+            ops[i].flags ^= PEAL_OP_RELAXED;
+            assert_false(rooted_rotate(&f));
+            ops[i] = kept;
+            if (peal_op_is_sync(&kept))
+                ops[i].sync.value++;
+            else
+                ops[i].mem.count--;
+            assert_false(rooted_rotate(&f));
+            ops[i] = kept;
+        }
+        for (uint64_t i = 0; i < f.plans[r]->refs.count; i++) {
+            struct peal_ref kept = refs[i];
+            refs[i].rank = (refs[i].rank + 1) % RANKS;
+            assert_false(rooted_rotate(&f));
+            refs[i] = kept;
+        }
+    }
+    struct peal_plan *first = f.plans[0];
+    f.plans[0] = f.plans[1];
+    assert_false(rooted_rotate(&f));
+    f.plans[0] = first;
+    end_rooted(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +288,8 @@ int main(void)
         cmocka_unit_test(a_changed_step_breaks_it),
         cmocka_unit_test(a_changed_access_breaks_it),
         cmocka_unit_test(one_pass_gives_the_clocks_of_lazy_runs),
+        cmocka_unit_test(roots_of_the_library_rotate),
+        cmocka_unit_test(a_changed_plan_does_not_rotate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of one kernel with different roots: the same but for a rotation of the ranks?
+ *
+ * The rotation by r carries the plan with root 0 to the plan with root r if every op of rank q is,
+ * place for place, the op of rank q + r: ranks are rotated, channels go between the rotated ends,
+ * and cells and bytes go where one of two formulas says:
+ *
+ *   a signal   its cells stay, or, if it has a cell (or several groups of cells) per rank, cell i
+ *              becomes i + r modulo P within its group
+ *   a buffer   its bytes stay, or, if it has P equal parts, part i becomes part i + r
+ *
+ * The formula of each is found with r = 1 and kept for all r, so that the rotations compose: the
+ * one by r carries the plan with root a to that with root a + r, cells and bytes of all of them
+ * alike. So it carries launches of roots a and b, in any order and number, to launches of roots
+ * a + r and b + r, and pairs (0, d) stand for all. The contract is carried if x and y follow the
+ * formula that it demands. Sources of one sum may come in another order: contracts of reductions
+ * do not depend on it, and bits are not compared between roots.
+ */
+#include "verify/symmetry/symmetry.h"
+
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rotation {
+    const struct peal_plan *from, *to;
+    uint32_t by, nranks;
+    bool fixed;        /* the formulas are known */
+    bool *parts_move;  /* [buf] */
+    bool *cells_move;  /* [signal] */
+    uint32_t *channel; /* [channel of from] + 1 */
+    uint32_t *origin;  /* [channel of to] + 1 */
+};
+
+static uint32_t rotate(const struct rotation *r, uint32_t rank)
+{
+    uint32_t sum = rank + r->by;
+    return sum >= r->nranks ? sum - r->nranks : sum;
+}
+
+/* --- cells, bytes, channels ------------------------------------------------------------------ */
+
+/* Where a formula has not been needed yet, the first move decides. */
+static bool follow(const struct rotation *r, bool *moves, bool stays, bool moved)
+{
+    if (!*moves && !stays && moved && !r->fixed)
+        *moves = true;
+    return *moves ? moved : stays;
+}
+
+static bool same_cell(struct rotation *r, const struct peal_op *a, const struct peal_op *b,
+                      uint32_t launch)
+{
+    uint32_t s = peal_op_signal(a), n = r->nranks;
+    const struct peal_signal *signal = &peal_plan_signals(r->from)[s];
+    uint32_t i = peal_op_cell(r->from, a, launch) - signal->first_cell;
+    uint32_t k = peal_op_cell(r->to, b, launch) - signal->first_cell;
+    bool per_rank = signal->cells % n == 0 && i < signal->cells;
+    return follow(r, &r->cells_move[s], i == k, per_rank && k == i / n * n + rotate(r, i % n));
+}
+
+static bool same_bytes(struct rotation *r, const struct peal_op *op, const struct peal_ref *a,
+                       const struct peal_ref *b, uint32_t launch)
+{
+    const struct peal_buf *buf = &peal_plan_bufs(r->from)[a->buf];
+    uint64_t size = peal_dtype_size((enum peal_dtype)a->dtype);
+    uint64_t stride = (uint64_t)buf->cols * size;
+    uint64_t lo = a->row * stride + peal_ref_offset(r->from, a, launch);
+    uint64_t to = b->row * stride + peal_ref_offset(r->to, b, launch);
+    uint64_t bytes = peal_plan_len(r->from, a->rank, a->buf) * peal_dtype_size(buf->dtype);
+    uint64_t part = bytes / r->nranks, width = op->mem.count * op->mem.rows * size;
+    bool whole = lo == 0 && width == bytes;
+    bool inside = part && part * r->nranks == bytes && lo < bytes && lo % part + width <= part &&
+                  (op->mem.rows <= 1 || !buf->cols);
+    bool moved = inside && to == rotate(r, (uint32_t)(lo / part)) * part + lo % part;
+    return follow(r, &r->parts_move[a->buf], lo == to, moved || (whole && to == 0));
+}
+
+static bool same_channel(struct rotation *r, uint32_t a, uint32_t b)
+{
+    const struct peal_channel *x = &peal_plan_channels(r->from)[a];
+    const struct peal_channel *y = &peal_plan_channels(r->to)[b];
+    if (r->channel[a] || r->origin[b])
+        return r->channel[a] == b + 1 && r->origin[b] == a + 1;
+    r->channel[a] = b + 1;
+    r->origin[b] = a + 1;
+    return x->port == y->port && rotate(r, x->sender) == y->sender &&
+           rotate(r, x->receiver) == y->receiver && x->depth == y->depth &&
+           x->slot_bytes == y->slot_bytes && x->sender_lane == y->sender_lane &&
+           x->receiver_lane == y->receiver_lane &&
+           strcmp(peal_plan_string(r->from, x->name), peal_plan_string(r->to, y->name)) == 0;
+}
+
+/* --- ops ------------------------------------------------------------------------------------- */
+
+static bool same_ref(struct rotation *r, const struct peal_op *op, const struct peal_ref *a,
+                     const struct peal_ref *b)
+{
+    if (a->buf != b->buf || a->dtype != b->dtype)
+        return false;
+    if (a->buf == PEAL_BUF_CONST)
+        return a->offset == b->offset;
+    if (a->buf == PEAL_BUF_SLOT)
+        return a->rank == b->rank && a->offset == b->offset && a->phases == PEAL_NONE &&
+               b->phases == PEAL_NONE && same_channel(r, a->row, b->row);
+    if (rotate(r, a->rank) != b->rank)
+        return false;
+    for (uint32_t l = 0; l < r->from->period; l++) {
+        if (!same_bytes(r, op, a, b, l))
+            return false;
+    }
+    return true;
+}
+
+/* May the sources be combined in any order, as far as the contract goes? */
+static bool any_order(const struct peal_op *op)
+{
+    switch (op->fn) {
+    case PEAL_FN_ADD:
+    case PEAL_FN_MUL:
+    case PEAL_FN_MAXIMUM:
+    case PEAL_FN_MINIMUM:
+    case PEAL_FN_AND:
+    case PEAL_FN_OR:
+    case PEAL_FN_XOR:
+        return op->kind == PEAL_OP_COMPUTE;
+    default:
+        return false;
+    }
+}
+
+/* Each source of the one op is the image of one source of the other. Sources on ranks in turn are
+ * mostly found where the last one was found, plus one. */
+static bool same_sources(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
+{
+    uint32_t n = a->mem.nsrc, next = 0;
+    bool *taken = calloc(n + 1u, sizeof *taken), good = taken;
+    for (uint32_t i = 0; i < n && good; i++) {
+        uint32_t tries = any_order(a) ? n : 1, k = any_order(a) ? next : i;
+        while (tries && (taken[k] ||
+                         !same_ref(r, a, peal_op_src(r->from, a, i), peal_op_src(r->to, b, k)))) {
+            k = k + 1 < n ? k + 1 : 0;
+            tries--;
+        }
+        good = tries;
+        taken[k] = true;
+        next = k + 1 < n ? k + 1 : 0;
+    }
+    free(taken);
+    return good;
+}
+
+static bool same_sync(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
+{
+    if (rotate(r, a->sync.rank) != b->sync.rank || a->sync.after != b->sync.after ||
+        a->sync.value != b->sync.value)
+        return false;
+    for (uint32_t l = 0; l < r->from->period; l++) {
+        if (!same_cell(r, a, b, l))
+            return false;
+    }
+    return true;
+}
+
+static bool same_op(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
+{
+    if (a->kind != b->kind || a->fn != b->fn || a->flags != b->flags || a->dtype != b->dtype)
+        return false;
+    if (peal_op_is_sync(a))
+        return same_sync(r, a, b);
+    if (a->mem.nsrc != b->mem.nsrc || a->mem.also != b->mem.also || a->mem.count != b->mem.count ||
+        a->mem.rows != b->mem.rows)
+        return false;
+    if (a->kind >= PEAL_OP_SEND) {
+        if (!same_channel(r, a->mem.channel, b->mem.channel))
+            return false;
+    } else if (a->mem.divisor != b->mem.divisor) {
+        return false;
+    }
+    if (peal_op_has_dst(a) && !same_ref(r, a, peal_op_dst(r->from, a), peal_op_dst(r->to, b)))
+        return false;
+    for (uint32_t i = 0; i < a->mem.also; i++) {
+        if (!same_ref(r, a, peal_op_also(r->from, a, i), peal_op_also(r->to, b, i)))
+            return false;
+    }
+    return same_sources(r, a, b);
+}
+
+static bool same_rank(struct rotation *r, uint32_t rank)
+{
+    uint32_t to = rotate(r, rank), lanes = peal_plan_lane_count(r->from, rank);
+    if (lanes != peal_plan_lane_count(r->to, to))
+        return false;
+    for (uint32_t b = 0; b < r->from->bufs.count; b++) {
+        if (peal_plan_len(r->from, rank, b) != peal_plan_len(r->to, to, b))
+            return false;
+    }
+    for (uint32_t l = 0; l < lanes; l++) {
+        const struct peal_lane *x = peal_plan_lane(r->from, rank, l);
+        const struct peal_lane *y = peal_plan_lane(r->to, to, l);
+        if (x->ops != y->ops || x->regs != y->regs)
+            return false;
+        for (uint64_t i = 0; i < x->ops; i++) {
+            if (!same_op(r, peal_plan_ops(r->from) + x->first_op + i,
+                         peal_plan_ops(r->to) + y->first_op + i))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* --- tables ---------------------------------------------------------------------------------- */
+
+static bool same_tables(const struct peal_plan *a, const struct peal_plan *b)
+{
+    if (a->nranks != b->nranks || a->rank_count != a->nranks || b->rank_count != b->nranks ||
+        a->period != b->period || a->contract != b->contract || a->reduce != b->reduce ||
+        a->contract_in != b->contract_in || a->contract_out != b->contract_out ||
+        a->dtype != b->dtype || a->bufs.count != b->bufs.count ||
+        a->signals.count != b->signals.count || a->channels.count != b->channels.count ||
+        a->params.count != b->params.count)
+        return false;
+    for (uint32_t i = 0; i < a->bufs.count; i++) {
+        const struct peal_buf *x = &peal_plan_bufs(a)[i], *y = &peal_plan_bufs(b)[i];
+        if (x->kind != y->kind || x->dir != y->dir || x->dtype != y->dtype ||
+            x->flags != y->flags || x->cols != y->cols || x->lane != y->lane ||
+            x->alias != PEAL_NONE || y->alias != PEAL_NONE ||
+            strcmp(peal_plan_string(a, x->name), peal_plan_string(b, y->name)) != 0)
+            return false;
+    }
+    for (uint32_t i = 0; i < a->signals.count; i++) {
+        const struct peal_signal *x = &peal_plan_signals(a)[i], *y = &peal_plan_signals(b)[i];
+        if (x->kind != y->kind || x->cells != y->cells || x->first_cell != y->first_cell ||
+            strcmp(peal_plan_string(a, x->name), peal_plan_string(b, y->name)) != 0)
+            return false;
+    }
+    /* Parts given by counts are part of the contract: no rotation is looked for. */
+    for (uint32_t i = 0; i < a->params.count; i++) {
+        if (peal_plan_params(a)[i].count > 1 || peal_plan_params(b)[i].count > 1)
+            return false;
+    }
+    return true;
+}
+
+/* What owners count with goes along with their cells. */
+static bool same_totals(const struct rotation *r)
+{
+    for (uint32_t s = 0; s < r->from->signals.count; s++) {
+        const struct peal_signal *x = &peal_plan_signals(r->from)[s];
+        const struct peal_signal *y = &peal_plan_signals(r->to)[s];
+        if (x->kind != PEAL_SIGNAL_SHARED)
+            continue;
+        for (uint32_t i = 0; i < x->cells * r->nranks * r->from->period; i++) {
+            uint32_t cell = i % x->cells, rank = i / x->cells % r->nranks;
+            uint32_t launch = i / x->cells / r->nranks, to = cell;
+            if (r->cells_move[s])
+                to = cell / r->nranks * r->nranks + rotate(r, cell % r->nranks);
+            if (peal_plan_total(r->from, rank, launch, x, cell) !=
+                peal_plan_total(r->to, rotate(r, rank), launch, y, to))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Contracts that speak of parts want them to move, others want them to stay. */
+static bool carries_contract(const struct rotation *r)
+{
+    const struct peal_plan *plan = r->from;
+    bool x_moves, y_moves;
+    switch ((enum peal_contract)plan->contract) {
+    case PEAL_CONTRACT_NONE:
+    case PEAL_CONTRACT_BARRIER:
+        return true;
+    case PEAL_CONTRACT_BROADCAST:
+    case PEAL_CONTRACT_REDUCE:
+    case PEAL_CONTRACT_ALLREDUCE:
+        x_moves = y_moves = false;
+        break;
+    case PEAL_CONTRACT_GATHER:
+        x_moves = false;
+        y_moves = true;
+        break;
+    case PEAL_CONTRACT_SCATTER:
+        x_moves = true;
+        y_moves = false;
+        break;
+    default:
+        return false; /* no root */
+    }
+    return plan->contract_in != PEAL_NONE && plan->contract_out != PEAL_NONE &&
+           r->parts_move[plan->contract_in] == x_moves &&
+           r->parts_move[plan->contract_out] == y_moves;
+}
+
+static bool carries(struct rotation *r)
+{
+    size_t channels = r->from->channels.count;
+    if (channels) {
+        memset(r->channel, 0, channels * sizeof *r->channel);
+        memset(r->origin, 0, channels * sizeof *r->origin);
+    }
+    for (uint32_t rank = 0; rank < r->nranks; rank++) {
+        if (!same_rank(r, rank))
+            return false;
+    }
+    return same_totals(r);
+}
+
+/* A formula that is found late must hold for what came before it: r = 1 is walked until no formula
+ * changes, which each can do once. */
+static bool find_formulas(struct rotation *r)
+{
+    size_t formulas = r->from->bufs.count + r->from->signals.count;
+    for (size_t i = 0; i <= formulas; i++) {
+        r->fixed = false;
+        (void)carries(r);
+        r->fixed = true;
+        if (carries(r))
+            return true;
+    }
+    return false;
+}
+
+bool peal_symmetry_of_roots(const struct peal_plan *const *plans, uint32_t n)
+{
+    struct rotation r = {.from = plans[0], .nranks = n};
+    bool same = n > 1 && plans[0] && plans[0]->nranks == n && plans[0]->root == 0;
+    for (uint32_t i = 1; i < n && same; i++)
+        same = plans[i] && plans[i]->root == i && same_tables(plans[0], plans[i]);
+    if (!same)
+        return false;
+    r.parts_move = calloc(r.from->bufs.count + 1, sizeof *r.parts_move);
+    r.cells_move = calloc(r.from->signals.count + 1, sizeof *r.cells_move);
+    r.channel = calloc(r.from->channels.count + 1, sizeof *r.channel);
+    r.origin = calloc(r.from->channels.count + 1, sizeof *r.origin);
+    same = r.parts_move && r.cells_move && r.channel && r.origin;
+    for (r.by = 1; r.by < n && same; r.by++) {
+        r.to = plans[r.by];
+        same = r.by == 1 ? find_formulas(&r) && carries_contract(&r) : carries(&r);
+    }
+    free(r.parts_move);
+    free(r.cells_move);
+    free(r.channel);
+    free(r.origin);
+    return same;
+}
