@@ -119,7 +119,8 @@ enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff
 {
     if (pause->polls == 1 && team->policy.spins > 0)
         peal_spread_look(team);
-    run_idle(team);
+    if (pause->polls >= PEAL_QUICK_YIELDS || pause->polls % PEAL_FAILURE_YIELDS == 0)
+        run_idle(team);
     if (pause->armed) {
         sleep_armed(team, pause);
     } else if (pause->polls < PEAL_QUICK_YIELDS) {
