@@ -177,7 +177,8 @@ static struct peal_comm *open_together(struct peal_mpi_comm *state)
         make_job(job);
     if (abi->pmpi.Bcast(job, JOB_BYTES, abi->byte, 0, state->comm) != PEAL_MPI_SUCCESS)
         return NULL;
-    struct peal_open how = {.struct_size = sizeof how, .size = state->size, .rank = state->rank, .job = job};
+    struct peal_open how = {
+        .struct_size = sizeof how, .size = state->size, .rank = state->rank, .job = job};
     uint64_t opened = peal_comm_open(&how, &comm) == PEAL_OK;
     uint64_t all = opened;
     if (!agree(state, &all, 1) || !all) {

@@ -127,7 +127,8 @@ static void every_wait(void)
 {
     int next = (check_rank + 1) % check_size, previous = (check_rank + check_size - 1) % check_size;
     for (int way = 0; way < 8; way++) {
-        int x = check_rank, y = 0, a = way * 100 + check_rank, b = -1, flag = 0, index, some, done = 0;
+        int x = check_rank, y = 0, a = way * 100 + check_rank, b = -1, flag = 0, index, some,
+            done = 0;
         int indices[4];
         char c[16] = {0};
         MPI_Request requests[4];
@@ -214,9 +215,11 @@ static void every_collective(void)
     MPI_Ireduce(in, out[2], N, MPI_INT, MPI_MAX, n - 1, MPI_COMM_WORLD, &r[2]);
     MPI_Iallreduce(MPI_IN_PLACE, out[3], N, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r[3]);
     MPI_Iallgather(in, 1, vector, out[4], N / 2, MPI_INT, MPI_COMM_WORLD, &r[4]);
-    MPI_Iallgatherv(in, parts[check_rank], MPI_INT, out[5], parts, places, MPI_INT, MPI_COMM_WORLD, &r[5]);
+    MPI_Iallgatherv(in, parts[check_rank], MPI_INT, out[5], parts, places, MPI_INT, MPI_COMM_WORLD,
+                    &r[5]);
     MPI_Ialltoall(in, 3, MPI_INT, out[6], 3, MPI_INT, MPI_COMM_WORLD, &r[6]);
-    MPI_Ialltoallv(in, sends, send_places, MPI_INT, out[7], parts, places, MPI_INT, MPI_COMM_WORLD, &r[7]);
+    MPI_Ialltoallv(in, sends, send_places, MPI_INT, out[7], parts, places, MPI_INT, MPI_COMM_WORLD,
+                   &r[7]);
     MPI_Ireduce_scatter_block(MPI_IN_PLACE, out[8], 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r[8]);
     MPI_Ireduce_scatter(in, out[9], parts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r[9]);
     MPI_Igather(in, 7, MPI_INT, out[10], 7, MPI_INT, 0, MPI_COMM_WORLD, &r[10]);

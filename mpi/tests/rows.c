@@ -109,17 +109,26 @@ static void reduce_all(const struct type *t, const struct op *o, int count)
 static void reductions(void)
 {
     static const struct type types[] = {
-        {"int", MPI_INT, 'i'}, {"unsigned", MPI_UNSIGNED, 'i'}, {"long", MPI_LONG, 'i'},
-        {"short", MPI_SHORT, 'i'}, {"uint8", MPI_UINT8_T, 's'}, {"int8", MPI_INT8_T, 's'},
-        {"uint16", MPI_UINT16_T, 'i'}, {"uint64", MPI_UINT64_T, 'i'}, {"aint", MPI_AINT, 'i'},
-        {"float", MPI_FLOAT, 'f'}, {"double", MPI_DOUBLE, 'd'}, {"bool", MPI_C_BOOL, 'b'},
-        {"complex", MPI_C_FLOAT_COMPLEX, 'f'}, {"double complex", MPI_C_DOUBLE_COMPLEX, 'd'},
+        {"int", MPI_INT, 'i'},
+        {"unsigned", MPI_UNSIGNED, 'i'},
+        {"long", MPI_LONG, 'i'},
+        {"short", MPI_SHORT, 'i'},
+        {"uint8", MPI_UINT8_T, 's'},
+        {"int8", MPI_INT8_T, 's'},
+        {"uint16", MPI_UINT16_T, 'i'},
+        {"uint64", MPI_UINT64_T, 'i'},
+        {"aint", MPI_AINT, 'i'},
+        {"float", MPI_FLOAT, 'f'},
+        {"double", MPI_DOUBLE, 'd'},
+        {"bool", MPI_C_BOOL, 'b'},
+        {"complex", MPI_C_FLOAT_COMPLEX, 'f'},
+        {"double complex", MPI_C_DOUBLE_COMPLEX, 'd'},
         {"byte", MPI_BYTE, 'y'},
     };
     static const struct op ops[] = {
-        {"sum", MPI_SUM, "sifd"}, {"prod", MPI_PROD, "sifd"}, {"max", MPI_MAX, "sifd"},
-        {"min", MPI_MIN, "sifd"}, {"land", MPI_LAND, "sib"}, {"lor", MPI_LOR, "sib"},
-        {"lxor", MPI_LXOR, "sib"}, {"band", MPI_BAND, "siy"}, {"bor", MPI_BOR, "siy"},
+        {"sum", MPI_SUM, "sifd"},  {"prod", MPI_PROD, "sifd"}, {"max", MPI_MAX, "sifd"},
+        {"min", MPI_MIN, "sifd"},  {"land", MPI_LAND, "sib"},  {"lor", MPI_LOR, "sib"},
+        {"lxor", MPI_LXOR, "sib"}, {"band", MPI_BAND, "siy"},  {"bor", MPI_BOR, "siy"},
         {"bxor", MPI_BXOR, "siy"},
     };
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
@@ -136,8 +145,14 @@ static void reductions(void)
 /* Pairs of a value and its place: types with holes among them. */
 static void pairs(void)
 {
-    struct { double value; int place; } a[50], b[50];
-    struct { short value; int place; } c[50], d[50];
+    struct {
+        double value;
+        int place;
+    } a[50], b[50];
+    struct {
+        short value;
+        int place;
+    } c[50], d[50];
     memset(a, 0, sizeof a), memset(b, 0, sizeof b);
     memset(c, 0, sizeof c), memset(d, 0, sizeof d);
     for (int i = 0; i < 50; i++) {

@@ -194,8 +194,13 @@ static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    {"communicators", many_communicators}, {"inter", intercommunicator}, {"errors", errors_returned},
-    {"threads", threads}, {"attributes", attributes}, {"killed", killed}, {"aborts", aborts},
+    {"communicators", many_communicators},
+    {"inter", intercommunicator},
+    {"errors", errors_returned},
+    {"threads", threads},
+    {"attributes", attributes},
+    {"killed", killed},
+    {"aborts", aborts},
     {"mismatch", mismatch},
 };
 
