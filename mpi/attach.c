@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /* Communicators of a process that may be attached at once: each takes 8 MiB and more per rank. */
-enum { MOST_ATTACHED = 64, JOB_BYTES = 48 };
+enum { MOST_ATTACHED = 32, JOB_BYTES = 48 };
 
 static _Atomic uint32_t attached;
 
