@@ -65,9 +65,10 @@ static void intercommunicator(void)
 /* Errors that the MPI finds, returned; Peal goes on afterwards. */
 static void errors_returned(void)
 {
-    int x = 1, y = 0, class;
+    int x = 1, y = 0, class = 0;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     CHECK(sum_on(MPI_COMM_WORLD, 40) == check_size);
+#ifdef OPEN_MPI /* Debian's MPICH looks at no arguments */
     int code = MPI_Allreduce(&x, &y, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Error_class(code, &class);
     CHECK(class == MPI_ERR_COUNT);
@@ -77,6 +78,7 @@ static void errors_returned(void)
     code = MPI_Bcast(&x, 1, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
     MPI_Error_class(code, &class);
     CHECK(class == MPI_ERR_TYPE);
+#endif
     CHECK(MPI_Bcast(NULL, 0, MPI_INT, 0, MPI_COMM_WORLD) == MPI_SUCCESS);
     CHECK(sum_on(MPI_COMM_WORLD, 3) == check_size);
 }
