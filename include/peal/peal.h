@@ -139,6 +139,19 @@ PEAL_API uint32_t peal_comm_size(const struct peal_comm *comm);
  * peal_comm_open, PEAL_TIMEOUT_MS, or a minute. */
 PEAL_API void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms);
 
+/* What a rank does while it waits in a blocking call of this communicator: `idle` is called with its
+ * context every few polls and before every sleep, which then lasts 100 us at most. For programs that
+ * have something else to drive, such as another library's messages. NULL ends it. Communicators
+ * made from this one have none.
+ *
+ * It runs in the waiting thread, inside the call, and should take microseconds. It may use other
+ * communicators, also waiting in them. On this one it may ask for rank, size and error, set the
+ * time-out and test requests, and is not called again meanwhile; whatever starts or allocates
+ * something returns PEAL_INVALID and changes nothing. It must not close it. A wait that ends while still polling never calls it. Tests of requests do not wait, so
+ * they do not call it either. To be set while no call of this communicator is under way. */
+PEAL_API void peal_comm_set_idle(struct peal_comm *comm, void (*idle)(void *context),
+                                 void *context);
+
 /* Forces one algorithm for a collective ("allreduce", "ring"; see `peal list`); NULL or "" gives
  * the choice back. The environment variable PEAL_ALGO="allreduce=ring,broadcast=flat" does the
  * same. Ranks that force different ones get PEAL_MISMATCH. One that the memory does not allow is not

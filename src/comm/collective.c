@@ -52,6 +52,8 @@ static inline bool is_repetition(const struct peal_comm *comm, struct peal_argum
                              peal_team_is_forked(comm->team),
                          0))
         return false;
+    if (__builtin_expect(comm->team->idling, 0))
+        return false;
     const struct peal_memo *memo = &comm->memos[args.collective];
     uint64_t what =
         peal_call_what(args.collective, (uint32_t)args.dtype, (uint32_t)args.reduce, args.root);

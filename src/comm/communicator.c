@@ -47,6 +47,8 @@ enum peal_status peal_comm_check(struct peal_comm *comm)
                               "this process was forked from rank %u and is no rank itself: it can "
                               "only close its copy",
                               comm->team->rank);
+    if (__builtin_expect(comm->team->idling, 0))
+        return peal_comm_fail(comm, PEAL_INVALID, "called by the communicator's own idle function");
     enum peal_status failed = peal_team_failure(comm->team);
     if (__builtin_expect(failed != PEAL_OK, 0)) {
         peal_comm_fail(comm, PEAL_CLOSED, "%s", peal_text_get(&comm->team->error));
@@ -466,6 +468,14 @@ void peal_comm_revoke(struct peal_comm *comm)
 {
     if (comm && !peal_team_is_closed(comm->team) && !peal_team_is_forked(comm->team))
         peal_team_revoke(comm->team);
+}
+
+void peal_comm_set_idle(struct peal_comm *comm, void (*idle)(void *context), void *context)
+{
+    if (!comm || peal_team_is_closed(comm->team))
+        return;
+    comm->team->idle_context = context;
+    comm->team->idle = idle;
 }
 
 const char *peal_comm_error(const struct peal_comm *comm)

@@ -20,6 +20,7 @@ enum {
     BLIND_SLEEP_NS = 1000000, /* without membarrier a wake-up can be missed */
     CHECK_NS = 20000000,      /* between two looks at the peers */
     PUBLISH_NS = 5000000,     /* a wait this long is worth writing down */
+    IDLE_SLEEP_NS = 100000,   /* with an idle function, which is to be called again soon */
     ROUND_SPINS = 48          /* polls: as long as a switch or two */
 };
 
@@ -84,6 +85,8 @@ static void sleep_armed(struct peal_team *team, struct peal_backoff *pause)
     struct timespec most = {0, team->policy.has_membarrier ? SLEEP_NS : BLIND_SLEEP_NS};
     if (pause->most_ns != 0 && pause->most_ns < (uint64_t)most.tv_nsec)
         most.tv_nsec = (long)pause->most_ns;
+    if (team->idle && most.tv_nsec > IDLE_SLEEP_NS)
+        most.tv_nsec = IDLE_SLEEP_NS;
     syscall(SYS_futex, &team->sleep_slots[team->rank].wake, FUTEX_WAIT, pause->ticket, &most, NULL,
             0);
     disarm(team, pause);
@@ -94,10 +97,23 @@ uint64_t peal_backoff_since(const struct peal_backoff *pause)
     return pause->polls >= PEAL_QUICK_YIELDS ? pause->began_ns : 0;
 }
 
+/* Not within itself: the function may test requests of this communicator. Its other calls are
+ * refused, by peal_comm_check. */
+static void run_idle(struct peal_team *team)
+{
+    if (!team->idle || team->idling)
+        return;
+    team->idling = true;
+    team->idle(team->idle_context);
+    team->idling = false;
+}
+
 enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff *pause)
 {
     if (pause->polls == 1 && team->policy.spins > 0)
         peal_spread_look(team);
+    if (pause->polls >= PEAL_QUICK_YIELDS || pause->polls % PEAL_FAILURE_YIELDS == 0)
+        run_idle(team);
     if (pause->armed) {
         sleep_armed(team, pause);
     } else if (pause->polls < PEAL_QUICK_YIELDS) {

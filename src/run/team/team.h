@@ -87,6 +87,11 @@ struct peal_team {
     uint64_t heap_end;  /* bytes of the window file in use by symmetric memory */
     struct peal_meeting *meeting; /* until peal_team_join; NULL: there is none */
 
+    /* Of peal_comm_set_idle: what a wait does beside polling, or NULL; and whether it is doing it. */
+    void (*idle)(void *context);
+    void *idle_context;
+    bool idling;
+
     enum peal_status failed; /* PEAL_OK while usable */
     struct peal_text error;
 };

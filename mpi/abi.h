@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mpi: collectives of unchanged MPI programs through Peal, by a library that is preloaded.
+ *
+ *     program ── MPI_X ──▶ entry.c, requests.c, waits.c, fortran.c
+ *                              │  take.c: greet, attach, judge: is this call Peal's?
+ *                   no ◀───────┤
+ *        PMPI_X of the MPI     └─ yes ─▶ job.c: Peal's arguments, packed data ─▶ libpeal
+ *
+ * One binary serves Open MPI and MPICH, and is built without either: no mpi.h is included. Handles
+ * are pointers in one and ints in the other; both travel in integer registers, so every handle is a
+ * `void *` here, and peal_mpi_handle() cuts off what an int's register has above it. Constants are
+ * values (MPICH) or addresses of the library's symbols (Open MPI): abi.c has both, and which of them
+ * holds is seen by the symbols that are there. Functions of the MPI are always called by their
+ * PMPI_ names.
+ *
+ * The rule of this folder: whether a call goes to Peal may depend only on what is equal on all ranks
+ * of its communicator. A datatype is not (only signatures are), so no call is left to the MPI
+ * because of the own datatype: what is not contiguous is packed. docs/mpi.md has the rest.
+ */
+#ifndef PEAL_MPI_ABI_H
+#define PEAL_MPI_ABI_H
+
+#include <peal/peal.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What libpeal_mpi.so exports: the MPI's own names, and nothing else. */
+#define PEAL_MPI_EXPORT __attribute__((visibility("default")))
+
+/* Both MPIs agree on these. */
+enum { PEAL_MPI_SUCCESS = 0, PEAL_MPI_UNDEFINED = -32766 };
+
+/* Operations, in the order of the columns below. */
+enum peal_mpi_op {
+    PEAL_MPI_MAX,
+    PEAL_MPI_MIN,
+    PEAL_MPI_SUM,
+    PEAL_MPI_PROD,
+    PEAL_MPI_LAND,
+    PEAL_MPI_BAND,
+    PEAL_MPI_LOR,
+    PEAL_MPI_BOR,
+    PEAL_MPI_LXOR,
+    PEAL_MPI_BXOR,
+    PEAL_MPI_MINLOC,
+    PEAL_MPI_MAXLOC,
+    PEAL_MPI_OPS /* how many; also: a user's operation */
+};
+
+/* How Peal computes an operation on a type. */
+struct peal_mpi_reduction {
+    enum peal_dtype dtype;
+    enum peal_reduction reduce;
+    uint32_t parts; /* of an element, each a `dtype`; 0: Peal cannot */
+    bool logical;   /* inputs become 0 and 1 first */
+};
+
+/* A predefined type without holes: its memory is its packed form. */
+struct peal_mpi_type {
+    void *handle;
+    const char *name;
+    uint32_t bytes;
+    struct peal_mpi_reduction reductions[PEAL_MPI_OPS];
+};
+
+/* The functions of the MPI that are used: pmpi.def. */
+struct peal_mpi_functions {
+#define PMPI(name, ...) int (*name)(__VA_ARGS__);
+#include "pmpi.def"
+#undef PMPI
+    /* Open MPI only: Fortran's handles are numbers there, and pointers in C. */
+    void *(*Comm_f2c)(int);
+    void *(*Type_f2c)(int);
+    void *(*Op_f2c)(int);
+    void *(*Request_f2c)(int);
+    int (*Request_c2f)(void *);
+};
+
+struct peal_mpi_abi {
+    const char *name;
+    bool int_handles;     /* MPICH */
+    bool refuses_aliases; /* a send buffer that is the receive buffer is an error of the program */
+    void *in_place;
+    void *comm_null, *comm_world, *comm_self;
+    void *type_null, *byte, *uint64;
+    void *op_null, *op_min;
+    size_t max_error_string;
+    void *ops[PEAL_MPI_OPS];
+    struct peal_mpi_functions pmpi;
+};
+
+/* The MPI of this process; found at the first call. Ends the process, with a message, if there is
+ * none: who calls MPI_X without an MPI cannot go on. */
+const struct peal_mpi_abi *peal_mpi(void);
+
+/* A function of the MPI by its name; NULL if it has none such. */
+void *peal_mpi_find(const char *name);
+
+/* As it can be compared: an int's register may have anything in its upper half. */
+static inline void *peal_mpi_handle(const struct peal_mpi_abi *abi, void *handle)
+{
+    return abi->int_handles ? (void *)(uintptr_t)(uint32_t)(uintptr_t)handle : handle;
+}
+
+/* The handle that the MPI has stored at `at`. */
+static inline void *peal_mpi_load(const struct peal_mpi_abi *abi, const void *at)
+{
+    return abi->int_handles ? (void *)(uintptr_t) * (const uint32_t *)at : *(void *const *)at;
+}
+
+/* NULL: a derived type, or one with holes. */
+const struct peal_mpi_type *peal_mpi_type_find(void *handle);
+/* PEAL_MPI_OPS: the user's own, or none. */
+enum peal_mpi_op peal_mpi_op_find(void *handle);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See attach.h.
+ *
+ * The pump: a rank that waits in Peal must drive the MPI, because a peer may be waiting for a
+ * message of this rank's before it comes. Testing a generalized request that never completes does
+ * that in both MPIs, whatever communicator, and disturbs no message. Each attached communicator has
+ * such a request of its own, so that threads do not test the same.
+ */
+#include "attach.h"
+
+#include "fail.h"
+#include "requests.h"
+#include "stats.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Communicators of a process that may be attached at once: each takes 8 MiB and more per rank. */
+enum { MOST_ATTACHED = 32, JOB_BYTES = 48 };
+
+static _Atomic uint32_t attached;
+
+/* ---- agreeing ---- */
+
+/* The least of every word, over all ranks. */
+static bool agree(const struct peal_mpi_comm *state, uint64_t *words, int count)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    uint64_t least[8];
+    if (abi->pmpi.Allreduce(words, least, count, abi->uint64, abi->op_min, state->comm) !=
+        PEAL_MPI_SUCCESS)
+        return false;
+    memcpy(words, least, (size_t)count * sizeof *words);
+    return true;
+}
+
+/* Ranks can meet if they run on one boot of one system and see the same network's sockets. */
+static uint64_t identify_host(void)
+{
+    char boot[64] = "", net[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    size_t len = file ? fread(boot, 1, sizeof boot - 1, file) : 0;
+    if (file)
+        fclose(file);
+    ssize_t net_len = readlink("/proc/self/ns/net", net, sizeof net - 1);
+    uint32_t user = (uint32_t)geteuid();
+    uint64_t hash = peal_mpi_hash(UINT64_C(0xcbf29ce484222325), boot, len);
+    hash = peal_mpi_hash(hash, net, net_len > 0 ? (uint64_t)net_len : 0);
+    return peal_mpi_hash(hash, &user, sizeof user);
+}
+
+/* Which rules are for this communicator. Names are local: ranks compare the outcome. */
+static uint64_t select_rules(const struct peal_mpi_comm *state)
+{
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    char name[256] = "";
+    int len = 0;
+    uint64_t rules = 0;
+    peal_mpi()->pmpi.Comm_get_name(state->comm, name, &len);
+    for (uint32_t i = 0; i < settings->nrules; i++) {
+        const struct peal_mpi_rule *rule = &settings->rules[i];
+        if (rule->has_name && strcmp(rule->name, name) != 0)
+            continue;
+        if (rule->has_ranks && rule->ranks != state->size)
+            continue;
+        rules |= UINT64_C(1) << i;
+    }
+    return rules;
+}
+
+static void refuse(struct peal_mpi_comm *state, enum peal_mpi_reason why)
+{
+    state->phase = PEAL_MPI_REFUSED;
+    state->why = why;
+    peal_mpi_stats_comm(state);
+}
+
+void peal_mpi_greet(struct peal_mpi_comm *state)
+{
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    state->rules = settings->nrules ? select_rules(state) : 0;
+    uint64_t same = peal_mpi_hash(settings->hash, &state->rules, sizeof state->rules);
+    uint64_t host = identify_host();
+    /* A word's least and its complement's least are each other's complement if all are equal. */
+    uint64_t words[5] = {same, ~same, host, ~host, !settings->off};
+    if (!agree(state, words, 5))
+        refuse(state, PEAL_MPI_DIFFERS);
+    else if (words[4] == 0)
+        refuse(state, PEAL_MPI_OFF);
+    else if (words[0] != ~words[1])
+        refuse(state, PEAL_MPI_DIFFERS);
+    else if (words[2] != ~words[3])
+        refuse(state, PEAL_MPI_HOSTS);
+    else
+        state->phase = PEAL_MPI_COUNTING;
+}
+
+/* ---- the pump ---- */
+
+static int query_pump(void *extra, void *status)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    (void)extra;
+    abi->pmpi.Status_set_elements(status, abi->byte, 0);
+    abi->pmpi.Status_set_cancelled(status, 0);
+    return PEAL_MPI_SUCCESS;
+}
+
+static int free_pump(void *extra)
+{
+    (void)extra;
+    return PEAL_MPI_SUCCESS;
+}
+
+static int cancel_pump(void *extra, int complete)
+{
+    (void)extra, (void)complete;
+    return PEAL_MPI_SUCCESS;
+}
+
+static bool begin_pump(struct peal_mpi_comm *state)
+{
+    if (!state->has_pump)
+        state->has_pump = peal_mpi()->pmpi.Grequest_start(query_pump, free_pump, cancel_pump, NULL,
+                                                          state->pump) == PEAL_MPI_SUCCESS;
+    return state->has_pump;
+}
+
+void peal_mpi_pump_end(struct peal_mpi_comm *state)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    char status[64];
+    if (!state->has_pump)
+        return;
+    state->has_pump = false;
+    peal_comm_set_idle(state->blocking, NULL, NULL);
+    abi->pmpi.Grequest_complete(peal_mpi_load(abi, state->pump));
+    abi->pmpi.Wait(state->pump, status);
+}
+
+static void drive_mpi(void *context)
+{
+    struct peal_mpi_comm *state = context;
+    char status[64];
+    int flag = 0;
+    peal_mpi()->pmpi.Test(state->pump, &flag, status);
+    peal_mpi_requests_progress();
+}
+
+/* ---- attaching ---- */
+
+static void make_job(char job[static JOB_BYTES])
+{
+    uint64_t words[2] = {0};
+    if (getrandom(words, sizeof words, 0) != sizeof words)
+        words[0] = peal_mpi_now_ns() ^ (uint64_t)getpid() << 40;
+    snprintf(job, JOB_BYTES, "mpi-%016llx%016llx", (unsigned long long)words[0],
+             (unsigned long long)words[1]);
+}
+
+/* A Peal communicator of all ranks, or NULL on all of them. */
+static struct peal_comm *open_together(struct peal_mpi_comm *state)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    char job[JOB_BYTES] = "";
+    struct peal_comm *comm = NULL;
+    /* Relaxed: threads that attach at once may pass the limit by one. */
+    uint64_t willing =
+        begin_pump(state) && atomic_load_explicit(&attached, memory_order_relaxed) < MOST_ATTACHED;
+    if (!agree(state, &willing, 1) || !willing)
+        return NULL;
+    if (state->rank == 0)
+        make_job(job);
+    if (abi->pmpi.Bcast(job, JOB_BYTES, abi->byte, 0, state->comm) != PEAL_MPI_SUCCESS)
+        return NULL;
+    struct peal_open how = {
+        .struct_size = sizeof how, .size = state->size, .rank = state->rank, .job = job};
+    uint64_t opened = peal_comm_open(&how, &comm) == PEAL_OK;
+    uint64_t all = opened;
+    if (!agree(state, &all, 1) || !all) {
+        if (!opened && peal_mpi_settings()->stats)
+            fprintf(stderr, "libpeal_mpi: rank %u: %s\n", state->rank, peal_comm_error(NULL));
+        if (opened)
+            peal_comm_close(comm);
+        return NULL;
+    }
+    atomic_fetch_add_explicit(&attached, 1, memory_order_relaxed);
+    if (!getenv("PEAL_TIMEOUT_MS"))
+        peal_comm_set_timeout(comm, 0); /* an MPI program may wait as long as it likes */
+    return comm;
+}
+
+void peal_mpi_attach(struct peal_mpi_comm *state)
+{
+    state->blocking = open_together(state);
+    if (!state->blocking) {
+        refuse(state, PEAL_MPI_NO_MEMORY);
+        return;
+    }
+    peal_comm_set_idle(state->blocking, drive_mpi, state);
+    state->phase = PEAL_MPI_ATTACHED;
+    peal_mpi_stats_comm(state);
+}
+
+void peal_mpi_attach_requests(struct peal_mpi_comm *state)
+{
+    state->requests = open_together(state);
+    state->requests_refused = !state->requests;
+}
+
+void peal_mpi_detach(struct peal_mpi_comm *state)
+{
+    uint32_t open = (state->blocking != NULL) + (state->requests != NULL);
+    peal_comm_close(state->blocking);
+    peal_comm_close(state->requests);
+    state->blocking = state->requests = NULL;
+    atomic_fetch_sub_explicit(&attached, open, memory_order_relaxed); /* as in open_together */
+}
+
+/* ---- PEAL_MPI_CHECK ---- */
+
+void peal_mpi_chain(const struct peal_mpi_call *call)
+{
+    struct peal_mpi_comm *state = call->state;
+    uint64_t words[4] = {call->what, call->starts, call->reason, call->bytes};
+    if (peal_mpi_settings()->check)
+        state->chain = peal_mpi_hash(state->chain, words, sizeof words);
+}
+
+static void print_decisions(const struct peal_mpi_call *call, const uint64_t *words)
+{
+    fprintf(stderr, "libpeal_mpi: ranks have decided differently:\n");
+    for (uint32_t r = 0; r < call->state->size; r++)
+        fprintf(stderr, "  rank %u: %s of %llu bytes, %s, decisions so far %016llx\n", r,
+                peal_mpi_what_name((enum peal_mpi_what)words[4 * r]),
+                (unsigned long long)words[4 * r + 2],
+                words[4 * r + 1] == PEAL_MPI_TAKEN ? "Peal" : "MPI",
+                (unsigned long long)words[4 * r + 3]);
+}
+
+bool peal_mpi_check(struct peal_mpi_call *call, int *code)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    struct peal_mpi_comm *state = call->state;
+    if (state->phase == PEAL_MPI_REFUSED && state->why != PEAL_MPI_NO_MEMORY)
+        return true;
+    peal_mpi_chain(call);
+    uint64_t own[4] = {call->what, call->reason, call->bytes, state->chain};
+    uint64_t *words = calloc(4 * (size_t)state->size, sizeof *words);
+    bool same = words && abi->pmpi.Allgather(own, 4, abi->uint64, words, 4, abi->uint64,
+                                             state->comm) == PEAL_MPI_SUCCESS;
+    for (uint32_t r = 0; same && r < state->size; r++)
+        same = memcmp(words + 4 * r, own, sizeof own) == 0;
+    if (!same && words && state->rank == 0)
+        print_decisions(call, words);
+    free(words);
+    if (!same)
+        *code = peal_mpi_fail(state, PEAL_MISMATCH, NULL);
+    return same;
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See job.h. One function for each shape of arguments; peal_mpi_job_begin chooses. */
+#include "job.h"
+
+#include "pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Memory of the job's; NULL for none at all is no failure. */
+static void *take_temp(struct peal_mpi_job *job, uint64_t bytes)
+{
+    int place = job->temps[0] ? 1 : 0;
+    job->temps[place] = malloc(bytes > 0 ? bytes : 1);
+    return job->temps[place];
+}
+
+static bool overlaps(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return x < y + b_bytes && y < x + a_bytes;
+}
+
+/* ---- reductions ---- */
+
+static void make_logical(const struct peal_mpi_call *call, const void *from, uint64_t count,
+                         uint32_t bytes, void *to)
+{
+    (void)call;
+    for (uint64_t i = 0; i < count; i++) {
+        const char *in = (const char *)from + i * bytes;
+        char *out = (char *)to + i * bytes;
+        uint64_t value = 0;
+        memcpy(&value, in, bytes);
+        value = value != 0;
+        memcpy(out, &value, bytes);
+    }
+}
+
+static uint64_t count_elements(const struct peal_mpi_call *call)
+{
+    uint64_t sum = 0;
+    if (call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK)
+        return (uint64_t)call->recvcount * call->state->size;
+    if (call->what != PEAL_MPI_REDUCE_SCATTER)
+        return (uint64_t)call->recvcount;
+    for (uint32_t r = 0; r < call->state->size; r++)
+        sum += (uint64_t)call->recvcounts[r];
+    return sum;
+}
+
+/* Where the input is to be read. In place is Peal's too, for allreduce and a reduction's root: same
+ * address. A reduce_scatter in place has its result elsewhere than Peal's, so its input is copied;
+ * and so is what overlaps the result, or has to be made 0 and 1. */
+static enum peal_status begin_input(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    bool in_place = call->send == peal_mpi()->in_place;
+    bool scatters =
+        call->what == PEAL_MPI_REDUCE_SCATTER || call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK;
+    bool has_recv = call->what != PEAL_MPI_REDUCE || (uint32_t)call->root == job->rank;
+    uint64_t elements = count_elements(call);
+    const struct peal_mpi_type *type =
+        peal_mpi_type_find(peal_mpi_handle(peal_mpi(), call->recvtype));
+    uint64_t bytes = elements * type->bytes;
+    const void *input = in_place ? call->recv : call->send;
+    job->recv = has_recv ? call->recv : NULL;
+    job->send = input;
+    bool moves = (in_place && scatters) ||
+                 (!in_place && has_recv && bytes > 0 && overlaps(input, bytes, call->recv, bytes));
+    if (call->reduction->logical && in_place && !scatters) {
+        make_logical(call, input, elements, type->bytes, call->recv);
+        return PEAL_OK;
+    }
+    if (!moves && !call->reduction->logical)
+        return PEAL_OK;
+    void *temp = take_temp(job, bytes);
+    if (!temp)
+        return PEAL_NO_MEMORY;
+    if (call->reduction->logical)
+        make_logical(call, input, elements, type->bytes, temp);
+    else
+        memcpy(temp, input, bytes);
+    job->send = temp;
+    return PEAL_OK;
+}
+
+static enum peal_status begin_reduction(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    uint32_t parts = call->reduction->parts;
+    job->dtype = call->reduction->dtype;
+    job->reduce = call->reduction->reduce;
+    job->count = (uint64_t)call->recvcount * parts;
+    if (call->what == PEAL_MPI_REDUCE_SCATTER) {
+        job->words = malloc(job->size * sizeof *job->words);
+        if (!job->words)
+            return PEAL_NO_MEMORY;
+        for (uint32_t r = 0; r < job->size; r++)
+            job->words[r] = (uint64_t)call->recvcounts[r] * parts;
+    }
+    return begin_input(job, call);
+}
+
+/* ---- data that is only moved: bytes ---- */
+
+/* The program's block i of `count` elements each, as bytes at `at + i * bytes`. */
+static bool pack_blocks(const struct peal_mpi_job *job, const void *buf, int count, void *type,
+                        uint32_t blocks, char *at)
+{
+    struct peal_mpi_shape shape;
+    peal_mpi_shape_get(type, &shape);
+    for (uint32_t i = 0; i < blocks; i++) {
+        const char *from = (const char *)buf + (int64_t)i * count * shape.extent;
+        if (!peal_mpi_pack(from, count, type, job->comm, at))
+            return false;
+        at += (uint64_t)count * shape.bytes;
+    }
+    return true;
+}
+
+static bool is_plain(void *type)
+{
+    return peal_mpi_type_find(peal_mpi_handle(peal_mpi(), type)) != NULL;
+}
+
+/* What is sent: the program's memory, or a packed copy of it. */
+static enum peal_status begin_send(struct peal_mpi_job *job, const void *buf, int count, void *type,
+                                   uint32_t blocks)
+{
+    if (is_plain(type)) {
+        job->send = buf;
+        return PEAL_OK;
+    }
+    char *temp = take_temp(job, job->count * blocks);
+    if (!temp || !pack_blocks(job, buf, count, type, blocks, temp))
+        return PEAL_NO_MEMORY;
+    job->send = temp;
+    return PEAL_OK;
+}
+
+/* What is received: into the program's memory, or to be unpacked. */
+static enum peal_status begin_recv(struct peal_mpi_job *job, void *buf, int count, void *type,
+                                   uint32_t blocks)
+{
+    if (is_plain(type)) {
+        job->recv = buf;
+        return PEAL_OK;
+    }
+    char *temp = take_temp(job, job->count * blocks);
+    if (!temp)
+        return PEAL_NO_MEMORY;
+    job->recv = temp;
+    job->result = (struct peal_mpi_result){
+        .from = temp, .to = buf, .type = type, .count = count, .blocks = blocks};
+    return PEAL_OK;
+}
+
+static enum peal_status begin_bcast(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    if (job->rank != job->root)
+        return begin_recv(job, call->recv, call->recvcount, call->recvtype, 1);
+    enum peal_status status = begin_send(job, call->recv, call->recvcount, call->recvtype, 1);
+    job->recv = (void *)(uintptr_t)job->send;
+    return status;
+}
+
+/* The own block of what is received holds what is sent; packed too, if it is. */
+static enum peal_status send_own_block(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    struct peal_mpi_shape shape;
+    char *own = (char *)job->recv + job->rank * job->count;
+    job->send = own;
+    if (!job->result.from)
+        return PEAL_OK;
+    peal_mpi_shape_get(call->recvtype, &shape);
+    const char *from =
+        (const char *)call->recv + (int64_t)job->rank * call->recvcount * shape.extent;
+    bool packed = peal_mpi_pack(from, call->recvcount, call->recvtype, job->comm, own);
+    return packed ? PEAL_OK : PEAL_NO_MEMORY;
+}
+
+/* allgather, and gather's root. */
+static enum peal_status begin_gathering(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    enum peal_status status =
+        begin_recv(job, call->recv, call->recvcount, call->recvtype, job->size);
+    if (status != PEAL_OK)
+        return status;
+    if (call->send == peal_mpi()->in_place)
+        return send_own_block(job, call);
+    status = begin_send(job, call->send, call->sendcount, call->sendtype, 1);
+    bool clash =
+        status == PEAL_OK && overlaps(job->send, job->count, job->recv, job->count * job->size);
+    if (!clash)
+        return status;
+    void *temp = take_temp(job, job->count);
+    if (!temp)
+        return PEAL_NO_MEMORY;
+    job->send = memcpy(temp, job->send, job->count);
+    return PEAL_OK;
+}
+
+static enum peal_status begin_gather(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    if (job->rank == job->root)
+        return begin_gathering(job, call);
+    return begin_send(job, call->send, call->sendcount, call->sendtype, 1);
+}
+
+static enum peal_status begin_scatter(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    if (job->rank != job->root)
+        return begin_recv(job, call->recv, call->recvcount, call->recvtype, 1);
+    enum peal_status status =
+        begin_send(job, call->send, call->sendcount, call->sendtype, job->size);
+    if (status != PEAL_OK)
+        return status;
+    if (call->recv == peal_mpi()->in_place) {
+        /* Not written: it is there already. */
+        job->recv = (char *)(uintptr_t)job->send + job->rank * job->count;
+        return PEAL_OK;
+    }
+    return begin_recv(job, call->recv, call->recvcount, call->recvtype, 1);
+}
+
+static enum peal_status begin_alltoall(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    uint64_t bytes = job->count * job->size;
+    enum peal_status status =
+        begin_recv(job, call->recv, call->recvcount, call->recvtype, job->size);
+    if (status != PEAL_OK)
+        return status;
+    bool in_place = call->send == peal_mpi()->in_place;
+    const void *buf = in_place ? call->recv : call->send;
+    int count = in_place ? call->recvcount : call->sendcount;
+    void *type = in_place ? call->recvtype : call->sendtype;
+    if (is_plain(type) && !overlaps(buf, bytes, job->recv, bytes)) {
+        job->send = buf;
+        return PEAL_OK;
+    }
+    char *temp = take_temp(job, bytes);
+    if (!temp || !pack_blocks(job, buf, count, type, job->size, temp))
+        return PEAL_NO_MEMORY;
+    job->send = temp;
+    return PEAL_OK;
+}
+
+/* ---- uneven counts ---- */
+
+/* Counts in bytes, and offsets where the program's memory is used as it is. True: it can be. */
+static bool fill_blocks(const struct peal_mpi_job *job, const int *counts, const int *displs,
+                        void *type, uint64_t *bytes, uint64_t *offsets)
+{
+    struct peal_mpi_shape shape;
+    bool plain = is_plain(type);
+    peal_mpi_shape_get(type, &shape);
+    for (uint32_t r = 0; r < job->size; r++) {
+        bytes[r] = (uint64_t)counts[r] * shape.bytes;
+        /* Where a block is empty, its place means nothing. */
+        bool has_place = bytes[r] > 0;
+        offsets[r] = has_place ? (uint64_t)displs[r] * shape.bytes : 0;
+        plain = plain && (!has_place || displs[r] >= 0);
+    }
+    return plain;
+}
+
+static uint64_t sum_words(const uint64_t *words, uint32_t count)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += words[i];
+    return sum;
+}
+
+static enum peal_status begin_recv_uneven(struct peal_mpi_job *job,
+                                          const struct peal_mpi_call *call)
+{
+    uint64_t *bytes = job->words, *offsets = job->words + job->size;
+    bool plain =
+        fill_blocks(job, call->recvcounts, call->recvdispls, call->recvtype, bytes, offsets);
+    job->in = (struct peal_blocks){bytes, plain ? offsets : NULL};
+    job->recv = call->recv;
+    if (plain)
+        return PEAL_OK;
+    char *temp = take_temp(job, sum_words(bytes, job->size));
+    if (!temp)
+        return PEAL_NO_MEMORY;
+    job->recv = temp;
+    job->result = (struct peal_mpi_result){.from = temp,
+                                           .to = call->recv,
+                                           .type = call->recvtype,
+                                           .counts = call->recvcounts,
+                                           .displs = call->recvdispls,
+                                           .blocks = job->size};
+    return PEAL_OK;
+}
+
+/* Block r of uneven ones, to bytes at `at`. */
+static bool pack_uneven(const struct peal_mpi_job *job, const void *buf, const int *counts,
+                        const int *displs, void *type, uint32_t r, char *at)
+{
+    struct peal_mpi_shape shape;
+    peal_mpi_shape_get(type, &shape);
+    if (counts[r] == 0)
+        return true;
+    return peal_mpi_pack((const char *)buf + displs[r] * shape.extent, counts[r], type, job->comm,
+                         at);
+}
+
+static enum peal_status begin_allgatherv(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    job->words = malloc(2 * job->size * sizeof *job->words);
+    if (!job->words)
+        return PEAL_NO_MEMORY;
+    enum peal_status status = begin_recv_uneven(job, call);
+    if (status != PEAL_OK)
+        return status;
+    const uint64_t *bytes = job->in.counts;
+    if (call->send != peal_mpi()->in_place) {
+        job->count = bytes[job->rank];
+        return begin_send(job, call->send, call->sendcount, call->sendtype, 1);
+    }
+    uint64_t before = job->in.offsets ? job->in.offsets[job->rank] : sum_words(bytes, job->rank);
+    char *own = (char *)job->recv + before;
+    job->send = own;
+    if (!job->result.from)
+        return PEAL_OK;
+    bool packed = pack_uneven(job, call->recv, call->recvcounts, call->recvdispls, call->recvtype,
+                              job->rank, own);
+    return packed ? PEAL_OK : PEAL_NO_MEMORY;
+}
+
+static enum peal_status begin_alltoallv(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    job->words = malloc(4 * job->size * sizeof *job->words);
+    if (!job->words)
+        return PEAL_NO_MEMORY;
+    enum peal_status status = begin_recv_uneven(job, call);
+    if (status != PEAL_OK)
+        return status;
+    bool in_place = call->send == peal_mpi()->in_place;
+    const void *buf = in_place ? call->recv : call->send;
+    const int *counts = in_place ? call->recvcounts : call->sendcounts;
+    const int *displs = in_place ? call->recvdispls : call->senddispls;
+    void *type = in_place ? call->recvtype : call->sendtype;
+    uint64_t *bytes = job->words + 2 * job->size, *offsets = job->words + 3 * job->size;
+    bool plain = fill_blocks(job, counts, displs, type, bytes, offsets) && !in_place;
+    job->out = (struct peal_blocks){bytes, plain ? offsets : NULL};
+    job->send = buf;
+    if (plain)
+        return PEAL_OK;
+    char *temp = take_temp(job, sum_words(bytes, job->size));
+    job->send = temp;
+    for (uint32_t r = 0; r < job->size && temp; r++) {
+        if (!pack_uneven(job, buf, counts, displs, type, r, temp))
+            return PEAL_NO_MEMORY;
+        temp += bytes[r];
+    }
+    return temp ? PEAL_OK : PEAL_NO_MEMORY;
+}
+
+/* ---- the whole ---- */
+
+static void release(struct peal_mpi_job *job)
+{
+    free(job->words);
+    free(job->temps[0]);
+    free(job->temps[1]);
+}
+
+static enum peal_status begin_kind(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    switch (call->what) {
+    case PEAL_MPI_BCAST:
+        return begin_bcast(job, call);
+    case PEAL_MPI_ALLREDUCE:
+    case PEAL_MPI_REDUCE:
+    case PEAL_MPI_REDUCE_SCATTER_BLOCK:
+    case PEAL_MPI_REDUCE_SCATTER:
+        return begin_reduction(job, call);
+    case PEAL_MPI_ALLGATHER:
+        return begin_gathering(job, call);
+    case PEAL_MPI_ALLGATHERV:
+        return begin_allgatherv(job, call);
+    case PEAL_MPI_ALLTOALL:
+        return begin_alltoall(job, call);
+    case PEAL_MPI_ALLTOALLV:
+        return begin_alltoallv(job, call);
+    case PEAL_MPI_GATHER:
+        return begin_gather(job, call);
+    case PEAL_MPI_SCATTER:
+        return begin_scatter(job, call);
+    default:
+        return PEAL_OK;
+    }
+}
+
+enum peal_status peal_mpi_job_begin(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    *job = (struct peal_mpi_job){.what = call->what,
+                                 .comm = peal_mpi()->comm_self,
+                                 .rank = call->state->rank,
+                                 .size = call->state->size,
+                                 .count = call->bytes,
+                                 .dtype = PEAL_U8,
+                                 .root = (uint32_t)call->root};
+    enum peal_status status = begin_kind(job, call);
+    if (status != PEAL_OK)
+        release(job);
+    return status;
+}
+
+void peal_mpi_job_end(struct peal_mpi_job *job, enum peal_status status)
+{
+    const struct peal_mpi_result *result = &job->result;
+    if (status == PEAL_OK && result->from) {
+        struct peal_mpi_shape shape;
+        peal_mpi_shape_get(result->type, &shape);
+        const char *from = result->from;
+        for (uint32_t i = 0; i < result->blocks; i++) {
+            int count = result->counts ? result->counts[i] : result->count;
+            int64_t at = result->displs ? result->displs[i] : (int64_t)i * result->count;
+            if (count > 0)
+                peal_mpi_unpack(from, result->to + at * shape.extent, count, result->type,
+                                job->comm);
+            from += (uint64_t)count * shape.bytes;
+        }
+    }
+    release(job);
+}
+
+enum peal_status peal_mpi_job_run(struct peal_mpi_job *job, struct peal_comm *comm)
+{
+    switch (job->what) {
+    case PEAL_MPI_BARRIER:
+        return peal_barrier(comm);
+    case PEAL_MPI_BCAST:
+        return peal_broadcast(comm, job->recv, job->count, job->dtype, job->root);
+    case PEAL_MPI_ALLREDUCE:
+        return peal_allreduce(comm, job->send, job->recv, job->count, job->dtype, job->reduce);
+    case PEAL_MPI_REDUCE:
+        return peal_reduce(comm, job->send, job->recv, job->count, job->dtype, job->reduce,
+                           job->root);
+    case PEAL_MPI_REDUCE_SCATTER_BLOCK:
+        return peal_reduce_scatter(comm, job->send, job->recv, job->count, job->dtype, job->reduce);
+    case PEAL_MPI_REDUCE_SCATTER:
+        return peal_reduce_scatter_v(comm, job->send, job->recv, job->words, NULL, job->dtype,
+                                     job->reduce);
+    case PEAL_MPI_ALLGATHER:
+        return peal_allgather(comm, job->send, job->recv, job->count, job->dtype);
+    case PEAL_MPI_ALLGATHERV:
+        return peal_allgather_v(comm, job->send, job->recv, job->in.counts, job->in.offsets,
+                                job->dtype);
+    case PEAL_MPI_ALLTOALL:
+        return peal_all_to_all(comm, job->send, job->recv, job->count, job->dtype);
+    case PEAL_MPI_ALLTOALLV:
+        return peal_all_to_all_v(comm, job->send, &job->out, job->recv, &job->in, job->dtype);
+    case PEAL_MPI_GATHER:
+        return peal_gather(comm, job->send, job->recv, job->count, job->dtype, job->root);
+    case PEAL_MPI_SCATTER:
+        return peal_scatter(comm, job->send, job->recv, job->count, job->dtype, job->root);
+    default:
+        return PEAL_INVALID;
+    }
+}
+
+enum peal_status peal_mpi_job_start(struct peal_mpi_job *job, struct peal_comm *comm,
+                                    struct peal_request **out)
+{
+    switch (job->what) {
+    case PEAL_MPI_BARRIER:
+        return peal_ibarrier(comm, out);
+    case PEAL_MPI_BCAST:
+        return peal_ibroadcast(comm, job->recv, job->count, job->dtype, job->root, out);
+    case PEAL_MPI_ALLREDUCE:
+        return peal_iallreduce(comm, job->send, job->recv, job->count, job->dtype, job->reduce,
+                               out);
+    case PEAL_MPI_REDUCE:
+        return peal_ireduce(comm, job->send, job->recv, job->count, job->dtype, job->reduce,
+                            job->root, out);
+    case PEAL_MPI_REDUCE_SCATTER_BLOCK:
+        return peal_ireduce_scatter(comm, job->send, job->recv, job->count, job->dtype, job->reduce,
+                                    out);
+    case PEAL_MPI_REDUCE_SCATTER:
+        return peal_ireduce_scatter_v(comm, job->send, job->recv, job->words, NULL, job->dtype,
+                                      job->reduce, out);
+    case PEAL_MPI_ALLGATHER:
+        return peal_iallgather(comm, job->send, job->recv, job->count, job->dtype, out);
+    case PEAL_MPI_ALLGATHERV:
+        return peal_iallgather_v(comm, job->send, job->recv, job->in.counts, job->in.offsets,
+                                 job->dtype, out);
+    case PEAL_MPI_ALLTOALL:
+        return peal_iall_to_all(comm, job->send, job->recv, job->count, job->dtype, out);
+    case PEAL_MPI_ALLTOALLV:
+        return peal_iall_to_all_v(comm, job->send, &job->out, job->recv, &job->in, job->dtype, out);
+    case PEAL_MPI_GATHER:
+        return peal_igather(comm, job->send, job->recv, job->count, job->dtype, job->root, out);
+    case PEAL_MPI_SCATTER:
+        return peal_iscatter(comm, job->send, job->recv, job->count, job->dtype, job->root, out);
+    default:
+        return PEAL_INVALID;
+    }
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See judge.h. */
+#include "judge.h"
+
+#include "speed.h"
+
+#include <limits.h>
+
+/* Bytes of the data that `count` elements have; UINT64_MAX: too many to be known. */
+static uint64_t count_bytes(int count, void *type)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    const struct peal_mpi_type *known = peal_mpi_type_find(peal_mpi_handle(abi, type));
+    int64_t bytes = 0;
+    if (known)
+        return (uint64_t)count * known->bytes;
+    if (count == 0)
+        return 0;
+    if (abi->pmpi.Type_size_x(type, &bytes) != PEAL_MPI_SUCCESS || bytes < 0)
+        return UINT64_MAX;
+    return (uint64_t)count * (uint64_t)bytes;
+}
+
+static bool is_type(const void *type)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    return peal_mpi_handle(abi, (void *)(uintptr_t)type) != abi->type_null;
+}
+
+static bool is_root(const struct peal_mpi_call *call)
+{
+    return (uint32_t)call->root == call->state->rank;
+}
+
+/* A buffer at no address, where there should be data. At MPI_BOTTOM only derived types have any. */
+static bool lacks_data(const void *buf, int count, void *type)
+{
+    return !buf && count > 0 && peal_mpi_type_find(peal_mpi_handle(peal_mpi(), type)) != NULL;
+}
+
+/* The side whose count and type say how much there is; `all` sides have the same amount by MPI's
+ * rules. False: wrong arguments. */
+static bool measure_side(int count, void *type, uint64_t *bytes)
+{
+    if (count < 0 || !is_type(type))
+        return false;
+    *bytes = count_bytes(count, type);
+    return true;
+}
+
+static bool measure_rooted(struct peal_mpi_call *call)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    if (call->root < 0 || (uint32_t)call->root >= call->state->size)
+        return false;
+    if (call->what == PEAL_MPI_BCAST)
+        return measure_side(call->recvcount, call->recvtype, &call->bytes) &&
+               !lacks_data(call->recv, call->recvcount, call->recvtype);
+    bool gathers = call->what == PEAL_MPI_GATHER;
+    bool by_recv = gathers ? is_root(call) && call->send == abi->in_place
+                           : !(is_root(call) && call->recv == abi->in_place);
+    if (by_recv)
+        return measure_side(call->recvcount, call->recvtype, &call->bytes);
+    return measure_side(call->sendcount, call->sendtype, &call->bytes);
+}
+
+/* Both sides of an exchange of even blocks: the receiving one counts, in place or not. */
+static bool measure_even(struct peal_mpi_call *call)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    if (!measure_side(call->recvcount, call->recvtype, &call->bytes) ||
+        lacks_data(call->recv, call->recvcount, call->recvtype))
+        return false;
+    if (call->send == abi->in_place)
+        return true;
+    if (abi->refuses_aliases && call->send == call->recv && call->bytes > 0)
+        return false;
+    return call->sendcount >= 0 && is_type(call->sendtype) &&
+           !lacks_data(call->send, call->sendcount, call->sendtype);
+}
+
+/* Uneven counts: nothing is measured, arguments are only looked at. */
+static bool look_at_counts(const struct peal_mpi_call *call)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    bool in_place = call->send == abi->in_place;
+    bool sends_many = call->what == PEAL_MPI_ALLTOALLV;
+    if (!call->recvcounts || !call->recvdispls || !is_type(call->recvtype))
+        return false;
+    if (!in_place && !is_type(call->sendtype))
+        return false;
+    if (!in_place && (sends_many ? !call->sendcounts || !call->senddispls : call->sendcount < 0))
+        return false;
+    for (uint32_t r = 0; r < call->state->size; r++) {
+        if (call->recvcounts[r] < 0 || (sends_many && !in_place && call->sendcounts[r] < 0))
+            return false;
+    }
+    return true;
+}
+
+static uint64_t sum_counts(const struct peal_mpi_call *call, bool *valid)
+{
+    uint64_t sum = 0;
+    *valid = call->recvcounts != NULL;
+    for (uint32_t r = 0; *valid && r < call->state->size; r++) {
+        *valid = call->recvcounts[r] >= 0;
+        sum += (uint64_t)call->recvcounts[r];
+    }
+    return sum;
+}
+
+static enum peal_mpi_reason judge_reduction(struct peal_mpi_call *call)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    bool valid = call->recvcount >= 0;
+    uint64_t count = (uint64_t)call->recvcount;
+    if (call->what == PEAL_MPI_REDUCE_SCATTER)
+        count = sum_counts(call, &valid);
+    else if (call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK)
+        count *= call->state->size;
+    else if (call->what == PEAL_MPI_REDUCE)
+        valid = valid && call->root >= 0 && (uint32_t)call->root < call->state->size;
+    void *op = peal_mpi_handle(abi, call->op);
+    if (!valid || !is_type(call->recvtype) || op == abi->op_null)
+        return PEAL_MPI_WRONG;
+    enum peal_mpi_op which = peal_mpi_op_find(op);
+    if (which == PEAL_MPI_OPS)
+        return PEAL_MPI_USER_OP;
+    const struct peal_mpi_type *type = peal_mpi_type_find(peal_mpi_handle(abi, call->recvtype));
+    if (!type || type->reductions[which].parts == 0)
+        return PEAL_MPI_TYPE;
+    bool has_recv = call->what != PEAL_MPI_REDUCE || is_root(call);
+    if (count > 0 && (!call->send || (has_recv && !call->recv)) && call->send != abi->in_place)
+        return PEAL_MPI_WRONG;
+    if (call->send == abi->in_place && !has_recv)
+        return PEAL_MPI_WRONG;
+    if (abi->refuses_aliases && has_recv && count > 0 && call->send == call->recv)
+        return PEAL_MPI_WRONG;
+    call->reduction = &type->reductions[which];
+    call->bytes = count * type->bytes;
+    return PEAL_MPI_TAKEN;
+}
+
+static enum peal_mpi_reason judge_data(struct peal_mpi_call *call)
+{
+    switch (call->what) {
+    case PEAL_MPI_BARRIER:
+        return PEAL_MPI_TAKEN;
+    case PEAL_MPI_ALLREDUCE:
+    case PEAL_MPI_REDUCE:
+    case PEAL_MPI_REDUCE_SCATTER_BLOCK:
+    case PEAL_MPI_REDUCE_SCATTER:
+        return judge_reduction(call);
+    case PEAL_MPI_BCAST:
+    case PEAL_MPI_GATHER:
+    case PEAL_MPI_SCATTER:
+        return measure_rooted(call) ? PEAL_MPI_TAKEN : PEAL_MPI_WRONG;
+    case PEAL_MPI_ALLGATHER:
+    case PEAL_MPI_ALLTOALL:
+        return measure_even(call) ? PEAL_MPI_TAKEN : PEAL_MPI_WRONG;
+    case PEAL_MPI_ALLGATHERV:
+    case PEAL_MPI_ALLTOALLV:
+        return look_at_counts(call) ? PEAL_MPI_TAKEN : PEAL_MPI_WRONG;
+    default:
+        return PEAL_MPI_NEVER;
+    }
+}
+
+static bool is_uneven(enum peal_mpi_what what)
+{
+    return what == PEAL_MPI_ALLGATHERV || what == PEAL_MPI_ALLTOALLV ||
+           what == PEAL_MPI_REDUCE_SCATTER;
+}
+
+/* The first rule for this collective and communicator decides, and leaves no say to the table. */
+static enum peal_mpi_reason judge_size(const struct peal_mpi_call *call)
+{
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    for (uint32_t i = 0; i < settings->nrules; i++) {
+        const struct peal_mpi_rule *rule = &settings->rules[i];
+        if (!(call->state->rules >> i & 1))
+            continue;
+        if (rule->what >= 0 && (enum peal_mpi_what)rule->what != call->what)
+            continue;
+        if (rule->is_sized && is_uneven(call->what))
+            continue;
+        bool fits = call->bytes >= rule->least && call->bytes <= rule->most;
+        return fits ? PEAL_MPI_TAKEN : PEAL_MPI_RULED;
+    }
+    if (!settings->tabled || is_uneven(call->what))
+        return PEAL_MPI_TAKEN;
+    return peal_mpi_is_slower(call) ? PEAL_MPI_SLOWER : PEAL_MPI_TAKEN;
+}
+
+enum peal_mpi_reason peal_mpi_judge(struct peal_mpi_call *call)
+{
+    enum peal_mpi_reason reason = judge_data(call);
+    if (reason != PEAL_MPI_TAKEN)
+        return reason;
+    if (call->what != PEAL_MPI_BARRIER && !is_uneven(call->what)) {
+        if (call->bytes == 0)
+            return PEAL_MPI_EMPTY;
+        if (call->bytes > INT_MAX)
+            return PEAL_MPI_HUGE;
+    }
+    return judge_size(call);
+}
+
+uint64_t peal_mpi_score(const struct peal_mpi_call *call)
+{
+    return 1 + (is_uneven(call->what) ? 0 : call->bytes >> 16);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the environment says: PEAL_MPI and its relatives; see docs/mpi.md. */
+#ifndef PEAL_MPI_SETTINGS_H
+#define PEAL_MPI_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The collectives, in the order of `names` in settings.c. */
+enum peal_mpi_what {
+    PEAL_MPI_BARRIER,
+    PEAL_MPI_BCAST,
+    PEAL_MPI_ALLREDUCE,
+    PEAL_MPI_REDUCE,
+    PEAL_MPI_ALLGATHER,
+    PEAL_MPI_ALLGATHERV,
+    PEAL_MPI_ALLTOALL,
+    PEAL_MPI_ALLTOALLV,
+    PEAL_MPI_GATHER,
+    PEAL_MPI_SCATTER,
+    PEAL_MPI_REDUCE_SCATTER_BLOCK,
+    PEAL_MPI_REDUCE_SCATTER,
+    PEAL_MPI_SCAN,
+    PEAL_MPI_EXSCAN,
+    PEAL_MPI_GATHERV,
+    PEAL_MPI_SCATTERV,
+    PEAL_MPI_ALLTOALLW,
+    PEAL_MPI_WHATS
+};
+
+const char *peal_mpi_what_name(enum peal_mpi_what what);
+
+enum { PEAL_MPI_MOST_RULES = 32 };
+
+/* COLLECTIVE[@COMMUNICATOR]=VALUE of PEAL_MPI_RULES: calls that it is for go to Peal if their bytes
+ * are within the limits. */
+struct peal_mpi_rule {
+    int what; /* -1: all */
+    bool has_name, has_ranks;
+    char name[64];  /* of communicators, as MPI_Comm_get_name says */
+    uint32_t ranks; /* or by their size */
+    uint64_t least, most;
+    bool is_sized; /* limits were given; they mean nothing where sizes differ per rank */
+};
+
+struct peal_mpi_settings {
+    bool off;
+    bool check;      /* PEAL_MPI_CHECK: decisions are compared at every call */
+    int stats;       /* PEAL_MPI_STATS: 0, 1: rank 0 prints, 2: all ranks */
+    uint64_t attach; /* PEAL_MPI_ATTACH: score at which a communicator is opened */
+    bool tabled;     /* cells where the MPI was measured to be faster are left to it */
+    uint32_t nrules;
+    struct peal_mpi_rule rules[PEAL_MPI_MOST_RULES];
+    uint64_t hash; /* of all that decisions depend on; ranks compare it */
+};
+
+/* Read at the first call. What is not understood is said once, and turns Peal off. */
+const struct peal_mpi_settings *peal_mpi_settings(void);
+
+uint64_t peal_mpi_hash(uint64_t hash, const void *data, uint64_t len);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See stats.h. Counters are of this process; threads add to them without a lock. */
+#include "stats.h"
+
+#include <stdio.h>
+#include <time.h>
+
+static const char *const reasons[PEAL_MPI_REASONS] = {
+    [PEAL_MPI_TAKEN] = "taken",
+    [PEAL_MPI_OFF] = "Peal is off",
+    [PEAL_MPI_DIFFERS] = "settings differ between ranks",
+    [PEAL_MPI_HOSTS] = "several hosts",
+    [PEAL_MPI_INTER] = "an intercommunicator",
+    [PEAL_MPI_ALONE] = "one rank",
+    [PEAL_MPI_LARGE] = "more ranks than Peal has",
+    [PEAL_MPI_NO_MEMORY] = "Peal could not be opened",
+    [PEAL_MPI_EARLY] = "too few calls so far to open Peal",
+    [PEAL_MPI_RULED] = "PEAL_MPI_RULES",
+    [PEAL_MPI_SLOWER] = "the MPI was measured to be faster",
+    [PEAL_MPI_USER_OP] = "an operation of the program's own",
+    [PEAL_MPI_TYPE] = "Peal lacks this operation on this type",
+    [PEAL_MPI_EMPTY] = "no data",
+    [PEAL_MPI_HUGE] = "2 GiB or more",
+    [PEAL_MPI_WRONG] = "wrong arguments",
+    [PEAL_MPI_NEVER] = "a collective that Peal does not take",
+};
+
+struct counter {
+    _Atomic uint64_t calls, ns, bytes;
+};
+
+static struct counter counters[2][PEAL_MPI_WHATS][PEAL_MPI_REASONS];
+static _Atomic uint32_t attached, refused;
+
+uint64_t peal_mpi_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Relaxed everywhere: these are counts, read when all is over. */
+static void add(_Atomic uint64_t *to, uint64_t value)
+{
+    atomic_fetch_add_explicit(to, value, memory_order_relaxed);
+}
+
+static uint64_t get(const _Atomic uint64_t *from)
+{
+    return atomic_load_explicit(from, memory_order_relaxed);
+}
+
+void peal_mpi_stats_add(const struct peal_mpi_call *call)
+{
+    struct counter *counter = &counters[call->starts][call->what][call->reason];
+    add(&counter->calls, 1);
+    add(&counter->bytes, call->bytes);
+    add(&counter->ns, peal_mpi_now_ns() - call->since_ns);
+}
+
+void peal_mpi_stats_comm(const struct peal_mpi_comm *state)
+{
+    atomic_fetch_add_explicit(state->phase == PEAL_MPI_ATTACHED ? &attached : &refused, 1,
+                              memory_order_relaxed);
+}
+
+static void print_what(bool starts, enum peal_mpi_what what, uint64_t totals[2][2])
+{
+    for (int r = 0; r < PEAL_MPI_REASONS; r++) {
+        const struct counter *counter = &counters[starts][what][r];
+        uint64_t calls = get(&counter->calls), ns = get(&counter->ns);
+        if (calls == 0)
+            continue;
+        bool taken = r == PEAL_MPI_TAKEN;
+        totals[taken][0] += calls;
+        totals[taken][1] += ns;
+        fprintf(stderr, "  %s%-22s %-5s %10llu %12.3f ms  %14llu bytes%s%s\n", starts ? "i" : " ",
+                peal_mpi_what_name(what), taken ? "Peal" : "MPI", (unsigned long long)calls,
+                (double)ns / 1e6, (unsigned long long)get(&counter->bytes), taken ? "" : "  ",
+                taken ? "" : reasons[r]);
+    }
+}
+
+void peal_mpi_stats_print(void)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    uint64_t totals[2][2] = {{0}};
+    int rank = 0;
+    abi->pmpi.Comm_rank(abi->comm_world, &rank);
+    if (settings->stats == 0 || (settings->stats == 1 && rank != 0))
+        return;
+    fprintf(stderr, "libpeal_mpi: collectives of rank %d (%s): calls, time in them, data\n", rank,
+            abi->name);
+    for (int starts = 0; starts < 2; starts++) {
+        for (int what = 0; what < PEAL_MPI_WHATS; what++)
+            print_what(starts != 0, (enum peal_mpi_what)what, totals);
+    }
+    fprintf(stderr,
+            "libpeal_mpi: %llu calls by Peal in %.3f ms, %llu by %s in %.3f ms; %u communicators "
+            "attached, %u refused\n",
+            (unsigned long long)totals[1][0], (double)totals[1][1] / 1e6,
+            (unsigned long long)totals[0][0], abi->name, (double)totals[0][1] / 1e6,
+            atomic_load_explicit(&attached, memory_order_relaxed),
+            atomic_load_explicit(&refused, memory_order_relaxed));
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See take.h. */
+#include "take.h"
+
+#include "attach.h"
+#include "fail.h"
+#include "job.h"
+#include "judge.h"
+#include "requests.h"
+#include "stats.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static struct peal_mpi_comm *all;
+static int keyval;
+static bool has_keyval;
+
+static _Atomic bool over;
+
+/* The communicator of the last call of this thread; not after one has been freed since, because its
+ * handle may have been given to another. */
+static _Atomic uint64_t frees;
+static _Thread_local struct {
+    void *comm;
+    struct peal_mpi_comm *state;
+    uint64_t frees;
+} last;
+
+bool peal_mpi_is_over(void)
+{
+    /* Relaxed: set by the thread that finalizes, when no other may call the MPI any more. */
+    return atomic_load_explicit(&over, memory_order_relaxed);
+}
+
+/* ---- communicators ---- */
+
+void peal_mpi_comm_drop(struct peal_mpi_comm *state)
+{
+    /* Partner: the other uses' decrements; the last sees what they did. */
+    if (atomic_fetch_sub_explicit(&state->users, 1, memory_order_acq_rel) != 1)
+        return;
+    peal_mpi_detach(state);
+    free(state);
+}
+
+static int copy_nothing(void *comm, int key, void *extra, void *value, void *out, int *flag)
+{
+    (void)comm, (void)key, (void)extra, (void)value, (void)out;
+    *flag = 0;
+    return PEAL_MPI_SUCCESS;
+}
+
+/* The program frees the communicator. */
+static int forget(void *comm, int key, void *value, void *extra)
+{
+    (void)comm, (void)key, (void)extra;
+    struct peal_mpi_comm *state = value;
+    pthread_mutex_lock(&lock);
+    *state->link = state->next;
+    if (state->next)
+        state->next->link = state->link;
+    pthread_mutex_unlock(&lock);
+    /* Relaxed: the program orders the freeing of a communicator and the making of another. */
+    atomic_fetch_add_explicit(&frees, 1, memory_order_relaxed);
+    peal_mpi_pump_end(state);
+    state->comm = peal_mpi()->comm_self; /* of requests under way: whose errors there are */
+    peal_mpi_comm_drop(state);
+    return PEAL_MPI_SUCCESS;
+}
+
+/* MPI_Finalize begins: this is an attribute of MPI_COMM_SELF. Nothing is Peal's from here on, on any
+ * rank: what other attributes' functions still call goes to the MPI. */
+static int finish(void *comm, int key, void *value, void *extra)
+{
+    (void)comm, (void)key, (void)value, (void)extra;
+    peal_mpi_requests_stop();
+    peal_mpi_stats_print();
+    atomic_store_explicit(&over, true, memory_order_relaxed); /* see peal_mpi_is_over */
+    pthread_mutex_lock(&lock);
+    for (struct peal_mpi_comm *state = all; state; state = state->next) {
+        peal_mpi_pump_end(state);
+        peal_mpi_detach(state);
+    }
+    pthread_mutex_unlock(&lock);
+    return PEAL_MPI_SUCCESS;
+}
+
+static bool make_keyvals(const struct peal_mpi_abi *abi)
+{
+    int finish_key;
+    if (abi->pmpi.Comm_create_keyval(copy_nothing, forget, &keyval, NULL) != 0)
+        return false;
+    if (abi->pmpi.Comm_create_keyval(copy_nothing, finish, &finish_key, NULL) != 0)
+        return false;
+    return abi->pmpi.Comm_set_attr(abi->comm_self, finish_key, &all) == PEAL_MPI_SUCCESS;
+}
+
+static void describe_comm(const struct peal_mpi_abi *abi, struct peal_mpi_comm *state)
+{
+    int inter = 0, rank = 0, size = 0;
+    abi->pmpi.Comm_test_inter(state->comm, &inter);
+    abi->pmpi.Comm_rank(state->comm, &rank);
+    abi->pmpi.Comm_size(state->comm, &size);
+    state->rank = (uint32_t)rank;
+    state->size = (uint32_t)size;
+    state->phase = PEAL_MPI_NEW;
+    if (inter)
+        state->why = PEAL_MPI_INTER;
+    else if (size < 2)
+        state->why = PEAL_MPI_ALONE;
+    else if (size > PEAL_MOST_RANKS)
+        state->why = PEAL_MPI_LARGE;
+    if (state->why != PEAL_MPI_TAKEN)
+        state->phase = PEAL_MPI_REFUSED;
+}
+
+static struct peal_mpi_comm *new_comm(const struct peal_mpi_abi *abi, void *comm)
+{
+    struct peal_mpi_comm *state = calloc(1, sizeof *state);
+    if (!state) {
+        /* The others would greet, and wait for this one. */
+        fprintf(stderr, "libpeal_mpi: no memory for a communicator\n");
+        abort();
+    }
+    state->comm = comm;
+    atomic_init(&state->users, 1);
+    describe_comm(abi, state);
+    if (abi->pmpi.Comm_set_attr(comm, keyval, state) != PEAL_MPI_SUCCESS) {
+        free(state);
+        return NULL;
+    }
+    pthread_mutex_lock(&lock);
+    state->next = all;
+    state->link = &all;
+    if (all)
+        all->link = &state->next;
+    all = state;
+    pthread_mutex_unlock(&lock);
+    return state;
+}
+
+static __attribute__((noinline)) struct peal_mpi_comm *find_comm(const struct peal_mpi_abi *abi,
+                                                                 void *comm)
+{
+    int is_up = 0, found = 0;
+    if (comm == abi->comm_null || peal_mpi_is_over())
+        return NULL;
+    abi->pmpi.Initialized(&is_up);
+    if (!is_up)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    if (!has_keyval)
+        has_keyval = make_keyvals(abi);
+    pthread_mutex_unlock(&lock);
+    struct peal_mpi_comm *state = NULL;
+    if (!has_keyval || abi->pmpi.Comm_get_attr(comm, keyval, &state, &found) != PEAL_MPI_SUCCESS)
+        return NULL;
+    if (!found)
+        state = new_comm(abi, comm);
+    last.comm = comm;
+    last.state = state;
+    last.frees = atomic_load_explicit(&frees, memory_order_relaxed); /* as in `forget` */
+    return state;
+}
+
+/* NULL: not for Peal, whatever is called. */
+static inline struct peal_mpi_comm *look_up(const struct peal_mpi_abi *abi, void *comm)
+{
+    if (__builtin_expect(last.comm == comm && last.state && !peal_mpi_is_over() &&
+                             last.frees == atomic_load_explicit(&frees, memory_order_relaxed),
+                         1))
+        return last.state;
+    return find_comm(abi, comm);
+}
+
+/* ---- decisions ---- */
+
+/* After greeting; what holds for the communicator, then for the call. */
+static enum peal_mpi_reason decide(struct peal_mpi_call *call)
+{
+    const struct peal_mpi_comm *state = call->state;
+    if (state->phase == PEAL_MPI_REFUSED)
+        return state->why;
+    return peal_mpi_judge(call);
+}
+
+/* Counts towards attaching; a call that is Peal's and comes too early goes to the MPI. */
+static void count_call(struct peal_mpi_call *call)
+{
+    struct peal_mpi_comm *state = call->state;
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    if (call->reason == PEAL_MPI_TAKEN && state->phase == PEAL_MPI_COUNTING) {
+        state->score += peal_mpi_score(call);
+        if (state->score > settings->attach) {
+            peal_mpi_attach(state);
+            call->reason = decide(call);
+        }
+        if (call->reason == PEAL_MPI_TAKEN && state->phase == PEAL_MPI_COUNTING)
+            call->reason = PEAL_MPI_EARLY;
+    }
+    if (state->phase == PEAL_MPI_ATTACHED && state->request_score > settings->attach &&
+        !state->requests && !state->requests_refused)
+        peal_mpi_attach_requests(state);
+}
+
+static int run_call(struct peal_mpi_call *call)
+{
+    struct peal_mpi_comm *state = call->state;
+    struct peal_mpi_job job;
+    if (state->failure)
+        return peal_mpi_fail(state, PEAL_CLOSED, state->blocking);
+    enum peal_status status = peal_mpi_job_begin(&job, call);
+    if (__builtin_expect(status != PEAL_OK, 0)) {
+        /* The others wait for this rank: they are told. */
+        int code = peal_mpi_fail(state, status, NULL);
+        peal_comm_close(state->blocking);
+        return code;
+    }
+    status = peal_mpi_job_run(&job, state->blocking);
+    peal_mpi_job_end(&job, status);
+    if (__builtin_expect(status != PEAL_OK, 0))
+        return peal_mpi_fail(state, status, state->blocking);
+    return PEAL_MPI_SUCCESS;
+}
+
+bool peal_mpi_take(struct peal_mpi_call *call, int *code)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    if (settings->stats)
+        call->since_ns = peal_mpi_now_ns();
+    call->comm = peal_mpi_handle(abi, call->comm);
+    call->state = look_up(abi, call->comm);
+    call->reason = PEAL_MPI_WRONG;
+    if (!call->state)
+        return false;
+    if (__builtin_expect(call->state->phase == PEAL_MPI_NEW, 0))
+        peal_mpi_greet(call->state);
+    call->reason = decide(call);
+    if (__builtin_expect(call->state->phase == PEAL_MPI_COUNTING ||
+                             call->state->request_score > settings->attach,
+                         0))
+        count_call(call);
+    if (__builtin_expect(settings->check, 0) && !peal_mpi_check(call, code))
+        return true;
+    if (call->reason != PEAL_MPI_TAKEN)
+        return false;
+    *code = run_call(call);
+    if (settings->stats)
+        peal_mpi_stats_add(call);
+    return true;
+}
+
+bool peal_mpi_take_start(struct peal_mpi_call *call)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    if (peal_mpi_settings()->stats)
+        call->since_ns = peal_mpi_now_ns();
+    call->starts = true;
+    call->comm = peal_mpi_handle(abi, call->comm);
+    call->state = look_up(abi, call->comm);
+    call->reason = PEAL_MPI_WRONG;
+    if (!call->state)
+        return false;
+    struct peal_mpi_comm *state = call->state;
+    if (state->phase == PEAL_MPI_NEW) {
+        call->reason = PEAL_MPI_EARLY;
+        state->request_score++; /* not by size: the ranks have not compared anything yet */
+        return false;
+    }
+    call->reason = decide(call);
+    if (call->reason == PEAL_MPI_TAKEN && !state->requests) {
+        state->request_score += peal_mpi_score(call);
+        call->reason = state->requests_refused ? PEAL_MPI_NO_MEMORY : PEAL_MPI_EARLY;
+    }
+    peal_mpi_chain(call);
+    return call->reason == PEAL_MPI_TAKEN;
+}
+
+int peal_mpi_passed(const struct peal_mpi_call *call, int code)
+{
+    if (__builtin_expect(peal_mpi_settings()->stats, 0))
+        peal_mpi_stats_add(call);
+    return code;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What programs do with communicators, errors and threads:  traps WHAT  (see `cases`) */
+#include "check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+static int sum_on(MPI_Comm comm, int times)
+{
+    int x = 1, y = 0;
+    for (int i = 0; i < times; i++)
+        MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm);
+    return y;
+}
+
+/* Communicators made in every way, and many of them. */
+static void many_communicators(void)
+{
+    for (int i = 0; i < 300; i++) {
+        MPI_Comm comm;
+        int size;
+        MPI_Comm_split(MPI_COMM_WORLD, (check_rank + i) % 3, check_rank, &comm);
+        MPI_Comm_size(comm, &size);
+        CHECK(sum_on(comm, 1 + i % 5) == size);
+        MPI_Comm_free(&comm);
+    }
+    MPI_Comm comms[40];
+    for (int i = 0; i < 40; i++) {
+        MPI_Comm_dup(i ? comms[i - 1] : MPI_COMM_WORLD, &comms[i]);
+        CHECK(sum_on(comms[i], 40) == check_size);
+    }
+    for (int i = 0; i < 40; i++)
+        MPI_Comm_free(&comms[i]);
+    int dims[1] = {check_size}, periods[1] = {1};
+    MPI_Comm cart, made, shared;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 1, &cart);
+    CHECK(sum_on(cart, 40) == check_size);
+    MPI_Group group;
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    MPI_Comm_create(MPI_COMM_WORLD, group, &made);
+    CHECK(sum_on(made, 40) == check_size);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &shared);
+    CHECK(sum_on(shared, 40) == check_size);
+    MPI_Comm_free(&shared), MPI_Comm_free(&made), MPI_Comm_free(&cart), MPI_Group_free(&group);
+    CHECK(sum_on(MPI_COMM_SELF, 40) == 1);
+}
+
+static void intercommunicator(void)
+{
+    MPI_Comm half, inter, merged;
+    int side = check_rank % 2, x = check_rank, y = -1, n;
+    MPI_Comm_split(MPI_COMM_WORLD, side, check_rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - side, 5, &inter);
+    for (int i = 0; i < 40; i++)
+        MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_MAX, inter);
+    MPI_Comm_remote_size(inter, &n);
+    CHECK(y == (1 - side) + 2 * (n - 1));
+    MPI_Barrier(inter);
+    MPI_Intercomm_merge(inter, side, &merged);
+    CHECK(sum_on(merged, 40) == check_size);
+    MPI_Comm_free(&merged), MPI_Comm_free(&inter), MPI_Comm_free(&half);
+}
+
+/* Errors that the MPI finds, returned; Peal goes on afterwards. */
+static void errors_returned(void)
+{
+    int x = 1, y = 0, class = 0;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    CHECK(sum_on(MPI_COMM_WORLD, 40) == check_size);
+#ifdef OPEN_MPI /* Debian's MPICH looks at no arguments */
+    int code = MPI_Allreduce(&x, &y, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Error_class(code, &class);
+    CHECK(class == MPI_ERR_COUNT);
+    code = MPI_Bcast(&x, 1, MPI_INT, check_size + 3, MPI_COMM_WORLD);
+    MPI_Error_class(code, &class);
+    CHECK(class == MPI_ERR_ROOT);
+    code = MPI_Bcast(&x, 1, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
+    MPI_Error_class(code, &class);
+    CHECK(class == MPI_ERR_TYPE);
+#endif
+    CHECK(MPI_Bcast(NULL, 0, MPI_INT, 0, MPI_COMM_WORLD) == MPI_SUCCESS);
+    CHECK(sum_on(MPI_COMM_WORLD, 3) == check_size);
+}
+
+static void *sum_in_thread(void *context)
+{
+    MPI_Comm comm = *(MPI_Comm *)context;
+    for (int i = 0; i < 300; i++) {
+        MPI_Request request;
+        int x = i, y = 0, z = 0;
+        CHECK(sum_on(comm, 1) == check_size);
+        MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, comm, &request);
+        MPI_Bcast(&z, 1, MPI_INT, 0, comm);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        CHECK(y == i * check_size);
+    }
+    return NULL;
+}
+
+static void threads(void)
+{
+    enum { THREADS = 3 };
+    MPI_Comm comms[THREADS];
+    pthread_t ids[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&ids[i], NULL, sum_in_thread, &comms[i]);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(ids[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        MPI_Comm_free(&comms[i]);
+}
+
+/* Attributes and names of the program's own. */
+static int copies, deletes;
+static int copy(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag)
+{
+    (void)comm, (void)key, (void)extra;
+    *(void **)out = in;
+    *flag = 1;
+    copies++;
+    return MPI_SUCCESS;
+}
+static int delete (MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)comm, (void)key, (void)value, (void)extra;
+    deletes++;
+    return MPI_SUCCESS;
+}
+static void attributes(void)
+{
+    int key, value = 3;
+    MPI_Comm comm, again;
+    MPI_Comm_create_keyval(copy, delete, &key, NULL);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_attr(comm, key, &value);
+    CHECK(sum_on(comm, 40) == check_size);
+    MPI_Comm_dup(comm, &again);
+    CHECK(sum_on(again, 40) == check_size);
+    MPI_Comm_free(&comm);
+    CHECK(sum_on(again, 40) == check_size);
+    MPI_Comm_free(&again);
+    CHECK(copies == 1 && deletes == 2);
+    MPI_Comm_free_keyval(&key);
+}
+
+/* ---- ranks that end ---- */
+
+static void print_handler(MPI_Comm *comm, int *code, ...)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int len;
+    (void)comm;
+    MPI_Error_string(*code, text, &len);
+    fprintf(stderr, "handler called: %.60s\n", text);
+    fflush(stderr);
+}
+
+/* The last rank dies in the midst of collectives. */
+static void killed(void)
+{
+    sum_on(MPI_COMM_WORLD, 100);
+    if (check_rank == check_size - 1)
+        kill(getpid(), SIGKILL);
+    sum_on(MPI_COMM_WORLD, 1000000000);
+}
+
+static void aborts(void)
+{
+    sum_on(MPI_COMM_WORLD, 100);
+    if (check_rank == check_size - 1)
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    sum_on(MPI_COMM_WORLD, 1000000000);
+}
+
+/* A mismatch that Peal finds and the program's handler gets; then the program goes on without. */
+static void mismatch(void)
+{
+    MPI_Errhandler handler;
+    int x = 1, y[64], code, again;
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_create_errhandler(print_handler, &handler);
+    MPI_Comm_set_errhandler(comm, handler);
+    sum_on(comm, 100);
+    code = check_rank == 0 ? MPI_Allgather(&x, 1, MPI_INT, y, 1, MPI_INT, comm)
+                           : MPI_Allreduce(&x, y, 1, MPI_INT, MPI_SUM, comm);
+    again = MPI_Barrier(comm);
+    CHECK(code != MPI_SUCCESS || again != MPI_SUCCESS);
+    CHECK(sum_on(MPI_COMM_WORLD, 40) == check_size);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    {"communicators", many_communicators},
+    {"inter", intercommunicator},
+    {"errors", errors_returned},
+    {"threads", threads},
+    {"attributes", attributes},
+    {"killed", killed},
+    {"aborts", aborts},
+    {"mismatch", mismatch},
+};
+
+int main(int argc, char **argv)
+{
+    int given;
+    if (argc > 1 && strcmp(argv[1], "threads") == 0)
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &given);
+    else
+        MPI_Init(&argc, &argv);
+    check_open();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (argc > 1 && strcmp(argv[1], cases[i].name) == 0)
+            cases[i].run();
+    }
+    printf("rank %d is done with %s\n", check_rank, argc > 1 ? argv[1] : "nothing");
+    return check_end();
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal_comm_set_idle: a waiting rank drives something else, and what it may call meanwhile. */
+#include "comm/tests/children.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* What the idle function of rank 0 has to work with. */
+struct visit {
+    struct peal_comm *own, *other;
+    struct peal_request *request;
+    uint32_t calls;
+    uint32_t depth, deepest;
+    enum peal_status collective, again, started, wide, tested;
+};
+
+static void visit_idle(void *context)
+{
+    struct visit *visit = context;
+    int64_t one = 1, sum = 0;
+    visit->depth++;
+    if (visit->depth > visit->deepest)
+        visit->deepest = visit->depth;
+    if (visit->calls++ == 0) {
+        struct peal_request *none = NULL;
+        void *memory = NULL;
+        visit->collective = peal_barrier(visit->own);
+        visit->again = peal_barrier(visit->own);
+        visit->started = peal_ibarrier(visit->own, &none);
+        visit->wide = peal_symmetric_alloc(visit->own, 4096, &memory);
+        visit->tested = peal_request_test(visit->request);
+        /* Rank 1 enters the barrier only after this. */
+        if (peal_allreduce(visit->other, &one, &sum, 1, PEAL_I64, PEAL_SUM) != PEAL_OK || sum != 2)
+            visit->depth = 100;
+    }
+    visit->depth--;
+}
+
+/* Rank 0 waits in a barrier which rank 1 enters when rank 0's idle function has met it elsewhere. */
+static int wait_with_idle(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    struct visit visit = {.own = comm};
+    EXPECT(peal_comm_dup(comm, &visit.other) == PEAL_OK);
+    EXPECT(peal_barrier(comm) == PEAL_OK); /* so that the next one is a repetition */
+    EXPECT(peal_ibarrier(comm, &visit.request) == PEAL_OK);
+    if (peal_comm_rank(comm) == 1) {
+        int64_t one = 1, sum = 0;
+        EXPECT(peal_allreduce(visit.other, &one, &sum, 1, PEAL_I64, PEAL_SUM) == PEAL_OK);
+        EXPECT(peal_barrier(comm) == PEAL_OK);
+        EXPECT(peal_request_wait(visit.request) == PEAL_OK);
+        return 0;
+    }
+    peal_comm_set_idle(comm, visit_idle, &visit);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    EXPECT(visit.calls >= 1 && visit.deepest == 1 && visit.depth == 0);
+    EXPECT(visit.collective == PEAL_INVALID && visit.again == PEAL_INVALID);
+    EXPECT(visit.started == PEAL_INVALID && visit.wide == PEAL_INVALID);
+    EXPECT(visit.tested == PEAL_OK || visit.tested == PEAL_PENDING);
+    EXPECT(visit.tested == PEAL_OK || peal_request_wait(visit.request) == PEAL_OK);
+    peal_comm_set_idle(comm, NULL, NULL);
+    return 0;
+}
+
+static void a_waiting_rank_drives_what_its_peer_waits_for(void **state)
+{
+    (void)state;
+    struct children two;
+    children_start(&two, 2, wait_with_idle, NULL);
+    assert_true(children_all_right(&two, CHILDREN_NOBODY));
+}
+
+static void count_call(void *context)
+{
+    ++*(uint32_t *)context;
+}
+
+/* Without an idle function a wait sleeps for 20 ms at a time; with one, for 0.1. Rank 1 comes when
+ * rank 0 must have been asleep many times. */
+static int sleep_briefly(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    uint32_t calls = 0;
+    if (peal_comm_rank(comm) == 1) {
+        children_pause_us(300000);
+        EXPECT(peal_barrier(comm) == PEAL_OK);
+        return 0;
+    }
+    peal_comm_set_idle(comm, count_call, &calls);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    EXPECT(calls > 100);
+    peal_comm_set_idle(comm, NULL, NULL);
+    peal_comm_close(comm);
+    peal_comm_set_idle(comm, count_call, &calls); /* ignored */
+    peal_comm_set_idle(NULL, count_call, &calls);
+    return 0;
+}
+
+static void waits_do_not_sleep_for_long(void **state)
+{
+    (void)state;
+    struct children two;
+    children_start(&two, 2, sleep_briefly, NULL);
+    assert_true(children_all_right(&two, CHILDREN_NOBODY));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_waiting_rank_drives_what_its_peer_waits_for),
+        cmocka_unit_test(waits_do_not_sleep_for_long),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
