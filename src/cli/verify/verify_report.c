@@ -310,7 +310,7 @@ void peal_verify_report_text(struct peal_arena *arena, const struct peal_claim *
 }
 
 void peal_verify_report_json(const struct peal_claim *claim, const struct peal_claim_sum *t,
-                             struct peal_text *out)
+                             const struct peal_forall *all, struct peal_text *out)
 {
     peal_text_puts(out, "{\"kernel\": ");
     peal_text_json(out, claim->request.kernel->name);
@@ -351,5 +351,8 @@ void peal_verify_report_json(const struct peal_claim *claim, const struct peal_c
         }
         peal_text_puts(out, "}");
     }
-    peal_text_puts(out, "]}\n");
+    peal_text_puts(out, "]");
+    if (all)
+        peal_verify_all_json(claim, all, out);
+    peal_text_puts(out, "}\n");
 }
