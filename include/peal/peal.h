@@ -12,12 +12,15 @@
  *
  * Order. All ranks of a communicator make the same calls in the same order. A blocking call
  * matches blocking calls and a non-blocking one (peal_i...) non-blocking ones. A call that does
- * not match its peers' (another collective, count, type, operation or root) ends on every rank
- * with PEAL_MISMATCH. After a failed collective the communicator is finished: every later call
- * returns PEAL_CLOSED, until peal_comm_shrink makes a new one of the ranks that are left.
+ * not match its peers' (another collective, count, type, operation, root or algorithm) ends with
+ * PEAL_MISMATCH on every rank that is in it. After a failed collective the communicator is finished:
+ * every later call returns PEAL_CLOSED, also on ranks that had not come to the failed one or had
+ * ended it, until peal_comm_shrink makes a new one of the ranks that are left.
  * Wrong arguments (PEAL_INVALID) are found before anything is sent and leave it usable.
  *
- * Buffers. Any address, any alignment. Input and output are the same address (in place) or do not
+ * Buffers. Once a call has returned, however it ended, no peer writes to its buffers: a peer that was
+ * stopped in it meanwhile may still read them, and its own call then fails. Symmetric memory of a
+ * communicator that has failed is each rank's own from then on. Any address, any alignment. Input and output are the same address (in place) or do not
  * overlap; anything else is refused. Counts are elements. A count of 0 is legal. In place:
  * allreduce, broadcast, reduce: send == recv. allgather: send is the own block of recv, or NULL.
  * reduce_scatter, scatter: recv is the own block of send (scatter: on the root). gather: on the
@@ -124,7 +127,8 @@ PEAL_API void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms)
 
 /* Forces one algorithm for a collective ("allreduce", "ring"; see `peal list`); NULL or "" gives
  * the choice back. The environment variable PEAL_ALGO="allreduce=ring,broadcast=flat" does the
- * same. All ranks must force the same. PEAL_INVALID if there is none of this name. */
+ * same. Ranks that force different ones get PEAL_MISMATCH. One that the memory does not allow is not
+ * taken. PEAL_INVALID if there is none of this name. */
 PEAL_API enum peal_status peal_comm_set_algo(struct peal_comm *comm, const char *collective,
                                              const char *algo);
 /* Why this algorithm: which one a call of that many bytes would take, and from where the choice

@@ -41,6 +41,7 @@ enum peal_status peal_comm_check(struct peal_comm *comm)
         return PEAL_INVALID;
     if (__builtin_expect(peal_team_failure(comm->team) != PEAL_OK, 0)) {
         peal_comm_fail(comm, PEAL_CLOSED, "%s", peal_text_get(&comm->team->error));
+        peal_symmetric_isolate(comm);
         return PEAL_CLOSED;
     }
     return PEAL_OK;
@@ -51,6 +52,7 @@ enum peal_status peal_comm_end(struct peal_comm *comm, enum peal_status status)
     if (__builtin_expect(status != PEAL_OK && comm->team->failed != PEAL_OK, 0)) {
         peal_comm_fail(comm, status, "%s", peal_text_get(&comm->team->error));
         peal_team_settle(comm->team);
+        peal_symmetric_isolate(comm);
     }
     return status;
 }
@@ -453,7 +455,8 @@ void peal_comm_wish(const struct peal_comm *comm, struct peal_wish *out)
 {
     *out = (struct peal_wish){.ranks = comm->team->size,
                               .cores = comm->team->policy.cores,
-                              .reads = peal_remote_agree(comm->team)};
+                              .reads = peal_remote_agree(comm->team),
+                              .writes = comm->team->threads};
 }
 
 const char *peal_comm_explain(struct peal_comm *comm, const char *collective, uint64_t bytes,

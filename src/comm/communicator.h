@@ -13,7 +13,8 @@ struct peal_symmetric {
     struct peal_symmetric *next;
     uint64_t offset; /* in the window files */
     uint64_t bytes;
-    char **at; /* by rank */
+    char **at;     /* by rank */
+    bool isolated; /* the own part is a copy that no peer can reach */
 };
 
 /* What the last call of a collective resolved to, for calls that repeat: its plan where type, count
@@ -115,6 +116,9 @@ enum peal_status peal_comm_end(struct peal_comm *comm, enum peal_status status);
 const struct peal_symmetric *peal_symmetric_find(const struct peal_comm *comm, const void *at,
                                                  uint64_t bytes);
 void peal_symmetric_release(struct peal_comm *comm);
+/* After a failure: what this rank sees at its own addresses is from now on its own copy, which a peer
+ * that was stopped in the failed call cannot write to. Between threads there is no need. */
+void peal_symmetric_isolate(struct peal_comm *comm);
 /* The communicator goes, its loaded kernels stay and can only be freed. */
 void peal_user_kernels_detach(struct peal_comm *comm);
 

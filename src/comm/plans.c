@@ -160,8 +160,35 @@ static enum peal_status find_kernel(struct peal_plans *plans, const struct peal_
     return algo_plans->kernel ? PEAL_OK : PEAL_INVALID;
 }
 
-/* Nothing but the plan decides whether the whole is made: all ranks must come to the same writers.
- */
+/* On failure, `why` gets the diagnostics. */
+static enum peal_status instantiate(const struct peal_kernel *kernel, const struct peal_bind *bind,
+                                    struct peal_text *why, struct peal_plan **out)
+{
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_instantiate(kernel, bind, &diags, out);
+    if (status != PEAL_OK)
+        peal_diags_print(&diags, false, why);
+    peal_diags_release(&diags);
+    return status;
+}
+
+/* What only the whole plan tells. */
+static enum peal_status find_writers(const struct peal_plan *whole, uint32_t rank,
+                                     struct peal_cell_writers *out)
+{
+    out->cells = whole->cells;
+    out->writers = calloc(whole->cells + 1, sizeof *out->writers);
+    out->notifiers = calloc(whole->cells + 1, sizeof *out->notifiers);
+    if (!out->writers || !out->notifiers)
+        return PEAL_NO_MEMORY;
+    peal_multicast_find(whole, out->writers);
+    peal_notifiers_find(whole, rank, out->notifiers);
+    return PEAL_OK;
+}
+
+/* A library kernel's: nothing but the plan decides whether the whole is made, as all ranks must come
+ * to the same writers. */
 static enum peal_status look_at_whole(const struct peal_kernel *kernel,
                                       const struct peal_bind *bind, const struct peal_plan *part,
                                       bool verify, struct peal_text *why,
@@ -173,70 +200,38 @@ static enum peal_status look_at_whole(const struct peal_kernel *kernel,
     out->cells = part->cells;
     if (!verify && (part->nranks < 2 || part->nranks > MOST_RANKS || part->cells == 0))
         return PEAL_OK;
-    for (uint64_t i = 0; i < part->params.count; i++) {
-        if (peal_plan_params(part)[i].is_local)
-            return PEAL_OK; /* others' values are not known here */
-    }
     all.rank = PEAL_NONE;
-    if (part->rank_count != part->nranks && peal_instantiate(kernel, &all, NULL, &made) != PEAL_OK)
-        return PEAL_OK;
-    const struct peal_plan *whole = made ? made : part;
-    /* PEAL_VERIFY=1: no plan is launched that is not proved. */
-    enum peal_status status = verify ? peal_claim_check_plan(whole, NULL, why) : PEAL_OK;
-    out->writers = calloc(whole->cells + 1, sizeof *out->writers);
-    out->notifiers = calloc(whole->cells + 1, sizeof *out->notifiers);
-    if (status == PEAL_OK && (!out->writers || !out->notifiers))
-        status = PEAL_NO_MEMORY;
-    if (status == PEAL_OK) {
-        peal_multicast_find(whole, out->writers);
-        peal_notifiers_find(whole, bind->rank, out->notifiers);
+    if (part->rank_count != part->nranks) {
+        enum peal_status status = instantiate(kernel, &all, why, &made);
+        if (status != PEAL_OK)
+            return status;
     }
+    const struct peal_plan *whole = made ? made : part;
+    enum peal_status status = verify ? peal_claim_check_plan(whole, NULL, why) : PEAL_OK;
+    if (status == PEAL_OK)
+        status = find_writers(whole, bind->rank, out);
     free(made);
     return status;
 }
 
-/* A local parameter that is known for one rank only. */
-static const char *find_local(const struct peal_kernel *kernel, const struct peal_bind *bind)
-{
-    for (size_t i = 0; i < bind->nvalues; i++) {
-        for (int k = 0; k < kernel->nparams && !bind->values[i].all_ranks; k++) {
-            if (kernel->params[k]->is_local &&
-                strcmp(kernel->params[k]->name, bind->values[i].name) == 0)
-                return kernel->params[k]->name;
-        }
-    }
-    return NULL;
-}
-
-/* This rank's part, or the whole where that is what an image is made from. */
+/* A library kernel's plan: this rank's part, or the whole where it has channels, whose places follow
+ * from all of them (image.h). Every rank of such a kernel has some. */
 static enum peal_status make_plan(const struct peal_team *team, const struct peal_kernel *kernel,
                                   const struct peal_bind *bind,
                                   const struct peal_cell_writers *known, struct peal_text *why,
                                   struct peal_plan **out)
 {
     struct peal_bind own = *bind;
-    struct peal_diags diags;
     struct peal_plan *plan = NULL;
-    peal_diags_init(&diags);
     own.rank = known && known->has_channels ? PEAL_NONE : team->rank;
-    enum peal_status status = peal_instantiate(kernel, &own, &diags, &plan);
+    enum peal_status status = instantiate(kernel, &own, why, &plan);
     if (status == PEAL_OK && plan->channels.count > 0 && own.rank != PEAL_NONE) {
-        /* Where a channel lies follows from all channels: see image.h. */
         free(plan);
         own.rank = PEAL_NONE;
-        const char *local = find_local(kernel, &own);
-        if (local)
-            peal_text_printf(why,
-                             "the channels of '%s' follow from everyone's '%s', and a rank knows "
-                             "its own only",
-                             kernel->name, local);
-        status = local ? PEAL_UNSUPPORTED : peal_instantiate(kernel, &own, &diags, &plan);
+        status = instantiate(kernel, &own, why, &plan);
     }
     if (status == PEAL_OK)
         *out = plan;
-    else
-        peal_diags_print(&diags, false, why);
-    peal_diags_release(&diags);
     return status;
 }
 
@@ -263,15 +258,30 @@ static enum peal_status look_and_make(const struct peal_team *team,
     return peal_image_new(plan, &full, team->compute, out);
 }
 
+/* Always of the whole plan: channels, signals, windows and lanes may be of some ranks only, so that
+ * nothing about where things lie follows from one rank's part. */
 enum peal_status peal_plans_make(const struct peal_team *team, const struct peal_kernel *kernel,
                                  const struct peal_bind *bind, const struct peal_image_how *how,
                                  struct peal_text *why, struct peal_image **out)
 {
     struct peal_cell_writers writers = {0};
-    struct peal_plan *plan;
-    enum peal_status status = make_plan(team, kernel, bind, NULL, why, &plan);
+    struct peal_image_how full = *how;
+    struct peal_bind all = *bind;
+    struct peal_plan *whole = NULL;
+    all.rank = PEAL_NONE;
+    enum peal_status status = instantiate(kernel, &all, why, &whole);
+    if (status != PEAL_OK)
+        return status;
+    if (wants_proof())
+        status = peal_claim_check_plan(whole, NULL, why);
     if (status == PEAL_OK)
-        status = look_and_make(team, kernel, bind, how, wants_proof(), plan, &writers, why, out);
+        status = find_writers(whole, team->rank, &writers);
+    full.writers = writers.writers;
+    full.notifiers = writers.notifiers;
+    if (status == PEAL_OK)
+        status = peal_image_new(whole, &full, team->compute, out);
+    else
+        free(whole);
     release_cell_writers(&writers);
     return status;
 }
@@ -420,6 +430,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
         .clip = shape != PEAL_SHAPE_WHOLE,
         .rows_as_bases = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS,
         .remote = key->remote,
+        .writes = plans->team->threads,
         /* Steps between buffers follow from it, where sizes are rounded. */
         .key = (key->most ? key->most : key->count) * element,
         .prefault = &plans->prefault,

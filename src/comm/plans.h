@@ -81,7 +81,8 @@ void peal_plans_forget(struct peal_plans *plans);
 enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_plan_key *key,
                                  struct peal_text *why, struct peal_image **out);
 
-/* An image of any kernel, not kept: the caller frees it. `bind->rank` is set here. */
+/* An image of any kernel, not kept: the caller frees it. The plan is made for all ranks (bind->rank is
+ * ignored, local values are those of all), and under PEAL_VERIFY it is proved, or refused. */
 enum peal_status peal_plans_make(const struct peal_team *team, const struct peal_kernel *kernel,
                                  const struct peal_bind *bind, const struct peal_image_how *how,
                                  struct peal_text *why, struct peal_image **out);

@@ -304,6 +304,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
                              .symmetric = symmetric,
                              /* Where uneven blocks lie is known on their own rank only. */
                              .reads = !args->counts && peal_remote_agree(comm->team),
+                             .writes = !args->counts && team->threads,
                              .in_place = args->in_place};
     struct resolved found;
     resolve_key(comm, &wish, args, &found);
@@ -378,8 +379,10 @@ void peal_arguments_prepare(struct peal_comm *comm)
     const struct peal_team *team = comm->team;
     if (team->size < 2 || team->size > MOST_RANKS || comm->plans.verify)
         return;
-    struct peal_wish wish = {
-        .ranks = team->size, .cores = team->policy.cores, .reads = peal_remote_expect(team)};
+    struct peal_wish wish = {.ranks = team->size,
+                             .cores = team->policy.cores,
+                             .reads = peal_remote_expect(team),
+                             .writes = team->threads};
     for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
         uint32_t roots = has_root(c) && team->size <= MOST_ROOTS ? team->size : 1;
         wish.collective = c;
@@ -423,7 +426,7 @@ enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct pea
     out->launches = memo->launches;
     out->element = (uint32_t)peal_dtype_size(args->dtype);
     out->stream = memo->stream;
-    out->what = what | place_bit(args);
+    out->what = what | place_bit(args) | peal_call_by(peal_algo_index(memo->algo));
     out->count = count;
     out->signature = memo->signature;
     return PEAL_OK;

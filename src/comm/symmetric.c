@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { PAGE = 4096 };
 
@@ -27,6 +28,22 @@ void peal_symmetric_release(struct peal_comm *comm)
         struct peal_symmetric *memory = comm->symmetric;
         comm->symmetric = memory->next;
         unmap(comm, memory);
+    }
+}
+
+void peal_symmetric_isolate(struct peal_comm *comm)
+{
+    for (struct peal_symmetric *m = comm->symmetric; m && !comm->team->threads; m = m->next) {
+        char *own = m->at[comm->team->rank];
+        if (m->isolated || !own || m->bytes == 0 || !peal_memory_limit_has(m->bytes, 1, NULL))
+            continue;
+        void *copy = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (copy == MAP_FAILED)
+            continue;
+        memcpy(copy, own, m->bytes);
+        m->isolated = mremap(copy, m->bytes, m->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, own) == own;
+        if (!m->isolated)
+            munmap(copy, m->bytes);
     }
 }
 

@@ -209,8 +209,8 @@ static enum peal_status take_argument(struct peal_user_kernel *kernel, struct la
     return PEAL_OK;
 }
 
-/* Local values are gathered: where a channel lies, and whether a plan is proved, follows from all
- * ranks' parts of it. A plan is then made for what all ranks have, and is the same everywhere. */
+/* Local values are gathered: where anything lies in a window, and whether a plan is proved, follows
+ * from all ranks' parts of it. A plan is then made for what all ranks have, the same everywhere. */
 static enum peal_status gather_local(struct peal_comm *comm, struct launch *launch)
 {
     enum peal_status status = PEAL_OK;

@@ -32,17 +32,14 @@ enum peal_status peal_import_open(const struct peal_source *source, struct peal_
                         "with '{'");
         return PEAL_INVALID;
     }
-    if (format == PEAL_FORMAT_MSCCLPP) {
-        peal_diag_error(diags, (struct peal_pos){0}, "MSCCL++ JSON is not read yet");
-        return PEAL_UNSUPPORTED;
-    }
     struct peal_import *import = calloc(1, sizeof *import);
     if (!import)
         return PEAL_NO_MEMORY;
     peal_arena_init(&import->arena, 0);
     import->source = source;
     import->facts.format = format;
-    enum peal_status status = peal_msccl_read(import, diags);
+    enum peal_status status = format == PEAL_FORMAT_MSCCL ? peal_msccl_read(import, diags)
+                                                          : peal_mscclpp_read(import, diags);
     if (status == PEAL_OK)
         *out = import;
     else
@@ -65,7 +62,7 @@ const struct peal_import_facts *peal_import_facts(const struct peal_import *impo
 
 uint64_t peal_import_count(const struct peal_import *import)
 {
-    return peal_msccl_count(import);
+    return import->msccl ? peal_msccl_count(import) : peal_mscclpp_count(import);
 }
 
 enum peal_status peal_import_plan(const struct peal_import *import,
@@ -78,13 +75,17 @@ enum peal_status peal_import_plan(const struct peal_import *import,
                         "the format has no place for the division of 'avg'");
         return PEAL_INVALID;
     }
-    return peal_msccl_make(import, options, diags, out);
+    return import->msccl ? peal_msccl_make(import, options, diags, out)
+                         : peal_mscclpp_make(import, options, diags, out);
 }
 
 void peal_import_judge(const struct peal_import *import, uint32_t least_depth,
                        struct peal_findings *out)
 {
-    peal_msccl_judge(import, least_depth, out);
+    if (import->msccl)
+        peal_msccl_judge(import, least_depth, out);
+    else
+        peal_mscclpp_judge(import, out);
 }
 
 bool peal_import_contract(const char *name, enum peal_contract *out)

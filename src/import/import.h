@@ -3,6 +3,8 @@
  *
  *   msccl/     MSCCL XML (RCCL, msccl-executor-nccl): read.c file -> model, make.c model -> plan,
  *              engine.c what RCCL will do with the file
+ *   mscclpp/   MSCCL++ JSON (its executor): json.c text -> tree, read.c and read_ops.c tree ->
+ *              model, scan.c, make.c and make_op.c model -> plan
  *   finding.h  what a reader would like to know beside the verdict, with places and fixes
  *
  * A file is opened once (text -> model) and gives a plan for each way that it may be launched:

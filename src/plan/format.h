@@ -24,7 +24,7 @@
 #include <string.h>
 
 #define PEAL_PLAN_MAGIC UINT32_C(0x6c616570) /* "peal" */
-#define PEAL_PLAN_VERSION UINT32_C(1)
+#define PEAL_PLAN_VERSION UINT32_C(2)
 
 enum {
     PEAL_PLAN_MAX_RANKS = 65536,
@@ -44,7 +44,9 @@ enum peal_op_flags {
         2, /* accumulate: the author claims that nobody else touches these bytes meanwhile */
     PEAL_OP_SET = 4,     /* notify: cell = value instead of cell += value */
     PEAL_OP_EQUAL = 8,   /* wait: == instead of >= */
-    PEAL_OP_HAS_REG = 16 /* wait, notify: the register is added to value */
+    PEAL_OP_HAS_REG = 16, /* wait, notify: the register is added to value */
+    PEAL_OP_UNORDERED =
+        32 /* compute: the hardware chooses the order in which sources are combined */
 };
 
 /* One op. mem: copy, compute, accumulate, send, recv, recv_slot, free. sync: notify, wait, peek.
@@ -227,6 +229,10 @@ struct peal_table {
     uint64_t count;  /* elements */
 };
 
+enum peal_plan_flags {
+    PEAL_PLAN_OWN_LENS = 1 /* windows may have another length on each rank: bounds are the owner's */
+};
+
 /* The header. In a plan for one rank, rank_first is that rank and rank_count is 1. */
 struct peal_plan {
     uint32_t magic;
@@ -252,6 +258,8 @@ struct peal_plan {
     uint64_t private_bytes; /* private scratch and tiles of each rank */
     uint32_t cells;         /* of each rank */
     uint32_t totals_stride; /* shared cells of each rank */
+    uint32_t flags;         /* enum peal_plan_flags */
+    uint32_t pad;
     struct peal_table ranks, lanes, ops, refs, bufs, lens, signals, totals, channels, phases,
         params, values, positions, strings;
 };

@@ -10,6 +10,7 @@
  *   parts.h    a plan's ranks one by one, for plans that are never whole
  *   resize.h   the same plan for other sizes
  *   dump.h     text and JSON
+ *   naive/     the kernel's text interpreted without a plan, to hold plans against (naive.h)
  *
  * Start reading at format.h.
  */
@@ -20,6 +21,7 @@
 #include "plan/dump.h"
 #include "plan/format.h"
 #include "plan/make/instantiate.h"
+#include "plan/naive/naive.h"
 #include "plan/make/request.h"
 #include "plan/parts.h"
 #include "plan/resize.h"

@@ -7,7 +7,9 @@
 #include "base/base.h"
 #include "plan/plan.h"
 
-enum peal_verdict { PEAL_PROVED, PEAL_REFUTED, PEAL_UNDECIDED };
+/* SAMPLED, of a claim only: of the sequences of different plans some were proved and none refuted, but
+ * not all were examined. */
+enum peal_verdict { PEAL_PROVED, PEAL_REFUTED, PEAL_UNDECIDED, PEAL_SAMPLED };
 
 /* What went wrong. The order is that in which they are looked for. */
 enum peal_fault {
@@ -155,6 +157,9 @@ struct peal_verification {
     double milliseconds;
     bool cached;
 
+    bool text_agrees;           /* proved: the plan computes what its kernel's text says */
+    const char *text_unchecked; /* why that was not compared, or NULL */
+
     enum peal_story story;
     const struct peal_verify_step *steps;
     uint32_t nsteps;
@@ -184,6 +189,11 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
 enum peal_status peal_verify_plan(const struct peal_plan *plan,
                                   const struct peal_verify_options *options,
                                   struct peal_verification **out);
+/* Translation validation: holds a plan that is proved against the text that it was made from. Where
+ * they differ the verdict is taken back. Costs one symbolic execution more and an interpretation of
+ * the text per element; not done for programs that are explored, and beyond 20 million elements. */
+void peal_verify_against_text(const struct peal_plan *plan, const struct peal_kernel *kernel,
+                              const struct peal_bind *bind, struct peal_verification *v);
 void peal_verification_free(struct peal_verification *v);
 
 /* Drops what could be left out of this plan only, after a closer look by who knows more plans.

@@ -18,7 +18,7 @@ struct verify_options {
     struct peal_kernel_options kernel;
     int64_t launches, states, jobs;
     uint64_t memory;
-    bool json, advice, alone, no_cache, plain;
+    bool json, advice, alone, no_cache, plain, allow_sample;
     const char *html, *require;
 };
 
@@ -33,6 +33,8 @@ static const struct peal_option options_table[] = {
      "each plan by itself: no sequences of different roots and counts", 0, 0},
     {"plain", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, plain), NULL,
      "every rank by itself: no use of symmetry between ranks", 0, 0},
+    {"allow-sample", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, allow_sample), NULL,
+     "exit with 0 also where sequences were sampled, not proved", 0, 0},
     {"states", 0, PEAL_OPTION_INT, offsetof(struct verify_options, states), "N",
      "limit of exploration (default 20 million)", 1, INT64_C(4000000000)},
     {"memory", 0, PEAL_OPTION_SIZE, offsetof(struct verify_options, memory), "B",
@@ -91,11 +93,12 @@ static void report_finished(void *opaque)
     peal_text_release(&out);
 }
 
-static int exit_code(enum peal_verdict verdict)
+static int exit_code(enum peal_verdict verdict, bool allow_sample)
 {
-    if (verdict == PEAL_PROVED)
-        return PEAL_EXIT_OK;
-    return verdict == PEAL_REFUTED ? PEAL_EXIT_NO : PEAL_EXIT_OTHER;
+    if (verdict == PEAL_REFUTED)
+        return PEAL_EXIT_NO;
+    bool good = verdict == PEAL_PROVED || (verdict == PEAL_SAMPLED && allow_sample);
+    return good ? PEAL_EXIT_OK : PEAL_EXIT_OTHER;
 }
 
 /* Says which plans lack what --require names; true if any does. */
@@ -121,7 +124,7 @@ static int report(struct peal_cli *cli, const struct verify_options *o,
     struct peal_text out = {0};
     uint32_t require = 0;
     (void)peal_require_parse(cli, o->require, &require); /* run has checked it */
-    int code = exit_code(peal_claim_verdict(&sum));
+    int code = exit_code(peal_claim_verdict(&sum), o->allow_sample);
     if (all && code == PEAL_EXIT_OK && !all->proved)
         code = PEAL_EXIT_OTHER;
     if (o->json) {
@@ -269,6 +272,19 @@ static int verify_files(struct peal_cli *cli, const struct verify_options *o, ch
     return peal_verify_files(cli, &job, &out, args, nargs);
 }
 
+static int verify_one(struct peal_cli *cli, const struct verify_options *o, const char *what)
+{
+    struct peal_program *program;
+    int code = PEAL_EXIT_USAGE;
+    const struct peal_kernel *kernel = peal_kernel_open(cli, what, &o->kernel, &program);
+    if (!kernel)
+        return PEAL_EXIT_OTHER;
+    if (check_root(cli, &o->kernel) && check_all(cli, o))
+        code = verify_kernel(cli, o, kernel, what);
+    peal_program_close(program);
+    return code;
+}
+
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
     const struct verify_options *o = options;
@@ -280,17 +296,17 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         files = files || peal_import_names_file(args[i]);
     if (files)
         return verify_files(cli, o, args, nargs);
-    if (nargs > 1)
-        return peal_cli_usage(cli, "one kernel at a time; plans in XML and JSON may be several");
-    struct peal_program *program;
-    int code = PEAL_EXIT_USAGE;
-    const struct peal_kernel *kernel = peal_kernel_open(cli, args[0], &o->kernel, &program);
-    if (!kernel)
-        return PEAL_EXIT_OTHER;
-    if (check_root(cli, &o->kernel) && check_all(cli, o))
-        code = verify_kernel(cli, o, kernel, args[0]);
-    peal_program_close(program);
-    return code;
+    if (nargs > 1 && (o->json || o->html))
+        return peal_cli_usage(cli, "--json and --html take one kernel at a time");
+    int worst = PEAL_EXIT_OK;
+    for (int i = 0; i < nargs; i++) {
+        int code = verify_one(cli, o, args[i]);
+        if (code == PEAL_EXIT_USAGE)
+            return code;
+        if (worst == PEAL_EXIT_OK || code == PEAL_EXIT_NO)
+            worst = code;
+    }
+    return worst;
 }
 
 const struct peal_command peal_cmd_verify = {
@@ -306,8 +322,11 @@ const struct peal_command peal_cmd_verify = {
         "-n all asks for every number of ranks: 'proved for every number of ranks' covers every "
         "count, root and number of launches, in place or not; otherwise the answer is 'not decided "
         "for all' with what is proved for few ranks, and the exit code 3.\n\n"
+        "Where there are too many sequences, some are examined: the verdict is then 'sampled, not "
+        "proved', which is no proof.\n\n"
         "Exit code: 0 proved (wherever the kernel has a plan), 1 refuted, 2 wrong usage, 3 not "
-        "decided or no plan at all.\n\n"
+        "decided, sampled (0 with --allow-sample) or no plan at all. Of several kernels: 1 if any "
+        "is refuted, else 3 if any is not proved or unreadable.\n\n"
         "Files in MSCCL XML or MSCCL++ JSON (docs/formats.md) are verified as they are, one or "
         "many: "
         "ranks, chunks, in place or not and the FIFO depth come from the file. The exit code is "

@@ -37,7 +37,7 @@ static bool has_symmetric(uint32_t collective)
     size_t count;
     const struct peal_algo *algos = peal_algos(&count);
     for (size_t i = 0; i < count; i++) {
-        if (algos[i].collective == collective && algos[i].memory == PEAL_PEERS_REACH)
+        if (algos[i].collective == collective && algos[i].memory != PEAL_PEERS_STAGE)
             return true;
     }
     return false;
@@ -261,12 +261,13 @@ static enum peal_status tune_one(void *context, const struct job *job, uint64_t 
     double time = 0, best_time = 0;
     struct peal_wish wish;
     peal_comm_wish(m->comm, &wish);
+    wish.symmetric = job->symmetric;
     uint32_t n = list(job, wish.cores, candidates);
     const struct peal_algo *usual = candidates[0].algo;
     enum peal_status status = PEAL_OK;
     for (uint32_t i = 0; i < n && status == PEAL_OK; i++) {
         const struct peal_algo *algo = candidates[i].algo;
-        bool possible = algo->memory == PEAL_PEERS_STAGE || job->symmetric || wish.reads;
+        bool possible = peal_algo_is_allowed(algo, &wish);
         if (possible)
             status = take(m->comm, job, &candidates[i], &rule);
         if (possible && status == PEAL_OK)

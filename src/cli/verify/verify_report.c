@@ -37,9 +37,13 @@ static void put_row(const struct peal_claim_task *t, struct peal_report_table *t
         return;
     }
     if (!v) {
-        peal_report_table_cell(table, t->status == PEAL_OK ? "proved" : "no plan");
-        peal_report_table_cell(table, "%" PRIu64 "%s", t->proved,
-                               t->proved < t->all ? " sampled" : " orders");
+        bool sampled = t->proved < t->all;
+        const char *verdict = peal_verdict_name(sampled ? PEAL_SAMPLED : PEAL_PROVED);
+        peal_report_table_cell(table, "%s", t->status == PEAL_OK ? verdict : "no plan");
+        if (sampled)
+            peal_report_table_cell(table, "%" PRIu64 " of %" PRIu64 " orders", t->proved, t->all);
+        else
+            peal_report_table_cell(table, "%" PRIu64 " orders", t->proved);
         for (int i = 0; i < 4; i++)
             peal_report_table_cell(table, "-");
         return;
@@ -96,7 +100,7 @@ void peal_verify_report_table(const struct peal_claim *claim, struct peal_text *
 }
 
 /* What came out for one number of ranks: the worst of its tasks. */
-enum outcome { OUTCOME_PROVED, OUTCOME_NO_PLAN, OUTCOME_UNDECIDED, OUTCOME_REFUTED, OUTCOMES };
+enum outcome { OUTCOME_PROVED, OUTCOME_SAMPLED, OUTCOME_NO_PLAN, OUTCOME_UNDECIDED, OUTCOME_REFUTED, OUTCOMES };
 
 static enum outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
 {
@@ -112,6 +116,8 @@ static enum outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
                                                                 : OUTCOME_UNDECIDED;
         worst = one > worst ? one : worst;
     }
+    if (worst == OUTCOME_PROVED && peal_claim_is_sampled(claim, (uint32_t)ranks))
+        return OUTCOME_SAMPLED;
     return worst;
 }
 
@@ -119,7 +125,7 @@ static enum outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
 static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *claim,
                          struct peal_text *out)
 {
-    static const char *const names[OUTCOMES] = {"proved", "no plan", "not decided", "refuted"};
+    static const char *const names[OUTCOMES] = {"proved", "sampled, not proved", "no plan", "not decided", "refuted"};
     int64_t *some = peal_arena_alloc(arena, (claim->nranks + 1) * sizeof *some);
     bool first = true;
     size_t n = 0;
@@ -167,7 +173,7 @@ static void put_summary(struct peal_arena *arena, const struct peal_claim *claim
 {
     size_t start = out->len;
     peal_text_printf(out, "\n%s: ", claim->request.kernel->name);
-    bool proved = put_outcomes(arena, claim, out);
+    bool proved = put_outcomes(arena, claim, out) || t->sampled;
     if (proved) {
         peal_text_puts(out, ", counts ");
         put_list(claim->counts, claim->ncounts, out);

@@ -102,8 +102,8 @@ static enum peal_status read_environment(const char **out, struct peal_text *why
 {
     const char *text = getenv("PEAL_PLATFORM");
     *out = NULL;
-    if (!text || text[0] == '\0' || strcmp(text, "native") == 0)
-        return PEAL_OK;
+    if (!text || text[0] == '\0' || strcmp(text, "native") == 0 || strncmp(text, "native:", 7) == 0)
+        return PEAL_OK; /* how a host's workers run is no matter of theirs */
     if (strncmp(text, "sim:", 4) != 0) {
         peal_text_printf(
             why,

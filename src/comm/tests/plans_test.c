@@ -325,6 +325,7 @@ static size_t compare_images(const struct peal_kernel *kernel, const struct peal
                                       .clip = true,
                                       .rows_as_bases = rows,
                                       .remote = algo->memory != PEAL_PEERS_STAGE,
+                                      .writes = true,
                                       .key = 1,
                                       .writers = writers,
                                       .notifiers = notifiers};

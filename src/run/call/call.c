@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     LEAST_SPINS = 16,    /* polls that adapting leaves */
@@ -27,8 +28,27 @@ enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *te
 
 static void fail_all(struct peal_calls *engine, enum peal_status status);
 
+/* A request is dropped whose memory peers may be reading, and its owner will use it for something
+ * else: nobody's part of that call may end well any more. */
+static void give_up_lent(struct peal_calls *engine)
+{
+    struct peal_team *team = engine->team;
+    const struct peal_call *call = engine->active;
+    while (call && !call->image->reaches)
+        call = call->next;
+    if (!call || team->pid != getpid() || !peal_team_is_well(team))
+        return;
+    struct peal_text report = {0};
+    peal_text_printf(&report, "peal: rank %u has closed the communicator and dropped call %llu\n",
+                     team->rank, (unsigned long long)call->seq);
+    (void)peal_team_fail(team, PEAL_MISMATCH, team->rank, &report);
+    peal_text_release(&report);
+    peal_team_settle(team);
+}
+
 void peal_calls_release(struct peal_calls *engine)
 {
+    give_up_lent(engine);
     if (engine->active) /* relaxed: peal_team_close releases it; partner: check_peers in doctor.c */
         atomic_store_explicit(&peal_team_own(engine->team)->dropped, engine->active->seq,
                               memory_order_relaxed);
@@ -98,24 +118,6 @@ static enum peal_status fail_memory(struct peal_team *team, const struct peal_im
     return status;
 }
 
-/* Loads the call's image. PEAL_PENDING while regions are given back: to be called again. */
-static enum peal_status load(struct peal_calls *engine, struct peal_frame *frame,
-                             struct peal_call *call, uint32_t context)
-{
-    enum peal_status status = PEAL_OK;
-    if (call->recycling == 0)
-        status = peal_frame_load(frame, call->image, context);
-    if (status == PEAL_PENDING || call->recycling != 0) {
-        status = peal_regions_recycle(&frame->regions, engine->team, &call->recycling);
-        if (status == PEAL_OK)
-            status = peal_frame_load(frame, call->image, context);
-    }
-    call->loaded = status == PEAL_OK;
-    if (status == PEAL_NO_MEMORY || status == PEAL_SYSTEM)
-        status = fail_memory(engine->team, call->image);
-    return status;
-}
-
 static void begin_launch(struct peal_frame *frame, const struct peal_call *call)
 {
     if (!call->repeats || frame->image->bound != call)
@@ -134,6 +136,18 @@ struct waiter {
     const enum peal_status *wanted; /* of a request; NULL: the call blocks */
 };
 
+/* A call that is the first of its kind: all ranks make its memory before any uses it. */
+static void describe_agreement(const struct waiter *waiter, struct peal_text *out)
+{
+    const struct peal_team *team = waiter->engine->team;
+    uint32_t missing = peal_regions_missing(&waiter->frame->regions, team);
+    peal_frame_describe_first(waiter->frame, out);
+    if (missing < team->size)
+        peal_text_printf(out, "and rank %u has not come to its first call of this kind", missing);
+    else
+        peal_text_puts(out, "the first call of this kind");
+}
+
 static void describe(void *context, struct peal_text *out)
 {
     const struct waiter *waiter = context;
@@ -143,12 +157,48 @@ static void describe(void *context, struct peal_text *out)
         peal_collective_describe(waiter->call->what, waiter->call->count, out);
         peal_text_puts(out, ": ");
     }
-    if (waiter->call && !waiter->call->loaded)
+    if (waiter->call && !waiter->call->loaded && waiter->call->recycling)
         peal_text_puts(out, "until all ranks have given their scratch memory back");
+    else if (waiter->call && !waiter->call->loaded)
+        describe_agreement(waiter, out);
     else if (waiter->frame)
         peal_frame_describe(waiter->frame, out);
     else
         peal_mail_describe(&waiter->engine->mail, waiter->wanted, out);
+}
+
+/* Peers have come to another call. */
+static enum peal_status fail_mismatch(struct peal_calls *engine, struct peal_frame *frame,
+                                      const struct peal_call *call, uint32_t context)
+{
+    struct waiter waiter = {frame, engine, call, context == 0 ? NULL : &call->status};
+    struct peal_backoff pause = {
+        .describe = describe, .context = &waiter, .stream = context != 0, .seq = call->seq};
+    return peal_doctor_mismatch(engine->team, &pause);
+}
+
+/* Loads the call's image. PEAL_PENDING while regions are given
+ * back, or peers have not come to a new one: to be called again. */
+static enum peal_status load(struct peal_calls *engine, struct peal_frame *frame,
+                             struct peal_call *call, uint32_t context)
+{
+    enum peal_status status = PEAL_OK;
+    if (call->recycling == 0)
+        status = peal_frame_load(frame, call->image, context);
+    if (status == PEAL_PENDING || call->recycling != 0) {
+        status = peal_regions_recycle(&frame->regions, engine->team, &call->recycling);
+        if (status == PEAL_OK)
+            status = peal_frame_load(frame, call->image, context);
+    }
+    if (status == PEAL_OK)
+        status = peal_regions_agree(&frame->regions, engine->team);
+    call->loaded = status == PEAL_OK;
+    call->reached |= call->image->reaches;
+    if (status == PEAL_NO_MEMORY || status == PEAL_SYSTEM)
+        status = fail_memory(engine->team, call->image);
+    else if (status == PEAL_MISMATCH)
+        status = fail_mismatch(engine, frame, call, context);
+    return status;
 }
 
 /* The call that a request waits for; NULL: it waits for a message. */
@@ -270,10 +320,12 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
     struct peal_team *team = engine->team;
     struct peal_frame *frame = &engine->frames[0];
     call->seq = ++engine->seqs[0];
+    call->reached = false;
     peal_team_enter(team, 0, call->seq, call->what, call->count);
     enum peal_status status = peal_team_is_well(team) ? PEAL_OK : peal_team_failure(team);
     while (status == PEAL_OK) {
         call->loaded = frame->image == call->image || peal_frame_reload(frame, call->image, 0);
+        call->reached |= call->image->reaches;
         if (__builtin_expect(!call->loaded, 0))
             status = load_blocking(engine, frame, call);
         for (call->done = 0; status == PEAL_OK && call->done < call->launches; call->done++) {
@@ -284,6 +336,8 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
             break;
         status = call->then(call);
     }
+    if (__builtin_expect(call->reached, 0) && status == PEAL_OK)
+        status = peal_team_confirm(team);
     peal_team_leave(team);
     return status;
 }
@@ -311,6 +365,8 @@ static bool begin_part(struct peal_calls *engine, struct peal_call *call)
         begin_launch(frame, call);
         return true;
     }
+    if (status == PEAL_OK && call->reached)
+        status = peal_team_confirm(engine->team);
     end_call(engine, call, status);
     return false;
 }
@@ -320,6 +376,8 @@ static bool end_part(struct peal_calls *engine, struct peal_call *call)
 {
     bool more = call->then != NULL; /* it may be the last one */
     enum peal_status status = more ? call->then(call) : PEAL_OK;
+    if (!more && call->reached)
+        status = peal_team_confirm(engine->team);
     if (!more || status != PEAL_OK) {
         end_call(engine, call, status);
         return false;
@@ -471,7 +529,7 @@ enum peal_status peal_call_start(struct peal_calls *engine, struct peal_call *ca
     call->context = context;
     call->done = 0;
     call->next = NULL;
-    call->loaded = false;
+    call->loaded = call->reached = false;
     call->recycling = 0;
     call->status = PEAL_PENDING;
     peal_team_enter(team, 1, seq, call->what, call->count);

@@ -42,7 +42,8 @@ struct peal_call {
     void *then_context;
 
     uint64_t done;      /* launches */
-    bool loaded;        /* the image is in the frame; until then, memory is being made free */
+    bool loaded;        /* the image is in the frame; until then, memory is being made free or agreed on */
+    bool reached;       /* some part may have used peers' memory: see peal_team_confirm */
     uint32_t recycling; /* the stage of that */
     uint64_t seq;
     struct peal_call *next; /* of the active non-blocking ones, oldest first */

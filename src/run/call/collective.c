@@ -3,6 +3,7 @@
 #include "run/call/collective.h"
 
 #include "base/base.h"
+#include "run/choose/select.h"
 #include "run/team/shared.h"
 
 /* What belongs to a call's identity beside its name. */
@@ -39,6 +40,13 @@ const char *peal_collective_name(uint32_t collective)
     return collective < PEAL_CALL_COUNT ? rows[collective].name : "an unknown call";
 }
 
+const char *peal_collective_algo(uint64_t what)
+{
+    size_t count, algo = (what & PEAL_CALL_BY) >> 16;
+    const struct peal_algo *algos = peal_algos(&count);
+    return algo > 0 && algo <= count ? algos[algo - 1].name : "an unknown algorithm";
+}
+
 void peal_collective_describe(uint64_t what, uint64_t count, struct peal_text *out)
 {
     uint32_t collective = (uint32_t)((what & ~PEAL_CALL_IN_PLACE) >> 48);
@@ -53,7 +61,7 @@ void peal_collective_describe(uint64_t what, uint64_t count, struct peal_text *o
     if ((parts & REDUCE) && reduce < PEAL_REDUCTIONS)
         peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduction)reduce));
     if (parts & ROOT)
-        peal_text_printf(out, ", root %u", (unsigned)what);
+        peal_text_printf(out, ", root %u", (unsigned)what & 0xffff);
     if (what & PEAL_CALL_IN_PLACE)
         peal_text_puts(out, ", in place");
     if (parts & HASHED)

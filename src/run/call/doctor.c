@@ -338,6 +338,11 @@ static enum peal_status report_other(struct peal_team *team, const struct peal_b
     struct peal_text text = {0}, ours = {0}, theirs = {0};
     add_call(peal_team_own(team), own, &ours);
     add_call(team->controls[rank], other, &theirs);
+    uint64_t differs = own->what ^ other->what;
+    if ((differs & PEAL_CALL_BY) != 0 && (differs & ~PEAL_CALL_BY) == 0) {
+        peal_text_printf(&ours, " by '%s'", peal_collective_algo(own->what));
+        peal_text_printf(&theirs, " by '%s'", peal_collective_algo(other->what));
+    }
     peal_text_printf(&text, "mismatch in call %llu: rank %u calls %s, rank %u calls %s%s",
                      (unsigned long long)own->seq, team->rank, peal_text_get(&ours), rank,
                      peal_text_get(&theirs),
@@ -358,7 +363,8 @@ enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_
     if (rank < team->size)
         return report_other(team, pause, rank, &own, &other);
     return fail(team, pause, PEAL_MISMATCH, team->rank,
-                "a peer's message belongs to another call (the arguments differ)");
+                "mismatch: a peer's part belongs to another call (the arguments differ, or the segments: "
+                "do all ranks have the same table of 'peal tune'?)");
 }
 
 static enum peal_status check_peers(struct peal_team *team, const struct peal_backoff *pause)

@@ -160,6 +160,64 @@ static enum peal_status populate(const struct peal_regions *regions, const struc
     return status;
 }
 
+/* ---- agreeing ---- */
+
+enum { MADE_SHIFT = 40 }; /* number above, hash below */
+
+/* Says that a region was made. Whoever reads it has made the one before, or waits for it: a rank goes
+ * on to region n + 1 when all have said n, and says n + 2 when all have said n + 1, which they do
+ * after they have compared n. So of two words none is overwritten before it was read. */
+static void say_made(struct peal_regions *regions, const struct peal_team *team, uint64_t key)
+{
+    regions->made++;
+    regions->chain = peal_hash_u64(key, regions->chain);
+    uint64_t word = regions->made << MADE_SHIFT | regions->chain >> (64 - MADE_SHIFT);
+    _Atomic uint64_t *own = peal_team_own(team)->made[regions->context];
+    /* Release; partner: peal_regions_agree on the peers. */
+    atomic_store_explicit(&own[regions->made % 2], word, memory_order_release);
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (r != team->rank)
+            peal_wake_if_sleeping(team, r);
+    }
+}
+
+uint32_t peal_regions_missing(const struct peal_regions *regions, const struct peal_team *team)
+{
+    uint32_t r = 0;
+    for (; r < team->size; r++) {
+        /* Relaxed: for reports. */
+        uint64_t its = atomic_load_explicit(
+            &team->controls[r]->made[regions->context][regions->made % 2], memory_order_relaxed);
+        if (its >> MADE_SHIFT != (regions->made << MADE_SHIFT) >> MADE_SHIFT)
+            break;
+    }
+    return r;
+}
+
+enum peal_status peal_regions_agree(struct peal_regions *regions, const struct peal_team *team)
+{
+    if (__builtin_expect(regions->agreed == regions->made, 1))
+        return PEAL_OK;
+    uint64_t turn = regions->made % 2;
+    const struct peal_control *control = peal_team_own(team);
+    /* Relaxed: ours. */
+    uint64_t own =
+        atomic_load_explicit(&control->made[regions->context][turn], memory_order_relaxed);
+    for (uint32_t r = 0; r < team->size; r++) {
+        /* Acquire; partner: say_made. */
+        uint64_t its = atomic_load_explicit(&team->controls[r]->made[regions->context][turn],
+                                            memory_order_acquire);
+        if (its >> MADE_SHIFT != own >> MADE_SHIFT)
+            return PEAL_PENDING;
+        if (its != own)
+            return PEAL_MISMATCH;
+    }
+    regions->agreed = regions->made;
+    return PEAL_OK;
+}
+
+/* ---- finding ---- */
+
 enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_team *team,
                                    const struct peal_image *image, struct peal_family **out)
 {
@@ -190,6 +248,8 @@ enum peal_status peal_regions_find(struct peal_regions *regions, const struct pe
         regions->used = offset + bytes;
     regions->families[at] = family;
     regions->count++;
+    if (team->size > 1) /* alone, everything is agreed on */
+        say_made(regions, team, family->key);
     *out = family;
     return PEAL_OK;
 }

@@ -18,6 +18,9 @@
  * Offsets in a context count from the start of its pool, and go on where that ends and what the
  * context has beyond begins, elsewhere in the window: no region lies in both.
  *
+ * Ranks may disagree on what they call (other algorithms forced, other tables measured). A new region
+ * is used only when all ranks have made it, the same one: peal_regions_agree.
+ *
  * The first part of the pool (128 KiB for each rank, a third at most) is for small regions, so that
  * a few large ones do not send small calls to memory that is still to be had from the system.
  */
@@ -59,6 +62,9 @@ struct peal_regions {
     uint64_t ready;            /* bytes that were populated when opened */
     uint64_t pool, span;
     uint64_t limit; /* from here on regions are given back */
+    uint64_t made;  /* regions so far, */
+    uint64_t chain; /* and a hash of what they are, in order */
+    uint64_t agreed; /* of them, all ranks have made the same: see peal_regions_agree */
     uint64_t turns; /* how often they were: families of older turns are gone */
 };
 
@@ -69,6 +75,13 @@ void peal_regions_release(struct peal_regions *regions);
  * given back first; PEAL_NO_MEMORY when there is no memory, or the image is too large for any. */
 enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_team *team,
                                    const struct peal_image *image, struct peal_family **out);
+
+/* All ranks have made the same regions, in the same order? PEAL_PENDING: some have not come to the last
+ * one; PEAL_MISMATCH: one has made another. Ranks that choose different algorithms would find each
+ * other's cells and data where they expect their own: so nobody uses a new region before this. */
+enum peal_status peal_regions_agree(struct peal_regions *regions, const struct peal_team *team);
+/* A rank that has not come to the last region yet; size: all have. */
+uint32_t peal_regions_missing(const struct peal_regions *regions, const struct peal_team *team);
 
 /* One step of giving everything back; to be called until it is not PEAL_PENDING. `stage` starts at
  * 0 and is the caller's to keep. */

@@ -12,7 +12,8 @@
 #define BLOCKS PEAL_SHAPE_BLOCKS
 #define WHOLE PEAL_SHAPE_WHOLE
 #define STAGE PEAL_PEERS_STAGE
-#define REACH PEAL_PEERS_REACH
+#define READ PEAL_PEERS_READ
+#define WRITE PEAL_PEERS_WRITE
 
 /* The first algorithm of a collective is its last resort: it takes every size. */
 static const struct peal_algo algos[] = {
@@ -34,8 +35,8 @@ static const struct peal_algo algos[] = {
     {PEAL_CALL_ALLREDUCE, FLAT, STAGE, false, false, "biring", "allreduce_biring"},
     {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, false, "doubling", "allreduce_doubling"},
     {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, false, "halving", "allreduce_halving"},
-    {PEAL_CALL_ALLREDUCE, ROWS, REACH, false, false, "push", "allreduce_push"},
-    {PEAL_CALL_ALLREDUCE, ROWS, REACH, false, false, "read", "allreduce_read"},
+    {PEAL_CALL_ALLREDUCE, ROWS, WRITE, false, false, "push", "allreduce_push"},
+    {PEAL_CALL_ALLREDUCE, ROWS, READ, false, false, "read", "allreduce_read"},
 
     {PEAL_CALL_REDUCE, ROWS, STAGE, true, false, "rows", "reduce_rows"},
     {PEAL_CALL_REDUCE, FLAT, STAGE, false, false, "mesh", "reduce_mesh"},
@@ -47,27 +48,27 @@ static const struct peal_algo algos[] = {
     {PEAL_CALL_BROADCAST, FLAT, STAGE, false, false, "binomial", "broadcast_binomial"},
     {PEAL_CALL_BROADCAST, FLAT, STAGE, true, false, "chain", "broadcast_chain"},
     {PEAL_CALL_BROADCAST, FLAT, STAGE, false, false, "direct", "broadcast_direct"},
-    {PEAL_CALL_BROADCAST, FLAT, REACH, false, false, "read", "broadcast_read"},
-    {PEAL_CALL_BROADCAST, ROWS, REACH, false, false, "share", "broadcast_share"},
+    {PEAL_CALL_BROADCAST, FLAT, READ, false, false, "read", "broadcast_read"},
+    {PEAL_CALL_BROADCAST, ROWS, WRITE, false, false, "share", "broadcast_share"},
 
     {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, true, false, "rows", "allgather_rows"},
     {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, false, false, "send", "allgather_send"},
     {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, true, false, "central", "allgather_central"},
     {PEAL_CALL_ALLGATHER, WHOLE, STAGE, false, false, "ring", "allgather_ring"},
-    {PEAL_CALL_ALLGATHER, BLOCKS, REACH, false, false, "read", "allgather_read"},
+    {PEAL_CALL_ALLGATHER, BLOCKS, READ, false, false, "read", "allgather_read"},
 
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, false, "rows", "reduce_scatter_rows"},
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, false, false, "send", "reduce_scatter_send"},
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, false, "central", "reduce_scatter_central"},
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, true, "relay", "reduce_scatter_relay"},
-    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, REACH, false, false, "read", "reduce_scatter_read"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, READ, false, false, "read", "reduce_scatter_read"},
 
     {PEAL_CALL_GATHER, BLOCKS, STAGE, true, false, "rows", "gather_rows"},
     {PEAL_CALL_SCATTER, BLOCKS, STAGE, true, false, "rows", "scatter_rows"},
     {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, true, false, "rows", "all_to_all_rows"},
     {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, false, false, "send", "all_to_all_send"},
     {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, true, false, "central", "all_to_all_central"},
-    {PEAL_CALL_ALL_TO_ALL, BLOCKS, REACH, false, false, "read", "all_to_all_read"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, READ, false, false, "read", "all_to_all_read"},
 };
 
 enum { ALGOS = sizeof algos / sizeof *algos };
@@ -111,7 +112,7 @@ uint32_t peal_collective_even(uint32_t collective)
     }
 }
 
-enum { SYMMETRIC = PEAL_PEERS_REACH + 1, IN_PLACE }; /* a rule's memory */
+enum { REACH = PEAL_PEERS_READ, SYMMETRIC = PEAL_PEERS_WRITE + 1, IN_PLACE }; /* a rule's memory */
 
 /* The built-in table; see docs/performance.md for how it was measured. A segment is the bytes of a
  * vector (flat, rows) or of one block (blocks) that go in one launch. */
@@ -167,6 +168,8 @@ static const struct {
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, 4096, "rows", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
     {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 65536, "direct", 65536},
+    /* Where peers may be read and not written, these are passed over, and what is staged is faster
+     * than what is read. */
     {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 16 << 20, "push", 1 << 20},
     {PEAL_CALL_ALLREDUCE, IN_PLACE, 1, 1, 2, UINT64_MAX, "push", 1 << 20},
     {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 64 << 10, "send", 64 << 10},
@@ -302,9 +305,11 @@ static uint64_t default_segment(const struct peal_algo *algo)
     return algo->shape == PEAL_SHAPE_ROWS ? 256 << 10 : 64 << 10;
 }
 
-static bool allows(const struct peal_wish *wish, const struct peal_algo *algo)
+bool peal_algo_is_allowed(const struct peal_algo *algo, const struct peal_wish *wish)
 {
-    return algo->memory == STAGE || wish->symmetric || wish->reads;
+    if (algo->memory == PEAL_PEERS_STAGE || wish->symmetric)
+        return true;
+    return algo->memory == PEAL_PEERS_WRITE ? wish->writes : wish->reads;
 }
 
 static bool covers(size_t rule, const struct peal_wish *wish, uint32_t memory)
@@ -318,13 +323,13 @@ static bool covers(size_t rule, const struct peal_wish *wish, uint32_t memory)
 struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
                                const struct peal_algo *forced, const struct peal_wish *wish)
 {
-    if (forced && allows(wish, forced))
+    if (forced && peal_algo_is_allowed(forced, wish))
         return (struct peal_choice){forced, default_segment(forced), "forced", false};
     for (size_t i = 0; tuned && i < tuned->count; i++) {
         const struct peal_rule *rule = &tuned->rules[i];
         if (rule->collective == wish->collective && rule->symmetric == wish->symmetric &&
             wish->ranks >= rule->least_ranks && wish->ranks <= rule->most_ranks &&
-            wish->bytes <= rule->bytes && allows(wish, rule->algo))
+            wish->bytes <= rule->bytes && peal_algo_is_allowed(rule->algo, wish))
             return (struct peal_choice){rule->algo, rule->segment, "measured on this machine",
                                         true};
     }
@@ -336,7 +341,7 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
             if (!covers(i, wish, order[pass]))
                 continue;
             const struct peal_algo *algo = peal_algo_find(wish->collective, builtin[i].algo);
-            if (allows(wish, algo))
+            if (peal_algo_is_allowed(algo, wish))
                 return (struct peal_choice){algo, builtin[i].segment, "built-in table", false};
         }
     }

@@ -25,7 +25,8 @@ enum peal_shape {
 /* What peers do with the caller's memory. */
 enum peal_peers {
     PEAL_PEERS_STAGE, /* it is staged */
-    PEAL_PEERS_REACH  /* symmetric memory, or another process's that may be read and written */
+    PEAL_PEERS_READ,  /* symmetric memory, or another process's that may be read */
+    PEAL_PEERS_WRITE  /* symmetric memory, or another thread's: written too, see remote.h */
 };
 
 struct peal_algo {
@@ -86,9 +87,12 @@ struct peal_wish {
     uint64_t bytes;
     bool symmetric; /* both buffers */
     bool reads;     /* peers can read private memory: remote.h */
+    bool writes;    /* and write it: threads */
     bool in_place;
 };
 
+/* True if the memory at hand allows the algorithm. */
+bool peal_algo_is_allowed(const struct peal_algo *algo, const struct peal_wish *wish);
 /* Never fails: there is a last resort for every collective. `forced` may be NULL; one that the
  * memory does not allow is not taken. */
 struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,

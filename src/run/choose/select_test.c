@@ -11,7 +11,7 @@
 static void built_in_table(void **state)
 {
     (void)state;
-    enum { PRIVATE, READS, IN_PLACE, SYMMETRIC }; /* IN_PLACE: and peers read */
+    enum { PRIVATE, READS, IN_PLACE, WRITES, SYMMETRIC }; /* IN_PLACE: and peers read */
     static const struct {
         int line;
         uint32_t collective, ranks, cores;
@@ -20,10 +20,13 @@ static void built_in_table(void **state)
         const char *expected;
     } rows[] = {
         /* Peers' memory is reached where that is possible; far above the caches only in place. */
-        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, READS, "push"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, READS, "rows"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, WRITES, "push"},
+        {__LINE__, PEAL_CALL_BROADCAST, 2, 2, 1 << 20, READS, "direct"},
+        {__LINE__, PEAL_CALL_BROADCAST, 2, 2, 1 << 20, WRITES, "share"},
         {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, PRIVATE, "rows"},
         {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, READS, "rows"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, IN_PLACE, "push"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, IN_PLACE, "rows"},
         {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, SYMMETRIC, "push"},
         /* Few bytes, more ranks than cores: one sums for all, from five ranks on. */
         {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8, READS, "small"},
@@ -65,7 +68,8 @@ static void built_in_table(void **state)
                                  .cores = rows[i].cores,
                                  .bytes = rows[i].bytes,
                                  .symmetric = rows[i].memory == SYMMETRIC,
-                                 .reads = rows[i].memory == READS || rows[i].memory == IN_PLACE,
+                                 .reads = rows[i].memory >= READS && rows[i].memory <= WRITES,
+                                 .writes = rows[i].memory == WRITES,
                                  .in_place = rows[i].memory == IN_PLACE};
         struct peal_choice choice = peal_choose(NULL, NULL, &wish);
         if (!choice.algo || strcmp(choice.algo->name, rows[i].expected) != 0)
@@ -98,6 +102,8 @@ static void forced_before_measured_before_built_in(void **state)
     /* An algorithm that peers' memory is needed for is not taken where they cannot reach it. */
     assert_ptr_not_equal(peal_choose(NULL, push, &wish).algo, push);
     wish.reads = true;
+    assert_ptr_not_equal(peal_choose(NULL, push, &wish).algo, push);
+    wish.writes = true;
     assert_ptr_equal(peal_choose(NULL, push, &wish).algo, push);
 }
 

@@ -308,7 +308,7 @@ static enum wait_end receive(struct peal_frame *frame, const struct peal_step *s
     if (step->kind == PEAL_STEP_RECV_SLOT)
         return WAIT_YES;
     const char *payload = peal_slot_payload(slot, channel);
-    uint64_t bytes = step->mem.rows == 1 ? came : came / step->mem.rows;
+    uint64_t bytes = step->mem.rows <= 1 ? came : came / step->mem.rows;
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && bytes >= STREAM_LEAST;
     for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
         (stream ? frame->team->compute->copy_stream : frame->team->compute->copy)(

@@ -100,5 +100,7 @@ static inline bool peal_frame_is_urgent(const struct peal_frame *frame)
 
 /* Where the first blocked lane waits, as one line. */
 void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out);
+/* The same of a launch that has not begun: where it would wait first, and a comma. */
+void peal_frame_describe_first(const struct peal_frame *frame, struct peal_text *out);
 
 #endif

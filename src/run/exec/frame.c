@@ -177,41 +177,70 @@ static const char *source_line(const struct peal_plan *plan, const struct peal_o
     return buf;
 }
 
+static bool is_wait(const struct peal_step *step)
+{
+    return step->kind == PEAL_STEP_WAIT || step->kind == PEAL_STEP_WAIT_SHARED ||
+           step->kind == PEAL_STEP_WAIT_RAW;
+}
+
+/* What the cell of a wait holds, as the kernel counts. */
+static long long read_actual(const struct peal_frame *frame, const struct peal_step *step)
+{
+    const struct peal_cell *cell =
+        (const struct peal_cell *)(frame->bases[0].at + step->sync.offset);
+    /* Relaxed: for the reader's eyes only. */
+    uint64_t word = atomic_load_explicit(&cell->value, memory_order_relaxed);
+    if (step->kind == PEAL_STEP_WAIT_SHARED)
+        return (long long)word - frame->family->shared[step->sync.shared];
+    if (step->kind != PEAL_STEP_WAIT)
+        return (long long)word;
+    bool current = (uint32_t)(word >> 32) == (uint32_t)(frame->launch - step->sync.back);
+    return current ? (long long)((uint32_t)word >> frame->image->count_shift) : 0;
+}
+
+static void describe_step(const struct peal_frame *frame, const struct peal_plan *plan,
+                          const struct peal_step *step, uint64_t launch, struct peal_text *out)
+{
+    const struct peal_op *op = &peal_plan_ops(plan)[step->op];
+    char where[96];
+    peal_text_printf(out, "kernel '%s'%s: ", peal_plan_string(plan, plan->kernel),
+                     source_line(plan, op, where));
+    peal_plan_dump_op(plan, frame->team->rank, op, out);
+    if (!is_wait(step))
+        return;
+    peal_text_printf(out, ", actual %lld", frame->live > 0 ? read_actual(frame, step) : 0);
+    uint32_t number = peal_op_cell(plan, op, launch - 1);
+    uint32_t notifier = frame->image->notifiers ? frame->image->notifiers[number] : PEAL_NONE;
+    if (notifier != PEAL_NONE)
+        peal_text_printf(out, ", to be notified by rank %u", notifier);
+}
+
 void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out)
 {
     const struct peal_plan *plan =
         frame->image && frame->live > 0 ? peal_image_plan(frame->image) : NULL;
-    if (!plan)
-        return;
-    for (uint32_t l = 0; l < frame->image->nlanes; l++) {
+    for (uint32_t l = 0; plan && l < frame->image->nlanes; l++) {
         const struct peal_step *step = frame->lanes[l].at;
         if (!step || step->kind == PEAL_STEP_END)
             continue;
-        const struct peal_op *op = &peal_plan_ops(plan)[step->op];
-        char where[96];
-        peal_text_printf(out, "kernel '%s'%s: ", peal_plan_string(plan, plan->kernel),
-                         source_line(plan, op, where));
-        peal_plan_dump_op(plan, frame->team->rank, op, out);
-        if (step->kind == PEAL_STEP_WAIT || step->kind == PEAL_STEP_WAIT_SHARED ||
-            step->kind == PEAL_STEP_WAIT_RAW) {
-            const struct peal_cell *cell =
-                (const struct peal_cell *)(frame->bases[0].at + step->sync.offset);
-            /* Relaxed: for the reader's eyes only. */
-            uint64_t word = atomic_load_explicit(&cell->value, memory_order_relaxed);
-            long long actual = (long long)word;
-            if (step->kind == PEAL_STEP_WAIT)
-                actual = (uint32_t)(word >> 32) == (uint32_t)(frame->launch - step->sync.back)
-                             ? (long long)((uint32_t)word >> frame->image->count_shift)
-                             : 0;
-            else if (step->kind == PEAL_STEP_WAIT_SHARED)
-                actual -= frame->family->shared[step->sync.shared];
-            peal_text_printf(out, ", actual %lld", actual);
-            uint32_t number = peal_op_cell(plan, op, frame->launch - 1);
-            uint32_t notifier =
-                frame->image->notifiers ? frame->image->notifiers[number] : PEAL_NONE;
-            if (notifier != PEAL_NONE)
-                peal_text_printf(out, ", to be notified by rank %u", notifier);
-        }
+        describe_step(frame, plan, step, frame->launch, out);
         return;
     }
+}
+
+void peal_frame_describe_first(const struct peal_frame *frame, struct peal_text *out)
+{
+    struct peal_image *image = frame->image;
+    const struct peal_plan *plan = image ? peal_image_plan(image) : NULL;
+    uint64_t phase = plan ? peal_image_phase(image, frame->family->launches + 1) : 0;
+    for (uint32_t i = 0; plan && i < image->nsteps; i++) {
+        const struct peal_step *step = &image->steps[phase * image->nsteps + i];
+        if (!is_wait(step) && step->kind != PEAL_STEP_RECV && step->kind != PEAL_STEP_RECV_SLOT)
+            continue;
+        describe_step(frame, plan, step, frame->family->launches + 1, out);
+        peal_text_puts(out, ", ");
+        return;
+    }
+    if (plan)
+        peal_text_printf(out, "kernel '%s': ", peal_plan_string(plan, plan->kernel));
 }

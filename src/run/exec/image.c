@@ -41,6 +41,7 @@ static void size_params(struct peal_image *image)
                                           .cols = bufs[b].cols,
                                           .len = peal_plan_len(plan, image->rank, b)};
         image->nparams++;
+        image->reaches |= symmetric != 0;
         image->nbases += rows * (symmetric ? plan->nranks : 1);
     }
 }
@@ -192,6 +193,7 @@ static struct peal_image *new_block(const struct peal_plan *plan, const struct p
                                .clip = how->clip,
                                .rows_as_bases = how->rows_as_bases,
                                .remote = how->remote,
+                               .writes = how->writes,
                                .in_prefault = how->prefault != NULL,
                                .seq_cst = !plan->monotone,
                                .period = plan->period,

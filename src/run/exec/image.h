@@ -167,7 +167,9 @@ struct peal_image {
     uint64_t private_bytes;   /* private scratch and tiles */
     uint64_t region_bytes;
     uint64_t family_key;
+    bool reaches;          /* it has window parameters: peers use each other's memory */
     bool remote;           /* peers' window parameters are not mapped here */
+    bool writes;           /* and may be written: threads */
     uint64_t bounce_bytes; /* for blocks of their memory */
     uint32_t *writers;     /* of cell numbers that share a line, see multicast.h; may be NULL */
     uint32_t *notifiers;   /* who changes the own cells, for reports; may be NULL */
@@ -187,6 +189,7 @@ struct peal_image_how {
     bool clip;                      /* see above */
     bool rows_as_bases;             /* each row of a 2-D parameter is bound on its own */
     bool remote;                    /* peers' window parameters are not mapped here: see remote.h */
+    bool writes;                    /* and may be written: threads */
     uint64_t key;                   /* what the family depends on besides the plan's layout */
     const uint32_t *writers;        /* see multicast.h; NULL: none */
     const uint32_t *notifiers;      /* the same, for reports; NULL: not known */

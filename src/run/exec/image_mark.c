@@ -112,8 +112,8 @@ static bool only_receives(const struct peal_image *image)
     return image->nlanes == 1 && waits == 1;
 }
 
-/* Peers' parameters that are not mapped here can be read and written by copies, and by computations
- * read, and written as further destinations; nothing else. */
+/* Peers' parameters that are not mapped here can be read by copies and computations. Written, by copies
+ * and as further destinations of computations, only between threads: see remote.h. */
 static enum peal_status mark_remote(struct peal_image *image)
 {
     uint32_t all = image->nsteps * image->period;
@@ -127,6 +127,9 @@ static enum peal_status mark_remote(struct peal_image *image)
         bool writes = false;
         for (uint32_t d = 0; d < step->mem.also; d++)
             writes |= is_peers(image, &image->places[step->mem.first + n + d]);
+        writes |= step->kind == PEAL_STEP_COPY && is_peers(image, &image->places[step->mem.first]);
+        if (writes && !image->writes)
+            return PEAL_UNSUPPORTED;
         step->flags |= writes ? PEAL_STEP_REMOTE : 0;
         for (uint32_t s = 0; s < n; s++) {
             if (!is_peers(image, &image->places[step->mem.first + s]))

@@ -8,6 +8,7 @@
 #include "run/exec/operand.h"
 #include "run/call/backoff.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,9 +46,9 @@ static bool is_there(const struct peal_team *team, uint32_t rank)
     return true;
 }
 
-/* Between `own` and the memory of a rank's process. 0, or why not. */
-static int move_memory(const struct peal_team *team, uint32_t rank, bool writes, char *own,
-                       uint64_t other, uint64_t bytes)
+/* From the memory of a rank's process to `own`. 0, or why not. */
+static int read_memory(const struct peal_team *team, uint32_t rank, char *own, uint64_t other,
+                       uint64_t bytes)
 {
     int32_t pid = team->pids[rank];
     if (!is_there(team, rank))
@@ -55,8 +56,7 @@ static int move_memory(const struct peal_team *team, uint32_t rank, bool writes,
     for (uint64_t done = 0; done < bytes;) {
         struct iovec here = {own + done, bytes - done};
         struct iovec there = {(void *)(uintptr_t)(other + done), bytes - done};
-        ssize_t n = writes ? process_vm_writev(pid, &here, 1, &there, 1, 0)
-                           : process_vm_readv(pid, &here, 1, &there, 1, 0);
+        ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
         if (n < 0 && errno != EINTR)
             return errno;
         if (n == 0)
@@ -76,7 +76,7 @@ void peal_remote_probe(struct peal_team *team)
             continue;
         /* Without a descriptor of the process, its number cannot be relied on. */
         if (control->probe_at == 0 || team->pidfds[r] < 0 ||
-            move_memory(team, r, false, (char *)&word, control->probe_at, sizeof word) != 0 ||
+            read_memory(team, r, (char *)&word, control->probe_at, sizeof word) != 0 ||
             word != control->probe)
             found = PEAL_READS_NO;
     }
@@ -142,10 +142,10 @@ static const struct peal_base *remote_base(const struct peal_frame *frame,
     return base->home ? base : NULL;
 }
 
-static bool move(struct peal_frame *frame, const struct peal_base *base, bool writes, char *own,
-                 uint64_t other, uint64_t bytes)
+static bool fetch(struct peal_frame *frame, const struct peal_base *base, char *own, uint64_t other,
+                  uint64_t bytes)
 {
-    int error = move_memory(frame->team, base->owner, writes, own, other, bytes);
+    int error = read_memory(frame->team, base->owner, own, other, bytes);
     if (error == 0)
         return true;
     frame->unread.rank = base->owner;
@@ -161,8 +161,9 @@ static bool copy_row(struct peal_frame *frame, const struct peal_place *places, 
     const struct peal_base *base = remote_base(frame, there);
     uint64_t other = home_of(base, there, row);
     char *own = peal_place_address(frame, here, row);
+    assert(!writes || frame->team->threads); /* mark_remote has refused it */
     if (!frame->team->threads)
-        return move(frame, base, writes, own, other, bytes);
+        return fetch(frame, base, own, other, bytes);
     char *at = (char *)(uintptr_t)other;
     memcpy(writes ? at : own, writes ? own : at, bytes);
     return true;
@@ -224,7 +225,7 @@ static bool gather(struct peal_frame *frame, const struct peal_step *step, uint3
         operand->at = spare ? spare : bounce;
         bounce += spare ? 0 : peal_remote_block(remote);
         spare = NULL;
-        if (!move(frame, base, false, operand->at, from, count * element))
+        if (!fetch(frame, base, operand->at, from, count * element))
             return false;
     }
     return true;
@@ -244,25 +245,18 @@ static uint64_t block_of(const struct peal_frame *frame, const struct peal_step 
 }
 
 /* Elements [first, first + count) of the result, at `own`, into the further destinations. */
-static bool repeat(struct peal_frame *frame, const struct peal_step *step, uint32_t row,
+static void repeat(struct peal_frame *frame, const struct peal_step *step, uint32_t row,
                    uint64_t first, uint64_t count, char *own)
 {
     const struct peal_place *places = &frame->image->places[step->mem.first + 1 + step->mem.nsrc];
     uint64_t element = peal_dtype_size((enum peal_dtype)step->dtype);
     for (uint32_t d = 0; d < step->mem.also; d++) {
         const struct peal_base *base = remote_base(frame, &places[d]);
-        if (!base) {
-            memcpy(peal_place_address(frame, &places[d], row) + first * element, own,
-                   count * element);
-            continue;
-        }
-        uint64_t to = home_of(base, &places[d], row) + first * element;
-        if (frame->team->threads)
-            memcpy((char *)(uintptr_t)to, own, count * element);
-        else if (!move(frame, base, true, own, to, count * element))
-            return false;
+        assert(!base || frame->team->threads); /* mark_remote has refused it */
+        char *to = base ? (char *)(uintptr_t)home_of(base, &places[d], row)
+                        : peal_place_address(frame, &places[d], row);
+        memcpy(to + first * element, own, count * element);
     }
-    return true;
 }
 
 static bool combine_row(struct peal_frame *frame, const struct peal_step *step, uint32_t row,
@@ -282,8 +276,7 @@ static bool combine_row(struct peal_frame *frame, const struct peal_step *step, 
             past = past && frame->operands[i].at != dst.at;
         (past ? compute->combine_stream : compute->combine)(
             (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, n, step->mem.extra);
-        if (!repeat(frame, step, row, first, n, dst.at))
-            return false;
+        repeat(frame, step, row, first, n, dst.at);
     }
     return true;
 }

@@ -2,8 +2,14 @@
 /* Memory of other processes, read where it lies: one copy instead of two.
  *
  * A plan whose window parameters are private memory is the plan for symmetric memory, step by step;
- * only an access to a peer's parameter is a system call (process_vm_readv or _writev): a whole copy
- * at once, or for computations block after block into memory that stays in the cache.
+ * only a read of a peer's parameter is a system call (process_vm_readv): a whole copy at once, or for
+ * computations block after block into memory that stays in the cache.
+ *
+ * It is never written. A call that fails returns, its caller uses the memory for something else, and
+ * a peer that was stopped meanwhile cannot be called back: its write would come after. A late read is
+ * no harm to the owner, and the reader learns of it (peal_team_confirm). Threads write each other's
+ * memory too: there a failed call returns only when no peer is in it any more (peal_team_settle).
+ * See docs/decisions/0030-peers-read-and-do-not-write.md.
  *
  * Where the memory is. At the start of a launch a rank publishes its parameters' addresses in its
  * control block. The kernels that are run so are closed: whoever reads rank q's parameter does so

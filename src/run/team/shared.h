@@ -32,7 +32,7 @@ enum {
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
-#define PEAL_CONTROL_VERSION UINT32_C(6)
+#define PEAL_CONTROL_VERSION UINT32_C(7)
 
 /* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
 struct peal_cell {
@@ -94,6 +94,10 @@ struct peal_control {
     _Alignas(PEAL_LINE) _Atomic uint32_t reads; /* enum peal_reads */
     uint64_t probe_at, probe;
 
+    /* The regions that the owner has made in a context so far, by a number and a hash of all of them:
+     * see peal_regions_agree. Two, as a rank may be one ahead of another. */
+    _Alignas(PEAL_LINE) _Atomic uint64_t made[PEAL_CONTEXTS][2];
+
     /* Where the owner's parameters are in the launch of each context: see remote.h for the order.
      */
     _Alignas(PEAL_LINE) _Atomic uint64_t homes[PEAL_CONTEXTS][PEAL_LINE / 8];
@@ -151,12 +155,18 @@ static inline uint64_t peal_slot_bytes(const struct peal_slot *slot)
 
 /* Beside it: input and output are one, which all ranks do or none. */
 #define PEAL_CALL_IN_PLACE (UINT64_C(1) << 63)
+/* And the algorithm, by its place in the table; PEAL_CALL_BY has all bits of it. */
+#define PEAL_CALL_BY UINT64_C(0xffff0000)
+static inline uint64_t peal_call_by(uint64_t algo)
+{
+    return (algo + 1) << 16 & PEAL_CALL_BY;
+}
 
 static inline uint64_t peal_call_what(uint32_t collective, uint32_t dtype, uint32_t reduce,
                                       uint32_t root)
 {
     return (uint64_t)collective << 48 | (uint64_t)(dtype & 0xff) << 40 |
-           (uint64_t)(reduce & 0xff) << 32 | root;
+           (uint64_t)(reduce & 0xff) << 32 | (root & 0xffff);
 }
 
 #endif

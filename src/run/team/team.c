@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening, failing and closing a team. */
+/* Opening and closing a team. */
 #include "run/team/team.h"
 
 #include "base/base.h"
@@ -22,7 +22,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WINNER_SHIFT = 40 }; /* in the failure word */
 enum { CONTROL_BYTES = 16384, PAGE = 4096, PAGE_TABLE = 512 };
 static_assert(sizeof(struct peal_control) <= CONTROL_BYTES, "the control block fits its place");
 
@@ -346,35 +345,6 @@ static void release_shared(struct peal_shared_windows *shared)
     errno = error;
 }
 
-/* Is that rank where it may load from peers' memory? */
-static bool is_moving(const struct peal_team *team, uint32_t rank)
-{
-    const struct peal_control *control = team->controls[rank];
-    /* Acquire: what the peer read in its call it read before. Partners: peal_team_leave and
-     * peal_team_move_end. */
-    return atomic_load_explicit(&control->life, memory_order_acquire) == PEAL_LIFE_INSIDE ||
-           atomic_load_explicit(&control->moving, memory_order_acquire) != 0;
-}
-
-void peal_team_settle(const struct peal_team *team)
-{
-    enum { MOST_MS = 10000 };
-    const struct timespec moment = {0, 1000000};
-    if (!team->threads)
-        return;
-    if (!peal_order_peers(&team->policy))
-        nanosleep(&moment, NULL); /* stores are long since where they go */
-    uint32_t r = 0;
-    for (int i = 0; i < MOST_MS && r < team->size;) {
-        if (r == team->rank || !is_moving(team, r)) {
-            r++;
-            continue;
-        }
-        nanosleep(&moment, NULL);
-        i++;
-    }
-}
-
 static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_layout *layout)
 {
     struct peal_shared_windows *shared = calloc(1, sizeof *shared);
@@ -515,78 +485,4 @@ void peal_team_wake(const struct peal_team *team, uint32_t rank)
     /* Relaxed: the futex call orders it; the sleeper compares the value it read before polling. */
     atomic_fetch_add_explicit(&sleep_slot->wake, 1, memory_order_relaxed);
     syscall(SYS_futex, &sleep_slot->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
-
-static void copy_report(struct peal_team *team, struct peal_control *first, uint32_t winner)
-{
-    enum { MOST_MS = 20000 };
-    /* The winner is formatting: microseconds, or as long as others keep it from the core. One that
-     * died leaves the report unwritten. */
-    for (int i = 0; i < MOST_MS; i++) {
-        bool gone = winner < team->size && peal_team_is_dead(team, winner);
-        /* Partner: the release in peal_team_fail. */
-        if (atomic_load_explicit(&first->report_done, memory_order_acquire) || gone)
-            break;
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
-    }
-    char text[PEAL_REPORT_WORDS * 8];
-    for (int i = 0; i < PEAL_REPORT_WORDS; i++) {
-        uint64_t word = atomic_load_explicit(&first->report_text[i], memory_order_relaxed);
-        memcpy(text + i * 8, &word, 8);
-    }
-    text[sizeof text - 1] = '\0';
-    team->error.len = 0;
-    peal_text_puts(&team->error, text);
-}
-
-enum peal_status peal_team_failure(struct peal_team *team)
-{
-    /* Partner: the compare and swap in peal_team_fail. */
-    uint64_t failure = atomic_load_explicit(&peal_team_own(team)->failure, memory_order_acquire);
-    if (failure == 0)
-        return PEAL_OK;
-    if (team->failed == PEAL_OK) {
-        team->failed = (enum peal_status)(failure & 0xff);
-        copy_report(team, team->controls[0], (uint32_t)(failure >> WINNER_SHIFT) & 0xffff);
-    }
-    return team->failed;
-}
-
-enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status, uint32_t culprit,
-                                const struct peal_text *report)
-{
-    uint64_t none = 0;
-    uint64_t value =
-        (uint64_t)status | (uint64_t)culprit << 8 | (uint64_t)team->rank << WINNER_SHIFT;
-    struct peal_control *first = team->controls[0];
-    /* acq_rel: the winner's report comes after; a loser sees who won. */
-    bool won = atomic_compare_exchange_strong_explicit(&first->failure, &none, value,
-                                                       memory_order_acq_rel, memory_order_acquire);
-    if (!won)
-        value = none;
-    if (won) {
-        char text[PEAL_REPORT_WORDS * 8] = {0};
-        struct peal_text folded = {0};
-        peal_text_puts(&folded, peal_text_get(report));
-        peal_text_fold(&folded, 0, 6, PEAL_TEXT_WIDTH);
-        snprintf(text, sizeof text, "%s", peal_text_get(&folded));
-        peal_text_release(&folded);
-        for (int i = 0; i < PEAL_REPORT_WORDS; i++) {
-            uint64_t word;
-            memcpy(&word, text + i * 8, 8);
-            atomic_store_explicit(&first->report_text[i], word, memory_order_relaxed);
-        }
-        /* Partner: copy_report. */
-        atomic_store_explicit(&first->report_done, 1, memory_order_release);
-        if (!team->quiet)
-            fprintf(stderr, "%s", text);
-    }
-    for (uint32_t r = 0; r < team->size; r++) {
-        none = 0;
-        /* Release, partner: peal_team_failure on rank r. */
-        (void)atomic_compare_exchange_strong_explicit(&team->controls[r]->failure, &none, value,
-                                                      memory_order_acq_rel, memory_order_acquire);
-        peal_team_wake(team, r);
-    }
-    return peal_team_failure(team);
 }

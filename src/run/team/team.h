@@ -149,9 +149,15 @@ static inline bool peal_team_is_well(const struct peal_team *team)
     return atomic_load_explicit(&peal_team_own(team)->failure, memory_order_relaxed) == 0;
 }
 
-/* After a failure, when this rank has left its call: waits until its peers have left theirs, for
- * ten seconds at most. Threads load from each other's memory, which the caller may free next; between
- * processes the system says that it is gone.
+/* At the end of a call that may have used peers' memory, whose owner may use it for something else
+ * once its own call has failed: PEAL_OK only if nobody had given up by the time of the last access.
+ * Every failure is written into rank 0's block before any rank returns it. */
+enum peal_status peal_team_confirm(struct peal_team *team);
+
+/* After a failure, when this rank has left its call: waits until its peers have left theirs, however
+ * long that takes. Threads load from each other's memory and store to it, and the caller may free it
+ * next; a thread in a call looks at the failure while it waits, and everything else that it does there
+ * ends by itself. Processes only read each other's memory, and the system says if it is gone.
  *
  * A rank says that it is in a call (life, moving), then looks whether the team is well, then moves
  * data. The one that fails writes the failure, makes all threads pass a barrier, then looks who is

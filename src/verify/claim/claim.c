@@ -118,6 +118,21 @@ static void add_proof(struct peal_claim_sum *sum, const struct peal_verification
     sum->depth = v->depth > sum->depth ? v->depth : sum->depth;
 }
 
+bool peal_claim_is_sampled(const struct peal_claim *claim, uint32_t nranks)
+{
+    uint64_t proved = 0, all = 0;
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *task = &claim->tasks[i];
+        if (!task->sequences || task->nranks != nranks)
+            continue;
+        if (task->answer || task->status != PEAL_OK)
+            return false;
+        proved += task->proved;
+        all += task->all;
+    }
+    return proved < all;
+}
+
 struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim)
 {
     struct peal_claim_sum sum = {.reuse = PEAL_REUSE_CLOSED, .bits_same = true};
@@ -128,6 +143,8 @@ struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim)
         sum.all_sequences += task->all;
         sum.threes += task->threes;
         sum.two_only = sum.two_only || task->two_only;
+        if (task->sequences && !task->share && peal_claim_is_sampled(claim, task->nranks))
+            sum.sampled++;
         if (!v) {
             sum.no_plan += task->status != PEAL_OK;
             continue;
@@ -166,7 +183,9 @@ enum peal_verdict peal_claim_verdict(const struct peal_claim_sum *sum)
 {
     if (sum->refuted)
         return PEAL_REFUTED;
-    return sum->undecided || !sum->proved ? PEAL_UNDECIDED : PEAL_PROVED;
+    if (sum->undecided || !sum->proved)
+        return PEAL_UNDECIDED;
+    return sum->sampled ? PEAL_SAMPLED : PEAL_PROVED;
 }
 
 const struct peal_claim_task *peal_claim_failure(const struct peal_claim *claim)

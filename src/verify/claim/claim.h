@@ -5,9 +5,9 @@
  * there is one task for the plan alone, launched as often as a sound proof needs. And for every
  * number of ranks there are tasks for sequences of different plans: every ordered pair of what
  * differs in root, in count or in both, in every order of that many launches that has both. Beyond
- * PEAL_SEQUENCE_WORK the pairs are sampled, and the sum says so. Where adds of later launches may
- * come before those of earlier ones, two do not stand for more: then some sequences of three are
- * examined too, and the sum says that this is no proof (two_only).
+ * PEAL_SEQUENCE_WORK the pairs are sampled, and then the verdict is not "proved" but "sampled".
+ * Where adds of later launches may come before those of earlier ones, two do not stand for more:
+ * then some sequences of three are examined too, and the sum says that this is no proof (two_only).
  *
  *   claim.c      tasks, the threads that share them, the sum
  *   sequences.c  one task: the plan alone, or pairs and threes
@@ -62,10 +62,11 @@ struct peal_claim {
     const int64_t *ranks, *counts;
     size_t nranks, ncounts;
     struct peal_verify_options verify;
-    bool alone;        /* no sequences of different roots and counts */
-    bool keep_plans;   /* of proved ones too */
-    uint32_t workers;  /* threads; 0 = 1 */
-    const char *cache; /* folder of verdicts, or NULL */
+    bool alone;             /* no sequences of different roots and counts */
+    bool keep_plans;        /* of proved ones too */
+    uint64_t sequence_work; /* beyond which sequences are sampled; 0 = PEAL_SEQUENCE_WORK */
+    uint32_t workers;       /* threads; 0 = 1 */
+    const char *cache;      /* folder of verdicts, or NULL */
     void (*done)(void *context, const struct peal_claim_task *task); /* after each, any thread */
     void *done_with;
 
@@ -76,7 +77,8 @@ struct peal_claim {
 /* All answers of a claim in one. */
 struct peal_claim_sum {
     uint64_t proved, refuted, undecided, no_plan; /* plans alone, and failed sequences */
-    uint64_t sequences, all_sequences;            /* proved, and how many exist */
+    uint64_t sampled; /* numbers of ranks of which not all sequences were examined */
+    uint64_t sequences, all_sequences; /* proved, and how many exist */
     uint64_t threes;
     bool two_only;
     uint32_t launches; /* the most that one proof has */
@@ -98,7 +100,10 @@ enum peal_status peal_claim_prove(struct peal_claim *claim, struct peal_claim_su
 /* Frees answers and plans; harmless after a begin that failed, and on zeroes. */
 void peal_claim_release(struct peal_claim *claim);
 
-/* The verdict of the sum: refuted if one is, proved if there is a plan and each one is. */
+/* Were some, but not all sequences of that number of ranks proved, and none refuted or undecided? */
+bool peal_claim_is_sampled(const struct peal_claim *claim, uint32_t nranks);
+/* The verdict of the sum: refuted if one is, undecided if one is or there is no plan, sampled if not
+ * all sequences were examined, else proved. */
 enum peal_verdict peal_claim_verdict(const struct peal_claim_sum *sum);
 /* The task to report: the first that is refuted, else the first that is undecided, else NULL. */
 const struct peal_claim_task *peal_claim_failure(const struct peal_claim *claim);

@@ -102,6 +102,31 @@ static void test_a_claim_adds_up(void **state)
         check_row(&rows[i]);
 }
 
+/* A sample is no proof, however many of its sequences are proved. */
+static void test_a_sample_is_no_proof(void **state)
+{
+    (void)state;
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    struct peal_claim_sum sum = {0};
+    int64_t ranks[] = {2, 6}, counts[] = {4};
+    peal_diags_init(&diags);
+    assert_int_equal(peal_program_open("broadcast_chain", &diags, &program), PEAL_OK);
+    struct peal_claim claim = {
+        .ranks = ranks, .counts = counts, .nranks = 2, .ncounts = 1, .sequence_work = 20000};
+    claim.request.kernel = peal_program_kernel(program, NULL, &diags);
+    claim.request.bind.dtype = PEAL_F32;
+    assert_int_equal(peal_claim_prove(&claim, &sum), PEAL_OK);
+    assert_int_equal(peal_claim_verdict(&sum), PEAL_SAMPLED);
+    assert_string_equal(peal_verdict_name(PEAL_SAMPLED), "sampled, not proved");
+    assert_false(peal_claim_is_sampled(&claim, 2));
+    assert_true(peal_claim_is_sampled(&claim, 6));
+    assert_true(sum.sequences > 0 && sum.sequences < sum.all_sequences);
+    peal_claim_release(&claim);
+    peal_program_close(program);
+    peal_diags_release(&diags);
+}
+
 /* Threads share the tasks; the answers are the same. */
 static void test_threads_do_not_change_the_sum(void **state)
 {
@@ -165,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_claim_adds_up),
+        cmocka_unit_test(test_a_sample_is_no_proof),
         cmocka_unit_test(test_threads_do_not_change_the_sum),
         cmocka_unit_test(test_a_plan_is_checked_before_its_launch),
     };

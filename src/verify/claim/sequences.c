@@ -19,11 +19,11 @@ static uint64_t max_ops(const struct peal_claim *claim)
     return ops < MOST ? ops : MOST;
 }
 
-static struct peal_plan *make_plan(const struct peal_claim *claim, struct peal_claim_task *task,
-                                   int64_t count, int64_t root, int64_t max_count)
+static struct peal_plan_request request_of(const struct peal_claim *claim,
+                                           const struct peal_claim_task *task, int64_t count,
+                                           int64_t root, int64_t max_count)
 {
     struct peal_plan_request request = claim->request;
-    struct peal_plan *plan = NULL;
     request.count = count;
     request.max_count = max_count;
     request.invent = true;
@@ -33,8 +33,35 @@ static struct peal_plan *make_plan(const struct peal_claim *claim, struct peal_c
     request.bind.symmetric = true;
     request.bind.lenient = true; /* what is out of bounds is for the verifier to find */
     request.bind.most_ops = max_ops(claim);
+    return request;
+}
+
+static struct peal_plan *make_plan(const struct peal_claim *claim, struct peal_claim_task *task,
+                                   int64_t count, int64_t root, int64_t max_count)
+{
+    struct peal_plan_request request = request_of(claim, task, count, root, max_count);
+    struct peal_plan *plan = NULL;
     task->status = peal_plan_make(&request, &task->diags, &plan);
     return task->status == PEAL_OK ? plan : NULL;
+}
+
+/* Is the plan what the text says? A proof of the contract that is kept already needs no text. */
+static void check_text(const struct peal_claim *claim, struct peal_claim_task *task,
+                       const struct peal_plan *plan, int64_t max_count)
+{
+    struct peal_plan_request request =
+        request_of(claim, task, task->count, claim->request.bind.root, max_count);
+    struct peal_arena arena;
+    struct peal_diags diags;
+    struct peal_bind bind;
+    if (task->answer->cached && plan->contract != PEAL_CONTRACT_NONE)
+        return;
+    peal_arena_init(&arena, 0);
+    peal_diags_init(&diags);
+    if (peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK)
+        peal_verify_against_text(plan, request.kernel, &bind, task->answer);
+    peal_diags_release(&diags);
+    peal_arena_release(&arena);
 }
 
 static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *task)
@@ -49,6 +76,8 @@ static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *
     if (!plan)
         return;
     task->status = peal_verify_cached(plan, &claim->verify, claim->cache, &task->answer);
+    if (task->answer && task->answer->verdict == PEAL_PROVED)
+        check_text(claim, task, plan, max_count);
     if (task->answer && (task->answer->verdict != PEAL_PROVED || claim->keep_plans))
         task->plan = plan;
     else
@@ -268,7 +297,8 @@ static void prove_sequences(const struct peal_claim *claim, struct peal_claim_ta
     if (v && make_variants(claim, task, v, n, nroots) && cut_variants(task, v, n)) {
         task->rotated = roots_rotate(claim, task, v, n);
         (void)walk_pairs(claim, task, v, n, 0, &work);
-        if (walk_pairs(claim, task, v, n, work / PEAL_SEQUENCE_WORK + 1, &again) && task->two_only)
+        uint64_t limit = claim->sequence_work ? claim->sequence_work : PEAL_SEQUENCE_WORK;
+        if (walk_pairs(claim, task, v, n, work / limit + 1, &again) && task->two_only)
             walk_threes(claim, task, v, n);
     } else {
         task->status = PEAL_NO_MEMORY;

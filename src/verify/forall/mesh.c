@@ -107,6 +107,31 @@ static enum mesh_pin pin_of(const struct peal_expr *e)
     return is_root(other) ? MESH_ROOT : MESH_ANY;
 }
 
+static bool mentions(const struct peal_expr *e, const struct peal_symbol *symbol)
+{
+    for (; e; e = e->next) {
+        if (e->kind == PEAL_EXPR_NAME && e->symbol == symbol)
+            return true;
+        for (int i = 0; i < e->nslices; i++) {
+            if (mentions(e->slices[i].a, symbol) || mentions(e->slices[i].b, symbol))
+                return true;
+        }
+        if (mentions(e->a, symbol) || mentions(e->b, symbol))
+            return true;
+    }
+    return false;
+}
+
+/* Does it name the variable of every loop around? */
+static bool names_turn(const struct mesh *m, const struct peal_expr *e)
+{
+    for (uint32_t i = 0; i < m->depth; i++) {
+        if (!mentions(e, m->loop[i]))
+            return false;
+    }
+    return true;
+}
+
 /* --- signals --------------------------------------------------------------------------------- */
 
 static void note_sync(struct mesh *m, const struct peal_stmt *s)
@@ -135,6 +160,8 @@ static bool read_notify(struct mesh *m, const struct peal_stmt *s)
         return peal_mesh_refuse(m, s->pos, "a notify adds no plain positive number");
     if (at->kind != PEAL_EXPR_AT || !peal_mesh_is_rank(m, at->b))
         return peal_mesh_refuse(m, s->pos, "a notify goes to no rank that is named by equality");
+    if (!names_turn(m, at->b))
+        return peal_mesh_refuse(m, s->pos, "a notify that a loop over ranks repeats");
     note_sync(m, s);
     if (is_cell_of(cell)) {
         if (is_builtin(cell->slices[0].a, PEAL_RANK))
@@ -154,6 +181,8 @@ static bool read_wait(struct mesh *m, const struct peal_stmt *s)
 {
     if (s->relaxed || s->is_equal || s->b->kind != PEAL_EXPR_INT)
         return peal_mesh_refuse(m, s->pos, "a threshold is no plain number");
+    if (!names_turn(m, s->a))
+        return peal_mesh_refuse(m, s->pos, "a wait that a loop over ranks repeats");
     note_sync(m, s);
     if (is_signal(s->a) && !s->a->symbol->shape[0])
         return true;
@@ -297,21 +326,6 @@ static bool read_decl(struct mesh *m, const struct peal_stmt *s)
     return true;
 }
 
-static bool mentions(const struct peal_expr *e, const struct peal_symbol *symbol)
-{
-    for (; e; e = e->next) {
-        if (e->kind == PEAL_EXPR_NAME && e->symbol == symbol)
-            return true;
-        for (int i = 0; i < e->nslices; i++) {
-            if (mentions(e->slices[i].a, symbol) || mentions(e->slices[i].b, symbol))
-                return true;
-        }
-        if (mentions(e->a, symbol) || mentions(e->b, symbol))
-            return true;
-    }
-    return false;
-}
-
 /* t = op(t, ...): the order of turns is only that of a sum. */
 static bool read_sum(struct mesh *m, const struct peal_stmt *s)
 {
@@ -328,11 +342,9 @@ static bool read_assign(struct mesh *m, const struct peal_stmt *s)
 {
     if (is_tile(s->a) && m->born[s->a->symbol->slot] != m->depth)
         return read_sum(m, s);
-    for (uint32_t i = 0; i < m->depth && !is_tile(s->a); i++) {
-        if (!mentions(s->a, m->loop[i]))
-            return peal_mesh_refuse(m, s->pos,
-                                    "a place that the last turn of a loop over ranks decides");
-    }
+    if (!is_tile(s->a) && !names_turn(m, s->a))
+        return peal_mesh_refuse(m, s->pos,
+                                "a place that the last turn of a loop over ranks decides");
     return (is_tile(s->a) || peal_mesh_region(m, s->a)) && read_data(m, s->b);
 }
 

@@ -159,8 +159,9 @@ static bool read_slot(struct mesh *m, const struct peal_symbol *s, const struct 
     const struct peal_expr *start = slice->a;
     struct product shape = product_of(m, s->shape[0]);
     if (start->kind == PEAL_EXPR_INT && start->value == 0) {
-        out->cut = MESH_PREFIX;
-        return shape.good && shape.number == 1 && !shape.ranks && fits(m, slice->b, shape.size);
+        out->cut = MESH_PREFIX; /* in place, a parameter's could meet parts of another */
+        return s->place != PEAL_PLACE_PARAM && shape.good && shape.number == 1 && !shape.ranks &&
+               fits(m, slice->b, shape.size);
     }
     if (start->kind != PEAL_EXPR_BINARY || start->op != PEAL_INT_MUL)
         return false;

@@ -177,6 +177,17 @@ static bool find_order(const struct symbolic *s, uint64_t *hash)
     return true;
 }
 
+/* Is there a compute whose order is the hardware's? */
+static bool has_unordered(const struct peal_plan *plan)
+{
+    const struct peal_op *op = peal_plan_ops(plan);
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        if (op[i].kind == PEAL_OP_COMPUTE && (op[i].flags & PEAL_OP_UNORDERED))
+            return true;
+    }
+    return false;
+}
+
 void peal_contract_end(struct symbolic *s)
 {
     const struct peal_plan *plan = s->p->plans[0];
@@ -203,6 +214,11 @@ void peal_contract_end(struct symbolic *s)
         v->same_order = false;
         if (v->bits == PEAL_BITS_SAME)
             v->bits_why = "accumulates come in any order, so they may change from run to run";
+    }
+    if (order_matters(plan) && has_unordered(plan)) {
+        v->same_order = false;
+        v->bits = PEAL_BITS_DIFFERENT;
+        v->bits_why = "the hardware chooses the order of a sum";
     }
     if (!v->same_order)
         v->order_hash = 0;

@@ -138,7 +138,9 @@ static bool go_launch(struct symbolic *s)
     }
     if (s->done || !go_inserted(s, true) || (lanes && !go_edge(s)))
         return false;
-    if (th->lane == 0)
+    if (th->lane == 0 && s->text)
+        peal_text_leave(s, th->rank, l);
+    else if (th->lane == 0)
         peal_contract_leave(s, th->rank, l);
     s->launch[t]++;
     if (!lanes && s->launch[t] < s->p->launches)
@@ -178,7 +180,7 @@ static bool init_memory(struct symbolic *s)
 static bool init(struct symbolic *s, struct program *p, const struct symbolic_run *how,
                  struct answer *a)
 {
-    *s = (struct symbolic){.p = p, .a = a, .unordered = how->unordered};
+    *s = (struct symbolic){.p = p, .a = a, .unordered = how->unordered, .text = how->text};
     struct peal_arena *arena = &a->arena;
     size_t locations = p->memory.len * p->nranks, threads = p->nthreads;
     peal_values_init(&s->values, how->most_bytes / 96);
@@ -276,7 +278,7 @@ void peal_symbolic_check(struct program *p, const struct symbolic_run *how, stru
         if (p->thread_of_rank[rank + 1] - p->thread_of_rank[rank] == 1)
             enter(&s, rank, 0);
     }
-    for (uint32_t l = 0; l < p->launches && !s.done; l++) {
+    for (uint32_t l = 0; l < p->launches && !s.done && !s.text; l++) {
         if (l == 0 || p->plans[l] != p->plans[l - 1])
             peal_contract_lengths(&s, l);
     }
@@ -284,7 +286,7 @@ void peal_symbolic_check(struct program *p, const struct symbolic_run *how, stru
         follow(&s, how->schedule);
     if (!how->part)
         run_to_the_end(&s);
-    if (!s.done && !how->part)
+    if (!s.done && !how->part && !s.text)
         peal_contract_end(&s);
     release(&s);
 }

@@ -48,6 +48,7 @@ struct symbolic {
     uint32_t kept;          /* so many: those of a period, as what follows repeats them */
     bool done;              /* a fault was told, or memory ran out */
     uint32_t thread;        /* whose op is being executed */
+    struct text_check *text; /* outputs are held against the kernel's text, not the contract */
     PEAL_VEC(struct piece) scratch;
     PEAL_VEC(struct reduction) reductions; /* [node], as far as they were needed */
     uint64_t opaque;
@@ -60,6 +61,7 @@ struct symbolic_run {
     const bool *unordered;
     const struct schedule *schedule;
     bool part;
+    struct text_check *text; /* or NULL: see against_text.c */
     uint64_t most_bytes;
 };
 void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a);
@@ -79,6 +81,8 @@ uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint3
                            uint32_t count);
 /* A rank leaves a launch: does its output hold what the contract says? */
 void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
+/* against_text.c. The same, against the kernel's text. */
+void peal_text_leave(struct symbolic *s, uint32_t rank, uint32_t launch);
 /* bits.c. All have ended: do the ranks agree to the bit, and is there one order for all elements? */
 void peal_contract_end(struct symbolic *s);
 /* Where a buffer of a plan is: itself, or a part of the parameter it aliases. */

@@ -7,7 +7,7 @@
 
 const char *peal_verdict_name(enum peal_verdict verdict)
 {
-    static const char *const names[] = {"proved", "refuted", "not decided"};
+    static const char *const names[] = {"proved", "refuted", "not decided", "sampled, not proved"};
     return names[verdict];
 }
 

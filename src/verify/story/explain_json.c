@@ -221,6 +221,8 @@ void peal_verification_json(const struct peal_verification *v, struct peal_text 
     key(out, "milliseconds");
     peal_text_printf(out, "%.3f", v->milliseconds);
     put_bool(out, "cached", v->cached);
+    put_bool(out, "text_agrees", v->text_agrees);
+    put_text(out, "text_unchecked", v->text_unchecked);
     put_text(out, "story", peal_story_name(v->story));
     put_steps(v, out);
     put_accesses(v, out);

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A task's arguments, checked: that they are what the parameters say, that tensors are where the
+ * task runs and large enough, that nothing overlaps that must not. Nothing is queued before all of
+ * it holds. */
+#include "host/state.h"
+
+#include "lang/lang.h"
+
+#include <string.h>
+
+/* ---- where ---- */
+
+static enum peal_status find_members(struct peal_host *host, struct peal_host_request *r)
+{
+    const struct peal_task_spec *spec = r->spec;
+    enum peal_status status = PEAL_OK;
+    if (spec->everyone && spec->domain.id)
+        return peal_host_fail(host, PEAL_INVALID,
+                              "a task is for everyone or for a domain, not both");
+    if (spec->domain.id)
+        r->domain = peal_host_domain_find(host, spec->domain, &status);
+    else if (spec->everyone)
+        r->domain = host->everyone;
+    if (status != PEAL_OK)
+        return status;
+    if (r->domain) {
+        r->slot = r->domain->slot;
+        r->members = r->domain->size;
+        r->workers = r->domain->workers;
+        return PEAL_OK;
+    }
+    if (spec->worker >= host->workers)
+        return peal_host_fail(host, PEAL_INVALID, "there is no worker %u of %u", spec->worker,
+                              host->workers);
+    r->slot = PEAL_HOST_ALONE;
+    r->members = 1;
+    r->workers = &spec->worker;
+    return PEAL_OK;
+}
+
+/* ---- one argument ---- */
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const names[] = {"a tensor", "an int", "an array of ints",
+                                        "a reduce operation"};
+    return kind <= PEAL_TASK_REDUCE ? names[kind] : "of no known kind";
+}
+
+static enum peal_status take_tensor(struct peal_host *host, struct peal_host_request *r, uint32_t a)
+{
+    const struct peal_task_arg *given = &r->spec->args[a];
+    const struct peal_host_param *param = &r->work->params[a];
+    struct peal_host_arg *arg = &r->args[a];
+    enum peal_status status;
+    struct peal_host_tensor *tensor =
+        peal_handle_find(host, &host->tensors, given->tensor.id, "tensor", &status);
+    if (!tensor)
+        return status;
+    if (param->is_window && (!tensor->of_domain || tensor->domain != r->slot))
+        return peal_host_fail(host, PEAL_INVALID,
+                              "parameter '%s' of '%s' is a window: pass a buffer of the domain",
+                              param->name, r->work->name);
+    if (!param->generic && param->dtype != tensor->dtype)
+        return peal_host_fail(
+            host, PEAL_INVALID, "parameter '%s' of '%s' is of %s, the tensor of %s", param->name,
+            r->work->name, peal_dtype_name(param->dtype), peal_dtype_name(tensor->dtype));
+    r->tensors[a] = tensor;
+    arg->dir = param->dir;
+    arg->dtype = (uint8_t)tensor->dtype;
+    arg->symmetric = tensor->of_domain ? tensor->domain + 1 : 0;
+    uint64_t element = peal_dtype_size(tensor->dtype);
+    for (uint32_t m = 0; m < r->members; m++) {
+        const struct peal_host_piece *piece = peal_tensor_piece_on(tensor, r->workers[m]);
+        if (!piece)
+            return peal_host_fail(host, PEAL_INVALID,
+                                  "parameter '%s' of '%s': tensor '%s' has no part on worker %u",
+                                  param->name, r->work->name, tensor->name, r->workers[m]);
+        uint64_t has = piece->bytes / element;
+        uint64_t count =
+            given->count ? given->count : has - (given->first < has ? given->first : has);
+        if (given->first > has || count > has - given->first)
+            return peal_host_fail(host, PEAL_INVALID,
+                                  "parameter '%s' of '%s': elements %llu to %llu of tensor '%s', "
+                                  "which has %llu on worker %u",
+                                  param->name, r->work->name, (unsigned long long)given->first,
+                                  (unsigned long long)(given->first + count), tensor->name,
+                                  (unsigned long long)has, r->workers[m]);
+        r->places[(size_t)m * r->work->nparams + a] =
+            (struct peal_host_place){piece->at + given->first * element, count, count * element};
+    }
+    /* A part of a tensor has one dimension; all of it has the tensor's, as cut. */
+    bool whole = given->first == 0 && given->count == 0;
+    arg->ndims = whole ? tensor->ndims : 1;
+    memcpy(arg->shape, tensor->shape, sizeof arg->shape);
+    uint64_t inner = 1;
+    for (uint32_t d = 1; d < tensor->ndims; d++)
+        inner *= tensor->shape[d];
+    if (!whole || tensor->ndims == 1)
+        arg->shape[0] = r->places[a].count;
+    else if (tensor->place == PEAL_SHARDED && tensor->shard_dim > 0) {
+        uint32_t d = tensor->shard_dim;
+        arg->shape[d] = 1;
+        uint64_t others = 1;
+        for (uint32_t i = 0; i < tensor->ndims; i++)
+            others *= i == d ? 1 : tensor->shape[i];
+        arg->shape[d] = others ? r->places[a].count / others : 0;
+    } else if (inner)
+        arg->shape[0] = r->places[a].count / inner;
+    return PEAL_OK;
+}
+
+static enum peal_status take_ints(struct peal_host *host, struct peal_host_request *r, uint32_t a)
+{
+    const struct peal_task_arg *given = &r->spec->args[a];
+    struct peal_host_arg *arg = &r->args[a];
+    bool local = r->work->params[a].is_local;
+    if (!given->values && given->nvalues)
+        return peal_host_fail(host, PEAL_INVALID, "parameter '%s' of '%s' has no values",
+                              r->work->params[a].name, r->work->name);
+    if (given->nvalues > UINT32_MAX / 2 || (local && given->nvalues % r->members != 0))
+        return peal_host_fail(host, PEAL_INVALID,
+                              "parameter '%s' of '%s' has %zu values for %u members",
+                              r->work->params[a].name, r->work->name, given->nvalues, r->members);
+    arg->local = local;
+    arg->values = given->values;
+    arg->nvalues = (uint32_t)(given->nvalues / (local ? r->members : 1));
+    return PEAL_OK;
+}
+
+static enum peal_status take_argument(struct peal_host *host, struct peal_host_request *r,
+                                      uint32_t a)
+{
+    const struct peal_task_arg *given = &r->spec->args[a];
+    const struct peal_host_param *param = &r->work->params[a];
+    r->args[a] = (struct peal_host_arg){.kind = (uint8_t)given->kind, .value = given->value};
+    r->tensors[a] = NULL;
+    for (uint32_t m = 0; m < r->members; m++)
+        r->places[(size_t)m * r->work->nparams + a] = (struct peal_host_place){0};
+    if ((uint32_t)given->kind != param->kind)
+        return peal_host_fail(host, PEAL_INVALID, "parameter %u of '%s', '%s', is %s, not %s", a,
+                              r->work->name, param->name, kind_name(param->kind),
+                              kind_name((uint32_t)given->kind));
+    switch (given->kind) {
+    case PEAL_TASK_TENSOR:
+        return take_tensor(host, r, a);
+    case PEAL_TASK_INTS:
+        return take_ints(host, r, a);
+    case PEAL_TASK_REDUCE:
+        if ((unsigned)given->reduce >= PEAL_REDUCTIONS)
+            return peal_host_fail(host, PEAL_INVALID, "there is no operation %d",
+                                  (int)given->reduce);
+        r->args[a].value = given->reduce;
+        return PEAL_OK;
+    case PEAL_TASK_INT:
+        return PEAL_OK;
+    }
+    return PEAL_INVALID;
+}
+
+/* ---- types and dimensions ---- */
+
+/* T is the type of the first tensor that stands for one; all others must agree. */
+static enum peal_status find_dtype(struct peal_host *host, struct peal_host_request *r)
+{
+    const struct peal_host_tensor *first = NULL;
+    r->dtype = PEAL_F32;
+    for (uint32_t a = 0; a < r->work->nparams && !r->work->function; a++) {
+        const struct peal_host_tensor *tensor = r->tensors[a];
+        if (!tensor || !r->work->params[a].generic)
+            continue;
+        if (first && tensor->dtype != first->dtype)
+            return peal_host_fail(host, PEAL_INVALID, "tensors of '%s' are of %s and of %s",
+                                  r->work->name, peal_dtype_name(first->dtype),
+                                  peal_dtype_name(tensor->dtype));
+        first = tensor;
+        r->dtype = tensor->dtype;
+    }
+    return PEAL_OK;
+}
+
+static bool has_dim(const struct peal_host_request *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->ndims; i++) {
+        if (strcmp(r->dims[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_dim(struct peal_host_request *r, const char *name, uint64_t value)
+{
+    if (name && !has_dim(r, name) && r->ndims < PEAL_MOST_ARGS)
+        r->dims[r->ndims++] = (struct peal_dim){name, (int64_t)value};
+}
+
+static bool knows_dim(const struct peal_host_work *work, const char *name)
+{
+    for (const struct peal_symbol *s = work->kernel->symbols; s; s = s->next) {
+        if (s->kind == PEAL_SYMBOL_DIM && strcmp(s->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum peal_status find_dims(struct peal_host *host, struct peal_host_request *r)
+{
+    for (size_t i = 0; i < r->spec->ndims; i++) {
+        const struct peal_dim *dim = &r->spec->dims[i];
+        if (r->work->function || !dim->name || !knows_dim(r->work, dim->name))
+            return peal_host_fail(host, PEAL_INVALID, "'%s' has no dimension '%s'", r->work->name,
+                                  dim->name ? dim->name : "");
+        add_dim(r, dim->name, (uint64_t)dim->value);
+    }
+    for (uint32_t a = 0; a < r->work->nparams && !r->work->function; a++) {
+        const struct peal_host_param *param = &r->work->params[a];
+        const struct peal_host_arg *arg = &r->args[a];
+        uint64_t count = r->places[a].count;
+        if (!r->tensors[a])
+            continue;
+        if (param->ndims < 2) {
+            add_dim(r, param->dims[0], count);
+            continue;
+        }
+        /* Rows by columns: the tensor's last dimension, or as many rows as members. */
+        bool flat = arg->ndims < 2;
+        uint64_t cols = flat ? count / r->members : arg->shape[arg->ndims - 1];
+        add_dim(r, param->dims[1], cols);
+        add_dim(r, param->dims[0], cols ? count / cols : 0);
+    }
+    return PEAL_OK;
+}
+
+/* ---- overlap, and how much is touched ---- */
+
+static bool overlap(const struct peal_host_request *r, uint32_t a, uint32_t b, bool *same)
+{
+    uint32_t n = r->work->nparams;
+    bool any = false;
+    *same = true;
+    if (r->tensors[a] != r->tensors[b])
+        return false;
+    for (uint32_t m = 0; m < r->members; m++) {
+        const struct peal_host_place *x = &r->places[(size_t)m * n + a];
+        const struct peal_host_place *y = &r->places[(size_t)m * n + b];
+        any |= x->touched && y->touched && x->at < y->at + y->touched && y->at < x->at + x->touched;
+        *same &= x->at == y->at && x->count == y->count;
+    }
+    return any;
+}
+
+static enum peal_status check_overlap(struct peal_host *host, struct peal_host_request *r)
+{
+    for (uint32_t a = 0; a < r->work->nparams; a++) {
+        for (uint32_t b = a + 1; b < r->work->nparams; b++) {
+            bool same, writes = (r->args[a].dir | r->args[b].dir) & PEAL_DIR_OUT;
+            if (!r->tensors[a] || !r->tensors[b] || !writes || !overlap(r, a, b, &same))
+                continue;
+            bool contract = r->work->kernel && r->work->kernel->implements;
+            if (!same || !contract)
+                return peal_host_fail(host, PEAL_INVALID,
+                                      "arguments '%s' and '%s' of '%s' overlap: it has no in-place "
+                                      "plan for them",
+                                      r->work->params[a].name, r->work->params[b].name,
+                                      r->work->name);
+            r->in_place = true;
+        }
+    }
+    return PEAL_OK;
+}
+
+/* The plan says how much of each tensor the kernel touches. */
+static enum peal_status check_sizes(struct peal_host *host, struct peal_host_request *r)
+{
+    const struct peal_plan *plan = host->variants.at[r->variant].plan;
+    const struct peal_buf *bufs = peal_plan_bufs(plan);
+    uint32_t buffers[PEAL_MOST_ARGS], n = 0;
+    for (uint32_t a = 0; a < r->work->nparams; a++) {
+        if (r->tensors[a])
+            buffers[n++] = a;
+    }
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        if (bufs[b].kind != PEAL_BUF_PARAM || bufs[b].param >= n)
+            continue;
+        uint32_t a = buffers[bufs[b].param];
+        uint64_t element = peal_dtype_size((enum peal_dtype)bufs[b].dtype);
+        for (uint32_t m = 0; m < r->members; m++) {
+            struct peal_host_place *place = &r->places[(size_t)m * r->work->nparams + a];
+            uint64_t need = peal_plan_len(plan, m, b);
+            if (need > place->count)
+                return peal_host_fail(host, PEAL_INVALID,
+                                      "'%s' of '%s' needs %llu elements on worker %u, tensor '%s' "
+                                      "has %llu there",
+                                      r->work->params[a].name, r->work->name,
+                                      (unsigned long long)need, r->workers[m], r->tensors[a]->name,
+                                      (unsigned long long)place->count);
+            place->touched = need * element;
+        }
+    }
+    return PEAL_OK;
+}
+
+/* Ints that are left out at the end have the values that the plan was made with. */
+static void take_defaults(struct peal_host *host, struct peal_host_request *r)
+{
+    const struct peal_plan *plan = host->variants.at[r->variant].plan;
+    for (uint32_t a = (uint32_t)r->spec->nargs; a < r->work->nparams; a++) {
+        for (uint64_t i = 0; i < plan->params.count; i++) {
+            const struct peal_param *param = &peal_plan_params(plan)[i];
+            if (strcmp(peal_plan_string(plan, param->name), r->work->params[a].name) == 0)
+                r->args[a].value = peal_plan_values(plan)[param->first];
+        }
+    }
+}
+
+static enum peal_status check_count(struct peal_host *host, const struct peal_host_request *r)
+{
+    size_t given = r->spec->nargs;
+    bool enough = given <= r->work->nparams && (given == 0 || r->spec->args);
+    for (size_t a = given; a < r->work->nparams && enough; a++)
+        enough = r->work->params[a].has_default;
+    if (enough)
+        return PEAL_OK;
+    return peal_host_fail(host, PEAL_INVALID, "'%s' takes %u arguments, not %zu", r->work->name,
+                          r->work->nparams, given);
+}
+
+enum peal_status peal_host_request_make(struct peal_host *host, const struct peal_task_spec *spec,
+                                        struct peal_host_request *r)
+{
+    enum peal_status status;
+    r->spec = spec;
+    r->domain = NULL;
+    r->in_place = false;
+    r->ndims = 0;
+    r->variant = UINT64_MAX;
+    r->queue = PEAL_HOST_COMPUTE;
+    r->work = peal_handle_find(host, &host->works, spec->work.id, "work", &status);
+    if (!r->work)
+        return status;
+    r->work_index = (uint32_t)(spec->work.id & 0xffffff) - 1;
+    status = find_members(host, r);
+    if (status == PEAL_OK)
+        status = check_count(host, r);
+    if (status != PEAL_OK)
+        return status;
+    host->scratch.len = 0;
+    if (!peal_vec_reserve(&host->scratch, (size_t)r->members * r->work->nparams + 1))
+        return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a task");
+    r->places = host->scratch.at;
+    for (uint32_t a = 0; a < spec->nargs && status == PEAL_OK; a++)
+        status = take_argument(host, r, a);
+    for (uint32_t a = (uint32_t)spec->nargs; a < r->work->nparams; a++) {
+        r->args[a] = (struct peal_host_arg){.kind = PEAL_TASK_INT};
+        r->tensors[a] = NULL;
+    }
+    if (status == PEAL_OK)
+        status = find_dtype(host, r);
+    if (status == PEAL_OK)
+        status = find_dims(host, r);
+    if (status == PEAL_OK)
+        status = check_overlap(host, r);
+    if (status != PEAL_OK || r->work->function)
+        return status;
+    status = peal_host_variant_find(host, r);
+    if (status != PEAL_OK)
+        return status;
+    if (host->variants.at[r->variant].remote)
+        r->queue = PEAL_HOST_COMM;
+    take_defaults(host, r);
+    return check_sizes(host, r);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host: implements peal/host.h, one program that drives many workers.
+ *
+ *   state.h     what is shared: between the host's files, and between host and workers
+ *   open.c      platforms, workers' memory, opening and closing
+ *   handle.c    numbers for tensors, domains and works; words for the wrong ones
+ *   memory.c    where tensors lie in a worker's memory
+ *   tensor.c    tensors, their parts, reading and writing
+ *   domain.c    domains, their buffers, release
+ *   work.c      kernels and functions, plans for their arguments
+ *   argument.c  arguments of a task, checked against the work's parameters
+ *   submit.c    a task becomes a block in its workers' queues
+ *   order.c     which earlier tasks a task must wait for
+ *   wait.c      ends of tasks, failures and their words
+ *   worker.c    a worker's two threads
+ *   launch.c    one task on one worker: communicators, kernels, functions
+ *   taint.c     what failed tasks left undefined
+ *   native.c    starting workers, noticing their death
+ *   simulate.c  the queues as one plan on a modelled machine (link.c makes it)
+ *   record.c    times of tasks, the critical path; picture.c draws them
+ *   check.c     the held graph, proved
+ *   matmul.c    the built-in function
+ *
+ * Everything goes through one structure, the block: submit.c writes it once, and workers or the
+ * simulator read it. Start reading at state.h, then submit.c and worker.c.
+ */
+#ifndef PEAL_HOST_HOST_H
+#define PEAL_HOST_HOST_H
+
+#include <peal/host.h>
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens and closes hosts: the platform, the memory that workers see, the workers. */
+#include "host/state.h"
+
+#include "run/run.h"
+#include "sim/sim.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEFAULT_MEMORY (UINT64_C(1) << 30)
+
+static _Thread_local bool in_task;
+static _Thread_local char open_error[1024];
+static _Atomic uint32_t host_numbers;
+
+enum peal_status peal_host_fail(struct peal_host *host, enum peal_status status, const char *format,
+                                ...)
+{
+    va_list args;
+    struct peal_text text = {0};
+    va_start(args, format);
+    peal_text_vprintf(&text, format, args); /* an argument may be the old text */
+    va_end(args);
+    peal_text_release(&host->error);
+    host->error = text;
+    return status;
+}
+
+void peal_host_in_task(bool inside)
+{
+    in_task = inside;
+}
+
+enum peal_status peal_host_enter(struct peal_host *host)
+{
+    if (!host)
+        return PEAL_INVALID;
+    if (in_task) {
+        snprintf(open_error, sizeof open_error,
+                 "a function that runs as a task called its host: it could wait for itself");
+        return PEAL_INVALID;
+    }
+    return PEAL_OK;
+}
+
+uint64_t peal_host_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+const char *peal_host_error(const struct peal_host *host)
+{
+    return host && !in_task ? peal_text_get(&host->error) : open_error;
+}
+
+uint32_t peal_host_workers(const struct peal_host *host)
+{
+    return host ? host->workers : 0;
+}
+
+const char *peal_host_platform(const struct peal_host *host)
+{
+    return host ? host->platform : "";
+}
+
+int64_t peal_host_pid(const struct peal_host *host, uint32_t worker)
+{
+    bool has = host && worker < host->workers && !host->threads && !host->simulated;
+    return has ? host->processes[worker].pid : 0;
+}
+
+/* ---- platform ---- */
+
+static enum peal_status open_machine(struct peal_host *host, const char *name)
+{
+    struct peal_diags diags;
+    struct peal_text why = {0};
+    peal_diags_init(&diags);
+    enum peal_status status = peal_machine_open(name, &diags, &host->machine);
+    if (status != PEAL_OK) {
+        peal_diags_print(&diags, false, &why);
+        peal_host_fail(host, status, "%s", peal_text_get(&why));
+    } else if (host->workers > host->machine->pes) {
+        status = peal_host_fail(host, PEAL_UNSUPPORTED, "%u workers on a machine of %u PEs",
+                                host->workers, host->machine->pes);
+    }
+    peal_text_release(&why);
+    peal_diags_release(&diags);
+    host->simulated = true;
+    if (status == PEAL_OK)
+        status = peal_host_fail(host, PEAL_UNSUPPORTED, "hosts do not run on machines yet");
+    return status;
+}
+
+static enum peal_status choose_platform(struct peal_host *host, const char *asked)
+{
+    const char *environment = getenv("PEAL_PLATFORM"), *platform = asked ? asked : "native";
+    if (environment && environment[0])
+        platform = environment;
+    if (strcmp(platform, "native:processes") == 0)
+        platform = "native";
+    host->platform = strdup(platform);
+    if (!host->platform)
+        return PEAL_NO_MEMORY;
+    if (strncmp(platform, "sim:", 4) == 0)
+        return open_machine(host, platform + 4);
+    host->threads = strcmp(platform, "native:threads") == 0;
+    if (!host->threads && strcmp(platform, "native") != 0)
+        return peal_host_fail(
+            host, PEAL_INVALID,
+            "a platform is 'native', 'native:threads' or 'sim:MACHINE' (a file, or "
+            "a built-in's name), not '%s'",
+            platform);
+    if (host->workers > PEAL_HOST_MOST_WORKERS)
+        return peal_host_fail(host, PEAL_UNSUPPORTED, "%u workers, at most %d natively",
+                              host->workers, PEAL_HOST_MOST_WORKERS);
+    return PEAL_OK;
+}
+
+/* ---- memory ---- */
+
+static void *map(uint64_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+/* The next `bytes` of a block, on a page. */
+static void *carve(char *base, uint64_t *used, uint64_t bytes)
+{
+    void *at = base ? base + *used : NULL;
+    *used += peal_size_align(bytes, 4096);
+    return at;
+}
+
+/* Lays out the shared block; without one, only says how large it is. */
+static uint64_t lay_out(char *base, uint32_t workers, struct peal_host_shared *shared)
+{
+    uint64_t used = 0, queues = (uint64_t)workers * PEAL_HOST_QUEUES;
+    carve(base, &used, sizeof *shared);
+    shared->queues = carve(base, &used, queues * sizeof *shared->queues);
+    shared->rings = carve(base, &used, queues * PEAL_MOST_QUEUED * sizeof *shared->rings);
+    shared->states = carve(base, &used, PEAL_HOST_STATES * sizeof *shared->states);
+    shared->blocks = carve(base, &used, PEAL_HOST_BLOCK_BYTES);
+    shared->of_worker = carve(base, &used, workers * sizeof *shared->of_worker);
+    shared->reports = carve(base, &used, PEAL_HOST_REPORTS * sizeof *shared->reports);
+    shared->works = carve(base, &used, PEAL_HOST_MOST_WORKS * sizeof *shared->works);
+    shared->domains = carve(base, &used, PEAL_HOST_MOST_DOMAINS * sizeof *shared->domains);
+    char *bases = carve(base, &used, (uint64_t)PEAL_HOST_MOST_DOMAINS * workers * sizeof(char *));
+    shared->texts = carve(base, &used, PEAL_HOST_TEXT_BYTES);
+    for (uint32_t i = 0; base && i < PEAL_HOST_MOST_DOMAINS; i++)
+        shared->domains[i].bases = (char **)bases + (size_t)i * workers;
+    return used;
+}
+
+static enum peal_status make_memory(struct peal_host *host)
+{
+    struct peal_host_shared sizes;
+    uint64_t queues = (uint64_t)host->workers * PEAL_HOST_QUEUES, all;
+    host->shared_bytes = lay_out(NULL, host->workers, &sizes);
+    host->shared = map(host->shared_bytes);
+    host->areas = calloc(host->workers, sizeof *host->areas);
+    host->processes = calloc(host->workers, sizeof *host->processes);
+    host->positions = calloc(queues, sizeof *host->positions);
+    host->block_ends = calloc(PEAL_MOST_QUEUED, sizeof *host->block_ends);
+    host->held = calloc(PEAL_MOST_QUEUED, sizeof *host->held);
+    host->variant_map = calloc(PEAL_HOST_VARIANT_MAP, sizeof *host->variant_map);
+    host->ids = calloc(queues, sizeof *host->ids);
+    host->ids_cap = calloc(queues, sizeof *host->ids_cap);
+    if (!host->shared || !host->areas || !host->processes || !host->positions ||
+        !host->block_ends || !host->held || !host->variant_map || !host->ids || !host->ids_cap)
+        return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a host");
+    lay_out((char *)host->shared, host->workers, host->shared);
+    host->memory = peal_size_align(host->memory, 4096);
+    if (!peal_size_mul(host->memory, host->workers, &all))
+        return peal_host_fail(host, PEAL_INVALID, "more memory than any machine has");
+    host->areas_base = map(all);
+    if (!host->areas_base)
+        return peal_host_fail(host, PEAL_NO_MEMORY, "no addresses for %llu bytes per worker",
+                              (unsigned long long)host->memory);
+    for (uint32_t w = 0; w < host->workers; w++) {
+        if (!peal_area_init(&host->areas[w], host->areas_base + w * host->memory, host->memory))
+            return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a host");
+    }
+    return PEAL_OK;
+}
+
+static enum peal_status copy_functions(struct peal_host *host, const struct peal_host_open *how)
+{
+    host->functions = calloc(how->nfunctions + 1, sizeof *host->functions);
+    if (!host->functions)
+        return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for functions");
+    for (size_t i = 0; i < how->nfunctions; i++) {
+        const struct peal_function *function = &how->functions[i];
+        if (!function->name || !function->run)
+            return peal_host_fail(host, PEAL_INVALID, "function %zu has no name or no address", i);
+        host->functions[host->nfunctions++] = *function;
+    }
+    struct peal_function *matmul = &host->functions[host->nfunctions++];
+    *matmul = peal_matmul_function;
+    matmul->context = host->machine;
+    return PEAL_OK;
+}
+
+static enum peal_status set_up(struct peal_host *host, const struct peal_host_open *how)
+{
+    uint64_t noise = 0;
+    uint32_t everyone[PEAL_MOST_RANKS];
+    enum peal_status status = choose_platform(host, how->platform);
+    if (status == PEAL_OK)
+        status = make_memory(host);
+    if (status == PEAL_OK)
+        status = copy_functions(host, how);
+    if (status != PEAL_OK)
+        return status;
+    if (getrandom(&noise, sizeof noise, 0) != sizeof noise)
+        return peal_host_fail(host, PEAL_SYSTEM, "the system has no random numbers");
+    struct peal_host_shared *shared = host->shared;
+    shared->workers = host->workers;
+    shared->threads = host->threads;
+    shared->timeout_ms = how->timeout_ms;
+    snprintf(shared->job, sizeof shared->job, "host-%d-%016llx", (int)getpid(),
+             (unsigned long long)noise);
+    if (!host->simulated)
+        status = peal_native_start(host);
+    for (uint32_t w = 0; w < host->workers; w++)
+        everyone[w] = w;
+    struct peal_domain_spec spec = {
+        .name = "everyone", .workers = everyone, .nworkers = host->workers};
+    if (status == PEAL_OK)
+        status = peal_host_domain_make(host, &spec, &host->everyone);
+    return status;
+}
+
+enum peal_status peal_host_open(const struct peal_host_open *how, struct peal_host **out)
+{
+    if (!how || !out || how->workers == 0 || how->workers > PEAL_MOST_RANKS) {
+        snprintf(open_error, sizeof open_error, "a host has 1 to %d workers", PEAL_MOST_RANKS);
+        return how && how->workers > PEAL_MOST_RANKS ? PEAL_UNSUPPORTED : PEAL_INVALID;
+    }
+    struct peal_host *host = calloc(1, sizeof *host);
+    if (!host) {
+        snprintf(open_error, sizeof open_error, "no memory for a host");
+        return PEAL_NO_MEMORY;
+    }
+    const char *verify = getenv("PEAL_VERIFY");
+    host->number = (atomic_fetch_add(&host_numbers, 1) & 0x7fff) + 1;
+    host->workers = how->workers;
+    host->memory = how->memory ? how->memory : DEFAULT_MEMORY;
+    host->record = how->record != 0;
+    host->verify = verify && strcmp(verify, "1") == 0;
+    host->next_id = host->oldest = 1;
+    host->origin_ns = peal_host_now();
+    pthread_mutex_init(&host->mutex, NULL);
+    enum peal_status status = set_up(host, how);
+    if (status != PEAL_OK) {
+        snprintf(open_error, sizeof open_error, "%s", peal_text_get(&host->error));
+        host->stopping = true; /* workers that were started have nothing to do */
+        peal_host_close(host);
+        return status;
+    }
+    host->holding = how->hold != 0;
+    *out = host;
+    return PEAL_OK;
+}
+
+/* ---- closing ---- */
+
+static void stop_workers(struct peal_host *host)
+{
+    for (uint32_t w = 0; w < host->workers; w++) {
+        if (!host->processes[w].started)
+            continue;
+        for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
+            struct peal_host_internal what = {.kind = PEAL_HOST_STOP,
+                                              .queue = q,
+                                              .slot = PEAL_HOST_ALONE,
+                                              .workers = &w,
+                                              .members = 1};
+            peal_host_submit_internal(host, &what, NULL);
+        }
+    }
+    while (host->oldest < host->next_id)
+        peal_host_wait_oldest(host);
+}
+
+static void release_domains(struct peal_host *host)
+{
+    for (size_t i = 0; i < host->domains.rows.len; i++) {
+        struct peal_host_handle *row = &host->domains.rows.at[i];
+        uint64_t id = (uint64_t)host->number << 48 | (uint64_t)row->generation << 24 | (i + 1);
+        if (row->object)
+            peal_domain_release(host, (struct peal_domain){id});
+    }
+    if (!host->everyone)
+        return;
+    uint64_t id = peal_handle_add(host, &host->domains, host->everyone);
+    if (id)
+        peal_domain_release(host, (struct peal_domain){id});
+    host->everyone = NULL;
+}
+
+static void free_tables(struct peal_host *host)
+{
+    for (size_t i = 0; i < host->tensors.rows.len; i++) {
+        if (host->tensors.rows.at[i].object)
+            peal_host_tensor_destroy(host, host->tensors.rows.at[i].object);
+    }
+    peal_host_domain_collect(host);
+    for (size_t i = 0; i < host->released.len; i++)
+        peal_host_domain_destroy(host->released.at[i]);
+    peal_vec_release(&host->released);
+    peal_vec_release(&host->free_slots);
+    peal_vec_release(&host->tensors.rows);
+    peal_vec_release(&host->domains.rows);
+    peal_host_works_release(host);
+    for (size_t i = 0; i < host->failures.len; i++)
+        free(host->failures.at[i].text);
+    peal_vec_release(&host->failures);
+    peal_vec_release(&host->frees);
+    peal_vec_release(&host->scratch);
+    peal_record_release(host);
+}
+
+static void free_memory(struct peal_host *host)
+{
+    for (uint32_t w = 0; host->areas && w < host->workers; w++)
+        peal_vec_release(&host->areas[w].holes);
+    if (host->shared)
+        munmap(host->shared, host->shared_bytes);
+    if (host->areas_base)
+        munmap(host->areas_base, host->memory * host->workers);
+    peal_machine_free(host->machine);
+    free(host->areas);
+    free(host->processes);
+    free(host->positions);
+    free(host->block_ends);
+    free(host->held);
+    free(host->functions);
+    free(host->platform);
+    peal_text_release(&host->error);
+    pthread_mutex_destroy(&host->mutex);
+    free(host);
+}
+
+void peal_host_close(struct peal_host *host)
+{
+    if (!host || (!host->stopping && peal_host_enter(host) != PEAL_OK))
+        return;
+    bool complete = host->shared && host->areas_base && host->processes;
+    if (complete) {
+        peal_host_publish(host);
+        release_domains(host);
+        if (host->simulated)
+            peal_simulated_flush(host);
+        else
+            stop_workers(host);
+        while (host->oldest < host->next_id)
+            peal_host_wait_oldest(host);
+        if (!host->simulated)
+            peal_native_stop(host);
+    }
+    free_tables(host);
+    free_memory(host);
+}

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host's files share, and what the host shares with its workers.
+ *
+ * Memory. Everything that workers read is mapped before they are forked, at one address for all:
+ * a pointer into it means the same everywhere. It is `struct peal_host_shared` (queues, blocks,
+ * states, tables) and one area of tensors per worker.
+ *
+ * A task is a block. The host writes it, then puts its place into the queue of every member. Queues
+ * are rings that only the host pushes to and only one worker's thread takes from; `pushed` and
+ * `done` count, and wrap.
+ *
+ * Order. A worker's memory is touched by its own two queues only (peers reach into it within a
+ * collective, which ends on this worker when they are done with it). Within a queue tasks follow
+ * each other. So all that a part of a task needs to wait for is one number: how many tasks the
+ * worker's other queue must have done (`after`).
+ *
+ * Why nothing deadlocks. Take the oldest task that has not ended. Everything before it in all its
+ * queues is older and has ended, so it is at the head of each; what its parts wait for in the other
+ * queues is older and has ended too. So all its parts start, meet, and run. By induction all tasks
+ * end, as far as each of them does when it runs alone. check.c goes through the same argument for a
+ * graph at hand.
+ *
+ * Ends. The member that ends last writes the task's state. States are kept for twice as many tasks
+ * as can be queued; what failed is then in the host's own list.
+ */
+#ifndef PEAL_HOST_STATE_H
+#define PEAL_HOST_STATE_H
+
+#include "base/base.h"
+#include "plan/plan.h"
+
+#include <peal/host.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum {
+    PEAL_HOST_MOST_WORKERS = 64, /* natively */
+    PEAL_HOST_COMPUTE = 0,
+    PEAL_HOST_COMM,
+    PEAL_HOST_QUEUES, /* of a worker */
+    PEAL_HOST_MOST_WORKS = 4096,
+    PEAL_HOST_MOST_DOMAINS = 1024,
+    PEAL_HOST_MOST_TAINTS = 256,
+    PEAL_HOST_REPORTS = 256,
+    PEAL_HOST_REPORT_BYTES = 4096,
+    PEAL_HOST_NAME = 40,
+    PEAL_HOST_STATES = 2 * PEAL_MOST_QUEUED
+};
+#define PEAL_HOST_BLOCK_BYTES (UINT64_C(128) << 20)
+#define PEAL_HOST_TEXT_BYTES (UINT64_C(64) << 20)
+#define PEAL_HOST_ALONE UINT32_MAX /* a domain's slot: none, the worker alone */
+/* A ring's entry: the task's id, and its block's offset / 64. */
+#define PEAL_HOST_BLOCK_BITS 21
+static_assert((PEAL_HOST_BLOCK_BYTES / 64) >> PEAL_HOST_BLOCK_BITS <= 1, "offsets of blocks fit");
+
+/* ---- shared with workers ---- */
+
+struct peal_host_queue {
+    _Atomic uint32_t pushed; /* release: submit; acquire: worker. A futex */
+    _Atomic uint32_t idle;   /* the worker sleeps on `pushed` */
+    char pad_a[56];
+    _Atomic uint32_t done;   /* release: worker; acquire: the other queue's thread, host. A futex */
+    _Atomic uint32_t waited; /* somebody sleeps on `done` */
+    char pad_b[56];
+};
+static_assert(sizeof(struct peal_host_queue) == 128, "two cache lines: one per writer");
+
+enum peal_host_kind {
+    PEAL_HOST_RUN_KERNEL,
+    PEAL_HOST_RUN_FUNCTION,
+    PEAL_HOST_OPEN_DOMAIN,
+    PEAL_HOST_CLOSE_DOMAIN,
+    PEAL_HOST_COPY_IN, /* between a domain's buffer (argument 0) and plain memory (1) */
+    PEAL_HOST_COPY_OUT,
+    PEAL_HOST_STOP
+};
+
+/* An argument, as far as it is the same on all members. */
+struct peal_host_arg {
+    uint8_t kind; /* enum peal_task_arg_kind */
+    uint8_t dir;  /* tensors: enum peal_buf_dir */
+    uint8_t dtype;
+    uint8_t local;      /* ints: every member has `nvalues` of its own */
+    uint32_t symmetric; /* tensors: 0, or 1 + the slot of the domain whose buffer it is; places are
+                           then offsets into that domain's buffers */
+    uint32_t ndims;
+    uint32_t nvalues;
+    uint64_t shape[PEAL_MOST_DIMS];
+    int64_t value;         /* int; reduce: enum peal_reduction */
+    const int64_t *values; /* ints */
+};
+
+/* A tensor argument on one member. */
+struct peal_host_place {
+    uint64_t at; /* an address, or an offset */
+    uint64_t count;
+    uint64_t touched; /* bytes from `at` that the work may touch */
+};
+
+/* A task on one member. */
+struct peal_host_part {
+    uint32_t worker;
+    uint32_t after;      /* so many tasks of the worker's other queue must be done */
+    uint32_t position;   /* in its queue */
+    uint64_t start, end; /* ns, natively; ps, simulated */
+};
+
+struct peal_host_block {
+    uint64_t id;
+    uint64_t bytes; /* of the block */
+    uint32_t kind, queue;
+    uint32_t work;   /* index */
+    uint32_t domain; /* slot, or PEAL_HOST_ALONE */
+    uint32_t members, nargs, ndims, dtype;
+    uint64_t variant; /* work.c: index of the plan, for the simulator and check.c */
+    /* A bit per member, so that the host can do it for one that died, twice if need be. */
+    _Atomic uint64_t arrived; /* acq_rel: members (and the host, for dead ones) */
+    _Atomic uint64_t ended;   /* likewise */
+    _Atomic uint32_t turn;    /* changes when `arrived` does. A futex */
+    _Atomic uint32_t bad;     /* status that keeps the task from running; before `arrived` */
+    _Atomic uint32_t status;  /* first failure; before `ended` */
+    struct peal_host_arg *args;
+    struct peal_host_part *parts;
+    struct peal_host_place *places; /* [member * nargs + argument] */
+    struct peal_dim *dims;
+    char name[PEAL_HOST_NAME];
+};
+
+/* Bytes of a worker's memory that a failed task was to write. */
+struct peal_host_taint {
+    uint64_t begin, end; /* addresses; of domain buffers: see taint.c */
+    uint64_t task;
+    uint32_t status;
+};
+
+struct peal_host_worker {
+    _Atomic uint32_t dead; /* release: the watching thread; acquire: everyone */
+    _Atomic uint32_t lock; /* of the taints: between the worker's threads and the host */
+    _Atomic uint32_t ntaints;
+    struct peal_host_taint taints[PEAL_HOST_MOST_TAINTS];
+};
+
+struct peal_host_report {
+    _Atomic uint64_t task; /* release: worker; acquire: host */
+    uint32_t worker;
+    char text[PEAL_HOST_REPORT_BYTES];
+};
+
+struct peal_host_shared_work {
+    bool is_function;
+    const struct peal_function *function;
+    const char *text, *name; /* of a kernel; text NULL: the library's */
+};
+
+struct peal_host_shared_domain {
+    uint64_t serial;
+    uint32_t size;
+    uint64_t bytes; /* of its buffers, together */
+    uint32_t *workers;
+    char **bases; /* by worker: where its buffers are, in the worker. Written by its communication
+                     thread when it opens the domain, which tasks that use buffers come after */
+    /* Threads: every member's communicator per queue, made by the host. */
+    struct peal_comm **comms[PEAL_HOST_QUEUES];
+};
+
+struct peal_host_shared {
+    _Atomic uint32_t ended;   /* counts tasks that ended. A futex; release: workers */
+    _Atomic uint32_t waiting; /* the host sleeps on it */
+    _Atomic uint32_t nreports;
+    uint32_t workers;
+    uint32_t timeout_ms;
+    bool threads;
+    char job[64];
+    struct peal_host_queue *queues; /* [worker * 2 + queue] */
+    uint64_t *rings;                /* [(worker * 2 + queue) * PEAL_MOST_QUEUED]: task, block */
+    _Atomic uint8_t *states;        /* [id % PEAL_HOST_STATES]: 0, or 1 + status. Release: the last
+                                       member; acquire: host */
+    char *blocks;                   /* PEAL_HOST_BLOCK_BYTES */
+    struct peal_host_worker *of_worker;
+    struct peal_host_report *reports;
+    struct peal_host_shared_work *works;
+    struct peal_host_shared_domain *domains;
+    char *texts;
+    uint64_t texts_used;
+};
+
+/* ---- the host's own ---- */
+
+/* Who touched these bytes last: positions in the worker's queues, plus one; 0: nobody. */
+struct peal_host_span {
+    uint64_t begin, end;
+    uint64_t wrote[PEAL_HOST_QUEUES], read[PEAL_HOST_QUEUES];
+};
+
+/* A tensor's part on one member. */
+struct peal_host_piece {
+    uint32_t worker;
+    uint64_t at; /* address; of domain buffers: offset within them */
+    uint64_t bytes;
+    uint64_t taken; /* memory taken for it */
+    PEAL_VEC(struct peal_host_span) spans;
+    uint64_t last[PEAL_HOST_QUEUES]; /* the last task in each queue that uses it, plus one */
+};
+
+struct peal_host_tensor {
+    char name[PEAL_HOST_NAME];
+    enum peal_dtype dtype;
+    uint32_t ndims;
+    uint64_t shape[PEAL_MOST_DIMS];
+    enum peal_placement place;
+    uint32_t shard_dim;
+    uint32_t npieces;
+    struct peal_host_piece *pieces;
+    bool of_domain;  /* a domain's buffer */
+    uint32_t domain; /* slot of that */
+};
+
+struct peal_host_domain {
+    char name[PEAL_HOST_NAME];
+    uint32_t slot, size;
+    uint32_t *workers;
+    struct peal_host_named {
+        char name[PEAL_HOST_NAME];
+        struct peal_tensor tensor;
+    } * buffers;
+    size_t nbuffers;
+    uint64_t close_task[PEAL_HOST_QUEUES]; /* ids; the slot is free when they have ended */
+    bool used[PEAL_HOST_QUEUES];
+};
+
+struct peal_host_param {
+    const char *name;
+    uint8_t kind; /* enum peal_task_arg_kind */
+    uint8_t dir;
+    bool is_window, is_local, generic, has_default;
+    enum peal_dtype dtype;
+    const char *dims[2]; /* of a tensor's shape that are names of dimensions alone */
+    uint32_t ndims;
+};
+
+struct peal_program;
+struct peal_kernel;
+struct peal_host_work {
+    char name[PEAL_HOST_NAME];
+    const struct peal_function *function; /* or NULL */
+    struct peal_program *program;
+    const struct peal_kernel *kernel;
+    uint32_t nparams;
+    struct peal_host_param params[PEAL_MOST_ARGS];
+};
+
+/* A kernel's plan for certain arguments. */
+struct peal_host_variant {
+    uint64_t key;
+    uint32_t work;
+    struct peal_plan *plan; /* of all ranks */
+    bool remote;            /* goes to the communication queue */
+    uint8_t proved;         /* 0: not asked, 1 + enum of check.c */
+    uint64_t launches;      /* simulated so far, of `launch mod` */
+};
+
+struct peal_host_handle {
+    uint32_t generation;
+    uint32_t next_free;
+    void *object;
+};
+struct peal_host_table {
+    PEAL_VEC(struct peal_host_handle) rows;
+    uint32_t first_free; /* plus one */
+};
+
+/* Memory of a freed tensor that queued tasks still use. */
+struct peal_host_pending_free {
+    uint32_t worker;
+    uint64_t at, bytes;
+    uint64_t last[PEAL_HOST_QUEUES];
+};
+
+struct peal_host_hole {
+    uint64_t begin, end;
+};
+
+struct peal_host_area {
+    char *base;
+    PEAL_VEC(struct peal_host_hole) holes; /* by address */
+};
+
+struct peal_host_failure {
+    uint64_t id;
+    enum peal_status status;
+    char *text; /* NULL: forgotten */
+};
+
+/* A task as it ran, for pictures; parts follow in `record_parts`. */
+struct peal_host_recorded {
+    uint64_t id;
+    char name[PEAL_HOST_NAME];
+    uint32_t queue, members;
+    size_t first_part, first_before, nbefore;
+    uint32_t status;
+};
+
+struct peal_host_process {
+    pid_t pid;
+    int pidfd;
+    pthread_t threads[PEAL_HOST_QUEUES];
+    bool started;
+};
+
+struct peal_machine;
+struct peal_host {
+    uint32_t number; /* in handles */
+    uint32_t workers;
+    bool threads, simulated, record, holding, verify, stopping;
+    uint64_t memory;
+    char *platform;
+    struct peal_host_shared *shared;
+    size_t shared_bytes;
+    struct peal_host_area *areas;
+    char *areas_base;
+    struct peal_host_process *processes;
+    pthread_t watcher;
+    bool watching;
+    int stop_fd;
+    /* Between the caller's thread and the watching one: queues of dying workers. */
+    pthread_mutex_t mutex;
+
+    struct peal_host_table tensors, domains, works;
+    uint32_t nworks;
+    uint32_t next_slot;
+    uint64_t serials;
+    struct peal_host_domain *everyone;
+    PEAL_VEC(struct peal_host_domain *) released; /* whose slots are not free yet */
+    PEAL_VEC(uint32_t) free_slots;
+    PEAL_VEC(struct peal_host_variant) variants;
+    uint32_t *variant_map;                    /* by key: index plus one */
+    PEAL_VEC(struct peal_host_place) scratch; /* of the request being made */
+    PEAL_VEC(struct peal_host_pending_free) frees;
+    PEAL_VEC(struct peal_host_failure) failures;
+    size_t texts_kept;
+    size_t told;                     /* failures before this one have been returned by wait_all */
+    struct peal_function *functions; /* the caller's, then built-in ones */
+    size_t nfunctions;
+
+    uint64_t next_id;              /* ids start at 1 */
+    uint64_t oldest;               /* every task before has ended, and is retired */
+    uint64_t block_head;           /* where the next block goes */
+    uint64_t block_tail;           /* where the oldest one is */
+    uint64_t *block_ends;          /* [id % PEAL_MOST_QUEUED]: block_tail once it is retired */
+    uint64_t *positions;           /* [worker * 2 + queue]: tasks put into it, published or not */
+    struct peal_host_block **held; /* [id % PEAL_MOST_QUEUED] */
+
+    PEAL_VEC(struct peal_host_recorded) records;
+    PEAL_VEC(struct peal_host_part) record_parts;
+    PEAL_VEC(uint64_t) record_before; /* ids */
+    PEAL_VEC(uint64_t) before;        /* of the task being submitted */
+    uint64_t **ids;                   /* record: [queue][position]: which task */
+    size_t *ids_cap;
+    uint64_t origin_ns;
+
+    struct peal_machine *machine;
+    uint64_t time; /* simulated */
+    struct peal_text error;
+};
+
+/* open.c */
+enum peal_status peal_host_fail(struct peal_host *host, enum peal_status status, const char *format,
+                                ...) __attribute__((format(printf, 3, 4)));
+/* PEAL_OK where the caller may use the host: not within a task. */
+enum peal_status peal_host_enter(struct peal_host *host);
+/* Set in the threads that run tasks. */
+void peal_host_in_task(bool inside);
+uint64_t peal_host_now(void); /* ns */
+
+/* handle.c: objects behind numbers. `what` is for the words. */
+uint64_t peal_handle_add(struct peal_host *host, struct peal_host_table *table, void *object);
+void *peal_handle_find(struct peal_host *host, struct peal_host_table *table, uint64_t id,
+                       const char *what, enum peal_status *status);
+void peal_handle_drop(struct peal_host_table *table, uint64_t id);
+
+/* memory.c */
+bool peal_area_init(struct peal_host_area *area, char *base, uint64_t bytes);
+uint64_t peal_area_take(struct peal_host_area *area, uint64_t bytes); /* 0: no room */
+void peal_area_give(struct peal_host_area *area, uint64_t at, uint64_t bytes);
+
+/* tensor.c */
+void peal_host_tensor_destroy(struct peal_host *host, struct peal_host_tensor *tensor);
+const struct peal_host_piece *peal_tensor_piece_on(const struct peal_host_tensor *tensor,
+                                                   uint32_t worker);
+
+/* domain.c */
+struct peal_host_domain *peal_host_domain_find(struct peal_host *host, struct peal_domain domain,
+                                               enum peal_status *status);
+void peal_host_domain_destroy(struct peal_host_domain *domain);
+/* Makes communicators of a domain's queue, where workers are threads. */
+enum peal_status peal_host_domain_ready(struct peal_host *host, struct peal_host_domain *domain,
+                                        uint32_t queue);
+
+/* Slots of released domains whose tasks have ended are free again. */
+void peal_host_domain_collect(struct peal_host *host);
+enum peal_status peal_host_domain_make(struct peal_host *host, const struct peal_domain_spec *spec,
+                                       struct peal_host_domain **out);
+
+/* work.c */
+void peal_host_works_release(struct peal_host *host);
+enum { PEAL_HOST_MOST_VARIANTS = 2048, PEAL_HOST_VARIANT_MAP = 8192 };
+/* The plan for a task: made once for arguments that look alike. */
+struct peal_host_request;
+enum peal_status peal_host_variant_find(struct peal_host *host, struct peal_host_request *request);
+
+/* argument.c: a task as it is put together. */
+struct peal_host_request {
+    const struct peal_task_spec *spec;
+    struct peal_host_work *work;
+    uint32_t work_index;
+    struct peal_host_domain *domain; /* NULL: everyone, or a worker alone */
+    uint32_t slot;
+    uint32_t members;
+    const uint32_t *workers;
+    enum peal_dtype dtype;
+    bool in_place, any_window;
+    struct peal_host_arg args[PEAL_MOST_ARGS];
+    struct peal_host_tensor *tensors[PEAL_MOST_ARGS]; /* NULL: no tensor */
+    struct peal_dim dims[PEAL_MOST_ARGS];
+    uint32_t ndims;
+    struct peal_host_place *places; /* [member * nargs + argument] */
+    uint64_t variant;
+    uint32_t queue;
+};
+enum peal_status peal_host_request_make(struct peal_host *host, const struct peal_task_spec *spec,
+                                        struct peal_host_request *r);
+
+/* submit.c */
+struct peal_host_internal {
+    enum peal_host_kind kind;
+    uint32_t queue, slot;
+    const uint32_t *workers;
+    uint32_t members;
+    struct peal_host_place places[2];
+    struct peal_host_piece *piece; /* copies: the buffer, and whether it is written */
+    bool writes;
+    const uint64_t *after; /* by member: tasks of the other queue; or NULL */
+};
+/* A task of the host's own; *out is its id. */
+enum peal_status peal_host_submit_internal(struct peal_host *host,
+                                           const struct peal_host_internal *what, uint64_t *out);
+void peal_host_publish(struct peal_host *host);
+
+/* order.c: what a task that touches these bytes must wait for, in the worker's other queue; then the
+ * task is the last that does. position: in its own queue. */
+uint64_t peal_order_touch(struct peal_host *host, struct peal_host_piece *piece, uint64_t first,
+                          uint64_t bytes, bool writes, uint32_t queue, uint64_t position);
+/* How many tasks of each queue must be done before the host may touch them. */
+void peal_order_ask(const struct peal_host_piece *piece, bool writes,
+                    uint64_t out[PEAL_HOST_QUEUES]);
+
+/* wait.c */
+bool peal_host_is_done(const struct peal_host *host, uint32_t worker, uint32_t queue,
+                       uint64_t count);
+enum peal_status peal_host_wait_position(struct peal_host *host, uint32_t worker, uint32_t queue,
+                                         uint64_t count);
+/* Takes note of ended tasks, oldest first. */
+void peal_host_retire(struct peal_host *host);
+/* Waits until the oldest task has ended. */
+void peal_host_wait_oldest(struct peal_host *host);
+enum peal_status peal_host_wait_id(struct peal_host *host, uint64_t id);
+void peal_host_collect_frees(struct peal_host *host);
+/* The words for a failed task. */
+const char *peal_host_failure_text(struct peal_host *host, uint64_t id);
+enum peal_status peal_host_failure_status(struct peal_host *host, uint64_t id);
+
+static inline struct peal_host_block *peal_host_ring_block(const struct peal_host_shared *shared,
+                                                           uint64_t entry)
+{
+    uint64_t mask = (UINT64_C(1) << PEAL_HOST_BLOCK_BITS) - 1;
+    return (struct peal_host_block *)(shared->blocks + (entry & mask) * 64);
+}
+static inline uint64_t *peal_host_ring_at(const struct peal_host_shared *shared, uint32_t worker,
+                                          uint32_t queue, uint64_t position)
+{
+    uint64_t ring = (uint64_t)worker * PEAL_HOST_QUEUES + queue;
+    return &shared->rings[ring * PEAL_MOST_QUEUED + position % PEAL_MOST_QUEUED];
+}
+static inline uint64_t peal_host_all_members(const struct peal_host_block *block)
+{
+    return block->members >= 64 ? UINT64_MAX : (UINT64_C(1) << block->members) - 1;
+}
+
+/* worker.c: the loop of one queue; and waiting on shared words. */
+struct peal_host_place_of_work {
+    struct peal_host_shared *shared;
+    uint32_t worker, queue;
+};
+void *peal_worker_run(void *argument);
+void peal_futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t microseconds);
+void peal_futex_wake(_Atomic uint32_t *word);
+/* A member has ended its part; the block may be gone afterwards. */
+void peal_worker_end(struct peal_host_shared *shared, struct peal_host_block *block,
+                     uint32_t member, enum peal_status status);
+/* A member has come to a task; bad: why it cannot take part. */
+void peal_worker_arrive(struct peal_host_block *block, uint32_t member, enum peal_status bad);
+void peal_worker_report(struct peal_host_shared *shared, uint64_t task, uint32_t worker,
+                        const char *text);
+
+/* launch.c */
+struct peal_launcher;
+struct peal_launcher *peal_launcher_new(struct peal_host_shared *shared, uint32_t worker,
+                                        uint32_t queue);
+void peal_launcher_free(struct peal_launcher *launcher);
+enum peal_status peal_launcher_run(struct peal_launcher *launcher, struct peal_host_block *block,
+                                   uint32_t member, struct peal_text *why);
+enum peal_status peal_launch_function(struct peal_host_shared *shared,
+                                      struct peal_host_block *block, uint32_t member,
+                                      struct peal_text *why);
+void peal_launch_function_args(const struct peal_host_shared *shared,
+                               const struct peal_host_block *block, uint32_t member,
+                               struct peal_function_arg *args);
+
+/* taint.c */
+/* Address of an argument as taints name it: domain buffers have addresses of their own. */
+uint64_t peal_taint_address(const struct peal_host_block *block, uint32_t member, uint32_t arg);
+/* A domain's buffers, named by its slot plus one. */
+uint64_t peal_taint_buffer(uint32_t symmetric, uint64_t offset);
+/* PEAL_OK, or what an argument's bytes suffer from; *task is then who left them. */
+enum peal_status peal_taint_find(struct peal_host_worker *worker, uint64_t begin, uint64_t end,
+                                 uint64_t *task);
+void peal_taint_clear(struct peal_host_worker *worker, uint64_t begin, uint64_t end);
+void peal_taint_add(struct peal_host_worker *worker, uint64_t begin, uint64_t end, uint64_t task,
+                    enum peal_status status);
+enum peal_status peal_taint_inputs(struct peal_host_shared *shared,
+                                   const struct peal_host_block *block, uint32_t member,
+                                   uint64_t *task);
+void peal_taint_outputs(struct peal_host_shared *shared, const struct peal_host_block *block,
+                        uint32_t member, enum peal_status status);
+
+/* native.c */
+enum peal_status peal_native_start(struct peal_host *host);
+void peal_native_stop(struct peal_host *host);
+
+/* simulate.c: everything that is queued. */
+enum peal_status peal_simulated_flush(struct peal_host *host);
+
+/* record.c: rows for tasks, see record.h too. Called before the task's position is taken. */
+void peal_record_submit(struct peal_host *host, const struct peal_host_block *block);
+void peal_record_end(struct peal_host *host, const struct peal_host_block *block,
+                     enum peal_status status);
+uint64_t peal_record_task_at(const struct peal_host *host, uint32_t index, uint64_t position);
+void peal_record_release(struct peal_host *host);
+
+/* check.c */
+enum peal_status peal_check_variant(struct peal_host *host, uint64_t index);
+
+/* matmul.c */
+extern const struct peal_function peal_matmul_function;
+
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a host refuses, and in which words; what dies with a worker and what does not; what is held,
+ * checked and recorded.
+ *
+ *     host_test PLATFORM
+ */
+#include <peal/host.h>
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *platform;
+static struct peal_host *host;
+static struct peal_work add, ring, sleeper, faulty, caller, nothing;
+
+static const char add_text[] = "kernel add(in x: T[n], inout y: T[n]) {\n    y = x + y\n}\n";
+/* Racy: a rank may write its slot while another still reads it. */
+static const char racy_text[] =
+    "kernel racy(in x: T[n], out y: T[n], op: reduce) implements "
+    "allreduce {\n    window slot: T[n]\n    signal ready[nranks]\n"
+    "    slot = x\n    for p in peers { notify ready[rank]@p += 1 }\n"
+    "    for p in peers { wait ready[p] >= 1 }\n    let acc = slot@0\n"
+    "    for q in 1 .. nranks { acc = op(acc, slot@q) }\n    y = acc\n}\n";
+
+#define check(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition,                    \
+                    peal_host_error(host));                                                        \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+#define refused(call, status, words)                                                               \
+    check((call) == (status) && strstr(peal_host_error(host), words) != NULL)
+
+static enum peal_status run_nothing(const struct peal_function_call *call, void *context)
+{
+    (void)call;
+    (void)context;
+    return PEAL_OK;
+}
+
+static enum peal_status run_sleep(const struct peal_function_call *call, void *context)
+{
+    (void)context;
+    long ms = (long)call->args[1].value;
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+    return PEAL_OK;
+}
+
+static enum peal_status run_faulty(const struct peal_function_call *call, void *context)
+{
+    (void)context;
+    if (call->args[1].value == 0)
+        return PEAL_OK;
+    snprintf(call->error, call->error_cap, "it was asked to");
+    return PEAL_UNSUPPORTED;
+}
+
+/* A task that waits for tasks could wait for itself. */
+static enum peal_status run_caller(const struct peal_function_call *call, void *context)
+{
+    (void)context;
+    snprintf(call->error, call->error_cap, "wait: %d", (int)peal_host_wait_all(host));
+    return peal_host_wait_all(host) == PEAL_INVALID ? PEAL_MISMATCH : PEAL_OK;
+}
+
+static void open_host(uint32_t workers)
+{
+    struct peal_function functions[] = {
+        {.name = "nothing", .run = run_nothing, .parameters = "", .cost_ps = 1000},
+        {.name = "sleep", .run = run_sleep, .parameters = "inout, int", .cost_ps = 1000},
+        {.name = "faulty", .run = run_faulty, .parameters = "inout, int", .cost_ps = 1000},
+        {.name = "caller", .run = run_caller, .parameters = "", .cost_ps = 1000}};
+    struct peal_host_open how = {.workers = workers,
+                                 .platform = platform,
+                                 .functions = functions,
+                                 .nfunctions = 4,
+                                 .record = 1,
+                                 .memory = 32 << 20};
+    check(peal_host_open(&how, &host) == PEAL_OK);
+    check(peal_work_kernel(host, add_text, NULL, &add) == PEAL_OK);
+    check(peal_work_kernel(host, NULL, "allreduce_ring", &ring) == PEAL_OK);
+    check(peal_work_function(host, "nothing", &nothing) == PEAL_OK);
+    check(peal_work_function(host, "sleep", &sleeper) == PEAL_OK);
+    check(peal_work_function(host, "faulty", &faulty) == PEAL_OK);
+    check(peal_work_function(host, "caller", &caller) == PEAL_OK);
+}
+
+static struct peal_tensor new_tensor(enum peal_placement place, uint32_t worker, uint64_t count)
+{
+    struct peal_tensor made;
+    struct peal_tensor_spec spec = {.name = "t",
+                                    .dtype = PEAL_F32,
+                                    .ndims = 1,
+                                    .shape = {count},
+                                    .place = place,
+                                    .worker = worker};
+    check(peal_tensor_new(host, &spec, &made) == PEAL_OK);
+    return made;
+}
+
+static enum peal_status submit_two(struct peal_work work, uint32_t worker, struct peal_tensor x,
+                                   struct peal_tensor y)
+{
+    struct peal_task_arg args[] = {peal_arg_tensor(x), peal_arg_tensor(y)};
+    struct peal_task_spec spec = {.work = work, .worker = worker, .args = args, .nargs = 2};
+    return peal_host_submit(host, &spec, NULL);
+}
+
+static enum peal_status submit_int(struct peal_work work, uint32_t worker, struct peal_tensor y,
+                                   int64_t value, struct peal_task *out)
+{
+    struct peal_task_arg args[] = {peal_arg_tensor(y), peal_arg_int(value)};
+    struct peal_task_spec spec = {.work = work, .worker = worker, .args = args, .nargs = 2};
+    return peal_host_submit(host, &spec, out);
+}
+
+static enum peal_status submit_ring(struct peal_domain domain, struct peal_tensor x,
+                                    struct peal_tensor y)
+{
+    struct peal_task_arg args[] = {peal_arg_tensor(x), peal_arg_tensor(y),
+                                   peal_arg_reduce(PEAL_SUM)};
+    struct peal_task_spec spec = {
+        .work = ring, .domain = domain, .everyone = !domain.id, .args = args, .nargs = 3};
+    return peal_host_submit(host, &spec, NULL);
+}
+
+/* ---- bad input ---- */
+
+static void test_openings(void)
+{
+    struct peal_host *none = NULL;
+    struct peal_host_open how = {.workers = 0, .platform = platform};
+    check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "1 to 256"));
+    how.workers = 257;
+    check(peal_host_open(&how, &none) == PEAL_UNSUPPORTED);
+    how.workers = 2;
+    how.platform = "quantum";
+    check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "quantum"));
+    how.platform = "sim:no/such/machine.yaml";
+    check(peal_host_open(&how, &none) != PEAL_OK && strstr(peal_host_error(NULL), "machine.yaml"));
+    how.platform = "sim:cube";
+    how.workers = 5;
+    check(peal_host_open(&how, &none) == PEAL_UNSUPPORTED &&
+          strstr(peal_host_error(NULL), "4 PEs"));
+    peal_host_close(NULL);
+}
+
+static void test_refusals(void)
+{
+    struct peal_tensor x = new_tensor(PEAL_ON_WORKER, 0, 64), y = new_tensor(PEAL_ON_WORKER, 0, 64);
+    struct peal_tensor away = new_tensor(PEAL_ON_WORKER, 1, 64);
+    struct peal_tensor small = new_tensor(PEAL_ON_WORKER, 0, 8), made, i64;
+    struct peal_work work;
+    struct peal_domain domain;
+    float data[64];
+    struct peal_tensor_spec ints = {.dtype = PEAL_I64, .ndims = 1, .shape = {64}};
+    check(peal_tensor_new(host, &ints, &i64) == PEAL_OK);
+    refused(submit_two(add, 0, x, small), PEAL_INVALID, "needs 64 elements");
+    refused(submit_two(add, 1, x, away), PEAL_INVALID, "no part on worker 1");
+    refused(submit_two(add, 9, x, y), PEAL_INVALID, "no worker 9");
+    refused(submit_two(add, 0, x, x), PEAL_INVALID, "overlap");
+    refused(submit_two(add, 0, x, i64), PEAL_INVALID, "are of f32 and of i64");
+    refused(submit_two(ring, 0, x, y), PEAL_INVALID, "takes 3 arguments");
+    refused(submit_int(add, 0, x, 3, NULL), PEAL_INVALID, "is a tensor, not an int");
+    refused(submit_two(add, 0, x, (struct peal_tensor){y.id ^ 1ull << 50}), PEAL_INVALID,
+            "another host");
+    refused(peal_work_kernel(host, "kernel k(in x: T[n]) { y = x }", NULL, &work), PEAL_INVALID,
+            "1:");
+    refused(peal_work_kernel(host, NULL, "no_such_kernel", &work), PEAL_INVALID, "no_such_kernel");
+    refused(peal_work_function(host, "no_such", &work), PEAL_INVALID, "no_such");
+    refused(peal_tensor_read(host, x, data, 10), PEAL_INVALID, "256 bytes");
+    ints.shape[0] = 1u << 30;
+    refused(peal_tensor_new(host, &ints, &made), PEAL_NO_MEMORY, "no such room");
+    ints.ndims = 9;
+    refused(peal_tensor_new(host, &ints, &made), PEAL_INVALID, "dimensions");
+    uint32_t members[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct peal_domain_spec spec = {.workers = members, .nworkers = 8};
+    refused(peal_domain_new(host, &spec, &domain), PEAL_INVALID, "the host has 4");
+    members[1] = 0;
+    spec.nworkers = 2;
+    refused(peal_domain_new(host, &spec, &domain), PEAL_INVALID, "twice");
+    struct peal_domain_buffer huge = {"g", PEAL_F64, UINT64_MAX / 16};
+    members[1] = 1;
+    spec.buffers = &huge;
+    spec.nbuffers = 1;
+    refused(peal_domain_new(host, &spec, &domain), PEAL_INVALID, "larger than any memory");
+    check(peal_tensor_free(host, y) == PEAL_OK);
+    refused(peal_tensor_free(host, y), PEAL_CLOSED, "freed");
+    refused(submit_two(add, 0, x, y), PEAL_CLOSED, "freed");
+    struct peal_task_arg sum[] = {peal_arg_tensor(x), peal_arg_tensor(x),
+                                  peal_arg_reduce(PEAL_AND)};
+    struct peal_task_spec and = {.work = ring, .args = sum, .nargs = 3};
+    refused(peal_host_submit(host, &and, NULL), PEAL_INVALID, "no plan");
+    refused(peal_host_wait(host, (struct peal_task){0}), PEAL_INVALID, "no such task");
+    check(peal_host_wait_all(host) == PEAL_OK);
+}
+
+static void test_domains(void)
+{
+    uint32_t members[] = {2, 0};
+    struct peal_domain_buffer buffers[] = {{"g", PEAL_F32, 16}, {"h", PEAL_I64, 5}};
+    struct peal_domain_spec spec = {
+        .name = "pair", .workers = members, .nworkers = 2, .buffers = buffers, .nbuffers = 2};
+    struct peal_domain domain;
+    struct peal_tensor g, none;
+    struct peal_work window;
+    float data[16], zero[16] = {0};
+    check(peal_domain_new(host, &spec, &domain) == PEAL_OK);
+    check(peal_domain_tensor(host, domain, "g", &g) == PEAL_OK);
+    refused(peal_domain_tensor(host, domain, "nothing", &none), PEAL_INVALID, "nothing");
+    check(peal_tensor_read_part(host, g, 1, data, sizeof data) == PEAL_OK);
+    check(memcmp(data, zero, sizeof data) == 0);
+    for (uint32_t r = 0; r < 2; r++) {
+        for (int i = 0; i < 16; i++)
+            data[i] = (float)(i + 10 * (int)r);
+        check(peal_tensor_write_part(host, g, r, data, sizeof data) == PEAL_OK);
+    }
+    check(peal_work_kernel(host, NULL, "allreduce_window", &window) == PEAL_OK);
+    struct peal_task_arg args[] = {peal_arg_tensor(g), peal_arg_reduce(PEAL_SUM)};
+    struct peal_task_spec task = {.work = window, .domain = domain, .args = args, .nargs = 2};
+    check(peal_host_submit(host, &task, NULL) == PEAL_OK);
+    struct peal_tensor plain = new_tensor(PEAL_REPLICATED, 0, 16);
+    args[0] = peal_arg_tensor(plain);
+    refused(peal_host_submit(host, &task, NULL), PEAL_INVALID, "is a window");
+    check(peal_tensor_read_part(host, g, 1, data, sizeof data) == PEAL_OK);
+    check(data[3] == 16.0f);
+    check(peal_domain_release(host, domain) == PEAL_OK);
+    refused(peal_domain_release(host, domain), PEAL_CLOSED, "released");
+    refused(peal_tensor_read_part(host, g, 1, data, sizeof data), PEAL_CLOSED, "freed or released");
+    args[0] = peal_arg_tensor(g);
+    refused(peal_host_submit(host, &task, NULL), PEAL_CLOSED, "released");
+}
+
+/* ---- failures ---- */
+
+static void test_failing_function(void)
+{
+    struct peal_tensor x = new_tensor(PEAL_ON_WORKER, 0, 8), y = new_tensor(PEAL_ON_WORKER, 0, 8);
+    struct peal_tensor z = new_tensor(PEAL_ON_WORKER, 0, 8);
+    struct peal_task bad, fine;
+    float data[8] = {0};
+    check(submit_int(faulty, 0, x, 1, &bad) == PEAL_OK);
+    check(submit_two(add, 0, x, y) == PEAL_OK);           /* reads what failed */
+    check(submit_int(faulty, 0, z, 0, &fine) == PEAL_OK); /* has nothing to do with it */
+    refused(peal_host_wait(host, bad), PEAL_UNSUPPORTED, "it was asked to");
+    check(strstr(peal_host_error(host), "faulty") && strstr(peal_host_error(host), "worker 0"));
+    check(peal_host_wait(host, bad) == PEAL_UNSUPPORTED);
+    check(peal_host_wait(host, fine) == PEAL_OK);
+    check(peal_tensor_read(host, z, data, sizeof data) == PEAL_OK);
+    refused(peal_tensor_read(host, y, data, sizeof data), PEAL_UNSUPPORTED, "failed");
+    check(peal_tensor_write(host, x, data, sizeof data) == PEAL_OK); /* overwritten: clean again */
+    check(peal_tensor_read(host, x, data, sizeof data) == PEAL_OK);
+    check(peal_host_wait_all(host) == PEAL_UNSUPPORTED);
+    check(peal_host_wait_all(host) == PEAL_OK);
+    struct peal_task_spec spec = {.work = caller, .worker = 1};
+    struct peal_task task;
+    check(peal_host_submit(host, &spec, &task) == PEAL_OK);
+    check(peal_host_wait(host, task) == PEAL_MISMATCH); /* the call came back with PEAL_INVALID */
+    check(peal_host_wait_all(host) == PEAL_MISMATCH);
+}
+
+/* Worker 3 dies: its tensors and domains are lost, those of workers 0 and 1 are not. */
+static void test_death(void)
+{
+    uint32_t left[] = {0, 1}, right[] = {2, 3};
+    struct peal_domain_spec spec = {.workers = left, .nworkers = 2};
+    struct peal_domain a, b;
+    check(peal_domain_new(host, &spec, &a) == PEAL_OK);
+    spec.workers = right;
+    check(peal_domain_new(host, &spec, &b) == PEAL_OK);
+    struct peal_tensor x = new_tensor(PEAL_REPLICATED, 0, 32),
+                       y = new_tensor(PEAL_REPLICATED, 0, 32);
+    struct peal_tensor own = new_tensor(PEAL_ON_WORKER, 2, 32),
+                       lonely = new_tensor(PEAL_ON_WORKER, 3, 32);
+    float data[32];
+    for (int i = 0; i < 32; i++)
+        data[i] = (float)i;
+    check(peal_tensor_write(host, x, data, sizeof data) == PEAL_OK);
+    check(submit_ring(a, x, y) == PEAL_OK);
+    check(submit_ring(b, x, y) == PEAL_OK);
+    check(peal_host_wait_all(host) == PEAL_OK);
+    struct peal_task slow;
+    check(submit_int(sleeper, 3, lonely, 60000, &slow) == PEAL_OK);
+    for (int i = 0; i < 50; i++) {
+        check(submit_ring(a, x, y) == PEAL_OK);
+        check(submit_ring(b, x, y) == PEAL_OK);
+        check(submit_two(add, 2, own, own) == PEAL_INVALID);
+    }
+    kill((pid_t)peal_host_pid(host, 3), SIGKILL);
+    refused(peal_host_wait(host, slow), PEAL_PEER_DEAD, "worker 3 is dead");
+    check(peal_host_wait_all(host) == PEAL_PEER_DEAD);
+    check(peal_tensor_read_part(host, y, 1, data, sizeof data) == PEAL_OK && data[5] == 10.0f);
+    refused(peal_tensor_read_part(host, y, 3, data, sizeof data), PEAL_PEER_DEAD, "worker 3");
+    refused(submit_ring(b, x, y), PEAL_PEER_DEAD, "worker 3 is dead");
+    refused(submit_int(sleeper, 3, lonely, 1, NULL), PEAL_PEER_DEAD, "worker 3 is dead");
+    check(submit_ring(a, x, y) == PEAL_OK);
+    check(submit_int(sleeper, 2, own, 1, NULL) == PEAL_OK);
+    check(peal_host_wait_all(host) == PEAL_OK);
+    check(peal_domain_release(host, b) == PEAL_OK);
+    check(peal_domain_release(host, a) == PEAL_OK);
+}
+
+/* ---- queues, graphs, records ---- */
+
+static void test_full_queue(void)
+{
+    struct peal_task_spec spec = {.work = nothing, .worker = 0};
+    struct peal_tensor x = new_tensor(PEAL_ON_WORKER, 0, 8);
+    bool full = false;
+    check(peal_host_hold(host) == PEAL_OK);
+    for (uint32_t i = 0; i <= PEAL_MOST_QUEUED && !full; i++) {
+        enum peal_status status = peal_host_try_submit(host, &spec, NULL);
+        check(status == PEAL_OK || status == PEAL_PENDING);
+        full = status == PEAL_PENDING;
+    }
+    check(full);
+    check(peal_host_go(host) == PEAL_OK);
+    for (uint32_t i = 0; i < 2000; i++) {
+        spec.worker = i % 4;
+        check(peal_host_submit(host, &spec, NULL) == PEAL_OK);
+    }
+    check(peal_host_wait_all(host) == PEAL_OK);
+    struct peal_host_stats stats;
+    check(peal_host_stats(host, &stats) == PEAL_OK && stats.ended == stats.submitted);
+    check(stats.submitted >= PEAL_MOST_QUEUED + 2000);
+    check(peal_tensor_free(host, x) == PEAL_OK);
+}
+
+static void test_graph(void)
+{
+    struct peal_tensor x = new_tensor(PEAL_REPLICATED, 0, 32),
+                       y = new_tensor(PEAL_REPLICATED, 0, 32);
+    struct peal_work racy;
+    refused(peal_host_check(host), PEAL_INVALID, "nothing is held");
+    check(peal_host_hold(host) == PEAL_OK);
+    for (int i = 0; i < 3; i++) {
+        check(submit_ring((struct peal_domain){0}, x, y) == PEAL_OK);
+        for (uint32_t w = 0; w < 4; w++)
+            check(submit_two(add, w, y, x) == PEAL_OK);
+    }
+    check(peal_host_check(host) == PEAL_OK);
+    check(peal_work_kernel(host, racy_text, NULL, &racy) == PEAL_OK);
+    struct peal_task_arg args[] = {peal_arg_tensor(x), peal_arg_tensor(y),
+                                   peal_arg_reduce(PEAL_SUM)};
+    struct peal_task_spec spec = {.work = racy, .everyone = 1, .args = args, .nargs = 3};
+    check(peal_host_submit(host, &spec, NULL) == PEAL_OK);
+    refused(peal_host_check(host), PEAL_INVALID, "'racy' is refuted");
+    check(peal_host_go(host) == PEAL_OK);
+    check(peal_host_wait_all(host) == PEAL_OK);
+}
+
+static void test_files(void)
+{
+    char folder[] = "/tmp/peal-host-XXXXXX", path[64];
+    check(mkdtemp(folder) != NULL);
+    const struct {
+        const char *name, *begins;
+        enum peal_status (*write)(struct peal_host *host, const char *path);
+    } files[] = {{"trace.json", "{", peal_host_write_trace},
+                 {"graph.svg", "<svg", peal_host_write_graph},
+                 {"path.txt", "critical path: ", peal_host_write_path},
+                 {"page.html", "<!", peal_host_write_page}};
+    for (size_t i = 0; i < 4; i++) {
+        char begin[16] = "";
+        snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
+        check(files[i].write(host, path) == PEAL_OK);
+        FILE *file = fopen(path, "r");
+        check(file && fread(begin, 1, 15, file) > 0);
+        fclose(file);
+        check(strncmp(begin, files[i].begins, strlen(files[i].begins)) == 0 || i == 0);
+        unlink(path);
+    }
+    rmdir(folder);
+    refused(peal_host_write_trace(host, "/no/such/folder/x"), PEAL_SYSTEM, "/no/such/folder/x");
+}
+
+int main(int argc, char **argv)
+{
+    platform = argc > 1 ? argv[1] : "native";
+    bool processes = strcmp(platform, "native") == 0;
+    test_openings();
+    open_host(4);
+    test_refusals();
+    test_domains();
+    test_graph();
+    test_files();
+    test_failing_function();
+    if (processes)
+        test_death();
+    peal_host_close(host);
+    host = NULL;
+    open_host(4);
+    test_full_queue();
+    peal_host_close(host);
+    printf("host on %s: passed\n", platform);
+    return 0;
+}

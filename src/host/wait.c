@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends of tasks: the host waits for them, takes note of the failed ones, and gives back what they
+ * used. Tasks are retired oldest first; their blocks are then used again. */
+#include "host/state.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { POLLS = 2000, SLEEP_US = 50000, MOST_TEXTS = 1024 };
+
+bool peal_host_is_done(const struct peal_host *host, uint32_t worker, uint32_t queue,
+                       uint64_t count)
+{
+    const struct peal_host_queue *q = &host->shared->queues[worker * PEAL_HOST_QUEUES + queue];
+    /* acquire; partner: the worker's loop, or the simulator */
+    return (int32_t)(atomic_load_explicit(&q->done, memory_order_acquire) - (uint32_t)count) >= 0;
+}
+
+enum peal_status peal_host_wait_position(struct peal_host *host, uint32_t worker, uint32_t queue,
+                                         uint64_t count)
+{
+    struct peal_host_queue *q = &host->shared->queues[worker * PEAL_HOST_QUEUES + queue];
+    peal_host_publish(host);
+    if (host->simulated && !peal_host_is_done(host, worker, queue, count))
+        return peal_simulated_flush(host);
+    for (uint32_t round = 0; round < POLLS; round++) {
+        if (peal_host_is_done(host, worker, queue, count))
+            return PEAL_OK;
+        if (round % 16 == 15)
+            sched_yield();
+    }
+    while (!peal_host_is_done(host, worker, queue, count)) {
+        atomic_fetch_add(&q->waited, 1); /* seq_cst, with `done`: see wait_count in worker.c */
+        uint32_t now = atomic_load(&q->done);
+        if ((int32_t)(now - (uint32_t)count) < 0)
+            peal_futex_wait(&q->done, now, SLEEP_US);
+        atomic_fetch_sub(&q->waited, 1);
+    }
+    return PEAL_OK;
+}
+
+/* ---- failures ---- */
+
+/* A worker's own words, or NULL. */
+static const struct peal_host_report *find_report(const struct peal_host *host, uint64_t id)
+{
+    for (uint32_t i = 0; i < PEAL_HOST_REPORTS; i++) {
+        const struct peal_host_report *report = &host->shared->reports[i];
+        /* acquire; partner: peal_worker_report */
+        if (atomic_load_explicit(&report->task, memory_order_acquire) == id)
+            return report;
+    }
+    return NULL;
+}
+
+static char *describe(const struct peal_host *host, const struct peal_host_block *block,
+                      enum peal_status status)
+{
+    const struct peal_host_report *report = find_report(host, block->id);
+    char text[PEAL_HOST_REPORT_BYTES + 256];
+    if (report)
+        snprintf(text, sizeof text, "task %llu, '%s', failed on worker %u (%s): %s",
+                 (unsigned long long)block->id, block->name, report->worker,
+                 peal_status_text(status), report->text);
+    else
+        snprintf(text, sizeof text, "task %llu, '%s', failed: %s", (unsigned long long)block->id,
+                 block->name, peal_status_text(status));
+    return strdup(text);
+}
+
+static void note_failure(struct peal_host *host, const struct peal_host_block *block,
+                         enum peal_status status)
+{
+    struct peal_host_failure failure = {block->id, status, describe(host, block, status)};
+    if (!peal_vec_push(&host->failures, failure)) {
+        free(failure.text);
+        return;
+    }
+    host->texts_kept++;
+    if (host->texts_kept > MOST_TEXTS) {
+        size_t old = host->failures.len - host->texts_kept;
+        free(host->failures.at[old].text);
+        host->failures.at[old].text = NULL;
+        host->texts_kept--;
+    }
+}
+
+/* Failures are in order of their ids. */
+static const struct peal_host_failure *find_failure(const struct peal_host *host, uint64_t id)
+{
+    size_t low = 0, high = host->failures.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (host->failures.at[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < host->failures.len && host->failures.at[low].id == id;
+    return found ? &host->failures.at[low] : NULL;
+}
+
+enum peal_status peal_host_failure_status(struct peal_host *host, uint64_t id)
+{
+    const struct peal_host_failure *failure = find_failure(host, id);
+    return failure ? failure->status : PEAL_OK;
+}
+
+const char *peal_host_failure_text(struct peal_host *host, uint64_t id)
+{
+    const struct peal_host_failure *failure = find_failure(host, id);
+    if (!failure)
+        return "";
+    return failure->text ? failure->text : "it failed; its words are no longer kept";
+}
+
+/* ---- ends ---- */
+
+static uint8_t state_of(const struct peal_host *host, uint64_t id)
+{
+    /* seq_cst: with `waiting`, see peal_host_wait_oldest; acquires what the task wrote */
+    return atomic_load(&host->shared->states[id % PEAL_HOST_STATES]);
+}
+
+void peal_host_retire(struct peal_host *host)
+{
+    while (host->oldest < host->next_id) {
+        uint8_t state = state_of(host, host->oldest);
+        if (!state)
+            break;
+        struct peal_host_block *block = host->held[host->oldest % PEAL_MOST_QUEUED];
+        enum peal_status status = (enum peal_status)(state - 1);
+        if (status != PEAL_OK)
+            note_failure(host, block, status);
+        if (host->record)
+            peal_record_end(host, block, status);
+        host->block_tail = host->block_ends[host->oldest % PEAL_MOST_QUEUED];
+        host->oldest++;
+    }
+    peal_host_collect_frees(host);
+}
+
+void peal_host_wait_oldest(struct peal_host *host)
+{
+    uint64_t id = host->oldest;
+    peal_host_publish(host);
+    if (host->simulated && id < host->next_id && !state_of(host, id))
+        peal_simulated_flush(host);
+    for (uint32_t round = 0; round < POLLS && id < host->next_id && !state_of(host, id); round++) {
+        if (round % 16 == 15)
+            sched_yield();
+    }
+    while (id < host->next_id && !state_of(host, id)) {
+        uint32_t now = atomic_load(&host->shared->ended);
+        atomic_store(&host->shared->waiting, 1); /* seq_cst; partner: peal_worker_end */
+        if (!state_of(host, id))
+            peal_futex_wait(&host->shared->ended, now, SLEEP_US);
+        atomic_store(&host->shared->waiting, 0);
+    }
+    peal_host_retire(host);
+}
+
+/* One task, which need not be the oldest. */
+enum peal_status peal_host_wait_id(struct peal_host *host, uint64_t id)
+{
+    peal_host_publish(host);
+    if (host->simulated && id >= host->oldest && !state_of(host, id))
+        peal_simulated_flush(host);
+    for (uint32_t round = 0; round < POLLS && id >= host->oldest && !state_of(host, id); round++) {
+        if (round % 16 == 15)
+            sched_yield();
+    }
+    while (id >= host->oldest && !state_of(host, id)) {
+        uint32_t now = atomic_load(&host->shared->ended);
+        atomic_store(&host->shared->waiting, 1); /* seq_cst; partner: peal_worker_end */
+        if (!state_of(host, id))
+            peal_futex_wait(&host->shared->ended, now, SLEEP_US);
+        atomic_store(&host->shared->waiting, 0);
+    }
+    enum peal_status status = PEAL_OK;
+    if (id >= host->oldest)
+        status = (enum peal_status)(state_of(host, id) - 1);
+    else
+        status = peal_host_failure_status(host, id);
+    return status;
+}
+
+static enum peal_status check_task(struct peal_host *host, struct peal_task task, uint64_t *id)
+{
+    enum peal_status status = peal_host_enter(host);
+    if (status != PEAL_OK)
+        return status;
+    *id = task.id & ((UINT64_C(1) << 48) - 1);
+    if (task.id >> 48 != host->number && task.id)
+        return peal_host_fail(host, PEAL_INVALID, "this task belongs to another host");
+    if (*id == 0 || *id >= host->next_id)
+        return peal_host_fail(host, PEAL_INVALID, "there is no such task");
+    return PEAL_OK;
+}
+
+/* The words of a task that is known to have failed. */
+static enum peal_status tell(struct peal_host *host, uint64_t id, enum peal_status status)
+{
+    if (status == PEAL_OK)
+        return PEAL_OK;
+    peal_host_retire(host);
+    if (id < host->oldest)
+        return peal_host_fail(host, status, "%s", peal_host_failure_text(host, id));
+    char *text = describe(host, host->held[id % PEAL_MOST_QUEUED], status);
+    peal_host_fail(host, status, "%s", text ? text : peal_status_text(status));
+    free(text);
+    return status;
+}
+
+enum peal_status peal_host_wait(struct peal_host *host, struct peal_task task)
+{
+    uint64_t id = 0;
+    enum peal_status status = check_task(host, task, &id);
+    return status == PEAL_OK ? tell(host, id, peal_host_wait_id(host, id)) : status;
+}
+
+enum peal_status peal_host_test(struct peal_host *host, struct peal_task task)
+{
+    uint64_t id = 0;
+    enum peal_status status = check_task(host, task, &id);
+    if (status != PEAL_OK)
+        return status;
+    if (id >= host->oldest && !state_of(host, id))
+        return PEAL_PENDING;
+    return tell(host, id, peal_host_wait_id(host, id));
+}
+
+enum peal_status peal_host_wait_all(struct peal_host *host)
+{
+    enum peal_status status = peal_host_enter(host);
+    if (status != PEAL_OK)
+        return status;
+    peal_host_publish(host);
+    if (host->simulated)
+        status = peal_simulated_flush(host);
+    while (status == PEAL_OK && host->oldest < host->next_id)
+        peal_host_wait_oldest(host);
+    if (status != PEAL_OK || host->told == host->failures.len)
+        return status;
+    uint64_t id = host->failures.at[host->told].id;
+    host->told = host->failures.len;
+    return tell(host, id, peal_host_failure_status(host, id));
+}
+
+void peal_host_collect_frees(struct peal_host *host)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < host->frees.len; i++) {
+        struct peal_host_pending_free *gone = &host->frees.at[i];
+        bool used = false;
+        for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++)
+            used |= gone->last[q] && !peal_host_is_done(host, gone->worker, q, gone->last[q]);
+        if (used) {
+            host->frees.at[kept++] = *gone;
+            continue;
+        }
+        peal_taint_clear(&host->shared->of_worker[gone->worker], gone->at, gone->at + gone->bytes);
+        peal_area_give(&host->areas[gone->worker], gone->at, gone->bytes);
+    }
+    host->frees.len = kept;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Works: kernels and functions that tasks run. The host reads a kernel for its parameters, and makes
+ * its plan for each kind of arguments once: that says how much of each tensor is touched, whether
+ * there is a plan at all, and to which queue the task goes. The simulator runs the same plan. */
+#include "host/state.h"
+
+#include "lang/lang.h"
+#include "sim/sim.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum peal_status add_work(struct peal_host *host, struct peal_host_work *work,
+                                 const struct peal_host_shared_work *shared, struct peal_work *out)
+{
+    uint64_t id = 0;
+    if (host->works.rows.len >= PEAL_HOST_MOST_WORKS)
+        return peal_host_fail(host, PEAL_NO_MEMORY, "a host has at most %d works",
+                              PEAL_HOST_MOST_WORKS);
+    host->shared->works[host->works.rows.len] = *shared;
+    id = peal_handle_add(host, &host->works, work);
+    if (!id)
+        return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for '%s'", work->name);
+    out->id = id;
+    return PEAL_OK;
+}
+
+static void free_work(struct peal_host_work *work)
+{
+    if (work)
+        peal_program_close(work->program);
+    free(work);
+}
+
+void peal_host_works_release(struct peal_host *host)
+{
+    for (size_t i = 0; i < host->works.rows.len; i++)
+        free_work(host->works.rows.at[i].object);
+    peal_vec_release(&host->works.rows);
+    for (size_t i = 0; i < host->variants.len; i++)
+        free(host->variants.at[i].plan);
+    peal_vec_release(&host->variants);
+    free(host->variant_map);
+}
+
+/* ---- parameters ---- */
+
+static const char *dimension_name(const struct peal_expr *shape)
+{
+    bool is_name = shape && shape->kind == PEAL_EXPR_NAME && shape->symbol &&
+                   shape->symbol->kind == PEAL_SYMBOL_DIM;
+    return is_name ? shape->name : NULL;
+}
+
+static struct peal_host_param read_param(const struct peal_symbol *symbol)
+{
+    struct peal_host_param param = {.name = symbol->name, .is_local = symbol->is_local};
+    switch (symbol->kind) {
+    case PEAL_SYMBOL_INT:
+        param.kind = PEAL_TASK_INT;
+        param.has_default = symbol->initial != NULL;
+        break;
+    case PEAL_SYMBOL_INTS:
+        param.kind = PEAL_TASK_INTS;
+        break;
+    case PEAL_SYMBOL_REDUCE:
+        param.kind = PEAL_TASK_REDUCE;
+        break;
+    default:
+        param.kind = PEAL_TASK_TENSOR;
+        param.dir = (uint8_t)symbol->dir;
+        param.is_window = symbol->is_window;
+        param.generic = symbol->type.elem.generic;
+        param.dtype = symbol->type.elem.dtype;
+        param.ndims = symbol->shape[1] ? 2 : 1;
+        param.dims[0] = dimension_name(symbol->shape[0]);
+        param.dims[1] = dimension_name(symbol->shape[1]);
+    }
+    return param;
+}
+
+/* Texts stay in memory that workers see. */
+static const char *share_text(struct peal_host *host, const char *text)
+{
+    struct peal_host_shared *shared = host->shared;
+    size_t len = strlen(text) + 1;
+    if (len > PEAL_HOST_TEXT_BYTES - shared->texts_used)
+        return NULL;
+    char *copy = shared->texts + shared->texts_used;
+    memcpy(copy, text, len);
+    shared->texts_used += len;
+    return copy;
+}
+
+static enum peal_status load_kernel(struct peal_host *host, const char *text, const char *name,
+                                    struct peal_host_work *work)
+{
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    enum peal_status status =
+        text ? peal_program_text("kernel", text, strlen(text), &diags, &work->program)
+             : peal_program_open(name, &diags, &work->program);
+    if (status == PEAL_OK)
+        work->kernel = peal_program_kernel(work->program, name, &diags);
+    if (status == PEAL_OK && !work->kernel)
+        status = PEAL_INVALID;
+    if (status != PEAL_OK) {
+        struct peal_text why = {0};
+        peal_diags_print(&diags, false, &why);
+        peal_host_fail(host, status, "%s", why.len ? peal_text_get(&why) : "no such kernel");
+        peal_text_release(&why);
+    }
+    peal_diags_release(&diags);
+    return status;
+}
+
+enum peal_status peal_work_kernel(struct peal_host *host, const char *text, const char *name,
+                                  struct peal_work *out)
+{
+    enum peal_status status = peal_host_enter(host);
+    if (status != PEAL_OK)
+        return status;
+    if (!out || (!text && !name))
+        return peal_host_fail(host, PEAL_INVALID, "neither a text nor a name of a kernel");
+    struct peal_host_work *work = calloc(1, sizeof *work);
+    if (!work)
+        return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a kernel");
+    status = load_kernel(host, text, name, work);
+    if (status == PEAL_OK && work->kernel->nparams > PEAL_MOST_ARGS)
+        status = peal_host_fail(host, PEAL_INVALID, "'%s' has more than %d parameters",
+                                work->kernel->name, PEAL_MOST_ARGS);
+    if (status == PEAL_OK) {
+        snprintf(work->name, sizeof work->name, "%s", work->kernel->name);
+        work->nparams = (uint32_t)work->kernel->nparams;
+        for (uint32_t i = 0; i < work->nparams; i++)
+            work->params[i] = read_param(work->kernel->params[i]);
+        struct peal_host_shared_work shared = {.name = share_text(host, work->kernel->name)};
+        if (text)
+            shared.text = share_text(host, text);
+        if (!shared.name || (text && !shared.text))
+            status = peal_host_fail(host, PEAL_NO_MEMORY, "kernels' texts are beyond %llu bytes",
+                                    (unsigned long long)PEAL_HOST_TEXT_BYTES);
+        else
+            status = add_work(host, work, &shared, out);
+    }
+    if (status != PEAL_OK)
+        free_work(work);
+    return status;
+}
+
+/* "in, out, int": one word per parameter. */
+static bool read_signature(const char *text, struct peal_host_work *work)
+{
+    static const struct {
+        const char *word;
+        uint8_t kind, dir;
+    } words[] = {{"in", PEAL_TASK_TENSOR, PEAL_DIR_IN},
+                 {"out", PEAL_TASK_TENSOR, PEAL_DIR_OUT},
+                 {"inout", PEAL_TASK_TENSOR, PEAL_DIR_INOUT},
+                 {"int", PEAL_TASK_INT, 0},
+                 {"ints", PEAL_TASK_INTS, 0}};
+    while (*text && work->nparams < PEAL_MOST_ARGS) {
+        text += strspn(text, " \t");
+        size_t len = strcspn(text, ", \t"), found = 0;
+        while (found < sizeof words / sizeof *words &&
+               (strlen(words[found].word) != len || strncmp(words[found].word, text, len) != 0))
+            found++;
+        if (found == sizeof words / sizeof *words)
+            return false;
+        work->params[work->nparams++] = (struct peal_host_param){.name = words[found].word,
+                                                                 .kind = words[found].kind,
+                                                                 .dir = words[found].dir,
+                                                                 .generic = true};
+        text += len;
+        text += strspn(text, " \t");
+        if (*text && *text++ != ',')
+            return false;
+    }
+    return *text == '\0';
+}
+
+enum peal_status peal_work_function(struct peal_host *host, const char *name, struct peal_work *out)
+{
+    enum peal_status status = peal_host_enter(host);
+    if (status != PEAL_OK)
+        return status;
+    const struct peal_function *function = NULL;
+    for (size_t i = 0; i < host->nfunctions && name && !function; i++) {
+        if (strcmp(host->functions[i].name, name) == 0)
+            function = &host->functions[i];
+    }
+    if (!function || !out)
+        return peal_host_fail(
+            host, PEAL_INVALID,
+            "there is no function '%s': functions are given when a host is opened",
+            name ? name : "");
+    struct peal_host_work *work = calloc(1, sizeof *work);
+    if (!work)
+        return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a function");
+    work->function = function;
+    snprintf(work->name, sizeof work->name, "%s", function->name);
+    if (!read_signature(function->parameters ? function->parameters : "", work))
+        status =
+            peal_host_fail(host, PEAL_INVALID,
+                           "parameters of '%s' are a list of in, out, inout, int, ints, not '%s'",
+                           name, function->parameters);
+    struct peal_host_shared_work shared = {.is_function = true, .function = function};
+    if (status == PEAL_OK)
+        status = add_work(host, work, &shared, out);
+    if (status != PEAL_OK)
+        free_work(work);
+    return status;
+}
+
+/* ---- plans ---- */
+
+static bool reaches_others(const struct peal_plan *plan)
+{
+    for (uint32_t rank = 0; rank < plan->nranks; rank++) {
+        for (uint32_t l = 0; l < peal_plan_lane_count(plan, rank); l++) {
+            const struct peal_lane *lane = peal_plan_lane(plan, rank, l);
+            const struct peal_op *op = peal_plan_ops(plan) + lane->first_op;
+            for (const struct peal_op *end = op + lane->ops; op < end; op++) {
+                if (peal_op_is_sync(op) || op->kind >= PEAL_OP_SEND)
+                    return true;
+                for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
+                    const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
+                    if (ref->buf < PEAL_BUF_SLOT && ref->rank != rank)
+                        return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+/* The values that a plan depends on, by name. */
+struct binding {
+    struct peal_bind bind;
+    struct peal_bind_value values[2 * PEAL_MOST_ARGS];
+};
+
+static uint64_t bind_request(const struct peal_host *host, const struct peal_host_request *r,
+                             struct binding *out)
+{
+    uint64_t key = peal_hash_u64(r->work_index, 17);
+    struct peal_bind *bind = &out->bind;
+    *bind = (struct peal_bind){.nranks = r->members,
+                               .rank = PEAL_NONE,
+                               .dtype = r->dtype,
+                               .values = out->values,
+                               .in_place = r->in_place};
+    if (host->machine) {
+        bind->channel_depth = (uint32_t)host->machine->keys.slots;
+        bind->slot_bytes = host->machine->keys.slot_bytes;
+    }
+    key = peal_hash_u64((uint64_t)r->members << 16 | (uint64_t)r->dtype << 1 | r->in_place, key);
+    for (uint32_t i = 0; i < r->ndims; i++) {
+        out->values[bind->nvalues++] =
+            (struct peal_bind_value){r->dims[i].name, &r->dims[i].value, 1, false};
+        key = peal_hash_bytes(r->dims[i].name, strlen(r->dims[i].name), key);
+        key = peal_hash_u64((uint64_t)r->dims[i].value, key);
+    }
+    for (uint32_t i = 0; i < r->spec->nargs; i++) {
+        const struct peal_host_arg *arg = &r->args[i];
+        const struct peal_host_param *param = &r->work->params[i];
+        uint64_t all = arg->nvalues * (uint64_t)(arg->local ? r->members : 1);
+        bind->symmetric |= param->is_window;
+        if (arg->kind == PEAL_TASK_REDUCE)
+            bind->reduce = (enum peal_reduction)arg->value;
+        else if (arg->kind == PEAL_TASK_INT)
+            out->values[bind->nvalues++] =
+                (struct peal_bind_value){param->name, &arg->value, 1, false};
+        else if (arg->kind == PEAL_TASK_INTS)
+            out->values[bind->nvalues++] =
+                (struct peal_bind_value){param->name, arg->values, arg->nvalues, arg->local};
+        if (arg->kind != PEAL_TASK_TENSOR)
+            key = peal_hash_u64((uint64_t)arg->value, key);
+        if (arg->kind == PEAL_TASK_INTS)
+            key = peal_hash_bytes(arg->values, all * sizeof *arg->values, key);
+    }
+    return key;
+}
+
+static enum peal_status make_variant(struct peal_host *host, struct peal_host_request *r,
+                                     const struct binding *binding, uint64_t key)
+{
+    struct peal_diags diags;
+    struct peal_host_variant made = {.key = key, .work = r->work_index};
+    peal_diags_init(&diags);
+    enum peal_status status = peal_instantiate(r->work->kernel, &binding->bind, &diags, &made.plan);
+    if (status != PEAL_OK) {
+        struct peal_text why = {0};
+        peal_diags_print(&diags, false, &why);
+        peal_host_fail(host, status, "'%s' has no plan for these arguments: %s", r->work->name,
+                       why.len ? peal_text_get(&why) : peal_status_text(status));
+        peal_text_release(&why);
+    }
+    peal_diags_release(&diags);
+    if (status != PEAL_OK)
+        return status;
+    /* A window parameter lies in memory of the communication queue's communicator. */
+    made.remote = binding->bind.symmetric || reaches_others(made.plan);
+    if (!peal_vec_push(&host->variants, made)) {
+        free(made.plan);
+        return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a plan");
+    }
+    r->variant = host->variants.len - 1;
+    uint32_t at = (uint32_t)(key % PEAL_HOST_VARIANT_MAP);
+    while (host->variant_map[at])
+        at = (at + 1) % PEAL_HOST_VARIANT_MAP;
+    host->variant_map[at] = (uint32_t)host->variants.len;
+    return host->verify ? peal_check_variant(host, r->variant) : PEAL_OK;
+}
+
+/* Too many kinds of arguments: begin again, once nothing is queued that uses the old plans. */
+static void forget_variants(struct peal_host *host)
+{
+    while (host->oldest < host->next_id)
+        peal_host_wait_oldest(host);
+    for (size_t i = 0; i < host->variants.len; i++)
+        free(host->variants.at[i].plan);
+    host->variants.len = 0;
+    memset(host->variant_map, 0, PEAL_HOST_VARIANT_MAP * sizeof *host->variant_map);
+}
+
+enum peal_status peal_host_variant_find(struct peal_host *host, struct peal_host_request *r)
+{
+    struct binding binding;
+    uint64_t key = bind_request(host, r, &binding);
+    uint32_t at = (uint32_t)(key % PEAL_HOST_VARIANT_MAP);
+    for (; host->variant_map[at]; at = (at + 1) % PEAL_HOST_VARIANT_MAP) {
+        r->variant = host->variant_map[at] - 1;
+        if (host->variants.at[r->variant].key == key)
+            return PEAL_OK;
+    }
+    if (host->variants.len >= PEAL_HOST_MOST_VARIANTS)
+        forget_variants(host);
+    return make_variant(host, r, &binding, key);
+}

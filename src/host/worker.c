@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker's thread: takes tasks from its queue in order, waits for the other queue as far as the
+ * task says, meets the other members, runs, and says that it has ended. */
+#include "host/state.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Polls, then yields, then sleeps. Many workers share few cores, so polling is short. */
+enum { POLLS = 200, YIELDS = 20, SLEEP_US = 50000 };
+
+void peal_futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t microseconds)
+{
+    struct timespec limit = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
+    syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
+}
+
+void peal_futex_wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void pause_briefly(uint32_t round)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+    if (round >= POLLS)
+        sched_yield();
+}
+
+/* Waits until so many tasks are in the queue, or done: one of a queue's two counters. */
+static void wait_count(_Atomic uint32_t *count, _Atomic uint32_t *sleepers, uint32_t wanted)
+{
+    for (uint32_t round = 0; round < POLLS + YIELDS; round++) {
+        /* acquire; partner: the release of whoever counts */
+        if ((int32_t)(atomic_load_explicit(count, memory_order_acquire) - wanted) >= 0)
+            return;
+        pause_briefly(round);
+    }
+    for (;;) {
+        /* seq_cst, with the counter's: whoever counts sees that we sleep, or we see the count. */
+        atomic_fetch_add(sleepers, 1);
+        uint32_t now = atomic_load(count);
+        bool reached = (int32_t)(now - wanted) >= 0;
+        if (!reached)
+            peal_futex_wait(count, now, SLEEP_US);
+        atomic_fetch_sub(sleepers, 1);
+        if (reached)
+            return;
+    }
+}
+
+void peal_worker_report(struct peal_host_shared *shared, uint64_t task, uint32_t worker,
+                        const char *text)
+{
+    uint32_t number = atomic_fetch_add(&shared->nreports, 1);
+    struct peal_host_report *report = &shared->reports[number % PEAL_HOST_REPORTS];
+    atomic_store_explicit(&report->task, 0, memory_order_release); /* partner: wait.c */
+    report->worker = worker;
+    snprintf(report->text, sizeof report->text, "%s", text);
+    atomic_store_explicit(&report->task, task, memory_order_release); /* partner: wait.c */
+}
+
+void peal_worker_arrive(struct peal_host_block *block, uint32_t member, enum peal_status bad)
+{
+    uint32_t none = PEAL_OK;
+    if (bad != PEAL_OK)
+        atomic_compare_exchange_strong(&block->bad, &none, (uint32_t)bad);
+    /* acq_rel: `bad` is seen by who sees the bit; partner: meet */
+    uint64_t before =
+        atomic_fetch_or_explicit(&block->arrived, UINT64_C(1) << member, memory_order_acq_rel);
+    atomic_fetch_add(&block->turn, 1);
+    if ((before | UINT64_C(1) << member) == peal_host_all_members(block))
+        peal_futex_wake(&block->turn);
+}
+
+/* All members come here before any goes on; then all know whether all can. */
+static enum peal_status meet(struct peal_host_block *block, uint32_t member, enum peal_status bad)
+{
+    uint64_t all = peal_host_all_members(block);
+    peal_worker_arrive(block, member, bad);
+    for (uint32_t round = 0;; round++) {
+        uint32_t turn = atomic_load(&block->turn);
+        /* acquire; partner: peal_worker_arrive */
+        if (atomic_load_explicit(&block->arrived, memory_order_acquire) == all)
+            break;
+        if (round < POLLS + YIELDS)
+            pause_briefly(round);
+        else
+            peal_futex_wait(&block->turn, turn, SLEEP_US);
+    }
+    return (enum peal_status)atomic_load_explicit(&block->bad, memory_order_acquire);
+}
+
+void peal_worker_end(struct peal_host_shared *shared, struct peal_host_block *block,
+                     uint32_t member, enum peal_status status)
+{
+    uint32_t none = PEAL_OK;
+    uint64_t id = block->id, all = peal_host_all_members(block);
+    if (status != PEAL_OK)
+        atomic_compare_exchange_strong(&block->status, &none, (uint32_t)status);
+    /* acq_rel: the last one sees all members' status, times and data, and hands them on */
+    uint64_t before =
+        atomic_fetch_or_explicit(&block->ended, UINT64_C(1) << member, memory_order_acq_rel);
+    if ((before | UINT64_C(1) << member) != all)
+        return;
+    uint32_t result = atomic_load_explicit(&block->status, memory_order_acquire);
+    /* seq_cst, as the two below: the host sees the state, or we see that it waits. From here on the
+     * block may be used again. */
+    atomic_store(&shared->states[id % PEAL_HOST_STATES], (uint8_t)(1 + result));
+    atomic_fetch_add(&shared->ended, 1);
+    if (atomic_load(&shared->waiting))
+        peal_futex_wake(&shared->ended);
+}
+
+static uint32_t member_of(const struct peal_host_block *block, uint32_t worker)
+{
+    uint32_t member = 0;
+    while (block->parts[member].worker != worker)
+        member++;
+    return member;
+}
+
+static bool runs(const struct peal_host_block *block)
+{
+    return block->kind == PEAL_HOST_RUN_KERNEL || block->kind == PEAL_HOST_RUN_FUNCTION;
+}
+
+static void run_task(struct peal_host_shared *shared, struct peal_launcher *launcher,
+                     struct peal_host_block *block, uint32_t worker)
+{
+    struct peal_text why = {0};
+    uint32_t member = member_of(block, worker);
+    uint64_t culprit = 0, id = block->id;
+    enum peal_status status = peal_taint_inputs(shared, block, member, &culprit);
+    bool tainted = status != PEAL_OK;
+    /* Each member calls a function, or closes, on its own. */
+    bool together = block->members > 1 && block->kind != PEAL_HOST_CLOSE_DOMAIN &&
+                    block->kind != PEAL_HOST_RUN_FUNCTION;
+    if (together)
+        status = meet(block, member, status);
+    if (tainted)
+        peal_text_printf(&why, "it reads what task %llu was to write, which failed",
+                         (unsigned long long)culprit);
+    else if (status != PEAL_OK)
+        peal_text_printf(&why, "another member of its domain is dead, or reads what a failed task "
+                               "was to write");
+    block->parts[member].start = peal_host_now();
+    if (status == PEAL_OK) {
+        peal_host_in_task(runs(block));
+        status = peal_launcher_run(launcher, block, member, &why);
+        peal_host_in_task(false);
+    }
+    block->parts[member].end = peal_host_now();
+    peal_taint_outputs(shared, block, member, status);
+    if (status != PEAL_OK)
+        peal_worker_report(shared, id, worker, peal_text_get(&why));
+    peal_text_release(&why);
+    peal_worker_end(shared, block, member, status);
+}
+
+void *peal_worker_run(void *argument)
+{
+    struct peal_host_place_of_work place = *(struct peal_host_place_of_work *)argument;
+    struct peal_host_shared *shared = place.shared;
+    struct peal_host_queue *queues = &shared->queues[place.worker * PEAL_HOST_QUEUES];
+    struct peal_host_queue *queue = &queues[place.queue], *other = &queues[1 - place.queue];
+    struct peal_launcher *launcher = peal_launcher_new(shared, place.worker, place.queue);
+    bool stop = false;
+    free(argument);
+    for (uint32_t head = 0; !stop; head++) {
+        wait_count(&queue->pushed, &queue->idle, head + 1);
+        uint64_t entry = *peal_host_ring_at(shared, place.worker, place.queue, head);
+        struct peal_host_block *block = peal_host_ring_block(shared, entry);
+        uint32_t member = member_of(block, place.worker);
+        stop = block->kind == PEAL_HOST_STOP;
+        wait_count(&other->done, &other->waited, block->parts[member].after);
+        if (stop)
+            peal_worker_end(shared, block, member, PEAL_OK);
+        else
+            run_task(shared, launcher, block, place.worker);
+        /* seq_cst, with `waited`: see wait_count. Releases what the task wrote. */
+        atomic_store(&queue->done, head + 1);
+        if (atomic_load(&queue->waited))
+            peal_futex_wake(&queue->done);
+    }
+    peal_launcher_free(launcher);
+    return NULL;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON text -> tree, every node with its place. Read by libyaml, because JSON is what YAML's flow
+ * style is; what only YAML has is refused. */
+#ifndef PEAL_IMPORT_JSON_H
+#define PEAL_IMPORT_JSON_H
+
+#include "import/reader.h"
+
+enum json_kind { JSON_OBJECT, JSON_ARRAY, JSON_STRING, JSON_NUMBER, JSON_BOOL, JSON_NULL };
+
+struct json {
+    enum json_kind kind;
+    uint32_t line, col;
+    const char *key;    /* in an object */
+    const char *text;   /* strings, numbers */
+    int64_t number;     /* numbers, and bools as 0 and 1 */
+    bool is_integer;    /* numbers */
+    uint32_t count;     /* children */
+    struct json *first; /* children */
+    struct json *last, *next;
+};
+
+/* The document's root, in the import's arena. NULL: said in diags, or *status is not PEAL_INVALID. */
+struct json *peal_json_read(struct peal_import *import, struct peal_diags *diags,
+                            enum peal_status *status);
+/* The member of that name; NULL: there is none, or it is no object. */
+const struct json *peal_json_get(const struct json *object, const char *key);
+
+#endif

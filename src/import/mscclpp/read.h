@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a tree with names, kinds and ranges checked. Internal to this folder. */
+#ifndef PEAL_IMPORT_MSCCLPP_READ_H
+#define PEAL_IMPORT_MSCCLPP_READ_H
+
+#include "import/mscclpp/mscclpp.h"
+
+struct mpp_reader {
+    struct peal_import *import;
+    struct peal_diags *diags;
+    enum peal_status status;
+    struct mscclpp_plan *plan;
+    bool failed;
+};
+
+struct peal_pos peal_mpp_pos(const struct mpp_reader *r, const struct json *node);
+/* Remembers that something was refused; the message is a format. */
+void peal_mpp_refuse(struct mpp_reader *r, const struct json *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Zeroed memory of the import; never NULL unless it failed. */
+void *peal_mpp_take(struct mpp_reader *r, uint64_t count, size_t size);
+
+/* The member under its name or an older one (may be NULL); NULL: there is none. */
+const struct json *peal_mpp_get(const struct json *object, const char *name, const char *older);
+/* A member that must be there and of that kind. After a failure NULL. */
+const struct json *peal_mpp_need(struct mpp_reader *r, const struct json *object, const char *name,
+                                 const char *older, enum json_kind kind);
+/* An integer member from lo to hi; `otherwise` below lo makes it needed. */
+int64_t peal_mpp_int(struct mpp_reader *r, const struct json *object, const char *name,
+                     const char *older, int64_t lo, int64_t hi, int64_t otherwise);
+/* The value itself. */
+int64_t peal_mpp_value(struct mpp_reader *r, const struct json *node, int64_t lo, int64_t hi);
+enum mscclpp_channel_type peal_mpp_channel_type(struct mpp_reader *r, const struct json *node);
+uint8_t peal_mpp_buffer(struct mpp_reader *r, const struct json *node);
+
+/* read_ops.c: a block with its ops. */
+struct mpp_lists;
+void peal_mpp_read_block(struct mpp_reader *r, const struct json *gpu_node, const struct json *node,
+                         uint32_t rank, struct mscclpp_tb *out);
+
+#endif

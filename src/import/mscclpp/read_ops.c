@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MSCCL++ tree -> model: a thread block and its ops. What an op names by its place in the block's
+ * lists is resolved here: channels, remote buffers, switch channels. */
+#include "import/mscclpp/read.h"
+
+#include <string.h>
+
+const char *peal_mscclpp_name(enum mscclpp_name name)
+{
+    static const char *const names[] = {
+#define OP(id, text, place) text,
+        MSCCLPP_OPS(OP)
+#undef OP
+    };
+    return names[name];
+}
+
+struct remote {
+    uint32_t rank;
+    uint8_t buffer;
+};
+
+/* The lists of one block. */
+struct lists {
+    struct mpp_reader *r;
+    uint32_t rank;
+    uint32_t *channels[MPP_CHANNEL_TYPES];
+    uint32_t nchannels[MPP_CHANNEL_TYPES];
+    struct remote *remotes[MPP_CHANNEL_TYPES];
+    uint32_t nremotes[MPP_CHANNEL_TYPES];
+};
+
+static uint64_t count_all(const struct json *list, const char *name, const char *older)
+{
+    uint64_t n = 0;
+    for (const struct json *c = list ? list->first : NULL; c; c = c->next) {
+        const struct json *ids = peal_mpp_get(c, name, older);
+        n += ids ? ids->count : 0;
+    }
+    return n;
+}
+
+static void read_channel_ids(struct lists *l, const struct json *block)
+{
+    struct mpp_reader *r = l->r;
+    const struct mscclpp_gpu *gpu = &r->plan->gpus[l->rank];
+    const struct json *list = peal_json_get(block, "channels");
+    uint64_t most = count_all(list, "channel_ids", "cids");
+    for (int t = 0; t < MPP_CHANNEL_TYPES; t++)
+        l->channels[t] = peal_mpp_take(r, most, sizeof *l->channels[t]);
+    for (const struct json *c = list ? list->first : NULL; c && !r->failed; c = c->next) {
+        const struct json *type = peal_mpp_need(r, c, "channel_type", "ctype", JSON_STRING);
+        const struct json *ids = peal_mpp_need(r, c, "channel_ids", "cids", JSON_ARRAY);
+        if (r->failed)
+            return;
+        enum mscclpp_channel_type t = peal_mpp_channel_type(r, type);
+        uint32_t there = t == MPP_SWITCH ? gpu->ngroups : gpu->nchannels[t];
+        for (const struct json *n = ids->first; n && !r->failed; n = n->next)
+            l->channels[t][l->nchannels[t]++] =
+                (uint32_t)peal_mpp_value(r, n, 0, (int64_t)there - 1);
+    }
+}
+
+static void read_remotes(struct lists *l, const struct json *gpu, const struct json *block)
+{
+    struct mpp_reader *r = l->r;
+    const struct json *all = peal_json_get(gpu, "remote_buffers");
+    const struct json *list = peal_json_get(block, "remote_buffer_refs");
+    uint64_t most = count_all(list, "remote_buffer_ids", NULL);
+    const struct json **by_id = peal_mpp_take(r, all ? all->count : 0, sizeof *by_id);
+    uint32_t n = 0;
+    for (int t = 0; t < MPP_CHANNEL_TYPES; t++)
+        l->remotes[t] = peal_mpp_take(r, most, sizeof *l->remotes[t]);
+    for (const struct json *b = all ? all->first : NULL; b && !r->failed; b = b->next)
+        by_id[n++] = b;
+    for (const struct json *c = list ? list->first : NULL; c && !r->failed; c = c->next) {
+        const struct json *type = peal_mpp_need(r, c, "access_channel_type", NULL, JSON_STRING);
+        const struct json *ids = peal_mpp_need(r, c, "remote_buffer_ids", NULL, JSON_ARRAY);
+        enum mscclpp_channel_type t = r->failed ? MPP_MEMORY : peal_mpp_channel_type(r, type);
+        for (const struct json *id = r->failed ? NULL : ids->first; id && !r->failed;
+             id = id->next) {
+            const struct json *b = n ? by_id[peal_mpp_value(r, id, 0, (int64_t)n - 1)] : NULL;
+            if (!b) {
+                peal_mpp_refuse(r, id, "the gpu has no remote buffers");
+                return;
+            }
+            const struct json *buffer = peal_mpp_need(r, b, "type", NULL, JSON_STRING);
+            struct remote remote = {
+                (uint32_t)peal_mpp_int(r, b, "rank", NULL, 0, (int64_t)r->plan->nranks - 1, -1),
+                buffer ? peal_mpp_buffer(r, buffer) : 0};
+            l->remotes[t][l->nremotes[t]++] = remote;
+        }
+    }
+}
+
+static void read_operand(struct lists *l, const struct json *node, const struct mscclpp_op *op,
+                         struct mscclpp_operand *out)
+{
+    enum { MOST_CHUNKS = 1 << 20 };
+    struct mpp_reader *r = l->r;
+    const struct json *type = peal_json_get(node, "type");
+    const struct json *id = peal_json_get(node, "buffer_id");
+    const struct json *group = peal_json_get(node, "switch_channel_id");
+    out->rank = l->rank;
+    out->index = (uint32_t)peal_mpp_int(r, node, "index", NULL, 0, MOST_CHUNKS, -1);
+    out->size = (uint32_t)peal_mpp_int(r, node, "size", NULL, 0, MOST_CHUNKS, -1);
+    if (r->failed)
+        return;
+    if (!!type + !!id + !!group != 1) {
+        peal_mpp_refuse(r, node, "one of 'type', 'buffer_id' and 'switch_channel_id' is wanted");
+    } else if (type) {
+        out->buffer = peal_mpp_buffer(r, type);
+    } else if (id) {
+        uint8_t t = op->channel_type == MPP_PORT ? MPP_PORT : MPP_MEMORY;
+        if (l->nremotes[t] == 0)
+            peal_mpp_refuse(r, id, "the thread block refers to no remote buffers");
+        else {
+            const struct remote *remote =
+                &l->remotes[t][peal_mpp_value(r, id, 0, (int64_t)l->nremotes[t] - 1)];
+            out->rank = remote->rank;
+            out->buffer = remote->buffer;
+        }
+    } else if (l->nchannels[MPP_SWITCH] == 0) {
+        peal_mpp_refuse(r, group, "the thread block has no switch channels");
+    } else {
+        int64_t at = peal_mpp_value(r, group, 0, (int64_t)l->nchannels[MPP_SWITCH] - 1);
+        out->is_group = true;
+        out->group = l->channels[MPP_SWITCH][at];
+        out->buffer = r->plan->gpus[l->rank].groups[out->group].buffer;
+    }
+}
+
+static struct mscclpp_operand *read_operands(struct lists *l, const struct json *node,
+                                             const char *name, const struct mscclpp_op *op,
+                                             uint32_t *count)
+{
+    struct mpp_reader *r = l->r;
+    const struct json *list = peal_json_get(node, name);
+    if (!list)
+        return NULL;
+    if (list->kind != JSON_ARRAY) {
+        peal_mpp_refuse(r, list, "'%s' is an array", name);
+        return NULL;
+    }
+    struct mscclpp_operand *out = peal_mpp_take(r, list->count, sizeof *out);
+    for (const struct json *n = list->first; n && !r->failed; n = n->next)
+        read_operand(l, n, op, &out[(*count)++]);
+    return out;
+}
+
+/* Numbers of a list, each below `most`, mapped through `through` unless that is NULL. */
+static uint32_t *read_ids(struct mpp_reader *r, const struct json *list, uint32_t most,
+                          const uint32_t *through, uint32_t *count)
+{
+    if (list->kind != JSON_ARRAY) {
+        peal_mpp_refuse(r, list, "an array is wanted");
+        return NULL;
+    }
+    uint32_t *out = peal_mpp_take(r, list->count, sizeof *out);
+    for (const struct json *n = list->first; n && !r->failed; n = n->next) {
+        if (most == 0) {
+            peal_mpp_refuse(r, n, "there are none of that kind");
+            return out;
+        }
+        uint32_t id = (uint32_t)peal_mpp_value(r, n, 0, (int64_t)most - 1);
+        out[(*count)++] = through ? through[id] : id;
+    }
+    return out;
+}
+
+static uint8_t read_name(struct mpp_reader *r, const struct json *op)
+{
+    static const struct {
+        const char *older;
+        enum mscclpp_name name;
+    } aliases[] = {{"cpy", MPP_COPY},
+                   {"rs", MPP_REDUCE_SEND},
+                   {"rspkt", MPP_REDUCE_SEND_PACKETS},
+                   {"rpkt", MPP_REDUCE_PACKETS},
+                   {"rrc", MPP_READ_REDUCE},
+                   {"rrcs", MPP_READ_REDUCE_SEND},
+                   {"rsignal", MPP_RELAXED_SIGNAL},
+                   {"rwait", MPP_RELAXED_WAIT},
+                   {"rlsignal", MPP_RELAXED_SIGNAL},
+                   {"rlwait", MPP_RELAXED_WAIT}};
+    const struct json *name = peal_mpp_need(r, op, "name", NULL, JSON_STRING);
+    for (uint8_t i = 0; name && i < MPP_NAMES; i++) {
+        if (strcmp(name->text, peal_mscclpp_name(i)) == 0)
+            return i;
+    }
+    for (size_t i = 0; name && i < sizeof aliases / sizeof *aliases; i++) {
+        if (strcmp(name->text, aliases[i].older) == 0)
+            return (uint8_t)aliases[i].name;
+    }
+    if (name)
+        peal_mpp_refuse(r, name, "unknown op '%.40s'", name->text);
+    return MPP_NOP;
+}
+
+/* What only executors had that are gone, and what it means is not in the file. */
+static void refuse_older(struct mpp_reader *r, const struct json *node)
+{
+    static const char *const gone[] = {"i_cids", "o_cids", "i_buff", "o_buff", "deps", "srcs"};
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) {
+        const struct json *member = peal_json_get(node, gone[i]);
+        if (member)
+            peal_mpp_refuse(
+                r, member,
+                "'%s' is of an older executor, whose channels name buffers: convert the "
+                "plan with a newer MSCCL++",
+                gone[i]);
+    }
+}
+
+static void read_counts(struct lists *l, const struct json *node, struct mscclpp_op *op)
+{
+    struct mpp_reader *r = l->r;
+    const struct json *part = peal_json_get(node, "tbg_info");
+    op->tbg_size = 1;
+    if (part) {
+        op->tbg_size = (uint32_t)peal_mpp_int(r, part, "tbg_size", NULL, 1, 1 << 16, 0);
+        op->tb_id =
+            (uint32_t)peal_mpp_int(r, part, "tb_id", NULL, 0, (int64_t)op->tbg_size - 1, -1);
+    }
+    if (op->name == MPP_BARRIER) {
+        op->barrier = (uint32_t)peal_mpp_int(r, node, "barrier_id", NULL, 0, 4095, -1);
+        op->blocks =
+            (uint32_t)peal_mpp_int(r, node, "num_threadblocks", "nthread_blocks", 1, 1 << 16, 0);
+    }
+    const struct json *reduce = peal_json_get(node, "reduce_op");
+    if (reduce && (reduce->kind != JSON_STRING ||
+                   (strcmp(reduce->text, "sum") != 0 && strcmp(reduce->text, "min") != 0 &&
+                    strcmp(reduce->text, "max") != 0)))
+        peal_mpp_refuse(r, reduce, "a reduction is wanted: sum, min or max");
+}
+
+static void read_op(struct lists *l, const struct json *node, struct mscclpp_op *op);
+
+static void read_pipeline(struct lists *l, const struct json *node, struct mscclpp_op *op)
+{
+    struct mpp_reader *r = l->r;
+    const struct json *context = peal_mpp_need(r, node, "iter_context", NULL, JSON_OBJECT);
+    const struct json *ops = peal_mpp_need(r, node, "ops", NULL, JSON_ARRAY);
+    if (r->failed)
+        return;
+    op->unit_bytes = (uint64_t)peal_mpp_int(r, context, "unit_size", NULL, 1, INT64_C(1) << 32, 0);
+    op->unit_chunks = (uint32_t)peal_mpp_int(r, context, "num_chunks", NULL, 1, 1 << 20, 0);
+    op->inner = peal_mpp_take(r, ops->count, sizeof *op->inner);
+    for (const struct json *n = ops->first; n && !r->failed; n = n->next) {
+        read_op(l, n, &op->inner[op->ninner++]);
+        if (!r->failed && op->inner[op->ninner - 1].name == MPP_PIPELINE)
+            peal_mpp_refuse(r, n, "a pipeline inside of a pipeline");
+    }
+}
+
+static void read_op(struct lists *l, const struct json *node, struct mscclpp_op *op)
+{
+    struct mpp_reader *r = l->r;
+    const struct json *type = peal_mpp_get(node, "channel_type", "ctype");
+    const struct json *ids = peal_mpp_get(node, "channel_ids", "cids");
+    const struct json *semaphores = peal_json_get(node, "semaphore_ids");
+    op->line = node->line;
+    op->col = node->col;
+    op->name = read_name(r, node);
+    refuse_older(r, node);
+    if (type && !r->failed)
+        op->channel_type = (uint8_t)peal_mpp_channel_type(r, type);
+    if (ids && !r->failed)
+        op->channels = read_ids(r, ids, l->nchannels[op->channel_type],
+                                l->channels[op->channel_type], &op->nchannels);
+    if (semaphores && !r->failed)
+        op->semaphores =
+            read_ids(r, semaphores, r->plan->gpus[l->rank].nsemaphores, NULL, &op->nsemaphores);
+    if (r->failed)
+        return;
+    read_counts(l, node, op);
+    op->src = read_operands(l, node, "src_buff", op, &op->nsrc);
+    op->dst = read_operands(l, node, "dst_buff", op, &op->ndst);
+    r->import->facts.steps++;
+    if (op->name == MPP_PIPELINE && !r->failed)
+        read_pipeline(l, node, op);
+}
+
+void peal_mpp_read_block(struct mpp_reader *r, const struct json *gpu_node, const struct json *node,
+                         uint32_t rank, struct mscclpp_tb *out)
+{
+    struct lists l = {.r = r, .rank = rank};
+    out->line = node->line;
+    out->col = node->col;
+    read_channel_ids(&l, node);
+    read_remotes(&l, gpu_node, node);
+    const struct json *ops = peal_mpp_need(r, node, "ops", NULL, JSON_ARRAY);
+    if (!ops)
+        return;
+    out->ops = peal_mpp_take(r, ops->count, sizeof *out->ops);
+    for (const struct json *n = ops->first; n && !r->failed; n = n->next)
+        read_op(&l, n, &out->ops[out->nops++]);
+}

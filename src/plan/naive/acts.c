@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Statements of one rank in one launch: control flow now, acts for its lanes. */
+#include "plan/naive/machine.h"
+
+enum { MOST_STEPS = 1 << 26, MOST_LANES = 4096 };
+
+void peal_naive_act(struct peal_naive *n, struct naive_act act)
+{
+    if (!n->why && !peal_vec_push(&n->lane->acts, act))
+        (void)peal_naive_fail(n, "out of memory");
+}
+
+static void set_int(struct peal_naive *n, const struct peal_symbol *symbol, int64_t value)
+{
+    n->now->names[symbol->slot] = (struct naive_name){.bound = true, .value = value};
+}
+
+static void declare(struct peal_naive *n, const struct peal_symbol *s)
+{
+    struct naive_name *name = &n->now->names[s->slot];
+    if (s->kind == PEAL_SYMBOL_SIGNAL) {
+        int64_t cells = s->shape[0] ? peal_naive_int(n, s->shape[0]) : 1;
+        if (cells < 0 || cells > INT32_MAX || s->mode == PEAL_MODE_RAW_UNINITIALISED) {
+            (void)peal_naive_fail(n, "cells of unknown value");
+            return;
+        }
+        *name = (struct naive_name){.bound = true, .cells = (uint32_t)cells};
+    } else if (s->kind == PEAL_SYMBOL_BUFFER) {
+        bool two_d = s->shape[1];
+        int64_t rows = two_d ? peal_naive_int(n, s->shape[0]) : 0;
+        int64_t cols = peal_naive_int(n, s->shape[two_d]);
+        if (rows < 0 || cols < 0)
+            (void)peal_naive_fail(n, "a buffer of a negative size");
+        *name = (struct naive_name){.bound = true, .rows = (uint64_t)rows, .cols = (uint64_t)cols};
+    }
+}
+
+static void walk(struct peal_naive *n, const struct peal_stmt *body);
+
+static void walk_loop(struct peal_naive *n, const struct peal_stmt *s)
+{
+    bool peers = s->kind == PEAL_STMT_FOR_PEERS;
+    int64_t ranks = n->bind->nranks;
+    int64_t from = peers ? 1 : peal_naive_int(n, s->a),
+            to = peers ? ranks : peal_naive_int(n, s->b);
+    int64_t step = s->c ? peal_naive_int(n, s->c) : 1;
+    if (step == 0) {
+        (void)peal_naive_fail(n, "a loop without end");
+        return;
+    }
+    for (int64_t i = from; !n->why; i += step) {
+        if (step > 0 ? i >= to : i <= to)
+            return;
+        if (++n->steps > MOST_STEPS)
+            (void)peal_naive_fail(n, "too many steps");
+        set_int(n, s->symbol, peers ? (n->rank + i) % ranks : i);
+        walk(n, s->body);
+    }
+}
+
+static void walk_lanes(struct peal_naive *n, const struct peal_stmt *s)
+{
+    int64_t from = s->a ? peal_naive_int(n, s->a) : 0, to = s->a ? peal_naive_int(n, s->b) : 1;
+    if (to - from > MOST_LANES)
+        (void)peal_naive_fail(n, "too many lanes");
+    for (int64_t i = from; i < to && !n->why; i++) {
+        if (n->lane_open) {
+            if (!peal_vec_push(&n->now->lanes, ((struct naive_lane){0}))) {
+                (void)peal_naive_fail(n, "out of memory");
+                return;
+            }
+            n->lane = &n->now->lanes.at[n->now->lanes.len - 1];
+        }
+        n->lane_open = true;
+        if (s->symbol)
+            set_int(n, s->symbol, i);
+        walk(n, s->body);
+    }
+}
+
+static void walk_cell(struct peal_naive *n, const struct peal_stmt *s)
+{
+    struct naive_act act = {.kind = s->kind == PEAL_STMT_WAIT ? NAIVE_WAIT : NAIVE_NOTIFY,
+                            .rank = n->rank,
+                            .is_set = s->is_set,
+                            .back = s->back,
+                            .call = n->call};
+    const struct peal_expr *e = s->a;
+    int64_t index = 0;
+    if (s->is_equal || s->b->type.kind == PEAL_TYPE_COUNTER) {
+        (void)peal_naive_fail(n, "waits with == and peeked amounts");
+        return;
+    }
+    for (; e->kind != PEAL_EXPR_NAME; e = e->a) {
+        if (e->kind == PEAL_EXPR_AT)
+            act.rank = peal_naive_peer(n, e->b).rank;
+        else
+            index = peal_naive_int(n, e->slices[0].a);
+    }
+    act.slot = e->symbol->slot;
+    act.cells = n->now->names[act.slot].cells;
+    act.raw = e->symbol->mode >= PEAL_MODE_RAW;
+    act.call = act.raw ? 0 : n->call;
+    act.amount = peal_naive_int(n, s->b);
+    if (index < 0 || index >= act.cells)
+        (void)peal_naive_fail(n, "a cell outside of its signal");
+    act.index = (uint32_t)index;
+    peal_naive_act(n, act);
+}
+
+static void set_tile(struct peal_naive *n, const struct peal_symbol *symbol,
+                     const struct peal_expr *e, struct naive_place shape)
+{
+    uint32_t slot_use = 0;
+    struct naive_value *v;
+    e = peal_naive_chosen(n, e);
+    shape.rank = n->rank;
+    shape.slot = symbol->slot;
+    shape.tile = true;
+    shape.base = 0;
+    shape.stride = shape.count;
+    if (e->kind == PEAL_EXPR_RECV)
+        v = peal_naive_receive(n, e, &shape, &slot_use);
+    else
+        v = peal_naive_value(n, e, &shape);
+    peal_naive_act(n, (struct naive_act){.kind = NAIVE_LET, .place = shape, .value = v});
+    n->now->names[symbol->slot] = (struct naive_name){.bound = true,
+                                                      .rows = shape.two_d ? shape.rows : 0,
+                                                      .cols = shape.count,
+                                                      .slot_use = slot_use};
+}
+
+static void walk_let(struct peal_naive *n, const struct peal_stmt *s)
+{
+    struct naive_place shape = {.rows = 1};
+    if (s->symbol->kind == PEAL_SYMBOL_COUNTER) {
+        (void)peal_naive_fail(n, "waits with == and peeked amounts");
+        return;
+    }
+    if (s->symbol->kind != PEAL_SYMBOL_TILE) {
+        bool is_bool = s->a->type.kind == PEAL_TYPE_BOOL;
+        set_int(n, s->symbol, is_bool ? peal_naive_bool(n, s->a) : peal_naive_int(n, s->a));
+        return;
+    }
+    if (s->typed) {
+        shape.two_d = s->symbol->shape[1];
+        int64_t rows = shape.two_d ? peal_naive_int(n, s->symbol->shape[0]) : 1;
+        int64_t cols = peal_naive_int(n, s->symbol->shape[shape.two_d]);
+        if (rows < 0 || cols < 0)
+            (void)peal_naive_fail(n, "a tile of a negative size");
+        shape.rows = (uint64_t)rows;
+        shape.count = (uint64_t)cols;
+    } else if (!peal_naive_shape(n, s->a, &shape)) {
+        (void)peal_naive_fail(n, "a tile of unknown shape");
+    }
+    if (!n->why)
+        set_tile(n, s->symbol, s->a, shape);
+}
+
+static void walk_assign(struct peal_naive *n, const struct peal_stmt *s)
+{
+    const struct peal_symbol *symbol = s->a->kind == PEAL_EXPR_NAME ? s->a->symbol : NULL;
+    struct naive_act act = {.kind = NAIVE_ASSIGN};
+    if (symbol && symbol->kind == PEAL_SYMBOL_VAR) {
+        bool is_bool = s->b->type.kind == PEAL_TYPE_BOOL;
+        set_int(n, symbol, is_bool ? peal_naive_bool(n, s->b) : peal_naive_int(n, s->b));
+        return;
+    }
+    if (!peal_naive_place(n, s->a, &act.place))
+        return;
+    if (symbol && symbol->kind == PEAL_SYMBOL_TILE) {
+        set_tile(n, symbol, s->b, act.place);
+        return;
+    }
+    act.value = peal_naive_value(n, s->b, &act.place);
+    peal_naive_act(n, act);
+}
+
+static void walk_accumulate(struct peal_naive *n, const struct peal_stmt *s)
+{
+    struct naive_act act = {.kind = NAIVE_ACCUMULATE};
+    act.fn = peal_reduce_fn(s->reduce_symbol ? n->bind->reduce : s->reduce);
+    if (!peal_naive_place(n, s->a, &act.place))
+        return;
+    act.value = peal_naive_value(n, s->b, &act.place);
+    peal_naive_act(n, act);
+}
+
+static void walk_send(struct peal_naive *n, const struct peal_stmt *s)
+{
+    struct naive_act act = {.kind = NAIVE_SEND};
+    const struct peal_expr *e = peal_naive_chosen(n, s->a);
+    if (!peal_naive_shape(n, e, &act.place)) {
+        (void)peal_naive_fail(n, "a payload of unknown shape");
+        return;
+    }
+    act.value = peal_naive_value(n, e, &act.place);
+    struct naive_peer peer = peal_naive_peer(n, s->b);
+    act.channel = peal_naive_channel(n, s->c, n->rank, peer.rank, peer.out);
+    peal_naive_act(n, act);
+}
+
+static void walk_free(struct peal_naive *n, const struct peal_stmt *s)
+{
+    uint32_t use = n->now->names[s->a->symbol->slot].slot_use;
+    if (!use || n->lane->slots.at[use - 1].freed) {
+        (void)peal_naive_fail(n, "a slot is freed that is not in use");
+        return;
+    }
+    n->lane->slots.at[use - 1].freed = true;
+    peal_naive_act(
+        n, (struct naive_act){.kind = NAIVE_FREE, .channel = n->lane->slots.at[use - 1].channel});
+}
+
+static void walk_grid(struct peal_naive *n, const struct peal_stmt *s)
+{
+    int64_t a = peal_naive_int(n, s->a), b = s->b ? peal_naive_int(n, s->b) : 0;
+    if (s->kind == PEAL_STMT_TREE) {
+        n->grid.arity = a;
+        n->grid.root = b;
+        return;
+    }
+    n->grid.rows = a;
+    n->grid.cols = b;
+    n->grid.torus = s->torus;
+}
+
+static void walk_scope(struct peal_naive *n, const struct peal_stmt *s)
+{
+    uint32_t call = n->call;
+    struct naive_grid grid = n->grid;
+    n->call = ++n->calls;
+    walk(n, s->body);
+    n->call = call;
+    n->grid = grid;
+}
+
+static void walk_one(struct peal_naive *n, const struct peal_stmt *s)
+{
+    switch (s->kind) {
+    case PEAL_STMT_DECL:
+        declare(n, s->symbol);
+        break;
+    case PEAL_STMT_GRID:
+    case PEAL_STMT_TREE:
+        walk_grid(n, s);
+        break;
+    case PEAL_STMT_LET:
+    case PEAL_STMT_VAR:
+        walk_let(n, s);
+        break;
+    case PEAL_STMT_ASSIGN:
+        walk_assign(n, s);
+        break;
+    case PEAL_STMT_ACCUMULATE:
+        walk_accumulate(n, s);
+        break;
+    case PEAL_STMT_NOTIFY:
+    case PEAL_STMT_WAIT:
+        walk_cell(n, s);
+        break;
+    case PEAL_STMT_SEND:
+        walk_send(n, s);
+        break;
+    case PEAL_STMT_FREE:
+        walk_free(n, s);
+        break;
+    case PEAL_STMT_FOR:
+    case PEAL_STMT_FOR_PEERS:
+        walk_loop(n, s);
+        break;
+    case PEAL_STMT_IF:
+        walk(n, peal_naive_bool(n, s->a) ? s->body : s->other);
+        break;
+    case PEAL_STMT_ASSERT:
+        break; /* there is a plan, so it holds */
+    case PEAL_STMT_LANE:
+        walk_lanes(n, s);
+        break;
+    case PEAL_STMT_SCOPE:
+        walk_scope(n, s);
+        break;
+    default:
+        (void)peal_naive_fail(n, "a statement that is not known here");
+    }
+}
+
+static void walk(struct peal_naive *n, const struct peal_stmt *body)
+{
+    for (const struct peal_stmt *s = body; s && !n->why; s = s->next) {
+        if (++n->steps > MOST_STEPS)
+            (void)peal_naive_fail(n, "too many steps");
+        walk_one(n, s);
+    }
+}
+
+void peal_naive_walk(struct peal_naive *n)
+{
+    n->lane_open = false;
+    n->call = n->calls = 0;
+    n->grid = (struct naive_grid){0};
+    if (!n->now->lanes.len && !peal_vec_push(&n->now->lanes, ((struct naive_lane){0}))) {
+        (void)peal_naive_fail(n, "out of memory");
+        return;
+    }
+    n->lane = &n->now->lanes.at[0];
+    peal_naive_bind(n);
+    walk(n, n->kernel->body);
+    n->lane = NULL;
+}

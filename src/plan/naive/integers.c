@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Integers, booleans, peers and parameters, as docs/language.md says. */
+#include "plan/naive/machine.h"
+
+#include <string.h>
+
+bool peal_naive_fail(struct peal_naive *n, const char *why)
+{
+    if (!n->why)
+        n->why = why;
+    return false;
+}
+
+static int64_t floor_divide(struct peal_naive *n, int64_t a, int64_t b)
+{
+    if (b == 0 || (b == -1 && a == INT64_MIN)) {
+        (void)peal_naive_fail(n, "a division that has no value");
+        return 0;
+    }
+    int64_t q = a / b, r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? q - 1 : q;
+}
+
+/* The remainder of Euclid: never negative. */
+static int64_t remainder_of(struct peal_naive *n, int64_t a, int64_t b)
+{
+    if (b == 0) {
+        (void)peal_naive_fail(n, "a division that has no value");
+        return 0;
+    }
+    if (b == -1)
+        return 0;
+    int64_t r = a % b;
+    if (r < 0)
+        r += b < 0 ? -b : b;
+    return r;
+}
+
+static int64_t binary(struct peal_naive *n, enum peal_int_op op, int64_t a, int64_t b)
+{
+    int64_t out = 0;
+    bool bad = false;
+    switch (op) {
+    case PEAL_INT_ADD:
+        bad = __builtin_add_overflow(a, b, &out);
+        break;
+    case PEAL_INT_SUB:
+        bad = __builtin_sub_overflow(a, b, &out);
+        break;
+    case PEAL_INT_MUL:
+        bad = __builtin_mul_overflow(a, b, &out);
+        break;
+    case PEAL_INT_DIV:
+        return floor_divide(n, a, b);
+    case PEAL_INT_MOD:
+        return remainder_of(n, a, b);
+    case PEAL_INT_SHL:
+        bad = b < 0 || b > 62 || a < 0;
+        for (int64_t i = 0; i < b && !bad; i++)
+            bad = __builtin_mul_overflow(i ? out : a, 2, &out);
+        if (b == 0)
+            out = a;
+        break;
+    case PEAL_INT_SHR:
+        bad = b < 0;
+        out = a;
+        for (int64_t i = 0; i < b && i < 64 && !bad; i++)
+            out = floor_divide(n, out, 2);
+        break;
+    case PEAL_INT_AND:
+        return a & b;
+    case PEAL_INT_OR:
+        return a | b;
+    case PEAL_INT_XOR:
+        return a ^ b;
+    case PEAL_INT_EQ:
+        return a == b;
+    case PEAL_INT_NE:
+        return a != b;
+    case PEAL_INT_LT:
+        return a < b;
+    case PEAL_INT_LE:
+        return a <= b;
+    case PEAL_INT_GT:
+        return a > b;
+    case PEAL_INT_GE:
+        return a >= b;
+    default:
+        bad = true;
+    }
+    if (bad)
+        (void)peal_naive_fail(n, "an integer that cannot be computed");
+    return out;
+}
+
+static int64_t special(const struct peal_naive *n, enum peal_special which)
+{
+    const struct naive_grid *g = &n->grid;
+    int64_t ranks = n->bind->nranks, rank = n->rank, children = 0;
+    switch (which) {
+    case PEAL_RANK:
+        return rank;
+    case PEAL_NRANKS:
+        return ranks;
+    case PEAL_ROW:
+        return g->cols ? rank / g->cols : 0;
+    case PEAL_COL:
+        return g->cols ? rank % g->cols : 0;
+    case PEAL_ROWS:
+        return g->rows;
+    case PEAL_COLS:
+        return g->cols;
+    case PEAL_NCHILDREN:
+        for (int64_t c = 0; c < g->arity; c++) {
+            int64_t self = (rank - g->root + ranks) % ranks;
+            children += self * g->arity + 1 + c < ranks;
+        }
+        return children;
+    }
+    return 0;
+}
+
+/* --- peers ----------------------------------------------------------------------------------- */
+
+static bool find_tree(struct peal_naive *n, const struct peal_expr *e, struct naive_peer *out)
+{
+    int64_t k = n->grid.arity, ranks = n->bind->nranks, other;
+    int64_t self = (n->rank - n->grid.root + ranks) % ranks;
+    if (!k)
+        return false;
+    if (e->value == PEAL_PORT_PARENT) {
+        if (self == 0)
+            return false;
+        other = (self - 1) / k;
+        *out = (struct naive_peer){0, PEAL_PORT_PARENT,
+                                   PEAL_PORT_CHILD + (uint32_t)(self - 1 - other * k)};
+    } else {
+        int64_t child = peal_naive_int(n, e->a);
+        other = self * k + 1 + child;
+        if (child < 0 || child >= k || other >= ranks)
+            return false;
+        *out = (struct naive_peer){0, PEAL_PORT_CHILD + (uint32_t)child, PEAL_PORT_PARENT};
+    }
+    out->rank = (uint32_t)((other + n->grid.root) % ranks);
+    return true;
+}
+
+static bool find_grid(const struct peal_naive *n, int64_t port, struct naive_peer *out)
+{
+    static const int move[5][2] = {{0, 0}, {-1, 0}, {1, 0}, {0, 1}, {0, -1}}; /* - N S E W */
+    static const uint32_t back[5] = {0, PEAL_PORT_S, PEAL_PORT_N, PEAL_PORT_W, PEAL_PORT_E};
+    const struct naive_grid *g = &n->grid;
+    if (!g->cols || port < PEAL_PORT_N || port > PEAL_PORT_W)
+        return false;
+    int64_t row = n->rank / g->cols + move[port][0], col = n->rank % g->cols + move[port][1];
+    if (g->torus) {
+        row = (row + g->rows) % g->rows;
+        col = (col + g->cols) % g->cols;
+    }
+    if (row < 0 || col < 0 || row >= g->rows || col >= g->cols)
+        return false;
+    *out = (struct naive_peer){(uint32_t)(row * g->cols + col), (uint32_t)port, back[port]};
+    return out->rank != n->rank;
+}
+
+static bool find_port(struct peal_naive *n, const struct peal_expr *e, struct naive_peer *out)
+{
+    if (e->value >= PEAL_PORT_PARENT)
+        return find_tree(n, e, out);
+    return find_grid(n, e->value, out);
+}
+
+struct naive_peer peal_naive_peer(struct peal_naive *n, const struct peal_expr *e)
+{
+    struct naive_peer out = {0, PEAL_PORT_PEER, PEAL_PORT_PEER};
+    if (e->kind == PEAL_EXPR_PORT) {
+        if (!find_port(n, e, &out))
+            (void)peal_naive_fail(n, "a port without a neighbour");
+        return out;
+    }
+    int64_t rank = peal_naive_int(n, e);
+    if (rank < 0 || rank >= n->bind->nranks)
+        (void)peal_naive_fail(n, "a rank that does not exist");
+    else
+        out.rank = (uint32_t)rank;
+    return out;
+}
+
+/* --- expressions ----------------------------------------------------------------------------- */
+
+static int64_t name_value(struct peal_naive *n, const struct peal_expr *e)
+{
+    if (e->symbol->kind == PEAL_SYMBOL_BUILTIN)
+        return special(n, (enum peal_special)e->symbol->value);
+    const struct naive_name *name = &n->now->names[e->symbol->slot];
+    if (!name->bound)
+        (void)peal_naive_fail(n, "a name without a value");
+    return name->value;
+}
+
+static int64_t sum(struct peal_naive *n, const struct peal_expr *e)
+{
+    const struct naive_name *array = &n->now->names[e->a->symbol->slot];
+    int64_t count = e->a->next ? peal_naive_int(n, e->a->next) : (int64_t)array->array_len;
+    int64_t total = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if ((uint64_t)i >= array->array_len) {
+            (void)peal_naive_fail(n, "an index outside of its array");
+            break;
+        }
+        total = binary(n, PEAL_INT_ADD, total, array->array[i]);
+    }
+    return total;
+}
+
+static int64_t part_length(struct peal_naive *n, const struct peal_expr *e)
+{
+    int64_t c = peal_naive_int(n, e->a), len = peal_naive_int(n, e->a->next);
+    int64_t k = peal_naive_int(n, e->a->next->next);
+    if (k <= 0 || c < 0 || c >= k || len < 0) {
+        (void)peal_naive_fail(n, "a part that does not exist");
+        return 0;
+    }
+    return (int64_t)(peal_size_part((uint64_t)c + 1, (uint64_t)len, (uint64_t)k) -
+                     peal_size_part((uint64_t)c, (uint64_t)len, (uint64_t)k));
+}
+
+static int64_t call(struct peal_naive *n, const struct peal_expr *e)
+{
+    int64_t a, out;
+    struct naive_place place;
+    struct naive_peer peer;
+    switch (e->builtin) {
+    case PEAL_BUILTIN_MIN:
+    case PEAL_BUILTIN_MAX:
+        out = peal_naive_int(n, e->a);
+        for (const struct peal_expr *x = e->a->next; x; x = x->next) {
+            a = peal_naive_int(n, x);
+            if (e->builtin == PEAL_BUILTIN_MIN ? a < out : a > out)
+                out = a;
+        }
+        return out;
+    case PEAL_BUILTIN_CDIV:
+        a = peal_naive_int(n, e->a);
+        return -floor_divide(n, a == INT64_MIN ? 0 : -a, peal_naive_int(n, e->a->next));
+    case PEAL_BUILTIN_LOG2:
+        a = peal_naive_int(n, e->a);
+        if (a <= 0)
+            (void)peal_naive_fail(n, "the logarithm of a number that is not positive");
+        for (out = 0; a > 1; out++)
+            a /= 2;
+        return out;
+    case PEAL_BUILTIN_PART:
+        return part_length(n, e);
+    case PEAL_BUILTIN_SELECT:
+        return peal_naive_int(n, peal_naive_bool(n, e->a) ? e->a->next : e->a->next->next);
+    case PEAL_BUILTIN_SUM:
+        return sum(n, e);
+    case PEAL_BUILTIN_LEN:
+        return peal_naive_place(n, e->a, &place) ? (int64_t)(place.rows * place.count) : 0;
+    case PEAL_BUILTIN_PEER:
+        peer = peal_naive_peer(n, e->a);
+        return peer.rank;
+    default:
+        (void)peal_naive_fail(n, "a function that is not known here");
+        return 0;
+    }
+}
+
+int64_t peal_naive_int(struct peal_naive *n, const struct peal_expr *e)
+{
+    const struct naive_name *array;
+    int64_t i;
+    if (n->why)
+        return 0;
+    switch (e->kind) {
+    case PEAL_EXPR_INT:
+        return e->value;
+    case PEAL_EXPR_NAME:
+        return name_value(n, e);
+    case PEAL_EXPR_UNARY:
+        return binary(n, PEAL_INT_SUB, 0, peal_naive_int(n, e->a));
+    case PEAL_EXPR_BINARY:
+        i = peal_naive_int(n, e->a);
+        return binary(n, e->op, i, peal_naive_int(n, e->b));
+    case PEAL_EXPR_CALL:
+        return call(n, e);
+    case PEAL_EXPR_SLICE:
+        array = &n->now->names[e->a->symbol->slot];
+        i = peal_naive_int(n, e->slices[0].a);
+        if (i < 0 || (uint64_t)i >= array->array_len) {
+            (void)peal_naive_fail(n, "an index outside of its array");
+            return 0;
+        }
+        return array->array[i];
+    case PEAL_EXPR_LAUNCH_MOD:
+        return n->launch % e->value;
+    default:
+        (void)peal_naive_fail(n, "an integer that is not known here");
+        return 0;
+    }
+}
+
+bool peal_naive_bool(struct peal_naive *n, const struct peal_expr *e)
+{
+    struct naive_peer peer;
+    if (e->kind == PEAL_EXPR_UNARY)
+        return !peal_naive_bool(n, e->a);
+    if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_HAS)
+        return find_port(n, e->a, &peer);
+    if (e->kind != PEAL_EXPR_BINARY)
+        return peal_naive_int(n, e) != 0;
+    if (e->op == PEAL_INT_ANDAND)
+        return peal_naive_bool(n, e->a) && peal_naive_bool(n, e->b);
+    if (e->op == PEAL_INT_OROR)
+        return peal_naive_bool(n, e->a) || peal_naive_bool(n, e->b);
+    if (e->a->type.kind != PEAL_TYPE_BOOL)
+        return peal_naive_int(n, e) != 0;
+    bool same = peal_naive_bool(n, e->a) == peal_naive_bool(n, e->b);
+    return e->op == PEAL_INT_EQ ? same : !same;
+}
+
+/* --- parameters ------------------------------------------------------------------------------ */
+
+static void bind_one(struct peal_naive *n, const struct peal_symbol *s)
+{
+    struct naive_name *name = &n->now->names[s->slot];
+    const struct peal_bind_value *given = NULL;
+    for (size_t i = 0; i < n->bind->nvalues && !given; i++) {
+        if (strcmp(n->bind->values[i].name, s->name) == 0)
+            given = &n->bind->values[i];
+    }
+    *name = (struct naive_name){.bound = true};
+    if (given) {
+        size_t at = s->is_local ? n->rank * given->count : 0;
+        name->array = given->values + at;
+        name->array_len = given->count;
+        name->value = name->array[0];
+    } else if (strcmp(s->name, "root") == 0) {
+        name->value = n->bind->root;
+    } else if (s->initial) {
+        name->value = peal_naive_int(n, s->initial);
+    } else {
+        (void)peal_naive_fail(n, "a parameter without a value");
+    }
+}
+
+static void bind_buffer(struct peal_naive *n, const struct peal_symbol *s)
+{
+    bool two_d = s->shape[1];
+    int64_t rows = two_d ? peal_naive_int(n, s->shape[0]) : 0;
+    int64_t cols = peal_naive_int(n, s->shape[two_d]);
+    if (rows < 0 || cols < 0)
+        (void)peal_naive_fail(n, "a buffer of a negative size");
+    n->now->names[s->slot] =
+        (struct naive_name){.bound = true, .rows = (uint64_t)rows, .cols = (uint64_t)cols};
+}
+
+void peal_naive_bind(struct peal_naive *n)
+{
+    for (const struct peal_symbol *s = n->kernel->symbols; s; s = s->next) {
+        if (s->kind == PEAL_SYMBOL_DIM)
+            bind_one(n, s);
+    }
+    for (int i = 0; i < n->kernel->nparams; i++) {
+        const struct peal_symbol *s = n->kernel->params[i];
+        if (s->kind == PEAL_SYMBOL_INT || s->kind == PEAL_SYMBOL_INTS)
+            bind_one(n, s);
+    }
+    for (int i = 0; i < n->kernel->nparams && !n->why; i++) {
+        if (n->kernel->params[i]->kind == PEAL_SYMBOL_BUFFER)
+            bind_buffer(n, n->kernel->params[i]);
+    }
+}
+
+uint64_t peal_naive_part(const struct peal_naive *n, uint32_t rank, uint64_t whole)
+{
+    for (int i = 0; i < n->kernel->nparams; i++) {
+        const struct peal_symbol *s = n->kernel->params[i];
+        const struct naive_name *counts = &n->now->names[s->slot];
+        uint64_t start = 0;
+        if (s->kind != PEAL_SYMBOL_INTS || strcmp(s->name, "counts") != 0)
+            continue;
+        for (uint32_t r = 0; r < rank && r < counts->array_len; r++)
+            start += (uint64_t)counts->array[r];
+        return start;
+    }
+    return peal_size_part(rank, whole, n->bind->nranks);
+}
+
+const struct peal_symbol *peal_naive_home(const struct peal_naive *n,
+                                          const struct peal_symbol *symbol, uint32_t rank,
+                                          uint64_t *offset)
+{
+    enum peal_contract c = n->contract;
+    bool x_is_part = c == PEAL_CONTRACT_ALLGATHER || c == PEAL_CONTRACT_GATHER;
+    bool y_is_part = c == PEAL_CONTRACT_REDUCE_SCATTER || c == PEAL_CONTRACT_SCATTER;
+    bool at_root = c == PEAL_CONTRACT_GATHER || c == PEAL_CONTRACT_SCATTER;
+    const struct peal_symbol *part = x_is_part ? n->x : n->y, *whole = x_is_part ? n->y : n->x;
+    *offset = 0;
+    if (!n->bind->in_place || !n->x || !n->y || n->x == n->y || symbol != part)
+        return symbol;
+    for (int i = 0; i < n->kernel->nparams && at_root; i++) {
+        const struct peal_symbol *s = n->kernel->params[i];
+        if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "root") == 0 &&
+            n->now->names[s->slot].value != rank)
+            return symbol;
+    }
+    const struct naive_name *all = &n->now->names[whole->slot];
+    if (x_is_part || y_is_part)
+        *offset = all->rows ? rank * all->cols : peal_naive_part(n, rank, all->cols);
+    return whole;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the naive interpreter share.
+ *
+ *   integers.c  integers, booleans, peers and parameters     acts.c    statements -> acts of a rank
+ *   values.c    data: places, expressions                    run.c     acts in turn, memory, cells
+ *   algebra.c   functions of values
+ *
+ * A rank that enters a launch walks the text once and leaves a list of acts for each of its lanes:
+ * every act with its places, cells and amounts as numbers. Then lanes take their acts in turn, each
+ * as far as it can. Memory belongs to the machine; values and acts to the rank's arena, which is
+ * emptied when the rank enters its next launch.
+ */
+#ifndef PEAL_PLAN_NAIVE_MACHINE_H
+#define PEAL_PLAN_NAIVE_MACHINE_H
+
+#include "lang/lang.h"
+#include "plan/format.h"
+#include "plan/naive/naive.h"
+
+/* What a name stands for on the rank that is walked, by symbol->slot. */
+struct naive_name {
+    bool bound;
+    int64_t value;
+    const int64_t *array;
+    size_t array_len;
+    uint64_t rows, cols; /* buffers and tiles; rows 0: one-dimensional */
+    uint32_t cells;      /* signals */
+    uint32_t slot_use;   /* tiles that name a slot: its number + 1 in the lane's list */
+};
+
+/* A rectangle of a buffer or tile: element (r, c) is at base + r * stride + c. */
+struct naive_place {
+    uint32_t rank, slot;
+    bool tile; /* of the own lane */
+    bool two_d;
+    uint64_t base, rows, count, stride;
+};
+
+enum naive_kind { NAIVE_PLACE, NAIVE_CONSTANT, NAIVE_APPLY, NAIVE_DIVIDE, NAIVE_MESSAGE };
+
+struct naive_value {
+    enum naive_kind kind;
+    struct naive_place place;
+    uint64_t word; /* CONSTANT: the value; DIVIDE: by what */
+    enum peal_fn fn;
+    struct naive_value *first, *next; /* operands */
+    uint64_t *message;                /* MESSAGE: what was received */
+};
+
+enum naive_act_kind {
+    NAIVE_ASSIGN,
+    NAIVE_ACCUMULATE,
+    NAIVE_LET, /* like assign, to a tile that is made anew */
+    NAIVE_NOTIFY,
+    NAIVE_WAIT,
+    NAIVE_SEND,
+    NAIVE_RECV, /* into value->message */
+    NAIVE_FREE
+};
+
+struct naive_act {
+    enum naive_act_kind kind;
+    struct naive_place place; /* destination; SEND, RECV: the shape */
+    struct naive_value *value;
+    enum peal_fn fn;
+    bool is_set, raw;
+    uint32_t rank, slot, cells, index, call, back; /* NOTIFY, WAIT */
+    int64_t amount;
+    uint32_t channel;
+    bool holds_slot; /* RECV: a FREE gives the slot back */
+};
+
+struct naive_memory {
+    uint64_t *at, len;
+};
+
+/* A payload that stays in its slot: given back behind the last act that uses it. */
+struct naive_slot {
+    uint32_t channel;
+    size_t last_act;
+    bool freed; /* by the text */
+};
+
+struct naive_lane {
+    PEAL_VEC(struct naive_act) acts;
+    PEAL_VEC(struct naive_slot) slots;
+    size_t at;
+    struct naive_memory *tiles; /* [symbol slot] */
+};
+
+struct naive_rank {
+    struct peal_arena arena;
+    struct naive_name *names; /* [symbol slot] */
+    PEAL_VEC(struct naive_lane) lanes;
+    uint32_t launch;
+    bool inside;
+};
+
+struct naive_grid {
+    int64_t rows, cols, arity, root;
+    bool torus;
+};
+
+struct naive_channel {
+    const char *name;
+    uint32_t sender, receiver, port;
+    uint64_t sent, received, freed;
+    PEAL_VEC(struct naive_memory) queue; /* payloads by number; those received are released */
+};
+
+/* The instances of one signal on one rank: by call and launch, each starts at 0. */
+struct naive_cells {
+    PEAL_VEC(int64_t *) instances; /* [call * launches + launch] */
+};
+
+struct peal_naive {
+    const struct peal_kernel *kernel;
+    const struct peal_bind *bind;
+    uint32_t launches, depth;
+    uint64_t work, most_work;
+    const char *why; /* the first failure */
+    struct naive_rank *ranks;
+    struct naive_memory *buffers; /* [rank * slots + symbol slot] */
+    struct naive_cells *cells;    /* the same */
+    PEAL_VEC(struct naive_channel) channels;
+    struct naive_memory *outputs;    /* [(launch * ranks + rank) * params + param] */
+    uint32_t nparams;                /* buffer parameters */
+    const struct peal_symbol *x, *y; /* the contract's; in place: one memory */
+    enum peal_contract contract;
+
+    /* While a rank is walked. */
+    uint32_t rank, launch;
+    struct naive_rank *now;
+    struct naive_lane *lane;
+    bool lane_open;
+    struct naive_grid grid;
+    uint32_t call, calls;
+    uint64_t steps;
+};
+
+/* Remembers the first failure; false. */
+bool peal_naive_fail(struct peal_naive *n, const char *why);
+/* Counts elements; false: too many. */
+bool peal_naive_spend(struct peal_naive *n, uint64_t elements);
+void *peal_naive_take(struct peal_naive *n, size_t size);
+
+/* integers.c */
+int64_t peal_naive_int(struct peal_naive *n, const struct peal_expr *e);
+bool peal_naive_bool(struct peal_naive *n, const struct peal_expr *e);
+struct naive_peer {
+    uint32_t rank, out, in; /* ports: by which this rank sends, by which that rank does */
+};
+struct naive_peer peal_naive_peer(struct peal_naive *n, const struct peal_expr *e);
+void peal_naive_bind(struct peal_naive *n);
+/* Where a rank's part of so many elements begins. */
+uint64_t peal_naive_part(const struct peal_naive *n, uint32_t rank, uint64_t whole);
+/* In place: the parameter whose memory `symbol` is in on that rank, and where; itself if none. */
+const struct peal_symbol *peal_naive_home(const struct peal_naive *n,
+                                          const struct peal_symbol *symbol, uint32_t rank,
+                                          uint64_t *offset);
+
+/* values.c */
+bool peal_naive_is_place(const struct peal_expr *e);
+const struct peal_expr *peal_naive_chosen(struct peal_naive *n, const struct peal_expr *e);
+bool peal_naive_place(struct peal_naive *n, const struct peal_expr *e, struct naive_place *out);
+/* The shape of an expression by itself; false: it takes that of its context. */
+bool peal_naive_shape(struct peal_naive *n, const struct peal_expr *e, struct naive_place *out);
+/* Receives what is in the expression first; NULL after a failure. */
+struct naive_value *peal_naive_value(struct peal_naive *n, const struct peal_expr *e,
+                                     const struct naive_place *shape);
+/* recv or recv_slot: the act and its value. */
+struct naive_value *peal_naive_receive(struct peal_naive *n, const struct peal_expr *e,
+                                       const struct naive_place *shape, uint32_t *slot_use);
+uint32_t peal_naive_channel(struct peal_naive *n, const struct peal_expr *name, uint32_t sender,
+                            uint32_t receiver, uint32_t port);
+
+/* acts.c. Fills the lanes of the current rank. */
+void peal_naive_walk(struct peal_naive *n);
+void peal_naive_act(struct peal_naive *n, struct naive_act act);
+
+#endif

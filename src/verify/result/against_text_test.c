@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans against their texts: as they are made they agree; with one operand, function, divisor or
+ * offset changed, as a faulty lowering might, they do not. */
+#include "lang/lang.h"
+#include "plan/plan.h"
+#include "verify/verify.h"
+
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+// clang-format on
+
+static const char text[] =
+    "kernel k(in x: T[n], out y: T[n], op: reduce) {\n"
+    "    window w: T[2 * n]\n"
+    "    signal s[nranks]\n"
+    "    let right = (rank + 1) % nranks\n"
+    "    w[(launch mod 2) * n +: n] = x\n"
+    "    for p in peers { notify s[rank]@p += 1 }\n"
+    "    for p in peers { wait s[p] >= 1 }\n"
+    "    let acc = op(w[(launch mod 2) * n +: n], w@right[(launch mod 2) * n +: n])\n"
+    "    send acc to right\n"
+    "    y = final(op, op(acc * 2, recv from (rank - 1) % nranks))\n"
+    "    for p in peers { notify s[rank]@p += 1 }\n"
+    "    for p in peers { wait s[p] >= 2 }\n"
+    "}\n";
+
+struct made {
+    struct peal_program *program;
+    const struct peal_kernel *kernel;
+    struct peal_arena arena;
+    struct peal_bind bind;
+    struct peal_plan *plan;
+};
+
+static void make(struct made *m)
+{
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    peal_arena_init(&m->arena, 0);
+    assert_int_equal(peal_program_text("k.peal", text, sizeof text - 1, &diags, &m->program),
+                     PEAL_OK);
+    m->kernel = peal_program_kernel(m->program, NULL, &diags);
+    assert_non_null(m->kernel);
+    struct peal_plan_request request = {.kernel = m->kernel, .count = 6};
+    request.bind = (struct peal_bind){
+        .nranks = 3, .rank = PEAL_NONE, .dtype = PEAL_F32, .reduce = PEAL_AVG, .symmetric = true};
+    assert_int_equal(peal_request_bind(&request, &m->arena, &diags, &m->bind), PEAL_OK);
+    assert_int_equal(peal_instantiate(m->kernel, &m->bind, &diags, &m->plan), PEAL_OK);
+    peal_diags_release(&diags);
+}
+
+static void release(struct made *m)
+{
+    free(m->plan);
+    peal_arena_release(&m->arena);
+    peal_program_close(m->program);
+}
+
+/* True: they agree. Otherwise the answer must say that they differ. */
+static bool agrees(const struct made *m, const struct peal_plan *plan)
+{
+    struct peal_verification *v = NULL;
+    struct peal_verify_options options = {.no_result = true};
+    assert_int_equal(peal_verify_plan(m->plan, &options, &v), PEAL_OK);
+    assert_int_equal(v->verdict, PEAL_PROVED);
+    peal_verify_against_text(plan, m->kernel, &m->bind, v);
+    bool good = v->text_agrees;
+    assert_null(v->text_unchecked);
+    assert_int_equal(v->verdict, good ? PEAL_PROVED : PEAL_UNDECIDED);
+    assert_int_equal(v->why != NULL, !good);
+    peal_verification_free(v);
+    return good;
+}
+
+static void test_a_plan_as_made_agrees(void **state)
+{
+    (void)state;
+    struct made m;
+    make(&m);
+    assert_true(agrees(&m, m.plan));
+    release(&m);
+}
+
+/* What a change does to one op; false: it does not apply. */
+static bool change(struct peal_plan *plan, struct peal_op *op, int how)
+{
+    struct peal_ref *refs = (struct peal_ref *)((char *)plan + plan->refs.offset) + op->mem.ref;
+    if (peal_op_is_sync(op) || op->kind > PEAL_OP_ACCUMULATE)
+        return false;
+    switch (how) {
+    case 0:
+        if (op->kind != PEAL_OP_COMPUTE || op->mem.divisor <= 1)
+            return false;
+        op->mem.divisor = 0;
+        return true;
+    case 1:
+        if (op->kind != PEAL_OP_COMPUTE || op->fn != PEAL_FN_ADD)
+            return false;
+        op->fn = PEAL_FN_MUL;
+        return true;
+    case 2:
+        if (op->mem.nsrc < 2)
+            return false;
+        refs[1] = refs[2];
+        return true;
+    default:
+        if (op->mem.count < 2)
+            return false;
+        op->mem.count--;
+        return true;
+    }
+}
+
+static void test_a_changed_plan_differs(void **state)
+{
+    (void)state;
+    struct made m;
+    unsigned changed = 0;
+    make(&m);
+    for (uint64_t i = 0; i < m.plan->ops.count; i++) {
+        for (int how = 0; how < 4; how++) {
+            struct peal_plan *plan = malloc(m.plan->block_len);
+            assert_non_null(plan);
+            memcpy(plan, m.plan, m.plan->block_len);
+            struct peal_op *ops = (struct peal_op *)((char *)plan + plan->ops.offset);
+            if (change(plan, &ops[i], how)) {
+                assert_false(agrees(&m, plan));
+                changed++;
+            }
+            free(plan);
+        }
+    }
+    assert_true(changed >= 12);
+    release(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_plan_as_made_agrees),
+        cmocka_unit_test(test_a_changed_plan_differs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
