@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door. Everything is built by meson and ninja; this file only names what people do.
 #
-#   make          installs what is missing, builds build/peal and the libraries
+#   make          builds build/peal and the libraries, or says what is missing
 #   make demo     installs what is missing, builds, then proves, refutes, simulates and runs; writes pages
 #   make test     installs what is missing, builds, runs the test suite
 #   make help     lists the rest
@@ -11,14 +11,16 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 DIST ?= dist
 DEB_BUILD ?= build-deb
-.PHONY: all deps test test-long fuzz demo bench bench-torch install uninstall dist deb fresh format clean help
+# The tests are built where cmocka is installed; `make test` installs it.
+TESTS ?= $(shell pkg-config --exists cmocka 2>/dev/null && echo true || echo false)
+.PHONY: all deps test test-long fuzz lint coverage abi demo bench bench-torch install uninstall dist deb fresh format clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
 $(BUILD)/build.ninja:
-	@scripts/install build
-	@meson setup --prefix $(PREFIX) $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@scripts/install --check build
+	@meson setup --prefix $(PREFIX) -Dtests=$(TESTS) $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 
 deps: ## install the packages for building and testing
@@ -36,6 +38,19 @@ test-long: ## the tests that take minutes
 fuzz: ## fuzz every reader of input, a minute each (FUZZ_SECONDS=60)
 	@scripts/install build test
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} scripts/test fuzz
+
+lint: ## compile with clang, all warnings errors, then clang-tidy
+	@scripts/install build test lint
+	@scripts/lint
+
+coverage: ## which lines the unit, golden and system tests reach: build-coverage/coverage.html
+	@scripts/install build test lint
+	@scripts/coverage
+
+abi: ## compare libpeal's binary interface with the last release
+	@scripts/install build lint
+	@$(MAKE) --no-print-directory all >/dev/null
+	@scripts/abi $(BUILD)
 
 demo: ## install what is missing, build, prove, refute, simulate, run
 	@scripts/install build
@@ -64,9 +79,9 @@ dist: ## a source archive of the last commit: dist/peal-VERSION.tar.xz
 	@scripts/install release
 	@scripts/dist $(DIST)
 
-deb: ## a Debian package: dist/peal_VERSION_ARCHITECTURE.deb
+deb: ## Debian packages: libpeal0, libpeal-dev and peal in dist/
 	@scripts/install build release
-	@[ -f $(DEB_BUILD)/build.ninja ] || meson setup --prefix /usr --buildtype release $(DEB_BUILD) >/dev/null
+	@[ -f $(DEB_BUILD)/build.ninja ] || meson setup --prefix /usr --buildtype release -Dtests=false $(DEB_BUILD) >/dev/null
 	@ninja -C $(DEB_BUILD) >$(DEB_BUILD)/deb.log || { cat $(DEB_BUILD)/deb.log; exit 1; }
 	@scripts/deb $(DEB_BUILD) $(DIST)
 
@@ -78,7 +93,7 @@ format: ## lay out all C files as .clang-format says
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove all build folders
-	rm -rf build build-aarch64 build-asan build-tsan build-fuzz build-deb dist
+	rm -rf build build-aarch64 build-asan build-tsan build-fuzz build-deb build-coverage build-lint dist
 
 help:
 	@echo "make              build $(BUILD)/peal and the libraries"

@@ -8,11 +8,9 @@
 #include <stddef.h>
 
 /* How many members the public enumerations have; private, because new releases may add some. */
-enum {
-    PEAL_STATUSES = PEAL_PENDING + 1,
-    PEAL_DTYPES = PEAL_I64 + 1,
-    PEAL_REDUCTIONS = PEAL_XOR + 1
-};
+#define PEAL_STATUSES (PEAL_PENDING + 1)
+#define PEAL_DTYPES (PEAL_I64 + 1)
+#define PEAL_REDUCTIONS (PEAL_XOR + 1)
 
 enum peal_fn {
 #define FN(name, text, operands, types, commutes, associative, meaning) PEAL_FN_##name,

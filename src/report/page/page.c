@@ -217,9 +217,10 @@ void peal_page_expect(struct peal_page *page, uint64_t bars, uint64_t arrows, ui
 static uint8_t longest_category(const struct peal_page_open *open)
 {
     uint8_t best = 0;
-    for (uint8_t i = 1; i < PEAL_BAR_CATEGORIES; i++)
+    for (int i = 1; i < PEAL_BAR_CATEGORIES; i++) {
         if (open->busy[i] > open->busy[best])
-            best = i;
+            best = (uint8_t)i;
+    }
     return best;
 }
 
