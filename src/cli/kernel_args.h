@@ -36,18 +36,23 @@ enum { PEAL_KERNEL_COUNT = 256 };
 /* The rows, for a struct `type` with a member `member` of type struct peal_kernel_options; no_ranks
  * says what holds where -n is not given. */
 #define PEAL_KERNEL_ROWS(type, member, no_ranks)                                                   \
-    PEAL_KERNEL_ROWS_WITH(type, member, no_ranks, " (default 2)", " (default: the largest payload)")
+    PEAL_KERNEL_ROWS_WITH(type, member, "P", no_ranks, " (default 2)",                             \
+                          " (default: the largest payload)")
+/* The same where -n takes the word all. */
+#define PEAL_KERNEL_ROWS_OR_ALL(type, member, no_ranks)                                            \
+    PEAL_KERNEL_ROWS_WITH(type, member, PEAL_OPTION_OR_ALL, no_ranks, " (default 2)",              \
+                          " (default: the largest payload)")
 /* The same where a machine says what is not given. */
 #define PEAL_KERNEL_ROWS_MACHINE(type, member)                                                     \
-    PEAL_KERNEL_ROWS_WITH(type, member, " (default: ccl.ranks, or one a PE)",                      \
+    PEAL_KERNEL_ROWS_WITH(type, member, "P", " (default: ccl.ranks, or one a PE)",                 \
                           " (default: the machine's ipcq.slots)",                                  \
                           " (default: the machine's ipcq.slot_bytes)")
-#define PEAL_KERNEL_ROWS_WITH(type, member, no_ranks, no_depth, no_slot)                           \
+#define PEAL_KERNEL_ROWS_WITH(type, member, ranks_value, no_ranks, no_depth, no_slot)              \
     {"ranks",                                                                                      \
      'n',                                                                                          \
      PEAL_OPTION_LIST,                                                                             \
      offsetof(type, member.ranks),                                                                 \
-     "P",                                                                                          \
+     ranks_value,                                                                                  \
      "number of ranks" no_ranks,                                                                   \
      1,                                                                                            \
      PEAL_PLAN_MAX_RANKS},                                                                         \

@@ -151,6 +151,9 @@ static bool in_bounds(const struct parser *parser, const struct peal_option *opt
 static bool read_list(const struct parser *parser, const struct peal_option *option,
                       const char *text, struct peal_ints *out)
 {
+    *out = (struct peal_ints){0};
+    if (strcmp(text, "all") == 0 && strcmp(option->value, PEAL_OPTION_OR_ALL) == 0)
+        return out->all = true;
     if (!peal_ints_parse(text, parser->arena, out, parser->error))
         return false;
     for (size_t i = 0; i < out->len; i++) {

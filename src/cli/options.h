@@ -32,8 +32,11 @@ enum peal_option_kind {
 
 struct peal_ints {
     int64_t *at;
-    size_t len; /* 0 = not given */
+    size_t len; /* 0 = not given, or `all` */
+    bool all;   /* the word, of an option whose value is called PEAL_OPTION_OR_ALL */
 };
+
+#define PEAL_OPTION_OR_ALL "P|all"
 
 struct peal_pair {
     const char *key;

@@ -3,6 +3,8 @@
  *
  *   verdict.h  the questions and the answers        cache.h    verdicts by plan hash and by shape
  *   claim/     what "proved" means: which plans and sequences of plans a kernel's proof is made of
+ *   forall/    proofs for every number of ranks
+ *   symmetry/  ranks that do the same: symmetry that is checked, clocks in one pass
  *   decide.h   the verdict on an unrolled program: which of the following are asked, in which order
  *   program/   plans -> unrolled program: threads, sync steps on cells, memory accesses
  *   order/     monotone programs: one run decides deadlock, lazy runs give must-precede (order.h);
@@ -22,6 +24,7 @@
 
 #include "verify/cache.h"
 #include "verify/claim/claim.h"
+#include "verify/forall/forall.h"
 #include "verify/order/stops.h"
 #include "verify/verdict.h"
 

@@ -124,7 +124,7 @@ static int measure_all(struct peal_cli *cli, const struct tune_options *o,
                        struct peal_tuning *tuning)
 {
     static int64_t usual[] = {2, 4, 8};
-    struct peal_ints ranks = o->ranks.len ? o->ranks : (struct peal_ints){usual, 3};
+    struct peal_ints ranks = o->ranks.len ? o->ranks : (struct peal_ints){.at = usual, .len = 3};
     struct peal_progress progress = {.what = "measurements"};
     int code = PEAL_EXIT_OK;
     for (size_t i = 0; i < ranks.len; i++)

@@ -26,7 +26,8 @@ struct verify_options {
 };
 
 static const struct peal_option options_table[] = {
-    PEAL_KERNEL_ROWS(struct verify_options, kernel, " (default 2..8)"),
+    PEAL_KERNEL_ROWS_OR_ALL(struct verify_options, kernel,
+                            ", or all: every number of ranks (default 2..8)"),
     {"launches", 'l', PEAL_OPTION_INT, offsetof(struct verify_options, launches), "L",
      "launches back to back (default: as many as make the proof sound)", 1, 64},
     {"advice", 'a', PEAL_OPTION_FLAG, offsetof(struct verify_options, advice), NULL,
@@ -128,18 +129,22 @@ static bool lacks_required(const struct peal_claim *claim, uint32_t require)
 }
 
 static int report(struct peal_cli *cli, const struct verify_options *o,
-                  const struct peal_claim *claim, const char *file)
+                  const struct peal_claim *claim, const struct peal_forall *all, const char *file)
 {
     struct peal_claim_sum sum = peal_claim_add_up(claim);
     struct peal_text out = {0};
     uint32_t require = 0;
     (void)peal_require_parse(cli, o->require, &require); /* run has checked it */
     int code = exit_code(peal_claim_verdict(&sum), o->allow_sample);
+    if (all && code == PEAL_EXIT_OK && !all->proved)
+        code = PEAL_EXIT_OTHER;
     if (o->json) {
-        peal_verify_report_json(claim, &sum, &out);
+        peal_verify_report_json(claim, &sum, all, &out);
         code = peal_cli_print(cli, &out, code);
     } else {
         peal_verify_report_text(cli->arena, claim, &sum, &out);
+        if (all)
+            peal_verify_all_text(claim, &sum, all, &out);
         code = peal_cli_print_verdict(cli, &out, code);
     }
     if (lacks_required(claim, require) && code != PEAL_EXIT_OTHER)
@@ -158,6 +163,26 @@ static uint32_t count_workers(const struct verify_options *o)
     if (o->jobs)
         return (uint32_t)o->jobs;
     return cores > 0 ? (uint32_t)cores : 1;
+}
+
+/* -n all: the numbers of ranks and the count that a proof for all starts from. What has no class is
+ * verified for a few, so that there is an answer. False: out of memory. */
+static bool ask_for_all(struct peal_cli *cli, const struct peal_forall *all,
+                        struct peal_claim *claim)
+{
+    if (all->in == PEAL_FORALL_NONE)
+        return true;
+    int64_t *at = peal_arena_alloc(cli->arena, (all->cutoff + 1) * sizeof *at);
+    if (!at)
+        return false;
+    for (uint32_t i = 0; i < all->cutoff; i++)
+        at[i] = i + 1;
+    at[all->cutoff] = 3 * (int64_t)all->cutoff + 2; /* no part is empty, and they are uneven */
+    claim->ranks = at;
+    claim->nranks = all->cutoff;
+    claim->counts = at + all->cutoff;
+    claim->ncounts = 1;
+    return true;
 }
 
 static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
@@ -179,6 +204,11 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
         .workers = count_workers(o),
     };
     struct peal_progress progress = {.what = "plans"};
+    struct peal_forall all = {0}, *asked = o->kernel.ranks.all ? &all : NULL;
+    if (asked)
+        all = peal_forall_classify(kernel);
+    if (asked && !ask_for_all(cli, &all, &claim))
+        return peal_cli_fail(cli, "out of memory");
     if (!peal_kernel_request(cli, kernel, &o->kernel, &claim.request))
         return PEAL_EXIT_USAGE;
     claim.request.bind.no_fuse = o->advice; /* so that there is a place between any two lines */
@@ -197,8 +227,10 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
     peal_claim_run(&claim);
     if (o->advice)
         peal_claim_judge_advice(&claim);
+    if (asked)
+        peal_forall_finish(&all, &claim);
     peal_progress_end(&progress);
-    int code = report(cli, o, &claim, file);
+    int code = report(cli, o, &claim, asked, file);
     peal_claim_release(&claim);
     return code;
 }
@@ -248,6 +280,19 @@ static int report_stops(struct peal_cli *cli, const struct verify_options *o,
     return peal_cli_print(cli, &out, code);
 }
 
+/* False after a message: -n all covers counts, roots and launches, so that none can be chosen. */
+static bool check_all(const struct peal_cli *cli, const struct verify_options *o)
+{
+    const struct peal_kernel_options *k = &o->kernel;
+    if (!k->ranks.all || (!k->counts.len && !k->set.len && !k->root && !k->in_place && !o->alone &&
+                          !o->launches && !o->advice))
+        return true;
+    peal_cli_usage(cli, "-n all covers every count, root and number of launches, in place or not: "
+                        "it goes without --count, --set, --root, --in-place, --alone, --launches "
+                        "and --advice");
+    return false;
+}
+
 /* False after a message: the root is a rank of none of the numbers of ranks. */
 static bool check_root(const struct peal_cli *cli, const struct peal_kernel_options *o)
 {
@@ -294,7 +339,7 @@ static int verify_one(struct peal_cli *cli, const struct verify_options *o, cons
     const struct peal_kernel *kernel = peal_kernel_open(cli, what, &o->kernel, &program);
     if (!kernel)
         return PEAL_EXIT_OTHER;
-    if (check_root(cli, &o->kernel))
+    if (check_root(cli, &o->kernel) && check_all(cli, o))
         code = o->fault ? report_stops(cli, o, kernel) : verify_kernel(cli, o, kernel, what);
     peal_program_close(program);
     return code;
@@ -338,6 +383,9 @@ const struct peal_command peal_cmd_verify = {
         "covered: bounds, deadlock, races, signals, uninitialised reads and, where the kernel has "
         "a contract, the result. Kernels with a root, and several counts, are also launched in "
         "sequences of different roots and counts.\n\n"
+        "-n all asks for every number of ranks: 'proved for every number of ranks' covers every "
+        "count, root and number of launches, in place or not; otherwise the answer is 'not decided "
+        "for all' with what is proved for few ranks, and the exit code 3.\n\n"
         "Where there are too many sequences, some are examined: the verdict is then 'sampled, not "
         "proved', which is no proof.\n\n"
         "Exit code: 0 proved (wherever the kernel has a plan), 1 refuted, 2 wrong usage, 3 not "
@@ -349,7 +397,8 @@ const struct peal_command peal_cmd_verify = {
         "then 1 if any is refuted, else 3 if any is not decided or unreadable.\n\n"
         "  peal verify allreduce_ring -n 2..16\n"
         "  peal verify plans/*.xml --require same-bits\n"
-        "  peal verify my.peal -n 4 --count 0,1,100 --advice",
+        "  peal verify my.peal -n 4 --count 0,1,100 --advice\n"
+        "  peal verify allreduce_mesh -n all",
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof(struct verify_options),

@@ -341,7 +341,7 @@ static void put_task(const struct peal_claim_task *task, struct peal_json *json)
 }
 
 void peal_verify_report_json(const struct peal_claim *claim, const struct peal_claim_sum *t,
-                             struct peal_text *out)
+                             const struct peal_forall *all, struct peal_text *out)
 {
     struct peal_json json;
     peal_json_init(&json, out, PEAL_JSON_ONE_LINE);
@@ -363,6 +363,8 @@ void peal_verify_report_json(const struct peal_claim *claim, const struct peal_c
             put_task(task, &json);
     }
     peal_json_array_end(&json);
+    if (all)
+        peal_verify_all_json(claim, all, &json);
     peal_json_object_end(&json);
     peal_text_puts(out, "\n");
 }

@@ -165,6 +165,20 @@ static bool same_sync(struct rotation *r, const struct peal_op *a, const struct 
     return true;
 }
 
+/* Elements of an operand whose parts move, taken whole, change places. So must those of all other
+ * operands of the op, and they may not go through a channel. */
+static bool moves_alike(const struct rotation *r, const struct peal_op *op)
+{
+    uint32_t whole = 0, nrefs = peal_op_nrefs(op);
+    for (uint32_t i = 0; i < nrefs; i++) {
+        const struct peal_ref *ref = peal_plan_refs(r->from) + op->mem.ref + i;
+        bool moves = ref->buf < PEAL_BUF_SLOT && r->parts_move[ref->buf];
+        uint64_t part = moves ? peal_plan_len(r->from, ref->rank, ref->buf) / r->nranks : 0;
+        whole += moves && op->mem.count * op->mem.rows > part;
+    }
+    return whole == 0 || (whole == nrefs && op->kind < PEAL_OP_SEND);
+}
+
 static bool same_op(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
 {
     if (a->kind != b->kind || a->fn != b->fn || a->flags != b->flags || a->dtype != b->dtype)
@@ -173,6 +187,8 @@ static bool same_op(struct rotation *r, const struct peal_op *a, const struct pe
         return same_sync(r, a, b);
     if (a->mem.nsrc != b->mem.nsrc || a->mem.also != b->mem.also || a->mem.count != b->mem.count ||
         a->mem.rows != b->mem.rows)
+        return false;
+    if (r->fixed && !moves_alike(r, a))
         return false;
     if (a->kind >= PEAL_OP_SEND) {
         if (!same_channel(r, a->mem.channel, b->mem.channel))
@@ -266,34 +282,28 @@ static bool same_totals(const struct rotation *r)
     return true;
 }
 
-/* Contracts that speak of parts want them to move, others want them to stay. */
+/* Where y is x element by element, of one rank or reduced, both move or both stay; where y or x is
+ * made of a part per rank, its parts move. */
 static bool carries_contract(const struct rotation *r)
 {
     const struct peal_plan *plan = r->from;
-    bool x_moves, y_moves;
-    switch ((enum peal_contract)plan->contract) {
-    case PEAL_CONTRACT_NONE:
-    case PEAL_CONTRACT_BARRIER:
+    if (plan->contract == PEAL_CONTRACT_NONE || plan->contract == PEAL_CONTRACT_BARRIER)
         return true;
+    if (plan->contract_in == PEAL_NONE || plan->contract_out == PEAL_NONE)
+        return false;
+    bool x_moves = r->parts_move[plan->contract_in], y_moves = r->parts_move[plan->contract_out];
+    switch ((enum peal_contract)plan->contract) {
     case PEAL_CONTRACT_BROADCAST:
     case PEAL_CONTRACT_REDUCE:
     case PEAL_CONTRACT_ALLREDUCE:
-        x_moves = y_moves = false;
-        break;
+        return x_moves == y_moves;
     case PEAL_CONTRACT_GATHER:
-        x_moves = false;
-        y_moves = true;
-        break;
+        return !x_moves && y_moves;
     case PEAL_CONTRACT_SCATTER:
-        x_moves = true;
-        y_moves = false;
-        break;
+        return x_moves && !y_moves;
     default:
         return false; /* no root */
     }
-    return plan->contract_in != PEAL_NONE && plan->contract_out != PEAL_NONE &&
-           r->parts_move[plan->contract_in] == x_moves &&
-           r->parts_move[plan->contract_out] == y_moves;
 }
 
 static bool carries(struct rotation *r)

@@ -231,9 +231,10 @@ static void roots_of_the_library_rotate(void **state)
         {__LINE__, "broadcast_binomial", 7, true}, {__LINE__, "broadcast_chain", 7, true},
         {__LINE__, "broadcast_direct", 7, true},   {__LINE__, "broadcast_peer", 7, true},
         {__LINE__, "reduce_mesh", 7, true},        {__LINE__, "reduce_binomial", 7, true},
-        {__LINE__, "reduce_direct", 7, false},      {__LINE__, "gather_flat", 8, true},
+        {__LINE__, "reduce_direct", 7, false},     {__LINE__, "gather_flat", 8, true},
         {__LINE__, "scatter_flat", 8, true},       {__LINE__, "gather_flat", 7, false},
-        {__LINE__, "scatter_direct", 8, true},
+        {__LINE__, "scatter_direct", 8, true},     {__LINE__, "reduce_rows", 8, true},
+        {__LINE__, "broadcast_share", 8, true},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

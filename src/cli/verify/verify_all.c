@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `peal verify -n all` says about every number of ranks, beside the answers for few. */
+#include "cli/verify/verify_report.h"
+
+#include "lang/lang.h"
+
+#include <inttypes.h>
+
+static const char proved[] = "proved for every number of ranks";
+static const char undecided[] = "not decided for all";
+static const char not_covered[] =
+    "launches whose counts differ, other element types and reductions than the one here, the "
+    "hardware, and the caller's own use of its buffers";
+
+static void put_reason(const struct peal_forall *all, struct peal_text *out)
+{
+    if (all->at.line)
+        peal_text_printf(out, "line %" PRIu32 ": ", all->at.line);
+    peal_text_puts(out, all->why);
+}
+
+void peal_verify_all_text(const struct peal_claim *claim, const struct peal_claim_sum *t,
+                          const struct peal_forall *all, struct peal_text *out)
+{
+    const char *name = claim->request.kernel->name;
+    uint64_t last = claim->nranks ? (uint64_t)claim->ranks[claim->nranks - 1] : 0;
+    if (all->proved) {
+        peal_text_printf(out, "\n%s: %s (a %s),\n  every count, every root, any number of ", name,
+                         proved, peal_forall_class_name(all->in));
+        peal_text_printf(out,
+                         "launches, in place or not.\n  What up to %u ranks do stands for all.\n",
+                         all->cutoff);
+        peal_text_puts(
+            out, "  does not cover: launches whose counts differ, other element types and\n"
+                 "  reductions than the one here, the hardware, and the caller's own use of its\n"
+                 "  buffers.\n");
+        return;
+    }
+    peal_text_printf(out, "\n%s: %s", name, undecided);
+    if (peal_claim_verdict(t) == PEAL_PROVED)
+        peal_text_printf(out, "; proved at %" PRId64 "..%" PRIu64, claim->ranks[0], last);
+    peal_text_puts(out, ".\n  ");
+    put_reason(all, out);
+    peal_text_puts(out, "\n");
+}
+
+static void put_number(struct peal_json *json, const char *key, uint32_t number)
+{
+    peal_json_key(json, key);
+    if (number)
+        peal_json_uint(json, number);
+    else
+        peal_json_null(json);
+}
+
+void peal_verify_all_json(const struct peal_claim *claim, const struct peal_forall *all,
+                          struct peal_json *json)
+{
+    peal_json_key(json, "all_ranks");
+    peal_json_object(json);
+    peal_json_put_string(json, "verdict", all->proved ? proved : undecided);
+    peal_json_put_string(json, "class", peal_forall_class_name(all->in));
+    put_number(json, "cutoff", all->cutoff);
+    peal_json_put_int(json, "examined_up_to", claim->nranks ? claim->ranks[claim->nranks - 1] : 0);
+    peal_json_put_string(json, "why", all->proved ? NULL : all->why);
+    put_number(json, "line", all->proved ? 0 : all->at.line);
+    peal_json_put_string(json, "not_covered", not_covered);
+    peal_json_object_end(json);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Class, cutoff, and what has to be shown on plans for up to cutoff ranks. See
+ * docs/verifier-all-ranks.md, "Every number of ranks".
+ *
+ * The caller proves the kernel for 1 to cutoff ranks, all roots and pairs of roots, with one count
+ * that leaves no part empty. What is left is here: other counts, in place, that nothing stands
+ * still, and that plans for cutoff ranks are made of those for fewer.
+ */
+#include "verify/forall/forall.h"
+
+#include "verify/forall/mesh.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CUTOFF = 14, MOST_SUBSET = 6 };
+
+const char *peal_forall_class_name(enum peal_forall_class in)
+{
+    return in == PEAL_FORALL_MESH ? "mesh" : "none";
+}
+
+static bool refuse(struct peal_forall *f, const char *why)
+{
+    f->proved = false;
+    snprintf(f->why, sizeof f->why, "%s", why);
+    return false;
+}
+
+/* Ranks that matter: those of two accesses, or of a contribution, its target and what it passes; and
+ * those that the text names. */
+static uint32_t cutoff_of(const struct mesh *m)
+{
+    uint32_t deep = m->most_depth ? m->most_depth : 1;
+    uint32_t pair = 2 * (1 + deep), value = 3 + m->remote * deep;
+    return (pair > value ? pair : value) + (m->zero ? 1 : 0) + (m->root ? 2 : 0);
+}
+
+static bool read_mesh(struct mesh *m, const struct peal_kernel *kernel, struct peal_forall *out)
+{
+    *out = (struct peal_forall){0};
+    if (!peal_mesh_read(m, kernel, out))
+        return false;
+    out->cutoff = cutoff_of(m);
+    if (out->cutoff > MOST_CUTOFF)
+        return peal_mesh_refuse(m, kernel->pos, "more ranks matter at once than can be verified");
+    out->in = PEAL_FORALL_MESH;
+    return true;
+}
+
+struct peal_forall peal_forall_classify(const struct peal_kernel *kernel)
+{
+    struct peal_forall out;
+    struct mesh m;
+    (void)read_mesh(&m, kernel, &out);
+    peal_mesh_release(&m);
+    return out;
+}
+
+/* --- plans ----------------------------------------------------------------------------------- */
+
+static struct peal_plan *make_plan(const struct peal_claim *claim, uint32_t nranks, uint32_t root)
+{
+    struct peal_plan_request request = claim->request;
+    struct peal_diags diags;
+    struct peal_plan *plan = NULL;
+    request.count = request.max_count = claim->counts[0];
+    request.invent = true;
+    request.bind.nranks = nranks;
+    request.bind.rank = PEAL_NONE;
+    request.bind.root = root;
+    request.bind.symmetric = request.bind.lenient = true;
+    peal_diags_init(&diags);
+    if (peal_plan_make(&request, &diags, &plan) != PEAL_OK)
+        plan = NULL;
+    peal_diags_release(&diags);
+    return plan;
+}
+
+/* Every set of so many ranks that has the ranks that the text names. */
+static bool projects_everywhere(const struct mesh *m, const struct peal_claim *claim,
+                                const struct peal_plan *whole, uint32_t root, uint32_t size)
+{
+    bool good = true;
+    struct peal_plan *parts[MOST_SUBSET] = {NULL};
+    for (uint32_t set = 0; set < UINT32_C(1) << whole->nranks && good; set++) {
+        uint32_t keep[MOST_CUTOFF], n = 0, at = 0;
+        for (uint32_t r = 0; r < whole->nranks; r++) {
+            at = r == root ? n : at;
+            if (set >> r & 1)
+                keep[n++] = r;
+        }
+        if (n != size || (m->zero && !(set & 1)) || (m->root && !(set >> root & 1)))
+            continue;
+        uint32_t now = m->root ? at : 0;
+        if (!parts[now])
+            parts[now] = make_plan(claim, size, now);
+        good = parts[now] && peal_mesh_projects(whole, parts[now], keep);
+    }
+    for (uint32_t i = 0; i < MOST_SUBSET; i++)
+        free(parts[i]);
+    return good;
+}
+
+static bool check_plans(struct peal_forall *f, const struct mesh *m, const struct peal_claim *claim)
+{
+    uint32_t n = f->cutoff, roots = m->root ? n : 1;
+    uint32_t size = 3 + (m->zero ? 1 : 0) + (m->root ? 1 : 0);
+    for (uint32_t root = 0; root < roots; root++) {
+        struct peal_plan *plan = make_plan(claim, n, root);
+        bool earlier = plan && peal_mesh_waits_for_earlier(m, plan);
+        bool projects = earlier && (size >= n || projects_everywhere(m, claim, plan, root, size));
+        free(plan);
+        if (!earlier)
+            return refuse(f, "a wait may need a notify that does not come earlier in the text");
+        if (!projects)
+            return refuse(f, "the plan for many ranks is not made of the plans for few");
+    }
+    return true;
+}
+
+/* --- proofs for few ranks -------------------------------------------------------------------- */
+
+/* Everything that was asked for is proved, for any number of launches and all sequences. `some`: but
+ * for numbers of ranks that have no plan. */
+static bool is_whole(const struct peal_claim *claim, const struct peal_claim_sum *sum, bool some)
+{
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *t = &claim->tasks[i];
+        bool sequences_done = t->sequences && t->status == PEAL_OK && !t->answer;
+        if (some && !t->answer && t->status == PEAL_INVALID)
+            continue;
+        if (!sequences_done && (!t->answer || t->answer->verdict != PEAL_PROVED))
+            return false;
+        if (t->answer && t->nranks > 1 &&
+            (t->answer->reuse < PEAL_REUSE_REPEATABLE || !t->answer->in_order))
+            return false;
+    }
+    return (some || sum->proved) && !sum->two_only && sum->sequences == sum->all_sequences;
+}
+
+/* Is the claim the one that the theorem wants? */
+static bool is_the_base(const struct peal_forall *f, const struct peal_claim *claim)
+{
+    if (claim->alone || claim->verify.launches || claim->verify.no_result || claim->plan ||
+        claim->ncounts != 1 || claim->counts[0] < (int64_t)f->cutoff || claim->request.ngiven ||
+        claim->nranks != f->cutoff)
+        return false;
+    for (size_t i = 0; i < claim->nranks; i++) {
+        if (claim->ranks[i] != (int64_t)i + 1)
+            return false;
+    }
+    return true;
+}
+
+/* The least number that all of 1 to n divide: no part of so many elements is longer than another. */
+static int64_t common_multiple(uint32_t n)
+{
+    int64_t product = 1;
+    for (uint32_t i = 2; i <= n; i++) {
+        int64_t a = product, b = i;
+        while (b) {
+            int64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        product = product / a * i;
+    }
+    return product;
+}
+
+/* Another count, or in place. In place there may be no plan where parts are uneven, or none at all. */
+static bool prove_more(struct peal_forall *f, const struct peal_claim *base, int64_t count,
+                       bool in_place)
+{
+    struct peal_claim claim = {.request = base->request,
+                               .ranks = base->ranks,
+                               .nranks = base->nranks,
+                               .counts = &count,
+                               .ncounts = 1,
+                               .verify = base->verify,
+                               .workers = base->workers};
+    struct peal_claim_sum sum;
+    claim.request.bind.in_place = in_place;
+    claim.verify.advice = false;
+    enum peal_status status = peal_claim_prove(&claim, &sum);
+    bool none = in_place && status == PEAL_INVALID;
+    bool some = in_place && count != common_multiple(f->cutoff);
+    bool good = none || (status == PEAL_OK && is_whole(&claim, &sum, some));
+    peal_claim_release(&claim);
+    if (!good)
+        snprintf(f->why, sizeof f->why, "not proved for %lld elements%s at 1 to %u ranks",
+                 (long long)count, in_place ? " in place" : "", f->cutoff);
+    return good;
+}
+
+void peal_forall_finish(struct peal_forall *f, const struct peal_claim *claim)
+{
+    struct peal_claim_sum sum = peal_claim_add_up(claim);
+    struct mesh m;
+    if (f->in != PEAL_FORALL_MESH || f->why[0])
+        return;
+    bool good = read_mesh(&m, claim->request.kernel, f);
+    if (good && (!is_the_base(f, claim) || !is_whole(claim, &sum, false)))
+        good = refuse(f, "not all of it is proved for few ranks");
+    good = good && check_plans(f, &m, claim);
+    int64_t counts[] = {0,
+                        1,
+                        (int64_t)f->cutoff - 1,
+                        (int64_t)f->cutoff,
+                        claim->counts[0],
+                        common_multiple(f->cutoff)};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && good; i++)
+        good = prove_more(f, claim, counts[i], false) && prove_more(f, claim, counts[i], true);
+    f->proved = good;
+    peal_mesh_release(&m);
+}

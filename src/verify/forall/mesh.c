@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is a kernel's text a mesh?
+ *
+ * The walk knows of every integer whether it is a *rank* (rank, root, 0, a peer, the variable of a
+ * loop over all ranks, a name for one of these) or a *size* (a dimension or an integer parameter),
+ * and refuses what could make anything but equality of ranks matter: arithmetic on ranks, nranks
+ * or a size in a condition, a threshold or an amount, other loops, lanes, channels, shared or raw
+ * cells, relaxed ops, calls. Every statement kind and expression kind that is not named is
+ * refused, so that a new one is outside of the class until somebody has thought about it.
+ */
+#include "verify/forall/mesh.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool peal_mesh_refuse(struct mesh *m, struct peal_pos at, const char *why)
+{
+    if (!m->out->why[0]) {
+        snprintf(m->out->why, sizeof m->out->why, "%s", why);
+        m->out->at = at;
+    }
+    return false;
+}
+
+/* --- integers -------------------------------------------------------------------------------- */
+
+static bool is_builtin(const struct peal_expr *e, enum peal_special which)
+{
+    return e && e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol->kind == PEAL_SYMBOL_BUILTIN &&
+           e->symbol->value == (int64_t)which;
+}
+
+bool peal_mesh_is_nranks(const struct peal_expr *e)
+{
+    return is_builtin(e, PEAL_NRANKS);
+}
+
+static bool is_root(const struct peal_expr *e)
+{
+    return e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol->kind == PEAL_SYMBOL_INT &&
+           strcmp(e->symbol->name, "root") == 0;
+}
+
+static bool is_zero(const struct peal_expr *e)
+{
+    return e->kind == PEAL_EXPR_INT && e->value == 0;
+}
+
+bool peal_mesh_is_rank(struct mesh *m, const struct peal_expr *e)
+{
+    if (!e)
+        return false;
+    if (is_zero(e))
+        return m->zero = true;
+    if (is_root(e))
+        return m->root = true;
+    if (is_builtin(e, PEAL_RANK))
+        return true;
+    return e->kind == PEAL_EXPR_NAME && e->symbol && m->role[e->symbol->slot] == MESH_RANK;
+}
+
+bool peal_mesh_same(const struct peal_expr *a, const struct peal_expr *b)
+{
+    if (!a || !b)
+        return a == b;
+    if (a->kind != b->kind || a->op != b->op || a->builtin != b->builtin || a->value != b->value ||
+        a->symbol != b->symbol || a->nslices || b->nslices)
+        return false;
+    const struct peal_expr *x = a->a, *y = b->a;
+    for (; a->kind == PEAL_EXPR_CALL && x && y; x = x->next, y = y->next) {
+        if (!peal_mesh_same(x, y))
+            return false;
+    }
+    if (a->kind == PEAL_EXPR_CALL)
+        return x == y;
+    return peal_mesh_same(a->a, b->a) && peal_mesh_same(a->b, b->b);
+}
+
+/* Equality of ranks, and words between such. */
+static bool is_condition(struct mesh *m, const struct peal_expr *e)
+{
+    if (e->kind == PEAL_EXPR_UNARY && e->op == PEAL_INT_NOT)
+        return is_condition(m, e->a);
+    if (e->kind != PEAL_EXPR_BINARY)
+        return false;
+    if (e->op == PEAL_INT_ANDAND || e->op == PEAL_INT_OROR)
+        return is_condition(m, e->a) && is_condition(m, e->b);
+    return (e->op == PEAL_INT_EQ || e->op == PEAL_INT_NE) && peal_mesh_is_rank(m, e->a) &&
+           peal_mesh_is_rank(m, e->b);
+}
+
+/* The rank that a condition confines its statement to. */
+static enum mesh_pin pin_of(const struct peal_expr *e)
+{
+    if (e->kind != PEAL_EXPR_BINARY)
+        return MESH_ANY;
+    if (e->op == PEAL_INT_ANDAND)
+        return pin_of(e->a) != MESH_ANY ? pin_of(e->a) : pin_of(e->b);
+    if (e->op != PEAL_INT_EQ)
+        return MESH_ANY;
+    const struct peal_expr *other = is_builtin(e->a, PEAL_RANK) ? e->b : e->a;
+    if (!is_builtin(e->a, PEAL_RANK) && !is_builtin(e->b, PEAL_RANK))
+        return MESH_ANY;
+    if (is_zero(other))
+        return MESH_ZERO;
+    return is_root(other) ? MESH_ROOT : MESH_ANY;
+}
+
+static bool mentions(const struct peal_expr *e, const struct peal_symbol *symbol)
+{
+    for (; e; e = e->next) {
+        if (e->kind == PEAL_EXPR_NAME && e->symbol == symbol)
+            return true;
+        for (int i = 0; i < e->nslices; i++) {
+            if (mentions(e->slices[i].a, symbol) || mentions(e->slices[i].b, symbol))
+                return true;
+        }
+        if (mentions(e->a, symbol) || mentions(e->b, symbol))
+            return true;
+    }
+    return false;
+}
+
+/* Does it name the variable of every loop around? */
+static bool names_turn(const struct mesh *m, const struct peal_expr *e)
+{
+    for (uint32_t i = 0; i < m->depth; i++) {
+        if (!mentions(e, m->loop[i]))
+            return false;
+    }
+    return true;
+}
+
+/* --- signals --------------------------------------------------------------------------------- */
+
+static void note_sync(struct mesh *m, const struct peal_stmt *s)
+{
+    if (m->nsyncs < MESH_MOST_SYNCS)
+        m->syncs[m->nsyncs] =
+            (struct mesh_sync){s->pos.line, s->pos.col, m->depth ? m->block : ++m->blocks};
+    m->nsyncs++;
+}
+
+static bool is_signal(const struct peal_expr *e)
+{
+    return e && e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol->kind == PEAL_SYMBOL_SIGNAL;
+}
+
+static bool is_cell_of(const struct peal_expr *e)
+{
+    return e->kind == PEAL_EXPR_SLICE && is_signal(e->a) && e->nslices == 1 &&
+           e->slices[0].kind == PEAL_SLICE_INDEX && peal_mesh_is_nranks(e->a->symbol->shape[0]);
+}
+
+static bool read_notify(struct mesh *m, const struct peal_stmt *s)
+{
+    const struct peal_expr *at = s->a, *cell = at->a;
+    if (s->relaxed || s->is_set || s->b->kind != PEAL_EXPR_INT || s->b->value <= 0)
+        return peal_mesh_refuse(m, s->pos, "a notify adds no plain positive number");
+    if (at->kind != PEAL_EXPR_AT || !peal_mesh_is_rank(m, at->b))
+        return peal_mesh_refuse(m, s->pos, "a notify goes to no rank that is named by equality");
+    if (!names_turn(m, at->b))
+        return peal_mesh_refuse(m, s->pos, "a notify that a loop over ranks repeats");
+    note_sync(m, s);
+    if (is_cell_of(cell)) {
+        if (is_builtin(cell->slices[0].a, PEAL_RANK))
+            return true;
+        return peal_mesh_refuse(m, s->pos, "a cell is not indexed by its writer");
+    }
+    if (!is_signal(cell) || cell->symbol->shape[0])
+        return peal_mesh_refuse(m, s->pos, "a cell is neither indexed by its writer nor single");
+    uint8_t *writer = &m->writer[cell->symbol->slot];
+    if (m->pin == MESH_ANY || (*writer != MESH_ANY && *writer != (uint8_t)m->pin))
+        return peal_mesh_refuse(m, s->pos, "a single cell is not written by rank 0 or root alone");
+    *writer = (uint8_t)m->pin;
+    return true;
+}
+
+static bool read_wait(struct mesh *m, const struct peal_stmt *s)
+{
+    if (s->relaxed || s->is_equal || s->b->kind != PEAL_EXPR_INT)
+        return peal_mesh_refuse(m, s->pos, "a threshold is no plain number");
+    if (!names_turn(m, s->a))
+        return peal_mesh_refuse(m, s->pos, "a wait that a loop over ranks repeats");
+    note_sync(m, s);
+    if (is_signal(s->a) && !s->a->symbol->shape[0])
+        return true;
+    if (is_cell_of(s->a) && peal_mesh_is_rank(m, s->a->slices[0].a))
+        return true;
+    return peal_mesh_refuse(m, s->pos, "a wait is for no cell that is named by its writer");
+}
+
+/* --- data ------------------------------------------------------------------------------------ */
+
+static bool is_tile(const struct peal_expr *e)
+{
+    return e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol->kind == PEAL_SYMBOL_TILE;
+}
+
+static bool read_data(struct mesh *m, const struct peal_expr *e);
+
+static bool read_arguments(struct mesh *m, const struct peal_expr *e)
+{
+    for (; e; e = e->next) {
+        if (!read_data(m, e))
+            return false;
+    }
+    return true;
+}
+
+static bool read_call(struct mesh *m, const struct peal_expr *e)
+{
+    switch (e->builtin) {
+    case PEAL_BUILTIN_SELECT:
+        if (!is_condition(m, e->a))
+            return peal_mesh_refuse(m, e->pos, "a choice is not by equality of ranks");
+        return read_arguments(m, e->a->next);
+    case PEAL_BUILTIN_FINAL:
+        return read_arguments(m, e->a->next);
+    case PEAL_BUILTIN_REDUCE:
+        return read_arguments(m, e->a);
+    default:
+        return peal_mesh_refuse(m, e->pos, "a function that is no reduction");
+    }
+}
+
+static bool read_data(struct mesh *m, const struct peal_expr *e)
+{
+    switch (e->kind) {
+    case PEAL_EXPR_NAME:
+        if (!is_tile(e))
+            return peal_mesh_region(m, e);
+        /* What a loop carries from turn to turn is a sum, and no turn looks at it. */
+        if (m->born[e->symbol->slot] != m->depth)
+            return peal_mesh_refuse(m, e->pos, "a tile from outside of a loop over ranks");
+        return true;
+    case PEAL_EXPR_SLICE:
+    case PEAL_EXPR_AT:
+        return peal_mesh_region(m, e);
+    case PEAL_EXPR_CALL:
+        return read_call(m, e);
+    default:
+        return peal_mesh_refuse(m, e->pos,
+                                "an operand that is neither a part of a buffer, a tile "
+                                "nor a reduction of them");
+    }
+}
+
+/* --- statements ------------------------------------------------------------------------------ */
+
+static bool read_block(struct mesh *m, const struct peal_stmt *s);
+
+static bool read_loop(struct mesh *m, const struct peal_stmt *s)
+{
+    if (s->kind == PEAL_STMT_FOR) {
+        bool from = s->a->kind == PEAL_EXPR_INT && (s->a->value == 0 || s->a->value == 1);
+        if (!from || s->c || !peal_mesh_is_nranks(s->b))
+            return peal_mesh_refuse(m, s->pos, "a loop that is not over peers or all ranks");
+        m->zero = m->zero || s->a->value == 1;
+    }
+    if (m->depth == MESH_MOST_DEPTH)
+        return peal_mesh_refuse(m, s->pos, "more than two loops over ranks in each other");
+    m->role[s->symbol->slot] = MESH_RANK;
+    if (m->depth == 0)
+        m->block = ++m->blocks;
+    m->loop[m->depth++] = s->symbol;
+    m->most_depth = m->depth > m->most_depth ? m->depth : m->most_depth;
+    bool good = read_block(m, s->body);
+    m->depth--;
+    return good;
+}
+
+static bool read_if(struct mesh *m, const struct peal_stmt *s)
+{
+    enum mesh_pin before = m->pin, pin;
+    if (!is_condition(m, s->a))
+        return peal_mesh_refuse(m, s->a->pos, "a condition that is not equality of ranks");
+    pin = pin_of(s->a);
+    if (pin != MESH_ANY)
+        m->pin = pin;
+    bool good = read_block(m, s->body);
+    m->pin = before;
+    return good && (!s->other || read_block(m, s->other));
+}
+
+static bool is_size(const struct mesh *m, const struct peal_expr *e)
+{
+    return e->kind == PEAL_EXPR_NAME && e->symbol && m->role[e->symbol->slot] == MESH_SIZE;
+}
+
+/* Sizes that fit: n <= most, cdiv(n, nranks) <= most. */
+static bool read_assert(struct mesh *m, const struct peal_stmt *s)
+{
+    const struct peal_expr *e = s->a, *n = e->a;
+    bool order = e->kind == PEAL_EXPR_BINARY && e->op == PEAL_INT_LE && is_size(m, e->b);
+    if (order && n->kind == PEAL_EXPR_CALL && n->builtin == PEAL_BUILTIN_CDIV && n->a->next &&
+        peal_mesh_is_nranks(n->a->next))
+        n = n->a;
+    if (!order || !is_size(m, n) || m->nasserts == MESH_MOST_ASSERTS)
+        return peal_mesh_refuse(m, s->pos, "an assert that does not bound one size by another");
+    m->asserts[m->nasserts++] = e;
+    return true;
+}
+
+static bool read_let(struct mesh *m, const struct peal_stmt *s)
+{
+    if (s->symbol->kind == PEAL_SYMBOL_TILE) {
+        m->born[s->symbol->slot] = (uint8_t)m->depth;
+        return read_data(m, s->a);
+    }
+    if (s->symbol->kind != PEAL_SYMBOL_LET || !peal_mesh_is_rank(m, s->a))
+        return peal_mesh_refuse(m, s->pos, "a name for a number that is no rank");
+    m->role[s->symbol->slot] = MESH_RANK;
+    return true;
+}
+
+static bool read_decl(struct mesh *m, const struct peal_stmt *s)
+{
+    if (s->symbol->kind == PEAL_SYMBOL_BUFFER)
+        return true;
+    if (s->symbol->kind != PEAL_SYMBOL_SIGNAL)
+        return peal_mesh_refuse(m, s->pos, "a channel");
+    if (s->symbol->mode != PEAL_MODE_ONE_WRITER)
+        return peal_mesh_refuse(m, s->pos, "a signal that is shared or raw");
+    return true;
+}
+
+/* t = op(t, ...): the order of turns is only that of a sum. */
+static bool read_sum(struct mesh *m, const struct peal_stmt *s)
+{
+    const struct peal_expr *sum = s->b;
+    if (sum->kind != PEAL_EXPR_CALL || sum->builtin != PEAL_BUILTIN_REDUCE || !is_tile(sum->a) ||
+        sum->a->symbol != s->a->symbol)
+        return peal_mesh_refuse(m, s->pos,
+                                "a tile that the last turn of a loop over ranks decides");
+    return read_arguments(m, sum->a->next);
+}
+
+/* In a loop over ranks every turn writes a place of its own, or adds to a sum. */
+static bool read_assign(struct mesh *m, const struct peal_stmt *s)
+{
+    if (is_tile(s->a) && m->born[s->a->symbol->slot] != m->depth)
+        return read_sum(m, s);
+    if (!is_tile(s->a) && !names_turn(m, s->a))
+        return peal_mesh_refuse(m, s->pos,
+                                "a place that the last turn of a loop over ranks decides");
+    return (is_tile(s->a) || peal_mesh_region(m, s->a)) && read_data(m, s->b);
+}
+
+static bool read_statement(struct mesh *m, const struct peal_stmt *s)
+{
+    switch (s->kind) {
+    case PEAL_STMT_DECL:
+        return read_decl(m, s);
+    case PEAL_STMT_LET:
+        return read_let(m, s);
+    case PEAL_STMT_ASSIGN:
+        return read_assign(m, s);
+    case PEAL_STMT_NOTIFY:
+        return read_notify(m, s);
+    case PEAL_STMT_WAIT:
+        return read_wait(m, s);
+    case PEAL_STMT_FOR:
+    case PEAL_STMT_FOR_PEERS:
+        return read_loop(m, s);
+    case PEAL_STMT_IF:
+        return read_if(m, s);
+    case PEAL_STMT_ASSERT:
+        return read_assert(m, s);
+    default:
+        return peal_mesh_refuse(m, s->pos,
+                                "a statement that no mesh has: a channel, a lane, a "
+                                "variable, an accumulate, a grid, a tree or a call");
+    }
+}
+
+static bool read_block(struct mesh *m, const struct peal_stmt *s)
+{
+    for (; s; s = s->next) {
+        if (!read_statement(m, s))
+            return false;
+    }
+    return true;
+}
+
+static bool read_params(struct mesh *m)
+{
+    const struct peal_kernel *k = m->kernel;
+    uint32_t dims = 0;
+    for (const struct peal_symbol *s = k->symbols; s; s = s->next) {
+        if (s->kind == PEAL_SYMBOL_DIM && dims++)
+            return peal_mesh_refuse(m, s->pos, "more than one dimension");
+        if (s->kind == PEAL_SYMBOL_DIM)
+            m->role[s->slot] = MESH_SIZE;
+        if (s->kind == PEAL_SYMBOL_INTS || s->is_local)
+            return peal_mesh_refuse(m, s->pos, "numbers given rank by rank");
+        if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "root") != 0)
+            m->role[s->slot] = MESH_SIZE;
+    }
+    return true;
+}
+
+bool peal_mesh_read(struct mesh *m, const struct peal_kernel *kernel, struct peal_forall *out)
+{
+    size_t slots = kernel->nslots + 1u;
+    *m = (struct mesh){.kernel = kernel, .out = out};
+    m->role = calloc(slots, sizeof *m->role);
+    m->writer = calloc(slots, sizeof *m->writer);
+    m->layout = calloc(slots, sizeof *m->layout);
+    m->born = calloc(slots, sizeof *m->born);
+    if (!m->role || !m->writer || !m->layout || !m->born)
+        return peal_mesh_refuse(m, (struct peal_pos){0}, "out of memory");
+    if (!read_params(m) || !read_block(m, kernel->body))
+        return false;
+    if (m->nsyncs > MESH_MOST_SYNCS)
+        return peal_mesh_refuse(m, kernel->pos, "more notifies and waits than are examined");
+    return true;
+}
+
+void peal_mesh_release(struct mesh *m)
+{
+    free(m->role);
+    free(m->writer);
+    free(m->born);
+    free(m->layout);
+}

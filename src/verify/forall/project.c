@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan for P ranks, restricted to some of them, against the plan for that many.
+ *
+ * Kept are the notifies and waits between ranks that are kept: of a notify these are the rank that
+ * makes it and the one whose cell it is, of a wait the owner and the writer. The text of a mesh
+ * implies that they are those of the smaller plan, op for op; this looks at plans, so that a
+ * mistake in the reading of texts, or in instantiate, is seen.
+ */
+#include "verify/forall/mesh.h"
+
+/* The number of a rank among those kept, or PEAL_NONE. */
+static uint32_t number_of(const uint32_t *keep, uint32_t n, uint32_t rank)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (keep[i] == rank)
+            return i;
+    }
+    return PEAL_NONE;
+}
+
+struct view {
+    const struct peal_plan *plan;
+    const uint32_t *keep; /* NULL: all */
+    uint32_t nkeep;
+    const struct peal_op *op, *end;
+    uint32_t rank;
+};
+
+static uint32_t seen_as(const struct view *v, uint32_t rank)
+{
+    return v->keep ? number_of(v->keep, v->nkeep, rank) : rank;
+}
+
+/* The next op that is kept: with its cell's owner and, where cells are per rank, its index. */
+struct seen {
+    const struct peal_op *op;
+    uint32_t owner, index, signal;
+};
+
+static bool next(struct view *v, struct seen *out)
+{
+    for (; v->op < v->end; v->op++) {
+        if (!peal_op_is_sync(v->op))
+            continue;
+        uint32_t s = peal_op_signal(v->op);
+        const struct peal_signal *signal = &peal_plan_signals(v->plan)[s];
+        uint32_t index = v->op->sync.cell - signal->first_cell;
+        bool per_rank = signal->cells == v->plan->nranks;
+        *out = (struct seen){v->op, seen_as(v, v->op->sync.rank),
+                             per_rank ? seen_as(v, index) : index, s};
+        if (out->owner == PEAL_NONE || (per_rank && out->index == PEAL_NONE))
+            continue;
+        v->op++;
+        return true;
+    }
+    return false;
+}
+
+static bool same(const struct seen *a, const struct seen *b)
+{
+    return a->op->kind == b->op->kind && a->op->flags == b->op->flags && a->signal == b->signal &&
+           a->owner == b->owner && a->index == b->index && a->op->sync.value == b->op->sync.value &&
+           a->op->sync.after == b->op->sync.after && a->op->sync.phases == PEAL_NONE &&
+           b->op->sync.phases == PEAL_NONE;
+}
+
+static struct view view_of(const struct peal_plan *plan, uint32_t rank)
+{
+    const struct peal_lane *lane = peal_plan_lane(plan, rank, 0);
+    const struct peal_op *op = peal_plan_ops(plan) + lane->first_op;
+    return (struct view){.plan = plan, .op = op, .end = op + lane->ops, .rank = rank};
+}
+
+bool peal_mesh_projects(const struct peal_plan *whole, const struct peal_plan *part,
+                        const uint32_t *keep)
+{
+    if (whole->signals.count != part->signals.count)
+        return false;
+    for (uint32_t i = 0; i < part->nranks; i++) {
+        if (peal_plan_lane_count(whole, keep[i]) != 1 || peal_plan_lane_count(part, i) != 1)
+            return false;
+        struct view a = view_of(whole, keep[i]), b = view_of(part, i);
+        a.keep = keep;
+        a.nkeep = part->nranks;
+        struct seen x, y;
+        for (;;) {
+            bool one = next(&a, &x), two = next(&b, &y);
+            if (one != two || (one && !same(&x, &y)))
+                return false;
+            if (!one)
+                break;
+        }
+    }
+    return true;
+}
