@@ -202,15 +202,16 @@ void peal_record_accumulate(enum peal_fn fn, const struct peal_operand *dst,
     }
     assert(size == sizeof(uint64_t) && "one atomic step");
     for (size_t i = 0; i < count; i++) {
-        uint64_t *cell = (uint64_t *)dst->at + i, new = 0;
-        uint64_t old = __atomic_load_n(cell, __ATOMIC_RELAXED);
-        struct peal_operand pair[2] = {{&old, 0, dst->dtype}, *src};
-        struct peal_operand out = {&new, 0, dst->dtype};
+        /* Room for the largest element: the compiler does not see that only small ones come here. */
+        uint64_t *cell = (uint64_t *)dst->at + i, old[2] = {0}, new[2] = {0};
+        old[0] = __atomic_load_n(cell, __ATOMIC_RELAXED);
+        struct peal_operand pair[2] = {{old, 0, dst->dtype}, *src};
+        struct peal_operand out = {new, 0, dst->dtype};
         if (src->at)
             pair[1].at = (char *)src->at + i * size;
         do
             peal_record_combine(fn, &out, pair, 2, 1, 1);
-        while (!__atomic_compare_exchange_n(cell, &old, new, false, __ATOMIC_RELAXED,
+        while (!__atomic_compare_exchange_n(cell, &old[0], new[0], false, __ATOMIC_RELAXED,
                                             __ATOMIC_RELAXED));
     }
 }
