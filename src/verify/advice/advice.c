@@ -265,9 +265,13 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
 {
     struct adviser v = {.p = p, .options = options, .a = a};
     const char *none = NULL;
-    if (!one_plan(p) || p->nsteps > MOST_STEPS) {
-        none = p->nsteps > MOST_STEPS ? "no advice: the program is too large to try changes on it"
-                                      : "no advice for sequences of different plans";
+    if (p->nsteps > MOST_STEPS) {
+        none = "no advice: the program is too large to try changes on it";
+    } else if (!one_plan(p)) {
+        /* Lines of one plan are not those of another; a barrier stands behind all of them. */
+        if (a->v.verdict == PEAL_REFUTED && a->v.fault >= PEAL_FAULT_SIGNAL)
+            (void)peal_adviser_try_barrier(&v, PEAL_NONE);
+        none = "nothing simple mends this sequence: a barrier at the end of the kernel was tried";
     } else if (a->v.verdict == PEAL_PROVED) {
         peal_advice_redundant(&v);
         none = nothing_redundant;
