@@ -91,7 +91,7 @@ static void say_why(const struct peal_verification *v, const char *what, struct 
     const char *why = v->why ? v->why : "";
     peal_diag_error(diags, (struct peal_pos){0}, "%s: %s%s%s", what,
                     v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault)
-                                               : peal_verdict_name(v->verdict),
+                                               : peal_outcome_name(v->verdict),
                     *why ? ": " : "", why);
 }
 

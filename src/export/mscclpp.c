@@ -365,7 +365,9 @@ static void put_head(struct writer *w)
     while (bytes % align)
         align /= 2;
     peal_text_puts(w->out, "{\"name\": ");
-    peal_text_json(w->out, peal_plan_string(plan, plan->kernel));
+    struct peal_json name;
+    peal_json_init(&name, w->out, PEAL_JSON_ONE_LINE);
+    peal_json_string(&name, peal_plan_string(plan, plan->kernel));
     peal_text_printf(w->out,
                      ", \"collective\": \"%s\", \"protocol\": \"Simple\", \"inplace\": %s,\n "
                      "\"reuse_resources\": false, \"use_double_scratch_buffer\": false, "

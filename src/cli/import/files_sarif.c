@@ -148,7 +148,7 @@ static void put_run(struct peal_json *json, const struct peal_files_job *job,
         r.line = at.line;
         r.col = at.col;
         peal_text_printf(&text, "%s%s%s",
-                         refuted ? peal_fault_name(v->fault) : peal_verdict_name(v->verdict),
+                         refuted ? peal_fault_name(v->fault) : peal_outcome_name(v->verdict),
                          v->why ? ": " : "", v->why ? v->why : "");
     }
     r.message = peal_text_get(&text);

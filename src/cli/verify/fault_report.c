@@ -72,39 +72,59 @@ void peal_fault_report_text(const char *kernel, const struct peal_stops *all, st
                      unnoticed, all->count);
 }
 
-static void put_at(const char *name, const struct peal_verify_place *at, struct peal_text *out)
+static void put_at(struct peal_json *json, const char *name, const struct peal_verify_place *at)
 {
-    peal_text_printf(out, "\"%s\": {\"file\": ", name);
-    peal_text_json(out, at->file);
-    peal_text_printf(out, ", \"line\": %u, \"col\": %u, \"len\": %u}", at->line, at->col, at->len);
+    peal_json_key(json, name);
+    peal_json_object(json);
+    peal_json_put_string(json, "file", at->file);
+    peal_json_put_uint(json, "line", at->line);
+    peal_json_put_uint(json, "col", at->col);
+    peal_json_put_uint(json, "len", at->len);
+    peal_json_object_end(json);
+}
+
+static void put_blocked(struct peal_json *json, const struct peal_stop_wait *w)
+{
+    peal_json_object(json);
+    peal_json_put_uint(json, "rank", w->rank);
+    peal_json_put_uint(json, "lane", w->lane);
+    put_at(json, "at", &w->place);
+    peal_json_put_string(json, "cell", w->cell);
+    peal_json_object_end(json);
+}
+
+static void put_stop(struct peal_json *json, const struct peal_stop *s)
+{
+    peal_json_break(json, 0);
+    peal_json_object(json);
+    peal_json_put_uint(json, "rank", s->rank);
+    peal_json_put_uint(json, "lane", s->lane);
+    peal_json_put_uint(json, "first_op", s->first.op);
+    peal_json_put_uint(json, "last_op", s->last.op);
+    put_at(json, "at", &s->first.place);
+    put_at(json, "to", &s->last.place);
+    peal_json_put_string(json, "text", s->first.text);
+    peal_json_key(json, "blocked");
+    peal_json_array(json);
+    for (uint32_t k = 0; k < s->nwaits; k++)
+        put_blocked(json, &s->waits[k]);
+    peal_json_array_end(json);
+    peal_json_object_end(json);
 }
 
 void peal_fault_report_json(const char *kernel, const struct peal_stops *all, struct peal_text *out)
 {
-    peal_text_puts(out, "{\"kernel\": ");
-    peal_text_json(out, kernel);
-    peal_text_printf(out, ", \"ranks\": %u, \"fault\": \"stop\", \"stops\": [", all->nranks);
-    for (uint32_t i = 0; i < all->count; i++) {
-        const struct peal_stop *s = &all->at[i];
-        peal_text_printf(out,
-                         "%s\n{\"rank\": %u, \"lane\": %u, \"first_op\": %u, \"last_op\": %u, ",
-                         i ? "," : "", s->rank, s->lane, s->first.op, s->last.op);
-        put_at("at", &s->first.place, out);
-        peal_text_puts(out, ", ");
-        put_at("to", &s->last.place, out);
-        peal_text_puts(out, ", \"text\": ");
-        peal_text_json(out, s->first.text);
-        peal_text_puts(out, ", \"blocked\": [");
-        for (uint32_t k = 0; k < s->nwaits; k++) {
-            const struct peal_stop_wait *w = &s->waits[k];
-            peal_text_printf(out, "%s{\"rank\": %u, \"lane\": %u, ", k ? ", " : "", w->rank,
-                             w->lane);
-            put_at("at", &w->place, out);
-            peal_text_puts(out, ", \"cell\": ");
-            peal_text_json(out, w->cell);
-            peal_text_puts(out, "}");
-        }
-        peal_text_puts(out, "]}");
-    }
-    peal_text_puts(out, "]}\n");
+    struct peal_json json;
+    peal_json_init(&json, out, PEAL_JSON_ONE_LINE);
+    peal_json_object(&json);
+    peal_json_put_string(&json, "kernel", kernel);
+    peal_json_put_uint(&json, "ranks", all->nranks);
+    peal_json_put_string(&json, "fault", "stop");
+    peal_json_key(&json, "stops");
+    peal_json_array(&json);
+    for (uint32_t i = 0; i < all->count; i++)
+        put_stop(&json, &all->at[i]);
+    peal_json_array_end(&json);
+    peal_json_object_end(&json);
+    peal_text_puts(out, "\n");
 }

@@ -3,6 +3,8 @@
  * listen a socket refuses, as one does whose owner was killed, and such are removed. */
 #include "run/team/door.h"
 
+#include "base/base.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +23,6 @@
 #include <unistd.h>
 
 enum { FOLDERS = 3, NAME_DIGITS = 32, BACKLOG = 256 };
-
-uint64_t peal_now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static void sleep_ms(long ms)
 {

@@ -27,8 +27,6 @@ struct peal_door {
     uint32_t count;
 };
 
-uint64_t peal_now_ms(void);
-
 /* Begins to listen, by the deadline (peal_now_ms) or not at all. */
 enum peal_status peal_door_open(const char *job, uint32_t leader, uint64_t deadline,
                                 struct peal_door *out, struct peal_text *why);
