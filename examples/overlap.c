@@ -4,7 +4,7 @@
  *   cc -o overlap overlap.c $(pkg-config --cflags --libs peal)
  *   peal exec -n 4 -- ./overlap
  *
- * Peal does its work inside its calls: peal_request_test between pieces of one's own work moves a
+ * Peal does its work inside its calls: peal_request_test between pieces of the program's own work moves a
  * reduction on. Two communicators of the same ranks (peal_comm_dup) do not wait for each other.
  */
 #include <peal/peal.h>

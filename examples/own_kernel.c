@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel of one's own, loaded from text and launched like a built-in: every rank gets the
+/* Your own kernel, loaded from text and launched like a built-in: every rank gets the
  * difference between its vector and its left neighbour's.
  *
  *   cc -o own_kernel own_kernel.c $(pkg-config --cflags --libs peal)

@@ -156,7 +156,7 @@ void peal_progress_begin(struct peal_progress *progress)
     progress->own_counts = (struct peal_progress_counts){0};
     progress->counts = mmap(NULL, sizeof *progress->counts, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (progress->counts == MAP_FAILED) /* then forked processes step in vain */
+    if (progress->counts == MAP_FAILED) /* then forked processes step without effect */
         progress->counts = &progress->own_counts;
     fill_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &progress->before);

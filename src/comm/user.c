@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of the user's: loaded from text, launched with checked arguments. */
+/* User kernels: loaded from text, launched with checked arguments. */
 #include "comm/communicator.h"
 
 #include "comm/growth.h"
@@ -425,11 +425,8 @@ static enum peal_status launch_with(struct peal_user_kernel *kernel, enum peal_d
     if (!launch)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
     launch->key = launch->shared = peal_hash_u64(dtype, kernel->text_hash);
-    launch->bind =
-        (struct peal_bind){.nranks = comm->team->size,
-                           .dtype = dtype,
-                           .values = launch->values,
-                           .most_ops = MOST_OPS};
+    launch->bind = (struct peal_bind){
+        .nranks = comm->team->size, .dtype = dtype, .values = launch->values, .most_ops = MOST_OPS};
     for (size_t i = 0; status == PEAL_OK && i < ndims; i++)
         status = take_dim(kernel, launch, &dims[i]);
     for (size_t i = 0; status == PEAL_OK && i < nargs; i++)

@@ -56,7 +56,7 @@ struct peal_spread {
     enum peal_dtype dtype;
     bool stream; /* as combine_stream, the fence included; where the destinations differ in their
                     distance from a multiple of 64 bytes, they are stored to plainly */
-    uint32_t cached; /* so many of the first destinations are not streamed, and may be sources */
+    uint32_t cached; /* this many of the first destinations are not streamed, and may be sources */
     uint32_t ndst, nsrc;
     void *const *dst;
     const void *const *src;

@@ -144,7 +144,7 @@ static void add_steps(struct writer *w, uint32_t block, struct step step)
 
 /* --- ops ------------------------------------------------------------------------------------- */
 
-/* The slot of a channel that has so many older ones; nslots: there is none. */
+/* The slot of a channel that has this many older ones; nslots: there is none. */
 static uint32_t find_slot(const struct writer *w, uint32_t channel, uint32_t older)
 {
     for (uint32_t i = 0; i < w->nslots; i++) {

@@ -102,7 +102,7 @@ struct peal_host_place {
 /* A task on one member. */
 struct peal_host_part {
     uint32_t worker;
-    uint32_t after;      /* so many tasks of the worker's other queue must be done */
+    uint32_t after;      /* this many tasks of the worker's other queue must be done */
     uint32_t position;   /* in its queue */
     uint64_t start, end; /* ns, natively; ps, simulated */
 };

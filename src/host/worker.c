@@ -35,7 +35,7 @@ static void pause_briefly(uint32_t round)
         sched_yield();
 }
 
-/* Waits until so many tasks are in the queue, or done: one of a queue's two counters. */
+/* Waits until this many tasks are in the queue, or done: one of a queue's two counters. */
 static void wait_count(_Atomic uint32_t *count, _Atomic uint32_t *sleepers, uint32_t wanted)
 {
     for (uint32_t round = 0; round < POLLS + YIELDS; round++) {
@@ -73,7 +73,7 @@ void peal_worker_arrive(struct peal_host_block *block, uint32_t member, enum pea
     uint32_t none = PEAL_OK;
     if (bad != PEAL_OK)
         atomic_compare_exchange_strong(&block->bad, &none, (uint32_t)bad);
-    /* acq_rel: `bad` is seen by who sees the bit; partner: meet */
+    /* acq_rel: `bad` is seen by the thread that sees the bit; partner: meet */
     uint64_t before =
         atomic_fetch_or_explicit(&block->arrived, UINT64_C(1) << member, memory_order_acq_rel);
     atomic_fetch_add(&block->turn, 1);

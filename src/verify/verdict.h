@@ -21,7 +21,7 @@ struct peal_verify_options {
     uint64_t most_states;    /* exploration; 0 = 20 million */
     uint64_t most_bytes;     /* working memory; 0 = 2 GiB */
     bool no_result;          /* leave out symbolic execution */
-    bool advice;             /* look for mends and for redundant synchronisation */
+    bool advice;             /* look for fixes and for redundant synchronisation */
     bool no_story;           /* only the verdict: leave out counterexample and channel depth */
     bool plain;              /* no use of symmetry: every rank by itself */
     bool all_faults;         /* go on after a fault: deadlock and race are both looked for */
@@ -62,7 +62,7 @@ struct peal_verify_step {
     const char *relation; /* notify: "+=" or "="; wait: ">=" or "=="; otherwise NULL */
     int64_t value;        /* the amount or the threshold */
     bool relaxed, peeked; /* peeked: a peeked amount is added to value */
-    uint32_t back;        /* wait: so many launches ago */
+    uint32_t back;        /* wait: this many launches ago */
     const char *function; /* compute, accumulate */
     uint32_t divisor;     /* compute: divided by that; 0 = not */
     const struct peal_verify_operand *operands; /* in the order of the op */
@@ -127,12 +127,12 @@ struct peal_verify_cut {
 
 /* Verified for this plan, launched again and again; each by itself. */
 struct peal_verify_advice {
-    bool mends;       /* mends a refuted kernel; otherwise: could be left out */
+    bool fixes;       /* fixes a refuted kernel; otherwise: could be left out */
     const char *text; /* "after line 9: notify ...; before line 12: wait ..." */
     struct peal_verify_place at;
     struct peal_verify_place also; /* second place, or line 0 */
     struct peal_verify_cut cut;    /* what could be left out */
-    const char *holds_for; /* mends: "2 and 3 ranks", "2 ranks, not 3", or NULL: this plan */
+    const char *holds_for; /* fixes: "2 and 3 ranks", "2 ranks, not 3", or NULL: this plan */
 };
 
 /* The answer. Freed with peal_verification_free; all texts live as long. */
@@ -149,7 +149,7 @@ struct peal_verification {
     bool has_relaxed; /* there are relaxed ops */
     enum peal_reuse reuse;
     const char *open_why;    /* not closed: the access that leaves the launch */
-    uint32_t needs_launches; /* proved, but so many launches could show more (PEAL_NONE: any
+    uint32_t needs_launches; /* proved, but this many launches could show more (PEAL_NONE: any
                                 number); 0: more would show nothing new */
     bool in_order;         /* proved: adds of a launch all come before those of later ones, so that
                                 sequences of many plans show no more than those of two */
@@ -205,7 +205,7 @@ void peal_verify_against_text(const struct peal_plan *plan, const struct peal_ke
                               const struct peal_bind *bind, struct peal_verification *v);
 void peal_verification_free(struct peal_verification *v);
 
-/* Drops what could be left out of this plan only, after a closer look by who knows more plans.
+/* Drops what could be left out of this plan only, after a closer look by a caller that knows more plans.
  * holds_for is borrowed for as long as the answer lives. */
 void peal_verification_keep_advice(struct peal_verification *v, const bool *keep,
                                    const char *holds_for);

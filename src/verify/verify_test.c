@@ -346,7 +346,7 @@ static void test_advice_mends(void **state)
     assert_int_equal(v->fault, PEAL_FAULT_RACE);
     assert_true(v->nadvice > 0);
     for (uint32_t i = 0; i < v->nadvice; i++)
-        assert_true(v->advice[i].mends);
+        assert_true(v->advice[i].fixes);
     peal_verification_free(v);
     free(plan);
 }

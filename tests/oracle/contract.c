@@ -101,7 +101,7 @@ void oracle_fill(struct oracle *o, uint32_t rank, uint32_t launch)
 struct want {
     uint64_t lo, hi; /* elements of y */
     uint64_t from;   /* of x: the first */
-    uint32_t rank;   /* whose x; a reduction: of so many ranks */
+    uint32_t rank;   /* whose x; a reduction: of this many ranks */
     bool reduces;
 };
 

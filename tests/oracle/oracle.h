@@ -32,7 +32,7 @@ enum oracle_wrong {
     ORACLE_UNABLE   /* more than the oracle takes */
 };
 
-/* Each lane has a priority; the highest that can move does. `restless`: one in so many steps gives a
+/* Each lane has a priority; the highest that can move does. `restless`: one in this many steps gives a
  * lane another priority (0: never; 1: any lane at any time). */
 struct oracle_schedule {
     uint64_t seed;

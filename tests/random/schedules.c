@@ -4,7 +4,7 @@
  * Every kernel of the files runs on the interpreter under random, lazy and eager schedules, with
  * random small integers as data, one to three launches back to back. A deadlock, a broken access or
  * a wrong allreduce or broadcast under any schedule makes the kernel wrong; then the verifier must
- * have refuted it for that many launches. Then so many random programs (program.h) run under random
+ * have refuted it for that many launches. Then this many random programs (program.h) run under random
  * schedules: one that stands still under any of them must have a deadlock for the verifier too.
  * Prints TAP.
  */

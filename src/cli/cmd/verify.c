@@ -31,7 +31,7 @@ static const struct peal_option options_table[] = {
     {"launches", 'l', PEAL_OPTION_INT, offsetof(struct verify_options, launches), "L",
      "launches back to back (default: as many as make the proof sound)", 1, 64},
     {"advice", 'a', PEAL_OPTION_FLAG, offsetof(struct verify_options, advice), NULL,
-     "look for what would mend it, or for what could be left out", 0, 0},
+     "look for what would fix it, or for what could be left out", 0, 0},
     {"alone", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, alone), NULL,
      "each plan by itself: no sequences of different roots and counts", 0, 0},
     {"plain", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, plain), NULL,

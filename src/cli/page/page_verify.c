@@ -305,7 +305,7 @@ static void add_advice(struct peal_page *page, const struct peal_verification *v
     peal_report_table_column(table, "", PEAL_ALIGN_LEFT);
     peal_report_table_column(table, "what", PEAL_ALIGN_LEFT);
     for (uint32_t i = 0; i < v->nadvice; i++) {
-        peal_report_table_cell(table, "%s", v->advice[i].mends ? "would mend it" : "not needed");
+        peal_report_table_cell(table, "%s", v->advice[i].fixes ? "would fix it" : "not needed");
         peal_report_table_cell(table, "%s", v->advice[i].text);
     }
     peal_page_table(page, "Advice", table);

@@ -72,7 +72,7 @@ static bool simulate_stream(struct peal_sim_job *job)
     return true;
 }
 
-/* Another run, with so many slots: most that were in use, 0 if it deadlocks or fails. It is strict: a
+/* Another run, with this many slots: most that were in use, 0 if it deadlocks or fails. It is strict: a
  * sender that runs ahead may not know yet of a slot that has come back, and then counts one more. */
 static uint32_t run_again(struct peal_sim_job *job, uint32_t depth)
 {
@@ -255,10 +255,9 @@ static bool apply_settings(const struct peal_cli *cli, const struct peal_kernel_
 static const char *full_name(const struct peal_cli *cli, const char *what,
                              const struct peal_machine *machine)
 {
-    static const char *const collectives[] = {"allreduce", "allgather",  "reduce_scatter",
-                                              "broadcast", "reduce",     "gather",
-                                              "scatter",   "all_to_all", "barrier",
-                                              "scan",      "exscan"};
+    static const char *const collectives[] = {
+        "allreduce", "allgather",  "reduce_scatter", "broadcast", "reduce", "gather",
+        "scatter",   "all_to_all", "barrier",        "scan",      "exscan"};
     for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++) {
         if (strcmp(what, collectives[i]) != 0)
             continue;

@@ -99,7 +99,7 @@ static int check_rank(struct peal_comm *comm, const void *context)
 
 /* ---- plans ---- */
 
-/* As docs/runtime.md states it: plans of collectives, and those of one kernel of the user's. The
+/* As docs/runtime.md states it: plans of collectives, and those of one user kernel. The
  * last one may go over. */
 enum { PLANS = 16 << 20, VERSIONS = 8 << 20, SPARE = 1 << 20 };
 

@@ -206,7 +206,7 @@ static int launch(struct peal_comm *comm, int64_t times, const char *words)
     return 0;
 }
 
-/* A kernel of the user's with windows of a mebibyte. */
+/* a user kernel with windows of a mebibyte. */
 static int launch_without_memory(struct peal_comm *comm, const void *context)
 {
     (void)context;

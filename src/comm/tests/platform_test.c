@@ -99,7 +99,7 @@ static void check_uneven(struct peal_comm *comm, bool simulated)
     }
 }
 
-/* Rank 0 and rank 1 send each other so many bytes; how long that took on this rank. */
+/* Rank 0 and rank 1 send each other this many bytes; how long that took on this rank. */
 static uint64_t send_and_answer(struct peal_comm *comm, uint64_t bytes)
 {
     static const char sent[70000] = {1, 2, 3};

@@ -200,7 +200,7 @@ static void a_report_of_many_ranks_names_the_one_that_matters(void **state)
         peal_comm_close(comms[r]);
 }
 
-/* ---- kernels of the user's ---- */
+/* ---- user kernels ---- */
 
 static const char text[] = "kernel meet(in x: T[n], out y: T[n], k: int, op: reduce) {\n"
                            "    signal here\n"

@@ -14,7 +14,7 @@
  *
  * Large sizes. RCCL then repeats the whole list over slices of each chunk, with no barrier between.
  * That needs no second copy here. Slices touch disjoint bytes, so no new race comes in; and waits
- * only ever ask for at least so many messages, free slots or publications, so the repeated program
+ * only ever ask for at least this many messages, free slots or publications, so the repeated program
  * is monotone: running one repetition to its end before the next begins is one of its executions,
  * and where one execution of a monotone program ends, all do.
  */

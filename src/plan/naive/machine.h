@@ -152,7 +152,7 @@ struct naive_peer {
 };
 struct naive_peer peal_naive_peer(struct peal_naive *n, const struct peal_expr *e);
 void peal_naive_bind(struct peal_naive *n);
-/* Where a rank's part of so many elements begins. */
+/* Where a rank's part of this many elements begins. */
 uint64_t peal_naive_part(const struct peal_naive *n, uint32_t rank, uint64_t whole);
 /* In place: the parameter whose memory `symbol` is in on that rank, and where; itself if none. */
 const struct peal_symbol *peal_naive_home(const struct peal_naive *n,

@@ -39,7 +39,7 @@ struct peal_backoff {
 
 /* Processors that this process may use: PEAL_CORES, or what it is bound to. */
 uint32_t peal_cores(void);
-/* How ranks wait that share so many processors. All ranks of a team must be given the same number,
+/* How ranks wait that share this many processors. All ranks of a team must be given the same number,
  * since algorithms are chosen by it. */
 void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out);
 

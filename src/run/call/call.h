@@ -44,8 +44,8 @@ struct peal_call {
     enum peal_status (*then)(struct peal_call *call);
     void *then_context;
 
-    uint64_t done;      /* launches */
-    bool loaded;        /* the image is in the frame; until then, memory is being made free or agreed on */
+    uint64_t done; /* launches */
+    bool loaded; /* the image is in the frame; until then, memory is being made free or agreed on */
     bool reached;       /* some part may have used peers' memory: see peal_team_confirm */
     uint32_t recycling; /* the stage of that */
     uint64_t seq;
@@ -67,8 +67,8 @@ struct peal_calls {
     struct peal_calls *next_listed;
     _Atomic bool listed;
     pthread_t owner;
-    bool others; /* this thread has something under way elsewhere, as of the last look */
-    uint32_t spins;  /* polls before a yield: falls when they are in vain, and recovers */
+    bool others;     /* this thread has something under way elsewhere, as of the last look */
+    uint32_t spins;  /* polls before a yield: falls when they have no effect, and recovers */
     uint32_t nested; /* guards progress against itself */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The doctor: why a rank waits, and the report when it waits in vain.
+/* The doctor: why a rank waits, and the report when the wait does not end.
  *
  * While a rank waits for long, it writes down where (publish) and looks after its peers (check):
  * has one died, left, or come to another call? The first to find something wrong, or to lose its

@@ -78,7 +78,7 @@ static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image
  */
 void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped);
 /* The steps that a launch takes: phases take turns. A family counts launches from 1 on, and the
- * first one has phase 0, as it has for who proves and simulates. */
+ * first one has phase 0, as it has in the verifier and the simulator. */
 static inline uint64_t peal_image_phase(const struct peal_image *image, uint64_t launch)
 {
     uint32_t period = image->period;

@@ -31,7 +31,7 @@ struct peal_door {
 enum peal_status peal_door_open(const char *job, uint32_t leader, uint64_t deadline,
                                 struct peal_door *out, struct peal_text *why);
 void peal_door_close(struct peal_door *door);
-/* The next who has come, within so many milliseconds; -1 and errno (0: nobody has). */
+/* The next rank that has come, within this many milliseconds; -1 and errno (0: none has). */
 int peal_door_accept(const struct peal_door *door, int patience_ms);
 
 /* Connects to the leader if it listens; -1 otherwise. *stranger is set if another user does. */

@@ -26,7 +26,7 @@ enum {
     PEAL_CALL_HISTORY = 16, /* last calls of each stream that peers can still compare with */
     PEAL_WINDOW_PARAMS = 2, /* of a library kernel: x and y */
     PEAL_WAIT_WORDS = 40,
-    PEAL_LABELS = 8, /* kernels of the user's whose names and arguments peers can read */
+    PEAL_LABELS = 8, /* user kernels whose names and arguments peers can read */
     PEAL_LABEL_WORDS = 24,
     PEAL_REPORT_WORDS = 1024
 };
@@ -48,7 +48,7 @@ struct peal_call_record {
     uint64_t pad;
 };
 
-/* What a kernel of the user's is called, and its arguments, for reports. key is stored last
+/* What a user kernel is called, and its arguments, for reports. key is stored last
  * (release) and read first and last (acquire). */
 struct peal_label {
     _Atomic uint64_t key; /* the call's count, which is a hash of all that; 0: none */

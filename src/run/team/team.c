@@ -277,7 +277,7 @@ static uint32_t fewest_cores(const struct peal_team *team)
     return fewest > 0 ? fewest : 1;
 }
 
-/* There is no window: the others are told, who would wait for this rank in vain. */
+/* There is no window: the other ranks hear of it, so that they do not wait for this one. */
 static enum peal_status refuse(struct peal_rendezvous *meet, uint32_t leader,
                                enum peal_status status, const struct peal_layout *layout,
                                struct peal_text *why)
@@ -365,8 +365,8 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     return PEAL_OK;
 }
 
-enum peal_status peal_team_join(struct peal_team *team, enum peal_status status,
-                                const char *reason, struct peal_text *why)
+enum peal_status peal_team_join(struct peal_team *team, enum peal_status status, const char *reason,
+                                struct peal_text *why)
 {
     struct peal_meeting *meeting = team->meeting;
     team->meeting = NULL;
@@ -415,7 +415,8 @@ static struct peal_shared_windows *new_shared(uint32_t size, const struct peal_l
     for (uint32_t r = 0; ok && r < size; r++) {
         enum peal_status status;
         ok = peal_window_open(layout->bytes, &shared->fds[r]) == PEAL_OK &&
-             (shared->controls[r] = make_window(shared->fds[r], layout, size, lazy, &status)) != NULL;
+             (shared->controls[r] = make_window(shared->fds[r], layout, size, lazy, &status)) !=
+                 NULL;
     }
     if (ok)
         return shared;
@@ -530,8 +531,8 @@ bool peal_team_is_dead(const struct peal_team *team, uint32_t rank)
 {
     if (team->pidfds[rank] < 0) /* the system has no such descriptors: then it has no namespaces to
                                    speak of, and the owner's number is what there is */
-        return !team->threads && rank != team->rank &&
-               kill(team->controls[rank]->pid, 0) != 0 && errno == ESRCH;
+        return !team->threads && rank != team->rank && kill(team->controls[rank]->pid, 0) != 0 &&
+               errno == ESRCH;
     struct pollfd poll_fd = {team->pidfds[rank], POLLIN, 0};
     return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN);
 }

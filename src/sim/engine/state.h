@@ -241,7 +241,7 @@ struct peal_lane_run {
     uint32_t log;    /* index of the current op in the log */
     uint32_t by, message;
     /* Writes to other ranks (writes.c): those under way, how many there were, notifies that wait
-     * for some, and what a blocked op waits for: so many that do not go to that PE. */
+     * for some, and what a blocked op waits for: this many that do not go to that PE. */
     uint32_t first_write, last_write, writes, parked;
     uint32_t fence_to, fence_left;
     uint32_t loads;

@@ -29,14 +29,14 @@ struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos)
         at->len};
 }
 
-void peal_advise(struct adviser *v, bool mends, const char *text, uint32_t at, uint32_t also)
+void peal_advise(struct adviser *v, bool fixes, const char *text, uint32_t at, uint32_t also)
 {
     for (uint32_t i = 0; i < v->count; i++) {
         if (strcmp(v->list[i].text, text) == 0)
             return;
     }
     if (v->count < MOST_ADVICE)
-        v->list[v->count++] = (struct peal_verify_advice){.mends = mends,
+        v->list[v->count++] = (struct peal_verify_advice){.fixes = fixes,
                                                           .text = text,
                                                           .at = peal_adviser_place(v, at),
                                                           .also = peal_adviser_place(v, also)};
@@ -96,12 +96,12 @@ const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance)
 }
 
 /* Keeps "TEXT line 7" for one position, or what is said of the whole kernel. */
-static void advise_line(struct adviser *v, bool mends, const char *text, uint32_t pos,
+static void advise_line(struct adviser *v, bool fixes, const char *text, uint32_t pos,
                         const char *whole)
 {
     if (pos != PEAL_NONE)
         whole = peal_answer_text(v->a, "%s %s", text, peal_adviser_line(v, pos));
-    peal_advise(v, mends, whole, pos, PEAL_NONE);
+    peal_advise(v, fixes, whole, pos, PEAL_NONE);
 }
 
 /* --- lines ----------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static void try_threshold(struct adviser *v, uint32_t pos, int64_t by)
     peal_edit_end(&e);
 }
 
-/* `>=` where a line (or with PEAL_NONE every line) waits with `==`. True if it mends. */
+/* `>=` where a line (or with PEAL_NONE every line) waits with `==`. True if that fixes it. */
 static bool try_at_least(struct adviser *v, uint32_t pos)
 {
     struct edit e;
@@ -271,7 +271,7 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
         /* Lines of one plan are not those of another; a barrier stands behind all of them. */
         if (a->v.verdict == PEAL_REFUTED && a->v.fault >= PEAL_FAULT_SIGNAL)
             (void)peal_adviser_try_barrier(&v, PEAL_NONE);
-        none = "nothing simple mends this sequence: a barrier at the end of the kernel was tried";
+        none = "nothing simple fixes this sequence: a barrier at the end of the kernel was tried";
     } else if (a->v.verdict == PEAL_PROVED) {
         peal_advice_redundant(&v);
         none = nothing_redundant;
@@ -284,7 +284,7 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
             (void)peal_adviser_try_barrier(&v, PEAL_NONE);
         if (!v.count)
             try_lines(&v);
-        none = "nothing simple mends it: no notify and wait pair, no barrier, no other threshold, "
+        none = "nothing simple fixes it: no notify and wait pair, no barrier, no other threshold, "
                "order, slot or depth that was tried";
     }
     struct peal_verify_advice *list = peal_arena_alloc(&a->arena, sizeof v.list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What would mend a deadlock of a monotone program: deeper channels, a lower threshold, a notify
+/* What would fix a deadlock of a monotone program: deeper channels, a lower threshold, a notify
  * that comes before the wait instead of after it, or a notify that is missing.
  *
  * A missing notify is found by repair: while a wait is short and nobody is left to notify its cell,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What would mend a race between two lines: tell the one rank when the other is done (a notify
+/* What would fix a race between two lines: tell the one rank when the other is done (a notify
  * after the one line, a wait before the other, the same step, the step after, or the launch after),
  * tell it at the end of the launch, a barrier, or a second slot for the buffer.
  */

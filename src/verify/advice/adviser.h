@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of advice share. advice.c chooses; advice_race.c, advice_slot.c and
- * advice_deadlock.c mend. */
+ * advice_deadlock.c fix. */
 #ifndef PEAL_VERIFY_ADVISER_H
 #define PEAL_VERIFY_ADVISER_H
 
@@ -18,7 +18,7 @@ struct adviser {
 };
 
 /* Keeps a suggestion. `at` and `also` are source positions, or PEAL_NONE. */
-void peal_advise(struct adviser *v, bool mends, const char *text, uint32_t at, uint32_t also);
+void peal_advise(struct adviser *v, bool fixes, const char *text, uint32_t at, uint32_t also);
 /* Keeps what could be left out. */
 void peal_advise_cut(struct adviser *v, const char *text, const struct peal_verify_cut *cut);
 struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos);
@@ -26,7 +26,7 @@ struct peal_verify_place peal_adviser_place(struct adviser *v, uint32_t pos);
 uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uint32_t *out);
 /* "line 7"; "line 124 of sync.peal" where a kernel of another file was put in. */
 const char *peal_adviser_line(struct adviser *v, uint32_t pos);
-/* Does the edited program hold, with any reuse that so many launches can have? */
+/* Does the edited program hold, with any reuse that this many launches can have? */
 bool peal_adviser_mends(struct adviser *v, struct edit *e);
 /* A barrier of all ranks before every execution of a line, or (PEAL_NONE) at the end of the launch.
  */

@@ -90,10 +90,10 @@ static void keep_what_holds(struct peal_claim *claim, struct peal_claim *judge)
 
 /* --- what would fix it ----------------------------------------------------------------------- */
 
-static bool mends(const struct peal_verification *v, const char *text)
+static bool fixes(const struct peal_verification *v, const char *text)
 {
     for (uint32_t k = 0; k < v->nadvice; k++) {
-        if (v->advice[k].mends && strcmp(v->advice[k].text, text) == 0)
+        if (v->advice[k].fixes && strcmp(v->advice[k].text, text) == 0)
             return true;
     }
     return false;
@@ -112,7 +112,7 @@ static size_t list_plans(const struct peal_claim *claim, const char *text, bool 
     uint32_t last = 0;
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *t = &claim->tasks[i];
-        if (!is_refuted(t) || mends(t->answer, text) == not )
+        if (!is_refuted(t) || fixes(t->answer, text) == not )
             continue;
         if (n == 0 || t->nranks != last)
             peal_text_printf(out, "%s%u", n ? ", " : "", t->nranks);

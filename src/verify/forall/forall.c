@@ -78,7 +78,7 @@ static struct peal_plan *make_plan(const struct peal_claim *claim, uint32_t nran
     return plan;
 }
 
-/* Every set of so many ranks that has the ranks that the text names. */
+/* Every set of this many ranks that has the ranks that the text names. */
 static bool projects_everywhere(const struct mesh *m, const struct peal_claim *claim,
                                 const struct peal_plan *whole, uint32_t root, uint32_t size)
 {
@@ -154,7 +154,7 @@ static bool is_the_base(const struct peal_forall *f, const struct peal_claim *cl
     return true;
 }
 
-/* The least number that all of 1 to n divide: no part of so many elements is longer than another. */
+/* The least number that all of 1 to n divide: no part of this many elements is longer than another. */
 static int64_t common_multiple(uint32_t n)
 {
     int64_t product = 1;

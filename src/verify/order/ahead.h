@@ -5,9 +5,9 @@
  * would come later change nothing for these. Two kinds of cells need a closer look.
  *
  * Several threads add to a cell: what a fast one adds in a later launch may stand in for what a
- * slow one has not added yet. That changes nothing if nobody can leave the last launch before all
+ * slow one has not added yet. That changes nothing if no rank can leave the last launch before all
  * others have made their adds to the cells that he adds to: then every wait on them has been
- * satisfied already. Otherwise so many launches are looked at that one thread's adds alone satisfy
+ * satisfied already. Otherwise enough launches are looked at that one thread's adds alone satisfy
  * every wait of the first ones.
  *
  * Raw cells keep their value. If a launch leaves a cell with another value than it found, later

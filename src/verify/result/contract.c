@@ -80,11 +80,11 @@ struct judge {
     struct symbolic *s;
     const struct peal_plan *plan;
     uint32_t rank, launch;
-    uint32_t x;     /* memory of x */
+    uint32_t x;        /* memory of x */
     uint32_t location; /* of y */
     uint64_t offset;   /* of y in it */
-    uint32_t *seen; /* [rank] how often, while a tree is walked */
-    uint32_t ranks; /* a reduction is over so many, from rank 0 on */
+    uint32_t *seen;    /* [rank] how often, while a tree is walked */
+    uint32_t ranks;    /* a reduction is over this many, from rank 0 on */
     enum peal_fn fn;
     bool once;         /* a contribution that is there twice changes the result */
     uint32_t *visited; /* [node] the walk that came by last; without `once` */
@@ -176,7 +176,8 @@ static void tell_wrong(struct judge *j, const struct expected *e, const struct p
             peal_text_printf(&want, "%s%s@%u[%" PRIu64 "]", r ? " + " : "", x, r, index);
     } else if (j->ranks < plan->nranks) {
         peal_text_printf(&want, "%s over ranks 0 to %u of %s[%" PRIu64 "]",
-                         peal_reduce_name((enum peal_reduction)plan->reduce), j->ranks - 1, x, index);
+                         peal_reduce_name((enum peal_reduction)plan->reduce), j->ranks - 1, x,
+                         index);
     } else {
         peal_text_printf(&want, "%s over all ranks of %s[%" PRIu64 "]",
                          peal_reduce_name((enum peal_reduction)plan->reduce), x, index);

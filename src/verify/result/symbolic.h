@@ -67,10 +67,10 @@ struct symbolic {
     uint32_t *limit;       /* [thread] steps that it may take for now */
     int64_t **regs;        /* [thread] */
     uint32_t undefined;
-    struct pieces *outputs; /* [launch * ranks + rank] y of the first launches */
-    uint32_t kept;          /* so many: those of a period, as what follows repeats them */
-    bool done;              /* a fault was told, or memory ran out */
-    uint32_t thread;        /* whose op is being executed */
+    struct pieces *outputs;  /* [launch * ranks + rank] y of the first launches */
+    uint32_t kept;           /* this many: those of a period, as what follows repeats them */
+    bool done;               /* a fault was told, or memory ran out */
+    uint32_t thread;         /* whose op is being executed */
     struct text_check *text; /* outputs are held against the kernel's text, not the contract */
     PEAL_VEC(struct piece) scratch;
     PEAL_VEC(struct written) written;      /* lost.c */

@@ -283,11 +283,11 @@ void peal_verification_explain(const struct peal_verification *v, struct peal_te
     start = out->len;
     for (uint32_t i = 0; i < v->nadvice; i++)
         peal_text_printf(out, "%s%s%s%s%s%s\n", i == 0 ? "\n" : "",
-                         v->advice[i].mends ? "would mend it: " : "could be left out: ",
+                         v->advice[i].fixes ? "would fix it: " : "could be left out: ",
                          v->advice[i].text, v->advice[i].holds_for ? " (at " : "",
                          v->advice[i].holds_for ? v->advice[i].holds_for : "",
                          v->advice[i].holds_for ? ")" : "");
-    if (v->nadvice && !v->advice[0].mends)
+    if (v->nadvice && !v->advice[0].fixes)
         peal_text_printf(out, "  (each by itself, for %s)\n",
                          v->advice_holds_for ? v->advice_holds_for
                                              : "this plan launched again and again");

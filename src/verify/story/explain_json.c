@@ -205,7 +205,7 @@ static void put_advice(const struct peal_verification *v, struct peal_json *json
     peal_json_array(json);
     for (uint32_t i = 0; i < v->nadvice; i++) {
         peal_json_object(json);
-        peal_json_put_string(json, "kind", v->advice[i].mends ? "mend" : "redundant");
+        peal_json_put_string(json, "kind", v->advice[i].fixes ? "fix" : "redundant");
         const char *holds = v->advice[i].holds_for ? v->advice[i].holds_for : v->advice_holds_for;
         peal_json_put_string(json, "holds_for",
                              holds ? holds : "this plan, launched again and again");

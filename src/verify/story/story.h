@@ -70,7 +70,7 @@ void peal_story_two_ops(const struct program *p, const struct early_fault *e, st
 /* Two steps that must not both be there: each its thread and the number of its step. */
 void peal_story_two(const struct program *p, uint32_t one, uint32_t one_step, uint32_t two,
                     uint32_t two_step, struct answer *a);
-/* An op that its thread reaches after so many steps, in every schedule: what leads there (of programs
+/* An op that its thread reaches after this many steps, in every schedule: what leads there (of programs
  * that are not monotone only the op), and then the op. */
 void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, uint32_t op,
                       struct answer *a);
