@@ -127,14 +127,24 @@ def hangs(rank, world, folder):
     dist.destroy_process_group()
 
 
+def become_another_host(folder):
+    """This process sees another host name and another boot id; False without the right to do so."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    new_mounts, new_uts = 0x00020000, 0x04000000
+    private, bind = 0x4000 | 0x40000, 0x1000
+    boot = f"{folder}/boot_id"
+    with open(boot, "w") as file:
+        file.write("00000000-0000-4000-8000-000000000000\n")
+    return (libc.unshare(new_mounts | new_uts) == 0 and libc.sethostname(b"elsewhere", 9) == 0
+            and libc.mount(None, b"/", None, private, None) == 0
+            and libc.mount(boot.encode(), b"/proc/sys/kernel/random/boot_id", None, bind, None) == 0)
+
+
 def elsewhere(rank, world, folder):
-    """Rank 1 is on a host of another name and network: every rank is refused, in words, and at once."""
-    if rank == 1:
-        libc = ctypes.CDLL(None, use_errno=True)
-        new_uts, new_net = 0x04000000, 0x40000000
-        if libc.unshare(new_uts | new_net) != 0 or libc.sethostname(b"elsewhere", 9) != 0:
-            with open(f"{folder}/no.txt", "w") as file:
-                file.write("no right to make namespaces")
+    """Rank 1 is on another host: every rank is refused, in words, and at once."""
+    if rank == 1 and not become_another_host(folder):
+        with open(f"{folder}/no.txt", "w") as file:
+            file.write("no right to make namespaces")
     try:
         joined(rank, world, folder, "host", timeout=datetime.timedelta(seconds=20))
     except RuntimeError as error:
