@@ -341,6 +341,22 @@ static void json_op(const struct peal_plan *plan, const struct peal_op *op, stru
     peal_json_object_end(json);
 }
 
+/* The lengths of a buffer on every rank, where they differ. */
+static void json_lens(const struct peal_plan *plan, uint32_t buf, struct peal_json *json)
+{
+    uint32_t first = plan->rank_first, same = 1;
+    while (same < plan->rank_count &&
+           peal_plan_len(plan, first + same, buf) == peal_plan_len(plan, first, buf))
+        same++;
+    if (same >= plan->rank_count)
+        return;
+    peal_json_key(json, "lens");
+    peal_json_array(json);
+    for (uint32_t r = 0; r < plan->rank_count; r++)
+        peal_json_uint(json, peal_plan_len(plan, first + r, buf));
+    peal_json_array_end(json);
+}
+
 static void json_bufs(const struct peal_plan *plan, uint32_t rank, struct peal_json *json)
 {
     peal_json_key(json, "bufs");
@@ -353,6 +369,7 @@ static void json_bufs(const struct peal_plan *plan, uint32_t rank, struct peal_j
         peal_json_put_string(json, "dir", dir_names[b->dir]);
         peal_json_put_string(json, "dtype", peal_dtype_name((enum peal_dtype)b->dtype));
         peal_json_put_uint(json, "len", peal_plan_len(plan, rank, (uint32_t)i));
+        json_lens(plan, (uint32_t)i, json);
         if (b->cols)
             peal_json_put_uint(json, "cols", b->cols);
         peal_json_object_end(json);

@@ -42,7 +42,7 @@ static int verify(void)
     if (!expect(&args, PEAL_PROVED, PEAL_FAULT_NONE))
         return 0;
     args.library = NULL;
-    args.text = "kernel k(in x: T[n], out y: T[n]) { signal s wait s >= 1 y = x }";
+    args.text = "kernel k(in x: T[n], out y: T[n]) { signal s notify s@rank += 1 wait s >= 2 y = x }";
     return expect(&args, PEAL_REFUTED, PEAL_FAULT_DEADLOCK);
 }
 
