@@ -49,20 +49,14 @@ static uint64_t count_elements(const struct peal_mpi_call *call)
     return sum;
 }
 
-static bool copies_in_place(enum peal_mpi_what what)
-{
-    return what == PEAL_MPI_REDUCE_SCATTER || what == PEAL_MPI_REDUCE_SCATTER_BLOCK ||
-           what == PEAL_MPI_SCAN || what == PEAL_MPI_EXSCAN;
-}
-
 /* Where the input is to be read. In place is Peal's too, for allreduce and a reduction's root: same
- * address. A reduce_scatter in place has its result elsewhere than Peal's, and a prefix may be in
- * place on some ranks only, so their input is copied; and so is what overlaps the result, or has to
- * be made 0 and 1. */
+ * address. A reduce_scatter in place has its result elsewhere than Peal's, so its input is copied;
+ * and so is what overlaps the result, or has to be made 0 and 1. */
 static enum peal_status begin_input(struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
     bool in_place = call->send == peal_mpi()->in_place;
-    bool copies = copies_in_place(call->what);
+    bool scatters =
+        call->what == PEAL_MPI_REDUCE_SCATTER || call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK;
     bool has_recv = call->what != PEAL_MPI_REDUCE || (uint32_t)call->root == job->rank;
     uint64_t elements = count_elements(call);
     const struct peal_mpi_type *type =
@@ -71,9 +65,9 @@ static enum peal_status begin_input(struct peal_mpi_job *job, const struct peal_
     const void *input = in_place ? call->recv : call->send;
     job->recv = has_recv ? call->recv : NULL;
     job->send = input;
-    bool moves = (in_place && copies) ||
+    bool moves = (in_place && scatters) ||
                  (!in_place && has_recv && bytes > 0 && overlaps(input, bytes, call->recv, bytes));
-    if (call->reduction->logical && in_place && !copies) {
+    if (call->reduction->logical && in_place && !scatters) {
         make_logical(call, input, elements, type->bytes, call->recv);
         return PEAL_OK;
     }
@@ -382,8 +376,6 @@ static enum peal_status begin_kind(struct peal_mpi_job *job, const struct peal_m
     case PEAL_MPI_REDUCE:
     case PEAL_MPI_REDUCE_SCATTER_BLOCK:
     case PEAL_MPI_REDUCE_SCATTER:
-    case PEAL_MPI_SCAN:
-    case PEAL_MPI_EXSCAN:
         return begin_reduction(job, call);
     case PEAL_MPI_ALLGATHER:
         return begin_gathering(job, call);
@@ -453,10 +445,6 @@ enum peal_status peal_mpi_job_run(struct peal_mpi_job *job, struct peal_comm *co
     case PEAL_MPI_REDUCE_SCATTER:
         return peal_reduce_scatter_v(comm, job->send, job->recv, job->words, NULL, job->dtype,
                                      job->reduce);
-    case PEAL_MPI_SCAN:
-        return peal_scan(comm, job->send, job->recv, job->count, job->dtype, job->reduce);
-    case PEAL_MPI_EXSCAN:
-        return peal_exscan(comm, job->send, job->recv, job->count, job->dtype, job->reduce);
     case PEAL_MPI_ALLGATHER:
         return peal_allgather(comm, job->send, job->recv, job->count, job->dtype);
     case PEAL_MPI_ALLGATHERV:
@@ -495,10 +483,6 @@ enum peal_status peal_mpi_job_start(struct peal_mpi_job *job, struct peal_comm *
     case PEAL_MPI_REDUCE_SCATTER:
         return peal_ireduce_scatter_v(comm, job->send, job->recv, job->words, NULL, job->dtype,
                                       job->reduce, out);
-    case PEAL_MPI_SCAN:
-        return peal_iscan(comm, job->send, job->recv, job->count, job->dtype, job->reduce, out);
-    case PEAL_MPI_EXSCAN:
-        return peal_iexscan(comm, job->send, job->recv, job->count, job->dtype, job->reduce, out);
     case PEAL_MPI_ALLGATHER:
         return peal_iallgather(comm, job->send, job->recv, job->count, job->dtype, out);
     case PEAL_MPI_ALLGATHERV:

@@ -150,8 +150,6 @@ static enum peal_mpi_reason judge_data(struct peal_mpi_call *call)
     case PEAL_MPI_REDUCE:
     case PEAL_MPI_REDUCE_SCATTER_BLOCK:
     case PEAL_MPI_REDUCE_SCATTER:
-    case PEAL_MPI_SCAN:
-    case PEAL_MPI_EXSCAN:
         return judge_reduction(call);
     case PEAL_MPI_BCAST:
     case PEAL_MPI_GATHER:
