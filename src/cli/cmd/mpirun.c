@@ -107,7 +107,7 @@ static enum flavour flavour_of_program(const char *path, char library[static 64]
     return flavour;
 }
 
-/* ---- what there is ---- */
+/* ---- installed launchers ---- */
 
 static char *copy_text(struct peal_arena *arena, const char *text)
 {
@@ -249,7 +249,7 @@ static void build_command(struct launch *launch, char **program)
     peal_text_release(&preload);
 }
 
-/* The launcher, by name, by the program, or by what there is. */
+/* The launcher, by name, by the program, or the first that is installed. */
 static bool find_launcher(struct launch *launch)
 {
     struct peal_arena *arena = launch->cli->arena;
