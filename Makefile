@@ -13,7 +13,7 @@ DIST ?= dist
 DEB_BUILD ?= build-deb
 # The tests are built where cmocka is installed; `make test` installs it.
 TESTS ?= $(shell pkg-config --exists cmocka 2>/dev/null && echo true || echo false)
-.PHONY: all deps test test-long fuzz lint coverage abi demo bench bench-torch install uninstall dist deb fresh format clean help
+.PHONY: all deps test test-long soak fuzz lint coverage abi demo bench bench-torch install uninstall dist wheel deb fresh format clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -29,11 +29,18 @@ deps: ## install the packages for building and testing
 test: ## install what is missing, build, run all suites
 	@scripts/install build test
 	@scripts/install browser 2>/dev/null || echo "no chromium here: the tests of the page are skipped"
+	@scripts/install wheel 2>/dev/null || echo "no PyTorch here: the tests of its backend are skipped"
 	@scripts/test
 
 test-long: ## the tests that take minutes
 	@scripts/install build test
+	@scripts/install wheel systems 2>/dev/null || echo "no PyTorch or mmdebstrap here: the tests that need them are skipped"
 	@scripts/test --long
+
+soak: ## random programs with random faults, SOAK_SECONDS=600 of them, then a table
+	@scripts/install build test
+	@$(MAKE) --no-print-directory all TESTS=true >/dev/null
+	@$(BUILD)/tests/chaos/chaos soak $${SOAK_SECONDS:-600} $${SOAK_SEED:-} 2>/dev/null
 
 fuzz: ## fuzz every reader of input, a minute each (FUZZ_SECONDS=60)
 	@scripts/install build test
@@ -68,6 +75,9 @@ bench-torch: ## collectives and DDP steps from PyTorch, Peal and Gloo alternatin
 	@torch/build.sh $(BUILD)
 	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/bench.py $${TORCH_BENCH:---world 2,4,8}
 	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/ddp_bench.py
+	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/overlap.py
+	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/neighbour.py
+	@PYTHONPATH=$(BUILD)/torch /usr/bin/python3 -W ignore examples/torch/group_bench.py
 
 install: all ## install into PREFIX (/usr/local), below DESTDIR if given
 	@scripts/place install $(BUILD) $(PREFIX) $(abspath $(DESTDIR))
@@ -78,6 +88,11 @@ uninstall: ## remove what installs of this build have put anywhere
 dist: ## a source archive of the last commit: dist/peal-VERSION.tar.xz
 	@scripts/install release
 	@scripts/dist $(DIST)
+
+wheel: ## the PyTorch backend for the installed torch: a wheel with libpeal inside, and its source, in dist/
+	@scripts/install build wheel
+	@$(MAKE) --no-print-directory all >/dev/null
+	@torch/wheel.sh $(BUILD) $(DIST)
 
 deb: ## Debian packages: libpeal0, libpeal-dev and peal in dist/
 	@scripts/install build release

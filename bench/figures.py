@@ -81,6 +81,7 @@ def title(group):
     return f"{collective}, {ranks} ranks, {mode}"
 
 
+MODES = ["hot", "fresh", "row"]
 DATA = ["collective", "ranks", "mode", "bytes", "peal_us", "symmetric_us", "rival_us", "rival", "limit_us"]
 
 
@@ -141,7 +142,7 @@ def factor(cells, group):
 
 def summary(cells):
     """One row per collective, one column per number of ranks and mode."""
-    columns = sorted({group[1:] for group in cells.groups()}, key=lambda column: (column[0], column[1] != "hot"))
+    columns = sorted({group[1:] for group in cells.groups()}, key=lambda column: (column[0], MODES.index(column[1])))
     lines = ["| collective | " + " | ".join(f"{ranks} ranks, {mode}" for ranks, mode in columns) + " |",
              "|" + "---|" * (len(columns) + 1)]
     for collective in dict.fromkeys(group[0] for group in cells.groups()):

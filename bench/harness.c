@@ -21,15 +21,18 @@ static const char usage[] =
     "usage: PROGRAM COLLECTIVE [-s 8,4K,1M] [-t SECONDS] [-i ITERATIONS] [-m MODE] [-l LABEL]\n"
     "COLLECTIVE is allreduce, allgather, reduce_scatter, broadcast, all_to_all or barrier\n"
     "-s  sizes in bytes, the larger buffer of a rank   -t  seconds for each result\n"
-    "-i  most calls for each result                    -m  hot, fresh or both\n"
+    "-i  most calls for each result                    -m  hot, fresh, both, row or all\n"
     "-l  the name to print for the library\n";
+
+enum mode { HOT, FRESH, ROW, MODES };
+static const char *const mode_names[MODES] = {"hot", "fresh", "row"};
 
 struct options {
     enum bench_collective collective;
     size_t sizes[BENCH_MOST_SIZES], nsizes, largest;
     double seconds;
     int most;
-    bool modes[2]; /* hot, fresh */
+    bool modes[MODES];
     const char *label;
 };
 
@@ -50,9 +53,20 @@ enum bench_collective bench_collective_find(const char *name)
     exit(2);
 }
 
+static void read_modes(struct options *o, const char *value)
+{
+    bool all = strcmp(value, "all") == 0, both = all || strcmp(value, "both") == 0;
+    for (int mode = 0; mode < MODES; mode++)
+        o->modes[mode] = strcmp(value, mode_names[mode]) == 0;
+    o->modes[HOT] |= both;
+    o->modes[FRESH] |= both;
+    o->modes[ROW] |= all;
+}
+
 static struct options read_options(const char *label, int argc, char **argv)
 {
-    struct options o = {.seconds = 0.5, .most = 2000, .modes = {true, true}, .label = label};
+    struct options o = {
+        .seconds = 0.5, .most = 2000, .modes = {[HOT] = true, [FRESH] = true}, .label = label};
     const char *sizes = "8,512,8K,128K,2M,32M";
     if (argc < 2 || argc % 2 != 0) {
         fputs(usage, stderr);
@@ -68,8 +82,7 @@ static struct options read_options(const char *label, int argc, char **argv)
         } else if (strcmp(argv[i], "-i") == 0) {
             o.most = atoi(value);
         } else if (strcmp(argv[i], "-m") == 0) {
-            o.modes[0] = strcmp(value, "fresh") != 0;
-            o.modes[1] = strcmp(value, "hot") != 0;
+            read_modes(&o, value);
         } else if (strcmp(argv[i], "-l") == 0) {
             o.label = value;
         } else {
@@ -168,10 +181,23 @@ static void touch(const struct bench_library *library, const struct bench_call *
     write_input(library, call);
 }
 
-static double time_once(const struct bench_library *library, const struct bench_call *call,
-                        bool fresh)
+/* One call of many that follow each other, on the average. */
+static double time_row(const struct bench_library *library, const struct bench_call *call)
 {
-    if (fresh) {
+    enum { CALLS = 64 };
+    library->barrier();
+    double start = bench_now_us();
+    for (int i = 0; i < CALLS; i++)
+        library->call(call);
+    return (bench_now_us() - start) / CALLS;
+}
+
+static double time_once(const struct bench_library *library, const struct bench_call *call,
+                        enum mode mode)
+{
+    if (mode == ROW)
+        return time_row(library, call);
+    if (mode == FRESH) {
         /* Where ranks share a core, touching would slow down those still in the last call. */
         library->barrier();
         touch(library, call);
@@ -183,7 +209,7 @@ static double time_once(const struct bench_library *library, const struct bench_
 }
 
 static void measure(const struct bench_library *library, const struct bench_call *call,
-                    const struct options *o, bool fresh, bool right)
+                    const struct options *o, enum mode mode, bool right)
 {
     double *times = malloc((size_t)o->most * sizeof *times);
     if (!times)
@@ -193,7 +219,7 @@ static void measure(const struct bench_library *library, const struct bench_call
     double each = INFINITY;
     for (int i = 0; i < 5; i++) {
         double start = bench_now_us();
-        time_once(library, call, fresh);
+        time_once(library, call, mode);
         each = fmin(each, bench_now_us() - start);
     }
     library->maximum(&each, 1);
@@ -201,7 +227,7 @@ static void measure(const struct bench_library *library, const struct bench_call
     int n = fits > o->most ? o->most : fits < 5 ? 5 : (int)fits;
     n = n > o->most ? o->most : n;
     for (int i = 0; i < n; i++)
-        times[i] = time_once(library, call, fresh);
+        times[i] = time_once(library, call, mode);
     library->maximum(times, n);
     if (library->rank == 0) {
         size_t bytes = call->collective == BENCH_BARRIER ? 0 : call->count * sizeof(float);
@@ -210,7 +236,7 @@ static void measure(const struct bench_library *library, const struct bench_call
                "\"mode\": \"%s\", \"calls\": %d, \"min_us\": %.3f, \"median_us\": %.3f, "
                "\"p90_us\": %.3f, \"right\": %s}\n",
                o->label, bench_collective_name(call->collective), library->size, bytes,
-               fresh ? "fresh" : "hot", n, times[0], median, bench_quantile(times, (size_t)n, 0.9),
+               mode_names[mode], n, times[0], median, bench_quantile(times, (size_t)n, 0.9),
                right ? "true" : "false");
         fflush(stdout);
     }
@@ -230,9 +256,9 @@ static void measure_size(const struct bench_library *library, const struct optio
     library->call(call);
     double wrong = !result_is_right(library, call);
     library->maximum(&wrong, 1);
-    for (int fresh = 0; fresh < 2; fresh++) {
-        if (o->modes[fresh])
-            measure(library, call, o, fresh, wrong == 0);
+    for (int mode = 0; mode < MODES; mode++) {
+        if (o->modes[mode])
+            measure(library, call, o, (enum mode)mode, wrong == 0);
     }
 }
 

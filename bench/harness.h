@@ -6,7 +6,9 @@
  *
  * A call's time is that of its slowest rank; the median over the calls is reported. `hot` leaves
  * the buffers alone between calls, as the usual benchmarks do; `fresh` has every rank write its
- * input and read its output before every call, as programs do. Results are checked once per size.
+ * input and read its output before every call, as programs do. `row` makes 64 calls with nothing
+ * between them, not even the barrier, and takes a 64th of the slowest rank's time: a root may run ahead
+ * of the others there, and does in programs. Results are checked once per size.
  *
  * Sizes are those of the larger buffer of a rank: allreduce and broadcast: the buffer; allgather:
  * the receive buffer; reduce_scatter and all_to_all: the send buffer. f32, sum.

@@ -331,7 +331,7 @@ int main(int argc, char **argv)
     if (argc > 2)
         must(peal_host_write_page(host, argv[2]), "page");
     struct peal_host_stats stats;
-    must(peal_host_stats(host, &stats), "stats");
+    must(peal_host_stats(host, &stats, sizeof stats), "stats");
     printf("%llu tasks, %.3f us in all, critical path %.3f us\n",
            (unsigned long long)stats.submitted, (double)stats.time_ps / 1e6,
            (double)stats.critical_ps / 1e6);

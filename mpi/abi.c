@@ -9,16 +9,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct peal_mpi_abi *_Atomic peal_mpi_found;
 static struct peal_mpi_abi the_abi;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- where the MPI is ---- */
 
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The library with the standard ABI: libmpi_abi.so, or with the name of the MPI behind it. */
+static bool is_standard(const char *name)
+{
+    return strncmp(name, "libmpi_abi", 10) == 0;
+}
+
 static bool is_mpi(const char *path)
 {
-    const char *name = strrchr(path, '/');
-    name = name ? name + 1 : path;
-    return strncmp(name, "libmpi.so", 9) == 0 || strncmp(name, "libmpich.so", 11) == 0;
+    const char *name = name_of(path);
+    return strncmp(name, "libmpi.so", 9) == 0 || strncmp(name, "libmpich.so", 11) == 0 ||
+           is_standard(name);
 }
 
 static int note_mpi(struct dl_phdr_info *info, size_t size, void *context)
@@ -59,6 +72,16 @@ static void *find_object(const char *name)
     return found ? found : find_in_library(name);
 }
 
+static void *find_function(const char *name)
+{
+    void *found = peal_mpi_find(name);
+    if (!found) {
+        fprintf(stderr, "libpeal_mpi: this process has no MPI with '%s'\n", name);
+        abort();
+    }
+    return found;
+}
+
 static void fill_functions(struct peal_mpi_functions *out)
 {
     *(void **)&out->Comm_f2c = peal_mpi_find("PMPI_Comm_f2c");
@@ -66,12 +89,14 @@ static void fill_functions(struct peal_mpi_functions *out)
     *(void **)&out->Op_f2c = peal_mpi_find("PMPI_Op_f2c");
     *(void **)&out->Request_f2c = peal_mpi_find("PMPI_Request_f2c");
     *(void **)&out->Request_c2f = peal_mpi_find("PMPI_Request_c2f");
-#define PMPI(name, ...)                                                                            \
-    *(void **)&out->name = peal_mpi_find("PMPI_" #name);                                           \
-    if (!out->name) {                                                                              \
-        fprintf(stderr, "libpeal_mpi: this process has no MPI with 'PMPI_%s'\n", #name);           \
-        abort();                                                                                   \
-    }
+#define CALL(name, start, lower, istart, which, shape)                                             \
+    *(void **)&out->name = find_function("PMPI_" #name);                                           \
+    *(void **)&out->start = find_function("PMPI_" #start);
+#define COUNTED CALL
+#include "calls.def"
+#undef COUNTED
+#undef CALL
+#define PMPI(name, ...) *(void **)&out->name = find_function("PMPI_" #name);
 #include "pmpi.def"
 #undef PMPI
 }
@@ -83,27 +108,25 @@ static void *number(uint32_t value)
     return (void *)(uintptr_t)value;
 }
 
-static const struct {
-    uint32_t mpich;
-    const char *open_mpi;
-} ops[PEAL_MPI_OPS] = {
-    [PEAL_MPI_MAX] = {0x58000001, "ompi_mpi_op_max"},
-    [PEAL_MPI_MIN] = {0x58000002, "ompi_mpi_op_min"},
-    [PEAL_MPI_SUM] = {0x58000003, "ompi_mpi_op_sum"},
-    [PEAL_MPI_PROD] = {0x58000004, "ompi_mpi_op_prod"},
-    [PEAL_MPI_LAND] = {0x58000005, "ompi_mpi_op_land"},
-    [PEAL_MPI_BAND] = {0x58000006, "ompi_mpi_op_band"},
-    [PEAL_MPI_LOR] = {0x58000007, "ompi_mpi_op_lor"},
-    [PEAL_MPI_BOR] = {0x58000008, "ompi_mpi_op_bor"},
-    [PEAL_MPI_LXOR] = {0x58000009, "ompi_mpi_op_lxor"},
-    [PEAL_MPI_BXOR] = {0x5800000a, "ompi_mpi_op_bxor"},
-    [PEAL_MPI_MINLOC] = {0x5800000b, "ompi_mpi_op_minloc"},
-    [PEAL_MPI_MAXLOC] = {0x5800000c, "ompi_mpi_op_maxloc"},
+static const struct peal_mpi_constant ops[PEAL_MPI_OPS] = {
+    [PEAL_MPI_MAX] = {0x58000001, 0x23, "ompi_mpi_op_max"},
+    [PEAL_MPI_MIN] = {0x58000002, 0x22, "ompi_mpi_op_min"},
+    [PEAL_MPI_SUM] = {0x58000003, 0x21, "ompi_mpi_op_sum"},
+    [PEAL_MPI_PROD] = {0x58000004, 0x24, "ompi_mpi_op_prod"},
+    [PEAL_MPI_LAND] = {0x58000005, 0x30, "ompi_mpi_op_land"},
+    [PEAL_MPI_BAND] = {0x58000006, 0x28, "ompi_mpi_op_band"},
+    [PEAL_MPI_LOR] = {0x58000007, 0x31, "ompi_mpi_op_lor"},
+    [PEAL_MPI_BOR] = {0x58000008, 0x29, "ompi_mpi_op_bor"},
+    [PEAL_MPI_LXOR] = {0x58000009, 0x32, "ompi_mpi_op_lxor"},
+    [PEAL_MPI_BXOR] = {0x5800000a, 0x2a, "ompi_mpi_op_bxor"},
+    [PEAL_MPI_MINLOC] = {0x5800000b, 0x38, "ompi_mpi_op_minloc"},
+    [PEAL_MPI_MAXLOC] = {0x5800000c, 0x39, "ompi_mpi_op_maxloc"},
 };
 
 static void fill_open_mpi(struct peal_mpi_abi *out)
 {
     out->name = "Open MPI";
+    out->flavour = PEAL_MPI_OPEN;
     out->in_place = (void *)1;
     out->comm_world = find_object("ompi_mpi_comm_world");
     out->comm_null = find_object("ompi_mpi_comm_null");
@@ -113,13 +136,12 @@ static void fill_open_mpi(struct peal_mpi_abi *out)
     out->uint64 = find_object("ompi_mpi_uint64_t");
     out->op_null = find_object("ompi_mpi_op_null");
     out->max_error_string = 256;
-    for (int i = 0; i < PEAL_MPI_OPS; i++)
-        out->ops[i] = find_object(ops[i].open_mpi);
 }
 
 static void fill_mpich(struct peal_mpi_abi *out)
 {
     out->name = "MPICH";
+    out->flavour = PEAL_MPI_MPICH;
     out->int_handles = true;
     out->refuses_aliases = true;
     out->in_place = (void *)-1;
@@ -131,8 +153,23 @@ static void fill_mpich(struct peal_mpi_abi *out)
     out->uint64 = number(0x4c00083e);
     out->op_null = number(0x18000000);
     out->max_error_string = 512;
-    for (int i = 0; i < PEAL_MPI_OPS; i++)
-        out->ops[i] = number(ops[i].mpich);
+}
+
+/* Handles are pointers here, and constants small numbers in them. */
+static void fill_standard(struct peal_mpi_abi *out)
+{
+    out->name = "an MPI with the standard ABI";
+    out->flavour = PEAL_MPI_STANDARD;
+    out->refuses_aliases = true; /* as some of them do */
+    out->in_place = (void *)1;
+    out->comm_null = number(0x100);
+    out->comm_world = number(0x101);
+    out->comm_self = number(0x102);
+    out->type_null = number(0x200);
+    out->byte = number(0x247);
+    out->uint64 = number(0x259);
+    out->op_null = number(0x20);
+    out->max_error_string = 512;
 }
 
 /* ---- types ---- */
@@ -144,9 +181,11 @@ enum kind {
     KIND_FLOATING,
     KIND_COMPLEX,
     KIND_LOGICAL,
-    KIND_BITS
+    KIND_BITS,
+    KIND_FLOATING_PAIR,
+    KIND_SIGNED_PAIR
 };
-enum { ARITHMETIC = 1, ORDER = 2, BITWISE = 4, LOGICAL = 8, ONLY_SUM = 16 };
+enum { ARITHMETIC = 1, ORDER = 2, BITWISE = 4, LOGICAL = 8, ONLY_SUM = 16, PLACE = 32 };
 
 static const struct {
     uint8_t group; /* of the operation: it is in one, and a sum in two */
@@ -157,6 +196,7 @@ static const struct {
     [PEAL_MPI_LAND] = {LOGICAL, PEAL_AND},     [PEAL_MPI_BAND] = {BITWISE, PEAL_AND},
     [PEAL_MPI_LOR] = {LOGICAL, PEAL_OR},       [PEAL_MPI_BOR] = {BITWISE, PEAL_OR},
     [PEAL_MPI_LXOR] = {LOGICAL, PEAL_XOR},     [PEAL_MPI_BXOR] = {BITWISE, PEAL_XOR},
+    [PEAL_MPI_MINLOC] = {PLACE, PEAL_MINLOC},  [PEAL_MPI_MAXLOC] = {PLACE, PEAL_MAXLOC},
 };
 
 static const struct {
@@ -173,13 +213,12 @@ static const struct {
 
 static const struct {
     const char *name;
-    uint32_t mpich;
-    const char *open_mpi;
+    struct peal_mpi_constant constant;
     uint32_t bytes;
     enum kind kind;
 } rows[] = {
-#define TYPE(name, mpich, symbol, bytes, kind)                                                     \
-    {"MPI_" #name, mpich, "ompi_mpi_" #symbol, bytes, KIND_##kind},
+#define TYPE(name, mpich, standard, symbol, bytes, kind)                                           \
+    {"MPI_" #name, {mpich, standard, "ompi_mpi_" #symbol}, bytes, KIND_##kind},
 #include "types.def"
 #undef TYPE
 };
@@ -212,10 +251,22 @@ static void fill_reductions(enum kind kind, struct peal_mpi_type *type)
     }
 }
 
+static void *find_constant(const struct peal_mpi_abi *abi, const struct peal_mpi_constant *constant)
+{
+    switch (abi->flavour) {
+    case PEAL_MPI_MPICH:
+        return number(constant->mpich);
+    case PEAL_MPI_STANDARD:
+        return number(constant->standard);
+    default:
+        return find_object(constant->open_mpi);
+    }
+}
+
 static void fill_types(const struct peal_mpi_abi *abi)
 {
     for (size_t i = 0; i < ROWS; i++) {
-        void *handle = abi->int_handles ? number(rows[i].mpich) : find_object(rows[i].open_mpi);
+        void *handle = find_constant(abi, &rows[i].constant);
         if (!handle)
             continue; /* this MPI has none */
         types[i] = (struct peal_mpi_type){handle, rows[i].name, rows[i].bytes, {{0}}};
@@ -227,21 +278,40 @@ static void fill_types(const struct peal_mpi_abi *abi)
     }
 }
 
+/* Functions of the standard ABI have the names of all others, so the library that has them decides. */
+static bool has_standard(void)
+{
+    Dl_info info;
+    void *function = peal_mpi_find("PMPI_Allreduce");
+    return function && dladdr(function, &info) != 0 && is_standard(name_of(info.dli_fname));
+}
+
 static void find_mpi(void)
 {
-    if (find_object("ompi_mpi_comm_world"))
+    if (has_standard())
+        fill_standard(&the_abi);
+    else if (find_object("ompi_mpi_comm_world"))
         fill_open_mpi(&the_abi);
     else
         fill_mpich(&the_abi);
+    for (int i = 0; i < PEAL_MPI_OPS; i++)
+        the_abi.ops[i] = find_constant(&the_abi, &ops[i]);
     the_abi.op_min = the_abi.ops[PEAL_MPI_MIN];
     fill_functions(&the_abi.pmpi);
     fill_types(&the_abi);
 }
 
-const struct peal_mpi_abi *peal_mpi(void)
+const struct peal_mpi_abi *peal_mpi_find_own(void)
 {
     pthread_once(&once, find_mpi);
+    /* Release: all of it is written; partner: peal_mpi. */
+    atomic_store_explicit(&peal_mpi_found, &the_abi, memory_order_release);
     return &the_abi;
+}
+
+void *peal_mpi_constant(const struct peal_mpi_constant *constant)
+{
+    return find_constant(peal_mpi(), constant);
 }
 
 const struct peal_mpi_type *peal_mpi_type_find(void *handle)

@@ -6,12 +6,12 @@
  *                   no ◀───────┤
  *        PMPI_X of the MPI     └─ yes ─▶ job.c: Peal's arguments, packed data ─▶ libpeal
  *
- * One binary serves Open MPI and MPICH, and is built without either: no mpi.h is included. Handles
- * are pointers in one and ints in the other; both travel in integer registers, so every handle is a
- * `void *` here, and peal_mpi_handle() cuts off what an int's register has above it. Constants are
- * values (MPICH) or addresses of the library's symbols (Open MPI): abi.c has both, and which of them
- * holds is seen by the symbols that are there. Functions of the MPI are always called by their
- * PMPI_ names.
+ * One binary serves Open MPI, MPICH and any MPI by the standard ABI of MPI 5, and is built without
+ * them: no mpi.h is included. Handles are ints in MPICH and pointers in the others; both travel in integer
+ * registers, so every handle is a `void *` here, and peal_mpi_handle() cuts off what an int's register has
+ * above it. Constants are values (MPICH, the standard) or addresses of the library's symbols (Open MPI):
+ * abi.c has all three, and chooses by the library's name and symbols. Functions of the MPI are always
+ * called by their PMPI_ names.
  *
  * The rule of this folder: whether a call goes to Peal may depend only on what is equal on all ranks
  * of its communicator. A datatype is not (only signatures are), so no call is left to the MPI
@@ -20,8 +20,11 @@
 #ifndef PEAL_MPI_ABI_H
 #define PEAL_MPI_ABI_H
 
+#include "calls.h"
+
 #include <peal/peal.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -65,12 +68,19 @@ struct peal_mpi_type {
     struct peal_mpi_reduction reductions[PEAL_MPI_OPS];
 };
 
-/* The functions of the MPI that are used: pmpi.def. */
+/* The functions of the MPI that are used: calls.def and pmpi.def. */
 struct peal_mpi_functions {
+#define CALL(name, start, lower, istart, which, shape)                                             \
+    int (*name)(shape##_C);                                                                        \
+    int (*start)(shape##_C, void *request);
+#define COUNTED CALL
+#include "calls.def"
+#undef COUNTED
+#undef CALL
 #define PMPI(name, ...) int (*name)(__VA_ARGS__);
 #include "pmpi.def"
 #undef PMPI
-    /* Open MPI only: Fortran's handles are numbers there, and pointers in C. */
+    /* For Open MPI: Fortran's handles are numbers there, and pointers in C. */
     void *(*Comm_f2c)(int);
     void *(*Type_f2c)(int);
     void *(*Op_f2c)(int);
@@ -78,8 +88,17 @@ struct peal_mpi_functions {
     int (*Request_c2f)(void *);
 };
 
+enum peal_mpi_flavour { PEAL_MPI_OPEN, PEAL_MPI_MPICH, PEAL_MPI_STANDARD };
+
+/* A predefined handle: a number, or the symbol whose address it is. */
+struct peal_mpi_constant {
+    uint32_t mpich, standard;
+    const char *open_mpi;
+};
+
 struct peal_mpi_abi {
     const char *name;
+    enum peal_mpi_flavour flavour;
     bool int_handles;     /* MPICH */
     bool refuses_aliases; /* a send buffer that is the receive buffer is an error of the program */
     void *in_place;
@@ -91,12 +110,25 @@ struct peal_mpi_abi {
     struct peal_mpi_functions pmpi;
 };
 
+/* What peal_mpi() has found; NULL before. */
+extern const struct peal_mpi_abi *_Atomic peal_mpi_found;
+const struct peal_mpi_abi *peal_mpi_find_own(void);
+
 /* The MPI of this process; found at the first call. Ends the process, with a message, if there is
- * none: who calls MPI_X without an MPI cannot go on. */
-const struct peal_mpi_abi *peal_mpi(void);
+ * none: a program that calls MPI_X without an MPI cannot go on. Inline, because every call asks several
+ * times, and a call of 8 bytes takes less time than ten functions. */
+static inline const struct peal_mpi_abi *peal_mpi(void)
+{
+    /* Acquire; partner: peal_mpi_find_own. */
+    const struct peal_mpi_abi *found = atomic_load_explicit(&peal_mpi_found, memory_order_acquire);
+    return found ? found : peal_mpi_find_own();
+}
 
 /* A function of the MPI by its name; NULL if it has none such. */
 void *peal_mpi_find(const char *name);
+
+/* The handle in this MPI; NULL: it has none such. */
+void *peal_mpi_constant(const struct peal_mpi_constant *constant);
 
 /* As it can be compared: an int's register may have anything in its upper half. */
 static inline void *peal_mpi_handle(const struct peal_mpi_abi *abi, void *handle)

@@ -10,7 +10,9 @@
 
 #include "fail.h"
 #include "requests.h"
+#include "speed.h"
 #include "stats.h"
+#include "store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,9 +40,13 @@ static bool agree(const struct peal_mpi_comm *state, uint64_t *words, int count)
     return true;
 }
 
-/* Ranks can meet if they run on one boot of one system and see the same network's sockets. */
+/* Ranks share a host if they run on one boot of one system and see the same network's sockets; or by
+ * PEAL_HOST, as everywhere in Peal. */
 static uint64_t identify_host(void)
 {
+    const char *told = getenv("PEAL_HOST");
+    if (told && told[0])
+        return peal_mpi_hash(UINT64_C(0xcbf29ce484222325), told, strlen(told));
     char boot[64] = "", net[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
     size_t len = file ? fread(boot, 1, sizeof boot - 1, file) : 0;
@@ -53,8 +59,8 @@ static uint64_t identify_host(void)
     return peal_mpi_hash(hash, &user, sizeof user);
 }
 
-/* Which rules are for this communicator. Names are local: ranks compare the outcome. */
-static uint64_t select_rules(const struct peal_mpi_comm *state)
+/* Which rules are for a communicator of this name. Names are local: ranks compare the outcome. */
+static uint64_t select_names(const struct peal_mpi_comm *state)
 {
     const struct peal_mpi_settings *settings = peal_mpi_settings();
     char name[256] = "";
@@ -63,9 +69,22 @@ static uint64_t select_rules(const struct peal_mpi_comm *state)
     peal_mpi()->pmpi.Comm_get_name(state->comm, name, &len);
     for (uint32_t i = 0; i < settings->nrules; i++) {
         const struct peal_mpi_rule *rule = &settings->rules[i];
-        if (rule->has_name && strcmp(rule->name, name) != 0)
-            continue;
+        if (!rule->has_name || strcmp(rule->name, name) == 0)
+            rules |= UINT64_C(1) << i;
+    }
+    return rules;
+}
+
+/* Which are for one of this size, on this many hosts: known to be equal on all ranks. */
+static uint64_t select_kinds(const struct peal_mpi_comm *state)
+{
+    const struct peal_mpi_settings *settings = peal_mpi_settings();
+    uint64_t rules = 0;
+    for (uint32_t i = 0; i < settings->nrules; i++) {
+        const struct peal_mpi_rule *rule = &settings->rules[i];
         if (rule->has_ranks && rule->ranks != state->size)
+            continue;
+        if (rule->spans && !state->spans)
             continue;
         rules |= UINT64_C(1) << i;
     }
@@ -82,19 +101,24 @@ static void refuse(struct peal_mpi_comm *state, enum peal_mpi_reason why)
 void peal_mpi_greet(struct peal_mpi_comm *state)
 {
     const struct peal_mpi_settings *settings = peal_mpi_settings();
-    state->rules = settings->nrules ? select_rules(state) : 0;
-    uint64_t same = peal_mpi_hash(settings->hash, &state->rules, sizeof state->rules);
+    uint64_t names = settings->nrules ? select_names(state) : 0;
+    uint64_t same = peal_mpi_hash(settings->hash, &names, sizeof names);
     uint64_t host = identify_host();
     /* A word's least and its complement's least are each other's complement if all are equal. */
-    uint64_t words[5] = {same, ~same, host, ~host, !settings->off};
-    if (!agree(state, words, 5))
+    uint64_t cores = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t words[6] = {same, ~same, host, ~host, !settings->off, cores};
+    if (!agree(state, words, 6)) {
         refuse(state, PEAL_MPI_DIFFERS);
-    else if (words[4] == 0)
+        return;
+    }
+    state->spans = words[2] != ~words[3];
+    state->shares_cores = state->size > words[5];
+    state->rules = names & select_kinds(state);
+    peal_mpi_speed_look_up(state);
+    if (words[4] == 0)
         refuse(state, PEAL_MPI_OFF);
     else if (words[0] != ~words[1])
         refuse(state, PEAL_MPI_DIFFERS);
-    else if (words[2] != ~words[3])
-        refuse(state, PEAL_MPI_HOSTS);
     else
         state->phase = PEAL_MPI_COUNTING;
 }
@@ -162,12 +186,28 @@ static void make_job(char job[static JOB_BYTES])
              (unsigned long long)words[1]);
 }
 
+/* Opens it on this rank, as far as that goes. On several hosts nothing must depend on a rank being in a
+ * call: PEAL_PROGRESS is `thread`, see below. */
+static struct peal_comm *open_own(struct peal_mpi_comm *state, const char *job)
+{
+    struct peal_open how = {
+        .struct_size = sizeof how, .size = state->size, .rank = state->rank, .job = job};
+    struct peal_comm *comm = NULL;
+    struct peal_mpi_store *store = NULL;
+    if (state->spans && !peal_mpi_store_open(state, &store))
+        return NULL;
+    how.store = store ? peal_mpi_store_functions(store) : NULL;
+    if (peal_comm_open(&how, &comm) != PEAL_OK)
+        comm = NULL;
+    peal_mpi_store_close(store);
+    return comm;
+}
+
 /* A Peal communicator of all ranks, or NULL on all of them. */
 static struct peal_comm *open_together(struct peal_mpi_comm *state)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
     char job[JOB_BYTES] = "";
-    struct peal_comm *comm = NULL;
     /* Relaxed: threads that attach at once may pass the limit by one. */
     uint64_t willing =
         begin_pump(state) && atomic_load_explicit(&attached, memory_order_relaxed) < MOST_ATTACHED;
@@ -177,21 +217,25 @@ static struct peal_comm *open_together(struct peal_mpi_comm *state)
         make_job(job);
     if (abi->pmpi.Bcast(job, JOB_BYTES, abi->byte, 0, state->comm) != PEAL_MPI_SUCCESS)
         return NULL;
-    struct peal_open how = {
-        .struct_size = sizeof how, .size = state->size, .rank = state->rank, .job = job};
-    uint64_t opened = peal_comm_open(&how, &comm) == PEAL_OK;
-    uint64_t all = opened;
+    struct peal_comm *comm = open_own(state, job);
+    uint64_t all = comm != NULL;
     if (!agree(state, &all, 1) || !all) {
-        if (!opened && peal_mpi_settings()->stats)
+        if (!comm && peal_mpi_settings()->stats)
             fprintf(stderr, "libpeal_mpi: rank %u: %s\n", state->rank, peal_comm_error(NULL));
-        if (opened)
-            peal_comm_close(comm);
+        peal_comm_close(comm);
         return NULL;
     }
     atomic_fetch_add_explicit(&attached, 1, memory_order_relaxed);
     if (!getenv("PEAL_TIMEOUT_MS"))
         peal_comm_set_timeout(comm, 0); /* an MPI program may wait as long as it likes */
     return comm;
+}
+
+/* Between hosts, what a rank has sent may still wait in its memory when it leaves a call, for MPI_Recv or
+ * to compute. Read when a communicator spans hosts; set before there are threads. */
+__attribute__((constructor)) static void set_progress(void)
+{
+    setenv("PEAL_PROGRESS", "thread", 0);
 }
 
 void peal_mpi_attach(struct peal_mpi_comm *state)

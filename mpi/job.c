@@ -3,6 +3,7 @@
 #include "job.h"
 
 #include "pack.h"
+#include "pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +24,8 @@ static bool overlaps(const void *a, uint64_t a_bytes, const void *b, uint64_t b_
 
 /* ---- reductions ---- */
 
-static void make_logical(const struct peal_mpi_call *call, const void *from, uint64_t count,
-                         uint32_t bytes, void *to)
+static void make_logical(const void *from, uint64_t count, uint32_t bytes, void *to)
 {
-    (void)call;
     for (uint64_t i = 0; i < count; i++) {
         const char *in = (const char *)from + i * bytes;
         char *out = (char *)to + i * bytes;
@@ -49,14 +48,20 @@ static uint64_t count_elements(const struct peal_mpi_call *call)
     return sum;
 }
 
+static bool copies_in_place(enum peal_mpi_what what)
+{
+    return what == PEAL_MPI_REDUCE_SCATTER || what == PEAL_MPI_REDUCE_SCATTER_BLOCK ||
+           what == PEAL_MPI_SCAN || what == PEAL_MPI_EXSCAN;
+}
+
 /* Where the input is to be read. In place is Peal's too, for allreduce and a reduction's root: same
- * address. A reduce_scatter in place has its result elsewhere than Peal's, so its input is copied;
- * and so is what overlaps the result, or has to be made 0 and 1. */
+ * address. A reduce_scatter in place has its result elsewhere than Peal's, and a prefix may be in
+ * place on some ranks only, so their input is copied; and so is what overlaps the result, or has to
+ * be made 0 and 1. */
 static enum peal_status begin_input(struct peal_mpi_job *job, const struct peal_mpi_call *call)
 {
     bool in_place = call->send == peal_mpi()->in_place;
-    bool scatters =
-        call->what == PEAL_MPI_REDUCE_SCATTER || call->what == PEAL_MPI_REDUCE_SCATTER_BLOCK;
+    bool copies = copies_in_place(call->what);
     bool has_recv = call->what != PEAL_MPI_REDUCE || (uint32_t)call->root == job->rank;
     uint64_t elements = count_elements(call);
     const struct peal_mpi_type *type =
@@ -65,10 +70,10 @@ static enum peal_status begin_input(struct peal_mpi_job *job, const struct peal_
     const void *input = in_place ? call->recv : call->send;
     job->recv = has_recv ? call->recv : NULL;
     job->send = input;
-    bool moves = (in_place && scatters) ||
+    bool moves = (in_place && copies) ||
                  (!in_place && has_recv && bytes > 0 && overlaps(input, bytes, call->recv, bytes));
-    if (call->reduction->logical && in_place && !scatters) {
-        make_logical(call, input, elements, type->bytes, call->recv);
+    if (call->reduction->logical && in_place && !copies) {
+        make_logical(input, elements, type->bytes, call->recv);
         return PEAL_OK;
     }
     if (!moves && !call->reduction->logical)
@@ -77,10 +82,41 @@ static enum peal_status begin_input(struct peal_mpi_job *job, const struct peal_
     if (!temp)
         return PEAL_NO_MEMORY;
     if (call->reduction->logical)
-        make_logical(call, input, elements, type->bytes, temp);
+        make_logical(input, elements, type->bytes, temp);
     else
         memcpy(temp, input, bytes);
     job->send = temp;
+    return PEAL_OK;
+}
+
+static uint64_t count_results(const struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    if (call->what == PEAL_MPI_REDUCE_SCATTER)
+        return (uint64_t)call->recvcounts[job->rank];
+    return (uint64_t)call->recvcount;
+}
+
+/* Both sides through copies in Peal's layout. */
+static enum peal_status begin_pairs(struct peal_mpi_job *job, const struct peal_mpi_call *call)
+{
+    const struct peal_mpi_pair *pair = call->pair;
+    const void *input = call->send == peal_mpi()->in_place ? call->recv : call->send;
+    uint64_t elements = count_elements(call), results = count_results(job, call);
+    void *send = take_temp(job, elements * pair->packed_bytes);
+    if (!send)
+        return PEAL_NO_MEMORY;
+    pair->widen(input, elements, send);
+    job->send = send;
+    if (call->what == PEAL_MPI_REDUCE && job->rank != job->root)
+        return PEAL_OK;
+    job->recv = take_temp(job, results * pair->packed_bytes);
+    if (!job->recv)
+        return PEAL_NO_MEMORY;
+    /* The first rank of an exclusive prefix has no result. */
+    if (call->what == PEAL_MPI_EXSCAN && job->rank == 0)
+        return PEAL_OK;
+    job->result = (struct peal_mpi_result){
+        .from = job->recv, .to = call->recv, .pair = pair, .count = (int)results};
     return PEAL_OK;
 }
 
@@ -97,7 +133,7 @@ static enum peal_status begin_reduction(struct peal_mpi_job *job, const struct p
         for (uint32_t r = 0; r < job->size; r++)
             job->words[r] = (uint64_t)call->recvcounts[r] * parts;
     }
-    return begin_input(job, call);
+    return call->pair ? begin_pairs(job, call) : begin_input(job, call);
 }
 
 /* ---- data that is only moved: bytes ---- */
@@ -263,6 +299,33 @@ static bool fill_blocks(const struct peal_mpi_job *job, const int *counts, const
     return plain;
 }
 
+/* Most programs receive blocks in the order of ranks. */
+static bool blocks_ascend(const uint64_t *bytes, const uint64_t *offsets, uint32_t count)
+{
+    uint64_t end = 0;
+    for (uint32_t r = 0; r < count; r++) {
+        if (bytes[r] > 0 && offsets[r] < end)
+            return false;
+        if (bytes[r] > 0)
+            end = offsets[r] + bytes[r];
+    }
+    return true;
+}
+
+/* Blocks that are received may share memory: a program may know that they hold the same. */
+static bool blocks_overlap(const uint64_t *bytes, const uint64_t *offsets, uint32_t count)
+{
+    if (blocks_ascend(bytes, offsets, count))
+        return false;
+    for (uint32_t a = 0; a < count; a++) {
+        for (uint32_t b = 0; b < a; b++) {
+            if (offsets[a] < offsets[b] + bytes[b] && offsets[b] < offsets[a] + bytes[a])
+                return true;
+        }
+    }
+    return false;
+}
+
 static uint64_t sum_words(const uint64_t *words, uint32_t count)
 {
     uint64_t sum = 0;
@@ -276,7 +339,8 @@ static enum peal_status begin_recv_uneven(struct peal_mpi_job *job,
 {
     uint64_t *bytes = job->words, *offsets = job->words + job->size;
     bool plain =
-        fill_blocks(job, call->recvcounts, call->recvdispls, call->recvtype, bytes, offsets);
+        fill_blocks(job, call->recvcounts, call->recvdispls, call->recvtype, bytes, offsets) &&
+        !blocks_overlap(bytes, offsets, job->size);
     job->in = (struct peal_blocks){bytes, plain ? offsets : NULL};
     job->recv = call->recv;
     if (plain)
@@ -376,6 +440,8 @@ static enum peal_status begin_kind(struct peal_mpi_job *job, const struct peal_m
     case PEAL_MPI_REDUCE:
     case PEAL_MPI_REDUCE_SCATTER_BLOCK:
     case PEAL_MPI_REDUCE_SCATTER:
+    case PEAL_MPI_SCAN:
+    case PEAL_MPI_EXSCAN:
         return begin_reduction(job, call);
     case PEAL_MPI_ALLGATHER:
         return begin_gathering(job, call);
@@ -409,94 +475,79 @@ enum peal_status peal_mpi_job_begin(struct peal_mpi_job *job, const struct peal_
     return status;
 }
 
+static void unpack_blocks(const struct peal_mpi_job *job, const struct peal_mpi_result *result)
+{
+    struct peal_mpi_shape shape;
+    peal_mpi_shape_get(result->type, &shape);
+    const char *from = result->from;
+    for (uint32_t i = 0; i < result->blocks; i++) {
+        int count = result->counts ? result->counts[i] : result->count;
+        int64_t at = result->displs ? result->displs[i] : (int64_t)i * result->count;
+        if (count > 0)
+            peal_mpi_unpack(from, result->to + at * shape.extent, count, result->type, job->comm);
+        from += (uint64_t)count * shape.bytes;
+    }
+}
+
 void peal_mpi_job_end(struct peal_mpi_job *job, enum peal_status status)
 {
     const struct peal_mpi_result *result = &job->result;
-    if (status == PEAL_OK && result->from) {
-        struct peal_mpi_shape shape;
-        peal_mpi_shape_get(result->type, &shape);
-        const char *from = result->from;
-        for (uint32_t i = 0; i < result->blocks; i++) {
-            int count = result->counts ? result->counts[i] : result->count;
-            int64_t at = result->displs ? result->displs[i] : (int64_t)i * result->count;
-            if (count > 0)
-                peal_mpi_unpack(from, result->to + at * shape.extent, count, result->type,
-                                job->comm);
-            from += (uint64_t)count * shape.bytes;
-        }
-    }
+    bool has_result = status == PEAL_OK && result->from;
+    if (has_result && result->pair)
+        result->pair->narrow(result->from, (uint64_t)result->count, result->to);
+    else if (has_result)
+        unpack_blocks(job, result);
     release(job);
+}
+
+/* Runs the call, or starts it if there is an `out` for its request. */
+static enum peal_status make_call(const struct peal_mpi_job *job, struct peal_comm *comm,
+                                  struct peal_request **out)
+{
+#define MAKE(name, ...) out ? peal_i##name(comm, __VA_ARGS__, out) : peal_##name(comm, __VA_ARGS__)
+    switch (job->what) {
+    case PEAL_MPI_BARRIER:
+        return out ? peal_ibarrier(comm, out) : peal_barrier(comm);
+    case PEAL_MPI_BCAST:
+        return MAKE(broadcast, job->recv, job->count, job->dtype, job->root);
+    case PEAL_MPI_ALLREDUCE:
+        return MAKE(allreduce, job->send, job->recv, job->count, job->dtype, job->reduce);
+    case PEAL_MPI_REDUCE:
+        return MAKE(reduce, job->send, job->recv, job->count, job->dtype, job->reduce, job->root);
+    case PEAL_MPI_REDUCE_SCATTER_BLOCK:
+        return MAKE(reduce_scatter, job->send, job->recv, job->count, job->dtype, job->reduce);
+    case PEAL_MPI_REDUCE_SCATTER:
+        return MAKE(reduce_scatter_v, job->send, job->recv, job->words, NULL, job->dtype,
+                    job->reduce);
+    case PEAL_MPI_SCAN:
+        return MAKE(scan, job->send, job->recv, job->count, job->dtype, job->reduce);
+    case PEAL_MPI_EXSCAN:
+        return MAKE(exscan, job->send, job->recv, job->count, job->dtype, job->reduce);
+    case PEAL_MPI_ALLGATHER:
+        return MAKE(allgather, job->send, job->recv, job->count, job->dtype);
+    case PEAL_MPI_ALLGATHERV:
+        return MAKE(allgather_v, job->send, job->recv, job->in.counts, job->in.offsets, job->dtype);
+    case PEAL_MPI_ALLTOALL:
+        return MAKE(all_to_all, job->send, job->recv, job->count, job->dtype);
+    case PEAL_MPI_ALLTOALLV:
+        return MAKE(all_to_all_v, job->send, &job->out, job->recv, &job->in, job->dtype);
+    case PEAL_MPI_GATHER:
+        return MAKE(gather, job->send, job->recv, job->count, job->dtype, job->root);
+    case PEAL_MPI_SCATTER:
+        return MAKE(scatter, job->send, job->recv, job->count, job->dtype, job->root);
+    default:
+        return PEAL_INVALID;
+    }
+#undef MAKE
 }
 
 enum peal_status peal_mpi_job_run(struct peal_mpi_job *job, struct peal_comm *comm)
 {
-    switch (job->what) {
-    case PEAL_MPI_BARRIER:
-        return peal_barrier(comm);
-    case PEAL_MPI_BCAST:
-        return peal_broadcast(comm, job->recv, job->count, job->dtype, job->root);
-    case PEAL_MPI_ALLREDUCE:
-        return peal_allreduce(comm, job->send, job->recv, job->count, job->dtype, job->reduce);
-    case PEAL_MPI_REDUCE:
-        return peal_reduce(comm, job->send, job->recv, job->count, job->dtype, job->reduce,
-                           job->root);
-    case PEAL_MPI_REDUCE_SCATTER_BLOCK:
-        return peal_reduce_scatter(comm, job->send, job->recv, job->count, job->dtype, job->reduce);
-    case PEAL_MPI_REDUCE_SCATTER:
-        return peal_reduce_scatter_v(comm, job->send, job->recv, job->words, NULL, job->dtype,
-                                     job->reduce);
-    case PEAL_MPI_ALLGATHER:
-        return peal_allgather(comm, job->send, job->recv, job->count, job->dtype);
-    case PEAL_MPI_ALLGATHERV:
-        return peal_allgather_v(comm, job->send, job->recv, job->in.counts, job->in.offsets,
-                                job->dtype);
-    case PEAL_MPI_ALLTOALL:
-        return peal_all_to_all(comm, job->send, job->recv, job->count, job->dtype);
-    case PEAL_MPI_ALLTOALLV:
-        return peal_all_to_all_v(comm, job->send, &job->out, job->recv, &job->in, job->dtype);
-    case PEAL_MPI_GATHER:
-        return peal_gather(comm, job->send, job->recv, job->count, job->dtype, job->root);
-    case PEAL_MPI_SCATTER:
-        return peal_scatter(comm, job->send, job->recv, job->count, job->dtype, job->root);
-    default:
-        return PEAL_INVALID;
-    }
+    return make_call(job, comm, NULL);
 }
 
 enum peal_status peal_mpi_job_start(struct peal_mpi_job *job, struct peal_comm *comm,
                                     struct peal_request **out)
 {
-    switch (job->what) {
-    case PEAL_MPI_BARRIER:
-        return peal_ibarrier(comm, out);
-    case PEAL_MPI_BCAST:
-        return peal_ibroadcast(comm, job->recv, job->count, job->dtype, job->root, out);
-    case PEAL_MPI_ALLREDUCE:
-        return peal_iallreduce(comm, job->send, job->recv, job->count, job->dtype, job->reduce,
-                               out);
-    case PEAL_MPI_REDUCE:
-        return peal_ireduce(comm, job->send, job->recv, job->count, job->dtype, job->reduce,
-                            job->root, out);
-    case PEAL_MPI_REDUCE_SCATTER_BLOCK:
-        return peal_ireduce_scatter(comm, job->send, job->recv, job->count, job->dtype, job->reduce,
-                                    out);
-    case PEAL_MPI_REDUCE_SCATTER:
-        return peal_ireduce_scatter_v(comm, job->send, job->recv, job->words, NULL, job->dtype,
-                                      job->reduce, out);
-    case PEAL_MPI_ALLGATHER:
-        return peal_iallgather(comm, job->send, job->recv, job->count, job->dtype, out);
-    case PEAL_MPI_ALLGATHERV:
-        return peal_iallgather_v(comm, job->send, job->recv, job->in.counts, job->in.offsets,
-                                 job->dtype, out);
-    case PEAL_MPI_ALLTOALL:
-        return peal_iall_to_all(comm, job->send, job->recv, job->count, job->dtype, out);
-    case PEAL_MPI_ALLTOALLV:
-        return peal_iall_to_all_v(comm, job->send, &job->out, job->recv, &job->in, job->dtype, out);
-    case PEAL_MPI_GATHER:
-        return peal_igather(comm, job->send, job->recv, job->count, job->dtype, job->root, out);
-    case PEAL_MPI_SCATTER:
-        return peal_iscatter(comm, job->send, job->recv, job->count, job->dtype, job->root, out);
-    default:
-        return PEAL_INVALID;
-    }
+    return make_call(job, comm, out);
 }

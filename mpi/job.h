@@ -13,8 +13,9 @@ struct peal_mpi_result {
     const char *from; /* blocks one after the other; NULL: nothing to be done */
     char *to;
     void *type;
-    int count;         /* elements of every block, or */
-    const int *counts; /* of each, and where it goes; the program's arrays */
+    const struct peal_mpi_pair *pair; /* widened ones, `count` of them in one block; NULL: packed */
+    int count;                        /* elements of every block, or */
+    const int *counts;                /* of each, and where it goes; the program's arrays */
     const int *displs;
     uint32_t blocks;
 };

@@ -2,6 +2,7 @@
 /* See judge.h. */
 #include "judge.h"
 
+#include "pairs.h"
 #include "speed.h"
 
 #include <limits.h>
@@ -109,6 +110,30 @@ static uint64_t sum_counts(const struct peal_mpi_call *call, bool *valid)
     return sum;
 }
 
+/* One rank's result of these is another rank's input as it is. So a logical one keeps values other than
+ * 0 and 1, which Peal's does not. */
+static bool is_prefix(enum peal_mpi_what what)
+{
+    return what == PEAL_MPI_SCAN || what == PEAL_MPI_EXSCAN;
+}
+
+/* How Peal computes the operation on the call's type. Bytes of an element; 0: it cannot. */
+static uint32_t find_reduction(struct peal_mpi_call *call, enum peal_mpi_op which)
+{
+    void *handle = peal_mpi_handle(peal_mpi(), call->recvtype);
+    const struct peal_mpi_type *type = peal_mpi_type_find(handle);
+    if (type) {
+        call->reduction = &type->reductions[which];
+        return call->reduction->parts > 0 ? type->bytes : 0;
+    }
+    bool is_place = which == PEAL_MPI_MINLOC || which == PEAL_MPI_MAXLOC;
+    call->pair = is_place ? peal_mpi_pair_find(handle) : NULL;
+    if (!call->pair)
+        return 0;
+    call->reduction = which == PEAL_MPI_MINLOC ? &call->pair->minimum : &call->pair->maximum;
+    return call->pair->bytes;
+}
+
 static enum peal_mpi_reason judge_reduction(struct peal_mpi_call *call)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
@@ -126,8 +151,8 @@ static enum peal_mpi_reason judge_reduction(struct peal_mpi_call *call)
     enum peal_mpi_op which = peal_mpi_op_find(op);
     if (which == PEAL_MPI_OPS)
         return PEAL_MPI_USER_OP;
-    const struct peal_mpi_type *type = peal_mpi_type_find(peal_mpi_handle(abi, call->recvtype));
-    if (!type || type->reductions[which].parts == 0)
+    uint32_t element_bytes = find_reduction(call, which);
+    if (element_bytes == 0 || (call->reduction->logical && is_prefix(call->what)))
         return PEAL_MPI_TYPE;
     bool has_recv = call->what != PEAL_MPI_REDUCE || is_root(call);
     if (count > 0 && (!call->send || (has_recv && !call->recv)) && call->send != abi->in_place)
@@ -136,8 +161,7 @@ static enum peal_mpi_reason judge_reduction(struct peal_mpi_call *call)
         return PEAL_MPI_WRONG;
     if (abi->refuses_aliases && has_recv && count > 0 && call->send == call->recv)
         return PEAL_MPI_WRONG;
-    call->reduction = &type->reductions[which];
-    call->bytes = count * type->bytes;
+    call->bytes = count * element_bytes;
     return PEAL_MPI_TAKEN;
 }
 
@@ -150,6 +174,8 @@ static enum peal_mpi_reason judge_data(struct peal_mpi_call *call)
     case PEAL_MPI_REDUCE:
     case PEAL_MPI_REDUCE_SCATTER_BLOCK:
     case PEAL_MPI_REDUCE_SCATTER:
+    case PEAL_MPI_SCAN:
+    case PEAL_MPI_EXSCAN:
         return judge_reduction(call);
     case PEAL_MPI_BCAST:
     case PEAL_MPI_GATHER:

@@ -8,6 +8,8 @@
 /* Packing counts bytes in an int: more than this is done in turns. */
 enum { TURN_BYTES = 1 << 30 };
 
+enum direction { PACK, UNPACK };
+
 void peal_mpi_shape_get(void *type, struct peal_mpi_shape *out)
 {
     const struct peal_mpi_abi *abi = peal_mpi();
@@ -26,60 +28,57 @@ void peal_mpi_shape_get(void *type, struct peal_mpi_shape *out)
 /* Elements to do at once. */
 static int take_turn(int left, uint64_t bytes)
 {
-    uint64_t most = bytes > 0 ? TURN_BYTES / bytes : (uint64_t)left;
+    uint64_t most = TURN_BYTES / bytes;
     if (most == 0)
         most = 1;
     return (uint64_t)left < most ? left : (int)most;
 }
 
-bool peal_mpi_pack(const void *from, int count, void *type, void *comm, void *to)
+/* One turn by the MPI. */
+static bool turn(enum direction direction, char *memory, char *packed, int count, int bytes,
+                 void *type, void *comm)
 {
-    const struct peal_mpi_abi *abi = peal_mpi();
+    const struct peal_mpi_functions *pmpi = &peal_mpi()->pmpi;
+    int position = 0, code;
+    if (direction == PACK)
+        code = pmpi->Pack(memory, count, type, packed, bytes, &position, comm);
+    else
+        code = pmpi->Unpack(packed, bytes, &position, memory, count, type, comm);
+    return code == PEAL_MPI_SUCCESS;
+}
+
+static bool move(enum direction direction, char *memory, char *packed, int count, void *type,
+                 void *comm)
+{
     struct peal_mpi_shape shape;
     peal_mpi_shape_get(type, &shape);
     if (count == 0 || shape.bytes == 0)
         return true;
     if (shape.contiguous) {
-        memcpy(to, from, (uint64_t)count * shape.bytes);
+        char *to = direction == PACK ? packed : memory;
+        memcpy(to, to == packed ? memory : packed, (uint64_t)count * shape.bytes);
         return true;
     }
-    const char *source = from;
-    char *target = to;
     while (count > 0) {
-        int now = take_turn(count, shape.bytes), position = 0;
+        int now = take_turn(count, shape.bytes);
         uint64_t bytes = (uint64_t)now * shape.bytes;
-        if (bytes > INT32_MAX || abi->pmpi.Pack(source, now, type, target, (int)bytes, &position,
-                                                comm) != PEAL_MPI_SUCCESS)
+        if (bytes > INT32_MAX)
             return false;
-        source += now * shape.extent;
-        target += bytes;
+        if (!turn(direction, memory, packed, now, (int)bytes, type, comm))
+            return false;
+        memory += now * shape.extent;
+        packed += bytes;
         count -= now;
     }
     return true;
 }
 
+bool peal_mpi_pack(const void *from, int count, void *type, void *comm, void *to)
+{
+    return move(PACK, (char *)(uintptr_t)from, to, count, type, comm);
+}
+
 bool peal_mpi_unpack(const void *from, void *to, int count, void *type, void *comm)
 {
-    const struct peal_mpi_abi *abi = peal_mpi();
-    struct peal_mpi_shape shape;
-    peal_mpi_shape_get(type, &shape);
-    if (count == 0 || shape.bytes == 0)
-        return true;
-    if (shape.contiguous) {
-        memcpy(to, from, (uint64_t)count * shape.bytes);
-        return true;
-    }
-    const char *source = from;
-    char *target = to;
-    while (count > 0) {
-        int now = take_turn(count, shape.bytes), position = 0;
-        uint64_t bytes = (uint64_t)now * shape.bytes;
-        if (bytes > INT32_MAX || abi->pmpi.Unpack(source, (int)bytes, &position, target, now, type,
-                                                  comm) != PEAL_MPI_SUCCESS)
-            return false;
-        target += now * shape.extent;
-        source += bytes;
-        count -= now;
-    }
-    return true;
+    return move(UNPACK, to, (char *)(uintptr_t)from, count, type, comm);
 }

@@ -3,7 +3,8 @@
  *
  * To the program, such a request is one of the MPI's: a generalized request, which every call that
  * takes requests understands. It is completed by the MPI's rules, in a thread of the program's, when
- * Peal's request has ended: MPI_Wait and its relatives (waits.c) look after both.
+ * Peal's request has ended: MPI_Wait and its relatives (waits.c) look after both, and with Open MPI
+ * its own progress, as for PMPI_Wait.
  *
  * Progress. While any is pending, a thread of this library tests Peal's requests now and then, so
  * that they move whatever the program's threads do: wait in MPI_Recv, write a file, compute. It calls

@@ -28,6 +28,7 @@ static const char *const names[PEAL_MPI_WHATS] = {
     "alltoallw",
 };
 
+const struct peal_mpi_settings *_Atomic peal_mpi_settings_read;
 static struct peal_mpi_settings settings;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -100,6 +101,10 @@ static bool read_limits(char *text, struct peal_mpi_rule *rule)
 static bool read_communicator(const char *text, struct peal_mpi_rule *rule)
 {
     uint64_t ranks;
+    if (strcmp(text, "hosts") == 0) {
+        rule->spans = true;
+        return true;
+    }
     if (read_size(text, &ranks) && ranks <= UINT32_MAX) {
         rule->has_ranks = true;
         rule->ranks = (uint32_t)ranks;
@@ -189,8 +194,10 @@ static void read_settings(void)
     settings.hash = peal_mpi_hash(hash, rules ? rules : "", rules ? strlen(rules) : 0);
 }
 
-const struct peal_mpi_settings *peal_mpi_settings(void)
+const struct peal_mpi_settings *peal_mpi_settings_read_own(void)
 {
     pthread_once(&once, read_settings);
+    /* Release: all of it is written; partner: peal_mpi_settings. */
+    atomic_store_explicit(&peal_mpi_settings_read, &settings, memory_order_release);
     return &settings;
 }

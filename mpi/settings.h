@@ -3,6 +3,7 @@
 #ifndef PEAL_MPI_SETTINGS_H
 #define PEAL_MPI_SETTINGS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,6 +38,7 @@ enum { PEAL_MPI_MOST_RULES = 32 };
 struct peal_mpi_rule {
     int what; /* -1: all */
     bool has_name, has_ranks;
+    bool spans;     /* those on several hosts */
     char name[64];  /* of communicators, as MPI_Comm_get_name says */
     uint32_t ranks; /* or by their size */
     uint64_t least, most;
@@ -55,7 +57,15 @@ struct peal_mpi_settings {
 };
 
 /* Read at the first call. What is not understood is said once, and turns Peal off. */
-const struct peal_mpi_settings *peal_mpi_settings(void);
+extern const struct peal_mpi_settings *_Atomic peal_mpi_settings_read;
+const struct peal_mpi_settings *peal_mpi_settings_read_own(void);
+static inline const struct peal_mpi_settings *peal_mpi_settings(void)
+{
+    /* Acquire; partner: peal_mpi_settings_read_own. */
+    const struct peal_mpi_settings *read =
+        atomic_load_explicit(&peal_mpi_settings_read, memory_order_acquire);
+    return read ? read : peal_mpi_settings_read_own();
+}
 
 uint64_t peal_mpi_hash(uint64_t hash, const void *data, uint64_t len);
 

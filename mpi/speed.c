@@ -1,30 +1,121 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See speed.h. The rows come from `mpi/bench/run --slower`; docs/mpi.md has what was measured. */
+/* See speed.h. Rows are sorted as speed.def has them: those of one collective follow each other, by size. */
 #include "speed.h"
 
-static const struct {
+struct row {
+    enum peal_mpi_flavour mpi;
+    uint32_t ranks;
     enum peal_mpi_what what;
-    char mpi; /* 'O': Open MPI, 'M': MPICH, '*': both */
-    uint32_t least_ranks, most_ranks;
-    uint64_t least, most; /* bytes, as peal_mpi_judge counts them */
-} cells[] = {
-    /* One message per rank that nobody waits for: the MPIs send it and go on, so that a loop of
-     * calls costs no more than sending. */
-    {PEAL_MPI_BCAST, '*', 2, PEAL_MOST_RANKS, 0, 511},
-    {PEAL_MPI_REDUCE, '*', 2, PEAL_MOST_RANKS, 0, 2047},
+    uint64_t bytes; /* all data of a rank */
+    double plain_ns, peal_ns;
 };
+
+static const struct row rows[] = {
+#define SPEED(mpi, ranks, what, bytes, plain, peal)                                                \
+    {PEAL_MPI_##mpi, ranks, PEAL_MPI_##what, bytes, plain, peal},
+#include "speed.def"
+#undef SPEED
+};
+
+enum { ROWS = sizeof rows / sizeof *rows, OWN_CORES = 2, SHARED_LEAST = 4, SHARED_MOST = 8 };
+
+/* Which of the measured numbers of ranks is most like this communicator. */
+static uint32_t choose_ranks(const struct peal_mpi_comm *state)
+{
+    if (!state->shares_cores)
+        return OWN_CORES;
+    return state->size < (SHARED_LEAST + SHARED_MOST) / 2 ? SHARED_LEAST : SHARED_MOST;
+}
+
+/* Nobody knows which MPI is behind the standard's ABI; the one that was seen there is MPICH. */
+static enum peal_mpi_flavour choose_mpi(void)
+{
+    bool open = peal_mpi()->flavour == PEAL_MPI_OPEN;
+    return open ? PEAL_MPI_OPEN : PEAL_MPI_MPICH;
+}
+
+static bool is_for(const struct row *row, const struct peal_mpi_comm *state,
+                   enum peal_mpi_what what)
+{
+    return row->what == what && row->mpi == choose_mpi() && row->ranks == choose_ranks(state);
+}
+
+/* The last row of the collective up to this size, or the first one, and in `next` the one behind it, or
+ * NULL. NULL: it was not measured. */
+static const struct row *find(const struct peal_mpi_comm *state, enum peal_mpi_what what,
+                              uint64_t bytes, const struct row **next)
+{
+    const struct row *found = NULL;
+    *next = NULL;
+    if (state->spans)
+        return NULL;
+    for (int i = 0; i < ROWS; i++) {
+        if (!is_for(&rows[i], state, what))
+            continue;
+        *next = &rows[i];
+        if (found && rows[i].bytes > bytes)
+            return found;
+        found = &rows[i];
+    }
+    *next = NULL;
+    return found;
+}
+
+/* At a size between two rows; times grow with the size beyond the last, and not at all before the first. */
+static double interpolate(const struct row *row, const struct row *next, uint64_t bytes,
+                          double (*of)(const struct row *))
+{
+    if (bytes <= row->bytes)
+        return of(row);
+    if (!next)
+        return of(row) * (double)bytes / (double)row->bytes;
+    double part = (double)(bytes - row->bytes) / (double)(next->bytes - row->bytes);
+    return of(row) + part * (of(next) - of(row));
+}
+
+static double saved_ns(const struct row *row)
+{
+    return row->plain_ns - row->peal_ns;
+}
+
+/* speed.def counts all data of a rank, calls that exchange blocks count one of these. */
+static uint64_t all_bytes(const struct peal_mpi_call *call)
+{
+    bool is_block = call->what == PEAL_MPI_ALLGATHER || call->what == PEAL_MPI_ALLTOALL;
+    return is_block ? call->bytes * call->state->size : call->bytes;
+}
+
+/* Bytes by powers of two. */
+static uint32_t class_of(uint64_t bytes)
+{
+    uint32_t class = bytes > 0 ? 63 - (uint32_t)__builtin_clzll(bytes) : 0;
+    return class < PEAL_MPI_CLASSES ? class : PEAL_MPI_CLASSES - 1;
+}
+
+void peal_mpi_speed_look_up(struct peal_mpi_comm *state)
+{
+    for (int what = 0; what < PEAL_MPI_WHATS; what++) {
+        state->slower[what] = 0;
+        for (uint32_t class = 0; class < PEAL_MPI_CLASSES; class ++) {
+            uint64_t bytes = UINT64_C(1) << class;
+            const struct row *next, *row = find(state, (enum peal_mpi_what)what, bytes, &next);
+            if (row && interpolate(row, next, bytes, saved_ns) < 0)
+                state->slower[what] |= UINT32_C(1) << class;
+        }
+    }
+}
 
 bool peal_mpi_is_slower(const struct peal_mpi_call *call)
 {
-    char mpi = peal_mpi()->int_handles ? 'M' : 'O';
-    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
-        if (cells[i].what != call->what || (cells[i].mpi != '*' && cells[i].mpi != mpi))
-            continue;
-        uint32_t ranks = call->state->size;
-        if (ranks < cells[i].least_ranks || ranks > cells[i].most_ranks)
-            continue;
-        if (call->bytes >= cells[i].least && call->bytes <= cells[i].most)
-            return true;
-    }
-    return false;
+    return call->state->slower[call->what] >> class_of(all_bytes(call)) & 1;
+}
+
+bool peal_mpi_estimate(const struct peal_mpi_call *call, double *out)
+{
+    uint64_t bytes = all_bytes(call);
+    const struct row *next, *row = find(call->state, call->what, bytes, &next);
+    if (!row || call->starts)
+        return false;
+    *out = interpolate(row, next, bytes, saved_ns);
+    return true;
 }

@@ -2,6 +2,8 @@
 /* See stats.h. Counters are of this process; threads add to them without a lock. */
 #include "stats.h"
 
+#include "speed.h"
+
 #include <stdio.h>
 #include <time.h>
 
@@ -9,7 +11,6 @@ static const char *const reasons[PEAL_MPI_REASONS] = {
     [PEAL_MPI_TAKEN] = "taken",
     [PEAL_MPI_OFF] = "Peal is off",
     [PEAL_MPI_DIFFERS] = "settings differ between ranks",
-    [PEAL_MPI_HOSTS] = "several hosts",
     [PEAL_MPI_INTER] = "an intercommunicator",
     [PEAL_MPI_ALONE] = "one rank",
     [PEAL_MPI_LARGE] = "more ranks than Peal has",
@@ -31,6 +32,8 @@ struct counter {
 
 static struct counter counters[2][PEAL_MPI_WHATS][PEAL_MPI_REASONS];
 static _Atomic uint32_t attached, refused;
+static _Atomic uint64_t estimated;       /* calls that speed.def knows */
+static _Atomic int64_t estimated_saving; /* nanoseconds */
 
 uint64_t peal_mpi_now_ns(void)
 {
@@ -56,6 +59,11 @@ void peal_mpi_stats_add(const struct peal_mpi_call *call)
     add(&counter->calls, 1);
     add(&counter->bytes, call->bytes);
     add(&counter->ns, peal_mpi_now_ns() - call->since_ns);
+    double saved_ns;
+    if (call->reason != PEAL_MPI_TAKEN || !peal_mpi_estimate(call, &saved_ns))
+        return;
+    add(&estimated, 1);
+    atomic_fetch_add_explicit(&estimated_saving, (int64_t)saved_ns, memory_order_relaxed);
 }
 
 void peal_mpi_stats_comm(const struct peal_mpi_comm *state)
@@ -103,4 +111,11 @@ void peal_mpi_stats_print(void)
             (unsigned long long)totals[0][0], abi->name, (double)totals[0][1] / 1e6,
             atomic_load_explicit(&attached, memory_order_relaxed),
             atomic_load_explicit(&refused, memory_order_relaxed));
+    if (get(&estimated) > 0)
+        fprintf(
+            stderr,
+            "libpeal_mpi: an estimate, not measured here: %llu of Peal's calls save %.3f ms, by "
+            "times of another machine (docs/mpi.md)\n",
+            (unsigned long long)get(&estimated),
+            (double)atomic_load_explicit(&estimated_saving, memory_order_relaxed) / 1e6);
 }

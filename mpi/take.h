@@ -8,7 +8,8 @@
  *              └──────▶ refused ◀─────┘
  *
  * Greeting, at the first blocking collective: the ranks compare settings and hosts, by the MPI. From
- * then on they know the same and so decide the same. Attaching, when enough calls were made that
+ * then on they know the same and so decide the same. Ranks on several hosts meet through the MPI
+ * (store.h) when they attach. Attaching, when enough calls were made that
  * Peal could have taken: the ranks open a Peal communicator; if one cannot, none does. Requests use
  * a second Peal communicator, opened in the same way once enough non-blocking calls were made:
  * so they share no lock with blocking calls, and starting one never waits for other ranks.
@@ -28,7 +29,6 @@ enum peal_mpi_reason {
     PEAL_MPI_TAKEN,
     PEAL_MPI_OFF,       /* PEAL_MPI=off, or a setting that was not understood */
     PEAL_MPI_DIFFERS,   /* ranks have different settings */
-    PEAL_MPI_HOSTS,     /* several hosts */
     PEAL_MPI_INTER,     /* an intercommunicator */
     PEAL_MPI_ALONE,     /* one rank */
     PEAL_MPI_LARGE,     /* more ranks than Peal has */
@@ -45,12 +45,18 @@ enum peal_mpi_reason {
     PEAL_MPI_REASONS
 };
 
+/* Sizes by powers of two, as many as an int can count. */
+enum { PEAL_MPI_CLASSES = 32 };
+
 enum peal_mpi_phase { PEAL_MPI_NEW, PEAL_MPI_COUNTING, PEAL_MPI_REFUSED, PEAL_MPI_ATTACHED };
 
 struct peal_mpi_comm {
     struct peal_mpi_comm *next, **link; /* of all that there are */
     void *comm;                         /* the MPI's handle */
     uint32_t rank, size;
+    bool spans;                      /* hosts */
+    bool shares_cores;               /* more ranks than its host has */
+    uint32_t slower[PEAL_MPI_WHATS]; /* bit i: left to the MPI from 2^i bytes to the next power */
     enum peal_mpi_phase phase;
     enum peal_mpi_reason why;      /* refused */
     uint64_t rules;                /* bit i: rule i is for this one */
@@ -80,6 +86,7 @@ struct peal_mpi_call {
     /* Found by the decision. */
     struct peal_mpi_comm *state;
     const struct peal_mpi_reduction *reduction;
+    const struct peal_mpi_pair *pair; /* elements are these; NULL: a type of types.def */
     uint64_t bytes; /* equal on all ranks; 0 for collectives with counts that differ */
     enum peal_mpi_reason reason;
     uint64_t since_ns; /* for statistics */

@@ -5,20 +5,20 @@
                                              [--rounds 7] [--seconds 0.05] [--symmetric] [--json FILE]
 
 Prints the median over rounds of the slowest rank's time per call, Python included, and the ratio. "free" is a backend
-that does nothing: what torch itself takes for the call. A round makes 2 to 500 calls, as many as fit into --seconds by the
+that does nothing: what torch itself takes for the call. --backends peal,gloo,mpi adds torch's MPI backend, where torch is built
+with it and mpirun is there. A round makes 2 to 500 calls, as many as fit into --seconds by the
 round before the first, which is not counted. The size is that of the larger buffer. Lists of tensors are
-separate tensors, as programs have them. --symmetric adds Peal on tensors in symmetric memory.
+separate tensors, as programs have them. --symmetric adds Peal on tensors in symmetric memory. --between N does some Python
+between calls, about N microseconds of it, as a program does; its time is taken off.
 """
 import argparse
 import json
-import os
 import statistics
-import tempfile
 import time
 
+import launch
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 
 import peal_torch
 
@@ -54,8 +54,24 @@ class Buffers:
         return self
 
 
-def timed(function, repetitions):
-    """Seconds a call, of the slowest rank; nan where the backend has no such call. Ranks meet in the default group."""
+def some_python(steps):
+    total = 0
+    for i in range(steps):
+        total += i
+    return total
+
+
+def steps_for(microseconds):
+    """How many steps of some_python take this long."""
+    if microseconds == 0:
+        return 0
+    start = time.perf_counter()
+    some_python(100000)
+    return int(microseconds * 1e-6 / (time.perf_counter() - start) * 100000)
+
+
+def timed(function, repetitions, steps):
+    """Seconds per call, of the slowest rank; nan where the backend has no such call. Ranks meet in the default group."""
     seconds = float("nan")
     try:
         function()  # what the backend before has left in the caches is not measured
@@ -63,6 +79,7 @@ def timed(function, repetitions):
         start = time.perf_counter()
         for _ in range(repetitions):
             function()
+            some_python(steps)
         seconds = (time.perf_counter() - start) / repetitions
     except RuntimeError:  # Gloo has no reduce_scatter
         pass
@@ -74,6 +91,7 @@ def timed(function, repetitions):
 def run(rank, world, groups, options):
     """The rows of one rank: the same tensors and order for all backends."""
     rows = []
+    steps = steps_for(options.between)
     for name in options.calls.split(","):
         for count in map(size, options.bytes.split(",")):
             n = max(1, count // 4)
@@ -85,18 +103,19 @@ def run(rank, world, groups, options):
             for round_ in range(options.rounds + 1):  # the first is to warm up
                 for backend, group in groups.items():
                     call = buffers.get(backend, buffers["peal"]).call(name, group)
-                    seconds = timed(call, repetitions[backend])
+                    seconds = max(timed(call, repetitions[backend], steps) - options.between * 1e-6, 1e-9)
                     if round_:
                         times[backend].append(seconds * 1e6)
                     elif seconds > 0:  # not nan; the same on all ranks
                         repetitions[backend] = max(2, min(500, int(options.seconds / seconds)))
             rows.append({"call": name, "bytes": count, "world": world,
-                         **{backend: statistics.median(t) for backend, t in times.items()}})
+                         "between": options.between, **{backend: statistics.median(t) for backend, t in times.items()}})
             if rank == 0:
                 row = rows[-1]
                 print(f"{name:15} {world:2} ranks {count:10} B  " +
                       "  ".join(f"{backend} {row[backend]:9.1f} us" for backend in groups) +
-                      (f"  gloo / peal {row['gloo'] / row['peal']:6.1f}" if "gloo" in groups else ""), flush=True)
+                      "".join(f"  {backend} / peal {row[backend] / row['peal']:6.1f}" for backend in ("gloo", "mpi") if backend in groups),
+                      flush=True)
     return rows
 
 
@@ -104,7 +123,7 @@ def worker(rank, world_size, rendezvous, options):
     torch.set_num_threads(1)
     peal_torch.register_free()
     dist.init_process_group("peal", init_method=f"file://{rendezvous}", rank=rank, world_size=world_size)
-    names = {"peal": "peal", "gloo": "gloo", "free": "peal_free"}
+    names = {"peal": "peal", "gloo": "gloo", "mpi": "mpi", "free": "peal_free"}
     groups = {name: dist.new_group(backend=names[name]) for name in options.backends.split(",")}
     if options.symmetric:
         groups["symmetric"] = dist.new_group(backend="peal")
@@ -125,8 +144,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.05, help="of a round's calls, about")
     parser.add_argument("--symmetric", action="store_true")
+    parser.add_argument("--between", type=float, default=0, help="microseconds of Python between calls")
     parser.add_argument("--json", help="append the rows to this file, one JSON object a line")
     arguments = parser.parse_args()
-    for ranks in map(int, arguments.world.split(",")):
-        with tempfile.TemporaryDirectory() as scratch:
-            mp.spawn(worker, nprocs=ranks, args=(ranks, os.path.join(scratch, "store"), arguments))
+    launch.start(worker, arguments.world, arguments, "mpi" in arguments.backends.split(","))

@@ -2,20 +2,18 @@
 """Times a DDP training step with Peal, with Gloo and with free communication, alternating in one run.
 
     /usr/bin/python3 examples/torch/ddp_bench.py [--world 2] [--layers 2x256,4x512,8x1024] [--batch 32] [--steps 20]
-                                                 [--kinds peal,thread,symmetric,gloo,free]
+                                                 [--kinds peal,symmetric,gloo,free]
 
-Prints the median step of the slowest rank. peal: inline. thread: with a progress thread. symmetric: buckets in symmetric
-memory (peal_torch.BucketHook). free: a backend that does nothing, so that only what DDP itself does is left.
+Prints the median step of the slowest rank. symmetric: buckets in symmetric memory (peal_torch.BucketHook).
+free: a backend that does nothing, so that only what DDP itself does is left. mpi: torch's MPI backend, where there is one.
 """
 import argparse
-import os
 import statistics
-import tempfile
 import time
 
+import launch
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -28,11 +26,7 @@ def network(layers, width):
 
 
 def new_group(kind):
-    peal_torch.set_async(kind == "thread")
-    backend = {"gloo": "gloo", "free": "peal_free"}.get(kind, "peal")
-    group = dist.new_group(backend=backend)
-    peal_torch.set_async(False)
-    return group
+    return dist.new_group(backend={"gloo": "gloo", "mpi": "mpi", "free": "peal_free"}.get(kind, "peal"))
 
 
 def new_model(kind, group, layers, width):
@@ -88,8 +82,6 @@ if __name__ == "__main__":
     parser.add_argument("--layers", default="2x256,4x512,8x1024")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--kinds", default="peal,thread,symmetric,gloo,free")
+    parser.add_argument("--kinds", default="peal,symmetric,gloo,free")
     arguments = parser.parse_args()
-    for ranks in map(int, arguments.world.split(",")):
-        with tempfile.TemporaryDirectory() as scratch:
-            mp.spawn(worker, nprocs=ranks, args=(ranks, os.path.join(scratch, "store"), arguments))
+    launch.start(worker, arguments.world, arguments, "mpi" in arguments.kinds.split(","))

@@ -93,7 +93,7 @@ PEAL_API void peal_build_tree(struct peal_builder *b, struct peal_expr *arity,
 /* Expressions. */
 PEAL_API struct peal_expr *peal_build_int(struct peal_builder *b, int64_t value);
 PEAL_API struct peal_expr *peal_build_real(struct peal_builder *b, double value);
-/* rank, nranks, a dimension, sum, max, ... */
+/* rank, nranks, node, nodes, seat, seats, max_seats, a dimension, sum, max, ... */
 PEAL_API struct peal_expr *peal_build_name(struct peal_builder *b, const char *name);
 /* An operator as it is written: "+", "%", "<=", "and", ...; c NULL for "-" and "not" of one
  * operand. */
@@ -167,6 +167,8 @@ PEAL_API void peal_build_wait(struct peal_builder *b, struct peal_expr *cell,
                               struct peal_expr *value, const struct peal_build_sync *sync);
 PEAL_API void peal_build_send(struct peal_builder *b, struct peal_expr *value,
                               struct peal_expr *peer, struct peal_expr *channel);
+/* flush to rank: see docs/language.md, "Several hosts" */
+PEAL_API void peal_build_flush(struct peal_builder *b, struct peal_expr *rank);
 PEAL_API void peal_build_free(struct peal_builder *b, struct peal_expr *tile);
 PEAL_API void peal_build_assert(struct peal_builder *b, struct peal_expr *condition,
                                 const char *message);

@@ -81,7 +81,7 @@ enum {
 
 /* ---- functions ---- */
 
-/* An argument as a function sees it. */
+/* An argument as a function sees it. It does not grow. */
 struct peal_function_arg {
     void *data;     /* tensors: this worker's part */
     uint64_t count; /* tensors: its elements; int arrays: how many */
@@ -94,6 +94,7 @@ struct peal_function_arg {
 };
 
 struct peal_function_call {
+    uint32_t struct_size; /* of this structure, as the library has it */
     uint32_t worker;
     uint32_t rank, size; /* within the task's domain; 0 of 1 on a worker alone */
     const struct peal_function_arg *args;
@@ -105,6 +106,8 @@ struct peal_function_call {
 /* A C function that tasks may run, on the compute queue. Workers are forks of this program, so
  * functions are given when the host is opened. It returns PEAL_OK or why not. */
 struct peal_function {
+    uint32_t
+        struct_size; /* sizeof(struct peal_function), the same in all, or 0: as it is in 0.2.0 */
     const char *name;
     enum peal_status (*run)(const struct peal_function_call *call, void *context);
     void *context;
@@ -120,6 +123,7 @@ struct peal_function {
 
 /* How to open. Zero means the default everywhere, but for workers. */
 struct peal_host_open {
+    uint32_t struct_size; /* sizeof(struct peal_host_open), or 0: as it is in 0.2.0 */
     uint32_t workers;
     const char *platform; /* NULL: "native" */
     uint64_t memory;      /* bytes of tensors per worker, at most; 1 GiB. Taken as used */
@@ -149,13 +153,16 @@ PEAL_API int64_t peal_host_pid(const struct peal_host *host, uint32_t worker);
 
 /* A named symmetric buffer: every member has `count` elements that the others can address. */
 struct peal_domain_buffer {
+    uint32_t
+        struct_size; /* sizeof(struct peal_domain_buffer), the same in all, or 0: as it is in 0.2.0 */
     const char *name;
     enum peal_dtype dtype;
     uint64_t count;
 };
 
 struct peal_domain_spec {
-    const char *name; /* for reports; NULL will do */
+    uint32_t struct_size; /* sizeof(struct peal_domain_spec), or 0: as it is in 0.2.0 */
+    const char *name;     /* for reports; NULL will do */
     const uint32_t *workers;
     size_t nworkers; /* rank r of the domain is workers[r] */
     const struct peal_domain_buffer *buffers;
@@ -184,7 +191,8 @@ enum peal_placement {
 };
 
 struct peal_tensor_spec {
-    const char *name; /* for reports; NULL will do */
+    uint32_t struct_size; /* sizeof(struct peal_tensor_spec), or 0: as it is in 0.2.0 */
+    const char *name;     /* for reports; NULL will do */
     enum peal_dtype dtype;
     uint32_t ndims; /* 1 to PEAL_MOST_DIMS */
     uint64_t shape[PEAL_MOST_DIMS];
@@ -232,6 +240,8 @@ PEAL_API enum peal_status peal_work_function(struct peal_host *host, const char 
 /* A list of members' values is for `local` parameters: rank after rank. */
 enum peal_task_arg_kind { PEAL_TASK_TENSOR, PEAL_TASK_INT, PEAL_TASK_INTS, PEAL_TASK_REDUCE };
 struct peal_task_arg {
+    uint32_t
+        struct_size; /* sizeof(struct peal_task_arg), the same in all, or 0: as it is in 0.2.0 */
     enum peal_task_arg_kind kind;
     struct peal_tensor tensor;
     uint64_t first,
@@ -244,23 +254,24 @@ struct peal_task_arg {
 
 static inline struct peal_task_arg peal_arg_tensor(struct peal_tensor tensor)
 {
-    struct peal_task_arg arg = {PEAL_TASK_TENSOR, tensor, 0, 0, 0, NULL, 0, PEAL_SUM};
+    struct peal_task_arg arg = {sizeof arg, PEAL_TASK_TENSOR, tensor, 0, 0, 0, NULL, 0, PEAL_SUM};
     return arg;
 }
 static inline struct peal_task_arg peal_arg_part(struct peal_tensor tensor, uint64_t first,
                                                  uint64_t count)
 {
-    struct peal_task_arg arg = {PEAL_TASK_TENSOR, tensor, first, count, 0, NULL, 0, PEAL_SUM};
+    struct peal_task_arg arg = {sizeof arg, PEAL_TASK_TENSOR, tensor, first, count, 0, NULL,
+                                0,          PEAL_SUM};
     return arg;
 }
 static inline struct peal_task_arg peal_arg_int(int64_t value)
 {
-    struct peal_task_arg arg = {PEAL_TASK_INT, {0}, 0, 0, value, NULL, 0, PEAL_SUM};
+    struct peal_task_arg arg = {sizeof arg, PEAL_TASK_INT, {0}, 0, 0, value, NULL, 0, PEAL_SUM};
     return arg;
 }
 static inline struct peal_task_arg peal_arg_reduce(enum peal_reduction reduce)
 {
-    struct peal_task_arg arg = {PEAL_TASK_REDUCE, {0}, 0, 0, 0, NULL, 0, reduce};
+    struct peal_task_arg arg = {sizeof arg, PEAL_TASK_REDUCE, {0}, 0, 0, 0, NULL, 0, reduce};
     return arg;
 }
 
@@ -270,7 +281,8 @@ static inline struct peal_task_arg peal_arg_reduce(enum peal_reduction reduce)
  * Which parameters are read and written is the kernel's to say. Tensors of a domain's task must
  * have a part on each member. */
 struct peal_task_spec {
-    const char *name; /* for reports; NULL: the work's */
+    uint32_t struct_size; /* sizeof(struct peal_task_spec), or 0: as it is in 0.2.0 */
+    const char *name;     /* for reports; NULL: the work's */
     struct peal_work work;
     uint32_t worker;
     struct peal_domain domain;
@@ -326,7 +338,9 @@ struct peal_host_stats {
      * were at work. */
     uint64_t math_ps, dma_ps, link_ps;
 };
-PEAL_API enum peal_status peal_host_stats(struct peal_host *host, struct peal_host_stats *out);
+/* out_size is sizeof(struct peal_host_stats): fields that this library lacks become zero. */
+PEAL_API enum peal_status peal_host_stats(struct peal_host *host, struct peal_host_stats *out,
+                                          size_t out_size);
 /* Files about the recorded tasks, after waiting for all: a trace for ui.perfetto.dev (one track per
  * queue), a drawing of the graph with its critical path (SVG), the critical path as lines of text,
  * and a page with all of it (HTML). */

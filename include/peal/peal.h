@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal: collectives between the processes of one host, or the threads of one process.
+/* peal: collectives between the processes of one host or several, or the threads of one process.
  *
  *     struct peal_comm *comm;
  *     if (peal_comm_open(NULL, &comm) == PEAL_OK) {
@@ -39,7 +39,7 @@
  * their sizes and the number of ranks: blocking ones up to 32 MiB, and 16 for each of 4 non-blocking
  * ones under way (4 and 2 times PEAL_WINDOW_POOL, where that is set); a user's kernel may declare
  * windows of up to 64 MiB. Messages take 256 KiB for each rank that has sent any. Symmetric memory
- * comes on top, as allocated. All of it is memory of the kernel without a name: nobody else can
+ * comes on top, as allocated. All of it is memory of the kernel without a name: no other user can
  * open it, and it is gone when the processes are.
  */
 #ifndef PEAL_PEAL_H
@@ -60,6 +60,8 @@ struct peal_user_kernel;
 
 /* The most ranks of a communicator. */
 enum { PEAL_MOST_RANKS = 256 };
+/* The most bytes per rank that the windows of a user's kernel may have. */
+enum { PEAL_MOST_WINDOW_BYTES = 64 << 20 };
 
 /* ---- communicators ---- */
 
@@ -74,24 +76,27 @@ struct peal_store {
 
 /* How to open. Zero means the default everywhere. */
 struct peal_open {
-    uint32_t struct_size; /* sizeof(struct peal_open), or 0: as it is in 0.2.0 (docs/stability.md) */
-    uint32_t size; /* ranks; 0: rank, size and job come from the environment */
+    uint32_t
+        struct_size; /* sizeof(struct peal_open), or 0: as it is in 0.2.0 (docs/stability.md) */
+    uint32_t size;   /* ranks; 0: rank, size and job come from the environment */
     uint32_t rank;
-    const char *job;                /* what tells this group from others on the host */
-    const struct peal_store *store; /* agrees on the job by a store instead; may be NULL */
-    uint32_t timeout_ms;            /* see peal_comm_set_timeout */
-    int quiet;                      /* reports are kept for peal_comm_error, not printed */
-    struct peal_clock *clock;       /* of this rank on a simulated machine; NULL: a new one */
+    const char *job; /* what distinguishes this group from others on the host */
+    const struct peal_store
+        *store;          /* ranks meet by a store instead, also on several hosts; may be NULL */
+    uint32_t timeout_ms; /* see peal_comm_set_timeout */
+    int quiet;           /* reports are kept for peal_comm_error, not printed */
+    struct peal_clock *clock; /* of this rank on a simulated machine; NULL: a new one */
 };
 
 /* Collective. NULL opens by the environment. The variables of these launchers are understood, in
  * this order: `peal exec` (PEAL_RANK, PEAL_SIZE, PEAL_JOB), torchrun (RANK, WORLD_SIZE,
  * MASTER_ADDR, MASTER_PORT), Open MPI (OMPI_COMM_WORLD_RANK, ...), MPICH and others with PMI
  * (PMI_RANK, PMI_SIZE), Slurm (SLURM_PROCID, SLURM_NTASKS). Without any of them: one rank.
- * Ranks on several hosts, of several users, or of different versions are refused.
+ * Ranks of several users, or of different versions, are refused. Ranks on several hosts meet through a store, or
+ * a service of their launcher: `peal exec --hosts`, PMIx, PMI; see docs/hosts.md.
  * All ranks open or none does: what keeps one from it is returned on all, with its reason.
- * PEAL_INVALID: no such rank, a variable that is not understood; PEAL_UNSUPPORTED: several hosts,
- * more than PEAL_MOST_RANKS; PEAL_TIMEOUT: not all ranks came; PEAL_PEER_DEAD: one has ended before it
+ * PEAL_INVALID: no such rank, a variable that is not understood; PEAL_UNSUPPORTED: several hosts
+ * without such a service, more than PEAL_MOST_RANKS; PEAL_TIMEOUT: not all ranks came; PEAL_PEER_DEAD: one has ended before it
  * came, as `peal exec` knows, or while it opened; PEAL_NO_MEMORY and PEAL_SYSTEM: one has no memory,
  * address space or descriptors left. */
 PEAL_API enum peal_status peal_comm_open(const struct peal_open *how, struct peal_comm **out);
@@ -106,9 +111,18 @@ PEAL_API enum peal_status peal_comm_open_threads(uint32_t size, struct peal_comm
  * old communicator goes on. */
 PEAL_API enum peal_status peal_comm_split(struct peal_comm *comm, int color, int key,
                                           struct peal_comm **out);
-/* Collective. The same ranks again, with memory of their own: calls on one and on the other do not
- * wait for each other, and may be made by two threads. */
+/* Collective. The same ranks again: calls on one and on the other do not wait for each other, and may be
+ * made by two threads. Like a split, it opens no descriptor and takes memory when it is used. */
 PEAL_API enum peal_status peal_comm_dup(struct peal_comm *comm, struct peal_comm **out);
+
+/* Collective. As peal_comm_split, and keeps room for a twin of the new communicator: another one of the same
+ * ranks. All ranks of a group call this one, or all the other. */
+PEAL_API enum peal_status peal_comm_split_twin(struct peal_comm *comm, int color, int key,
+                                               struct peal_comm **out);
+/* Makes the twin of a communicator from peal_comm_split_twin, once. Not collective: each rank makes it
+ * when it first needs it and waits for no other; messages to a rank that has not made it yet wait there.
+ * Another thread may be in a call of `comm`. PEAL_INVALID: it has none, or was asked before. */
+PEAL_API enum peal_status peal_comm_twin(struct peal_comm *comm, struct peal_comm **out);
 
 /* After a failure: the ranks that are alive and make this call become a new communicator, in the
  * old order. All living ranks must call it, or close the old one, which stays failed and still
@@ -121,7 +135,7 @@ PEAL_API enum peal_status peal_comm_shrink(struct peal_comm *comm, struct peal_c
  * cannot see. NULL is ignored. */
 PEAL_API void peal_comm_revoke(struct peal_comm *comm);
 
-/* Waits for nobody; NULL is ignored. Requests that have not completed are dropped, and end with
+/* Does not wait for other ranks; NULL is ignored. Requests that have not completed are dropped, and end with
  * PEAL_CLOSED: their buffers may still be read by peers, so complete them first. Symmetric memory
  * of this communicator becomes invalid. A closed communicator answers PEAL_CLOSED to every call
  * until 16 others have been closed; then its memory is used again. */
@@ -151,6 +165,14 @@ PEAL_API void peal_comm_set_timeout(struct peal_comm *comm, uint32_t timeout_ms)
  * they do not call it either. To be set while no call of this communicator is under way. */
 PEAL_API void peal_comm_set_idle(struct peal_comm *comm, void (*idle)(void *context),
                                  void *context);
+
+/* Lets the program end a call that waits: `interrupted` is asked about every 20 ms of a wait, in the
+ * waiting thread, and once it returns nonzero the call ends with PEAL_REVOKED, as if this rank had called
+ * peal_comm_revoke. For signals and the like. It may take its time and must not use this
+ * communicator. NULL ends it. Communicators made from this one have none. To be set while no call
+ * of this communicator is under way. */
+PEAL_API void peal_comm_set_interrupt(struct peal_comm *comm, int (*interrupted)(void *context),
+                                      void *context);
 
 /* Forces one algorithm for a collective ("allreduce", "ring"; see `peal list`); NULL or "" gives
  * the choice back. The environment variable PEAL_ALGO="allreduce=ring,broadcast=flat" does the
@@ -185,6 +207,69 @@ PEAL_API uint64_t peal_comm_simulated_ps(const struct peal_comm *comm);
 PEAL_API enum peal_status peal_clock_new(struct peal_clock **out);
 PEAL_API void peal_clock_free(struct peal_clock *clock);
 
+/* ---- launchers ---- */
+
+/* For programs that start ranks themselves, as `peal run` does. */
+
+/* A name for struct peal_open's `job` that no other group on this host has. PEAL_INVALID: no room, 40
+ * bytes will do. */
+PEAL_API enum peal_status peal_job_name(char *out, size_t cap);
+/* Is there memory for that many ranks on this host, as processes or as threads, and for `bytes` more of
+ * their own, all together? What the machine has available and what the control groups of this process
+ * leave are looked at, because the system promises more than it has. PEAL_NO_MEMORY: `why`, if it is
+ * not NULL, gets what is needed and what is available. */
+PEAL_API enum peal_status peal_memory_check(uint32_t ranks, int threads, uint64_t bytes, char *why,
+                                            size_t cap);
+
+/* ---- statistics and profiling ---- */
+
+/* What a communicator has done on this rank. Counting is always on. */
+struct peal_stats {
+    uint32_t
+        struct_size;   /* sizeof(struct peal_stats), set by the caller; or 0: as it is in 0.2.0 */
+    uint64_t calls;    /* blocking and non-blocking ones that ended well */
+    uint64_t failures; /* that did not */
+    uint64_t bytes;    /* of the program's data in them, each call's larger side */
+    uint64_t direct;   /* calls in which peers' memory was used where it is; the others staged it */
+    uint64_t wait_ns;  /* waiting for other ranks, in blocking calls; the first microseconds of
+                             each wait, which are spent polling, are not measured */
+    uint64_t sent, sent_bytes;         /* messages; only in the total */
+    uint64_t received, received_bytes; /* likewise */
+};
+/* Of one collective ("allreduce", "allgather_v"; "kernel" for user kernels), or of all together and
+ * messages if it is NULL. PEAL_INVALID: no such collective. With PEAL_STATS=1 in the environment, rank
+ * 0 prints a table of them when the communicator is closed; with PEAL_STATS=all, every rank does. */
+PEAL_API enum peal_status peal_comm_stats(const struct peal_comm *comm, const char *collective,
+                                          struct peal_stats *out);
+
+/* A call, as an observer sees it. */
+struct peal_call_event {
+    uint32_t
+        struct_size;  /* sizeof(struct peal_call_event) of the library: later ones may have more */
+    int blocking;     /* 0: started by a peal_i... call */
+    const char *name; /* "allreduce", "kernel", "split"; lives as long as the library */
+    const char *algo; /* "ring", or the kernel's name, which lives as long as the call */
+    uint64_t number;  /* of the call in its communicator; blocking ones and others count apart */
+    uint64_t bytes;   /* as in peal_stats */
+    enum peal_status status; /* at the end: how it ended */
+};
+
+/* For profilers: called in the thread that makes the call, when it begins and when it ends. A
+ * non-blocking call ends in whatever call of Peal's moves it last. They must not call Peal. */
+struct peal_observer {
+    uint32_t struct_size; /* sizeof(struct peal_observer), or 0: as it is in 0.2.0 */
+    void *context;
+    void (*begin)(void *context, const struct peal_call_event *event); /* may be NULL */
+    void (*end)(void *context, const struct peal_call_event *event);   /* may be NULL */
+};
+/* The structure is copied; NULL ends it. Communicators made from this one have none. To be set while no
+ * call of this communicator is under way. PEAL_NO_MEMORY, or PEAL_UNSUPPORTED for a newer structure. */
+PEAL_API enum peal_status peal_comm_set_observer(struct peal_comm *comm,
+                                                 const struct peal_observer *observer);
+
+/* With PEAL_TRACE=FOLDER in the environment, every call and every step of it that ran is written to a
+ * file in that folder, one for all ranks of a job, which Perfetto opens: see docs/runtime.md. */
+
 /* ---- symmetric memory ---- */
 
 /* Collective. Every rank gets `bytes` of memory that peers can address: collectives on it need no
@@ -193,7 +278,7 @@ PEAL_API void peal_clock_free(struct peal_clock *clock);
 PEAL_API enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void **out);
 /* Collective. NULL is ignored. */
 PEAL_API enum peal_status peal_symmetric_free(struct peal_comm *comm, void *memory);
-/* Where rank's copy of symmetric memory is, or NULL. For loads and stores of the caller's own. */
+/* Where rank's copy of symmetric memory is, or NULL: also if it is on another host. For loads and stores of the caller's own. */
 PEAL_API void *peal_symmetric_at(struct peal_comm *comm, const void *memory, uint32_t rank);
 
 /* ---- collectives ---- */
@@ -202,6 +287,16 @@ PEAL_API void *peal_symmetric_at(struct peal_comm *comm, const void *memory, uin
  * be read. Buffers stay the caller's; send is not changed unless it is recv. PEAL_INVALID: a
  * buffer that is NULL where elements are, a type that lacks the operation, a root that is no
  * rank. */
+
+/* Declares a user-defined reduction: `text` has a line like "reduce mine(a, b) = a + b - a * b" (docs/language.md,
+ * "User-defined reductions"), `name` says which one if it has several (NULL: the last). *out is an operation for the
+ * collectives and kernels of this communicator, and of communicators made from it afterwards, until they are closed. Local;
+ * all ranks declare the same ones in the same order, and ranks that pass different ones get PEAL_MISMATCH. Declaring one
+ * again gives the same operation. The contributions are combined from rank 0 on, from the left, unless it is declared
+ * `associative` or `commutative`; a forced algorithm that would move them otherwise is PEAL_UNSUPPORTED.
+ * PEAL_INVALID: what is wrong with the text is in peal_comm_error. PEAL_NO_MEMORY: there are more than 16. */
+PEAL_API enum peal_status peal_reduction_declare(struct peal_comm *comm, const char *text,
+                                                 const char *name, enum peal_reduction *out);
 
 /* No rank leaves before all have entered. */
 PEAL_API enum peal_status peal_barrier(struct peal_comm *comm);
@@ -236,7 +331,8 @@ PEAL_API enum peal_status peal_scan(struct peal_comm *comm, const void *send, vo
                                     uint64_t count, enum peal_dtype dtype, enum peal_reduction op);
 /* The same over ranks 0 to r - 1: rank 0's recv is not touched. */
 PEAL_API enum peal_status peal_exscan(struct peal_comm *comm, const void *send, void *recv,
-                                      uint64_t count, enum peal_dtype dtype, enum peal_reduction op);
+                                      uint64_t count, enum peal_dtype dtype,
+                                      enum peal_reduction op);
 /* send and recv: size * count; block q of send goes to rank q, block q of recv comes from it. */
 PEAL_API enum peal_status peal_all_to_all(struct peal_comm *comm, const void *send, void *recv,
                                           uint64_t count, enum peal_dtype dtype);
@@ -303,8 +399,8 @@ PEAL_API enum peal_status peal_iscan(struct peal_comm *comm, const void *send, v
                                      uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
                                      struct peal_request **out);
 PEAL_API enum peal_status peal_iexscan(struct peal_comm *comm, const void *send, void *recv,
-                                       uint64_t count, enum peal_dtype dtype, enum peal_reduction op,
-                                       struct peal_request **out);
+                                       uint64_t count, enum peal_dtype dtype,
+                                       enum peal_reduction op, struct peal_request **out);
 PEAL_API enum peal_status peal_iall_to_all(struct peal_comm *comm, const void *send, void *recv,
                                            uint64_t count, enum peal_dtype dtype,
                                            struct peal_request **out);
@@ -403,7 +499,7 @@ struct peal_arg {
     enum peal_arg_kind kind;
     void *data;                 /* BUFFER */
     uint64_t bytes;             /* BUFFER: how much there is; at least what the kernel needs */
-    uint64_t stride;            /* BUFFER of two dimensions: elements a row; 0 = its columns */
+    uint64_t stride;            /* BUFFER of two dimensions: elements per row; 0 = its columns */
     int64_t value;              /* INT */
     const int64_t *values;      /* INTS */
     size_t nvalues;             /* INTS */

@@ -32,6 +32,7 @@ extern "C" {
 /* An argument, in the order of the kernel's parameters; ints that have a default may be left out at
  * the end. */
 struct peal_simulate_arg {
+    uint32_t struct_size; /* sizeof(struct peal_simulate_arg), the same in all, or 0: as in 0.2.0 */
     enum peal_arg_kind kind;
     void *const *data; /* BUFFER: by rank, where each rank's is; NULL: time only */
     uint64_t bytes;    /* BUFFER: of every rank's */
@@ -43,7 +44,7 @@ struct peal_simulate_arg {
 };
 
 struct peal_simulate {
-    uint32_t struct_size; /* sizeof(struct peal_simulate), or 0 */
+    uint32_t struct_size; /* sizeof(struct peal_simulate), or 0: as it is in 0.2.0 */
     const char *text;     /* Peal text; NULL: the library's kernel `name` */
     const char *name;     /* NULL: the text's last kernel */
     const char *machine;  /* a file, or a built-in's name */
@@ -73,9 +74,10 @@ struct peal_simulated {
 };
 
 /* PEAL_INVALID: a text, machine or argument that is wrong, more ranks than PEs. PEAL_TIMEOUT: the
- * kernel deadlocks on this machine, `error` says who waits for whom. */
+ * kernel deadlocks on this machine, `error` says who waits for whom. out_size is sizeof(struct
+ * peal_simulated): fields that this library lacks become zero. */
 PEAL_API enum peal_status peal_simulate(const struct peal_simulate *what,
-                                        struct peal_simulated *out);
+                                        struct peal_simulated *out, size_t out_size);
 
 #ifdef __cplusplus
 }

@@ -81,7 +81,8 @@ enum peal_reduction {
     PEAL_OR,
     PEAL_XOR,
     PEAL_MINLOC, /* the smallest value with its index, of equal ones the lowest; pairs only */
-    PEAL_MAXLOC
+    PEAL_MAXLOC,
+    PEAL_USER_REDUCTION = 128 /* from here on: user-defined ones, by peal_reduction_declare() */
 };
 
 #ifdef __cplusplus

@@ -52,7 +52,7 @@ enum peal_fault {
     PEAL_FAULT_SIGNAL,        /* two unordered writers of one cell, totals that differ */
     PEAL_FAULT_DEADLOCK,      /* a schedule that stops short */
     PEAL_FAULT_RACE,          /* two conflicting accesses, unordered */
-    PEAL_FAULT_UNINITIALISED, /* a read of memory that nobody wrote */
+    PEAL_FAULT_UNINITIALISED, /* a read of memory that no rank wrote */
     PEAL_FAULT_RESULT         /* the contract does not hold */
 };
 
@@ -111,6 +111,14 @@ struct peal_verify_args {
     uint32_t threads;    /* 0: 1 */
     int advice;          /* also look for what would fix it */
     const char *cache;   /* folder of earlier proofs, read and written; NULL: none */
+
+    /* Added in 0.3.0. The node of every rank, numbered from 0 without gaps, where `ranks` is one
+     * number; nnodes is that number. NULL: one node has all ranks. */
+    const uint32_t *nodes;
+    size_t nnodes;
+    /* Also under the order of a network, which orders pairs of ranks only, between ranks of different
+     * nodes; without nodes, between all. See docs/verifier.md, "The order of a network". */
+    int pairwise;
 };
 
 static inline void peal_verify_args_init(struct peal_verify_args *args)

@@ -2,11 +2,20 @@
 /* Times collectives as OSU's benchmarks do: a loop of calls, the average of the slowest rank.
  * Prints lines of: collective, bytes, microseconds.
  *
- *     loop MOST-BYTES */
+ *     loop MOST-BYTES MILLISECONDS      of each of the loops of a cell; slow calls are made 3 times
+ *
+ * `bytes` are all of a rank's data, as OSU counts them for allreduce: blocks of allgather, alltoall and
+ * reduce_scatter have this many divided by the number of ranks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { COLLECTIVES = 6, SIZES = 7, ROUNDS = 5, LEAST_CALLS = 3, MOST_CALLS = 2000 };
+
+static const char *const names[COLLECTIVES] = {
+    "allreduce", "reduce_scatter_block", "bcast", "allgather", "alltoall", "reduce"};
+static const int sizes[SIZES] = {64, 512, 4096, 32768, 131072, 262144, 1048576};
 
 static char *a, *b;
 static int ranks;
@@ -35,42 +44,60 @@ static void call(int which, int bytes)
     }
 }
 
-/* The least of some loops: what the machine does besides only adds. */
-static double measure(int which, int bytes, int times)
+/* Seconds per call of one loop, on the slowest rank. */
+static double time_loop(int which, int bytes, int times)
 {
+    double slowest;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double began = MPI_Wtime();
+    for (int i = 0; i < times; i++)
+        call(which, bytes);
+    double mine = (MPI_Wtime() - began) / times;
+    MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return slowest;
+}
+
+/* Calls that take about as long as a loop may; the same on all ranks. */
+static int count_calls(double seconds, double budget)
+{
+    double calls = budget / seconds;
+    if (calls < LEAST_CALLS)
+        return LEAST_CALLS;
+    return calls < MOST_CALLS ? (int)calls : MOST_CALLS;
+}
+
+/* The least of some loops: what the machine does besides only adds. */
+static double measure(int which, int bytes, double budget)
+{
+    time_loop(which, bytes, LEAST_CALLS);
+    int times = count_calls(time_loop(which, bytes, LEAST_CALLS), budget);
+    times = count_calls(time_loop(which, bytes, times), budget);
     double best = 1e30;
-    for (int round = 0; round < 5; round++) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        double began = MPI_Wtime(), mine, slowest;
-        for (int i = 0; i < times; i++)
-            call(which, bytes);
-        mine = (MPI_Wtime() - began) / times;
-        MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-        if (slowest < best)
-            best = slowest;
+    for (int round = 0; round < ROUNDS; round++) {
+        double seconds = time_loop(which, bytes, times);
+        if (seconds < best)
+            best = seconds;
     }
     return best;
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {
-        "allreduce", "reduce_scatter_block", "bcast", "allgather", "alltoall", "reduce"};
-    static const int sizes[] = {64, 512, 4096, 32768, 262144, 1048576};
-    int rank, most = argc > 1 ? atoi(argv[1]) : 1 << 20;
+    int rank;
     MPI_Init(&argc, &argv);
+    int most = argc > 1 ? atoi(argv[1]) : 1 << 20;
+    double budget = argc > 2 ? atof(argv[2]) / 1000 : 0.01;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     a = calloc((size_t)most, 1);
     b = calloc((size_t)most, 1);
-    for (int which = 0; which < 6; which++) {
-        for (int s = 0; s < 6 && sizes[s] <= most; s++) {
-            int bytes = sizes[s];
-            int times = bytes < 10000 ? 500 : bytes < 200000 ? 100 : 20;
-            measure(which, bytes, 40);
-            double seconds = measure(which, bytes, times);
+    for (int which = 0; which < COLLECTIVES; which++) {
+        for (int s = 0; s < SIZES; s++) {
+            if (sizes[s] > most)
+                break;
+            double seconds = measure(which, sizes[s], budget);
             if (rank == 0)
-                printf("%s %d %.3f\n", names[which], bytes, seconds * 1e6);
+                printf("%s %d %.3f\n", names[which], sizes[s], seconds * 1e6);
         }
     }
     free(a);

@@ -25,7 +25,8 @@ class _FunctionArg(ctypes.Structure):
 
 
 class _Call(ctypes.Structure):
-    _fields_ = [("worker", c_uint32), ("rank", c_uint32), ("size", c_uint32), ("args", POINTER(_FunctionArg)), ("nargs", c_size_t),
+    _fields_ = [("struct_size", c_uint32), ("worker", c_uint32), ("rank", c_uint32), ("size", c_uint32),
+                ("args", POINTER(_FunctionArg)), ("nargs", c_size_t),
                 ("error", c_void_p), ("error_cap", c_size_t)]
 
 
@@ -33,31 +34,35 @@ _Run = CFUNCTYPE(c_int, POINTER(_Call), c_void_p)
 
 
 class _Function(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("run", _Run), ("context", c_void_p), ("parameters", c_char_p), ("cost_ps", c_uint64),
+    _fields_ = [("struct_size", c_uint32), ("name", c_char_p), ("run", _Run), ("context", c_void_p), ("parameters", c_char_p),
+                ("cost_ps", c_uint64),
                 ("cost", c_void_p)]
 
 
 class _Open(ctypes.Structure):
-    _fields_ = [("workers", c_uint32), ("platform", c_char_p), ("memory", c_uint64), ("timeout_ms", c_uint32), ("record", c_int),
+    _fields_ = [("struct_size", c_uint32), ("workers", c_uint32), ("platform", c_char_p), ("memory", c_uint64),
+                ("timeout_ms", c_uint32), ("record", c_int),
                 ("hold", c_int), ("functions", POINTER(_Function)), ("nfunctions", c_size_t)]
 
 
 class _BufferSpec(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("dtype", c_int), ("count", c_uint64)]
+    _fields_ = [("struct_size", c_uint32), ("name", c_char_p), ("dtype", c_int), ("count", c_uint64)]
 
 
 class _DomainSpec(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("workers", POINTER(c_uint32)), ("nworkers", c_size_t), ("buffers", POINTER(_BufferSpec)),
+    _fields_ = [("struct_size", c_uint32), ("name", c_char_p), ("workers", POINTER(c_uint32)), ("nworkers", c_size_t),
+                ("buffers", POINTER(_BufferSpec)),
                 ("nbuffers", c_size_t)]
 
 
 class _TensorSpec(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("dtype", c_int), ("ndims", c_uint32), ("shape", c_uint64 * MOST_DIMS), ("place", c_int),
+    _fields_ = [("struct_size", c_uint32), ("name", c_char_p), ("dtype", c_int), ("ndims", c_uint32),
+                ("shape", c_uint64 * MOST_DIMS), ("place", c_int),
                 ("worker", c_uint32), ("domain", _Id), ("shard_dim", c_uint32)]
 
 
 class _TaskArg(ctypes.Structure):
-    _fields_ = [("kind", c_int), ("tensor", _Id), ("first", c_uint64), ("count", c_uint64), ("value", c_int64),
+    _fields_ = [("struct_size", c_uint32), ("kind", c_int), ("tensor", _Id), ("first", c_uint64), ("count", c_uint64), ("value", c_int64),
                 ("values", POINTER(c_int64)), ("nvalues", c_size_t), ("reduce", c_int)]
 
 
@@ -66,7 +71,7 @@ class _Dim(ctypes.Structure):
 
 
 class _TaskSpec(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("work", _Id), ("worker", c_uint32), ("domain", _Id), ("everyone", c_int),
+    _fields_ = [("struct_size", c_uint32), ("name", c_char_p), ("work", _Id), ("worker", c_uint32), ("domain", _Id), ("everyone", c_int),
                 ("args", POINTER(_TaskArg)), ("nargs", c_size_t), ("dims", POINTER(_Dim)), ("ndims", c_size_t)]
 
 
@@ -104,7 +109,7 @@ _wait_all = function("peal_host_wait_all", [_P])
 _hold = function("peal_host_hold", [_P])
 _go = function("peal_host_go", [_P])
 _check = function("peal_host_check", [_P])
-_stats = function("peal_host_stats", [_P, POINTER(_Stats)])
+_stats = function("peal_host_stats", [_P, POINTER(_Stats), c_size_t])
 _files = {kind: function("peal_host_write_" + kind, [_P, c_char_p]) for kind in ("trace", "graph", "path", "page")}
 
 
@@ -246,9 +251,9 @@ class Host:
             raise ValueError("Python functions run where workers are threads or simulated: platform='native:threads'")
         self._callbacks = [_wrap(f) for f in functions]
         table = (_Function * max(len(functions), 1))(*[
-            _Function(text(f.name), callback, None, text(",".join(f.parameters)), f.cost_ps, None)
+            _Function(ctypes.sizeof(_Function), text(f.name), callback, None, text(",".join(f.parameters)), f.cost_ps, None)
             for f, callback in zip(functions, self._callbacks)])
-        how = _Open(workers, text(platform), memory, timeout_ms, int(record), 0, table, len(functions))
+        how = _Open(ctypes.sizeof(_Open), workers, text(platform), memory, timeout_ms, int(record), 0, table, len(functions))
         out = c_void_p()
         status = _open(ctypes.byref(how), ctypes.byref(out))
         if status:
@@ -284,8 +289,9 @@ class Host:
         """A domain of these workers; buffers: name -> (dtype, count)."""
         members = (c_uint32 * max(len(workers), 1))(*workers)
         named = buffers or {}
-        table = (_BufferSpec * max(len(named), 1))(*[_BufferSpec(text(key), dtype_number(d), n) for key, (d, n) in named.items()])
-        spec = _DomainSpec(text(name), members, len(workers), table, len(named))
+        rows = [_BufferSpec(ctypes.sizeof(_BufferSpec), text(key), dtype_number(d), n) for key, (d, n) in named.items()]
+        table = (_BufferSpec * max(len(named), 1))(*rows)
+        spec = _DomainSpec(ctypes.sizeof(_DomainSpec), text(name), members, len(workers), table, len(named))
         out = _Id()
         self._check(_domain_new(self._host, ctypes.byref(spec), ctypes.byref(out)))
         return Domain(self, out, named)
@@ -295,7 +301,8 @@ class Host:
         """On one worker, or replicated over a domain (all workers by default), or cut along dimension `shard`."""
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
         place = ON_WORKER if worker is not None else SHARDED if shard is not None else REPLICATED
-        spec = _TensorSpec(text(name), dtype_number(dtype), len(extents), (c_uint64 * MOST_DIMS)(*extents[:MOST_DIMS]), place,
+        spec = _TensorSpec(ctypes.sizeof(_TensorSpec), text(name), dtype_number(dtype), len(extents),
+                           (c_uint64 * MOST_DIMS)(*extents[:MOST_DIMS]), place,
                            worker or 0, domain._id if domain else _Id(0), shard or 0)
         out = _Id()
         self._check(_tensor_new(self._host, ctypes.byref(spec), ctypes.byref(out)))
@@ -335,7 +342,7 @@ class Host:
                 list_of[i] = _TaskArg(kind=_INTS, values=numbers, nvalues=len(value))
         given = [_Dim(text(key), value) for key, value in (dims or {}).items()]
         dim_array = (_Dim * max(len(given), 1))(*given)
-        spec = _TaskSpec(text(name), self._work(work, kernel), worker or 0, domain._id if domain else _Id(0),
+        spec = _TaskSpec(ctypes.sizeof(_TaskSpec), text(name), self._work(work, kernel), worker or 0, domain._id if domain else _Id(0),
                          int(worker is None and domain is None), list_of, len(args), dim_array, len(given))
         out = _Id()
         self._check(_submit(self._host, ctypes.byref(spec), ctypes.byref(out)))
@@ -358,7 +365,7 @@ class Host:
 
     def stats(self) -> Dict[str, int]:
         out = _Stats()
-        self._check(_stats(self._host, ctypes.byref(out)))
+        self._check(_stats(self._host, ctypes.byref(out), ctypes.sizeof(out)))
         return {name: getattr(out, name) for name in _STATS}
 
     def write(self, kind: str, path: str) -> None:

@@ -11,7 +11,7 @@ from ._library import REDUCTIONS, Buffer, PealError, dtype_number, function, red
 
 
 class _Arg(ctypes.Structure):
-    _fields_ = [("kind", c_int), ("data", c_void_p), ("bytes", c_uint64), ("value", c_int64), ("values", c_void_p),
+    _fields_ = [("struct_size", c_uint32), ("kind", c_int), ("data", c_void_p), ("bytes", c_uint64), ("value", c_int64), ("values", c_void_p),
                 ("nvalues", c_size_t), ("reduce", c_int)]
 
 
@@ -34,7 +34,7 @@ class _Simulated(ctypes.Structure):
         (name, c_uint64) for name in ("messages", "transfers", "bytes", "credit_stalls", "events", "hash")]
 
 
-_simulate = function("peal_simulate", [ctypes.POINTER(_Simulate), ctypes.POINTER(_Simulated)])
+_simulate = function("peal_simulate", [ctypes.POINTER(_Simulate), ctypes.POINTER(_Simulated), c_size_t])
 _BUFFER, _INT, _INTS, _REDUCE = range(4)
 
 
@@ -96,7 +96,7 @@ def simulate(kernel: str, *args: Any, machine: str, ranks: int, dtype: str = "f3
                      text(machine), ranks, dtype_number(dtype), list_of, len(args), dim_array, len(given), int(in_place), launches,
                      rank_ps, ctypes.cast(error, c_char_p), len(error))
     out = _Simulated()
-    status = _simulate(ctypes.byref(what), ctypes.byref(out))
+    status = _simulate(ctypes.byref(what), ctypes.byref(out), ctypes.sizeof(out))
     if status:
         raise PealError(status, error.value.decode(errors="replace"))
     return Simulation(out.time_ps, {cause: getattr(out, cause + "_ps") for cause in _CAUSES}, list(rank_ps[:ranks]), out.messages,

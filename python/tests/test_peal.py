@@ -146,6 +146,59 @@ class Simulations(unittest.TestCase):
             peal.simulate(kernel, x, y, machine="no_such_machine", ranks=2, dtype="f64")
 
 
+PRODUCTS = """
+kernel products(in x: T[m, k], in w: T[k, n], in s: T[m, m], out y: T[m, n], out z: T[m, n], out row: T[1, n]) {
+    window far: T[k, n]
+    signal ready[nranks], taken[nranks]
+    far = w
+    for p in peers { notify ready[rank]@p += 1 }
+    for p in peers { wait ready[p] >= 1 }
+    y = matmul(x, far@((rank + 1) % nranks))
+    for p in peers { notify taken[rank]@p += 1 }
+    for p in peers { wait taken[p] >= 1 }
+    z = matmul(s, matmul(x, w)) - 1
+    z[:, 0 of 2] = matmul(s, z[:, 0 of 2])
+    row = matmul(x[m - 1 +: 1], w)
+}
+"""
+
+
+class Products(unittest.TestCase):
+    """matmul in a kernel, random shapes: a machine and this host against numpy. Whole numbers: sums are exact in any order."""
+
+    def expect(self, x, w, s, n):
+        other = np.roll(w, -1, axis=0)
+        z = s @ (x @ w) - 1
+        z[:, :, :n // 2] = s @ z[:, :, :n // 2]
+        return x @ other, z, x[:, -1:] @ w
+
+    def test_simulated_and_here(self):
+        random = np.random.default_rng(7)
+        for turn in range(24):
+            m, k, n = (int(v) for v in random.integers(1, 40 if turn % 6 == 0 else 7, 3))
+            code = ["f4", "f8", "f2"][turn % 3]
+            if code == "f2":  # products stay below 2048
+                m = k = n = min(m, k, n, 2)
+            dtype = {"f4": "f32", "f8": "f64", "f2": "f16"}[code]
+            x, w, s = (random.integers(-2, 3, (2,) + shape).astype(code) for shape in ((m, k), (k, n), (m, m)))
+            out = [np.zeros((2,) + shape, code) for shape in ((m, n), (m, n), (1, n))]
+            want = self.expect(x, w, s, n)
+            dims = {"m": m, "k": k, "n": n}
+            peal.simulate(PRODUCTS, x, w, s, *out, machine="mesh4x4", ranks=2, dtype=dtype, dims=dims)
+            for got, right in zip(out, want):
+                self.assertTrue((got == right).all(), (turn, dims, dtype))
+            with peal.Host(2, platform="native:threads") as host:
+                tensors = [host.tensor(part.shape[1:], dtype=dtype) for part in (x, w, s)]
+                for tensor, part in zip(tensors, (x, w, s)):
+                    for r in range(2):
+                        tensor.write(part[r], rank=r)
+                results = [host.tensor(part.shape[1:], dtype=dtype) for part in out]
+                host.submit(PRODUCTS, *tensors, *results)
+                for result, right in zip(results, want):
+                    for r in range(2):
+                        self.assertTrue((result.read(rank=r).reshape(right.shape[1:]) == right[r]).all(), (turn, dims, dtype))
+
+
 @unittest.skipUnless(_library.function("peal_verify", []), "this libpeal has no peal_verify")
 class Proofs(unittest.TestCase):
     def test_proved(self):

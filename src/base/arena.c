@@ -31,7 +31,9 @@ void peal_arena_release(struct peal_arena *arena)
 
 static struct peal_arena_block *add_block(struct peal_arena *arena, size_t need)
 {
-    size_t size = arena->blocks ? arena->blocks->size * 2 : FIRST_BLOCK;
+    size_t size = FIRST_BLOCK;
+    if (arena->blocks)
+        size = arena->blocks->size * 2;
     if (size > LARGEST_BLOCK)
         size = LARGEST_BLOCK;
     if (size < need)

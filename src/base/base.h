@@ -9,7 +9,8 @@
  *   index.h   the hash table                          clock.h  the clock
  *
  *   tables/   what exists in the language and in plans, once: ops.def (operations), fn.def
- *             (functions of data), collectives.def (contract.h), dtype.h (data types, reductions)
+ *             (functions of data), collectives.def (contract.h), dtype.h (data types, reductions),
+ *             formula.h (user-defined reductions)
  *
  * Start reading at diag.h: it is how every reader of input reports what it dislikes.
  */
@@ -28,6 +29,7 @@
 #include "base/size.h"
 #include "base/tables/contract.h"
 #include "base/tables/dtype.h"
+#include "base/tables/formula.h"
 #include "base/tables/ops.h"
 #include "base/text.h"
 #include "base/vec.h"

@@ -72,6 +72,10 @@ static void sizes_parse_and_format(void **state)
             fail_msg("row at line %d", rows[i].line);
     }
     char buf[24];
+    assert_true(peal_size_mul_capped(UINT64_MAX / 2, 3) == UINT64_MAX);
+    assert_true(peal_size_mul_capped(7, 3) == 21);
+    assert_true(peal_size_add_capped(UINT64_MAX, 3) == UINT64_MAX);
+    assert_true(peal_size_add_capped(7, 3) == 10);
     assert_string_equal(peal_size_format(0, buf), "0");
     assert_string_equal(peal_size_format(1000, buf), "1000");
     assert_string_equal(peal_size_format(64 << 20, buf), "64M");

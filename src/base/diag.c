@@ -78,7 +78,7 @@ static size_t find_character(const unsigned char *at, size_t len)
 {
     if (at[0] < 0x80)
         return at[0] >= 0x20 && at[0] != 0x7f;
-    size_t want = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
+    size_t want = peal_utf8_length(at[0]);
     if (at[0] < 0xc2 || at[0] > 0xf4 || want > len)
         return 0;
     for (size_t i = 1; i < want; i++) {
@@ -86,7 +86,9 @@ static size_t find_character(const unsigned char *at, size_t len)
             return 0;
     }
     bool is_control = at[0] == 0xc2 && at[1] < 0xa0;
-    return is_control ? 0 : want;
+    if (is_control)
+        return 0;
+    return want;
 }
 
 /* A text as a terminal may see it: a blank or '?' for bytes that could move its cursor. Returns how
@@ -101,7 +103,8 @@ static size_t put_clean(const char *text, size_t len, struct peal_text *out)
             peal_text_add(out, text + i, step);
         else
             peal_text_puts(out, at[i] < 0x20 ? " " : "?");
-        step = step ? step : 1;
+        if (!step)
+            step = 1;
     }
     return columns;
 }
@@ -115,14 +118,21 @@ static void print_caret(struct peal_pos pos, bool color, struct peal_text *out)
         return;
     enum { WIDEST = 120 };
     size_t column = pos.col - 1;
-    size_t from = column > WIDEST - 40 ? column - (WIDEST - 40) : 0;
-    size_t shown = len - from < WIDEST ? len - from : WIDEST;
+    size_t from = 0;
+    if (column > WIDEST - 40)
+        from = column - (WIDEST - 40);
+    size_t shown = WIDEST;
+    if (len - from < WIDEST)
+        shown = len - from;
     peal_text_puts(out, "    ");
     size_t blanks = put_clean(line + from, column - from, out);
     put_clean(line + column, from + shown - column, out);
     peal_text_printf(out, "\n    %*s%s", (int)blanks, "", color ? "\033[32m^" : "^");
-    for (size_t i = 1; i < pos.len && column + i < from + shown; i++)
+    for (size_t i = 1; i < pos.len; i++) {
+        if (column + i >= from + shown)
+            break;
         peal_text_puts(out, "~");
+    }
     peal_text_puts(out, color ? "\033[0m\n" : "\n");
 }
 
@@ -139,19 +149,25 @@ static void put_message(const char *message, struct peal_text *out)
     }
 }
 
+static void put_severity(enum peal_severity severity, bool color, struct peal_text *out)
+{
+    static const char *const plain[] = {[PEAL_ERROR] = "error: ", [PEAL_NOTE] = "note: "};
+    static const char *const bright[] = {
+        [PEAL_ERROR] = "\033[31merror:\033[0m ", [PEAL_NOTE] = "\033[36mnote:\033[0m "};
+    peal_text_puts(out, color ? bright[severity] : plain[severity]);
+}
+
 void peal_diags_print(const struct peal_diags *diags, bool color, struct peal_text *out)
 {
     for (size_t i = 0; i < diags->list.len; i++) {
         const struct peal_diag *diag = &diags->list.at[i];
-        const char *tint = diag->severity == PEAL_ERROR ? "\033[31m" : "\033[36m";
         if (diag->pos.source) {
             peal_text_puts(out, diag->pos.source->name);
             if (diag->pos.line)
                 peal_text_printf(out, ":%u:%u", diag->pos.line, diag->pos.col);
             peal_text_puts(out, ": ");
         }
-        peal_text_printf(out, "%s%s:%s ", color ? tint : "",
-                         diag->severity == PEAL_ERROR ? "error" : "note", color ? "\033[0m" : "");
+        put_severity(diag->severity, color, out);
         put_message(diag->message, out);
         print_caret(diag->pos, color, out);
     }

@@ -22,7 +22,9 @@ void peal_index_clear(struct peal_index *index)
 
 static size_t next_cap(const struct peal_index *index)
 {
-    return index->cap ? index->cap * 2 : FIRST_CAP;
+    if (index->cap)
+        return index->cap * 2;
+    return FIRST_CAP;
 }
 
 static bool is_full(const struct peal_index *index)
@@ -32,7 +34,9 @@ static bool is_full(const struct peal_index *index)
 
 size_t peal_index_growth(const struct peal_index *index)
 {
-    return is_full(index) ? next_cap(index) * sizeof *index->slots : 0;
+    if (is_full(index))
+        return next_cap(index) * sizeof *index->slots;
+    return 0;
 }
 
 bool peal_index_reserve(struct peal_index *index, peal_index_hash *hash, const void *rows)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing, at most half full. */
 #include "base/intern.h"
 
 #include "base/hash.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 void peal_intern_init(struct peal_intern *intern, struct peal_arena *arena)
@@ -15,50 +12,30 @@ void peal_intern_init(struct peal_intern *intern, struct peal_arena *arena)
 
 void peal_intern_release(struct peal_intern *intern)
 {
-    free(intern->slots);
-    *intern = (struct peal_intern){.arena = intern->arena};
+    peal_vec_release(&intern->texts);
+    peal_index_release(&intern->index);
 }
 
-static size_t find_slot(const struct peal_intern *intern, const char *text, size_t len)
+static uint64_t hash_text(const void *rows, uint32_t row)
 {
-    size_t mask = intern->cap - 1;
-    size_t i = (size_t)peal_hash_bytes(text, len, 0) & mask;
-    while (intern->slots[i]) {
-        if (strlen(intern->slots[i]) == len && memcmp(intern->slots[i], text, len) == 0)
-            break;
-        i = (i + 1) & mask;
-    }
-    return i;
-}
-
-static bool grow(struct peal_intern *intern)
-{
-    struct peal_intern next = *intern;
-    next.cap = intern->cap ? intern->cap * 2 : 64;
-    next.slots = calloc(next.cap, sizeof *next.slots);
-    if (!next.slots)
-        return false;
-    for (size_t i = 0; i < intern->cap; i++) {
-        const char *text = intern->slots[i];
-        if (text)
-            next.slots[find_slot(&next, text, strlen(text))] = text;
-    }
-    free(intern->slots);
-    *intern = next;
-    return true;
+    const char *text = ((const char *const *)rows)[row];
+    return peal_hash_bytes(text, strlen(text), 0);
 }
 
 const char *peal_intern_text(struct peal_intern *intern, const char *text, size_t len)
 {
-    if (intern->count * 2 >= intern->cap && !grow(intern))
+    struct peal_index *index = &intern->index;
+    if (!peal_index_reserve(index, hash_text, intern->texts.at))
         return NULL;
-    size_t i = find_slot(intern, text, len);
-    if (!intern->slots[i]) {
-        const char *copy = peal_arena_copy(intern->arena, text, len);
-        if (!copy)
-            return NULL;
-        intern->slots[i] = copy;
-        intern->count++;
+    size_t at = peal_index_begin(index, peal_hash_bytes(text, len, 0));
+    for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
+        const char *there = intern->texts.at[peal_index_row(index, at)];
+        if (strncmp(there, text, len) == 0 && there[len] == '\0')
+            return there;
     }
-    return intern->slots[i];
+    const char *copy = peal_arena_copy(intern->arena, text, len);
+    if (!copy || !peal_vec_push(&intern->texts, copy))
+        return NULL;
+    peal_index_put(index, at, (uint32_t)(intern->texts.len - 1));
+    return copy;
 }

@@ -4,12 +4,13 @@
 #define PEAL_BASE_INTERN_H
 
 #include "base/arena.h"
+#include "base/index.h"
+#include "base/vec.h"
 
 struct peal_intern {
     struct peal_arena *arena; /* owns the texts; borrowed */
-    const char **slots;
-    size_t count;
-    size_t cap; /* a power of two, or 0 */
+    PEAL_VEC(const char *) texts;
+    struct peal_index index; /* of texts */
 };
 
 void peal_intern_init(struct peal_intern *intern, struct peal_arena *arena);

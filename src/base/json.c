@@ -112,7 +112,7 @@ size_t peal_utf8_len(const char *bytes, size_t len)
     const unsigned char *p = (const unsigned char *)bytes;
     if (p[0] < 0x80)
         return 1;
-    size_t want = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+    size_t want = peal_utf8_length(p[0]);
     if (p[0] < 0xc2 || p[0] > 0xf4 || len < want)
         return 0;
     for (size_t i = 1; i < want; i++)

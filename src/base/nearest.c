@@ -9,7 +9,9 @@ enum { LONGEST = 40 };
 
 static int least(int a, int b)
 {
-    return a < b ? a : b;
+    if (a < b)
+        return a;
+    return b;
 }
 
 /* Inserting, dropping, changing a letter and swapping two neighbours cost 1 each. */
@@ -43,7 +45,11 @@ static int farness(const char *name, const char *candidate)
 const char *peal_nearer(const char *name, const char *best, const char *candidate)
 {
     size_t len = strlen(name);
-    int most = len < 3 ? 0 : len < 6 ? 1 : 2; /* further away is a guess, not a typo */
+    int most = 2;
+    if (len < 6)
+        most = 1;
+    if (len < 3)
+        most = 0; /* further away is a guess, not a typo */
     if (distance(name, candidate) > most ||
         (best && farness(name, best) <= farness(name, candidate)))
         return best;

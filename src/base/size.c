@@ -2,6 +2,7 @@
 /* Checked sizes and their notation. */
 #include "base/size.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -27,7 +28,7 @@ bool peal_size_parse(const char *text, uint64_t *out)
 {
     uint64_t value = 0;
     const char *at = text;
-    for (; *at >= '0' && *at <= '9'; at++) {
+    for (; isdigit((unsigned char)*at); at++) {
         if (!peal_size_mul(value, 10, &value) ||
             !peal_size_add(value, (uint64_t)(*at - '0'), &value))
             return false;

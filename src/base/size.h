@@ -11,6 +11,28 @@
 bool peal_size_add(uint64_t a, uint64_t b, uint64_t *out);
 bool peal_size_mul(uint64_t a, uint64_t b, uint64_t *out);
 
+static inline uint64_t peal_size_min(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t peal_size_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Sums of needs do not wrap: beyond all numbers they stay at the largest. */
+static inline uint64_t peal_size_add_capped(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+static inline uint64_t peal_size_mul_capped(uint64_t each, uint64_t count)
+{
+    uint64_t all;
+    return __builtin_mul_overflow(each, count, &all) ? UINT64_MAX : all;
+}
+
 /* Rounds up to a multiple of a power of two. */
 static inline uint64_t peal_size_align(uint64_t size, uint64_t alignment)
 {

@@ -2,8 +2,10 @@
 /* The growing string behind text.h. */
 #include "base/text.h"
 
+#include "base/size.h"
 #include "base/vec.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,30 +62,40 @@ void peal_text_printf(struct peal_text *text, const char *format, ...)
 
 const char *peal_text_get(const struct peal_text *text)
 {
-    return text->at ? text->at : "";
+    if (text->at)
+        return text->at;
+    return "";
 }
 
 void peal_text_fold(struct peal_text *text, size_t from, size_t hang, size_t width)
 {
     struct peal_text out = {0};
-    for (size_t at = from; at < text->len && !text->failed;) {
+    size_t at = from;
+    while (at < text->len && !text->failed) {
         const char *line = text->at + at, *end = memchr(line, '\n', text->len - at);
-        size_t len = end ? (size_t)(end - line) : text->len - at, indent = 0;
+        size_t len = end ? (size_t)(end - line) : text->len - at;
         at += len + (end != NULL);
         for (bool first = true; len; first = false) {
-            size_t room = first ? width : width > hang ? width - hang : 1, cut = len;
-            if (first)
-                indent = strspn(line, " ") < len ? strspn(line, " ") : len;
-            if (!first)
+            size_t room = width, least = 0, cut = len;
+            if (first) {
+                size_t blanks = strspn(line, " ");
+                least = peal_size_min(blanks, len);
+            } else {
+                room = 1;
+                if (width > hang)
+                    room = width - hang;
                 peal_text_printf(&out, "\n%*s", (int)hang, "");
+            }
             if (len > room) {
                 cut = room;
-                while (cut > (first ? indent : 0) && line[cut] != ' ')
+                while (cut > least && line[cut] != ' ')
                     cut--;
                 /* No space fits: the word goes on to its own end. */
-                if (cut <= (first ? indent : 0))
-                    for (cut = room; cut < len && line[cut] != ' ';)
+                if (cut <= least) {
+                    cut = room;
+                    while (cut < len && line[cut] != ' ')
                         cut++;
+                }
             }
             size_t keep = cut;
             while (keep && line[keep - 1] == ' ' && cut < len)
@@ -143,4 +155,24 @@ void peal_text_words(struct peal_text *text, const char *words, size_t len, size
         first = false;
     }
     peal_text_puts(text, "\n");
+}
+
+bool peal_text_read(struct peal_text *text, const char *path, size_t most)
+{
+    enum { PIECE = 16 << 10 };
+    char piece[PIECE];
+    size_t got;
+    FILE *file = fopen(path, "rbe");
+    if (!file)
+        return false;
+    do {
+        got = fread(piece, 1, sizeof piece, file);
+        peal_text_add(text, piece, got);
+    } while (got > 0 && text->len <= most && !text->failed);
+    int error = 0;
+    if (ferror(file))
+        error = errno;
+    fclose(file);
+    errno = error;
+    return error == 0;
 }

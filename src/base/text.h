@@ -25,11 +25,31 @@ void peal_text_vprintf(struct peal_text *text, const char *format, va_list args)
 enum { PEAL_TEXT_WIDTH = 80 };
 void peal_text_words(struct peal_text *text, const char *words, size_t len, size_t column,
                      size_t indent);
+/* Bytes of a code point in UTF-8, by its first one, which is 0x80 or more. */
+static inline size_t peal_utf8_length(unsigned char first)
+{
+    if (first >= 0xf0)
+        return 4;
+    return first >= 0xe0 ? 3 : 2;
+}
 /* How many columns of a terminal a text takes: its code points. */
 size_t peal_text_columns(const char *text, size_t len);
 /* Breaks lines longer than `width`, from byte `from` on, at the last space that fits; what follows
  * is indented by `hang`. A word longer than a line stays whole. */
 void peal_text_fold(struct peal_text *text, size_t from, size_t hang, size_t width);
+/* "" for one of something and "s" for any other number: "3 ranks". */
+static inline const char *peal_text_plural(long long count)
+{
+    return count == 1 ? "" : "s";
+}
+/* Adds a file. At most a little more than `most` bytes are read: a longer text means that the file is
+ * too large. False: errno says why it cannot be read. */
+bool peal_text_read(struct peal_text *text, const char *path, size_t most);
+/* For texts that may be missing. */
+static inline const char *peal_text_or_empty(const char *text)
+{
+    return text ? text : "";
+}
 /* Never NULL: an empty text reads as "". */
 const char *peal_text_get(const struct peal_text *text);
 

@@ -46,8 +46,10 @@ int peal_cli_usage(const struct peal_cli *cli, const char *format, ...)
     va_start(args, format);
     say(cli, format, args);
     va_end(args);
-    fprintf(stderr, "see 'peal help%s%s'\n", cli->command ? " " : "",
-            cli->command ? cli->command->name : "");
+    if (cli->command)
+        fprintf(stderr, "see 'peal help %s'\n", cli->command->name);
+    else
+        fputs("see 'peal help'\n", stderr);
     return PEAL_EXIT_USAGE;
 }
 

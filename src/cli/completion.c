@@ -15,6 +15,7 @@ static bool add_words(const struct peal_option *option, struct peal_text *out)
             peal_text_printf(out, "%s%s", i ? " " : "", peal_dtype_name((enum peal_dtype)i));
         return true;
     case PEAL_OPTION_REDUCE:
+    case PEAL_OPTION_OPERATION:
         for (int i = 0; i < PEAL_REDUCTIONS; i++)
             peal_text_printf(out, "%s%s", i ? " " : "", peal_reduce_name((enum peal_reduction)i));
         return true;
@@ -43,7 +44,7 @@ static void add_machines(struct peal_text *out)
 
 static void add_bash_values(const struct peal_command *command, struct peal_text *out)
 {
-    for (const struct peal_option *row = command->options; row && row->name; row++) {
+    for (const struct peal_option *row = command->options; peal_option_exists(row); row++) {
         struct peal_text words = {0};
         bool has_words = add_words(row, &words);
         if (has_words || row->kind != PEAL_OPTION_FLAG) {
@@ -121,7 +122,7 @@ void peal_help_bash(struct peal_text *out)
                         "        case \"$command\" in\n");
     for (size_t i = 0; i < count; i++) {
         peal_text_printf(out, "        %s) words='--help", commands[i]->name);
-        for (const struct peal_option *row = commands[i]->options; row && row->name; row++)
+        for (const struct peal_option *row = commands[i]->options; peal_option_exists(row); row++)
             peal_text_printf(out, " --%s", row->name);
         peal_text_puts(out, "' ;;\n");
     }
@@ -162,7 +163,9 @@ static void add_zsh_text(const char *text, struct peal_text *out)
 static void add_zsh_option(const struct peal_option *row, struct peal_text *out)
 {
     struct peal_text words = {0};
-    const char *repeat = row->kind == PEAL_OPTION_PAIRS ? "*" : "";
+    const char *repeat = "";
+    if (row->kind == PEAL_OPTION_PAIRS)
+        repeat = "*";
     if (row->letter)
         peal_text_printf(out, " \\\n            '%s'{-%c,--%s}'[", repeat, row->letter, row->name);
     else
@@ -241,7 +244,7 @@ void peal_help_zsh(struct peal_text *out)
     for (size_t i = 0; i < count; i++) {
         peal_text_printf(out, "    %s)\n        _arguments -s '--help[explain the command]'",
                          commands[i]->name);
-        for (const struct peal_option *row = commands[i]->options; row && row->name; row++)
+        for (const struct peal_option *row = commands[i]->options; peal_option_exists(row); row++)
             add_zsh_option(row, out);
         add_zsh_arguments(commands[i], out);
     }

@@ -30,7 +30,7 @@ void peal_help_wrap(const char *text, struct peal_text *out)
 
 void peal_options_help(const struct peal_option *table, struct peal_text *out)
 {
-    for (; table && table->name; table++) {
+    for (; peal_option_exists(table); table++) {
         char left[80];
         int len = table->letter
                       ? snprintf(left, sizeof left, "  -%c, --%s", table->letter, table->name)

@@ -2,6 +2,8 @@
 /* See jobs.h. Nothing is written: a job does not notice. */
 #include "cli/jobs.h"
 
+#include "cli/process.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,18 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CONTROL_BYTES = 16384 };
+enum { CONTROL_BYTES = 16384, PAGE = 4096 };
 
-static const struct peal_control *map_control(const char *path)
+/* The control block at an offset of a window file; NULL: there is none. */
+static const struct peal_control *map_control(int fd, off_t offset)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat info;
-    if (fd < 0)
+    if (fstat(fd, &info) != 0 || info.st_size < offset + CONTROL_BYTES)
         return NULL;
-    void *at = MAP_FAILED;
-    if (fstat(fd, &info) == 0 && info.st_size >= CONTROL_BYTES)
-        at = mmap(NULL, CONTROL_BYTES, PROT_READ, MAP_SHARED, fd, 0);
-    close(fd);
+    void *at = mmap(NULL, CONTROL_BYTES, PROT_READ, MAP_SHARED, fd, offset);
     if (at == MAP_FAILED)
         return NULL;
     const struct peal_control *control = at;
@@ -43,6 +42,33 @@ static bool is_known(const struct peal_jobs *jobs, const struct peal_control *co
     return false;
 }
 
+static void add(const struct peal_control *control, int32_t pid, bool own_only,
+                struct peal_jobs *out)
+{
+    if ((own_only && control->pid != pid) || is_known(out, control) ||
+        !peal_vec_push(&out->ranks, ((struct peal_job_rank){control})))
+        munmap((void *)(uintptr_t)control, CONTROL_BYTES);
+}
+
+/* All communicators of a window file: the one that was opened, and those that were made from it and are
+ * not closed, whose control blocks lie behind each other (run/team/windows.h). */
+static void look_into_file(int fd, int32_t pid, bool own_only, struct peal_jobs *out)
+{
+    const struct peal_control *control = map_control(fd, 0);
+    if (control)
+        add(control, pid, own_only, out);
+    off_t at = lseek(fd, (off_t)PEAL_WINDOWS_HEADS, SEEK_DATA);
+    while (at >= 0 && at < (off_t)PEAL_WINDOWS_BODIES) {
+        control = map_control(fd, at);
+        /* Relaxed: for the reader's eyes only. */
+        if (control && atomic_load_explicit(&control->life, memory_order_relaxed) < PEAL_LIFE_LEFT)
+            add(control, pid, own_only, out);
+        else if (control)
+            munmap((void *)(uintptr_t)control, CONTROL_BYTES);
+        at = lseek(fd, at + (control ? CONTROL_BYTES : PAGE), SEEK_DATA);
+    }
+}
+
 static void look_into(int32_t pid, bool own_only, struct peal_jobs *out)
 {
     char folder[64];
@@ -59,12 +85,11 @@ static void look_into(int32_t pid, bool own_only, struct peal_jobs *out)
         target[len] = '\0';
         if (strncmp(target, "/memfd:peal ", 12) != 0)
             continue;
-        const struct peal_control *control = map_control(path);
-        if (!control)
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
             continue;
-        if ((own_only && control->pid != pid) || is_known(out, control) ||
-            !peal_vec_push(&out->ranks, ((struct peal_job_rank){control})))
-            munmap((void *)(uintptr_t)control, CONTROL_BYTES);
+        look_into_file(fd, pid, own_only, out);
+        close(fd);
     }
     closedir(dir);
 }
@@ -74,25 +99,61 @@ static int compare_ranks(const void *a, const void *b)
     const struct peal_control *x = ((const struct peal_job_rank *)a)->control;
     const struct peal_control *y = ((const struct peal_job_rank *)b)->control;
     int order = strcmp(x->job, y->job);
-    return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
+    if (order)
+        return order;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Calls `look` with every process, as /proc lists them. */
+static void each_process(void (*look)(int32_t pid, void *context), void *context)
+{
+    DIR *dir = opendir("/proc");
+    if (!dir)
+        return;
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        char *end;
+        long number = strtol(entry->d_name, &end, 10);
+        if (*end == '\0' && number > 0)
+            look((int32_t)number, context);
+    }
+    closedir(dir);
+}
+
+static void look_at_own(int32_t pid, void *jobs)
+{
+    look_into(pid, true, jobs);
+}
+
+struct family {
+    int32_t ancestor;
+    struct peal_jobs *jobs;
+};
+
+static void look_at_descendant(int32_t pid, void *context)
+{
+    enum { MOST_GENERATIONS = 16 };
+    struct family *family = context;
+    int32_t above = pid;
+    for (int i = 0; i < MOST_GENERATIONS; i++) {
+        if (above <= 1)
+            break;
+        above = peal_process_parent(above);
+        if (above == family->ancestor) {
+            look_into(pid, true, family->jobs);
+            return;
+        }
+    }
 }
 
 void peal_jobs_find(int32_t pid, struct peal_jobs *out)
 {
     *out = (struct peal_jobs){0};
-    if (pid != 0) {
+    if (pid == 0)
+        each_process(look_at_own, out);
+    else
         look_into(pid, false, out);
-    } else {
-        DIR *dir = opendir("/proc");
-        for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-            char *end;
-            long number = strtol(entry->d_name, &end, 10);
-            if (*end == '\0' && number > 0)
-                look_into((int32_t)number, true, out);
-        }
-        if (dir)
-            closedir(dir);
-    }
+    if (pid != 0 && out->ranks.len == 0)
+        each_process(look_at_descendant, &(struct family){pid, out});
     if (out->ranks.len > 0)
         qsort(out->ranks.at, out->ranks.len, sizeof *out->ranks.at, compare_ranks);
 }

@@ -14,8 +14,8 @@ struct peal_jobs {
     PEAL_VEC(struct peal_job_rank) ranks;
 };
 
-/* All windows that process holds; pid 0: of all processes, each process's own window only. Those
- * of other users are not seen. */
+/* All windows that process holds, or if it has none, those of its descendants: it may be their launcher.
+ * pid 0: of all processes, each process's own windows only. Those of other users are not seen. */
 void peal_jobs_find(int32_t pid, struct peal_jobs *out);
 void peal_jobs_release(struct peal_jobs *jobs);
 

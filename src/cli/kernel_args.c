@@ -2,6 +2,8 @@
 /* Binding a kernel's dimensions and parameters from the command line. */
 #include "cli/kernel_args.h"
 
+#include <string.h>
+
 bool peal_kernel_one(const struct peal_cli *cli, const struct peal_ints *list, const char *name,
                      int64_t fallback, int64_t *out)
 {
@@ -17,6 +19,43 @@ bool peal_kernel_one(const struct peal_cli *cli, const struct peal_ints *list, c
     return true;
 }
 
+bool peal_kernel_placement(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                           uint32_t *nranks, const uint32_t **nodes)
+{
+    struct peal_text error = {0};
+    uint32_t *made = NULL;
+    *nranks = 0;
+    *nodes = NULL;
+    if (!options->nodes)
+        return true;
+    bool good = peal_placement_parse(options->nodes, cli->arena, nranks, &made, &error);
+    if (!good)
+        peal_cli_usage(cli, "--nodes: %s", peal_text_get(&error));
+    peal_text_release(&error);
+    *nodes = made;
+    return good;
+}
+
+bool peal_kernel_places(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                        uint32_t placed, int64_t nranks)
+{
+    if (!options->nodes || placed == nranks)
+        return true;
+    peal_cli_usage(cli, "--nodes %s places %u ranks, and there are %lld", options->nodes, placed,
+                   (long long)nranks);
+    return false;
+}
+
+bool peal_kernel_ranks(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                       int64_t fallback, int64_t *out)
+{
+    uint32_t placed;
+    const uint32_t *nodes;
+    if (!peal_kernel_placement(cli, options, &placed, &nodes))
+        return false;
+    return peal_kernel_one(cli, &options->ranks, "ranks", placed ? placed : fallback, out);
+}
+
 const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const char *what,
                                            const struct peal_kernel_options *options,
                                            struct peal_program **program)
@@ -28,7 +67,9 @@ const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const cha
     enum peal_status status = peal_program_open(what, &diags, &opened);
     if (status == PEAL_OK) {
         kernel = peal_program_kernel(opened, options->kernel, &diags);
-        status = kernel ? PEAL_OK : PEAL_INVALID;
+        status = PEAL_INVALID;
+        if (kernel)
+            status = PEAL_OK;
     }
     if (status == PEAL_OK) {
         *program = opened;
@@ -59,9 +100,87 @@ static bool read_pair(const struct peal_cli *cli, const struct peal_kernel *kern
     return good;
 }
 
+static void no_such_operation(const struct peal_cli *cli, const struct peal_kernel *kernel,
+                              const char *name)
+{
+    const char *meant = NULL;
+    for (int i = 0; i < PEAL_REDUCTIONS; i++)
+        meant = peal_nearer(name, meant, peal_reduce_name((enum peal_reduction)i));
+    for (uint32_t i = 0; kernel && i < kernel->nformulas; i++)
+        meant = peal_nearer(name, meant, kernel->formulas[i].name);
+    if (meant)
+        peal_cli_usage(cli, "--op: '%s' is not a reduce operation; did you mean '%s'?", name,
+                       meant);
+    else
+        peal_cli_usage(cli,
+                       "--op: '%s' is not a reduce operation; user-defined ones are of the "
+                       "kernel's file, or FILE.peal:NAME",
+                       name);
+}
+
+/* The reduction `name` of a file, in the arena; NULL after a message. */
+static const struct peal_formula *read_formula(const struct peal_cli *cli, const char *path,
+                                               const char *name)
+{
+    struct peal_formula *formula = NULL;
+    struct peal_program *program = NULL;
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_program_file(path, &diags, &program);
+    if (status != PEAL_OK) {
+        peal_cli_diags(cli, status, &diags);
+    } else {
+        const struct peal_reduce_decl *decl =
+            peal_module_find_reduction(peal_program_module(program), name);
+        if (!decl)
+            peal_cli_usage(cli, "--op: there is no reduction '%s' in '%s'", name, path);
+        else if (!(formula = peal_arena_alloc(cli->arena, sizeof *formula)))
+            peal_cli_fail(cli, "out of memory");
+        else
+            *formula = decl->formula;
+    }
+    peal_program_close(program);
+    peal_diags_release(&diags);
+    return formula;
+}
+
+/* Of the kernel's own file, or of the one that is named. False after a message. */
+static bool bind_operation(const struct peal_cli *cli, const struct peal_kernel *kernel,
+                           const struct peal_operation *op, struct peal_bind *bind)
+{
+    bind->reduce = op->reduce;
+    if (!op->user)
+        return true;
+    const char *colon = strrchr(op->user, ':');
+    if (colon) {
+        char *path = peal_arena_copy(cli->arena, op->user, (size_t)(colon - op->user));
+        bind->formula = path ? read_formula(cli, path, colon + 1) : NULL;
+        return bind->formula != NULL;
+    }
+    for (uint32_t i = 0; i < kernel->nformulas; i++) {
+        if (strcmp(kernel->formulas[i].name, op->user) == 0) {
+            bind->formula = &kernel->formulas[i];
+            return true;
+        }
+    }
+    no_such_operation(cli, kernel, op->user);
+    return false;
+}
+
+bool peal_operation_is_known(const struct peal_cli *cli, const struct peal_operation *op)
+{
+    if (op->user)
+        no_such_operation(cli, NULL, op->user);
+    return !op->user;
+}
+
 bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *kernel,
                          const struct peal_kernel_options *options, struct peal_plan_request *out)
 {
+    uint32_t placed;
+    const uint32_t *nodes;
+    if (!peal_kernel_placement(cli, options, &placed, &nodes))
+        return false;
     struct peal_bind_value *given =
         peal_arena_alloc(cli->arena, (options->set.len + 1) * sizeof *given);
     if (!given) {
@@ -75,8 +194,9 @@ bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *k
     *out = (struct peal_plan_request){
         .kernel = kernel,
         .bind = {.rank = PEAL_NONE,
+                 .nranks = placed,
+                 .nodes = nodes,
                  .dtype = options->dtype,
-                 .reduce = options->reduce,
                  .root = options->root,
                  .in_place = options->in_place,
                  .channel_depth = (uint32_t)options->depth,
@@ -84,7 +204,7 @@ bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *k
         .given = given,
         .ngiven = options->set.len,
     };
-    return true;
+    return bind_operation(cli, kernel, &options->op, &out->bind);
 }
 
 bool peal_kernel_request_one(const struct peal_cli *cli, const struct peal_kernel *kernel,
@@ -92,6 +212,8 @@ bool peal_kernel_request_one(const struct peal_cli *cli, const struct peal_kerne
                              int64_t count, struct peal_plan_request *out)
 {
     if (!peal_kernel_request(cli, kernel, options, out))
+        return false;
+    if (!peal_kernel_places(cli, options, out->bind.nranks, nranks))
         return false;
     if (options->root >= nranks) {
         peal_cli_usage(cli, "--root %lld is not a rank: there are %u", (long long)options->root,

@@ -17,11 +17,12 @@ struct peal_kernel_options {
     struct peal_ints counts; /* --count; empty = not given */
     const char *kernel;      /* --kernel; NULL = the file's last, or the built-in named */
     enum peal_dtype dtype;
-    enum peal_reduction reduce;
+    struct peal_operation op;
     int64_t root;
     int64_t depth;
     uint64_t slot_bytes;
     bool in_place;
+    const char *nodes; /* --nodes; NULL = not given */
     struct peal_pairs set;
 };
 
@@ -30,7 +31,7 @@ enum { PEAL_KERNEL_COUNT = 256 };
 
 #define PEAL_KERNEL_DEFAULTS                                                                       \
     {                                                                                              \
-        .dtype = PEAL_F32, .reduce = PEAL_SUM                                                      \
+        .dtype = PEAL_F32, .op = { PEAL_SUM, NULL }                                                \
     }
 
 /* The rows, for a struct `type` with a member `member` of type struct peal_kernel_options; no_ranks
@@ -74,10 +75,11 @@ enum { PEAL_KERNEL_COUNT = 256 };
          0},                                                                                       \
         {"op",                                                                                     \
          0,                                                                                        \
-         PEAL_OPTION_REDUCE,                                                                       \
-         offsetof(type, member.reduce),                                                            \
+         PEAL_OPTION_OPERATION,                                                                    \
+         offsetof(type, member.op),                                                                \
          "OP",                                                                                     \
-         "the reduce operation: sum prod max min avg and or xor (default sum)",                    \
+         "the reduce operation: sum prod max min avg and or xor, or a user-defined one of the "    \
+         "file, or FILE.peal:NAME (default sum)",                                                  \
          0,                                                                                        \
          0},                                                                                       \
         {"root",                                                                                   \
@@ -112,6 +114,14 @@ enum { PEAL_KERNEL_COUNT = 256 };
          "the result takes the place of the input",                                                \
          0,                                                                                        \
          0},                                                                                       \
+        {"nodes",                                                                                  \
+         0,                                                                                        \
+         PEAL_OPTION_STRING,                                                                       \
+         offsetof(type, member.nodes),                                                             \
+         "SHAPE",                                                                                  \
+         "which ranks share a node: 5+3, 2x4, or every rank's node, 0,1,1,0 (default: one node)",  \
+         0,                                                                                        \
+         0},                                                                                       \
         {"set",                                                                                    \
          's',                                                                                      \
          PEAL_OPTION_PAIRS,                                                                        \
@@ -131,8 +141,11 @@ const struct peal_kernel *peal_kernel_open(const struct peal_cli *cli, const cha
                                            const struct peal_kernel_options *options,
                                            struct peal_program **program);
 
-/* What the options give by name, for peal_plan_make and for a claim; the number of ranks and the
- * count are left to the caller. Values live in the command's arena. False after a message (a usage
+/* False after a message: a user-defined reduction, where there is no text that could declare it. */
+bool peal_operation_is_known(const struct peal_cli *cli, const struct peal_operation *op);
+
+/* What the options give by name, for peal_plan_make and for a claim; the number of ranks (0, or what
+ * --nodes places) and the count are left to the caller. Values live in the command's arena. False after a message (a usage
  * error: PEAL_EXIT_USAGE). */
 bool peal_kernel_request(const struct peal_cli *cli, const struct peal_kernel *kernel,
                          const struct peal_kernel_options *options, struct peal_plan_request *out);
@@ -149,5 +162,17 @@ bool peal_kernel_bind(const struct peal_cli *cli, const struct peal_kernel *kern
  * the option is required). False after a message. */
 bool peal_kernel_one(const struct peal_cli *cli, const struct peal_ints *list, const char *name,
                      int64_t fallback, int64_t *out);
+
+/* --nodes: how many ranks it places and their nodes; 0 and NULL if it is not given. False after a
+ * message. */
+bool peal_kernel_placement(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                           uint32_t *nranks, const uint32_t **nodes);
+/* The one number of ranks of a command: -n, else what --nodes places, else `fallback` (negative: -n
+ * is required). False after a message. */
+bool peal_kernel_ranks(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                       int64_t fallback, int64_t *out);
+/* Does --nodes, if it is given, place this many ranks? False after a message. */
+bool peal_kernel_places(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                        uint32_t placed, int64_t nranks);
 
 #endif

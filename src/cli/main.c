@@ -23,17 +23,23 @@ static size_t find_width(int fd)
     enum { NARROWEST = 20, USUAL = 80 };
     const char *columns = getenv("COLUMNS");
     struct winsize size;
-    long given = columns ? strtol(columns, NULL, 10) : 0;
+    long given = 0;
+    if (columns)
+        given = strtol(columns, NULL, 10);
     if (given >= NARROWEST)
         return (size_t)given;
     if (!isatty(fd))
         return 0;
-    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= NARROWEST ? size.ws_col : USUAL;
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= NARROWEST)
+        return size.ws_col;
+    return USUAL;
 }
 
 static bool asks_for_help(const struct peal_command *command, int argc, char **argv)
 {
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0)
+            break;
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return true;
         if (command->stops_at_arg && argv[i][0] != '-')

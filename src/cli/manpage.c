@@ -59,7 +59,7 @@ void peal_help_man(const struct peal_command *command, struct peal_text *out)
     }
     if (command->options && command->options->name)
         peal_text_puts(out, "# OPTIONS\n\n");
-    for (const struct peal_option *row = command->options; row && row->name; row++) {
+    for (const struct peal_option *row = command->options; peal_option_exists(row); row++) {
         if (row->letter)
             peal_text_printf(out, "*-%c*, ", row->letter);
         peal_text_printf(out, "*--%s*", row->name);

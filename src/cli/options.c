@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing arguments by a table of options. */
+/* Parsing arguments by a table of options.
+ *
+ * A row says where in the command's struct its value goes and how it is read; help, completion and manual
+ * pages read the same rows. The first thing that is wrong ends the parse with one message, which names
+ * the option as it was written and, for an unknown name, the nearest that exists. What is parsed lives in
+ * the arena or in argv, so nothing is freed here. */
 #include "cli/options.h"
 
 #include <inttypes.h>
@@ -121,7 +126,9 @@ bool peal_ints_parse(const char *text, struct peal_arena *arena, struct peal_int
             *comma = '\0';
         struct range range = {0};
         good = read_range(copy, arena, &range, error) && add_range(&range, &values, error);
-        copy = comma ? comma + 1 : NULL;
+        copy = NULL;
+        if (comma)
+            copy = comma + 1;
     }
     if (good) {
         out->len = values.len;
@@ -220,6 +227,15 @@ static bool read_reduce(const struct parser *parser, const char *text, enum peal
     return reject_word(parser, text, "reduce operation", words);
 }
 
+/* Which user-defined ones there are is known once the kernel is. */
+static void read_operation(const char *text, struct peal_operation *out)
+{
+    *out = (struct peal_operation){.user = NULL};
+    if (peal_reduce_find(text, strlen(text), &out->reduce))
+        return;
+    *out = (struct peal_operation){PEAL_USER_REDUCTION, text};
+}
+
 static bool read_choice(const struct parser *parser, const struct peal_option *option,
                         const char *text, int *out)
 {
@@ -228,8 +244,10 @@ static bool read_choice(const struct parser *parser, const struct peal_option *o
     int count = 0;
     char *copy = peal_arena_copy(parser->arena, option->value, strlen(option->value));
     char *rest = NULL;
-    for (char *word = copy ? strtok_r(copy, "|", &rest) : NULL; word && count < MOST_WORDS;
+    for (char *word = copy ? strtok_r(copy, "|", &rest) : NULL; word;
          word = strtok_r(NULL, "|", &rest)) {
+        if (count >= MOST_WORDS)
+            break;
         if (strcmp(word, text) == 0) {
             *out = count;
             return true;
@@ -271,6 +289,9 @@ static bool read_value(const struct parser *parser, const struct peal_option *op
         return read_dtype(parser, text, field);
     case PEAL_OPTION_REDUCE:
         return read_reduce(parser, text, field);
+    case PEAL_OPTION_OPERATION:
+        read_operation(text, field);
+        return true;
     case PEAL_OPTION_CHOICE:
         return read_choice(parser, option, text, field);
     }
@@ -280,7 +301,7 @@ static bool read_value(const struct parser *parser, const struct peal_option *op
 static const struct peal_option *find_long(const struct peal_option *table, const char *name,
                                            size_t len)
 {
-    for (; table && table->name; table++) {
+    for (; peal_option_exists(table); table++) {
         if (strlen(table->name) == len && memcmp(table->name, name, len) == 0)
             return table;
     }
@@ -289,7 +310,7 @@ static const struct peal_option *find_long(const struct peal_option *table, cons
 
 static const struct peal_option *find_letter(const struct peal_option *table, char letter)
 {
-    for (; table && table->name; table++) {
+    for (; peal_option_exists(table); table++) {
         if (table->letter == letter)
             return table;
     }
@@ -301,13 +322,17 @@ static void report_unknown(const struct parser *parser, const char *arg)
     enum { MOST_NAMES = 64 };
     const char *names[MOST_NAMES + 1] = {NULL};
     int count = 0;
-    for (const struct peal_option *row = parser->table; row && row->name && count < MOST_NAMES;
-         row++)
+    for (const struct peal_option *row = parser->table; peal_option_exists(row); row++) {
+        if (count >= MOST_NAMES)
+            break;
         names[count++] = row->name;
+    }
     size_t len = strcspn(arg, "=");
     char *word = peal_arena_copy(parser->arena, arg, len);
     peal_text_printf(parser->error, "unknown option '%s'", word ? word : arg);
-    const char *near = word && strncmp(word, "--", 2) == 0 ? peal_nearest(word + 2, names) : NULL;
+    const char *near = NULL;
+    if (word && strncmp(word, "--", 2) == 0)
+        near = peal_nearest(word + 2, names);
     if (near)
         peal_text_printf(parser->error, "; did you mean '--%s'?", near);
 }
@@ -317,7 +342,9 @@ static int read_option(const struct parser *parser, int argc, char **argv)
 {
     const char *arg = argv[0];
     bool is_long = arg[1] == '-';
-    size_t name_len = is_long ? strcspn(arg + 2, "=") : 1;
+    size_t name_len = 1;
+    if (is_long)
+        name_len = strcspn(arg + 2, "=");
     const struct peal_option *option =
         is_long ? find_long(parser->table, arg + 2, name_len) : find_letter(parser->table, arg[1]);
     if (!option) {
@@ -325,7 +352,9 @@ static int read_option(const struct parser *parser, int argc, char **argv)
         return 0;
     }
     const char *rest = is_long ? arg + 2 + name_len : arg + 2;
-    const char *value = *rest == '\0' ? NULL : is_long ? rest + 1 : rest;
+    const char *value = NULL;
+    if (*rest != '\0')
+        value = is_long ? rest + 1 : rest;
     int taken = 1;
     if (option->kind == PEAL_OPTION_FLAG) {
         if (value) {

@@ -27,13 +27,20 @@ enum peal_option_kind {
     PEAL_OPTION_PAIRS,  /* struct peal_pairs: KEY=VALUE, may be repeated */
     PEAL_OPTION_DTYPE,  /* enum peal_dtype */
     PEAL_OPTION_REDUCE, /* enum peal_reduction */
-    PEAL_OPTION_CHOICE  /* int: which of the words in `value`, "spin|yield|futex" */
+    PEAL_OPTION_OPERATION, /* struct peal_operation */
+    PEAL_OPTION_CHOICE     /* int: which of the words in `value`, "spin|yield|futex" */
 };
 
 struct peal_ints {
     int64_t *at;
     size_t len; /* 0 = not given, or `all` */
     bool all;   /* the word, of an option whose value is called PEAL_OPTION_OR_ALL */
+};
+
+/* A reduce operation, or the name of a user-defined one: `mine`, or `FILE.peal:mine`. */
+struct peal_operation {
+    enum peal_reduction reduce; /* PEAL_USER_REDUCTION: `user` */
+    const char *user;           /* or NULL */
 };
 
 #define PEAL_OPTION_OR_ALL "P|all"
@@ -60,6 +67,12 @@ struct peal_option {
     const char *help;
     int64_t least, most; /* INT, LIST; both 0 = anything from 0 on */
 };
+
+/* Is this a row of a table, and not its end? Commands without options have no table. */
+static inline bool peal_option_exists(const struct peal_option *row)
+{
+    return row && row->name;
+}
 
 /* What stood between the options, in order. Points into argv. */
 struct peal_args {

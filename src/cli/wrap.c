@@ -33,7 +33,9 @@ static size_t find_break(const char *text, size_t len, size_t room)
     bool in_string = false;
     size_t best = len;
     int depth = 0, least = INT_MAX;
-    for (size_t i = strspn(text, " "); i < len && (i <= room || best == len); i++) {
+    for (size_t i = strspn(text, " "); i < len; i++) {
+        if ((i > room && best != len))
+            break;
         if (text[i] == '"')
             in_string = !in_string;
         if (in_string)
@@ -55,8 +57,12 @@ static size_t find_break(const char *text, size_t len, size_t room)
 static size_t find_blank(const char *text, size_t len, size_t room)
 {
     size_t best = len;
-    for (size_t i = 3; i < len && (i <= room || best == len); i++)
-        best = text[i] == ' ' ? i : best;
+    for (size_t i = 3; i < len; i++) {
+        if ((i > room && best != len))
+            break;
+        if (text[i] == ' ')
+            best = i;
+    }
     return best;
 }
 
@@ -66,7 +72,9 @@ static size_t put_pieces(const char *text, size_t len, size_t column, size_t ind
                          const char *mark, size_t width, struct peal_text *out)
 {
     while (column + len > width) {
-        size_t room = width > column ? width - column : 0;
+        size_t room = 0;
+        if (width > column)
+            room = width - column;
         size_t cut = *mark ? find_blank(text, len, room) : find_break(text, len, room);
         if (cut == len)
             break;

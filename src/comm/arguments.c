@@ -2,6 +2,8 @@
 /* Checks of a collective's arguments: everything that can be wrong on one rank alone. */
 #include "comm/arguments.h"
 
+#include "comm/choice/reductions.h"
+
 #include <string.h>
 
 static const struct peal_contract_info *contract_of(const struct peal_arguments *args)
@@ -35,7 +37,8 @@ static bool extent(const struct peal_arguments *args, uint32_t size, uint64_t *o
         } else {
             last = total;
         }
-        end = last > end ? last : end;
+        if (last > end)
+            end = last;
     }
     *out = end;
     return true;
@@ -66,9 +69,13 @@ static uint64_t side_elements(enum peal_side side, const struct peal_arguments *
     case PEAL_SIDE_ALL:
         return all;
     case PEAL_SIDE_ROOT_ALL:
-        return rank == args->root ? all : 0;
+        if (rank == args->root)
+            return all;
+        return 0;
     case PEAL_SIDE_ROOT_VECTOR:
-        return rank == args->root ? args->count : 0;
+        if (rank == args->root)
+            return args->count;
+        return 0;
     default:
         return 0;
     }
@@ -87,9 +94,13 @@ static bool overlaps_a_block(const struct peal_arguments *args, uint64_t send, u
     uint64_t element = peal_dtype_size(args->dtype);
     bool gathers = contract_of(args)->in == PEAL_SIDE_BLOCK;
     const char *blocks = gathers ? args->recv : args->send;
+    const char *other = gathers ? args->send : args->recv;
+    uint64_t other_bytes = recv;
+    if (gathers)
+        other_bytes = send;
     for (uint32_t r = 0; r < size; r++) {
-        if (overlap(gathers ? args->send : args->recv, gathers ? send : recv,
-                    blocks + args->offsets[r] * element, args->counts[r] * element))
+        if (overlap(other, other_bytes, blocks + args->offsets[r] * element,
+                    args->counts[r] * element))
             return true;
     }
     return false;
@@ -102,7 +113,9 @@ static const void *place_of_send(const struct peal_arguments *args, uint32_t ran
     switch (contract_of(args)->out) {
     case PEAL_SIDE_ALL:
     case PEAL_SIDE_ROOT_ALL:
-        return contract_of(args)->in == PEAL_SIDE_BLOCK ? (const char *)args->recv + own : NULL;
+        if (contract_of(args)->in == PEAL_SIDE_BLOCK)
+            return (const char *)args->recv + own;
+        return NULL;
     case PEAL_SIDE_BLOCK:
         return (const char *)args->recv - own;
     default:
@@ -117,12 +130,15 @@ static enum peal_status check_kind(struct peal_comm *comm, const struct peal_arg
         return peal_comm_fail(comm, PEAL_INVALID, "%s: there is no data type %d", name,
                               (int)args->dtype);
     if (contract_of(args)->has_reduce) {
-        if ((unsigned)args->reduce >= PEAL_REDUCTIONS)
+        const struct peal_formula *formula = peal_comm_formula(comm, args->reduce);
+        if ((unsigned)args->reduce >= PEAL_REDUCTIONS && !formula)
             return peal_comm_fail(comm, PEAL_INVALID, "%s: there is no operation %d", name,
                                   (int)args->reduce);
-        if (!peal_reduce_takes(args->reduce, args->dtype))
+        if (formula ? !peal_formula_takes(formula, args->dtype)
+                    : !peal_reduce_takes(args->reduce, args->dtype))
             return peal_comm_fail(comm, PEAL_INVALID, "%s: '%s' does not work on %s", name,
-                                  peal_reduce_name(args->reduce), peal_dtype_name(args->dtype));
+                                  peal_comm_reduce_name(comm, args->reduce),
+                                  peal_dtype_name(args->dtype));
         bool prefix = args->collective == PEAL_CALL_SCAN || args->collective == PEAL_CALL_EXSCAN;
         if (prefix && args->reduce == PEAL_AVG)
             return peal_comm_fail(comm, PEAL_INVALID, "%s has no avg", name);

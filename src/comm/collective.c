@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collectives of peal.h, blocking and not: each says what its arguments are. */
+/* The collectives of peal.h, blocking and not: each says what its arguments are.
+ *
+ * Programs repeat their calls, and a small call takes less time than its checks would. So a communicator
+ * keeps the last blocking call of each collective, ready to run (struct peal_memo): a call with the same
+ * arguments runs it again, and nothing else happens. A memo holds while team, memory and algorithms stay
+ * as they are; whatever changes one of these calls peal_comm_forget.
+ *
+ * Every other call goes down one way: check the arguments (arguments.c), find plan and memory
+ * (resolve.c), run. Where a call does not run on this host, or not by the library's kernels, it leaves
+ * that way after the check: choice/from_file.c, simulated/platform.c.
+ *
+ * A blocking call's bounds are the memo's; a non-blocking call has its own, in its request, because
+ * several may be under way. */
 #include "comm/arguments.h"
+#include "comm/choice/from_file.h"
 #include "comm/simulated/platform.h"
 
 #include <stdlib.h>
@@ -29,6 +42,8 @@ static __attribute__((noinline)) enum peal_status run_new(struct peal_comm *comm
     status = peal_arguments_check(comm, &args);
     if (status != PEAL_OK)
         return status;
+    if (peal_from_file_takes(comm, &args))
+        return peal_from_file_run(comm, &args);
     if (comm->platform && peal_platform_takes(comm->platform, &args))
         return run_simulated(comm, &args);
     memo->repeats = false;
@@ -80,6 +95,8 @@ static enum peal_status start(struct peal_comm *comm, struct peal_arguments args
     if (!request)
         return status;
     status = peal_arguments_resolve(comm, &args, request->bounds, &request->call);
+    if (status == PEAL_OK && comm->platform && peal_platform_takes(comm->platform, &args))
+        status = peal_arrival_new(comm, &args, &request->arrival);
     return peal_request_start(request, status, out);
 }
 
@@ -158,7 +175,7 @@ enum peal_status peal_scan(struct peal_comm *comm, const void *send, void *recv,
 }
 
 enum peal_status peal_exscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
-                           enum peal_dtype dtype, enum peal_reduction op)
+                             enum peal_dtype dtype, enum peal_reduction op)
 {
     return RUN(comm, PEAL_CALL_EXSCAN, .send = send, .recv = recv, .count = count, .dtype = dtype,
                .reduce = op);
@@ -275,7 +292,8 @@ enum peal_status peal_iscatter(struct peal_comm *comm, const void *send, void *r
 }
 
 enum peal_status peal_iscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
-                            enum peal_dtype dtype, enum peal_reduction op, struct peal_request **out)
+                            enum peal_dtype dtype, enum peal_reduction op,
+                            struct peal_request **out)
 {
     return start(comm,
                  ARGS(.collective = PEAL_CALL_SCAN, .send = send, .recv = recv, .count = count,
@@ -284,7 +302,8 @@ enum peal_status peal_iscan(struct peal_comm *comm, const void *send, void *recv
 }
 
 enum peal_status peal_iexscan(struct peal_comm *comm, const void *send, void *recv, uint64_t count,
-                            enum peal_dtype dtype, enum peal_reduction op, struct peal_request **out)
+                              enum peal_dtype dtype, enum peal_reduction op,
+                              struct peal_request **out)
 {
     return start(comm,
                  ARGS(.collective = PEAL_CALL_EXSCAN, .send = send, .recv = recv, .count = count,

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm: implements peal.h and peal/verify.h, and brings the folders together.
+/* comm: implements peal.h, choose.h, plan.h, onesided.h and peal/verify.h, and brings the folders together.
  *
  *   communicator.h  the communicator                  env.h        what launchers say
  *   arguments.h     arguments of calls, checked       collective.c arguments -> calls
  *   resolve.c       calls -> plans and bound memory
  *   uneven.c, exchange.c  calls with counts           message.c    point to point, requests
- *   symmetric.c     symmetric memory                  user.c       user kernels
- *   group.c         split and shrink                  label.h      what reports call a launch
+ *   symmetric.c     symmetric memory                  group.c      split and shrink
+ *   launchers.c     before any communicator is open
  *   verify.c        peal_verify                       verdict.h    a claim's answers, in public
+ *   choice/         peal/choose.h: algorithms, measured choices, algorithms from files
+ *   user/           user kernels of text and of plans, and what reports call a launch
  *   simulated/      a modelled machine instead of this host: its clocks, what messages cost there
+ *   onesided/       put, get, signals and atomic operations on symmetric memory
+ *   watch/          statistics, traces, observers
  *   tests/          programs against peal.h
  */
 #ifndef PEAL_COMM_COMM_H
 #define PEAL_COMM_COMM_H
 
 #include "comm/communicator.h"
-#include "comm/label.h"
-#include "comm/rules.h"
+#include "comm/growth.h"
+#include "comm/user/label.h"
 
 #endif

@@ -10,9 +10,10 @@
 /* Symmetric memory: one allocation, as mapped here from every rank. */
 struct peal_symmetric {
     struct peal_symmetric *next;
-    uint64_t offset; /* in the window files */
+    uint64_t offset; /* in the windows */
     uint64_t bytes;
-    char **at;     /* by rank */
+    char **at; /* by rank; NULL: it is on another host, and has it as this segment: */
+    uint32_t *segments;
     bool isolated; /* the own part is a copy that no peer can reach */
 };
 
@@ -56,17 +57,26 @@ struct peal_comm {
     struct peal_plans plans;
     struct peal_table_of_rules rules;
     const struct peal_algo *forced[PEAL_CALL_COUNT];
+    struct peal_user_kernel *from_file[PEAL_CALL_COUNT]; /* forced, too: see choice/from_file.h */
     struct peal_memo memos[PEAL_CALL_COUNT];
     struct peal_bound *bounds; /* of peal_comm_exchange and blocking all_to_all_v; then memos' */
     uint64_t *words;           /* of the latter: 4 * size */
     struct peal_platform *platform; /* simulated machine, or NULL; see platform.h */
     struct peal_symmetric *symmetric;
+    struct peal_formula *formulas; /* user-defined reductions, NULL before the first */
+    uint32_t nformulas;
     struct peal_user_kernel *kernels; /* loaded, and not freed yet */
     uint64_t generation;              /* splits so far, */
-    uint64_t shrinks;                 /* and these, for names */
-    uint64_t core_cache;              /* bytes of a core's cache; 0: not asked yet */
+    uint32_t shrinks;                 /* and meetings of shrinks, for names */
+    uint32_t *twin_places;  /* of all ranks, where its twin is to be; NULL: none, or made */
+    struct peal_comm *twin; /* made with it, and not taken yet */
+    uint64_t core_cache;    /* bytes of a core's cache; 0: not asked yet */
     struct peal_text error;
     struct peal_text explained;
+    struct peal_watching *watching; /* observer and trace; NULL: neither (watch/watch.h) */
+    struct {
+        uint64_t messages, bytes;
+    } sent, received;
 
     uint32_t requests;      /* that have not been freed */
     _Atomic uint32_t users; /* once closed: those requests, and the list of closed ones */
@@ -81,6 +91,8 @@ struct peal_request {
     struct peal_envelope *envelope;
     void *room;    /* where the bytes go that are received */
     uint64_t sent; /* when the sender is done */
+    /* A collective on a simulated machine: until all ranks have started it. NULL afterwards. */
+    struct peal_arrival *arrival;
     struct peal_exchange exchange;
     struct peal_backoff pause;  /* of peal_request_wait_for, kept between its calls */
     struct peal_bound bounds[]; /* of a collective: 2 * size + 2; then an exchange's words */
@@ -116,8 +128,11 @@ enum peal_status peal_comm_fail(struct peal_comm *comm, enum peal_status status,
 enum peal_status peal_comm_check(struct peal_comm *comm);
 /* Gives up one use of a closed communicator. */
 void peal_comm_drop(struct peal_comm *comm);
-/* Takes over a team. Closes it on failure. */
-enum peal_status peal_comm_new(struct peal_team *team, struct peal_comm **out);
+/* Leaves the twin that was never wanted. */
+void peal_comm_drop_twin(struct peal_comm *comm);
+/* Takes over a team, made from that of `parent` unless it is NULL. Closes it on failure. */
+enum peal_status peal_comm_new(struct peal_team *team, const struct peal_comm *parent,
+                               struct peal_comm **out);
 /* The status of a finished call, with the team's report as error text where it has failed. */
 enum peal_status peal_comm_end(struct peal_comm *comm, enum peal_status status);
 
@@ -130,9 +145,15 @@ void peal_symmetric_release(struct peal_comm *comm);
 void peal_symmetric_isolate(struct peal_comm *comm);
 /* The communicator goes, its loaded kernels stay and can only be freed. */
 void peal_user_kernels_detach(struct peal_comm *comm);
+const struct peal_kernel *peal_user_kernel_lowered(const struct peal_user_kernel *kernel);
 
 /* What calls resolved to no longer holds: memory or algorithms have changed. */
 void peal_comm_forget(struct peal_comm *comm);
+
+/* PEAL_CALL_NONE: there is none of this name. */
+uint32_t peal_collective_named(const char *name);
+/* Ranks, cores and memory as this communicator's calls choose by. The same on all ranks. */
+void peal_comm_wish(const struct peal_comm *comm, struct peal_wish *out);
 
 /* A small allgather for the communicator's own use: `bytes` from everyone. */
 enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective collective,

@@ -3,6 +3,7 @@
 #include "comm/env.h"
 
 #include "base/base.h"
+#include "comm/communicator.h"
 #include "compute/compute.h"
 
 #include <errno.h>
@@ -15,23 +16,37 @@
 
 static const struct {
     const char *launcher;
-    const char *rank, *size, *local_size; /* local_size must equal size: one host */
+    const char *rank, *size, *local_size; /* other than size: several hosts */
     const char *job[2];                   /* parts of the job's name; none: the launcher's pid */
+    const char *hosts;                    /* how many; NULL: local_size says */
 } rows[] = {
-    {"peal exec", "PEAL_RANK", "PEAL_SIZE", NULL, {"PEAL_JOB", NULL}},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", {"MASTER_PORT", "TORCHELASTIC_RUN_ID"}},
+    {"peal exec", "PEAL_RANK", "PEAL_SIZE", NULL, {"PEAL_JOB", NULL}, NULL},
+    {"torchrun",
+     "RANK",
+     "WORLD_SIZE",
+     "LOCAL_WORLD_SIZE",
+     {"MASTER_PORT", "TORCHELASTIC_RUN_ID"},
+     NULL},
     {"Open MPI",
      "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
-     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", {NULL, NULL}},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", NULL, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"},
+     NULL},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", {NULL, NULL}, NULL},
+    {"Slurm",
+     "SLURM_PROCID",
+     "SLURM_NTASKS",
+     NULL,
+     {"SLURM_JOB_ID", "SLURM_STEP_ID"},
+     "SLURM_STEP_NUM_NODES"},
 };
 
 static bool read_number(const char *name, uint32_t *out)
 {
-    const char *text = name ? getenv(name) : NULL;
+    const char *text = NULL;
+    if (name)
+        text = getenv(name);
     if (!text || !text[0])
         return false;
     char *end;
@@ -99,8 +114,12 @@ static int find_launcher(const char *rank_variable)
 
 static void name_job(size_t row, char out[static PEAL_JOB_BYTES])
 {
-    const char *first = rows[row].job[0] ? getenv(rows[row].job[0]) : NULL;
-    const char *second = rows[row].job[1] ? getenv(rows[row].job[1]) : NULL;
+    const char *first = NULL;
+    if (rows[row].job[0])
+        first = getenv(rows[row].job[0]);
+    const char *second = NULL;
+    if (rows[row].job[1])
+        second = getenv(rows[row].job[1]);
     struct peal_text name = {0};
     if (first && second)
         peal_text_printf(&name, "%s-%s", first, second);
@@ -144,6 +163,11 @@ static bool is_variant(const char *text)
     return peal_compute_find(text) != NULL;
 }
 
+static bool is_progress(const char *text)
+{
+    return strcmp(text, "thread") == 0 || strcmp(text, "wait") == 0;
+}
+
 static bool is_switch(const char *text)
 {
     return strcmp(text, "0") == 0 || strcmp(text, "1") == 0;
@@ -164,6 +188,8 @@ enum peal_status peal_env_check(struct peal_text *why)
         {"PEAL_COMPUTE", is_variant, "generic, or an instruction set that this processor has"},
         {"PEAL_SINGLE_COPY", is_switch, "0 or 1"},
         {"PEAL_VERIFY", is_switch, "0 or 1"},
+        {"PEAL_PROGRESS", is_progress, "wait or thread"},
+        {"PEAL_NET_CRYPT", is_switch, "0 or 1"},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const char *text = getenv(settings[i].name);
@@ -184,9 +210,20 @@ static bool is_half_given(struct peal_text *why)
     const char *rank = getenv(rows[0].rank), *size = getenv(rows[0].size);
     if (!rank == !size)
         return false;
-    peal_text_printf(why, "'%s' is set and '%s' is not: set both, or neither for one rank",
-                     rank ? rows[0].rank : rows[0].size, rank ? rows[0].size : rows[0].rank);
+    const char *set = rows[0].rank, *missing = rows[0].size;
+    if (!rank) {
+        set = rows[0].size;
+        missing = rows[0].rank;
+    }
+    peal_text_printf(why, "'%s' is set and '%s' is not: set both, or neither for one rank", set,
+                     missing);
     return true;
+}
+
+static bool has_hosts(const char *name)
+{
+    uint32_t hosts;
+    return read_number(name, &hosts) && hosts > 1;
 }
 
 enum peal_status peal_env_read(struct peal_env *out, struct peal_text *why)
@@ -205,16 +242,39 @@ enum peal_status peal_env_read(struct peal_env *out, struct peal_text *why)
                              getenv(rows[i].size));
             return PEAL_INVALID;
         }
-        if (read_number(rows[i].local_size, &local) && local != env.size) {
-            peal_text_printf(why, "%s started %u of %u ranks on this host: one host only",
-                             rows[i].launcher, local, env.size);
-            return PEAL_UNSUPPORTED;
-        }
+        env.hosts = getenv("PEAL_MEET_FD") != NULL || has_hosts(rows[i].hosts) ||
+                    (read_number(rows[i].local_size, &local) && local != env.size);
         name_job(i, env.job);
         *out = env;
         return PEAL_OK;
     }
     *out = (struct peal_env){.size = 1, .launcher = "none"};
     snprintf(out->job, sizeof out->job, "alone-%d", (int)getpid());
+    return PEAL_OK;
+}
+
+enum peal_status peal_env_force(struct peal_comm *comm)
+{
+    const char *text = getenv("PEAL_ALGO");
+    char copy[512];
+    if (!text)
+        return PEAL_OK;
+    if (strlen(text) >= sizeof copy)
+        return peal_comm_fail(comm, PEAL_INVALID, "PEAL_ALGO has more than %zu bytes",
+                              sizeof copy - 1);
+    snprintf(copy, sizeof copy, "%s", text);
+    char *rest = copy;
+    for (char *item; (item = strsep(&rest, ",")) != NULL;) {
+        char *algo = strchr(item, '=');
+        if (item[0] == '\0')
+            continue;
+        if (!algo)
+            return peal_comm_fail(comm, PEAL_INVALID, "PEAL_ALGO: '%s' is not COLLECTIVE=ALGO",
+                                  item);
+        *algo++ = '\0';
+        enum peal_status status = peal_comm_set_algo(comm, item, algo);
+        if (status != PEAL_OK)
+            return status;
+    }
     return PEAL_OK;
 }

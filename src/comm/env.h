@@ -6,7 +6,10 @@
 #include "base/base.h"
 
 #include <peal/types.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+struct peal_comm;
 
 enum { PEAL_JOB_BYTES = 64 };
 
@@ -14,15 +17,19 @@ struct peal_env {
     uint32_t rank, size;
     char job[PEAL_JOB_BYTES];
     const char *launcher; /* "none" when there is none: one rank */
+    bool hosts;           /* its ranks may be on several hosts: a service of the launcher says */
 };
 
-/* PEAL_INVALID with a line in `why` when a launcher's variables make no sense, or when its ranks
- * are on several hosts. */
+/* PEAL_INVALID with a line in `why` when a launcher's variables make no sense. */
 enum peal_status peal_env_read(struct peal_env *out, struct peal_text *why);
 /* The settings that opening reads (PEAL_TIMEOUT_MS, ...): PEAL_INVALID with a line in `why` if one
  * is not understood. A setting that is not taken would be worse than none. */
 enum peal_status peal_env_check(struct peal_text *why);
 /* A job's name as ranks meet by it: long ones are cut, and stay different. */
 void peal_env_job(const char *name, char out[static PEAL_JOB_BYTES]);
+
+/* PEAL_ALGO="allreduce=ring,broadcast=flat". What is not understood is an error: a forced algorithm
+ * that is not taken would be worse. */
+enum peal_status peal_env_force(struct peal_comm *comm);
 
 #endif

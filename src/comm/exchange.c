@@ -22,7 +22,8 @@ static bool blocks_end(const struct peal_blocks *blocks, uint32_t size, uint64_t
             !peal_size_mul(last, element, &bytes) || bytes > INT64_MAX / 4)
             return false;
         offset += blocks->counts[r];
-        end = bytes > end ? bytes : end;
+        if (bytes > end)
+            end = bytes;
     }
     *out = end;
     return true;
@@ -96,7 +97,8 @@ static enum peal_status begin(const struct peal_exchange *x, struct peal_call *c
     uint32_t size = x->comm->team->size;
     uint64_t *own = x->words, most = 0;
     for (uint32_t r = 0; r < size; r++)
-        most = x->out.counts[r] > most ? x->out.counts[r] : most;
+        if (x->out.counts[r] > most)
+            most = x->out.counts[r];
     for (uint32_t r = 0; r < size; r++) {
         own[r * WORDS + TOLD_COUNT] = x->out.counts[r];
         own[r * WORDS + TOLD_MOST] = most;
@@ -108,6 +110,7 @@ static enum peal_status begin(const struct peal_exchange *x, struct peal_call *c
                                   .dtype = PEAL_I64};
     enum peal_status status = peal_arguments_resolve(x->comm, &args, x->bounds, call);
     call->signature = identity(x, call);
+    call->bytes = 0; /* these words are not the program's */
     call->then = send_blocks;
     call->then_context = (void *)(uintptr_t)x;
     return status;
@@ -139,7 +142,8 @@ static enum peal_status send_blocks(struct peal_call *call)
     for (uint32_t r = 0; r < size; r++) {
         if (told[r * WORDS + TOLD_COUNT] != x->in.counts[r])
             return refuse(x, r, told[r * WORDS + TOLD_COUNT]);
-        most = told[r * WORDS + TOLD_MOST] > most ? told[r * WORDS + TOLD_MOST] : most;
+        if (told[r * WORDS + TOLD_MOST] > most)
+            most = told[r * WORDS + TOLD_MOST];
     }
     if (most == 0) {
         call->launches = 0;
@@ -221,5 +225,11 @@ enum peal_status peal_iall_to_all_v(struct peal_comm *comm, const void *send,
                                                request->bounds,
                                                comm->forced[PEAL_CALL_ALL_TO_ALL]};
     status = begin(&request->exchange, &request->call);
+    if (status == PEAL_OK && comm->platform)
+        status = peal_arrival_new(comm,
+                                  &(struct peal_arguments){.collective = PEAL_CALL_ALL_TO_ALL,
+                                                           .counts = send_blocks->counts,
+                                                           .dtype = dtype},
+                                  &request->arrival);
     return peal_request_start(request, status, out);
 }

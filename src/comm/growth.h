@@ -11,8 +11,34 @@
 /* Copies a program's structure of `given` bytes into ours of `known` bytes. What the program's lacks
  * becomes zero. False: it is smaller than any version, or uses fields that this library lacks. */
 bool peal_growth_read(void *out, size_t known, const void *in, size_t given);
+/* The same of `n` structures, one after the other: `in` itself if the program has what we have, or
+ * what is to be freed, in *made. NULL: as above, or no memory. */
+const void *peal_growth_view(const void *in, size_t n, size_t first, size_t known, void **made);
+/* Hands out a structure of ours to a program that has room for `size` bytes. */
+void peal_growth_write(void *out, size_t size, const void *from, size_t known);
 
 /* The sizes of 0.2.0. */
-enum { PEAL_OPEN_FIRST_BYTES = 48, PEAL_ARG_FIRST_BYTES = 64, PEAL_VERIFY_ARGS_FIRST_BYTES = 160 };
+enum {
+    PEAL_OPEN_FIRST_BYTES = 48,
+    PEAL_ARG_FIRST_BYTES = 64,
+    PEAL_VERIFY_ARGS_FIRST_BYTES = 160,
+    PEAL_HOST_OPEN_FIRST_BYTES = 56,
+    PEAL_FUNCTION_FIRST_BYTES = 56,
+    PEAL_DOMAIN_SPEC_FIRST_BYTES = 48,
+    PEAL_DOMAIN_BUFFER_FIRST_BYTES = 32,
+    PEAL_TENSOR_SPEC_FIRST_BYTES = 80,
+    PEAL_TASK_SPEC_FIRST_BYTES = 80,
+    PEAL_TASK_ARG_FIRST_BYTES = 64,
+    PEAL_SIMULATE_FIRST_BYTES = 104,
+    PEAL_SIMULATE_ARG_FIRST_BYTES = 56,
+    PEAL_STATS_FIRST_BYTES = 80,
+    PEAL_OBSERVER_FIRST_BYTES = 32,
+    PEAL_ALGORITHM_FIRST_BYTES = 40,
+    PEAL_CHOSEN_FIRST_BYTES = 40,
+    PEAL_TUNED_FIRST_BYTES = 48,
+    PEAL_PLAN_ARGS_FIRST_BYTES = 112,
+    PEAL_PLAN_FACTS_FIRST_BYTES = 48,
+    PEAL_PLAN_BUFFER_FIRST_BYTES = 40
+};
 
 #endif

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Point-to-point messages, and requests of all kinds. */
+/* Point-to-point messages, and requests of all kinds.
+ *
+ * A request owns what is under way: a message's letter (run/call/mail.h) or a collective call with its
+ * bounds. It is freed when its end is reported, once, by whichever call sees it. A blocking send or
+ * receive is a request that is waited for at once, so that there is one way for a message.
+ *
+ * On a simulated machine the bytes travel through this host in an envelope that says when they arrive
+ * on the machine; receiver's and sender's clocks are advanced when the envelope is opened. Tags with the
+ * highest bit are the library's own. */
 #include "comm/simulated/platform.h"
 
 #include <stdlib.h>
@@ -50,7 +58,7 @@ static void unseal(struct peal_request *request)
         peal_platform_advance(request->comm->platform, request->sent);
     } else if (letter->status == PEAL_OK || letter->status == PEAL_INVALID) {
         letter->length -= sizeof *request->envelope;
-        uint64_t bytes = letter->length < letter->bytes ? letter->length : letter->bytes;
+        uint64_t bytes = peal_size_min(letter->length, letter->bytes);
         if (bytes > 0)
             memcpy(request->room, request->envelope->data, bytes);
         peal_platform_advance(request->comm->platform, request->envelope->arrives);
@@ -82,6 +90,11 @@ struct peal_request *peal_request_new(struct peal_comm *comm, struct peal_reques
 void peal_request_free(struct peal_request *request)
 {
     struct peal_comm *comm = request->comm;
+    if (request->is_message && request->letter.status == PEAL_OK && !request->letter.sends) {
+        comm->received.messages++;
+        comm->received.bytes += request->letter.length;
+    }
+    peal_arrival_free(request->arrival);
     free(request->envelope);
     free(request);
     if (peal_team_is_closed(comm->team))
@@ -103,12 +116,26 @@ enum peal_status peal_request_start(struct peal_request *request, enum peal_stat
     return PEAL_OK;
 }
 
+/* On a simulated machine a call has ended when it has on this host, and all ranks have started it. */
+static enum peal_status look_at_call(struct peal_request *request)
+{
+    enum peal_status status = request->call.status;
+    struct peal_arrival *arrival = request->arrival;
+    if (arrival && status == PEAL_OK) {
+        if (*peal_arrival_status(arrival) == PEAL_PENDING)
+            return PEAL_PENDING;
+        request->arrival = NULL;
+        request->call.status = status = peal_arrival_end(arrival, request->comm);
+    }
+    return peal_comm_end(request->comm, status);
+}
+
 /* PEAL_PENDING, or how it ended. */
 enum peal_status peal_request_look(struct peal_request *request)
 {
     const struct peal_letter *letter = &request->letter;
     if (!request->is_message)
-        return peal_comm_end(request->comm, request->call.status);
+        return look_at_call(request);
     if (request->envelope && letter->status != PEAL_PENDING && request->comm->platform)
         unseal(request);
     if (letter->status == PEAL_INVALID)
@@ -120,7 +147,12 @@ enum peal_status peal_request_look(struct peal_request *request)
 
 const enum peal_status *peal_request_status(const struct peal_request *request)
 {
-    return request->is_message ? &request->letter.status : &request->call.status;
+    if (request->is_message)
+        return &request->letter.status;
+    bool met = !request->arrival || request->call.status != PEAL_OK;
+    if (met)
+        return &request->call.status;
+    return peal_arrival_status(request->arrival);
 }
 
 enum peal_status peal_request_test(struct peal_request *request)
@@ -157,7 +189,9 @@ enum peal_status peal_request_wait_recv(struct peal_request *request, uint64_t *
 {
     if (!request)
         return PEAL_OK;
-    (void)peal_calls_wait(&request->comm->engine, peal_request_status(request));
+    do
+        (void)peal_calls_wait(&request->comm->engine, peal_request_status(request));
+    while (peal_request_look(request) == PEAL_PENDING);
     return finish(request, got, sender);
 }
 
@@ -170,8 +204,11 @@ enum peal_status peal_request_wait_for(struct peal_request *request, uint64_t mi
     uint64_t now = peal_now_ns(); /* times past the end of time are it: no limit */
     uint64_t until =
         microseconds < (UINT64_MAX - now) / 1000 ? now + microseconds * 1000 : UINT64_MAX;
-    if (peal_calls_wait_until(engine, peal_request_status(request), &request->pause, until) == PEAL_PENDING)
-        return PEAL_PENDING;
+    do {
+        if (peal_calls_wait_until(engine, peal_request_status(request), &request->pause, until) ==
+            PEAL_PENDING)
+            return PEAL_PENDING;
+    } while (peal_request_look(request) == PEAL_PENDING);
     return finish(request, got, sender);
 }
 
@@ -198,7 +235,9 @@ enum peal_status peal_letter_check(struct peal_comm *comm, const struct peal_let
 
 uint64_t peal_letter_overhead(const struct peal_comm *comm)
 {
-    return comm->platform ? sizeof(struct peal_envelope) : 0;
+    if (comm->platform)
+        return sizeof(struct peal_envelope);
+    return 0;
 }
 
 static enum peal_status post(struct peal_comm *comm, const struct peal_letter *letter,
@@ -219,6 +258,10 @@ static enum peal_status post(struct peal_comm *comm, const struct peal_letter *l
     if (comm->platform && (status = seal(comm, request)) != PEAL_OK) {
         peal_request_free(request);
         return status;
+    }
+    if (letter->sends) {
+        comm->sent.messages++;
+        comm->sent.bytes += letter->bytes;
     }
     peal_under_way_use(&comm->engine);
     peal_mail_post(&comm->engine.mail, &request->letter);
@@ -246,7 +289,9 @@ enum peal_status peal_send(struct peal_comm *comm, const void *data, uint64_t by
 {
     struct peal_request *request;
     enum peal_status status = peal_isend(comm, data, bytes, to, tag, &request);
-    return status == PEAL_OK ? peal_request_wait(request) : status;
+    if (status != PEAL_OK)
+        return status;
+    return peal_request_wait(request);
 }
 
 enum peal_status peal_recv(struct peal_comm *comm, void *data, uint64_t bytes, uint32_t from,
@@ -254,5 +299,7 @@ enum peal_status peal_recv(struct peal_comm *comm, void *data, uint64_t bytes, u
 {
     struct peal_request *request;
     enum peal_status status = peal_irecv(comm, data, bytes, from, tag, &request);
-    return status == PEAL_OK ? peal_request_wait_recv(request, got, sender) : status;
+    if (status != PEAL_OK)
+        return status;
+    return peal_request_wait_recv(request, got, sender);
 }

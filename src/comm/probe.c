@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages both ways at once, and messages that are looked at before they are received. */
+/* Messages both ways at once, and messages that are examined before they are received. */
 #include "comm/communicator.h"
 
 enum peal_status peal_sendrecv(struct peal_comm *comm, const struct peal_message *out,
@@ -21,7 +21,9 @@ enum peal_status peal_sendrecv(struct peal_comm *comm, const struct peal_message
     if (status == PEAL_OK)
         status = peal_request_wait_recv(recv, &in->bytes, &in->rank);
     enum peal_status sent = peal_request_wait(send);
-    return status != PEAL_OK ? status : sent;
+    if (status != PEAL_OK)
+        return status;
+    return sent;
 }
 
 static enum peal_status tell(const struct peal_comm *comm, const struct peal_letter *letter,
@@ -43,7 +45,9 @@ enum peal_status peal_probe(struct peal_comm *comm, uint32_t from, uint32_t tag,
         return status;
     peal_mail_post(&comm->engine.mail, &letter);
     status = peal_comm_end(comm, peal_calls_wait(&comm->engine, &letter.status));
-    return status == PEAL_OK ? tell(comm, &letter, bytes, sender) : status;
+    if (status != PEAL_OK)
+        return status;
+    return tell(comm, &letter, bytes, sender);
 }
 
 enum peal_status peal_iprobe(struct peal_comm *comm, uint32_t from, uint32_t tag, uint64_t *bytes,

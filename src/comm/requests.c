@@ -97,8 +97,10 @@ enum peal_status peal_request_wait_all(struct peal_request **requests, size_t co
     if (count > 0 && !requests)
         return PEAL_INVALID;
     bool one = is_one_communicator(requests, count);
-    for (size_t i = 0; statuses && i < count; i++)
-        statuses[i] = PEAL_OK;
+    if (statuses) {
+        for (size_t i = 0; i < count; i++)
+            statuses[i] = PEAL_OK;
+    }
     while (take_ended(requests, count, statuses, &first)) {
         move_all(requests, count);
         wait_a_while(requests, count, one, &slice_us);
@@ -137,8 +139,10 @@ enum peal_status peal_request_test_all(struct peal_request **requests, size_t co
         if (requests[i] && peal_request_look(requests[i]) == PEAL_PENDING)
             return PEAL_PENDING;
     }
-    for (size_t i = 0; statuses && i < count; i++)
-        statuses[i] = PEAL_OK;
+    if (statuses) {
+        for (size_t i = 0; i < count; i++)
+            statuses[i] = PEAL_OK;
+    }
     (void)take_ended(requests, count, statuses, &first);
     return first;
 }

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From checked arguments to a call: which plan (run/choose says), and which memory is bound where. */
+/* From checked arguments to a call: which plan (run/choose says), and which memory is bound where.
+ *
+ * The plan follows from what is the same on all ranks: collective, count, type, operation, root, and
+ * whether buffers are symmetric or in place where peers must know of it. Ranks choose for themselves and
+ * do not ask each other; the call's signature is a hash of everything that the choice depended on, and
+ * ranks compare signatures when they meet in the launch. A rank that chose otherwise is PEAL_MISMATCH,
+ * not a hang.
+ *
+ * Memory follows from the rank's own arguments. A plan is made for a class of counts, so the bounds say
+ * how much of each parameter exists: steps are cut to that (run/exec/image.h).
+ *
+ * Plans belong to the cache and may all be forgotten when there are many; then every memo is forgotten
+ * with them, and only while no request is under way. */
 #include "comm/arguments.h"
+
+#include "comm/choice/reductions.h"
 
 #include "base/base.h"
 #include "run/run.h"
@@ -39,8 +53,11 @@ static uint64_t largest_block(const struct peal_comm *comm, const struct peal_ar
     uint64_t most = args->count;
     if (args->recv_counts)
         return args->most;
-    for (uint32_t r = 0; args->counts && r < comm->team->size; r++)
-        most = args->counts[r] > most ? args->counts[r] : most;
+    if (args->counts) {
+        for (uint32_t r = 0; r < comm->team->size; r++)
+            if (args->counts[r] > most)
+                most = args->counts[r];
+    }
     return most;
 }
 
@@ -108,10 +125,15 @@ static uint32_t bind_blocks(const struct peal_comm *comm, const struct peal_argu
     const uint64_t *offsets = own ? args->recv_offsets : args->offsets;
     for (uint32_t r = 0; r < comm->team->size; r++) {
         uint64_t count = counts ? counts[r] : args->count;
-        uint64_t from = offsets ? offsets[r] : offset;
-        out[r] = (struct peal_bound){.base = own_base(comm, param) + r,
-                                     .at = (char *)(uintptr_t)at + (here ? from * element : 0),
-                                     .bytes = here ? count * element : 0};
+        uint64_t from = offset;
+        if (offsets)
+            from = offsets[r];
+        out[r] =
+            (struct peal_bound){.base = own_base(comm, param) + r, .at = (char *)(uintptr_t)at};
+        if (here) {
+            out[r].at += from * element;
+            out[r].bytes = count * element;
+        }
         offset += count;
     }
     return comm->team->size;
@@ -149,11 +171,19 @@ static void reach_peers(const struct peal_comm *comm, const struct peal_argument
 {
     const struct peal_image *image = memo->image;
     out->reach = memo->algo->memory != PEAL_PEERS_STAGE;
-    for (uint32_t i = 0; out->reach && i < image->nparams; i++) {
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        if (!out->reach)
+            break;
         bool is_x = image->params[i].buf == image->plan->contract_in;
-        const struct peal_symmetric *found =
-            memo->remote ? NULL : peal_symmetric_find(comm, is_x ? args->send : args->recv, 1);
-        out->mapped[i] = found ? found->at : NULL;
+        const struct peal_symmetric *found = NULL;
+        if (!memo->remote)
+            found = peal_symmetric_find(comm, is_x ? args->send : args->recv, 1);
+        out->mapped[i] = NULL;
+        if (found)
+            out->mapped[i] = found->at;
+        out->segments[i] = NULL;
+        if (found)
+            out->segments[i] = found->segments;
     }
 }
 
@@ -168,6 +198,7 @@ static void resolve(const struct peal_comm *comm, const struct peal_wish *wish,
                                  .in_place = args->in_place};
     struct peal_wish own = *wish;
     own.uneven = args->counts != NULL;
+    own.moves = peal_comm_moves(comm, args->reduce);
     peal_resolve(&comm->rules, comm->forced[wish->collective], &own, &call, out);
 }
 
@@ -179,7 +210,26 @@ static uint64_t place_bit(const struct peal_arguments *args)
     bool told = args->collective == PEAL_CALL_ALLREDUCE ||
                 args->collective == PEAL_CALL_ALLGATHER ||
                 args->collective == PEAL_CALL_REDUCE_SCATTER;
-    return told && args->in_place ? PEAL_CALL_IN_PLACE : 0;
+    if (told && args->in_place)
+        return PEAL_CALL_IN_PLACE;
+    return 0;
+}
+
+/* A forced algorithm that combines in another order than a user-defined reduction allows is refused. */
+static enum peal_status check_order(struct peal_comm *comm, const struct peal_arguments *args,
+                                    uint32_t collective)
+{
+    const struct peal_algo *forced = comm->forced[collective];
+    enum peal_moves moves = peal_comm_moves(comm, args->reduce);
+    if (!forced || peal_algo_keeps(forced, moves))
+        return PEAL_OK;
+    return peal_comm_fail(
+        comm, PEAL_UNSUPPORTED,
+        "%s: algorithm '%s' would change the %s of '%s', which is not declared %s",
+        peal_collective_name(args->collective), forced->name,
+        peal_algo_keeps(forced, PEAL_MOVES_GROUPS) ? "grouping" : "order",
+        peal_comm_reduce_name(comm, args->reduce),
+        peal_algo_keeps(forced, PEAL_MOVES_GROUPS) ? "associative" : "commutative and associative");
 }
 
 static enum peal_status remember(struct peal_comm *comm, const struct peal_arguments *args,
@@ -196,8 +246,12 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
                              /* Where uneven blocks lie is known on their own rank only. */
                              .reads = !args->counts && peal_remote_agree(comm->team),
                              .writes = !args->counts && team->threads,
+                             .hosts = team->span != NULL,
                              .in_place = args->in_place};
     struct peal_resolved found;
+    enum peal_status kept = check_order(comm, args, wish.collective);
+    if (kept != PEAL_OK)
+        return kept;
     resolve(comm, &wish, args, &found);
     const struct peal_algo *algo = found.choice.algo;
     struct peal_text why = {0};
@@ -222,6 +276,9 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     hash = peal_hash_bytes(algo->kernel, strlen(algo->kernel), hash);
     if (algo->has_groups)
         hash = peal_hash_u64(team->policy.cores, hash);
+    const struct peal_formula *formula = peal_comm_formula(comm, args->reduce);
+    if (formula && contract_of(args->collective)->has_reduce)
+        hash = peal_hash_u64(peal_formula_hash(formula), hash);
     memo->remote = found.key.remote;
     if (found.key.symmetric) /* peers must know whether x is there, or gone into y */
         hash = peal_hash_u64(found.key.in_place, hash);
@@ -267,9 +324,12 @@ void peal_arguments_prepare(struct peal_comm *comm)
     struct peal_wish wish = {.ranks = team->size,
                              .cores = team->policy.cores,
                              .reads = peal_remote_expect(team),
-                             .writes = team->threads};
+                             .writes = team->threads,
+                             .hosts = team->span != NULL};
     for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
-        uint32_t roots = contract_of(c)->has_root && team->size <= MOST_ROOTS ? team->size : 1;
+        uint32_t roots = 1;
+        if (contract_of(c)->has_root && team->size <= MOST_ROOTS)
+            roots = team->size;
         wish.collective = c;
         for (uint32_t i = 0; i < 2 * roots; i++) {
             struct peal_arguments args = {
@@ -278,6 +338,23 @@ void peal_arguments_prepare(struct peal_comm *comm)
             prepare_classes(comm, &wish, &args, args.root == 0);
         }
     }
+}
+
+/* Of the program's data, on the side that has more. */
+static uint64_t count_bytes(const struct peal_comm *comm, const struct peal_arguments *args)
+{
+    uint64_t sent = 0, received = 0, size = comm->team->size;
+    if (args->counts) {
+        for (uint32_t r = 0; r < size; r++) {
+            sent += args->counts[r];
+            received += args->recv_counts ? args->recv_counts[r] : 0;
+        }
+    }
+    if (!args->counts) {
+        bool blocks = send_has_blocks(args->collective) || recv_has_blocks(args->collective);
+        sent = args->count * (blocks ? size : 1);
+    }
+    return (peal_size_max(sent, received)) * peal_dtype_size(args->dtype);
 }
 
 enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct peal_arguments *args,
@@ -310,6 +387,7 @@ enum peal_status peal_arguments_resolve(struct peal_comm *comm, const struct pea
     out->segment = memo->segment;
     out->launches = memo->launches;
     out->element = (uint32_t)peal_dtype_size(args->dtype);
+    out->bytes = count_bytes(comm, args);
     out->stream = memo->stream;
     out->what = what | place_bit(args) | peal_call_by(peal_algo_index(memo->algo));
     out->count = count;

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Symmetric memory: a stretch at the same offset of every rank's window file, mapped everywhere. */
+/* Symmetric memory: a stretch at the same offset of every rank's window file, mapped everywhere.
+ *
+ * The communicator owns the allocations, in a list; a rank finds the one that an address is in, and from
+ * it where the same place is on every other rank. Allocation is collective and succeeds on all ranks or
+ * on none, because peers' calls rely on it. Ranks on other hosts have no mapping: they reach it through a
+ * segment that its owner exposes.
+ *
+ * After a failure a peer that was stopped in the failed call may still write. So the own part is replaced
+ * by a private copy at the same address: what the program reads from then on is its own. Not between
+ * threads, which share one address space and see each other's stores anyway. */
 #include "comm/communicator.h"
 
 #include "base/base.h"
@@ -11,13 +20,37 @@
 
 enum { PAGE = 4096 };
 
+/* Lets the ranks of other hosts reach this rank's part. */
+static uint32_t expose(const struct peal_team *team, const struct peal_symmetric *memory)
+{
+    if (!team->span)
+        return 0;
+    (void)peal_endpoint_lock(team->span->endpoint);
+    uint32_t segment =
+        peal_endpoint_expose(team->span->endpoint, memory->at[team->rank], memory->bytes);
+    peal_endpoint_unlock(team->span->endpoint);
+    return segment;
+}
+
+static void retract(const struct peal_team *team, const struct peal_symmetric *memory)
+{
+    if (!team->span || !memory->segments || memory->segments[team->rank] == PEAL_NONE)
+        return;
+    (void)peal_endpoint_lock(team->span->endpoint);
+    peal_endpoint_retract(team->span->endpoint, memory->segments[team->rank]);
+    memory->segments[team->rank] = PEAL_NONE;
+    peal_endpoint_unlock(team->span->endpoint);
+}
+
 static void unmap(struct peal_comm *comm, struct peal_symmetric *memory)
 {
     struct peal_team *team = comm->team;
+    retract(team, memory);
     for (uint32_t r = 0; r < team->size; r++) {
         if (!team->threads || r == team->rank)
             peal_window_unmap(memory->at[r], memory->bytes);
     }
+    free(memory->segments);
     free(memory->at);
     free(memory);
 }
@@ -33,11 +66,15 @@ void peal_symmetric_release(struct peal_comm *comm)
 
 void peal_symmetric_isolate(struct peal_comm *comm)
 {
-    for (struct peal_symmetric *m = comm->symmetric; m && !comm->team->threads; m = m->next) {
+    for (struct peal_symmetric *m = comm->symmetric; m; m = m->next) {
+        if (comm->team->threads)
+            break;
         char *own = m->at[comm->team->rank];
+        retract(comm->team, m);
         if (m->isolated || !own || m->bytes == 0 || !peal_memory_limit_has(m->bytes, 1, NULL))
             continue;
-        void *copy = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void *copy =
+            mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (copy == MAP_FAILED)
             continue;
         memcpy(copy, own, m->bytes);
@@ -63,15 +100,21 @@ const struct peal_symmetric *peal_symmetric_find(const struct peal_comm *comm, c
 struct offer {
     uint64_t status;
     uint64_t bytes;
-    uint64_t at; /* threads: the address, which is everyone's */
+    uint64_t at; /* threads: the address, which is everyone's; several hosts: the segment */
 };
 
 static char *map_part(const struct peal_team *team, uint32_t rank, uint64_t offset, uint64_t bytes)
 {
-    char *at = peal_window_map(team->fds[rank], offset, bytes);
+    char *at = peal_window_map(team->fds[rank], team->starts[rank] + offset, bytes);
     if (at)
         peal_window_populate(at, bytes, rank == team->rank);
     return at;
+}
+
+/* Gives the own part's memory back. */
+static void discard(const struct peal_team *team, uint64_t offset, uint64_t bytes)
+{
+    peal_window_discard(team->fds[team->rank], team->starts[team->rank] + offset, bytes);
 }
 
 static struct peal_symmetric *map_own(struct peal_comm *comm, uint64_t bytes,
@@ -83,13 +126,22 @@ static struct peal_symmetric *map_own(struct peal_comm *comm, uint64_t bytes,
     if (!memory)
         return NULL;
     memory->at = calloc(team->size, sizeof(char *));
+    memory->segments = calloc(team->size, sizeof *memory->segments);
+    if (memory->segments)
+        memory->segments[team->rank] = PEAL_NONE;
     memory->bytes = bytes;
     memory->offset = team->heap_end;
-    if (memory->at && bytes > 0) {
-        *status = peal_window_reserve(team->fds[team->rank], memory->offset, bytes);
+    bool fits = bytes <= PEAL_WINDOWS_BODY && memory->offset <= PEAL_WINDOWS_BODY - bytes;
+    if (memory->at && memory->segments && bytes > 0 && fits) {
+        *status = peal_window_reserve(team->fds[team->rank],
+                                      team->starts[team->rank] + memory->offset, bytes);
         if (*status == PEAL_OK) {
             memory->at[team->rank] = map_part(team, team->rank, memory->offset, bytes);
             *status = memory->at[team->rank] ? PEAL_OK : PEAL_NO_MEMORY;
+        }
+        if (*status == PEAL_OK) {
+            memory->segments[team->rank] = expose(team, memory);
+            *status = memory->segments[team->rank] == PEAL_NONE ? PEAL_NO_MEMORY : PEAL_OK;
         }
     }
     return memory;
@@ -111,16 +163,20 @@ static enum peal_status agree(struct peal_comm *comm, uint64_t bytes)
     enum peal_status status =
         peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_ALLOC, &own, all, sizeof own);
     struct peal_memory_limit room = own.room;
-    for (uint32_t r = 0; r < size && status == PEAL_OK; r++) {
-        if (all[r].bytes != bytes)
-            return peal_comm_fail(
-                comm, PEAL_MISMATCH, "symmetric_alloc: rank %u wants %llu bytes, rank %u %llu", r,
-                (unsigned long long)all[r].bytes, comm->team->rank, (unsigned long long)bytes);
-        room = all[r].room.bytes < room.bytes ? all[r].room : room;
+    if (status == PEAL_OK) {
+        for (uint32_t r = 0; r < size; r++) {
+            if (all[r].bytes != bytes)
+                return peal_comm_fail(comm, PEAL_MISMATCH,
+                                      "symmetric_alloc: rank %u wants %llu bytes, rank %u %llu", r,
+                                      (unsigned long long)all[r].bytes, comm->team->rank,
+                                      (unsigned long long)bytes);
+            if (all[r].room.bytes < room.bytes)
+                room = all[r].room;
+        }
     }
     struct peal_text why = {0};
     if (status == PEAL_OK &&
-        !peal_memory_limit_fits(&room, peal_memory_limit_times(bytes, size), size, &why))
+        !peal_memory_limit_fits(&room, peal_size_mul_capped(bytes, size), size, &why))
         status = peal_comm_fail(comm, PEAL_NO_MEMORY, "symmetric_alloc: %s", peal_text_get(&why));
     peal_text_release(&why);
     return status;
@@ -133,6 +189,10 @@ static enum peal_status map_peers(const struct peal_team *team, const struct off
     for (uint32_t r = 0; r < team->size; r++) {
         if (r == team->rank)
             continue;
+        if (peal_team_is_far(team, r)) {
+            memory->segments[r] = (uint32_t)offers[r].at;
+            continue;
+        }
         memory->at[r] = team->threads ? (char *)(uintptr_t)offers[r].at
                                       : map_part(team, r, memory->offset, memory->bytes);
         if (!memory->at[r])
@@ -164,15 +224,18 @@ enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void
     if (status != PEAL_OK)
         return status;
     struct peal_team *team = comm->team;
-    uint64_t whole = bytes > (uint64_t)INT64_MAX / 4 ? 0 : peal_size_align(bytes ? bytes : 1, PAGE);
+    uint64_t whole = 0; /* too much for any memory */
+    if (bytes <= (uint64_t)INT64_MAX / 4)
+        whole = peal_size_align(peal_size_max(bytes, 1), PAGE);
     struct peal_symmetric *memory = map_own(comm, whole, &status);
     struct offer own = {.status = status, .bytes = bytes}, all[PEAL_MOST_RANKS];
-    if (memory && memory->at)
-        own.at = (uint64_t)(uintptr_t)memory->at[team->rank];
+    if (memory && memory->at && memory->segments)
+        own.at =
+            team->span ? memory->segments[team->rank] : (uint64_t)(uintptr_t)memory->at[team->rank];
     status = peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_ALLOC, &own, all, sizeof own);
     bool ok = status == PEAL_OK && all_have(comm, all, &status);
     if (ok) {
-        /* A rank may be refused what the others are given: then nobody keeps it, and the next
+        /* A rank may be refused what the others are given: then no rank keeps it, and the next
          * allocation begins at the same offset everywhere. */
         own.status = map_peers(team, all, memory);
         status = peal_comm_exchange(comm, PEAL_CALL_SYMMETRIC_ALLOC, &own, all, sizeof own);
@@ -188,7 +251,7 @@ enum peal_status peal_symmetric_alloc(struct peal_comm *comm, size_t bytes, void
     }
     if (memory && memory->at) {
         if (memory->at[team->rank])
-            peal_window_discard(team->fds[team->rank], memory->offset, whole);
+            discard(team, memory->offset, whole);
         unmap(comm, memory);
     } else {
         free(memory);
@@ -222,15 +285,19 @@ enum peal_status peal_symmetric_free(struct peal_comm *comm, void *memory)
     *link = found->next;
     peal_comm_forget(comm);
     /* Offsets are not reused, only the memory is given back: peers' views stay distinct. */
-    peal_window_discard(team->fds[team->rank], found->offset, found->bytes);
+    discard(team, found->offset, found->bytes);
     unmap(comm, found);
     return PEAL_OK;
 }
 
 void *peal_symmetric_at(struct peal_comm *comm, const void *memory, uint32_t rank)
 {
-    const struct peal_symmetric *found = comm ? peal_symmetric_find(comm, memory, 1) : NULL;
+    const struct peal_symmetric *found = NULL;
+    if (comm)
+        found = peal_symmetric_find(comm, memory, 1);
     if (!found || rank >= comm->team->size)
         return NULL;
+    if (!found->at[rank])
+        return NULL; /* on another host */
     return found->at[rank] + ((const char *)memory - found->at[comm->team->rank]);
 }

@@ -14,7 +14,8 @@ static uint64_t largest(const uint64_t *counts, uint32_t size)
 {
     uint64_t most = 0;
     for (uint32_t r = 0; r < size; r++)
-        most = counts[r] > most ? counts[r] : most;
+        if (counts[r] > most)
+            most = counts[r];
     return most;
 }
 
@@ -26,8 +27,12 @@ static void pad(char *even, char *uneven, const uint64_t *counts, const uint64_t
     for (uint32_t r = 0; r < size; r++) {
         char *block = uneven + (offsets ? offsets[r] : at) * element;
         char *padded = even + r * most * element;
-        if (counts[r] > 0)
-            memcpy(unpad ? block : padded, unpad ? padded : block, counts[r] * element);
+        if (counts[r] == 0)
+            continue;
+        if (unpad)
+            memcpy(block, padded, counts[r] * element);
+        else
+            memcpy(padded, block, counts[r] * element);
         at += counts[r];
     }
 }
@@ -78,9 +83,11 @@ static enum peal_status agree_on_counts(struct peal_comm *comm, const uint64_t *
     uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
     enum peal_status status = peal_allgather(comm, sends, matrix, size, PEAL_I64);
     int64_t wrong = -1, first = -1;
-    for (uint32_t r = 0; status == PEAL_OK && r < size; r++) {
-        if (matrix[(size_t)r * size + rank] != recvs[r])
-            wrong = (int64_t)r * size + rank;
+    if (status == PEAL_OK) {
+        for (uint32_t r = 0; r < size; r++) {
+            if (matrix[(size_t)r * size + rank] != recvs[r])
+                wrong = (int64_t)r * size + rank;
+        }
     }
     if (status == PEAL_OK)
         status = peal_allreduce(comm, &wrong, &first, 1, PEAL_I64, PEAL_MAX);

@@ -4,7 +4,7 @@
  * A verdict is one arena: `struct verdict` holds the arena and begins with the public struct, so that
  * the owner is known from the pointer that the caller has. Everything is copied, so that verdict and
  * claim have nothing to do with each other afterwards. Lists are arrays of pointers, because the
- * structs may grow. Out of memory is sticky: `failed` is looked at once, at the end.
+ * structs may grow. Out of memory is sticky: `failed` is checked once, at the end.
  */
 #include "comm/verdict.h"
 
@@ -60,12 +60,16 @@ static const char *copy(struct verdict *v, const char *text)
     const char *at = peal_arena_copy(&v->arena, text, strlen(text));
     if (!at)
         v->failed = true;
-    return at ? at : "";
+    if (at)
+        return at;
+    return "";
 }
 
 static struct peal_verdict_place copy_place(struct verdict *v, const struct peal_verify_place *from)
 {
-    const char *file = from->file ? from->file : "";
+    const char *file = "";
+    if (from->file)
+        file = from->file;
     return (struct peal_verdict_place){copy(v, file), from->line, from->col, from->len};
 }
 
@@ -77,12 +81,13 @@ static struct peal_verdict_operand *copy_operand(struct verdict *v, const struct
 {
     struct peal_verdict_operand *out = NEW(v, struct peal_verdict_operand);
     const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
+    struct peal_op seen = peal_op_of_operand(op, i);
     if (!out)
         return NULL;
     *out = (struct peal_verdict_operand){.struct_size = sizeof *out,
                                          .writes = peal_op_writes(op, i),
                                          .rank = ref->rank,
-                                         .elements = op->mem.count * op->mem.rows};
+                                         .elements = seen.mem.count * seen.mem.rows};
     if (ref->buf == PEAL_BUF_CONST || ref->buf == PEAL_BUF_SLOT) {
         out->rank = PEAL_VERDICT_NONE;
         return out;
@@ -229,7 +234,9 @@ static void copy_waits(struct verdict *v, const struct peal_verification *answer
 static void copy_wrong(struct verdict *v, const struct peal_verify_wrong *from,
                        struct peal_counterexample *out)
 {
-    struct peal_verdict_wrong *wrong = from->buf ? NEW(v, struct peal_verdict_wrong) : NULL;
+    struct peal_verdict_wrong *wrong = NULL;
+    if (from->buf)
+        wrong = NEW(v, struct peal_verdict_wrong);
     if (!wrong)
         return;
     *wrong = (struct peal_verdict_wrong){.struct_size = sizeof *wrong,
@@ -253,7 +260,7 @@ static const struct peal_counterexample *copy_counterexample(struct verdict *v,
         return NULL;
     *out = (struct peal_counterexample){.struct_size = sizeof *out,
                                         .fault = answer->fault,
-                                        .why = copy(v, answer->why ? answer->why : ""),
+                                        .why = copy(v, peal_text_or_empty(answer->why)),
                                         .nranks = answer->nranks,
                                         .launches = answer->launches,
                                         .count = (uint64_t)task->count,
@@ -292,7 +299,9 @@ enum peal_status peal_verdict_add_diags(struct peal_verdict *verdict,
         struct peal_verdict_error *error = NEW(v, struct peal_verdict_error);
         if (!error)
             return PEAL_NO_MEMORY;
-        const char *file = from->pos.source ? from->pos.source->name : "";
+        const char *file = "";
+        if (from->pos.source)
+            file = from->pos.source->name;
         *error = (struct peal_verdict_error){
             .struct_size = sizeof *error,
             .place = {copy(v, file), from->pos.line, from->pos.col, from->pos.len},
@@ -301,18 +310,24 @@ enum peal_status peal_verdict_add_diags(struct peal_verdict *verdict,
     }
     verdict->errors = list;
     verdict->nerrors = count;
-    verdict->why = count ? list[0]->message : "";
+    verdict->why = "";
+    if (count)
+        verdict->why = list[0]->message;
     peal_diags_print(diags, false, &text);
     verdict->text = copy(v, peal_text_get(&text));
     peal_text_release(&text);
-    return v->failed ? PEAL_NO_MEMORY : PEAL_OK;
+    if (v->failed)
+        return PEAL_NO_MEMORY;
+    return PEAL_OK;
 }
 
 static enum peal_bits bits_of(const struct peal_claim_sum *sum)
 {
     if (!sum->bits_known)
         return PEAL_BITS_UNKNOWN;
-    return sum->bits_same ? PEAL_BITS_SAME : PEAL_BITS_DIFFERENT;
+    if (sum->bits_same)
+        return PEAL_BITS_SAME;
+    return PEAL_BITS_DIFFERENT;
 }
 
 enum peal_status peal_verdict_fill(struct peal_verdict *verdict, const struct peal_claim *claim,
@@ -330,7 +345,9 @@ enum peal_status peal_verdict_fill(struct peal_verdict *verdict, const struct pe
     verdict->all_sequences = sum->all_sequences;
     verdict->two_only = sum->two_only;
     verdict->max_launches = sum->launches;
-    verdict->reuse = sum->proved && !sum->refuted ? sum->reuse : PEAL_REUSE_NONE;
+    verdict->reuse = PEAL_REUSE_NONE;
+    if (sum->proved && !sum->refuted)
+        verdict->reuse = sum->reuse;
     verdict->bits = bits_of(sum);
     verdict->least_depth = sum->least_depth;
     verdict->ops = sum->ops;
@@ -342,10 +359,12 @@ enum peal_status peal_verdict_fill(struct peal_verdict *verdict, const struct pe
             return PEAL_NO_MEMORY;
     }
     if (failure) {
-        verdict->why = copy(v, failure->answer->why ? failure->answer->why : "");
+        verdict->why = copy(v, peal_text_or_empty(failure->answer->why));
         copy_text(v, failure);
     }
     if (failure && failure->answer->verdict == PEAL_REFUTED)
         verdict->counterexample = copy_counterexample(v, claim, failure);
-    return v->failed ? PEAL_NO_MEMORY : PEAL_OK;
+    if (v->failed)
+        return PEAL_NO_MEMORY;
+    return PEAL_OK;
 }

@@ -13,8 +13,8 @@ enum {
     MAX_VALUES = 65536 /* numbers of ranks, counts, values of one parameter */
 };
 
-static_assert(sizeof(struct peal_verify_args) == PEAL_VERIFY_ARGS_FIRST_BYTES,
-              "0.2.0 has this size");
+static_assert(offsetof(struct peal_verify_args, nodes) == PEAL_VERIFY_ARGS_FIRST_BYTES,
+              "0.2.0 has what stands before");
 
 struct question {
     struct peal_verify_args args; /* with zeroes for what the caller does not know */
@@ -26,7 +26,9 @@ struct question {
 
 static enum peal_status read_args(const struct peal_verify_args *args, struct question *q)
 {
-    size_t given = args->struct_size ? args->struct_size : PEAL_VERIFY_ARGS_FIRST_BYTES;
+    size_t given = PEAL_VERIFY_ARGS_FIRST_BYTES;
+    if (args->struct_size)
+        given = args->struct_size;
     bool has_kernel = given >= offsetof(struct peal_verify_args, kernel);
     if (has_kernel && peal_growth_read(&q->args, sizeof q->args, args, given))
         return PEAL_OK;
@@ -60,6 +62,11 @@ static enum peal_status check_args(struct question *q)
         if (a->ranks[i] < 1 || a->ranks[i] > PEAL_PLAN_MAX_RANKS)
             return refuse(q, "no such number of ranks", a->ranks[i]);
     }
+    if (a->pairwise && a->advice)
+        return refuse(q, "advice is for the order of windows only, not pairwise", 1);
+    if (a->nodes && (a->nranks != 1 || a->nnodes != a->ranks[0]))
+        return refuse(q, "nodes are given for one number of ranks, a node for each; not for",
+                      a->nnodes);
     for (size_t i = 0; i < a->ncounts; i++) {
         if (a->counts[i] > INT64_MAX)
             return refuse(q, "no such count", a->counts[i]);
@@ -75,7 +82,9 @@ static enum peal_status check_args(struct question *q)
 static enum peal_status load(struct question *q)
 {
     const struct peal_verify_args *a = &q->args;
-    const char *name = a->file ? a->file : "text";
+    const char *name = "text";
+    if (a->file)
+        name = a->file;
     if ((a->text || a->file) ? a->library != NULL : a->library == NULL) {
         peal_diag_error(&q->diags, (struct peal_pos){0},
                         "one of 'text', 'file' and 'library' names the kernel");
@@ -91,7 +100,9 @@ static enum peal_status load(struct question *q)
     if (status != PEAL_OK)
         return status;
     q->claim.request.kernel = peal_program_kernel(q->program, a->kernel, &q->diags);
-    return q->claim.request.kernel ? PEAL_OK : PEAL_INVALID;
+    if (q->claim.request.kernel)
+        return PEAL_OK;
+    return PEAL_INVALID;
 }
 
 /* The lists, in the types of a claim. */
@@ -100,10 +111,16 @@ static enum peal_status make_lists(struct question *q)
     static const uint32_t default_ranks[] = {2, 3, 4, 5, 6, 7, 8};
     static const uint64_t default_counts[] = {256};
     const struct peal_verify_args *a = &q->args;
-    const uint32_t *from_ranks = a->nranks ? a->ranks : default_ranks;
-    const uint64_t *from_counts = a->ncounts ? a->counts : default_counts;
+    const uint32_t *from_ranks = default_ranks;
+    if (a->nranks)
+        from_ranks = a->ranks;
+    const uint64_t *from_counts = default_counts;
+    if (a->ncounts)
+        from_counts = a->counts;
     size_t nranks = a->nranks ? a->nranks : sizeof default_ranks / sizeof *default_ranks;
-    size_t ncounts = a->ncounts ? a->ncounts : 1;
+    size_t ncounts = 1;
+    if (a->ncounts)
+        ncounts = a->ncounts;
     int64_t *ranks = peal_arena_alloc(&q->arena, nranks * sizeof *ranks);
     int64_t *counts = peal_arena_alloc(&q->arena, ncounts * sizeof *counts);
     struct peal_bind_value *given = peal_arena_alloc(&q->arena, (a->nvalues + 1) * sizeof *given);
@@ -133,6 +150,7 @@ static void make_claim(struct question *q)
     claim->request.bind.reduce = a->op;
     claim->request.bind.root = a->root;
     claim->request.bind.in_place = a->in_place;
+    claim->request.bind.nodes = a->nodes;
     claim->request.bind.channel_depth = a->depth;
     claim->request.bind.slot_bytes = a->slot_bytes;
     claim->request.bind.no_fuse =
@@ -141,6 +159,7 @@ static void make_claim(struct question *q)
     claim->verify.most_states = a->max_states;
     claim->verify.most_bytes = a->max_bytes;
     claim->verify.advice = a->advice;
+    claim->verify.pairwise = a->pairwise;
     claim->alone = a->alone || a->launches == 1;
     claim->keep_plans = true; /* steps are looked up in them */
     claim->workers = a->threads;
@@ -167,7 +186,9 @@ static enum peal_status ask(const struct peal_verify_args *args, struct question
     if (status == PEAL_OK && q->args.advice)
         peal_claim_judge_advice(&q->claim);
     enum peal_status filled = peal_verdict_fill(verdict, &q->claim, &sum);
-    return filled == PEAL_OK ? status : filled;
+    if (filled == PEAL_OK)
+        return status;
+    return filled;
 }
 
 enum peal_status peal_verify(const struct peal_verify_args *args, struct peal_verdict **out)

@@ -15,7 +15,7 @@
 
 #include <assert.h>
 
-/* dst = stored(fn(loaded(dst), value)) until nobody came between. */
+/* dst = stored(fn(loaded(dst), value)) until no other thread came between. */
 #define UPDATE(word, work_type, loaded, pair, stored, field)                                       \
     do {                                                                                           \
         word *cell = (word *)dst->at + first;                                                      \
@@ -182,7 +182,9 @@ void peal_accumulate(enum peal_fn fn, const struct peal_operand *dst,
         return;
     }
     for (size_t first = 0; first < count; first += PEAL_STAGE_LEN) {
-        size_t n = count - first < PEAL_STAGE_LEN ? count - first : PEAL_STAGE_LEN;
+        size_t n = PEAL_STAGE_LEN;
+        if (count - first < PEAL_STAGE_LEN)
+            n = count - first;
         union peal_stage block, *stage = &block;
         peal_stage_load(stage, work, src, first, n);
         if (work == PEAL_F32)

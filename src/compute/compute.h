@@ -9,6 +9,8 @@
  *   elementary.h  exp, log, tanh, ...: one definition in plain arithmetic, shared by all variants
  *   record.h      elements of two parts: complex numbers, values with an index
  *   atomic.c      accumulate
+ *   product.h     products of matrices: by a CBLAS, or plain loops
+ *   user/         user-defined reductions, block by block
  *   vector.inc    the SIMD variants' loops; avx2.c, avx512.c and neon.c supply the instructions
  *   find.c        which variants this machine can run
  *
@@ -17,7 +19,9 @@
 #ifndef PEAL_COMPUTE_COMPUTE_H
 #define PEAL_COMPUTE_COMPUTE_H
 
+#include "compute/user/formula.h"
 #include "compute/functions.h"
+#include "compute/product.h"
 #include "compute/sample.h"
 
 #endif

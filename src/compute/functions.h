@@ -73,7 +73,7 @@ struct peal_compute {
                     uint32_t nsrc, size_t count, uint32_t divisor);
 
     /* The same result by stores that pass the caches by, where the variant has them and dst is no
-     * source; for destinations that nobody reads soon (from some MiB up). Ends with a store fence:
+     * source; for destinations that are not read soon (from some MiB up). Ends with a store fence:
      * a release store after it orders its stores like any others. */
     void (*combine_stream)(enum peal_fn fn, const struct peal_operand *dst,
                            const struct peal_operand *src, uint32_t nsrc, size_t count,

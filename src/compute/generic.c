@@ -34,7 +34,9 @@ enum peal_dtype peal_compute_work(const struct peal_operand *dst, const struct p
     }
     if (work == PEAL_I64 && is_unsigned)
         work = PEAL_U64;
-    return wide ? PEAL_F64 : work;
+    if (wide)
+        return PEAL_F64;
+    return work;
 }
 
 /* a[i] = a[i] fn b[i], with the switch outside the loop for the functions that matter. */
@@ -104,7 +106,9 @@ static double one_f64(enum peal_fn fn, double a)
 static int64_t one_int(enum peal_fn fn, int64_t a)
 {
     assert(fn == PEAL_FN_NEG || fn == PEAL_FN_ABS);
-    return fn == PEAL_FN_NEG || a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
+    if (fn == PEAL_FN_NEG || a < 0)
+        return (int64_t)(0 - (uint64_t)a);
+    return a;
 }
 
 /* In f32, too, the result is the f64 one rounded: for sqrt and 1/a that is the correctly rounded
@@ -145,7 +149,9 @@ static void softmax(const struct peal_operand *dst, const struct peal_operand *s
     double most = -INFINITY, sum = 0;
     for (int pass = 0; pass < 3; pass++) {
         for (size_t first = 0; first < count; first += PEAL_STAGE_LEN) {
-            size_t n = count - first < PEAL_STAGE_LEN ? count - first : PEAL_STAGE_LEN;
+            size_t n = PEAL_STAGE_LEN;
+            if (count - first < PEAL_STAGE_LEN)
+                n = count - first;
             peal_stage_load(&stage, PEAL_F64, src, first, n);
             for (size_t i = 0; i < n; i++) {
                 double a = stage.f64[i];
@@ -207,7 +213,9 @@ static void combine(enum peal_fn fn, const struct peal_operand *dst, const struc
         return;
     }
     for (size_t first = 0; first < count; first += PEAL_STAGE_LEN) {
-        size_t n = count - first < PEAL_STAGE_LEN ? count - first : PEAL_STAGE_LEN;
+        size_t n = PEAL_STAGE_LEN;
+        if (count - first < PEAL_STAGE_LEN)
+            n = count - first;
         union peal_stage a;
         combine_block(fn, work, src, nsrc, first, n, &a);
         peal_stage_store(&a, work, divisor, dst, first, n);
@@ -255,7 +263,9 @@ static void spread(const struct peal_spread *how)
     struct peal_operand operand = {NULL, 0, how->dtype};
     enum peal_dtype work = peal_compute_work(&operand, &operand, 1);
     for (size_t first = 0; first < how->count; first += PEAL_STAGE_LEN) {
-        size_t n = how->count - first < PEAL_STAGE_LEN ? how->count - first : PEAL_STAGE_LEN;
+        size_t n = PEAL_STAGE_LEN;
+        if (how->count - first < PEAL_STAGE_LEN)
+            n = how->count - first;
         union peal_stage a, b;
         for (uint32_t s = 0; s < how->nsrc; s++) {
             operand.at = (void *)(uintptr_t)how->src[s]; /* sources are only read */

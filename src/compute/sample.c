@@ -89,7 +89,23 @@ double peal_sample_reduced(enum peal_reduction op, uint32_t ranks, uint64_t i)
             acc += v;
         }
     }
-    return op == PEAL_AVG ? acc / ranks : acc;
+    if (op == PEAL_AVG)
+        return acc / ranks;
+    return acc;
+}
+
+double peal_sample_folded(const struct peal_formula *f, enum peal_dtype dtype, uint32_t ranks,
+                          uint64_t i)
+{
+    enum peal_dtype as = peal_dtype_is_float(dtype) ? PEAL_F64 : dtype;
+    char acc[16], next[16];
+    struct peal_operand pair[2] = {{acc, 0, as}, {next, 0, as}};
+    peal_sample_put(acc, as, 0, peal_sample_input(0, i));
+    for (uint32_t r = 1; r < ranks; r++) {
+        peal_sample_put(next, as, 0, peal_sample_input(r, i));
+        peal_formula_combine(&peal_compute_generic, f, &pair[0], pair, 2, 1);
+    }
+    return peal_sample_get(acc, as, 0);
 }
 
 bool peal_sample_fits(const void *at, enum peal_dtype dtype, uint64_t i, double wanted)

@@ -5,7 +5,7 @@
 #ifndef PEAL_COMPUTE_SAMPLE_H
 #define PEAL_COMPUTE_SAMPLE_H
 
-#include "compute/functions.h"
+#include "compute/user/formula.h"
 
 /* Element i of a buffer. Integers that do not fit wrap. */
 void peal_sample_put(void *at, enum peal_dtype dtype, uint64_t i, double value);
@@ -15,6 +15,10 @@ double peal_sample_get(const void *at, enum peal_dtype dtype, uint64_t i);
 double peal_sample_input(uint32_t rank, uint64_t i);
 /* The reduction of all ranks' element i, as real numbers. */
 double peal_sample_reduced(enum peal_reduction op, uint32_t ranks, uint64_t i);
+/* The same of a user-defined reduction of elements of that type: the ranks' elements folded from the left, floating point
+ * in f64. */
+double peal_sample_folded(const struct peal_formula *f, enum peal_dtype dtype, uint32_t ranks,
+                          uint64_t i);
 /* True if an element is what it must be: as the type holds it, or nearly, as averages of partial
  * sums round more than once. */
 bool peal_sample_fits(const void *at, enum peal_dtype dtype, uint64_t i, double wanted);

@@ -46,7 +46,11 @@ static int64_t float_to_int(double value, enum peal_dtype dtype)
         return peal_f64_to_int(value, 0, UINT32_MAX);
     case PEAL_U64:
         if (value >= 0x1p63) /* NaN is not */
-            return value >= 0x1p64 ? (int64_t)UINT64_MAX : (int64_t)(uint64_t)value;
+        {
+            if (value >= 0x1p64)
+                return (int64_t)UINT64_MAX;
+            return (int64_t)(uint64_t)value;
+        }
         return peal_f64_to_int(value, 0, INT64_MAX);
     case PEAL_BOOL:
         return value < 0 || value > 0;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const target_names[] = {"msccl", "mscclpp"};
+static const char *const target_names[] = {"msccl", "mscclpp", "pto"};
 
 bool peal_target_find(const char *name, enum peal_target *out)
 {
@@ -21,7 +21,9 @@ bool peal_target_find(const char *name, enum peal_target *out)
 
 void peal_exported_release(struct peal_exported *exported)
 {
-    peal_text_release(&exported->text);
+    peal_text_release(&exported->name);
+    for (uint32_t i = 0; i < PEAL_EXPORTED_FILES; i++)
+        peal_text_release(&exported->files[i].text);
     peal_verification_free(exported->before);
     peal_verification_free(exported->after);
     *exported = (struct peal_exported){0};
@@ -37,7 +39,9 @@ static bool reaches_peers(const struct peal_plan *plan)
                 const struct peal_op *op = &peal_plan_ops(plan)[lane->first_op + i];
                 if (op->kind == PEAL_OP_NOTIFY && op->sync.rank != r)
                     return true;
-                for (uint32_t k = 0; !peal_op_is_sync(op) && k < peal_op_nrefs(op); k++) {
+                if (peal_op_is_sync(op))
+                    continue;
+                for (uint32_t k = 0; k < peal_op_nrefs(op); k++) {
                     const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + k;
                     if (ref->buf < plan->bufs.count && ref->rank != r)
                         return true;
@@ -51,14 +55,23 @@ static bool reaches_peers(const struct peal_plan *plan)
 /* The count that an import of the text has to be made for. */
 static uint64_t count_of(const struct peal_plan *plan)
 {
-    bool gathers =
-        plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_GATHER;
     uint64_t x = peal_plan_len(plan, 0, plan->contract_in);
     uint64_t y = peal_plan_len(plan, 0, plan->contract_out);
-    if (gathers || plan->contract == PEAL_CONTRACT_ALLREDUCE ||
-        plan->contract == PEAL_CONTRACT_BROADCAST || plan->contract == PEAL_CONTRACT_REDUCE)
-        return plan->contract_in == plan->contract_out && gathers ? y / plan->nranks : x;
-    return plan->contract == PEAL_CONTRACT_ALL_TO_ALL ? x / plan->nranks : y;
+    switch ((enum peal_contract)plan->contract) {
+    case PEAL_CONTRACT_ALLREDUCE:
+    case PEAL_CONTRACT_BROADCAST:
+    case PEAL_CONTRACT_REDUCE:
+        return x;
+    case PEAL_CONTRACT_ALLGATHER:
+    case PEAL_CONTRACT_GATHER:
+        if (plan->contract_in == plan->contract_out)
+            return y / plan->nranks;
+        return x;
+    case PEAL_CONTRACT_ALL_TO_ALL:
+        return x / plan->nranks;
+    default:
+        return y;
+    }
 }
 
 /* The text as an engine would take it, verified. */
@@ -66,7 +79,8 @@ static enum peal_status read_back(const struct peal_plan *plan,
                                   const struct peal_verify_options *verify,
                                   struct peal_diags *diags, struct peal_exported *out)
 {
-    struct peal_source source = {"the exported text", peal_text_get(&out->text), out->text.len};
+    const struct peal_text *text = &out->files[0].text;
+    struct peal_source source = {"the exported text", peal_text_get(text), text->len};
     struct peal_import *import = NULL;
     struct peal_plan *made = NULL;
     struct peal_import_options how = {
@@ -82,17 +96,30 @@ static enum peal_status read_back(const struct peal_plan *plan,
     if (status == PEAL_OK)
         status = peal_verify_plan(made, verify, &out->after);
     free(made);
+    made = NULL;
+    if (status == PEAL_OK && out->after->verdict == PEAL_PROVED &&
+        peal_import_facts(import)->sends_pieces) {
+        how.pieces = out->in_pieces = true;
+        peal_verification_free(out->after);
+        out->after = NULL;
+        status = peal_import_plan(import, &how, diags, &made);
+        if (status == PEAL_OK)
+            status = peal_verify_plan(made, verify, &out->after);
+        free(made);
+    }
     peal_import_close(import);
     return status;
 }
 
 static void say_why(const struct peal_verification *v, const char *what, struct peal_diags *diags)
 {
-    const char *why = v->why ? v->why : "";
-    peal_diag_error(diags, (struct peal_pos){0}, "%s: %s%s%s", what,
-                    v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault)
-                                               : peal_outcome_name(v->verdict),
-                    *why ? ": " : "", why);
+    const char *name = peal_outcome_name(v->verdict);
+    if (v->verdict == PEAL_REFUTED)
+        name = peal_fault_name(v->fault);
+    if (v->why && *v->why)
+        peal_diag_error(diags, (struct peal_pos){0}, "%s: %s: %s", what, name, v->why);
+    else
+        peal_diag_error(diags, (struct peal_pos){0}, "%s: %s", what, name);
 }
 
 /* With the least FIFO depth first: Simple has 2 chunks in flight, LL has 8. */
@@ -103,10 +130,11 @@ static enum peal_status write_msccl(const struct peal_plan *plan,
     static const char *const protos[] = {"Simple", "LL"};
     enum peal_status status = PEAL_INVALID;
     for (int i = 0; i < 2; i++) {
-        peal_text_release(&out->text);
+        peal_text_release(&out->files[0].text);
         peal_verification_free(out->after);
         out->after = NULL;
-        if (!peal_msccl_write(plan, protos[i], diags, &out->text))
+        out->in_pieces = false;
+        if (!peal_msccl_write(plan, protos[i], diags, &out->files[0].text))
             return PEAL_INVALID;
         status = read_back(plan, verify, diags, out);
         if (status != PEAL_OK || out->after->verdict == PEAL_PROVED)
@@ -115,13 +143,108 @@ static enum peal_status write_msccl(const struct peal_plan *plan,
     return status;
 }
 
+static enum peal_status write_mscclpp(const struct peal_plan *plan,
+                                      const struct peal_verify_options *verify,
+                                      struct peal_diags *diags, struct peal_exported *out)
+{
+    if (!peal_mscclpp_write(plan, diags, &out->files[0].text))
+        return PEAL_INVALID;
+    return read_back(plan, verify, diags, out);
+}
+
+/* Launches follow each other there without a reset: that has to be proved too. */
+static enum peal_status write_pto(const struct peal_plan *plan,
+                                  const struct peal_verify_options *verify,
+                                  struct peal_diags *diags, struct peal_exported *out)
+{
+    struct peal_plan *made = NULL;
+    if (out->before->reuse < PEAL_REUSE_REPEATABLE) {
+        peal_diag_error(diags, (struct peal_pos){0},
+                        "the plan is proved for one launch only, and nothing resets its cells");
+        return PEAL_INVALID;
+    }
+    bool closed = out->before->reuse == PEAL_REUSE_CLOSED;
+    if (!peal_pto_write(plan, peal_text_get(&out->name), closed, diags, out))
+        return PEAL_INVALID;
+    enum peal_status status = peal_pto_read_back(out, plan, diags, &made);
+    if (status == PEAL_OK)
+        status = peal_verify_plan(made, verify, &out->after);
+    free(made);
+    if (status == PEAL_OK && out->after->verdict == PEAL_PROVED &&
+        out->after->reuse < out->before->reuse) {
+        peal_diag_error(diags, (struct peal_pos){0},
+                        "what was written is proved when it is read back, but it is no longer '%s'",
+                        peal_reuse_name(out->before->reuse));
+        status = PEAL_INVALID;
+    }
+    return status;
+}
+
+/* MSCCL has messages only. */
+static enum peal_status write_messages(const struct peal_plan *plan,
+                                       const struct peal_verify_options *verify,
+                                       struct peal_diags *diags, struct peal_exported *out)
+{
+    struct peal_plan *sends = NULL;
+    enum peal_status status = PEAL_OK;
+    if (reaches_peers(plan)) {
+        status = peal_plan_use_sends(plan, diags, &sends);
+        out->uses_sends = true;
+    }
+    if (status == PEAL_OK)
+        status = write_msccl(sends ? sends : plan, verify, diags, out);
+    free(sends);
+    return status;
+}
+
+/* A name for files and, with letters, digits and '_' only, for C++. It may come from a user's file. */
+static void choose_name(const struct peal_plan *plan, bool identifier, struct peal_text *out)
+{
+    const char *name = peal_plan_string(plan, plan->kernel);
+    if (!*name || (identifier && *name >= '0' && *name <= '9'))
+        peal_text_puts(out, "k");
+    for (const char *c = name; *c; c++) {
+        if (out->len >= 100)
+            break;
+        bool word = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                    (*c >= '0' && *c <= '9') || *c == '_';
+        bool dot = !identifier && c > name && (*c == '.' || *c == '-');
+        peal_text_add(out, word || dot ? c : "_", 1);
+    }
+}
+
+static void forget(struct peal_exported *out)
+{
+    for (uint32_t i = 0; i < PEAL_EXPORTED_FILES; i++)
+        peal_text_release(&out->files[i].text);
+    out->nfiles = 0;
+}
+
+/* The user-defined reduction that some op applies, or NULL. */
+static const struct peal_formula *find_formula(const struct peal_plan *plan)
+{
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        const struct peal_op *op = &peal_plan_ops(plan)[i];
+        if (op->kind == PEAL_OP_COMPUTE && peal_fn_is_user(op->fn))
+            return peal_plan_formula(plan, op->fn);
+    }
+    return peal_plan_reduction(plan);
+}
+
 enum peal_status peal_export(const struct peal_plan *plan, enum peal_target target,
                              const struct peal_verify_options *verify, struct peal_diags *diags,
                              struct peal_exported *out)
 {
-    struct peal_plan *sends = NULL;
-    bool messages = target == PEAL_TARGET_MSCCL;
-    *out = (struct peal_exported){.extension = messages ? "xml" : "json"};
+    *out = (struct peal_exported){.nfiles = 1};
+    out->files[0].ending = target == PEAL_TARGET_MSCCL ? ".xml" : ".json";
+    choose_name(plan, target == PEAL_TARGET_PTO, &out->name);
+    const struct peal_formula *formula = find_formula(plan);
+    if (formula) {
+        peal_diag_error(diags, (struct peal_pos){0},
+                        "'%s' is a user-defined reduction, which no other engine has",
+                        formula->name);
+        return PEAL_INVALID;
+    }
     enum peal_status status = peal_verify_plan(plan, verify, &out->before);
     if (status != PEAL_OK)
         return status;
@@ -129,22 +252,21 @@ enum peal_status peal_export(const struct peal_plan *plan, enum peal_target targ
         say_why(out->before, "the plan is not proved", diags);
         return PEAL_INVALID;
     }
-    if (messages && reaches_peers(plan)) {
-        status = peal_plan_use_sends(plan, diags, &sends);
-        out->uses_sends = true;
-    }
-    if (status == PEAL_OK && messages)
-        status = write_msccl(sends ? sends : plan, verify, diags, out);
-    else if (status == PEAL_OK && peal_mscclpp_write(plan, diags, &out->text))
-        status = read_back(plan, verify, diags, out);
-    else if (status == PEAL_OK)
-        status = PEAL_INVALID;
-    free(sends);
+    if (target == PEAL_TARGET_MSCCL)
+        status = write_messages(plan, verify, diags, out);
+    else if (target == PEAL_TARGET_MSCCLPP)
+        status = write_mscclpp(plan, verify, diags, out);
+    else
+        status = write_pto(plan, verify, diags, out);
     if (status == PEAL_OK && out->after->verdict != PEAL_PROVED) {
         say_why(out->after, "what was written is not proved when it is read back", diags);
+        if (out->in_pieces)
+            peal_diag_note(diags, (struct peal_pos){0},
+                           "large calls send a step's chunks one by one; a --count that the ranks "
+                           "divide gives steps of fewer chunks");
         status = PEAL_INVALID;
     }
     if (status != PEAL_OK)
-        peal_text_release(&out->text);
+        forget(out);
     return status;
 }

@@ -5,6 +5,7 @@
  *   layout.c   where a plan's buffers are in an engine's input, output and scratch, in chunks
  *   sends.c    a pass over plans: reads and writes of peers' windows become sends and recvs
  *   msccl.c    MSCCL XML          mscclpp.c   MSCCL++ JSON
+ *   pto/       pto-isa C++: kernel, orchestration, driver, and the reader of what is written
  *   show.c     a plan as Peal text
  *
  * What an engine cannot express is refused with the op, its source line and the reason. Every text
@@ -18,20 +19,29 @@
 #include "plan/plan.h"
 #include "verify/verify.h"
 
-enum peal_target { PEAL_TARGET_MSCCL, PEAL_TARGET_MSCCLPP, PEAL_TARGETS };
+enum peal_target { PEAL_TARGET_MSCCL, PEAL_TARGET_MSCCLPP, PEAL_TARGET_PTO, PEAL_TARGETS };
 
-/* "msccl", "mscclpp"; false: there is no such target. */
+/* "msccl", "mscclpp", "pto"; false: there is no such target. */
 bool peal_target_find(const char *name, enum peal_target *out);
 
-struct peal_exported {
+enum { PEAL_EXPORTED_FILES = 4 };
+
+struct peal_exported_file {
+    const char *ending; /* of its name: ".xml", "_kernel.cpp" */
     struct peal_text text;
-    const char *extension;            /* "xml", "json" */
+};
+
+struct peal_exported {
+    struct peal_text name; /* that all files begin with: the kernel's, as a file may be called */
+    struct peal_exported_file files[PEAL_EXPORTED_FILES];
+    uint32_t nfiles;
     struct peal_verification *before; /* of the plan */
     struct peal_verification *after;  /* of the text, read back */
     bool uses_sends;                  /* one-sided accesses were turned into messages */
+    bool in_pieces;                   /* `after` is for large calls, which send chunks one by one */
 };
 
-/* All ranks of a proved plan as an engine's text. PEAL_INVALID: said in diags, why it cannot be
+/* All ranks of a proved plan as an engine's files. PEAL_INVALID: said in diags, why it cannot be
  * expressed, or what is wrong with the plan or with what was read back; `out` is then empty but
  * for `before`. Release it in every case. */
 enum peal_status peal_export(const struct peal_plan *plan, enum peal_target target,

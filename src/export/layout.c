@@ -59,6 +59,10 @@ static bool see_op(struct peal_export_layout *l, uint32_t rank, const struct pea
                    struct peal_diags *diags)
 {
     const struct peal_plan *plan = l->plan;
+    if (peal_op_is_sync(op) && op->sync.phases != PEAL_NONE) {
+        peal_export_refuse(plan, rank, op, diags, "cells cannot depend on the launch");
+        return false;
+    }
     if (peal_op_is_sync(op) || op->kind == PEAL_OP_FREE)
         return true;
     l->chunk = gcd(l->chunk, op->mem.count);
@@ -74,18 +78,23 @@ static bool see_op(struct peal_export_layout *l, uint32_t rank, const struct pea
     return true;
 }
 
+/* The elements of rank 0's side of the collective; 0 where it has none. */
+static uint64_t side_len(const struct peal_plan *plan, uint32_t buf)
+{
+    if (buf >= plan->bufs.count)
+        return 0;
+    return peal_plan_len(plan, 0, buf);
+}
+
 bool peal_export_layout_find(const struct peal_plan *plan, struct peal_diags *diags,
                              struct peal_export_layout *out)
 {
     *out = (struct peal_export_layout){.plan = plan};
-    uint64_t x =
-        plan->contract_in < plan->bufs.count ? peal_plan_len(plan, 0, plan->contract_in) : 0;
-    uint64_t y =
-        plan->contract_out < plan->bufs.count ? peal_plan_len(plan, 0, plan->contract_out) : 0;
-    if (!peal_export_layout_collective(plan) || plan->period != 1) {
-        peal_diag_error(diags, (struct peal_pos){0},
-                        plan->period != 1 ? "the plan depends on the launch ('launch mod')"
-                                          : "the engine has no collective for this contract");
+    uint64_t x = side_len(plan, plan->contract_in);
+    uint64_t y = side_len(plan, plan->contract_out);
+    if (!peal_export_layout_collective(plan)) {
+        peal_diag_error(diags, (struct peal_pos){0}, "the engine has no collective for '%s'",
+                        peal_contract_info((enum peal_contract)plan->contract)->name);
         return false;
     }
     bool rooted = plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_SCATTER;
@@ -105,7 +114,9 @@ bool peal_export_layout_find(const struct peal_plan *plan, struct peal_diags *di
         }
     }
     out->scratch = calloc(plan->bufs.count + 1, sizeof *out->scratch);
-    for (uint32_t b = 0; out->scratch && b < plan->bufs.count; b++) {
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        if (!out->scratch)
+            break;
         const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
         uint64_t len = 0;
         if (buf->kind == PEAL_BUF_PARAM) {
@@ -120,9 +131,10 @@ bool peal_export_layout_find(const struct peal_plan *plan, struct peal_diags *di
             continue;
         }
         for (uint32_t r = 0; r < plan->nranks; r++)
-            len = peal_plan_len(plan, r, b) > len ? peal_plan_len(plan, r, b) : len;
+            len = peal_size_max(len, peal_plan_len(plan, r, b));
         out->scratch[b] = out->scratch_chunks;
-        out->scratch_chunks += out->chunk ? (len + out->chunk - 1) / out->chunk : 0;
+        if (out->chunk)
+            out->scratch_chunks += (len + out->chunk - 1) / out->chunk;
     }
     out->in_place = out->in_place || plan->contract_in == plan->contract_out;
     if (out->chunk == 0)
@@ -159,5 +171,7 @@ const char *peal_export_layout_collective(const struct peal_plan *plan)
         [PEAL_CONTRACT_SCATTER] = "scatter",
         [PEAL_CONTRACT_ALL_TO_ALL] = "alltoall",
     };
-    return plan->contract < sizeof names / sizeof *names ? names[plan->contract] : NULL;
+    if (plan->contract >= sizeof names / sizeof *names)
+        return NULL;
+    return names[plan->contract];
 }

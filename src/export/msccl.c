@@ -92,8 +92,10 @@ static uint32_t add_block(struct writer *w, uint32_t channel, bool sends)
 /* The block for an op: of the lane, or of the channel end where the lane is split. */
 static uint32_t block_for(struct writer *w, uint32_t channel, bool sends)
 {
-    if (!w->split || (channel == PEAL_NONE && w->last_block != PEAL_NONE))
-        return w->split ? w->last_block : w->first_block;
+    if (!w->split)
+        return w->first_block;
+    if (channel == PEAL_NONE && w->last_block != PEAL_NONE)
+        return w->last_block;
     for (uint32_t b = w->first_block; b < w->blocks.len; b++) {
         if (w->blocks.at[b].channel == channel &&
             (channel == PEAL_NONE || w->blocks.at[b].sends == sends))
@@ -134,7 +136,7 @@ static void add_steps(struct writer *w, uint32_t block, struct step step)
 {
     uint64_t left = step.cnt;
     while (left && !w->failed) {
-        step.cnt = left < MOST_COUNT ? left : MOST_COUNT;
+        step.cnt = peal_size_min(left, MOST_COUNT);
         add_step(w, block, step);
         step.src.index += step.cnt;
         step.dst.index += step.cnt;
@@ -210,15 +212,22 @@ static void write_compute(struct writer *w, const struct peal_op *op, uint64_t c
         return;
     }
     /* What is already in place comes first: dst = dst + src is the engine's only reduction. */
-    for (uint32_t i = 0; i < op->mem.nsrc; i++)
-        first = same(place(w, op, peal_op_src(plan, op, i)), dst) ? i : first;
+    for (uint32_t i = 0; i < op->mem.nsrc; i++) {
+        if (same(place(w, op, peal_op_src(plan, op, i)), dst))
+            first = i;
+    }
     add_local(w, "cpy", place(w, op, peal_op_src(plan, op, first)), dst, cnt);
-    for (uint32_t i = 0; i < op->mem.nsrc && !w->failed; i++) {
+    for (uint32_t i = 0; i < op->mem.nsrc; i++) {
+        if (w->failed)
+            break;
         if (i != first)
             add_local(w, "re", place(w, op, peal_op_src(plan, op, i)), dst, cnt);
     }
-    for (uint32_t i = 0; i < op->mem.also && !w->failed; i++)
+    for (uint32_t i = 0; i < op->mem.also; i++) {
+        if (w->failed)
+            break;
         add_local(w, "cpy", dst, place(w, op, peal_op_also(plan, op, i)), cnt);
+    }
 }
 
 static void free_slot(struct writer *w, uint32_t channel)
@@ -274,7 +283,9 @@ static void write_notify(struct writer *w, const struct peal_op *op)
 
 static void write_op(struct writer *w, const struct peal_op *op)
 {
-    uint64_t cnt = peal_op_is_sync(op) ? 0 : op->mem.count / w->layout.chunk;
+    uint64_t cnt = 0;
+    if (!peal_op_is_sync(op))
+        cnt = op->mem.count / w->layout.chunk;
     switch ((enum peal_op_kind)op->kind) {
     case PEAL_OP_COPY:
         add_local(w, "cpy", place(w, op, peal_op_src(w->plan, op, 0)),
@@ -317,7 +328,9 @@ static bool fits_one_block(const struct writer *w, const struct peal_lane *lane,
         const struct peal_op *op = &peal_plan_ops(w->plan)[lane->first_op + i];
         if (peal_op_is_sync(op) || op->kind < PEAL_OP_SEND || op->kind == PEAL_OP_FREE)
             continue;
-        uint32_t *end = op->kind == PEAL_OP_SEND ? send : recv;
+        uint32_t *end = recv;
+        if (op->kind == PEAL_OP_SEND)
+            end = send;
         if (*end != PEAL_NONE && *end != op->mem.channel)
             return false;
         *end = op->mem.channel;
@@ -339,8 +352,11 @@ static void write_lane(struct writer *w)
         if (!w->failed && send != PEAL_NONE && recv != PEAL_NONE)
             w->blocks.at[b].recv = peal_plan_channels(w->plan)[recv].sender;
     }
-    for (uint64_t i = 0; i < lane->ops && !w->failed; i++)
+    for (uint64_t i = 0; i < lane->ops; i++) {
+        if (w->failed)
+            break;
         write_op(w, &peal_plan_ops(w->plan)[lane->first_op + i]);
+    }
     if (w->received)
         w->temporary += SLOTS * w->slot_chunks;
 }
@@ -375,7 +391,8 @@ static void settle(struct writer *w)
                     step->deps[kept++] = step->deps[i];
             }
             step->ndeps = kept;
-            number += kept > 1 ? kept - 1 : 0;
+            if (kept > 1)
+                number += kept - 1;
             step->number = number++;
         }
         if (number > MOST_STEPS) {
@@ -403,16 +420,21 @@ static void settle(struct writer *w)
 static void put_step(const struct writer *w, uint32_t number, const struct step *step,
                      const struct dependency *d, bool nop, struct peal_text *out)
 {
-    int depid = d ? (int)d->block : -1;
-    int deps = d ? (int)w->blocks.at[d->block].steps.at[d->step].number : -1;
+    int depid = -1, deps = -1;
+    if (d) {
+        depid = (int)d->block;
+        deps = (int)w->blocks.at[d->block].steps.at[d->step].number;
+    }
+    static const struct step nothing = {
+        .type = "nop", .src = {.buffer = 'i'}, .dst = {.buffer = 'i'}};
+    if (nop)
+        step = &nothing;
     peal_text_printf(out,
                      "      <step s=\"%u\" type=\"%s\" srcbuf=\"%c\" srcoff=\"%" PRIu64
                      "\" dstbuf=\"%c\" dstoff=\"%" PRIu64 "\" cnt=\"%" PRIu64
                      "\" depid=\"%d\" deps=\"%d\" hasdep=\"%d\"/>\n",
-                     number, nop ? "nop" : step->type, nop ? 'i' : step->src.buffer,
-                     nop ? 0 : step->src.index, nop ? 'i' : step->dst.buffer,
-                     nop ? 0 : step->dst.index, nop ? 0 : step->cnt, depid, deps,
-                     !nop && step->published);
+                     number, step->type, step->src.buffer, step->src.index, step->dst.buffer,
+                     step->dst.index, step->cnt, depid, deps, step->published);
 }
 
 static void put_rank(const struct writer *w, struct peal_text *out)
@@ -454,11 +476,15 @@ static bool number_channels(struct writer *w)
     const struct peal_channel *c = peal_plan_channels(plan);
     uint64_t size = peal_dtype_size((enum peal_dtype)plan->dtype);
     w->chan = calloc(plan->channels.count + 1, sizeof *w->chan);
-    for (uint64_t i = 0; w->chan && i < plan->channels.count; i++) {
+    uint64_t nchannels = 0;
+    if (w->chan)
+        nchannels = plan->channels.count;
+    for (uint64_t i = 0; i < nchannels; i++) {
         for (uint64_t k = 0; k < i; k++)
             w->chan[i] += c[k].sender == c[i].sender && c[k].receiver == c[i].receiver;
         uint64_t chunks = (c[i].slot_bytes / size + w->layout.chunk - 1) / w->layout.chunk;
-        w->slot_chunks = chunks > w->slot_chunks ? chunks : w->slot_chunks;
+        if (chunks > w->slot_chunks)
+            w->slot_chunks = chunks;
     }
     return w->chan != NULL;
 }
@@ -467,12 +493,18 @@ static void put_head(const struct writer *w, const char *proto, struct peal_text
 {
     const struct peal_plan *plan = w->plan;
     bool parts = plan->contract == PEAL_CONTRACT_REDUCE_SCATTER;
-    uint32_t whole = parts ? plan->contract_in : plan->contract_out;
+    uint32_t whole;
+    if (parts)
+        whole = plan->contract_in;
+    else
+        whole = plan->contract_out;
     uint32_t channels = 1;
     if (plan->contract == PEAL_CONTRACT_GATHER || plan->contract == PEAL_CONTRACT_ALL_TO_ALL)
         whole = plan->contract_in; /* a gather is cut by what one rank gives */
-    for (uint64_t i = 0; i < plan->channels.count; i++)
-        channels = w->chan[i] + 1 > channels ? w->chan[i] + 1 : channels;
+    for (uint64_t i = 0; i < plan->channels.count; i++) {
+        if (w->chan[i] + 1 > channels)
+            channels = w->chan[i] + 1;
+    }
     peal_text_puts(out, "<algo name=\"");
     peal_text_puts(out, peal_plan_string(plan, plan->kernel));
     peal_text_printf(out,
@@ -493,10 +525,15 @@ bool peal_msccl_write(const struct peal_plan *plan, const char *proto, struct pe
     w.failed = !peal_export_layout_find(plan, diags, &w.layout) || !number_channels(&w);
     if (!w.failed)
         put_head(&w, proto, out);
-    for (w.rank = 0; w.rank < plan->nranks && !w.failed; w.rank++) {
+    for (w.rank = 0; w.rank < plan->nranks; w.rank++) {
+        if (w.failed)
+            break;
         w.temporary = 0;
-        for (w.lane = 0; w.lane < peal_plan_lane_count(plan, w.rank) && !w.failed; w.lane++)
+        for (w.lane = 0; w.lane < peal_plan_lane_count(plan, w.rank); w.lane++) {
+            if (w.failed)
+                break;
             write_lane(&w);
+        }
         if (!w.failed)
             settle(&w);
         if (!w.failed)

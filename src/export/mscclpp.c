@@ -16,8 +16,8 @@ enum { MOST_OPS = 64, MOST_CHANNELS = 16, MOST_REPEATS = 64 };
 
 /* A cell that is used: who notifies it, who waits for it. */
 struct cell {
-    uint32_t writer, writer_lane; /* rank, PEAL_NONE = nobody; lane of the rank */
-    uint32_t waiter_lane;         /* PEAL_NONE = nobody */
+    uint32_t writer, writer_lane; /* rank, PEAL_NONE = none; lane of the rank */
+    uint32_t waiter_lane;         /* PEAL_NONE = none */
     uint32_t order; /* among the cells between the two ranks, or the rank's semaphores */
     int64_t total, waited;
 };
@@ -88,10 +88,16 @@ static void see_all(struct writer *w)
     uint64_t ncells = (uint64_t)plan->nranks * plan->cells;
     for (uint64_t i = 0; i < ncells; i++)
         w->cells[i].writer = w->cells[i].waiter_lane = PEAL_NONE;
-    for (w->rank = 0; w->rank < plan->nranks && !w->failed; w->rank++) {
-        for (w->lane = 0; w->lane < peal_plan_lane_count(plan, w->rank) && !w->failed; w->lane++) {
+    for (w->rank = 0; w->rank < plan->nranks; w->rank++) {
+        if (w->failed)
+            break;
+        for (w->lane = 0; w->lane < peal_plan_lane_count(plan, w->rank); w->lane++) {
+            if (w->failed)
+                break;
             const struct peal_lane *lane = peal_plan_lane(plan, w->rank, w->lane);
-            for (uint64_t i = 0; i < lane->ops && !w->failed; i++) {
+            for (uint64_t i = 0; i < lane->ops; i++) {
+                if (w->failed)
+                    break;
                 const struct peal_op *op = &peal_plan_ops(plan)[lane->first_op + i];
                 if (peal_op_is_sync(op))
                     see_sync(w, op);
@@ -130,23 +136,34 @@ static uint32_t index_of(struct writer *w, struct id_list *list, uint32_t value)
             return i;
     }
     w->failed = w->failed || !peal_vec_push(list, value);
-    return list->len ? (uint32_t)list->len - 1 : 0;
+    if (list->len)
+        return (uint32_t)list->len - 1;
+    return 0;
 }
 
 static void begin_op(struct writer *w, bool data)
 {
-    bool joins = data ? w->was_sync : w->was_data;
+    bool joins;
+    if (data)
+        joins = w->was_sync;
+    else
+        joins = w->was_data;
     if (joins)
         peal_text_printf(&w->ops, "%s{\"name\": \"nop\"}", w->nops++ ? ",\n        " : "");
     w->was_data = data;
     w->was_sync = !data;
-    peal_text_puts(&w->ops, w->nops++ ? ",\n        " : "");
+    if (w->nops++)
+        peal_text_puts(&w->ops, ",\n        ");
 }
 
 static void put_operand(struct writer *w, const struct peal_ref *ref, uint64_t count)
 {
     struct peal_chunk at = peal_export_layout_place(&w->layout, ref);
-    uint32_t buffer = at.buffer == 'i' ? 0 : at.buffer == 'o' ? 1 : 2;
+    uint32_t buffer = 2;
+    if (at.buffer == 'i')
+        buffer = 0;
+    else if (at.buffer == 'o')
+        buffer = 1;
     if (ref->rank == w->rank) {
         peal_text_printf(&w->ops, "{\"type\": \"%c\", ", at.buffer);
     } else {
@@ -164,7 +181,8 @@ static void put_data(struct writer *w, const char *name, struct peal_ref dst,
     peal_text_printf(&w->ops, "{\"name\": \"%s\", \"channel_type\": \"memory\", \"src_buff\": [",
                      name);
     for (uint32_t i = 0; i < nsrc; i++) {
-        peal_text_puts(&w->ops, i ? ", " : "");
+        if (i)
+            peal_text_puts(&w->ops, ", ");
         put_operand(w, &src[i], count);
     }
     peal_text_puts(&w->ops, "], \"dst_buff\": [");
@@ -186,7 +204,10 @@ static void write_copy(struct writer *w, const struct peal_op *op, struct peal_r
         refuse(w, op, "the executor's get swaps its offsets: only equal ones can be written");
         return;
     }
-    put_data(w, to ? "put" : from ? "get" : "copy", dst, &src, 1, op->mem.count);
+    const char *name = from ? "get" : "copy";
+    if (to)
+        name = "put";
+    put_data(w, name, dst, &src, 1, op->mem.count);
 }
 
 /* Own operands first, as the executor takes them; then those of other ranks. */
@@ -262,7 +283,9 @@ static void write_sync(struct writer *w, const struct peal_op *op)
             take_signals(w, cell, op->sync.value);
         return;
     }
-    for (int64_t i = 0; i < op->sync.value && cell->waiter_lane != PEAL_NONE; i++) {
+    if (cell->waiter_lane == PEAL_NONE)
+        return;
+    for (int64_t i = 0; i < op->sync.value; i++) {
         if (op->sync.rank == w->rank)
             put_semaphore(w, "sem_release", cell->order);
         else
@@ -279,7 +302,7 @@ static void write_op(struct writer *w, const struct peal_op *op)
     else if (op->kind == PEAL_OP_COMPUTE)
         write_compute(w, op);
     else
-        refuse(w, op, "the executor has windows and signals, no channels and no accumulates");
+        refuse(w, op, "the executor has windows and signals, no channels, accumulates or matmuls");
 }
 
 /* --- blocks and ranks ------------------------------------------------------------------------ */
@@ -298,9 +321,14 @@ static void write_lane(struct writer *w)
     w->nops = 0;
     w->was_data = w->was_sync = false;
     w->ops.len = 0;
-    for (uint64_t i = 0; i < lane->ops && !w->failed; i++)
+    for (uint64_t i = 0; i < lane->ops; i++) {
+        if (w->failed)
+            break;
         write_op(w, &peal_plan_ops(plan)[lane->first_op + i]);
-    for (uint32_t c = 0; c < plan->cells && !w->failed; c++) {
+    }
+    for (uint32_t c = 0; c < plan->cells; c++) {
+        if (w->failed)
+            break;
         struct cell *cell = cell_of(w, w->rank, c);
         if (cell->writer != PEAL_NONE && cell->waiter_lane == w->lane)
             take_signals(w, cell, cell->total);
@@ -331,15 +359,30 @@ static void write_rank(struct writer *w)
 {
     const struct peal_plan *plan = w->plan;
     uint64_t chunk = w->layout.chunk;
+    uint64_t in = peal_plan_len(plan, w->rank, plan->contract_in);
+    uint64_t to = peal_plan_len(plan, w->rank, plan->contract_out);
+    if (plan->contract_in == plan->contract_out && plan->contract == PEAL_CONTRACT_ALLGATHER)
+        in /= plan->nranks;
+    if (plan->contract_in == plan->contract_out && plan->contract == PEAL_CONTRACT_REDUCE_SCATTER)
+        to /= plan->nranks;
     w->all_remotes.len = 0;
-    peal_text_printf(
-        w->out,
-        "%s\n    {\"id\": %u, \"input_chunks\": %" PRIu64 ", \"output_chunks\": %" PRIu64
-        ", \"scratch_chunks\": %" PRIu64 ",\n     \"threadblocks\": [",
-        w->rank ? "," : "", w->rank, peal_plan_len(plan, w->rank, plan->contract_in) / chunk,
-        peal_plan_len(plan, w->rank, plan->contract_out) / chunk, w->layout.scratch_chunks);
-    for (w->lane = 0; w->lane < peal_plan_lane_count(plan, w->rank) && !w->failed; w->lane++)
+    if (!in || !to) {
+        peal_diag_error(w->diags, (struct peal_pos){0},
+                        "rank %u has no %s: the executor divides by its number of chunks", w->rank,
+                        in ? "output" : "input");
+        w->failed = true;
+        return;
+    }
+    peal_text_printf(w->out,
+                     "%s\n    {\"id\": %u, \"input_chunks\": %" PRIu64
+                     ", \"output_chunks\": %" PRIu64 ", \"scratch_chunks\": %" PRIu64
+                     ",\n     \"threadblocks\": [",
+                     w->rank ? "," : "", w->rank, in / chunk, to / chunk, w->layout.scratch_chunks);
+    for (w->lane = 0; w->lane < peal_plan_lane_count(plan, w->rank); w->lane++) {
+        if (w->failed)
+            break;
         write_lane(w);
+    }
     peal_text_puts(w->out,
                    "],\n     \"channels\": [{\"channel_type\": \"memory\", \"connected_to\": [");
     bool first = true;
@@ -391,8 +434,11 @@ bool peal_mscclpp_write(const struct peal_plan *plan, struct peal_diags *diags,
         see_all(&w);
     if (!w.failed)
         put_head(&w);
-    for (w.rank = 0; w.rank < plan->nranks && !w.failed; w.rank++)
+    for (w.rank = 0; w.rank < plan->nranks; w.rank++) {
+        if (w.failed)
+            break;
         write_rank(&w);
+    }
     peal_text_puts(out, "]}\n");
     peal_vec_release(&w.channels);
     peal_vec_release(&w.remotes);

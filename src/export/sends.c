@@ -83,8 +83,12 @@ static void refuse(struct pass *s, uint32_t rank, const struct peal_op *op, cons
 
 static void list_notices(struct pass *s)
 {
-    for (uint32_t l = 0; l < s->plan->lanes.count && !s->failed; l++) {
-        for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[l].ops && !s->failed; i++) {
+    for (uint32_t l = 0; l < s->plan->lanes.count; l++) {
+        if (s->failed)
+            break;
+        for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[l].ops; i++) {
+            if (s->failed)
+                break;
             const struct peal_op *op = op_at(s, l, i);
             if (!peal_op_is_sync(op))
                 continue;
@@ -133,7 +137,9 @@ static void find_reads(struct pass *s, uint32_t lane, const struct notice **last
 {
     uint32_t rank = s->rank_of[lane];
     memset(last, 0, s->plan->nranks * sizeof *last);
-    for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[lane].ops && !s->failed; i++) {
+    for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[lane].ops; i++) {
+        if (s->failed)
+            break;
         const struct peal_op *op = op_at(s, lane, i);
         if (op->kind == PEAL_OP_WAIT) {
             const struct notice *n = notice_for(s, rank, op);
@@ -167,8 +173,11 @@ static void find_reads(struct pass *s, uint32_t lane, const struct notice **last
 static bool find_wait(const struct pass *s, uint32_t rank, const struct peal_op *notify,
                       uint32_t *lane, uint64_t *at)
 {
-    uint32_t end =
-        rank + 1 < s->plan->nranks ? s->first_lane[rank + 1] : (uint32_t)s->plan->lanes.count;
+    uint32_t end;
+    if (rank + 1 < s->plan->nranks)
+        end = s->first_lane[rank + 1];
+    else
+        end = (uint32_t)s->plan->lanes.count;
     for (*lane = s->first_lane[rank]; *lane < end; (*lane)++) {
         for (*at = 0; *at < peal_plan_lanes(s->plan)[*lane].ops; (*at)++) {
             const struct peal_op *op = op_at(s, *lane, *at);
@@ -185,9 +194,13 @@ static void find_writes(struct pass *s, uint32_t lane)
 {
     uint32_t rank = s->rank_of[lane];
     uint64_t ops = peal_plan_lanes(s->plan)[lane].ops;
-    for (uint64_t i = 0; i < ops && !s->failed; i++) {
+    for (uint64_t i = 0; i < ops; i++) {
+        if (s->failed)
+            break;
         const struct peal_op *op = op_at(s, lane, i);
-        const struct peal_ref *dst = peal_op_is_sync(op) ? NULL : peal_op_dst(s->plan, op);
+        const struct peal_ref *dst = NULL;
+        if (!peal_op_is_sync(op))
+            dst = peal_op_dst(s->plan, op);
         if (!dst || !is_remote(s, rank, dst))
             continue;
         if (op->kind == PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_RECV || op->mem.also ||
@@ -213,8 +226,8 @@ static void find_writes(struct pass *s, uint32_t lane)
                                           .push = true,
                                           .ref = *dst,
                                           .count = op->mem.count});
-        bool computes = op->kind == PEAL_OP_COMPUTE;
-        s->tile_len = computes && op->mem.count > s->tile_len ? op->mem.count : s->tile_len;
+        if (op->kind == PEAL_OP_COMPUTE)
+            s->tile_len = peal_size_max(s->tile_len, op->mem.count);
     }
 }
 
@@ -244,7 +257,9 @@ static void choose_channels(struct pass *s)
     bool used[MOST_PORTS] = {false};
     if (s->transfers.len)
         qsort(t, s->transfers.len, sizeof *t, by_send);
-    for (size_t i = 0; i < s->transfers.len && !s->failed; i++) {
+    for (size_t i = 0; i < s->transfers.len; i++) {
+        if (s->failed)
+            break;
         bool same =
             i > 0 && t[i].from_lane == t[i - 1].from_lane && t[i].to_lane == t[i - 1].to_lane;
         if (!same)
@@ -411,7 +426,9 @@ static int by_place(const void *a, const void *b)
         return x->to_lane < y->to_lane ? -1 : 1;
     if (x->recv_at != y->recv_at)
         return x->recv_at < y->recv_at ? -1 : 1;
-    return x < y ? -1 : x > y;
+    if (x < y)
+        return -1;
+    return x > y;
 }
 
 static void put_op(struct pass *s, uint32_t lane, uint64_t i, const struct transfer *const *in,
@@ -458,19 +475,25 @@ static void put_lanes(struct pass *s, const struct view *received)
 {
     const struct transfer **at = received->at;
     size_t in = 0, out = 0;
-    for (uint32_t l = 0; l < s->plan->lanes.count && !s->failed; l++) {
+    for (uint32_t l = 0; l < s->plan->lanes.count; l++) {
+        if (s->failed)
+            break;
         if (l == s->first_lane[s->rank_of[l]])
             peal_assembler_rank_begin(s->a, s->rank_of[l]);
         else
             peal_assembler_lane_begin(s->a);
         while (out < s->transfers.len && s->transfers.at[out].from_lane < l)
             out++;
-        for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[l].ops && !s->failed; i++) {
+        for (uint64_t i = 0; i < peal_plan_lanes(s->plan)[l].ops; i++) {
+            if (s->failed)
+                break;
             size_t first = in;
             const struct transfer *push = NULL;
             while (in < received->len && at[in]->to_lane == l && at[in]->recv_at == i)
                 in++;
-            for (size_t k = out; k < s->transfers.len && s->transfers.at[k].from_lane == l; k++) {
+            for (size_t k = out; k < s->transfers.len; k++) {
+                if (s->transfers.at[k].from_lane != l)
+                    break;
                 const struct transfer *t = &s->transfers.at[k];
                 if (t->send_at != i)
                     continue;
@@ -507,7 +530,10 @@ static bool prepare(struct pass *s)
 
 static void release(struct pass *s)
 {
-    for (uint64_t i = 0; s->cells && i < (uint64_t)s->plan->nranks * s->plan->cells; i++)
+    uint64_t ncells = 0;
+    if (s->cells)
+        ncells = (uint64_t)s->plan->nranks * s->plan->cells;
+    for (uint64_t i = 0; i < ncells; i++)
         peal_vec_release(&s->cells[i].list);
     peal_vec_release(&s->transfers);
     free(s->cells);
@@ -526,7 +552,9 @@ enum peal_status peal_plan_use_sends(const struct peal_plan *plan, struct peal_d
     s.failed = !prepare(&s) || !last;
     if (!s.failed)
         list_notices(&s);
-    for (uint32_t l = 0; l < plan->lanes.count && !s.failed; l++) {
+    for (uint32_t l = 0; l < plan->lanes.count; l++) {
+        if (s.failed)
+            break;
         find_reads(&s, l, last);
         if (!s.failed)
             find_writes(&s, l);
@@ -537,8 +565,11 @@ enum peal_status peal_plan_use_sends(const struct peal_plan *plan, struct peal_d
     }
     received.at = malloc((s.transfers.len + 1) * sizeof *received.at);
     s.failed = s.failed || !received.at;
-    for (size_t i = 0; i < s.transfers.len && !s.failed; i++)
+    for (size_t i = 0; i < s.transfers.len; i++) {
+        if (s.failed)
+            break;
         received.at[received.len++] = &s.transfers.at[i];
+    }
     if (!s.failed && received.len)
         qsort(received.at, received.len, sizeof *received.at, by_place);
     if (!s.failed)

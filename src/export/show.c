@@ -85,8 +85,10 @@ static void put_cell(struct printer *p, const struct peal_op *op)
 
 static void put_sync(struct printer *p, const struct peal_op *op)
 {
-    bool notify = op->kind == PEAL_OP_NOTIFY, relaxed = op->flags & PEAL_OP_RELAXED;
-    peal_text_printf(p->out, "%s%s ", notify ? "notify" : "wait", relaxed ? " relaxed" : "");
+    bool notify = op->kind == PEAL_OP_NOTIFY;
+    peal_text_puts(p->out, notify ? "notify " : "wait ");
+    if (op->flags & PEAL_OP_RELAXED)
+        peal_text_puts(p->out, "relaxed ");
     put_cell(p, op);
     const char *relation = op->flags & PEAL_OP_EQUAL ? "==" : ">=";
     if (notify)
@@ -112,14 +114,20 @@ static void put_sources(struct printer *p, const struct peal_op *op)
     const struct peal_plan *plan = p->plan;
     bool reduces = op->kind == PEAL_OP_COMPUTE && plan->reduce < PEAL_REDUCTIONS &&
                    op->fn == peal_reduce_fn((enum peal_reduction)plan->reduce);
-    bool plain = op->kind == PEAL_OP_COPY || op->fn == PEAL_FN_ID;
-    if (!plain)
+    bool product = op->kind == PEAL_OP_MATMUL;
+    bool plain = !product && (op->kind == PEAL_OP_COPY || op->fn == PEAL_FN_ID);
+    if (product)
+        peal_text_puts(p->out, "matmul(");
+    else if (!plain)
         peal_text_printf(p->out, "%s(", reduces ? "op" : peal_fn_info((enum peal_fn)op->fn)->name);
     for (uint32_t i = 0; i < op->mem.nsrc; i++) {
-        peal_text_puts(p->out, i ? ", " : "");
-        put_ref(p, op, peal_op_src(plan, op, i));
+        struct peal_op seen = peal_op_of_operand(op, 1 + i);
+        if (i)
+            peal_text_puts(p->out, ", ");
+        put_ref(p, &seen, peal_op_src(plan, op, i));
     }
-    peal_text_puts(p->out, plain ? "" : ")");
+    if (!plain)
+        peal_text_puts(p->out, ")");
 }
 
 static void put_message(struct printer *p, const struct peal_op *op)
@@ -157,6 +165,8 @@ static void put_op(struct printer *p, const struct peal_op *op)
     begin_line(p);
     if (peal_op_is_sync(op)) {
         put_sync(p, op);
+    } else if (op->kind == PEAL_OP_FLUSH) {
+        peal_text_printf(p->out, "flush to %u", op->mem.target);
     } else if (op->kind == PEAL_OP_FREE) {
         put_free(p, op->mem.channel);
     } else if (op->kind >= PEAL_OP_SEND) {
@@ -174,7 +184,10 @@ static void put_op(struct printer *p, const struct peal_op *op)
     if (op->kind == PEAL_OP_COMPUTE && (op->flags & PEAL_OP_UNORDERED))
         peal_text_puts(p->out, " // in the hardware's order");
     peal_text_puts(p->out, "\n");
-    for (uint32_t i = 0; op->kind == PEAL_OP_COMPUTE && i < op->mem.also; i++) {
+    uint32_t also = 0;
+    if (op->kind == PEAL_OP_COMPUTE)
+        also = op->mem.also;
+    for (uint32_t i = 0; i < also; i++) {
         begin_line(p);
         put_ref(p, op, peal_op_also(p->plan, op, i));
         peal_text_puts(p->out, " = ");
@@ -210,7 +223,7 @@ static uint64_t longest(const struct peal_plan *plan, uint32_t buf)
 {
     uint64_t len = 0;
     for (uint32_t r = 0; r < plan->nranks; r++)
-        len = peal_plan_len(plan, r, buf) > len ? peal_plan_len(plan, r, buf) : len;
+        len = peal_size_max(len, peal_plan_len(plan, r, buf));
     return len;
 }
 
@@ -218,15 +231,17 @@ static void put_params(struct printer *p)
 {
     static const char *const dirs[] = {"", "in ", "out ", "inout "};
     const struct peal_plan *plan = p->plan;
-    bool first = true;
+    const char *separator = "";
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
         if (buf->kind != PEAL_BUF_PARAM || buf->alias != PEAL_NONE)
             continue; /* in place, there is one buffer */
-        peal_text_printf(p->out, "%s%s%s: %sT[%" PRIu64 "]", first ? "" : ", ", dirs[buf->dir],
-                         peal_plan_string(plan, buf->name),
-                         buf->flags & PEAL_BUF_SYMMETRIC ? "window " : "", longest(plan, b));
-        first = false;
+        peal_text_printf(p->out, "%s%s%s: ", separator, dirs[buf->dir],
+                         peal_plan_string(plan, buf->name));
+        if (buf->flags & PEAL_BUF_SYMMETRIC)
+            peal_text_puts(p->out, "window ");
+        peal_text_printf(p->out, "T[%" PRIu64 "]", longest(plan, b));
+        separator = ", ";
     }
     if (plan->reduce < PEAL_REDUCTIONS)
         peal_text_puts(p->out, ", op: reduce");
@@ -238,12 +253,25 @@ static void put_params(struct printer *p)
 static bool *used_signals(const struct peal_plan *plan)
 {
     bool *used = calloc(2 * plan->signals.count + 2, sizeof *used);
-    for (uint64_t i = 0; used && i < plan->ops.count; i++) {
+    if (!used)
+        return NULL;
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
         const struct peal_op *op = &peal_plan_ops(plan)[i];
         if (peal_op_is_sync(op))
             used[2 * peal_op_signal(op) + (op->kind == PEAL_OP_NOTIFY)] = true;
     }
     return used;
+}
+
+/* Whether a channel before this one has its name. */
+static bool is_declared(const struct peal_plan *plan, uint32_t channel)
+{
+    const struct peal_channel *channels = peal_plan_channels(plan);
+    for (uint32_t k = 0; k < channel; k++) {
+        if (channels[k].name == channels[channel].name)
+            return true;
+    }
+    return false;
 }
 
 static void put_scratch(struct printer *p)
@@ -259,7 +287,10 @@ static void put_scratch(struct printer *p)
         peal_text_printf(p->out, ": T[%" PRIu64 "]\n", longest(plan, b));
     }
     bool *used = used_signals(plan);
-    for (uint32_t i = 0; used && i < plan->signals.count; i++) {
+    uint64_t nsignals = 0;
+    if (used)
+        nsignals = plan->signals.count;
+    for (uint32_t i = 0; i < nsignals; i++) {
         const struct peal_signal *signal = &peal_plan_signals(plan)[i];
         if (!used[2 * i] && !used[2 * i + 1])
             continue;
@@ -270,10 +301,7 @@ static void put_scratch(struct printer *p)
     free(used);
     for (uint32_t i = 0; i < plan->channels.count; i++) {
         const char *name = peal_plan_string(plan, peal_plan_channels(plan)[i].name);
-        bool known = !*name;
-        for (uint32_t k = 0; k < i && !known; k++)
-            known = peal_plan_channels(plan)[k].name == peal_plan_channels(plan)[i].name;
-        if (known)
+        if (!*name || is_declared(plan, i))
             continue;
         peal_text_puts(p->out, "    channel ");
         put_name(p, name);
@@ -286,7 +314,7 @@ void peal_plan_show(const struct peal_plan *plan, struct peal_text *out)
     struct printer p = {.plan = plan, .out = out, .indent = 1};
     uint32_t lanes = 1;
     for (uint32_t r = 0; r < plan->nranks; r++)
-        lanes = peal_plan_lane_count(plan, r) > lanes ? peal_plan_lane_count(plan, r) : lanes;
+        lanes = peal_size_max(lanes, peal_plan_lane_count(plan, r));
     peal_text_printf(out, "// for %u ranks", plan->nranks);
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         if (peal_plan_bufs(plan)[b].alias != PEAL_NONE)

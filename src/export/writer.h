@@ -39,4 +39,12 @@ bool peal_msccl_write(const struct peal_plan *plan, const char *proto, struct pe
 bool peal_mscclpp_write(const struct peal_plan *plan, struct peal_diags *diags,
                         struct peal_text *out);
 
+/* Header, kernel, orchestration and driver; `name` is an identifier. */
+bool peal_pto_write(const struct peal_plan *plan, const char *name, bool closed,
+                    struct peal_diags *diags, struct peal_exported *out);
+/* The kernel as a plan again. */
+enum peal_status peal_pto_read_back(const struct peal_exported *written,
+                                    const struct peal_plan *like, struct peal_diags *diags,
+                                    struct peal_plan **out);
+
 #endif

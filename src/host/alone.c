@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal_simulate: one kernel on a modelled machine, with the caller's buffers. */
 #include "base/base.h"
+#include "comm/comm.h"
 #include "lang/lang.h"
 #include "plan/plan.h"
 #include "sim/sim.h"
@@ -63,7 +64,9 @@ static void add_number(struct run *run, const char *name, int64_t value)
 static enum peal_status take_ints(struct run *run, const struct peal_symbol *param,
                                   const struct peal_simulate_arg *arg)
 {
-    size_t members = param->is_local ? run->what->ranks : 1;
+    size_t members = 1;
+    if (param->is_local)
+        members = run->what->ranks;
     if ((!arg->values && arg->nvalues) || arg->nvalues % members != 0)
         return refuse(run, "'%s' has %zu values for %zu ranks", param->name, arg->nvalues, members);
     if (run->bind.nvalues < MOST_VALUES)
@@ -123,8 +126,8 @@ static enum peal_status bind(struct run *run)
     enum peal_status status = PEAL_OK;
     size_t nparams = (size_t)run->kernel->nparams;
     bool enough = what->nargs <= nparams && (what->args || what->nargs == 0);
-    for (size_t i = what->nargs; i < nparams && enough; i++)
-        enough = run->kernel->params[i]->initial != NULL;
+    for (size_t i = what->nargs; i < nparams; i++)
+        enough = enough && run->kernel->params[i]->initial;
     if (!enough)
         return refuse(run, "'%s' takes %zu arguments, not %zu", run->kernel->name, nparams,
                       what->nargs);
@@ -140,8 +143,11 @@ static enum peal_status bind(struct run *run)
             return refuse(run, "dimension %zu has no name", i);
         add_number(run, what->dims[i].name, what->dims[i].value);
     }
-    for (size_t i = 0; i < what->nargs && status == PEAL_OK; i++)
+    for (size_t i = 0; i < what->nargs; i++) {
+        if (status != PEAL_OK)
+            break;
         status = take_argument(run, run->kernel->params[i], &what->args[i]);
+    }
     if (status == PEAL_OK && run->has_data && run->lacks_data)
         status = refuse(run, "some buffers have data and some have none");
     if (status == PEAL_OK)
@@ -187,7 +193,9 @@ static enum peal_status launch(struct run *run)
     void **buffers = calloc((size_t)what->ranks * count + 1, sizeof *buffers);
     if (!buffers)
         return PEAL_NO_MEMORY;
-    for (uint32_t r = 0; r < what->ranks && run->has_data; r++) {
+    for (uint32_t r = 0; r < what->ranks; r++) {
+        if (!run->has_data)
+            break;
         for (uint32_t i = 0; i < count; i++)
             buffers[(size_t)r * count + i] = args[i]->data[r];
     }
@@ -195,8 +203,11 @@ static enum peal_status launch(struct run *run)
     struct peal_sim_options options = {.data = data ? PEAL_SIM_DATA_FULL : PEAL_SIM_DATA_OFF};
     struct peal_sim_args given = {.buffers = data ? buffers : NULL};
     status = peal_sim_new(run->machine, what->ranks, &options, &run->diags, &run->sim);
-    for (uint32_t i = 0; i < launches && status == PEAL_OK; i++)
+    for (uint32_t i = 0; i < launches; i++) {
+        if (status != PEAL_OK)
+            break;
         status = peal_sim_launch(run->sim, run->plan, &given, &run->diags);
+    }
     if (status == PEAL_OK)
         status = peal_sim_run(run->sim);
     if (status == PEAL_OK && peal_sim_deadlock(run->sim)) {
@@ -255,17 +266,17 @@ static void answer(const struct run *run, struct peal_simulated *out)
                                    .credit_stalls = s->credit_stalls,
                                    .events = s->events,
                                    .hash = s->hash};
-    for (uint32_t r = 0; r < run->what->ranks && run->what->rank_ps; r++) {
+    if (!run->what->rank_ps)
+        return;
+    for (uint32_t r = 0; r < run->what->ranks; r++) {
         struct peal_sim_rank_stats rank;
         peal_sim_rank(run->sim, r, &rank);
         run->what->rank_ps[r] = rank.end;
     }
 }
 
-enum peal_status peal_simulate(const struct peal_simulate *what, struct peal_simulated *out)
+static enum peal_status simulate(const struct peal_simulate *what, struct peal_simulated *out)
 {
-    if (!what || !out || (what->struct_size && what->struct_size < sizeof *what))
-        return PEAL_INVALID;
     struct run *run = calloc(1, sizeof *run);
     if (!run)
         return PEAL_NO_MEMORY;
@@ -279,7 +290,11 @@ enum peal_status peal_simulate(const struct peal_simulate *what, struct peal_sim
     if (what->error && what->error_cap) {
         if (status != PEAL_OK && !run->why.len)
             peal_diags_print(&run->diags, false, &run->why);
-        const char *words = run->why.len ? peal_text_get(&run->why) : peal_status_text(status);
+        const char *words;
+        if (run->why.len)
+            words = peal_text_get(&run->why);
+        else
+            words = peal_status_text(status);
         snprintf(what->error, what->error_cap, "%s", status == PEAL_OK ? "" : words);
     }
     peal_sim_free(run->sim);
@@ -289,5 +304,30 @@ enum peal_status peal_simulate(const struct peal_simulate *what, struct peal_sim
     peal_text_release(&run->why);
     peal_diags_release(&run->diags);
     free(run);
+    return status;
+}
+
+enum peal_status peal_simulate(const struct peal_simulate *what, struct peal_simulated *out,
+                               size_t out_size)
+{
+    void *made, *made_args = NULL;
+    struct peal_simulated answered;
+    if (!what || !out)
+        return PEAL_INVALID;
+    const struct peal_simulate *known =
+        peal_growth_view(what, 1, PEAL_SIMULATE_FIRST_BYTES, sizeof *known, &made);
+    if (!known)
+        return PEAL_UNSUPPORTED;
+    struct peal_simulate own = *known;
+    free(made);
+    const struct peal_simulate_arg *given = own.args;
+    own.args = peal_growth_view(given, own.nargs, PEAL_SIMULATE_ARG_FIRST_BYTES, sizeof *given,
+                                &made_args);
+    enum peal_status status = PEAL_UNSUPPORTED;
+    if (!given || own.args)
+        status = simulate(&own, &answered);
+    if (status == PEAL_OK)
+        peal_growth_write(out, out_size, &answered, sizeof answered);
+    free(made_args);
     return status;
 }

@@ -44,7 +44,33 @@ static const char *kind_name(uint32_t kind)
 {
     static const char *const names[] = {"a tensor", "an int", "an array of ints",
                                         "a reduce operation"};
-    return kind <= PEAL_TASK_REDUCE ? names[kind] : "of no known kind";
+    if (kind <= PEAL_TASK_REDUCE)
+        return names[kind];
+    return "of no known kind";
+}
+
+/* A part of a tensor has one dimension; all of it has the tensor's, as cut. `count`: the elements
+ * on the first member. */
+static void find_shape(const struct peal_host_tensor *tensor, bool whole, uint64_t count,
+                       struct peal_host_arg *arg)
+{
+    memcpy(arg->shape, tensor->shape, sizeof arg->shape);
+    arg->ndims = tensor->ndims;
+    if (!whole || tensor->ndims == 1) {
+        arg->ndims = 1;
+        arg->shape[0] = count;
+        return;
+    }
+    uint32_t cut = tensor->place == PEAL_SHARDED ? tensor->shard_dim : 0;
+    uint64_t others = 1;
+    for (uint32_t d = 0; d < tensor->ndims; d++) {
+        if (d != cut)
+            others *= tensor->shape[d];
+    }
+    if (others)
+        arg->shape[cut] = count / others;
+    else if (cut > 0)
+        arg->shape[cut] = 0;
 }
 
 static enum peal_status take_tensor(struct peal_host *host, struct peal_host_request *r, uint32_t a)
@@ -68,7 +94,9 @@ static enum peal_status take_tensor(struct peal_host *host, struct peal_host_req
     r->tensors[a] = tensor;
     arg->dir = param->dir;
     arg->dtype = (uint8_t)tensor->dtype;
-    arg->symmetric = tensor->of_domain ? tensor->domain + 1 : 0;
+    arg->symmetric = 0;
+    if (tensor->of_domain)
+        arg->symmetric = tensor->domain + 1;
     uint64_t element = peal_dtype_size(tensor->dtype);
     for (uint32_t m = 0; m < r->members; m++) {
         const struct peal_host_piece *piece = peal_tensor_piece_on(tensor, r->workers[m]);
@@ -77,8 +105,9 @@ static enum peal_status take_tensor(struct peal_host *host, struct peal_host_req
                                   "parameter '%s' of '%s': tensor '%s' has no part on worker %u",
                                   param->name, r->work->name, tensor->name, r->workers[m]);
         uint64_t has = piece->bytes / element;
-        uint64_t count =
-            given->count ? given->count : has - (given->first < has ? given->first : has);
+        uint64_t count = given->count;
+        if (!count)
+            count = has - peal_size_min(given->first, has);
         if (given->first > has || count > has - given->first)
             return peal_host_fail(host, PEAL_INVALID,
                                   "parameter '%s' of '%s': elements %llu to %llu of tensor '%s', "
@@ -89,24 +118,7 @@ static enum peal_status take_tensor(struct peal_host *host, struct peal_host_req
         r->places[(size_t)m * r->work->nparams + a] =
             (struct peal_host_place){piece->at + given->first * element, count, count * element};
     }
-    /* A part of a tensor has one dimension; all of it has the tensor's, as cut. */
-    bool whole = given->first == 0 && given->count == 0;
-    arg->ndims = whole ? tensor->ndims : 1;
-    memcpy(arg->shape, tensor->shape, sizeof arg->shape);
-    uint64_t inner = 1;
-    for (uint32_t d = 1; d < tensor->ndims; d++)
-        inner *= tensor->shape[d];
-    if (!whole || tensor->ndims == 1)
-        arg->shape[0] = r->places[a].count;
-    else if (tensor->place == PEAL_SHARDED && tensor->shard_dim > 0) {
-        uint32_t d = tensor->shard_dim;
-        arg->shape[d] = 1;
-        uint64_t others = 1;
-        for (uint32_t i = 0; i < tensor->ndims; i++)
-            others *= i == d ? 1 : tensor->shape[i];
-        arg->shape[d] = others ? r->places[a].count / others : 0;
-    } else if (inner)
-        arg->shape[0] = r->places[a].count / inner;
+    find_shape(tensor, given->first == 0 && given->count == 0, r->places[a].count, arg);
     return PEAL_OK;
 }
 
@@ -165,7 +177,9 @@ static enum peal_status find_dtype(struct peal_host *host, struct peal_host_requ
 {
     const struct peal_host_tensor *first = NULL;
     r->dtype = PEAL_F32;
-    for (uint32_t a = 0; a < r->work->nparams && !r->work->function; a++) {
+    for (uint32_t a = 0; a < r->work->nparams; a++) {
+        if (r->work->function)
+            break;
         const struct peal_host_tensor *tensor = r->tensors[a];
         if (!tensor || !r->work->params[a].generic)
             continue;
@@ -212,7 +226,9 @@ static enum peal_status find_dims(struct peal_host *host, struct peal_host_reque
                                   dim->name ? dim->name : "");
         add_dim(r, dim->name, (uint64_t)dim->value);
     }
-    for (uint32_t a = 0; a < r->work->nparams && !r->work->function; a++) {
+    for (uint32_t a = 0; a < r->work->nparams; a++) {
+        if (r->work->function)
+            break;
         const struct peal_host_param *param = &r->work->params[a];
         const struct peal_host_arg *arg = &r->args[a];
         uint64_t count = r->places[a].count;
@@ -224,7 +240,11 @@ static enum peal_status find_dims(struct peal_host *host, struct peal_host_reque
         }
         /* Rows by columns: the tensor's last dimension, or as many rows as members. */
         bool flat = arg->ndims < 2;
-        uint64_t cols = flat ? count / r->members : arg->shape[arg->ndims - 1];
+        uint64_t cols;
+        if (flat)
+            cols = count / r->members;
+        else
+            cols = arg->shape[arg->ndims - 1];
         add_dim(r, param->dims[1], cols);
         add_dim(r, param->dims[0], cols ? count / cols : 0);
     }
@@ -317,8 +337,8 @@ static enum peal_status check_count(struct peal_host *host, const struct peal_ho
 {
     size_t given = r->spec->nargs;
     bool enough = given <= r->work->nparams && (given == 0 || r->spec->args);
-    for (size_t a = given; a < r->work->nparams && enough; a++)
-        enough = r->work->params[a].has_default;
+    for (size_t a = given; a < r->work->nparams; a++)
+        enough = enough && r->work->params[a].has_default;
     if (enough)
         return PEAL_OK;
     return peal_host_fail(host, PEAL_INVALID, "'%s' takes %u arguments, not %zu", r->work->name,
@@ -348,8 +368,11 @@ enum peal_status peal_host_request_make(struct peal_host *host, const struct pea
     if (!peal_vec_reserve(&host->scratch, (size_t)r->members * r->work->nparams + 1))
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a task");
     r->places = host->scratch.at;
-    for (uint32_t a = 0; a < spec->nargs && status == PEAL_OK; a++)
+    for (uint32_t a = 0; a < spec->nargs; a++) {
+        if (status != PEAL_OK)
+            break;
         status = take_argument(host, r, a);
+    }
     for (uint32_t a = (uint32_t)spec->nargs; a < r->work->nparams; a++) {
         r->args[a] = (struct peal_host_arg){.kind = PEAL_TASK_INT};
         r->tensors[a] = NULL;

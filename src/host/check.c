@@ -85,7 +85,8 @@ static bool collect(struct look *look, uint32_t queue)
         const struct peal_host_block *block = held_at(look, queue, first + i);
         uint32_t member = member_on(block, look->worker);
         uint32_t own = block->parts[member].after;
-        after = own > after ? own : after;
+        if (own > after)
+            after = own;
         look->after[queue][i] = after;
         for (uint32_t a = 0; a < block->nargs; a++) {
             uint64_t at = peal_taint_address(block, member, a);
@@ -103,13 +104,19 @@ static bool collect(struct look *look, uint32_t queue)
 static int by_begin(const void *a, const void *b)
 {
     const struct access *x = a, *y = b;
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
+    if (x->begin < y->begin)
+        return -1;
+    return x->begin > y->begin;
 }
 
 /* Does the later one follow the earlier? Across queues, by what it or one before it waits for. */
 static bool ordered(const struct look *look, const struct access *x, const struct access *y)
 {
-    const struct access *early = x->task < y->task ? x : y, *late = early == x ? y : x;
+    const struct access *early = x, *late = y;
+    if (y->task < x->task) {
+        early = y;
+        late = x;
+    }
     if (early->queue == late->queue)
         return true;
     uint64_t after = look->after[late->queue][late->position - look->first[late->queue]];
@@ -122,7 +129,9 @@ static enum peal_status check_pairs(struct look *look)
         qsort(look->list.at, look->list.len, sizeof *look->list.at, by_begin);
     for (size_t i = 0; i < look->list.len; i++) {
         const struct access *x = &look->list.at[i];
-        for (size_t j = i + 1; j < look->list.len && look->list.at[j].begin < x->end; j++) {
+        for (size_t j = i + 1; j < look->list.len; j++) {
+            if (look->list.at[j].begin >= x->end)
+                break;
             const struct access *y = &look->list.at[j];
             if (x->task == y->task || !(x->writes || y->writes) || ordered(look, x, y))
                 continue;
@@ -140,7 +149,9 @@ static enum peal_status check_worker(struct peal_host *host, uint32_t worker)
 {
     struct look look = {.host = host, .worker = worker};
     bool ok = true;
-    for (uint32_t q = 0; q < PEAL_HOST_QUEUES && ok; q++) {
+    for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
+        if (!ok)
+            break;
         uint32_t index = worker * PEAL_HOST_QUEUES + q;
         uint32_t pushed = atomic_load(&host->shared->queues[index].pushed);
         look.count[q] = (uint32_t)host->positions[index] - pushed;
@@ -148,8 +159,11 @@ static enum peal_status check_worker(struct peal_host *host, uint32_t worker)
         look.after[q] = calloc(look.count[q] + 1, sizeof *look.after[q]);
         ok = look.after[q] && collect(&look, q);
     }
-    enum peal_status status =
-        ok ? check_pairs(&look) : peal_host_fail(host, PEAL_NO_MEMORY, "no memory for the check");
+    enum peal_status status;
+    if (ok)
+        status = check_pairs(&look);
+    else
+        status = peal_host_fail(host, PEAL_NO_MEMORY, "no memory for the check");
     for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++)
         free(look.after[q]);
     peal_vec_release(&look.list);
@@ -200,7 +214,9 @@ static enum peal_status check_circles(struct peal_host *host)
         if (held && entry >> PEAL_HOST_BLOCK_BITS < first)
             first = entry >> PEAL_HOST_BLOCK_BITS;
     }
-    for (uint64_t id = first; id < host->next_id && status == PEAL_OK; id++) {
+    for (uint64_t id = first; id < host->next_id; id++) {
+        if (status != PEAL_OK)
+            break;
         const struct peal_host_block *block = host->held[id % PEAL_MOST_QUEUED];
         if (can_start(&walk, block))
             finish(&walk, block);
@@ -230,7 +246,9 @@ static enum peal_status check_sharing(struct peal_host *host, const struct peal_
             continue;
         const struct peal_host_variant *x = &host->variants.at[before - 1];
         const struct peal_host_variant *y = &host->variants.at[block->variant];
-        const struct peal_host_variant *open = x->proved == CLOSED ? y : x;
+        const struct peal_host_variant *open = x;
+        if (x->proved == CLOSED)
+            open = y;
         if (open->proved != CLOSED)
             return peal_host_fail(host, PEAL_INVALID,
                                   "kernel '%s' shares its domain's buffers with another one and is "
@@ -246,7 +264,9 @@ static enum peal_status check_kernels(struct peal_host *host)
     enum peal_status status = PEAL_OK;
     if (!user)
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for the check");
-    for (uint64_t id = host->oldest; id < host->next_id && status == PEAL_OK; id++) {
+    for (uint64_t id = host->oldest; id < host->next_id; id++) {
+        if (status != PEAL_OK)
+            break;
         const struct peal_host_block *block = host->held[id % PEAL_MOST_QUEUED];
         if (block->kind != PEAL_HOST_RUN_KERNEL)
             continue;
@@ -266,8 +286,11 @@ enum peal_status peal_host_check(struct peal_host *host)
     if (!host->holding)
         return peal_host_fail(host, PEAL_INVALID, "nothing is held: peal_host_hold comes first");
     peal_host_retire(host);
-    for (uint32_t w = 0; w < host->workers && status == PEAL_OK; w++)
+    for (uint32_t w = 0; w < host->workers; w++) {
+        if (status != PEAL_OK)
+            break;
         status = check_worker(host, w);
+    }
     if (status == PEAL_OK)
         status = check_circles(host);
     if (status == PEAL_OK)

@@ -4,6 +4,8 @@
  * comes after what is queued. */
 #include "host/state.h"
 
+#include "comm/comm.h"
+
 #include "run/run.h"
 
 #include <stdio.h>
@@ -189,7 +191,9 @@ static enum peal_status open_buffers(struct peal_host *host, struct peal_host_do
     for (size_t i = 0; i < domain->nbuffers; i++) {
         struct peal_host_tensor *tensor =
             peal_handle_find(host, &host->tensors, domain->buffers[i].tensor.id, "buffer", &status);
-        for (uint32_t m = 0; tensor && m < domain->size; m++) {
+        if (!tensor)
+            continue;
+        for (uint32_t m = 0; m < domain->size; m++) {
             struct peal_host_piece *piece = &tensor->pieces[m];
             uint64_t position = host->positions[piece->worker * PEAL_HOST_QUEUES + PEAL_HOST_COMM];
             peal_order_touch(host, piece, 0, piece->bytes, true, PEAL_HOST_COMM, position);
@@ -254,13 +258,36 @@ enum peal_status peal_host_domain_make(struct peal_host *host, const struct peal
     return status;
 }
 
+/* The same from a specification by other headers. */
+static enum peal_status make_known(struct peal_host *host, const struct peal_domain_spec *spec,
+                                   struct peal_host_domain **out)
+{
+    void *made, *made_buffers = NULL;
+    const struct peal_domain_spec *known =
+        peal_growth_view(spec, 1, PEAL_DOMAIN_SPEC_FIRST_BYTES, sizeof *known, &made);
+    if (!spec)
+        return peal_host_fail(host, PEAL_INVALID, "no domain");
+    if (!known)
+        return peal_host_fail(host, PEAL_UNSUPPORTED, PEAL_HOST_TOO_NEW, "domain");
+    struct peal_domain_spec own = *known;
+    free(made);
+    const struct peal_domain_buffer *given = own.buffers;
+    own.buffers = peal_growth_view(given, own.nbuffers, PEAL_DOMAIN_BUFFER_FIRST_BYTES,
+                                   sizeof *given, &made_buffers);
+    if (given && !own.buffers)
+        return peal_host_fail(host, PEAL_UNSUPPORTED, PEAL_HOST_TOO_NEW, "a buffer");
+    enum peal_status status = peal_host_domain_make(host, &own, out);
+    free(made_buffers);
+    return status;
+}
+
 enum peal_status peal_domain_new(struct peal_host *host, const struct peal_domain_spec *spec,
                                  struct peal_domain *out)
 {
     struct peal_host_domain *domain = NULL;
     enum peal_status status = peal_host_enter(host);
     if (status == PEAL_OK)
-        status = peal_host_domain_make(host, spec, &domain);
+        status = make_known(host, spec, &domain);
     if (status != PEAL_OK)
         return status;
     out->id = peal_handle_add(host, &host->domains, domain);
@@ -287,8 +314,10 @@ enum peal_status peal_host_domain_ready(struct peal_host *host, struct peal_host
             return peal_host_fail(host, status, "the domain cannot be opened: %s",
                                   peal_comm_error(NULL));
         }
-        for (uint32_t m = 0; m < domain->size && host->shared->timeout_ms; m++)
-            peal_comm_set_timeout(comms[m], host->shared->timeout_ms);
+        if (host->shared->timeout_ms) {
+            for (uint32_t m = 0; m < domain->size; m++)
+                peal_comm_set_timeout(comms[m], host->shared->timeout_ms);
+        }
         shared->comms[queue] = comms;
     }
     domain->used[queue] = true;
@@ -305,9 +334,12 @@ static void find_last_use(struct peal_host *host, const struct peal_host_domain 
         enum peal_status status;
         const struct peal_host_tensor *tensor =
             peal_handle_find(host, &host->tensors, domain->buffers[i].tensor.id, "buffer", &status);
-        for (uint32_t m = 0; tensor && m < domain->size; m++) {
+        if (!tensor)
+            continue;
+        for (uint32_t m = 0; m < domain->size; m++) {
             uint64_t last = tensor->pieces[m].last[PEAL_HOST_COMPUTE];
-            after[m] = last > after[m] ? last : after[m];
+            if (last > after[m])
+                after[m] = last;
         }
     }
 }
@@ -315,7 +347,9 @@ static void find_last_use(struct peal_host *host, const struct peal_host_domain 
 static void give_simulated(struct peal_host *host, const struct peal_host_domain *domain)
 {
     const struct peal_host_shared_domain *shared = &host->shared->domains[domain->slot];
-    for (uint32_t m = 0; m < domain->size && shared->bytes; m++) {
+    for (uint32_t m = 0; m < domain->size; m++) {
+        if (!shared->bytes)
+            break;
         uint32_t worker = domain->workers[m];
         struct peal_host_pending_free gone = {
             worker,
@@ -336,7 +370,9 @@ enum peal_status peal_domain_release(struct peal_host *host, struct peal_domain 
         return status;
     uint64_t after[PEAL_MOST_RANKS] = {0};
     find_last_use(host, domain, after);
-    for (uint32_t q = 0; q < PEAL_HOST_QUEUES && status == PEAL_OK; q++) {
+    for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
+        if (status != PEAL_OK)
+            break;
         struct peal_host_internal what = {.kind = PEAL_HOST_CLOSE_DOMAIN,
                                           .queue = q,
                                           .slot = domain->slot,
@@ -388,8 +424,8 @@ enum peal_status peal_domain_tensor(struct peal_host *host, struct peal_domain h
     const struct peal_host_domain *domain = peal_host_domain_find(host, handle, &status);
     if (!domain)
         return status;
-    for (size_t i = 0; i < domain->nbuffers && name; i++) {
-        if (strcmp(domain->buffers[i].name, name) == 0) {
+    for (size_t i = 0; i < domain->nbuffers; i++) {
+        if (name && strcmp(domain->buffers[i].name, name) == 0) {
             *out = domain->buffers[i].tensor;
             return PEAL_OK;
         }

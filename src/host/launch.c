@@ -225,7 +225,8 @@ enum peal_status peal_launch_function(struct peal_host_shared *shared,
     const struct peal_function *function = shared->works[block->work].function;
     struct peal_function_arg args[PEAL_MOST_ARGS];
     char error[512] = "";
-    struct peal_function_call call = {.worker = block->parts[member].worker,
+    struct peal_function_call call = {.struct_size = sizeof call,
+                                      .worker = block->parts[member].worker,
                                       .rank = member,
                                       .size = block->members,
                                       .args = args,
@@ -281,8 +282,13 @@ enum peal_status peal_launcher_run(struct peal_launcher *launcher, struct peal_h
     case PEAL_HOST_RUN_FUNCTION:
         return peal_launch_function(launcher->shared, block, member, why);
     case PEAL_HOST_RUN_KERNEL:
-        status = alone ? join_alone(joined, why) : join(launcher, block, member, joined, why);
-        return status == PEAL_OK ? run_kernel(launcher, block, member, joined, why) : status;
+        if (alone)
+            status = join_alone(joined, why);
+        else
+            status = join(launcher, block, member, joined, why);
+        if (status == PEAL_OK)
+            return run_kernel(launcher, block, member, joined, why);
+        return status;
     case PEAL_HOST_OPEN_DOMAIN:
         return join(launcher, block, member, joined, why);
     case PEAL_HOST_CLOSE_DOMAIN:

@@ -7,7 +7,7 @@
  *
  * Order. Where a part of a task must wait for the other queue, or for another lane of its own, the
  * lane it waits for notifies a cell of the same rank after the task in question, and the waiting
- * lane waits. Nothing is notified that nobody waits for: tasks that share nothing cost what they
+ * lane waits. Nothing is notified that no task waits for: tasks that share nothing cost what they
  * cost alone.
  *
  * Memory. All tensors of a worker lie in its area, which is one parameter of the plan; so two tasks
@@ -55,7 +55,7 @@ struct linker {
     uint32_t memory;                  /* the buffer of areas */
     uint32_t lanes[PEAL_HOST_QUEUES]; /* of every rank */
     uint32_t order;                   /* the signal of lanes' progress: a cell per lane */
-    uint32_t drain;                   /* a cell per lane that nobody waits for */
+    uint32_t drain;                   /* a cell per lane that no task waits for */
     uint32_t nbufs, nsignals;
     uint64_t nops; /* made so far */
     bool **needed; /* by queue index and held position: someone waits for this task */
@@ -93,7 +93,9 @@ static uint32_t add_buf(struct linker *l, const struct peal_buf_spec *spec)
 {
     if (++l->nbufs > MOST_BUFS)
         l->failed = true;
-    return l->failed ? 0 : peal_assembler_buf(l->a, spec);
+    if (l->failed)
+        return 0;
+    return peal_assembler_buf(l->a, spec);
 }
 
 static struct peal_buf_spec spec_of(const struct peal_plan *plan, uint32_t b, uint64_t len)
@@ -114,7 +116,8 @@ static uint64_t longest(const struct peal_plan *plan, uint32_t b)
     uint64_t most = 0;
     for (uint32_t r = 0; r < plan->nranks; r++) {
         uint64_t len = peal_plan_len(plan, r, b);
-        most = len > most ? len : most;
+        if (len > most)
+            most = len;
     }
     return most;
 }
@@ -134,7 +137,9 @@ static uint32_t *find_scratch(struct linker *l, const struct instance *instance)
         l->failed = true;
         return NULL;
     }
-    uint32_t base = made.queue == PEAL_HOST_COMM ? l->lanes[PEAL_HOST_COMPUTE] : 0;
+    uint32_t base = 0;
+    if (made.queue == PEAL_HOST_COMM)
+        base = l->lanes[PEAL_HOST_COMPUTE];
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         struct peal_buf_spec spec = spec_of(plan, b, longest(plan, b));
         spec.lane = base + bufs[b].lane;
@@ -157,7 +162,9 @@ static void make_instance(struct linker *l, struct instance *instance)
     instance->signals = calloc(plan->signals.count + 1, sizeof *instance->signals);
     instance->channels = calloc(plan->channels.count + 1, sizeof *instance->channels);
     l->failed |= !scratch || !instance->bufs || !instance->signals || !instance->channels;
-    for (uint32_t b = 0; b < plan->bufs.count && !l->failed; b++) {
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        if (l->failed)
+            break;
         struct peal_buf_spec spec = spec_of(plan, b, longest(plan, b));
         instance->bufs[b] = scratch[b];
         if (spec.kind == PEAL_BUF_WINDOW) {
@@ -165,7 +172,9 @@ static void make_instance(struct linker *l, struct instance *instance)
             l->out->window_bytes += spec.len * peal_dtype_size(spec.dtype);
         }
     }
-    for (uint32_t s = 0; s < plan->signals.count && !l->failed; s++) {
+    for (uint32_t s = 0; s < plan->signals.count; s++) {
+        if (l->failed)
+            break;
         l->failed = ++l->nsignals > MOST_SIGNALS;
         instance->signals[s] =
             peal_assembler_signal(l->a, peal_plan_string(plan, signals[s].name),
@@ -173,10 +182,13 @@ static void make_instance(struct linker *l, struct instance *instance)
     }
     char name[32];
     snprintf(name, sizeof name, "task%llu", (unsigned long long)block->id);
-    for (uint32_t c = 0; c < plan->channels.count && !l->failed; c++)
+    for (uint32_t c = 0; c < plan->channels.count; c++) {
+        if (l->failed)
+            break;
         instance->channels[c] =
             peal_assembler_channel(l->a, name, block->parts[channels[c].sender].worker, c,
                                    block->parts[channels[c].receiver].worker);
+    }
 }
 
 /* The parameter whose rows are that far apart. */
@@ -283,9 +295,12 @@ static void link_lane(struct linker *l, const struct instance *instance, uint32_
     uint32_t first_reg = 0;
     for (uint32_t i = 0; i < source->regs; i++) {
         uint32_t reg = peal_assembler_reg(l->a);
-        first_reg = i == 0 ? reg : first_reg;
+        if (i == 0)
+            first_reg = reg;
     }
-    for (uint64_t i = 0; i < source->ops && !l->failed; i++) {
+    for (uint64_t i = 0; i < source->ops; i++) {
+        if (l->failed)
+            break;
         struct peal_op op = peal_plan_ops(plan)[source->first_op + i];
         struct peal_ref small[8], *refs = small;
         if (peal_op_is_sync(&op)) {
@@ -296,8 +311,12 @@ static void link_lane(struct linker *l, const struct instance *instance, uint32_
         if (n > 8)
             refs = malloc(n * sizeof *refs);
         l->failed |= !refs;
-        for (uint32_t r = 0; r < n && !l->failed; r++)
-            refs[r] = link_ref(l, instance, &op, peal_plan_refs(plan)[op.mem.ref + r]);
+        for (uint32_t r = 0; r < n; r++) {
+            if (l->failed)
+                break;
+            struct peal_op seen = peal_op_of_operand(&op, r);
+            refs[r] = link_ref(l, instance, &seen, peal_plan_refs(plan)[op.mem.ref + r]);
+        }
         if (op.kind >= PEAL_OP_SEND)
             op.mem.channel = instance->channels[op.mem.channel];
         op.pos = PEAL_NONE;
@@ -315,7 +334,8 @@ static void link_function(struct linker *l, const struct instance *instance, uin
     const struct peal_function *function = l->host->shared->works[block->work].function;
     struct peal_function_arg args[PEAL_MOST_ARGS];
     char error[8];
-    struct peal_function_call call = {.worker = block->parts[member].worker,
+    struct peal_function_call call = {.struct_size = sizeof call,
+                                      .worker = block->parts[member].worker,
                                       .rank = member,
                                       .size = block->members,
                                       .args = args,
@@ -325,7 +345,11 @@ static void link_function(struct linker *l, const struct instance *instance, uin
     peal_launch_function_args(l->host->shared, block, member, args);
     for (uint32_t a = 0; a < block->nargs; a++)
         args[a].data = NULL;
-    uint64_t cost = function->cost ? function->cost(&call, function->context) : function->cost_ps;
+    uint64_t cost;
+    if (function->cost)
+        cost = function->cost(&call, function->context);
+    else
+        cost = function->cost_ps;
     struct peal_op op = {.kind = PEAL_OP_COMPUTE,
                          .fn = PEAL_FN_ID,
                          .flags = PEAL_OP_OUTSIDE,
@@ -341,7 +365,9 @@ static void link_function(struct linker *l, const struct instance *instance, uin
 
 static uint32_t lane_of(const struct linker *l, uint32_t queue, uint32_t lane)
 {
-    return queue == PEAL_HOST_COMM ? l->lanes[PEAL_HOST_COMPUTE] + lane : lane;
+    if (queue == PEAL_HOST_COMM)
+        return l->lanes[PEAL_HOST_COMPUTE] + lane;
+    return lane;
 }
 
 /* Marks the task that a part waits for in the other queue; then all of a queue with several lanes. */
@@ -408,7 +434,7 @@ static void link_part(struct linker *l, struct cursor *at, uint32_t index, uint6
     bool needed = l->needed[index][i];
     if (!needed && !l->async)
         return;
-    /* Asynchronous ops end at a notify, also at one that nobody waits for. */
+    /* Asynchronous ops end at a notify, also at one that no task waits for. */
     peal_assembler_notify(l->a, worker, needed ? l->order : l->drain, own, PEAL_NONE, 1, 0);
     l->nops++;
 }
@@ -417,15 +443,23 @@ static void link_rank(struct linker *l, uint32_t worker)
 {
     uint32_t lanes = l->lanes[0] + l->lanes[1];
     peal_assembler_rank_begin(l->a, worker);
-    for (uint32_t i = 0; i < lanes && !l->failed; i++) {
-        uint32_t queue = i < l->lanes[PEAL_HOST_COMPUTE] ? PEAL_HOST_COMPUTE : PEAL_HOST_COMM;
-        uint32_t lane = queue == PEAL_HOST_COMM ? i - l->lanes[PEAL_HOST_COMPUTE] : i;
+    for (uint32_t i = 0; i < lanes; i++) {
+        if (l->failed)
+            break;
+        uint32_t queue = PEAL_HOST_COMPUTE, lane = i;
+        if (i >= l->lanes[PEAL_HOST_COMPUTE]) { /* those of the other queue come behind */
+            queue = PEAL_HOST_COMM;
+            lane = i - l->lanes[PEAL_HOST_COMPUTE];
+        }
         uint32_t index = worker * PEAL_HOST_QUEUES + queue;
         struct cursor at = {0};
         if (i > 0)
             peal_assembler_lane_begin(l->a);
-        for (uint64_t t = 0; t < queue_count(l, index) && !l->failed; t++)
+        for (uint64_t t = 0; t < queue_count(l, index); t++) {
+            if (l->failed)
+                break;
             link_part(l, &at, index, t, lane);
+        }
     }
 }
 
@@ -441,16 +475,18 @@ static bool begin(struct linker *l)
     l->first = host->oldest;
     l->count = (size_t)(host->next_id - host->oldest);
     l->instances = calloc(l->count + 1, sizeof *l->instances);
-    bool ok = l->needed && l->out->first && l->out->count && l->instances;
-    for (uint32_t i = 0; ok && i < queues; i++) {
+    if (!l->needed || !l->out->first || !l->out->count || !l->instances)
+        return false;
+    for (uint32_t i = 0; i < queues; i++) {
         uint32_t done = atomic_load(&host->shared->queues[i].done);
         l->out->count[i] = (uint32_t)host->positions[i] - done;
         l->out->first[i] = host->positions[i] - l->out->count[i];
         l->needed[i] = calloc(l->out->count[i] + 1, sizeof **l->needed);
-        ok = l->needed[i] != NULL;
+        if (!l->needed[i])
+            return false;
     }
     l->lanes[0] = l->lanes[1] = 1;
-    for (size_t t = 0; ok && t < l->count; t++) {
+    for (size_t t = 0; t < l->count; t++) {
         const struct peal_host_block *block = host->held[(l->first + t) % PEAL_MOST_QUEUED];
         l->instances[t].block = block;
         if (block->kind != PEAL_HOST_RUN_KERNEL)
@@ -458,19 +494,25 @@ static bool begin(struct linker *l)
         const struct peal_plan *plan = host->variants.at[block->variant].plan;
         for (uint32_t r = 0; r < plan->nranks; r++) {
             uint32_t lanes = peal_plan_lane_count(plan, r);
-            l->lanes[block->queue] =
-                lanes > l->lanes[block->queue] ? lanes : l->lanes[block->queue];
+            if (lanes > l->lanes[block->queue])
+                l->lanes[block->queue] = lanes;
         }
     }
-    return ok;
+    return true;
 }
 
 static void release(struct linker *l)
 {
-    for (uint32_t i = 0; l->needed && i < l->host->workers * PEAL_HOST_QUEUES; i++)
+    uint32_t nneeded = 0;
+    if (l->needed)
+        nneeded = l->host->workers * PEAL_HOST_QUEUES;
+    size_t ninstances = 0;
+    if (l->instances)
+        ninstances = l->count;
+    for (uint32_t i = 0; i < nneeded; i++)
         free(l->needed[i]);
     free(l->needed);
-    for (size_t t = 0; l->instances && t < l->count; t++) {
+    for (size_t t = 0; t < ninstances; t++) {
         free(l->instances[t].bufs);
         free(l->instances[t].signals);
         free(l->instances[t].channels);
@@ -506,10 +548,16 @@ enum peal_status peal_link(struct peal_host *host, struct peal_linked *out)
         l->drain = peal_assembler_signal(l->a, "drain", PEAL_SIGNAL_ONE_WRITER, lanes);
         for (uint32_t i = 0; i < host->workers * PEAL_HOST_QUEUES; i++)
             mark_needed(l, i);
-        for (size_t t = 0; t < l->count && !l->failed; t++)
+        for (size_t t = 0; t < l->count; t++) {
+            if (l->failed)
+                break;
             make_instance(l, &l->instances[t]);
-        for (uint32_t w = 0; w < host->workers && !l->failed; w++)
+        }
+        for (uint32_t w = 0; w < host->workers; w++) {
+            if (l->failed)
+                break;
             link_rank(l, w);
+        }
     }
     if (l->a && !l->failed)
         status = peal_assembler_finish(l->a, &diags, &out->plan);

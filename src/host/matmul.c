@@ -1,46 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in function `matmul`: c = a b, or c += a b, row by row. CBLAS is used if one can be
- * loaded (Debian's OpenBLAS, or any library with the standard names), a plain loop otherwise. */
+/* The built-in function `matmul`: c = a b, or c += a b, row by row. */
 #include "host/state.h"
 
+#include "compute/compute.h"
 #include "sim/sim.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
-
-enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111 }; /* of the standard interface */
-
-typedef void sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
-                   const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
-typedef void dgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, double alpha,
-                   const double *a, int lda, const double *b, int ldb, double beta, double *c,
-                   int ldc);
-
-static struct {
-    pthread_once_t once;
-    sgemm *f32;
-    dgemm *f64;
-} blas = {.once = PTHREAD_ONCE_INIT};
-
-static void load_blas(void)
-{
-    static const char *const names[] = {"libopenblas.so.0", "libcblas.so.3", "libblas.so.3"};
-    if (getenv("PEAL_NO_BLAS"))
-        return;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        if (!library)
-            continue;
-        void *f32 = dlsym(library, "cblas_sgemm"), *f64 = dlsym(library, "cblas_dgemm");
-        if (f32 && f64) {
-            memcpy(&blas.f32, &f32, sizeof f32);
-            memcpy(&blas.f64, &f64, sizeof f64);
-            return;
-        }
-        dlclose(library);
-    }
-}
 
 struct sizes {
     uint64_t m, k, n;
@@ -59,29 +24,6 @@ static bool find_sizes(const struct peal_function_call *call, struct sizes *out)
            out->k < INT32_MAX && out->n < INT32_MAX;
 }
 
-/* Rows of b are added to a row of c: the inner loop goes along memory. */
-static void plain_f32(const struct sizes *s, const float *a, const float *b, float *c)
-{
-    for (uint64_t i = 0; i < s->m; i++) {
-        for (uint64_t p = 0; p < s->k; p++) {
-            float factor = a[i * s->k + p];
-            for (uint64_t j = 0; j < s->n; j++)
-                c[i * s->n + j] += factor * b[p * s->n + j];
-        }
-    }
-}
-
-static void plain_f64(const struct sizes *s, const double *a, const double *b, double *c)
-{
-    for (uint64_t i = 0; i < s->m; i++) {
-        for (uint64_t p = 0; p < s->k; p++) {
-            double factor = a[i * s->k + p];
-            for (uint64_t j = 0; j < s->n; j++)
-                c[i * s->n + j] += factor * b[p * s->n + j];
-        }
-    }
-}
-
 static enum peal_status run(const struct peal_function_call *call, void *context)
 {
     struct sizes s;
@@ -90,23 +32,17 @@ static enum peal_status run(const struct peal_function_call *call, void *context
         snprintf(call->error, call->error_cap, "a[m,k] b[k,n] c[m,n] of f32 or f64 are needed");
         return PEAL_INVALID;
     }
-    const void *a = call->args[0].data, *b = call->args[1].data;
-    void *c = call->args[2].data;
-    bool adds = call->args[3].value != 0, f32 = call->args[0].dtype == PEAL_F32;
-    int m = (int)s.m, k = (int)s.k, n = (int)s.n;
-    if (!adds)
-        memset(c, 0, s.m * s.n * peal_dtype_size(call->args[0].dtype));
-    if (!m || !n || !k)
-        return PEAL_OK;
-    pthread_once(&blas.once, load_blas);
-    if (f32 && blas.f32)
-        blas.f32(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, m, n, k, 1, a, k, b, n, 1, c, n);
-    else if (!f32 && blas.f64)
-        blas.f64(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, m, n, k, 1, a, k, b, n, 1, c, n);
-    else if (f32)
-        plain_f32(&s, a, b, c);
-    else
-        plain_f64(&s, a, b, c);
+    peal_product_run(&(struct peal_product){.dtype = call->args[0].dtype,
+                                            .adds = call->args[3].value != 0,
+                                            .rows = s.m,
+                                            .inner = s.k,
+                                            .columns = s.n,
+                                            .a = call->args[0].data,
+                                            .b = call->args[1].data,
+                                            .c = call->args[2].data,
+                                            .a_stride = s.k,
+                                            .b_stride = s.n,
+                                            .c_stride = s.n});
     return PEAL_OK;
 }
 
@@ -117,10 +53,8 @@ uint64_t peal_matmul_cost(const struct peal_function_call *call, void *context)
     struct sizes s;
     if (!find_sizes(call, &s))
         return 0;
-    uint64_t lanes = keys->math_lanes[dtype];
-    if (!lanes) /* as wide as for f32, in bytes */
-        lanes = keys->math_lanes[PEAL_F32] * 4 / peal_dtype_size(dtype);
-    uint64_t steps = (s.m * s.n * s.k + lanes - 1) / (lanes ? lanes : 1);
+    uint64_t rate = peal_machine_products(keys, dtype);
+    uint64_t steps = (s.m * s.n * s.k + rate - 1) / rate;
     return keys->math_setup + peal_rate_time(keys->math_cycle, steps);
 }
 

@@ -140,8 +140,14 @@ static void *watch(void *argument)
 enum peal_status peal_native_start(struct peal_host *host)
 {
     enum peal_status status = PEAL_OK;
-    for (uint32_t w = 0; w < host->workers && status == PEAL_OK; w++)
-        status = host->threads ? start_threads(host, w) : start_process(host, w);
+    for (uint32_t w = 0; w < host->workers; w++) {
+        if (status != PEAL_OK)
+            break;
+        if (host->threads)
+            status = start_threads(host, w);
+        else
+            status = start_process(host, w);
+    }
     if (status != PEAL_OK || host->threads)
         return status;
     host->stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -151,7 +157,7 @@ enum peal_status peal_native_start(struct peal_host *host)
     return PEAL_OK;
 }
 
-/* Workers that were told to stop are given some time. */
+/* Workers that were asked to stop are given some time. */
 static void reap(struct peal_host *host, uint32_t worker)
 {
     struct peal_host_process *process = &host->processes[worker];

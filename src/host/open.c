@@ -2,6 +2,8 @@
 /* Opens and closes hosts: the platform, the memory that workers see, the workers. */
 #include "host/state.h"
 
+#include "comm/comm.h"
+
 #include "run/run.h"
 #include "sim/sim.h"
 
@@ -57,23 +59,31 @@ uint64_t peal_host_now(void)
 
 const char *peal_host_error(const struct peal_host *host)
 {
-    return host && !in_task ? peal_text_get(&host->error) : open_error;
+    if (host && !in_task)
+        return peal_text_get(&host->error);
+    return open_error;
 }
 
 uint32_t peal_host_workers(const struct peal_host *host)
 {
-    return host ? host->workers : 0;
+    if (host)
+        return host->workers;
+    return 0;
 }
 
 const char *peal_host_platform(const struct peal_host *host)
 {
-    return host ? host->platform : "";
+    if (host)
+        return host->platform;
+    return "";
 }
 
 int64_t peal_host_pid(const struct peal_host *host, uint32_t worker)
 {
     bool has = host && worker < host->workers && !host->threads && !host->simulated;
-    return has ? host->processes[worker].pid : 0;
+    if (has)
+        return host->processes[worker].pid;
+    return 0;
 }
 
 /* ---- platform ---- */
@@ -128,13 +138,17 @@ static void *map(uint64_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
                     -1, 0);
-    return at == MAP_FAILED ? NULL : at;
+    if (at == MAP_FAILED)
+        return NULL;
+    return at;
 }
 
 /* The next `bytes` of a block, on a page. */
 static void *carve(char *base, uint64_t *used, uint64_t bytes)
 {
-    void *at = base ? base + *used : NULL;
+    void *at = NULL;
+    if (base)
+        at = base + *used;
     *used += peal_size_align(bytes, 4096);
     return at;
 }
@@ -154,7 +168,9 @@ static uint64_t lay_out(char *base, uint32_t workers, struct peal_host_shared *s
     shared->domains = carve(base, &used, PEAL_HOST_MOST_DOMAINS * sizeof *shared->domains);
     char *bases = carve(base, &used, (uint64_t)PEAL_HOST_MOST_DOMAINS * workers * sizeof(char *));
     shared->texts = carve(base, &used, PEAL_HOST_TEXT_BYTES);
-    for (uint32_t i = 0; base && i < PEAL_HOST_MOST_DOMAINS; i++)
+    if (!base)
+        return used;
+    for (uint32_t i = 0; i < PEAL_HOST_MOST_DOMAINS; i++)
         shared->domains[i].bases = (char **)bases + (size_t)i * workers;
     return used;
 }
@@ -196,11 +212,20 @@ static enum peal_status copy_functions(struct peal_host *host, const struct peal
     host->functions = calloc(how->nfunctions + 1, sizeof *host->functions);
     if (!host->functions)
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for functions");
+    void *made;
+    const struct peal_function *given =
+        peal_growth_view(how->functions, how->nfunctions, PEAL_FUNCTION_FIRST_BYTES,
+                         sizeof(struct peal_function), &made);
+    if (how->nfunctions && !given)
+        return peal_host_fail(host, PEAL_UNSUPPORTED, PEAL_HOST_TOO_NEW, "a function");
+    for (size_t i = 0; i < how->nfunctions; i++)
+        host->functions[i] = given[i];
+    free(made);
     for (size_t i = 0; i < how->nfunctions; i++) {
-        const struct peal_function *function = &how->functions[i];
+        const struct peal_function *function = &host->functions[i];
         if (!function->name || !function->run)
             return peal_host_fail(host, PEAL_INVALID, "function %zu has no name or no address", i);
-        host->functions[host->nfunctions++] = *function;
+        host->nfunctions++;
     }
     struct peal_function *matmul = &host->functions[host->nfunctions++];
     *matmul = peal_matmul_function;
@@ -241,7 +266,7 @@ static enum peal_status set_up(struct peal_host *host, const struct peal_host_op
     return status;
 }
 
-enum peal_status peal_host_open(const struct peal_host_open *how, struct peal_host **out)
+static enum peal_status open_known(const struct peal_host_open *how, struct peal_host **out)
 {
     if (!how || !out || how->workers == 0 || how->workers > PEAL_MOST_RANKS) {
         snprintf(open_error, sizeof open_error, "a host has 1 to %d workers", PEAL_MOST_RANKS);
@@ -255,7 +280,10 @@ enum peal_status peal_host_open(const struct peal_host_open *how, struct peal_ho
     const char *verify = getenv("PEAL_VERIFY");
     host->number = (atomic_fetch_add(&host_numbers, 1) & 0x7fff) + 1;
     host->workers = how->workers;
-    host->memory = how->memory ? how->memory : DEFAULT_MEMORY;
+    if (how->memory)
+        host->memory = how->memory;
+    else
+        host->memory = DEFAULT_MEMORY;
     host->record = how->record != 0;
     host->verify = verify && strcmp(verify, "1") == 0;
     host->next_id = host->oldest = 1;
@@ -271,6 +299,20 @@ enum peal_status peal_host_open(const struct peal_host_open *how, struct peal_ho
     host->holding = how->hold != 0;
     *out = host;
     return PEAL_OK;
+}
+
+enum peal_status peal_host_open(const struct peal_host_open *how, struct peal_host **out)
+{
+    void *made;
+    const struct peal_host_open *known =
+        peal_growth_view(how, 1, PEAL_HOST_OPEN_FIRST_BYTES, sizeof *known, &made);
+    if (how && !known) {
+        snprintf(open_error, sizeof open_error, PEAL_HOST_TOO_NEW, "struct peal_host_open");
+        return PEAL_UNSUPPORTED;
+    }
+    enum peal_status status = open_known(known, out);
+    free(made);
+    return status;
 }
 
 /* ---- closing ---- */
@@ -333,7 +375,10 @@ static void free_tables(struct peal_host *host)
 
 static void free_memory(struct peal_host *host)
 {
-    for (uint32_t w = 0; host->areas && w < host->workers; w++)
+    uint32_t nareas = 0;
+    if (host->areas)
+        nareas = host->workers;
+    for (uint32_t w = 0; w < nareas; w++)
         peal_vec_release(&host->areas[w].holes);
     if (host->shared)
         munmap(host->shared, host->shared_bytes);

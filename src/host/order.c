@@ -17,7 +17,7 @@ enum { MOST_SPANS = 512 };
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
-    return a > b ? a : b;
+    return peal_size_max(a, b);
 }
 
 /* The task's own mark on a span. */
@@ -38,6 +38,15 @@ static bool same_marks(const struct peal_host_span *a, const struct peal_host_sp
            memcmp(a->read, b->read, sizeof a->read) == 0;
 }
 
+static bool is_before(const struct peal_host *host, uint64_t id)
+{
+    for (size_t i = 0; i < host->before.len; i++) {
+        if (host->before.at[i] == id)
+            return true;
+    }
+    return false;
+}
+
 /* For pictures: the tasks behind a span's marks. */
 static void note_before(struct peal_host *host, uint32_t worker, const uint64_t *marks)
 {
@@ -45,10 +54,7 @@ static void note_before(struct peal_host *host, uint32_t worker, const uint64_t 
         if (!marks[q])
             continue;
         uint64_t id = peal_record_task_at(host, worker * PEAL_HOST_QUEUES + q, marks[q] - 1);
-        bool known = id == 0;
-        for (size_t i = 0; i < host->before.len && !known; i++)
-            known = host->before.at[i] == id;
-        if (!known)
+        if (id != 0 && !is_before(host, id))
             peal_vec_push(&host->before, id);
     }
 }
@@ -73,7 +79,9 @@ static bool append(struct peal_host_piece *piece, struct peal_host_span span)
 {
     if (span.begin >= span.end)
         return true;
-    struct peal_host_span *last = piece->spans.len ? &piece->spans.at[piece->spans.len - 1] : NULL;
+    struct peal_host_span *last = NULL;
+    if (piece->spans.len)
+        last = &piece->spans.at[piece->spans.len - 1];
     if (last && last->end == span.begin && same_marks(last, &span)) {
         last->end = span.end;
         return true;
@@ -92,8 +100,10 @@ static bool append(struct peal_host_piece *piece, struct peal_host_span span)
 /* A span, cut to [begin, end). */
 static struct peal_host_span cut(struct peal_host_span span, uint64_t begin, uint64_t end)
 {
-    span.begin = span.begin > begin ? span.begin : begin;
-    span.end = span.end < end ? span.end : end;
+    if (span.begin <= begin)
+        span.begin = begin;
+    if (span.end >= end)
+        span.end = end;
     return span;
 }
 
@@ -112,7 +122,9 @@ static bool rebuild(struct peal_host_piece *piece, const struct touch *t)
     bool ok = true;
     piece->spans.at = NULL;
     piece->spans.len = piece->spans.cap = 0;
-    for (size_t i = 0; i < count && ok; i++) {
+    for (size_t i = 0; i < count; i++) {
+        if (!ok)
+            break;
         ok = append(piece, cut(old[i], 0, t->begin));
         struct peal_host_span inside = cut(old[i], t->begin, t->end);
         if (ok && inside.begin < inside.end) {

@@ -21,20 +21,26 @@ static enum peal_status begin(struct peal_host *host, const char *path)
                               "nothing is recorded: open the host with `record`");
     if (!path)
         return peal_host_fail(host, PEAL_INVALID, "no file is named");
-    size_t told = host->told;
+    size_t reported = host->reported;
     status = peal_host_wait_all(host); /* failed tasks are drawn too */
-    host->told = told;
-    return host->oldest == host->next_id ? PEAL_OK : status;
+    host->reported = reported;
+    if (host->oldest == host->next_id)
+        return PEAL_OK;
+    return status;
 }
 
 static enum peal_status write_file(struct peal_host *host, const char *path, struct peal_text *text)
 {
-    FILE *file = text->failed ? NULL : fopen(path, "wb");
+    FILE *file = NULL;
+    if (!text->failed)
+        file = fopen(path, "wb");
     bool written = file && fwrite(peal_text_get(text), 1, text->len, file) == text->len;
     if (file)
         written = fclose(file) == 0 && written;
     peal_text_release(text);
-    return written ? PEAL_OK : peal_host_fail(host, PEAL_SYSTEM, "'%s' cannot be written", path);
+    if (written)
+        return PEAL_OK;
+    return peal_host_fail(host, PEAL_SYSTEM, "'%s' cannot be written", path);
 }
 
 static const struct peal_host_part *parts_of(const struct peal_host *host,
@@ -134,28 +140,31 @@ static bool lay_out(struct layout *layout)
     layout->line = calloc(n + 1, sizeof *layout->line);
     layout->critical = calloc(n + 1, sizeof *layout->critical);
     bool ok = used && layout->depth && layout->line && layout->critical;
-    for (size_t i = 0; ok && i < n; i++) {
+    if (!ok)
+        goto free_used;
+    for (size_t i = 0; i < n; i++) {
         const struct peal_host_recorded *row = &host->records.at[i];
         for (size_t b = 0; b < row->nbefore; b++) {
             const struct peal_host_recorded *other =
                 peal_record_find(host, host->record_before.at[row->first_before + b]);
-            size_t index = other ? (size_t)(other - host->records.at) : n;
+            size_t index = n;
+            if (other)
+                index = (size_t)(other - host->records.at);
             if (index < i && layout->depth[index] + 1 > layout->depth[i])
                 layout->depth[i] = layout->depth[index] + 1;
         }
         layout->line[i] = used[layout->depth[i]]++;
-        layout->depths =
-            layout->depth[i] + 1 > layout->depths ? layout->depth[i] + 1 : layout->depths;
-        layout->lines = layout->line[i] + 1 > layout->lines ? layout->line[i] + 1 : layout->lines;
+        layout->depths = (uint32_t)peal_size_max(layout->depths, layout->depth[i] + 1);
+        layout->lines = (uint32_t)peal_size_max(layout->lines, layout->line[i] + 1);
     }
-    if (ok)
-        peal_record_path(host, &path, &npath);
-    for (size_t i = 0; path && i < npath; i++) {
+    peal_record_path(host, &path, &npath);
+    for (size_t i = 0; i < npath; i++) {
         if (path[i] < n)
             layout->critical[path[i]] = true;
     }
-    free(used);
     free(path);
+free_used:
+    free(used);
     return ok;
 }
 
@@ -180,7 +189,11 @@ static void draw_edges(const struct layout *layout, size_t i, struct peal_text *
     for (size_t b = 0; b < row->nbefore; b++) {
         const struct peal_host_recorded *other =
             peal_record_find(host, host->record_before.at[row->first_before + b]);
-        size_t from = other ? (size_t)(other - host->records.at) : layout->count;
+        size_t from;
+        if (other)
+            from = (size_t)(other - host->records.at);
+        else
+            from = layout->count;
         if (from >= layout->count)
             continue;
         uint32_t x0 = layout->depth[from] * (BOX_WIDTH + GAP_X) + 10 + BOX_WIDTH;
@@ -197,13 +210,13 @@ static void draw_box(const struct layout *layout, size_t i, struct peal_text *ou
     const struct peal_host_recorded *row = &layout->host->records.at[i];
     uint32_t x = layout->depth[i] * (BOX_WIDTH + GAP_X) + 10;
     uint32_t y = layout->line[i] * (BOX_HEIGHT + GAP_Y) + 10;
+    const char *hot = layout->critical[i] ? " hot" : "";
+    const char *bad = row->status == PEAL_OK ? "" : " bad";
     char time[32];
     peal_text_printf(out,
                      "<rect class=\"q%u%s%s\" x=\"%u\" y=\"%u\" width=\"%d\" height=\"%d\" "
                      "rx=\"4\"/>\n<text x=\"%u\" y=\"%u\">%" PRIu64 " ",
-                     row->queue, layout->critical[i] ? " hot" : "",
-                     row->status == PEAL_OK ? "" : " bad", x, y, BOX_WIDTH, BOX_HEIGHT, x + 6,
-                     y + 14, row->id);
+                     row->queue, hot, bad, x, y, BOX_WIDTH, BOX_HEIGHT, x + 6, y + 14, row->id);
     put_escaped(out, row->name);
     peal_text_printf(
         out, "</text>\n<text class=\"small\" x=\"%u\" y=\"%u\">worker %u%s, %s</text>\n", x + 6,
@@ -228,9 +241,12 @@ enum peal_status peal_host_write_graph(struct peal_host *host, const char *path)
         ".q1{fill:#f5e6cf}.hot{stroke:#c22;stroke-width:2}.bad{fill:#f3b7b7}"
         ".edge{fill:none;stroke:#99a}.small{fill:#556}</style>\n",
         layout.depths * (BOX_WIDTH + GAP_X) + 20, layout.lines * (BOX_HEIGHT + GAP_Y) + 40);
-    for (size_t i = 0; ok && i < layout.count; i++)
+    size_t drawn = 0;
+    if (ok)
+        drawn = layout.count;
+    for (size_t i = 0; i < drawn; i++)
         draw_edges(&layout, i, &text);
-    for (size_t i = 0; ok && i < layout.count; i++)
+    for (size_t i = 0; i < drawn; i++)
         draw_box(&layout, i, &text);
     if (layout.count < host->records.len)
         peal_text_printf(&text, "<text x=\"10\" y=\"%u\">the first %zu of %zu tasks</text>\n",
@@ -251,7 +267,7 @@ static void page_facts(struct peal_host *host, struct peal_page *page)
 {
     struct peal_host_stats stats = {0};
     char time[32];
-    if (peal_host_stats(host, &stats) != PEAL_OK)
+    if (peal_host_stats(host, &stats, sizeof stats) != PEAL_OK)
         return;
     peal_page_fact(page, "platform", "%s, %u workers", host->platform, host->workers);
     peal_page_fact(page, "tasks", "%" PRIu64 ", %" PRIu64 " failed", stats.submitted, stats.failed);
@@ -293,7 +309,7 @@ static void page_path(const struct peal_host *host, struct peal_page *page, uint
     uint32_t *rows = NULL;
     size_t count = 0;
     peal_record_path(host, &rows, &count);
-    for (size_t i = 0; rows && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct peal_host_recorded *row = &host->records.at[rows[i]];
         const struct peal_host_part *part = parts_of(host, row);
         peal_page_hop(page, (struct peal_page_hop){
@@ -322,12 +338,14 @@ enum peal_status peal_host_write_page(struct peal_host *host, const char *path)
         snprintf(name, sizeof name, "worker %u %s", i / PEAL_HOST_QUEUES,
                  queue_names[i % PEAL_HOST_QUEUES]);
         uint32_t track = peal_page_track(&page, name, i / PEAL_HOST_QUEUES);
-        tracks = i == 0 ? track : tracks;
+        if (i == 0)
+            tracks = track;
     }
     uint64_t horizon = 0;
     for (size_t i = 0; i < host->record_parts.len; i++) {
         uint64_t end = host->record_parts.at[i].end;
-        horizon = end > horizon ? end : horizon;
+        if (end > horizon)
+            horizon = end;
     }
     peal_page_expect(&page, host->record_parts.len, 0, horizon);
     for (size_t i = 0; i < host->records.len; i++)

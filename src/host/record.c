@@ -4,13 +4,17 @@
  * time to the one that it waited for: because of its data, or because it was before it in a queue. */
 #include "host/record.h"
 
+#include "comm/comm.h"
+
 #include <stdio.h>
 #include <string.h>
 
 static bool note_position(struct peal_host *host, uint32_t index, uint64_t position, uint64_t id)
 {
     if (position >= host->ids_cap[index]) {
-        size_t cap = host->ids_cap[index] ? host->ids_cap[index] * 2 : 256;
+        size_t cap = 256;
+        if (host->ids_cap[index])
+            cap = host->ids_cap[index] * 2;
         while (cap <= position)
             cap *= 2;
         uint64_t *more = realloc(host->ids[index], cap * sizeof *more);
@@ -26,7 +30,9 @@ static bool note_position(struct peal_host *host, uint32_t index, uint64_t posit
 
 uint64_t peal_record_task_at(const struct peal_host *host, uint32_t index, uint64_t position)
 {
-    return position < host->ids_cap[index] ? host->ids[index][position] : 0;
+    if (position < host->ids_cap[index])
+        return host->ids[index][position];
+    return 0;
 }
 
 void peal_record_submit(struct peal_host *host, const struct peal_host_block *block)
@@ -67,7 +73,9 @@ struct peal_host_recorded *peal_record_find(const struct peal_host *host, uint64
             high = middle;
     }
     bool found = low < host->records.len && host->records.at[low].id == id;
-    return found ? &host->records.at[low] : NULL;
+    if (!found)
+        return NULL;
+    return &host->records.at[low];
 }
 
 void peal_record_end(struct peal_host *host, const struct peal_host_block *block,
@@ -90,7 +98,10 @@ void peal_record_end(struct peal_host *host, const struct peal_host_block *block
 
 void peal_record_release(struct peal_host *host)
 {
-    for (uint32_t i = 0; host->ids && i < host->workers * PEAL_HOST_QUEUES; i++)
+    uint32_t nids = 0;
+    if (host->ids)
+        nids = host->workers * PEAL_HOST_QUEUES;
+    for (uint32_t i = 0; i < nids; i++)
         free(host->ids[i]);
     free(host->ids);
     free(host->ids_cap);
@@ -108,7 +119,8 @@ uint64_t peal_record_time(const struct peal_host *host, const struct peal_host_r
     for (uint32_t m = 0; m < row->members; m++) {
         const struct peal_host_part *part = &host->record_parts.at[row->first_part + m];
         uint64_t time = part->end - part->start;
-        longest = time > longest ? time : longest;
+        if (time > longest)
+            longest = time;
     }
     return longest;
 }
@@ -118,7 +130,8 @@ static uint64_t end_of(const struct peal_host *host, const struct peal_host_reco
     uint64_t last = 0;
     for (uint32_t m = 0; m < row->members; m++) {
         uint64_t end = host->record_parts.at[row->first_part + m].end;
-        last = end > last ? end : last;
+        if (end > last)
+            last = end;
     }
     return last;
 }
@@ -128,7 +141,8 @@ static uint64_t start_of(const struct peal_host *host, const struct peal_host_re
     uint64_t first = UINT64_MAX;
     for (uint32_t m = 0; m < row->members; m++) {
         uint64_t start = host->record_parts.at[row->first_part + m].start;
-        first = start < first ? start : first;
+        if (start < first)
+            first = start;
     }
     return first;
 }
@@ -177,10 +191,11 @@ uint64_t peal_record_path(const struct peal_host *host, uint32_t **rows, size_t 
     uint32_t last = PEAL_NONE;
     *count = 0;
     *rows = malloc((n + 1) * sizeof **rows);
-    bool ok = c.before && c.newest && *rows;
-    for (size_t q = 0; ok && q < queues; q++)
+    if (!c.before || !c.newest || !*rows)
+        goto free_chains;
+    for (size_t q = 0; q < queues; q++)
         c.newest[q] = PEAL_NONE;
-    for (size_t i = 0; ok && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         chain(&c, i);
         if (last == PEAL_NONE ||
             end_of(host, &host->records.at[i]) > end_of(host, &host->records.at[last]))
@@ -193,6 +208,7 @@ uint64_t peal_record_path(const struct peal_host *host, uint32_t **rows, size_t 
         (*rows)[i] = (*rows)[*count - 1 - i];
         (*rows)[*count - 1 - i] = swap;
     }
+free_chains:
     free(c.before);
     free(c.newest);
     if (!*count)
@@ -213,7 +229,9 @@ static size_t collect(const struct peal_host *host, uint32_t worker, uint32_t qu
     size_t n = 0;
     for (size_t i = 0; i < host->records.len; i++) {
         const struct peal_host_recorded *row = &host->records.at[i];
-        for (uint32_t m = 0; m < row->members && row->queue == queue; m++) {
+        if (row->queue != queue)
+            continue;
+        for (uint32_t m = 0; m < row->members; m++) {
             const struct peal_host_part *part = &host->record_parts.at[row->first_part + m];
             if (part->worker == worker && part->end > part->start)
                 out[n++] = (struct interval){part->start, part->end};
@@ -231,9 +249,10 @@ static void add_worker(const struct peal_host *host, uint32_t worker, struct int
         out->compute_ps += a[i].end - a[i].start;
     for (size_t i = 0; i < nb; i++)
         out->comm_ps += b[i].end - b[i].start;
-    for (size_t i = 0, j = 0; i < na && j < nb;) {
-        uint64_t from = a[i].start > b[j].start ? a[i].start : b[j].start;
-        uint64_t to = a[i].end < b[j].end ? a[i].end : b[j].end;
+    size_t i = 0, j = 0;
+    while (i < na && j < nb) {
+        uint64_t from = peal_size_max(a[i].start, b[j].start);
+        uint64_t to = peal_size_min(a[i].end, b[j].end);
         if (to > from)
             out->overlap_ps += to - from;
         if (a[i].end < b[j].end)
@@ -243,7 +262,7 @@ static void add_worker(const struct peal_host *host, uint32_t worker, struct int
     }
 }
 
-enum peal_status peal_host_stats(struct peal_host *host, struct peal_host_stats *out)
+static enum peal_status find_stats(struct peal_host *host, struct peal_host_stats *out)
 {
     enum peal_status status = peal_host_enter(host);
     if (status != PEAL_OK)
@@ -265,11 +284,25 @@ enum peal_status peal_host_stats(struct peal_host *host, struct peal_host_stats 
     uint32_t *rows = NULL;
     size_t count;
     out->critical_ps = peal_record_path(host, &rows, &count);
-    for (uint32_t w = 0; a && b && w < host->workers; w++)
-        add_worker(host, w, a, b, out);
     bool ok = a && b && rows;
+    for (uint32_t w = 0; w < host->workers; w++) {
+        if (ok)
+            add_worker(host, w, a, b, out);
+    }
     free(a);
     free(b);
     free(rows);
-    return ok ? PEAL_OK : peal_host_fail(host, PEAL_NO_MEMORY, "no memory for figures");
+    if (ok)
+        return PEAL_OK;
+    return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for figures");
+}
+
+enum peal_status peal_host_stats(struct peal_host *host, struct peal_host_stats *out,
+                                 size_t out_size)
+{
+    struct peal_host_stats stats;
+    enum peal_status status = find_stats(host, &stats);
+    if (status == PEAL_OK)
+        peal_growth_write(out, out_size, &stats, sizeof stats);
+    return status;
 }

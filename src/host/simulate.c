@@ -29,7 +29,9 @@ static const struct peal_linked_part *part_of(const struct batch *batch, uint64_
             high = middle;
     }
     bool inside = low < batch->linked.parts.len && batch->linked.parts.at[low].first_op <= op;
-    return inside ? &batch->linked.parts.at[low] : NULL;
+    if (!inside)
+        return NULL;
+    return &batch->linked.parts.at[low];
 }
 
 static struct peal_host_block *block_of(const struct batch *batch, uint64_t id)
@@ -70,7 +72,8 @@ static void note_times(struct batch *batch)
         uint64_t start = host->time + log.ops[i].start, end = host->time + log.ops[i].end;
         if (!times->end || start < times->start)
             times->start = start;
-        times->end = end > times->end ? end : times->end;
+        if (end > times->end)
+            times->end = end;
     }
 }
 
@@ -102,7 +105,9 @@ static void end_task(struct batch *batch, uint64_t id)
     struct peal_host_block *block = block_of(batch, id);
     enum peal_status status = batch->results[id - host->oldest];
     uint64_t culprit = 0;
-    for (uint32_t m = 0; m < block->members && status == PEAL_OK; m++) {
+    for (uint32_t m = 0; m < block->members; m++) {
+        if (status != PEAL_OK)
+            break;
         status = peal_taint_inputs(shared, block, m, &culprit);
         if (status != PEAL_OK)
             peal_worker_report(shared, id, block->parts[m].worker,
@@ -110,7 +115,7 @@ static void end_task(struct batch *batch, uint64_t id)
     }
     for (uint32_t m = 0; m < block->members; m++)
         peal_taint_outputs(shared, block, m, status);
-    /* release; partner: the host's own loads. Nobody else looks. */
+    /* release; partner: the host's own loads. Nothing else reads it. */
     atomic_store(&shared->states[id % PEAL_HOST_STATES], (uint8_t)(1 + status));
 }
 

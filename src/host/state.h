@@ -188,7 +188,7 @@ struct peal_host_shared {
 
 /* ---- the host's own ---- */
 
-/* Who touched these bytes last: positions in the worker's queues, plus one; 0: nobody. */
+/* Who touched these bytes last: positions in the worker's queues, plus one; 0: none. */
 struct peal_host_span {
     uint64_t begin, end;
     uint64_t wrote[PEAL_HOST_QUEUES], read[PEAL_HOST_QUEUES];
@@ -340,7 +340,7 @@ struct peal_host {
     PEAL_VEC(struct peal_host_pending_free) frees;
     PEAL_VEC(struct peal_host_failure) failures;
     size_t texts_kept;
-    size_t told;                     /* failures before this one have been returned by wait_all */
+    size_t reported;                 /* failures before this one have been returned by wait_all */
     struct peal_function *functions; /* the caller's, then built-in ones */
     size_t nfunctions;
 
@@ -552,6 +552,9 @@ void peal_record_release(struct peal_host *host);
 
 /* check.c */
 enum peal_status peal_check_variant(struct peal_host *host, uint64_t index);
+
+/* The words for a structure with fields from newer headers; %s: which. */
+#define PEAL_HOST_TOO_NEW "%s has fields that this libpeal does not know, or there is no memory"
 
 /* matmul.c */
 extern const struct peal_function peal_matmul_function;

@@ -2,6 +2,8 @@
 /* A task becomes a block: written once, then put into the queues of its members, all or none. */
 #include "host/state.h"
 
+#include "comm/comm.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -107,7 +109,8 @@ static void order_part(struct peal_host *host, struct peal_host_block *block, ui
         const struct peal_host_place *place = &block->places[(size_t)member * block->nargs + a];
         uint64_t wait = peal_order_touch(host, piece, place->at - piece->at, place->touched,
                                          block->args[a].dir & PEAL_DIR_OUT, block->queue, position);
-        after = wait > after ? wait : after;
+        if (wait > after)
+            after = wait;
     }
     part->position = (uint32_t)position;
     /* Nothing to wait for: as many as have ended already. */
@@ -209,15 +212,15 @@ static enum peal_status queue_task(struct peal_host *host, const struct peal_hos
     return status;
 }
 
-static enum peal_status submit(struct peal_host *host, const struct peal_task_spec *spec,
-                               bool may_wait, struct peal_task *out)
+static enum peal_status submit_known(struct peal_host *host, const struct peal_task_spec *spec,
+                                     bool may_wait, struct peal_task *out)
 {
     struct peal_host_request request;
     enum peal_status status = peal_host_enter(host);
     if (status != PEAL_OK)
         return status;
     if (!spec)
-        return peal_host_fail(host, PEAL_INVALID, "no task");
+        return peal_host_fail(host, PEAL_INVALID, "no task, or one with fields that are not known");
     status = peal_host_request_make(host, spec, &request);
     if (status == PEAL_OK && request.domain && !request.work->function)
         status = peal_host_domain_ready(host, request.domain, request.queue);
@@ -225,6 +228,24 @@ static enum peal_status submit(struct peal_host *host, const struct peal_task_sp
         status = queue_task(host, &request, may_wait);
     if (status == PEAL_OK && out)
         out->id = (uint64_t)host->number << 48 | (host->next_id - 1);
+    return status;
+}
+
+/* The task as this library's headers have it. */
+static enum peal_status submit(struct peal_host *host, const struct peal_task_spec *spec,
+                               bool may_wait, struct peal_task *out)
+{
+    void *made, *made_args = NULL;
+    const struct peal_task_spec *known =
+        peal_growth_view(spec, 1, PEAL_TASK_SPEC_FIRST_BYTES, sizeof *known, &made);
+    if (!known)
+        return submit_known(host, NULL, may_wait, out);
+    struct peal_task_spec own = *known;
+    free(made);
+    own.args = peal_growth_view(own.args, own.nargs, PEAL_TASK_ARG_FIRST_BYTES, sizeof *own.args,
+                                &made_args);
+    enum peal_status status = submit_known(host, &own, may_wait, out);
+    free(made_args);
     return status;
 }
 

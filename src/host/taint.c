@@ -2,7 +2,7 @@
 /* Taints: bytes that a failed task was to write. A task that reads some of them fails too; one that
  * overwrites them, and succeeds, cleans them. So exactly the dependents of a failure fail, byte by
  * byte. They are kept per worker, under a lock that its two threads and the host share for a few
- * instructions; without any, which is the rule, nobody takes it. A dead worker's lock may stay taken:
+ * instructions; without any, which is the rule, it is never taken. A dead worker's lock may stay taken:
  * the host looks at its memory no more. */
 #include "host/state.h"
 
@@ -18,7 +18,9 @@ uint64_t peal_taint_address(const struct peal_host_block *block, uint32_t member
 {
     uint64_t at = block->places[(size_t)member * block->nargs + arg].at;
     uint32_t symmetric = block->args[arg].symmetric;
-    return symmetric ? peal_taint_buffer(symmetric, at) : at;
+    if (symmetric)
+        return peal_taint_buffer(symmetric, at);
+    return at;
 }
 
 static bool lock(struct peal_host_worker *worker)
@@ -58,7 +60,9 @@ enum peal_status peal_taint_find(struct peal_host_worker *worker, uint64_t begin
     if (!lock(worker))
         return PEAL_PEER_DEAD;
     uint32_t count = atomic_load_explicit(&worker->ntaints, memory_order_relaxed); /* locked */
-    for (uint32_t i = 0; i < count && status == PEAL_OK; i++) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (status != PEAL_OK)
+            break;
         const struct peal_host_taint *taint = &worker->taints[i];
         if (taint->begin < end && begin < taint->end) {
             status = (enum peal_status)taint->status;
@@ -77,8 +81,10 @@ static uint32_t put(struct peal_host_worker *worker, uint32_t count, struct peal
         return count + 1;
     }
     struct peal_host_taint *last = &worker->taints[count - 1];
-    last->begin = taint.begin < last->begin ? taint.begin : last->begin;
-    last->end = taint.end > last->end ? taint.end : last->end;
+    if (taint.begin < last->begin)
+        last->begin = taint.begin;
+    if (taint.end > last->end)
+        last->end = taint.end;
     return count;
 }
 
@@ -129,7 +135,9 @@ enum peal_status peal_taint_inputs(struct peal_host_shared *shared,
     enum peal_status status = PEAL_OK;
     if (!any(worker))
         return PEAL_OK;
-    for (uint32_t a = 0; a < block->nargs && status == PEAL_OK; a++) {
+    for (uint32_t a = 0; a < block->nargs; a++) {
+        if (status != PEAL_OK)
+            break;
         uint64_t at = peal_taint_address(block, member, a);
         uint64_t bytes = block->places[(size_t)member * block->nargs + a].touched;
         if (is_tensor(&block->args[a], PEAL_DIR_IN))

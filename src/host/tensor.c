@@ -3,6 +3,8 @@
  * before them and are done before later ones are submitted. */
 #include "host/state.h"
 
+#include "comm/comm.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -108,13 +110,16 @@ static enum peal_status take_memory(struct peal_host *host, struct peal_host_ten
                                   "has no such room",
                                   tensor->name, (unsigned long long)piece->bytes, piece->worker,
                                   (unsigned long long)host->memory);
-        piece->taken = piece->bytes ? piece->bytes : 1;
+        if (piece->bytes)
+            piece->taken = piece->bytes;
+        else
+            piece->taken = 1;
     }
     return PEAL_OK;
 }
 
-enum peal_status peal_tensor_new(struct peal_host *host, const struct peal_tensor_spec *spec,
-                                 struct peal_tensor *out)
+static enum peal_status new_known(struct peal_host *host, const struct peal_tensor_spec *spec,
+                                  struct peal_tensor *out)
 {
     enum peal_status status = peal_host_enter(host);
     if (status == PEAL_OK)
@@ -127,7 +132,9 @@ enum peal_status peal_tensor_new(struct peal_host *host, const struct peal_tenso
     if (status != PEAL_OK)
         return status;
     struct peal_host_tensor *tensor = calloc(1, sizeof *tensor);
-    uint32_t npieces = spec->place == PEAL_ON_WORKER ? 1 : domain->size;
+    uint32_t npieces = 1;
+    if (spec->place != PEAL_ON_WORKER)
+        npieces = domain->size;
     if (tensor)
         tensor->pieces = calloc(npieces, sizeof *tensor->pieces);
     if (!tensor || !tensor->pieces) {
@@ -141,9 +148,12 @@ enum peal_status peal_tensor_new(struct peal_host *host, const struct peal_tenso
     tensor->place = spec->place;
     tensor->shard_dim = spec->shard_dim;
     tensor->npieces = npieces;
-    for (uint32_t i = 0; i < npieces; i++)
-        tensor->pieces[i].worker =
-            spec->place == PEAL_ON_WORKER ? spec->worker : domain->workers[i];
+    for (uint32_t i = 0; i < npieces; i++) {
+        if (spec->place == PEAL_ON_WORKER)
+            tensor->pieces[i].worker = spec->worker;
+        else
+            tensor->pieces[i].worker = domain->workers[i];
+    }
     status = take_memory(host, tensor);
     if (status == PEAL_OK) {
         out->id = peal_handle_add(host, &host->tensors, tensor);
@@ -152,6 +162,19 @@ enum peal_status peal_tensor_new(struct peal_host *host, const struct peal_tenso
     }
     if (status != PEAL_OK)
         peal_host_tensor_destroy(host, tensor);
+    return status;
+}
+
+enum peal_status peal_tensor_new(struct peal_host *host, const struct peal_tensor_spec *spec,
+                                 struct peal_tensor *out)
+{
+    void *made;
+    const struct peal_tensor_spec *known =
+        peal_growth_view(spec, 1, PEAL_TENSOR_SPEC_FIRST_BYTES, sizeof *known, &made);
+    if (spec && !known)
+        return peal_host_fail(host, PEAL_UNSUPPORTED, PEAL_HOST_TOO_NEW, "a tensor");
+    enum peal_status status = new_known(host, known, out);
+    free(made);
     return status;
 }
 
@@ -182,7 +205,9 @@ uint64_t peal_tensor_bytes(const struct peal_host *host, struct peal_tensor hand
 {
     enum peal_status status;
     struct peal_host_tensor *tensor = find_tensor((struct peal_host *)host, handle, &status);
-    return tensor ? bytes_of(tensor) : 0;
+    if (tensor)
+        return bytes_of(tensor);
+    return 0;
 }
 
 uint64_t peal_tensor_part_bytes(const struct peal_host *host, struct peal_tensor handle,
@@ -190,7 +215,9 @@ uint64_t peal_tensor_part_bytes(const struct peal_host *host, struct peal_tensor
 {
     enum peal_status status;
     struct peal_host_tensor *tensor = find_tensor((struct peal_host *)host, handle, &status);
-    return tensor && rank < tensor->npieces ? tensor->pieces[rank].bytes : 0;
+    if (tensor && rank < tensor->npieces)
+        return tensor->pieces[rank].bytes;
+    return 0;
 }
 
 /* ---- reading and writing ---- */
@@ -202,7 +229,9 @@ static enum peal_status settle(struct peal_host *host, const struct peal_host_pi
     uint64_t counts[PEAL_HOST_QUEUES];
     enum peal_status status = PEAL_OK;
     peal_order_ask(piece, writes, counts);
-    for (uint32_t q = 0; q < PEAL_HOST_QUEUES && status == PEAL_OK; q++) {
+    for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++) {
+        if (status != PEAL_OK)
+            break;
         if (counts[q])
             status = peal_host_wait_position(host, piece->worker, q, counts[q]);
     }
@@ -213,7 +242,11 @@ static enum peal_status check_clean(struct peal_host *host, const struct peal_ho
                                     const struct peal_host_piece *piece, bool writes)
 {
     struct peal_host_worker *worker = &host->shared->of_worker[piece->worker];
-    uint64_t at = tensor->of_domain ? peal_taint_buffer(tensor->domain + 1, piece->at) : piece->at;
+    uint64_t at;
+    if (tensor->of_domain)
+        at = peal_taint_buffer(tensor->domain + 1, piece->at);
+    else
+        at = piece->at;
     uint64_t task = 0;
     /* acquire; partner: bury in native.c */
     if (atomic_load_explicit(&worker->dead, memory_order_acquire))
@@ -295,7 +328,9 @@ static void cut(const struct peal_host_tensor *tensor, uint32_t member, char *wh
     uint64_t first = cut_at(tensor, member) * inner;
     uint64_t run = cut_at(tensor, member + 1) * inner - first;
     uint64_t stride = tensor->shape[tensor->shard_dim] * inner;
-    for (uint64_t i = 0; i < outer && run; i++) {
+    if (run == 0)
+        return;
+    for (uint64_t i = 0; i < outer; i++) {
         if (from_whole)
             memcpy(shard + i * run, whole + i * stride + first, run);
         else
@@ -337,7 +372,9 @@ enum peal_status peal_tensor_write(struct peal_host *host, struct peal_tensor ha
     if (!tensor)
         return status;
     status = check_move(host, tensor, data, bytes, bytes_of(tensor));
-    for (uint32_t i = 0; i < tensor->npieces && status == PEAL_OK; i++) {
+    for (uint32_t i = 0; i < tensor->npieces; i++) {
+        if (status != PEAL_OK)
+            break;
         if (tensor->place == PEAL_SHARDED)
             status = move_shard(host, tensor, i, (char *)data, true);
         else
@@ -354,8 +391,12 @@ enum peal_status peal_tensor_read(struct peal_host *host, struct peal_tensor han
     if (!tensor)
         return status;
     status = check_move(host, tensor, data, bytes, bytes_of(tensor));
-    uint32_t parts = tensor->place == PEAL_SHARDED ? tensor->npieces : 1;
-    for (uint32_t i = 0; i < parts && status == PEAL_OK; i++) {
+    uint32_t parts = 1;
+    if (tensor->place == PEAL_SHARDED)
+        parts = tensor->npieces;
+    for (uint32_t i = 0; i < parts; i++) {
+        if (status != PEAL_OK)
+            break;
         if (tensor->place == PEAL_SHARDED)
             status = move_shard(host, tensor, i, data, false);
         else
@@ -375,7 +416,9 @@ static enum peal_status move_one(struct peal_host *host, struct peal_tensor hand
         return peal_host_fail(host, PEAL_INVALID, "tensor '%s' has %u parts, there is no %u",
                               tensor->name, tensor->npieces, rank);
     status = check_move(host, tensor, data, bytes, tensor->pieces[rank].bytes);
-    return status == PEAL_OK ? move_part(host, tensor, rank, data, writes) : status;
+    if (status == PEAL_OK)
+        return move_part(host, tensor, rank, data, writes);
+    return status;
 }
 
 enum peal_status peal_tensor_write_part(struct peal_host *host, struct peal_tensor tensor,
@@ -396,7 +439,9 @@ enum peal_status peal_host_wait_tensor(struct peal_host *host, struct peal_tenso
     struct peal_host_tensor *tensor = find_tensor(host, handle, &status);
     if (!tensor)
         return status;
-    for (uint32_t i = 0; i < tensor->npieces && status == PEAL_OK; i++) {
+    for (uint32_t i = 0; i < tensor->npieces; i++) {
+        if (status != PEAL_OK)
+            break;
         status = settle(host, &tensor->pieces[i], false);
         if (status == PEAL_OK)
             status = check_clean(host, tensor, &tensor->pieces[i], false);

@@ -98,13 +98,17 @@ static const struct peal_host_failure *find_failure(const struct peal_host *host
             high = middle;
     }
     bool found = low < host->failures.len && host->failures.at[low].id == id;
-    return found ? &host->failures.at[low] : NULL;
+    if (!found)
+        return NULL;
+    return &host->failures.at[low];
 }
 
 enum peal_status peal_host_failure_status(struct peal_host *host, uint64_t id)
 {
     const struct peal_host_failure *failure = find_failure(host, id);
-    return failure ? failure->status : PEAL_OK;
+    if (!failure)
+        return PEAL_OK;
+    return failure->status;
 }
 
 const char *peal_host_failure_text(struct peal_host *host, uint64_t id)
@@ -112,7 +116,9 @@ const char *peal_host_failure_text(struct peal_host *host, uint64_t id)
     const struct peal_host_failure *failure = find_failure(host, id);
     if (!failure)
         return "";
-    return failure->text ? failure->text : "it failed; its words are no longer kept";
+    if (!failure->text)
+        return "it failed; its words are no longer kept";
+    return failure->text;
 }
 
 /* ---- ends ---- */
@@ -147,7 +153,9 @@ void peal_host_wait_oldest(struct peal_host *host)
     peal_host_publish(host);
     if (host->simulated && id < host->next_id && !state_of(host, id))
         peal_simulated_flush(host);
-    for (uint32_t round = 0; round < POLLS && id < host->next_id && !state_of(host, id); round++) {
+    for (uint32_t round = 0; round < POLLS; round++) {
+        if (id >= host->next_id || state_of(host, id))
+            break;
         if (round % 16 == 15)
             sched_yield();
     }
@@ -167,7 +175,9 @@ enum peal_status peal_host_wait_id(struct peal_host *host, uint64_t id)
     peal_host_publish(host);
     if (host->simulated && id >= host->oldest && !state_of(host, id))
         peal_simulated_flush(host);
-    for (uint32_t round = 0; round < POLLS && id >= host->oldest && !state_of(host, id); round++) {
+    for (uint32_t round = 0; round < POLLS; round++) {
+        if (id < host->oldest || state_of(host, id))
+            break;
         if (round % 16 == 15)
             sched_yield();
     }
@@ -200,7 +210,7 @@ static enum peal_status check_task(struct peal_host *host, struct peal_task task
 }
 
 /* The words of a task that is known to have failed. */
-static enum peal_status tell(struct peal_host *host, uint64_t id, enum peal_status status)
+static enum peal_status report(struct peal_host *host, uint64_t id, enum peal_status status)
 {
     if (status == PEAL_OK)
         return PEAL_OK;
@@ -217,7 +227,9 @@ enum peal_status peal_host_wait(struct peal_host *host, struct peal_task task)
 {
     uint64_t id = 0;
     enum peal_status status = check_task(host, task, &id);
-    return status == PEAL_OK ? tell(host, id, peal_host_wait_id(host, id)) : status;
+    if (status == PEAL_OK)
+        return report(host, id, peal_host_wait_id(host, id));
+    return status;
 }
 
 enum peal_status peal_host_test(struct peal_host *host, struct peal_task task)
@@ -228,7 +240,7 @@ enum peal_status peal_host_test(struct peal_host *host, struct peal_task task)
         return status;
     if (id >= host->oldest && !state_of(host, id))
         return PEAL_PENDING;
-    return tell(host, id, peal_host_wait_id(host, id));
+    return report(host, id, peal_host_wait_id(host, id));
 }
 
 enum peal_status peal_host_wait_all(struct peal_host *host)
@@ -241,11 +253,11 @@ enum peal_status peal_host_wait_all(struct peal_host *host)
         status = peal_simulated_flush(host);
     while (status == PEAL_OK && host->oldest < host->next_id)
         peal_host_wait_oldest(host);
-    if (status != PEAL_OK || host->told == host->failures.len)
+    if (status != PEAL_OK || host->reported == host->failures.len)
         return status;
-    uint64_t id = host->failures.at[host->told].id;
-    host->told = host->failures.len;
-    return tell(host, id, peal_host_failure_status(host, id));
+    uint64_t id = host->failures.at[host->reported].id;
+    host->reported = host->failures.len;
+    return report(host, id, peal_host_failure_status(host, id));
 }
 
 void peal_host_collect_frees(struct peal_host *host)

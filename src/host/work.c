@@ -50,7 +50,9 @@ static const char *dimension_name(const struct peal_expr *shape)
 {
     bool is_name = shape && shape->kind == PEAL_EXPR_NAME && shape->symbol &&
                    shape->symbol->kind == PEAL_SYMBOL_DIM;
-    return is_name ? shape->name : NULL;
+    if (!is_name)
+        return NULL;
+    return shape->name;
 }
 
 static struct peal_host_param read_param(const struct peal_symbol *symbol)
@@ -98,9 +100,11 @@ static enum peal_status load_kernel(struct peal_host *host, const char *text, co
 {
     struct peal_diags diags;
     peal_diags_init(&diags);
-    enum peal_status status =
-        text ? peal_program_text("kernel", text, strlen(text), &diags, &work->program)
-             : peal_program_open(name, &diags, &work->program);
+    enum peal_status status;
+    if (text)
+        status = peal_program_text("kernel", text, strlen(text), &diags, &work->program);
+    else
+        status = peal_program_open(name, &diags, &work->program);
     if (status == PEAL_OK)
         work->kernel = peal_program_kernel(work->program, name, &diags);
     if (status == PEAL_OK && !work->kernel)
@@ -186,9 +190,11 @@ enum peal_status peal_work_function(struct peal_host *host, const char *name, st
     if (status != PEAL_OK)
         return status;
     const struct peal_function *function = NULL;
-    for (size_t i = 0; i < host->nfunctions && name && !function; i++) {
-        if (strcmp(host->functions[i].name, name) == 0)
+    for (size_t i = 0; i < host->nfunctions; i++) {
+        if (name && strcmp(host->functions[i].name, name) == 0) {
             function = &host->functions[i];
+            break;
+        }
     }
     if (!function || !out)
         return peal_host_fail(
@@ -311,7 +317,9 @@ static enum peal_status make_variant(struct peal_host *host, struct peal_host_re
     while (host->variant_map[at])
         at = (at + 1) % PEAL_HOST_VARIANT_MAP;
     host->variant_map[at] = (uint32_t)host->variants.len;
-    return host->verify ? peal_check_variant(host, r->variant) : PEAL_OK;
+    if (!host->verify)
+        return PEAL_OK;
+    return peal_check_variant(host, r->variant);
 }
 
 /* Too many kinds of arguments: begin again, once nothing is queued that uses the old plans. */

@@ -17,7 +17,7 @@ struct peal_edit {
     const char *text;
 };
 
-enum { PEAL_FINDING_EDITS = 16 }; /* of one finding */
+enum { PEAL_FINDING_EDITS = 64 }; /* of one finding */
 
 struct peal_finding {
     enum peal_finding_level level;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See fix.h. In XML: a race between two blocks of a gpu gets a dependency, two blocks on one
- * connection get channels of their own. In JSON: a race gets a nop before one of its ops. */
+ * connection get channels of their own. For JSON see mscclpp/propose.c. */
 #include "import/fix.h"
 
 #include "import/msccl/msccl.h"
-#include "import/mscclpp/mscclpp.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +18,9 @@ char *peal_edits_apply(const struct peal_source *source, const struct peal_edit 
         extra += strlen(edits[i].text);
     char *out = malloc(source->len + extra + 1);
     bool used[PEAL_FINDING_EDITS] = {false};
-    for (uint32_t k = 0; out && k < count; k++) {
+    if (!out)
+        return NULL;
+    for (uint32_t k = 0; k < count; k++) {
         uint32_t next = count;
         for (uint32_t i = 0; i < count; i++) {
             if (!used[i] && (next == count || edits[i].offset < edits[next].offset))
@@ -37,8 +38,6 @@ char *peal_edits_apply(const struct peal_source *source, const struct peal_edit 
         n += strlen(e->text);
         at = e->offset + e->len;
     }
-    if (!out)
-        return NULL;
     memcpy(out + n, source->text + at, source->len - at);
     n += source->len - at;
     out[n] = '\0';
@@ -46,15 +45,20 @@ char *peal_edits_apply(const struct peal_source *source, const struct peal_edit 
     return out;
 }
 
-static size_t offset_of(const struct peal_source *source, uint32_t line, uint32_t col)
+size_t peal_edits_offset(const struct peal_source *source, uint32_t line, uint32_t col)
 {
     size_t at = 0;
-    for (uint32_t l = 1; l < line && at < source->len; l++) {
+    for (uint32_t l = 1; l < line; l++) {
+        if (at >= source->len)
+            break;
         const char *end = memchr(source->text + at, '\n', source->len - at);
-        at = end ? (size_t)(end - source->text) + 1 : source->len;
+        if (end)
+            at = (size_t)(end - source->text) + 1;
+        else
+            at = source->len;
     }
     at += col - 1;
-    return at < source->len ? at : source->len;
+    return peal_size_min(at, source->len);
 }
 
 /* Where the value of an attribute of the tag at `at` stands; false: it has none. */
@@ -63,7 +67,9 @@ static bool find_value(const struct peal_source *source, size_t at, const char *
 {
     size_t len = strlen(name);
     const char *text = source->text;
-    for (size_t i = at; i + len + 2 < source->len && text[i] != '>'; i++) {
+    for (size_t i = at; i + len + 2 < source->len; i++) {
+        if (text[i] == '>')
+            break;
         bool blank = strchr(" \t\r\n", text[i]) != NULL;
         if (!blank || memcmp(text + i + 1, name, len) != 0 || text[i + 1 + len] != '=')
             continue;
@@ -85,7 +91,7 @@ static bool set_value(const struct peal_import *import, struct peal_findings *ou
     char text[16];
     struct peal_edit at;
     snprintf(text, sizeof text, "%d", value);
-    if (!find_value(import->source, offset_of(import->source, line, col), name, &at))
+    if (!find_value(import->source, peal_edits_offset(import->source, line, col), name, &at))
         return false;
     peal_finding_edit(out, finding, at.offset, at.len, text);
     return true;
@@ -141,8 +147,10 @@ static void propose_dependency(const struct peal_import *import, const struct ms
 static int32_t free_channel(const struct msccl_algo *algo)
 {
     int32_t most = 0;
-    for (uint32_t t = 0; t < algo->ntbs; t++)
-        most = algo->tbs[t].chan > most ? algo->tbs[t].chan : most;
+    for (uint32_t t = 0; t < algo->ntbs; t++) {
+        if (algo->tbs[t].chan > most)
+            most = algo->tbs[t].chan;
+    }
     return most + 1;
 }
 
@@ -156,7 +164,11 @@ static void propose_channel(const struct peal_import *import, const struct msccl
     const struct msccl_gpu *gpu = &algo->gpus[peer];
     for (uint32_t t = gpu->count; t-- > 0;) {
         const struct msccl_tb *tb = &algo->tbs[gpu->first + t];
-        int32_t back = sends ? tb->recv : tb->send;
+        int32_t back;
+        if (sends)
+            back = tb->recv;
+        else
+            back = tb->send;
         if (back != second->gpu->id || tb->chan != second->tb->chan)
             continue;
         struct peal_finding *f = peal_finding_add(
@@ -169,7 +181,7 @@ static void propose_channel(const struct peal_import *import, const struct msccl
                     set_value(import, out, f, second->tb->line, second->tb->col, "chan", fresh) &&
                     set_value(import, out, f, tb->line, tb->col, "chan", fresh);
         struct peal_edit channels;
-        size_t at = offset_of(import->source, algo->line, algo->col);
+        size_t at = peal_edits_offset(import->source, algo->line, algo->col);
         if (good && algo->nchannels <= fresh &&
             find_value(import->source, at, "nchannels", &channels)) {
             char text[16];
@@ -197,27 +209,11 @@ static void propose_msccl(const struct peal_import *import, const struct peal_fi
     }
 }
 
-/* --- MSCCL++ --------------------------------------------------------------------------------- */
-
-static void propose_nop(const struct peal_import *import, uint32_t line, uint32_t col,
-                        struct peal_findings *out)
-{
-    size_t at = offset_of(import->source, line, col);
-    if (at >= import->source->len || import->source->text[at] != '{')
-        return;
-    struct peal_finding *f = peal_finding_add(
-        out, PEAL_FINDING_NOTE, "fix-nop", (struct peal_pos){import->source, line, col, 1},
-        "fix: a nop before this op joins the block's threads");
-    peal_finding_edit(out, f, at, 0, "{\"name\": \"nop\"}, ");
-}
-
 void peal_import_propose(const struct peal_import *import, const struct peal_fix_site *site,
                          struct peal_findings *out)
 {
-    if (import->msccl) {
+    if (import->msccl && !site->deadlock)
         propose_msccl(import, site, out);
-    } else if (!site->channel) {
-        propose_nop(import, site->line[1], site->col[1], out);
-        propose_nop(import, site->line[0], site->col[0], out);
-    }
+    else if (import->mscclpp && !site->channel)
+        peal_mscclpp_propose(import, site, out);
 }

@@ -8,15 +8,21 @@
 
 struct peal_import;
 
-/* What is wrong: two places that race, or two users of one end of a channel. */
+/* What is wrong: two places that race, two users of one end of a channel, or one place that waits for
+ * ever. */
 struct peal_fix_site {
-    bool channel;
+    bool channel, deadlock;
+    bool has_caller; /* the second place is in no file: the caller of that rank uses its buffer */
+    uint32_t caller;
     uint32_t line[2], col[2];
 };
 
-/* Adds the proposals, most likely first, each with its edits. */
+/* Adds the proposals, most likely first, each with its edits. Those for MSCCL++ only insert. */
 void peal_import_propose(const struct peal_import *import, const struct peal_fix_site *site,
                          struct peal_findings *out);
+
+/* Where a line and column are in the text, in bytes. */
+size_t peal_edits_offset(const struct peal_source *source, uint32_t line, uint32_t col);
 
 /* The text with the edits made, to be freed; NULL: no memory, or edits overlap. */
 char *peal_edits_apply(const struct peal_source *source, const struct peal_edit *edits,

@@ -2,6 +2,7 @@
 /* The entrance: which format a text is in, and the calls of that format. */
 #include "import/reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum peal_format peal_import_format(const char *text, size_t len)
@@ -38,8 +39,11 @@ enum peal_status peal_import_open(const struct peal_source *source, struct peal_
     peal_arena_init(&import->arena, 0);
     import->source = source;
     import->facts.format = format;
-    enum peal_status status = format == PEAL_FORMAT_MSCCL ? peal_msccl_read(import, diags)
-                                                          : peal_mscclpp_read(import, diags);
+    enum peal_status status;
+    if (format == PEAL_FORMAT_MSCCL)
+        status = peal_msccl_read(import, diags);
+    else
+        status = peal_mscclpp_read(import, diags);
     if (status == PEAL_OK)
         *out = import;
     else
@@ -62,7 +66,32 @@ const struct peal_import_facts *peal_import_facts(const struct peal_import *impo
 
 uint64_t peal_import_count(const struct peal_import *import)
 {
-    return import->msccl ? peal_msccl_count(import) : peal_mscclpp_count(import);
+    if (import->msccl)
+        return peal_msccl_count(import);
+    return peal_mscclpp_count(import);
+}
+
+/* What an engine does with a step that writes onto a part of its own source depends on which bytes it moves
+ * first: no plan says that (plan/format.h, Overlap). */
+static bool has_overlap(const struct peal_import *import, const struct peal_plan *plan,
+                        struct peal_diags *diags)
+{
+    const struct peal_op *ops = peal_plan_ops(plan);
+    for (uint64_t i = 0; i < plan->ops.count * plan->period; i++) {
+        const struct peal_op *op = &ops[i / plan->period];
+        if (!peal_op_overlaps(plan, op, (uint32_t)(i % plan->period)))
+            continue;
+        struct peal_pos pos = {.source = import->source};
+        if (op->pos != PEAL_NONE) {
+            const struct peal_position *at = &peal_plan_positions(plan)[op->pos];
+            pos.line = at->line;
+            pos.col = at->col;
+            pos.len = at->len;
+        }
+        peal_diag_error(diags, pos, "this writes onto a part of what it reads");
+        return true;
+    }
+    return false;
 }
 
 enum peal_status peal_import_plan(const struct peal_import *import,
@@ -75,8 +104,20 @@ enum peal_status peal_import_plan(const struct peal_import *import,
                         "the format has no place for the division of 'avg'");
         return PEAL_INVALID;
     }
-    return import->msccl ? peal_msccl_make(import, options, diags, out)
-                         : peal_mscclpp_make(import, options, diags, out);
+    struct peal_plan *plan = NULL;
+    enum peal_status status;
+    if (import->msccl)
+        status = peal_msccl_make(import, options, diags, &plan);
+    else
+        status = peal_mscclpp_make(import, options, diags, &plan);
+    if (status != PEAL_OK)
+        return status;
+    if (has_overlap(import, plan, diags)) {
+        free(plan);
+        return PEAL_INVALID;
+    }
+    *out = plan;
+    return PEAL_OK;
 }
 
 void peal_import_judge(const struct peal_import *import, uint32_t least_depth,
@@ -164,8 +205,14 @@ void peal_import_declare(struct peal_import_bufs *bufs, const struct peal_import
     header->contract = bufs->contract;
     header->contract_in = bufs->x;
     header->contract_out = bufs->y;
-    header->reduce = info->has_reduce ? (uint32_t)options->reduce : PEAL_NONE;
-    header->root = info->has_root ? bufs->root : PEAL_NONE;
+    if (info->has_reduce)
+        header->reduce = (uint32_t)options->reduce;
+    else
+        header->reduce = PEAL_NONE;
+    if (info->has_root)
+        header->root = bufs->root;
+    else
+        header->root = PEAL_NONE;
     peal_assembler_param(a, "n", false, 1, &n);
 }
 
@@ -173,7 +220,11 @@ struct peal_ref peal_import_ref(const struct peal_import_bufs *bufs, int kind, u
                                 uint64_t first)
 {
     bool input = kind == IMPORT_INPUT;
-    uint32_t buf = input ? bufs->x : bufs->y;
+    uint32_t buf;
+    if (input)
+        buf = bufs->x;
+    else
+        buf = bufs->y;
     bool at_root =
         bufs->contract == PEAL_CONTRACT_GATHER || bufs->contract == PEAL_CONTRACT_SCATTER;
     if (bufs->in_place && (!at_root || rank == bufs->root)) {

@@ -42,7 +42,8 @@ struct peal_import_options {
     enum peal_import_place place;
     bool has_root;
     uint32_t root;
-    bool lenient; /* for verify: faults that it can tell better are left to it */
+    bool pieces;  /* a step of several chunks is a message for each: facts.sends_pieces */
+    bool lenient; /* for verify: faults that it reports better are left to it */
 };
 
 /* What a file says of itself. Texts live as long as the import. */
@@ -55,6 +56,7 @@ struct peal_import_facts {
     uint32_t nranks;
     bool in_place, out_of_place; /* how the engine would use it */
     uint32_t depth;              /* chunks in flight that the engine gives; 0 = no FIFOs */
+    bool sends_pieces; /* for large sizes the engine cuts messages of several chunks: `pieces` */
     uint64_t steps;
 };
 

@@ -31,6 +31,8 @@ uint64_t peal_msccl_count(const struct peal_import *import);
 void peal_msccl_judge(const struct peal_import *import, uint32_t least_depth,
                       struct peal_findings *out);
 
+void peal_mscclpp_propose(const struct peal_import *import, const struct peal_fix_site *site,
+                          struct peal_findings *out);
 void peal_mscclpp_judge(const struct peal_import *import, struct peal_findings *out);
 
 /* The collective of that name in any of the engines' spellings; false: unknown. `custom` and the

@@ -7,6 +7,7 @@
 #include "lang/syntax/parse.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct peal_library {
     struct peal_module *module;
@@ -47,4 +48,17 @@ void peal_library_close(struct peal_library *library)
 const struct peal_module *peal_library_module(const struct peal_library *library)
 {
     return library->module;
+}
+
+bool peal_library_orders_pairs(const struct peal_library *library, const char *kernel)
+{
+    /* Sums that travel through windows of third ranks. */
+    static const char *const need_flushes[] = {"allreduce_relay", "reduce_scatter_relay"};
+    if (!peal_module_find(library->module, kernel))
+        return false;
+    for (size_t i = 0; i < sizeof need_flushes / sizeof *need_flushes; i++) {
+        if (strcmp(need_flushes[i], kernel) == 0)
+            return false;
+    }
+    return true;
 }

@@ -201,19 +201,27 @@ enum peal_status peal_program_open(const char *what, struct peal_diags *diags,
     return peal_program_builtin(what, diags, out);
 }
 
+static const struct peal_kernel *last_kernel(const struct peal_module *module)
+{
+    const struct peal_kernel *last = NULL;
+    for (const struct peal_kernel *k = module->kernels; k; k = k->next)
+        last = k;
+    return last;
+}
+
 const struct peal_kernel *peal_program_kernel(struct peal_program *program, const char *name,
                                               struct peal_diags *diags)
 {
-    const struct peal_module *from =
-        program->module ? program->module : peal_library_module(program->library);
+    const struct peal_module *from = program->module;
+    if (!from)
+        from = peal_library_module(program->library);
     const struct peal_kernel *kernel = NULL;
     if (!name)
         name = program->builtin;
     if (name)
         kernel = peal_module_find(from, name);
     else
-        for (kernel = from->kernels; kernel && kernel->next;)
-            kernel = kernel->next;
+        kernel = last_kernel(from);
     if (!kernel) {
         struct peal_pos pos = {.source = program->module ? &program->source : NULL};
         if (name)
@@ -232,5 +240,12 @@ const struct peal_kernel *peal_program_kernel(struct peal_program *program, cons
 
 const struct peal_module *peal_program_module(const struct peal_program *program)
 {
-    return program->module ? program->module : peal_library_module(program->library);
+    if (!program->module)
+        return peal_library_module(program->library);
+    return program->module;
+}
+
+bool peal_program_orders_pairs(const struct peal_program *program, const char *kernel)
+{
+    return peal_library_orders_pairs(program->library, kernel);
 }

@@ -29,6 +29,9 @@ void peal_program_close(struct peal_program *program);
 const struct peal_kernel *peal_program_kernel(struct peal_program *program, const char *name,
                                               struct peal_diags *diags);
 
+/* As peal_library_orders_pairs, of the library that comes with every program. */
+bool peal_program_orders_pairs(const struct peal_program *program, const char *kernel);
+
 /* The module as written: the file's, or the library. */
 const struct peal_module *peal_program_module(const struct peal_program *program);
 

@@ -65,10 +65,15 @@ static void dump_cell(const struct peal_plan *plan, uint32_t rank, const struct 
 static void dump_sync(const struct peal_plan *plan, uint32_t rank, const struct peal_op *op,
                       struct peal_text *out)
 {
-    if (op->kind == PEAL_OP_PEEK)
+    if (peal_op_fetches(op))
         peal_text_printf(out, "r%u = ", op->sync.reg);
     dump_cell(plan, rank, op, out);
-    if (op->kind == PEAL_OP_PEEK)
+    if (op->kind == PEAL_OP_FETCH_ADD)
+        peal_text_printf(out, " += %" PRId64, op->sync.value);
+    else if (peal_op_is_atomic(op))
+        peal_text_printf(out, " from %" PRId64 " to %" PRId64, peal_swap_expected(op->sync.value),
+                         peal_swap_desired(op->sync.value));
+    if (op->kind == PEAL_OP_PEEK || peal_op_is_atomic(op))
         return;
     if (op->kind == PEAL_OP_NOTIFY)
         peal_text_puts(out, op->flags & PEAL_OP_SET ? " = " : " += ");
@@ -91,8 +96,11 @@ static void dump_channel(const struct peal_plan *plan, uint32_t rank, const stru
     const struct peal_channel *c = &peal_plan_channels(plan)[op->mem.channel];
     bool sending = op->kind == PEAL_OP_SEND;
     (void)rank;
-    peal_text_printf(out, "%s %u", sending ? " to" : " from", sending ? c->receiver : c->sender);
-    uint32_t port = c->port < PEAL_PORT_CHILD ? c->port : PEAL_PORT_CHILD;
+    if (sending)
+        peal_text_printf(out, " to %u", c->receiver);
+    else
+        peal_text_printf(out, " from %u", c->sender);
+    uint32_t port = (uint32_t)peal_size_min(c->port, PEAL_PORT_CHILD);
     peal_text_puts(out, ports[port]);
     if (port == PEAL_PORT_CHILD)
         peal_text_printf(out, " %u", c->port - PEAL_PORT_CHILD);
@@ -104,6 +112,7 @@ static void dump_mem(const struct peal_plan *plan, uint32_t rank, const struct p
                      struct peal_text *out)
 {
     const struct peal_ref *dst = peal_op_dst(plan, op);
+    uint32_t ndst = dst ? 1 : 0;
     if (dst)
         dump_ref(plan, rank, op, dst, out);
     for (uint32_t i = 0; i < op->mem.also; i++) {
@@ -111,22 +120,32 @@ static void dump_mem(const struct peal_plan *plan, uint32_t rank, const struct p
         dump_ref(plan, rank, op, peal_op_also(plan, op, i), out);
     }
     if (op->kind == PEAL_OP_ACCUMULATE)
-        peal_text_printf(out, " %s=%s ", peal_fn_info((enum peal_fn)op->fn)->name,
+        peal_text_printf(out, " %s=%s ", peal_plan_fn_name(plan, op->fn),
                          op->flags & PEAL_OP_EXCLUSIVE ? " exclusive" : "");
     else if (dst && op->kind != PEAL_OP_RECV)
         peal_text_puts(out, " <- ");
+    bool applies = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_MATMUL;
     if (op->kind == PEAL_OP_COMPUTE)
-        peal_text_printf(out, "%s(", peal_fn_info((enum peal_fn)op->fn)->name);
+        peal_text_puts(out, peal_plan_fn_name(plan, op->fn));
+    if (applies)
+        peal_text_puts(out, "(");
     for (uint32_t i = 0; i < op->mem.nsrc; i++) {
-        peal_text_puts(out, i ? ", " : "");
-        dump_ref(plan, rank, op, peal_op_src(plan, op, i), out);
+        struct peal_op seen = peal_op_of_operand(op, ndst + i);
+        if (i)
+            peal_text_puts(out, ", ");
+        dump_ref(plan, rank, &seen, peal_op_src(plan, op, i), out);
     }
-    if (op->kind == PEAL_OP_COMPUTE)
+    if (applies)
         peal_text_puts(out, ")");
     if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
         peal_text_printf(out, " / %u", op->mem.divisor);
     if (op->kind == PEAL_OP_RECV_SLOT)
         peal_text_printf(out, "%" PRIu64 " elements", op->mem.rows * op->mem.count);
+    if (op->kind == PEAL_OP_FLUSH)
+        peal_text_printf(out, "to %u", op->mem.target);
+    if (op->kind == PEAL_OP_WHEN)
+        peal_text_printf(out, "r%u %s %" PRId64, op->mem.rows,
+                         peal_relation_text((enum peal_relation)op->fn), (int64_t)op->mem.count);
     if (op->kind >= PEAL_OP_SEND)
         dump_channel(plan, rank, op, out);
 }
@@ -149,13 +168,22 @@ static uint64_t rank_ops(const struct peal_plan *plan, uint32_t rank)
     return ops;
 }
 
+static void dump_placement(const struct peal_plan *plan, struct peal_text *out)
+{
+    const int64_t *nodes = peal_plan_nodes(plan);
+    peal_text_puts(out, "  node of rank 0, 1, ... =");
+    for (uint32_t r = 0; r < peal_size_min(plan->nranks, 64); r++)
+        peal_text_printf(out, " %" PRId64, nodes[r]);
+    peal_text_puts(out, plan->nranks > 64 ? " ...\n" : "\n");
+}
+
 static void dump_head(const struct peal_plan *plan, uint32_t rank, struct peal_text *out)
 {
-    peal_text_printf(out, "plan %s: %u %s, %s", peal_plan_string(plan, plan->kernel), plan->nranks,
-                     plan->nranks == 1 ? "rank" : "ranks",
+    peal_text_printf(out, "plan %s: %u rank%s, %s", peal_plan_string(plan, plan->kernel),
+                     plan->nranks, peal_text_plural(plan->nranks),
                      peal_dtype_name((enum peal_dtype)plan->dtype));
     if (plan->reduce != PEAL_NONE)
-        peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduction)plan->reduce));
+        peal_text_printf(out, ", %s", peal_plan_reduce_name(plan));
     if (plan->contract)
         peal_text_printf(out, ", implements %s",
                          peal_contract_info((enum peal_contract)plan->contract)->name);
@@ -164,12 +192,16 @@ static void dump_head(const struct peal_plan *plan, uint32_t rank, struct peal_t
     peal_text_puts(out, "\n");
     for (uint64_t i = 0; i < plan->params.count; i++) {
         const struct peal_param *p = &peal_plan_params(plan)[i];
+        if (i + 1 == plan->placement) {
+            dump_placement(plan, out);
+            continue;
+        }
         const int64_t *values = peal_plan_values(plan) + p->first;
         if (p->is_local)
             values += (uint64_t)(rank - plan->rank_first) * p->count;
         peal_text_printf(out, "  %s%s =", p->is_local ? "local " : "",
                          peal_plan_string(plan, p->name));
-        for (uint32_t k = 0; k < p->count && k < 16; k++)
+        for (uint32_t k = 0; k < peal_size_min(p->count, 16); k++)
             peal_text_printf(out, " %" PRId64, values[k]);
         peal_text_puts(out, p->count > 16 ? " ...\n" : "\n");
     }
@@ -189,8 +221,8 @@ static void dump_head(const struct peal_plan *plan, uint32_t rank, struct peal_t
     }
     for (uint64_t i = 0; i < plan->signals.count; i++) {
         const struct peal_signal *s = &peal_plan_signals(plan)[i];
-        peal_text_printf(out, "  signal %s: %u %s, %s\n", peal_plan_string(plan, s->name), s->cells,
-                         s->cells == 1 ? "cell" : "cells", signal_names[s->kind]);
+        peal_text_printf(out, "  signal %s: %u cell%s, %s\n", peal_plan_string(plan, s->name),
+                         s->cells, peal_text_plural(s->cells), signal_names[s->kind]);
     }
     if (plan->channels.count)
         peal_text_printf(out, "  channels: %" PRIu64 ", %u slots of %" PRIu64 " bytes\n",
@@ -222,12 +254,23 @@ static void dump_rank(const struct peal_plan *plan, uint32_t rank, struct peal_t
     }
 }
 
+/* The ranks to print: one, or with PEAL_NONE all that the plan has. */
+struct ranks {
+    uint32_t first, end;
+};
+
+static struct ranks ranks_of(const struct peal_plan *plan, uint32_t rank)
+{
+    if (rank != PEAL_NONE)
+        return (struct ranks){rank, rank + 1};
+    return (struct ranks){plan->rank_first, plan->rank_first + plan->rank_count};
+}
+
 void peal_plan_dump(const struct peal_plan *plan, uint32_t rank, struct peal_text *out)
 {
-    uint32_t first = rank == PEAL_NONE ? plan->rank_first : rank;
-    uint32_t end = rank == PEAL_NONE ? plan->rank_first + plan->rank_count : rank + 1;
-    dump_head(plan, first, out);
-    for (uint32_t r = first; r < end; r++)
+    struct ranks ranks = ranks_of(plan, rank);
+    dump_head(plan, ranks.first, out);
+    for (uint32_t r = ranks.first; r < ranks.end; r++)
         dump_rank(plan, r, out);
 }
 
@@ -284,9 +327,14 @@ static void json_sync(const struct peal_plan *plan, const struct peal_op *op,
     peal_json_put_string(json, "signal", peal_plan_string(plan, signal->name));
     json_cell(plan, op, json);
     peal_json_put_uint(json, "rank", op->sync.rank);
-    peal_json_put_int(json, "value", op->sync.value);
+    if (op->kind == PEAL_OP_COMPARE_SWAP || op->kind == PEAL_OP_TAKE) {
+        peal_json_put_int(json, "expected", peal_swap_expected(op->sync.value));
+        peal_json_put_int(json, "desired", peal_swap_desired(op->sync.value));
+    } else {
+        peal_json_put_int(json, "value", op->sync.value);
+    }
     peal_json_put_uint(json, "flags", op->flags);
-    if (op->kind == PEAL_OP_PEEK || op->flags & PEAL_OP_HAS_REG)
+    if (peal_op_fetches(op) || op->flags & PEAL_OP_HAS_REG)
         peal_json_put_uint(json, "reg", op->sync.reg);
     if (op->kind == PEAL_OP_WAIT && op->sync.back)
         peal_json_put_uint(json, "back", op->sync.back);
@@ -296,9 +344,23 @@ static void json_data(const struct peal_plan *plan, const struct peal_op *op,
                       struct peal_json *json)
 {
     if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE)
-        peal_json_put_string(json, "fn", peal_fn_info((enum peal_fn)op->fn)->name);
+        peal_json_put_string(json, "fn", peal_plan_fn_name(plan, op->fn));
     if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
         peal_json_put_uint(json, "divisor", op->mem.divisor);
+    if (op->kind == PEAL_OP_FLUSH) {
+        peal_json_put_uint(json, "target", op->mem.target);
+        return;
+    }
+    if (op->kind == PEAL_OP_END)
+        return;
+    if (op->kind == PEAL_OP_WHEN) {
+        peal_json_put_uint(json, "reg", op->mem.rows);
+        peal_json_put_string(json, "relation", peal_relation_text((enum peal_relation)op->fn));
+        peal_json_put_int(json, "value", (int64_t)op->mem.count);
+        return;
+    }
+    if (op->kind == PEAL_OP_MATMUL)
+        peal_json_put_uint(json, "inner", op->mem.inner);
     if (op->kind >= PEAL_OP_SEND)
         peal_json_put_uint(json, "channel", op->mem.channel);
     peal_json_put_uint(json, "rows", op->mem.rows);
@@ -429,8 +491,7 @@ static void json_rank(const struct peal_plan *plan, uint32_t rank, struct peal_j
 
 void peal_plan_dump_json(const struct peal_plan *plan, uint32_t rank, struct peal_text *out)
 {
-    uint32_t first = rank == PEAL_NONE ? plan->rank_first : rank;
-    uint32_t end = rank == PEAL_NONE ? plan->rank_first + plan->rank_count : rank + 1;
+    struct ranks ranks = ranks_of(plan, rank);
     struct peal_json json;
     char hash[24];
     snprintf(hash, sizeof hash, "%016" PRIx64, plan->hash);
@@ -444,10 +505,10 @@ void peal_plan_dump_json(const struct peal_plan *plan, uint32_t rank, struct pea
     peal_json_put_string(&json, "contract",
                          peal_contract_info((enum peal_contract)plan->contract)->name);
     peal_json_put_string(&json, "hash", hash);
-    json_tables(plan, first, &json);
+    json_tables(plan, ranks.first, &json);
     peal_json_key(&json, "ranks");
     peal_json_array(&json);
-    for (uint32_t r = first; r < end; r++)
+    for (uint32_t r = ranks.first; r < ranks.end; r++)
         json_rank(plan, r, &json);
     peal_json_array_end(&json);
     peal_json_object_end(&json);

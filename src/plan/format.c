@@ -11,6 +11,7 @@ struct check {
     const struct peal_plan *plan;
     size_t len;
     const char *why; /* NULL while all is well */
+    uint64_t whens;  /* open ones of the lane */
 };
 
 static bool expect(struct check *c, bool holds, const char *why)
@@ -40,6 +41,7 @@ static bool check_tables(struct check *c)
         table_fits(c, p->signals, sizeof(struct peal_signal)) && table_fits(c, p->totals, 8) &&
         table_fits(c, p->channels, sizeof(struct peal_channel)) && table_fits(c, p->phases, 8) &&
         table_fits(c, p->params, sizeof(struct peal_param)) && table_fits(c, p->values, 8) &&
+        table_fits(c, p->formulas, sizeof(struct peal_formula)) &&
         table_fits(c, p->positions, sizeof(struct peal_position)) && table_fits(c, p->strings, 1);
     return fits && expect(c,
                           p->strings.count > 0 && peal_plan_strings(p)[0] == '\0' &&
@@ -61,7 +63,9 @@ static bool check_header(struct check *c)
                   "bad launch period") &&
            expect(c,
                   p->contract < PEAL_CONTRACT_COUNT && p->dtype < PEAL_DTYPES &&
-                      (p->reduce == PEAL_NONE || p->reduce < PEAL_REDUCTIONS) &&
+                      (p->reduce == PEAL_NONE || p->reduce < PEAL_REDUCTIONS ||
+                       (peal_reduce_is_user(p->reduce) &&
+                        p->reduce - PEAL_USER_REDUCTION < p->formulas.count)) &&
                       (p->root == PEAL_NONE || p->root < p->nranks),
                   "bad contract") &&
            expect(c,
@@ -87,7 +91,11 @@ static bool check_bufs(struct check *c)
                         (buf->alias == PEAL_NONE || buf->alias < p->bufs.count),
                     "bad buffer"))
             return false;
-        uint64_t region = buf->kind == PEAL_BUF_WINDOW ? p->window_bytes : p->private_bytes;
+        uint64_t region;
+        if (buf->kind == PEAL_BUF_WINDOW)
+            region = p->window_bytes;
+        else
+            region = p->private_bytes;
         for (uint32_t r = 0; r < p->rank_count; r++) {
             uint64_t len = peal_plan_lens(p)[r * p->bufs.count + i];
             uint64_t most = UINT64_MAX / 4 / peal_dtype_size(buf->dtype);
@@ -100,6 +108,36 @@ static bool check_bufs(struct check *c)
                         "a scratch buffer lies outside of its region"))
                 return false;
         }
+    }
+    return true;
+}
+
+static bool check_placement(struct check *c)
+{
+    const struct peal_plan *p = c->plan;
+    if (!p->placement)
+        return true;
+    if (!expect(c, p->placement <= p->params.count, "bad placement"))
+        return false;
+    const struct peal_param *param = &peal_plan_params(p)[p->placement - 1];
+    if (!expect(c, !param->is_local && param->count == p->nranks, "bad placement"))
+        return false;
+    for (uint32_t r = 0; r < p->nranks; r++) {
+        int64_t node = peal_plan_nodes(p)[r];
+        if (!expect(c, node >= 0 && node < p->nranks, "bad node of a rank"))
+            return false;
+    }
+    return true;
+}
+
+static bool check_formulas(struct check *c)
+{
+    const struct peal_plan *p = c->plan;
+    if (!expect(c, p->formulas.count <= PEAL_FORMULAS, "too many reductions"))
+        return false;
+    for (uint64_t i = 0; i < p->formulas.count; i++) {
+        if (!expect(c, peal_formula_check(&peal_plan_formulas(p)[i]), "bad reduction"))
+            return false;
     }
     return true;
 }
@@ -137,6 +175,8 @@ static bool check_rest(struct check *c)
                     "bad parameter"))
             return false;
     }
+    if (!check_placement(c))
+        return false;
     for (uint64_t i = 0; i < p->positions.count; i++) {
         const struct peal_position *at = &peal_plan_positions(p)[i];
         if (!expect(c, at->source < p->strings.count && (at->via == PEAL_NONE || at->via < i),
@@ -187,30 +227,40 @@ static struct rectangle rectangle_of(const struct peal_plan *plan, const struct 
     return (struct rectangle){row, op->mem.rows, offset, offset + bytes};
 }
 
-static bool meet(const struct peal_plan *plan, const struct peal_op *op, const struct peal_ref *a,
-                 const struct peal_ref *b, uint32_t launch, bool both_written)
+/* Operands i and k of an op. */
+static bool meet(const struct peal_plan *plan, const struct peal_op *op, uint32_t i, uint32_t k,
+                 uint32_t launch, bool may_be_same)
 {
+    const struct peal_ref *a = peal_plan_refs(plan) + op->mem.ref + i;
+    const struct peal_ref *b = peal_plan_refs(plan) + op->mem.ref + k;
     if (a->buf != b->buf || a->rank != b->rank || a->buf >= PEAL_BUF_SLOT)
         return false;
-    struct rectangle x = rectangle_of(plan, op, a, launch), y = rectangle_of(plan, op, b, launch);
-    if (!both_written && x.row == y.row && x.lo == y.lo && a->dtype == b->dtype)
+    struct peal_op of_a = peal_op_of_operand(op, i), of_b = peal_op_of_operand(op, k);
+    struct rectangle x = rectangle_of(plan, &of_a, a, launch);
+    struct rectangle y = rectangle_of(plan, &of_b, b, launch);
+    if (may_be_same && x.row == y.row && x.lo == y.lo && a->dtype == b->dtype)
         return false; /* exactly in place */
     return x.row < y.row + y.rows && y.row < x.row + x.rows && x.lo < y.hi && y.lo < x.hi;
 }
 
 bool peal_op_overlaps(const struct peal_plan *plan, const struct peal_op *op, uint32_t launch)
 {
-    if (op->kind > PEAL_OP_ACCUMULATE || !op->mem.count || !op->mem.rows)
+    if (op->kind > PEAL_OP_MATMUL || !op->mem.count || !op->mem.rows)
         return false;
-    const struct peal_ref *refs = peal_plan_refs(plan) + op->mem.ref;
+    bool elementwise = op->kind != PEAL_OP_MATMUL;
     uint32_t n = op->mem.nsrc + 1u + (op->mem.also <= PEAL_PLAN_FEW ? op->mem.also : 0u);
     for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t k = i + 1; k < n && peal_op_writes(op, i); k++) {
-            if (meet(plan, op, &refs[i], &refs[k], launch, peal_op_writes(op, k)))
+        if (!peal_op_writes(op, i))
+            continue;
+        for (uint32_t k = i + 1; k < n; k++) {
+            if (meet(plan, op, i, k, launch, elementwise && !peal_op_writes(op, k)))
                 return true;
         }
-        for (uint32_t k = 1; k < i && i > op->mem.nsrc && k <= op->mem.nsrc; k++) {
-            if (meet(plan, op, &refs[i], &refs[k], launch, false))
+        /* Further destinations stand behind the sources. */
+        if (i <= op->mem.nsrc)
+            continue;
+        for (uint32_t k = 1; k <= op->mem.nsrc; k++) {
+            if (meet(plan, op, i, k, launch, elementwise))
                 return true;
         }
     }
@@ -232,6 +282,69 @@ static bool records_fit(const struct peal_plan *p, const struct peal_op *op)
     return !any || all;
 }
 
+/* A user-defined reduction is there, and goes with all operands: floating point, or one dtype. */
+static bool formula_fits(const struct peal_plan *p, const struct peal_op *op)
+{
+    enum peal_dtype own = (enum peal_dtype)op->dtype;
+    if (!peal_fn_is_user(op->fn))
+        return true;
+    if (op->kind != PEAL_OP_COMPUTE || op->mem.divisor > 1 ||
+        op->fn - (uint32_t)PEAL_FN_USER >= p->formulas.count ||
+        !peal_formula_takes(peal_plan_formula(p, op->fn), own))
+        return false;
+    for (uint32_t r = 0; r < peal_op_nrefs(op); r++) {
+        enum peal_dtype dtype = (enum peal_dtype)peal_plan_refs(p)[op->mem.ref + r].dtype;
+        if (dtype != own && !(peal_dtype_is_float(own) && peal_dtype_is_float(dtype)))
+            return false;
+    }
+    return true;
+}
+
+/* Matrices in one rank's memory, of one type that sums can be made in. */
+static bool is_product(const struct peal_plan *p, const struct peal_op *op)
+{
+    const struct peal_ref *refs = peal_plan_refs(p) + op->mem.ref;
+    if (op->mem.nsrc != 2 || op->mem.inner == 0 || op->mem.count > UINT32_MAX)
+        return false;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (refs[i].buf >= PEAL_BUF_SLOT || refs[i].dtype != op->dtype ||
+            refs[i].rank != refs[0].rank)
+            return false;
+    }
+    return op->dtype == PEAL_F32 || op->dtype == PEAL_F64;
+}
+
+static bool check_sync(struct check *c, const struct peal_op *op, const struct peal_lane *lane)
+{
+    const struct peal_plan *p = c->plan;
+    bool has_reg = peal_op_fetches(op) || (op->flags & PEAL_OP_HAS_REG);
+    if (!expect(c, peal_op_signal(op) < p->signals.count && op->sync.rank < p->nranks,
+                "bad cell") ||
+        !expect(c,
+                op->sync.phases == PEAL_NONE ||
+                    (op->sync.phases % p->period == 0 && op->sync.phases < p->phases.count),
+                "bad phases of a cell") ||
+        !expect(c, !has_reg || op->sync.reg < lane->regs, "bad register"))
+        return false;
+    bool is_raw = peal_plan_signals(p)[peal_op_signal(op)].kind >= PEAL_SIGNAL_RAW;
+    return expect(c, is_raw || !peal_op_is_atomic(op), "an atomic of a cell that is not raw") &&
+           expect(c, is_raw || op->kind != PEAL_OP_NOTIFY || c->whens == 0,
+                  "a notify in a when, of a cell that is not raw");
+}
+
+/* A when is closed by an end of its lane; `whens` are open. */
+static bool check_when(struct check *c, const struct peal_op *op, const struct peal_lane *lane)
+{
+    if (op->kind == PEAL_OP_WHEN) {
+        c->whens++;
+        return expect(c, op->mem.rows < lane->regs && op->fn <= PEAL_RELATION_GE, "bad when");
+    }
+    if (!expect(c, c->whens > 0, "an end without a when"))
+        return false;
+    c->whens--;
+    return true;
+}
+
 static bool check_op(struct check *c, const struct peal_op *op, const struct peal_lane *lane)
 {
     const struct peal_plan *p = c->plan;
@@ -240,25 +353,23 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
                     (op->pos == PEAL_NONE || op->pos < p->positions.count),
                 "bad op"))
         return false;
-    if (peal_op_is_sync(op)) {
-        bool has_reg = op->kind == PEAL_OP_PEEK || (op->flags & PEAL_OP_HAS_REG);
-        return expect(c, peal_op_signal(op) < p->signals.count && op->sync.rank < p->nranks,
-                      "bad cell") &&
-               expect(c,
-                      op->sync.phases == PEAL_NONE ||
-                          (op->sync.phases % p->period == 0 && op->sync.phases < p->phases.count),
-                      "bad phases of a cell") &&
-               expect(c, !has_reg || op->sync.reg < lane->regs, "bad register");
-    }
+    if (peal_op_is_sync(op))
+        return check_sync(c, op, lane);
     uint64_t nrefs = peal_op_nrefs(op);
     if (!expect(c,
-                op->fn < PEAL_FN_COUNT && op->dtype < PEAL_DTYPES && op->mem.ref <= p->refs.count &&
+                op->fn < PEAL_FN_END && op->dtype < PEAL_DTYPES && op->mem.ref <= p->refs.count &&
                     nrefs <= p->refs.count - op->mem.ref,
                 "bad operands") ||
         !expect(c, op->kind < PEAL_OP_SEND || op->mem.channel < p->channels.count, "bad channel") ||
-        !expect(c, op->mem.nsrc >= (op->kind <= PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_SEND),
+        !expect(c, op->mem.nsrc >= (op->kind <= PEAL_OP_MATMUL || op->kind == PEAL_OP_SEND),
                 "an op has no source") ||
         !expect(c, op->mem.also == 0 || op->kind == PEAL_OP_COMPUTE, "bad destinations"))
+        return false;
+    if (op->kind == PEAL_OP_FLUSH)
+        return expect(c, op->mem.target < p->nranks && nrefs == 0, "bad flush");
+    if (op->kind == PEAL_OP_WHEN || op->kind == PEAL_OP_END)
+        return expect(c, nrefs == 0, "bad when") && check_when(c, op, lane);
+    if (!expect(c, c->whens == 0 || op->kind < PEAL_OP_SEND, "a message in a when"))
         return false;
     if (op->kind == PEAL_OP_COMPUTE) {
         int operands = peal_fn_info((enum peal_fn)op->fn)->operands;
@@ -270,16 +381,21 @@ static bool check_op(struct check *c, const struct peal_op *op, const struct pea
         if (!check_ref(c, peal_plan_refs(p) + op->mem.ref + i))
             return false;
     }
+    if (!expect(c, op->kind != PEAL_OP_MATMUL || is_product(p, op), "bad matrices"))
+        return false;
     bool atomic = op->kind != PEAL_OP_ACCUMULATE ||
                   peal_fn_accumulates((enum peal_fn)op->fn, (enum peal_dtype)op->dtype);
-    if (!expect(c, records_fit(p, op) && atomic, "bad function of these types"))
+    if (!expect(c, records_fit(p, op) && atomic && formula_fits(p, op),
+                "bad function of these types"))
         return false;
     for (uint32_t i = 0; i < op->mem.also; i++) {
         const struct peal_ref *ref = peal_op_also(p, op, i);
         if (!expect(c, ref->buf < PEAL_BUF_SLOT && ref->dtype == op->dtype, "bad destinations"))
             return false;
     }
-    for (uint32_t launch = 0; launch < p->period && op->kind <= PEAL_OP_ACCUMULATE; launch++) {
+    if (op->kind > PEAL_OP_MATMUL)
+        return true;
+    for (uint32_t launch = 0; launch < p->period; launch++) {
         if (!expect(c, !peal_op_overlaps(p, op, launch),
                     "a source of an op overlaps its destination and is not the same place"))
             return false;
@@ -307,6 +423,8 @@ static bool check_lanes(struct check *c)
             if (!check_op(c, peal_plan_ops(p) + lane->first_op + k, lane))
                 return false;
         }
+        if (!expect(c, c->whens == 0, "a when without an end"))
+            return false;
     }
     return true;
 }
@@ -319,7 +437,8 @@ bool peal_plan_check(const void *block, size_t len, const char **why)
         expect(&c, c.plan->magic == PEAL_PLAN_MAGIC && c.plan->version == PEAL_PLAN_VERSION,
                "not a plan of this version") &&
         expect(&c, c.plan->block_len == len, "the length does not agree") && check_tables(&c) &&
-        check_header(&c) && check_bufs(&c) && check_rest(&c) && check_lanes(&c))
+        check_header(&c) && check_formulas(&c) && check_bufs(&c) && check_rest(&c) &&
+        check_lanes(&c))
         return true;
     *why = c.why;
     return false;

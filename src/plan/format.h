@@ -6,7 +6,7 @@
  * else.
  *
  *   header | ranks | lanes | ops | refs | bufs | lens | signals | totals | channels | phases
- *          | params | positions | strings
+ *          | params | values | formulas | positions | strings
  *
  * A plan is for one launch; launches of it follow each other without a barrier. It is made for all
  * ranks, or for one rank alone (rank_count 1): tables keep their form, only that rank's lanes are
@@ -24,7 +24,7 @@
 #include <string.h>
 
 #define PEAL_PLAN_MAGIC UINT32_C(0x6c616570) /* "peal" */
-#define PEAL_PLAN_VERSION UINT32_C(2)
+#define PEAL_PLAN_VERSION UINT32_C(5)
 
 enum {
     PEAL_PLAN_MAX_RANKS = 65536,
@@ -35,23 +35,35 @@ enum {
 /* No buffer, no channel, no position, ... where an index is optional. */
 #define PEAL_NONE UINT32_MAX
 
-/* The kinds are the rows of base/tables/ops.def: PEAL_OP_COPY, COMPUTE, ACCUMULATE, NOTIFY, WAIT, PEEK,
- * SEND, RECV, RECV_SLOT, FREE. Its columns say what each does to memory and to order. */
+/* The kinds are the rows of base/tables/ops.def: PEAL_OP_COPY, COMPUTE, ACCUMULATE, MATMUL, NOTIFY, WAIT,
+ * PEEK, FETCH_ADD, COMPARE_SWAP, TAKE, FLUSH, WHEN, END, SEND, RECV, RECV_SLOT, FREE. Its columns say
+ * what each does to memory and to order. */
+
+/* How a when compares; in the order of enum peal_int_op. */
+enum peal_relation {
+    PEAL_RELATION_EQ,
+    PEAL_RELATION_NE,
+    PEAL_RELATION_LT,
+    PEAL_RELATION_LE,
+    PEAL_RELATION_GT,
+    PEAL_RELATION_GE
+};
 
 enum peal_op_flags {
     PEAL_OP_RELAXED = 1, /* notify, wait: orders nothing */
     PEAL_OP_EXCLUSIVE =
-        2, /* accumulate: the author claims that nobody else touches these bytes meanwhile */
-    PEAL_OP_SET = 4,     /* notify: cell = value instead of cell += value */
-    PEAL_OP_EQUAL = 8,   /* wait: == instead of >= */
+        2, /* accumulate: the author claims that no other lane touches these bytes meanwhile */
+    PEAL_OP_SET = 4,      /* notify: cell = value instead of cell += value */
+    PEAL_OP_EQUAL = 8,    /* wait: == instead of >= */
     PEAL_OP_HAS_REG = 16, /* wait, notify: the register is added to value */
     PEAL_OP_UNORDERED =
-        32, /* compute: the hardware chooses the order in which sources are combined */
+        32,              /* compute: the hardware chooses the order in which sources are combined */
     PEAL_OP_OUTSIDE = 64 /* compute: a function that is not the plan's, of `count` picoseconds; for
                             the simulator only, see peal_sim_options.outside */
 };
 
-/* One op. mem: copy, compute, accumulate, send, recv, recv_slot, free. sync: notify, wait, peek.
+/* One op. mem: copy, compute, accumulate, matmul, flush, when, end, send, recv, recv_slot, free. sync:
+ * notify, wait, peek, fetch_add, compare_swap, take.
  *
  * Refs of a mem op stand one after the other in the ref table from `ref` on: the destination first,
  * if the kind has one, then nsrc sources, then `also` further destinations.
@@ -60,9 +72,11 @@ enum peal_op_flags {
  *   COMPUTE     dst, nsrc sources,     RECV       dst, no source; channel
  *               further destinations
  *   ACCUMULATE  dst, 1 source          RECV_SLOT  nothing; channel; count = expected elements
- *                                      FREE       nothing; channel
+ *   MATMUL      dst, a, b              FREE       nothing; channel
+ *   FLUSH       nothing; target        WHEN, END  nothing; see below
  *
- * Every operand has `rows` rows of `count` elements (rows = 1 for 1-D), each of its ref's dtype.
+ * Every operand has `rows` rows of `count` elements (rows = 1 for 1-D), each of its ref's dtype; but
+ * of a matmul's, a has `rows` rows of `inner` and b `inner` rows of `count` (peal_op_of_operand).
  * count 0 is legal and moves nothing, but a send or recv of 0 elements still is a message.
  *
  * COMPUTE combines f16 and bf16 in f32 and rounds once, into the destination's dtype; f64 if any
@@ -70,9 +84,22 @@ enum peal_op_flags {
  * Every further destination gets what the first one gets; all have its dtype and none overlaps
  * another.
  *
+ * A function from PEAL_FN_USER on is one of the plan's formulas, a user-defined reduction (base/tables/formula.h): of a compute only,
+ * without a divisor, with operands that are all floating point or all of one dtype.
+ *
+ * MATMUL has operands in the own rank's memory alone, no constants and no slots, all of f32 or all
+ * of f64; the order in which its products are added is left open. Lowering brings operands there.
+ *
+ * WHEN compares register `rows` with `count`, an int64_t, by `fn`, an enum peal_relation. If it does
+ * not hold, the lane goes on behind the END that belongs to it; they nest like parentheses. What both
+ * ways must agree on is not between them: messages, and notifies of cells that start a launch at 0.
+ *
+ * FETCH_ADD, COMPARE_SWAP and TAKE are of raw cells, anyone's. The first two leave what the cell held in
+ * register `reg`. COMPARE_SWAP and TAKE have two numbers in `value`: peal_swap_value.
+ *
  * Overlap: an op reads all of its sources before it writes. Plans keep that simple for everyone who
  * executes them: a source of a copy, compute or accumulate is a destination of it exactly, or has no
- * byte in common with any (peal_op_overlaps). Lowering puts a tile between where a text says
+ * byte in common with any (peal_op_overlaps); a source of a matmul has none in common with it. Lowering puts a tile between where a text says
  * otherwise.
  */
 struct peal_op {
@@ -89,25 +116,29 @@ struct peal_op {
             uint64_t count;
             uint32_t rows;
             union {
+                uint32_t target;  /* flush: the rank */
                 uint32_t channel; /* send, recv, recv_slot, free: index into channels */
                 uint32_t divisor; /* compute */
+                uint32_t inner;   /* matmul: columns of a, rows of b; at least 1 */
             };
         } mem;
         struct {
             uint32_t cell; /* cell number within `rank`: signal.first_cell + index */
-            uint32_t rank; /* whose cell; wait and peek: the own rank */
+            uint32_t rank; /* whose cell; wait and peek: the own rank, the others: any */
             uint32_t
                 phases; /* start in the phase table of the cell number per phase, or PEAL_NONE */
             union {
                 uint32_t after; /* notify of a one-writer cell: the count of this launch once it is
                                    done */
                 struct {
-                    uint16_t reg;  /* peek: target; wait, notify with HAS_REG: added to value */
+                    uint16_t reg;  /* peek, fetch_add, compare_swap: target; wait, notify with
+                                      HAS_REG: added to value */
                     uint16_t back; /* wait: compares with that many launches ago; passes if there
                                       was none */
                 };
             };
-            int64_t value; /* notify: the amount or the value to set; wait: the threshold */
+            int64_t value; /* notify, fetch_add: the amount, or the value to set; wait: the
+                              threshold; compare_swap, take: peal_swap_value */
         } sync;
     };
 };
@@ -164,7 +195,7 @@ struct peal_buf {
                         allgather  and gather x is y's own part, on reduce_scatter and scatter y is
                         x's; otherwise  they start together. Refs go through the other one (gather
                         and  scatter: on  the root only). */
-    uint32_t cols;   /* 2-D: elements a row as declared; 0 = 1-D. The row stride of parameters is
+    uint32_t cols;   /* 2-D: elements per row as declared; 0 = 1-D. The row stride of parameters is
                         bound at   launch (>= cols); that of scratch is cols. */
     uint32_t lane;   /* tiles: lane number within the rank */
     uint64_t offset; /* scratch: from the start of its region, a multiple of 64 */
@@ -199,7 +230,7 @@ struct peal_channel {
 struct peal_lane {
     uint64_t first_op;
     uint64_t ops;
-    uint32_t regs; /* registers of peek */
+    uint32_t regs; /* registers: what peek, fetch_add and compare_swap find */
     uint32_t pad;
 };
 
@@ -232,7 +263,8 @@ struct peal_table {
 };
 
 enum peal_plan_flags {
-    PEAL_PLAN_OWN_LENS = 1 /* windows may have another length on each rank: bounds are the owner's */
+    PEAL_PLAN_OWN_LENS =
+        1 /* windows may have another length on each rank: bounds are the owner's */
 };
 
 /* The header. In a plan for one rank, rank_first is that rank and rank_count is 1. */
@@ -249,11 +281,12 @@ struct peal_plan {
     uint32_t contract_in;  /* buf that the contract calls x, or PEAL_NONE */
     uint32_t contract_out; /* y */
     uint32_t dtype;        /* T */
-    uint32_t reduce;       /* enum peal_reduction, or PEAL_NONE */
-    uint32_t root;         /* or PEAL_NONE */
-    uint32_t kernel;       /* strings: the kernel's name */
+    uint32_t reduce; /* enum peal_reduction, or PEAL_NONE; PEAL_USER_REDUCTION + i: formula i */
+    uint32_t root;   /* or PEAL_NONE */
+    uint32_t kernel; /* strings: the kernel's name */
     uint32_t
-        monotone; /* 1: adds > 0 or one writer that never falls, >= waits, no peek (see verify) */
+        monotone; /* 1: adds > 0 or one writer that never falls, >= waits, no peek and no atomic
+                     with a result (see verify) */
     uint32_t grid_rows; /* of the kernel's `grid`, 0 = none */
     uint32_t grid_cols;
     uint64_t window_bytes;  /* window scratch of each rank */
@@ -261,12 +294,13 @@ struct peal_plan {
     uint32_t cells;         /* of each rank */
     uint32_t totals_stride; /* shared cells of each rank */
     uint32_t flags;         /* enum peal_plan_flags */
-    uint32_t pad;
+    uint32_t placement;     /* 1 + the uniform parameter that holds every rank's node; 0: none was
+                               given, one node has all ranks */
     struct peal_table ranks, lanes, ops, refs, bufs, lens, signals, totals, channels, phases,
-        params, values, positions, strings;
+        params, values, formulas, positions, strings;
 };
 
-/* Do a destination of a copy, compute or accumulate and another operand of it have bytes in common
+/* Do a destination of a copy, compute, accumulate or matmul and another operand of it have bytes in common
  * without being the same place, or do two destinations, in that launch? Looks at further
  * destinations too if there are at most PEAL_PLAN_FEW of them. */
 enum { PEAL_PLAN_FEW = 64 };
@@ -293,6 +327,7 @@ PEAL_PLAN_TABLE(struct peal_channel, channels)
 PEAL_PLAN_TABLE(uint64_t, phases) /* groups of `period` offsets or cell numbers */
 PEAL_PLAN_TABLE(struct peal_param, params)
 PEAL_PLAN_TABLE(int64_t, values)
+PEAL_PLAN_TABLE(struct peal_formula, formulas) /* user-defined reductions */
 PEAL_PLAN_TABLE(struct peal_position, positions)
 PEAL_PLAN_TABLE(char, strings) /* NUL-terminated texts; indices are byte offsets */
 #undef PEAL_PLAN_TABLE
@@ -300,6 +335,43 @@ PEAL_PLAN_TABLE(char, strings) /* NUL-terminated texts; indices are byte offsets
 static inline const char *peal_plan_string(const struct peal_plan *plan, uint32_t index)
 {
     return peal_plan_strings(plan) + index;
+}
+
+/* The formula of a function of the plan; NULL: it is one of the table's. */
+static inline const struct peal_formula *peal_plan_formula(const struct peal_plan *plan,
+                                                           uint32_t fn)
+{
+    return peal_fn_is_user(fn) ? peal_plan_formulas(plan) + (fn - PEAL_FN_USER) : NULL;
+}
+/* Of the plan's reduction: NULL also where there is none. */
+static inline const struct peal_formula *peal_plan_reduction(const struct peal_plan *plan)
+{
+    if (!peal_reduce_is_user(plan->reduce))
+        return NULL;
+    return peal_plan_formulas(plan) + (plan->reduce - PEAL_USER_REDUCTION);
+}
+/* As the text calls it. */
+static inline const char *peal_plan_fn_name(const struct peal_plan *plan, uint32_t fn)
+{
+    const struct peal_formula *formula = peal_plan_formula(plan, fn);
+    return formula ? formula->name : peal_fn_info((enum peal_fn)fn)->name;
+}
+/* The same of the plan's reduction, which it has. */
+static inline const char *peal_plan_reduce_name(const struct peal_plan *plan)
+{
+    const struct peal_formula *formula = peal_plan_reduction(plan);
+    return formula ? formula->name : peal_reduce_name((enum peal_reduction)plan->reduce);
+}
+
+/* The name of the parameter that holds the placement: no text can have one of that name. */
+#define PEAL_PLAN_PLACEMENT "@nodes"
+
+/* The node of every rank, or NULL: no placement was given. */
+static inline const int64_t *peal_plan_nodes(const struct peal_plan *plan)
+{
+    if (!plan->placement)
+        return NULL;
+    return peal_plan_values(plan) + peal_plan_params(plan)[plan->placement - 1].first;
 }
 
 /* The lanes of a rank that the plan has. */
@@ -330,12 +402,101 @@ static inline int64_t peal_plan_total(const struct peal_plan *plan, uint32_t ran
 
 static inline bool peal_op_is_sync(const struct peal_op *op)
 {
-    return op->kind == PEAL_OP_NOTIFY || op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_PEEK;
+    return op->kind >= PEAL_OP_NOTIFY && op->kind <= PEAL_OP_TAKE;
+}
+
+/* Does it change a cell in the moment in which it reads it? */
+static inline bool peal_op_is_atomic(const struct peal_op *op)
+{
+    return op->kind >= PEAL_OP_FETCH_ADD && op->kind <= PEAL_OP_TAKE;
+}
+
+/* Is what it finds in a cell kept in a register? */
+static inline bool peal_op_fetches(const struct peal_op *op)
+{
+    return op->kind >= PEAL_OP_PEEK && op->kind <= PEAL_OP_COMPARE_SWAP;
+}
+
+/* What compare_swap and take expect and what they leave, as one value. */
+static inline int64_t peal_swap_value(int32_t expected, int32_t desired)
+{
+    return (int64_t)((uint64_t)(uint32_t)expected << 32 | (uint32_t)desired);
+}
+
+static inline int64_t peal_swap_expected(int64_t value)
+{
+    return (int32_t)((uint64_t)value >> 32);
+}
+
+static inline int64_t peal_swap_desired(int64_t value)
+{
+    return (int32_t)(uint32_t)(uint64_t)value;
+}
+
+/* What an atomic makes of a cell. */
+static inline int64_t peal_atomic_after(enum peal_op_kind kind, int64_t value, int64_t before)
+{
+    if (kind == PEAL_OP_FETCH_ADD)
+        return (int64_t)((uint64_t)before + (uint64_t)value);
+    return before == peal_swap_expected(value) ? peal_swap_desired(value) : before;
+}
+
+/* Does a when go on into its block, with this value in its register? */
+static inline bool peal_when_holds(const struct peal_op *op, int64_t reg)
+{
+    int64_t value = (int64_t)op->mem.count;
+    switch ((enum peal_relation)op->fn) {
+    case PEAL_RELATION_EQ:
+        return reg == value;
+    case PEAL_RELATION_NE:
+        return reg != value;
+    case PEAL_RELATION_LT:
+        return reg < value;
+    case PEAL_RELATION_LE:
+        return reg <= value;
+    case PEAL_RELATION_GT:
+        return reg > value;
+    case PEAL_RELATION_GE:
+        return reg >= value;
+    }
+    return false;
+}
+
+/* "==", "<", ... */
+static inline const char *peal_relation_text(enum peal_relation relation)
+{
+    static const char *const texts[] = {"==", "!=", "<", "<=", ">", ">="};
+    return texts[relation];
+}
+
+/* The END of a when, or the last op of a lane that has none; `last` is behind the lane. */
+static inline const struct peal_op *peal_when_end(const struct peal_op *op,
+                                                  const struct peal_op *last)
+{
+    uint32_t depth = 0;
+    for (; op + 1 < last; op++) {
+        depth += op->kind == PEAL_OP_WHEN;
+        depth -= op->kind == PEAL_OP_END;
+        if (depth == 0)
+            return op;
+    }
+    return op;
 }
 
 static inline bool peal_op_has_dst(const struct peal_op *op)
 {
-    return op->kind <= PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_RECV;
+    return op->kind <= PEAL_OP_MATMUL || op->kind == PEAL_OP_RECV;
+}
+
+/* The op with `rows` and `count` as its operand i (i < peal_op_nrefs) has them. */
+static inline struct peal_op peal_op_of_operand(const struct peal_op *op, uint32_t i)
+{
+    struct peal_op out = *op;
+    if (op->kind == PEAL_OP_MATMUL && i == 1)
+        out.mem.count = op->mem.inner;
+    if (op->kind == PEAL_OP_MATMUL && i == 2)
+        out.mem.rows = op->mem.inner;
+    return out;
 }
 
 /* All operands of a mem op. Those in front of the sources: one, or none; behind them: mem.also. */

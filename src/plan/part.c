@@ -68,6 +68,7 @@ static void place_all(struct cutter *c, uint32_t index)
     place(c, &h->phases, peal_plan_phases(p), p->phases.count, 8);
     place(c, &h->params, peal_plan_params(p), p->params.count, sizeof(struct peal_param));
     place(c, &h->values, peal_plan_values(p), p->values.count, 8);
+    place(c, &h->formulas, peal_plan_formulas(p), p->formulas.count, sizeof(struct peal_formula));
     place(c, &h->positions, peal_plan_positions(p), p->positions.count,
           sizeof(struct peal_position));
     place(c, &h->strings, peal_plan_strings(p), p->strings.count, 1);
@@ -79,8 +80,12 @@ static void place_all(struct cutter *c, uint32_t index)
         lanes[i].first_op -= lane->first_op;
     struct peal_op *cut = (struct peal_op *)(c->block + h->ops.offset);
     for (uint64_t i = 0; i < nops; i++) {
-        if (!peal_op_is_sync(&cut[i]))
-            cut[i].mem.ref = cut[i].mem.ref >= first_ref ? cut[i].mem.ref - first_ref : 0;
+        if (!peal_op_is_sync(&cut[i])) {
+            if (cut[i].mem.ref >= first_ref)
+                cut[i].mem.ref = cut[i].mem.ref - first_ref;
+            else
+                cut[i].mem.ref = 0;
+        }
     }
     struct peal_param *params = (struct peal_param *)(c->block + h->params.offset);
     for (uint64_t i = 0; i < p->params.count; i++) {

@@ -60,8 +60,11 @@ enum peal_status peal_parts_open(const struct peal_kernel *kernel, const struct 
         peal_parts_free(parts);
         return PEAL_NO_MEMORY;
     }
-    /* Ops are not kept: their number is bounded by patience alone. */
-    parts->t.most_ops = bind->most_ops ? bind->most_ops : UINT64_MAX / 8;
+    /* Ops are not kept: there may be more. */
+    if (bind->most_ops)
+        parts->t.most_ops = bind->most_ops;
+    else
+        parts->t.most_ops = peal_instantiate_most_streamed(bind->nranks);
     parts->t.most_steps = parts->t.most_ops * 4;
     for (uint32_t i = 0; i < bind->nranks; i++)
         parts->lanes.at[parts->lanes.len++] = 0;
@@ -140,7 +143,9 @@ enum peal_status peal_parts_join(struct peal_parts *parts, const struct peal_par
 {
     struct peal_assembler *a = parts->t.a;
     const struct peal_assembler *b = other->t.a;
-    for (size_t i = 0; i < b->channels.len && a->status == PEAL_OK; i++) {
+    for (size_t i = 0; i < b->channels.len; i++) {
+        if (a->status != PEAL_OK)
+            break;
         const struct peal_channel *c = &b->channels.at[i];
         map[i] =
             peal_assembler_channel(a, b->strings.at + c->name, c->sender, c->port, c->receiver);
@@ -151,7 +156,7 @@ enum peal_status peal_parts_join(struct peal_parts *parts, const struct peal_par
         const struct own_len *own = &b->own_lens.at[i];
         peal_assembler_len(a, own->rank, own->buf, own->len);
     }
-    for (uint32_t i = 0; i < a->bufs.len && i < b->bufs.len; i++)
+    for (uint32_t i = 0; i < peal_size_min(a->bufs.len, b->bufs.len); i++)
         peal_assembler_at_least(a, i, b->lens.at[i]);
     for (uint32_t i = 0; i < parts->bind.nranks; i++)
         parts->lanes.at[i] += other->lanes.at[i];
@@ -166,7 +171,9 @@ enum peal_status peal_parts_end(struct peal_parts *parts, struct peal_plan **fra
     a->ranks.len = a->lanes.len = 0;
     a->header.rank_first = 0;
     a->header.rank_count = parts->bind.nranks;
-    for (uint32_t i = 0; i < parts->bind.nranks && status == PEAL_OK; i++) {
+    for (uint32_t i = 0; i < parts->bind.nranks; i++) {
+        if (status != PEAL_OK)
+            break;
         assert(parts->lanes.at[i] > 0 && "every rank has been walked");
         peal_assembler_rank_begin(a, i);
         for (uint32_t lane = 1; lane < parts->lanes.at[i]; lane++)

@@ -21,13 +21,14 @@ struct peal_part_lane {
     uint32_t rank, lane;
     uint64_t count;
     const struct peal_op *ops;
-    const struct peal_ref *refs; /* op.mem.ref counts from here */
+    const struct peal_ref *refs;         /* op.mem.ref counts from here */
+    const struct peal_formula *formulas; /* of the plan */
 };
 
 /* Holds until the next walk. False: out of memory, and the walk ends. */
 typedef bool peal_part_visit(void *context, const struct peal_part_lane *lane);
 
-/* kernel and bind are borrowed until the end; bind->rank is not looked at. PEAL_UNSUPPORTED, with a
+/* kernel and bind are borrowed until the end; bind->rank is not used. PEAL_UNSUPPORTED, with a
  * diagnostic: this kernel's plan can only be made as a whole. */
 enum peal_status peal_parts_open(const struct peal_kernel *kernel, const struct peal_bind *bind,
                                  struct peal_diags *diags, struct peal_parts **out);

@@ -12,11 +12,15 @@ enum { ALIGNMENT = 64 }; /* of scratch, as in finish.c */
 
 enum peal_dtype peal_template_dtype(enum peal_dtype dtype)
 {
-    return peal_dtype_is_narrow(dtype) ? dtype : PEAL_F32;
+    if (peal_dtype_is_narrow(dtype))
+        return dtype;
+    return PEAL_F32;
 }
 
 enum peal_reduction peal_template_reduce(enum peal_reduction reduce)
 {
+    if (peal_reduce_is_user(reduce))
+        return reduce; /* its formula is part of the plan */
     return reduce == PEAL_AVG ? PEAL_AVG : PEAL_SUM;
 }
 
@@ -27,25 +31,35 @@ static bool is_multiple(uint64_t value)
 
 bool peal_plan_is_template(const struct peal_plan *plan)
 {
-    bool ok = true;
-    for (uint64_t i = 0; ok && i < plan->ops.count; i++) {
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
         const struct peal_op *op = &peal_plan_ops(plan)[i];
-        ok = peal_op_is_sync(op) || is_multiple(op->mem.count);
+        if (peal_op_is_sync(op))
+            continue;
+        if (!is_multiple(op->mem.count) || op->kind == PEAL_OP_MATMUL || op->kind == PEAL_OP_WHEN)
+            return false;
     }
-    for (uint64_t i = 0; ok && i < plan->refs.count; i++) {
+    for (uint64_t i = 0; i < plan->refs.count; i++) {
         const struct peal_ref *ref = &peal_plan_refs(plan)[i];
         if (ref->buf == PEAL_BUF_CONST)
             continue;
-        for (uint32_t phase = 0; ok && phase < plan->period; phase++)
-            ok = is_multiple(peal_ref_offset(plan, ref, phase));
+        for (uint32_t phase = 0; phase < plan->period; phase++) {
+            if (!is_multiple(peal_ref_offset(plan, ref, phase)))
+                return false;
+        }
     }
-    for (uint64_t i = 0; ok && i < plan->bufs.count; i++)
-        ok = is_multiple(peal_plan_bufs(plan)[i].cols);
-    for (uint64_t i = 0; ok && i < plan->lens.count; i++)
-        ok = is_multiple(peal_plan_lens(plan)[i]);
-    for (uint64_t i = 0; ok && i < plan->params.count; i++)
-        ok = !peal_plan_params(plan)[i].is_local;
-    return ok;
+    for (uint64_t i = 0; i < plan->bufs.count; i++) {
+        if (!is_multiple(peal_plan_bufs(plan)[i].cols))
+            return false;
+    }
+    for (uint64_t i = 0; i < plan->lens.count; i++) {
+        if (!is_multiple(peal_plan_lens(plan)[i]))
+            return false;
+    }
+    for (uint64_t i = 0; i < plan->params.count; i++) {
+        if (peal_plan_params(plan)[i].is_local)
+            return false;
+    }
+    return true;
 }
 
 struct resizing {
@@ -62,12 +76,16 @@ static uint64_t elements(const struct resizing *r, uint64_t value)
 
 static uint64_t bytes(const struct resizing *r, uint64_t value, bool of_type)
 {
-    return of_type ? elements(r, value / r->was) * r->is : elements(r, value);
+    if (of_type)
+        return elements(r, value / r->was) * r->is;
+    return elements(r, value);
 }
 
 static uint8_t type_of(const struct resizing *r, uint8_t dtype)
 {
-    return dtype == r->from->dtype ? (uint8_t)r->size->dtype : dtype;
+    if (dtype == r->from->dtype)
+        return (uint8_t)r->size->dtype;
+    return dtype;
 }
 
 /* A table of the new block, to be written. */
@@ -77,7 +95,9 @@ static void resize_ops(const struct resizing *r, struct peal_plan *plan)
 {
     struct peal_op *ops = TABLE(struct peal_op, plan, ops);
     bool reduces = plan->reduce != PEAL_NONE;
-    uint8_t was = reduces ? (uint8_t)peal_reduce_fn((enum peal_reduction)plan->reduce) : 0;
+    uint8_t was = 0;
+    if (reduces)
+        was = (uint8_t)peal_reduce_fn((enum peal_reduction)plan->reduce);
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         if (peal_op_is_sync(&ops[i]))
             continue;
@@ -96,14 +116,19 @@ static void resize_refs(const struct resizing *r, struct peal_plan *plan)
     uint64_t *phases = TABLE(uint64_t, plan, phases);
     for (uint64_t i = 0; i < plan->refs.count; i++) {
         struct peal_ref *ref = &refs[i];
-        uint8_t dtype =
-            ref->buf < plan->bufs.count ? peal_plan_bufs(r->from)[ref->buf].dtype : ref->dtype;
+        uint8_t dtype;
+        if (ref->buf < plan->bufs.count)
+            dtype = peal_plan_bufs(r->from)[ref->buf].dtype;
+        else
+            dtype = ref->dtype;
         ref->dtype = type_of(r, ref->dtype);
         if (ref->buf == PEAL_BUF_CONST)
             continue;
         bool of_type = dtype == r->from->dtype;
         ref->offset = bytes(r, ref->offset, of_type);
-        for (uint32_t k = 0; ref->phases != PEAL_NONE && k < plan->period; k++)
+        if (ref->phases == PEAL_NONE)
+            continue;
+        for (uint32_t k = 0; k < plan->period; k++)
             phases[ref->phases + k] = bytes(r, old[ref->phases + k], of_type);
     }
 }
@@ -123,8 +148,10 @@ static void resize_bufs(const struct resizing *r, struct peal_plan *plan)
             continue;
         uint64_t longest = 0, *end = bufs[b].kind == PEAL_BUF_WINDOW ? &plan->window_bytes
                                                                      : &plan->private_bytes;
-        for (uint64_t i = b; i < plan->lens.count; i += plan->bufs.count)
-            longest = lens[i] > longest ? lens[i] : longest;
+        for (uint64_t i = b; i < plan->lens.count; i += plan->bufs.count) {
+            if (lens[i] > longest)
+                longest = lens[i];
+        }
         bufs[b].offset = *end;
         *end = peal_size_align(*end + longest * peal_dtype_size((enum peal_dtype)bufs[b].dtype),
                                ALIGNMENT);

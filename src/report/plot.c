@@ -140,11 +140,23 @@ static void put_tick(const struct axis *axis, double value, bool is_x, struct pe
     }
 }
 
+/* From one tick to the next, so that there are some, and not many. */
+static double step_of(double decades)
+{
+    if (decades > 12)
+        return 1000;
+    if (decades > 3)
+        return 10;
+    if (decades > 1.2)
+        return 4;
+    return 2;
+}
+
 static void put_axis(const struct axis *axis, bool is_x, struct peal_text *out)
 {
     if (axis->log) {
         double decades = log10(axis->most / axis->least);
-        double factor = decades > 12 ? 1000 : decades > 3 ? 10 : decades > 1.2 ? 4 : 2;
+        double factor = step_of(decades);
         double first = factor == 10 || factor == 1000 ? pow(10, floor(log10(axis->least)))
                                                       : pow(2, floor(log2(axis->least)));
         for (double value = first; value <= axis->most * (1 + 1e-9); value *= factor)
@@ -163,16 +175,21 @@ static void put_curve(const struct peal_plot_curve *curve, size_t index, const s
                       const struct axis *y, struct peal_text *out)
 {
     const char *color = colors[index % (sizeof colors / sizeof *colors)];
-    peal_text_printf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%s\"%s d=\"", color,
-                     curve->dashed ? "1.4" : "2", curve->dashed ? " stroke-dasharray=\"6 4\"" : "");
+    const char *style = "stroke-width=\"2\"";
+    if (curve->dashed)
+        style = "stroke-width=\"1.4\" stroke-dasharray=\"6 4\"";
+    peal_text_printf(out, "<path fill=\"none\" stroke=\"%s\" %s d=\"", color, style);
     for (size_t i = 0; i < curve->points.len; i++)
         peal_text_printf(out, "%s%.1f %.1f", i ? "L" : "M", x_pixel(x, curve->points.at[i].x),
                          y_pixel(y, curve->points.at[i].y));
     peal_text_puts(out, "\"/>\n");
-    for (size_t i = 0; i < curve->points.len && !curve->dashed; i++)
+    for (size_t i = 0; i < curve->points.len; i++) {
+        if (curve->dashed)
+            break;
         peal_text_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n",
                          x_pixel(x, curve->points.at[i].x), y_pixel(y, curve->points.at[i].y),
                          color);
+    }
     double line = TOP + 10 + 20 * (double)index;
     peal_text_printf(out, "<path stroke=\"%s\" stroke-width=\"2\"%s d=\"M%d %.1fh22\"/>\n", color,
                      curve->dashed ? " stroke-dasharray=\"6 4\"" : "", WIDTH - RIGHT + 14,

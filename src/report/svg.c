@@ -5,6 +5,7 @@
 
 #include "report/escape.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +44,8 @@ static void add_xml(struct peal_text *out, const char *text, size_t most)
     for (size_t points = 0; len > 0; points++, text += step, len -= step) {
         step = peal_utf8_len(text, len);
         bool valid = step > 0 && !(step == 3 && memcmp(text, "\xef\xbf\xbe", 2) == 0);
-        step = step ? step : 1;
+        if (!step)
+            step = 1;
         if (points >= most) {
             peal_text_puts(out, "\xe2\x80\xa6");
             return;
@@ -53,8 +55,10 @@ static void add_xml(struct peal_text *out, const char *text, size_t most)
             peal_text_puts(out, escape);
         else if (step == 1 && (unsigned char)*text < 0x20)
             peal_text_puts(out, " ");
+        else if (valid)
+            peal_text_add(out, text, step);
         else
-            peal_text_add(out, valid ? text : "?", valid ? step : 1);
+            peal_text_puts(out, "?");
     }
 }
 
@@ -70,7 +74,7 @@ static double x_of(const struct picture *p, uint64_t time)
 {
     double span = (double)(p->to - p->from);
     double at = ((double)time - (double)p->from) / span;
-    at = at < 0 ? 0 : at > 1 ? 1 : at;
+    at = fmin(fmax(at, 0), 1);
     return p->left + at * p->width;
 }
 
@@ -134,9 +138,13 @@ static void add_axis(const struct picture *p)
 static void add_bar(const struct picture *p, const struct peal_page_bar *bar)
 {
     double x = x_of(p, bar->start), width = x_of(p, bar->end) - x;
-    double inset = p->row >= 14 ? 4 : p->row >= 7 ? 1 : 0;
+    double inset = 0;
+    if (p->row >= 7)
+        inset = 1;
+    if (p->row >= 14)
+        inset = 4;
     double y = y_of(p, bar->track) + inset, height = p->row - 2 * inset;
-    width = width > 3 ? width - 1 : width < 0.6 ? 0.6 : width;
+    width = width > 3 ? width - 1 : fmax(width, 0.6);
     peal_text_printf(p->out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"", x, y,
                      width, height);
     if (width > 6 && height > 10)
@@ -146,7 +154,9 @@ static void add_bar(const struct picture *p, const struct peal_page_bar *bar)
     else
         peal_text_printf(p->out, " class=\"c%u\"/>", bar->category);
     const char *label = peal_page_get(p->page, bar->label);
-    size_t most = width > 10 ? (size_t)((width - 6) / 6.6) : 0;
+    size_t most = 0;
+    if (width > 10)
+        most = (size_t)((width - 6) / 6.6);
     if (height >= 12 && (most >= 4 || (*label && most >= count_points(label)))) {
         bool light = bar->category == PEAL_BAR_WAIT && !(bar->flags & PEAL_BAR_BAD);
         peal_text_printf(p->out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", light ? "bw" : "b",
@@ -183,13 +193,17 @@ static const char *stroke_of(const struct peal_page_arrow *arrow)
         return "3";
     if (arrow->category == PEAL_BAR_SEND)
         return "5";
-    return arrow->category == PEAL_BAR_COPY ? "0" : "7";
+    if (arrow->category == PEAL_BAR_COPY)
+        return "0";
+    return "7";
 }
 
 /* From near the edge of one bar to near that of the other, so that little text is crossed. */
 static void add_arrow(const struct picture *p, const struct peal_page_arrow *arrow)
 {
-    double slant = p->page->unit == PEAL_UNIT_STEPS ? 0.22 * (x_of(p, p->from + 1) - p->left) : 0;
+    double slant = 0;
+    if (p->page->unit == PEAL_UNIT_STEPS)
+        slant = 0.22 * (x_of(p, p->from + 1) - p->left);
     double half = p->row / 2, reach = half < 7 ? 0 : half * 0.5;
     if (arrow->to_track < arrow->from_track)
         reach = -reach;
@@ -261,24 +275,33 @@ static void add_legend(const struct picture *p)
 static void measure(struct picture *p, const struct peal_svg_options *options)
 {
     const struct peal_page *page = p->page;
-    uint32_t most = options->tracks ? options->tracks : 64;
+    uint32_t most = 64;
+    if (options->tracks)
+        most = options->tracks;
     while (p->tracks < page->tracks.len && p->tracks < most && !page->tracks.at[p->tracks].group)
         p->tracks++; /* tracks shown on demand stand last */
-    p->row = options->row ? options->row : 34;
+    p->row = 34;
+    if (options->row)
+        p->row = options->row;
     p->from = options->from;
     p->to = options->to;
-    for (size_t i = 0; i < page->bars.len && !options->to; i++)
-        if (page->bars.at[i].end > p->to)
-            p->to = page->bars.at[i].end;
+    if (!options->to) {
+        for (size_t i = 0; i < page->bars.len; i++)
+            if (page->bars.at[i].end > p->to)
+                p->to = page->bars.at[i].end;
+    }
     if (p->to <= p->from)
         p->to = p->from + 1;
     size_t label = 4;
     for (uint32_t i = 0; i < p->tracks; i++) {
         size_t points = count_points(peal_page_get(page, page->tracks.at[i].label));
-        label = points > label ? points : label;
+        if (points > label)
+            label = points;
     }
     p->left = MARGIN + CHAR * (double)(label < 24 ? label : 24) + 8;
-    double width = options->width ? options->width : 900;
+    double width = 900;
+    if (options->width)
+        width = options->width;
     p->width = width - p->left - MARGIN;
     p->width = p->width < 50 ? 50 : p->width;
 }
@@ -314,5 +337,7 @@ enum peal_status peal_page_svg(struct peal_page *page, const struct peal_svg_opt
     add_path(&p);
     add_legend(&p);
     peal_text_puts(out, "</svg>\n");
-    return page->failed || out->failed ? PEAL_NO_MEMORY : PEAL_OK;
+    if (page->failed || out->failed)
+        return PEAL_NO_MEMORY;
+    return PEAL_OK;
 }

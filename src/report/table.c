@@ -65,13 +65,17 @@ void peal_report_table_cell(struct peal_report_table *table, const char *format,
 
 size_t peal_report_table_columns(const struct peal_report_table *table)
 {
-    return table && !table->failed ? table->columns.len : 0;
+    if (table && !table->failed)
+        return table->columns.len;
+    return 0;
 }
 
 size_t peal_report_table_rows(const struct peal_report_table *table)
 {
     size_t columns = peal_report_table_columns(table);
-    return columns ? (table->cells.len + columns - 1) / columns : 0;
+    if (columns)
+        return (table->cells.len + columns - 1) / columns;
+    return 0;
 }
 
 const char *peal_report_table_title(const struct peal_report_table *table, size_t column)
@@ -87,7 +91,9 @@ enum peal_align peal_report_table_align(const struct peal_report_table *table, s
 const char *peal_report_table_get(const struct peal_report_table *table, size_t row, size_t column)
 {
     size_t at = row * table->columns.len + column;
-    return at < table->cells.len ? table->cells.at[at] : "";
+    if (at < table->cells.len)
+        return table->cells.at[at];
+    return "";
 }
 
 static size_t text_width(const char *text)
@@ -100,7 +106,8 @@ static size_t column_width(const struct peal_report_table *table, size_t column)
     size_t width = text_width(peal_report_table_title(table, column));
     for (size_t row = 0; row < peal_report_table_rows(table); row++) {
         size_t cell = text_width(peal_report_table_get(table, row, column));
-        width = cell > width ? cell : width;
+        if (cell > width)
+            width = cell;
     }
     return width;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run: plans on real ranks, processes of one host or threads of one process.
+/* run: plans on real ranks, processes of one host or of several, or threads of one process.
  *
  *   team/    ranks that share windows: how they meet (rendezvous.h), what lies in the windows
- *            (shared.h), shared memory (window.h), how much of it can still be had (memory_limit.h,
+ *            (shared.h), shared memory (window.h), what communicators share of it (windows.h), how much of it can still be had (memory_limit.h,
  *            prefault.h), cores and binding (topo.h, own_core.h), failure (team.h)
  *   exec/    a plan made ready for one rank (image.h), and the loop that executes it (exec.h):
  *            channels, cells that share a line (multicast.h), memory of other processes (remote.h)
  *   call/    one collective call, blocking or not (call.h): where its launches live (family.h), how
  *            it waits (backoff.h), point-to-point messages (mail.h), why a rank waits (doctor.h)
+ *   span/    ranks on several hosts: what a team knows of those on others, failure across hosts
+ *   net/     ranks on other hosts: what a transport provides (net.h) and its members, and how ranks
+ *            meet that cannot reach each other yet (meet.h, hosts.h)
  *   choose/  from a call to the plan it launches: which algorithm (select.h), class and segments
  *            (segments.h), the plan cache (plans.h)
  *
@@ -28,11 +31,18 @@
 #include "run/exec/multicast.h"
 #include "run/exec/remote.h"
 #include "run/exec/trace.h"
+#include "run/net/crypto.h"
+#include "run/net/hosts.h"
+#include "run/net/meet.h"
+#include "run/net/net.h"
+#include "run/span/span.h"
 #include "run/team/memory_limit.h"
 #include "run/team/rendezvous.h"
 #include "run/team/shared.h"
+#include "run/team/survivors.h"
 #include "run/team/team.h"
 #include "run/team/topo.h"
 #include "run/team/window.h"
+#include "run/team/windows.h"
 
 #endif

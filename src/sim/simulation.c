@@ -65,7 +65,9 @@ static void rank_rates(struct peal_sim *sim)
     for (int i = 0; i < PEAL_DTYPES; i++) {
         sim->dtype_size[i] = peal_dtype_size((enum peal_dtype)i);
         uint64_t scaled = k->math_lanes[PEAL_F32] * 4 / sim->dtype_size[i];
-        sim->math_lanes[i] = k->math_lanes[i] ? k->math_lanes[i] : scaled ? scaled : 1;
+        sim->math_lanes[i] = k->math_lanes[i];
+        if (!sim->math_lanes[i])
+            sim->math_lanes[i] = peal_size_max(scaled, 1);
     }
 }
 
@@ -164,6 +166,7 @@ void peal_sim_free(struct peal_sim *sim)
     peal_vec_release(&sim->calls);
     peal_vec_release(&sim->lanes);
     peal_vec_release(&sim->ready);
+    peal_vec_release(&sim->takers);
     peal_vec_release(&sim->xfers);
     peal_vec_release(&sim->log_ops);
     peal_vec_release(&sim->log_messages);
@@ -213,17 +216,20 @@ static struct peal_codes *make_codes(const struct peal_sim *sim,
 {
     const struct peal_plan *plan = instance->plan;
     struct peal_codes *codes = peal_sim_codes_new();
-    for (uint32_t rank = 0; codes && rank < plan->nranks; rank++) {
-        for (uint32_t i = 0; codes && i < peal_plan_lane_count(plan, rank); i++) {
+    if (!codes)
+        return NULL;
+    for (uint32_t rank = 0; rank < plan->nranks; rank++) {
+        for (uint32_t i = 0; i < peal_plan_lane_count(plan, rank); i++) {
             const struct peal_lane *source = peal_plan_lane(plan, rank, i);
             struct peal_part_lane lane = {.rank = rank,
                                           .lane = i,
                                           .count = source->ops,
                                           .ops = peal_plan_ops(plan) + source->first_op,
-                                          .refs = peal_plan_refs(plan)};
+                                          .refs = peal_plan_refs(plan),
+                                          .formulas = peal_plan_formulas(plan)};
             if (!peal_sim_codes_add(sim, codes, instance->buf_mem, &lane)) {
                 peal_sim_code_free(codes);
-                codes = NULL;
+                return NULL;
             }
         }
     }
@@ -260,7 +266,8 @@ struct peal_instance *peal_sim_instance_new(struct peal_sim *sim, const struct p
     instance->buf_mem = calloc(plan->bufs.count + 1, sizeof *instance->buf_mem);
     for (uint32_t rank = 0; rank < plan->nranks; rank++) {
         uint32_t lanes = peal_plan_lane_count(plan, rank);
-        instance->lanes = lanes > instance->lanes ? lanes : instance->lanes;
+        if (lanes > instance->lanes)
+            instance->lanes = lanes;
     }
     bool ok = instance->cells && instance->bases && instance->kinds && instance->totals &&
               instance->buf_mem;
@@ -341,7 +348,9 @@ enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *p
     }
     if (!instance)
         instance = peal_sim_instance_new(sim, plan, NULL);
-    return instance ? peal_sim_call(sim, instance, args) : PEAL_NO_MEMORY;
+    if (!instance)
+        return PEAL_NO_MEMORY;
+    return peal_sim_call(sim, instance, args);
 }
 
 const struct peal_sim_stats *peal_sim_stats(const struct peal_sim *sim)

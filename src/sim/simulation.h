@@ -88,7 +88,7 @@ void peal_sim_free(struct peal_sim *sim);
 
 /* Queues a launch on every rank. The plan is borrowed until the simulation is freed; it must have
  * all ranks. buffers: [rank * nparams + param], the caller's memory of each buffer parameter (NULL
- * array without data; entries of aliased parameters are not looked at), borrowed until the next
+ * array without data; entries of aliased parameters are not used), borrowed until the next
  * peal_sim_sync after the run. row_bytes: likewise, the row stride of 2-D parameters, or NULL.
  * not_before: a rank starts this launch no earlier than that, or NULL. */
 struct peal_sim_args {
@@ -102,7 +102,7 @@ enum peal_status peal_sim_launch(struct peal_sim *sim, const struct peal_plan *p
 /* Queues a launch of a kernel whose plan would be too large to hold: the ops of every rank are
  * made, what they cost is kept, and they are forgotten. `threads` of them at a time. The run is
  * that of the whole plan, to the byte. kernel and bind are borrowed until the simulation is freed
- * (a deadlock makes some ops again, to say where they are); bind's rank is not looked at.
+ * (a deadlock makes some ops again, to say where they are); bind's rank is not used.
  * PEAL_UNSUPPORTED, with a diagnostic: a kernel whose ranks meet in signals or windows; with data,
  * a log, or asynchronous ops, which look at ops again later. */
 enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_kernel *kernel,
@@ -110,7 +110,7 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
                                         struct peal_diags *diags);
 
 /* Runs until every rank has done every launch. A deadlock is an answer, not a failure: PEAL_OK, and
- * peal_sim_deadlock tells. */
+ * peal_sim_deadlock describes it. */
 enum peal_status peal_sim_run(struct peal_sim *sim);
 
 /* Phase 2: replays what the log has gained since the last call, on the launches' buffers. */

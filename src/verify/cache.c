@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Counts up whenever the analysis or the file changes: older proofs are then not found. */
-#define CACHE_VERSION 9
+#define CACHE_VERSION 11
 
 const char *peal_cache_folder(struct peal_arena *arena)
 {
@@ -42,8 +42,8 @@ static void put_path(const char *folder, const struct peal_plan *plan,
 {
     char shape[PEAL_SHA256_HEX + 1];
     (void)peal_plan_shape(plan, shape);
-    peal_text_printf(out, "%s/proved-%d-%s-%" PRIu32 "-%d%d", folder, CACHE_VERSION, shape,
-                     launches, (int)o->engine, o->no_result);
+    peal_text_printf(out, "%s/proved-%d-%s-%" PRIu32 "-%d%d%s", folder, CACHE_VERSION, shape,
+                     launches, (int)o->engine, o->no_result, o->pairwise ? "-pairwise" : "");
 }
 
 /* One fact a line; the two texts come last. */
@@ -51,18 +51,18 @@ static bool read_proof(const char *path, struct answer *a)
 {
     FILE *file = fopen(path, "r");
     char open_why[512] = "", bits_why[1024] = "";
-    int reuse, bits, same_order, monotone, relaxed, undecided;
+    int reuse, bits, same_order, monotone, relaxed, undecided, in_order;
     struct peal_verification *v = &a->v;
     if (!file)
         return false;
-    bool good = fscanf(file,
-                       "peal proof 3\nreuse %d %d\nbits %d %d %" SCNx64 "\ndepth %" SCNu32
-                       " %" SCNu32 "\nmonotone %d %d\nsize %" SCNu64 " %" SCNu64 " %" SCNu64 "\n",
-                       &reuse, &undecided, &bits, &same_order, &v->order_hash, &v->least_depth,
-                       &v->depth, &monotone, &relaxed, &v->ops, &v->accesses, &v->states) == 12 &&
-                reuse >= 0 && reuse <= PEAL_REUSE_CLOSED && bits >= 0 &&
-                bits <= PEAL_BITS_DIFFERENT && fgets(open_why, sizeof open_why, file) &&
-                fgets(bits_why, sizeof bits_why, file);
+    bool good =
+        fscanf(file,
+               "peal proof 4\nreuse %d %d %d\nbits %d %d %" SCNx64 "\ndepth %" SCNu32 " %" SCNu32
+               "\nmonotone %d %d\nsize %" SCNu64 " %" SCNu64 " %" SCNu64 "\n",
+               &reuse, &undecided, &in_order, &bits, &same_order, &v->order_hash, &v->least_depth,
+               &v->depth, &monotone, &relaxed, &v->ops, &v->accesses, &v->states) == 13 &&
+        reuse >= 0 && reuse <= PEAL_REUSE_CLOSED && bits >= 0 && bits <= PEAL_BITS_DIFFERENT &&
+        fgets(open_why, sizeof open_why, file) && fgets(bits_why, sizeof bits_why, file);
     fclose(file);
     if (!good)
         return false;
@@ -73,6 +73,7 @@ static bool read_proof(const char *path, struct answer *a)
     v->verdict = PEAL_PROVED;
     v->reuse = (enum peal_reuse)reuse;
     v->closed_undecided = undecided;
+    v->in_order = in_order;
     v->bits = (enum peal_bits)bits;
     v->same_order = same_order;
     v->monotone = monotone;
@@ -103,12 +104,12 @@ static void write_proof(const char *path, const struct peal_verification *v)
     FILE *file = temporary.failed ? NULL : fopen(temporary.at, "w");
     if (file) {
         fprintf(file,
-                "peal proof 3\nreuse %d %d\nbits %d %d %" PRIx64 "\ndepth %" PRIu32 " %" PRIu32
+                "peal proof 4\nreuse %d %d %d\nbits %d %d %" PRIx64 "\ndepth %" PRIu32 " %" PRIu32
                 "\nmonotone %d %d\nsize %" PRIu64 " %" PRIu64 " %" PRIu64
                 "\nopen %.*s\nbits %.1000s\n",
-                (int)v->reuse, v->closed_undecided, (int)v->bits, v->same_order, v->order_hash,
-                v->least_depth, v->depth, v->monotone, v->has_relaxed, v->ops, v->accesses,
-                v->states, without_place(v->open_why), v->open_why ? v->open_why : "",
+                (int)v->reuse, v->closed_undecided, v->in_order, (int)v->bits, v->same_order,
+                v->order_hash, v->least_depth, v->depth, v->monotone, v->has_relaxed, v->ops,
+                v->accesses, v->states, without_place(v->open_why), v->open_why ? v->open_why : "",
                 v->bits_why ? v->bits_why : "");
         bool good = fclose(file) == 0;
         if (!good || rename(temporary.at, path) != 0)
@@ -118,7 +119,7 @@ static void write_proof(const char *path, const struct peal_verification *v)
 }
 
 static struct peal_verification *from_cache(const struct peal_plan *plan, uint32_t launches,
-                                            const char *path)
+                                            bool pairwise, const char *path)
 {
     struct answer *a = calloc(1, sizeof *a);
     if (!a)
@@ -135,6 +136,7 @@ static struct peal_verification *from_cache(const struct peal_plan *plan, uint32
     a->v.kernel = peal_answer_text(a, "%s", peal_plan_string(plan, plan->kernel));
     a->v.plan_hash = plan->hash;
     a->v.contract = (enum peal_contract)plan->contract;
+    a->v.pairwise = pairwise;
     a->v.milliseconds = peal_ms_since(start);
     return &a->v;
 }
@@ -148,7 +150,7 @@ enum peal_status peal_verify_cached(const struct peal_plan *plan,
     uint32_t launches = options->launches ? options->launches : peal_verify_launches(plan);
     struct peal_text path = {0};
     put_path(folder, plan, options, launches, &path);
-    *out = path.failed ? NULL : from_cache(plan, launches, path.at);
+    *out = path.failed ? NULL : from_cache(plan, launches, options->pairwise, path.at);
     enum peal_status status = PEAL_OK;
     if (!*out) {
         status = peal_verify_plan(plan, options, out);

@@ -19,7 +19,7 @@ bool peal_plan_shape(const struct peal_plan *plan, char out[PEAL_SHA256_HEX + 1]
 /* $PEAL_CACHE, or peal/ in the user's cache folder, made if it is not there; NULL: none. */
 const char *peal_cache_folder(struct peal_arena *arena);
 
-/* Like peal_verify_plan, with the folder asked first and told after. folder NULL: no cache. */
+/* Like peal_verify_plan, with the folder asked first and updated afterwards. folder NULL: no cache. */
 enum peal_status peal_verify_cached(const struct peal_plan *plan,
                                     const struct peal_verify_options *options, const char *folder,
                                     struct peal_verification **out);

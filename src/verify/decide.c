@@ -3,6 +3,7 @@
 #include "verify/decide.h"
 
 #include "verify/order/ahead.h"
+#include "verify/order/compose.h"
 #include "verify/explore/explore.h"
 #include "verify/order/relaxed.h"
 #include "verify/result/symbolic.h"
@@ -180,7 +181,7 @@ static bool check_races(struct program *p, const struct peal_verify_options *o, 
         return false;
     }
     if (a->v.verdict == PEAL_REFUTED)
-        return false; /* a deadlock is told already */
+        return false; /* a deadlock is reported already */
     if (r->barrier_broken) {
         peal_answer_refute(a, PEAL_FAULT_RESULT);
         a->v.why = peal_answer_text(
@@ -250,6 +251,46 @@ static void finish_proof(struct program *p, const struct peal_verify_options *o,
         peal_symbolic_check(p, &how, a);
 }
 
+/* What launches that follow could change. */
+static void note_ahead(const struct program *p, const struct peal_verify_options *o,
+                       struct answer *a)
+{
+    a->v.needs_launches = peal_ahead_launches(p, o->workers);
+    a->v.in_order = peal_ahead_in_order(p, o->workers);
+}
+
+/* The same questions under the order of a network between nodes. Deadlock is none of them: wires
+ * only delay. *r is then what holds for both orders. False: decided. */
+static bool check_pairwise(struct program *p, const struct peal_verify_options *o, struct answer *a,
+                           struct race_report *r)
+{
+    struct program wired;
+    struct race_report weak = {0};
+    bool good = false;
+    a->v.pairwise = true;
+    enum peal_status status =
+        peal_program_build_pairwise(&wired, p->plans, p->launches, o->most_bytes);
+    if (status != PEAL_OK)
+        peal_answer_give_up(a, wired.why);
+    else if (wired.has_relaxed)
+        peal_answer_give_up(a,
+                            "relaxed signals and the order of a network are not decided together");
+    else
+        good = check_races(&wired, o, a, &weak);
+    if (good) {
+        peal_race_release(r);
+        *r = weak;
+        if (p->launches > 1 && !o->all_faults)
+            note_ahead(&wired, o, a);
+    } else {
+        peal_race_release(&weak);
+    }
+    if (!good && a->v.verdict == PEAL_REFUTED && a->v.why)
+        a->v.why = peal_answer_text(a, "%s, on a network that orders pairs of ranks", a->v.why);
+    peal_program_release(&wired);
+    return good;
+}
+
 static void decide_monotone(struct program *p, const struct peal_verify_options *o,
                             struct answer *a)
 {
@@ -261,11 +302,13 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
     peal_race_release(&r);
     if (early || (!check_deadlock(p, o, a) && !o->all_faults))
         return;
-    if (check_races(p, o, a, &r)) {
+    if (check_races(p, o, a, &r) && (!o->pairwise || check_pairwise(p, o, a, &r))) {
         a->v.reuse = p->launches < 2 ? PEAL_REUSE_SINGLE_SHOT
                      : r.closed      ? PEAL_REUSE_CLOSED
                                      : PEAL_REUSE_REPEATABLE;
         finish_proof(p, o, r.unordered, a);
+        a->v.composes = a->v.verdict == PEAL_PROVED && a->v.reuse == PEAL_REUSE_CLOSED &&
+                        peal_order_composes(p);
     }
     peal_race_release(&r);
     if (a->v.verdict == PEAL_PROVED && p->channels.len && !o->no_story) {
@@ -282,11 +325,15 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
 static void explore_closed(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     struct race_report r;
-    if (p->has_relaxed || p->has_peeked || has_unknown(p)) {
+    if (p->has_relaxed || p->has_peeked || p->guards || has_unknown(p)) {
         a->v.closed_undecided = true;
-        a->v.open_why = p->has_relaxed  ? "it has relaxed signals and is not monotone"
-                        : p->has_peeked ? "it goes by what it peeks at"
-                                        : "it has cells of unknown value and is not monotone";
+        a->v.open_why = "it has cells of unknown value and is not monotone";
+        if (p->guards)
+            a->v.open_why = "it has blocks that a counter decides about";
+        if (p->has_peeked)
+            a->v.open_why = "it goes by what it peeks at";
+        if (p->has_relaxed)
+            a->v.open_why = "it has relaxed signals and is not monotone";
     } else if (!peal_explore_closed(p, o, a, &r)) {
         a->v.closed_undecided = true;
         a->v.open_why = "a limit was reached while looking for it";
@@ -302,6 +349,8 @@ static void decide_explore(struct program *p, const struct peal_verify_options *
     if (!check_writers(p, a) || !check_totals(p, a))
         return;
     peal_explore(p, o, a);
+    if (a->v.verdict == PEAL_PROVED && o->pairwise)
+        peal_answer_give_up(a, "the order of a network is decided for monotone kernels only");
     if (a->v.verdict == PEAL_PROVED && p->has_relaxed && has_unknown(p))
         peal_answer_give_up(a,
                             "relaxed signals and cells of unknown value are not decided together");
@@ -316,14 +365,6 @@ static void decide_explore(struct program *p, const struct peal_verify_options *
     }
 }
 
-/* What launches that follow could change. */
-static void note_ahead(const struct program *p, const struct peal_verify_options *o,
-                       struct answer *a)
-{
-    a->v.needs_launches = peal_ahead_launches(p, o->workers);
-    a->v.in_order = peal_ahead_in_order(p, o->workers);
-}
-
 void peal_verify_decide(struct program *p, const struct peal_verify_options *o, struct answer *a)
 {
     if (p->monotone && o->engine != PEAL_ENGINE_EXPLORE)
@@ -334,6 +375,6 @@ void peal_verify_decide(struct program *p, const struct peal_verify_options *o, 
         decide_explore(p, o, a);
     if (a->v.verdict != PEAL_PROVED)
         a->v.reuse = PEAL_REUSE_NONE;
-    else if (p->launches > 1 && !o->all_faults)
-        note_ahead(p, o, a);
+    else if (p->launches > 1 && !o->all_faults && !o->pairwise)
+        note_ahead(p, o, a); /* pairwise: check_pairwise has */
 }

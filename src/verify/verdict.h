@@ -23,8 +23,10 @@ struct peal_verify_options {
     bool no_result;          /* leave out symbolic execution */
     bool advice;             /* look for fixes and for redundant synchronisation */
     bool no_story;           /* only the verdict: leave out counterexample and channel depth */
-    bool plain;              /* no use of symmetry: every rank by itself */
-    bool all_faults;         /* go on after a fault: deadlock and race are both looked for */
+    bool pairwise;   /* also under the order of a network between nodes, see docs/verifier.md;
+                                plans without a placement: between all ranks */
+    bool plain;      /* no use of symmetry: every rank by itself */
+    bool all_faults; /* go on after a fault: deadlock and race are both looked for */
 };
 
 /* A place in the user's text. file is "" and line 0 where there is none. */
@@ -59,8 +61,10 @@ struct peal_verify_step {
     const char *signal; /* sync ops; otherwise NULL */
     uint32_t cells;     /* of the signal */
     uint32_t cell_index, cell_rank;
-    const char *relation; /* notify: "+=" or "="; wait: ">=" or "=="; otherwise NULL */
+    const char *relation; /* notify: "+=" or "="; wait: ">=" or "=="; fetch_add: "+="; compare_swap,
+                             take: "from"; otherwise NULL */
     int64_t value;        /* the amount or the threshold */
+    int64_t desired;      /* compare_swap, take: the second number */
     bool relaxed, peeked; /* peeked: a peeked amount is added to value */
     uint32_t back;        /* wait: this many launches ago */
     const char *function; /* compute, accumulate */
@@ -75,6 +79,7 @@ struct peal_verify_step {
     uint32_t waits_for;    /* step that made this wait pass, or PEAL_NONE */
     bool collides;         /* one of the two accesses */
     bool blocked;          /* a wait that never passes */
+    bool arrives;          /* what a rank did to one of another node arrives there */
 };
 
 /* One of the two accesses that collide, or the one that is out of bounds or uninitialised. */
@@ -108,7 +113,7 @@ struct peal_verify_wrong {
     const char *obtained;
     const char *difference; /* "x@1[5] is missing", or NULL */
     bool has_writer, has_lost;
-    struct peal_verify_step writer; /* who wrote the element last; none: nobody did */
+    struct peal_verify_step writer; /* who wrote the element last; none: no rank did */
     struct peal_verify_step lost;   /* what overwrote the first contribution that is missing */
 };
 
@@ -138,21 +143,25 @@ struct peal_verify_advice {
 /* The answer. Freed with peal_verification_free; all texts live as long. */
 struct peal_verification {
     enum peal_outcome verdict;
-    enum peal_fault fault;       /* refuted: the one that is told */
+    enum peal_fault fault;       /* refuted: the one that is reported */
     bool has_deadlock, has_race; /* with all_faults: which of the two there are */
     const char *why;             /* one line; undecided: what stopped the analysis */
     uint32_t nranks, launches, period;
     const char *kernel;
     uint64_t plan_hash;
     enum peal_contract contract;
+    bool pairwise;    /* the verdict is about the order of a network too */
     bool monotone;    /* exact polynomial analysis; otherwise exploration */
     bool has_relaxed; /* there are relaxed ops */
     enum peal_reuse reuse;
     const char *open_why;    /* not closed: the access that leaves the launch */
     uint32_t needs_launches; /* proved, but this many launches could show more (PEAL_NONE: any
                                 number); 0: more would show nothing new */
-    bool in_order;         /* proved: adds of a launch all come before those of later ones, so that
+    bool in_order; /* proved: adds of a launch all come before those of later ones, so that
                                 sequences of many plans show no more than those of two */
+    bool
+        composes; /* proved and closed: goes before and after every other plan that composes and has
+                      the same depth of channels (order/compose.h); not kept in the cache */
     bool closed_undecided; /* repeatable, and perhaps closed: open_why says why it is not known */
     enum peal_bits bits;
     const char *bits_why;

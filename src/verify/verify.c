@@ -98,7 +98,7 @@ enum peal_status peal_verify_sequence(const struct peal_plan *const *plans, uint
         tell_early(&p, a);
     else if (check_windows(&p, a))
         peal_verify_decide(&p, &o, a);
-    if (o.advice && status == PEAL_OK && !a->failed)
+    if (o.advice && !o.pairwise && status == PEAL_OK && !a->failed)
         peal_advice_find(&p, &o, a);
     peal_program_release(&p);
     if (a->failed && a->v.verdict != PEAL_REFUTED)
@@ -138,7 +138,7 @@ static enum peal_status verify_launches(const struct peal_plan *plan, uint32_t l
     return status;
 }
 
-/* Where more launches could show more, they are looked at too. An answer that does not come leaves
+/* Where more launches could show more, they are examined too. An answer that does not come leaves
  * the one that there is. */
 static void verify_more(const struct peal_plan *plan, const struct peal_verify_options *options,
                         struct peal_verification **out)

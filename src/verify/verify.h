@@ -4,6 +4,7 @@
  *   verdict.h  the questions and the answers        cache.h    verdicts by plan hash and by shape
  *   claim/     what "proved" means: which plans and sequences of plans a kernel's proof is made of
  *   forall/    proofs for every number of ranks
+ *   ring/      the same for rings: guessed from few ranks, checked for all by an SMT solver
  *   symmetry/  ranks that do the same: symmetry that is checked, clocks in one pass
  *   decide.h   the verdict on an unrolled program: which of the following are asked, in which order
  *   program/   plans -> unrolled program: threads, sync steps on cells, memory accesses

@@ -232,7 +232,7 @@ static void test_deadlock_is_told(void **state)
     assert_int_equal(v->waits[0].expected, 2);
     assert_int_equal(v->waits[0].actual, 1);
     assert_int_equal(v->waits[0].nnotifiers, 0);
-    assert_non_null(strstr(v->why, "nobody"));
+    assert_non_null(strstr(v->why, "no rank"));
     peal_verification_free(v);
     free(plan);
 }

@@ -64,6 +64,7 @@ static bool is_here(struct rank *me, const struct spec *spec, uint32_t rank)
     case ALLREDUCE:
     case ALLGATHER:
     case REDUCE_SCATTER:
+    case SCAN:
         return spec->in_place;
     case ALLGATHER_V:
     case REDUCE_SCATTER_V:
@@ -157,7 +158,8 @@ static void make_buffers(struct rank *me, struct flight *f, uint32_t rank, char 
     if (here && scatters)
         *recv = *send + f->offsets[rank] * element;
     else if (here) {
-        bool gathers = spec->kind != ALLREDUCE && spec->kind != REDUCE && spec->kind != BROADCAST;
+        bool gathers = spec->kind != ALLREDUCE && spec->kind != REDUCE && spec->kind != BROADCAST &&
+                       spec->kind != SCAN;
         own = gathers ? f->in_offsets[rank] : 0;
         *send = *recv + own * element;
     }
@@ -265,6 +267,12 @@ static enum peal_status issue(struct peal_comm *k, struct flight *f, char *send,
     case ALL_TO_ALL:
         return q ? peal_iall_to_all(k, send, recv, s->count, s->dtype, q)
                  : peal_all_to_all(k, send, recv, s->count, s->dtype);
+    case SCAN:
+        return q ? peal_iscan(k, send, recv, s->count, s->dtype, s->op, q)
+                 : peal_scan(k, send, recv, s->count, s->dtype, s->op);
+    case EXSCAN:
+        return q ? peal_iexscan(k, send, recv, s->count, s->dtype, s->op, q)
+                 : peal_exscan(k, send, recv, s->count, s->dtype, s->op);
     case KERNEL_SHIFT:
     case KERNEL_FORWARD:
     case KERNEL_BUILTIN:
@@ -276,16 +284,23 @@ static enum peal_status issue(struct peal_comm *k, struct flight *f, char *send,
 
 /* ---- afterwards ---- */
 
-/* One output element; inputs of rank q are taken from starts[q] on. */
-static uint64_t reduce_of(const struct spec *s, const uint64_t *starts, uint64_t at, double *slack)
+/* One output element of `ranks` ranks; inputs of rank q are taken from starts[q] on. */
+static uint64_t reduce_of(const struct spec *s, uint32_t ranks, const uint64_t *starts, uint64_t at,
+                          double *slack)
 {
     uint64_t values[MOST];
-    for (uint32_t q = 0; q < s->size; q++)
+    for (uint32_t q = 0; q < ranks; q++)
         values[q] = spec_value(s, q, starts[q] + at);
-    uint64_t bits = value_reduce(s->dtype, s->op, values, s->size, slack);
-    if (s->flavour == EXACT && s->op != PEAL_AVG)
+    uint64_t bits = value_reduce(s->dtype, s->op, values, ranks, slack);
+    if (s->flavour == EXACT && s->op != PEAL_AVG && !value_is_coarse(s->dtype))
         *slack = 0;
     return bits;
+}
+
+/* Which of 0 and -0 is the larger no operation says: the order decides, and that is the algorithm's. */
+static bool are_zeros(enum peal_dtype dtype, uint64_t a, uint64_t b)
+{
+    return value_is_float(dtype) && value_read(dtype, a) == 0 && value_read(dtype, b) == 0;
 }
 
 /* Reductions: exact, or within what rounding allows, in which case what came is what was wanted. */
@@ -295,16 +310,19 @@ static void want_reduced(struct rank *me, struct flight *f, uint32_t rank, struc
     const struct spec *s = &f->spec;
     size_t element = value_size(s->dtype);
     uint64_t takes = spec_takes(s, rank), starts[MOST] = {0}, offsets[MOST];
+    uint32_t ranks = s->kind == SCAN ? rank + 1 : s->kind == EXSCAN ? rank : s->size;
     for (uint32_t q = 0; q < s->size; q++) {
         if (s->kind == REDUCE_SCATTER || s->kind == REDUCE_SCATTER_V) {
             (void)spec_offsets(s, q, false, offsets);
             starts[q] = offsets[rank];
         }
     }
+    if (ranks == 0) /* rank 0 of an exscan: its output stays as it was */
+        return;
     for (uint64_t i = 0; i < takes; i++) {
         double slack;
         uint64_t at = to->start + (first + i) * element, got = 0;
-        uint64_t wanted = reduce_of(s, starts, i, &slack);
+        uint64_t wanted = reduce_of(s, ranks, starts, i, &slack);
         memcpy(&got, to->memory + at, element);
         double difference = fabs(value_read(s->dtype, got) - value_read(s->dtype, wanted));
         if (slack > 0 && !(difference <= slack)) {
@@ -312,7 +330,8 @@ static void want_reduced(struct rank *me, struct flight *f, uint32_t rank, struc
                           value_read(s->dtype, got), value_read(s->dtype, wanted), slack);
             return;
         }
-        put(to->wanted + at, element, slack > 0 ? got : wanted);
+        bool free_to_differ = slack > 0 || are_zeros(s->dtype, got, wanted);
+        put(to->wanted + at, element, free_to_differ ? got : wanted);
     }
 }
 
@@ -386,6 +405,7 @@ void flight_check(struct rank *me, struct flight *f, const uint64_t *got, const 
     uint32_t rank = rank_in(me, f->group);
     const struct spec *s = &f->spec;
     uint64_t where;
+    atomic_fetch_add(f->is_message ? &tally->messages : &tally->calls, 1);
     if (f->is_message && f->is_receive && got && (*got != f->length || *sender != f->from))
         rank_complain(me, "%llu bytes of rank %u, not %llu of rank %u", (unsigned long long)*got,
                       *sender, (unsigned long long)f->length, f->from);
@@ -426,10 +446,9 @@ void call_make(struct rank *me, uint32_t group, const struct spec *spec)
     snprintf(me->doing, sizeof me->doing,
              "group %u (rank %u of %u): %s%s %s, op %d, count %llu, root %u%s%s%s%s",
              me->groups[group].number, rank, spec->size, f->spec.nonblocking ? "i" : "",
-             kind_names[f->spec.kind],
-             (const char *[]){"f16", "bf16", "f32", "f64", "i8", "u8", "i32", "i64"}[f->spec.dtype],
-             (int)f->spec.op, (unsigned long long)f->spec.count, f->spec.root,
-             f->spec.in_place ? ", in place" : "", spec->send == SYMMETRIC ? ", sym send" : "",
+             kind_names[f->spec.kind], value_name(f->spec.dtype), (int)f->spec.op,
+             (unsigned long long)f->spec.count, f->spec.root, f->spec.in_place ? ", in place" : "",
+             spec->send == SYMMETRIC ? ", sym send" : "",
              spec->recv == SYMMETRIC ? ", sym recv" : "", mistaken ? ", MISTAKEN" : "");
     if (me->trace)
         fprintf(stderr, "[%u] step %u: %s\n", me->rank, me->step, me->doing);

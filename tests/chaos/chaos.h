@@ -10,6 +10,7 @@
  *   call.c     a call on one rank: its buffers, the call itself, the comparison afterwards
  *   message.c  point to point
  *   program.c  the steps of a program           fault.c  a rank leaves, the others go on
+ *   tally.c    what was done and what was found, over all ranks and programs
  *   main.c     ranks as processes and as threads; what is left behind
  */
 #ifndef CHAOS_H
@@ -22,10 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many types and reductions there are to choose from. */
-enum { DTYPES = PEAL_I64 + 1, REDUCTIONS = PEAL_XOR + 1 };
+/* How many types and reductions there are to choose from: the types of one part. */
+enum { DTYPES = PEAL_F8E5M2 + 1, REDUCTIONS = PEAL_XOR + 1 };
 
-enum { MOST = 9, GROUPS = 12, FLIGHTS = 24, NAMES = 64 };
+enum { MOST = 16, GROUPS = 12, FLIGHTS = 24, NAMES = 64 };
 
 /* ---- random numbers ---- */
 
@@ -53,6 +54,9 @@ enum flavour { BITS, EXACT, ROUGH };
 
 size_t value_size(enum peal_dtype dtype);
 bool value_is_float(enum peal_dtype dtype);
+/* So few digits that sums of small numbers are rounded. */
+bool value_is_coarse(enum peal_dtype dtype);
+const char *value_name(enum peal_dtype dtype);
 bool value_takes(enum peal_dtype dtype, enum peal_reduction op);
 /* One element, as bits. */
 uint64_t value_make(enum peal_dtype dtype, enum peal_reduction op, enum flavour flavour,
@@ -74,6 +78,8 @@ enum kind {
     GATHER,
     SCATTER,
     ALL_TO_ALL,
+    SCAN,
+    EXSCAN,
     ALLGATHER_V,
     REDUCE_SCATTER_V,
     GATHER_V,
@@ -143,13 +149,45 @@ struct board {
     _Atomic uint32_t opened;
 };
 
-enum fault { NO_FAULT, KILLED, KILLED_LATER, EXITS, LEAVES, MISTAKES, STALLS, FAULTS };
+/* The first of them need processes. NO_FILES and NO_ROOM fail one call and no more: the program
+ * goes on. */
+enum fault {
+    NO_FAULT,
+    KILLED,
+    KILLED_LATER,
+    EXITS,
+    NO_FILES, /* no descriptor is left when a communicator is made */
+    NO_ROOM,  /* no address space is left when symmetric memory is taken */
+    LEAVES,
+    MISTAKES,
+    STALLS,
+    OTHER_ALGO, /* than the others', forced */
+    FAULTS
+};
+
+/* Over all ranks and programs, in shared memory. */
+struct tally {
+    _Atomic uint64_t calls, messages, programs;
+    _Atomic uint64_t faults[FAULTS];
+    _Atomic uint64_t apart; /* programs with a rank in a pid namespace of its own */
+    _Atomic uint64_t wrong, hung, leaked;
+    _Atomic uint64_t struck_ns;   /* when the rank of this program went, on the monotonic clock */
+    _Atomic uint64_t reported_ns; /* the longest that a survivor took to return from its call */
+};
+extern struct tally *tally;
+bool tally_open(void);
+uint64_t tally_now_ns(void);
+/* A fault happens now, or after that many nanoseconds; the report is timed only of a rank that ends. */
+void tally_fault(enum fault fault, uint64_t delay_ns);
+/* A call has just returned what a rank's death makes of it. */
+void tally_report(void);
+void tally_print(double seconds);
 
 struct rank {
     uint64_t seed, own; /* of the program, and this rank's */
     uint32_t rank, size;
     uint32_t steps, step;
-    bool threads, nested;
+    bool threads, nested, apart; /* apart: in a pid namespace of its own, where it is process 1 */
     struct group groups[GROUPS];
     uint32_t opened;
     struct peal_comm *comms[GROUPS];
@@ -239,5 +277,7 @@ void fault_give_up(struct rank *me);
 void rank_close(struct rank *me, uint32_t group);
 /* Before a step: what this rank does to the others. False: it is gone. */
 bool fault_commit(struct rank *me);
+/* One of those that a program on threads, or on processes, can have. */
+enum fault fault_draw(uint64_t *state, bool threads);
 
 #endif

@@ -1,28 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank leaves, stalls or makes a wrong call; those who are left give up what they have, meet
- * again and go on. */
+ * again and go on. Or it has no descriptors or memory left: one call fails on all, no more. */
 #include "chaos.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
+
+enum fault fault_draw(uint64_t *state, bool threads)
+{
+    enum fault first = threads ? LEAVES : KILLED;
+    return first + below(state, FAULTS - first);
+}
+
+/* ---- limits of the system ---- */
+
+/* So low that nothing more is to be had. */
+static rlim_t used_now(int resource)
+{
+    rlim_t used = 0;
+    if (resource == RLIMIT_AS) {
+        unsigned long pages = 0;
+        FILE *file = fopen("/proc/self/statm", "re");
+        if (file && fscanf(file, "%lu", &pages) == 1)
+            used = pages * (rlim_t)sysconf(_SC_PAGESIZE) + 65536;
+        if (file)
+            fclose(file);
+        return used;
+    }
+    DIR *folder = opendir("/proc/self/fd");
+    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+        rlim_t number = (rlim_t)strtoull(entry->d_name, NULL, 10);
+        used = number + 1 > used ? number + 1 : used;
+    }
+    if (folder)
+        closedir(folder);
+    return used - 1; /* the folder itself, the highest but by chance */
+}
+
+/* The same calls with enough of everything: the windows have then grown by what they need, as a call for
+ * which they cannot grow ends the communicator, by right. */
+static bool warm_up(struct rank *me)
+{
+    struct peal_comm *world = me->comms[0];
+    uint8_t one = 1, any = 0;
+    void *memory = NULL;
+    enum peal_status status = peal_symmetric_alloc(world, 4096, &memory);
+    if (status == PEAL_OK)
+        status = peal_symmetric_free(world, memory);
+    if (status == PEAL_OK)
+        status = peal_allreduce(world, &one, &any, 1, PEAL_U8, PEAL_MAX);
+    if (status != PEAL_OK)
+        rank_complain(me, "before that: %s: %s", peal_status_text(status), peal_comm_error(world));
+    return status == PEAL_OK;
+}
+
+/* All make a call of the world for which the victim has no resources: it fails on all of them, or on
+ * none, and the world goes on. */
+static void starve(struct rank *me, bool files)
+{
+    int resource = files ? RLIMIT_NOFILE : RLIMIT_AS;
+    bool victim = me->rank == me->victim;
+    struct peal_comm *world = me->comms[0], *made = NULL;
+    void *memory = NULL;
+    struct rlimit before;
+    snprintf(me->doing, sizeof me->doing, "%s with nothing left on rank %u",
+             files ? "dup" : "symmetric memory", me->victim);
+    if (!warm_up(me))
+        return;
+    getrlimit(resource, &before);
+    if (victim)
+        setrlimit(resource, &(struct rlimit){used_now(resource), before.rlim_max});
+    enum peal_status status =
+        files ? peal_comm_dup(world, &made) : peal_symmetric_alloc(world, 8 << 20, &memory);
+    if (victim)
+        setrlimit(resource, &before);
+    bool expected = status == PEAL_OK || status == PEAL_NO_MEMORY || status == PEAL_SYSTEM;
+    if (!expected || (status != PEAL_OK && peal_comm_error(world)[0] == '\0'))
+        rank_complain(me, "%s: %s", peal_status_text(status), peal_comm_error(world));
+    uint8_t failed = status != PEAL_OK, any = 0;
+    status = peal_allreduce(world, &failed, &any, 1, PEAL_U8, PEAL_MAX);
+    if (status != PEAL_OK)
+        rank_complain(me, "the world does not go on: %s: %s", peal_status_text(status),
+                      peal_comm_error(world));
+    else if (any != failed)
+        rank_complain(me, "it failed on another rank only");
+    if (memory && !me->wrong && peal_symmetric_free(world, memory) != PEAL_OK)
+        rank_complain(me, "free: %s", peal_comm_error(world));
+    peal_comm_close(made);
+    me->fault = NO_FAULT;
+}
+
+/* Barriers by two algorithms: all hear of it. */
+static void mix_algorithms(struct rank *me)
+{
+    struct peal_comm *world = me->comms[0];
+    snprintf(me->doing, sizeof me->doing, "a barrier by another algorithm on rank %u", me->victim);
+    enum peal_status status =
+        peal_comm_set_algo(world, "barrier", me->rank == me->victim ? "central" : "mesh");
+    if (status == PEAL_OK)
+        status = peal_barrier(world);
+    if (status == PEAL_OK && me->size > 1)
+        rank_complain(me, "it went well");
+    else
+        rank_goes_on(me, status, world);
+}
 
 bool fault_commit(struct rank *me)
 {
     bool victim = me->rank == me->victim;
     uint64_t state = mix(me->seed, 4242);
+    uint64_t delay_us = 1 + below(&state, 6000);
+    if (victim)
+        tally_fault(me->fault, me->fault == KILLED_LATER ? delay_us * 1000 : 0);
     if (me->trace && victim)
         fprintf(stderr, "[%u] step %u: fault %d\n", me->rank, me->step, (int)me->fault);
     switch (me->fault) {
     case KILLED:
+        if (victim && me->apart) /* the first process of a namespace cannot kill itself */
+            _exit(0);
         if (victim)
             raise(SIGKILL);
         return true;
     case KILLED_LATER:
         if (victim) {
-            struct itimerval soon = {.it_value.tv_usec = 1 + (long)below(&state, 6000)};
+            struct itimerval soon = {.it_value.tv_usec = (long)delay_us};
             setitimer(ITIMER_REAL, &soon, NULL);
         }
         return true;
@@ -45,6 +152,13 @@ bool fault_commit(struct rank *me)
         }
         if (victim)
             nanosleep(&(struct timespec){0, 20000000 + (long)below(&state, 200000000)}, NULL);
+        return true;
+    case NO_FILES:
+    case NO_ROOM:
+        starve(me, me->fault == NO_FILES);
+        return true;
+    case OTHER_ALGO:
+        mix_algorithms(me);
         return true;
     default:
         return true;
@@ -105,7 +219,7 @@ struct peal_comm *fault_recover(struct rank *me)
         return NULL;
     /* Whoever may yet die may do so at any time from now on. */
     bool lost = me->fault == KILLED || me->fault == EXITS || me->fault == LEAVES;
-    bool known = (lost || me->fault == MISTAKES) && !me->may_fail;
+    bool known = (lost || me->fault == MISTAKES || me->fault == OTHER_ALGO) && !me->may_fail;
     me->may_fail |= me->fault == KILLED_LATER || me->fault == STALLS;
     me->may_stall |= me->fault == STALLS;
     me->size = peal_comm_size(smaller);
@@ -122,8 +236,7 @@ struct peal_comm *fault_recover(struct rank *me)
     }
     uint64_t state = mix(me->seed, 5);
     if (known && me->size > 2 && below(&state, 2)) { /* once more */
-        me->fault = me->threads ? LEAVES + below(&state, FAULTS - LEAVES)
-                                : KILLED + below(&state, FAULTS - KILLED);
+        me->fault = fault_draw(&state, me->threads);
         me->victim = below(&state, me->size);
         me->fault_step = below(&state, me->steps);
     }

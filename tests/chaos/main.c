@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random programs against peal.h, on ranks that are processes or threads.
  *
- *   chaos processes|threads|faults|thread-faults SECONDS [SEED [PROGRAMS]]
+ *   chaos processes|threads|hosts|faults|thread-faults|host-faults|soak SECONDS [SEED [PROGRAMS]]
  *
  * Runs programs of seed SEED, SEED + 1, ... until the time or their number is over; without a seed,
- * one of the clock, which is printed. CHAOS_TRACE=1 shows the steps of all ranks.
+ * one of the clock, which is printed. The first program that goes wrong ends the run. CHAOS_TRACE=1
+ * shows the steps of all ranks.
+ *
+ * With hosts, ranks are processes on two or three hosts, see comm/tests/hosts_of.h.
+ *
+ * soak takes all kinds in turn, goes on whatever it finds, and ends with a table: what was
+ * checked, what was done to the ranks, and what was wrong, hung or left behind.
  */
 #include "chaos.h"
+#include "comm/tests/hosts_of.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,6 +69,8 @@ static bool left_nothing(uint64_t seed, uint32_t files)
     if (after != files || windows != 0)
         printf("seed %llu: %u open files, %u before; %u windows mapped\n", (unsigned long long)seed,
                after, files, windows);
+    if (after != files || windows != 0)
+        atomic_fetch_add(&tally->leaked, 1);
     return after == files && windows == 0;
 }
 
@@ -72,8 +83,10 @@ static bool left_no_names(const char *job)
         left |= strstr(line, job) != NULL;
     if (sockets)
         fclose(sockets);
-    if (left)
+    if (left) {
         printf("a socket of job %s is left\n", job);
+        atomic_fetch_add(&tally->leaked, 1);
+    }
     return !left;
 }
 
@@ -81,7 +94,8 @@ static bool left_no_names(const char *job)
 
 static uint32_t choose_size(uint64_t seed)
 {
-    return 2 + (uint32_t)(mix(seed, 11) % 8);
+    uint64_t random = mix(seed, 11);
+    return 2 + (uint32_t)(random % (random >> 32 & 7 ? 8 : MOST - 1));
 }
 
 static void prepare(struct rank *me, uint64_t seed, uint32_t rank, bool threads, bool faults,
@@ -100,8 +114,7 @@ static void prepare(struct rank *me, uint64_t seed, uint32_t rank, bool threads,
         me->steps = (uint32_t)atoi(getenv("CHAOS_STEPS"));
     if (!faults)
         return;
-    me->fault =
-        threads ? LEAVES + below(&state, FAULTS - LEAVES) : KILLED + below(&state, FAULTS - KILLED);
+    me->fault = fault_draw(&state, threads);
     me->victim = below(&state, me->size);
     me->fault_step = below(&state, me->steps);
 }
@@ -123,11 +136,12 @@ static void set_environment(uint64_t seed)
         unsetenv("PEAL_CORES");
 }
 
-static int run_process(struct rank *me, const char *job)
+static int run_process(struct rank *me, const char *job, const struct peal_store *store)
 {
     uint64_t seed = me->seed;
     uint32_t files = count_files();
-    struct peal_open how = {.rank = me->rank, .size = me->size, .job = job, .quiet = 1};
+    struct peal_open how = {
+        .rank = me->rank, .size = me->size, .job = job, .quiet = 1, .store = store};
     struct peal_comm *world = NULL;
     if (peal_comm_open(&how, &world) != PEAL_OK) {
         printf("seed %llu: open: %s\n", (unsigned long long)me->seed, peal_comm_error(NULL));
@@ -158,6 +172,8 @@ static bool reap(pid_t *pids, uint32_t size, uint64_t seed, bool faults)
             if (now() < limit)
                 continue;
             printf("seed %llu: %u ranks hang\n", (unsigned long long)seed, left);
+            if (!ended_early) /* otherwise what is wrong was counted */
+                atomic_fetch_add(&tally->hung, 1);
             ok = false;
             if (getenv("CHAOS_KEEP"))
                 pause();
@@ -189,24 +205,46 @@ static bool reap(pid_t *pids, uint32_t size, uint64_t seed, bool faults)
     return ok;
 }
 
+/* Starts a rank, some of them in a pid namespace of their own where that is allowed. */
+static pid_t start_rank(uint64_t seed, uint32_t rank, bool *apart)
+{
+    uint64_t random = mix(seed, 15);
+    pid_t pid = -1;
+    *apart = random % 6 == 0 && rank == (random >> 32) % choose_size(seed);
+    if (*apart)
+        pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, 0);
+    if (pid > 0)
+        atomic_fetch_add(&tally->apart, 1);
+    if (pid >= 0)
+        return pid;
+    *apart = false;
+    return fork();
+}
+
 static bool run_processes(uint64_t seed, bool faults, struct board *board)
 {
     uint32_t size = choose_size(seed);
+    struct peal_store *store = hosts_store_new();
+    bool apart;
     pid_t pids[MOST];
     char job[64];
     snprintf(job, sizeof job, "chaos-%d-%llu", (int)getpid(), (unsigned long long)seed);
     fflush(stdout);
     for (uint32_t r = 0; r < size; r++) {
-        pids[r] = fork();
+        pids[r] = start_rank(seed, r, &apart);
         if (pids[r] == 0) {
             static struct rank me;
             prepare(&me, seed, r, false, faults, board);
-            int code = run_process(&me, job);
+            me.apart = apart;
+            hosts_place(r, size);
+            int code = run_process(&me, job, store);
             fflush(stdout);
             exit(code);
         }
     }
-    return reap(pids, size, seed, faults) && left_no_names(job);
+    bool ok = reap(pids, size, seed, faults);
+    hosts_store_free(store);
+    return ok && left_no_names(job);
 }
 
 struct worker {
@@ -244,6 +282,7 @@ static bool run_threads(uint64_t seed, bool faults, struct board *board)
     for (uint32_t r = 0; r < size; r++) {
         if (pthread_timedjoin_np(workers[r].thread, NULL, &limit) != 0) {
             printf("seed %llu: rank %u hangs\n", (unsigned long long)seed, r);
+            atomic_fetch_add(&tally->hung, 1);
             fflush(stdout);
             if (getenv("CHAOS_KEEP"))
                 pause();
@@ -257,29 +296,94 @@ static bool run_threads(uint64_t seed, bool faults, struct board *board)
     return ok && left_nothing(seed, files);
 }
 
+/* The kinds of programs, as they are named on the command line. */
+static const struct mode {
+    const char *name;
+    bool threads, hosts, faults;
+} modes[] = {{"processes", false, false, false},   {"threads", true, false, false},
+             {"hosts", false, true, false},        {"faults", false, false, true},
+             {"thread-faults", true, false, true}, {"host-faults", false, true, true}};
+enum { MODES = sizeof modes / sizeof *modes };
+
+static void choose_hosts(bool hosts, uint64_t seed)
+{
+    static const char *const kinds[] = {"2", "3", "2 mixed", "3 mixed"};
+    if (hosts)
+        setenv("TEST_HOSTS", kinds[mix(seed, 16) % 4], 1);
+    else
+        unsetenv("TEST_HOSTS");
+}
+
+static bool run_program(const struct mode *mode, uint64_t seed, struct board *board)
+{
+    memset((void *)board, 0, sizeof *board);
+    atomic_store(&tally->struck_ns, 0);
+    set_environment(seed);
+    choose_hosts(mode->hosts, seed);
+    bool ok = mode->threads ? run_threads(seed, mode->faults, board)
+                            : run_processes(seed, mode->faults, board);
+    atomic_fetch_add(&tally->programs, 1);
+    if (!ok)
+        printf("failed: chaos %s 60 %llu 1\n", mode->name, (unsigned long long)seed);
+    return ok;
+}
+
+/* The same in a process of its own, which a hang or a crash of threads may end. */
+static bool run_apart(const struct mode *mode, uint64_t seed, struct board *board)
+{
+    int status = 0;
+    if (!mode->threads)
+        return run_program(mode, seed, board);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        bool ok = run_program(mode, seed, board);
+        fflush(stdout);
+        _exit(ok ? 0 : 1);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        return false;
+    if (WIFSIGNALED(status)) {
+        printf("seed %llu: signal %d\nfailed: chaos %s 60 %llu 1\n", (unsigned long long)seed,
+               WTERMSIG(status), mode->name, (unsigned long long)seed);
+        atomic_fetch_add(&tally->wrong, 1);
+    }
+    return status == 0;
+}
+
+static const struct mode *find_mode(const char *name)
+{
+    for (int i = 0; i < MODES; i++) {
+        if (strcmp(modes[i].name, name) == 0)
+            return &modes[i];
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc < 3)
+    bool soak = argc > 1 && strcmp(argv[1], "soak") == 0;
+    const struct mode *mode = argc > 1 ? find_mode(argv[1]) : NULL;
+    if (argc < 3 || (!mode && !soak))
         return 2;
-    bool threads = strncmp(argv[1], "thread", 6) == 0, faults = strstr(argv[1], "faults") != NULL;
-    double until = now() + atof(argv[2]);
+    double began = now(), until = began + atof(argv[2]);
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t)time(NULL) * 100000;
-    uint64_t most = argc > 4 ? strtoull(argv[4], NULL, 0) : UINT64_MAX, n = 0;
+    uint64_t most = argc > 4 ? strtoull(argv[4], NULL, 0) : UINT64_MAX, n = 0, failed = 0;
     struct board *board =
         mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (board == MAP_FAILED)
+    if (board == MAP_FAILED || !tally_open())
         return 2;
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("%s from seed %llu\n", argv[1], (unsigned long long)seed);
-    for (; n < most && now() < until; n++) {
-        memset((void *)board, 0, sizeof *board);
-        set_environment(seed + n);
-        if (threads ? !run_threads(seed + n, faults, board)
-                    : !run_processes(seed + n, faults, board)) {
-            printf("failed: chaos %s 60 %llu 1\n", argv[1], (unsigned long long)(seed + n));
-            return 1;
-        }
+    for (; n < most && now() < until && (soak || !failed); n++) {
+        if (soak)
+            failed += !run_apart(&modes[n % MODES], seed + n, board);
+        else
+            failed += !run_program(mode, seed + n, board);
     }
-    printf("%llu programs\n", (unsigned long long)n);
-    return 0;
+    if (soak)
+        tally_print(now() - began);
+    else
+        printf("%llu programs\n", (unsigned long long)n);
+    return failed > 0;
 }

@@ -26,6 +26,7 @@ void rank_complain(struct rank *me, const char *format, ...)
             (unsigned long long)me->seed, me->rank, me->size, me->step, (int)me->fault, me->doing,
             text);
     fflush(stdout);
+    atomic_fetch_add(&tally->wrong, 1);
     me->wrong = true;
 }
 
@@ -35,6 +36,8 @@ bool rank_goes_on(struct rank *me, enum peal_status status, const struct peal_co
                  (status == PEAL_TIMEOUT && (me->fault == STALLS || me->may_stall));
     if (status == PEAL_OK)
         return !me->wrong;
+    if (status == PEAL_PEER_DEAD)
+        tally_report();
     if ((me->fault == NO_FAULT && !me->may_fail) || !known)
         rank_complain(me, "%s: %s", peal_status_text(status), peal_comm_error(comm));
     else if (peal_comm_error(comm)[0] == '\0')
@@ -57,7 +60,8 @@ uint32_t rank_in(const struct rank *me, uint32_t group)
 
 void rank_pause(struct rank *me)
 {
-    switch (below(&me->own, me->threads || me->nested ? 12 : 16)) {
+    bool may_stop = !me->threads && !me->nested && !me->apart;
+    switch (below(&me->own, may_stop ? 16 : 12)) {
     case 0:
         nanosleep(&(struct timespec){0, (long)below(&me->own, 3000000)}, NULL);
         break;

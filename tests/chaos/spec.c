@@ -14,6 +14,8 @@ const char *const kind_names[KINDS] = {"barrier",
                                        "gather",
                                        "scatter",
                                        "all_to_all",
+                                       "scan",
+                                       "exscan",
                                        "allgather_v",
                                        "reduce_scatter_v",
                                        "gather_v",
@@ -31,8 +33,8 @@ bool spec_is_v(const struct spec *spec)
 bool spec_reduces(const struct spec *spec)
 {
     return spec->kind == ALLREDUCE || spec->kind == REDUCE || spec->kind == REDUCE_SCATTER ||
-           spec->kind == REDUCE_SCATTER_V || spec->kind == KERNEL_FORWARD ||
-           spec->kind == KERNEL_BUILTIN;
+           spec->kind == REDUCE_SCATTER_V || spec->kind == SCAN || spec->kind == EXSCAN ||
+           spec->kind == KERNEL_FORWARD || spec->kind == KERNEL_BUILTIN;
 }
 
 static uint64_t draw_count(uint64_t *state, uint32_t size)
@@ -71,6 +73,8 @@ void spec_make(struct spec *spec, uint32_t size, bool can_block, bool has_symmet
     do
         spec->op = (enum peal_reduction)below(&state, REDUCTIONS);
     while (!value_takes(spec->dtype, spec->op));
+    if (spec->op == PEAL_AVG && (spec->kind == SCAN || spec->kind == EXSCAN))
+        spec->op = PEAL_SUM;
     spec->flavour = !spec_reduces(spec) ? BITS : below(&state, 3) ? EXACT : ROUGH;
     spec->root = below(&state, size);
     spec->in_place = below(&state, 3) == 0;
@@ -128,12 +132,10 @@ void spec_spoil(struct spec *spec, uint64_t seed)
         break;
     }
     do
-        spec->kind = (enum kind)below(&state, ALLGATHER_V);
+        spec->kind = (enum kind)below(&state, SCAN);
     while (spec->kind == before.kind);
     spec->count = 1 + below(&state, 500);
     spec->in_place = spec->kind == BROADCAST;
-    if (!value_takes(spec->dtype, spec->op))
-        spec->op = PEAL_SUM;
     spec->flavour = spec_reduces(spec) ? EXACT : BITS;
     for (uint32_t r = 0; r < spec->size; r++)
         spec->counts[r] = spec->count;

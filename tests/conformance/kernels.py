@@ -4,7 +4,8 @@
 
     kernels.py PEAL quick|full    prints TAP: a line for each kernel
 
-Processes and threads; odd counts; roots 0 and P-1; in types that are exact. `full` takes 2 to 16 ranks.
+Processes and threads; odd counts; roots 0 and P-1; in types that are exact. `full` takes 2 to 16 ranks, `quick` two threads
+and five processes.
 """
 import subprocess
 import sys
@@ -25,6 +26,13 @@ def settings():
                                  (str(ranks - 1), "u8", "and"), (str(ranks + 1), "f16", "min"), ("256", "i64", "prod"),
                                  ("65537", "f32", "sum")):
             yield ranks, count, dtype, op
+
+
+def modes(ranks):
+    """Options: as processes, as threads."""
+    if HOW == "quick":
+        return [["--threads"] if ranks == 2 else []]
+    return [[], ["--threads"]]
 
 
 def commands(name):
@@ -48,7 +56,7 @@ def commands(name):
             base += ["-c", str(int(count) // ranks * ranks + ranks)]
         else:
             base += ["-c", count]
-        for mode in ([], ["--threads"]):
+        for mode in modes(ranks):
             for root in ((0, ranks - 1) if roots else (None,)):
                 yield base + mode + (["--root", str(root)] if root is not None else [])
 

@@ -124,8 +124,9 @@ def ring_reducescatter(p, in_place=False):
     return a
 
 
-def alltoall(p, cnt=1):
-    a = Algo("alltoall", p, p * cnt, "LL")
+def alltoall(p, cnt=1, proto="LL"):
+    """Everybody sends `cnt` chunks at once before it receives: in large calls that needs this depth."""
+    a = Algo("alltoall", p, p * cnt, proto)
     for r in range(p):
         own = a.block(r)
         a.step(r, own, "cpy", ("i", r * cnt), ("o", r * cnt), cnt)
@@ -137,16 +138,16 @@ def alltoall(p, cnt=1):
     return a
 
 
-def chain_broadcast(p, root=0, n=3):
+def chain_broadcast(p, root=0, n=3, cnt=1):
     a = Algo("broadcast", p, n, "Simple", root=root)
     for r in range(p):
         v = (r - root) % p
         b = a.block(r, (r + 1) % p if v < p - 1 else -1, (r - 1) % p if v else -1)
-        for c in range(n):
+        for c in range(0, n, cnt):
             if v == 0:
-                a.step(r, b, "s", ("i", c))
+                a.step(r, b, "s", ("i", c), cnt=cnt)
             else:
-                a.step(r, b, "rcs" if v < p - 1 else "r", dst=("o", c))
+                a.step(r, b, "rcs" if v < p - 1 else "r", dst=("o", c), cnt=cnt)
         if v == 0:
             a.step(r, b, "cpy", ("i", 0), ("o", 0), n)
     return a
@@ -214,7 +215,9 @@ def all_good():
         yield f"ring_reducescatter_in{p}", ring_reducescatter(p, True), True
         yield f"alltoall{p}", alltoall(p), False
         yield f"alltoall_two{p}", alltoall(p, 2), False
+        yield f"alltoall_pieces{p}", alltoall(p, 2, "Simple"), False
         yield f"broadcast{p}", chain_broadcast(p, p - 1), False
+        yield f"broadcast_pieces{p}", chain_broadcast(p, p - 1, 6, 3), False
         yield f"reduce{p}", chain_reduce(p, 1), False
         yield f"gather{p}", star_gather(p, 1), False
         yield f"scatter{p}", star_scatter(p), False

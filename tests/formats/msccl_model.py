@@ -3,6 +3,7 @@
 
 judge(text, ...) runs the file for two launches back to back with vector clocks and values. Every FIFO has one sender and one
 receiver and every flag one writer, so what happens-before what does not depend on the schedule, and one run shows all.
+A step of several chunks is one message, or a message for each chunk, whichever the size of the call makes it: both are run.
 Returns "proved" or the first fault that it sees: "deadlock", "race", "bounds", "uninitialised", "result", "channel".
 """
 import collections
@@ -17,22 +18,34 @@ class Fault(Exception):
     pass
 
 
+def cut(step, index, pieces):
+    """The parts that the step is done in, with its number among the block's steps."""
+    step, cnt = dict(step, index=index), int(step["cnt"])
+    if not pieces or cnt < 2 or step["type"] not in SENDS | RECEIVES:
+        return [step]
+    parts = [dict(step, cnt="1", srcoff=str(int(step["srcoff"]) + i), dstoff=str(int(step["dstoff"]) + i), hasdep="0", depid="-1")
+             for i in range(cnt)]
+    parts[0]["depid"], parts[-1]["hasdep"] = step["depid"], step["hasdep"]
+    return parts
+
+
 class Block:
-    def __init__(self, gpu, node):
+    def __init__(self, gpu, node, pieces):
         self.gpu, self.id = gpu, int(node.get("id"))
         self.send, self.recv, self.chan = int(node.get("send")), int(node.get("recv")), int(node.get("chan"))
-        self.steps = sorted((dict(s.attrib) for s in node), key=lambda s: int(s["s"]))
+        steps = sorted((dict(s.attrib) for s in node), key=lambda s: int(s["s"]))
+        self.steps = [part for i, step in enumerate(steps) for part in cut(step, i, pieces)]
 
 
 class Machine:
-    def __init__(self, text, in_place, depth=None, launches=2):
+    def __init__(self, text, in_place, depth=None, launches=2, pieces=False):
         algo = tree.fromstring(text)
         self.coll, self.nranks = algo.get("coll"), int(algo.get("ngpus"))
         self.nchunks, self.in_place = int(algo.get("nchunksperloop")), in_place
         self.depth, self.launches = depth or DEPTH[algo.get("proto")], launches
         self.root = int(algo.get("root", 0))
         self.scratch = {int(g.get("id")): int(g.get("s_chunks")) for g in algo}
-        self.blocks = [Block(int(g.get("id")), b) for g in algo for b in sorted(g, key=lambda b: int(b.get("id")))]
+        self.blocks = [Block(int(g.get("id")), b, pieces) for g in algo for b in sorted(g, key=lambda b: int(b.get("id")))]
         self.index = {(b.gpu, b.id): i for i, b in enumerate(self.blocks)}
         n, p = self.nchunks, self.nranks
         if self.coll in ("allgather", "reducescatter", "alltoall"):
@@ -150,7 +163,7 @@ class Machine:
             self.store(block, b.gpu, s["dstbuf"], int(s["dstoff"]), [a + v for a, v in zip(mine, other)])
         clock = self.tick(block)
         if s["hasdep"] == "1":
-            self.flags[block, launch].append((number, clock))
+            self.flags[block, launch].append((s["index"], clock))
         self.at[block] = (launch, number + 1, 0)
         return True
 
@@ -227,6 +240,7 @@ class Machine:
 def judge(text, in_place, depth=None):
     try:
         Machine(text, in_place, depth).run()
+        Machine(text, in_place, depth, pieces=True).run()
     except Fault as fault:
         return str(fault)
     return "proved"

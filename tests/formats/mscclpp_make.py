@@ -254,6 +254,97 @@ def without(plan, name, which=0, block=None):
     return a
 
 
+OLD_NAMES = {"rre": "rrc", "rres": "rrcs", "res": "rs", "respkt": "rspkt", "repkt": "rpkt", "upkt": "cpkt", "cpkt": "tpkt",
+             "rlxsignal": "rlsignal", "rlxwait": "rlwait"}
+OLD_TYPES = {"memory": "sm", "port": "proxy"}
+
+
+def older_op(o, tb, gpu, plan, key):
+    """The op in the form of the first executors, as a list: some take one source only."""
+    kind, rank = o.get("channel_type"), gpu["id"]
+    buff = {"src": key[0], "dst": key[1]}
+    new = {"name": OLD_NAMES.get(o["name"], o["name"]), "cnt": 1}
+    if kind:
+        new["ctype"] = OLD_TYPES[kind]
+    src, dst = o.get("src_buff", []), o.get("dst_buff", [])
+    remotes = [gpu["remote_buffers"][i] for ref in tb["remote_buffer_refs"] for i in ref["remote_buffer_ids"]]
+
+    def cids(operands):
+        return [{"id": plan.peers(rank).index(remotes[x["buffer_id"]]["rank"]), "off": x["index"]} for x in operands if "buffer_id" in x]
+
+    def places(operands):
+        return [{"buff": x["type"], "off": x["index"]} for x in operands if "type" in x]
+
+    if o["name"] in ("signal", "rlxsignal", "flush"):
+        new.update(o_buff=buff, o_cids=[{"id": i, "off": 0} for i in o["channel_ids"]])
+    elif o["name"] in ("wait", "rlxwait"):
+        new.update(i_buff=buff, i_cids=[{"id": i, "off": 0} for i in o["channel_ids"]])
+    elif o["name"] == "barrier":
+        new.update(barrier_id=o["barrier_id"], nthread_blocks=o["num_threadblocks"])
+    elif o["name"] in ("put", "pws", "pwsf"):
+        new.update(o_buff=buff, o_cids=cids(dst), srcs=places(src))
+    elif o["name"] == "ppkt":
+        return [dict(new, o_buff=buff, o_cids=cids([to]), srcbuff=one["type"], srcoff=one["index"]) for one, to in zip(src, dst)]
+    elif o["name"] == "get":
+        new.update(i_buff=buff, i_cids=cids(src), dsts=places(dst))
+    elif src:
+        new.update(srcbuff=src[0]["type"], srcoff=src[0]["index"], dstbuff=dst[0]["type"], dstoff=dst[0]["index"])
+        if cids(src):
+            new.update(i_buff=buff, i_cids=cids(src))
+        elif len(src) > 1 or o["name"] == "re":
+            new["srcs"] = places(src[1:])
+        if cids(dst):
+            new.update(o_buff=buff, o_cids=cids(dst))
+    return [new]
+
+
+def older(plan, src, dst):
+    """The same plan in the form of the first executors, all channels between these two buffers."""
+    old = copy.deepcopy(plan)
+    old.top["colletive"] = old.top.pop("collective")
+    for key in ("reuse_resources", "use_double_scratch_buffer", "buffer_alignment"):
+        old.top.pop(key)
+    for gpu, new in zip(plan.top["gpus"], old.top["gpus"]):
+        for name in ("input", "output", "scratch"):
+            new[name + "Chunks"] = new.pop(name + "_chunks")
+        new.update(chunkGroups=1, channels=[])
+        kinds = [c["channel_type"] for c in gpu["channels"]] or ["memory"]
+        for kind in kinds:
+            new["channels"].append({"srcbuff": src, "dstbuff": dst, "type": OLD_TYPES[kind], "connectedTo": plan.peers(gpu["id"])})
+        del new["remote_buffers"], new["semaphores"]
+        for tb, block in zip(gpu["threadblocks"], new["threadblocks"]):
+            block["ops"] = [n for o in tb["ops"] for n in older_op(o, tb, gpu, plan, (src, dst))]
+            block["channels"] = [{"src": src, "dst": dst, "ctype": OLD_TYPES[kinds[0]], "cids": list(range(plan.nranks - 1))}]
+            del block["remote_buffer_refs"]
+    return old
+
+
+def older_cases():
+    """Plans in the form of the first executors, with the verdicts of the newer form."""
+    for p in (2, 3, 4):
+        yield f"older_allgather{p}", older(put_allgather(p), "i", "o"), "proved"
+        yield f"older_rrc{p}", older(get_allreduce(p), "i", "i"), "proved"
+        yield f"older_relaxed{p}", older(get_allreduce(p, True), "i", "i"), "proved"
+        yield f"older_rrcs{p}", older(get_allreduce(p, reducer="rres"), "i", "i"), "proved"
+        yield f"older_packets{p}", older(packet_allreduce(p), "i", "s"), "proved"
+        yield f"older_relay{p}", older(without(relay_broadcast(p), "rppkt"), "s", "s"), "refuted"
+        yield f"older_blocks{p}", older(blocks_allreduce(p), "s", "i"), "proved"
+        for name in ("put", "pws", "pwsf"):
+            yield f"older_port_{name}{p}", older(port_alltoall(p, name=name), "i", "o"), "proved"
+        yield f"older_no_nop{p}", older(without(put_allgather(p), "nop"), "i", "o"), "race"
+        yield f"older_no_wait{p}", older(without(put_allgather(p), "wait"), "i", "o"), "refuted"
+        yield f"older_no_barrier{p}", older(without(blocks_allreduce(p), "barrier"), "s", "i"), "race"
+    wrong = older(put_allgather(2), "i", "o")
+    wrong.gpu(0)["threadblocks"][0]["channels"][0]["dst"] = "s"
+    yield "older_no_channel", wrong, "unreadable"
+    wrong = older(put_allgather(2), "i", "o")
+    wrong.gpu(0)["threadblocks"][0]["ops"][0]["o_cids"][0]["id"] = 7
+    yield "older_no_id", wrong, "unreadable"
+    wrong = older(put_allgather(2), "i", "o")
+    wrong.gpu(0)["threadblocks"][0]["ops"][0]["name"] = "glres"
+    yield "older_switch", wrong, "unreadable"
+
+
 def cases():
     """(name, plan, verdict): proved, or a fault that it must have, or 'refuted' for any."""
     for p in (2, 3, 4):

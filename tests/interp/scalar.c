@@ -192,11 +192,11 @@ static int64_t saturate(double value, enum peal_dtype dtype)
 {
     if (isnan(value))
         return 0;
-    static const double lows[] = {[PEAL_I8] = -128, [PEAL_I16] = -32768, [PEAL_I32] = -0x1p31,
-                                  [PEAL_BOOL] = 0};
-    static const double highs[] = {[PEAL_I8] = 127,     [PEAL_U8] = 255,         [PEAL_I16] = 32767,
-                                   [PEAL_U16] = 65535,  [PEAL_I32] = 0x1p31 - 1,
-                                   [PEAL_U32] = 0x1p32 - 1, [PEAL_BOOL] = 1};
+    static const double lows[] = {
+        [PEAL_I8] = -128, [PEAL_I16] = -32768, [PEAL_I32] = -0x1p31, [PEAL_BOOL] = 0};
+    static const double highs[] = {
+        [PEAL_I8] = 127,         [PEAL_U8] = 255,         [PEAL_I16] = 32767, [PEAL_U16] = 65535,
+        [PEAL_I32] = 0x1p31 - 1, [PEAL_U32] = 0x1p32 - 1, [PEAL_BOOL] = 1};
     if (dtype == PEAL_BOOL)
         return value == 0 ? 0 : 1;
     if (dtype == PEAL_U64) {
@@ -397,6 +397,39 @@ struct peal_scalar peal_scalar_apply(enum peal_fn fn, const struct peal_scalar *
         return apply_single(fn, out);
     for (uint32_t i = 1; i < n; i++)
         out = apply_pair(fn, out, operands[i]);
+    return out;
+}
+
+/* The value that the steps up to and including *last leave on top; *last becomes the step before the first of them. */
+static struct peal_scalar eval_steps(const struct peal_formula *f, uint32_t *last,
+                                     struct peal_scalar a, struct peal_scalar b)
+{
+    const struct peal_formula_step *step = &f->steps[(*last)--];
+    struct peal_scalar operands[3];
+    if (step->kind == PEAL_FORMULA_A)
+        return a;
+    if (step->kind == PEAL_FORMULA_B)
+        return b;
+    if (step->kind == PEAL_FORMULA_CONST)
+        return peal_scalar_const(step->value, a.work, a.work);
+    for (uint32_t i = step->operands; i-- > 0;)
+        operands[i] = eval_steps(f, last, a, b);
+    return peal_scalar_apply((enum peal_fn)step->fn, operands, step->operands);
+}
+
+struct peal_scalar peal_scalar_formula(const struct peal_formula *f,
+                                       const struct peal_scalar *operands, uint32_t n,
+                                       enum peal_dtype dtype)
+{
+    struct peal_scalar out = operands[0];
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t last = f->nsteps - 1;
+        out = eval_steps(f, &last, out, operands[i]);
+        if (dtype == PEAL_BOOL)
+            out.integer = out.integer != 0;
+        else if (!peal_dtype_is_float(dtype))
+            out.integer = wrap(out.integer, dtype);
+    }
     return out;
 }
 

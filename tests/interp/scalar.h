@@ -26,6 +26,11 @@ struct peal_scalar peal_scalar_const(double value, enum peal_dtype dtype, enum p
 /* fn of n operands, from left to right where there may be many; not softmax, which needs a row. */
 struct peal_scalar peal_scalar_apply(enum peal_fn fn, const struct peal_scalar *operands,
                                      uint32_t n);
+/* A user-defined reduction of n operands, from left to right, by recursion over its steps; integers are wrapped into dtype
+ * after each application. Not for complex numbers and pairs. */
+struct peal_scalar peal_scalar_formula(const struct peal_formula *f,
+                                       const struct peal_scalar *operands, uint32_t n,
+                                       enum peal_dtype dtype);
 /* The division of avg; integers are wrapped into dtype first. */
 struct peal_scalar peal_scalar_divide(struct peal_scalar value, uint32_t divisor,
                                       enum peal_dtype dtype);

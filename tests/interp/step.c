@@ -176,7 +176,10 @@ static bool combine_row(const struct where *w, uint32_t row, enum peal_fn fn,
     for (uint64_t i = 0; i < op->mem.count; i++) {
         for (uint32_t k = 0; k < nsrc; k++)
             operands[k] = load(src[k], from[k], i, work);
-        struct peal_scalar result = peal_scalar_apply(fn, operands, nsrc);
+        const struct peal_formula *formula = peal_plan_formula(w->plan, fn);
+        struct peal_scalar result = formula
+                                        ? peal_scalar_formula(formula, operands, nsrc, dst->dtype)
+                                        : peal_scalar_apply(fn, operands, nsrc);
         if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
             result = peal_scalar_divide(result, op->mem.divisor, dst->dtype);
         peal_scalar_store(to + i * size, dst->dtype, result);
@@ -215,6 +218,35 @@ static bool combine(const struct where *w)
     for (uint32_t row = 0; row < op->mem.rows; row++) {
         if (op->mem.count && (!combine_row(w, row, fn, src, nsrc) || !repeat_row(w, row)))
             return false;
+    }
+    return true;
+}
+
+/* The definition: sums of products in turn, in the precision of the type. */
+static bool multiply(const struct where *w)
+{
+    const struct peal_op *op = w->op;
+    const struct peal_ref *dst = peal_op_dst(w->plan, op), *a = peal_op_src(w->plan, op, 0),
+                          *b = peal_op_src(w->plan, op, 1);
+    size_t size = peal_dtype_size(dst->dtype);
+    for (uint64_t k = 0; k < op->mem.rows * op->mem.count; k++) {
+        uint32_t row = (uint32_t)(k / op->mem.count);
+        uint64_t column = k % op->mem.count;
+        struct peal_scalar sum = peal_scalar_const(0, dst->dtype, dst->dtype);
+        for (uint32_t i = 0; i < op->mem.inner; i++) {
+            const unsigned char *x = operand_row(w, a, row, op->mem.inner * size);
+            const unsigned char *y = operand_row(w, b, i, op->mem.count * size);
+            if (!x || !y)
+                return false;
+            struct peal_scalar factors[2] = {load(a, x, i, dst->dtype),
+                                             load(b, y, column, dst->dtype)};
+            struct peal_scalar terms[2] = {sum, peal_scalar_apply(PEAL_FN_MUL, factors, 2)};
+            sum = peal_scalar_apply(PEAL_FN_ADD, terms, 2);
+        }
+        unsigned char *to = operand_row(w, dst, row, op->mem.count * size);
+        if (!to)
+            return false;
+        peal_scalar_store(to + column * size, dst->dtype, sum);
     }
     return true;
 }
@@ -294,6 +326,40 @@ static bool peek(const struct where *w)
     if (!signal_of(w, &cell))
         return false;
     w->lane->regs[w->op->sync.reg] = w->me->cells[cell];
+    return true;
+}
+
+/* Of raw cells, anyone's; a take blocks. */
+static bool atomic(const struct where *w)
+{
+    uint32_t cell;
+    if (!signal_of(w, &cell))
+        return false;
+    int64_t *at = &w->in->ranks[w->op->sync.rank].cells[cell], before = *at;
+    int32_t expected = (int32_t)(w->op->sync.value >> 32), desired = (int32_t)w->op->sync.value;
+    if (w->op->kind == PEAL_OP_TAKE && before != expected)
+        return false;
+    if (w->op->kind == PEAL_OP_FETCH_ADD)
+        *at += w->op->sync.value;
+    else if (before == expected)
+        *at = desired;
+    if (w->op->kind != PEAL_OP_TAKE)
+        w->lane->regs[w->op->sync.reg] = before;
+    return true;
+}
+
+static bool when(const struct where *w)
+{
+    int64_t reg = w->lane->regs[w->op->mem.rows], value = (int64_t)w->op->mem.count;
+    const bool holds[] = {reg == value, reg != value, reg<value, reg <= value, reg> value,
+                          reg >= value};
+    const struct peal_op *op = w->op;
+    for (uint32_t depth = 1; depth > 0 && !holds[w->op->fn];) {
+        op++;
+        depth += op->kind == PEAL_OP_WHEN;
+        depth -= op->kind == PEAL_OP_END;
+    }
+    w->lane->op += (uint64_t)(op - w->op);
     return true;
 }
 
@@ -378,12 +444,23 @@ static bool execute(const struct where *w)
     case PEAL_OP_COMPUTE:
     case PEAL_OP_ACCUMULATE:
         return combine(w);
+    case PEAL_OP_MATMUL:
+        return multiply(w);
     case PEAL_OP_NOTIFY:
         return notify(w);
     case PEAL_OP_WAIT:
         return wait_on(w);
     case PEAL_OP_PEEK:
         return peek(w);
+    case PEAL_OP_FETCH_ADD:
+    case PEAL_OP_COMPARE_SWAP:
+    case PEAL_OP_TAKE:
+        return atomic(w);
+    case PEAL_OP_WHEN:
+        return when(w);
+    case PEAL_OP_END:
+    case PEAL_OP_FLUSH: /* everything takes effect at once here */
+        return true;
     case PEAL_OP_SEND:
         return send(w);
     case PEAL_OP_RECV:

@@ -6,6 +6,7 @@
  *   rank signal           ends with 7 on SIGUSR1, with 8 on SIGTERM
  *   rank lines            two lines, the second without an end
  *   rank sum              an allreduce, then the sum
+ *   rank split            has a communicator of its own rank beside the common one, and waits
  */
 #include <peal/peal.h>
 
@@ -26,6 +27,20 @@ static int stay_stuck(struct peal_comm *comm)
             pause();
     }
     return peal_allreduce(comm, x, y, 1000, PEAL_F32, PEAL_MAX) == PEAL_OK ? 0 : 1;
+}
+
+static int stay_split(struct peal_comm *comm)
+{
+    struct peal_comm *own;
+    int rank = (int)peal_comm_rank(comm);
+    if (peal_comm_split(comm, rank, 0, &own) != PEAL_OK || peal_barrier(comm) != PEAL_OK)
+        return 1;
+    if (rank == 0) {
+        printf("ready\n");
+        fflush(stdout);
+    }
+    for (;;)
+        pause();
 }
 
 static void end_by_signal(int number)
@@ -59,6 +74,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "stuck") == 0)
         return stay_stuck(comm);
+    if (strcmp(what, "split") == 0)
+        return stay_split(comm);
     int64_t one = 1, sum = 0;
     enum peal_status status = peal_allreduce(comm, &one, &sum, 1, PEAL_I64, PEAL_SUM);
     printf("%s %d\n", peal_status_text(status), (int)sum);

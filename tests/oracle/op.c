@@ -222,7 +222,7 @@ static void combine(const struct here *h)
     bool adds = op->kind == PEAL_OP_ACCUMULATE, alone = op->flags & PEAL_OP_EXCLUSIVE;
     enum peal_fn fn = op->kind == PEAL_OP_COPY ? PEAL_FN_ID : (enum peal_fn)op->fn;
     enum peal_dtype work = peal_scalar_work(PEAL_I8, dst->dtype);
-    if (op->mem.nsrc + 1u > MOST_SOURCES || fn == PEAL_FN_SOFTMAX) {
+    if (op->mem.nsrc + 1u > MOST_SOURCES || fn == PEAL_FN_SOFTMAX || op->kind == PEAL_OP_MATMUL) {
         oracle_is_wrong(h->o, ORACLE_UNABLE, "an op that is not supported");
         return;
     }
@@ -243,7 +243,9 @@ static void combine(const struct here *h)
         }
         for (uint32_t k = 0; k < op->mem.nsrc; k++)
             in[n++] = load(h, peal_op_src(h->plan, op, k), row, i, work);
-        struct peal_scalar result = peal_scalar_apply(fn, in, n);
+        const struct peal_formula *formula = peal_plan_formula(h->plan, fn);
+        struct peal_scalar result = formula ? peal_scalar_formula(formula, in, n, dst->dtype)
+                                            : peal_scalar_apply(fn, in, n);
         if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
             result = peal_scalar_divide(result, op->mem.divisor, dst->dtype);
         store(h, dst, row, i, result, adds && !alone ? 'a' : 'w');
@@ -345,6 +347,56 @@ static void notify(const struct here *h)
     }
 }
 
+/* Reads a cell and changes it in one go; acquires, and releases if it changes it. */
+static void atomic(const struct here *h)
+{
+    const struct peal_signal *signal;
+    struct oracle *o = h->o;
+    struct cell *cell = cell_of(h, &signal);
+    struct clock *own = &o->lanes[h->lane].clock;
+    if (!cell)
+        return;
+    int64_t before = cell->value;
+    int32_t expected = (int32_t)(h->op->sync.value >> 32), desired = (int32_t)h->op->sync.value;
+    bool changes = h->op->kind == PEAL_OP_FETCH_ADD || before == expected;
+    join(own, &cell->clock, o->nlanes);
+    if (h->op->kind == PEAL_OP_FETCH_ADD)
+        cell->value += h->op->sync.value;
+    else if (changes)
+        cell->value = desired;
+    if (h->op->kind != PEAL_OP_TAKE)
+        o->lanes[h->lane].regs[h->op->sync.reg] = before;
+    if (changes) {
+        join(&cell->clock, own, o->nlanes);
+        own->at[h->lane]++;
+    }
+}
+
+static bool take_can(const struct here *h)
+{
+    const struct peal_signal *signal;
+    const struct cell *cell = cell_of(h, &signal);
+    return !cell || cell->value == (int32_t)(h->op->sync.value >> 32);
+}
+
+/* Goes to the end of a block that is left out. */
+static void when(const struct here *h)
+{
+    struct lane *lane = &h->o->lanes[h->lane];
+    int64_t reg = lane->regs[h->op->mem.rows], value = (int64_t)h->op->mem.count;
+    const bool holds[] = {reg == value, reg != value, reg<value, reg <= value, reg> value,
+                          reg >= value};
+    if (holds[h->op->fn])
+        return;
+    const struct peal_op *op = h->op;
+    for (uint32_t depth = 1; depth > 0;) {
+        op++;
+        depth += op->kind == PEAL_OP_WHEN;
+        depth -= op->kind == PEAL_OP_END;
+    }
+    lane->op += (uint64_t)(op - h->op);
+}
+
 /* --- queues ---------------------------------------------------------------------------------- */
 
 static void send(const struct here *h)
@@ -411,6 +463,8 @@ bool oracle_op_can(struct oracle *o, uint32_t rank, uint32_t lane, const struct 
     struct here h = here_of(o, rank, lane, op);
     if (op->kind == PEAL_OP_WAIT)
         return wait_can(&h);
+    if (op->kind == PEAL_OP_TAKE)
+        return take_can(&h);
     if (op->kind != PEAL_OP_SEND && op->kind != PEAL_OP_RECV && op->kind != PEAL_OP_RECV_SLOT)
         return true;
     const struct queue *q = queue_of(o, h.plan, op->mem.channel);
@@ -439,6 +493,18 @@ void oracle_op_do(struct oracle *o, uint32_t rank, uint32_t lane, const struct p
         cell = cell_of(&h, &signal);
         if (cell)
             o->lanes[h.lane].regs[op->sync.reg] = peeked(&h, signal, cell->value);
+        break;
+    case PEAL_OP_FETCH_ADD:
+    case PEAL_OP_COMPARE_SWAP:
+    case PEAL_OP_TAKE:
+        atomic(&h);
+        break;
+    case PEAL_OP_WHEN:
+        when(&h);
+        break;
+    case PEAL_OP_END:
+        break;
+    case PEAL_OP_FLUSH: /* everything takes effect at once here */
         break;
     case PEAL_OP_SEND:
         send(&h);

@@ -8,7 +8,8 @@
 /* Steps of one lane that a story leaves out are accesses, or waits that cannot block. */
 static bool may_be_left_out(const struct peal_op *op)
 {
-    return op->kind <= PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_WAIT;
+    return op->kind <= PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_WHEN ||
+           op->kind == PEAL_OP_END;
 }
 
 static bool go_silently(struct oracle *o, uint32_t rank, uint32_t lane)

@@ -5,28 +5,42 @@
     import peal_torch
     dist.init_process_group("peal")
 
-Importing registers the backend for CPU tensors. Collectives run inline; PEAL_TORCH_ASYNC=1 or set_async(True) before a
-group is made gives it a progress thread, so that async_op=True overlaps with the caller.
+Importing registers the backend for CPU tensors.
 """
-import os
+import atexit as _atexit
+import warnings as _warnings
 
-import torch
+import torch as _torch
 import torch.distributed as _dist
 
-from . import _C
-from .backend import backend_of
+from . import _C, groups as _groups, waiting as _waiting
+from .backend import backend_of as _backend_of
 from .ddp import BucketHook
 from .simulate import simulate, simulated_time
 
-__all__ = ["BucketHook", "register_free", "set_async", "simulate", "simulated_time", "symmetric"]
+__all__ = ["BucketHook", "Options", "register_free", "set_async", "simulate", "simulated_time", "symmetric"]
 
-_async = os.environ.get("PEAL_TORCH_ASYNC", "0") not in ("", "0")
+
+def _check_version():
+    """libpeal keeps its binary interface within a minor version while the major one is 0, within a major one later."""
+    headers, library = _C.headers_version, _C.library_version()
+    same = headers // 100 == library // 100 if headers < 10000 else headers // 10000 == library // 10000
+    if not same or library < headers:
+        raise ImportError(f"peal_torch was built for libpeal {headers // 10000}.{headers // 100 % 100}.{headers % 100}, "
+                          f"but libpeal {_C.library_version_text()} is loaded; build peal_torch again, or install that libpeal")
+
+
+def Options(algorithms=None):
+    """What init_process_group and new_group may be given as pg_options.
+
+    `algorithms`: by collective, as `peal list` names them: {"allreduce": "ring"}.
+    """
+    return _C.Options(dict(algorithms or {}))
 
 
 def set_async(on):
-    """Groups made from now on have a progress thread, or not."""
-    global _async
-    _async = bool(on)
+    """Does nothing any more: async_op=True is always asynchronous."""
+    _warnings.warn("peal_torch.set_async does nothing: async_op=True is always asynchronous", DeprecationWarning, stacklevel=2)
 
 
 def symmetric(tensor, group=None):
@@ -35,21 +49,23 @@ def symmetric(tensor, group=None):
     Collectives on it then need one copy less. Collective: all ranks call it in the same order with storages of one size.
     The memory is given back when the group has been destroyed and the storage is gone. Returns the tensor.
     """
-    _C.symmetric(backend_of(group), tensor)
+    _C.symmetric(_backend_of(group), tensor)
     return tensor
 
 
-def _create(store, rank, size, timeout):
-    return _C.create(store, rank, size, timeout, _async)
+def _create(joining, options):
+    if options is not None and not isinstance(options, _C.Options):
+        raise TypeError(f"peal: pg_options must be peal_torch.Options(...), not {type(options).__name__}")
+    return _C.create(joining.store, joining.group_rank, joining.group_size, joining.timeout,
+                     list(joining.global_ranks_in_group), options)
 
 
-def _register(name, create):
+def _register(name, create, **more):
     if hasattr(_dist.Backend, name.upper()):
         return
-    if int(torch.__version__.split(".")[0]) >= 2:
-        _dist.Backend.register_backend(name, create, devices=["cpu"])
-    else:
-        _dist.Backend.register_backend(name, create)
+    if int(_torch.__version__.split(".")[0]) >= 2:
+        more["devices"] = ["cpu"]
+    _dist.Backend.register_backend(name, create, **more)
 
 
 def register_free():
@@ -57,4 +73,8 @@ def register_free():
     _register("peal_free", lambda store, rank, size, timeout: _C.create_free(rank, size))
 
 
-_register("peal", _create)
+_check_version()
+_register("peal", _create, extended_api=True)
+_waiting.install()
+_groups.install()
+_atexit.register(_C.at_exit)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A simulated machine behind torch.distributed: its clock, and large worlds in one process.
 
-A script runs on it unchanged with PEAL_PLATFORM=sim:FILE.yaml, one process a rank. For worlds that are too large for that,
+A script runs on it unchanged with PEAL_PLATFORM=sim:FILE.yaml, one process per rank. For worlds that are too large for that,
 simulate() runs the same function as threads of one process, each with a default group of its own.
 """
 import contextlib
@@ -27,26 +27,47 @@ def simulated_time(group=None):
     return _C.simulated_ps(backend_of(group)) * 1e-12
 
 
+_TORCH_2 = int(torch.__version__.split(".")[0]) >= 2
+
+
 class _World(threading.local):
     group = None  # the thread's default group
     made = ()     # all groups of the thread
 
 
+def _wrapped(backend, name):
+    """torch 2 has process groups made of backends; before, they are the same."""
+    if not _TORCH_2:
+        return backend
+    group = _c10d.ProcessGroup(_dist.HashStore(), backend.rank(), backend.size())
+    kind = _c10d.ProcessGroup.BackendType.CUSTOM
+    group._set_default_backend(kind)
+    group._register_backend(torch.device("cpu"), kind, backend)
+    group._set_group_name(name)
+    return group
+
+
+def _tables():
+    """What torch knows of its groups."""
+    names = ("_pg_map", "_pg_names", "_pg_group_ranks") + (("_pg_backend_config",) if _TORCH_2 else ())
+    return [getattr(_c10d, name) for name in names]
+
+
 def _register(world, group, ranks, name):
     """As torch does for a group that it has made."""
-    _c10d._pg_map[group] = ("peal", None)
-    _c10d._pg_names[group] = name
-    _c10d._pg_group_ranks[group] = {rank: i for i, rank in enumerate(ranks)}
+    values = [("peal", None), name, {rank: i for i, rank in enumerate(ranks)}, "cpu:peal"]
+    for table, value in zip(_tables(), values):
+        table[group] = value
     world.made = world.made + (group,)
 
 
 def _forget(world, group):
-    for table in (_c10d._pg_map, _c10d._pg_names, _c10d._pg_group_ranks):
+    for table in _tables():
         table.pop(group, None)
     world.made = tuple(other for other in world.made if other is not group)
 
 
-def _new_group(world, ranks=None, timeout=None, backend=None, pg_options=None):
+def _new_group(world, ranks=None, timeout=None, backend=None, pg_options=None, **more):
     """new_group among threads: the ranks' communicators are split off those of the default group."""
     everyone = _c10d._get_default_group()
     size, own = everyone.size(), everyone.rank()
@@ -55,10 +76,12 @@ def _new_group(world, ranks=None, timeout=None, backend=None, pg_options=None):
     ranks = list(range(size)) if ranks is None else sorted(ranks)
     if len(set(ranks)) != len(ranks) or any(not 0 <= rank < size for rank in ranks):
         raise RuntimeError(f"new_group: ranks are different ones of 0 to {size - 1}, not {ranks}")
-    group = _C.split(everyone, own in ranks, timeout or datetime.timedelta(0))  # 0: the default group's
-    if group is None:
+    backend = _C.split(backend_of(everyone), own in ranks, timeout or datetime.timedelta(0))  # 0: the default group's
+    if backend is None:
         return _c10d.GroupMember.NON_GROUP_MEMBER
-    _register(world, group, ranks, f"simulated {own}, {len(world.made)}")
+    name = f"simulated {own}, {len(world.made)}"
+    group = _wrapped(backend, name)
+    _register(world, group, ranks, name)
     return group
 
 
@@ -74,8 +97,8 @@ def _destroy(world, group=None):
     world.group = None
 
 
-def _patched(world):
-    """The functions of torch.distributed look for the default group here: make it the thread's own."""
+def _patched_member(world):
+    """1.13 keeps the default group in a class."""
 
     class Member(type(_c10d.GroupMember)):
         WORLD = property(lambda cls: world.group)
@@ -83,14 +106,30 @@ def _patched(world):
     class GroupMember(_c10d.GroupMember, metaclass=Member):
         pass
 
+    return "GroupMember", GroupMember
+
+
+def _patched_world(world):
+    """2.x keeps it in an object: one for each thread."""
+
+    class World(type(_c10d._world)):
+        default_pg = property(lambda self: world.group)
+
+    return "_world", World()
+
+
+def _patched(world):
+    """The functions of torch.distributed look for the default group here: make it the thread's own."""
+
     def new_group(*args, **kwargs):
         return _new_group(world, *args, **kwargs)
 
     def destroy(*args, **kwargs):
         return _destroy(world, *args, **kwargs)
 
+    name, value = _patched_world(world) if _TORCH_2 else _patched_member(world)
     stack = contextlib.ExitStack()
-    for module, name, value in ((_c10d, "GroupMember", GroupMember), (_c10d, "new_group", new_group),
+    for module, name, value in ((_c10d, name, value), (_c10d, "new_group", new_group),
                                 (_dist, "new_group", new_group), (_c10d, "destroy_process_group", destroy),
                                 (_dist, "destroy_process_group", destroy)):
         stack.callback(setattr, module, name, getattr(module, name))
@@ -120,8 +159,6 @@ def simulate(world_size, function, machine=None, args=(), timeout=datetime.timed
     other groups unless new_group is given one. Returns the list of results; the first
     exception of a rank is raised here. Threads share Python's interpreter and torch's random state.
     """
-    if int(torch.__version__.split(".")[0]) >= 2:
-        raise RuntimeError("simulate needs torch 1.13; with later versions run one process a rank")
     if _dist.is_initialized():
         raise RuntimeError("simulate: destroy the default group first")
     with _platform(machine):
@@ -129,10 +166,11 @@ def simulate(world_size, function, machine=None, args=(), timeout=datetime.timed
     world, results, failures = _World(), [None] * world_size, []
 
     def run(rank):
-        group = groups[rank]
+        backend, group = groups[rank], None
         groups[rank] = None  # the thread's alone: the others are told when it goes
         try:
-            _C.join(group)
+            _C.join(backend)
+            group, backend = _wrapped(backend, f"simulated {rank}"), None
             _register(world, group, range(world_size), f"simulated {rank}")
             world.group = group
             results[rank] = function(rank, *args)
@@ -140,7 +178,7 @@ def simulate(world_size, function, machine=None, args=(), timeout=datetime.timed
             failures.append((rank, error))
         finally:
             _destroy(world)
-            group = None  # the traceback of an error keeps this frame
+            group = backend = None  # the traceback of an error keeps this frame
 
     with _patched(world):
         threads = [threading.Thread(target=run, args=(rank,), name=f"rank {rank}") for rank in range(world_size)]

@@ -2,21 +2,34 @@
 // See comm.h.
 #include "comm.h"
 
+#include "interpreter.h"
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
 #include <sched.h>
 
 namespace peal {
-
-static const uint32_t SOON_MS = 1;
 
 static Milliseconds bounded(Milliseconds timeout)
 {
     return std::min(timeout, Milliseconds(INT32_MAX));
 }
 
+// By a wait of peal's, in the waiting thread.
+static int ask_for_signals(void *)
+{
+    std::exception_ptr raised = raised_by_signal();
+    if (!raised)
+        return 0;
+    keep_for_this_thread(std::move(raised));
+    return 1;
+}
+
 Comm::Comm(peal_comm *comm, Milliseconds timeout, std::shared_ptr<peal_clock> clock)
     : comm_(comm), clock_(std::move(clock)), default_timeout_(bounded(timeout)), timeout_(bounded(timeout))
 {
     peal_comm_set_timeout(comm_, static_cast<uint32_t>(timeout_.count()));
+    peal_comm_set_interrupt(comm_, ask_for_signals, nullptr);
 }
 
 Comm::~Comm()
@@ -68,81 +81,131 @@ static std::shared_ptr<peal_clock> clock_of_process()
     return clock;
 }
 
-c10::intrusive_ptr<Comm> Comm::open(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
-                                    Milliseconds timeout)
+// A store may have served before: each time has keys of its own. All ranks have counted as far.
+static StorePtr keys_of_this_time(const Joining &joining)
 {
+    std::string rank = std::to_string(joining.rank);
+    int64_t times = joining.store->add("peal/joined/" + rank, 1);
+    return c10::make_intrusive<c10d::PrefixStore>("peal/" + std::to_string(times), joining.store);
+}
+
+static void set_algorithms(peal_comm *comm, const GroupOptions &options)
+{
+    for (const auto &[collective, algorithm] : options.algorithms) {
+        peal_status status = peal_comm_set_algo(comm, collective.c_str(), algorithm.c_str());
+        TORCH_CHECK(status == PEAL_OK, "peal: ", peal_comm_error(comm));
+    }
+}
+
+c10::intrusive_ptr<Comm> Comm::open(const Joining &joining)
+{
+    StorePtr store = keys_of_this_time(joining);
     peal_store callbacks{store.get(), store_set, store_get};
     peal_open how{};
-    how.size = static_cast<uint32_t>(size);
-    how.rank = static_cast<uint32_t>(rank);
+    how.struct_size = sizeof how;
+    how.size = static_cast<uint32_t>(joining.size);
+    how.rank = static_cast<uint32_t>(joining.rank);
     how.store = &callbacks;
-    how.timeout_ms = static_cast<uint32_t>(bounded(timeout).count());
+    how.timeout_ms = static_cast<uint32_t>(bounded(joining.timeout).count());
     how.quiet = 1;
     std::shared_ptr<peal_clock> clock = clock_of_process();
     how.clock = clock.get();
-    peal_comm *comm = nullptr;
-    peal_status status = peal_comm_open(&how, &comm);
-    TORCH_CHECK(status == PEAL_OK, "peal: rank ", rank, " of ", size, " cannot join: ", peal_comm_error(nullptr));
-    return c10::make_intrusive<Comm>(comm, timeout, std::move(clock));
+    peal_comm *opened = nullptr;
+    peal_status status = peal_comm_open(&how, &opened);
+    PEAL_CHECK_GROUP(status == PEAL_OK, "peal: rank ", joining.rank, " of ", joining.size,
+                     " cannot join: ", peal_comm_error(nullptr));
+    auto comm = c10::make_intrusive<Comm>(opened, joining.timeout, std::move(clock));
+    comm->global_ranks_ = joining.global_ranks;
+    if (joining.options)
+        set_algorithms(opened, *joining.options);
+    return comm;
 }
 
 c10::intrusive_ptr<Comm> Comm::again()
 {
-    peal_comm *comm = nullptr;
-    check(peal_comm_dup(comm_, &comm), "init");
-    return c10::make_intrusive<Comm>(comm, default_timeout_, clock_);
+    peal_comm *made = nullptr;
+    check(peal_comm_dup(comm_, &made), "init");
+    return alike(made);
+}
+
+c10::intrusive_ptr<Comm> Comm::maker()
+{
+    peal_comm *made = nullptr;
+    check(peal_comm_split_twin(comm_, 0, rank(), &made), "init");
+    return alike(made);
+}
+
+c10::intrusive_ptr<Comm> Comm::twin()
+{
+    peal_comm *made = nullptr;
+    peal_status status = peal_comm_twin(comm_, &made);
+    PEAL_CHECK_GROUP(status == PEAL_OK, "peal: no communicator for messages on rank ", rank(), ": ", peal_status_text(status));
+    return alike(made);
+}
+
+c10::intrusive_ptr<Comm> Comm::alike(peal_comm *made) const
+{
+    auto comm = c10::make_intrusive<Comm>(made, default_timeout(), clock_);
+    comm->global_ranks_ = global_ranks_;
+    return comm;
 }
 
 c10::intrusive_ptr<Comm> Comm::split(bool member, Milliseconds timeout)
 {
-    peal_comm *comm = nullptr;
-    check(peal_comm_split(comm_, member ? 0 : -1, rank(), &comm), "new_group");
-    if (!comm)
+    peal_comm *made = nullptr;
+    check(peal_comm_split_twin(comm_, member ? 0 : -1, rank(), &made), "new_group");
+    if (!made)
         return {};
-    return c10::make_intrusive<Comm>(comm, timeout.count() > 0 ? timeout : default_timeout_, clock_);
+    return c10::make_intrusive<Comm>(made, timeout.count() > 0 ? timeout : default_timeout(), clock_);
+}
+
+void Comm::become(const Joining &joining)
+{
+    set_default_timeout(joining.timeout);
+    global_ranks_ = joining.global_ranks;
+    if (joining.options)
+        set_algorithms(comm_, *joining.options);
 }
 
 // ---- calls ----
 
 void Comm::set_timeout(Milliseconds timeout)
 {
-    timeout = timeout.count() > 0 ? bounded(timeout) : default_timeout_;
+    timeout = timeout.count() > 0 ? bounded(timeout) : default_timeout();
     if (timeout != timeout_) {
         peal_comm_set_timeout(comm_, static_cast<uint32_t>(timeout.count()));
         timeout_ = timeout;
     }
-    // Of this and cut, the later sets the time-out: each sets one word, passes the fence, then looks at or sets the other.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (cut_.load(std::memory_order_relaxed))
-        peal_comm_set_timeout(comm_, SOON_MS);
 }
 
 void Comm::set_default_timeout(Milliseconds timeout)
 {
-    Lock lock(*this);
-    default_timeout_ = bounded(timeout);
-}
-
-void Comm::cut()
-{
-    cut_.store(true, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst); // partner: set_timeout
-    peal_comm_set_timeout(comm_, SOON_MS);
-}
-
-void Comm::take_back_cut()
-{
-    Lock lock(*this);
-    cut_.store(false, std::memory_order_relaxed);
-    timeout_ = Milliseconds(-1); // the next call sets it again
+    default_timeout_.store(bounded(timeout), std::memory_order_relaxed); // partner: default_timeout
 }
 
 // "Timed out" is what programs look for in the text of other backends.
+static const char *heading(peal_status status)
+{
+    return status == PEAL_TIMEOUT ? "Timed out after waiting" : peal_status_text(status);
+}
+
+std::string Comm::global_names() const
+{
+    std::string names;
+    bool same = true;
+    for (size_t i = 0; i < global_ranks_.size(); i++) {
+        names += (i ? ", " : "") + std::to_string(global_ranks_[i]);
+        same = same && global_ranks_[i] == static_cast<int64_t>(i);
+    }
+    return same ? "" : "\n(ranks are those of this group; they are the global ranks " + names + ")";
+}
+
 void Comm::check(peal_status status, const char *what) const
 {
-    TORCH_CHECK(status == PEAL_OK, "peal ", what, " failed on rank ", rank(), " of ", peal_comm_size(comm_),
-                ": ", status == PEAL_TIMEOUT ? "Timed out after waiting" : peal_status_text(status), "\n",
-                peal_comm_error(comm_));
+    if (status == PEAL_OK)
+        return;
+    PEAL_CHECK_GROUP(false, "peal ", what, " failed on rank ", rank(), " of ", peal_comm_size(comm_), ": ",
+                     heading(status), "\n", peal_comm_error(comm_), global_names());
 }
 
 // ---- the lock ----

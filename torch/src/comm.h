@@ -3,11 +3,12 @@
 // whose memory is its symmetric memory.
 #pragma once
 
-#include "base.h"
+#include "options.h"
 
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 
 namespace peal {
 
@@ -17,28 +18,40 @@ class Comm : public c10::intrusive_ptr_target {
     Comm(peal_comm *comm, Milliseconds timeout, std::shared_ptr<peal_clock> clock = nullptr);
     ~Comm() override;
 
-    // Meets the other ranks through torch's store.
-    static c10::intrusive_ptr<Comm> open(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
-                                         Milliseconds timeout);
+    // Meets the other ranks through torch's store. The same store may serve many times, one after the other.
+    static c10::intrusive_ptr<Comm> open(const Joining &joining);
     // The same ranks again, on memory of their own. Collective.
     c10::intrusive_ptr<Comm> again();
     // Those of them that say so; null on the others. Collective. Hold the lock.
     c10::intrusive_ptr<Comm> split(bool member, Milliseconds timeout);
+    // The same ranks again, of one that came from `split`, once. Not collective, and not under the lock: another thread may
+    // be in a call.
+    c10::intrusive_ptr<Comm> twin();
+    // The same ranks, to make other communicators from and the twin of messages. Collective.
+    c10::intrusive_ptr<Comm> maker();
+    // The same before it is known what the group is to be: it takes its time-out and names when it is joined.
+    void become(const Joining &joining);
 
     // For the next call; the group's own where the caller gave none. Hold the lock.
     void set_timeout(Milliseconds timeout);
     // The group's own from now on.
     void set_default_timeout(Milliseconds timeout);
-    // Ends the call under way, and those to come, as if their time were up; any thread may do it. The call may have
-    // ended in time all the same: then take it back.
-    void cut();
-    void take_back_cut();
     // Ends in an exception that says what happened, in the words of peal's report. Hold the lock.
     void check(peal_status status, const char *what) const;
 
     peal_comm *get() const
     {
         return comm_;
+    }
+    Milliseconds default_timeout() const
+    {
+        // Relaxed: a number; nothing else hangs on it. Partner: set_default_timeout.
+        return default_timeout_.load(std::memory_order_relaxed);
+    }
+    // Of one of its ranks in the default group.
+    int64_t global_rank(int rank) const
+    {
+        return global_ranks_.empty() ? rank : global_ranks_.at(static_cast<size_t>(rank));
     }
     int rank() const
     {
@@ -75,10 +88,15 @@ class Comm : public c10::intrusive_ptr_target {
     void give_way() const;
 
   private:
+    std::string global_names() const;
+    // Around a communicator of the same ranks.
+    c10::intrusive_ptr<Comm> alike(peal_comm *made) const;
+
     peal_comm *comm_;
     std::shared_ptr<peal_clock> clock_;
-    Milliseconds default_timeout_, timeout_; // under the lock
-    std::atomic<bool> cut_{false};
+    std::atomic<Milliseconds> default_timeout_;
+    Milliseconds timeout_;                   // under the lock
+    std::vector<int64_t> global_ranks_;      // of its ranks; empty: they are the same
     std::mutex mutex_;
     std::atomic<int> waiting_{0};
     std::atomic<bool> shared_{false};

@@ -3,62 +3,86 @@
 #include "group.h"
 
 #include "interpreter.h"
+#include "sparse.h"
 #include "translate.h"
 
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
 #include <cstring>
+#include <map>
 
 namespace peal {
 
-// Newer versions of torch say whether anybody will wait; older ones do not, and every call may be waited for later.
-template <typename Opts> static auto is_async(const Opts &opts, int) -> decltype(opts.asyncOp)
+// Newer versions of torch say in all options whether the caller waits, older ones in some or none: there peal_torch says it
+// for torch's own functions (see Inline). Everything else may be waited for later.
+template <typename Opts> static auto caller_waits(const Opts &opts, int) -> decltype(opts.asyncOp)
 {
-    return opts.asyncOp;
+    return !opts.asyncOp || Inline::here();
 }
-template <typename Opts> static bool is_async(const Opts &, long)
+template <typename Opts> static bool caller_waits(const Opts &, long)
 {
-    return true;
+    return Inline::here();
 }
 
-Group::Group(c10::intrusive_ptr<Comm> comm, bool async)
+thread_local int Inline::depth = 0;
+
+Group::Group(c10::intrusive_ptr<Comm> comm, c10::intrusive_ptr<GroupOptions> options)
     : Base(comm->rank(), static_cast<int>(peal_comm_size(comm->get()))), comm_(std::move(comm)),
-      queue_(async ? std::make_shared<Queue>() : nullptr)
+      options_(options ? std::move(options) : c10::make_intrusive<GroupOptions>()), queue_(Queue::make(comm_))
 {
 }
 
 void Group::join()
 {
-    messages_ = c10::make_intrusive<Messages>(comm_->again());
+    messages_ = Messages::make(comm_->again());
+}
+
+Messages &Group::messages()
+{
+    std::lock_guard<std::mutex> lock(messages_mutex_);
+    if (!messages_)
+        messages_ = Messages::make((maker_ ? maker_ : comm_)->twin());
+    return *messages_;
 }
 
 Group::~Group()
 {
     WithoutInterpreter released; // the thread or a message may need it
-    if (queue_)
-        queue_->close();
+    queue_->drain(Milliseconds(0));
     if (messages_)
         messages_->close();
-    messages_.reset();
 }
 
-// Runs the call now, or hands it to the progress thread.
+// Makes the call now if the caller waits for it, otherwise leaves it to the queue.
 template <typename Opts, typename Call>
-WorkPtr Group::collective(OpType op, const Opts &opts, Tensors outputs, Call call)
+WorkPtr Group::collective(const Kind &kind, const Opts &opts, Tensors outputs, Call call)
 {
     sequence_++;
-    auto run = [this, timeout = opts.timeout, call = std::move(call)](Milliseconds waits) {
-        Comm::Lock lock(*comm_);
-        comm_->set_timeout(waits.count() > 0 ? waits : timeout);
-        call();
+    auto run = [comm = comm_, timeout = opts.timeout, call = std::move(call)] {
+        Comm::Lock lock(*comm);
+        comm->set_timeout(timeout);
+        call(*comm);
     };
-    if (!queue_) {
-        run(Milliseconds(0));
-        return c10::make_intrusive<DoneWork>(getRank(), op, std::move(outputs));
+    const char *title = title_for_profiler(kind.title);
+    if (!caller_waits(opts, 0)) {
+        auto work = c10::make_intrusive<QueuedWork>(getRank(), kind.op, std::move(outputs), title, queue_,
+                                                    std::move(run));
+        queue_->push(work);
+        return work;
     }
-    if (!is_async(opts, 0) && queue_->run_alone(run))
-        return c10::make_intrusive<DoneWork>(getRank(), op, std::move(outputs));
-    auto work = c10::make_intrusive<QueuedWork>(op, std::move(outputs), queue_, comm_, std::move(run));
+    auto done = c10::make_intrusive<DoneWork>(getRank(), kind.op, std::move(outputs), title);
+    in_turn(run);
+    done->end();
+    return done;
+}
+
+template <typename Call> void Group::in_turn(const Call &call)
+{
+    if (queue_->run_alone(call))
+        return;
+    auto work = c10::make_intrusive<QueuedWork>(getRank(), OpType::UNKNOWN, Tensors(), nullptr, queue_, call);
     queue_->push(work);
-    return work;
+    work->wait(kNoTimeout);
 }
 
 WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts)
@@ -68,9 +92,9 @@ WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts)
     bool is_root = getRank() == static_cast<int>(root);
     if (!is_root)
         check_output(tensor, "broadcast");
-    return collective(OpType::BROADCAST, opts, {tensor}, [=] {
+    return collective({OpType::BROADCAST, "peal:broadcast"}, opts, {tensor}, [=](Comm &comm) {
         Tensor dense = tensor.contiguous();
-        comm_->check(peal_broadcast(comm_->get(), dense.data_ptr(), bytes_of(dense), PEAL_U8, root), "broadcast");
+        comm.check(peal_broadcast(comm.get(), dense.data_ptr(), bytes_of(dense), PEAL_U8, root), "broadcast");
         if (!is_root)
             write_back(dense, tensor);
     });
@@ -78,14 +102,29 @@ WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts)
 
 WorkPtr Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts)
 {
+    if (tensors.size() == 1 && tensors[0].is_sparse())
+        return allreduce_sparse(tensors, opts);
     Tensor tensor = only(tensors, "allreduce");
     check_output(tensor, "allreduce");
     Reduction r = reduction(tensor, opts.reduceOp, "allreduce");
-    return collective(OpType::ALLREDUCE, opts, {tensor}, [=] {
+    return collective({OpType::ALLREDUCE, "peal:all_reduce"}, opts, {tensor}, [=](Comm &comm) {
         Tensor dense = tensor.contiguous();
-        comm_->check(peal_allreduce(comm_->get(), dense.data_ptr(), dense.data_ptr(), count_of(dense), r.dtype, r.op),
+        comm.check(peal_allreduce(comm.get(), dense.data_ptr(), dense.data_ptr(), count_of(dense), r.dtype, r.op),
                      "allreduce");
         write_back(dense, tensor);
+    });
+}
+
+WorkPtr Group::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &opts)
+{
+    TORCH_CHECK(tensors.size() == 1, "peal allreduce_sparse: one tensor per rank, not ", tensors.size());
+    TORCH_CHECK(opts.reduceOp.op_ == c10d::ReduceOp::SUM, "peal allreduce: sparse tensors can only be summed");
+    Tensor tensor = tensors[0];
+    check_sparse(tensor, "allreduce");
+    return collective({OpType::ALLREDUCE, "peal:sparse_all_reduce"}, opts, {tensor}, [=](Comm &comm) {
+        Tensor sum = sum_sparse(comm, tensor);
+        at::NoGradGuard unrecorded;
+        Tensor(tensor).copy_(sum);
     });
 }
 
@@ -103,9 +142,9 @@ WorkPtr Group::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoales
     Tensors large, small;
     for (const Tensor &tensor : tensors)
         (static_cast<int64_t>(tensor.nbytes()) >= ALONE_BYTES ? large : small).push_back(tensor);
-    return collective(OpType::ALLREDUCE_COALESCED, opts, tensors, [=] {
+    return collective({OpType::ALLREDUCE_COALESCED, "peal:all_reduce_coalesced"}, opts, tensors, [=](Comm &comm) {
         auto sum = [&](const Tensor &flat, uint64_t count) {
-            comm_->check(peal_allreduce(comm_->get(), flat.data_ptr(), flat.data_ptr(), count, r.dtype, r.op),
+            comm.check(peal_allreduce(comm.get(), flat.data_ptr(), flat.data_ptr(), count, r.dtype, r.op),
                          "allreduce_coalesced");
         };
         for (const Tensor &tensor : large) {
@@ -127,9 +166,9 @@ WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
     bool is_root = getRank() == static_cast<int>(root);
     if (is_root)
         check_output(tensor, "reduce");
-    return collective(OpType::REDUCE, opts, {tensor}, [=] {
+    return collective({OpType::REDUCE, "peal:reduce"}, opts, {tensor}, [=](Comm &comm) {
         Tensor dense = tensor.contiguous();
-        comm_->check(peal_reduce(comm_->get(), dense.data_ptr(), is_root ? dense.data_ptr() : nullptr,
+        comm.check(peal_reduce(comm.get(), dense.data_ptr(), is_root ? dense.data_ptr() : nullptr,
                                  count_of(dense), r.dtype, r.op, root),
                      "reduce");
         if (is_root)
@@ -143,18 +182,23 @@ WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs, const c
     TORCH_CHECK(outputs.size() == 1 && static_cast<int>(outputs[0].size()) == getSize(),
                 "peal allgather: one list of ", getSize(), " tensors is wanted");
     Tensors list = outputs[0];
-    check_outputs(list, input, "allgather");
-    return collective(OpType::ALLGATHER, opts, list, [=] {
+    bool even = std::all_of(list.begin(), list.end(), [&](const Tensor &t) { return t.numel() == list[0].numel(); });
+    check_list({list[static_cast<size_t>(getRank())]}, input, "allgather");
+    for (const Tensor &tensor : list) {
+        check_same(tensor, input, "allgather");
+        check_output(tensor, "allgather");
+    }
+    return collective({OpType::ALLGATHER, "peal:all_gather"}, opts, list, [=](Comm &comm) {
         Tensor send = input.contiguous();
-        if (is_large(bytes_of(send))) {
+        if (!even || is_large(bytes_of(send))) {
             Places to = places_of(list, 1, Use::OUTPUT);
-            comm_->check(peal_allgather_v(comm_->get(), send.data_ptr(), to.first, to.counts.data(),
+            comm.check(peal_allgather_v(comm.get(), send.data_ptr(), to.first, to.counts.data(),
                                           to.offsets.data(), PEAL_U8),
                          "allgather");
             return write_back(to, list);
         }
         Tensor flat = room_for(list);
-        comm_->check(peal_allgather(comm_->get(), send.data_ptr(), flat.data_ptr(), bytes_of(send), PEAL_U8),
+        comm.check(peal_allgather(comm.get(), send.data_ptr(), flat.data_ptr(), bytes_of(send), PEAL_U8),
                      "allgather");
         spread(flat, list);
     });
@@ -167,9 +211,9 @@ WorkPtr Group::_allgather_base(Tensor &output, Tensor &input, const c10d::Allgat
     TORCH_CHECK(output.numel() == input.numel() * getSize(), "peal _allgather_base: the output must have ",
                 getSize(), " times the input's elements");
     Tensor out = output, in = input;
-    return collective(OpType::_ALLGATHER_BASE, opts, {out}, [=] {
+    return collective({OpType::_ALLGATHER_BASE, "peal:_all_gather_base"}, opts, {out}, [=](Comm &comm) {
         Tensor send = in.contiguous(), dense = room_of(out);
-        comm_->check(peal_allgather(comm_->get(), send.data_ptr(), dense.data_ptr(), bytes_of(send), PEAL_U8),
+        comm.check(peal_allgather(comm.get(), send.data_ptr(), dense.data_ptr(), bytes_of(send), PEAL_U8),
                      "_allgather_base");
         write_back(dense, out);
     });
@@ -208,18 +252,19 @@ WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d
     } else {
         TORCH_CHECK(outputs.empty(), "peal gather: only the root has outputs");
     }
-    return collective(OpType::GATHER, opts, list, [=] {
+    size_t size = static_cast<size_t>(getSize());
+    return collective({OpType::GATHER, "peal:gather"}, opts, list, [=](Comm &comm) {
         Tensor send = input.contiguous();
         if (is_large(bytes_of(send))) {
             Places to = is_root ? places_of(list, 1, Use::OUTPUT) : Places();
-            std::vector<uint64_t> counts(static_cast<size_t>(getSize()), bytes_of(send));
-            comm_->check(peal_gather_v(comm_->get(), send.data_ptr(), to.first, counts.data(),
+            std::vector<uint64_t> counts(size, bytes_of(send));
+            comm.check(peal_gather_v(comm.get(), send.data_ptr(), to.first, counts.data(),
                                        is_root ? to.offsets.data() : nullptr, PEAL_U8, root),
                          "gather");
             return write_back(to, list);
         }
         Tensor flat = is_root ? room_for(list) : Tensor();
-        comm_->check(peal_gather(comm_->get(), send.data_ptr(), is_root ? flat.data_ptr() : nullptr, bytes_of(send),
+        comm.check(peal_gather(comm.get(), send.data_ptr(), is_root ? flat.data_ptr() : nullptr, bytes_of(send),
                                  PEAL_U8, root),
                      "gather");
         if (is_root)
@@ -242,18 +287,19 @@ WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs, const c10
     } else {
         TORCH_CHECK(inputs.empty(), "peal scatter: only the root has inputs");
     }
-    return collective(OpType::SCATTER, opts, {output}, [=] {
+    size_t size = static_cast<size_t>(getSize());
+    return collective({OpType::SCATTER, "peal:scatter"}, opts, {output}, [=](Comm &comm) {
         Tensor dense = room_of(output);
         if (is_large(bytes_of(dense))) {
             Places from = is_root ? places_of(list, 1, Use::INPUT) : Places();
-            std::vector<uint64_t> counts(static_cast<size_t>(getSize()), bytes_of(dense));
-            comm_->check(peal_scatter_v(comm_->get(), from.first, dense.data_ptr(), counts.data(),
+            std::vector<uint64_t> counts(size, bytes_of(dense));
+            comm.check(peal_scatter_v(comm.get(), from.first, dense.data_ptr(), counts.data(),
                                         is_root ? from.offsets.data() : nullptr, PEAL_U8, root),
                          "scatter");
             return write_back(dense, output);
         }
         Tensor flat = is_root ? joined(list) : Tensor();
-        comm_->check(peal_scatter(comm_->get(), is_root ? flat.data_ptr() : nullptr, dense.data_ptr(),
+        comm.check(peal_scatter(comm.get(), is_root ? flat.data_ptr() : nullptr, dense.data_ptr(),
                                   bytes_of(dense), PEAL_U8, root),
                      "scatter");
         write_back(dense, output);
@@ -278,17 +324,16 @@ WorkPtr Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                 "peal reduce_scatter: the output must be as large as the own input");
     bool even = std::all_of(counts.begin(), counts.end(), [&](uint64_t c) { return c == counts[0]; });
     bool apart = !even || is_large(bytes_of(output));
-    return collective(OpType::REDUCE_SCATTER, opts, {output}, [=] {
+    return collective({OpType::REDUCE_SCATTER, "peal:reduce_scatter"}, opts, {output}, [=](Comm &comm) {
         Tensor dense = room_of(output);
-        peal_comm *comm = comm_->get();
         if (apart) {
             Places from = places_of(list, static_cast<uint64_t>(dense.element_size()), Use::INPUT);
-            comm_->check(peal_reduce_scatter_v(comm, from.first, dense.data_ptr(), from.counts.data(),
+            comm.check(peal_reduce_scatter_v(comm.get(), from.first, dense.data_ptr(), from.counts.data(),
                                                from.offsets.data(), r.dtype, r.op),
                          "reduce_scatter");
         } else {
             Tensor flat = joined(list);
-            comm_->check(peal_reduce_scatter(comm, flat.data_ptr(), dense.data_ptr(), counts[0], r.dtype, r.op),
+            comm.check(peal_reduce_scatter(comm.get(), flat.data_ptr(), dense.data_ptr(), counts[0], r.dtype, r.op),
                          "reduce_scatter");
         }
         write_back(dense, output);
@@ -303,9 +348,9 @@ WorkPtr Group::_reduce_scatter_base(Tensor &output, Tensor &input, const c10d::R
                 getSize(), " times the output's elements");
     Reduction r = reduction(output, opts.reduceOp, "_reduce_scatter_base");
     Tensor out = output, in = input;
-    return collective(OpType::_REDUCE_SCATTER_BASE, opts, {out}, [=] {
+    return collective({OpType::_REDUCE_SCATTER_BASE, "peal:_reduce_scatter_base"}, opts, {out}, [=](Comm &comm) {
         Tensor send = in.contiguous(), dense = room_of(out);
-        comm_->check(peal_reduce_scatter(comm_->get(), send.data_ptr(), dense.data_ptr(), count_of(dense), r.dtype,
+        comm.check(peal_reduce_scatter(comm.get(), send.data_ptr(), dense.data_ptr(), count_of(dense), r.dtype,
                                          r.op),
                      "_reduce_scatter_base");
         write_back(dense, out);
@@ -322,11 +367,10 @@ WorkPtr Group::alltoall_base(Tensor &output, Tensor &input, std::vector<int64_t>
     std::vector<uint64_t> recvs = split_bytes(output, output_splits, getSize(), "output");
     bool even = input_splits.empty() && output_splits.empty();
     Tensor out = output, in = input;
-    return collective(OpType::ALLTOALL_BASE, opts, {out}, [=] {
+    return collective({OpType::ALLTOALL_BASE, "peal:all_to_all"}, opts, {out}, [=](Comm &comm) {
         peal_blocks from{sends.data(), nullptr}, to{recvs.data(), nullptr};
-        peal_comm *comm = comm_->get();
-        comm_->check(even ? peal_all_to_all(comm, in.data_ptr(), out.data_ptr(), sends[0], PEAL_U8)
-                          : peal_all_to_all_v(comm, in.data_ptr(), &from, out.data_ptr(), &to, PEAL_U8),
+        comm.check(even ? peal_all_to_all(comm.get(), in.data_ptr(), out.data_ptr(), sends[0], PEAL_U8)
+                          : peal_all_to_all_v(comm.get(), in.data_ptr(), &from, out.data_ptr(), &to, PEAL_U8),
                      "alltoall_base");
     });
 }
@@ -342,17 +386,23 @@ WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllO
         check_output(outputs[i], "alltoall");
     }
     Tensors in = inputs, out = outputs;
-    return collective(OpType::ALLTOALL, opts, out, [=] {
+    return collective({OpType::ALLTOALL, "peal:all_to_all"}, opts, out, [=](Comm &comm) {
         Places from = places_of(in, 1, Use::INPUT), to = places_of(out, 1, Use::OUTPUT);
         peal_blocks sends{from.counts.data(), from.offsets.data()}, recvs{to.counts.data(), to.offsets.data()};
-        comm_->check(peal_all_to_all_v(comm_->get(), from.first, &sends, to.first, &recvs, PEAL_U8), "alltoall");
+        comm.check(peal_all_to_all_v(comm.get(), from.first, &sends, to.first, &recvs, PEAL_U8), "alltoall");
         write_back(to, out);
     });
 }
 
 WorkPtr Group::barrier(const c10d::BarrierOptions &opts)
 {
-    return collective(OpType::BARRIER, opts, {}, [=] { comm_->check(peal_barrier(comm_->get()), "barrier"); });
+    return collective({OpType::BARRIER, "peal:barrier"}, opts, {}, [=](Comm &comm) { comm.check(peal_barrier(comm.get()), "barrier"); });
+}
+
+void Group::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_all_ranks)
+{
+    auto timeout = opts.timeout == c10d::kUnsetTimeout ? comm_->default_timeout() : opts.timeout;
+    messages().monitored_barrier(timeout, wait_all_ranks);
 }
 
 WorkPtr Group::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
@@ -379,17 +429,17 @@ WorkPtr Group::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs
 
 WorkPtr Group::send(Tensors &tensors, int to, int tag)
 {
-    return messages_->send(only(tensors, "send"), to, tag);
+    return messages().send(only(tensors, "send"), to, tag);
 }
 
 WorkPtr Group::recv(Tensors &tensors, int from, int tag)
 {
-    return messages_->receive(only(tensors, "recv"), static_cast<uint32_t>(from), tag, OpType::RECV);
+    return messages().receive(only(tensors, "recv"), static_cast<uint32_t>(from), tag, OpType::RECV);
 }
 
 WorkPtr Group::recvAnysource(Tensors &tensors, int tag)
 {
-    return messages_->receive(only(tensors, "recv"), PEAL_ANY_SOURCE, tag, OpType::RECVANYSOURCE);
+    return messages().receive(only(tensors, "recv"), PEAL_ANY_SOURCE, tag, OpType::RECVANYSOURCE);
 }
 
 static void release_comm(void *context)
@@ -397,37 +447,116 @@ static void release_comm(void *context)
     delete static_cast<c10::intrusive_ptr<Comm> *>(context);
 }
 
+static const void *storage_of(const Tensor &tensor)
+{
+    return static_cast<const char *>(tensor.data_ptr()) - tensor.storage_offset() * tensor.element_size();
+}
+
 void Group::make_symmetric(const Tensor &tensor)
 {
     check_cpu(tensor, "symmetric");
-    auto move = [=] {
+    in_turn([tensor, comm = comm_] {
+        Comm::Lock lock(*comm);
         void *memory = nullptr;
         size_t bytes = tensor.storage().nbytes();
-        comm_->check(peal_symmetric_alloc(comm_->get(), bytes, &memory), "symmetric");
+        comm->check(peal_symmetric_alloc(comm->get(), bytes, &memory), "symmetric");
         if (bytes > 0)
-            std::memcpy(memory, tensor.storage().data(), bytes);
+            std::memcpy(memory, storage_of(tensor), bytes);
         tensor.storage().set_data_ptr(
-            at::DataPtr(memory, new c10::intrusive_ptr<Comm>(comm_), release_comm, tensor.device()));
-    };
-    collective(OpType::UNKNOWN, c10d::BarrierOptions(), {}, move)->wait();
+            at::DataPtr(memory, new c10::intrusive_ptr<Comm>(comm), release_comm, tensor.device()));
+    });
 }
 
-c10::intrusive_ptr<Comm> Group::split(bool member, Milliseconds timeout)
+c10::intrusive_ptr<Comm> Group::split_off(bool member, Milliseconds timeout)
 {
-    Comm::Lock lock(*comm_);
-    return comm_->split(member, timeout);
+    auto made = std::make_shared<c10::intrusive_ptr<Comm>>(); // a wait that a signal ends leaves the call behind
+    in_turn([made, member, timeout, comm = comm_] {
+        Comm::Lock lock(*comm);
+        *made = comm->split(member, timeout);
+    });
+    return *made;
 }
 
 void Group::setTimeout(Milliseconds timeout)
 {
     comm_->set_default_timeout(timeout);
-    messages_->set_default_timeout(timeout);
+    if (maker_)
+        maker_->set_default_timeout(timeout);
+    std::lock_guard<std::mutex> lock(messages_mutex_);
+    if (messages_)
+        messages_->set_default_timeout(timeout);
 }
 
 uint64_t Group::simulated_ps()
 {
     Comm::Lock lock(*comm_);
     return peal_comm_simulated_ps(comm_->get());
+}
+
+#if defined(C10D_BACKEND_HAS_RECONFIGURE)
+c10::intrusive_ptr<Base> Group::split(const StorePtr &store, const std::vector<int> &ranks,
+                                      const c10::intrusive_ptr<Base::Options> &opts)
+{
+    auto own = std::find(ranks.begin(), ranks.end(), getRank());
+    if (own == ranks.end())
+        return {};
+    Joining joining;
+    joining.store = c10::make_intrusive<c10d::PrefixStore>(opts->group_name, store);
+    joining.rank = static_cast<int>(own - ranks.begin());
+    joining.size = static_cast<int>(ranks.size());
+    joining.timeout = opts->timeout;
+    for (int rank : ranks)
+        joining.global_ranks.push_back(comm_->global_rank(rank));
+    joining.options = c10::dynamic_intrusive_pointer_cast<GroupOptions>(opts);
+    return make(joining);
+}
+#endif
+
+// ---- groups made from this one ----
+
+// Of one new_group at a time, which torch does not allow in several threads.
+static std::map<std::vector<int64_t>, c10::intrusive_ptr<Comm>> prepared;
+static std::mutex prepared_mutex;
+
+void Group::prepare(const std::vector<int64_t> &ranks)
+{
+    bool member = std::find(ranks.begin(), ranks.end(), getRank()) != ranks.end();
+    c10::intrusive_ptr<Comm> made;
+    {
+        Comm::Lock lock(*maker_);
+        made = maker_->split(member, Milliseconds(0));
+    }
+    std::lock_guard<std::mutex> lock(prepared_mutex);
+    prepared.clear();
+    if (made)
+        prepared.emplace(ranks, std::move(made));
+}
+
+void Group::forget_prepared()
+{
+    std::lock_guard<std::mutex> lock(prepared_mutex);
+    prepared.clear();
+}
+
+static c10::intrusive_ptr<Comm> take_prepared(const Joining &joining)
+{
+    std::lock_guard<std::mutex> lock(prepared_mutex);
+    auto found = prepared.find(joining.global_ranks);
+    if (found == prepared.end())
+        return {};
+    auto comm = std::move(found->second);
+    prepared.erase(found);
+    comm->become(joining);
+    return comm;
+}
+
+c10::intrusive_ptr<Group> Group::make(const Joining &joining)
+{
+    auto comm = take_prepared(joining);
+    auto group = c10::make_intrusive<Group>(comm ? comm : Comm::open(joining), joining.options);
+    if (!comm)
+        group->maker_ = group->comm_->maker();
+    return group;
 }
 
 } // namespace peal

@@ -13,13 +13,47 @@ namespace peal {
 // How long the lock is kept at a time: alone, as long as a sleep may last; with others, about a wake-up.
 static const uint64_t ALONE_US = 20000, SHARED_US = 300;
 // How long a group that ends waits for messages that nobody waited for.
-static const std::chrono::seconds LAST_CHANCE(1);
+static const std::chrono::seconds LAST_MESSAGES(1);
 
 // ---- all messages of a group ----
 
+Messages::Messages(c10::intrusive_ptr<Comm> comm) : comm_(std::move(comm)), forks_(forks())
+{
+}
+
+c10::intrusive_ptr<Messages> Messages::make(c10::intrusive_ptr<Comm> comm)
+{
+    auto messages = c10::make_intrusive<Messages>(std::move(comm));
+    messages->exit_id_ = at_exit::add([weak = c10::weak_intrusive_ptr<Messages>(messages)] {
+        if (auto self = weak.lock())
+            self->end_watch();
+    });
+    return messages;
+}
+
+void Messages::release_resources()
+{
+    at_exit::remove(exit_id_);
+}
+
+void Messages::end_watch()
+{
+    if (forks_ != forks())
+        return; // the thread is the parent's
+    std::unique_lock<std::mutex> lock(watch_mutex_);
+    closing_ = true;
+    auto ended = [this] { return !watching_; };
+    if (watch_ended_.wait_for(lock, LAST_MESSAGES, ended))
+        return;
+    peal_comm_revoke(comm_->get());
+    watch_ended_.wait(lock, ended);
+}
+
 void Messages::close()
 {
-    auto until = std::chrono::steady_clock::now() + LAST_CHANCE;
+    if (forks_ != forks())
+        return;
+    auto until = std::chrono::steady_clock::now() + LAST_MESSAGES;
     while (sweep() && std::chrono::steady_clock::now() < until)
         std::this_thread::yield();
     std::lock_guard<std::mutex> lock(watch_mutex_);
@@ -116,6 +150,7 @@ void Messages::watch_all()
             watched_.clear();
             if (mine.empty() && dropped_.empty() && (!orphans || closing_)) {
                 watching_ = false;
+                watch_ended_.notify_all();
                 return;
             }
         }
@@ -212,6 +247,7 @@ bool MessageWork::wait(Milliseconds timeout)
 {
     while (!move(messages_->comm_->shared() ? SHARED_US : ALONE_US, timeout)) {
     }
+    raise_kept();
     if (exception_)
         std::rethrow_exception(exception_);
     return true;

@@ -9,17 +9,20 @@
 
 #include "comm.h"
 
+#include <condition_variable>
 #include <list>
 
 namespace peal {
 
+class Byte;
 class MessageWork;
 
 class Messages : public c10::intrusive_ptr_target {
   public:
-    explicit Messages(c10::intrusive_ptr<Comm> comm) : comm_(std::move(comm))
-    {
-    }
+    static c10::intrusive_ptr<Messages> make(c10::intrusive_ptr<Comm> comm);
+    explicit Messages(c10::intrusive_ptr<Comm> comm);
+    // The last owner has let go: gives up the weak reference that at_exit has, so that it is destroyed.
+    void release_resources() override;
     // Gives dropped messages a last chance. The group ends; works may live on.
     void close();
 
@@ -31,8 +34,13 @@ class Messages : public c10::intrusive_ptr_target {
     WorkPtr send(const Tensor &tensor, int to, int tag);
     WorkPtr receive(const Tensor &tensor, uint32_t from, int tag, OpType op);
 
+    // Returns when all ranks are in it. When the time is up, or at the first that is missing, rank 0 raises with the names of
+    // those that are, and the ranks that have come raise too. The group stays usable.
+    void monitored_barrier(Milliseconds timeout, bool wait_all_ranks);
+
   private:
     friend class MessageWork;
+    friend class Byte;
     // A message whose work was dropped before it ended: its memory still belongs to the request.
     struct Orphan {
         peal_request *request;
@@ -45,13 +53,19 @@ class Messages : public c10::intrusive_ptr_target {
     // Moves this work, and all orphans, until they have ended, in a thread that lives as long as there are any.
     void watch(c10::intrusive_ptr<MessageWork> work);
     void watch_all();
+    // The program ends, and with it the thread.
+    void end_watch();
 
-    c10::intrusive_ptr<Comm> comm_;
+    const c10::intrusive_ptr<Comm> comm_;
+    const unsigned forks_; // of the process that made it
+    uint64_t exit_id_ = 0;
+    uint32_t barriers_ = 0;     // monitored ones so far
     std::list<Orphan> orphans_; // under the communicator's lock
     std::mutex watch_mutex_;    // never held for long
     std::list<Orphan> dropped_; // under watch_mutex_: orphans to be
     std::vector<c10::intrusive_ptr<MessageWork>> watched_;
     bool watching_ = false, closing_ = false; // under watch_mutex_
+    std::condition_variable watch_ended_;
 };
 
 class MessageWork : public Work {

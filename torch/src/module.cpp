@@ -2,8 +2,10 @@
 // What Python sees: makers of groups, and what torch has no name for. peal_torch/__init__.py is what users call.
 #include "free.h"
 #include "group.h"
+#include "interpreter.h"
 
 #include <pybind11/chrono.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
 namespace py = pybind11;
@@ -11,18 +13,16 @@ namespace py = pybind11;
 namespace peal {
 
 using BasePtr = c10::intrusive_ptr<Base>;
+// Whether torch's options say for every call if the caller waits: see Inline.
+template <typename Opts, typename = void> struct SaysAsync : std::false_type {};
+template <typename Opts> struct SaysAsync<Opts, std::void_t<decltype(Opts::asyncOp)>> : std::true_type {};
+static const bool HAS_ASYNC_FLAGS = SaysAsync<c10d::AllreduceOptions>::value;
+
 using Seconds = std::chrono::duration<float>;
 
 static Milliseconds milliseconds(Seconds timeout)
 {
     return std::chrono::duration_cast<Milliseconds>(timeout);
-}
-
-static BasePtr create(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, Seconds timeout, bool async)
-{
-    auto group = c10::make_intrusive<Group>(Comm::open(store, rank, size, milliseconds(timeout)), async);
-    group->join();
-    return group;
 }
 
 // One group for each rank, all in this process: each is then joined and used by one thread.
@@ -34,7 +34,7 @@ static std::vector<BasePtr> create_threads(int size, Seconds timeout)
     std::vector<BasePtr> out;
     for (peal_comm *comm : comms) {
         auto owned = c10::make_intrusive<Comm>(comm, milliseconds(timeout));
-        out.push_back(c10::make_intrusive<Group>(std::move(owned), false));
+        out.push_back(c10::make_intrusive<Group>(std::move(owned)));
     }
     return out;
 }
@@ -49,12 +49,10 @@ static Group &own(const BasePtr &group)
 // A new group of those ranks of this one that say so, in the same order; none on the others. Collective.
 static BasePtr split(const BasePtr &group, bool member, Seconds timeout)
 {
-    auto comm = own(group).split(member, milliseconds(timeout));
+    auto comm = own(group).split_off(member, milliseconds(timeout));
     if (!comm)
         return {};
-    auto made = c10::make_intrusive<Group>(std::move(comm), false);
-    made->join();
-    return made;
+    return c10::make_intrusive<Group>(std::move(comm));
 }
 
 } // namespace peal
@@ -64,7 +62,26 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
     using namespace peal;
     using released = py::call_guard<py::gil_scoped_release>;
     py::module_::import("torch.distributed"); // knows the type of a group
-    m.def("create", &create, released());
+    py::class_<GroupOptions, c10::intrusive_ptr<GroupOptions>, Base::Options>(m, "Options")
+        .def(py::init<std::map<std::string, std::string>>(), py::arg("algorithms"))
+        .def_readwrite("algorithms", &GroupOptions::algorithms);
+    m.def(
+        "create",
+        [](StorePtr store, int rank, int size, Seconds timeout, std::vector<int64_t> global_ranks,
+           c10::intrusive_ptr<GroupOptions> options) {
+            return BasePtr(Group::make({std::move(store), rank, size, milliseconds(timeout), std::move(global_ranks), std::move(options)}));
+        },
+        released());
+    m.def("prepare",
+          [](const BasePtr &group, const std::vector<int64_t> &ranks) { own(group).prepare(ranks); }, released());
+    m.def("forget_prepared", &Group::forget_prepared, released());
+    m.def("begin_inline", &Inline::begin);
+    m.def("end_inline", &Inline::end);
+    m.def("at_exit", &at_exit::run, released());
+    m.attr("has_async_flags") = HAS_ASYNC_FLAGS;
+    m.attr("headers_version") = PEAL_VERSION_NUMBER;
+    m.def("library_version", &peal_version);
+    m.def("library_version_text", &peal_version_text);
     m.def("create_threads", &create_threads, released());
     m.def("join", [](const BasePtr &group) { own(group).join(); }, released());
     m.def("split", &split, released());

@@ -15,12 +15,12 @@ void check_cpu(const Tensor &tensor, const char *what)
     TORCH_CHECK(tensor.device().is_cpu(), "peal ", what, ": only CPU tensors are supported, not ",
                 tensor.device());
     TORCH_CHECK(tensor.layout() == at::kStrided, "peal ", what,
-                ": sparse tensors are not supported; make it dense first");
+                ": sparse tensors can only be summed, by all_reduce; make it dense first");
 }
 
 Tensor &only(Tensors &tensors, const char *what)
 {
-    TORCH_CHECK(tensors.size() == 1, "peal ", what, ": one tensor a rank, not ", tensors.size());
+    TORCH_CHECK(tensors.size() == 1, "peal ", what, ": one tensor per rank, not ", tensors.size());
     check_cpu(tensors[0], what);
     return tensors[0];
 }
@@ -76,12 +76,28 @@ static peal_dtype arithmetic_dtype(const Tensor &tensor, const char *what)
         return PEAL_I32;
     case at::kLong:
         return PEAL_I64;
+    case at::kShort:
+        return PEAL_I16;
+    case at::kComplexFloat:
+        return PEAL_CF32;
+    case at::kComplexDouble:
+        return PEAL_CF64;
+#if TORCH_VERSION_MAJOR >= 2
+    case at::ScalarType::Float8_e4m3fn:
+        return PEAL_F8E4M3;
+    case at::ScalarType::Float8_e5m2:
+        return PEAL_F8E5M2;
+    case at::ScalarType::UInt16:
+        return PEAL_U16;
+    case at::ScalarType::UInt32:
+        return PEAL_U32;
+    case at::ScalarType::UInt64:
+        return PEAL_U64;
+#endif
     default:
-        TORCH_CHECK(!at::isComplexType(tensor.scalar_type()), "peal ", what,
-                    ": complex tensors cannot be reduced; reduce torch.view_as_real of it");
         TORCH_CHECK(false, "peal ", what, ": ", tensor.scalar_type(),
-                    " cannot be reduced; supported are float16, bfloat16, float32, float64, int8, uint8, "
-                    "int32, int64 and bool");
+                    " cannot be reduced; supported are float16, bfloat16, float32, float64, float8_e4m3fn, "
+                    "float8_e5m2, int8 to int64, uint8 to uint64, complex64, complex128 and bool");
     }
 }
 
@@ -137,7 +153,10 @@ Reduction reduction(const Tensor &tensor, const c10d::ReduceOp &op, const char *
     peal_dtype dtype = arithmetic_dtype(tensor, what);
     if (tensor.scalar_type() == at::kBool)
         return {dtype, bool_op(kind, what)};
-    return {dtype, plain_op(kind, at::isFloatingType(tensor.scalar_type()), what)};
+    bool is_complex = at::isComplexType(tensor.scalar_type());
+    TORCH_CHECK(!is_complex || (kind != c10d::ReduceOp::MIN && kind != c10d::ReduceOp::MAX), "peal ", what,
+                ": complex numbers have no order");
+    return {dtype, plain_op(kind, is_complex || at::isFloatingType(tensor.scalar_type()), what)};
 }
 
 // ---- lists of tensors as one piece of memory ----

@@ -2,7 +2,19 @@
 // See work.h.
 #include "work.h"
 
+#include "interpreter.h"
+
+#include <ATen/record_function.h>
+
+#include <sched.h>
+
 namespace peal {
+
+
+const char *title_for_profiler(const char *title)
+{
+    return at::hasCallbacks() ? title : nullptr;
+}
 
 FuturePtr DoneWork::getFuture()
 {
@@ -11,122 +23,107 @@ FuturePtr DoneWork::getFuture()
     return future;
 }
 
-bool QueuedWork::wait(Milliseconds timeout)
-{
-    queue_->run_if_next(this, timeout);
-    if (timeout.count() > 0) {
-        bool late;
-        {
-            std::unique_lock<std::mutex> lock(mutex_);
-            late = !cv_.wait_for(lock, timeout, [this] { return completed_; });
-        }
-        if (late) { // the thread makes this call, or one before it: it ends now, with a report
-            comm_->cut();
-            bool success = Work::wait(kNoTimeout);
-            comm_->take_back_cut();
-            return success;
-        }
-    }
-    return Work::wait(kNoTimeout);
-}
+// ---- by the queue ----
 
-void QueuedWork::run(Milliseconds timeout)
+void QueuedWork::run()
 {
-    std::exception_ptr failure;
     try {
-        call_(timeout);
+        call_();
     } catch (...) {
-        failure = std::current_exception();
+        failure_ = std::current_exception();
     }
     call_ = nullptr;
-    if (failure)
-        future_->setError(failure);
+    has_run_.store(true, std::memory_order_release); // partner: has_run
+}
+
+bool QueuedWork::has_future()
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    return static_cast<bool>(future_);
+}
+
+void QueuedWork::settle(const FuturePtr &future) const
+{
+    if (failure_)
+        future->setError(failure_);
     else
-        future_->markCompleted(c10::IValue(outputs_));
-    finish(failure);
+        future->markCompleted(c10::IValue(outputs_));
 }
 
-void Queue::push(c10::intrusive_ptr<QueuedWork> work)
+void QueuedWork::complete()
 {
+    FuturePtr future;
     {
         std::lock_guard<std::mutex> lock(mutex_);
-        if (!thread_.joinable())
-            thread_ = std::thread([self = shared_from_this()] { self->loop(); });
-        works_.push_back(std::move(work));
+        future = future_;
+        settled_ = true;
     }
-    changed_.notify_one();
+    // Relaxed: only this thread finds its own name there.
+    completing_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    if (future)
+        settle(future);
+    finish(failure_);
 }
 
-void Queue::end_turn()
+// ---- by the caller ----
+
+FuturePtr QueuedWork::getFuture()
 {
+    FuturePtr future;
     {
         std::lock_guard<std::mutex> lock(mutex_);
-        busy_ = false;
+        if (future_)
+            return future_;
+        future = future_ = new_future();
+        if (!settled_)
+            return future;
     }
-    changed_.notify_all();
+    settle(future);
+    return future;
 }
 
-bool Queue::run_alone(const Call &call)
+bool QueuedWork::isCompleted()
 {
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (busy_ || !works_.empty())
-            return false;
-        busy_ = true;
-    }
-    try {
-        call(Milliseconds(0));
-    } catch (...) {
-        end_turn();
-        throw;
-    }
-    end_turn();
-    return true;
+    if (has_run())
+        return true;
+    // A program that polls leaves the processor to those it waits for.
+    WithoutInterpreter released;
+    sched_yield();
+    return false;
 }
 
-void Queue::run_if_next(QueuedWork *work, Milliseconds timeout)
-{
-    c10::intrusive_ptr<QueuedWork> mine;
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (busy_ || works_.empty() || works_.front().get() != work)
-            return;
-        mine = std::move(works_.front());
-        works_.pop_front();
-        busy_ = true;
-    }
-    mine->run(timeout);
-    end_turn();
-}
-
-void Queue::loop()
+bool QueuedWork::wait_until(Clock::time_point until)
 {
     std::unique_lock<std::mutex> lock(mutex_);
-    while (true) {
-        changed_.wait(lock, [this] { return !busy_ && (stop_ || !works_.empty()); });
-        if (works_.empty())
-            return;
-        auto work = std::move(works_.front());
-        works_.pop_front();
-        busy_ = true;
+    while (!completed_ && Clock::now() < until) {
+        auto next = std::min(until, Clock::now() + SIGNAL_CHECK);
+        if (cv_.wait_until(lock, next) == std::cv_status::no_timeout)
+            continue;
         lock.unlock();
-        work->run(Milliseconds(0));
-        work.reset(); // its tensors may need the interpreter: not under the lock
+        if (std::exception_ptr raised = raised_by_signal())
+            std::rethrow_exception(raised);
         lock.lock();
-        busy_ = false;
-        changed_.notify_all();
     }
+    return completed_;
 }
 
-void Queue::close()
+bool QueuedWork::wait(Milliseconds timeout)
 {
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        stop_ = true;
+    // Relaxed: see complete.
+    if (completing_.load(std::memory_order_relaxed) == std::this_thread::get_id()) {
+        if (failure_)
+            std::rethrow_exception(failure_);
+        return true;
     }
-    changed_.notify_all();
-    if (thread_.joinable())
-        thread_.join();
+    WithoutInterpreter released;
+    if (timeout <= kNoTimeout) {
+        queue_->finish(*this);
+        wait_until(Clock::time_point::max());
+        return Work::wait(kNoTimeout);
+    }
+    if (wait_until(Clock::now() + timeout))
+        return Work::wait(kNoTimeout);
+    return Work::wait(Milliseconds(1)); // raises as this torch's Gloo does
 }
 
 } // namespace peal

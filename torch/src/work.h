@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call gives back: done already, or queued for the progress thread. (Messages: messages.h.)
+// What a call gives back: a call that has been made already, or one in the queue. (Messages: messages.h.)
 #pragma once
 
-#include "comm.h"
+#include "queue.h"
 
-#include <condition_variable>
-#include <deque>
 #include <functional>
-#include <memory>
-#include <mutex>
 #include <thread>
 
 namespace peal {
@@ -19,12 +15,23 @@ inline FuturePtr new_future()
     return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
 }
 
-// A call that has been made already. Its future is made when asked for.
+// The name of a call for profilers: null where none is at work, since torch's Work allocates for it.
+const char *title_for_profiler(const char *title);
+
+// A call that is made where it is issued. Its future is made when asked for.
 class DoneWork : public Work {
   public:
-    DoneWork(int rank, OpType op, Tensors outputs) : Work(rank, op), outputs_(std::move(outputs))
+    // Begins a profiler's span, if there is a title.
+    DoneWork(int rank, OpType op, Tensors outputs, const char *title = nullptr)
+        : Work(rank, op, title), outputs_(std::move(outputs))
     {
         completed_ = true;
+    }
+    // Ends it.
+    void end()
+    {
+        if (recordFunctionEndCallback_)
+            finish();
     }
     bool isCompleted() override
     {
@@ -48,60 +55,50 @@ class DoneWork : public Work {
     Tensors outputs_;
 };
 
-class Queue;
-
-// A call that the progress thread makes, or whoever waits for it first. It is told how long it may take; 0: as long as the
-// group's time-out says.
-using Call = std::function<void(Milliseconds)>;
-
+// A call in the queue: issued, then run, then completed. is_completed sees the second, so that it is true for all calls that
+// were issued before a synchronous one which has ended; wait sees the last. It keeps the tensors of the call.
 class QueuedWork : public Work {
   public:
-    QueuedWork(OpType op, Tensors outputs, std::shared_ptr<Queue> queue, c10::intrusive_ptr<Comm> comm, Call call)
-        : Work(comm->rank(), op), outputs_(std::move(outputs)), queue_(std::move(queue)), comm_(std::move(comm)),
-          call_(std::move(call)), future_(new_future())
+    using Call = std::function<void()>;
+
+    QueuedWork(int rank, OpType op, Tensors outputs, const char *title, std::shared_ptr<Queue> queue, Call call)
+        : Work(rank, op, title), outputs_(std::move(outputs)), queue_(std::move(queue)), call_(std::move(call))
     {
     }
+    // Without a time-out it helps the queue. With one it does as torch's own Work: it raises, and the call goes on.
     bool wait(Milliseconds timeout) override;
+    bool isCompleted() override;
     Tensors result() override
     {
         return outputs_;
     }
-    FuturePtr getFuture() override
+    FuturePtr getFuture() override;
+
+    // ---- by the queue ----
+    // Makes the call, once. Not under a lock.
+    void run();
+    bool has_run() const
     {
-        return future_;
+        return has_run_.load(std::memory_order_acquire); // partner: run
     }
-    // By the queue, once.
-    void run(Milliseconds timeout);
+    // Somebody has asked for the future, so there may be callbacks.
+    bool has_future();
+    // Runs callbacks, then lets go of those who wait. Once, after `run`, under no lock.
+    void complete();
 
   private:
+    void settle(const FuturePtr &future) const;
+    // Waits until it is completed; false if it is not by then.
+    bool wait_until(Clock::time_point until);
+
     Tensors outputs_;
     std::shared_ptr<Queue> queue_;
-    c10::intrusive_ptr<Comm> comm_;
     Call call_;
-    FuturePtr future_;
-};
-
-// Calls in the order in which they were made; one at a time. The thread starts with the first of them.
-class Queue : public std::enable_shared_from_this<Queue> {
-  public:
-    void push(c10::intrusive_ptr<QueuedWork> work);
-    // Runs a call here if nothing is before it. False: it must be pushed.
-    bool run_alone(const Call &call);
-    // Runs it here if it is the next one and nobody is at work: a call that is waited for at once needs no other thread.
-    void run_if_next(QueuedWork *work, Milliseconds timeout);
-    // Lets the thread end what was pushed, then ends it. Not with the interpreter in hand: the thread may need it to let
-    // go of its last tensors.
-    void close();
-
-  private:
-    void loop();
-    void end_turn();
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::deque<c10::intrusive_ptr<QueuedWork>> works_;
-    std::thread thread_;
-    bool busy_ = false, stop_ = false;
+    std::exception_ptr failure_; // written by run
+    std::atomic<bool> has_run_{false};
+    FuturePtr future_;                                   // under mutex_
+    bool settled_ = false;                               // under mutex_: futures that are made from now on are complete
+    std::atomic<std::thread::id> completing_{}; // runs the callbacks, which may wait for this very work
 };
 
 } // namespace peal

@@ -3,6 +3,7 @@
 
     /usr/bin/python3 torch/tests/check.py WORLD_SIZE
 """
+import datetime
 import sys
 
 from common import FLOATS, INTEGERS, all_vectors, dist, joined, peal_torch, ranks, refused, say, torch, vector
@@ -244,12 +245,11 @@ def every_type_moves(rank, world):
 def refusals(rank, world):
     """What cannot be done is refused in words on the rank that asks, and the group goes on."""
     Op = dist.ReduceOp
-    pg = dist.distributed_c10d._get_default_group()
-    refused(lambda: dist.all_reduce(torch.ones(3).to_sparse()), "peal allreduce", "sparse")
-    refused(lambda: dist.broadcast(torch.ones(3).to_sparse(), 0), "peal broadcast", "sparse")
-    refused(lambda: pg.allreduce([torch.ones(3, dtype=torch.complex64)]), "peal allreduce", "complex", "view_as_real")
+    refused(lambda: dist.all_reduce(torch.ones(3).to_sparse(), Op.MAX), "peal allreduce", "sparse", "summed")
+    by = "peal " if torch.__version__.startswith("1.") else ""  # 2.x refuses these itself
+    refused(lambda: dist.broadcast(torch.ones(3).to_sparse(), 0), by + "broadcast", by and "sparse")
     refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.complex64), Op.MAX), "complex")
-    refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.int16)), "peal allreduce", "Short")
+    refused(lambda: dist.all_reduce(torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)), by + "allreduce", by and "QInt8")
     refused(lambda: dist.all_reduce(torch.ones(3), Op.BAND), "peal allreduce", "integers")
     refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.int32), Op.AVG), "peal allreduce", "AVG")
     refused(lambda: dist.all_reduce(torch.ones(3, dtype=torch.bool), Op.AVG), "peal allreduce", "bool")
@@ -259,6 +259,79 @@ def refusals(rank, world):
     x = torch.tensor([complex(rank, 1)])
     dist.all_reduce(x)  # torch hands it over as pairs of reals
     assert x[0] == complex(sum(range(world)), world)
+
+
+def sparse_sums(rank, world):
+    """Every rank has values at places of its own, and at one that all have; none at all on the last rank."""
+    for dtype in (torch.float32, torch.int64):
+        def make(r):
+            if r == world - 1:
+                return torch.zeros(world + 2, 3, dtype=dtype).to_sparse(1)
+            dense = torch.zeros(world + 2, 3, dtype=dtype)
+            dense[0], dense[r + 1] = r + 1, 5 - r
+            return dense.to_sparse(1)
+
+        x = make(rank)
+        dist.all_reduce(x)
+        assert x.is_sparse and torch.equal(x.to_dense(), sum(make(r).to_dense() for r in range(world)))
+        work = dist.all_reduce(x, async_op=True)
+        work.wait()
+        assert torch.equal(x.to_dense(), world * sum(make(r).to_dense() for r in range(world)))
+
+
+def more_types(rank, world):
+    kinds = [torch.int16, torch.complex64, torch.complex128]
+    kinds += [getattr(torch, name) for name in ("float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64") if hasattr(torch, name)]
+    backend = peal_torch._backend_of()
+    for dtype in kinds:
+        x = vector(rank, 100, torch.float32).to(dtype)
+        backend.allreduce([x]).wait()
+        wanted = sum(vector(r, 100, torch.float32) for r in range(world)).to(dtype)
+        assert torch.equal(torch.view_as_real(x) if x.is_complex() else x.to(torch.float32),
+                           torch.view_as_real(wanted) if x.is_complex() else wanted.to(torch.float32)), dtype
+
+
+def gathered_lists_of_different_lengths(rank, world):
+    for unit in (3, 30000):
+        parts = [torch.empty(unit * (r + 1)) for r in range(world)]
+        dist.all_gather(parts, torch.full((unit * (rank + 1),), float(rank)))
+        assert all(torch.equal(part, torch.full((unit * (r + 1),), float(r))) for r, part in enumerate(parts))
+
+
+def monitored_barriers(rank, world):
+    """One that all pass; one that the last rank misses, after which the group still works."""
+    backend = peal_torch._backend_of()
+    backend.monitored_barrier(datetime.timedelta(seconds=60))
+    store = dist.distributed_c10d._get_default_store()
+    if rank < world - 1:
+        text = refused(lambda: backend.monitored_barrier(datetime.timedelta(seconds=0.2), True), "onitored")
+        assert rank or f"Ranks {world - 1} failed to pass monitoredBarrier in 200 ms" in text, text
+        store.add("missed", 1)
+    else:
+        while store.add("missed", 0) < world - 1:
+            pass
+        refused(lambda: backend.monitored_barrier(datetime.timedelta(seconds=0.2)), "onitored")
+    dist.barrier()
+    backend.monitored_barrier(datetime.timedelta(seconds=60))
+
+
+def options(rank, world):
+    """A group's own algorithms; anything else than Options is refused."""
+    group = dist.new_group(pg_options=peal_torch.Options({"allreduce": "ring"}))
+    x = torch.ones(1000)
+    dist.all_reduce(x, group=group)
+    assert x[0] == world
+    refused(lambda: dist.new_group(pg_options=peal_torch.Options({"allreduce": "nonsense"})), "no algorithm 'nonsense'")
+    dist.destroy_process_group(group)
+
+
+def profiled(rank, world):
+    """Profilers see the calls by name."""
+    with torch.autograd.profiler.profile() as profile:
+        dist.all_reduce(torch.ones(10))
+        dist.broadcast(torch.ones(10), 0, async_op=True).wait()
+    names = {event.name for event in profile.function_events}
+    assert {"peal:all_reduce", "peal:broadcast"} <= names, names
 
 
 def groups(rank, world):
@@ -298,20 +371,23 @@ def symmetric_tensors(rank, world):
 
 CASES = (allreduce_of_every_type_and_operation, bitwise_and_bool, sixteen_bit_sums_are_the_same_on_all_ranks,
          moving_collectives, large_lists, all_to_all_even_and_uneven, messages, strided_and_empty_tensors, leaves_and_overlaps,
-         every_type_moves, refusals, groups, asynchronous, symmetric_tensors)
+         every_type_moves, refusals, sparse_sums, more_types, gathered_lists_of_different_lengths, monitored_barriers, options,
+         profiled, groups, asynchronous, symmetric_tensors)
 
 
 def every_call(rank, world, folder):
-    """Twice: the group is destroyed and made again, the second time with a progress thread."""
+    """Twice: the group is destroyed and made again, on the same store where torch itself can (1.13 waits for ever then)."""
     torch.set_num_threads(1)
-    for threaded in (False, True):
-        peal_torch.set_async(threaded)
-        joined(rank, world, folder, f"check{threaded}")
+    store = dist.FileStore(f"{folder}/check", world)
+    for time in ("", ", made again"):
+        if time and torch.__version__.startswith("1."):
+            store = dist.PrefixStore("again", store)
+        dist.init_process_group("peal", store=store, rank=rank, world_size=world)
         assert dist.get_backend() == "peal"
-        for case in CASES:
+        for case in CASES if not time else (moving_collectives, groups):
             case(rank, world)
             dist.barrier()
-            say(rank, f"{case.__name__}{' with a progress thread' if threaded else ''}")
+            say(rank, case.__name__ + time)
         dist.destroy_process_group()
 
 

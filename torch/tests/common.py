@@ -31,7 +31,7 @@ def refused(call, *words):
     """The call raises, and its words begin with peal and name these."""
     try:
         call()
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, TypeError) as error:
         text = str(error)
         assert all(word in text for word in words), text
         return text

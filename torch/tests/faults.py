@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A peer dies, hangs, calls something else or is on another host: an exception that says who, where and why.
+"""A peer dies, hangs or calls something else: an exception that says who, where and why. On another host it just takes part.
 
     /usr/bin/python3 torch/tests/faults.py WORLD_SIZE
 
@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 
-from common import dist, joined, peal_torch, ranks, torch
+from common import dist, joined, ranks, torch
 
 
 def threads():
@@ -35,7 +35,24 @@ def children():
     for task in glob.glob("/proc/self/task/*/children"):
         with open(task) as file:
             found += file.read().split()
-    return [pid for pid in found if b"resource_tracker" not in open(f"/proc/{pid}/cmdline", "rb").read()]
+    lines = [open(f"/proc/{pid}/cmdline", "rb").read().replace(b"\0", b" ").decode() for pid in found]
+    return [line for line in lines if "resource_tracker" not in line]
+
+
+def own_names():
+    """In shared memory; other programs of the host have theirs."""
+    return {name for name in os.listdir("/dev/shm") if "peal" in name or "torch" in name}
+
+
+def is_async():
+    return "async" in os.environ["PEAL_TEST_KIND"]
+
+
+def waited(function, *args, **more):
+    """Makes the call, or starts it and waits for it: as the test's kind says."""
+    work = function(*args, async_op=is_async(), **more)
+    if work:
+        work.wait()
 
 
 def failing(call):
@@ -51,7 +68,6 @@ def failing(call):
 def killed(rank, world, folder):
     """Rank 1 kills itself; the others raise, end their group, and have as many threads and as little memory as before."""
     torch.set_num_threads(1)
-    peal_torch.set_async("async" in os.environ["PEAL_TEST_KIND"])
     before = threads()
     joined(rank, world, folder, "kill")
     group = dist.new_group()
@@ -68,7 +84,7 @@ def killed(rank, world, folder):
     if "message" in os.environ["PEAL_TEST_KIND"]:
         text = failing(lambda: dist.recv(x, 1, group=group))
     else:
-        text = failing(lambda: dist.all_reduce(x, group=group))
+        text = failing(lambda: waited(dist.all_reduce, x, group=group))
     noticed = time.monotonic()
     del group
     dist.destroy_process_group()
@@ -81,8 +97,8 @@ def killed(rank, world, folder):
 
 def survives_a_death(world, kind):
     os.environ["PEAL_TEST_KIND"] = kind
-    named = set(os.listdir("/dev/shm"))
-    texts = ranks(killed, world, join=False)
+    named = own_names()
+    texts = ranks(killed, world, "fork", join=False)
     slowest = 0
     for rank in range(world):
         if rank != 1:
@@ -94,8 +110,8 @@ def survives_a_death(world, kind):
     pids = [int(texts[f"pid{rank}"]) for rank in range(world)]
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids), "a process is left"
     assert sum(shared_maps(path) for path in glob.glob(f"/proc/{os.getpid()}/task/*/maps")) == 0
-    assert not children(), "a process is left"
-    assert set(os.listdir("/dev/shm")) <= named, "a name in /dev/shm is left"
+    assert not children(), f"a process is left: {children()}"
+    assert own_names() <= named, "a name in /dev/shm is left"
     assert slowest < 1, f"noticed after {slowest} s"
     print(f"ok killed{kind}: {world - 1} raised after at most {slowest:.3f} s; no process, thread or memory left", flush=True)
 
@@ -105,7 +121,7 @@ def disagrees(rank, world, folder):
     joined(rank, world, folder, "other", timeout=datetime.timedelta(seconds=60))
     x = torch.ones(1000)
     dist.all_reduce(x)
-    text = failing((lambda: dist.broadcast(x, 0)) if rank == 1 else (lambda: dist.all_reduce(x)))
+    text = failing((lambda: waited(dist.broadcast, x, 0)) if rank == 1 else (lambda: waited(dist.all_reduce, x)))
     with open(f"{folder}/{rank}.txt", "w") as file:
         file.write(text)
     dist.destroy_process_group()
@@ -119,7 +135,7 @@ def hangs(rank, world, folder):
     dist.all_reduce(x)
     if rank != 1:
         with open(f"{folder}/{rank}.txt", "w") as file:
-            file.write(failing(lambda: dist.all_reduce(x)))
+            file.write(failing(lambda: waited(dist.all_reduce, x)))
         store.add("ended", 1)
     else:
         while store.add("ended", 0) < world - 1:
@@ -127,55 +143,84 @@ def hangs(rank, world, folder):
     dist.destroy_process_group()
 
 
-def become_another_host(folder):
-    """This process sees another host name and another boot id; False without the right to do so."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    new_mounts, new_uts = 0x00020000, 0x04000000
-    private, bind = 0x4000 | 0x40000, 0x1000
-    boot = f"{folder}/boot_id"
-    with open(boot, "w") as file:
-        file.write("00000000-0000-4000-8000-000000000000\n")
-    return (libc.unshare(new_mounts | new_uts) == 0 and libc.sethostname(b"elsewhere", 9) == 0
-            and libc.mount(None, b"/", None, private, None) == 0
-            and libc.mount(boot.encode(), b"/proc/sys/kernel/random/boot_id", None, bind, None) == 0)
-
-
 def elsewhere(rank, world, folder):
-    """Rank 1 is on another host: every rank is refused, in words, and at once."""
-    if rank == 1 and not become_another_host(folder):
+    """Rank 1 is on another host, as far as it is told: data goes over the network."""
+    if rank == 1:
+        os.environ["PEAL_HOST"] = "elsewhere"
+    joined(rank, world, folder, "host", timeout=datetime.timedelta(seconds=60))
+    values = torch.full((1000,), float(rank + 1))
+    dist.all_reduce(values)
+    with open(f"{folder}/{rank}.txt", "w") as file:
+        file.write(f"sum {values.min().item():g} {values.max().item():g}")
+    dist.destroy_process_group()
+
+
+def apart(rank, world, folder):
+    """Rank 1 is in another network namespace of this host: that makes no difference."""
+    new_network = 0x40000000
+    if rank == 1 and ctypes.CDLL(None).unshare(new_network) != 0:
         with open(f"{folder}/no.txt", "w") as file:
             file.write("no right to make namespaces")
-    try:
-        joined(rank, world, folder, "host", timeout=datetime.timedelta(seconds=20))
-    except RuntimeError as error:
+    joined(rank, world, folder, "apart", timeout=datetime.timedelta(seconds=60))
+    x = torch.ones(1000)
+    dist.all_reduce(x)
+    assert x[0] == world
+    dist.destroy_process_group()
+
+
+def in_part(rank, world, folder):
+    """A failure in a group of the last two ranks names their global ranks too."""
+    joined(rank, world, folder, "part", timeout=datetime.timedelta(seconds=60))
+    members = [world - 2, world - 1]
+    group = dist.new_group(members)
+    if rank in members:
+        x = torch.ones(100)
+        text = failing((lambda: dist.broadcast(x, members[0], group=group)) if rank == members[0]
+                       else (lambda: dist.all_reduce(x, group=group)))
         with open(f"{folder}/{rank}.txt", "w") as file:
-            file.write(" ".join(str(error).split()))  # reports are broken into lines
+            file.write(text)
+    dist.destroy_process_group()
 
 
-def main(world):
-    for kind in ("", ", in a message", ", async"):
-        survives_a_death(world, kind)
-    texts = ranks(disagrees, world)
+def all_see_different_calls(world, kind):
+    os.environ["PEAL_TEST_KIND"] = kind
+    texts = ranks(disagrees, world, "fork")
     for rank in range(world):
         text = texts[str(rank)]
         assert f"failed on rank {rank} of {world}: " in text and "different calls" in text, text
-    told = [text for text in texts.values() if "rank 1" in text and "broadcast of 4000 u8" in text and "allreduce of 1000 f32" in text]
-    assert len(told) == world, texts
-    print("ok different calls: every rank raised, with both calls", flush=True)
-    texts = ranks(hangs, world)
+    both = [text for text in texts.values() if "rank 1" in text and "broadcast of 4000 u8" in text and "allreduce of 1000 f32" in text]
+    assert len(both) == world, texts
+    print(f"ok different calls{kind}: every rank raised, with both calls", flush=True)
+
+
+def all_see_who_hangs(world, kind):
+    os.environ["PEAL_TEST_KIND"] = kind
+    texts = ranks(hangs, world, "fork")
     for rank in range(world):
         if rank != 1:
             text = texts[str(rank)]
             assert f"peal allreduce failed on rank {rank} of {world}: Timed out" in text, text
             assert "rank 1" in text and "<-- outside any call" in text and "allreduce of 1000 f32" in text, text
-    print("ok hangs: the others raised and named rank 1", flush=True)
-    texts = ranks(elsewhere, world)
-    if "no" in texts:
-        print("skipped: another host needs the right to make namespaces")
-        return
+    print(f"ok hangs{kind}: the others raised and named rank 1", flush=True)
+
+
+def main(world):
+    for kind in ("", ", in a message", ", async"):
+        survives_a_death(world, kind)
+    for kind in ("", ", async"):
+        all_see_different_calls(world, kind)
+        all_see_who_hangs(world, kind)
+    texts = ranks(in_part, world, "fork")
+    names = f"they are the global ranks {world - 2}, {world - 1}"
+    assert len(texts) == 2 and all((names in text) == (world > 2) for text in texts.values()), texts
+    print("ok global ranks are named", flush=True)
+    texts = ranks(apart, world, "fork")
+    print("ok another network namespace" if "no" not in texts else "skipped: " + texts["no"], flush=True)
+    texts = ranks(elsewhere, world, "fork")
+    total = world * (world + 1) // 2
     for rank in range(world):
-        assert "rank 1 is on another host ('elsewhere'" in texts[str(rank)], texts
-    print("ok another host: " + texts["0"].splitlines()[0], flush=True)
+        assert texts[str(rank)] == f"sum {total} {total}", texts
+    print("ok another host: " + texts["0"], flush=True)
 
 
 if __name__ == "__main__":

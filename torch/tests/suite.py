@@ -71,14 +71,15 @@ from torch.testing._internal import common_distributed  # noqa: E402
 for feature in ("ddp", "subgroup", "plugin"):
     common_distributed.DistTestCases.backend_feature[feature].add("peal")
 
-from torch.nn.parallel import _replicated_tensor_ddp_utils  # noqa: E402
 from torch.testing._internal.distributed import distributed_test  # noqa: E402
 
 # Most skips are decided on import, by BACKEND; the tests themselves read it when they run.
 distributed_test.BACKEND = os.environ["BACKEND"] = "peal"
 
-# The suite turns on DDP with replicated tensors, whose module does not import on Python 3.11 as Debian ships it.
-_replicated_tensor_ddp_utils._set_ddp_with_replicated_tensor = lambda on: None
+if torch.__version__.startswith("1."):
+    from torch.nn.parallel import _replicated_tensor_ddp_utils
+    # The suite turns on DDP with replicated tensors, whose module does not import on Python 3.11 as Debian ships it.
+    _replicated_tensor_ddp_utils._set_ddp_with_replicated_tensor = lambda on: None
 
 
 class PealSuite(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):

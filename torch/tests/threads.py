@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that overlap: progress threads, messages beside collectives, groups in threads, futures, forked ranks.
+"""Calls that overlap: messages beside collectives, groups in threads, futures, forked ranks.
 
     /usr/bin/python3 torch/tests/threads.py WORLD_SIZE
 
@@ -10,48 +10,9 @@ import gc
 import sys
 import threading
 
-from common import dist, joined, peal_torch, ranks, say, torch
+from common import dist, joined, ranks, say, torch
 
 SHORT = datetime.timedelta(seconds=60)
-
-
-def overlaps(rank, world, folder):
-    """The others join only after rank 0 has gone on past its call: an inline call could not."""
-    peal_torch.set_async(True)
-    joined(rank, world, folder, "overlap", timeout=SHORT)
-    store = dist.FileStore(f"{folder}/progress", world)
-    x = torch.full((1000,), float(rank))
-    if rank == 0:
-        work = dist.all_reduce(x, async_op=True)
-        future = work.get_future().then(lambda f: f.value()[0].sum().item())
-        store.set("computed", "yes")
-    else:
-        store.wait(["computed"])
-        work = dist.all_reduce(x, async_op=True)
-        future = work.get_future().then(lambda f: f.value()[0].sum().item())
-    assert work.wait() and work.is_completed()
-    assert torch.equal(work.result()[0], torch.full((1000,), float(sum(range(world)))))
-    assert future.wait() == 1000 * sum(range(world))
-    dist.destroy_process_group()
-    say(rank, "async_op overlaps with the caller")
-
-
-def message_before_collective(rank, world, folder):
-    """Rank 1 ends its recv before it joins the collective in which rank 0 already is."""
-    peal_torch.set_async(True)
-    joined(rank, world, folder, "before", timeout=SHORT)
-    x = torch.ones(10)
-    if rank == 1:
-        y = torch.zeros(200000)
-        dist.recv(y, 0)
-        assert y.sum() == 200000
-    work = dist.all_reduce(x, async_op=True)
-    if rank == 0:
-        dist.send(torch.ones(200000), 1)
-    work.wait()
-    assert x[0] == world
-    dist.destroy_process_group()
-    say(rank, "a message passes a collective that waits")
 
 
 def recv_beside_collectives(rank, world, folder):
@@ -149,32 +110,6 @@ def dropped_beside_a_wait(rank, world, folder):
     say(rank, "works dropped while another thread has the lock: all arrive, in order")
 
 
-def waits_have_a_time_out(rank, world, folder):
-    """Shorter than the group's, for a call that nobody makes yet and for one that the thread is in."""
-    second = datetime.timedelta(seconds=1)
-    peal_torch.set_async(True)
-    for case in ("next", "under way"):
-        joined(rank, world, folder, f"late {case}", timeout=datetime.timedelta(minutes=10))
-        store = dist.FileStore(f"{folder}/{case}", world)
-        x = torch.ones(1000)
-        dist.all_reduce(x)
-        if rank == 0:
-            works = [dist.all_reduce(x, async_op=True) for _ in range(1 if case == "next" else 3)]
-            try:
-                works[-1].wait(second)
-                raise AssertionError("nobody noticed")
-            except RuntimeError as error:
-                text = str(error)
-            assert "peal allreduce failed on rank 0" in text and "rank 1" in text, text
-            assert "Timed out" in text or "closed" in text and "no progress for" in text, text
-            store.set("ended", "yes")
-        else:
-            store.wait(["ended"])
-        dist.destroy_process_group()
-    peal_torch.set_async(False)
-    say(rank, "wait has a time-out of its own, and its report")
-
-
 def groups_in_threads(rank, world, folder):
     joined(rank, world, folder, "groups", timeout=SHORT)
     many = [dist.new_group() for _ in range(3)]
@@ -222,8 +157,8 @@ def shared_maps():
         return sum("memfd:peal" in line for line in file)
 
 
-SPAWNED = (overlaps, message_before_collective, messages_have_futures)
-FORKED = (recv_beside_collectives, dropped_messages, dropped_beside_a_wait, waits_have_a_time_out, groups_in_threads, made_again)
+SPAWNED = (messages_have_futures,)
+FORKED = (recv_beside_collectives, dropped_messages, dropped_beside_a_wait, groups_in_threads, made_again)
 
 if __name__ == "__main__":
     size = int(sys.argv[1]) if len(sys.argv) > 1 else 2

@@ -33,7 +33,9 @@ uint32_t peal_contract_reduced(enum peal_contract contract, uint32_t rank, uint3
         return 0;
     if (contract == PEAL_CONTRACT_SCAN)
         return rank + 1;
-    return contract == PEAL_CONTRACT_EXSCAN ? rank : nranks;
+    if (contract == PEAL_CONTRACT_EXSCAN)
+        return rank;
+    return nranks;
 }
 
 bool peal_contract_has_avg(enum peal_contract contract)

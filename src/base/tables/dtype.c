@@ -52,11 +52,16 @@ static const struct {
     enum peal_fn fn;
     enum peal_fn_types types;
 } reduce_table[] = {
-    [PEAL_SUM] = {"sum", PEAL_FN_ADD, NUMBER},      [PEAL_PROD] = {"prod", PEAL_FN_MUL, NUMBER},
-    [PEAL_MAX] = {"max", PEAL_FN_MAXIMUM, REAL},    [PEAL_MIN] = {"min", PEAL_FN_MINIMUM, REAL},
-    [PEAL_AVG] = {"avg", PEAL_FN_ADD, INEXACT},     [PEAL_AND] = {"and", PEAL_FN_AND, BITS},
-    [PEAL_OR] = {"or", PEAL_FN_OR, BITS},           [PEAL_XOR] = {"xor", PEAL_FN_XOR, BITS},
-    [PEAL_MINLOC] = {"minloc", PEAL_FN_MINLOC, PAIR}, [PEAL_MAXLOC] = {"maxloc", PEAL_FN_MAXLOC, PAIR},
+    [PEAL_SUM] = {"sum", PEAL_FN_ADD, NUMBER},
+    [PEAL_PROD] = {"prod", PEAL_FN_MUL, NUMBER},
+    [PEAL_MAX] = {"max", PEAL_FN_MAXIMUM, REAL},
+    [PEAL_MIN] = {"min", PEAL_FN_MINIMUM, REAL},
+    [PEAL_AVG] = {"avg", PEAL_FN_ADD, INEXACT},
+    [PEAL_AND] = {"and", PEAL_FN_AND, BITS},
+    [PEAL_OR] = {"or", PEAL_FN_OR, BITS},
+    [PEAL_XOR] = {"xor", PEAL_FN_XOR, BITS},
+    [PEAL_MINLOC] = {"minloc", PEAL_FN_MINLOC, PAIR},
+    [PEAL_MAXLOC] = {"maxloc", PEAL_FN_MAXLOC, PAIR},
 };
 
 /* The kinds of dtypes in each class, as bits. */
@@ -101,13 +106,17 @@ static bool class_takes(enum peal_fn_types types, enum peal_dtype dtype)
 
 const char *peal_status_text(enum peal_status status)
 {
-    return (unsigned)status < PEAL_STATUSES ? status_text[status] : "unknown status";
+    if ((unsigned)status < PEAL_STATUSES)
+        return status_text[status];
+    return "unknown status";
 }
 
 const struct peal_fn_info *peal_fn_info(enum peal_fn fn)
 {
-    assert((unsigned)fn < PEAL_FN_COUNT);
-    return &fn_table[fn];
+    static const struct peal_fn_info user = {
+        .name = "user", .types = PEAL_FN_ALL, .meaning = "a formula of the plan"};
+    assert((unsigned)fn < PEAL_FN_END);
+    return peal_fn_is_user(fn) ? &user : &fn_table[fn];
 }
 
 bool peal_fn_find(const char *name, size_t len, enum peal_fn *out)
@@ -191,6 +200,8 @@ bool peal_dtype_find(const char *name, size_t len, enum peal_dtype *out)
 
 const char *peal_reduce_name(enum peal_reduction reduce)
 {
+    if (peal_reduce_is_user(reduce))
+        return "user";
     assert((unsigned)reduce < PEAL_REDUCTIONS);
     return reduce_table[reduce].name;
 }
@@ -208,18 +219,21 @@ bool peal_reduce_find(const char *name, size_t len, enum peal_reduction *out)
 
 enum peal_fn_types peal_reduce_types(enum peal_reduction reduce)
 {
+    if (peal_reduce_is_user(reduce))
+        return PEAL_FN_ALL;
     assert((unsigned)reduce < PEAL_REDUCTIONS);
     return reduce_table[reduce].types;
 }
 
 bool peal_reduce_takes(enum peal_reduction reduce, enum peal_dtype dtype)
 {
-    assert((unsigned)reduce < PEAL_REDUCTIONS);
-    return class_takes(reduce_table[reduce].types, dtype);
+    return class_takes(peal_reduce_types(reduce), dtype);
 }
 
 enum peal_fn peal_reduce_fn(enum peal_reduction reduce)
 {
+    if (peal_reduce_is_user(reduce))
+        return (enum peal_fn)(PEAL_FN_USER + (reduce - PEAL_USER_REDUCTION));
     assert((unsigned)reduce < PEAL_REDUCTIONS);
     return reduce_table[reduce].fn;
 }

@@ -6,6 +6,7 @@
 #include <peal/types.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* How many members the public enumerations have; private, because new releases may add some. */
 #define PEAL_STATUSES (PEAL_REVOKED + 1)
@@ -16,8 +17,13 @@
 enum peal_fn {
 #define FN(name, text, operands, types, commutes, associative, meaning) PEAL_FN_##name,
 #include "base/tables/fn.def"
-    PEAL_FN_COUNT
+    PEAL_FN_COUNT,
+    PEAL_FN_USER =
+        PEAL_FN_COUNT, /* from here on: the formulas of a plan, see base/tables/formula.h */
+    PEAL_FN_END = PEAL_FN_USER + 16
 };
+/* How many formulas a plan has at most. */
+enum { PEAL_FORMULAS = PEAL_FN_END - PEAL_FN_USER };
 
 enum peal_fn_types {
     PEAL_FN_ALL,
@@ -49,7 +55,8 @@ struct peal_fn_info {
     const char *meaning;
 };
 
-/* The row of fn.def; fn must be below PEAL_FN_COUNT. */
+/* The row of fn.def; of a formula: two or more operands of any type, which neither commutes nor associates. fn must be
+ * below PEAL_FN_END. */
 const struct peal_fn_info *peal_fn_info(enum peal_fn fn);
 /* The finds return false when there is no such name. */
 bool peal_fn_find(const char *name, size_t len, enum peal_fn *out);
@@ -70,6 +77,17 @@ bool peal_dtype_is_record(enum peal_dtype dtype);
 bool peal_dtype_is_exact(enum peal_dtype dtype);
 bool peal_dtype_find(const char *name, size_t len, enum peal_dtype *out);
 
+/* Is it a formula of the plan, rather than a row of the table? */
+static inline bool peal_fn_is_user(uint32_t fn)
+{
+    return fn >= PEAL_FN_USER && fn < PEAL_FN_END;
+}
+static inline bool peal_reduce_is_user(uint32_t reduce)
+{
+    return reduce >= PEAL_USER_REDUCTION && reduce < PEAL_USER_REDUCTION + (uint32_t)PEAL_FORMULAS;
+}
+
+/* Of a user-defined reduction, these know that there is one: its formula knows more. */
 const char *peal_reduce_name(enum peal_reduction reduce);
 bool peal_reduce_find(const char *name, size_t len, enum peal_reduction *out);
 enum peal_fn_types peal_reduce_types(enum peal_reduction reduce);

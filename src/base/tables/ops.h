@@ -10,7 +10,7 @@ enum peal_op_kind {
 };
 
 enum peal_effect { PEAL_EFFECT_NONE, PEAL_EFFECT_READ, PEAL_EFFECT_WRITE, PEAL_EFFECT_UPDATE };
-enum peal_order { PEAL_ORDER_NONE, PEAL_ORDER_RELEASE, PEAL_ORDER_ACQUIRE };
+enum peal_order { PEAL_ORDER_NONE, PEAL_ORDER_RELEASE, PEAL_ORDER_ACQUIRE, PEAL_ORDER_BOTH };
 
 struct peal_op_info {
     const char *name; /* lower case: "copy", "recv_slot" */

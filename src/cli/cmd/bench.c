@@ -6,8 +6,8 @@
 #include "cli/run/collective_case.h"
 
 #include "report/report.h"
-#include "run/run.h"
 
+#include <peal/choose.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,9 @@ struct result {
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    if (x < y)
+        return -1;
+    return x > y;
 }
 
 /* ---- timing ---- */
@@ -54,7 +56,11 @@ static int64_t iterations(const struct bench_options *o, uint64_t bytes)
     if (o->iterations > 0)
         return o->iterations;
     int64_t n = (int64_t)((UINT64_C(1) << 28) / (bytes + 65536));
-    return n < 10 ? 10 : n > 2000 ? 2000 : n;
+    if (n < 10)
+        return 10;
+    if (n < 2000)
+        return n;
+    return 2000;
 }
 
 /* Roughly how long a size takes against others: its calls, and making and checking its data. */
@@ -66,7 +72,9 @@ static uint64_t weigh(const struct bench *b, uint64_t bytes)
 
 static uint64_t last_size(const struct bench *b)
 {
-    return b->subject->collective == PEAL_CALL_BARRIER ? b->options->begin : b->options->end;
+    if (b->subject->contract == PEAL_CONTRACT_BARRIER)
+        return b->options->begin;
+    return b->options->end;
 }
 
 /* Rewrites the input as a program would, and reads the output. */
@@ -102,23 +110,27 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
         send = peal_case_receives_blocks(s) && !peal_case_sends_blocks(s) ? b->recv + own : b->recv;
         recv = peal_case_sends_blocks(s) && !peal_case_receives_blocks(s) ? b->recv + own : b->recv;
     }
-    if (s->collective == PEAL_CALL_BROADCAST)
+    if (s->contract == PEAL_CONTRACT_BROADCAST)
         send = recv;
     int64_t n = iterations(o, send_n * element);
     double *times = calloc((size_t)n, sizeof *times), *most = calloc((size_t)n, sizeof *most);
     struct result result = {.status = times && most ? PEAL_OK : PEAL_NO_MEMORY};
-    bool refill = in_place || s->collective == PEAL_CALL_BROADCAST;
+    bool refill = in_place || s->contract == PEAL_CONTRACT_BROADCAST;
     peal_case_fill(&data, send);
-    for (int64_t i = -o->warmup; result.status == PEAL_OK && i < n; i++) {
+    for (int64_t i = -o->warmup; i < n; i++) {
+        if (result.status != PEAL_OK)
+            break;
         if (o->fresh && !refill)
             refresh(recv, send, send_n * element, recv_n * element);
         result.status = peal_barrier(b->comm);
-        uint64_t start = peal_now_ns();
+        uint64_t start = peal_now_ns(), simulated = peal_comm_simulated_ps(b->comm);
         if (result.status == PEAL_OK)
             result.status =
                 s->call(b->comm, send, recv, block, o->dtype, o->reduce, (uint32_t)o->root);
         if (i >= 0)
             times[i] = (double)(peal_now_ns() - start) / 1e3;
+        if (i >= 0 && simulated)
+            times[i] = (double)(peal_comm_simulated_ps(b->comm) - simulated) / 1e6;
     }
     if (refill) /* repeated sums have long left the exact range */
         peal_case_fill(&data, send);
@@ -141,16 +153,35 @@ static struct result time_calls(struct bench *b, uint64_t block, bool in_place)
 
 /* ---- output ---- */
 
+static const char *memory_of(const struct bench_options *o)
+{
+    if (o->symmetric)
+        return "symmetric";
+    return "private";
+}
+
+/* Are the buffers touched between calls? */
+static const char *age_of(const struct bench_options *o)
+{
+    if (o->fresh)
+        return "fresh";
+    return "hot";
+}
+
 /* The columns of nccl-tests that differ from row to row; the others are said once, to fit 80
  * columns. */
 static void print_head(const struct bench *b)
 {
     const struct bench_options *o = b->options;
+    const char *how = "processes";
+    if (o->threads)
+        how = "threads";
     printf("# peal bench %s: %u ranks (%s), %s buffers, %s\n"
            "# medians of the slowest rank's time; err: elements that were wrong\n",
-           peal_case_contract(b->subject)->name, peal_comm_size(b->comm),
-           o->threads ? "threads" : "processes", o->symmetric ? "symmetric" : "private",
-           o->fresh ? "fresh" : "hot");
+           peal_case_contract(b->subject)->name, peal_comm_size(b->comm), how, memory_of(o),
+           age_of(o));
+    if (peal_ranks_machine())
+        printf("# simulated times on %s, not of this host\n", peal_ranks_machine());
     printf("#%31s%16s %23s\n", "", "out-of-place", "in-place");
     printf("# %6s %8s %4s %4s %4s", "size", "count", "type", "op", "root");
     for (int i = 0; i < 2; i++)
@@ -163,13 +194,16 @@ static void print_head(const struct bench *b)
 /* nccl-tests' words for what a collective does not have. */
 static const char *op_name(const struct bench *b)
 {
-    return peal_case_contract(b->subject)->has_reduce ? peal_reduce_name(b->options->reduce)
-                                                      : "none";
+    if (peal_case_contract(b->subject)->has_reduce)
+        return peal_reduce_name(b->options->reduce);
+    return "none";
 }
 
 static long long root_of(const struct bench *b)
 {
-    return peal_case_contract(b->subject)->has_root ? (long long)b->options->root : -1;
+    if (peal_case_contract(b->subject)->has_root)
+        return (long long)b->options->root;
+    return -1;
 }
 
 /* What does not vary from row to row stands in each all the same: the columns are those of
@@ -196,9 +230,10 @@ static void add_row(struct bench *b, uint64_t bytes, uint64_t count, bool in_pla
     peal_json_put_string(json, "op", op_name(b));
     peal_json_put_int(json, "root", root_of(b));
     peal_json_put_fixed(json, "time_us", result->time_us, 3);
+    peal_json_put_bool(json, "simulated", peal_ranks_machine() != NULL);
     peal_json_put_bool(json, "in_place", in_place);
-    peal_json_put_string(json, "buffers", b->options->fresh ? "fresh" : "hot");
-    peal_json_put_string(json, "memory", b->options->symmetric ? "symmetric" : "private");
+    peal_json_put_string(json, "buffers", age_of(b->options));
+    peal_json_put_string(json, "memory", memory_of(b->options));
     peal_json_put_uint(json, "wrong", result->wrong);
     peal_json_put_string(json, "algo", algo);
     peal_json_object_end(json);
@@ -207,9 +242,9 @@ static void add_row(struct bench *b, uint64_t bytes, uint64_t count, bool in_pla
 static double bus_factor(const struct bench *b)
 {
     double ranks = peal_comm_size(b->comm);
-    return peal_case_contract(b->subject)->bus > 0
-               ? peal_case_contract(b->subject)->bus * (ranks - 1) / ranks
-               : 1;
+    if (peal_case_contract(b->subject)->bus > 0)
+        return peal_case_contract(b->subject)->bus * (ranks - 1) / ranks;
+    return 1;
 }
 
 static void put_result(const struct bench *b, uint64_t bytes, const struct result *result,
@@ -253,25 +288,24 @@ static enum peal_status run_size(struct bench *b, uint64_t bytes, uint64_t *wron
         return PEAL_OK;
     }
     b->before = real;
-    const char *why =
-        peal_comm_explain(b->comm, peal_case_contract(s)->name, block * element, o->symmetric);
+    const char *name = peal_case_contract(s)->name;
+    struct peal_chosen chosen = {.struct_size = sizeof chosen};
+    enum peal_status status = peal_comm_chosen(b->comm, name, block * element,
+                                               o->symmetric ? PEAL_CHOOSE_SYMMETRIC : 0, &chosen);
+    if (status != PEAL_OK)
+        return status;
     struct peal_text line = {0};
     if (table && o->explain)
-        put_remark(why, &line);
-    char algo[48] = "";
-    const char *quoted = strchr(why, '\'');
-    if (quoted)
-        snprintf(algo, sizeof algo, "%.*s", (int)strcspn(quoted + 1, "'"), quoted + 1);
+        put_remark(peal_comm_explain(b->comm, name, block * element, o->symmetric), &line);
     if (table)
         put_subject(b, real, block, &line);
-    enum peal_status status = PEAL_OK;
-    for (int in_place = 0; in_place <= s->can_in_place && status == PEAL_OK; in_place++) {
+    for (int in_place = 0; in_place <= s->can_in_place; in_place++) {
         struct result result = time_calls(b, block, in_place);
         status = result.status;
         *wrong += result.wrong;
         if (status != PEAL_OK)
             break;
-        add_row(b, real, block, in_place, &result, algo);
+        add_row(b, real, block, in_place, &result, chosen.algo);
         if (table)
             put_result(b, real, &result, &line);
         struct peal_plot_point point = {(double)real, (double)real / (result.time_us * 1e3)};
@@ -292,7 +326,7 @@ static bool write_plot(const struct bench *b)
     static const char *const names[2] = {"out of place", "in place"};
     char title[96];
     snprintf(title, sizeof title, "%s, %u ranks, %s", peal_case_contract(b->subject)->name,
-             peal_comm_size(b->comm), b->options->fresh ? "fresh" : "hot");
+             peal_comm_size(b->comm), age_of(b->options));
     struct peal_plot plot = {
         .title = title, .x_label = "bytes", .y_label = "algbw, GB/s", .x_log = true, .y_log = true};
     struct peal_text text = {0};
@@ -328,7 +362,9 @@ static enum peal_status make_buffers(struct bench *b)
         return PEAL_OK;
     }
     enum peal_status status = peal_symmetric_alloc(b->comm, bytes, (void **)&b->send);
-    return status == PEAL_OK ? peal_symmetric_alloc(b->comm, bytes, (void **)&b->recv) : status;
+    if (status != PEAL_OK)
+        return status;
+    return peal_symmetric_alloc(b->comm, bytes, (void **)&b->recv);
 }
 
 static int body(struct peal_comm *comm, void *context)
@@ -345,9 +381,11 @@ static int body(struct peal_comm *comm, void *context)
         status = peal_comm_set_algo(comm, peal_case_contract(bench.subject)->name, o->algo);
     if (status == PEAL_OK && first && !o->json)
         print_head(&bench);
-    for (uint64_t bytes = o->begin; status == PEAL_OK && bytes <= last_size(&bench);
-         bytes *= (uint64_t)o->factor)
+    for (uint64_t bytes = o->begin; bytes <= last_size(&bench); bytes *= (uint64_t)o->factor) {
+        if (status != PEAL_OK)
+            break;
         status = run_size(&bench, bytes, &wrong);
+    }
     if (status != PEAL_OK && first)
         peal_ranks_fail("bench", comm, status);
     peal_json_array_end(&bench.json);
@@ -362,7 +400,11 @@ static int body(struct peal_comm *comm, void *context)
         free(bench.send);
         free(bench.recv);
     }
-    return status != PEAL_OK ? PEAL_EXIT_OTHER : wrong ? PEAL_EXIT_NO : PEAL_EXIT_OK;
+    if (status != PEAL_OK)
+        return PEAL_EXIT_OTHER;
+    if (wrong)
+        return PEAL_EXIT_NO;
+    return PEAL_EXIT_OK;
 }
 
 static int reject(struct peal_cli *cli, const char *name)
@@ -374,27 +416,32 @@ static int reject(struct peal_cli *cli, const char *name)
         near = peal_nearer(name, near, peal_case_contract(&all[i])->name);
     if (near)
         return peal_cli_usage(cli, "there is no collective '%s'; did you mean '%s'?", name, near);
-    const struct peal_algo *algos = peal_algos(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(algos[i].kernel, name) == 0)
+    struct peal_algorithm algo = {.struct_size = sizeof algo};
+    for (size_t i = 0; peal_algorithm_get(i, &algo) == PEAL_OK; i++) {
+        if (strcmp(algo.kernel, name) == 0)
             return peal_cli_usage(cli, "'%s' is a kernel; 'peal bench %s --algo %s' measures it",
-                                  name, peal_collective_name(algos[i].collective), algos[i].name);
+                                  name, algo.collective, algo.name);
     }
     return peal_cli_usage(cli, "there is no collective '%s'", name);
 }
 
-static int reject_algo(struct peal_cli *cli, const struct bench *bench)
+/* PEAL_EXIT_OK if the collective has the algorithm that is asked for. */
+static int check_algo(struct peal_cli *cli, const struct bench *bench)
 {
+    const char *name = peal_case_contract(bench->subject)->name;
     struct peal_text names = {0};
-    size_t count;
-    const struct peal_algo *algos = peal_algos(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (algos[i].collective == bench->subject->collective)
-            peal_text_printf(&names, "%s%s", names.len ? ", " : "", algos[i].name);
+    struct peal_algorithm algo = {.struct_size = sizeof algo};
+    bool found = false;
+    for (size_t i = 0; peal_algorithm_get(i, &algo) == PEAL_OK; i++) {
+        if (strcmp(algo.collective, name) != 0)
+            continue;
+        found |= strcmp(algo.name, bench->options->algo) == 0;
+        peal_text_printf(&names, "%s%s", names.len ? ", " : "", algo.name);
     }
-    int code = peal_cli_usage(cli, "%s has no algorithm '%s'; it has %s",
-                              peal_case_contract(bench->subject)->name, bench->options->algo,
-                              peal_text_get(&names));
+    int code = PEAL_EXIT_OK;
+    if (!found)
+        code = peal_cli_usage(cli, "%s has no algorithm '%s'; it has %s", name,
+                              bench->options->algo, peal_text_get(&names));
     peal_text_release(&names);
     return code;
 }
@@ -413,8 +460,8 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     if (o->root >= o->ranks)
         return peal_cli_usage(cli, "--root %lld is not a rank: there are %lld", (long long)o->root,
                               (long long)o->ranks);
-    if (o->algo && !peal_algo_find(bench.subject->collective, o->algo))
-        return reject_algo(cli, &bench);
+    if (o->algo && check_algo(cli, &bench) != PEAL_EXIT_OK)
+        return PEAL_EXIT_USAGE;
     if (peal_case_contract(bench.subject)->has_reduce && !peal_reduce_takes(o->reduce, o->dtype))
         return peal_cli_usage(cli, "'%s' does not work on %s", peal_reduce_name(o->reduce),
                               peal_dtype_name(o->dtype));
@@ -424,7 +471,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
                                .threads = o->threads,
                                .bind = !o->no_bind,
                                .bytes =
-                                   peal_memory_limit_times(2 * buffer_bytes(o), (uint64_t)o->ranks),
+                                   peal_size_mul_capped(2 * buffer_bytes(o), (uint64_t)o->ranks),
                                .body = body,
                                .context = &bench};
     struct peal_progress progress = {.what = "sizes"};
@@ -457,7 +504,7 @@ static const struct peal_option table[] = {
     ROW("end", 'e', PEAL_OPTION_SIZE, end, "B", "largest size (default 64M)", 0, 0),
     ROW("factor", 'f', PEAL_OPTION_INT, factor, "F", "from one size to the next (default 4)", 2,
         1 << 20),
-    ROW("iterations", 'i', PEAL_OPTION_INT, iterations, "N", "calls a size (default: by size)", 1,
+    ROW("iterations", 'i', PEAL_OPTION_INT, iterations, "N", "calls per size (default: by size)", 1,
         1 << 30),
     ROW("warmup", 'w', PEAL_OPTION_INT, warmup, "N", "calls before (default 20)", 0, 1 << 30),
     ROW("dtype", 't', PEAL_OPTION_DTYPE, dtype, "T", "data type (default f32)", 0, 0),

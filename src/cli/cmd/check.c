@@ -57,8 +57,22 @@ static void put_diags(struct peal_json *json, const struct peal_diags *diags)
     peal_json_put_uint(json, "errors", diags->errors);
 }
 
+/* reduce mine(a, b): f16 bf16 ... */
+static void say_reduction(const struct peal_reduce_decl *reduce, struct peal_text *out)
+{
+    peal_text_printf(out, "reduce %s(%s, %s):", reduce->name, reduce->operands[0],
+                     reduce->operands[1]);
+    for (int i = 0; i < PEAL_DTYPES; i++) {
+        if (peal_formula_takes(&reduce->formula, (enum peal_dtype)i))
+            peal_text_printf(out, " %s", peal_dtype_name((enum peal_dtype)i));
+    }
+    peal_text_puts(out, "\n");
+}
+
 static void say_signatures(const struct peal_module *module, struct peal_text *out)
 {
+    for (const struct peal_reduce_decl *r = module->reductions; r; r = r->next)
+        say_reduction(r, out);
     for (const struct peal_kernel *k = module->kernels; k; k = k->next) {
         peal_print_signature(k, out);
         peal_text_puts(out, "\n");
@@ -91,9 +105,11 @@ static int check_file(struct peal_cli *cli, const char *path, const struct peal_
     }
     peal_module_free(module);
     peal_diags_release(&diags);
-    return status == PEAL_OK        ? PEAL_EXIT_OK
-           : status == PEAL_INVALID ? PEAL_EXIT_NO
-                                    : PEAL_EXIT_OTHER;
+    if (status == PEAL_OK)
+        return PEAL_EXIT_OK;
+    if (status == PEAL_INVALID)
+        return PEAL_EXIT_NO;
+    return PEAL_EXIT_OTHER;
 }
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
@@ -116,7 +132,8 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     int code = PEAL_EXIT_OK;
     for (int i = 0; i < nargs; i++) {
         int result = check_file(cli, args[i], peal_library_module(library), check, &json);
-        code = result > code ? result : code;
+        if (result > code)
+            code = result;
     }
     if (check->json) {
         peal_json_array_end(&json);

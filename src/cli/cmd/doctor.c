@@ -2,6 +2,7 @@
 /* peal doctor PID: who waits for whom in a running job, and why. */
 #include "cli/cli.h"
 #include "cli/jobs.h"
+#include "cli/process.h"
 
 #include "report/report.h"
 #include "run/run.h"
@@ -12,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_FRAMES = 6 };
+
 struct doctor_options {
-    bool json;
+    bool json, no_stack;
 };
 
 /* Why the job has failed, line ends followed by `indent`; false: it has not. For the reader's eyes:
@@ -43,31 +46,68 @@ static bool is_gone(const struct peal_control *control)
     return kill(control->pid, 0) != 0;
 }
 
-static void describe_rank(const struct peal_control *control, struct peal_text *out)
+/* The rank is in no call, alive, and on this side of any container: what it does is the program's. */
+static bool is_outside(const struct peal_control *control)
 {
-    struct peal_text report = {0};
-    peal_text_printf(out, "  rank %u (pid %d)%s ", control->rank, control->pid,
-                     is_gone(control) ? " is gone, last seen" : "");
+    uint32_t life = atomic_load_explicit(&control->life, memory_order_relaxed); /* for the eyes */
+    return life == PEAL_LIFE_OUTSIDE && !is_gone(control);
+}
+
+static void describe_process(const struct peal_control *control, bool stack, struct peal_text *out)
+{
+    struct peal_text names = {0};
+    if (!is_outside(control) || !peal_process_state(control->pid, out))
+        return;
+    if (stack && peal_process_stack(control->pid, MOST_FRAMES, &names)) {
+        const char *before = ", in ";
+        const char *list = peal_text_get(&names);
+        for (size_t at = 0; at < names.len; at += strcspn(list + at, "\n") + 1) {
+            peal_text_puts(out, before);
+            peal_text_add(out, list + at, strcspn(list + at, "\n"));
+            before = " < ";
+        }
+    }
+    peal_text_release(&names);
+}
+
+static void describe_rank(const struct peal_control *control, bool is_culprit, bool stack,
+                          struct peal_text *out)
+{
+    struct peal_text report = {0}, process = {0};
+    peal_text_printf(out, "  rank %u (pid %d)", control->rank, control->pid);
+    if (is_culprit)
+        peal_text_puts(out, " <--");
+    if (is_gone(control))
+        peal_text_puts(out, " is gone, last seen");
+    peal_text_puts(out, " ");
     peal_doctor_describe(control, out);
+    describe_process(control, stack, &process);
+    if (process.len > 0)
+        peal_text_printf(out, "; its process is %s", peal_text_get(&process));
     peal_text_puts(out, "\n");
     if (read_report(control, "    ", &report))
         peal_text_printf(out, "  the job has failed:\n    %s", peal_text_get(&report));
     peal_text_release(&report);
+    peal_text_release(&process);
 }
 
-static void put_rank_json(const struct peal_control *control, struct peal_json *json)
+static void put_rank_json(const struct peal_control *control, bool is_culprit, bool stack,
+                          struct peal_json *json)
 {
-    struct peal_text doing = {0}, report = {0};
-    char job[24];
-    snprintf(job, sizeof job, "%.23s", control->job);
+    struct peal_text doing = {0}, report = {0}, process = {0};
+    char job[64];
+    snprintf(job, sizeof job, "%.63s", control->job);
     peal_doctor_describe(control, &doing);
+    describe_process(control, stack, &process);
     peal_json_object(json);
     peal_json_put_string(json, "job", job);
     peal_json_put_uint(json, "rank", control->rank);
     peal_json_put_uint(json, "of", control->size);
     peal_json_put_int(json, "pid", control->pid);
     peal_json_put_bool(json, "gone", is_gone(control));
+    peal_json_put_bool(json, "suspect", is_culprit);
     peal_json_put_string(json, "doing", peal_text_get(&doing));
+    peal_json_put_string(json, "process", process.len > 0 ? peal_text_get(&process) : NULL);
     peal_json_key(json, "failed");
     if (read_report(control, "", &report))
         peal_json_string(json, peal_text_get(&report));
@@ -76,28 +116,61 @@ static void put_rank_json(const struct peal_control *control, struct peal_json *
     peal_json_object_end(json);
     peal_text_release(&doing);
     peal_text_release(&report);
+    peal_text_release(&process);
 }
 
-static void put_text(const struct peal_jobs *jobs, struct peal_text *out)
+/* Ranks of the communicator that begins at `first`. */
+static size_t count_ranks(const struct peal_jobs *jobs, size_t first)
 {
-    const char *job = "";
-    for (size_t i = 0; i < jobs->ranks.len; i++) {
+    size_t end = first + 1;
+    while (end < jobs->ranks.len &&
+           strcmp(jobs->ranks.at[end].control->job, jobs->ranks.at[first].control->job) == 0)
+        end++;
+    return end - first;
+}
+
+/* Who holds the others up, as a failure's report would say it; `count`: none of them does. */
+static size_t find_culprit(const struct peal_jobs *jobs, size_t first, size_t count)
+{
+    struct peal_control *controls[PEAL_MOST_RANKS];
+    bool waits = false;
+    if (count > PEAL_MOST_RANKS)
+        return count;
+    for (size_t i = 0; i < count; i++) {
+        controls[i] = (struct peal_control *)(uintptr_t)jobs->ranks.at[first + i].control;
+        /* Relaxed: for the reader's eyes. */
+        waits |= atomic_load_explicit(&controls[i]->life, memory_order_relaxed) == PEAL_LIFE_INSIDE;
+    }
+    /* Without anyone in a call no rank holds another up. */
+    if (waits)
+        return peal_doctor_suspect(controls, (uint32_t)count, (uint32_t)count);
+    return count;
+}
+
+static void put_text(const struct peal_jobs *jobs, bool stack, struct peal_text *out)
+{
+    for (size_t i = 0, count; i < jobs->ranks.len; i += count) {
         const struct peal_control *control = jobs->ranks.at[i].control;
-        if (i == 0 || strcmp(job, control->job) != 0)
-            peal_text_printf(out, "job %.23s, %u ranks\n", control->job, control->size);
-        job = control->job;
-        describe_rank(control, out);
+        count = count_ranks(jobs, i);
+        size_t culprit = find_culprit(jobs, i, count);
+        peal_text_printf(out, "job %.63s, %u ranks\n", control->job, control->size);
+        for (size_t r = 0; r < count; r++)
+            describe_rank(jobs->ranks.at[i + r].control, r == culprit, stack, out);
     }
     peal_text_fold(out, 0, 6, PEAL_TEXT_WIDTH);
 }
 
-static void put_json(const struct peal_jobs *jobs, struct peal_text *out)
+static void put_json(const struct peal_jobs *jobs, bool stack, struct peal_text *out)
 {
     struct peal_json json;
     peal_json_init(&json, out, 2);
     peal_json_array(&json);
-    for (size_t i = 0; i < jobs->ranks.len; i++)
-        put_rank_json(jobs->ranks.at[i].control, &json);
+    for (size_t i = 0, count; i < jobs->ranks.len; i += count) {
+        count = count_ranks(jobs, i);
+        size_t culprit = find_culprit(jobs, i, count);
+        for (size_t r = 0; r < count; r++)
+            put_rank_json(jobs->ranks.at[i + r].control, r == culprit, stack, &json);
+    }
     peal_json_array_end(&json);
     peal_text_puts(out, "\n");
 }
@@ -119,17 +192,19 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     }
     struct peal_text out = {0};
     if (o->json)
-        put_json(&jobs, &out);
+        put_json(&jobs, !o->no_stack, &out);
     else
-        put_text(&jobs, &out);
+        put_text(&jobs, !o->no_stack, &out);
     int code = peal_cli_print(cli, &out, PEAL_EXIT_OK);
     peal_jobs_release(&jobs);
     return code;
 }
 
-static const struct doctor_options defaults = {false};
+static const struct doctor_options defaults = {false, false};
 static const struct peal_option table[] = {
     {"json", 0, PEAL_OPTION_FLAG, offsetof(struct doctor_options, json), NULL, "print JSON", 0, 0},
+    {"no-stack", 0, PEAL_OPTION_FLAG, offsetof(struct doctor_options, no_stack), NULL,
+     "do not ask for the stacks of ranks that are in no call", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
@@ -137,10 +212,15 @@ const struct peal_command peal_cmd_doctor = {
     .name = "doctor",
     .args = "PID",
     .summary = "say who waits for whom in a running job, and why",
-    .details =
-        "PID is any process of the job. For each rank: the call it is in, or outside of any; "
-        "where it waits, for which cell and value, if it has waited for some milliseconds. "
-        "The job is only looked at, never disturbed.",
+    .details = "PID is any process of the job, or its launcher. For each rank: the call it is in, "
+               "or outside "
+               "of any; where it waits, for which cell and value, if it has waited for some "
+               "milliseconds. An "
+               "arrow marks the rank that holds the others up. Of a rank outside of any call, the "
+               "state of its "
+               "process; and the functions it is in, where eu-stack (elfutils) is installed and "
+               "allowed to "
+               "look, which stops that process for some milliseconds. Nothing else is disturbed.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal exec: starts the ranks of a job. */
+/* peal exec: starts the ranks of a job.
+ *
+ * The ranks are children of this process, which stays to pass on signals, to prefix their output if that
+ * is asked for, and to note how each ends in a file that all ranks have (PEAL_STATUS_FD): a rank that
+ * waits for another learns from it that the other has ended, and how. The exit code is that of the first
+ * rank that failed. With --hosts, run/hosts.c does all this through agents. */
+#include "cli/run/hosts.h"
 #include "cli/run/ranks.h"
 
 #include "run/run.h"
@@ -21,6 +27,8 @@ struct exec_options {
     int64_t kill_after;
     bool prefix;
     bool no_bind;
+    const char *hosts, *via;
+    bool agent;
 };
 
 /* What a rank writes to standard output or standard error. */
@@ -106,9 +114,13 @@ static bool start(struct job *job, uint32_t rank, const char *name, char **args)
     struct child *child = &job->children[rank];
     int pipes[2][2] = {{-1, -1}, {-1, -1}};
     bool ok = true;
-    for (int s = 0; s < 2 && job->options->prefix; s++)
-        ok = ok && open_stream(&child->streams[s], pipes[s]);
-    child->pid = ok ? fork() : -1;
+    if (job->options->prefix) {
+        for (int s = 0; s < 2; s++)
+            ok = ok && open_stream(&child->streams[s], pipes[s]);
+    }
+    child->pid = -1;
+    if (ok)
+        child->pid = fork();
     if (child->pid == 0)
         become(job, rank, name, args, pipes);
     for (int s = 0; s < 2; s++) {
@@ -169,15 +181,11 @@ static void note_end(struct job *job, uint32_t rank, int status)
     job->children[rank].ended = true;
     job->left--;
     peal_ranks_status_put(job->status_fd, rank, job->children[rank].pid, status);
-    int code = job->children[rank].code =
-        WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (WIFSIGNALED(status))
-        fprintf(stderr, "peal exec: rank %u (pid %d) was killed by signal %d (%s)\n", rank,
-                (int)job->children[rank].pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
-    if (code == 0)
+    job->children[rank].code = peal_ranks_ended(rank, job->children[rank].pid, status);
+    if (job->children[rank].code == 0)
         return;
     if (job->code == 0)
-        job->code = code;
+        job->code = job->children[rank].code;
     if (job->countdown < 0 && job->options->kill_after >= 0)
         job->countdown = job->options->kill_after * 10;
 }
@@ -224,29 +232,6 @@ static void watch(struct job *job, int signals)
     free(polls);
 }
 
-/* Ranks that ended with an exit code of their own other than 0, those with the same code in one
- * line. Who was killed has been told. */
-static void tell_codes(const struct job *job)
-{
-    for (uint32_t r = 0; r < job->count; r++) {
-        int code = job->children[r].code;
-        bool told = code == 0 || code > 128;
-        for (uint32_t before = 0; before < r && !told; before++)
-            told = job->children[before].code == code;
-        if (told)
-            continue;
-        struct peal_text ranks = {0};
-        uint32_t count = 0;
-        for (uint32_t other = r; other < job->count; other++) {
-            if (job->children[other].code == code)
-                peal_text_printf(&ranks, "%s%u", count++ ? ", " : "", other);
-        }
-        fprintf(stderr, "peal exec: %s %s ended with exit code %d\n", count > 1 ? "ranks" : "rank",
-                peal_text_get(&ranks), code);
-        peal_text_release(&ranks);
-    }
-}
-
 /* Those that are passed on to the ranks, and SIGCHLD, to be read instead of caught; -1 on failure. */
 static int open_signals(void)
 {
@@ -259,10 +244,9 @@ static int open_signals(void)
     return signalfd(-1, &forwarded, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
+/* The ranks of one host, as children of this process. */
+static int run_here(struct peal_cli *cli, const struct exec_options *o, char **args)
 {
-    (void)nargs;
-    const struct exec_options *o = options;
     struct job job = {.cli = cli,
                       .options = o,
                       .pid = getpid(),
@@ -272,9 +256,10 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     char name[40];
     peal_job_make(name);
     job.children = calloc(job.count, sizeof *job.children);
+    int *codes = peal_arena_alloc(cli->arena, job.count * sizeof *codes);
     job.status_fd = peal_ranks_status_open(job.count);
     int signals = open_signals();
-    if (!job.children || job.status_fd < 0 || signals < 0) {
+    if (!job.children || !codes || job.status_fd < 0 || signals < 0) {
         job.code = peal_cli_fail(cli, "cannot start ranks: %s", strerror(errno));
         goto release;
     }
@@ -289,7 +274,9 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         }
     }
     watch(&job, signals);
-    tell_codes(&job);
+    for (uint32_t r = 0; r < job.count; r++)
+        codes[r] = job.children[r].code;
+    peal_hosts_report_codes(codes, job.count);
 end_streams:
     for (uint32_t i = 0; i < 2 * job.count; i++)
         close_stream(&job.children[i / 2].streams[i % 2]);
@@ -302,6 +289,26 @@ release:
     return job.code;
 }
 
+static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
+{
+    const struct exec_options *o = options;
+    if (o->agent)
+        return peal_hosts_agent();
+    if (nargs == 0)
+        return peal_cli_usage(cli, "which program?");
+    if (o->via && !o->hosts)
+        return peal_cli_usage(cli, "--via is for --hosts");
+    if (o->hosts)
+        return peal_hosts_run(cli,
+                              &(struct peal_hosts_options){.hosts = o->hosts,
+                                                           .via = o->via,
+                                                           .kill_after = o->kill_after,
+                                                           .prefix = o->prefix,
+                                                           .bind = !o->no_bind},
+                              args);
+    return run_here(cli, o, args);
+}
+
 static const struct exec_options defaults = {.ranks = 2, .kill_after = -1};
 static const struct peal_option table[] = {
     {"ranks", 'n', PEAL_OPTION_INT, offsetof(struct exec_options, ranks), "P",
@@ -312,6 +319,12 @@ static const struct peal_option table[] = {
      "end all ranks S seconds after one has failed (default: let them finish)", 0, 86400},
     {"no-bind", 0, PEAL_OPTION_FLAG, offsetof(struct exec_options, no_bind), NULL,
      "do not bind ranks to cores even if there is one for each", 0, 0},
+    {"hosts", 0, PEAL_OPTION_STRING, offsetof(struct exec_options, hosts), "A:N,B:M",
+     "start N ranks on host A, M on B and so on, instead of -n ranks here", 0, 0},
+    {"via", 0, PEAL_OPTION_STRING, offsetof(struct exec_options, via), "COMMAND",
+     "how to run a program on a host: words in which {host} is its name (default: ssh)", 0, 0},
+    {"agent", 0, PEAL_OPTION_FLAG, offsetof(struct exec_options, agent), NULL,
+     "what --hosts starts on each host: takes its orders from standard input", 0, 0},
     {NULL, 0, 0, 0, NULL, NULL, 0, 0},
 };
 
@@ -324,11 +337,20 @@ const struct peal_command peal_cmd_exec = {
         "PEAL_SIZE and PEAL_JOB, where peal_comm_open(NULL, ...) looks for them. Signals are "
         "passed on, and if exec itself is killed, the ranks get SIGTERM. Ends with the exit code "
         "of the first rank that failed: its own, 128 + the signal that "
-        "killed it, 127 if there is no such program, 126 if it cannot be run.",
+        "killed it, 127 if there is no such program, 126 if it cannot be run.\n\n"
+        "With --hosts, ranks 0 to N-1 run on host A, the next M on B, and so on. An agent (peal "
+        "exec "
+        "--agent, at the same path as here) is started on each by 'ssh -o BatchMode=yes', or as "
+        "--via "
+        "says: --via 'ip netns exec {host}' runs them in network namespaces. The ranks work in the "
+        "folder of the same name; settings PEAL_..., LD_LIBRARY_PATH, PYTHONPATH and "
+        "OMP_NUM_THREADS go "
+        "along. A secret of 256 bits that ranks prove to each other goes to the agents by standard "
+        "input. What ranks write comes out here, and they read nothing.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .least_args = 1,
+    .least_args = 0,
     .most_args = -1,
     .stops_at_arg = true,
     .run = run,

@@ -19,34 +19,64 @@ struct export_options {
 static const struct peal_option options_table[] = {
     PEAL_KERNEL_ROWS(struct export_options, kernel, " (must be given)"),
     {"to", 0, PEAL_OPTION_STRING, offsetof(struct export_options, to), "ENGINE",
-     "what it is written for: msccl or mscclpp (must be given)", 0, 0},
+     "what it is written for: msccl, mscclpp or pto (must be given)", 0, 0},
     {"output", 'o', PEAL_OPTION_STRING, offsetof(struct export_options, folder), "DIR",
-     "the folder that gets the file (default: the current one)", 0, 0},
+     "the folder that gets the files (default: the current one)", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
-static int write_file(const struct peal_cli *cli, const struct export_options *o,
-                      const struct peal_plan *plan, const struct peal_exported *done)
+/* The folder and those above it. False: said in errno. */
+static bool make_folder(const char *folder)
 {
-    const char *folder = o->folder ? o->folder : ".";
-    struct peal_text path = {0}, said = {0};
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return peal_cli_fail(cli, "%s: %s", folder, strerror(errno));
-    peal_text_printf(&path, "%s/%s.%s", folder, peal_plan_string(plan, plan->kernel),
-                     done->extension);
-    int code = PEAL_EXIT_OTHER;
-    if (peal_cli_write(cli, peal_text_get(&path), &done->text)) {
-        peal_text_printf(&said, "%s: %u ranks; read back and proved, reuse: %s\n",
-                         peal_text_get(&path), plan->nranks, peal_reuse_name(done->after->reuse));
-        if (done->uses_sends)
-            peal_text_puts(&said, "accesses to other ranks' windows were turned into messages\n");
-        if (done->before->bits == PEAL_BITS_SAME && done->after->bits != PEAL_BITS_SAME)
-            peal_text_puts(&said,
-                           "the engine's order of operands loses 'same bits on all ranks'\n");
-        code = peal_cli_print(cli, &said, PEAL_EXIT_OK);
+    char path[4096];
+    size_t len = strlen(folder);
+    if (len >= sizeof path) {
+        errno = ENAMETOOLONG;
+        return false;
     }
+    for (size_t i = 1; i <= len; i++) {
+        if (folder[i] != '/' && folder[i] != '\0')
+            continue;
+        memcpy(path, folder, i);
+        path[i] = '\0';
+        if (mkdir(path, 0777) != 0 && errno != EEXIST)
+            return false;
+    }
+    return true;
+}
+
+static bool write_file(const struct peal_cli *cli, const char *folder,
+                       const struct peal_exported *done, const struct peal_exported_file *file)
+{
+    struct peal_text path = {0};
+    peal_text_printf(&path, "%s/%s%s", folder, peal_text_get(&done->name), file->ending);
+    bool good = peal_cli_write(cli, peal_text_get(&path), &file->text);
     peal_text_release(&path);
-    return code;
+    return good;
+}
+
+static int write_files(const struct peal_cli *cli, const struct export_options *o,
+                       const struct peal_plan *plan, const struct peal_exported *done)
+{
+    const char *folder = ".";
+    if (o->folder)
+        folder = o->folder;
+    struct peal_text said = {0};
+    if (!make_folder(folder))
+        return peal_cli_fail(cli, "%s: %s", folder, strerror(errno));
+    for (uint32_t i = 0; i < done->nfiles; i++) {
+        if (!write_file(cli, folder, done, &done->files[i]))
+            return PEAL_EXIT_OTHER;
+        peal_text_printf(&said, "%s%s/%s%s", i ? ", " : "", folder, peal_text_get(&done->name),
+                         done->files[i].ending);
+    }
+    peal_text_printf(&said, ": %u ranks; read back and proved, reuse: %s\n", plan->nranks,
+                     peal_reuse_name(done->after->reuse));
+    if (done->uses_sends)
+        peal_text_puts(&said, "accesses to other ranks' windows were turned into messages\n");
+    if (done->before->bits == PEAL_BITS_SAME && done->after->bits != PEAL_BITS_SAME)
+        peal_text_puts(&said, "the engine's order of operands loses 'same bits on all ranks'\n");
+    return peal_cli_print(cli, &said, PEAL_EXIT_OK);
 }
 
 static int export_plan(const struct peal_cli *cli, const struct export_options *o,
@@ -58,7 +88,7 @@ static int export_plan(const struct peal_cli *cli, const struct export_options *
     peal_diags_init(&diags);
     enum peal_status status = peal_export(plan, target, &verify, &diags, &done);
     int code =
-        status == PEAL_OK ? write_file(cli, o, plan, &done) : peal_cli_diags(cli, status, &diags);
+        status == PEAL_OK ? write_files(cli, o, plan, &done) : peal_cli_diags(cli, status, &diags);
     if (status == PEAL_INVALID)
         code = PEAL_EXIT_NO;
     peal_exported_release(&done);
@@ -73,7 +103,7 @@ static int export_kernel(struct peal_cli *cli, const struct export_options *o,
     struct peal_bind bind;
     struct peal_diags diags;
     struct peal_plan *plan = NULL;
-    if (!peal_kernel_one(cli, &o->kernel.ranks, "ranks", -1, &nranks) ||
+    if (!peal_kernel_ranks(cli, &o->kernel, -1, &nranks) ||
         !peal_kernel_one(cli, &o->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
         !peal_kernel_bind(cli, kernel, &o->kernel, (uint32_t)nranks, count, &bind))
         return PEAL_EXIT_USAGE;
@@ -95,7 +125,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     int code;
     (void)nargs;
     if (!o->to || !peal_target_find(o->to, &target))
-        return peal_cli_usage(cli, "--to names an engine: msccl or mscclpp");
+        return peal_cli_usage(cli, "--to names an engine: msccl, mscclpp or pto");
     if (peal_import_names_file(args[0])) {
         struct peal_import_file file;
         if (peal_import_file_open(cli, args[0], &o->kernel, &file, &code))
@@ -125,7 +155,8 @@ const struct peal_command peal_cmd_export = {
         "and the reason; accesses to other ranks' windows become messages where that keeps the "
         "proof. See docs/formats.md.\n\n"
         "  peal export allreduce_chunked -n 4 --to msccl -o out\n"
-        "  peal export allreduce_ring -n 4 --to mscclpp -o out\n",
+        "  peal export allreduce_ring -n 4 --to mscclpp -o out\n"
+        "  peal export allreduce_mesh -n 8 --count 4K --to pto -o out\n",
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof(struct export_options),

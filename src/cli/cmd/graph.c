@@ -91,7 +91,7 @@ static int finish(struct peal_cli *cli, const struct graph_options *graph, struc
     if (status == PEAL_OK && graph->svg)
         status = peal_host_write_graph(host, graph->svg);
     if (status == PEAL_OK)
-        status = peal_host_stats(host, &stats);
+        status = peal_host_stats(host, &stats, sizeof stats);
     if (status != PEAL_OK)
         return peal_cli_fail(cli, "%s", peal_host_error(host));
     if (graph->json)
@@ -107,7 +107,7 @@ static int prove(struct peal_cli *cli, struct peal_host *host)
     struct peal_host_stats stats = {0};
     enum peal_status status = peal_host_check(host);
     if (status == PEAL_OK)
-        status = peal_host_stats(host, &stats);
+        status = peal_host_stats(host, &stats, sizeof stats);
     if (status == PEAL_OK) {
         peal_text_printf(&out,
                          "proved, tasks: %" PRIu64 "; every kernel for its arguments; any two that "
@@ -123,7 +123,9 @@ static int prove(struct peal_cli *cli, struct peal_host *host)
 static int reject(struct peal_cli *cli, enum peal_status status, const struct peal_diags *diags)
 {
     int code = peal_cli_diags(cli, status, diags);
-    return status == PEAL_INVALID ? PEAL_EXIT_NO : code;
+    if (status == PEAL_INVALID)
+        return PEAL_EXIT_NO;
+    return code;
 }
 
 static int drive(struct peal_cli *cli, const struct graph_options *graph,

@@ -61,7 +61,9 @@ int peal_help_unknown(const struct peal_cli *cli, const char *name)
     names[count + 1] = "--version";
     const struct peal_cli general = {.arena = cli->arena};
     const char *near = peal_nearest(name, names);
-    const char *what = name[0] == '-' ? "option" : "command";
+    const char *what = "command";
+    if (name[0] == '-')
+        what = "option";
     if (near)
         return peal_cli_usage(&general, "unknown %s '%s'; did you mean '%s'?", what, name, near);
     return peal_cli_usage(&general, "unknown %s '%s'", what, name);

@@ -32,18 +32,31 @@ static void add_line(const struct peal_kernel *k, struct peal_text *out)
     peal_text_words(out, k->doc, (size_t)(end - k->doc), ABOUT, ABOUT);
 }
 
+/* NULL: of kernels that implement none. */
+static bool belongs(const struct peal_kernel *k, const char *collective)
+{
+    if (!collective)
+        return !k->implements;
+    return k->implements && strcmp(k->implements, collective) == 0;
+}
+
+static void put_title(const char *collective, struct peal_text *out)
+{
+    if (out->len)
+        peal_text_puts(out, "\n");
+    peal_text_printf(out, "%s\n", collective ? collective : "no collective");
+}
+
 /* The kernels of one collective under its name. */
 static void add_group(const struct peal_kernel *kernels, const char *collective,
                       struct peal_text *out)
 {
     bool any = false;
     for (const struct peal_kernel *k = kernels; k; k = k->next) {
-        if (collective ? !k->implements || strcmp(k->implements, collective) != 0
-                       : k->implements != NULL)
+        if (!belongs(k, collective))
             continue;
         if (!any)
-            peal_text_printf(out, "%s%s\n", out->len ? "\n" : "",
-                             collective ? collective : "no collective");
+            put_title(collective, out);
         any = true;
         add_line(k, out);
     }
@@ -94,8 +107,10 @@ static void add_all(const struct peal_kernel *kernels, const struct list_options
         return;
     for (int i = 0; i < nargs; i++)
         add_group(kernels, args[i], out);
-    for (int i = PEAL_CONTRACT_NONE + 1; nargs == 0 && i < PEAL_CONTRACT_COUNT; i++)
-        add_group(kernels, peal_contract_info((enum peal_contract)i)->name, out);
+    if (nargs == 0) {
+        for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++)
+            add_group(kernels, peal_contract_info((enum peal_contract)i)->name, out);
+    }
     if (nargs == 0)
         add_group(kernels, NULL, out);
 }
@@ -105,9 +120,9 @@ static int reject(struct peal_cli *cli, const char *name)
     const char *near = NULL;
     for (int i = PEAL_CONTRACT_NONE + 1; i < PEAL_CONTRACT_COUNT; i++)
         near = peal_nearer(name, near, peal_contract_info((enum peal_contract)i)->name);
-    return near ? peal_cli_usage(cli, "'%s' is no collective; did you mean '%s'?", name, near)
-                : peal_cli_usage(cli, "'%s' is no collective; 'peal show %s' prints a kernel", name,
-                                 name);
+    if (near)
+        return peal_cli_usage(cli, "'%s' is no collective; did you mean '%s'?", name, near);
+    return peal_cli_usage(cli, "'%s' is no collective; 'peal show %s' prints a kernel", name, name);
 }
 
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)

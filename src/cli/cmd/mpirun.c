@@ -51,9 +51,9 @@ static enum flavour flavour_of_library(const char *name)
 {
     if (strncmp(name, "libmpich.so", 11) == 0 || strcmp(name, "libmpi.so.12") == 0)
         return MPICH;
-    return strncmp(name, "libmpi.so", 9) == 0 || strncmp(name, "libmpi_mpifh.so", 15) == 0
-               ? OPEN_MPI
-               : UNKNOWN;
+    if (strncmp(name, "libmpi.so", 9) == 0 || strncmp(name, "libmpi_mpifh.so", 15) == 0)
+        return OPEN_MPI;
+    return UNKNOWN;
 }
 
 /* Looks through the names of needed libraries; the MPI's name goes to `library`. */
@@ -63,23 +63,31 @@ static enum flavour read_needed(int fd, const Elf64_Phdr *parts, int count,
     enum { MOST = 1024 };
     uint64_t names = 0, entries = dynamic->p_filesz / sizeof(Elf64_Dyn);
     Elf64_Dyn entry;
-    for (uint64_t i = 0; i < entries && i < MOST; i++) {
+    for (uint64_t i = 0; i < entries; i++) {
+        if (i >= MOST)
+            break;
         if (!read_at(fd, dynamic->p_offset + i * sizeof entry, &entry, sizeof entry))
             return UNKNOWN;
         if (entry.d_tag == DT_STRTAB && !find_offset(parts, count, entry.d_un.d_ptr, &names))
             return UNKNOWN;
     }
-    for (uint64_t i = 0; i < entries && i < MOST && names != 0; i++) {
-        char name[64] = "";
-        if (!read_at(fd, dynamic->p_offset + i * sizeof entry, &entry, sizeof entry))
-            return UNKNOWN;
-        if (entry.d_tag != DT_NEEDED || names + entry.d_un.d_val < names)
-            continue;
-        ssize_t got = pread(fd, name, sizeof name - 1, (off_t)(names + entry.d_un.d_val));
-        enum flavour flavour = got > 0 ? flavour_of_library(name) : UNKNOWN;
-        if (flavour != UNKNOWN) {
-            snprintf(library, 64, "%s", name);
-            return flavour;
+    if (names != 0) {
+        for (uint64_t i = 0; i < entries; i++) {
+            if (i >= MOST)
+                break;
+            char name[64] = "";
+            if (!read_at(fd, dynamic->p_offset + i * sizeof entry, &entry, sizeof entry))
+                return UNKNOWN;
+            if (entry.d_tag != DT_NEEDED || names + entry.d_un.d_val < names)
+                continue;
+            ssize_t got = pread(fd, name, sizeof name - 1, (off_t)(names + entry.d_un.d_val));
+            enum flavour flavour = UNKNOWN;
+            if (got > 0)
+                flavour = flavour_of_library(name);
+            if (flavour != UNKNOWN) {
+                snprintf(library, 64, "%s", name);
+                return flavour;
+            }
         }
     }
     return UNKNOWN;
@@ -99,9 +107,13 @@ static enum flavour flavour_of_program(const char *path, char library[static 64]
                 head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof *parts &&
                 head.e_phnum <= MOST_PARTS &&
                 read_at(fd, head.e_phoff, parts, head.e_phnum * sizeof *parts);
-    for (int i = 0; good && i < head.e_phnum && flavour == UNKNOWN; i++) {
-        if (parts[i].p_type == PT_DYNAMIC)
-            flavour = read_needed(fd, parts, head.e_phnum, &parts[i], library);
+    if (good) {
+        for (int i = 0; i < head.e_phnum; i++) {
+            if (flavour != UNKNOWN)
+                break;
+            if (parts[i].p_type == PT_DYNAMIC)
+                flavour = read_needed(fd, parts, head.e_phnum, &parts[i], library);
+        }
     }
     close(fd);
     return flavour;
@@ -128,7 +140,9 @@ static char *find_program(struct peal_arena *arena, const char *name)
         if (len > 0 && (size_t)len < sizeof file && stat(file, &info) == 0 &&
             S_ISREG(info.st_mode) && access(file, X_OK) == 0)
             return copy_text(arena, file);
-        at = *end ? end + 1 : NULL;
+        at = NULL;
+        if (*end)
+            at = end + 1;
     }
     return NULL;
 }
@@ -136,17 +150,19 @@ static char *find_program(struct peal_arena *arena, const char *name)
 /* Beside this program: in its build folder, or where both are installed. */
 static char *find_library(struct peal_arena *arena)
 {
-    static const char *const places[] = {"mpi", "../" PEAL_LIBDIR, "../lib", "../lib64"};
+    static const char *const places[] = {"mpi", ("../" PEAL_LIBDIR), "../lib", "../lib64"};
     char own[PATH_MAX], file[PATH_MAX + 64], real[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", own, sizeof own - 1);
     own[len > 0 ? len : 0] = '\0';
     char *slash = strrchr(own, '/');
     if (slash)
         *slash = '\0';
-    for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
-        snprintf(file, sizeof file, "%s/%s/libpeal_mpi.so", own, places[i]);
-        if (realpath(file, real))
-            return copy_text(arena, real);
+    if (slash) {
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            snprintf(file, sizeof file, "%s/%s/libpeal_mpi.so", own, places[i]);
+            if (realpath(file, real))
+                return copy_text(arena, real);
+        }
     }
     return NULL;
 }
@@ -167,7 +183,9 @@ static enum flavour flavour_of_launcher(const char *path)
         _exit(127);
     }
     close(ends[1]);
-    FILE *said = child > 0 ? fdopen(ends[0], "r") : NULL;
+    FILE *said = NULL;
+    if (child > 0)
+        said = fdopen(ends[0], "r");
     while (said && fgets(line, sizeof line, said)) {
         if (strstr(line, "Open MPI") || strstr(line, "OpenRTE"))
             flavour = OPEN_MPI;
@@ -220,7 +238,8 @@ static void push_variable(struct launch *launch, const char *name, const char *v
 static void push_words(struct launch *launch, const char *words)
 {
     char *copy = copy_text(launch->cli->arena, words), *rest = copy;
-    for (char *word; rest && (word = strsep(&rest, " \t")) != NULL;) {
+    while (rest) {
+        const char *word = strsep(&rest, " \t");
         if (word[0])
             push(launch, word);
     }
@@ -231,8 +250,9 @@ static void build_command(struct launch *launch, char **program)
     char ranks[16];
     const char *before = getenv("LD_PRELOAD");
     struct peal_text preload = {0};
-    peal_text_printf(&preload, "%s%s%s", launch->preload, before && before[0] ? ":" : "",
-                     before ? before : "");
+    peal_text_puts(&preload, launch->preload);
+    if (before && before[0])
+        peal_text_printf(&preload, ":%s", before);
     snprintf(ranks, sizeof ranks, "%d", (int)launch->options->ranks);
     push(launch, launch->launcher);
     push(launch, "-n");
@@ -289,6 +309,18 @@ static int explain(const struct launch *launch, const char *program)
     return peal_cli_print(launch->cli, &out, PEAL_EXIT_OK);
 }
 
+static int refuse_launcher(const struct launch *launch)
+{
+    struct peal_text name = {0};
+    peal_text_puts(&name, "mpirun");
+    if (launch->options->mpi)
+        peal_text_printf(&name, ".%s", launch->options->mpi);
+    int code = peal_cli_fail(launch->cli, "no launcher '%s' in the path; is an MPI installed?",
+                             peal_text_get(&name));
+    peal_text_release(&name);
+    return code;
+}
+
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
     struct launch launch = {.cli = cli, .options = options};
@@ -300,9 +332,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     if (!launch.preload)
         return peal_cli_fail(cli, "libpeal_mpi.so is not installed beside this program");
     if (!find_launcher(&launch))
-        return peal_cli_fail(cli, "no launcher '%s%s' in the path; is an MPI installed?",
-                             launch.options->mpi ? "mpirun." : "mpirun",
-                             launch.options->mpi ? launch.options->mpi : "");
+        return refuse_launcher(&launch);
     launch.flavour = flavour_of_launcher(launch.launcher);
     if (launch.flavour == UNKNOWN)
         return peal_cli_fail(cli, "'%s' is neither of Open MPI nor of MPICH", launch.launcher);
@@ -310,7 +340,9 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         return peal_cli_fail(cli, "'%s' needs %s, but '%s' is of %s", program,
                              flavour_names[launch.needs], launch.launcher,
                              flavour_names[launch.flavour]);
-    size_t words = launch.options->pass ? strlen(launch.options->pass) : 0;
+    size_t words = 0;
+    if (launch.options->pass)
+        words = strlen(launch.options->pass);
     launch.cap = (size_t)nargs + words + 32;
     launch.args = peal_arena_alloc(cli->arena, launch.cap * sizeof *launch.args);
     build_command(&launch, args);

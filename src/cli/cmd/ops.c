@@ -16,13 +16,15 @@ static const struct peal_option options_table[] = {
 };
 
 static const char *const effects[] = {"-", "read", "write", "update"};
-static const char *const orders[] = {"-", "release", "acquire"};
+static const char *const orders[] = {"-", "release", "acquire", "both"};
 
 static const char *operands_text(int operands, char buf[static 8])
 {
     buf[0] = (char)('0' + operands);
     buf[1] = '\0';
-    return operands ? buf : "2...";
+    if (operands)
+        return buf;
+    return "2...";
 }
 
 static void print_text(struct peal_text *out)
@@ -31,7 +33,9 @@ static void print_text(struct peal_text *out)
     peal_text_puts(out, "operations\n");
     for (int i = 0; i < PEAL_OP_KIND_COUNT; i++) {
         const struct peal_op_info *op = peal_op_info((enum peal_op_kind)i);
-        const char *order = op->order ? orders[op->order] : "";
+        const char *order = "";
+        if (op->order)
+            order = orders[op->order];
         peal_text_printf(out, "  %-11s %-*s%s\n%14s", op->name, *order ? 40 : 0, op->syntax, order,
                          "");
         peal_text_words(out, op->meaning, strlen(op->meaning), 14, 14);
@@ -46,7 +50,8 @@ static void print_text(struct peal_text *out)
     for (int i = 0; i < PEAL_REDUCTIONS; i++) {
         enum peal_reduction reduce = (enum peal_reduction)i;
         peal_text_printf(out, "  %-11s %-5s %-15s combines with %s%s\n", peal_reduce_name(reduce),
-                         "", peal_fn_types_text(peal_reduce_types(reduce)), peal_fn_info(peal_reduce_fn(reduce))->name,
+                         "", peal_fn_types_text(peal_reduce_types(reduce)),
+                         peal_fn_info(peal_reduce_fn(reduce))->name,
                          reduce == PEAL_AVG ? "; final divides by nranks" : "");
     }
 }

@@ -13,6 +13,7 @@ struct plan_options {
     bool json;
     bool symmetric;
     bool no_fuse;
+    bool flush;
 };
 
 #define AT(member) offsetof(struct plan_options, member)
@@ -24,6 +25,8 @@ static const struct peal_option options_table[] = {
      "window parameters are in symmetric memory", 0, 0},
     {"no-fuse", 0, PEAL_OPTION_FLAG, AT(no_fuse), NULL,
      "leave chains of loads, functions and stores as they are", 0, 0},
+    {"flush", 0, PEAL_OPTION_FLAG, AT(flush), NULL,
+     "with the flushes that make notifies between nodes release everything", 0, 0},
     {"json", 0, PEAL_OPTION_FLAG, AT(json), NULL, "print JSON", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
@@ -39,12 +42,22 @@ static int print_plan(struct peal_cli *cli, const struct peal_plan *plan, uint32
     return peal_cli_print_code(cli, &text, PEAL_EXIT_OK);
 }
 
+static enum peal_status add_flushes(struct peal_plan **plan)
+{
+    struct peal_plan *flushed = NULL;
+    uint64_t inserted;
+    enum peal_status status = peal_plan_flush(*plan, &inserted, &flushed);
+    free(*plan);
+    *plan = flushed;
+    return status;
+}
+
 static int show_plan(struct peal_cli *cli, const struct peal_kernel *kernel,
                      const struct plan_options *options)
 {
     int64_t nranks, count;
     struct peal_plan_request request;
-    if (!peal_kernel_one(cli, &options->kernel.ranks, "ranks", -1, &nranks) ||
+    if (!peal_kernel_ranks(cli, &options->kernel, -1, &nranks) ||
         !peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) ||
         !peal_kernel_request_one(cli, kernel, &options->kernel, (uint32_t)nranks, count, &request))
         return PEAL_EXIT_USAGE;
@@ -59,6 +72,8 @@ static int show_plan(struct peal_cli *cli, const struct peal_kernel *kernel,
     peal_diags_init(&diags);
     struct peal_plan *plan = NULL;
     enum peal_status status = peal_plan_make(&request, &diags, &plan);
+    if (status == PEAL_OK && options->flush)
+        status = add_flushes(&plan);
     int code = status == PEAL_OK ? print_plan(cli, plan, PEAL_NONE, options->json)
                                  : peal_cli_diags(cli, status, &diags);
     free(plan);

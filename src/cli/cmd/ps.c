@@ -55,7 +55,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         const struct peal_control *control = jobs.ranks.at[i].control;
         struct peal_text doing = {0};
         peal_doctor_describe(control, &doing);
-        peal_report_table_cell(table, "%.23s", control->job);
+        peal_report_table_cell(table, "%.63s", control->job);
         peal_report_table_cell(table, "%u", control->rank);
         peal_report_table_cell(table, "%u", control->size);
         peal_report_table_cell(table, "%d", control->pid);

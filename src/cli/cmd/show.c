@@ -2,6 +2,7 @@
 /* peal show: a kernel as canonical text, as written or lowered. */
 #include "lang/lang.h"
 #include "cli/import/import_args.h"
+#include "cli/kernel_args.h"
 #include "export/export.h"
 
 #include <string.h>
@@ -10,6 +11,7 @@ struct show_options {
     const char *kernel;
     bool lowered;
     const char *print_after;
+    const char *nodes;
 };
 
 static const struct peal_option options_table[] = {
@@ -19,6 +21,8 @@ static const struct peal_option options_table[] = {
      "after all passes: calls replaced by what they stand for", 0, 0},
     {"print-after", 0, PEAL_OPTION_STRING, offsetof(struct show_options, print_after), "PASS",
      "after this pass (inline, fold), or after each one (all)", 0, 0},
+    {"nodes", 0, PEAL_OPTION_STRING, offsetof(struct show_options, nodes), "SHAPE",
+     "also which rank sits where: 5+3, 2x4, or every rank's node, 0,1,1,0", 0, 0},
     {NULL, 0, PEAL_OPTION_FLAG, 0, NULL, NULL, 0, 0},
 };
 
@@ -36,6 +40,32 @@ static void print_after(const char *pass, const struct peal_kernel *kernel, void
     if (all)
         peal_text_printf(printer->out, "// %s%s\n", *pass ? "after " : "as written", pass);
     peal_print_kernel(kernel, printer->out);
+}
+
+/* The placement as comments. False after a message. */
+static bool show_nodes(const struct peal_cli *cli, const char *shape, struct peal_text *out)
+{
+    struct peal_kernel_options kernel = {.nodes = shape};
+    struct peal_node_map placement;
+    uint32_t nranks;
+    const uint32_t *nodes;
+    if (!peal_kernel_placement(cli, &kernel, &nranks, &nodes))
+        return false;
+    if (peal_placement_init(&placement, nranks, nodes) != PEAL_OK) {
+        peal_cli_fail(cli, "out of memory");
+        return false;
+    }
+    peal_text_printf(out, "// %u ranks on %u node%s, by seat:\n", nranks, placement.nodes,
+                     peal_text_plural(placement.nodes));
+    for (uint32_t m = 0; m < placement.nodes; m++) {
+        peal_text_printf(out, "// node %u: ranks", m);
+        for (uint32_t s = 0; s < peal_placement_seats(&placement, m); s++)
+            peal_text_printf(out, " %u", placement.ranks[placement.first[m] + s]);
+        peal_text_puts(out, "\n");
+    }
+    peal_text_puts(out, "\n");
+    peal_placement_release(&placement);
+    return true;
 }
 
 static enum peal_status show_lowered(const struct peal_kernel *kernel, const char *after,
@@ -58,11 +88,15 @@ static int no_such_kernel(struct peal_cli *cli, const struct peal_module *module
 {
     const char *names[1000] = {NULL};
     size_t count = 0;
-    for (const struct peal_kernel *k = module->kernels; k && count < 999; k = k->next)
+    for (const struct peal_kernel *k = module->kernels; k; k = k->next) {
+        if (count >= 999)
+            break;
         names[count++] = k->name;
+    }
     const char *meant = peal_nearest(name, names);
-    return peal_cli_usage(cli, "there is no kernel '%s'%s%s%s", name,
-                          meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
+    if (meant)
+        return peal_cli_usage(cli, "there is no kernel '%s'; did you mean '%s'?", name, meant);
+    return peal_cli_usage(cli, "there is no kernel '%s'", name);
 }
 
 /* One kernel, or with NULL all of the module. */
@@ -73,15 +107,26 @@ static int show(struct peal_cli *cli, const struct show_options *options,
     struct peal_diags diags;
     enum peal_status status = PEAL_OK;
     bool lowered = options->lowered || options->print_after;
-    const struct peal_kernel *only = name ? peal_module_find(module, name) : NULL;
+    const struct peal_kernel *only = NULL;
+    if (name)
+        only = peal_module_find(module, name);
     if (name && !only)
         return no_such_kernel(cli, module, name);
+    if (options->nodes && !show_nodes(cli, options->nodes, &text))
+        return PEAL_EXIT_USAGE;
+    size_t before = text.len;
     peal_diags_init(&diags);
     if (!name && !lowered)
         peal_print_module(module, &text);
-    for (const struct peal_kernel *k = only ? only : module->kernels;
-         k && (name || lowered) && status == PEAL_OK; k = name ? NULL : k->next) {
-        if (text.len)
+    for (const struct peal_reduce_decl *r = module->reductions; r; r = r->next) {
+        if (!name && lowered)
+            peal_print_reduction(r, &text);
+    }
+    for (const struct peal_kernel *k = only ? only : module->kernels; k;
+         k = name ? NULL : k->next) {
+        if ((!name && !lowered) || status != PEAL_OK)
+            break;
+        if (text.len > before)
             peal_text_puts(&text, "\n");
         if (lowered)
             status = show_lowered(k, options->print_after, &diags, &text);

@@ -133,7 +133,7 @@ static bool bind_kernel(const struct peal_cli *cli, const struct peal_sim_setup 
     int64_t nranks, count;
     const struct peal_machine_keys *k = &setup->machine->keys;
     uint32_t fallback = (uint32_t)(k->ranks ? k->ranks : setup->machine->pes);
-    return peal_kernel_one(cli, &options->kernel.ranks, "ranks", fallback, &nranks) &&
+    return peal_kernel_ranks(cli, &options->kernel, fallback, &nranks) &&
            peal_kernel_one(cli, &options->kernel.counts, "count", PEAL_KERNEL_COUNT, &count) &&
            peal_sim_setup_bind(cli, setup, setup->machine, (uint32_t)nranks, count, &job->bind);
 }
@@ -228,9 +228,12 @@ static bool run_other(const struct peal_cli *cli, const char *what,
     other.trace = other.html = NULL;
     other.trace_ranks.len = 0;
     other.trace_from = other.trace_to = 0;
-    return peal_sim_setup_open(cli, is_machine ? what : options->compare,
-                               is_machine ? options->compare : options->machine, &options->kernel,
-                               setup, code) &&
+    const char *kernel = what, *machine = options->compare;
+    if (!is_machine) {
+        kernel = options->compare;
+        machine = options->machine;
+    }
+    return peal_sim_setup_open(cli, kernel, machine, &options->kernel, setup, code) &&
            run_job(cli, setup, &other, job, code);
 }
 

@@ -48,19 +48,24 @@ static bool read_values(struct peal_sweep *s, const struct peal_pair *pair,
     peal_text_release(&error);
     size_t most = numeric ? ints.len : strlen(pair->value) + 1;
     out->values = peal_arena_alloc(s->cli->arena, (most + 1) * sizeof *out->values);
-    for (size_t i = 0; numeric && out->values && i < ints.len; i++) {
-        out->values[i] = peal_arena_alloc(s->cli->arena, 24);
-        if (!out->values[i])
-            return false;
-        snprintf(out->values[i], 24, "%" PRId64, ints.at[i]);
-        out->count++;
+    if (!out->values)
+        return false;
+    if (numeric) {
+        for (size_t i = 0; i < ints.len; i++) {
+            out->values[i] = peal_arena_alloc(s->cli->arena, 24);
+            if (!out->values[i])
+                return false;
+            snprintf(out->values[i], 24, "%" PRId64, ints.at[i]);
+            out->count++;
+        }
+        return out->count > 0;
     }
-    for (const char *at = pair->value; !numeric && out->values && at;) {
+    for (const char *at = pair->value; at;) {
         size_t len = strcspn(at, ",");
         out->values[out->count++] = peal_arena_copy(s->cli->arena, at, len);
         at = at[len] ? at + len + 1 : NULL;
     }
-    return out->values && out->count;
+    return out->count > 0;
 }
 
 /* The machine with this point's values; NULL after a message. */
@@ -75,7 +80,9 @@ static struct peal_machine *vary_machine(struct peal_sweep *s, const struct peal
     size_t count = 0;
     peal_diags_init(&diags);
     enum peal_status status = peal_machine_open(o->machine, &diags, &machine);
-    for (size_t i = 0; i < o->kernel.set.len && count < 64; i++) {
+    for (size_t i = 0; i < o->kernel.set.len; i++) {
+        if (count >= 64)
+            break;
         if (!strchr(o->kernel.set.at[i].key, '.'))
             continue;
         snprintf(texts[count], sizeof texts[count], "%s=%s", o->kernel.set.at[i].key,
@@ -107,13 +114,19 @@ static bool fill_point(struct peal_sweep *s, struct peal_sweep_point *point,
     if (!point->machine)
         return false;
     const struct peal_machine_keys *k = &point->machine->keys;
+    uint32_t placed;
+    const uint32_t *nodes;
+    *code = PEAL_EXIT_USAGE;
+    if (!peal_kernel_placement(s->cli, &s->options->kernel, &placed, &nodes))
+        return false;
+    if (point->nranks == 0)
+        point->nranks = placed;
     if (point->nranks == 0)
         point->nranks = (uint32_t)(k->ranks ? k->ranks : point->machine->pes);
     point->job = (struct peal_sim_job){.kernel = setup->kernel,
                                        .machine = point->machine,
                                        .launches = 1,
                                        .options = {.data = PEAL_SIM_DATA_OFF}};
-    *code = PEAL_EXIT_USAGE;
     return peal_sim_setup_bind(s->cli, setup, point->machine, point->nranks, point->count,
                                &point->job.bind);
 }
@@ -122,10 +135,13 @@ static bool fill_point(struct peal_sweep *s, struct peal_sweep_point *point,
 static bool list_points(struct peal_sweep *s, char **kernels, int *code)
 {
     const struct peal_ints *ranks = &s->options->kernel.ranks, *counts = &s->options->kernel.counts;
-    size_t nranks = ranks->len ? ranks->len : 1, ncounts = counts->len ? counts->len : 1;
+    size_t nranks = peal_size_max(ranks->len, 1), ncounts = peal_size_max(counts->len, 1);
     size_t total = s->nkernels * nranks * ncounts;
-    for (size_t i = 0; i < s->nvaried && total <= MOST_RUNS; i++)
+    for (size_t i = 0; i < s->nvaried; i++) {
+        if (total > MOST_RUNS)
+            break;
         total *= s->varied[i].count;
+    }
     if (total > MOST_RUNS) {
         *code = peal_cli_usage(s->cli, "more than %d runs", MOST_RUNS);
         return false;
@@ -140,9 +156,13 @@ static bool list_points(struct peal_sweep *s, char **kernels, int *code)
         size_t rest = i;
         for (size_t v = s->nvaried; v-- > 0; rest /= s->varied[v].count)
             point->values[v] = s->varied[v].values[rest % s->varied[v].count];
-        point->count = counts->len ? counts->at[rest % ncounts] : PEAL_KERNEL_COUNT;
+        point->count = PEAL_KERNEL_COUNT;
+        if (counts->len)
+            point->count = counts->at[rest % ncounts];
         rest /= ncounts;
-        point->nranks = ranks->len ? (uint32_t)ranks->at[rest % nranks] : 0;
+        point->nranks = 0;
+        if (ranks->len)
+            point->nranks = (uint32_t)ranks->at[rest % nranks];
         rest /= nranks;
         point->kernel = kernels[rest];
         s->npoints++;
@@ -192,18 +212,18 @@ static void run_points(struct peal_sweep *s)
 {
     pthread_t threads[256];
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t count = (size_t)(s->options->threads ? s->options->threads
-                            : cores > 0         ? cores
-                                                : 1),
-           made = 0;
-    if (count > s->npoints)
-        count = s->npoints;
-    count = count > 256 ? 256 : count;
+    size_t count = cores > 0 ? (size_t)cores : 1, made = 0;
+    if (s->options->threads)
+        count = (size_t)s->options->threads;
+    count = peal_size_min(count, s->npoints);
+    count = peal_size_min(count, sizeof threads / sizeof *threads);
     s->progress = (struct peal_progress){
         .what = "runs", .total = s->npoints, .report = report_finished, .context = s};
     for (size_t i = 0; i < s->npoints; i++) {
         s->progress.weight += weigh(&s->points[i]);
-        s->points[i].job.threads = count > 1 ? 1 : 0; /* the cores are busy with other runs */
+        s->points[i].job.threads = 0;
+        if (count > 1)
+            s->points[i].job.threads = 1; /* the cores are busy with other runs */
     }
     peal_progress_begin(&s->progress);
     while (made + 1 < count && pthread_create(&threads[made], NULL, work, s) == 0)
@@ -231,8 +251,11 @@ static bool check_axis(const struct peal_sweep *s)
 {
     const char *x = s->options->x;
     bool known = !x || strcmp(x, "count") == 0 || strcmp(x, "ranks") == 0;
-    for (size_t i = 0; i < s->nvaried && !known; i++)
+    for (size_t i = 0; i < s->nvaried; i++) {
+        if (known)
+            break;
         known = strcmp(x, s->varied[i].key) == 0;
+    }
     if (!known)
         peal_cli_usage(s->cli, "--x: '%s' is neither count nor ranks nor varied by --vary", x);
     return known;

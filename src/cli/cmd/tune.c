@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct tune_options {
     struct peal_ints ranks;
@@ -24,114 +22,89 @@ struct tune_options {
 
 enum { LONGEST_PATH = 4096 };
 
-/* Makes the folders of a path. */
-static void make_folders(const char *path)
+/* Are the two for the same calls but for their sizes? */
+static bool is_same_kind(const struct peal_tuned *a, const struct peal_tuned *b)
 {
-    char copy[LONGEST_PATH];
-    if ((size_t)snprintf(copy, sizeof copy, "%s", path) >= sizeof copy)
-        return;
-    for (char *slash = copy + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = '\0';
-        (void)mkdir(copy, 0777);
-        *slash = '/';
-    }
+    return a->symmetric == b->symmetric && a->ranks == b->ranks &&
+           strcmp(a->collective, b->collective) == 0;
 }
 
-static bool is_replaced(const struct peal_tuning *tuning, const struct peal_rule *old)
+/* The table as it is put together. */
+struct table {
+    const struct peal_tuning *tuning;
+    PEAL_VEC(struct peal_tuned) rules;
+    struct peal_arena *arena; /* of texts */
+    bool failed;
+};
+
+static void add(struct table *table, const struct peal_tuned *rule)
 {
+    if (!peal_vec_push(&table->rules, *rule))
+        table->failed = true;
+}
+
+/* An old rule of what was not measured now. */
+static void add_old(void *context, const struct peal_tuned *old)
+{
+    struct table *table = context;
+    for (uint32_t i = 0; i < table->tuning->count; i++) {
+        if (is_same_kind(&table->tuning->rules[i], old))
+            return;
+    }
+    struct peal_tuned copy = *old;
+    copy.collective = peal_arena_copy(table->arena, old->collective, strlen(old->collective));
+    copy.algo = peal_arena_copy(table->arena, old->algo, strlen(old->algo));
+    if (!copy.collective || !copy.algo)
+        table->failed = true;
+    else
+        add(table, &copy);
+}
+
+static void add_measured(struct table *table)
+{
+    const struct peal_tuning *tuning = table->tuning;
     for (uint32_t i = 0; i < tuning->count; i++) {
-        const struct peal_rule *rule = &tuning->rules[i];
-        if (rule->collective == old->collective && rule->symmetric == old->symmetric &&
-            rule->least_ranks == old->least_ranks)
-            return true;
+        const struct peal_tuned *rule = &tuning->rules[i], *next = rule + 1;
+        bool says_all = i + 1 < tuning->count && is_same_kind(next, rule) &&
+                        next->segment == rule->segment && strcmp(next->algo, rule->algo) == 0;
+        if (!says_all)
+            add(table, rule);
     }
-    return false;
 }
 
-static void write_rule(FILE *file, const struct peal_rule *rule)
-{
-    fprintf(file, "%s %s %u %llu %s %llu\n", peal_collective_name(rule->collective),
-            rule->symmetric ? "symmetric" : "private", rule->least_ranks,
-            (unsigned long long)rule->bytes, rule->algo->name, (unsigned long long)rule->segment);
-}
-
-/* Where the new table is made, beside the old one. NULL after a message. */
-static FILE *open_fresh(const struct peal_cli *cli, const char *path, char *fresh, size_t size)
-{
-    make_folders(path);
-    FILE *file = NULL;
-    errno = ENAMETOOLONG;
-    if ((size_t)snprintf(fresh, size, "%s.%d", path, (int)getpid()) < size)
-        file = fopen(fresh, "we");
-    if (!file)
-        peal_cli_fail(cli, "cannot write '%s': %s", path, strerror(errno));
-    return file;
-}
-
-/* Asked before minutes are spent on measuring. */
-static bool can_keep(const struct peal_cli *cli, const char *path)
-{
-    char fresh[LONGEST_PATH];
-    struct stat there;
-    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode)) {
-        peal_cli_fail(cli, "cannot write '%s': %s", path, strerror(EISDIR));
-        return false;
-    }
-    FILE *file = open_fresh(cli, path, fresh, sizeof fresh);
-    if (!file)
-        return false;
-    fclose(file);
-    (void)remove(fresh);
-    return true;
-}
-
-/* The new rules, and the old ones of what was not measured now. Written beside, then moved: readers
- * see the old table or the new one. */
+/* The new rules, and the old ones of what was not measured now. */
 static int keep(const struct peal_cli *cli, const struct peal_tuning *tuning, const char *path)
 {
-    char fresh[LONGEST_PATH];
-    struct peal_table_of_rules old;
-    FILE *file = open_fresh(cli, path, fresh, sizeof fresh);
-    if (!file)
-        return PEAL_EXIT_OTHER;
-    peal_rules_load(path, &old);
-    fputs("# by 'peal tune': collective, memory, ranks, bytes up to, algorithm, segment\n", file);
-    for (size_t i = 0; i < old.count; i++) {
-        if (!is_replaced(tuning, &old.rules[i]))
-            write_rule(file, &old.rules[i]);
-    }
-    for (uint32_t i = 0; i < tuning->count; i++) {
-        const struct peal_rule *rule = &tuning->rules[i], *next = rule + 1;
-        bool same = i + 1 < tuning->count && next->collective == rule->collective &&
-                    next->symmetric == rule->symmetric && next->least_ranks == rule->least_ranks &&
-                    next->algo == rule->algo && next->segment == rule->segment;
-        if (!same) /* otherwise the next one says it all */
-            write_rule(file, rule);
-    }
-    peal_rules_release(&old);
-    bool bad = ferror(file) != 0;
-    bad |= fclose(file) != 0;
-    if (bad || rename(fresh, path) != 0) {
-        int code = peal_cli_fail(cli, "cannot write '%s': %s", path, strerror(errno));
-        (void)remove(fresh);
-        return code;
-    }
-    printf("kept in %s\n", path);
-    return PEAL_EXIT_OK;
+    struct table table = {.tuning = tuning, .arena = cli->arena};
+    int code = PEAL_EXIT_OK;
+    peal_tuning_read(path, add_old, &table);
+    add_measured(&table);
+    if (table.failed)
+        code = peal_cli_fail(cli, "out of memory");
+    else if (peal_tuning_write(path, table.rules.at, table.rules.len) != PEAL_OK)
+        code = peal_cli_fail(cli, "cannot write '%s': %s", path, strerror(errno));
+    else
+        printf("kept in %s\n", path);
+    peal_vec_release(&table.rules);
+    return code;
 }
 
 static int measure_all(struct peal_cli *cli, const struct tune_options *o,
                        struct peal_tuning *tuning)
 {
     static int64_t usual[] = {2, 4, 8};
-    struct peal_ints ranks = o->ranks.len ? o->ranks : (struct peal_ints){.at = usual, .len = 3};
+    struct peal_ints ranks = o->ranks;
+    if (!ranks.len)
+        ranks = (struct peal_ints){.at = usual, .len = 3};
     struct peal_progress progress = {.what = "measurements"};
     int code = PEAL_EXIT_OK;
     for (size_t i = 0; i < ranks.len; i++)
         peal_tuning_count(tuning, (uint32_t)ranks.at[i], &progress);
     tuning->progress = &progress;
     peal_progress_begin(&progress);
-    for (size_t i = 0; i < ranks.len && code == PEAL_EXIT_OK; i++) {
+    for (size_t i = 0; i < ranks.len; i++) {
+        if (code != PEAL_EXIT_OK)
+            break;
         struct peal_ranks start = {.count = (uint32_t)ranks.at[i],
                                    .bind = true,
                                    .bytes = peal_tuning_need(tuning, (uint32_t)ranks.at[i]),
@@ -149,8 +122,10 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     (void)args, (void)nargs;
     const struct tune_options *o = options;
     char usual[LONGEST_PATH];
-    const char *path = o->output ? o->output : usual;
-    if (!o->output && !peal_tune_path(usual, sizeof usual))
+    const char *path = usual;
+    if (o->output)
+        path = o->output;
+    if (!o->output && peal_tuning_path(usual, sizeof usual) != PEAL_OK)
         return peal_cli_fail(cli, "neither HOME nor XDG_CONFIG_HOME is set; use --output");
     if (o->begin == 0 || o->begin > o->end || o->end > 1 << 30)
         return peal_cli_usage(cli, "sizes are 1 to 1G, and --begin is at most --end");
@@ -160,8 +135,8 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
                                   ? "'%s' has one algorithm: there is nothing to choose"
                                   : "there is no collective '%s'",
                               o->collective);
-    if (!can_keep(cli, path))
-        return PEAL_EXIT_OTHER;
+    if (peal_tuning_check(path) != PEAL_OK) /* before minutes are spent on measuring */
+        return peal_cli_fail(cli, "cannot write '%s': %s", path, strerror(errno));
     struct peal_tuning *tuning = mmap(NULL, sizeof *tuning, PROT_READ | PROT_WRITE,
                                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (tuning == MAP_FAILED)

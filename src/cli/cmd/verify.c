@@ -21,15 +21,24 @@ struct verify_options {
     struct peal_kernel_options kernel;
     int64_t launches, states, jobs;
     uint64_t memory;
-    bool json, advice, alone, no_cache, plain, allow_sample, fix, fix_all;
-    const char *html, *require, *fault, *sarif;
+    int order;
+    bool json, advice, alone, no_cache, plain, flush, allow_sample, fix, fix_all;
+    const char *html, *require, *fault, *sarif, *certificate, *check;
 };
+
+enum { ORDER_WINDOWS, ORDER_PAIRWISE };
 
 static const struct peal_option options_table[] = {
     PEAL_KERNEL_ROWS_OR_ALL(struct verify_options, kernel,
                             ", or all: every number of ranks (default 2..8)"),
     {"launches", 'l', PEAL_OPTION_INT, offsetof(struct verify_options, launches), "L",
      "launches back to back (default: as many as make the proof sound)", 1, 64},
+    {"order", 0, PEAL_OPTION_CHOICE, offsetof(struct verify_options, order), "windows|pairwise",
+     "what orders ranks of different nodes (--nodes; without it, all): notifies as in windows of "
+     "one host, or a network, which orders pairs of ranks only",
+     0, 0},
+    {"flush", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, flush), NULL,
+     "with the flushes that make notifies between nodes release everything", 0, 0},
     {"advice", 'a', PEAL_OPTION_FLAG, offsetof(struct verify_options, advice), NULL,
      "look for what would fix it, or for what could be left out", 0, 0},
     {"alone", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, alone), NULL,
@@ -38,6 +47,10 @@ static const struct peal_option options_table[] = {
      "every rank by itself: no use of symmetry between ranks", 0, 0},
     {"allow-sample", 0, PEAL_OPTION_FLAG, offsetof(struct verify_options, allow_sample), NULL,
      "exit with 0 also where sequences were sampled, not proved", 0, 0},
+    {"certificate", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, certificate), "FILE",
+     "-n all: write what was shown of a ring, in a form that can be checked again", 0, 0},
+    {"check", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, check), "FILE",
+     "-n all: check this certificate of a ring instead of looking for one", 0, 0},
     {"fault", 0, PEAL_OPTION_STRING, offsetof(struct verify_options, fault), "stop",
      "instead of a proof: which ranks wait for ever if one stops, by the op where it stops", 0, 0},
     {"states", 0, PEAL_OPTION_INT, offsetof(struct verify_options, states), "N",
@@ -71,11 +84,13 @@ static bool write_page(struct peal_cli *cli, const struct peal_claim *claim, con
     struct peal_page_answer *answers =
         peal_arena_alloc(cli->arena, (claim->ntasks + 1) * sizeof *answers);
     size_t n = 0;
-    for (size_t i = 0; answers && i < claim->ntasks; i++) {
-        const struct peal_claim_task *t = &claim->tasks[i];
-        if (t->answer)
-            answers[n++] =
-                (struct peal_page_answer){t->answer, t->plan, (uint64_t)t->count, t->launched};
+    if (answers) {
+        for (size_t i = 0; i < claim->ntasks; i++) {
+            const struct peal_claim_task *t = &claim->tasks[i];
+            if (t->answer)
+                answers[n++] =
+                    (struct peal_page_answer){t->answer, t->plan, (uint64_t)t->count, t->launched};
+        }
     }
     if (!n)
         return true; /* no plan could be made; the messages say why */
@@ -109,7 +124,9 @@ static int exit_code(enum peal_outcome verdict, bool allow_sample)
     if (verdict == PEAL_REFUTED)
         return PEAL_EXIT_NO;
     bool good = verdict == PEAL_PROVED || (verdict == PEAL_SAMPLED && allow_sample);
-    return good ? PEAL_EXIT_OK : PEAL_EXIT_OTHER;
+    if (good)
+        return PEAL_EXIT_OK;
+    return PEAL_EXIT_OTHER;
 }
 
 /* Says which plans lack what --require names; true if any does. */
@@ -118,12 +135,16 @@ static bool lacks_required(const struct peal_claim *claim, uint32_t require)
     bool any = false;
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_verification *v = claim->tasks[i].answer;
-        const char *lacks = v ? peal_require_lacks(require, v) : NULL;
-        if (lacks)
-            fprintf(stderr, "peal verify: required at %u ranks, but %s%s%s\n",
-                    claim->tasks[i].nranks, lacks, v->bits_why ? ": " : "",
-                    v->bits_why ? v->bits_why : "");
-        any = any || lacks;
+        const char *lacks = NULL;
+        if (v)
+            lacks = peal_require_lacks(require, v);
+        if (!lacks)
+            continue;
+        any = true;
+        fprintf(stderr, "peal verify: required at %u ranks, but %s", claim->tasks[i].nranks, lacks);
+        if (v->bits_why)
+            fprintf(stderr, ": %s", v->bits_why);
+        fputs("\n", stderr);
     }
     return any;
 }
@@ -162,7 +183,34 @@ static uint32_t count_workers(const struct verify_options *o)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (o->jobs)
         return (uint32_t)o->jobs;
-    return cores > 0 ? (uint32_t)cores : 1;
+    if (cores > 0)
+        return (uint32_t)cores;
+    return 1;
+}
+
+/* --nodes places one number of ranks. False after a message. */
+static bool claim_nodes(const struct peal_cli *cli, const struct verify_options *o,
+                        struct peal_claim *claim)
+{
+    const struct peal_ints *ranks = &o->kernel.ranks;
+    if (!o->kernel.nodes)
+        return true;
+    if (ranks->all || ranks->len > 1) {
+        peal_cli_usage(cli, "--nodes %s places %u ranks: it goes with that number alone",
+                       o->kernel.nodes, claim->request.bind.nranks);
+        return false;
+    }
+    if (ranks->len)
+        return peal_kernel_places(cli, &o->kernel, claim->request.bind.nranks, ranks->at[0]);
+    int64_t *placed = peal_arena_alloc(cli->arena, sizeof *placed);
+    if (!placed) {
+        peal_cli_fail(cli, "out of memory");
+        return false;
+    }
+    *placed = claim->request.bind.nranks;
+    claim->ranks = placed;
+    claim->nranks = 1;
+    return true;
 }
 
 /* -n all: the numbers of ranks and the count that a proof for all starts from. What has no class is
@@ -185,6 +233,30 @@ static bool ask_for_all(struct peal_cli *cli, const struct peal_forall *all,
     return true;
 }
 
+/* After the proofs for few ranks: all that is left, and the certificate. False after a message. */
+static bool finish_all(struct peal_cli *cli, const struct verify_options *o,
+                       const struct peal_claim *claim, struct peal_forall *all)
+{
+    struct peal_source given = {0};
+    struct peal_text text = {0};
+    if (o->check && !peal_cli_read(cli, o->check, &given))
+        return false;
+    peal_text_add(&text, peal_text_or_empty(given.text), given.len);
+    bool good = !text.failed;
+    if (good)
+        peal_forall_finish(all, claim, o->check ? peal_text_get(&text) : NULL);
+    peal_text_release(&text);
+    if (!good)
+        return peal_cli_fail(cli, "out of memory") == PEAL_EXIT_OK;
+    if (!o->certificate || !all->proved)
+        return true;
+    if (all->certificate.len)
+        return peal_cli_write(cli, o->certificate, &all->certificate);
+    fprintf(stderr, "peal verify: no certificate: the proof for a %s needs none\n",
+            peal_forall_class_name(all->in));
+    return true;
+}
+
 static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
                          const struct peal_kernel *kernel, const char *file)
 {
@@ -193,23 +265,33 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
                    .most_states = (uint64_t)o->states,
                    .most_bytes = o->memory,
                    .advice = o->advice,
+                   .pairwise = o->order == ORDER_PAIRWISE,
                    .plain = o->plain},
-        .ranks = o->kernel.ranks.len ? o->kernel.ranks.at : default_ranks,
-        .nranks = o->kernel.ranks.len ? o->kernel.ranks.len
-                                      : sizeof default_ranks / sizeof *default_ranks,
-        .counts = o->kernel.counts.len ? o->kernel.counts.at : default_counts,
-        .ncounts = o->kernel.counts.len ? o->kernel.counts.len : 1,
+        .ranks = default_ranks,
+        .nranks = sizeof default_ranks / sizeof *default_ranks,
+        .counts = default_counts,
+        .ncounts = 1,
         .alone = o->alone || o->launches == 1,
+        .flush = o->flush,
         .keep_plans = o->html != NULL,
         .workers = count_workers(o),
     };
+    if (o->kernel.ranks.len) {
+        claim.ranks = o->kernel.ranks.at;
+        claim.nranks = o->kernel.ranks.len;
+    }
+    if (o->kernel.counts.len) {
+        claim.counts = o->kernel.counts.at;
+        claim.ncounts = o->kernel.counts.len;
+    }
     struct peal_progress progress = {.what = "plans"};
     struct peal_forall all = {0}, *asked = o->kernel.ranks.all ? &all : NULL;
     if (asked)
         all = peal_forall_classify(kernel);
     if (asked && !ask_for_all(cli, &all, &claim))
         return peal_cli_fail(cli, "out of memory");
-    if (!peal_kernel_request(cli, kernel, &o->kernel, &claim.request))
+    if (!peal_kernel_request(cli, kernel, &o->kernel, &claim.request) ||
+        !claim_nodes(cli, o, &claim))
         return PEAL_EXIT_USAGE;
     claim.request.bind.no_fuse = o->advice; /* so that there is a place between any two lines */
     if (!o->no_cache && !o->advice && !o->plain)
@@ -221,16 +303,20 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
     progress.total = claim.ntasks;
     for (size_t i = 0; i < claim.ntasks; i++)
         progress.weight += weigh(&claim.tasks[i]);
-    progress.report = o->json ? NULL : report_finished;
+    progress.report = report_finished;
+    if (o->json)
+        progress.report = NULL;
     progress.context = &claim;
     peal_progress_begin(&progress);
     peal_claim_run(&claim);
     if (o->advice)
         peal_claim_judge_advice(&claim);
-    if (asked)
-        peal_forall_finish(&all, &claim);
+    bool finished = !asked || finish_all(cli, o, &claim, &all);
     peal_progress_end(&progress);
-    int code = report(cli, o, &claim, asked, file);
+    int code = PEAL_EXIT_OTHER;
+    if (finished)
+        code = report(cli, o, &claim, asked, file);
+    peal_forall_release(&all);
     peal_claim_release(&claim);
     return code;
 }
@@ -239,24 +325,37 @@ static int verify_kernel(struct peal_cli *cli, const struct verify_options *o,
 static int report_stops(struct peal_cli *cli, const struct verify_options *o,
                         const struct peal_kernel *kernel)
 {
-    static const int64_t ranks[] = {4};
+    static const int64_t four[] = {4};
     struct peal_plan_request request = {0};
     struct peal_text out = {0};
-    size_t n = o->kernel.ranks.len ? o->kernel.ranks.len : 1;
+    size_t n = 1;
+    if (o->kernel.ranks.len)
+        n = o->kernel.ranks.len;
     int code = PEAL_EXIT_OK;
     if (!peal_kernel_request(cli, kernel, &o->kernel, &request))
         return PEAL_EXIT_USAGE;
     if (o->json && n > 1)
         return peal_cli_usage(cli, "--fault with --json takes one number of ranks");
+    int64_t placed[] = {request.bind.nranks};
+    const int64_t *unless_given = four;
+    if (o->kernel.nodes)
+        unless_given = placed;
+    for (size_t i = 0; i < o->kernel.ranks.len; i++) {
+        if (!peal_kernel_places(cli, &o->kernel, request.bind.nranks, o->kernel.ranks.at[i]))
+            return PEAL_EXIT_USAGE;
+    }
     request.count = o->kernel.counts.len ? o->kernel.counts.at[0] : default_counts[0];
-    request.max_count = request.count ? request.count : 1;
+    request.max_count = 1;
+    if (request.count)
+        request.max_count = request.count;
     request.invent = true;
     request.bind.rank = PEAL_NONE;
     request.bind.symmetric = true;
     for (size_t i = 0; i < n; i++) {
         struct peal_stops stops = {0};
         struct peal_plan *plan = NULL;
-        request.bind.nranks = (uint32_t)(o->kernel.ranks.len ? o->kernel.ranks.at : ranks)[i];
+        request.bind.nranks =
+            (uint32_t)(o->kernel.ranks.len ? o->kernel.ranks.at : unless_given)[i];
         struct peal_diags diags;
         peal_diags_init(&diags);
         enum peal_status status = peal_plan_make(&request, &diags, &plan);
@@ -284,6 +383,10 @@ static int report_stops(struct peal_cli *cli, const struct verify_options *o,
 static bool check_all(const struct peal_cli *cli, const struct verify_options *o)
 {
     const struct peal_kernel_options *k = &o->kernel;
+    if (!k->ranks.all && (o->certificate || o->check)) {
+        peal_cli_usage(cli, "--certificate and --check go with -n all");
+        return false;
+    }
     if (!k->ranks.all || (!k->counts.len && !k->set.len && !k->root && !k->in_place && !o->alone &&
                           !o->launches && !o->advice))
         return true;
@@ -293,13 +396,28 @@ static bool check_all(const struct peal_cli *cli, const struct verify_options *o
     return false;
 }
 
+/* False after a message: what is decided for the order of windows only. */
+static bool check_order(const struct peal_cli *cli, const struct verify_options *o)
+{
+    if (o->order == ORDER_WINDOWS || (!o->advice && !o->fault && !o->kernel.ranks.all))
+        return true;
+    peal_cli_usage(cli, "--order pairwise goes without --advice, --fault and -n all");
+    return false;
+}
+
 /* False after a message: the root is a rank of none of the numbers of ranks. */
 static bool check_root(const struct peal_cli *cli, const struct peal_kernel_options *o)
 {
-    int64_t most =
-        o->ranks.len ? 0 : default_ranks[sizeof default_ranks / sizeof *default_ranks - 1];
+    uint32_t placed;
+    const uint32_t *nodes;
+    if (!peal_kernel_placement(cli, o, &placed, &nodes))
+        return false;
+    int64_t most = placed;
+    if (!placed && !o->ranks.len)
+        most = default_ranks[sizeof default_ranks / sizeof *default_ranks - 1];
     for (size_t i = 0; i < o->ranks.len; i++)
-        most = o->ranks.at[i] > most ? o->ranks.at[i] : most;
+        if (o->ranks.at[i] > most)
+            most = o->ranks.at[i];
     if (o->root >= most)
         peal_cli_usage(cli, "--root %lld is not a rank: there are %lld", (long long)o->root,
                        (long long)most);
@@ -312,13 +430,15 @@ static int verify_files(struct peal_cli *cli, const struct verify_options *o, ch
 {
     uint32_t require = 0;
     (void)peal_require_parse(cli, o->require, &require); /* run has checked it */
-    if (o->kernel.set.len || o->kernel.kernel)
-        return peal_cli_usage(cli, "--set and --kernel are for kernels, not for plans in files");
+    if (o->kernel.set.len || o->kernel.kernel || o->kernel.nodes)
+        return peal_cli_usage(
+            cli, "--set, --kernel and --nodes are for kernels, not for plans in files");
     struct peal_files_job job = {
         .options = &o->kernel,
         .verify = {.launches = (uint32_t)o->launches,
                    .most_states = (uint64_t)o->states,
                    .most_bytes = o->memory,
+                   .pairwise = o->order == ORDER_PAIRWISE,
                    .advice = o->advice},
         .require = require,
         .workers = count_workers(o),
@@ -339,7 +459,7 @@ static int verify_one(struct peal_cli *cli, const struct verify_options *o, cons
     const struct peal_kernel *kernel = peal_kernel_open(cli, what, &o->kernel, &program);
     if (!kernel)
         return PEAL_EXIT_OTHER;
-    if (check_root(cli, &o->kernel) && check_all(cli, o))
+    if (check_root(cli, &o->kernel) && check_all(cli, o) && check_order(cli, o))
         code = o->fault ? report_stops(cli, o, kernel) : verify_kernel(cli, o, kernel, what);
     peal_program_close(program);
     return code;
@@ -383,9 +503,14 @@ const struct peal_command peal_cmd_verify = {
         "covered: bounds, deadlock, races, signals, uninitialised reads and, where the kernel has "
         "a contract, the result. Kernels with a root, and several counts, are also launched in "
         "sequences of different roots and counts.\n\n"
+        "--order pairwise proves it also for a network between nodes: what a rank puts into "
+        "another "
+        "one's memory is then ordered for that rank only, by a notify to it. Without --nodes every "
+        "rank is a node.\n\n"
         "-n all asks for every number of ranks: 'proved for every number of ranks' covers every "
         "count, root and number of launches, in place or not; otherwise the answer is 'not decided "
-        "for all' with what is proved for few ranks, and the exit code 3.\n\n"
+        "for all' with what is proved for few ranks, and the exit code 3. Rings need an SMT solver "
+        "(z3 or cvc5) in the search path; with both, both must agree.\n\n"
         "Where there are too many sequences, some are examined: the verdict is then 'sampled, not "
         "proved', which is no proof.\n\n"
         "Exit code: 0 proved (wherever the kernel has a plan), 1 refuted, 2 wrong usage, 3 not "
@@ -398,7 +523,9 @@ const struct peal_command peal_cmd_verify = {
         "  peal verify allreduce_ring -n 2..16\n"
         "  peal verify plans/*.xml --require same-bits\n"
         "  peal verify my.peal -n 4 --count 0,1,100 --advice\n"
-        "  peal verify allreduce_mesh -n all",
+        "  peal verify allreduce_nodes -n 8 --nodes 5+3 --order pairwise\n"
+        "  peal verify allreduce_mesh -n all\n"
+        "  peal verify allreduce_ring -n all --certificate ring.cert",
     .options = options_table,
     .defaults = &defaults,
     .size = sizeof(struct verify_options),

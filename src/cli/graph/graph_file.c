@@ -63,7 +63,9 @@ static const char *scalar_of(const yaml_node_t *node)
     if (!node || node->type != YAML_SCALAR_NODE)
         return NULL;
     const char *text = (const char *)node->data.scalar.value;
-    return strlen(text) == node->data.scalar.length ? text : NULL;
+    if (strlen(text) == node->data.scalar.length)
+        return text;
+    return NULL;
 }
 
 static yaml_node_t *node_at(struct peal_graph_file *f, int index)
@@ -93,8 +95,12 @@ static bool check_keys(struct peal_graph_file *f, const yaml_node_t *mapping, co
     for (; pair < mapping->data.mapping.pairs.top; pair++) {
         const yaml_node_t *key = node_at(f, pair->key);
         const char *name = scalar_of(key);
-        size_t len = name ? strlen(name) : 0;
-        const char *at = name && len ? strstr(known, name) : NULL;
+        size_t len = 0;
+        if (name)
+            len = strlen(name);
+        const char *at = NULL;
+        if (name && len)
+            at = strstr(known, name);
         while (at && ((at > known && at[-1] != ' ') || (at[len] != ' ' && at[len] != '\0')))
             at = strstr(at + 1, name);
         if (at)
@@ -126,9 +132,11 @@ static bool read_int(struct peal_graph_file *f, const yaml_node_t *node, int64_t
 
 static struct named *find_name(struct peal_graph_file *f, enum section section, const char *name)
 {
-    for (size_t i = 0; i < f->names.len && name; i++) {
-        if (f->names.at[i].section == section && strcmp(f->names.at[i].name, name) == 0)
-            return &f->names.at[i];
+    if (name) {
+        for (size_t i = 0; i < f->names.len; i++) {
+            if (f->names.at[i].section == section && strcmp(f->names.at[i].name, name) == 0)
+                return &f->names.at[i];
+        }
     }
     return NULL;
 }
@@ -363,7 +371,9 @@ static enum peal_status make_tensor(struct peal_graph_file *f, struct named *nam
     const yaml_node_t *dtype = find(f, named->node, "dtype"), *on = find(f, named->node, "on");
     const yaml_node_t *shard = find(f, named->node, "shard"),
                       *worker = find(f, named->node, "worker");
-    const char *type = dtype ? scalar_of(dtype) : "f32";
+    const char *type = "f32";
+    if (dtype)
+        type = scalar_of(dtype);
     if (!type || !peal_dtype_find(type, strlen(type), &spec.dtype)) {
         peal_diag_error(f->diags, pos_of(f, dtype), "there is no data type '%s'",
                         type ? type : "?");
@@ -479,11 +489,15 @@ static enum peal_status read_args(struct peal_graph_file *f, const yaml_node_t *
     if (!node)
         return PEAL_OK;
     bool list = node->type == YAML_SEQUENCE_NODE;
-    const yaml_node_item_t *item = list ? node->data.sequence.items.start : NULL;
-    for (; list && item < node->data.sequence.items.top; item++) {
-        if (*count == PEAL_MOST_ARGS || !read_arg(f, node_at(f, *item), &args[*count]))
-            return PEAL_INVALID;
-        ++*count;
+    const yaml_node_item_t *item = NULL;
+    if (list)
+        item = node->data.sequence.items.start;
+    if (list) {
+        for (; item < node->data.sequence.items.top; item++) {
+            if (*count == PEAL_MOST_ARGS || !read_arg(f, node_at(f, *item), &args[*count]))
+                return PEAL_INVALID;
+            ++*count;
+        }
     }
     for (size_t i = 0; i < *count; i++) {
         if (args[i].kind == PEAL_TASK_INTS)
@@ -491,7 +505,9 @@ static enum peal_status read_args(struct peal_graph_file *f, const yaml_node_t *
     }
     if (!list)
         peal_diag_error(f->diags, pos_of(f, node), "'args' is no list");
-    return list ? PEAL_OK : PEAL_INVALID;
+    if (list)
+        return PEAL_OK;
+    return PEAL_INVALID;
 }
 
 static enum peal_status submit_task(struct peal_graph_file *f, const yaml_node_t *task)
@@ -524,8 +540,11 @@ static enum peal_status submit_task(struct peal_graph_file *f, const yaml_node_t
     if (on->type != YAML_SEQUENCE_NODE)
         return submit_on(f, task, on, &spec);
     const yaml_node_item_t *item = on->data.sequence.items.start;
-    for (; item < on->data.sequence.items.top && status == PEAL_OK; item++)
+    for (; item < on->data.sequence.items.top; item++) {
+        if (status != PEAL_OK)
+            break;
         status = submit_on(f, task, node_at(f, *item), &spec);
+    }
     return status;
 }
 
@@ -535,7 +554,9 @@ enum peal_status peal_graph_file_submit(struct peal_graph_file *file, struct pea
     enum peal_status status = PEAL_OK;
     file->host = host;
     file->diags = diags;
-    for (size_t i = 0; i < file->names.len && status == PEAL_OK; i++) {
+    for (size_t i = 0; i < file->names.len; i++) {
+        if (status != PEAL_OK)
+            break;
         struct named *named = &file->names.at[i];
         if (named->section == DOMAINS)
             status = make_domain(file, named);
@@ -545,10 +566,15 @@ enum peal_status peal_graph_file_submit(struct peal_graph_file *file, struct pea
             status = make_kernel(file, named);
     }
     const yaml_node_t *tasks = file->sections[TASKS];
-    for (uint32_t r = 0; r < repeat && status == PEAL_OK; r++) {
+    for (uint32_t r = 0; r < repeat; r++) {
+        if (status != PEAL_OK)
+            break;
         const yaml_node_item_t *item = tasks->data.sequence.items.start;
-        for (; item < tasks->data.sequence.items.top && status == PEAL_OK; item++)
+        for (; item < tasks->data.sequence.items.top; item++) {
+            if (status != PEAL_OK)
+                break;
             status = submit_task(file, node_at(file, *item));
+        }
     }
     return status;
 }

@@ -16,6 +16,7 @@
 /* One way to launch a file. */
 struct peal_file_run {
     bool in_place;
+    bool pieces; /* the answer is for chunks that are sent one by one */
     uint64_t count;
     struct peal_verification *answer; /* NULL: no plan */
     const char *why;                  /* without an answer: the diagnostics */
@@ -77,8 +78,7 @@ void peal_files_verify_ways(const struct peal_files_job *job, struct peal_file_t
 void peal_files_release_task(struct peal_file_task *task);
 /* files_fix.c: drops edits of findings that do not hold, adds fixes of faults, each verified; then
  * makes the patch and uses it if that is asked for. While the text is there. */
-void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_task *task,
-                           const struct peal_import *import);
+void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_task *task);
 void peal_files_use_fixes(const struct peal_files_job *job, struct peal_file_task *task);
 /* files_sarif.c */
 void peal_files_report_sarif(const struct peal_files_job *job, struct peal_text *out);

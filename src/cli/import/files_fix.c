@@ -12,122 +12,283 @@
 #include <unistd.h>
 
 enum worth { WORSE, SAME, PROVED };
+enum { MOST_SITES = 8 };
 
-/* The two places of the first refutation that has any; the caller of a collective has none. */
-static bool find_site(const struct peal_file_task *task, struct peal_fix_site *out)
+struct sites {
+    struct peal_fix_site at[MOST_SITES];
+    uint32_t count;
+};
+
+static void add_site(struct sites *sites, struct peal_fix_site site)
 {
-    for (size_t i = 0; i < task->runs.len; i++) {
-        const struct peal_verification *v = task->runs.at[i].answer;
-        uint32_t n = 0;
-        if (!v || (v->fault != PEAL_FAULT_RACE && v->fault != PEAL_FAULT_CHANNEL))
-            continue;
-        *out = (struct peal_fix_site){.channel = v->fault == PEAL_FAULT_CHANNEL};
-        for (uint32_t s = 0; s < v->nsteps && n < 2; s++) {
-            if (!v->steps[s].collides || !v->steps[s].place.line)
-                continue;
-            out->line[n] = v->steps[s].place.line;
-            out->col[n++] = v->steps[s].place.col;
+    if (sites->count < MOST_SITES)
+        sites->at[sites->count++] = site;
+}
+
+/* The two places that race, or use one end of a channel; the caller of a collective has none. */
+static void find_collision(const struct peal_verification *v, struct sites *out)
+{
+    struct peal_fix_site site = {.channel = v->fault == PEAL_FAULT_CHANNEL};
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < v->nsteps; s++) {
+        if (n >= 2)
+            break;
+        if (v->steps[s].collides && !v->steps[s].place.line) {
+            site.has_caller = true;
+            site.caller = v->steps[s].rank;
         }
-        out->line[1] = n == 1 ? out->line[0] : out->line[1];
-        out->col[1] = n == 1 ? out->col[0] : out->col[1];
-        if (n > 0)
-            return true;
+        if (!v->steps[s].collides || !v->steps[s].place.line)
+            continue;
+        site.line[n] = v->steps[s].place.line;
+        site.col[n++] = v->steps[s].place.col;
+    }
+    if (n == 1) {
+        site.line[1] = site.line[0];
+        site.col[1] = site.col[0];
+    }
+    if (n > 0)
+        add_site(out, site);
+}
+
+static void find_waits(const struct peal_verification *v, struct sites *out)
+{
+    for (uint32_t i = 0; i < v->nwaits; i++) {
+        uint32_t s = v->waits[i].step;
+        if (s >= v->nsteps || !v->steps[s].place.line)
+            continue;
+        struct peal_fix_site site = {.deadlock = true};
+        site.line[0] = site.line[1] = v->steps[s].place.line;
+        site.col[0] = site.col[1] = v->steps[s].place.col;
+        add_site(out, site);
+    }
+}
+
+/* The places of the first refutation that has any. */
+static struct sites find_sites(const struct peal_file_task *task)
+{
+    struct sites out = {.count = 0};
+    for (size_t i = 0; i < task->runs.len; i++) {
+        if (out.count)
+            break;
+        const struct peal_verification *v = task->runs.at[i].answer;
+        if (v && (v->fault == PEAL_FAULT_RACE || v->fault == PEAL_FAULT_CHANNEL))
+            find_collision(v, &out);
+        else if (v && v->fault == PEAL_FAULT_DEADLOCK)
+            find_waits(v, &out);
+    }
+    return out;
+}
+
+/* --- attempts -------------------------------------------------------------------------------- */
+
+/* A text on its way from the file's to a proved one: all edits so far, in places of the file. */
+struct attempt {
+    char *text; /* owned; NULL: the file's */
+    struct peal_source source;
+    struct peal_finding edits;
+    struct peal_file_task task; /* how it is judged */
+    struct peal_import *import;
+    enum worth worth;
+};
+
+static void free_attempt(struct attempt *a)
+{
+    if (!a)
+        return;
+    peal_import_close(a->import);
+    peal_files_release_task(&a->task);
+    free(a->text);
+    free(a);
+}
+
+/* Is the text proved now, or at least as wrong as the file was? */
+static enum worth compare(const struct peal_file_task *now, const struct peal_file_task *then)
+{
+    enum worth worth = WORSE;
+    if (now->runs.len == then->runs.len)
+        worth = PROVED;
+    for (size_t i = 0; i < now->runs.len; i++) {
+        if (i >= then->runs.len)
+            break;
+        const struct peal_verification *v = now->runs.at[i].answer, *w = then->runs.at[i].answer;
+        bool same = v && w && v->verdict == w->verdict && v->fault == w->fault;
+        if (!v || v->verdict != PEAL_PROVED)
+            worth = same && worth != WORSE ? SAME : WORSE;
+    }
+    return worth;
+}
+
+/* Offsets in an edited text as offsets in the file: edits so far only inserted. */
+static uint64_t in_file(const struct peal_finding *edits, uint64_t offset)
+{
+    uint64_t shift = 0;
+    for (uint32_t i = 0; i < edits->nedits; i++) {
+        if (edits->edits[i].offset + shift < offset)
+            shift += strlen(edits->edits[i].text);
+    }
+    return offset - shift;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct peal_edit *x = a, *y = b;
+    if (x->offset < y->offset)
+        return -1;
+    return x->offset > y->offset;
+}
+
+/* What `from` becomes by a proposal, to be freed: what is read points into it. NULL: no memory, or
+ * too many edits. */
+static struct attempt *make_attempt(const struct peal_files_job *job, struct peal_file_task *task,
+                                    const struct attempt *from, const struct peal_finding *proposal)
+{
+    size_t len;
+    struct attempt *a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    a->task.path = task->path;
+    peal_arena_init(&a->task.arena, 0);
+    peal_findings_init(&a->task.findings);
+    a->text = peal_edits_apply(&from->source, proposal->edits, proposal->nedits, &len);
+    if (!a->text || from->edits.nedits + proposal->nedits > PEAL_FINDING_EDITS) {
+        free_attempt(a);
+        return NULL;
+    }
+    a->source = (struct peal_source){task->source.name, a->text, len};
+    a->task.source = a->source;
+    a->edits = from->edits;
+    for (uint32_t i = 0; i < proposal->nedits; i++) {
+        const struct peal_edit *e = &proposal->edits[i];
+        const char *text = peal_arena_copy(&task->arena, e->text, strlen(e->text));
+        a->edits.edits[a->edits.nedits++] =
+            (struct peal_edit){in_file(&from->edits, e->offset), e->len, peal_text_or_empty(text)};
+    }
+    qsort(a->edits.edits, a->edits.nedits, sizeof *a->edits.edits, by_offset);
+    if (peal_import_open(&a->source, NULL, &a->import) == PEAL_OK) {
+        peal_files_verify_ways(job, &a->task, a->import);
+        a->worth = compare(&a->task, task);
+    }
+    return a;
+}
+
+/* Is what is wrong now wrong at another place, as the file counts? */
+static bool moved(const struct attempt *from, const struct attempt *to)
+{
+    struct sites then = find_sites(&from->task), now = find_sites(&to->task);
+    if (now.count < then.count)
+        return true;
+    for (uint32_t i = 0; i < now.count; i++) {
+        for (int k = 0; k < 2; k++) {
+            uint64_t offset = peal_edits_offset(&to->source, now.at[i].line[k], now.at[i].col[k]);
+            bool known = false;
+            for (uint32_t j = 0; j < then.count; j++) {
+                uint64_t old =
+                    peal_edits_offset(&from->source, then.at[j].line[k], then.at[j].col[k]);
+                known = known || in_file(&from->edits, old) == in_file(&to->edits, offset);
+            }
+            if (!known)
+                return true;
+        }
     }
     return false;
 }
 
-/* The edited file, verified in the same ways: is it proved now, or at least as it was? `next` may
- * be NULL; otherwise it gets the places of what is wrong now, line 0 if there are none. */
-static enum worth try_edits(const struct peal_files_job *job, const struct peal_file_task *task,
-                            const struct peal_finding *f, struct peal_fix_site *next)
+/* --- search ---------------------------------------------------------------------------------- */
+
+/* The place of the first edit in the file: a proposal's own is of the text that it was made for. */
+static struct peal_pos first_place(const struct peal_file_task *task,
+                                   const struct peal_finding *edits)
 {
-    size_t len;
-    char *text = peal_edits_apply(&task->source, f->edits, f->nedits, &len);
-    struct peal_file_task trial = {.path = task->path};
-    struct peal_import *import = NULL;
-    enum worth worth = WORSE;
-    if (!text)
-        return WORSE;
-    trial.source = (struct peal_source){task->source.name, text, len};
-    peal_arena_init(&trial.arena, 0);
-    peal_findings_init(&trial.findings);
-    if (peal_import_open(&trial.source, NULL, &import) == PEAL_OK) {
-        peal_files_verify_ways(job, &trial, import);
-        worth = trial.runs.len == task->runs.len ? PROVED : WORSE;
-        for (size_t i = 0; i < trial.runs.len && i < task->runs.len; i++) {
-            const struct peal_verification *now = trial.runs.at[i].answer;
-            const struct peal_verification *then = task->runs.at[i].answer;
-            bool same = now && then && now->verdict == then->verdict && now->fault == then->fault;
-            if (!now || now->verdict != PEAL_PROVED)
-                worth = same && worth != WORSE ? SAME : WORSE;
+    struct peal_pos pos = {NULL, 1, 1, 1};
+    for (uint64_t i = 0; i < edits->edits[0].offset; i++) {
+        if (i >= task->source.len)
+            break;
+        pos.col++;
+        if (task->source.text[i] == '\n') {
+            pos.line++;
+            pos.col = 1;
         }
     }
-    if (next && !find_site(&trial, next))
-        *next = (struct peal_fix_site){0};
-    peal_import_close(import);
-    peal_files_release_task(&trial);
-    free(text);
-    return worth;
+    return pos;
 }
 
-/* Generated plans lack the same nop on every rank: one after the other, until it is proved. */
-static void find_chain(const struct peal_files_job *job, struct peal_file_task *task,
-                       const struct peal_import *import, struct peal_fix_site site)
+static void record(struct peal_file_task *task, const struct peal_finding *like,
+                   const struct peal_finding *edits, uint32_t rounds)
 {
-    struct peal_finding chain = {0};
-    while (site.line[1] && !site.channel && chain.nedits < PEAL_FINDING_EDITS) {
-        struct peal_findings proposals;
-        struct peal_pos pos = {NULL, site.line[1], site.col[1], 1};
-        peal_findings_init(&proposals);
-        peal_import_propose(import, &site, &proposals);
-        const struct peal_finding *p = proposals.list.len ? &proposals.list.at[0] : NULL;
-        const char *text =
-            p ? peal_arena_copy(&task->arena, p->edits[0].text, strlen(p->edits[0].text)) : NULL;
-        if (text)
-            chain.edits[chain.nedits++] = (struct peal_edit){p->edits[0].offset, 0, text};
-        peal_findings_release(&proposals);
-        if (!text)
-            return;
-        if (try_edits(job, task, &chain, &site) != PROVED)
-            continue;
-        struct peal_finding *f =
-            peal_finding_add(&task->findings, PEAL_FINDING_NOTE, "fix-nop", pos,
-                             "fix: %u nops, each before an op that races (verified)", chain.nedits);
-        for (uint32_t k = 0; k < chain.nedits; k++)
-            peal_finding_edit(&task->findings, f, chain.edits[k].offset, 0, text);
-        return;
+    char more[64] = "";
+    struct peal_pos pos = {NULL, like->pos.line, like->pos.col, like->pos.len};
+    if (rounds > 1) {
+        snprintf(more, sizeof more, ", and the like at %u more places", rounds - 1);
+        pos = first_place(task, edits);
     }
+    struct peal_finding *f = peal_finding_add(&task->findings, PEAL_FINDING_NOTE, like->rule, pos,
+                                              "%s%s (verified)", like->message, more);
+    for (uint32_t k = 0; k < edits->nedits; k++)
+        peal_finding_edit(&task->findings, f, edits->edits[k].offset, edits->edits[k].len,
+                          edits->edits[k].text);
 }
 
-void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_task *task,
-                           const struct peal_import *import)
+/* One round: every proposal for every place, until one proves the file. Otherwise the first after
+ * which something else is wrong is gone on from: generated plans lack the same op on every rank. The
+ * result replaces *at; false: there is none. */
+static bool try_round(const struct peal_files_job *job, struct peal_file_task *task,
+                      struct attempt **at, uint32_t round, uint32_t *budget)
 {
-    struct peal_fix_site site;
-    for (size_t i = 0; i < task->findings.list.len; i++) {
-        struct peal_finding *f = &task->findings.list.at[i];
-        if (f->nedits && try_edits(job, task, f, NULL) == WORSE)
-            f->nedits = 0;
-    }
-    if (!find_site(task, &site))
-        return;
+    struct attempt *next = NULL;
     struct peal_findings proposals;
+    struct sites sites = find_sites(&(*at)->task);
+    bool done = false, inserts = task->facts.format == PEAL_FORMAT_MSCCLPP;
     peal_findings_init(&proposals);
-    peal_import_propose(import, &site, &proposals);
-    for (size_t i = 0; i < proposals.list.len; i++) {
-        const struct peal_finding *p = &proposals.list.at[i];
-        if (try_edits(job, task, p, NULL) != PROVED)
-            continue;
-        struct peal_finding *f = peal_finding_add(&task->findings, p->level, p->rule, p->pos,
-                                                  "%s (verified)", p->message);
-        for (uint32_t k = 0; k < p->nedits; k++)
-            peal_finding_edit(&task->findings, f, p->edits[k].offset, p->edits[k].len,
-                              p->edits[k].text);
-        peal_findings_release(&proposals);
-        return;
+    for (uint32_t i = 0; i < sites.count; i++)
+        peal_import_propose((*at)->import, &sites.at[i], &proposals);
+    for (size_t i = 0; i < proposals.list.len; i++, (*budget)--) {
+        if (!*budget || done)
+            break;
+        struct attempt *now = make_attempt(job, task, *at, &proposals.list.at[i]);
+        done = now && now->worth == PROVED;
+        if (done)
+            record(task, &proposals.list.at[i], &now->edits, round + 1);
+        bool goes_on = now && inserts && !next && now->worth == SAME && moved(*at, now);
+        if (goes_on)
+            next = now;
+        else
+            free_attempt(now);
     }
     peal_findings_release(&proposals);
-    if (task->facts.format == PEAL_FORMAT_MSCCLPP && !site.channel)
-        find_chain(job, task, import, site);
+    free_attempt(*at);
+    *at = next;
+    return next && !done;
+}
+
+static void search_fix(const struct peal_files_job *job, struct peal_file_task *task)
+{
+    enum { MANY_STEPS = 20000, BUDGET = 400, LITTLE = 16 };
+    uint32_t budget = task->facts.steps > MANY_STEPS ? LITTLE : BUDGET, round = 0;
+    struct peal_finding nothing = {0};
+    struct attempt file = {.source = task->source};
+    struct attempt *at = make_attempt(job, task, &file, &nothing);
+    while (at && at->import && budget) {
+        if (!try_round(job, task, &at, round++, &budget))
+            break;
+    }
+    free_attempt(at);
+}
+
+void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_task *task)
+{
+    struct attempt file = {.source = task->source};
+    for (size_t i = 0; i < task->findings.list.len; i++) {
+        if (!task->findings.list.at[i].nedits)
+            continue;
+        struct attempt *now = make_attempt(job, task, &file, &task->findings.list.at[i]);
+        if (!now || now->worth == WORSE)
+            task->findings.list.at[i].nedits = 0;
+        free_attempt(now);
+    }
+    struct sites sites = find_sites(task);
+    bool inserts = task->facts.format == PEAL_FORMAT_MSCCLPP;
+    if (sites.count && (inserts || !sites.at[0].deadlock)) /* nothing helps a deadlock of FIFOs */
+        search_fix(job, task);
 }
 
 /* --- patches --------------------------------------------------------------------------------- */
@@ -167,7 +328,9 @@ static char *fixed_text(const struct peal_file_task *task, size_t *len)
 static size_t line_end(const char *text, size_t at, size_t len)
 {
     const char *end = memchr(text + at, '\n', len - at);
-    return end ? (size_t)(end - text) + 1 : len;
+    if (end)
+        return (size_t)(end - text) + 1;
+    return len;
 }
 
 /* Edits never add or remove line ends, so lines stay paired: a hunk for each that changed. */
@@ -190,6 +353,17 @@ static void put_patch(const char *path, const struct peal_source *from, const ch
     }
 }
 
+static bool write_all(int fd, const char *text, size_t len)
+{
+    for (size_t at = 0; at < len;) {
+        ssize_t n = write(fd, text + at, len - at);
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
 /* Writes beside the file, keeps the file as FILE.orig, and puts the new one in its place. */
 static bool replace_file(const char *path, const char *text, size_t len, struct peal_text *said)
 {
@@ -199,12 +373,7 @@ static bool replace_file(const char *path, const char *text, size_t len, struct 
     peal_text_printf(&backup, "%s.orig", path);
     int fd = temporary.failed || backup.failed ? -1 : mkstemp(temporary.at);
     bool good = fd >= 0 && stat(path, &info) == 0 && fchmod(fd, info.st_mode & 07777) == 0;
-    for (size_t at = 0; good && at < len;) {
-        ssize_t n = write(fd, text + at, len - at);
-        good = n > 0;
-        at += good ? (size_t)n : 0;
-    }
-    good = good && fsync(fd) == 0;
+    good = good && write_all(fd, text, len) && fsync(fd) == 0;
     if (fd >= 0)
         close(fd);
     good = good && link(path, peal_text_get(&backup)) == 0 && rename(temporary.at, path) == 0;

@@ -17,20 +17,27 @@ static bool has_finished(const struct peal_file_task *t)
 
 static const char *verdict_name(const struct peal_verification *v)
 {
-    return v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault) : peal_outcome_name(v->verdict);
+    if (v->verdict == PEAL_REFUTED)
+        return peal_fault_name(v->fault);
+    return peal_outcome_name(v->verdict);
 }
 
 static void put_row(const struct peal_file_task *t, const struct peal_file_run *run,
                     struct peal_report_table *table)
 {
     static const char *const bits[] = {"-", "same", "differ"};
-    const struct peal_verification *v = run ? run->answer : NULL;
+    const struct peal_verification *v = NULL;
+    if (run)
+        v = run->answer;
     peal_report_table_cell(table, "%s", t->path);
     if (t->facts.nranks)
         peal_report_table_cell(table, "%u", t->facts.nranks);
     else
         peal_report_table_cell(table, "-");
-    peal_report_table_cell(table, "%s", !run ? "-" : run->in_place ? "in" : "out of");
+    const char *place = "-";
+    if (run)
+        place = run->in_place ? "in" : "out of";
+    peal_report_table_cell(table, "%s", place);
     if (run)
         peal_report_table_cell(table, "%" PRIu64, run->count);
     else
@@ -117,13 +124,20 @@ static void put_problem(const struct peal_files_job *job, const struct peal_file
     struct peal_verify_place at = peal_fault_place(v);
     put_place(t->path, at.line, at.col, out);
     if (lacks) {
-        peal_text_printf(out, "error: required, but %s%s%s\n", lacks, v->bits_why ? ": " : "",
-                         v->bits_why ? v->bits_why : "");
+        peal_text_printf(out, "error: required, but %s", lacks);
+        if (v->bits_why)
+            peal_text_printf(out, ": %s", v->bits_why);
+        peal_text_puts(out, "\n");
         return;
     }
     bool refuted = v->verdict == PEAL_REFUTED;
-    peal_text_printf(out, "%s: %s%s%s%s", refuted ? "error" : "warning", verdict_name(v),
-                     run->in_place ? " in place" : "", v->why ? ": " : "", v->why ? v->why : "");
+    peal_text_printf(out, "%s: %s", refuted ? "error" : "warning", verdict_name(v));
+    if (run->in_place)
+        peal_text_puts(out, " in place");
+    if (run->pieces)
+        peal_text_puts(out, " in large calls, which send chunks one by one");
+    if (v->why)
+        peal_text_printf(out, ": %s", v->why);
     if (v->fault == PEAL_FAULT_DEADLOCK && run->never)
         peal_text_puts(out, " (no FIFO depth helps)");
     peal_text_puts(out, "\n");
@@ -217,6 +231,8 @@ static void json_run(const struct peal_files_job *job, const struct peal_file_ru
     peal_json_object(json);
     peal_json_put_string(json, "place", run->in_place ? "in" : "out");
     peal_json_put_uint(json, "count", run->count);
+    if (run->pieces)
+        peal_json_put_bool(json, "pieces", true);
     if (run->answer) {
         const char *lacks = peal_require_lacks(job->require, run->answer);
         if (run->answer->fault == PEAL_FAULT_DEADLOCK)

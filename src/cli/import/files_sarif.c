@@ -111,7 +111,7 @@ static void put_flow(struct peal_json *json, const struct peal_verification *v, 
         const struct peal_verify_step *step = &v->steps[i];
         struct peal_text text = {0};
         peal_text_printf(&text, "rank %u lane %u launch %u: %s", step->rank, step->lane,
-                         step->launch, step->text ? step->text : "");
+                         step->launch, peal_text_or_empty(step->text));
         peal_json_object(json);
         peal_json_key(json, "location");
         put_location(json, path, step->place.line, step->place.col, peal_text_get(&text));
@@ -131,7 +131,9 @@ static void put_run(struct peal_json *json, const struct peal_files_job *job,
     const struct peal_verification *v = run->answer;
     struct peal_text text = {0};
     struct result r = {RULE_REFUTED, "error", NULL, task->path, 0, 0};
-    const char *lacks = v ? peal_require_lacks(job->require, v) : NULL;
+    const char *lacks = NULL;
+    if (v)
+        lacks = peal_require_lacks(job->require, v);
     if (v && v->verdict == PEAL_PROVED && !lacks)
         return;
     if (!v) {
@@ -143,13 +145,19 @@ static void put_run(struct peal_json *json, const struct peal_files_job *job,
     } else {
         struct peal_verify_place at = peal_fault_place(v);
         bool refuted = v->verdict == PEAL_REFUTED;
-        r.rule = refuted ? RULE_REFUTED : RULE_UNDECIDED;
-        r.level = refuted ? "error" : "warning";
+        r.rule = RULE_UNDECIDED;
+        if (refuted)
+            r.rule = RULE_REFUTED;
+        r.level = "warning";
+        if (refuted)
+            r.level = "error";
         r.line = at.line;
         r.col = at.col;
-        peal_text_printf(&text, "%s%s%s",
-                         refuted ? peal_fault_name(v->fault) : peal_outcome_name(v->verdict),
-                         v->why ? ": " : "", v->why ? v->why : "");
+        peal_text_puts(&text, refuted ? peal_fault_name(v->fault) : peal_outcome_name(v->verdict));
+        if (run->pieces)
+            peal_text_puts(&text, " in large calls, which send chunks one by one");
+        if (v->why)
+            peal_text_printf(&text, ": %s", v->why);
     }
     r.message = peal_text_get(&text);
     begin_result(json, &r);

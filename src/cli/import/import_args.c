@@ -31,20 +31,23 @@ bool peal_import_bind(const struct peal_cli *cli, const struct peal_kernel_optio
                        facts->nranks);
         return false;
     }
+    if (!peal_operation_is_known(cli, &options->op))
+        return false;
     if (options->set.len) {
         peal_cli_usage(cli, "--set: a plan of another format has no parameters");
         return false;
     }
     *out = (struct peal_import_options){
-        .count = options->counts.len ? (uint64_t)options->counts.at[0] : 0,
         .depth = (uint32_t)options->depth,
         .slot_bytes = options->slot_bytes,
         .dtype = options->dtype,
-        .reduce = options->reduce,
+        .reduce = options->op.reduce,
         .place = options->in_place ? PEAL_PLACE_IN : PEAL_PLACE_FILE,
         .has_root = options->root > 0,
         .root = (uint32_t)options->root,
     };
+    if (options->counts.len)
+        out->count = (uint64_t)options->counts.at[0];
     return true;
 }
 

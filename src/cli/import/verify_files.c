@@ -17,8 +17,12 @@ enum { MOST_FILE = 1 << 30, DEEP = 65536 };
 
 static const char *keep(struct peal_file_task *task, const char *text)
 {
-    const char *copy = text ? peal_arena_copy(&task->arena, text, strlen(text)) : NULL;
-    return copy ? copy : "";
+    const char *copy = NULL;
+    if (text)
+        copy = peal_arena_copy(&task->arena, text, strlen(text));
+    if (copy)
+        return copy;
+    return "";
 }
 
 /* The diagnostics as they would be printed, while the text that they point into is there. */
@@ -45,7 +49,9 @@ static char *read_text(struct peal_file_task *task)
     if (file && fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode) &&
         info.st_size <= MOST_FILE) {
         text = malloc((size_t)info.st_size + 1);
-        got = text ? fread(text, 1, (size_t)info.st_size, file) : 0;
+        got = 0;
+        if (text)
+            got = fread(text, 1, (size_t)info.st_size, file);
     } else if (file && !errno) {
         errno = EINVAL;
     }
@@ -92,6 +98,34 @@ static void find_depth(const struct peal_files_job *job, const struct peal_impor
     free(plan);
 }
 
+/* Large calls send steps of several chunks piece by piece. Where that is refuted, it is the answer;
+ * otherwise it may need deeper FIFOs. */
+static void verify_pieces(const struct peal_files_job *job, const struct peal_import *import,
+                          struct peal_import_options how, struct peal_file_run *run)
+{
+    struct peal_verification *answer = NULL;
+    struct peal_plan *plan = NULL;
+    if (!peal_import_facts(import)->sends_pieces || run->answer->verdict != PEAL_PROVED)
+        return;
+    how.pieces = true;
+    enum peal_status status = peal_import_plan(import, &how, NULL, &plan);
+    if (status == PEAL_OK)
+        status = peal_verify_cached(plan, &job->verify, job->cache, &answer);
+    free(plan);
+    if (status != PEAL_OK)
+        return;
+    if (answer->verdict == PEAL_PROVED) {
+        if (answer->least_depth > run->answer->least_depth)
+            run->answer->least_depth = answer->least_depth;
+        peal_verification_free(answer);
+        return;
+    }
+    peal_verification_free(run->answer);
+    run->answer = answer;
+    run->pieces = true;
+    find_depth(job, import, how, run);
+}
+
 static void verify_way(const struct peal_files_job *job, struct peal_file_task *task,
                        const struct peal_import *import, struct peal_import_options how)
 {
@@ -103,10 +137,12 @@ static void verify_way(const struct peal_files_job *job, struct peal_file_task *
     enum peal_status status = peal_import_plan(import, &how, &diags, &plan);
     if (status == PEAL_OK)
         status = peal_verify_cached(plan, &job->verify, job->cache, &run.answer);
-    if (status == PEAL_OK)
+    if (status == PEAL_OK) {
         find_depth(job, import, how, &run);
-    else
+        verify_pieces(job, import, how, &run);
+    } else {
         run.why = keep_diags(task, status, &diags);
+    }
     free(plan);
     peal_diags_release(&diags);
     if (!peal_vec_push(&task->runs, run))
@@ -123,7 +159,7 @@ void peal_files_verify_ways(const struct peal_files_job *job, struct peal_file_t
         .depth = (uint32_t)o->depth,
         .slot_bytes = o->slot_bytes,
         .dtype = o->dtype,
-        .reduce = o->reduce,
+        .reduce = o->op.reduce,
         .has_root = o->root > 0,
         .root = (uint32_t)o->root,
         .lenient = true,
@@ -131,7 +167,9 @@ void peal_files_verify_ways(const struct peal_files_job *job, struct peal_file_t
     bool in = o->in_place || facts->in_place;
     bool out = !o->in_place && (facts->out_of_place || !facts->in_place);
     for (size_t i = 0; i < (o->counts.len ? o->counts.len : 1); i++) {
-        how.count = o->counts.len ? (uint64_t)o->counts.at[i] : 0;
+        how.count = 0;
+        if (o->counts.len)
+            how.count = (uint64_t)o->counts.at[i];
         how.place = PEAL_PLACE_OUT;
         if (out)
             verify_way(job, task, import, how);
@@ -176,11 +214,12 @@ static void verify_file(const struct peal_files_job *job, struct peal_file_task 
             uint32_t depth = run->least_depth;
             if (run->answer && run->answer->verdict == PEAL_PROVED)
                 depth = run->answer->least_depth;
-            least = depth > least ? depth : least;
+            if (depth > least)
+                least = depth;
         }
         peal_import_judge(import, least, &task->findings);
         if (job->find_fixes && !task->wrong_ranks) {
-            peal_files_find_fixes(job, task, import);
+            peal_files_find_fixes(job, task);
             peal_files_use_fixes(job, task);
         }
     }
@@ -222,7 +261,8 @@ static void run_pool(struct peal_files_job *job, struct peal_progress *progress)
     pthread_t threads[MOST_WORKERS];
     bool started[MOST_WORKERS] = {false};
     uint32_t workers = job->workers > MOST_WORKERS ? MOST_WORKERS : job->workers;
-    workers = workers > job->ntasks ? (uint32_t)job->ntasks : workers;
+    if (workers > job->ntasks)
+        workers = (uint32_t)job->ntasks;
     if (job->ntasks == 1) /* the analyses of one large plan share the cores instead */
         job->verify.workers = job->workers;
     for (uint32_t i = 1; i < workers; i++)
@@ -247,15 +287,19 @@ static bool make_tasks(struct peal_cli *cli, struct peal_files_job *job, char **
 {
     job->ntasks = (size_t)npaths;
     job->tasks = peal_arena_alloc(cli->arena, job->ntasks * sizeof *job->tasks);
-    for (size_t i = 0; job->tasks && i < job->ntasks; i++) {
-        struct peal_file_task *task = &job->tasks[i];
-        struct stat info;
-        task->path = paths[i];
-        task->source.name = paths[i];
-        task->bytes = stat(paths[i], &info) == 0 ? (uint64_t)info.st_size : 1;
-        progress->weight += task->bytes;
-        peal_arena_init(&task->arena, 0);
-        peal_findings_init(&task->findings);
+    if (job->tasks) {
+        for (size_t i = 0; i < job->ntasks; i++) {
+            struct peal_file_task *task = &job->tasks[i];
+            struct stat info;
+            task->path = paths[i];
+            task->source.name = paths[i];
+            task->bytes = 1;
+            if (stat(paths[i], &info) == 0)
+                task->bytes = (uint64_t)info.st_size;
+            progress->weight += task->bytes;
+            peal_arena_init(&task->arena, 0);
+            peal_findings_init(&task->findings);
+        }
     }
     progress->total = job->ntasks;
     return job->tasks != NULL;
@@ -307,7 +351,9 @@ static int exit_code(const struct peal_files_tally *t)
 {
     if (t->refuted || t->lacking)
         return PEAL_EXIT_NO;
-    return t->undecided || t->unreadable ? PEAL_EXIT_OTHER : PEAL_EXIT_OK;
+    if (t->undecided || t->unreadable)
+        return PEAL_EXIT_OTHER;
+    return PEAL_EXIT_OK;
 }
 
 int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
@@ -317,7 +363,9 @@ int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
     struct peal_text text = {0};
     if (!make_tasks(cli, job, paths, npaths, &progress))
         return peal_cli_fail(cli, "out of memory");
-    progress.report = out->json ? NULL : report_finished;
+    progress.report = report_finished;
+    if (out->json)
+        progress.report = NULL;
     progress.context = job;
     peal_progress_begin(&progress);
     run_pool(job, &progress);

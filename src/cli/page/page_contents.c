@@ -51,12 +51,16 @@ void peal_contents_free(struct peal_contents *c)
 {
     if (!c)
         return;
-    for (size_t i = 0; c->memory && i < (size_t)c->plan->nranks * c->plan->bufs.count; i++)
-        free(c->memory[i].at);
-    for (size_t i = 0; c->queues && i < c->plan->channels.count; i++) {
-        for (size_t k = 0; k < c->queues[i].len; k++)
-            free(c->queues[i].payloads[k].at);
-        free(c->queues[i].payloads);
+    if (c->memory) {
+        for (size_t i = 0; i < (size_t)c->plan->nranks * c->plan->bufs.count; i++)
+            free(c->memory[i].at);
+    }
+    if (c->queues) {
+        for (size_t i = 0; i < c->plan->channels.count; i++) {
+            for (size_t k = 0; k < c->queues[i].len; k++)
+                free(c->queues[i].payloads[k].at);
+            free(c->queues[i].payloads);
+        }
     }
     free(c->memory);
     free(c->shown);
@@ -87,7 +91,7 @@ static uint64_t row_start(const struct peal_contents *c, const struct peal_ref *
 
 static uint32_t rows_of(const struct peal_op *op)
 {
-    return op->mem.rows < MOST_ROWS ? op->mem.rows : MOST_ROWS;
+    return peal_size_min(op->mem.rows, MOST_ROWS);
 }
 
 /* Adds the list's [from, from + bytes) as operand elements from `first` on. */
@@ -95,7 +99,9 @@ static void read_bytes(struct peal_contents *c, const struct peal_stretches *lis
                        uint64_t bytes, struct peal_stretch like, struct peal_stretches *out)
 {
     uint64_t at = from, size = like.size;
-    for (size_t i = 0; i < list->len && at < from + bytes; i++) {
+    for (size_t i = 0; i < list->len; i++) {
+        if (at >= from + bytes)
+            break;
         uint64_t end = list->at[i].first + list->at[i].count;
         if (end <= at || list->at[i].first >= from + bytes)
             continue;
@@ -121,7 +127,9 @@ static void read_bytes(struct peal_contents *c, const struct peal_stretches *lis
 static void read_payload(struct peal_contents *c, const struct peal_stretches *payload,
                          uint64_t skip, uint64_t total, struct peal_stretches *out)
 {
-    for (size_t i = 0; payload && i < payload->len; i++) {
+    if (!payload)
+        return;
+    for (size_t i = 0; i < payload->len; i++) {
         uint64_t end = payload->at[i].first + payload->at[i].count;
         if (end <= skip || payload->at[i].first >= skip + total)
             continue;
@@ -137,7 +145,9 @@ static const struct peal_stretches *find_slot(const struct peal_contents *c,
 {
     const struct queue *queue = &c->queues[ref->row];
     size_t at = queue->freed + ref->rank;
-    return at < queue->len ? &queue->payloads[at] : NULL;
+    if (at < queue->len)
+        return &queue->payloads[at];
+    return NULL;
 }
 
 static void read_operand(struct peal_contents *c, const struct peal_op *op,
@@ -181,7 +191,9 @@ static void write_operand(struct peal_contents *c, const struct peal_op *op,
     uint32_t size = (uint32_t)peal_dtype_size((enum peal_dtype)ref->dtype);
     for (uint32_t row = 0; row < rows_of(op); row++) {
         uint64_t start = row_start(c, ref, row, launch), first = row * op->mem.count;
-        for (size_t i = 0; i < values->len && i < PEAL_STRETCHES_MOST; i++) {
+        for (size_t i = 0; i < values->len; i++) {
+            if (i >= PEAL_STRETCHES_MOST)
+                break;
             const struct peal_stretch *value = &values->at[i];
             if (value->first + value->count <= first || value->first >= first + op->mem.count)
                 continue;
@@ -212,8 +224,8 @@ static void show_access(struct peal_contents *c, const struct peal_op *op,
         bool covered = false;
         for (uint32_t i = 0; i < nmarks; i++) {
             uint64_t end = marks[i].first_byte + marks[i].bytes;
-            uint64_t low = marks[i].first_byte > from ? marks[i].first_byte : from;
-            uint64_t high = end < to ? end : to;
+            uint64_t low = peal_size_max(marks[i].first_byte, from);
+            uint64_t high = peal_size_min(end, to);
             if (marks[i].rank != ref->rank || strcmp(marks[i].buf, name) != 0 || low >= high ||
                 marks[i].writes != (kind != PEAL_ACCESS_READ))
                 continue;
@@ -305,6 +317,18 @@ static void send_message(struct peal_contents *c, const struct peal_op *op, uint
     queue->payloads[queue->len++] = payload;
 }
 
+/* What a sum of products is made of would fill pages. */
+static void write_product(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
+{
+    struct peal_stretches result = {0};
+    struct peal_stretch whole = {.count = op->mem.count * op->mem.rows,
+                                 .size = (uint32_t)peal_dtype_size((enum peal_dtype)op->dtype)};
+    whole.text = peal_page_text(c->page, "matmul");
+    peal_stretches_add(c->page, &result, whole);
+    write_operand(c, op, peal_op_dst(c->plan, op), launch, &result);
+    free(result.at);
+}
+
 /* copy, compute, accumulate. */
 static void move_values(struct peal_contents *c, const struct peal_op *op, uint64_t launch)
 {
@@ -353,6 +377,8 @@ static void replay(struct peal_contents *c, const struct peal_op *op, uint64_t l
         send_message(c, op, launch);
     else if (op->kind > PEAL_OP_SEND)
         take_message(c, op, launch);
+    else if (op->kind == PEAL_OP_MATMUL)
+        write_product(c, op, launch);
     else
         move_values(c, op, launch);
 }
@@ -376,9 +402,11 @@ void peal_contents_step(struct peal_contents *c, uint32_t rank, uint64_t launch,
         return;
     enter_launch(c, rank, launch);
     if (!peal_op_is_sync(op)) {
-        for (uint32_t i = 0; i < op->mem.nsrc; i++)
-            show_access(c, op, peal_op_src(c->plan, op, i), launch, PEAL_ACCESS_READ, marks,
+        for (uint32_t i = 0; i < op->mem.nsrc; i++) {
+            struct peal_op seen = peal_op_of_operand(op, (peal_op_has_dst(op) ? 1 : 0) + i);
+            show_access(c, &seen, peal_op_src(c->plan, op, i), launch, PEAL_ACCESS_READ, marks,
                         nmarks);
+        }
         if (peal_op_has_dst(op))
             show_access(c, op, peal_op_dst(c->plan, op), launch,
                         op->kind == PEAL_OP_ACCUMULATE ? PEAL_ACCESS_UPDATE : PEAL_ACCESS_WRITE,

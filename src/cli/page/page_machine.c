@@ -15,7 +15,9 @@ static void find_place(const struct peal_machine *machine, uint32_t pe, double *
     const struct peal_machine_keys *k = &machine->keys;
     uint64_t in_cube = k->pes[0] * k->pes[1], cubes = k->cubes[0] * k->cubes[1];
     uint64_t cube = pe / in_cube % cubes, sip = pe / (in_cube * cubes), at = pe % in_cube;
-    double gap = cubes > 1 ? 0.6 : 0;
+    double gap = 0;
+    if (cubes > 1)
+        gap = 0.6;
     double sip_width = (double)k->cubes[0] * ((double)k->pes[0] + gap) + 1;
     double sip_height = (double)k->cubes[1] * ((double)k->pes[1] + gap) + 1;
     uint64_t across = k->sips <= 4 ? k->sips : (uint64_t)ceil(sqrt((double)k->sips));
@@ -81,7 +83,9 @@ static void add_grid(struct peal_page *page, const struct peal_sim *sim,
         struct peal_sim_rank_stats stats;
         peal_sim_rank(sim, rank, &stats);
         ranks[stats.pe] = rank;
-        loads[stats.pe] = total > 0 ? (double)stats.math_busy / total : 0;
+        loads[stats.pe] = 0;
+        if (total > 0)
+            loads[stats.pe] = (double)stats.math_busy / total;
     }
     for (uint32_t pe = 0; pe < machine->pes; pe++) {
         struct peal_page_node node = {.rank = ranks[pe], .load = loads[pe]};
@@ -100,7 +104,9 @@ free_both:
 static bool wraps(const struct peal_page *page, const struct peal_sim_link_stats *link)
 {
     const struct peal_page_node *a = &page->nodes.at[link->from], *b = &page->nodes.at[link->to];
-    double most = link->level == PEAL_LEVEL_PE ? 1.01 : 1.61;
+    double most = 1.61;
+    if (link->level == PEAL_LEVEL_PE)
+        most = 1.01;
     return link->level <= PEAL_LEVEL_CUBE && (fabs(a->x - b->x) > most || fabs(a->y - b->y) > most);
 }
 
@@ -115,7 +121,9 @@ void peal_page_machine(struct peal_page *page, const struct peal_sim *sim,
         add_grid(page, sim, machine, nranks);
         add_frames(page, machine);
     }
-    for (uint32_t i = 0; i < peal_sim_link_count(sim) && !page->failed; i++) {
+    for (uint32_t i = 0; i < peal_sim_link_count(sim); i++) {
+        if (page->failed)
+            break;
         struct peal_sim_link_stats link;
         if (!peal_sim_link(sim, i, &link))
             continue;
@@ -139,12 +147,24 @@ void peal_page_machine(struct peal_page *page, const struct peal_sim *sim,
 static void spread(double *bins, double width, uint64_t start, uint64_t end)
 {
     double from = (double)start / width, to = (double)end / width;
-    for (long i = (long)from; i < BINS && i <= (long)to; i++) {
+    for (long i = (long)from; i < BINS; i++) {
+        if (i > (long)to)
+            break;
         double low = from > (double)i ? from : (double)i;
         double high = to < (double)(i + 1) ? to : (double)(i + 1);
         if (high > low)
             bins[i] += high - low;
     }
+}
+
+/* Which row of the page a track of the machine belongs to. */
+static int kind_of(uint32_t track)
+{
+    if (track == PEAL_TRACK_LINK)
+        return 0;
+    if (track == PEAL_TRACK_DMA)
+        return 1;
+    return 2;
 }
 
 void peal_page_utilisation(struct peal_page *page, const struct peal_sim *sim,
@@ -161,9 +181,7 @@ void peal_page_utilisation(struct peal_page *page, const struct peal_sim *sim,
     }
     uint64_t step = (time + BINS - 1) / BINS;
     for (uint64_t i = 0; i < log->nbars; i++) {
-        int kind = log->bars[i].track == PEAL_TRACK_LINK  ? 0
-                   : log->bars[i].track == PEAL_TRACK_DMA ? 1
-                                                          : 2;
+        int kind = kind_of(log->bars[i].track);
         spread(bins[kind], (double)step, log->bars[i].start, log->bars[i].end);
     }
     for (uint32_t i = 0; i < peal_sim_link_count(sim); i++) {

@@ -88,7 +88,9 @@ void peal_page_plan_tracks(struct peal_page_plan *p)
 
 uint32_t peal_page_plan_track(const struct peal_page_plan *p, uint32_t rank, uint32_t lane)
 {
-    return p->tracks ? p->tracks[lane_number(p->plan, rank, lane)] : 0;
+    if (p->tracks)
+        return p->tracks[lane_number(p->plan, rank, lane)];
+    return 0;
 }
 
 uint32_t peal_page_plan_label(struct peal_page_plan *p, uint32_t rank, uint64_t op)
@@ -108,7 +110,9 @@ uint32_t peal_page_plan_label(struct peal_page_plan *p, uint32_t rank, uint64_t 
 uint32_t peal_page_plan_place(const struct peal_page_plan *p, uint64_t op)
 {
     uint32_t pos = peal_plan_ops(p->plan)[op].pos;
-    return pos == PEAL_NONE || !p->places ? 0 : p->places[pos];
+    if (pos == PEAL_NONE || !p->places)
+        return 0;
+    return p->places[pos];
 }
 
 enum peal_page_category peal_page_op_category(const struct peal_op *op)
@@ -117,6 +121,7 @@ enum peal_page_category peal_page_op_category(const struct peal_op *op)
     case PEAL_OP_COPY:
         return PEAL_BAR_COPY;
     case PEAL_OP_COMPUTE:
+    case PEAL_OP_MATMUL:
         return PEAL_BAR_COMPUTE;
     case PEAL_OP_ACCUMULATE:
         return PEAL_BAR_ACCUMULATE;
@@ -147,7 +152,7 @@ void peal_page_plan_facts(struct peal_page *page, const struct peal_plan *plan)
     struct peal_text text = {0};
     peal_text_printf(&text, "%s", peal_dtype_name((enum peal_dtype)plan->dtype));
     if (plan->reduce != PEAL_NONE)
-        peal_text_printf(&text, ", %s", peal_reduce_name((enum peal_reduction)plan->reduce));
+        peal_text_printf(&text, ", %s", peal_plan_reduce_name(plan));
     peal_page_fact(page, "type", "%s", peal_text_get(&text));
     peal_text_release(&text);
     for (uint64_t i = 0; i < plan->params.count; i++) {
@@ -156,4 +161,18 @@ void peal_page_plan_facts(struct peal_page *page, const struct peal_plan *plan)
             peal_page_fact(page, peal_plan_string(plan, param->name), "%lld",
                            (long long)peal_plan_values(plan)[param->first]);
     }
+}
+
+void peal_page_plan_arrow(struct peal_page_plan *p, const struct peal_op *op,
+                          struct peal_page_arrow arrow)
+{
+    if (op->kind == PEAL_OP_WAIT) {
+        arrow.label = peal_page_text(p->page, "notify");
+        arrow.category = PEAL_BAR_NOTIFY;
+    } else {
+        arrow.label = peal_page_text(p->page, "message");
+        arrow.category = PEAL_BAR_SEND;
+        arrow.bytes = peal_page_op_bytes(p->plan, op);
+    }
+    peal_page_arrow(p->page, &arrow);
 }

@@ -35,4 +35,9 @@ uint64_t peal_page_op_bytes(const struct peal_plan *plan, const struct peal_op *
 /* "4096 f32, sum, root 2": how the plan's parameters are bound. */
 void peal_page_plan_facts(struct peal_page *page, const struct peal_plan *plan);
 
+/* The arrow from what let an op pass: a notify for a wait, a message for the others. The arrow has
+ * its times and tracks. */
+void peal_page_plan_arrow(struct peal_page_plan *p, const struct peal_op *op,
+                          struct peal_page_arrow arrow);
+
 #endif

@@ -52,7 +52,9 @@ static int compare_events(const void *a, const void *b)
         return x->key < y->key ? -1 : 1;
     if (x->end != y->end)
         return x->end < y->end ? -1 : 1;
-    return x->number < y->number ? -1 : x->number > y->number;
+    if (x->number < y->number)
+        return -1;
+    return x->number > y->number;
 }
 
 static uint64_t cell_key(const struct peal_plan *plan, const struct peal_op *op)
@@ -60,7 +62,7 @@ static uint64_t cell_key(const struct peal_plan *plan, const struct peal_op *op)
     return (uint64_t)op->sync.rank * plan->cells + peal_op_cell(plan, op, 0);
 }
 
-static void add_op(struct run_view *v, uint32_t rank, const struct peal_trace_entry *entry)
+static void add_op(struct run_view *v, uint32_t rank, const struct peal_op_time *entry)
 {
     const struct peal_plan *plan = v->plan.plan;
     const struct peal_op *op = &peal_plan_ops(plan)[entry->op];
@@ -104,7 +106,9 @@ static const struct event *find_notify(const struct run_view *v, const struct pe
     uint64_t key = cell_key(v->plan.plan, op);
     int64_t now = 0;
     const struct event *end = v->notifies.at + v->notifies.len;
-    for (const struct event *e = first_of(&v->notifies, key); e < end && e->key == key; e++) {
+    for (const struct event *e = first_of(&v->notifies, key); e < end; e++) {
+        if (e->key != key)
+            break;
         now = e->sets ? e->value : now + e->value;
         if (op->flags & PEAL_OP_EQUAL ? now == op->sync.value : now >= op->sync.value)
             return e;
@@ -115,24 +119,20 @@ static const struct event *find_notify(const struct run_view *v, const struct pe
 static void add_arrow(struct run_view *v, const struct event *from, uint32_t track, uint64_t end,
                       const struct peal_op *op)
 {
-    bool message = op->kind != PEAL_OP_WAIT;
     if (!from || from->track == track)
         return;
-    peal_page_arrow(v->page, &(struct peal_page_arrow){
-                                 .from = to_ps(v, from->end),
-                                 .to = to_ps(v, end > from->end ? end : from->end),
-                                 .bytes = message ? peal_page_op_bytes(v->plan.plan, op) : 0,
-                                 .from_track = from->track,
-                                 .to_track = track,
-                                 .label = peal_page_text(v->page, message ? "message" : "notify"),
-                                 .category = message ? PEAL_BAR_SEND : PEAL_BAR_NOTIFY});
+    struct peal_page_arrow arrow = {.from = to_ps(v, from->end),
+                                    .to = to_ps(v, peal_size_max(end, from->end)),
+                                    .from_track = from->track,
+                                    .to_track = track};
+    peal_page_plan_arrow(&v->plan, op, arrow);
 }
 
 static void add_arrows(struct run_view *v, uint32_t rank, uint64_t *received)
 {
     const struct peal_plan *plan = v->plan.plan;
     for (uint64_t i = 0; i < v->traces[rank].len; i++) {
-        const struct peal_trace_entry *entry = &v->traces[rank].at[i];
+        const struct peal_op_time *entry = &v->traces[rank].at[i];
         const struct peal_op *op = &peal_plan_ops(plan)[entry->op];
         uint32_t track = peal_page_plan_track(&v->plan, rank, (uint32_t)entry->lane);
         if (op->kind == PEAL_OP_WAIT && !op->sync.back && !(op->flags & PEAL_OP_HAS_REG)) {
@@ -151,13 +151,12 @@ static void add_head(struct run_view *v, const struct peal_page_run_facts *facts
     char time[32], bytes[32];
     const struct peal_plan *plan = v->plan.plan;
     peal_page_time((uint64_t)(facts->median_us * 1e6), time);
-    peal_page_verdict(v->page,
-                      !facts->checked ? PEAL_TONE_NEUTRAL
-                      : facts->wrong  ? PEAL_TONE_BAD
-                                      : PEAL_TONE_GOOD,
-                      !facts->checked ? "not checked"
-                      : facts->wrong  ? "wrong"
-                                      : "right");
+    if (!facts->checked)
+        peal_page_verdict(v->page, PEAL_TONE_NEUTRAL, "not checked");
+    else if (facts->wrong)
+        peal_page_verdict(v->page, PEAL_TONE_BAD, "wrong");
+    else
+        peal_page_verdict(v->page, PEAL_TONE_GOOD, "right");
     peal_page_headline(v->page,
                        "%s a launch (median of %llu), %.2f GB/s; drawn is one launch more, "
                        "slowed down by the clock being read twice an op",
@@ -175,7 +174,7 @@ static void add_waiting(struct run_view *v)
     for (uint32_t rank = 0; rank < plan->nranks; rank++) {
         uint64_t spent[PEAL_BAR_CATEGORIES] = {0};
         for (uint64_t i = 0; i < v->traces[rank].len; i++) {
-            const struct peal_trace_entry *entry = &v->traces[rank].at[i];
+            const struct peal_op_time *entry = &v->traces[rank].at[i];
             spent[peal_page_op_category(&peal_plan_ops(plan)[entry->op])] +=
                 (entry->end - entry->start) * 1000;
         }
@@ -197,12 +196,15 @@ void peal_page_run(struct peal_page *page, const struct peal_plan *plan,
     uint64_t end = 0, ops = 0, lost = 0;
     for (uint32_t rank = 0; rank < plan->nranks; rank++)
         for (uint64_t i = 0; i < traces[rank].len; i++) {
-            const struct peal_trace_entry *entry = &traces[rank].at[i];
-            v.start = entry->start < v.start ? entry->start : v.start;
-            end = entry->end > end ? entry->end : end;
+            const struct peal_op_time *entry = &traces[rank].at[i];
+            if (entry->start < v.start)
+                v.start = entry->start;
+            if (entry->end > end)
+                end = entry->end;
             ops++;
         }
-    v.start = ops ? v.start : 0;
+    if (!ops)
+        v.start = 0;
     page->unit = PEAL_UNIT_PS;
     peal_page_plan_init(&v.plan, page, plan);
     peal_page_plan_tracks(&v.plan);
@@ -212,13 +214,18 @@ void peal_page_run(struct peal_page *page, const struct peal_plan *plan,
         add_head(&v, facts, end);
         peal_page_expect(page, ops, ops, to_ps(&v, end));
         for (uint32_t rank = 0; rank < plan->nranks; rank++)
-            for (uint64_t i = 0; i < traces[rank].len && !page->failed; i++)
+            for (uint64_t i = 0; i < traces[rank].len; i++) {
+                if (page->failed)
+                    break;
                 add_op(&v, rank, &traces[rank].at[i]);
+            }
         if (v.notifies.len)
             qsort(v.notifies.at, v.notifies.len, sizeof *v.notifies.at, compare_events);
         if (v.sends.len)
             qsort(v.sends.at, v.sends.len, sizeof *v.sends.at, compare_events);
-        for (uint32_t rank = 0; rank < plan->nranks && !page->failed; rank++) {
+        for (uint32_t rank = 0; rank < plan->nranks; rank++) {
+            if (page->failed)
+                break;
             add_arrows(&v, rank, received);
             lost += traces[rank].lost;
         }

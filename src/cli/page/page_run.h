@@ -5,11 +5,12 @@
 
 #include "plan/plan.h"
 #include "report/report.h"
-#include "run/run.h"
+
+#include <peal/plan.h>
 
 /* What one rank recorded; ops are indices into the plan of all ranks. */
 struct peal_page_rank_trace {
-    const struct peal_trace_entry *at;
+    const struct peal_op_time *at;
     uint64_t len, lost;
 };
 

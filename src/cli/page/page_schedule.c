@@ -109,16 +109,11 @@ static void draw_cause(struct schedule *s, const struct lane *lane, const struct
         cause = s->channels[op->mem.channel].sends[s->channels[op->mem.channel].received];
     if (!cause.known || cause.track == lane->track)
         return;
-    bool message = op->kind != PEAL_OP_WAIT;
-    peal_page_arrow(s->p->page,
-                    &(struct peal_page_arrow){
-                        .from = cause.round + 1,
-                        .to = s->round,
-                        .from_track = cause.track,
-                        .to_track = lane->track,
-                        .label = peal_page_text(s->p->page, message ? "message" : "notify"),
-                        .bytes = message ? peal_page_op_bytes(s->plan, op) : 0,
-                        .category = message ? PEAL_BAR_SEND : PEAL_BAR_NOTIFY});
+    struct peal_page_arrow arrow = {.from = cause.round + 1,
+                                    .to = s->round,
+                                    .from_track = cause.track,
+                                    .to_track = lane->track};
+    peal_page_plan_arrow(s->p, op, arrow);
 }
 
 static void run_op(struct schedule *s, struct lane *lane, const struct peal_op *op)
@@ -153,9 +148,12 @@ static bool run_round(struct schedule *s, bool *ready)
             lane->blocked_since = s->round;
         }
     }
-    for (uint64_t i = 0; i < s->plan->lanes.count && !s->p->page->failed; i++)
+    for (uint64_t i = 0; i < s->plan->lanes.count; i++) {
+        if (s->p->page->failed)
+            break;
         if (ready[i])
             run_op(s, &s->lanes[i], &peal_plan_ops(s->plan)[s->lanes[i].next]);
+    }
     for (size_t i = 0; i < (size_t)s->plan->nranks * s->plan->cells; i++) {
         struct cell *cell = &s->cells[i];
         if (cell->changed) {
@@ -192,10 +190,14 @@ static bool make_lanes(struct schedule *s)
 
 static void release(struct schedule *s)
 {
-    for (uint64_t i = 0; s->lanes && i < s->plan->lanes.count; i++)
-        free(s->lanes[i].regs);
-    for (uint64_t i = 0; s->channels && i < s->plan->channels.count; i++)
-        free(s->channels[i].sends);
+    if (s->lanes) {
+        for (uint64_t i = 0; i < s->plan->lanes.count; i++)
+            free(s->lanes[i].regs);
+    }
+    if (s->channels) {
+        for (uint64_t i = 0; i < s->plan->channels.count; i++)
+            free(s->channels[i].sends);
+    }
     free(s->lanes);
     free(s->cells);
     free(s->channels);

@@ -41,16 +41,21 @@ static struct peal_page_plan *plan_of(struct view *v, uint32_t launch)
         const struct peal_plan *plan = peal_sim_launch_plan(v->sim, (uint32_t)v->plans.len);
         struct peal_page_plan fresh = {0};
         bool found = false;
-        for (size_t i = 0; i < v->plans.len && !found; i++)
+        for (size_t i = 0; i < v->plans.len; i++) {
+            if (found)
+                break;
             if (v->plans.at[i].plan == plan) {
                 fresh = v->plans.at[i];
                 found = true;
             }
+        }
         if (!found)
             peal_page_plan_init(&fresh, v->page, plan);
         v->page->failed = v->page->failed || !peal_vec_push(&v->plans, fresh);
     }
-    return v->page->failed ? NULL : &v->plans.at[launch];
+    if (v->page->failed)
+        return NULL;
+    return &v->plans.at[launch];
 }
 
 static void release_plans(struct view *v)
@@ -71,7 +76,8 @@ static bool make_lanes(struct view *v)
     for (uint64_t i = 0; i < v->log.nops; i++)
         if (v->log.ops[i].lane >= v->most_lanes)
             v->most_lanes = v->log.ops[i].lane + 1u;
-    v->most_lanes = v->most_lanes ? v->most_lanes : 1;
+    if (!v->most_lanes)
+        v->most_lanes = 1;
     v->lanes = calloc((size_t)v->nranks * v->most_lanes, sizeof *v->lanes);
     if (!v->lanes)
         return false;
@@ -149,28 +155,37 @@ static void add_op(struct view *v, uint64_t index)
     peal_page_bar(v->page, &bar);
 }
 
+static uint32_t track_of(const struct view *v, const struct peal_sim_bar *bar)
+{
+    if (bar->track == PEAL_TRACK_LINK)
+        return v->links[bar->id];
+    if (bar->track == PEAL_TRACK_MATH)
+        return v->engines[bar->id * 3];
+    return v->engines[bar->id * 3 + 1 + bar->sub];
+}
+
 static void add_engine_bar(struct view *v, const struct peal_sim_bar *bar)
 {
-    uint32_t track = bar->track == PEAL_TRACK_LINK   ? v->links[bar->id]
-                     : bar->track == PEAL_TRACK_MATH ? v->engines[bar->id * 3]
-                                                     : v->engines[bar->id * 3 + 1 + bar->sub];
+    uint32_t track = track_of(v, bar);
     if (track == PEAL_PAGE_NONE || bar->op >= v->log.nops)
         return;
     const struct peal_sim_op *op = &v->log.ops[bar->op];
     struct peal_page_plan *plan = plan_of(v, op->launch);
     if (!plan)
         return;
-    peal_page_bar(
-        v->page,
-        &(struct peal_page_bar){
-            .start = bar->start,
-            .end = bar->end,
-            .bytes = bar->message != PEAL_NONE ? v->log.messages[bar->message].bytes : 0,
-            .track = track,
-            .label = label_of(v, plan, op, false),
-            .detail = peal_page_printf(v->page, "of rank %u", op->rank),
-            .place = peal_page_plan_place(plan, op->op),
-            .category = bar->track == PEAL_TRACK_MATH ? PEAL_BAR_COMPUTE : PEAL_BAR_TRANSFER});
+    uint64_t bytes = 0;
+    if (bar->message != PEAL_NONE)
+        bytes = v->log.messages[bar->message].bytes;
+    peal_page_bar(v->page, &(struct peal_page_bar){
+                               .start = bar->start,
+                               .end = bar->end,
+                               .bytes = bytes,
+                               .track = track,
+                               .label = label_of(v, plan, op, false),
+                               .detail = peal_page_printf(v->page, "of rank %u", op->rank),
+                               .place = peal_page_plan_place(plan, op->op),
+                               .category = bar->track == PEAL_TRACK_MATH ? PEAL_BAR_COMPUTE
+                                                                         : PEAL_BAR_TRANSFER});
 }
 
 static void add_messages(struct view *v)
@@ -278,7 +293,9 @@ static void add_head(struct view *v, const struct peal_sim_deadlock *deadlock)
         if (v->stats->causes[i] > v->stats->causes[most])
             most = i;
     busiest_link(v, name, &busy);
-    double total = v->stats->time ? (double)v->stats->time : 1;
+    double total = 1;
+    if (v->stats->time)
+        total = (double)v->stats->time;
     if (deadlock) {
         peal_page_verdict(v->page, PEAL_TONE_BAD, "deadlock");
         peal_page_headline(v->page, "%u lanes wait for ever from %s on", deadlock->blocked,
@@ -298,8 +315,10 @@ static void add_head(struct view *v, const struct peal_sim_deadlock *deadlock)
 static void add_facts(struct view *v, const struct peal_machine *machine)
 {
     peal_page_fact(v->page, "ranks", "%u on %u PEs", v->nranks, machine->pes);
-    peal_page_fact(v->page, "machine", "%s", machine->name ? machine->name : "");
-    struct peal_page_plan *plan = v->log.nops ? plan_of(v, 0) : NULL;
+    peal_page_fact(v->page, "machine", "%s", peal_text_or_empty(machine->name));
+    struct peal_page_plan *plan = NULL;
+    if (v->log.nops)
+        plan = plan_of(v, 0);
     if (plan)
         peal_page_plan_facts(v->page, plan->plan);
     peal_page_fact(v->page, "transfers", "%llu", (unsigned long long)v->stats->transfers);
@@ -322,8 +341,10 @@ static void add_log(struct view *v, const struct peal_sim_deadlock *deadlock)
                      v->stats->time);
     for (uint64_t i = 0; i < v->log.nops; i++)
         add_op(v, i);
-    for (uint64_t i = 0; engines && i < v->log.nbars; i++)
-        add_engine_bar(v, &v->log.bars[i]);
+    if (engines) {
+        for (uint64_t i = 0; i < v->log.nbars; i++)
+            add_engine_bar(v, &v->log.bars[i]);
+    }
     add_messages(v);
     add_path(v, steps, count);
     if (deadlock)

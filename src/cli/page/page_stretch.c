@@ -20,8 +20,8 @@ struct peal_stretch peal_stretch_clip(struct peal_stretch stretch, uint64_t from
 {
     uint64_t end = stretch.first + stretch.count;
     struct peal_stretch part = stretch;
-    part.first = from > stretch.first ? from : stretch.first;
-    part.count = (to < end ? to : end) - part.first;
+    part.first = peal_size_max(from, stretch.first);
+    part.count = (peal_size_min(to, end)) - part.first;
     part.index += (part.first - stretch.first) * unit / stretch.size;
     return part;
 }
@@ -37,14 +37,14 @@ void peal_stretches_put(struct peal_page *page, struct peal_stretches *list,
         uint64_t end = old.first + old.count;
         if (old.first < from)
             peal_stretches_add(page, &fresh,
-                               peal_stretch_clip(old, old.first, from < end ? from : end, 1));
+                               peal_stretch_clip(old, old.first, peal_size_min(from, end), 1));
         if (!done && end > from) {
             peal_stretches_add(page, &fresh, stretch);
             done = true;
         }
         if (end > to)
             peal_stretches_add(page, &fresh,
-                               peal_stretch_clip(old, to > old.first ? to : old.first, end, 1));
+                               peal_stretch_clip(old, peal_size_max(to, old.first), end, 1));
     }
     if (!done)
         peal_stretches_add(page, &fresh, stretch);
@@ -58,26 +58,31 @@ uint32_t peal_stretch_text(struct peal_page *page, const struct peal_stretch *st
     const char *text = peal_page_get(page, stretch->text);
     if (!stretch->text || !stretch->indexed || stretch->index == own_index)
         return stretch->text;
-    bool wrap = strchr(text, ' ') != NULL;
-    return peal_page_printf(page, "%s%s%s[%" PRIu64 " .. %" PRIu64 ")", wrap ? "(" : "", text,
-                            wrap ? ")" : "", stretch->index, stretch->index + count);
+    uint64_t from = stretch->index, to = stretch->index + count;
+    if (strchr(text, ' '))
+        return peal_page_printf(page, "(%s)[%" PRIu64 " .. %" PRIu64 ")", text, from, to);
+    return peal_page_printf(page, "%s[%" PRIu64 " .. %" PRIu64 ")", text, from, to);
 }
 
 static const char *infix_of(enum peal_fn fn)
 {
     const char *name = peal_fn_info(fn)->name;
-    return strcmp(name, "add") == 0   ? " + "
-           : strcmp(name, "sub") == 0 ? " - "
-           : strcmp(name, "mul") == 0 ? " * "
-           : strcmp(name, "div") == 0 ? " / "
-                                      : NULL;
+    static const char *const words[][2] = {
+        {"add", " + "}, {"sub", " - "}, {"mul", " * "}, {"div", " / "}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(name, words[i][0]) == 0)
+            return words[i][1];
+    }
+    return NULL;
 }
 
 /* The expression of one stretch of a compute's result, from the stretches of its operands. */
 static struct peal_stretch combine(struct peal_page *page, const struct peal_op *op,
                                    const struct peal_stretch *operands, uint32_t count)
 {
-    const char *infix = count > 1 ? infix_of((enum peal_fn)op->fn) : NULL;
+    const char *infix = NULL;
+    if (count > 1)
+        infix = infix_of((enum peal_fn)op->fn);
     bool sum = infix && infix[1] == '+';
     bool same = true; /* all indexed ones have the same index: it is the result's */
     struct peal_stretch result = {
@@ -97,10 +102,13 @@ static struct peal_stretch combine(struct peal_page *page, const struct peal_op 
         uint32_t operand =
             same ? operands[i].text
                  : peal_stretch_text(page, &operands[i], operands[i].count, UINT64_MAX);
-        const char *word = operand ? peal_page_get(page, operand) : "?";
+        const char *word = "?";
+        if (operand)
+            word = peal_page_get(page, operand);
         bool wrap = infix && !sum && strchr(word, ' ');
-        peal_text_printf(&text, "%s%s%s%s", i ? (infix ? infix : ", ") : "", wrap ? "(" : "", word,
-                         wrap ? ")" : "");
+        if (i > 0)
+            peal_text_puts(&text, infix ? infix : ", ");
+        peal_text_printf(&text, wrap ? "(%s)" : "%s", word);
     }
     peal_text_puts(&text, infix ? "" : ")");
     if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
@@ -130,7 +138,8 @@ void peal_stretches_combine(struct peal_page *page, const struct peal_op *op,
                            ? list->at[next[i]]
                            : (struct peal_stretch){.first = at, .count = total - at, .size = 1};
             uint64_t stop = parts[i].first + parts[i].count;
-            end = stop < end ? stop : end;
+            if (stop < end)
+                end = stop;
         }
         for (uint32_t i = 0; i < count; i++)
             parts[i] = peal_stretch_clip(parts[i], at, end, parts[i].size);

@@ -38,7 +38,7 @@ static void add_bandwidth(struct peal_page *page, const struct peal_plot *plot)
 void peal_page_sweep(struct peal_page *page, const struct peal_plot *plot,
                      struct peal_report_table *table)
 {
-    peal_page_fact(page, "machine", "%s", plot->title ? plot->title : "");
+    peal_page_fact(page, "machine", "%s", peal_text_or_empty(plot->title));
     peal_page_fact(page, "runs", "%zu", peal_report_table_rows(table));
     if (plot->curves.len) {
         add_times(page, plot);

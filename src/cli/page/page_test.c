@@ -215,13 +215,13 @@ static void a_trace_is_drawn_with_who_let_whom_go_on(void **state)
 {
     (void)state;
     struct peal_plan *plan = make_plan(2, false);
-    struct peal_trace_entry entries[2][5];
+    struct peal_op_time entries[2][5];
     struct peal_page_rank_trace traces[2];
     for (uint32_t rank = 0; rank < 2; rank++) {
         uint64_t first = peal_plan_lane(plan, rank, 0)->first_op, at = 5000 + rank * 1000;
         for (uint64_t i = 0; i < 5; i++) {
             uint64_t end = rank == 0 && i == 3 ? 6310 : at + 100;
-            entries[rank][i] = (struct peal_trace_entry){at, end, first + i, 0};
+            entries[rank][i] = (struct peal_op_time){at, end, first + i, 0};
             at = end;
         }
         traces[rank] = (struct peal_page_rank_trace){entries[rank], 5, 0};

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of the verifier as a page; see page_verify.h. */
+/* Answers of the verifier as a page; see page_verify.h.
+ *
+ * A counterexample is shown step by step, in the order of the verdict's steps, with what memory holds
+ * before and after each (page_contents.h); a proof is shown as one schedule of the plan
+ * (page_schedule.h). The verdict's steps are data: nothing here reads the words of an explanation. */
 #include "cli/page/page_verify.h"
 
 #include "cli/page/page_contents.h"
@@ -47,7 +51,9 @@ static const struct peal_op *op_of(const struct story *s, const struct peal_veri
 /* Without a plan (a sequence of several) there is one track a rank. */
 static uint32_t track_of(const struct story *s, const struct peal_verify_step *step)
 {
-    return s->plan.plan ? peal_page_plan_track(&s->plan, step->rank, step->lane) : step->rank;
+    if (s->plan.plan)
+        return peal_page_plan_track(&s->plan, step->rank, step->lane);
+    return step->rank;
 }
 
 static enum peal_page_category category_of(const struct story *s,
@@ -66,7 +72,9 @@ static enum peal_page_category category_of(const struct story *s,
         if (step->kind && strcmp(step->kind, kinds[i].kind) == 0)
             return kinds[i].category;
     }
-    return step->noperands ? PEAL_BAR_COPY : PEAL_BAR_OTHER;
+    if (step->noperands)
+        return PEAL_BAR_COPY;
+    return PEAL_BAR_OTHER;
 }
 
 /* The caller's own accesses have no op, but may have a place. */
@@ -165,7 +173,9 @@ static void pass_step(struct story *s, const struct peal_verify_step *step)
 /* Without a plan nothing is known of buffers but the bytes that collide: these are shown. */
 static void show_collision(struct story *s, uint32_t step)
 {
-    for (uint32_t k = 0; k < s->v->naccesses && !s->plan.plan; k++) {
+    for (uint32_t k = 0; k < s->v->naccesses; k++) {
+        if (s->plan.plan)
+            break;
         const struct peal_verify_access *a = &s->v->accesses_at[k];
         uint64_t end = a->first_byte + a->bytes;
         if (a->step != step || !a->buf)
@@ -193,8 +203,11 @@ static void tell_step(struct story *s, uint32_t i)
 {
     const struct peal_verify_step *step = &s->v->steps[i];
     const struct peal_op *op = op_of(s, step);
-    uint8_t flags =
-        (step->collides ? PEAL_BAR_BAD : 0) | (step->blocked ? PEAL_BAR_BAD | PEAL_BAR_OPEN : 0);
+    uint8_t flags = 0;
+    if (step->collides)
+        flags |= PEAL_BAR_BAD;
+    if (step->blocked)
+        flags |= PEAL_BAR_BAD | PEAL_BAR_OPEN;
     peal_page_step(s->page, &(struct peal_page_step){.track = track_of(s, step),
                                                      .rank = step->rank,
                                                      .lane = step->lane,
@@ -248,17 +261,22 @@ static void tell_story(struct story *s)
     peal_contents_start(s->contents);
     for (uint32_t i = 0; i < s->v->nsteps; i++)
         tell_step(s, i);
-    for (uint32_t i = 0; i < s->v->nsteps && i < PEAL_PAGE_STEPS; i++) {
+    for (uint32_t i = 0; i < s->v->nsteps; i++) {
+        if (i >= PEAL_PAGE_STEPS)
+            break;
         const struct peal_verify_step *step = &s->v->steps[i];
-        if (step->waits_for != PEAL_NONE && step->waits_for < i)
-            add_arrow(s, step->waits_for, i, step->cell ? step->cell : "message", 0,
-                      step->cell ? PEAL_BAR_NOTIFY : PEAL_BAR_SEND);
+        if (step->waits_for == PEAL_NONE || step->waits_for >= i)
+            continue;
+        if (step->cell)
+            add_arrow(s, step->waits_for, i, step->cell, 0, PEAL_BAR_NOTIFY);
+        else
+            add_arrow(s, step->waits_for, i, "message", 0, PEAL_BAR_SEND);
     }
     if (s->v->naccesses == 2) {
         uint32_t a = s->v->accesses_at[0].step, b = s->v->accesses_at[1].step;
         if (a != b && a < s->v->nsteps && b < s->v->nsteps)
-            add_arrow(s, a < b ? a : b, a < b ? b : a, "nothing orders these two", PEAL_BAR_BAD,
-                      PEAL_BAR_OTHER);
+            add_arrow(s, (uint32_t)peal_size_min(a, b), (uint32_t)peal_size_max(a, b),
+                      "nothing orders these two", PEAL_BAR_BAD, PEAL_BAR_OTHER);
     }
 }
 
@@ -276,7 +294,7 @@ static void add_waits(struct peal_page *page, const struct peal_verification *v)
         peal_report_table_cell(table, "%u", w->rank);
         peal_report_table_cell(table, "%s %s %" PRId64, w->cell, w->relation, w->expected);
         peal_report_table_cell(table, "%" PRId64, w->actual);
-        peal_report_table_cell(table, "%s", w->nnotifiers ? peal_text_get(&who) : "nobody");
+        peal_report_table_cell(table, "%s", w->nnotifiers ? peal_text_get(&who) : "no rank");
         peal_report_table_cell(table, "%s", w->in_cycle ? "in the circle" : "");
         peal_text_release(&who);
     }
@@ -408,6 +426,20 @@ static size_t choose(const struct peal_page_answer *answers, size_t count)
     return best;
 }
 
+static void put_proved(struct peal_page *page, const struct peal_verification *v)
+{
+    struct peal_text contract = {0};
+    if (v->contract != PEAL_CONTRACT_NONE)
+        peal_text_printf(&contract, "; every element is what the contract says: %s",
+                         peal_contract_name(v->contract));
+    peal_page_headline(page,
+                       "no deadlock, no race, no uninitialised read over all schedules of %u "
+                       "launch%s%s",
+                       v->launches, v->launches == 1 ? "" : "es back to back",
+                       peal_text_get(&contract));
+    peal_text_release(&contract);
+}
+
 static void add_head(struct peal_page *page, const struct peal_page_answer *shown)
 {
     const struct peal_verification *v = shown->verification;
@@ -420,19 +452,11 @@ static void add_head(struct peal_page *page, const struct peal_page_answer *show
                  v->nranks);
     peal_page_verdict(page, tones[v->verdict], verdict);
     if (v->verdict == PEAL_PROVED)
-        peal_page_headline(page,
-                           "no deadlock, no race, no uninitialised read over all schedules of %u "
-                           "launch%s%s%s",
-                           v->launches, v->launches == 1 ? "" : "es back to back",
-                           v->contract != PEAL_CONTRACT_NONE ? "; every element is what the "
-                                                               "contract says: "
-                                                             : "",
-                           v->contract != PEAL_CONTRACT_NONE ? peal_contract_name(v->contract)
-                                                             : "");
+        put_proved(page, v);
+    else if (v->verdict == PEAL_REFUTED)
+        peal_page_headline(page, "%s: %s", peal_fault_name(v->fault), peal_text_or_empty(v->why));
     else
-        peal_page_headline(page, "%s%s%s",
-                           v->verdict == PEAL_REFUTED ? peal_fault_name(v->fault) : "",
-                           v->verdict == PEAL_REFUTED ? ": " : "", v->why ? v->why : "");
+        peal_page_headline(page, "%s", peal_text_or_empty(v->why));
 }
 
 static void add_facts(struct peal_page *page, const struct peal_page_answer *shown)
@@ -447,7 +471,7 @@ static void add_facts(struct peal_page *page, const struct peal_page_answer *sho
         peal_page_fact(page, "reuse", "%s", peal_reuse_name(v->reuse));
     if (v->verdict == PEAL_REFUTED && v->nsteps)
         peal_page_fact(page, "counterexample", "%u step%s, %s", v->nsteps,
-                       v->nsteps == 1 ? "" : "s", peal_story_name(v->story));
+                       peal_text_plural(v->nsteps), peal_story_name(v->story));
     if (v->least_depth)
         peal_page_fact(page, "channel depth", "%u suffices", v->least_depth);
 }
@@ -464,7 +488,9 @@ void peal_page_verify(struct peal_page *page, const struct peal_page_answer *ans
     if (shown->plan) {
         peal_page_plan_init(&s.plan, page, shown->plan);
         peal_page_plan_tracks(&s.plan);
-        s.contents = v->nsteps ? peal_contents_new(page, shown->plan) : NULL;
+        s.contents = NULL;
+        if (v->nsteps)
+            s.contents = peal_contents_new(page, shown->plan);
         s.lanes = calloc(shown->plan->lanes.count + 1, sizeof *s.lanes);
         page->failed = page->failed || (v->nsteps && !s.contents) || !s.lanes;
     } else if (v->nsteps) {

@@ -2,6 +2,7 @@
 /* One row for each collective, with one signature for all. See collective_case.h. */
 #include "cli/run/collective_case.h"
 
+#include "cli/run/contract_check.h"
 #include "compute/compute.h"
 
 #include <string.h>
@@ -33,7 +34,7 @@ static enum peal_status call_barrier(struct peal_comm *comm, void *send, void *r
 
 #define CASE(NAME, name, in_place)                                                                 \
     {                                                                                              \
-        PEAL_CALL_##NAME, PEAL_CONTRACT_##NAME, in_place, call_##name                              \
+        PEAL_CONTRACT_##NAME, in_place, call_##name                                                \
     }
 static const struct peal_case cases[] = {
     CASE(ALLREDUCE, allreduce, true),
@@ -71,12 +72,16 @@ const struct peal_case *peal_case_find(const char *name)
 
 uint64_t peal_case_sends(const struct peal_case_call *call)
 {
-    return peal_case_sends_blocks(call->subject) ? call->block * call->ranks : call->block;
+    if (peal_case_sends_blocks(call->subject))
+        return call->block * call->ranks;
+    return call->block;
 }
 
 uint64_t peal_case_receives(const struct peal_case_call *call)
 {
-    return peal_case_receives_blocks(call->subject) ? call->block * call->ranks : call->block;
+    if (peal_case_receives_blocks(call->subject))
+        return call->block * call->ranks;
+    return call->block;
 }
 
 void peal_case_fill(const struct peal_case_call *call, void *send)
@@ -86,35 +91,23 @@ void peal_case_fill(const struct peal_case_call *call, void *send)
         peal_sample_put(send, call->dtype, i, peal_sample_input(call->rank, i));
 }
 
-/* What element i of this rank's output must be. */
-static double expected(const struct peal_case_call *call, uint64_t i)
-{
-    const struct peal_contract_info *c = peal_case_contract(call->subject);
-    uint64_t block = call->block, own = peal_side_has_blocks(c->in) ? call->rank * block : 0;
-    if (call->subject->contract == PEAL_CONTRACT_SCAN)
-        return peal_sample_reduced(call->reduce, call->rank + 1, i);
-    if (call->subject->contract == PEAL_CONTRACT_EXSCAN)
-        return peal_sample_reduced(call->reduce, call->rank, i);
-    if (c->has_reduce)
-        return peal_sample_reduced(call->reduce, call->ranks, own + i);
-    if (peal_side_has_blocks(c->out))
-        return peal_sample_input((uint32_t)(i / block), own + i % block);
-    return peal_sample_input(call->root, own + i);
-}
-
 uint64_t peal_case_check(const struct peal_case_call *call, const void *recv)
 {
     enum { SAMPLES = 65536 };
-    uint64_t n = peal_case_receives(call), wrong = 0;
-    enum peal_contract contract = call->subject->contract;
-    if (!peal_contract_has_data(contract))
+    struct peal_contract_case c = {.contract = call->subject->contract,
+                                   .reduce = call->reduce,
+                                   .rank = call->rank,
+                                   .ranks = call->ranks,
+                                   .root = call->root,
+                                   .in_len = peal_case_sends(call),
+                                   .out_len = peal_case_receives(call)};
+    uint64_t wrong = 0;
+    if (!peal_contract_has_data(c.contract) || !peal_contract_promises(&c))
         return 0;
-    if (contract == PEAL_CONTRACT_EXSCAN && call->rank == 0)
-        return 0;
-    if (peal_contract_result_is_roots(contract) && call->rank != call->root)
-        return 0;
-    uint64_t step = n > SAMPLES ? n / SAMPLES : 1;
-    for (uint64_t i = 0; i < n; i += step)
-        wrong += !peal_sample_fits(recv, call->dtype, i, expected(call, i));
+    uint64_t step = 1;
+    if (c.out_len > SAMPLES)
+        step = c.out_len / SAMPLES;
+    for (uint64_t i = 0; i < c.out_len; i += step)
+        wrong += !peal_sample_fits(recv, call->dtype, i, peal_contract_expected(&c, i));
     return wrong;
 }

@@ -3,14 +3,13 @@
 #ifndef PEAL_CLI_COLLECTIVE_CASE_H
 #define PEAL_CLI_COLLECTIVE_CASE_H
 
-#include "run/run.h"
+#include "base/base.h"
 
 #include <peal/peal.h>
 #include <stdbool.h>
 
 /* Sizes are of the larger buffer of a rank, as in nccl-tests. */
 struct peal_case {
-    uint32_t collective; /* enum peal_collective */
     enum peal_contract contract;
     bool can_in_place; /* with the same code on every rank */
     enum peal_status (*call)(struct peal_comm *, void *, void *, uint64_t, enum peal_dtype,

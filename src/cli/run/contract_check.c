@@ -31,71 +31,99 @@ static uint64_t part_start(const int64_t *counts, uint64_t n, uint32_t r, uint32
 }
 
 /* all_to_all: block q comes from rank q, where it is part `rank` of its input. */
-static double from_block(const struct peal_plan *plan, uint32_t rank, uint64_t i)
+static double from_block(const struct peal_contract_case *c, uint64_t i)
 {
-    uint64_t n = peal_plan_len(plan, rank, plan->contract_in);
-    uint64_t first = part_start(NULL, n, rank, plan->nranks);
-    uint64_t block = part_start(NULL, n, rank + 1, plan->nranks) - first;
+    uint64_t first = part_start(NULL, c->in_len, c->rank, c->ranks);
+    uint64_t block = part_start(NULL, c->in_len, c->rank + 1, c->ranks) - first;
     return peal_sample_input((uint32_t)(i / block), first + i % block);
 }
 
 /* all_to_all_v: packed blocks; where one begins at its sender is the sender's own knowledge. */
-static double from_matrix(const struct peal_plan *plan, uint32_t rank, uint64_t i)
+static double from_matrix(const struct peal_contract_case *c, uint64_t i)
 {
-    const int64_t *recv = param_values(plan, "recvs", rank);
+    const int64_t *recv = param_values(c->plan, "recvs", c->rank);
     uint32_t q = 0;
-    while (q + 1 < plan->nranks && i >= (uint64_t)recv[q])
+    while (q + 1 < c->ranks && i >= (uint64_t)recv[q])
         i -= (uint64_t)recv[q++];
-    const int64_t *send = param_values(plan, "sends", q);
-    return peal_sample_input(q, part_start(send, 0, rank, plan->nranks) + i);
+    const int64_t *send = param_values(c->plan, "sends", q);
+    return peal_sample_input(q, part_start(send, 0, c->rank, c->ranks) + i);
 }
 
-double peal_contract_expected(const struct peal_plan *plan, uint32_t rank, uint64_t i)
+/* allgather, gather: the parts of all ranks, one after the other. */
+static double from_part(const struct peal_contract_case *c, uint64_t i)
 {
-    const int64_t *counts = param_values(plan, "counts", rank);
-    uint32_t ranks = plan->nranks, q = 0;
-    uint64_t x_len = peal_plan_len(plan, rank, plan->contract_in);
-    uint64_t y_len = peal_plan_len(plan, rank, plan->contract_out);
-    switch ((enum peal_contract)plan->contract) {
+    uint32_t q = 0;
+    while (q + 1 < c->ranks && i >= part_start(c->counts, c->out_len, q + 1, c->ranks))
+        q++;
+    return peal_sample_input(q, i - part_start(c->counts, c->out_len, q, c->ranks));
+}
+
+struct peal_contract_case peal_contract_case_of(const struct peal_plan *plan, uint32_t rank)
+{
+    return (struct peal_contract_case){
+        .contract = (enum peal_contract)plan->contract,
+        .reduce = (enum peal_reduction)plan->reduce,
+        .rank = rank,
+        .ranks = plan->nranks,
+        .root = plan->root,
+        .in_len = peal_plan_len(plan, rank, plan->contract_in),
+        .out_len = peal_plan_len(plan, rank, plan->contract_out),
+        .counts = param_values(plan, "counts", rank),
+        .plan = plan,
+    };
+}
+
+bool peal_contract_promises(const struct peal_contract_case *c)
+{
+    if (peal_contract_result_is_roots(c->contract))
+        return c->rank == c->root;
+    return c->contract != PEAL_CONTRACT_EXSCAN || c->rank > 0;
+}
+
+static double reduced(const struct peal_contract_case *c, uint32_t ranks, uint64_t i)
+{
+    if (!peal_reduce_is_user(c->reduce))
+        return peal_sample_reduced(c->reduce, ranks, i);
+    enum peal_dtype dtype = (enum peal_dtype)peal_plan_bufs(c->plan)[c->plan->contract_in].dtype;
+    return peal_sample_folded(peal_plan_reduction(c->plan), dtype, ranks, i);
+}
+
+double peal_contract_expected(const struct peal_contract_case *c, uint64_t i)
+{
+    switch (c->contract) {
     case PEAL_CONTRACT_ALLREDUCE:
     case PEAL_CONTRACT_REDUCE:
     case PEAL_CONTRACT_SCAN:
     case PEAL_CONTRACT_EXSCAN:
-        ranks = peal_contract_reduced((enum peal_contract)plan->contract, rank, ranks);
-        return peal_sample_reduced((enum peal_reduction)plan->reduce, ranks, i);
+        return reduced(c, peal_contract_reduced(c->contract, c->rank, c->ranks), i);
     case PEAL_CONTRACT_BROADCAST:
-        return peal_sample_input(plan->root, i);
+        return peal_sample_input(c->root, i);
     case PEAL_CONTRACT_REDUCE_SCATTER:
-        return peal_sample_reduced((enum peal_reduction)plan->reduce, ranks,
-                                   part_start(counts, x_len, rank, ranks) + i);
+        return reduced(c, c->ranks, part_start(c->counts, c->in_len, c->rank, c->ranks) + i);
     case PEAL_CONTRACT_SCATTER:
-        return peal_sample_input(plan->root, part_start(counts, x_len, rank, ranks) + i);
+        return peal_sample_input(c->root, part_start(c->counts, c->in_len, c->rank, c->ranks) + i);
     case PEAL_CONTRACT_ALL_TO_ALL:
-        return from_block(plan, rank, i);
+        return from_block(c, i);
     case PEAL_CONTRACT_ALL_TO_ALL_V:
-        return from_matrix(plan, rank, i);
+        return from_matrix(c, i);
     default: /* allgather, gather */
-        while (q + 1 < ranks && i >= part_start(counts, y_len, q + 1, ranks))
-            q++;
-        return peal_sample_input(q, i - part_start(counts, y_len, q, ranks));
+        return from_part(c, i);
     }
 }
 
 uint64_t peal_contract_check(const struct peal_plan *plan, uint32_t rank, const char *out,
                              uint64_t *first)
 {
-    enum peal_contract contract = (enum peal_contract)plan->contract;
-    if (peal_contract_result_is_roots(contract) && rank != plan->root)
+    struct peal_contract_case c = peal_contract_case_of(plan, rank);
+    if (!peal_contract_promises(&c))
         return 0;
-    if (plan->contract == PEAL_CONTRACT_EXSCAN && rank == 0)
-        return 0;
-    uint64_t wrong = 0, n = peal_plan_len(plan, rank, plan->contract_out);
+    uint64_t wrong = 0, n = c.out_len;
     enum peal_dtype dtype = (enum peal_dtype)peal_plan_bufs(plan)[plan->contract_out].dtype;
-    if (peal_contract_scatters(contract) &&
+    if (peal_contract_scatters(c.contract) &&
         plan->contract_in == plan->contract_out) /* the own part of one buffer */
         n = peal_size_part(rank + 1, n, plan->nranks) - peal_size_part(rank, n, plan->nranks);
     for (uint64_t i = 0; i < n; i++) {
-        if (peal_sample_fits(out, dtype, i, peal_contract_expected(plan, rank, i)))
+        if (peal_sample_fits(out, dtype, i, peal_contract_expected(&c, i)))
             continue;
         if (wrong++ == 0)
             *first = i;

@@ -2,8 +2,6 @@
 /* Children that open a communicator each, watched until they end; or threads. See ranks.h. */
 #include "cli/run/ranks.h"
 
-#include "run/run.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -31,6 +29,16 @@ void peal_ranks_status_put(int fd, uint32_t rank, pid_t pid, int wait_status)
     uint64_t word = (uint64_t)pid << 32 | (uint32_t)wait_status;
     ssize_t done = pwrite(fd, &word, sizeof word, (off_t)(rank * sizeof word));
     (void)done; /* only a report would be less precise */
+}
+
+int peal_ranks_ended(uint32_t rank, pid_t pid, int wait_status)
+{
+    if (WIFEXITED(wait_status))
+        return WEXITSTATUS(wait_status);
+    int number = WTERMSIG(wait_status);
+    fprintf(stderr, "peal exec: rank %u (pid %d) was killed by signal %d (%s)\n", rank, (int)pid,
+            number, strsignal(number));
+    return 128 + number;
 }
 
 /* Who runs a kernel to see what it does does not wait for half an hour. */
@@ -79,7 +87,7 @@ static bool start_all(const struct peal_cli *cli, const struct peal_ranks *ranks
     char job[40], number[16];
     snprintf(number, sizeof number, "%d", p->status_fd);
     setenv("PEAL_STATUS_FD", number, 1);
-    peal_job_make(job);
+    (void)peal_job_name(job, sizeof job); /* there is room */
     fflush(stdout);
     fflush(stderr);
     const pid_t parent = getpid();
@@ -121,10 +129,13 @@ static int wait_all(const struct peal_cli *cli, struct processes *p)
             kill_all(p);
         }
         peal_ranks_status_put(p->status_fd, rank, pid, status);
-        int code = WIFEXITED(status) ? WEXITSTATUS(status) : PEAL_EXIT_OTHER;
+        int code = PEAL_EXIT_OTHER;
+        if (WIFEXITED(status))
+            code = WEXITSTATUS(status);
         if (WIFSIGNALED(status) && !reader_left)
             peal_cli_fail(cli, "rank %u was killed by signal %d", rank, WTERMSIG(status));
-        worst = code > worst ? code : worst;
+        if (code > worst)
+            worst = code;
     }
     if (reader_left)
         raise(SIGPIPE);
@@ -178,7 +189,9 @@ static int run_threads(const struct peal_cli *cli, const struct peal_ranks *rank
     struct thread *threads = calloc(ranks->count, sizeof *threads);
     int worst = threads ? PEAL_EXIT_OK : peal_cli_fail(cli, "out of memory");
     uint32_t started = 0;
-    for (; threads && started < ranks->count; started++) {
+    for (; started < ranks->count; started++) {
+        if (!threads)
+            break;
         threads[started] = (struct thread){.ranks = ranks, .comm = comms[started]};
         int error = pthread_create(&threads[started].id, NULL, run_thread, &threads[started]);
         if (error) {
@@ -188,12 +201,21 @@ static int run_threads(const struct peal_cli *cli, const struct peal_ranks *rank
     }
     for (uint32_t r = 0; r < started; r++) {
         pthread_join(threads[r].id, NULL);
-        worst = threads[r].code > worst ? threads[r].code : worst;
+        if (threads[r].code > worst)
+            worst = threads[r].code;
     }
     for (uint32_t r = 0; r < ranks->count; r++)
         peal_comm_close(comms[r]);
     free(threads);
     return worst;
+}
+
+const char *peal_ranks_machine(void)
+{
+    const char *platform = getenv("PEAL_PLATFORM");
+    if (platform && strncmp(platform, "sim:", 4) == 0)
+        return platform + 4;
+    return NULL;
 }
 
 int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_status status)
@@ -208,14 +230,10 @@ int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_statu
 
 int peal_ranks_memory_limit(const struct peal_cli *cli, const struct peal_ranks *ranks)
 {
-    struct peal_text why = {0};
-    uint64_t bytes =
-        peal_memory_limit_add(ranks->bytes, peal_team_need(ranks->count, ranks->threads));
-    int code = PEAL_EXIT_OK;
-    if (!peal_memory_limit_has(bytes, ranks->count, &why))
-        code = peal_cli_fail(cli, "not enough memory: %s", peal_text_get(&why));
-    peal_text_release(&why);
-    return code;
+    char why[256] = "";
+    if (peal_memory_check(ranks->count, ranks->threads, ranks->bytes, why, sizeof why) == PEAL_OK)
+        return PEAL_EXIT_OK;
+    return peal_cli_fail(cli, "not enough memory: %s", why);
 }
 
 int peal_ranks_run(const struct peal_cli *cli, const struct peal_ranks *ranks)
@@ -224,5 +242,7 @@ int peal_ranks_run(const struct peal_cli *cli, const struct peal_ranks *ranks)
     int code = peal_ranks_memory_limit(cli, ranks);
     if (code != PEAL_EXIT_OK)
         return code;
-    return ranks->threads ? run_threads(cli, ranks) : run_processes(cli, ranks);
+    if (ranks->threads)
+        return run_threads(cli, ranks);
+    return run_processes(cli, ranks);
 }

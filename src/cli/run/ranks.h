@@ -25,16 +25,21 @@ int peal_ranks_memory_limit(const struct peal_cli *cli, const struct peal_ranks 
 
 /* Runs the ranks to their end: 1 to PEAL_MOST_RANKS of them. Returns the highest exit code;
  * PEAL_EXIT_OTHER after a message if there is no room, or if a rank could not be started or was
- * killed. Where a rank finds nobody to read its output, all ranks and this process end by SIGPIPE.
+ * killed. Where a rank's output has no reader left, all ranks and this process end by SIGPIPE.
  */
 int peal_ranks_run(const struct peal_cli *cli, const struct peal_ranks *ranks);
 
 /* For a body: says what failed, with the communicator's reason where it has one, and returns the
  * exit code. */
+/* The machine of PEAL_PLATFORM=sim:MACHINE; NULL: ranks run on this host alone. */
+const char *peal_ranks_machine(void);
 int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_status status);
 
 /* A window with one word a rank, in which a launcher says how a process ended (doctor.h). */
 int peal_ranks_status_open(uint32_t count);
 void peal_ranks_status_put(int fd, uint32_t rank, pid_t pid, int wait_status);
+/* For a launcher: the exit code that a rank's end stands for, as a shell has it. A rank that was
+ * killed is reported. */
+int peal_ranks_ended(uint32_t rank, pid_t pid, int wait_status);
 
 #endif

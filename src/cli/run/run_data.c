@@ -4,29 +4,45 @@
 
 #include "cli/run/contract_check.h"
 #include "compute/compute.h"
-#include "run/run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+static const struct peal_buf *buf_of(const struct peal_run_data *d, uint32_t i)
+{
+    return &peal_plan_bufs(d->plan)[d->bufs[i]];
+}
+
+static uint64_t element_of(const struct peal_run_data *d, uint32_t i)
+{
+    return peal_dtype_size((enum peal_dtype)buf_of(d, i)->dtype);
+}
+
+static uint64_t len_of(const struct peal_run_data *d, uint32_t i)
+{
+    return peal_plan_len(d->plan, d->rank, d->bufs[i]);
+}
+
 static uint64_t param_bytes(const struct peal_run_data *d, uint32_t i)
 {
-    const struct peal_image_param *param = &d->image->params[i];
-    return param->len *
-           peal_dtype_size((enum peal_dtype)peal_plan_bufs(d->image->plan)[param->buf].dtype);
+    return len_of(d, i) * element_of(d, i);
+}
+
+static bool is_symmetric(const struct peal_buf *buf)
+{
+    return buf->flags & PEAL_BUF_SYMMETRIC;
 }
 
 /* The largest length of a parameter on any rank: symmetric memory has one size. */
-static uint64_t most_bytes(const struct peal_run_data *d, uint32_t i)
+static uint64_t most_len(const struct peal_plan *plan, uint32_t buf)
 {
-    const struct peal_plan *whole = d->whole;
     uint64_t most = 0;
-    for (uint32_t r = 0; r < whole->nranks; r++) {
-        uint64_t len = peal_plan_len(whole, r, d->image->params[i].buf);
-        most = len > most ? len : most;
+    for (uint32_t r = 0; r < plan->nranks; r++) {
+        uint64_t len = peal_plan_len(plan, r, buf);
+        if (len > most)
+            most = len;
     }
-    return most *
-           peal_dtype_size((enum peal_dtype)peal_plan_bufs(whole)[d->image->params[i].buf].dtype);
+    return most;
 }
 
 /* In place, this parameter is within another one; gather and scatter: on the root only. */
@@ -38,18 +54,13 @@ static bool is_part(const struct peal_plan *plan, uint32_t buf, uint32_t rank)
 
 static bool is_aliased(const struct peal_run_data *d, uint32_t i)
 {
-    return is_part(d->image->plan, d->image->params[i].buf, peal_comm_rank(d->comm));
+    return is_part(d->plan, d->bufs[i], d->rank);
 }
 
-/* The memory of the whole that a part is in. */
-static char *alias_of(const struct peal_run_data *d, uint32_t i)
+/* The parameter that a buffer of the plan is. */
+static uint32_t param_of(const struct peal_run_data *d, uint32_t buf)
 {
-    const struct peal_buf *buf = &peal_plan_bufs(d->image->plan)[d->image->params[i].buf];
-    for (uint32_t k = 0; k < d->image->nparams; k++) {
-        if (d->image->params[k].buf == buf->alias)
-            return d->buffers[k];
-    }
-    return NULL;
+    return peal_plan_bufs(d->plan)[buf].param;
 }
 
 /* What a parameter takes: the buffer, what launches begin with, an output that was right. */
@@ -57,18 +68,16 @@ static uint64_t need_of(const struct peal_plan *whole, uint32_t b, uint32_t rank
 {
     const struct peal_buf *buf = &peal_plan_bufs(whole)[b];
     uint64_t element = peal_dtype_size((enum peal_dtype)buf->dtype);
-    uint64_t own = peal_memory_limit_times(peal_plan_len(whole, rank, b), element), most = own,
-             need = 0;
-    for (uint32_t r = 0; (buf->flags & PEAL_BUF_SYMMETRIC) && r < whole->nranks; r++) {
-        uint64_t bytes = peal_memory_limit_times(peal_plan_len(whole, r, b), element);
-        most = bytes > most ? bytes : most;
-    }
+    uint64_t own = peal_size_mul_capped(peal_plan_len(whole, rank, b), element);
+    uint64_t most = own, need = 0;
+    if (is_symmetric(buf))
+        most = peal_size_mul_capped(most_len(whole, b), element);
     if (!is_part(whole, b, rank))
-        need = peal_memory_limit_add(most, 64);
+        need = peal_size_add_capped(most, 64);
     if (buf->dir & PEAL_DIR_IN)
-        need = peal_memory_limit_add(need, own);
+        need = peal_size_add_capped(need, own);
     if (b == whole->contract_out && whole->contract != PEAL_CONTRACT_NONE)
-        need = peal_memory_limit_add(need, own);
+        need = peal_size_add_capped(need, own);
     return need;
 }
 
@@ -77,154 +86,167 @@ uint64_t peal_run_data_need(const struct peal_plan *whole)
     uint64_t need = 0;
     for (uint64_t c = 0; c < whole->channels.count; c++) {
         const struct peal_channel *channel = &peal_plan_channels(whole)[c];
-        need = peal_memory_limit_add(need,
-                                     peal_memory_limit_times(channel->slot_bytes, channel->depth));
+        need =
+            peal_size_add_capped(need, peal_size_mul_capped(channel->slot_bytes, channel->depth));
     }
     for (uint32_t r = 0; r < whole->nranks; r++) {
-        need = peal_memory_limit_add(
-            need, peal_memory_limit_add(whole->window_bytes, whole->private_bytes));
+        need = peal_size_add_capped(
+            need, peal_size_add_capped(whole->window_bytes, whole->private_bytes));
         for (uint32_t b = 0; b < whole->bufs.count; b++) {
             if (peal_plan_bufs(whole)[b].kind == PEAL_BUF_PARAM)
-                need = peal_memory_limit_add(need, need_of(whole, b, r));
+                need = peal_size_add_capped(need, need_of(whole, b, r));
         }
     }
     return need;
 }
 
+/* Parts have the memory of their whole, which comes before them. */
+static enum peal_status make_buffer(struct peal_run_data *d, uint32_t i)
+{
+    const struct peal_buf *buf = buf_of(d, i);
+    struct peal_arg *arg = &d->args[i];
+    enum peal_status status = PEAL_OK;
+    arg->bytes = param_bytes(d, i);
+    if (is_aliased(d, i))
+        arg->data = d->args[param_of(d, buf->alias)].data;
+    else if (is_symmetric(buf))
+        status = peal_symmetric_alloc(
+            d->comm, most_len(d->plan, d->bufs[i]) * element_of(d, i) + 64, &arg->data);
+    else
+        arg->data = calloc(1, arg->bytes + 64);
+    if (status == PEAL_OK && !arg->data)
+        status = PEAL_NO_MEMORY;
+    return status;
+}
+
 static enum peal_status make_buffers(struct peal_run_data *d)
 {
-    const struct peal_image *image = d->image;
-    for (int pass = 0; pass < 2; pass++) { /* wholes before their parts */
-        for (uint32_t i = 0; i < image->nparams; i++) {
-            if (is_aliased(d, i) != pass)
+    for (int parts = 0; parts <= 1; parts++) {
+        for (uint32_t i = 0; i < d->count; i++) {
+            if (is_aliased(d, i) != parts)
                 continue;
-            enum peal_status status = PEAL_OK;
-            if (pass == 1)
-                d->buffers[i] = alias_of(d, i);
-            else if (image->params[i].symmetric)
-                status =
-                    peal_symmetric_alloc(d->comm, most_bytes(d, i) + 64, (void **)&d->buffers[i]);
-            else
-                d->buffers[i] = calloc(1, param_bytes(d, i) + 64);
-            if (status != PEAL_OK || !d->buffers[i])
-                return status != PEAL_OK ? status : PEAL_NO_MEMORY;
+            enum peal_status status = make_buffer(d, i);
+            if (status != PEAL_OK)
+                return status;
         }
     }
     return PEAL_OK;
 }
 
-static void bind_buffers(struct peal_run_data *d)
-{
-    for (uint32_t i = 0; i < d->image->nparams; i++) {
-        const struct peal_image_param *param = &d->image->params[i];
-        uint64_t element =
-            peal_dtype_size((enum peal_dtype)peal_plan_bufs(d->image->plan)[param->buf].dtype);
-        for (uint32_t r = 0; r < (param->symmetric ? d->image->size : 1); r++) {
-            char *at = d->buffers[i];
-            if (param->symmetric)
-                at = peal_symmetric_at(d->comm, at, r);
-            d->bounds[d->nbounds++] = (struct peal_bound){.base = param->base + r,
-                                                          .at = at,
-                                                          .bytes = param_bytes(d, i),
-                                                          .stride = param->cols * element};
-        }
-    }
-}
-
 enum peal_status peal_run_data_init(struct peal_run_data *d, struct peal_comm *comm,
-                                    const struct peal_image *image, const struct peal_plan *whole)
+                                    const struct peal_plan *plan)
 {
-    uint64_t params = image->nparams + 1;
+    struct peal_plan_facts facts = {.struct_size = sizeof facts};
+    peal_plan_describe(plan, &facts);
+    uint32_t count = facts.buffers;
     *d = (struct peal_run_data){
         .comm = comm,
-        .image = image,
-        .whole = whole,
-        .buffers = calloc(params, sizeof *d->buffers),
-        .inputs = calloc(params, sizeof *d->inputs),
-        .bounds = calloc(params * peal_comm_size(comm), sizeof *d->bounds),
+        .plan = plan,
+        .rank = peal_comm_rank(comm),
+        .bufs = calloc(count + 1, sizeof *d->bufs),
+        .args = calloc(count + 1, sizeof *d->args),
+        .inputs = calloc(count + 1, sizeof *d->inputs),
     };
-    if (!d->buffers || !d->inputs || !d->bounds)
+    if (!d->bufs || !d->args || !d->inputs)
         return PEAL_NO_MEMORY;
-    enum peal_status status = make_buffers(d);
-    if (status == PEAL_OK)
-        bind_buffers(d);
-    return status;
+    d->count = count;
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        if (peal_plan_bufs(plan)[b].kind == PEAL_BUF_PARAM)
+            d->bufs[peal_plan_bufs(plan)[b].param] = b;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        d->args[i] = (struct peal_arg){.struct_size = sizeof *d->args, .kind = PEAL_ARG_BUFFER};
+    return make_buffers(d);
 }
 
 void peal_run_data_release(struct peal_run_data *d)
 {
-    for (uint32_t i = 0; d->buffers && i < d->image->nparams; i++) {
-        if (!d->image->params[i].symmetric && !is_aliased(d, i))
-            free(d->buffers[i]);
-    }
-    for (uint32_t i = 0; d->inputs && i < d->image->nparams; i++)
+    for (uint32_t i = 0; i < d->count; i++) {
+        if (!is_symmetric(buf_of(d, i)) && !is_aliased(d, i))
+            free(d->args[i].data);
         free(d->inputs[i]);
-    free(d->buffers);
+    }
+    free(d->bufs);
+    free(d->args);
     free(d->inputs);
     free(d->right);
-    free(d->bounds);
 }
 
 uint64_t peal_run_data_most(const struct peal_run_data *d)
 {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < d->image->nparams; i++)
-        bytes = param_bytes(d, i) > bytes ? param_bytes(d, i) : bytes;
-    return bytes;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < d->count; i++) {
+        uint64_t bytes = param_bytes(d, i);
+        if (bytes > most)
+            most = bytes;
+    }
+    return most;
 }
 
 /* Where the contract's x or y is: where the two are one buffer, the smaller is the own part of it.
  */
 static char *place_of(const struct peal_run_data *d, uint32_t buf)
 {
-    const struct peal_plan *plan = d->image->plan;
-    uint32_t i = 0, rank = peal_comm_rank(d->comm);
-    while (d->image->params[i].buf != buf)
-        i++;
+    const struct peal_plan *plan = d->plan;
+    uint32_t i = param_of(d, buf), whole = buf;
+    char *at = d->args[i].data;
     bool gathers = peal_contract_gathers((enum peal_contract)plan->contract);
     bool scatters = peal_contract_scatters((enum peal_contract)plan->contract);
     bool one = plan->contract_in == plan->contract_out;
     if (!one && !is_aliased(d, i))
-        return d->buffers[i];
+        return at;
     if (!gathers && !scatters)
-        return d->buffers[i];
+        return at;
     if (one && d->filling != gathers)
-        return d->buffers[i];
-    uint32_t whole = one ? buf : peal_plan_bufs(plan)[buf].alias;
-    uint64_t first = peal_size_part(rank, peal_plan_len(d->whole, rank, whole), d->image->size);
-    return d->buffers[i] +
-           first * peal_dtype_size((enum peal_dtype)peal_plan_bufs(plan)[buf].dtype);
+        return at;
+    if (!one)
+        whole = buf_of(d, i)->alias;
+    uint64_t first = peal_size_part(d->rank, peal_plan_len(plan, d->rank, whole), plan->nranks);
+    return at + first * element_of(d, i);
+}
+
+/* Does a launch begin with values in this parameter's own memory? In place, a part that is not the
+ * contract's input and a whole that is its output get theirs through the other one. */
+static bool has_input(const struct peal_run_data *d, uint32_t i)
+{
+    uint32_t buf = d->bufs[i], in = d->plan->contract_in;
+    if (!(buf_of(d, i)->dir & PEAL_DIR_IN))
+        return false;
+    if (buf == in)
+        return true;
+    return !is_aliased(d, i) && buf != d->plan->contract_out;
+}
+
+static void fill_one(struct peal_run_data *d, uint32_t i)
+{
+    enum peal_dtype dtype = (enum peal_dtype)buf_of(d, i)->dtype;
+    char *start = d->args[i].data, *at = start;
+    if (d->bufs[i] == d->plan->contract_in)
+        at = place_of(d, d->bufs[i]);
+    uint64_t len = len_of(d, i);
+    if (!is_aliased(d, i))
+        len -= (uint64_t)(at - start) / element_of(d, i);
+    uint64_t bytes = len * element_of(d, i);
+    if (d->inputs[i]) {
+        memcpy(at, d->inputs[i], bytes);
+        return;
+    }
+    for (uint64_t k = 0; k < len; k++)
+        peal_sample_put(at, dtype, k, peal_sample_input(d->rank, k));
+    d->inputs[i] = malloc(bytes + 1);
+    if (d->inputs[i])
+        memcpy(d->inputs[i], at, bytes);
 }
 
 void peal_run_data_fill(struct peal_run_data *d)
 {
-    const struct peal_plan *plan = d->image->plan;
-    uint32_t rank = peal_comm_rank(d->comm);
     d->filling = true;
-    for (uint32_t i = 0; i < d->image->nparams; i++) {
-        uint32_t buf = d->image->params[i].buf;
-        const struct peal_buf *desc = &peal_plan_bufs(plan)[buf];
-        bool aliased = is_aliased(d, i);
-        if (!(desc->dir & PEAL_DIR_IN) && !aliased) /* nothing of the launch before may be left */
-            memset(d->buffers[i], 0x55, param_bytes(d, i));
-        if (!(desc->dir & PEAL_DIR_IN) || (aliased && buf != plan->contract_in))
-            continue;
-        if (buf == plan->contract_out && buf != plan->contract_in)
-            continue; /* in place: the input is a part of it */
-        char *at = buf == plan->contract_in ? place_of(d, buf) : d->buffers[i];
-        uint64_t room = d->image->params[i].len - (uint64_t)(at - d->buffers[i]) /
-                                                      peal_dtype_size((enum peal_dtype)desc->dtype);
-        uint64_t len = aliased ? d->image->params[i].len : room;
-        uint64_t bytes = len * peal_dtype_size((enum peal_dtype)desc->dtype);
-        if (d->inputs[i]) {
-            memcpy(at, d->inputs[i], bytes);
-            continue;
-        }
-        for (uint64_t k = 0; k < len; k++)
-            peal_sample_put(at, (enum peal_dtype)desc->dtype, k, peal_sample_input(rank, k));
-        d->inputs[i] = malloc(bytes + 1);
-        if (d->inputs[i])
-            memcpy(d->inputs[i], at, bytes);
+    for (uint32_t i = 0; i < d->count; i++) {
+        bool reads = buf_of(d, i)->dir & PEAL_DIR_IN;
+        if (!reads && !is_aliased(d, i)) /* nothing of the launch before may be left */
+            memset(d->args[i].data, 0x55, param_bytes(d, i));
+        if (has_input(d, i))
+            fill_one(d, i);
     }
     d->filling = false;
 }
@@ -233,16 +255,18 @@ void peal_run_data_fill(struct peal_run_data *d)
  * times as long as the launch. */
 uint64_t peal_run_data_check(struct peal_run_data *d, uint64_t *first)
 {
-    const struct peal_plan *plan = d->image->plan;
-    const char *out = place_of(d, plan->contract_out);
-    uint32_t i = 0;
-    while (d->image->params[i].buf != plan->contract_out)
-        i++;
-    uint64_t bytes = param_bytes(d, i) - (uint64_t)(out - d->buffers[i]);
+    uint32_t i = param_of(d, d->plan->contract_out);
+    const char *start = d->args[i].data, *out = place_of(d, d->plan->contract_out);
+    uint64_t bytes = param_bytes(d, i);
+    if (!is_aliased(d, i)) /* a part has its own length, wherever it lies in the whole */
+        bytes -= (uint64_t)(out - start);
     if (d->right && memcmp(d->right, out, bytes) == 0)
         return 0;
-    uint64_t wrong = peal_contract_check(d->whole, peal_comm_rank(d->comm), out, first);
-    if (wrong == 0 && !d->right && (d->right = malloc(bytes + 1)) != NULL)
+    uint64_t wrong = peal_contract_check(d->plan, d->rank, out, first);
+    if (wrong > 0 || d->right)
+        return wrong;
+    d->right = malloc(bytes + 1);
+    if (d->right)
         memcpy(d->right, out, bytes);
-    return wrong;
+    return 0;
 }

@@ -4,27 +4,29 @@
 #ifndef PEAL_CLI_RUN_DATA_H
 #define PEAL_CLI_RUN_DATA_H
 
-#include "comm/comm.h"
+#include "plan/plan.h"
+
+#include <peal/plan.h>
 
 struct peal_run_data {
     struct peal_comm *comm;
-    const struct peal_image *image;
-    const struct peal_plan *whole; /* all ranks: sizes and parameters for the check */
-    char **buffers;                /* by parameter of the image */
+    const struct peal_plan *plan; /* of all ranks */
+    uint32_t rank;
+    uint32_t count;        /* of the plan's parameters that are buffers */
+    uint32_t *bufs;        /* by parameter: which buffer of the plan it is */
+    struct peal_arg *args; /* likewise: what a launch is given; the memory is owned */
     char **inputs; /* likewise: what launches begin with, kept from the first one; may be NULL */
     char *right;   /* an output that was found right; may be NULL */
-    struct peal_bound *bounds;
-    uint32_t nbounds;
-    bool filling; /* the input is asked for, not the output */
+    bool filling;  /* the input is asked for, not the output */
 };
 
 /* What all ranks together take: buffers, what is kept of them, the kernel's windows and scratch. */
 uint64_t peal_run_data_need(const struct peal_plan *whole);
 
-/* Collective: symmetric parameters are allocated on all ranks. Released whatever it returns; comm,
- * image and whole are borrowed. */
+/* Collective: symmetric parameters are allocated on all ranks. Released whatever it returns; comm and
+ * plan are borrowed. */
 enum peal_status peal_run_data_init(struct peal_run_data *d, struct peal_comm *comm,
-                                    const struct peal_image *image, const struct peal_plan *whole);
+                                    const struct peal_plan *plan);
 void peal_run_data_release(struct peal_run_data *d);
 
 /* Before each launch. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which algorithms compete, at which sizes, and how long each takes. See tune_measure.h. */
+/* Which algorithms compete, at which sizes, and how long each takes. See tune_measure.h.
+ *
+ * A candidate is given to the communicator as its only rule, and measured if the communicator then
+ * says that it takes it: where peers' memory cannot be reached, some algorithms are not possible. What
+ * calls would take without any rule is measured first, and stays unless another is clearly better. */
 #include "cli/run/tune_measure.h"
 
-#include "comm/comm.h"
 #include "cli/run/collective_case.h"
 #include "base/base.h"
-#include "run/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,7 @@ enum { MOST_CALLS = 200, LEAST_CALLS = 3, MOST_CANDIDATES = 64 };
 
 /* An algorithm with the segment to try it with. */
 struct candidate {
-    const struct peal_algo *algo;
+    const char *algo;
     uint64_t segment;
 };
 
@@ -32,12 +34,17 @@ static bool has_blocks(const struct peal_case *subject)
     return peal_case_sends_blocks(subject) || peal_case_receives_blocks(subject);
 }
 
-static bool has_symmetric(uint32_t collective)
+static const char *name_of(const struct peal_case *subject)
 {
-    size_t count;
-    const struct peal_algo *algos = peal_algos(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (algos[i].collective == collective && algos[i].memory != PEAL_PEERS_STAGE)
+    return peal_case_contract(subject)->name;
+}
+
+/* Has the collective algorithms that need the memory of peers? */
+static bool has_symmetric(const struct peal_case *subject)
+{
+    struct peal_algorithm algo = {.struct_size = sizeof algo};
+    for (size_t i = 0; peal_algorithm_get(i, &algo) == PEAL_OK; i++) {
+        if (algo.reaches && strcmp(algo.collective, name_of(subject)) == 0)
             return true;
     }
     return false;
@@ -45,63 +52,45 @@ static bool has_symmetric(uint32_t collective)
 
 bool peal_tuning_has_choice(const char *collective)
 {
-    const struct peal_case *subject = peal_case_find(collective);
-    size_t count, found = 0;
-    const struct peal_algo *algos = peal_algos(&count);
-    for (size_t i = 0; subject && i < count; i++)
-        found += algos[i].collective == subject->collective;
-    return found > 1;
+    struct peal_algorithm algo = {.struct_size = sizeof algo};
+    size_t found = 0;
+    for (size_t i = 0; peal_algorithm_get(i, &algo) == PEAL_OK; i++)
+        found += strcmp(algo.collective, collective) == 0;
+    return found > 1 && peal_case_find(collective);
 }
 
 /* ---- candidates ---- */
 
-/* Segments that may make a difference; 0 ends them. */
-static const uint64_t *segments_of(const struct peal_algo *algo)
+/* Of two levels: for ranks on several hosts. */
+static bool needs_hosts(const char *algo)
 {
-    static const uint64_t none[] = {64 << 10, 0}, flat[] = {64 << 10, 256 << 10, 0},
-                          rows[] = {256 << 10, 1 << 20, 0}, blocks[] = {64 << 10, 128 << 10, 0};
-    switch ((enum peal_shape)algo->shape) {
-    case PEAL_SHAPE_FLAT:
-        return flat;
-    case PEAL_SHAPE_ROWS:
-        return rows;
-    case PEAL_SHAPE_BLOCKS:
-        return blocks;
-    default:
-        return none;
-    }
+    return strcmp(algo, "heads") == 0 || strcmp(algo, "nodes") == 0;
 }
 
-/* The built-in choice first, then every algorithm; segments only where the size exceeds them. Some
- * may turn out not to be possible, where peers' memory cannot be read. */
-static uint32_t list(const struct job *job, uint32_t cores, struct candidate out[MOST_CANDIDATES])
+/* Every algorithm of one host, with each segment up to the first that holds the whole call. */
+static uint32_t list(const struct job *job, struct candidate out[MOST_CANDIDATES])
 {
-    size_t count;
+    struct peal_algorithm algo = {.struct_size = sizeof algo};
     uint32_t n = 0;
-    const struct peal_algo *algos = peal_algos(&count);
-    struct peal_wish wish = {.collective = job->subject->collective,
-                             .ranks = job->ranks,
-                             .cores = cores,
-                             .bytes = job->bytes,
-                             .symmetric = job->symmetric,
-                             .reads = true};
-    struct peal_choice usual = peal_choose(NULL, NULL, &wish);
-    /* A rule wants a segment; the barrier's has no meaning. */
-    out[n++] = (struct candidate){usual.algo, usual.segment ? usual.segment : 64 << 10};
-    for (size_t i = 0; i < count; i++) {
-        if (algos[i].collective != job->subject->collective)
+    for (size_t i = 0; peal_algorithm_get(i, &algo) == PEAL_OK; i++) {
+        if (strcmp(algo.collective, name_of(job->subject)) != 0 || needs_hosts(algo.name))
             continue;
-        for (const uint64_t *segment = segments_of(&algos[i]); *segment; segment++) {
-            bool last = segment[1] == 0 || job->bytes <= *segment;
-            bool usual_one = algos[i].name == usual.algo->name &&
-                             (*segment == out[0].segment || job->bytes <= *segment);
-            if (!usual_one && n < MOST_CANDIDATES)
-                out[n++] = (struct candidate){&algos[i], *segment};
-            if (last)
+        for (const uint64_t *segment = algo.segments; *segment; segment++) {
+            if (n < MOST_CANDIDATES)
+                out[n++] = (struct candidate){algo.name, *segment};
+            if (job->bytes <= *segment)
                 break;
         }
     }
     return n;
+}
+
+/* Would the two do the same? */
+static bool is_same(const struct job *job, const struct candidate *a, const struct candidate *b)
+{
+    if (strcmp(a->algo, b->algo) != 0)
+        return false;
+    return a->segment == b->segment || job->bytes <= a->segment;
 }
 
 /* ---- sizes ---- */
@@ -120,12 +109,14 @@ walk(const struct peal_tuning *tuning, uint32_t ranks,
         middle++;
     for (size_t i = 0; i < count; i++) {
         const struct peal_case *s = &subjects[i];
-        if (!peal_tuning_has_choice(peal_case_contract(s)->name) ||
-            (tuning->collective && strcmp(tuning->collective, peal_case_contract(s)->name) != 0))
+        bool wanted = !tuning->collective || strcmp(tuning->collective, name_of(s)) == 0;
+        if (!wanted || !peal_tuning_has_choice(name_of(s)))
             continue;
-        uint64_t parts = has_blocks(s) ? ranks : 1;
-        bool barrier = s->collective == PEAL_CALL_BARRIER;
-        for (int symmetric = 0; symmetric <= has_symmetric(s->collective); symmetric++) {
+        uint64_t parts = 1;
+        if (has_blocks(s))
+            parts = ranks;
+        bool barrier = s->contract == PEAL_CONTRACT_BARRIER;
+        for (int symmetric = 0; symmetric <= has_symmetric(s); symmetric++) {
             uint64_t before = UINT64_MAX; /* a block has an element at least: sizes may repeat */
             for (uint64_t size = tuning->begin; size <= tuning->end; size *= tuning->factor) {
                 bool last = barrier || size > tuning->end / tuning->factor;
@@ -160,10 +151,8 @@ static enum peal_status count_one(void *context, const struct job *job, uint64_t
 {
     struct counting *counting = context;
     struct candidate candidates[MOST_CANDIDATES];
-    struct peal_policy policy;
     (void)up_to;
-    peal_policy_choose(job->ranks, peal_cores(), &policy);
-    uint32_t n = list(job, policy.cores, candidates);
+    uint32_t n = list(job, candidates);
     counting->progress->total += n;
     counting->progress->weight += n * weigh(counting->tuning, job);
     return PEAL_OK;
@@ -188,7 +177,9 @@ struct measuring {
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    if (x < y)
+        return -1;
+    return x > y;
 }
 
 static enum peal_status time_once(const struct measuring *m, const struct job *job, double *out)
@@ -213,9 +204,16 @@ static enum peal_status measure(const struct measuring *m, const struct job *job
     if (status == PEAL_OK)
         status = peal_allreduce(m->comm, &first, &most, 1, PEAL_F64, PEAL_MAX);
     double fits = (double)m->tuning->budget_ns / (most + 1);
-    int n = fits < LEAST_CALLS ? LEAST_CALLS : fits > MOST_CALLS ? MOST_CALLS : (int)fits;
-    for (int i = 0; i < n && status == PEAL_OK; i++)
+    int n = MOST_CALLS;
+    if (fits < MOST_CALLS)
+        n = (int)fits;
+    if (n < LEAST_CALLS)
+        n = LEAST_CALLS;
+    for (int i = 0; i < n; i++) {
+        if (status != PEAL_OK)
+            break;
         status = time_once(m, job, &times[i]);
+    }
     if (status == PEAL_OK)
         status = peal_allreduce(m->comm, times, slowest, (uint64_t)n, PEAL_F64, PEAL_MAX);
     if (status != PEAL_OK)
@@ -225,70 +223,94 @@ static enum peal_status measure(const struct measuring *m, const struct job *job
     return PEAL_OK;
 }
 
-/* As if the table had this one rule. */
-static enum peal_status take(struct peal_comm *comm, const struct job *job,
-                             const struct candidate *candidate, struct peal_rule *rule)
-{
-    *rule = (struct peal_rule){.collective = (uint8_t)job->subject->collective,
-                               .symmetric = job->symmetric,
-                               .least_ranks = (uint16_t)job->ranks,
-                               .most_ranks = (uint16_t)job->ranks,
-                               .bytes = UINT64_MAX,
-                               .algo = candidate->algo,
-                               .segment = candidate->segment};
-    return peal_comm_use_rule(comm, rule);
-}
-
-static void report(const struct measuring *m, const struct job *job, const struct peal_rule *best,
+static void report(const struct measuring *m, const struct job *job, const struct peal_tuned *best,
                    double time_ns)
 {
     struct peal_text line = {0};
     char size[24], segment[24];
-    peal_text_printf(&line, "%-14s %-9s %3u ranks %6s: %-13s in %5s %10.2f us\n",
-                     peal_case_contract(job->subject)->name,
+    peal_text_printf(&line, "%-14s %-9s %3u ranks %6s: %-13s in %5s %10.2f us\n", best->collective,
                      job->symmetric ? "symmetric" : "private", job->ranks,
-                     peal_size_format(job->bytes, size), best->algo->name,
+                     peal_size_format(job->bytes, size), best->algo,
                      peal_size_format(best->segment, segment), time_ns / 1e3);
     peal_progress_print(m->tuning->progress, &line);
     peal_text_release(&line);
 }
 
+/* The best so far of a job. */
+struct contest {
+    struct peal_tuned best;
+    bool best_is_usual;
+    double time;
+};
+
+/* Measures one, if the memory at hand allows it, and keeps it if it is the best. */
+static enum peal_status try(const struct measuring *m, const struct job *job,
+                            const struct candidate *candidate, bool is_usual, struct contest *c)
+{
+    struct peal_tuned rule = {.struct_size = sizeof rule,
+                              .ranks = job->ranks,
+                              .symmetric = job->symmetric,
+                              .collective = name_of(job->subject),
+                              .algo = candidate->algo,
+                              .bytes = UINT64_MAX,
+                              .segment = candidate->segment};
+    struct peal_chosen chosen = {.struct_size = sizeof chosen};
+    double time;
+    enum peal_status status = peal_comm_set_tuning(m->comm, &rule, 1);
+    if (status == PEAL_OK)
+        status = peal_comm_chosen(m->comm, rule.collective, job->bytes,
+                                  job->symmetric ? PEAL_CHOOSE_SYMMETRIC : 0, &chosen);
+    if (status != PEAL_OK || !chosen.measured)
+        return status;
+    status = measure(m, job, &time);
+    if (status != PEAL_OK)
+        return status;
+    double limit = c->best_is_usual ? 0.97 * c->time : c->time;
+    if (!c->best.algo || time < limit)
+        *c = (struct contest){rule, is_usual, time};
+    return PEAL_OK;
+}
+
+/* What a call takes without any rule. */
+static enum peal_status find_usual(const struct measuring *m, const struct job *job,
+                                   struct candidate *out)
+{
+    struct peal_chosen chosen = {.struct_size = sizeof chosen};
+    enum peal_status status = peal_comm_set_tuning(m->comm, NULL, 0);
+    if (status == PEAL_OK)
+        status = peal_comm_chosen(m->comm, name_of(job->subject), job->bytes,
+                                  job->symmetric ? PEAL_CHOOSE_SYMMETRIC : 0, &chosen);
+    /* A rule wants a segment; the barrier's has no meaning. */
+    *out = (struct candidate){chosen.algo, chosen.segment ? chosen.segment : 64 << 10};
+    return status;
+}
+
 static enum peal_status tune_one(void *context, const struct job *job, uint64_t up_to)
 {
     const struct measuring *m = context;
-    struct candidate candidates[MOST_CANDIDATES];
-    struct peal_rule rule, best = {0};
+    struct candidate usual, candidates[MOST_CANDIDATES];
+    struct contest contest = {0};
     bool first = peal_comm_rank(m->comm) == 0;
-    double time = 0, best_time = 0;
-    struct peal_wish wish;
-    peal_comm_wish(m->comm, &wish);
-    wish.symmetric = job->symmetric;
-    uint32_t n = list(job, wish.cores, candidates);
-    const struct peal_algo *usual = candidates[0].algo;
-    enum peal_status status = PEAL_OK;
-    for (uint32_t i = 0; i < n && status == PEAL_OK; i++) {
-        const struct peal_algo *algo = candidates[i].algo;
-        bool possible = peal_algo_is_allowed(algo, &wish);
-        if (possible)
-            status = take(m->comm, job, &candidates[i], &rule);
-        if (possible && status == PEAL_OK)
-            status = measure(m, job, &time);
-        /* The usual one is the first, and stays unless another is clearly better. */
-        if (possible && (!best.algo || time < (best.algo == usual ? 0.97 : 1) * best_time)) {
-            best = rule;
-            best_time = time;
-        }
+    uint32_t n = list(job, candidates);
+    enum peal_status status = find_usual(m, job, &usual);
+    if (status == PEAL_OK)
+        status = try(m, job, &usual, true, &contest);
+    for (uint32_t i = 0; i < n; i++) {
+        if (status != PEAL_OK)
+            return status;
+        if (!is_same(job, &candidates[i], &usual))
+            status = try(m, job, &candidates[i], false, &contest);
         if (first)
             peal_progress_step(m->tuning->progress, weigh(m->tuning, job));
     }
     if (status == PEAL_OK)
-        status = peal_comm_use_rule(m->comm, NULL);
+        status = peal_comm_set_tuning(m->comm, NULL, 0);
     if (status != PEAL_OK || !first)
         return status;
-    best.bytes = up_to;
+    contest.best.bytes = up_to;
     if (m->tuning->count < PEAL_TUNING_RULES)
-        m->tuning->rules[m->tuning->count++] = best;
-    report(m, job, &best, best_time);
+        m->tuning->rules[m->tuning->count++] = contest.best;
+    report(m, job, &contest.best, contest.time);
     return PEAL_OK;
 }
 
@@ -309,7 +331,9 @@ int peal_tuning_measure(struct peal_comm *comm, void *context)
     uint64_t room = buffer_bytes(m.tuning, peal_comm_size(comm));
     m.send = calloc(1, room);
     m.recv = calloc(1, room);
-    enum peal_status status = m.send && m.recv ? PEAL_OK : PEAL_NO_MEMORY;
+    enum peal_status status = PEAL_NO_MEMORY;
+    if (m.send && m.recv)
+        status = PEAL_OK;
     if (status == PEAL_OK)
         status = peal_symmetric_alloc(comm, room, (void **)&m.sym_send);
     if (status == PEAL_OK)
@@ -320,5 +344,7 @@ int peal_tuning_measure(struct peal_comm *comm, void *context)
         peal_ranks_fail("tune", comm, status);
     free(m.send);
     free(m.recv);
-    return status == PEAL_OK ? PEAL_EXIT_OK : PEAL_EXIT_OTHER;
+    if (status == PEAL_OK)
+        return PEAL_EXIT_OK;
+    return PEAL_EXIT_OTHER;
 }

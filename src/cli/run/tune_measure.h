@@ -5,7 +5,8 @@
 
 #include "cli/progress.h"
 #include "cli/run/ranks.h"
-#include "run/run.h"
+
+#include <peal/choose.h>
 
 enum { PEAL_TUNING_RULES = 16384 };
 
@@ -16,7 +17,7 @@ struct peal_tuning {
     uint64_t budget_ns; /* of one measurement */
     struct peal_progress *progress;
     uint32_t count;
-    struct peal_rule rules[PEAL_TUNING_RULES];
+    struct peal_tuned rules[PEAL_TUNING_RULES];
 };
 
 /* True for a collective with several algorithms. */

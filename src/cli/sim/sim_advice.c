@@ -47,8 +47,13 @@ void peal_sim_advice(const struct peal_sim_job *job, struct peal_text *out)
 {
     const struct peal_sim_deadlock *deadlock = peal_sim_deadlock(job->sim);
     const struct peal_sim_blocked *full = NULL;
-    for (uint32_t i = 0; i < deadlock->blocked && !full; i++)
-        full = deadlock->lanes[i].full ? &deadlock->lanes[i] : NULL;
+    for (uint32_t i = 0; i < deadlock->blocked; i++) {
+        if (full)
+            break;
+        full = NULL;
+        if (deadlock->lanes[i].full)
+            full = &deadlock->lanes[i];
+    }
     if (!full)
         return;
     const struct peal_plan *plan = peal_sim_launch_plan(job->sim, full->launch);
@@ -66,11 +71,13 @@ void peal_sim_advice(const struct peal_sim_job *job, struct peal_text *out)
     /* Where an option has overridden the machine's key, it is the option that has to change. */
     bool own_depth = job->bind.channel_depth != job->machine->keys.slots;
     bool own_bytes = job->bind.slot_bytes != job->machine->keys.slot_bytes;
+    const char *option = "--set ipcq.slots=";
+    if (own_depth)
+        option = "--depth ";
     uint32_t slots = job->slots_enough ? job->slots_enough : job->slots_needed;
     if (slots)
         peal_text_printf(out, "with %u slots%s there is no deadlock: %s%u\n", slots,
-                         job->slots_enough ? " or more" : "",
-                         own_depth ? "--depth " : "--set ipcq.slots=", slots);
+                         job->slots_enough ? " or more" : "", option, slots);
     else
         peal_text_puts(out, "more slots do not help: it deadlocks with any number of them\n");
     if (cut.pieces > queue->depth)

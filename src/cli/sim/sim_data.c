@@ -100,8 +100,12 @@ struct peal_job_data *peal_job_data_new(const struct peal_plan *plan)
     }
     data->buffers = calloc(plan->nranks * (size_t)data->params + 1, sizeof *data->buffers);
     bool ok = data->buffers != NULL;
-    for (uint32_t rank = 0; rank < plan->nranks && ok; rank++) {
-        for (uint32_t i = 0; i < plan->bufs.count && ok; i++) {
+    for (uint32_t rank = 0; rank < plan->nranks; rank++) {
+        if (!ok)
+            break;
+        for (uint32_t i = 0; i < plan->bufs.count; i++) {
+            if (!ok)
+                break;
             if (bufs[i].kind == PEAL_BUF_PARAM && !is_within(plan, rank, i))
                 ok = make(data, rank, i, &total);
         }
@@ -118,8 +122,10 @@ void peal_job_data_free(struct peal_job_data *data)
 {
     if (!data)
         return;
-    for (size_t i = 0; data->buffers && i < data->plan->nranks * (size_t)data->params; i++)
-        free(data->buffers[i]);
+    if (data->buffers) {
+        for (size_t i = 0; i < data->plan->nranks * (size_t)data->params; i++)
+            free(data->buffers[i]);
+    }
     free(data->buffers);
     free(data);
 }
@@ -158,7 +164,8 @@ static bool is_checkable(const struct peal_plan *plan)
     if (plan->contract_out == PEAL_NONE)
         return false;
     for (uint64_t i = 0; i < plan->params.count; i++) {
-        if (params[i].count > 1 || params[i].is_local)
+        bool is_placement = i + 1 == plan->placement;
+        if ((params[i].count > 1 && !is_placement) || params[i].is_local)
             return false;
     }
     return true;
@@ -171,18 +178,16 @@ enum peal_job_check peal_job_data_check(const struct peal_job_data *data,
     if (!is_checkable(plan))
         return PEAL_CHECK_NONE;
     enum peal_dtype dtype = (enum peal_dtype)peal_plan_bufs(plan)[plan->contract_out].dtype;
-    bool root_only = peal_contract_result_is_roots((enum peal_contract)plan->contract);
     for (uint32_t rank = 0; rank < plan->nranks; rank++) {
+        struct peal_contract_case c = peal_contract_case_of(plan, rank);
         struct place y = place_of(plan, rank, false);
         const void *at = buffer_of(data, rank, y.buf);
-        if (root_only && rank != plan->root)
-            continue;
-        if (plan->contract == PEAL_CONTRACT_EXSCAN && rank == 0)
+        if (!peal_contract_promises(&c))
             continue;
         for (uint64_t i = 0; i < y.len; i++) {
             if (!peal_sim_carried(sim, plan, y.buf, y.first + i))
                 continue;
-            double want = peal_contract_expected(plan, rank, i);
+            double want = peal_contract_expected(&c, i);
             if (peal_sample_fits(at, dtype, y.first + i, want))
                 continue;
             snprintf(wrong, size, "rank %u, element %llu is %g, not %g", rank,

@@ -36,7 +36,9 @@ static void enter(const struct peal_sim_job *job, enum peal_sim_phase phase)
 static enum peal_status launch_stream(struct peal_sim_job *job, struct peal_sim *sim)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t threads = job->threads ? job->threads : processors > 0 ? (uint32_t)processors : 1;
+    uint32_t threads = job->threads;
+    if (!threads)
+        threads = processors > 0 ? (uint32_t)processors : 1;
     return peal_sim_launch_kernel(sim, job->kernel, &job->bind, threads, &job->diags);
 }
 
@@ -84,9 +86,12 @@ static uint32_t run_again(struct peal_sim_job *job, uint32_t depth)
         return 0;
     enum peal_status status = PEAL_OK;
     enter(job, job->streamed ? PEAL_PHASE_SLOT_RANKS : PEAL_PHASE_SLOT_RUN);
-    for (uint32_t i = 0; i < job->launches && status == PEAL_OK; i++)
+    for (uint32_t i = 0; i < job->launches; i++) {
+        if (status != PEAL_OK)
+            break;
         status = job->streamed ? launch_stream(job, sim)
                                : peal_sim_launch(sim, job->plan, NULL, &job->diags);
+    }
     enter(job, PEAL_PHASE_SLOT_RUN);
     if (status == PEAL_OK && peal_sim_run(sim) == PEAL_OK && !peal_sim_deadlock(sim))
         used = peal_sim_stats(sim)->slots_used;
@@ -156,8 +161,11 @@ static void simulate(struct peal_sim_job *job)
     enter(job, PEAL_PHASE_RUN);
     job->status =
         peal_sim_new(job->machine, job->plan->nranks, &job->options, &job->diags, &job->sim);
-    for (uint32_t i = 0; i < job->launches && job->status == PEAL_OK; i++)
+    for (uint32_t i = 0; i < job->launches; i++) {
+        if (job->status != PEAL_OK)
+            break;
         job->status = peal_sim_launch(job->sim, job->plan, &args, &job->diags);
+    }
     if (job->status == PEAL_OK)
         job->status = peal_sim_run(job->sim);
     job->seconds = seconds() - began;
@@ -176,7 +184,9 @@ void peal_sim_job_run(struct peal_sim_job *job)
 {
     double began = seconds();
     peal_diags_init(&job->diags);
-    job->options.pace = job->follow ? &job->follow->pace : NULL;
+    job->options.pace = NULL;
+    if (job->follow)
+        job->options.pace = &job->follow->pace;
     if (simulate_stream(job)) {
         if (job->status == PEAL_OK && job->find_slots)
             find_slots(job);
@@ -251,7 +261,8 @@ static bool apply_settings(const struct peal_cli *cli, const struct peal_kernel_
     return status == PEAL_OK;
 }
 
-/* "allreduce" becomes "allreduce_ring": a contract's name, completed by the machine file. */
+/* "allreduce" becomes "allreduce_ring": a contract's name, completed by the machine file; or the
+ * file that it names. */
 static const char *full_name(const struct peal_cli *cli, const char *what,
                              const struct peal_machine *machine)
 {
@@ -261,11 +272,15 @@ static const char *full_name(const struct peal_cli *cli, const char *what,
     for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++) {
         if (strcmp(what, collectives[i]) != 0)
             continue;
+        if (peal_program_is_path(machine->keys.algorithm))
+            return machine->keys.algorithm;
         size_t size = strlen(what) + strlen(machine->keys.algorithm) + 2;
         char *name = peal_arena_alloc(cli->arena, size);
         if (name)
             snprintf(name, size, "%s_%s", what, machine->keys.algorithm);
-        return name ? name : what;
+        if (name)
+            return name;
+        return what;
     }
     return what;
 }

@@ -31,12 +31,16 @@ static struct link_use *list_links(const struct peal_sim *sim, size_t *count)
     struct link_use *list = calloc(all + 1, sizeof *list);
     double time = (double)peal_sim_stats(sim)->time;
     *count = 0;
-    for (uint32_t i = 0; list && i < all; i++) {
-        struct link_use use;
-        if (!peal_sim_link(sim, i, &use.stats))
-            continue;
-        use.share = time > 0 ? (double)use.stats.busy / time : 0;
-        list[(*count)++] = use;
+    if (list) {
+        for (uint32_t i = 0; i < all; i++) {
+            struct link_use use;
+            if (!peal_sim_link(sim, i, &use.stats))
+                continue;
+            use.share = 0;
+            if (time > 0)
+                use.share = (double)use.stats.busy / time;
+            list[(*count)++] = use;
+        }
     }
     if (list)
         qsort(list, *count, sizeof *list, compare_use);
@@ -86,6 +90,17 @@ static void print_head(const struct peal_sim_job *job, struct peal_text *out)
     peal_text_release(&embed);
 }
 
+static void put_check(const struct peal_sim_job *job, struct peal_text *out)
+{
+    const char *amount = "sampled";
+    if (job->options.data == PEAL_SIM_DATA_FULL)
+        amount = "full";
+    const char *said = job->wrong;
+    if (job->check == PEAL_CHECK_RIGHT)
+        said = "the result is what the contract says";
+    peal_text_printf(out, "data           %s: %s\n", amount, said);
+}
+
 static void print_time(const struct peal_sim_job *job, struct peal_text *out)
 {
     const struct peal_sim_stats *s = peal_sim_stats(job->sim);
@@ -110,10 +125,7 @@ static void print_time(const struct peal_sim_job *job, struct peal_text *out)
         out, "transfers      %" PRIu64 " between PEs, %" PRIu64 " bytes; %" PRIu64 " within one\n",
         s->transfers, s->bytes, s->moves);
     if (job->options.data && job->check != PEAL_CHECK_NONE)
-        peal_text_printf(out, "data           %s: %s\n",
-                         job->options.data == PEAL_SIM_DATA_FULL ? "full" : "sampled",
-                         job->check == PEAL_CHECK_RIGHT ? "the result is what the contract says"
-                                                        : job->wrong);
+        put_check(job, out);
 }
 
 static void print_causes(const struct peal_sim_stats *s, struct peal_text *out)
@@ -121,7 +133,9 @@ static void print_causes(const struct peal_sim_stats *s, struct peal_text *out)
     peal_text_puts(out, "\ncritical path\n");
     for (int i = 0; i < PEAL_CAUSE_COUNT; i++) {
         char buf[32];
-        double share = s->time ? (double)s->causes[i] / (double)s->time : 0;
+        double share = 0;
+        if (s->time)
+            share = (double)s->causes[i] / (double)s->time;
         if (s->causes[i])
             put_bar(out, peal_sim_cause_name((enum peal_sim_cause)i), share,
                     peal_page_time(s->causes[i], buf));
@@ -131,7 +145,9 @@ static void print_causes(const struct peal_sim_stats *s, struct peal_text *out)
 static int compare_end(const void *a, const void *b)
 {
     const struct peal_sim_rank_stats *x = a, *y = b;
-    return x->end != y->end ? (x->end > y->end ? -1 : 1) : (x->pe < y->pe ? -1 : x->pe > y->pe);
+    if (x->end != y->end)
+        return x->end > y->end ? -1 : 1;
+    return (x->pe > y->pe) - (x->pe < y->pe);
 }
 
 /* Per rank, the latest to end first; at most eight, then the mean of all. */
@@ -160,7 +176,9 @@ static void print_stalls(const struct peal_sim_job *job, struct peal_text *out)
             mean[s] += (double)list[rank].stats.stalls[s] / n;
     }
     qsort(list, n, sizeof *list, compare_end);
-    for (uint32_t i = 0; i < n && i < 8; i++) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (i >= 8)
+            break;
         peal_report_table_cell(table, "%u", list[i].rank);
         peal_report_table_cell(table, "%u", list[i].stats.pe);
         peal_report_table_cell(table, "%.1f", (double)list[i].stats.end / 1000);
@@ -186,10 +204,12 @@ static void print_links(const struct peal_sim_job *job, struct peal_text *out)
     const struct peal_sim_stats *s = peal_sim_stats(job->sim);
     double mean = 0;
     uint64_t hops = 0, used = 0;
-    for (size_t i = 0; list && i < count; i++) {
-        mean += list[i].share / (double)count;
-        hops += list[i].stats.messages;
-        used += list[i].stats.messages > 0;
+    if (list) {
+        for (size_t i = 0; i < count; i++) {
+            mean += list[i].share / (double)count;
+            hops += list[i].stats.messages;
+            used += list[i].stats.messages > 0;
+        }
     }
     if (count == 0) {
         free(list);
@@ -203,8 +223,11 @@ static void print_links(const struct peal_sim_job *job, struct peal_text *out)
     peal_text_puts(&fact, "; router buffers have no limit");
     peal_text_puts(out, "\n");
     put_fact(out, "links", &fact);
-    for (size_t i = 0; i < count && i < 6 && list[i].stats.busy; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (i >= 6 || !list[i].stats.busy)
+            break;
         put_bar(out, list[i].stats.name, list[i].share, "");
+    }
     free(list);
 }
 
@@ -271,7 +294,11 @@ void peal_sim_report_compare(const struct peal_sim_job *job, const struct peal_s
     peal_report_table_column(table, "difference", PEAL_ALIGN_RIGHT);
     for (int i = 0; i <= PEAL_CAUSE_COUNT; i++) {
         bool total = i == PEAL_CAUSE_COUNT;
-        uint64_t x = total ? a->time : a->causes[i], y = total ? b->time : b->causes[i];
+        uint64_t x = a->time, y = b->time;
+        if (!total) {
+            x = a->causes[i];
+            y = b->causes[i];
+        }
         if (x == 0 && y == 0)
             continue;
         peal_report_table_cell(table, "%s",
@@ -314,18 +341,20 @@ static void json_links(const struct peal_sim_job *job, struct peal_json *json)
     struct link_use *list = list_links(job->sim, &count);
     peal_json_key(json, "links");
     peal_json_array(json);
-    for (size_t i = 0; list && i < count; i++) {
-        if (!list[i].stats.messages)
-            continue;
-        peal_json_object(json);
-        peal_json_put_string(json, "name", list[i].stats.name);
-        peal_json_put_uint(json, "from_pe", list[i].stats.from);
-        peal_json_put_uint(json, "to_pe", list[i].stats.to);
-        peal_json_put_uint(json, "bytes", list[i].stats.bytes);
-        peal_json_put_uint(json, "messages", list[i].stats.messages);
-        peal_json_put_uint(json, "busy_ps", list[i].stats.busy);
-        peal_json_put_real(json, "busy", list[i].share);
-        peal_json_object_end(json);
+    if (list) {
+        for (size_t i = 0; i < count; i++) {
+            if (!list[i].stats.messages)
+                continue;
+            peal_json_object(json);
+            peal_json_put_string(json, "name", list[i].stats.name);
+            peal_json_put_uint(json, "from_pe", list[i].stats.from);
+            peal_json_put_uint(json, "to_pe", list[i].stats.to);
+            peal_json_put_uint(json, "bytes", list[i].stats.bytes);
+            peal_json_put_uint(json, "messages", list[i].stats.messages);
+            peal_json_put_uint(json, "busy_ps", list[i].stats.busy);
+            peal_json_put_real(json, "busy", list[i].share);
+            peal_json_object_end(json);
+        }
     }
     peal_json_array_end(json);
     free(list);
@@ -358,10 +387,12 @@ void peal_sim_report_json(const struct peal_sim_job *job, struct peal_json *json
     peal_json_put_uint(json, "slots_used", job->slots_used);
     peal_json_put_uint(json, "slots_needed", job->slots_needed);
     peal_json_put_string(json, "trace_hash", hash);
-    peal_json_put_string(json, "data",
-                         job->check == PEAL_CHECK_NONE    ? "not checked"
-                         : job->check == PEAL_CHECK_RIGHT ? "right"
-                                                          : "wrong");
+    const char *data = "wrong";
+    if (job->check == PEAL_CHECK_RIGHT)
+        data = "right";
+    if (job->check == PEAL_CHECK_NONE)
+        data = "not checked";
+    peal_json_put_string(json, "data", data);
     snprintf(hash, sizeof hash, "%016" PRIx64, job->data_hash);
     if (job->has_data)
         peal_json_put_string(json, "data_hash", hash);

@@ -85,8 +85,9 @@ static int compare_placed(const void *a, const void *b)
     const struct placed *x = a, *y = b;
     if (x->link != y->link)
         return x->link < y->link ? -1 : 1;
-    return x->start != y->start ? (x->start < y->start ? -1 : 1)
-                                : (x->bar > y->bar) - (x->bar < y->bar);
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return (x->bar > y->bar) - (x->bar < y->bar);
 }
 
 /* Flows share a link at the same time, and bars of a track may not cross: the first row of the link
@@ -97,32 +98,36 @@ static bool spread_rows(struct filler *f)
     struct placed *list = calloc(count + 1, sizeof *list);
     uint64_t *ends = calloc(count + 1, sizeof *ends); /* of the rows of the current link */
     f->rows = calloc(count + 1, sizeof *f->rows);
-    for (uint64_t i = 0; list && i < count; i++) {
-        const struct peal_sim_bar *b = &f->log.bars[i];
-        if (b->track == PEAL_TRACK_LINK)
-            list[used++] = (struct placed){b->start, b->end, b->id, (uint32_t)i};
+    if (list) {
+        for (uint64_t i = 0; i < count; i++) {
+            const struct peal_sim_bar *b = &f->log.bars[i];
+            if (b->track == PEAL_TRACK_LINK)
+                list[used++] = (struct placed){b->start, b->end, b->id, (uint32_t)i};
+        }
     }
     bool ok = list && ends && f->rows;
     if (ok)
         qsort(list, used, sizeof *list, compare_placed);
-    for (uint64_t i = 0; ok && i < used; i++) {
-        uint32_t row = 0;
-        if (i > 0 && list[i].link != list[i - 1].link)
-            most = 0;
-        while (row < most && ends[row] > list[i].start)
-            row++;
-        if (row == most) {
-            struct peal_sim_link_stats stats;
-            char name[64];
-            most++;
-            if (row > 0 && peal_sim_link(f->job->sim, list[i].link, &stats)) {
-                snprintf(name, sizeof name, "%s (%u)", stats.name, row + 1);
-                peal_trace_track(&f->trace, f->job->plan->nranks,
-                                 list[i].link + row * peal_sim_link_count(f->job->sim), name);
+    if (ok) {
+        for (uint64_t i = 0; i < used; i++) {
+            uint32_t row = 0;
+            if (i > 0 && list[i].link != list[i - 1].link)
+                most = 0;
+            while (row < most && ends[row] > list[i].start)
+                row++;
+            if (row == most) {
+                struct peal_sim_link_stats stats;
+                char name[64];
+                most++;
+                if (row > 0 && peal_sim_link(f->job->sim, list[i].link, &stats)) {
+                    snprintf(name, sizeof name, "%s (%u)", stats.name, row + 1);
+                    peal_trace_track(&f->trace, f->job->plan->nranks,
+                                     list[i].link + row * peal_sim_link_count(f->job->sim), name);
+                }
             }
+            ends[row] = list[i].end;
+            f->rows[list[i].bar] = row;
         }
-        ends[row] = list[i].end;
-        f->rows[list[i].bar] = row;
     }
     free(list);
     free(ends);
@@ -175,17 +180,23 @@ static void put_bars(struct filler *f)
             !f->shown[f->log.ops[b->op].rank])
             continue;
         const struct peal_sim_op *op = &f->log.ops[b->op];
-        uint32_t row = f->rows ? f->rows[i] * peal_sim_link_count(f->job->sim) : 0;
-        struct peal_trace_bar bar = {.group = is_link ? f->job->plan->nranks : b->id,
-                                     .track = is_link ? b->id + row
-                                              : b->track == PEAL_TRACK_MATH
-                                                  ? (uint32_t)MATH
-                                                  : (uint32_t)DMA + b->sub,
+        uint32_t row = 0;
+        if (f->rows)
+            row = f->rows[i] * peal_sim_link_count(f->job->sim);
+        struct peal_trace_bar bar = {.group = b->id,
+                                     .track = (uint32_t)DMA + b->sub,
                                      .start = b->start,
                                      .end = b->end,
                                      .name = op_name(f, op),
-                                     .category = is_link ? "link" : "engine",
+                                     .category = "engine",
                                      .args = {{"rank", NULL, op->rank}}};
+        if (is_link) {
+            bar.group = f->job->plan->nranks;
+            bar.track = b->id + row;
+            bar.category = "link";
+        } else if (b->track == PEAL_TRACK_MATH) {
+            bar.track = (uint32_t)MATH;
+        }
         if (b->message != PEAL_NONE)
             bar.args[1] = (struct peal_trace_arg){"bytes", NULL, f->log.messages[b->message].bytes};
         peal_trace_bar(&f->trace, &bar);
@@ -234,9 +245,10 @@ static void put_counters(struct filler *f)
         if (b->track != PEAL_TRACK_LINK || !in_time(f, b->start, b->end))
             continue;
         double share = share_of(f, b);
-        for (uint64_t at = b->start > f->from ? b->start : f->from; at < b->end && at <= f->to;) {
+        uint64_t at = peal_size_max(b->start, f->from);
+        while (at < b->end && at <= f->to) {
             uint64_t bin = (at - f->from) / step, next = f->from + (bin + 1) * step;
-            uint64_t end = next < b->end ? next : b->end;
+            uint64_t end = peal_size_min(next, b->end);
             busy[bin] += (double)(end - at) * share;
             at = end;
         }
@@ -245,13 +257,22 @@ static void put_counters(struct filler *f)
         const struct peal_sim_message *m = &f->log.messages[i];
         if (!in_time(f, m->sent, m->delivered))
             continue;
-        uint64_t first = m->sent > f->from ? (m->sent - f->from) / step : 0;
-        for (uint64_t bin = first; bin <= BINS && f->from + bin * step <= m->delivered; bin++)
+        uint64_t first = 0;
+        if (m->sent > f->from)
+            first = (m->sent - f->from) / step;
+        for (uint64_t bin = first; bin <= BINS; bin++) {
+            if (f->from + bin * step > m->delivered)
+                break;
             under_way[bin]++;
+        }
     }
-    for (uint64_t bin = 0; bin <= BINS && f->from + bin * step <= f->to; bin++) {
+    for (uint64_t bin = 0; bin <= BINS; bin++) {
+        if (f->from + bin * step > f->to)
+            break;
         uint64_t at = f->from + bin * step;
-        double share = used ? 100 * busy[bin] / (double)step / (double)used : 0;
+        double share = 0;
+        if (used)
+            share = 100 * busy[bin] / (double)step / (double)used;
         peal_trace_counter(&f->trace, f->job->plan->nranks, "links busy, %", at, share);
         peal_trace_counter(&f->trace, f->job->plan->nranks, "messages under way", at,
                            under_way[bin]);

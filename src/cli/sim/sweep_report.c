@@ -26,9 +26,11 @@ static bool is_finished(const struct peal_sweep_point *p)
 
 static const char *note_of(const struct peal_sweep_point *p)
 {
-    return p->job.status != PEAL_OK ? peal_status_text(p->job.status)
-           : p->deadlock            ? "deadlock"
-                                    : "";
+    if (p->job.status != PEAL_OK)
+        return peal_status_text(p->job.status);
+    if (p->deadlock)
+        return "deadlock";
+    return "";
 }
 
 /* A form of the table. */
@@ -129,7 +131,9 @@ static double x_of(const struct peal_sweep *s, const struct peal_sweep_point *p,
         if (strcmp(x, s->varied[v].key) == 0)
             return strtod(p->values[v], NULL);
     }
-    return strcmp(x, "ranks") == 0 ? p->nranks : p->job.bound.bytes;
+    if (strcmp(x, "ranks") == 0)
+        return p->nranks;
+    return p->job.bound.bytes;
 }
 
 /* Everything but x: points with the same name are one curve. */
@@ -141,7 +145,9 @@ static void curve_name(const struct peal_sweep *s, const struct peal_sweep_point
         len += snprintf(out + len, size - (size_t)len, " P=%u", p->nranks);
     if (strcmp(x, "count") != 0 && s->options->kernel.counts.len > 1)
         len += snprintf(out + len, size - (size_t)len, " n=%" PRId64, p->count);
-    for (size_t v = 0; v < s->nvaried && (size_t)len < size; v++) {
+    for (size_t v = 0; v < s->nvaried; v++) {
+        if ((size_t)len >= size)
+            break;
         if (strcmp(x, s->varied[v].key) != 0)
             len +=
                 snprintf(out + len, size - (size_t)len, " %s=%s", s->varied[v].key, p->values[v]);
@@ -155,7 +161,9 @@ static void add_curves(const struct peal_sweep *s, const char *x, bool closed,
         char name[200], other[200], title[240];
         curve_name(s, &s->points[i], x, name, sizeof name);
         bool first = true, any = false;
-        for (size_t j = 0; j < i && first; j++) {
+        for (size_t j = 0; j < i; j++) {
+            if (!first)
+                break;
             curve_name(s, &s->points[j], x, other, sizeof other);
             first = strcmp(name, other) != 0;
         }
@@ -164,7 +172,9 @@ static void add_curves(const struct peal_sweep *s, const char *x, bool closed,
         snprintf(title, sizeof title, "%s%.40s", closed ? "closed form: " : "", name);
         for (size_t j = i; j < s->npoints; j++) {
             const struct peal_sweep_point *p = &s->points[j];
-            double time = closed ? p->job.bound.closed : p->deadlock ? 0 : (double)p->time;
+            double time = p->deadlock ? 0 : (double)p->time;
+            if (closed)
+                time = p->job.bound.closed;
             curve_name(s, p, x, other, sizeof other);
             if (strcmp(name, other) != 0 || p->job.status != PEAL_OK || time <= 0)
                 continue;
@@ -176,15 +186,24 @@ static void add_curves(const struct peal_sweep *s, const char *x, bool closed,
     }
 }
 
+/* What varies, if only one thing does. */
+static const char *usual_x(const struct peal_sweep *s)
+{
+    if (s->options->kernel.counts.len > 1)
+        return "count";
+    if (s->options->kernel.ranks.len > 1)
+        return "ranks";
+    if (s->nvaried)
+        return s->varied[0].key;
+    return "count";
+}
+
 /* Freed with peal_plot_release. */
 static struct peal_plot make_plot(const struct peal_sweep *s)
 {
     const char *x = s->options->x;
     if (!x)
-        x = s->options->kernel.counts.len > 1  ? "count"
-            : s->options->kernel.ranks.len > 1 ? "ranks"
-            : s->nvaried                       ? s->varied[0].key
-                                               : "count";
+        x = usual_x(s);
     struct peal_plot plot = {.title = s->options->machine,
                              .x_label = strcmp(x, "count") == 0 ? "bytes" : x,
                              .y_label = "time, us",

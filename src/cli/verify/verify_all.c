@@ -19,17 +19,32 @@ static void put_reason(const struct peal_forall *all, struct peal_text *out)
     peal_text_puts(out, all->why);
 }
 
+/* How it is known: by few ranks that stand for all, or by formulas over all. */
+static void put_how(const struct peal_forall *all, struct peal_text *out)
+{
+    static const char *const by[] = {"", "z3", "cvc5", "z3 and cvc5"};
+    if (all->in != PEAL_FORALL_RING) {
+        peal_text_printf(out, "  What up to %u ranks do stands for all.\n", all->cutoff);
+        return;
+    }
+    peal_text_printf(out,
+                     "  Shown for more than %u ranks by %u formulas that %s found to hold, for\n"
+                     "  fewer plan by plan; channels have %u slots.\n",
+                     all->above, all->obligations, by[all->solvers & 3], all->depth);
+}
+
 void peal_verify_all_text(const struct peal_claim *claim, const struct peal_claim_sum *t,
                           const struct peal_forall *all, struct peal_text *out)
 {
     const char *name = claim->request.kernel->name;
-    uint64_t last = claim->nranks ? (uint64_t)claim->ranks[claim->nranks - 1] : 0;
+    uint64_t last = 0;
+    if (claim->nranks)
+        last = (uint64_t)claim->ranks[claim->nranks - 1];
     if (all->proved) {
         peal_text_printf(out, "\n%s: %s (a %s),\n  every count, every root, any number of ", name,
                          proved, peal_forall_class_name(all->in));
-        peal_text_printf(out,
-                         "launches, in place or not.\n  What up to %u ranks do stands for all.\n",
-                         all->cutoff);
+        peal_text_puts(out, all->in_place ? "launches, in place or not.\n" : "launches.\n");
+        put_how(all, out);
         peal_text_puts(
             out, "  does not cover: launches whose counts differ, other element types and\n"
                  "  reductions than the one here, the hardware, and the caller's own use of its\n"
@@ -53,6 +68,18 @@ static void put_number(struct peal_json *json, const char *key, uint32_t number)
         peal_json_null(json);
 }
 
+static void put_solvers(struct peal_json *json, const struct peal_forall *all)
+{
+    static const char *const names[] = {"z3", "cvc5"};
+    peal_json_key(json, "solvers");
+    peal_json_array(json);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (all->proved && (all->solvers >> i & 1))
+            peal_json_string(json, names[i]);
+    }
+    peal_json_array_end(json);
+}
+
 void peal_verify_all_json(const struct peal_claim *claim, const struct peal_forall *all,
                           struct peal_json *json)
 {
@@ -64,6 +91,8 @@ void peal_verify_all_json(const struct peal_claim *claim, const struct peal_fora
     peal_json_put_int(json, "examined_up_to", claim->nranks ? claim->ranks[claim->nranks - 1] : 0);
     peal_json_put_string(json, "why", all->proved ? NULL : all->why);
     put_number(json, "line", all->proved ? 0 : all->at.line);
+    put_number(json, "formulas", all->proved ? all->obligations : 0);
+    put_solvers(json, all);
     peal_json_put_string(json, "not_covered", not_covered);
     peal_json_object_end(json);
 }

@@ -13,7 +13,8 @@
 static void put_list(const int64_t *at, size_t n, struct peal_text *out)
 {
     for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && at[end] == at[end - 1] + 1;)
+        end = i + 1;
+        while (end < n && at[end] == at[end - 1] + 1)
             end++;
         peal_text_printf(out, "%s%" PRId64, i ? ", " : "", at[i]);
         if (end - i > 1)
@@ -89,7 +90,9 @@ void peal_verify_report_table(const struct peal_claim *claim, struct peal_text *
             continue;
         /* The shares of one number of ranks are one row: the first that failed, or all. */
         struct peal_claim_task row = {0};
-        for (size_t k = i; k == i || (k < claim->ntasks && claim->tasks[k].share); k++) {
+        for (size_t k = i; k < claim->ntasks; k++) {
+            if (k > i && !claim->tasks[k].share)
+                break;
             if (has_finished(&claim->tasks[k]))
                 merge_shares(&claim->tasks[k], &row);
         }
@@ -100,7 +103,25 @@ void peal_verify_report_table(const struct peal_claim *claim, struct peal_text *
 }
 
 /* What came out for one number of ranks: the worst of its tasks. */
-enum outcome { OUTCOME_PROVED, OUTCOME_SAMPLED, OUTCOME_NO_PLAN, OUTCOME_UNDECIDED, OUTCOME_REFUTED, OUTCOMES };
+enum outcome {
+    OUTCOME_PROVED,
+    OUTCOME_SAMPLED,
+    OUTCOME_NO_PLAN,
+    OUTCOME_UNDECIDED,
+    OUTCOME_REFUTED,
+    OUTCOMES
+};
+
+static enum outcome outcome_of_task(const struct peal_claim_task *t)
+{
+    if (!t->answer)
+        return t->status == PEAL_OK ? OUTCOME_PROVED : OUTCOME_NO_PLAN;
+    if (t->answer->verdict == PEAL_PROVED)
+        return OUTCOME_PROVED;
+    if (t->answer->verdict == PEAL_REFUTED)
+        return OUTCOME_REFUTED;
+    return OUTCOME_UNDECIDED;
+}
 
 static enum outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
 {
@@ -109,12 +130,9 @@ static enum outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
         const struct peal_claim_task *t = &claim->tasks[i];
         if (t->nranks != (uint32_t)ranks)
             continue;
-        enum outcome one = !t->answer && t->status == PEAL_OK   ? OUTCOME_PROVED
-                           : !t->answer                         ? OUTCOME_NO_PLAN
-                           : t->answer->verdict == PEAL_PROVED  ? OUTCOME_PROVED
-                           : t->answer->verdict == PEAL_REFUTED ? OUTCOME_REFUTED
-                                                                : OUTCOME_UNDECIDED;
-        worst = one > worst ? one : worst;
+        enum outcome one = outcome_of_task(t);
+        if (one > worst)
+            worst = one;
     }
     if (worst == OUTCOME_PROVED && peal_claim_is_sampled(claim, (uint32_t)ranks))
         return OUTCOME_SAMPLED;
@@ -125,22 +143,29 @@ static enum outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
 static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *claim,
                          struct peal_text *out)
 {
-    static const char *const names[OUTCOMES] = {"proved", "sampled, not proved", "no plan", "not decided", "refuted"};
+    static const char *const names[OUTCOMES] = {"proved", "sampled, not proved", "no plan",
+                                                "not decided", "refuted"};
     int64_t *some = peal_arena_alloc(arena, (claim->nranks + 1) * sizeof *some);
     bool first = true;
     size_t n = 0;
-    for (int o = OUTCOMES - 1; o >= 0 && some; o--) {
-        n = 0;
-        for (size_t i = 0; i < claim->nranks; i++) {
-            if (outcome_of(claim, claim->ranks[i]) == (enum outcome)o)
-                some[n++] = claim->ranks[i];
+    if (some) {
+        for (int o = OUTCOMES - 1; o >= 0; o--) {
+            n = 0;
+            for (size_t i = 0; i < claim->nranks; i++) {
+                if (outcome_of(claim, claim->ranks[i]) == (enum outcome)o)
+                    some[n++] = claim->ranks[i];
+            }
+            if (!n)
+                continue;
+            peal_text_printf(out, "%s%s at ", first ? "" : "; ", names[o]);
+            put_list(some, n, out);
+            peal_text_puts(out, n == 1 && some[0] == 1 ? " rank" : " ranks");
+            if (claim->request.bind.nodes) {
+                peal_text_puts(out, " on nodes ");
+                peal_placement_show((uint32_t)claim->ranks[0], claim->request.bind.nodes, out);
+            }
+            first = false;
         }
-        if (!n)
-            continue;
-        peal_text_printf(out, "%s%s at ", first ? "" : "; ", names[o]);
-        put_list(some, n, out);
-        peal_text_puts(out, n == 1 && some[0] == 1 ? " rank" : " ranks");
-        first = false;
     }
     return n > 0;
 }
@@ -193,15 +218,17 @@ static void put_summary(struct peal_arena *arena, const struct peal_claim *claim
                              " sequences of two different roots or counts (a sample: no proof for "
                              "the others)",
                              t->sequences, t->all_sequences);
-        peal_text_printf(out, "; reuse: %s%s", peal_reuse_name(t->reuse),
-                         t->reuse == PEAL_REUSE_REPEATABLE && t->closed_undecided
-                             ? " (whether it is closed was not decided)"
-                         : t->more_launches ? " (no proof for more launches than these)"
-                                            : "");
+        if (claim->verify.pairwise)
+            peal_text_puts(out, "; order: pairwise between nodes");
+        peal_text_printf(out, "; reuse: %s", peal_reuse_name(t->reuse));
+        if (t->reuse == PEAL_REUSE_REPEATABLE && t->closed_undecided)
+            peal_text_puts(out, " (whether it is closed was not decided)");
+        else if (t->more_launches)
+            peal_text_puts(out, " (no proof for more launches than these)");
         if (t->bits_known)
-            peal_text_printf(out, "; bits: %sthe same on all ranks%s%s%s",
-                             t->bits_same ? "" : "not ", t->bits_why ? " (" : "",
-                             t->bits_why ? t->bits_why : "", t->bits_why ? ")" : "");
+            peal_text_printf(out, "; bits: %sthe same on all ranks", t->bits_same ? "" : "not ");
+        if (t->bits_known && t->bits_why)
+            peal_text_printf(out, " (%s)", t->bits_why);
         if (t->least_depth)
             peal_text_printf(out, "; channels: depth %u suffices, proved with %u", t->least_depth,
                              t->depth);
@@ -252,16 +279,22 @@ static void put_redundant(struct peal_arena *arena, const struct peal_claim *cla
     size_t start = out->len;
     bool any = false;
     peal_text_puts(out, "\n");
-    for (size_t i = 0; ranks && i < claim->ntasks; i++) {
-        const struct peal_verification *v = claim->tasks[i].answer;
-        any = any || (v && v->nadvice);
-        for (uint32_t k = 0; v && k < v->nadvice; k++)
-            put_advice_line(claim, i, v->advice[k].text, "could be left out: ", ranks, out);
+    if (ranks) {
+        for (size_t i = 0; i < claim->ntasks; i++) {
+            const struct peal_verification *v = claim->tasks[i].answer;
+            if (!v)
+                continue;
+            any = any || v->nadvice;
+            for (uint32_t k = 0; k < v->nadvice; k++)
+                put_advice_line(claim, i, v->advice[k].text, "could be left out: ", ranks, out);
+        }
     }
-    for (size_t i = 0; ranks && i < claim->ntasks && !any; i++) {
-        const struct peal_verification *v = claim->tasks[i].answer;
-        if (v && v->no_advice)
-            put_advice_line(claim, i, v->no_advice, "", ranks, out);
+    if (ranks && !any) {
+        for (size_t i = 0; i < claim->ntasks; i++) {
+            const struct peal_verification *v = claim->tasks[i].answer;
+            if (v && v->no_advice)
+                put_advice_line(claim, i, v->no_advice, "", ranks, out);
+        }
     }
     if (any)
         peal_text_puts(out, "(each by itself: all that is proved here for that number of ranks is "
@@ -286,7 +319,8 @@ static void put_failures(struct peal_arena *arena, const struct peal_claim *clai
         const struct peal_claim_task *t = &claim->tasks[i];
         if (!t->answer && t->status != PEAL_OK && t->diags.list.len && !told) {
             size_t start = out->len;
-            peal_text_printf(out, "no plan for %u rank%s: ", t->nranks, t->nranks == 1 ? "" : "s");
+            peal_text_printf(out, "no plan for %u rank%s: ", t->nranks,
+                             peal_text_plural(t->nranks));
             put_why(t, out);
             peal_text_puts(out, "\n");
             peal_text_fold(out, start, 2, 80);

@@ -2,6 +2,8 @@
 /* A time under a mutex, freed by its last owner. See clock.h. */
 #include "comm/simulated/clock.h"
 
+#include "base/base.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -65,7 +67,7 @@ void peal_clock_advance(struct peal_clock *clock, uint64_t time)
 uint64_t peal_clock_send(struct peal_clock *clock, uint64_t busy)
 {
     pthread_mutex_lock(&clock->mutex);
-    uint64_t leaves = clock->time > clock->busy ? clock->time : clock->busy;
+    uint64_t leaves = peal_size_max(clock->time, clock->busy);
     clock->busy = leaves + busy;
     pthread_mutex_unlock(&clock->mutex);
     return leaves;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See machine_plans.h. */
+#include "comm/choice/reductions.h"
 #include "comm/simulated/machine_plans.h"
 
 #include "lang/lang.h"
@@ -38,9 +39,20 @@ static const char *const fallback[] = {
     [PEAL_CALL_ALL_TO_ALL] = "all_to_all_pairwise",
 };
 
+/* Kernels that combine from rank 0 on, from the left: for user-defined reductions. */
+static const char *const in_order[PEAL_CALL_COUNT] = {
+    [PEAL_CALL_ALLREDUCE] = "allreduce_mesh",
+    [PEAL_CALL_REDUCE] = "reduce_mesh",
+    [PEAL_CALL_REDUCE_SCATTER] = "reduce_scatter_mesh",
+    [PEAL_CALL_SCAN] = "scan_relay",
+    [PEAL_CALL_EXSCAN] = "exscan_relay",
+};
+
 const char *peal_machine_plans_fallback(enum peal_collective collective)
 {
-    return (size_t)collective < sizeof fallback / sizeof *fallback ? fallback[collective] : NULL;
+    if ((size_t)collective < sizeof fallback / sizeof *fallback)
+        return fallback[collective];
+    return NULL;
 }
 
 struct peal_machine_plans *peal_machine_plans_new(const struct peal_machine *machine)
@@ -81,15 +93,33 @@ struct peal_call_shape peal_call_shape(enum peal_collective collective, uint64_t
     }
 }
 
-/* The machine's algorithm where there is a kernel of that name, otherwise the fallback. */
+/* Has the file a last kernel that implements the collective of this built-in? Then it is open. */
+static bool implements(const char *path, const char *builtin, struct peal_program **out)
+{
+    if (peal_program_file(path, NULL, out) != PEAL_OK)
+        return false;
+    size_t prefix = (size_t)(strrchr(builtin, '_') - builtin);
+    const struct peal_kernel *kernel = peal_program_kernel(*out, NULL, NULL);
+    if (kernel && kernel->implements && strlen(kernel->implements) == prefix &&
+        strncmp(kernel->implements, builtin, prefix) == 0)
+        return true;
+    peal_program_close(*out);
+    *out = NULL;
+    return false;
+}
+
+/* The machine's algorithm: a file's kernel if it implements the collective, or where there is a
+ * kernel of that name; otherwise the fallback. */
 static enum peal_status open_kernel(const struct peal_machine_plans *plans,
                                     enum peal_collective collective, struct peal_diags *diags,
                                     struct peal_program **out)
 {
     char name[64];
-    const char *builtin = fallback[collective];
+    const char *builtin = fallback[collective], *algorithm = plans->machine->keys.algorithm;
+    if (peal_program_is_path(algorithm) && implements(algorithm, builtin, out))
+        return PEAL_OK;
     int prefix = (int)(strrchr(builtin, '_') - builtin);
-    snprintf(name, sizeof name, "%.*s_%s", prefix, builtin, plans->machine->keys.algorithm);
+    snprintf(name, sizeof name, "%.*s_%s", prefix, builtin, algorithm);
     if (peal_program_open(name, NULL, out) == PEAL_OK)
         return PEAL_OK;
     return peal_program_open(builtin, diags, out);
@@ -102,7 +132,11 @@ static enum peal_status plan_collective(const struct peal_machine_plans *plans,
     struct peal_diags diags;
     struct peal_program *program = NULL;
     peal_diags_init(&diags);
-    enum peal_status status = open_kernel(plans, args->collective, &diags, &program);
+    bool ordered =
+        peal_comm_moves(comm, args->reduce) != PEAL_MOVES_ANY && in_order[args->collective];
+    enum peal_status status = ordered
+                                  ? peal_program_open(in_order[args->collective], &diags, &program)
+                                  : open_kernel(plans, args->collective, &diags, &program);
     const struct peal_kernel *kernel =
         status == PEAL_OK ? peal_program_kernel(program, NULL, &diags) : NULL;
     int64_t n = (int64_t)peal_call_shape(args->collective, count, peal_comm_size(comm)).n;
@@ -112,12 +146,15 @@ static enum peal_status plan_collective(const struct peal_machine_plans *plans,
                  .rank = PEAL_NONE,
                  .dtype = args->dtype,
                  .reduce = args->reduce,
+                 .formula = peal_comm_formula(comm, args->reduce),
                  .root = args->root,
                  .channel_depth = (uint32_t)plans->machine->keys.slots,
                  .slot_bytes = plans->machine->keys.slot_bytes},
         .count = n,
     };
-    status = kernel ? peal_plan_make(&request, &diags, out) : PEAL_INVALID;
+    status = PEAL_INVALID;
+    if (kernel)
+        status = peal_plan_make(&request, &diags, out);
     if (status != PEAL_OK) {
         struct peal_text why = {0};
         peal_diags_print(&diags, false, &why);
@@ -188,8 +225,11 @@ static enum trial try_plan(const struct peal_machine_plans *plans, const struct 
     struct peal_diags diags;
     peal_diags_init(&diags);
     enum peal_status status = peal_sim_new(plans->machine, plan->nranks, &options, &diags, &sim);
-    for (int i = 0; i < 2 && status == PEAL_OK; i++)
+    for (int i = 0; i < 2; i++) {
+        if (status != PEAL_OK)
+            break;
         status = peal_sim_launch(sim, plan, NULL, &diags);
+    }
     if (status == PEAL_OK)
         status = peal_sim_run(sim);
     enum trial trial = TRIAL_FAILS;
@@ -218,7 +258,9 @@ static uint64_t first_guess(const struct peal_machine_plans *plans, const struct
     uint64_t per_rank = plans->machine->keys.slot_bytes * slots / peal_dtype_size(args->dtype);
     uint64_t blocks = peal_call_shape(args->collective, 1, peal_comm_size(comm)).n;
     uint64_t most = blocks > 1 ? per_rank : per_rank * peal_comm_size(comm);
-    return args->count > most && most > 0 ? most : args->count;
+    if (args->count > most && most > 0)
+        return most;
+    return args->count;
 }
 
 enum peal_status peal_machine_plans_segment(struct peal_machine_plans *plans,

@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives on a simulated machine. */
-#include "comm/simulated/platform.h"
-
-#include "comm/simulated/machine_plans.h"
-#include "comm/simulated/transit.h"
-#include "sim/sim.h"
+/* Collectives on a simulated machine.
+ *
+ * Rank 0 of a group has the machine. A collective is: every rank's input and time go to rank 0 by the
+ * host's own collectives; rank 0 launches the plan in the simulator with the data, one launch for each
+ * segment that the machine's queues can hold; results and times come back the same way. So the results
+ * are those of the simulated plan, to the bit, and all ranks go on at the time when the last has ended.
+ *
+ * While that goes on, comm->platform is NULL, which is how collectives of this file's own stay on the
+ * host. */
+#include "comm/simulated/platform_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-struct peal_platform {
-    struct peal_transit *transit; /* messages, and this rank's clock */
-    /* On rank 0 only: */
-    struct peal_machine *machine;
-    struct peal_sim *sim;
-    struct peal_machine_plans *plans;
-    const char *trace_folder; /* or NULL */
-    struct peal_text trace;   /* Chrome trace JSON, so far */
-    struct peal_json trace_json;
-};
 
 bool peal_platform_takes(const struct peal_platform *platform, const struct peal_arguments *args)
 {
@@ -40,8 +33,8 @@ static void trace_begin(struct peal_platform *platform)
     peal_json_array(&platform->trace_json);
 }
 
-static void trace_call(struct peal_platform *platform, const struct peal_arguments *args,
-                       uint64_t from, uint64_t to)
+void peal_platform_trace(struct peal_platform *platform, const struct peal_arguments *args,
+                         uint64_t from, uint64_t to)
 {
     if (!platform->trace_folder)
         return;
@@ -79,7 +72,9 @@ static void trace_end(struct peal_platform *platform)
     peal_text_puts(&platform->trace, "\n");
     snprintf(path, sizeof path, "%s/peal-sim-XXXXXX.json", platform->trace_folder);
     int fd = mkstemps(path, 5);
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    FILE *file = NULL;
+    if (fd >= 0)
+        file = fdopen(fd, "w");
     bool written = file && fputs(peal_text_get(&platform->trace), file) >= 0;
     if (file)
         written = fclose(file) == 0 && written;
@@ -157,7 +152,9 @@ static enum peal_status open_path(struct peal_comm *comm, const char *path,
     struct peal_text why = {0};
     uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
     struct peal_platform *platform = new_platform(comm, path, clock);
-    uint64_t status = platform ? PEAL_OK : PEAL_NO_MEMORY;
+    uint64_t status = PEAL_NO_MEMORY;
+    if (platform)
+        status = PEAL_OK;
     if (rank == 0 && platform)
         status = open_machine(platform, path, size, &why);
     enum peal_status shared = peal_broadcast(comm, &status, 1, PEAL_I64, 0);
@@ -184,7 +181,9 @@ enum peal_status peal_platform_open(struct peal_comm *comm, struct peal_clock *c
     enum peal_status status = read_environment(&path, &why);
     if (status != PEAL_OK)
         return fail_open(comm, status, &why);
-    return path ? open_path(comm, path, clock, out) : PEAL_OK;
+    if (path)
+        return open_path(comm, path, clock, out);
+    return PEAL_OK;
 }
 
 enum peal_status peal_platform_again(const struct peal_platform *platform, struct peal_comm *comm,
@@ -202,14 +201,20 @@ enum peal_status peal_platform_open_threads(uint32_t size, struct peal_comm **co
     const char *path;
     struct peal_text why = {0};
     enum peal_status status = read_environment(&path, &why);
-    for (uint32_t r = 0; status == PEAL_OK && path && r < size; r++) {
-        comms[r]->platform = new_platform(comms[r], path, NULL);
-        if (!comms[r]->platform)
-            status = PEAL_NO_MEMORY;
-        else if (r == 0)
-            status = open_machine(comms[r]->platform, path, size, &why);
+    if (path) {
+        for (uint32_t r = 0; r < size; r++) {
+            if (status != PEAL_OK)
+                break;
+            comms[r]->platform = new_platform(comms[r], path, NULL);
+            if (!comms[r]->platform)
+                status = PEAL_NO_MEMORY;
+            else if (r == 0)
+                status = open_machine(comms[r]->platform, path, size, &why);
+        }
     }
-    return status == PEAL_OK ? PEAL_OK : fail_open(comms[0], status, &why);
+    if (status == PEAL_OK)
+        return PEAL_OK;
+    return fail_open(comms[0], status, &why);
 }
 
 void peal_platform_close(struct peal_platform *platform)
@@ -217,6 +222,7 @@ void peal_platform_close(struct peal_platform *platform)
     if (!platform)
         return;
     trace_end(platform);
+    peal_timing_free(platform->timing);
     peal_transit_free(platform->transit);
     peal_sim_free(platform->sim);
     peal_machine_plans_free(platform->plans);
@@ -226,7 +232,9 @@ void peal_platform_close(struct peal_platform *platform)
 
 uint64_t peal_platform_time(const struct peal_platform *platform)
 {
-    return platform ? peal_clock_time(peal_transit_clock(platform->transit)) : 0;
+    if (platform)
+        return peal_clock_time(peal_transit_clock(platform->transit));
+    return 0;
 }
 
 /* One segment of a call: `count` elements of every block, from `first` on. */
@@ -245,8 +253,18 @@ struct vectors {
 static uint64_t packed_at(const struct vectors *v, const struct peal_arguments *args, uint32_t size,
                           struct segment s, uint32_t rank)
 {
-    uint64_t blocks = args->count ? v->side / args->count : 0;
+    uint64_t blocks = 0;
+    if (args->count)
+        blocks = v->side / args->count;
     return blocks * (s.first * size + s.count * rank) * peal_dtype_size(args->dtype);
+}
+
+static void copy_part(char *block, char *part, uint64_t bytes, bool unpack)
+{
+    if (unpack)
+        memcpy(block, part, bytes);
+    else
+        memcpy(part, block, bytes);
 }
 
 /* Copies a segment of every rank's vector to, or from, where it is packed. */
@@ -258,7 +276,7 @@ static void pack(const struct vectors *v, const struct peal_arguments *args, uin
         char *part = packed + packed_at(v, args, size, s, r);
         for (uint64_t first = s.first; first < v->side; first += args->count, part += bytes) {
             char *block = v->at + (r * v->side + first) * element;
-            memcpy(unpack ? block : part, unpack ? part : block, bytes);
+            copy_part(block, part, bytes, unpack);
         }
     }
 }
@@ -277,7 +295,9 @@ static enum peal_status launch(struct peal_platform *platform, struct peal_comm 
     void **buffers = calloc((size_t)size * 2 + 1, sizeof *buffers);
     if (!buffers)
         return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
-    for (uint32_t r = 0; r < size && plan->contract_out != PEAL_NONE; r++) {
+    for (uint32_t r = 0; r < size; r++) {
+        if (plan->contract_out == PEAL_NONE)
+            break;
         buffers[r * 2] = in->at + packed_at(in, args, size, s, r);
         buffers[r * 2 + 1] = out->at + packed_at(out, args, size, s, r);
     }
@@ -315,7 +335,9 @@ static enum peal_status run_launches(struct peal_platform *platform, struct peal
     if (!peal_sim_deadlock(platform->sim))
         return peal_sim_sync(platform->sim);
     status = peal_machine_plans_get(platform->plans, comm, args, segment, &plan);
-    return status == PEAL_OK ? fail_deadlock(platform, comm, plan) : status;
+    if (status != PEAL_OK)
+        return status;
+    return fail_deadlock(platform, comm, plan);
 }
 
 /* Rank 0: everyone's data, all of it in two arrays, through as many launches as the call is cut
@@ -341,7 +363,9 @@ static enum peal_status simulate(struct peal_platform *platform, struct peal_com
     }
     struct segment s = {0, segment};
     do {
-        s.count = args->count - s.first < segment ? args->count - s.first : segment;
+        s.count = segment;
+        if (args->count - s.first < segment)
+            s.count = args->count - s.first;
         if (cut && status == PEAL_OK)
             pack(&in, args, size, s, packed_in.at, false);
         if (status == PEAL_OK)
@@ -350,9 +374,13 @@ static enum peal_status simulate(struct peal_platform *platform, struct peal_com
     } while (s.first < args->count && status == PEAL_OK);
     if (status == PEAL_OK)
         status = run_launches(platform, comm, args, segment);
-    for (s.first = 0; cut && status == PEAL_OK && s.first < args->count; s.first += s.count) {
-        s.count = args->count - s.first < segment ? args->count - s.first : segment;
-        pack(&out, args, size, s, packed_out.at, true);
+    if (cut && status == PEAL_OK) {
+        for (s.first = 0; s.first < args->count; s.first += s.count) {
+            s.count = segment;
+            if (args->count - s.first < segment)
+                s.count = args->count - s.first;
+            pack(&out, args, size, s, packed_out.at, true);
+        }
     }
     if (cut) {
         free(packed_in.at);
@@ -389,7 +417,8 @@ static uint64_t earliest(const uint64_t *times, uint32_t size)
 {
     uint64_t least = times[0];
     for (uint32_t r = 1; r < size; r++)
-        least = times[r] < least ? times[r] : least;
+        if (times[r] < least)
+            least = times[r];
     return least;
 }
 
@@ -401,8 +430,12 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
     uint64_t element = peal_dtype_size(args->dtype);
     uint64_t in = shape.in * element, out = shape.out * element;
     bool root_only = args->collective == PEAL_CALL_REDUCE || args->collective == PEAL_CALL_GATHER;
-    char *inputs = rank == 0 ? calloc(in * size + 1, 1) : NULL;
-    char *outputs = rank == 0 ? calloc(out * size + 1, 1) : NULL;
+    char *inputs = NULL;
+    if (rank == 0)
+        inputs = calloc(in * size + 1, 1);
+    char *outputs = NULL;
+    if (rank == 0)
+        outputs = calloc(out * size + 1, 1);
     char *own =
         calloc(in + out + 1, 1); /* what a rank has no buffer for: scatter's x, reduce's y, ... */
     uint64_t times[PEAL_MOST_RANKS];
@@ -414,22 +447,26 @@ enum peal_status peal_platform_call(struct peal_platform *platform, struct peal_
     struct {
         uint64_t status, time;
     } answer = {PEAL_OK, 0};
-    enum peal_status status = own && (rank > 0 || (inputs && outputs)) ? PEAL_OK : PEAL_NO_MEMORY;
+    enum peal_status status = PEAL_NO_MEMORY;
+    if (own && (rank > 0 || (inputs && outputs)))
+        status = PEAL_OK;
     if (status == PEAL_OK && args->send && in)
         memcpy(own, args->send, in);
     if (status == PEAL_OK)
         status = peal_allgather(comm, &ticket, tickets, sizeof ticket, PEAL_U8);
     if (status == PEAL_OK)
         status = check_tickets(comm, tickets, size);
-    for (uint32_t r = 0; r < size && status == PEAL_OK; r++)
-        times[r] = tickets[r].time;
+    if (status == PEAL_OK) {
+        for (uint32_t r = 0; r < size; r++)
+            times[r] = tickets[r].time;
+    }
     if (status == PEAL_OK)
         status = peal_gather(comm, own, inputs, in, PEAL_U8, 0);
     if (status == PEAL_OK && rank == 0) {
         answer.status = simulate(platform, comm, args, inputs, outputs, times);
         answer.time = peal_sim_stats(platform->sim)->time;
         if (answer.status == PEAL_OK)
-            trace_call(platform, args, earliest(times, size), answer.time);
+            peal_platform_trace(platform, args, earliest(times, size), answer.time);
     }
     if (status == PEAL_OK)
         status = peal_broadcast(comm, &answer, sizeof answer, PEAL_U8, 0);

@@ -7,7 +7,9 @@
  * the outputs back. One process per rank keeps the program's own code as it is; one owner of the
  * simulation keeps it deterministic, whatever the hosts' timing. Uneven calls are padded to even
  * ones. Messages travel on the host and take the time that transit.h says. Non-blocking calls and
- * user kernels run on the host and take no simulated time.
+ * user kernels move their data on the host, too, and take the machine's time (timing.c): a user
+ * kernel as launched on the machine when each rank comes; a non-blocking call, from when the last
+ * rank has started it, what it takes on a machine that does nothing else.
  *
  * The ranks may also be threads of one process (peal_comm_open_threads), which is the way to large
  * worlds: nothing is copied between processes, and one process holds all.
@@ -42,6 +44,25 @@ enum peal_status peal_platform_all_to_all_v(struct peal_platform *platform, stru
                                             const void *send, const struct peal_blocks *send_blocks,
                                             void *recv, const struct peal_blocks *recv_blocks,
                                             enum peal_dtype dtype);
+/* A user kernel has run on this host: what that takes on the machine. Collective; `comm` without its
+ * platform. The binding has all ranks' values, `key` stands for it. */
+struct peal_kernel;
+struct peal_bind;
+enum peal_status peal_platform_kernel(struct peal_platform *platform, struct peal_comm *comm,
+                                      const struct peal_kernel *kernel,
+                                      const struct peal_bind *bind, uint64_t key);
+
+/* A non-blocking call that is under way on this host: when all ranks have started it. */
+struct peal_arrival;
+enum peal_status peal_arrival_new(struct peal_comm *comm, const struct peal_arguments *args,
+                                  struct peal_arrival **out);
+/* What is PEAL_PENDING until all have. */
+const enum peal_status *peal_arrival_status(const struct peal_arrival *arrival);
+/* All have, and the call has ended: so the clock says. Frees it. */
+enum peal_status peal_arrival_end(struct peal_arrival *arrival, struct peal_comm *comm);
+/* The call has failed: waits for the others, who fail too. */
+void peal_arrival_free(struct peal_arrival *arrival);
+
 /* A message leaves: when it will have been sent, and when the receiver has it. */
 struct peal_stamp {
     uint64_t sent, arrives;

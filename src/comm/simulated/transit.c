@@ -94,7 +94,9 @@ static enum peal_status plan_message(struct peal_transit *transit, const struct 
         .ngiven = sizeof given / sizeof *given,
         .count = n,
     };
-    return kernel ? peal_plan_make(&request, diags, out) : PEAL_INVALID;
+    if (kernel)
+        return peal_plan_make(&request, diags, out);
+    return PEAL_INVALID;
 }
 
 /* Runs the one message on a machine of its own: time only. */

@@ -2,6 +2,8 @@
 /* Ranks as child processes of a test. */
 #include "comm/tests/children.h"
 
+#include "comm/tests/hosts_of.h"
+
 #include <dirent.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -40,12 +42,15 @@ void children_start(struct children *c, uint32_t size, children_body *body, cons
     if (size > CHILDREN_MOST || c->counters == MAP_FAILED)
         abort();
     fflush(stdout);
+    struct peal_store *store = hosts_store_new();
     for (uint32_t r = 0; r < size; r++) {
         c->pids[r] = fork();
         if (c->pids[r] != 0)
             continue;
         struct peal_open how = {
             .rank = r, .size = size, .job = c->job, .timeout_ms = CHILDREN_TIMEOUT_MS, .quiet = 1};
+        hosts_place(r, size);
+        how.store = store;
         struct peal_comm *comm;
         own = c->counters;
         if (peal_comm_open(&how, &comm) != PEAL_OK)
@@ -56,6 +61,7 @@ void children_start(struct children *c, uint32_t size, children_body *body, cons
         fflush(stdout);
         _exit(code);
     }
+    hosts_store_free(store);
 }
 
 void children_wait_open(const struct children *c)

@@ -12,7 +12,7 @@
 
 /* The time-out is a little less than a test's: on a machine that does much else, ranks may get no
  * core for a minute. */
-enum { CHILDREN_MOST = 8, CHILDREN_TIMEOUT_MS = 110000 };
+enum { CHILDREN_MOST = 16, CHILDREN_TIMEOUT_MS = 110000 };
 
 struct children {
     uint32_t size;
@@ -34,7 +34,7 @@ bool children_all_right(struct children *c, uint32_t except);
 /* Nothing of a job has a name any more: no socket, no file in shared memory. */
 bool children_left_nothing(const char *job);
 
-/* Called by ranks: nobody waits for a time, only for what others have seen. */
+/* Called by ranks: no rank waits for a time, only for what others have seen. */
 void children_say_done(void);
 void children_wait_done(uint32_t ranks);
 

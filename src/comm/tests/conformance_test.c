@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "compute/compute.h"
 #include "run/run.h"
+#include "comm/tests/hosts_of.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -61,9 +62,9 @@ enum kind {
     KINDS
 };
 static const char *const names[KINDS] = {
-    "barrier",   "allreduce",    "reduce",           "broadcast",  "allgather", "reduce_scatter",
-    "gather",    "scatter",      "all_to_all",       "scan",       "exscan",    "allgather_v",
-    "reduce_scatter_v", "gather_v", "scatter_v", "all_to_all_v", "message"};
+    "barrier",          "allreduce", "reduce",     "broadcast",    "allgather", "reduce_scatter",
+    "gather",           "scatter",   "all_to_all", "scan",         "exscan",    "allgather_v",
+    "reduce_scatter_v", "gather_v",  "scatter_v",  "all_to_all_v", "message"};
 
 struct one {
     enum kind kind;
@@ -112,13 +113,8 @@ static void extents(const struct rank *me, const struct one *c, uint64_t *in, ui
     bool root = me->rank == c->root;
     static const int from[KINDS] = {0, 1, 1, 1, 2, 3, 2, 4, 3, 1, 1, 2, 3, 2, 4, 3, 1};
     static const int to[KINDS] = {0, 1, 5, 1, 3, 2, 4, 2, 3, 1, 6, 3, 2, 4, 2, 3, 1};
-    uint64_t sizes[7] = {0,
-                         c->count,
-                         own,
-                         all,
-                         root ? all : 0,
-                         root ? c->count : 0,
-                         me->rank ? c->count : 0};
+    uint64_t sizes[7] = {
+        0, c->count, own, all, root ? all : 0, root ? c->count : 0, me->rank ? c->count : 0};
     *in = sizes[from[c->kind]];
     *out = sizes[to[c->kind]];
 }
@@ -286,7 +282,8 @@ static int try(struct rank *me, struct one *c)
                        ((c->kind == GATHER || c->kind == GATHER_V) && me->rank == c->root);
         bool scatters = c->kind == REDUCE_SCATTER || c->kind == REDUCE_SCATTER_V ||
                         ((c->kind == SCATTER || c->kind == SCATTER_V) && me->rank == c->root);
-        bool same = c->kind == ALLREDUCE || c->kind == SCAN || c->kind == EXSCAN || (c->kind == REDUCE && me->rank == c->root);
+        bool same = c->kind == ALLREDUCE || c->kind == SCAN || c->kind == EXSCAN ||
+                    (c->kind == REDUCE && me->rank == c->root);
         if (gathers)
             send = recv + own;
         else if (scatters) {
@@ -318,9 +315,9 @@ static int try(struct rank *me, struct one *c)
         char what[96];
         snprintf(what, sizeof what, "wrong result, first in element %llu of %llu",
                  (unsigned long long)(i / element), (unsigned long long)out);
-        bool right = coarse ? peal_sample_fits(recv, c->dtype, i,
-                                               peal_sample_get(me->want, c->dtype, i))
-                            : me->want[i] == recv[i];
+        bool right =
+            coarse ? peal_sample_fits(recv, c->dtype, i, peal_sample_get(me->want, c->dtype, i))
+                   : me->want[i] == recv[i];
         if (!right)
             return complain(me, c, what);
     }
@@ -430,11 +427,13 @@ static int run_processes(uint32_t size, uint64_t seed)
     char job[64];
     int failed = 0;
     snprintf(job, sizeof job, "conformance-%d-%u", (int)getpid(), size);
+    struct peal_store *store = hosts_store_new();
     for (uint32_t r = 0; r < size; r++) {
         if (fork() != 0)
             continue;
+        hosts_place(r, size);
         struct rank me = {.rank = r, .size = size, .seed = seed, .own = seed + r + 1};
-        struct peal_open how = {.rank = r, .size = size, .job = job};
+        struct peal_open how = {.rank = r, .size = size, .job = job, .store = store};
         if (peal_comm_open(&how, &me.comm) != PEAL_OK) {
             fprintf(stderr, "open: %s\n", peal_comm_error(NULL));
             _exit(1);
@@ -448,6 +447,7 @@ static int run_processes(uint32_t size, uint64_t seed)
         wait(&status);
         failed |= status != 0;
     }
+    hosts_store_free(store);
     return failed;
 }
 

@@ -53,32 +53,36 @@ static void launchers_say_rank_size_and_job(void **state)
         enum peal_status status;
         uint32_t rank, size;
         const char *said; /* the job, or a part of why not */
+        bool hosts;       /* ranks may be on several */
     } rows[] = {
-        {__LINE__, "", PEAL_OK, 0, 1, "alone-"},
-        {__LINE__, "PEAL_RANK=1 PEAL_SIZE=3 PEAL_JOB=j", PEAL_OK, 1, 3, "j"},
-        {__LINE__, "RANK=1 WORLD_SIZE=2 MASTER_PORT=29500", PEAL_OK, 1, 2, "29500"},
+        {__LINE__, "", PEAL_OK, 0, 1, "alone-", false},
+        {__LINE__, "PEAL_RANK=1 PEAL_SIZE=3 PEAL_JOB=j", PEAL_OK, 1, 3, "j", false},
+        {__LINE__, "RANK=1 WORLD_SIZE=2 MASTER_PORT=29500", PEAL_OK, 1, 2, "29500", false},
         {__LINE__, "RANK=1 WORLD_SIZE=2 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none", PEAL_OK, 1, 2,
-         "29500-none"},
-        {__LINE__, "RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", PEAL_UNSUPPORTED, 0, 0,
-         "torchrun started 2 of 4 ranks on this host"},
+         "29500-none", false},
+        {__LINE__, "RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", PEAL_OK, 1, 4,
+         "launcher-", true},
         {__LINE__,
          "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 "
          "PMIX_NAMESPACE=123",
-         PEAL_OK, 0, 2, "123"},
-        {__LINE__, "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALNRANKS=4", PEAL_OK, 3, 4, "launcher-"},
-        {__LINE__, "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALNRANKS=2", PEAL_UNSUPPORTED, 0, 0,
-         "MPICH started 2 of 4"},
+         PEAL_OK, 0, 2, "123", false},
+        {__LINE__, "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALNRANKS=4", PEAL_OK, 3, 4, "launcher-", false},
+        {__LINE__, "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALNRANKS=2", PEAL_OK, 3, 4,
+         "launcher-", true},
         {__LINE__, "SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0", PEAL_OK, 1, 2,
-         "7-0"},
+         "7-0", false},
+        {__LINE__,
+         "SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NUM_NODES=2",
+         PEAL_OK, 1, 2, "7-0", true},
         /* Peal's own come first: `peal exec` within a job of another launcher. */
-        {__LINE__, "PEAL_RANK=0 PEAL_SIZE=1 PEAL_JOB=j PMI_RANK=3 PMI_SIZE=4", PEAL_OK, 0, 1, "j"},
-        {__LINE__, "PEAL_RANK=2 PEAL_SIZE=2", PEAL_INVALID, 0, 0, "make no sense: '2' of '2'"},
-        {__LINE__, "RANK=-1 WORLD_SIZE=2", PEAL_INVALID, 0, 0, "make no sense"},
-        {__LINE__, "RANK=x WORLD_SIZE=2", PEAL_INVALID, 0, 0, "make no sense: 'x' of '2'"},
-        {__LINE__, "RANK=0 WORLD_SIZE=0", PEAL_INVALID, 0, 0, "make no sense"},
-        {__LINE__, "PEAL_RANK=0", PEAL_INVALID, 0, 0, "'PEAL_SIZE' is not"},
-        {__LINE__, "PEAL_SIZE=2", PEAL_INVALID, 0, 0, "'PEAL_RANK' is not"},
-        {__LINE__, "RANK=3", PEAL_OK, 0, 1, "alone-"}, /* a word that others use too */
+        {__LINE__, "PEAL_RANK=0 PEAL_SIZE=1 PEAL_JOB=j PMI_RANK=3 PMI_SIZE=4", PEAL_OK, 0, 1, "j", false},
+        {__LINE__, "PEAL_RANK=2 PEAL_SIZE=2", PEAL_INVALID, 0, 0, "make no sense: '2' of '2'", false},
+        {__LINE__, "RANK=-1 WORLD_SIZE=2", PEAL_INVALID, 0, 0, "make no sense", false},
+        {__LINE__, "RANK=x WORLD_SIZE=2", PEAL_INVALID, 0, 0, "make no sense: 'x' of '2'", false},
+        {__LINE__, "RANK=0 WORLD_SIZE=0", PEAL_INVALID, 0, 0, "make no sense", false},
+        {__LINE__, "PEAL_RANK=0", PEAL_INVALID, 0, 0, "'PEAL_SIZE' is not", false},
+        {__LINE__, "PEAL_SIZE=2", PEAL_INVALID, 0, 0, "'PEAL_RANK' is not", false},
+        {__LINE__, "RANK=3", PEAL_OK, 0, 1, "alone-", false}, /* a word that others use too */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct peal_env env = {0};
@@ -87,7 +91,8 @@ static void launchers_say_rank_size_and_job(void **state)
         enum peal_status status = peal_env_read(&env, &why);
         const char *said = status == PEAL_OK ? env.job : peal_text_get(&why);
         if (status != rows[i].status || !strstr(said, rows[i].said) ||
-            (status == PEAL_OK && (env.rank != rows[i].rank || env.size != rows[i].size)))
+            (status == PEAL_OK && (env.rank != rows[i].rank || env.size != rows[i].size ||
+                                   env.hosts != rows[i].hosts)))
             fail_msg("row of line %d: status %d, rank %u of %u, '%s'", rows[i].line, (int)status,
                      env.rank, env.size, said);
         peal_text_release(&why);

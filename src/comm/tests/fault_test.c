@@ -165,9 +165,10 @@ static int disagree(struct peal_comm *comm, const void *context)
             children_wait_done(2);
         peal_comm_set_timeout(comm, 300);
         status = peal_barrier(comm);
-        wanted = odd ? PEAL_CLOSED : PEAL_TIMEOUT;
-        EXPECT(strstr(peal_comm_error(comm), "outside any call") != NULL);
         children_say_done();
+        wanted = PEAL_TIMEOUT; /* a rank of another host may hear of it in its call, too */
+        EXPECT(strstr(peal_comm_error(comm), "outside any call") ||
+               strstr(peal_comm_error(comm), "not in a call"));
     }
     /* Who had ended the call before the mismatch was seen is told at the next one. */
     if (status == PEAL_OK)

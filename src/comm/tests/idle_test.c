@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peal_comm_set_idle: a waiting rank drives something else, and what it may call meanwhile. */
+/* peal_comm_set_idle: a waiting rank drives something else, and what it may call meanwhile.
+ * peal_comm_set_interrupt: a waiting rank gives up because the program says so. */
 #include "comm/tests/children.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -108,11 +110,53 @@ static void waits_do_not_sleep_for_long(void **state)
     assert_true(children_all_right(&two, CHILDREN_NOBODY));
 }
 
+static int third_time(void *context)
+{
+    return ++*(uint32_t *)context == 3;
+}
+
+/* Rank 0 is interrupted while it waits for rank 1, in a collective, then in a message on a new
+ * communicator; rank 1 learns of it in its next call. */
+static int give_up(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    struct peal_comm *other;
+    uint32_t calls = 0;
+    char byte = 0;
+    EXPECT(peal_comm_dup(comm, &other) == PEAL_OK);
+    EXPECT(peal_barrier(other) == PEAL_OK);
+    if (peal_comm_rank(comm) == 0) {
+        peal_comm_set_interrupt(comm, third_time, &calls);
+        EXPECT(peal_barrier(comm) == PEAL_REVOKED);
+        EXPECT(calls == 3);
+        calls = 0;
+        peal_comm_set_interrupt(other, third_time, &calls);
+        EXPECT(peal_recv(other, &byte, 1, 1, 1, NULL, NULL) == PEAL_REVOKED);
+        EXPECT(calls == 3);
+        peal_comm_set_interrupt(NULL, third_time, &calls);
+    } else {
+        EXPECT(peal_recv(other, &byte, 1, 0, 1, NULL, NULL) == PEAL_REVOKED);
+        EXPECT(peal_barrier(comm) == PEAL_REVOKED);
+        EXPECT(strstr(peal_comm_error(comm), "rank 0 has revoked the communicator"));
+    }
+    peal_comm_close(other);
+    return 0;
+}
+
+static void an_interrupted_wait_ends_for_all_ranks(void **state)
+{
+    (void)state;
+    struct children two;
+    children_start(&two, 2, give_up, NULL);
+    assert_true(children_all_right(&two, CHILDREN_NOBODY));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_waiting_rank_drives_what_its_peer_waits_for),
         cmocka_unit_test(waits_do_not_sleep_for_long),
+        cmocka_unit_test(an_interrupted_wait_ends_for_all_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,7 @@ static struct board *board;
 static int reads_left;
 
 /* In place of the C library's: the library under test is linked statically. */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): its names are reserved. */
 ssize_t process_vm_readv(pid_t pid, const struct iovec *here, unsigned long nhere,
                          const struct iovec *there, unsigned long nthere, unsigned long flags)
 {
@@ -160,8 +161,8 @@ static void a_stopped_rank_harms_nobody(void **state)
                 fail_msg("%s, read %d: rank 0: %s", names[what], reads,
                          peal_status_text((enum peal_status)board->status[0]));
             if (board->changed > 0)
-                fail_msg("%s, read %d: %llu bytes of rank 0 were written after its call", names[what],
-                         reads, (unsigned long long)board->changed);
+                fail_msg("%s, read %d: %llu bytes of rank 0 were written after its call",
+                         names[what], reads, (unsigned long long)board->changed);
             if (board->status[1] == PEAL_OK)
                 fail_msg("%s, read %d: rank 1 ended well, with %llu elements wrong", names[what],
                          reads, (unsigned long long)board->wrong);

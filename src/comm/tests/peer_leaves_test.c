@@ -16,19 +16,19 @@
 
 /* ---- processes ---- */
 
-/* Rank 1 takes part in a split until it has no descriptors left, and ends. */
+/* Rank 1 takes part in a split until it has no address space left, and ends. */
 static int split_without_one(struct peal_comm *comm, const void *context)
 {
     (void)context;
     struct peal_comm *half = NULL, *smaller = NULL;
     if (peal_comm_rank(comm) == 1) {
-        struct rlimit none = {3, 3};
-        EXPECT(setrlimit(RLIMIT_NOFILE, &none) == 0);
+        struct rlimit none = {1 << 20, 1 << 20};
+        EXPECT(setrlimit(RLIMIT_AS, &none) == 0);
         EXPECT(peal_comm_dup(comm, &half) != PEAL_OK);
         _exit(0);
     }
     enum peal_status status = peal_comm_dup(comm, &half);
-    EXPECT(status == PEAL_SYSTEM || status == PEAL_PEER_DEAD);
+    EXPECT(status == PEAL_NO_MEMORY || status == PEAL_PEER_DEAD);
     EXPECT(strlen(peal_comm_error(comm)) > 10);
     status = peal_barrier(comm);
     EXPECT(status == PEAL_PEER_DEAD || status == PEAL_CLOSED);

@@ -196,9 +196,84 @@ static void *large_main(void *comm)
     return NULL;
 }
 
+/* Calls that overlap take the time of the longest, from when the last rank has started them. */
+static void check_later(struct peal_comm *comm, bool simulated)
+{
+    int32_t rank = (int32_t)peal_comm_rank(comm), x[COUNT], y[COUNT], z[COUNT], all[RANKS * 2];
+    uint64_t counts[RANKS] = {1, 2, 1, 2};
+    struct peal_request *requests[2];
+    for (int i = 0; i < COUNT; i++)
+        x[i] = 10 * rank + i;
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    uint64_t start = peal_comm_simulated_ps(comm);
+    EXPECT(peal_iallreduce(comm, x, y, COUNT, PEAL_I32, PEAL_SUM, &requests[0]) == PEAL_OK);
+    EXPECT(peal_request_wait(requests[0]) == PEAL_OK);
+    uint64_t alone = peal_comm_simulated_ps(comm) - start;
+    EXPECT((alone > 0) == simulated);
+    EXPECT(peal_iallreduce(comm, x, y, COUNT, PEAL_I32, PEAL_SUM, &requests[0]) == PEAL_OK);
+    EXPECT(peal_iallreduce(comm, x, z, COUNT, PEAL_I32, PEAL_MAX, &requests[1]) == PEAL_OK);
+    EXPECT(peal_comm_simulated_ps(comm) == start + alone); /* to start takes no time */
+    EXPECT(peal_request_wait_all(requests, 2, NULL) == PEAL_OK);
+    EXPECT(peal_comm_simulated_ps(comm) == start + 2 * alone);
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(y[i] == 60 + RANKS * i && z[i] == 30 + i);
+    start = peal_comm_simulated_ps(comm);
+    EXPECT(peal_iallgather_v(comm, x, all, counts, NULL, PEAL_I32, requests) == PEAL_OK);
+    enum peal_status status = PEAL_PENDING;
+    while (status == PEAL_PENDING)
+        status = peal_request_test(requests[0]);
+    EXPECT(status == PEAL_OK && all[0] == 0 && all[1] == 10 && all[2] == 11 && all[5] == 31);
+    EXPECT((peal_comm_simulated_ps(comm) > start) == simulated);
+    start = peal_comm_simulated_ps(comm);
+    struct peal_blocks even = {.counts = (uint64_t[]){1, 1, 1, 1}};
+    EXPECT(peal_iall_to_all_v(comm, x, &even, y, &even, PEAL_I32, requests) == PEAL_OK);
+    EXPECT(peal_request_wait(requests[0]) == PEAL_OK && y[3] == 30 + rank);
+    EXPECT((peal_comm_simulated_ps(comm) > start) == simulated);
+    /* A root that has started does not hold up a message that the others wait for before they do. */
+    if (rank == 0)
+        EXPECT(peal_ibroadcast(comm, x, COUNT, PEAL_I32, 0, requests) == PEAL_OK);
+    for (uint32_t r = 1; r < RANKS && rank == 0; r++)
+        EXPECT(peal_send(comm, y, sizeof y, r, 5) == PEAL_OK);
+    if (rank > 0) {
+        EXPECT(peal_recv(comm, y, sizeof y, 0, 5, NULL, NULL) == PEAL_OK);
+        EXPECT(peal_ibroadcast(comm, x, COUNT, PEAL_I32, 0, requests) == PEAL_OK);
+    }
+    EXPECT(peal_request_wait(requests[0]) == PEAL_OK && x[1] == 1);
+}
+
+/* A user kernel runs here, and takes what it takes on the machine. */
+static void check_kernel(struct peal_comm *comm, bool simulated)
+{
+    static const char text[] = "kernel shift(in x: T[n], out y: T[n], local add: int) {\n"
+                               "    send x + add to (rank + 1) % nranks\n"
+                               "    y = recv from (rank - 1) % nranks\n"
+                               "}\n";
+    struct peal_user_kernel *kernel;
+    float x[COUNT], y[COUNT];
+    float rank = (float)peal_comm_rank(comm), left = rank > 0 ? rank - 1 : RANKS - 1;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = rank;
+    struct peal_arg args[] = {
+        {.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x, .struct_size = sizeof *args},
+        {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y},
+        {.kind = PEAL_ARG_INT, .value = peal_comm_rank(comm)}};
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    uint64_t start = peal_comm_simulated_ps(comm), once = 0;
+    for (uint64_t turn = 1; turn <= 2; turn++) {
+        EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 3, NULL, 0) == PEAL_OK);
+        EXPECT(y[0] == 2 * left && y[COUNT - 1] == 2 * left);
+        once = once ? once : peal_comm_simulated_ps(comm) - start;
+        EXPECT(peal_comm_simulated_ps(comm) == start + turn * once && (once > 0) == simulated);
+    }
+    peal_user_kernel_free(kernel);
+}
+
 static void check_all(struct peal_comm *comm, bool simulated)
 {
     check_collectives(comm);
+    check_later(comm, simulated);
+    check_kernel(comm, simulated);
     check_messages(comm, simulated);
     check_uneven(comm, simulated);
     uint64_t once = peal_comm_simulated_ps(comm), all[RANKS] = {0};

@@ -57,7 +57,7 @@ static const struct {
      0,
      {"outside any call", "in send to rank 0, tag 3, ", "in call 2, allreduce",
       "in call 2, allreduce"}},
-    {__LINE__, /* nobody is to blame: these do not match */
+    {__LINE__, /* no rank is to blame: these do not match */
      {CALLS, STARTS, CALLS, STARTS},
      RANKS,
      {"in call 2, allreduce", "in wait for non-blocking call 1", "in call 2, allreduce",

@@ -58,7 +58,7 @@ static int run_rank(uint32_t rank, struct progress *p)
     return status == PEAL_PEER_DEAD && told ? RIGHT : WRONG;
 }
 
-/* Has the memory of the dead at the same addresses, and ends when nobody will touch it any more. */
+/* Has the memory of the dead at the same addresses, and ends when no rank will touch it any more. */
 static int run_stranger(struct progress *p)
 {
     for (int i = 0; i < COUNT; i++)

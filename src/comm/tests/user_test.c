@@ -203,6 +203,51 @@ static void dimensions_and_types_that_are_none_are_refused(void **state)
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
 }
 
+/* In place means what it means in calls of the contract's collective: of an allgather the input is the own
+ * block of the output, at rank 0 and everywhere else. Other overlaps are refused. */
+static int launch_in_place(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    static const char text[] =
+        "kernel mine(in x: T[n], out y: T[nranks * n]) implements allgather {\n"
+        "    y[rank of nranks] = x\n"
+        "    for p in peers { send x to p }\n"
+        "    for p in peers { y[p of nranks] = recv from p }\n"
+        "}\n";
+    enum { EACH = 8, MOST = 4 };
+    uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
+    struct peal_user_kernel *kernel = NULL;
+    float all[MOST * EACH];
+    EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+    for (uint32_t block = 0; block < size; block++) {
+        struct peal_arg args[2] = {
+            {.kind = PEAL_ARG_BUFFER, .data = all + block * EACH, .bytes = EACH * sizeof *all},
+            {.kind = PEAL_ARG_BUFFER, .data = all, .bytes = size * EACH * sizeof *all}};
+        if (block == rank)
+            continue;
+        EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 2, NULL, 0) == PEAL_INVALID);
+        EXPECT(strstr(peal_comm_error(comm), "buffers 'x' and 'y' overlap"));
+    }
+    for (uint32_t i = 0; i < EACH; i++)
+        all[rank * EACH + i] = (float)(rank * 100 + i);
+    struct peal_arg args[2] = {
+        {.kind = PEAL_ARG_BUFFER, .data = all + rank * EACH, .bytes = EACH * sizeof *all},
+        {.kind = PEAL_ARG_BUFFER, .data = all, .bytes = size * EACH * sizeof *all}};
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_F32, args, 2, NULL, 0) == PEAL_OK);
+    for (uint32_t i = 0; i < size * EACH; i++)
+        EXPECT(all[i] == (float)(i / EACH * 100 + i % EACH));
+    peal_user_kernel_free(kernel);
+    return 0;
+}
+
+static void in_place_is_where_the_contract_says(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 3, launch_in_place, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +255,7 @@ int main(void)
         cmocka_unit_test(windows_lie_at_multiples_of_their_elements),
         cmocka_unit_test(strides_are_held_to_the_buffer),
         cmocka_unit_test(dimensions_and_types_that_are_none_are_refused),
+        cmocka_unit_test(in_place_is_where_the_contract_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,6 +231,73 @@ static void test_values_are_given_by_name(void **state)
     peal_verdict_free(verdict);
 }
 
+/* What one host orders and a network does not: the same text, two verdicts. */
+static void test_a_network_orders_less(void **state)
+{
+    (void)state;
+    static const char text[] = "kernel pass(in x: T[n], out y: T[n]) {\n"
+                               "    assert nranks == 3, \"three\"\n"
+                               "    window w: T[n]\n"
+                               "    signal s[2], back\n"
+                               "    if rank == 0 { w@2 = x notify s[0]@1 += 1 wait back >= 1 }\n"
+                               "    if rank == 1 { wait s[0] >= 1 notify s[1]@2 += 1 }\n"
+                               "    if rank == 2 { wait s[1] >= 1 y = w notify back@0 += 1 }\n"
+                               "    else { y = x }\n"
+                               "}\n";
+    static const uint32_t three[] = {3}, apart[] = {0, 0, 1}, together[] = {0, 1, 0};
+    for (int i = 0; i < 4; i++) {
+        struct peal_verify_args args;
+        struct peal_verdict *verdict;
+        peal_verify_args_init(&args);
+        args.text = text;
+        args.ranks = three;
+        args.nranks = 1;
+        args.pairwise = i > 0;
+        args.nodes = i == 2 ? apart : i == 3 ? together : NULL;
+        args.nnodes = args.nodes ? 3 : 0;
+        assert_int_equal(peal_verify(&args, &verdict), PEAL_OK);
+        bool refuted = i == 1 || i == 2;
+        assert_int_equal(verdict->outcome, refuted ? PEAL_REFUTED : PEAL_PROVED);
+        if (refuted)
+            assert_int_equal(verdict->counterexample->fault, PEAL_FAULT_RACE);
+        peal_verdict_free(verdict);
+    }
+}
+
+/* A kernel that is right on one shape only. */
+static void test_nodes_are_given_for_each_rank(void **state)
+{
+    (void)state;
+    static const char text[] = "kernel k(in x: T[n], out y: T[n]) {\n"
+                               "    assert nodes == 2 and seats_of(1) == 3, \"one and three\"\n"
+                               "    y = x\n"
+                               "}\n";
+    static const uint32_t four[] = {4}, right[] = {0, 1, 1, 1}, wrong_size[] = {0, 0, 1, 1},
+                          gap[] = {0, 2, 2, 2};
+    static const struct {
+        const uint32_t *nodes;
+        size_t nnodes;
+        enum peal_status status;
+    } rows[] = {{right, 4, PEAL_OK},
+                {right, 3, PEAL_INVALID},
+                {wrong_size, 4, PEAL_INVALID},
+                {gap, 4, PEAL_INVALID},
+                {NULL, 0, PEAL_INVALID}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_verify_args args;
+        struct peal_verdict *verdict;
+        peal_verify_args_init(&args);
+        args.text = text;
+        args.ranks = four;
+        args.nranks = 1;
+        args.nodes = rows[i].nodes;
+        args.nnodes = rows[i].nnodes;
+        assert_int_equal(peal_verify(&args, &verdict), rows[i].status);
+        assert_true(rows[i].status == PEAL_OK || verdict->nerrors > 0);
+        peal_verdict_free(verdict);
+    }
+}
+
 static void test_bad_arguments_are_refused(void **state)
 {
     (void)state;
@@ -311,6 +378,8 @@ int main(void)
         cmocka_unit_test(test_a_wrong_result_says_what_was_expected),
         cmocka_unit_test(test_errors_in_a_text_have_places),
         cmocka_unit_test(test_values_are_given_by_name),
+        cmocka_unit_test(test_a_network_orders_less),
+        cmocka_unit_test(test_nodes_are_given_for_each_rank),
         cmocka_unit_test(test_bad_arguments_are_refused),
         cmocka_unit_test(test_the_arguments_may_be_shorter_or_longer),
     };

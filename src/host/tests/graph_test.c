@@ -177,7 +177,7 @@ static void new_domain(uint32_t d)
     domain->size = d == 0 ? workers : 1 + roll(workers);
     memcpy(domain->workers, order, domain->size * sizeof *order);
     uint32_t count = 4 * (1 + roll(20));
-    struct peal_domain_buffer buffer = {"g", PEAL_I32, count};
+    struct peal_domain_buffer buffer = {.name = "g", .dtype = PEAL_I32, .count = count};
     bool has_buffer = d % 2 == 1;
     struct peal_domain_spec spec = {.workers = domain->workers,
                                     .nworkers = domain->size,

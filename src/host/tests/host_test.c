@@ -4,7 +4,7 @@
  *
  *     host_test PLATFORM
  */
-#include <peal/host.h>
+#include "host/state.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -186,7 +186,7 @@ static void test_refusals(void)
     members[1] = 0;
     spec.nworkers = 2;
     refused(peal_domain_new(host, &spec, &domain), PEAL_INVALID, "twice");
-    struct peal_domain_buffer huge = {"g", PEAL_F64, UINT64_MAX / 16};
+    struct peal_domain_buffer huge = {.name = "g", .dtype = PEAL_F64, .count = UINT64_MAX / 16};
     members[1] = 1;
     spec.buffers = &huge;
     spec.nbuffers = 1;
@@ -205,7 +205,8 @@ static void test_refusals(void)
 static void test_domains(void)
 {
     uint32_t members[] = {2, 0};
-    struct peal_domain_buffer buffers[] = {{"g", PEAL_F32, 16}, {"h", PEAL_I64, 5}};
+    struct peal_domain_buffer buffers[] = {{.name = "g", .dtype = PEAL_F32, .count = 16},
+                                           {.name = "h", .dtype = PEAL_I64, .count = 5}};
     struct peal_domain_spec spec = {
         .name = "pair", .workers = members, .nworkers = 2, .buffers = buffers, .nbuffers = 2};
     struct peal_domain domain;
@@ -216,7 +217,7 @@ static void test_domains(void)
     check(peal_domain_tensor(host, domain, "g", &g) == PEAL_OK);
     refused(peal_domain_tensor(host, domain, "nothing", &none), PEAL_INVALID, "nothing");
     check(peal_tensor_read_part(host, g, 1, data, sizeof data) == PEAL_OK);
-    check(memcmp(data, zero, sizeof data) == 0);
+    check(memcmp((char *)data, (char *)zero, sizeof data) == 0);
     for (uint32_t r = 0; r < 2; r++) {
         for (int i = 0; i < 16; i++)
             data[i] = (float)(i + 10 * (int)r);
@@ -328,7 +329,7 @@ static void test_full_queue(void)
     }
     check(peal_host_wait_all(host) == PEAL_OK);
     struct peal_host_stats stats;
-    check(peal_host_stats(host, &stats) == PEAL_OK && stats.ended == stats.submitted);
+    check(peal_host_stats(host, &stats, sizeof stats) == PEAL_OK && stats.ended == stats.submitted);
     check(stats.submitted >= PEAL_MOST_QUEUED + 2000);
     check(peal_tensor_free(host, x) == PEAL_OK);
 }
@@ -354,6 +355,82 @@ static void test_graph(void)
     refused(peal_host_check(host), PEAL_INVALID, "'racy' is refuted");
     check(peal_host_go(host) == PEAL_OK);
     check(peal_host_wait_all(host) == PEAL_OK);
+}
+
+/* Two kernels on a domain's buffer, the first of which a rank may leave while another reads its
+ * scratch. */
+static const char open_text[] = "kernel leaves(g: window T[n], out y: T[n]) {\n"
+                                "    window slot: T[2 * n]\n"
+                                "    signal done[nranks]\n"
+                                "    slot[(launch mod 2) * n +: n] = g\n"
+                                "    for p in peers { notify done[rank]@p += 1 }\n"
+                                "    for p in peers { wait done[p] >= 1 }\n"
+                                "    y = slot@((rank + 1) % nranks)[(launch mod 2) * n +: n]\n"
+                                "}\n"
+                                "kernel clears(g: window T[n]) {\n"
+                                "    g = 0\n"
+                                "}\n";
+
+/* Faults that a correct host never makes, planted in what is held: the check finds each. */
+static void test_planted(void)
+{
+    struct peal_tensor x = new_tensor(PEAL_REPLICATED, 0, 32),
+                       y = new_tensor(PEAL_REPLICATED, 0, 32), g;
+    uint32_t members[] = {0, 1};
+    struct peal_domain_buffer buffer = {.name = "g", .dtype = PEAL_F32, .count = 32};
+    struct peal_domain_spec spec = {
+        .workers = members, .nworkers = 2, .buffers = &buffer, .nbuffers = 1};
+    struct peal_domain pair;
+    check(peal_domain_new(host, &spec, &pair) == PEAL_OK);
+    check(peal_domain_tensor(host, pair, "g", &g) == PEAL_OK);
+    check(submit_ring((struct peal_domain){0}, x, y) == PEAL_OK);
+    check(peal_host_wait_all(host) == PEAL_OK);
+    check(peal_host_hold(host) == PEAL_OK);
+    check(submit_ring((struct peal_domain){0}, x, y) == PEAL_OK);
+    struct peal_host_block *reduce = host->held[(host->next_id - 1) % PEAL_MOST_QUEUED];
+    check(submit_two(add, 0, y, x) == PEAL_OK); /* reads what the ring writes, and the reverse */
+    struct peal_host_block *sum = host->held[(host->next_id - 1) % PEAL_MOST_QUEUED];
+    check(peal_host_check(host) == PEAL_OK);
+    uint32_t after = sum->parts[0].after;
+    sum->parts[0].after = after - 1;
+    refused(peal_host_check(host), PEAL_INVALID, "touch the same bytes");
+    sum->parts[0].after = after;
+    after = reduce->parts[0].after;
+    reduce->parts[0].after = sum->parts[0].position + 1;
+    refused(peal_host_check(host), PEAL_INVALID, "waits for a task that waits for it");
+    reduce->parts[0].after = after;
+    check(peal_host_check(host) == PEAL_OK);
+    struct peal_work leaves, clears;
+    check(peal_work_kernel(host, open_text, "leaves", &leaves) == PEAL_OK);
+    check(peal_work_kernel(host, open_text, "clears", &clears) == PEAL_OK);
+    struct peal_task_arg args[] = {peal_arg_tensor(g), peal_arg_tensor(y)};
+    struct peal_task_spec first = {.work = leaves, .domain = pair, .args = args, .nargs = 2};
+    struct peal_task_spec second = {.work = clears, .domain = pair, .args = args, .nargs = 1};
+    check(peal_host_submit(host, &first, NULL) == PEAL_OK);
+    check(peal_host_check(host) == PEAL_OK);
+    check(peal_host_submit(host, &second, NULL) == PEAL_OK);
+    refused(peal_host_check(host), PEAL_INVALID, "not closed");
+    check(peal_host_go(host) == PEAL_OK && peal_host_wait_all(host) == PEAL_OK);
+    check(peal_domain_release(host, pair) == PEAL_OK);
+}
+
+/* Structures of programs that were compiled against other headers. */
+static void test_growth(void)
+{
+    struct {
+        struct peal_tensor_spec known;
+        uint64_t later;
+    } newer = {.known = {.struct_size = sizeof newer, .dtype = PEAL_F32, .ndims = 1, .shape = {8}}};
+    struct peal_tensor x;
+    struct peal_host_stats stats = {.failed = 1}, older = {.failed = 77, .time_ps = 5};
+    check(peal_tensor_new(host, &newer.known, &x) ==
+          PEAL_OK); /* what it does not use is no matter */
+    check(peal_tensor_free(host, x) == PEAL_OK);
+    newer.later = 1;
+    refused(peal_tensor_new(host, &newer.known, &x), PEAL_UNSUPPORTED, "does not know");
+    check(peal_host_stats(host, &stats, sizeof stats) == PEAL_OK);
+    check(peal_host_stats(host, &older, 2 * sizeof(uint64_t)) == PEAL_OK);
+    check(older.submitted == stats.submitted && older.failed == 77 && older.time_ps == 5);
 }
 
 static void test_files(void)
@@ -396,7 +473,7 @@ static uint64_t time_of(bool sums, bool calls)
     if (sums)
         check(submit_ring(pair, x, x) == PEAL_OK);
     check(peal_host_wait_all(host) == PEAL_OK);
-    check(peal_host_stats(host, &stats) == PEAL_OK);
+    check(peal_host_stats(host, &stats, sizeof stats) == PEAL_OK);
     peal_host_close(host);
     host = NULL;
     return stats.time_ps;
@@ -418,6 +495,8 @@ int main(int argc, char **argv)
     test_refusals();
     test_domains();
     test_graph();
+    test_planted();
+    test_growth();
     test_files();
     test_failing_function();
     if (processes)

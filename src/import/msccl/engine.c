@@ -7,7 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_BLOCKS = 64, MOST_STEPS = 64, MOST_COUNT = 72, MOST_ATTRIBUTES = 16 };
+enum {
+    MOST_BLOCKS = 64,
+    MOST_STEPS = 64,
+    MOST_COUNT = 72,
+    MOST_ATTRIBUTES = 16,
+    MOST_NODES = 4096, /* that a rank reads: algo, all gpus, its own blocks and steps */
+    MOST_GPUS = 1024,
+    MOST_FUSED = 16 /* reductions that follow each other */
+};
 
 struct judge {
     const struct peal_import *import;
@@ -41,14 +49,24 @@ static void judge_attribute(struct judge *j, uint32_t flag, const char *name, co
     peal_finding_edit(j->out, finding, j->algo->tag_end, 0, text);
 }
 
+static bool is_one_of(const char *name, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(name, list[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void judge_attributes(struct judge *j)
 {
     const struct msccl_algo *algo = j->algo;
     char channels[16];
-    int32_t most = 0;
+    int32_t needed = 1;
     for (uint32_t t = 0; t < algo->ntbs; t++)
-        most = algo->tbs[t].chan + 1 > most ? algo->tbs[t].chan + 1 : most;
-    snprintf(channels, sizeof channels, "%d", most > 1 ? most : 1);
+        if (algo->tbs[t].chan + 1 > needed)
+            needed = algo->tbs[t].chan + 1;
+    snprintf(channels, sizeof channels, "%d", needed);
     judge_attribute(j, MSCCL_HAS_NCHANNELS, "nchannels", channels);
     judge_attribute(j, MSCCL_HAS_INPLACE, "inplace", algo->inplace ? "1" : "0");
     judge_attribute(j, MSCCL_HAS_OUTOFPLACE, "outofplace", algo->outofplace ? "1" : "0");
@@ -57,9 +75,7 @@ static void judge_attributes(struct judge *j)
     static const char *const of_algo[] = {"nchannels", "inplace",  "outofplace",
                                           "minBytes",  "maxBytes", "name"};
     const char *missing = algo->missing.attribute;
-    for (size_t i = 0; missing && i < sizeof of_algo / sizeof *of_algo; i++)
-        missing = strcmp(missing, of_algo[i]) == 0 ? NULL : missing;
-    if (missing) {
+    if (missing && !is_one_of(missing, of_algo, sizeof of_algo / sizeof *of_algo)) {
         j->loads = false;
         peal_finding_add(j->out, PEAL_FINDING_WARNING, "msccl-missing-attribute", algo->missing.pos,
                          "'%s' has no attribute '%s': RCCL does not load the file",
@@ -91,6 +107,34 @@ static bool nop_is_lost(const struct msccl_algo *algo, const struct msccl_tb *tb
            step[1].type != MSCCL_NOP;
 }
 
+/* RCCL makes one step of reductions into one place that follow each other, with the last one's
+ * count. */
+static bool is_fused(const struct msccl_step *step, const struct msccl_step *before)
+{
+    return step->type == MSCCL_REDUCE && before->type == MSCCL_REDUCE && step->depid < 0 &&
+           !before->hasdep && step->dstbuf == before->dstbuf && step->dstoff == before->dstoff &&
+           step->srcbuf == before->srcbuf;
+}
+
+static void judge_reductions(struct judge *j, const struct msccl_tb *tb)
+{
+    uint32_t chain = 1;
+    for (uint32_t s = 1; s < tb->count; s++) {
+        const struct msccl_step *step = &j->algo->steps[tb->first + s];
+        bool fused = is_fused(step, step - 1) && chain < MOST_FUSED;
+        if (fused)
+            chain = chain + 1;
+        else
+            chain = 1;
+        if (fused && step->cnt != step[-1].cnt) {
+            refuse(j, "msccl-reductions", pos_at(j, step->line, step->col, 5),
+                   "RCCL makes one step of these reductions into one place, and gives all of them "
+                   "the last one's cnt");
+            return;
+        }
+    }
+}
+
 static void judge_block(struct judge *j, const struct msccl_gpu *gpu, const struct msccl_tb *tb)
 {
     const struct msccl_algo *algo = j->algo;
@@ -101,6 +145,7 @@ static void judge_block(struct judge *j, const struct msccl_gpu *gpu, const stru
                  tb->count, tb->id, gpu->id, MOST_STEPS);
         refuse(j, "msccl-steps", pos_at(j, step->line, step->col, 5), why);
     }
+    judge_reductions(j, tb);
     for (uint32_t s = 0; s < tb->count; s++) {
         const struct msccl_step *step = &algo->steps[tb->first + s];
         struct peal_pos pos = pos_at(j, step->line, step->col, 5);
@@ -145,6 +190,54 @@ static void judge_blocks(struct judge *j)
         refuse(j, "msccl-collective", algo_pos(j), "RCCL knows no collective 'custom'");
 }
 
+/* What RCCL's reader has room for. */
+static void judge_nodes(struct judge *j)
+{
+    const struct msccl_algo *algo = j->algo;
+    char why[160];
+    if (algo->ngpus > MOST_GPUS) {
+        snprintf(why, sizeof why, "%u gpus: RCCL's reader has room for %d", algo->ngpus, MOST_GPUS);
+        refuse(j, "msccl-nodes", algo_pos(j), why);
+    }
+    for (uint32_t g = 0; g < algo->ngpus; g++) {
+        const struct msccl_gpu *gpu = &algo->gpus[g];
+        uint64_t nodes = 1 + (uint64_t)algo->ngpus + gpu->count;
+        for (uint32_t t = 0; t < gpu->count; t++)
+            nodes += algo->tbs[gpu->first + t].count;
+        if (nodes >= MOST_NODES) {
+            snprintf(why, sizeof why,
+                     "gpu %d needs %" PRIu64 " elements: RCCL's reader has room for %d", gpu->id,
+                     nodes, MOST_NODES - 1);
+            refuse(j, "msccl-nodes", pos_at(j, gpu->line, gpu->col, 4), why);
+            return;
+        }
+    }
+}
+
+/* Other programs read more than RCCL does. A declaration can be left out. */
+static void judge_syntax(struct judge *j)
+{
+    const struct peal_source *source = j->import->source;
+    struct peal_pos pos;
+    const char *what = peal_msccl_syntax(source, &pos);
+    if (!what)
+        return;
+    j->loads = false;
+    struct peal_finding *finding =
+        peal_finding_add(j->out, PEAL_FINDING_WARNING, "msccl-syntax", pos,
+                         "RCCL's reader, which is no XML parser, stops here: %s", what);
+    if (source->len < 2 || memcmp(source->text, "<?", 2) != 0)
+        return;
+    for (size_t i = 2; i + 1 < source->len; i++) {
+        if (source->text[i] == '\n')
+            return; /* edits keep lines */
+        if (memcmp(source->text + i, "?>", 2) == 0) {
+            peal_finding_edit(j->out, finding, 0, i + 2, "");
+            return;
+        }
+    }
+}
+
 static void put_size(char *out, size_t size, const char *before, int64_t bytes)
 {
     char text[24];
@@ -160,14 +253,16 @@ static bool is_unknown(const struct judge *j)
 static void judge_choice(struct judge *j)
 {
     const struct msccl_algo *algo = j->algo;
-    char from[48] = "", to[48] = "", any[] = "of any size";
-    bool ends = algo->max_bytes > 0;
-    if (algo->min_bytes > 0)
-        put_size(from, sizeof from, "from ", algo->min_bytes);
-    if (ends)
-        put_size(to, sizeof to, algo->min_bytes > 0 ? " to " : "up to ", algo->max_bytes);
+    char from[48] = "", to[48] = "of any size";
+    bool begins = algo->min_bytes > 0, ends = algo->max_bytes > 0;
     if (is_unknown(j))
         return;
+    if (begins) {
+        put_size(from, sizeof from, "from ", algo->min_bytes);
+        to[0] = '\0';
+    }
+    if (ends)
+        put_size(to, sizeof to, begins ? " to " : "up to ", algo->max_bytes);
     const char *place = "out of place";
     if (algo->inplace)
         place = algo->outofplace ? "in or out of place" : "in place";
@@ -181,20 +276,24 @@ static void judge_choice(struct judge *j)
                          "maxBytes is below minBytes: RCCL never chooses it");
         return;
     }
+    const char *loads = "would not load it; with that fixed it";
+    if (j->loads)
+        loads = "loads it and";
     peal_finding_add(j->out, PEAL_FINDING_NOTE, "msccl-choice", algo_pos(j),
-                     "RCCL %s chooses it for %s on %u ranks, %s, %s%s%s%s, where count%s is a "
+                     "RCCL %s chooses it for %s on %u ranks, %s, messages %s%s, where count%s is a "
                      "multiple of %u",
-                     j->loads ? "loads it and" : "would not load it; with that fixed it",
-                     j->import->facts.collective, algo->nranks, place, "messages ", from, to,
-                     *from || *to ? "" : any, algo->mult > 1 ? " x ranks" : "", algo->nchunks);
+                     loads, j->import->facts.collective, algo->nranks, place, from, to,
+                     algo->mult > 1 ? " x ranks" : "", algo->nchunks);
 }
 
 void peal_msccl_judge(const struct peal_import *import, uint32_t least_depth,
                       struct peal_findings *out)
 {
     struct judge j = {.import = import, .algo = import->msccl, .out = out, .loads = true};
+    judge_syntax(&j);
     judge_attributes(&j);
     judge_blocks(&j);
+    judge_nodes(&j);
     judge_choice(&j);
     uint32_t given = import->facts.depth;
     if (least_depth > given)

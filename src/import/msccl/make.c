@@ -2,7 +2,8 @@
 /* MSCCL model -> plan.
  *
  *   thread block              lane
- *   FIFO (src, dst, chan)     channel 'chanN' of the engine's depth; a step is one message
+ *   FIFO (src, dst, chan)     channel 'chanN' of the engine's depth; a step is one message, or one
+ *                             for each of its chunks
  *   s, r                      send, recv
  *   cpy, re                   copy; compute dst = dst + src
  *   rcs rrs rrc rrcs          recv_slot, then what is done with it, then free: the engine keeps the
@@ -11,6 +12,12 @@
  *                             that is not before `deps`
  *   hasdep                    notify done[own block] += 1, where somebody of the gpu depends on it
  *   i, o, s                   parameters x and y, private buffer s
+ *
+ * Messages. How many chunks fit in a slot depends on the size of the call: a step of cnt chunks is
+ * one message in small calls and cnt messages in large ones, where a fused step forwards each piece
+ * before it receives the next. Many messages need the most slots: if piece by piece ends, so does
+ * every coarser cut, as the n-th message of k pieces waits for less to be freed than its last piece
+ * does. Both ends are verified: whole steps, whose counts have to match, and `pieces`.
  *
  * Large sizes. RCCL then repeats the whole list over slices of each chunk, with no barrier between.
  * That needs no second copy here. Slices touch disjoint bytes, so no new race comes in; and waits
@@ -49,7 +56,7 @@ struct maker {
     uint64_t chunk; /* elements */
     uint32_t scratch, tile, done;
     uint32_t *published;         /* [step] steps of its block before it that publish */
-    uint32_t *cell;              /* [tb] or PEAL_NONE: nobody depends on it */
+    uint32_t *cell;              /* [tb] or PEAL_NONE: no step depends on it */
     uint64_t *tile_at;           /* [tb] element of the rank's tiles */
     PEAL_VEC(uint32_t) owner[2]; /* [channel] the block at its sending, receiving end */
     const struct msccl_tb *tb;   /* current */
@@ -172,7 +179,8 @@ static bool find_cells(struct maker *m, uint32_t *cells)
                     *cell = used++;
             }
         }
-        *cells = used > *cells ? used : *cells;
+        if (used > *cells)
+            *cells = used;
     }
     return true;
 }
@@ -228,15 +236,20 @@ static struct peal_ref operand(const struct maker *m, uint8_t kind, int32_t offs
     return peal_import_ref(&m->bufs, kind, m->rank, first);
 }
 
-/* The FIFO's number; a second block at one end is told here, unless verify is to tell it. */
+/* The FIFO's number; a second block at one end is reported here, unless verify is to report it. */
 static uint32_t channel_of(struct maker *m, bool sends, const struct msccl_step *step)
 {
     char name[24];
     const struct msccl_tb *tb = m->tb;
     uint32_t peer = (uint32_t)(sends ? tb->send : tb->recv), self = (uint32_t)(tb - m->algo->tbs);
+    uint32_t sender = peer;
+    if (sends)
+        sender = m->rank;
+    uint32_t receiver = peer;
+    if (!sends)
+        receiver = m->rank;
     snprintf(name, sizeof name, "chan%d", tb->chan);
-    uint32_t channel = peal_assembler_channel(m->a, name, sends ? m->rank : peer,
-                                              (uint32_t)tb->chan, sends ? peer : m->rank);
+    uint32_t channel = peal_assembler_channel(m->a, name, sender, (uint32_t)tb->chan, receiver);
     while (m->owner[!sends].len <= channel) {
         if (!peal_vec_push(&m->owner[!sends], PEAL_NONE)) {
             m->failed = true;
@@ -277,7 +290,9 @@ static void make_fused(struct maker *m, const struct msccl_step *step, uint32_t 
     const struct msccl_type_info *info = &peal_msccl_types[step->type];
     enum peal_fn fn = peal_reduce_fn(m->options->reduce);
     uint64_t count = (uint64_t)step->cnt * m->chunk;
-    uint32_t in = channel_of(m, false, step), out = info->sends ? channel_of(m, true, step) : 0;
+    uint32_t in = channel_of(m, false, step), out = 0;
+    if (info->sends)
+        out = channel_of(m, true, step);
     struct peal_ref slot = slot_ref(m, in), result = slot;
     peal_assembler_recv_slot(m->a, in, m->bufs.dtype, count);
     mark(m, pos);
@@ -286,8 +301,10 @@ static void make_fused(struct maker *m, const struct msccl_step *step, uint32_t 
     } else {
         uint64_t tile = m->tile_at[m->tb - m->algo->tbs] * peal_dtype_size(m->bufs.dtype);
         struct peal_ref sources[] = {operand(m, step->srcbuf, step->srcoff), slot};
-        result = info->writes ? operand(m, step->dstbuf, step->dstoff)
-                              : peal_ref_make(m->rank, m->tile, m->bufs.dtype, tile);
+        if (info->writes)
+            result = operand(m, step->dstbuf, step->dstoff);
+        else
+            result = peal_ref_make(m->rank, m->tile, m->bufs.dtype, tile);
         peal_assembler_compute(m->a, fn, result, sources, 2, 1, count, 0);
     }
     mark(m, pos);
@@ -327,12 +344,35 @@ static void make_step(struct maker *m, const struct msccl_step *step, uint32_t p
     mark(m, pos);
 }
 
+/* A message for each chunk, the whole of a fused step before the next chunk. */
+static void make_pieces(struct maker *m, const struct msccl_step *step, uint32_t pos)
+{
+    const struct msccl_type_info *info = &peal_msccl_types[step->type];
+    struct msccl_step piece = *step;
+    if (!m->options->pieces || step->cnt < 2 || (!info->sends && !info->receives)) {
+        make_step(m, step, pos);
+        return;
+    }
+    piece.cnt = 1;
+    for (int32_t i = 0; i < step->cnt; i++) {
+        if (m->failed)
+            break;
+        make_step(m, &piece, pos);
+        piece.srcoff++;
+        piece.dstoff++;
+    }
+}
+
 static void make_wait(struct maker *m, const struct msccl_step *step)
 {
     const struct msccl_tb *tb = find_tb(m->algo, &m->algo->gpus[m->rank], step->depid);
-    uint32_t last = tb->count ? tb->first + tb->count - 1 : tb->first;
-    uint32_t all = tb->count ? m->published[last] + m->algo->steps[last].hasdep : 0;
-    uint32_t before = (uint32_t)step->deps < tb->count ? m->published[tb->first + step->deps] : all;
+    uint32_t before = 0;
+    if ((uint32_t)step->deps < tb->count) {
+        before = m->published[tb->first + step->deps];
+    } else if (tb->count) {
+        uint32_t last = tb->first + tb->count - 1;
+        before = m->published[last] + m->algo->steps[last].hasdep;
+    }
     peal_assembler_wait(m->a, m->done, m->cell[tb - m->algo->tbs], PEAL_NONE, (int64_t)before + 1,
                         0);
 }
@@ -340,7 +380,9 @@ static void make_wait(struct maker *m, const struct msccl_step *step)
 static void make_block(struct maker *m)
 {
     uint32_t cell = m->cell[m->tb - m->algo->tbs];
-    for (uint32_t i = 0; i < m->tb->count && !m->failed; i++) {
+    for (uint32_t i = 0; i < m->tb->count; i++) {
+        if (m->failed)
+            break;
         const struct msccl_step *step = &m->algo->steps[m->tb->first + i];
         uint32_t pos =
             peal_assembler_position(m->a, pos_at(m, step->line, step->col, 5), PEAL_NONE);
@@ -348,7 +390,7 @@ static void make_block(struct maker *m)
             make_wait(m, step);
             mark(m, pos);
         }
-        make_step(m, step, pos);
+        make_pieces(m, step, pos);
         if (step->hasdep && cell != PEAL_NONE) {
             peal_assembler_notify(m->a, m->rank, m->done, cell, PEAL_NONE, 1, 0);
             mark(m, pos);
@@ -358,10 +400,14 @@ static void make_block(struct maker *m)
 
 static void make_ranks(struct maker *m)
 {
-    for (m->rank = 0; m->rank < m->algo->nranks && !m->failed; m->rank++) {
+    for (m->rank = 0; m->rank < m->algo->nranks; m->rank++) {
+        if (m->failed)
+            break;
         const struct msccl_gpu *gpu = &m->algo->gpus[m->rank];
         peal_assembler_rank_begin(m->a, m->rank);
-        for (uint32_t t = 0; t < gpu->count && !m->failed; t++) {
+        for (uint32_t t = 0; t < gpu->count; t++) {
+            if (m->failed)
+                break;
             if (t > 0)
                 peal_assembler_lane_begin(m->a);
             m->tb = &m->algo->tbs[gpu->first + t];
@@ -385,7 +431,10 @@ static bool writes_input(const struct msccl_algo *algo)
 
 static bool find_root(struct maker *m)
 {
-    m->bufs.root = m->options->has_root ? m->options->root : m->algo->root;
+    if (m->options->has_root)
+        m->bufs.root = m->options->root;
+    else
+        m->bufs.root = m->algo->root;
     if (m->bufs.root < m->algo->nranks)
         return true;
     peal_diag_error(m->diags, (struct peal_pos){0}, "root %u is not a rank: there are %u",
@@ -416,13 +465,19 @@ enum peal_status peal_msccl_make(const struct peal_import *import,
     const struct msccl_algo *algo = import->msccl;
     struct maker m = {.import = import, .algo = algo, .options = options, .diags = diags};
     enum peal_status status = PEAL_INVALID;
-    uint64_t count = options->count ? options->count : peal_msccl_count(import);
+    uint64_t count;
+    if (options->count)
+        count = options->count;
+    else
+        count = peal_msccl_count(import);
     uint32_t cells = 0;
     m.bufs.nranks = algo->nranks;
     m.bufs.contract = import->facts.contract;
     m.bufs.dtype = options->dtype;
-    m.bufs.in_place =
-        options->place == PEAL_PLACE_FILE ? !algo->outofplace : options->place == PEAL_PLACE_IN;
+    if (options->place == PEAL_PLACE_FILE)
+        m.bufs.in_place = !algo->outofplace;
+    else
+        m.bufs.in_place = options->place == PEAL_PLACE_IN;
     if (!find_sizes(&m, count) || !find_root(&m))
         return PEAL_INVALID;
     if (!find_cells(&m, &cells)) {
@@ -438,8 +493,12 @@ enum peal_status peal_msccl_make(const struct peal_import *import,
         }
         if (m.failed)
             peal_assembler_free(m.a);
-        else
-            status = m.a ? peal_assembler_finish(m.a, diags, out) : PEAL_NO_MEMORY;
+        else {
+            if (m.a)
+                status = peal_assembler_finish(m.a, diags, out);
+            else
+                status = PEAL_NO_MEMORY;
+        }
     }
     free(m.published);
     free(m.cell);

@@ -82,4 +82,7 @@ struct msccl_algo {
     struct peal_pos most_attributes_at;
 };
 
+/* What keeps RCCL's own reader from taking the text, with the first place; NULL: nothing does. */
+const char *peal_msccl_syntax(const struct peal_source *source, struct peal_pos *pos);
+
 #endif

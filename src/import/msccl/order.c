@@ -34,13 +34,21 @@ static bool twice(struct msccl_reader *r, const char *what, int32_t number, stru
                   struct peal_pos other)
 {
     bool later = one.line > other.line || (one.line == other.line && one.col > other.col);
-    peal_diag_error(r->diags, later ? one : other, "a second %s %d", what, number);
-    peal_diag_note(r->diags, later ? other : one, "the first one is here");
+    struct peal_pos first = one;
+    if (later)
+        first = other;
+    struct peal_pos second = other;
+    if (later)
+        second = one;
+    peal_diag_error(r->diags, second, "a second %s %d", what, number);
+    peal_diag_note(r->diags, first, "the first one is here");
     return false;
 }
 
 static bool order_steps(struct msccl_reader *r, struct msccl_tb *tb)
 {
+    if (!tb->count)
+        return true; /* perhaps the file has no step at all */
     struct msccl_step *steps = r->steps.at + tb->first;
     bool sorted = true;
     for (uint32_t i = 1; i < tb->count; i++)
@@ -92,6 +100,8 @@ static bool check_dependencies(struct msccl_reader *r, const struct msccl_gpu *g
 
 static bool order_gpu(struct msccl_reader *r, struct msccl_gpu *gpu)
 {
+    if (!gpu->count)
+        return true;
     struct msccl_tb *tbs = r->tbs.at + gpu->first;
     if (gpu->count > 1)
         qsort(tbs, gpu->count, sizeof *tbs, by_tb);
@@ -117,6 +127,27 @@ static void *copy(struct msccl_reader *r, const void *from, size_t bytes)
     else if (bytes)
         memcpy(to, from, bytes);
     return to;
+}
+
+/* Are there messages of several chunks, and few enough to be examined chunk by chunk? The engine
+ * loads no step of 72 chunks. */
+static bool sends_pieces(const struct msccl_reader *r)
+{
+    enum { MOST_COUNT = 72, MOST_PIECES = 1 << 23 };
+    uint64_t pieces = 0;
+    bool several = false;
+    for (size_t i = 0; i < r->steps.len; i++) {
+        const struct msccl_step *step = &r->steps.at[i];
+        const struct msccl_type_info *info = &peal_msccl_types[step->type];
+        if (!info->sends && !info->receives)
+            continue;
+        if (step->cnt >= MOST_COUNT)
+            return false;
+        several = several || step->cnt > 1;
+        if (step->cnt > 0)
+            pieces += (uint64_t)step->cnt;
+    }
+    return several && pieces <= MOST_PIECES;
 }
 
 bool peal_msccl_order(struct msccl_reader *r)
@@ -148,5 +179,6 @@ bool peal_msccl_order(struct msccl_reader *r)
     algo->ntbs = (uint32_t)r->tbs.len;
     algo->nsteps = (uint32_t)r->steps.len;
     r->import->facts.steps = r->steps.len;
+    r->import->facts.sends_pieces = sends_pieces(r);
     return r->status == PEAL_OK;
 }

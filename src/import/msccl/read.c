@@ -36,7 +36,9 @@ static struct peal_pos attribute_pos(const struct reader *r, const char *name)
     struct peal_pos pos = r->pos;
     size_t len = strlen(name);
     uint32_t line = r->pos.line, col = r->pos.col;
-    for (uint64_t i = at; i + len < end && end <= source->len; i++) {
+    if (end > source->len)
+        return pos;
+    for (uint64_t i = at; i + len < end; i++) {
         bool begins = i > at && strchr(" \t\r\n", source->text[i - 1]);
         if (begins && memcmp(source->text + i, name, len) == 0 &&
             strchr(" \t\r\n=", source->text[i + len])) {
@@ -45,8 +47,11 @@ static struct peal_pos attribute_pos(const struct reader *r, const char *name)
             pos.len = (uint32_t)len;
             return pos;
         }
-        col = source->text[i] == '\n' ? 1 : col + 1;
-        line += source->text[i] == '\n';
+        col++;
+        if (source->text[i] == '\n') {
+            line++;
+            col = 1;
+        }
     }
     return pos;
 }
@@ -130,7 +135,9 @@ static const char *keep(struct reader *r, const char *text)
         r->base.status = PEAL_NO_MEMORY;
         stop(r);
     }
-    return copy ? copy : "";
+    if (!copy)
+        return "";
+    return copy;
 }
 
 static const char *need_text(struct reader *r, const char *name)
@@ -141,7 +148,9 @@ static const char *need_text(struct reader *r, const char *name)
                         element_names[r->inside], name);
         stop(r);
     }
-    return text ? text : "";
+    if (!text)
+        return "";
+    return text;
 }
 
 static void read_protocol(struct reader *r)
@@ -178,7 +187,10 @@ static void read_collective(struct reader *r)
     bool many = facts->contract == PEAL_CONTRACT_ALLGATHER ||
                 facts->contract == PEAL_CONTRACT_REDUCE_SCATTER ||
                 facts->contract == PEAL_CONTRACT_ALL_TO_ALL;
-    algo->mult = many ? algo->nranks : 1;
+    if (many)
+        algo->mult = algo->nranks;
+    else
+        algo->mult = 1;
 }
 
 static void read_place(struct reader *r)
@@ -192,8 +204,10 @@ static void read_place(struct reader *r)
                  {"outofplace", MSCCL_HAS_OUTOFPLACE},
                  {"minBytes", MSCCL_HAS_MINBYTES},
                  {"maxBytes", MSCCL_HAS_MAXBYTES}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        algo->has |= find(r, known[i].name) ? known[i].flag : 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (find(r, known[i].name))
+            algo->has |= known[i].flag;
+    }
     algo->nchannels = want(r, "nchannels", 0, 1 << 20, 0);
     algo->inplace = want(r, "inplace", 0, 1, 0);
     algo->outofplace = want(r, "outofplace", 0, 1, !algo->inplace);
@@ -221,8 +235,14 @@ static void read_algo(struct reader *r)
     algo->col = r->pos.col;
     uint64_t end =
         (uint64_t)XML_GetCurrentByteIndex(r->parser) + (uint64_t)XML_GetCurrentByteCount(r->parser);
-    end = end > 0 ? end - 1 : 0; /* '>' */
-    algo->tag_end = end > 0 && source->text[end - 1] == '/' ? end - 1 : end;
+    if (end > 0)
+        end = end - 1;
+    else
+        end = 0; /* '>' */
+    if (end > 0 && source->text[end - 1] == '/')
+        algo->tag_end = end - 1;
+    else
+        algo->tag_end = end;
     const char *name = find(r, "name");
     if (!name)
         note_missing(r, "name");
@@ -279,7 +299,9 @@ static uint8_t read_buffer(struct reader *r, const char *name, bool used)
 {
     const char *text = find(r, name);
     static const char letters[] = "ios";
-    const char *at = text && strlen(text) == 1 ? strchr(letters, text[0]) : NULL;
+    const char *at = NULL;
+    if (text && strlen(text) == 1)
+        at = strchr(letters, text[0]);
     if (at)
         return (uint8_t)(at - letters);
     if (!text)
@@ -298,15 +320,23 @@ static uint8_t read_buffer(struct reader *r, const char *name, bool used)
 static uint8_t read_type(struct reader *r)
 {
     const char *type = need_text(r, "type");
-    for (uint8_t i = 0; i < MSCCL_TYPES && !r->failed; i++) {
+    if (r->failed)
+        return MSCCL_NOP;
+    for (int i = 0; i < MSCCL_TYPES; i++) {
         if (strcmp(type, peal_msccl_types[i].name) == 0)
-            return i;
+            return (uint8_t)i;
     }
-    if (!r->failed)
-        peal_diag_error(r->base.diags, attribute_pos(r, "type"),
-                        "unknown type '%.40s'; there are s r cpy re rcs rrs rrc rrcs nop", type);
+    peal_diag_error(r->base.diags, attribute_pos(r, "type"),
+                    "unknown type '%.40s'; there are s r cpy re rcs rrs rrc rrcs nop", type);
     stop(r);
     return MSCCL_NOP;
+}
+
+static int32_t read_offset(struct reader *r, const char *name, bool is_used)
+{
+    if (is_used)
+        return need(r, name, 0, 1 << 24);
+    return want(r, name, -1, 1 << 24, -1);
 }
 
 static void read_step(struct reader *r)
@@ -317,10 +347,13 @@ static void read_step(struct reader *r)
     step.s = need(r, "s", 0, 1 << 24);
     step.srcbuf = read_buffer(r, "srcbuf", info->reads);
     step.dstbuf = read_buffer(r, "dstbuf", info->writes);
-    step.srcoff = info->reads ? need(r, "srcoff", 0, 1 << 24) : want(r, "srcoff", -1, 1 << 24, -1);
-    step.dstoff = info->writes ? need(r, "dstoff", 0, 1 << 24) : want(r, "dstoff", -1, 1 << 24, -1);
+    step.srcoff = read_offset(r, "srcoff", info->reads);
+    step.dstoff = read_offset(r, "dstoff", info->writes);
     bool moves = step.type != MSCCL_NOP;
-    step.cnt = moves ? need(r, "cnt", 1, 1 << 20) : want(r, "cnt", 0, 1 << 20, 0);
+    if (moves)
+        step.cnt = need(r, "cnt", 1, 1 << 20);
+    else
+        step.cnt = want(r, "cnt", 0, 1 << 20, 0);
     step.depid = want(r, "depid", -1, UINT16_MAX - 2, -1);
     step.deps = want(r, "deps", -1, 1 << 24, -1);
     step.hasdep = (uint8_t)want(r, "hasdep", 0, 1, 0);
@@ -403,7 +436,7 @@ static void parse(struct reader *r)
     enum { PIECE = 1 << 20 };
     for (size_t at = 0; !r->failed; at += PIECE) {
         size_t left = source->len - at;
-        int len = (int)(left < PIECE ? left : PIECE);
+        int len = (int)peal_size_min(left, PIECE);
         bool last = left <= PIECE;
         if (XML_Parse(r->parser, source->text + at, len, last) == XML_STATUS_ERROR && !r->failed) {
             enum XML_Error code = XML_GetErrorCode(r->parser);
@@ -443,5 +476,7 @@ enum peal_status peal_msccl_read(struct peal_import *import, struct peal_diags *
     peal_vec_release(&r.base.steps);
     if (!r.failed)
         import->msccl = r.base.algo;
-    return r.failed && r.base.status == PEAL_OK ? PEAL_INVALID : r.base.status;
+    if (r.failed && r.base.status == PEAL_OK)
+        return PEAL_INVALID;
+    return r.base.status;
 }

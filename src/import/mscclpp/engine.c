@@ -10,7 +10,10 @@ enum { MOST_OPS = 64, MOST_CHANNELS = 16 };
 static void judge_op(const struct peal_import *import, const struct mscclpp_op *op,
                      struct peal_findings *out, bool *swapped)
 {
-    for (uint32_t i = 0; op->name == MPP_GET && i < op->nsrc && i < op->ndst; i++) {
+    uint64_t pairs = 0;
+    if (op->name == MPP_GET)
+        pairs = peal_size_min(op->nsrc, op->ndst);
+    for (uint32_t i = 0; i < pairs; i++) {
         if (op->src[i].index == op->dst[i].index || *swapped)
             continue;
         *swapped = true;
@@ -23,10 +26,33 @@ static void judge_op(const struct peal_import *import, const struct mscclpp_op *
         judge_op(import, &op->inner[i], out, swapped);
 }
 
+/* What the executor takes for granted. */
+static void judge_shape(const struct peal_import *import, struct peal_findings *out)
+{
+    const struct mscclpp_plan *plan = import->mscclpp;
+    if (plan->disorder_line)
+        peal_finding_add(
+            out, PEAL_FINDING_WARNING, "mscclpp-order",
+            (struct peal_pos){import->source, plan->disorder_line, plan->disorder_col, 1},
+            "gpus and thread blocks are taken by their place in the list: this one is "
+            "not where its id says");
+    for (uint32_t r = 0; r < plan->nranks; r++) {
+        const struct mscclpp_gpu *gpu = &plan->gpus[r];
+        if (gpu->input_chunks && gpu->output_chunks)
+            continue;
+        peal_finding_add(out, PEAL_FINDING_WARNING, "mscclpp-chunks",
+                         (struct peal_pos){import->source, gpu->line, gpu->col, 1},
+                         "gpu %u has no %s chunks: newer executors divide by that number", r,
+                         gpu->input_chunks ? "output" : "input");
+        return;
+    }
+}
+
 void peal_mscclpp_judge(const struct peal_import *import, struct peal_findings *out)
 {
     const struct mscclpp_plan *plan = import->mscclpp;
     bool swapped = false, many_ops = false, many_channels = false;
+    judge_shape(import, out);
     for (uint32_t r = 0; r < plan->nranks; r++) {
         const struct mscclpp_gpu *gpu = &plan->gpus[r];
         for (uint32_t t = 0; t < gpu->ntbs; t++) {

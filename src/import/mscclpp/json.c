@@ -81,7 +81,9 @@ static bool fill_scalar(struct reader *r, const yaml_event_t *event, struct json
 /* Puts a node where the document stands; it is a key if an object wants one. */
 static struct json *add_node(struct reader *r, const yaml_event_t *event, enum json_kind kind)
 {
-    struct json *parent = r->depth ? r->stack[r->depth - 1] : NULL;
+    struct json *parent = NULL;
+    if (r->depth)
+        parent = r->stack[r->depth - 1];
     struct json *node = PEAL_ARENA_NEW(&r->import->arena, struct json);
     if (!node || ++r->nodes > MOST_NODES) {
         r->status = PEAL_NO_MEMORY;
@@ -132,13 +134,18 @@ static bool take_key(struct reader *r, const yaml_event_t *event)
 
 static bool begin(struct reader *r, const yaml_event_t *event, enum json_kind kind)
 {
-    bool mapping = kind == JSON_OBJECT;
-    bool flow = mapping ? event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE
-                        : event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
-    const void *extra =
-        mapping ? event->data.mapping_start.anchor : event->data.sequence_start.anchor;
-    const void *tag = mapping ? event->data.mapping_start.tag : event->data.sequence_start.tag;
-    if (!flow || extra || tag)
+    bool flow;
+    const void *anchor, *tag;
+    if (kind == JSON_OBJECT) {
+        flow = event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
+        anchor = event->data.mapping_start.anchor;
+        tag = event->data.mapping_start.tag;
+    } else {
+        flow = event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
+        anchor = event->data.sequence_start.anchor;
+        tag = event->data.sequence_start.tag;
+    }
+    if (!flow || anchor || tag)
         return refuse(r, event->start_mark, "block style, anchors and tags are YAML's");
     if (wants_key(r))
         return refuse(r, event->start_mark, "keys are texts in double quotes");
@@ -193,7 +200,8 @@ static void read_all(struct reader *r)
         ended = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
         if (!good) {
-            r->status = r->status == PEAL_OK ? PEAL_INVALID : r->status;
+            if (r->status == PEAL_OK)
+                r->status = PEAL_INVALID;
             return;
         }
     }
@@ -213,7 +221,9 @@ struct json *peal_json_read(struct peal_import *import, struct peal_diags *diags
     read_all(&r);
     yaml_parser_delete(&r.parser);
     *status = r.status;
-    return r.status == PEAL_OK ? r.root : NULL;
+    if (r.status != PEAL_OK)
+        return NULL;
+    return r.root;
 }
 
 const struct json *peal_json_get(const struct json *object, const char *key)

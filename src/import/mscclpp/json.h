@@ -25,5 +25,14 @@ struct json *peal_json_read(struct peal_import *import, struct peal_diags *diags
                             enum peal_status *status);
 /* The member of that name; NULL: there is none, or it is no object. */
 const struct json *peal_json_get(const struct json *object, const char *key);
+/* Of a list that may be missing: its first element and their number. */
+static inline const struct json *peal_json_first(const struct json *list)
+{
+    return list ? list->first : NULL;
+}
+static inline uint32_t peal_json_count(const struct json *list)
+{
+    return list ? (uint32_t)list->count : 0;
+}
 
 #endif

@@ -40,11 +40,13 @@ static void multiples(const struct peal_import_facts *facts, uint64_t *in, uint6
 
 static void most_parts(const struct mscclpp_op *op, uint64_t *parts, uint64_t *unit)
 {
-    *parts = op->tbg_size > *parts ? op->tbg_size : *parts;
+    if (op->tbg_size > *parts)
+        *parts = op->tbg_size;
     if (op->name != MPP_PIPELINE)
         return;
     uint64_t chunk = 2 * op->unit_bytes / op->unit_chunks + 1;
-    *unit = chunk > *unit ? chunk : *unit;
+    if (chunk > *unit)
+        *unit = chunk;
     for (uint32_t i = 0; i < op->ninner; i++)
         most_parts(&op->inner[i], parts, unit);
 }
@@ -74,23 +76,26 @@ uint64_t peal_mscclpp_count(const struct peal_import *import)
                 most_parts(&gpu->tbs[t].ops[i], &parts, &unit);
         }
         /* count x in is a whole number of chunks on every rank */
-        uint64_t chunks = gpu->input_chunks ? gpu->input_chunks : gpu->output_chunks;
-        uint64_t times = gpu->input_chunks ? in : out;
-        uint64_t need = chunks ? chunks / gcd(chunks, times) : 1;
-        whole = whole / gcd(whole, need) * need;
-        whole = whole > MOST_CHUNK ? MOST_CHUNK : whole;
+        uint64_t chunks = gpu->output_chunks, times = out, need = 1;
+        if (gpu->input_chunks) {
+            chunks = gpu->input_chunks;
+            times = in;
+        }
+        if (chunks)
+            need = chunks / gcd(chunks, times);
+        whole = peal_size_min(whole / gcd(whole, need) * need, MOST_CHUNK);
     }
     uint64_t step = plan->alignment / gcd(plan->alignment, SIZE) * parts;
-    uint64_t least = unit / SIZE > LEAST / whole ? unit / SIZE : LEAST / whole;
+    uint64_t least = peal_size_max(unit / SIZE, LEAST / whole);
     uint64_t chunk = (least + step - 1) / step * step;
-    return whole * (chunk ? chunk : step);
+    return whole * peal_size_max(chunk, step);
 }
 
 static bool find_chunks(struct mpp_maker *m, uint64_t count)
 {
     uint64_t in, out, whole;
     multiples(&m->import->facts, &in, &out);
-    if (count == 0 || !peal_size_mul(count, in > out ? in : out, &whole) || whole > MOST_CHUNK) {
+    if (count == 0 || !peal_size_mul(count, peal_size_max(in, out), &whole) || whole > MOST_CHUNK) {
         peal_diag_error(m->diags, (struct peal_pos){0}, "count %" PRIu64 " is 0 or too large",
                         count);
         return false;
@@ -100,8 +105,16 @@ static bool find_chunks(struct mpp_maker *m, uint64_t count)
     for (uint32_t r = 0; r < m->plan->nranks; r++) {
         const struct mscclpp_gpu *gpu = &m->plan->gpus[r];
         struct peal_pos pos = {m->import->source, gpu->line, gpu->col, 0};
-        uint64_t len = gpu->input_chunks ? m->bufs.x_len : m->bufs.y_len;
-        uint64_t chunks = gpu->input_chunks ? gpu->input_chunks : gpu->output_chunks;
+        uint64_t len;
+        if (gpu->input_chunks)
+            len = m->bufs.x_len;
+        else
+            len = m->bufs.y_len;
+        uint64_t chunks;
+        if (gpu->input_chunks)
+            chunks = gpu->input_chunks;
+        else
+            chunks = gpu->output_chunks;
         if (!chunks) {
             peal_diag_error(m->diags, pos, "gpu %u has neither input nor output chunks", r);
             return false;
@@ -147,8 +160,9 @@ static uint32_t declare_window(struct mpp_maker *m, const char *name, bool packe
     for (uint32_t r = 0; r < m->plan->nranks; r++) {
         uint64_t len = (uint64_t)m->plan->gpus[r].scratch_chunks * m->chunk[r];
         const struct mpp_cuts *cuts = &m->cuts[r];
-        bool used = packets ? cuts->packed[0] != cuts->packed[1] : cuts->plain[0] != cuts->plain[1];
-        peal_assembler_len(m->a, r, buf, used || !packets ? len << m->plan->double_scratch : 0);
+        if (packets && cuts->packed[0] == cuts->packed[1])
+            len = 0;
+        peal_assembler_len(m->a, r, buf, len << m->plan->double_scratch);
     }
     return buf;
 }
@@ -182,8 +196,10 @@ static void declare(struct mpp_maker *m, uint64_t count)
     }
     m->scratch = declare_window(m, "s", false);
     m->packets = declare_window(m, "packets", true);
-    for (uint32_t r = 0; r < m->plan->nranks; r++)
-        packets = m->cuts[r].at.len > packets ? m->cuts[r].at.len : packets;
+    for (uint32_t r = 0; r < m->plan->nranks; r++) {
+        if (m->cuts[r].at.len > packets)
+            packets = m->cuts[r].at.len;
+    }
     m->signals[CLASS_ONE_WRITER] =
         declare_signal(m, "sig", PEAL_SIGNAL_ONE_WRITER, m->cells[CLASS_ONE_WRITER]);
     m->signals[CLASS_SHARED] =
@@ -237,18 +253,26 @@ static void make_block(struct mpp_maker *m, const struct mscclpp_tb *tb, bool *f
 
 static void make_ranks(struct mpp_maker *m)
 {
-    for (m->rank = 0; m->rank < m->plan->nranks && !m->failed; m->rank++) {
+    for (m->rank = 0; m->rank < m->plan->nranks; m->rank++) {
+        if (m->failed)
+            break;
         const struct mscclpp_gpu *gpu = &m->plan->gpus[m->rank];
         bool first = true;
         peal_assembler_rank_begin(m->a, m->rank);
-        for (m->tb = 0; m->tb < gpu->ntbs && !m->failed; m->tb++)
+        for (m->tb = 0; m->tb < gpu->ntbs; m->tb++) {
+            if (m->failed)
+                break;
             make_block(m, &gpu->tbs[m->tb], &first);
+        }
     }
 }
 
 static void release(struct mpp_maker *m)
 {
-    for (uint32_t r = 0; m->cuts && r < m->plan->nranks; r++)
+    uint32_t ncuts = 0;
+    if (m->cuts)
+        ncuts = m->plan->nranks;
+    for (uint32_t r = 0; r < ncuts; r++)
         peal_vec_release(&m->cuts[r].at);
     for (int t = 0; t < MPP_CHANNEL_TYPES; t++) {
         free(m->inbound[t]);
@@ -267,9 +291,14 @@ static bool prepare(struct mpp_maker *m, uint64_t count)
     m->bufs.nranks = m->plan->nranks;
     m->bufs.contract = m->import->facts.contract;
     m->bufs.dtype = m->options->dtype;
-    m->bufs.root = m->options->has_root ? m->options->root : 0;
-    m->bufs.in_place = m->options->place == PEAL_PLACE_FILE ? m->import->facts.in_place
-                                                            : m->options->place == PEAL_PLACE_IN;
+    if (m->options->has_root)
+        m->bufs.root = m->options->root;
+    else
+        m->bufs.root = 0;
+    if (m->options->place == PEAL_PLACE_FILE)
+        m->bufs.in_place = m->import->facts.in_place;
+    else
+        m->bufs.in_place = m->options->place == PEAL_PLACE_IN;
     m->size = peal_dtype_size(m->options->dtype);
     m->chunk = calloc(m->plan->nranks, sizeof *m->chunk);
     if (!m->chunk) {
@@ -293,13 +322,20 @@ enum peal_status peal_mscclpp_make(const struct peal_import *import,
                           .options = options,
                           .diags = diags,
                           .status = PEAL_INVALID};
-    uint64_t count = options->count ? options->count : peal_mscclpp_count(import);
+    uint64_t count;
+    if (options->count)
+        count = options->count;
+    else
+        count = peal_mscclpp_count(import);
     if (!prepare(&m, count)) {
         release(&m);
         return m.status;
     }
     m.barrier_uses = calloc(m.most_barriers + 1u, sizeof *m.barrier_uses);
-    m.a = m.barrier_uses ? peal_assembler_new(m.plan->nranks, 0, m.plan->nranks) : NULL;
+    if (m.barrier_uses)
+        m.a = peal_assembler_new(m.plan->nranks, 0, m.plan->nranks);
+    else
+        m.a = NULL;
     if (m.a) {
         declare(&m, count);
         make_ranks(&m);

@@ -78,14 +78,18 @@ static void flag_packets(struct mpp_maker *m, const struct mscclpp_operand *oper
         uint64_t at = slice.first + (half ? peal_mpp_half(m) : 0);
         first[half] = find_cut(cuts, at);
         count[half] = find_cut(cuts, at + slice.count) - first[half];
-        if (half == 0 || m->plan->double_scratch)
-            most = count[half] > most ? count[half] : most;
+        if (half == 0 || m->plan->double_scratch) {
+            if (count[half] > most)
+                most = count[half];
+        }
     }
-    for (size_t i = 0; i < most && !m->failed; i++) {
+    for (size_t i = 0; i < most; i++) {
+        if (m->failed)
+            break;
         uint32_t phases = PEAL_NONE;
-        uint32_t cell = (uint32_t)(first[0] + (i < count[0] ? i : count[0] - 1));
+        uint32_t cell = (uint32_t)(first[0] + peal_size_min(i, count[0] - 1));
         if (m->plan->double_scratch) {
-            size_t other = first[1] + (i < count[1] ? i : count[1] - 1);
+            size_t other = first[1] + peal_size_min(i, count[1] - 1);
             uint64_t cells[] = {peal_assembler_cell(m->a, m->pkt, cell),
                                 peal_assembler_cell(m->a, m->pkt, (uint32_t)other)};
             phases = peal_assembler_phases(m->a, cells);
@@ -122,11 +126,16 @@ static void store(struct mpp_maker *m, uint32_t i, struct peal_ref from)
 {
     const struct mscclpp_operand *dst = &m->op->dst[i];
     bool packet = peal_mpp_is_packet(m->op, false, i);
-    const struct mscclpp_group *group =
-        dst->is_group ? &m->plan->gpus[m->rank].groups[dst->group] : NULL;
+    const uint32_t *ranks = &dst->rank;
+    uint32_t nranks = 1;
+    if (dst->is_group) {
+        const struct mscclpp_group *group = &m->plan->gpus[m->rank].groups[dst->group];
+        ranks = group->ranks;
+        nranks = group->nranks;
+    }
     uint64_t count = peal_mpp_slice(m, dst).count;
-    for (uint32_t k = 0; k < (group ? group->nranks : 1); k++) {
-        uint32_t rank = group ? group->ranks[k] : dst->rank;
+    for (uint32_t k = 0; k < nranks; k++) {
+        uint32_t rank = ranks[k];
         struct peal_ref to = ref_at(m, dst, rank, packet);
         bool same = to.rank == from.rank && to.buf == from.buf && to.offset == from.offset &&
                     to.phases == from.phases;
@@ -169,7 +178,9 @@ static void emit_moves(struct mpp_maker *m, bool by_source)
     const struct mscclpp_op *op = m->op;
     if (!want(m, op->nsrc == op->ndst && op->ndst > 0, "a source for each destination"))
         return;
-    for (uint32_t i = 0; i < op->ndst && !m->failed; i++) {
+    for (uint32_t i = 0; i < op->ndst; i++) {
+        if (m->failed)
+            break;
         uint64_t count = peal_mpp_slice(m, by_source ? &op->src[i] : &op->dst[i]).count;
         copy(m, ref_at(m, &op->dst[i], op->dst[i].rank, false), src_ref(m, i), count);
     }
@@ -189,7 +200,9 @@ static void emit_reduce(struct mpp_maker *m)
         return;
     count = peal_mpp_slice(m, &op->src[0]).count;
     for (uint32_t i = 0; i < op->nsrc; i++) {
-        uint32_t from = packets ? (i + 1) % op->nsrc : i;
+        uint32_t from = i;
+        if (packets)
+            from = (i + 1) % op->nsrc;
         if (peal_mpp_slice(m, &op->src[i]).count < count) {
             peal_mpp_fail(m, "source %u is shorter than the first one", i);
             return;
@@ -200,8 +213,11 @@ static void emit_reduce(struct mpp_maker *m)
         wait_packets(m, 1);
     struct peal_ref dst = ref_at(m, &op->dst[0], op->dst[0].rank, false);
     reduce(m, dst, refs, op->nsrc, count, 0);
-    for (uint32_t i = 1; i < op->ndst && !m->failed; i++)
+    for (uint32_t i = 1; i < op->ndst; i++) {
+        if (m->failed)
+            break;
         store(m, i, dst);
+    }
 }
 
 /* Packets to packets or memory: each destination gets source i, or the only one. */
@@ -214,8 +230,11 @@ static void emit_packets(struct mpp_maker *m)
         return;
     if (peal_mpp_is_packet(op, true, 0))
         wait_packets(m, 0);
-    for (uint32_t i = 0; i < op->ndst && !m->failed; i++)
+    for (uint32_t i = 0; i < op->ndst; i++) {
+        if (m->failed)
+            break;
         store(m, i, src_ref(m, one ? 0 : i));
+    }
 }
 
 static void emit_group_reduce(struct mpp_maker *m)
@@ -295,7 +314,7 @@ static void emit_signal(struct mpp_maker *m, bool relaxed)
     for (uint32_t i = 0; i < op->nchannels; i++) {
         uint32_t own = m->first[type][m->rank] + op->channels[i], at = m->pair[type][own];
         if (at == PEAL_NONE)
-            continue; /* nobody can wait for it */
+            continue; /* nothing can wait for it */
         const struct mpp_inbound *in = &m->inbound[type][at];
         uint32_t peer = m->plan->gpus[m->rank].channels[type][op->channels[i]].peer;
         notify(m, peer, m->signals[in->cell_class], in->cell, orders ? 0 : PEAL_OP_RELAXED);
@@ -338,8 +357,11 @@ static void emit_proxy(struct mpp_maker *m)
     const struct mscclpp_op *op = m->op;
     wait(m, m->go, m->tb, ++m->triggers, 0);
     if (op->name == MPP_PUT_PACKETS || op->name == MPP_READ_PUT_PACKETS) {
-        for (uint32_t i = 0; i < op->ndst && !m->failed; i++)
+        for (uint32_t i = 0; i < op->ndst; i++) {
+            if (m->failed)
+                break;
             store(m, i, src_ref(m, op->nsrc == 1 ? 0 : i));
+        }
     } else if (op->name != MPP_SIGNAL && op->name != MPP_FLUSH) {
         emit_moves(m, false);
     }

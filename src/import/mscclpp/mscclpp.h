@@ -80,12 +80,15 @@ struct mscclpp_tb {
     uint32_t line, col;
     struct mscclpp_op *ops;
     uint32_t nops;
+    uint32_t *channels; /* memory channels of the gpu that the block lists, in its order */
+    uint32_t nchannels;
 };
 
 struct mscclpp_channel {
     uint32_t line, col;
     uint32_t peer;
-    uint32_t order; /* among the own rank's channels of this type to that peer */
+    uint32_t order;   /* among the own rank's channels of this type to that peer */
+    uint8_t src, dst; /* older plans: the buffers at both ends */
 };
 
 struct mscclpp_group {
@@ -110,7 +113,10 @@ struct mscclpp_gpu {
 struct mscclpp_plan {
     uint32_t line, col;
     bool packets; /* protocol LL */
+    bool older;   /* of the first executors, see read_older.c */
     bool double_scratch, reuse_resources;
+    uint32_t disorder_line,
+        disorder_col; /* of the first gpu or block that is not where its id says */
     uint32_t alignment;
     uint64_t min_bytes, max_bytes;
     uint32_t threads;

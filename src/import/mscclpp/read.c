@@ -34,7 +34,9 @@ void *peal_mpp_take(struct mpp_reader *r, uint64_t count, size_t size)
 const struct json *peal_mpp_get(const struct json *object, const char *name, const char *older)
 {
     const struct json *member = peal_json_get(object, name);
-    return member || !older ? member : peal_json_get(object, older);
+    if (member || !older)
+        return member;
+    return peal_json_get(object, older);
 }
 
 static const char *kind_name(enum json_kind kind)
@@ -55,7 +57,9 @@ const struct json *peal_mpp_need(struct mpp_reader *r, const struct json *object
     else if (member->kind != kind)
         peal_mpp_refuse(r, member, "'%s' is %s; %s is wanted", name, kind_name(member->kind),
                         kind_name(kind));
-    return r->failed ? NULL : member;
+    if (r->failed)
+        return NULL;
+    return member;
 }
 
 int64_t peal_mpp_value(struct mpp_reader *r, const struct json *node, int64_t lo, int64_t hi)
@@ -67,7 +71,9 @@ int64_t peal_mpp_value(struct mpp_reader *r, const struct json *node, int64_t lo
     if (!good)
         peal_mpp_refuse(r, node, "a whole number from %lld to %lld is wanted", (long long)lo,
                         (long long)hi);
-    return good ? node->number : lo;
+    if (good)
+        return node->number;
+    return lo;
 }
 
 int64_t peal_mpp_int(struct mpp_reader *r, const struct json *object, const char *name,
@@ -78,7 +84,9 @@ int64_t peal_mpp_int(struct mpp_reader *r, const struct json *object, const char
     const struct json *member = peal_mpp_get(object, name, older);
     if (!member && otherwise < lo)
         peal_mpp_refuse(r, object, "there is no '%s'", name);
-    return member ? peal_mpp_value(r, member, lo, hi) : otherwise;
+    if (member)
+        return peal_mpp_value(r, member, lo, hi);
+    return otherwise;
 }
 
 enum mscclpp_channel_type peal_mpp_channel_type(struct mpp_reader *r, const struct json *node)
@@ -89,8 +97,8 @@ enum mscclpp_channel_type peal_mpp_channel_type(struct mpp_reader *r, const stru
     } known[] = {{"memory", MPP_MEMORY},  {"sm", MPP_MEMORY},     {"port", MPP_PORT},
                  {"proxy", MPP_PORT},     {"switch", MPP_SWITCH}, {"nvls", MPP_SWITCH},
                  {"none", MPP_NO_CHANNEL}};
-    for (size_t i = 0; node->kind == JSON_STRING && i < sizeof known / sizeof *known; i++) {
-        if (strcmp(node->text, known[i].name) == 0)
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (node->kind == JSON_STRING && strcmp(node->text, known[i].name) == 0)
             return known[i].type;
     }
     peal_mpp_refuse(r, node, "a type of channel is wanted: memory, port, switch or none");
@@ -101,10 +109,14 @@ uint8_t peal_mpp_buffer(struct mpp_reader *r, const struct json *node)
 {
     static const char letters[] = "ios";
     bool one = node->kind == JSON_STRING && strlen(node->text) == 1;
-    const char *at = one ? strchr(letters, node->text[0]) : NULL;
+    const char *at = NULL;
+    if (one)
+        at = strchr(letters, node->text[0]);
     if (!at)
         peal_mpp_refuse(r, node, "a buffer is wanted: i, o or s");
-    return at ? (uint8_t)(at - letters) : 0;
+    if (at)
+        return (uint8_t)(at - letters);
+    return 0;
 }
 
 /* --- a gpu ----------------------------------------------------------------------------------- */
@@ -113,17 +125,23 @@ static void read_groups(struct mpp_reader *r, const struct json *channel, struct
 {
     const struct json *groups = peal_mpp_need(r, channel, "rank_groups", NULL, JSON_ARRAY);
     const struct json *buffer = peal_mpp_need(r, channel, "buffer_type", NULL, JSON_STRING);
-    for (const struct json *g = groups && buffer ? groups->first : NULL; g && !r->failed;
-         g = g->next) {
+    if (!buffer)
+        return;
+    for (const struct json *g = peal_json_first(groups); g; g = g->next) {
+        if (r->failed)
+            break;
         const struct json *ranks = peal_mpp_need(r, g, "ranks", NULL, JSON_ARRAY);
         if (!ranks)
             return;
         struct mscclpp_group *group = &gpu->groups[gpu->ngroups++];
         group->buffer = peal_mpp_buffer(r, buffer);
         group->ranks = peal_mpp_take(r, ranks->count, sizeof *group->ranks);
-        for (const struct json *n = ranks->first; n && !r->failed; n = n->next)
+        for (const struct json *n = ranks->first; n; n = n->next) {
+            if (r->failed)
+                break;
             group->ranks[group->nranks++] =
                 (uint32_t)peal_mpp_value(r, n, 0, (int64_t)r->plan->nranks - 1);
+        }
         if (!r->failed && group->nranks == 0)
             peal_mpp_refuse(r, ranks, "a group without ranks");
     }
@@ -133,12 +151,23 @@ static void read_peers(struct mpp_reader *r, const struct json *channel,
                        enum mscclpp_channel_type type, struct mscclpp_gpu *gpu, uint32_t *orders)
 {
     const struct json *peers = peal_mpp_need(r, channel, "connected_to", "connectedTo", JSON_ARRAY);
-    for (const struct json *n = peers ? peers->first : NULL; n && !r->failed; n = n->next) {
+    uint8_t from = 0, to = 0;
+    if (r->plan->older) {
+        const struct json *src = peal_mpp_need(r, channel, "srcbuff", NULL, JSON_STRING);
+        const struct json *dst = peal_mpp_need(r, channel, "dstbuff", NULL, JSON_STRING);
+        if (src)
+            from = peal_mpp_buffer(r, src);
+        if (dst)
+            to = peal_mpp_buffer(r, dst);
+    }
+    for (const struct json *n = peal_json_first(peers); n; n = n->next) {
+        if (r->failed)
+            break;
         uint32_t peer = (uint32_t)peal_mpp_value(r, n, 0, (int64_t)r->plan->nranks - 1);
         if (!r->failed && gpu == &r->plan->gpus[peer])
             peal_mpp_refuse(r, n, "a channel from gpu %u to itself", peer);
         gpu->channels[type][gpu->nchannels[type]++] =
-            (struct mscclpp_channel){n->line, n->col, peer, orders[peer]++};
+            (struct mscclpp_channel){n->line, n->col, peer, orders[peer]++, from, to};
     }
 }
 
@@ -149,7 +178,7 @@ static uint64_t count_peers(const struct json *list)
     for (const struct json *c = list->first; c; c = c->next) {
         const struct json *peers = peal_mpp_get(c, "connected_to", "connectedTo");
         const struct json *groups = peal_json_get(c, "rank_groups");
-        n += (peers ? peers->count : 0) + (groups ? groups->count : 0);
+        n += (peal_json_count(peers)) + (peal_json_count(groups));
     }
     return n;
 }
@@ -171,12 +200,16 @@ static void read_channels(struct mpp_reader *r, const struct json *node, struct 
         r->failed = r->failed || !orders[t];
     }
     gpu->groups = peal_mpp_take(r, most, sizeof *gpu->groups);
-    for (const struct json *c = list->first; c && !r->failed; c = c->next) {
+    for (const struct json *c = list->first; c; c = c->next) {
+        if (r->failed)
+            break;
         const struct json *type = peal_mpp_need(r, c, "channel_type", "type", JSON_STRING);
         if (!type)
             break;
         enum mscclpp_channel_type t = peal_mpp_channel_type(r, type);
-        if (t == MPP_SWITCH)
+        if (t == MPP_SWITCH && r->plan->older)
+            peal_mpp_refuse(r, type, "switch channels of this older form are not read");
+        else if (t == MPP_SWITCH)
             read_groups(r, c, gpu);
         else if (t != MPP_NO_CHANNEL)
             read_peers(r, c, t, gpu, orders[t]);
@@ -191,16 +224,26 @@ static void read_semaphores(struct mpp_reader *r, const struct json *node, struc
     if (!list || list->kind != JSON_ARRAY)
         return;
     gpu->semaphores = peal_mpp_take(r, list->count, sizeof *gpu->semaphores);
-    for (const struct json *s = list->first; s && !r->failed; s = s->next)
+    for (const struct json *s = list->first; s; s = s->next) {
+        if (r->failed)
+            break;
         gpu->semaphores[gpu->nsemaphores++] =
             peal_mpp_int(r, s, "init_value", NULL, 0, 1 << 20, -1);
+    }
 }
 
 static int by_id(struct mpp_reader *r, const struct json *list, const struct json **out,
                  const char *what)
 {
-    for (const struct json *n = list->first; n && !r->failed; n = n->next) {
+    int64_t at = 0;
+    for (const struct json *n = list->first; n; n = n->next, at++) {
+        if (r->failed)
+            break;
         int64_t id = peal_mpp_int(r, n, "id", NULL, 0, (int64_t)list->count - 1, -1);
+        if (id != at && !r->plan->disorder_line) {
+            r->plan->disorder_line = n->line;
+            r->plan->disorder_col = n->col;
+        }
         if (!r->failed && out[id])
             peal_mpp_refuse(r, n, "a second %s %lld", what, (long long)id);
         if (!r->failed)
@@ -221,9 +264,10 @@ static void read_gpu(struct mpp_reader *r, const struct json *node, uint32_t ran
         (uint32_t)peal_mpp_int(r, node, "output_chunks", "outputChunks", 0, MOST_CHUNKS, -1);
     gpu->scratch_chunks =
         (uint32_t)peal_mpp_int(r, node, "scratch_chunks", "scratchChunks", 0, MOST_CHUNKS, -1);
+    /* Groups only matter where chunks are not all of one size, which no plan here has. */
     const struct json *groups = peal_json_get(node, "chunkGroups");
-    if (groups && peal_mpp_value(r, groups, 1, 1 << 20) != 1)
-        peal_mpp_refuse(r, groups, "chunk groups are of an older executor and are not read");
+    if (groups && !r->failed)
+        (void)peal_mpp_value(r, groups, 1, 1 << 20);
     read_channels(r, node, gpu);
     read_semaphores(r, node, gpu);
     const struct json *blocks = peal_mpp_need(r, node, "threadblocks", NULL, JSON_ARRAY);
@@ -237,8 +281,14 @@ static void read_gpu(struct mpp_reader *r, const struct json *node, uint32_t ran
     gpu->tbs = peal_mpp_take(r, blocks->count, sizeof *gpu->tbs);
     if (r->failed || !by_id(r, blocks, sorted, "thread block"))
         return;
-    for (uint32_t t = 0; t < blocks->count && !r->failed; t++)
-        peal_mpp_read_block(r, node, sorted[t], rank, &gpu->tbs[t]);
+    for (uint32_t t = 0; t < blocks->count; t++) {
+        if (r->failed)
+            break;
+        if (r->plan->older)
+            peal_mpp_read_older_block(r, sorted[t], rank, &gpu->tbs[t]);
+        else
+            peal_mpp_read_block(r, node, sorted[t], rank, &gpu->tbs[t]);
+    }
     gpu->ntbs = blocks->count;
 }
 
@@ -248,7 +298,32 @@ static const char *read_text(struct mpp_reader *r, const struct json *root, cons
                              const char *older)
 {
     const struct json *node = peal_mpp_need(r, root, name, older, JSON_STRING);
-    return node ? node->text : "";
+    if (node)
+        return node->text;
+    return "";
+}
+
+/* The first executors' channels name buffers. */
+static bool is_older(const struct json *root)
+{
+    const struct json *gpus = peal_json_get(root, "gpus");
+    for (const struct json *g = peal_json_first(gpus); g; g = g->next) {
+        const struct json *channels = peal_json_get(g, "channels");
+        if (channels && channels->first)
+            return peal_json_get(channels->first, "srcbuff") != NULL;
+    }
+    return false;
+}
+
+/* "collective", and how it was misspelt. */
+static const char *collective_key(const struct json *root)
+{
+    static const char *const spellings[] = {"collective", "colletive", "colective"};
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        if (peal_json_get(root, spellings[i]))
+            return spellings[i];
+    }
+    return spellings[0];
 }
 
 static void read_head(struct mpp_reader *r, const struct json *root)
@@ -256,15 +331,19 @@ static void read_head(struct mpp_reader *r, const struct json *root)
     struct peal_import_facts *facts = &r->import->facts;
     struct mscclpp_plan *plan = r->plan;
     const struct json *name = peal_json_get(root, "name");
-    facts->name = name && name->kind == JSON_STRING ? name->text : "plan";
-    facts->collective = read_text(r, root, "collective", "colective");
+    if (name && name->kind == JSON_STRING)
+        facts->name = name->text;
+    else
+        facts->name = "plan";
+    plan->older = is_older(root);
+    facts->collective = read_text(r, root, "collective", collective_key(root));
     facts->protocol = read_text(r, root, "protocol", NULL);
     const struct json *inplace = peal_mpp_need(r, root, "inplace", NULL, JSON_BOOL);
     if (r->failed)
         return;
     if (!peal_import_contract(facts->collective, &facts->contract))
-        peal_mpp_refuse(r, peal_mpp_get(root, "collective", "colective"),
-                        "unknown collective '%.40s'", facts->collective);
+        peal_mpp_refuse(r, peal_json_get(root, collective_key(root)), "unknown collective '%.40s'",
+                        facts->collective);
     plan->packets = strcmp(facts->protocol, "LL") == 0;
     if (!plan->packets && strcmp(facts->protocol, "Simple") != 0)
         peal_mpp_refuse(r, peal_json_get(root, "protocol"),
@@ -274,6 +353,8 @@ static void read_head(struct mpp_reader *r, const struct json *root)
     const struct json *twice = peal_json_get(root, "use_double_scratch_buffer");
     const struct json *reuse = peal_json_get(root, "reuse_resources");
     plan->double_scratch = twice && twice->kind == JSON_BOOL && twice->number;
+    if (plan->older)
+        plan->double_scratch = plan->packets;
     plan->reuse_resources = reuse && reuse->kind == JSON_BOOL && reuse->number;
     plan->alignment = (uint32_t)peal_mpp_int(r, root, "buffer_alignment", NULL, 1, 1 << 20, 16);
     plan->threads =
@@ -281,15 +362,21 @@ static void read_head(struct mpp_reader *r, const struct json *root)
     plan->min_bytes = (uint64_t)peal_mpp_int(r, root, "min_message_size", NULL, 0, INT64_MAX, 0);
     const struct json *most = peal_json_get(root, "max_message_size");
     bool fits = most && most->kind == JSON_NUMBER && most->is_integer && most->number >= 0;
-    plan->max_bytes = fits ? (uint64_t)most->number : UINT64_MAX; /* 2^64 - 1 is what files have */
+    if (fits)
+        plan->max_bytes = (uint64_t)most->number;
+    else
+        plan->max_bytes = UINT64_MAX; /* 2^64 - 1 is what files have */
 }
 
 enum peal_status peal_mscclpp_read(struct peal_import *import, struct peal_diags *diags)
 {
     struct mpp_reader r = {.import = import, .diags = diags, .status = PEAL_OK};
     const struct json *root = peal_json_read(import, diags, &r.status);
-    if (!root)
-        return r.status == PEAL_OK ? PEAL_INVALID : r.status;
+    if (!root) {
+        if (r.status == PEAL_OK)
+            return PEAL_INVALID;
+        return r.status;
+    }
     r.plan = peal_mpp_take(&r, 1, sizeof *r.plan);
     if (r.failed)
         return r.status;
@@ -305,12 +392,18 @@ enum peal_status peal_mscclpp_read(struct peal_import *import, struct peal_diags
         r.plan->nranks = gpus->count;
         import->facts.nranks = gpus->count;
         if (!r.failed && by_id(&r, gpus, sorted, "gpu")) {
-            for (uint32_t g = 0; g < gpus->count && !r.failed; g++)
+            for (uint32_t g = 0; g < gpus->count; g++) {
+                if (r.failed)
+                    break;
                 read_gpu(&r, sorted[g], g);
+            }
         }
     }
-    if (r.failed)
-        return r.status == PEAL_OK ? PEAL_INVALID : r.status;
+    if (r.failed) {
+        if (r.status == PEAL_OK)
+            return PEAL_INVALID;
+        return r.status;
+    }
     import->mscclpp = r.plan;
     return PEAL_OK;
 }

@@ -33,8 +33,10 @@ int64_t peal_mpp_value(struct mpp_reader *r, const struct json *node, int64_t lo
 enum mscclpp_channel_type peal_mpp_channel_type(struct mpp_reader *r, const struct json *node);
 uint8_t peal_mpp_buffer(struct mpp_reader *r, const struct json *node);
 
+/* read_older.c: a block of a plan for the first executors. */
+void peal_mpp_read_older_block(struct mpp_reader *r, const struct json *node, uint32_t rank,
+                               struct mscclpp_tb *out);
 /* read_ops.c: a block with its ops. */
-struct mpp_lists;
 void peal_mpp_read_block(struct mpp_reader *r, const struct json *gpu_node, const struct json *node,
                          uint32_t rank, struct mscclpp_tb *out);
 

@@ -33,9 +33,9 @@ struct lists {
 static uint64_t count_all(const struct json *list, const char *name, const char *older)
 {
     uint64_t n = 0;
-    for (const struct json *c = list ? list->first : NULL; c; c = c->next) {
+    for (const struct json *c = peal_json_first(list); c; c = c->next) {
         const struct json *ids = peal_mpp_get(c, name, older);
-        n += ids ? ids->count : 0;
+        n += peal_json_count(ids);
     }
     return n;
 }
@@ -48,16 +48,25 @@ static void read_channel_ids(struct lists *l, const struct json *block)
     uint64_t most = count_all(list, "channel_ids", "cids");
     for (int t = 0; t < MPP_CHANNEL_TYPES; t++)
         l->channels[t] = peal_mpp_take(r, most, sizeof *l->channels[t]);
-    for (const struct json *c = list ? list->first : NULL; c && !r->failed; c = c->next) {
+    for (const struct json *c = peal_json_first(list); c; c = c->next) {
+        if (r->failed)
+            break;
         const struct json *type = peal_mpp_need(r, c, "channel_type", "ctype", JSON_STRING);
         const struct json *ids = peal_mpp_need(r, c, "channel_ids", "cids", JSON_ARRAY);
         if (r->failed)
             return;
         enum mscclpp_channel_type t = peal_mpp_channel_type(r, type);
-        uint32_t there = t == MPP_SWITCH ? gpu->ngroups : gpu->nchannels[t];
-        for (const struct json *n = ids->first; n && !r->failed; n = n->next)
+        uint32_t there;
+        if (t == MPP_SWITCH)
+            there = gpu->ngroups;
+        else
+            there = gpu->nchannels[t];
+        for (const struct json *n = ids->first; n; n = n->next) {
+            if (r->failed)
+                break;
             l->channels[t][l->nchannels[t]++] =
                 (uint32_t)peal_mpp_value(r, n, 0, (int64_t)there - 1);
+        }
     }
 }
 
@@ -67,23 +76,31 @@ static void read_remotes(struct lists *l, const struct json *gpu, const struct j
     const struct json *all = peal_json_get(gpu, "remote_buffers");
     const struct json *list = peal_json_get(block, "remote_buffer_refs");
     uint64_t most = count_all(list, "remote_buffer_ids", NULL);
-    const struct json **by_id = peal_mpp_take(r, all ? all->count : 0, sizeof *by_id);
+    const struct json **by_id = peal_mpp_take(r, peal_json_count(all), sizeof *by_id);
     uint32_t n = 0;
     for (int t = 0; t < MPP_CHANNEL_TYPES; t++)
         l->remotes[t] = peal_mpp_take(r, most, sizeof *l->remotes[t]);
-    for (const struct json *b = all ? all->first : NULL; b && !r->failed; b = b->next)
+    for (const struct json *b = peal_json_first(all); b; b = b->next) {
+        if (r->failed)
+            break;
         by_id[n++] = b;
-    for (const struct json *c = list ? list->first : NULL; c && !r->failed; c = c->next) {
+    }
+    for (const struct json *c = peal_json_first(list); c; c = c->next) {
+        if (r->failed)
+            break;
         const struct json *type = peal_mpp_need(r, c, "access_channel_type", NULL, JSON_STRING);
         const struct json *ids = peal_mpp_need(r, c, "remote_buffer_ids", NULL, JSON_ARRAY);
-        enum mscclpp_channel_type t = r->failed ? MPP_MEMORY : peal_mpp_channel_type(r, type);
-        for (const struct json *id = r->failed ? NULL : ids->first; id && !r->failed;
-             id = id->next) {
-            const struct json *b = n ? by_id[peal_mpp_value(r, id, 0, (int64_t)n - 1)] : NULL;
-            if (!b) {
+        if (r->failed)
+            return;
+        enum mscclpp_channel_type t = peal_mpp_channel_type(r, type);
+        for (const struct json *id = ids->first; id; id = id->next) {
+            if (r->failed)
+                return;
+            if (n == 0) {
                 peal_mpp_refuse(r, id, "the gpu has no remote buffers");
                 return;
             }
+            const struct json *b = by_id[peal_mpp_value(r, id, 0, (int64_t)n - 1)];
             const struct json *buffer = peal_mpp_need(r, b, "type", NULL, JSON_STRING);
             struct remote remote = {
                 (uint32_t)peal_mpp_int(r, b, "rank", NULL, 0, (int64_t)r->plan->nranks - 1, -1),
@@ -143,8 +160,11 @@ static struct mscclpp_operand *read_operands(struct lists *l, const struct json 
         return NULL;
     }
     struct mscclpp_operand *out = peal_mpp_take(r, list->count, sizeof *out);
-    for (const struct json *n = list->first; n && !r->failed; n = n->next)
+    for (const struct json *n = list->first; n; n = n->next) {
+        if (r->failed)
+            break;
         read_operand(l, n, op, &out[(*count)++]);
+    }
     return out;
 }
 
@@ -157,13 +177,18 @@ static uint32_t *read_ids(struct mpp_reader *r, const struct json *list, uint32_
         return NULL;
     }
     uint32_t *out = peal_mpp_take(r, list->count, sizeof *out);
-    for (const struct json *n = list->first; n && !r->failed; n = n->next) {
+    for (const struct json *n = list->first; n; n = n->next) {
+        if (r->failed)
+            break;
         if (most == 0) {
             peal_mpp_refuse(r, n, "there are none of that kind");
             return out;
         }
         uint32_t id = (uint32_t)peal_mpp_value(r, n, 0, (int64_t)most - 1);
-        out[(*count)++] = through ? through[id] : id;
+        if (through)
+            out[(*count)++] = through[id];
+        else
+            out[(*count)++] = id;
     }
     return out;
 }
@@ -184,12 +209,12 @@ static uint8_t read_name(struct mpp_reader *r, const struct json *op)
                    {"rlsignal", MPP_RELAXED_SIGNAL},
                    {"rlwait", MPP_RELAXED_WAIT}};
     const struct json *name = peal_mpp_need(r, op, "name", NULL, JSON_STRING);
-    for (uint8_t i = 0; name && i < MPP_NAMES; i++) {
-        if (strcmp(name->text, peal_mscclpp_name(i)) == 0)
-            return i;
+    for (int i = 0; i < MPP_NAMES; i++) {
+        if (name && strcmp(name->text, peal_mscclpp_name((uint8_t)i)) == 0)
+            return (uint8_t)i;
     }
-    for (size_t i = 0; name && i < sizeof aliases / sizeof *aliases; i++) {
-        if (strcmp(name->text, aliases[i].older) == 0)
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
+        if (name && strcmp(name->text, aliases[i].older) == 0)
             return (uint8_t)aliases[i].name;
     }
     if (name)
@@ -206,8 +231,8 @@ static void refuse_older(struct mpp_reader *r, const struct json *node)
         if (member)
             peal_mpp_refuse(
                 r, member,
-                "'%s' is of an older executor, whose channels name buffers: convert the "
-                "plan with a newer MSCCL++",
+                "'%s' is of an older executor, whose channels name buffers; those of this "
+                "file do not",
                 gone[i]);
     }
 }
@@ -246,7 +271,9 @@ static void read_pipeline(struct lists *l, const struct json *node, struct msccl
     op->unit_bytes = (uint64_t)peal_mpp_int(r, context, "unit_size", NULL, 1, INT64_C(1) << 32, 0);
     op->unit_chunks = (uint32_t)peal_mpp_int(r, context, "num_chunks", NULL, 1, 1 << 20, 0);
     op->inner = peal_mpp_take(r, ops->count, sizeof *op->inner);
-    for (const struct json *n = ops->first; n && !r->failed; n = n->next) {
+    for (const struct json *n = ops->first; n; n = n->next) {
+        if (r->failed)
+            break;
         read_op(l, n, &op->inner[op->ninner++]);
         if (!r->failed && op->inner[op->ninner - 1].name == MPP_PIPELINE)
             peal_mpp_refuse(r, n, "a pipeline inside of a pipeline");
@@ -288,11 +315,16 @@ void peal_mpp_read_block(struct mpp_reader *r, const struct json *gpu_node, cons
     out->line = node->line;
     out->col = node->col;
     read_channel_ids(&l, node);
+    out->channels = l.channels[MPP_MEMORY];
+    out->nchannels = l.nchannels[MPP_MEMORY];
     read_remotes(&l, gpu_node, node);
     const struct json *ops = peal_mpp_need(r, node, "ops", NULL, JSON_ARRAY);
     if (!ops)
         return;
     out->ops = peal_mpp_take(r, ops->count, sizeof *out->ops);
-    for (const struct json *n = ops->first; n && !r->failed; n = n->next)
+    for (const struct json *n = ops->first; n; n = n->next) {
+        if (r->failed)
+            break;
         read_op(&l, n, &out->ops[out->nops++]);
+    }
 }

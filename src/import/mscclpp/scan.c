@@ -16,14 +16,15 @@ struct mpp_slice peal_mpp_slice(const struct mpp_maker *m, const struct mscclpp_
     uint64_t chunk = m->chunk[m->rank] * m->size, align = m->plan->alignment;
     uint64_t units = operand->size * chunk / align, parts = m->op->tbg_size, id = m->op->tb_id;
     uint64_t each = units / parts, rest = units % parts;
-    uint64_t from = (id * each + (id < rest ? id : rest)) * align;
+    uint64_t from = (id * each + peal_size_min(id, rest)) * align;
     uint64_t bytes = (each + (id < rest)) * align;
     if (parts == 1)
         bytes = operand->size * chunk;
     from += operand->index * chunk;
-    uint64_t left = bytes > m->offset ? bytes - m->offset : 0;
-    return (struct mpp_slice){(from + m->offset) / m->size,
-                              (left < m->unit ? left : m->unit) / m->size};
+    uint64_t left = 0;
+    if (bytes > m->offset)
+        left = bytes - m->offset;
+    return (struct mpp_slice){(from + m->offset) / m->size, peal_size_min(left, m->unit) / m->size};
 }
 
 bool peal_mpp_is_packet(const struct mscclpp_op *op, bool source, uint32_t i)
@@ -72,7 +73,9 @@ void peal_mpp_walk(struct mpp_maker *m, const struct mscclpp_tb *tb,
                    void (*visit)(struct mpp_maker *m))
 {
     enum { MOST_ITERATIONS = 65535 };
-    for (uint32_t i = 0; i < tb->nops && !m->failed; i++) {
+    for (uint32_t i = 0; i < tb->nops; i++) {
+        if (m->failed)
+            break;
         const struct mscclpp_op *op = &tb->ops[i];
         m->op = op;
         m->offset = 0;
@@ -88,10 +91,14 @@ void peal_mpp_walk(struct mpp_maker *m, const struct mscclpp_tb *tb,
                           (unsigned long long)iterations, (unsigned long long)op->unit_bytes);
             return;
         }
-        for (uint64_t k = 0; k < iterations && !m->failed; k++) {
+        for (uint64_t k = 0; k < iterations; k++) {
+            if (m->failed)
+                break;
             m->offset = k * op->unit_bytes;
             m->unit = op->unit_bytes;
-            for (uint32_t n = 0; n < op->ninner && !m->failed; n++) {
+            for (uint32_t n = 0; n < op->ninner; n++) {
+                if (m->failed)
+                    break;
                 m->op = &op->inner[n];
                 visit(m);
             }
@@ -115,8 +122,8 @@ static void see_signals(struct mpp_maker *m)
     bool proxied = peal_mpp_lanes(op) & LANE_PROXY;
     uint32_t type = op->channel_type;
     /* The proxy is the block's last lane; without one, the signalling threads are. */
-    uint32_t first = m->lanes & LANE_DATA && m->lanes & LANE_SYNC ? 1 : 0;
-    uint32_t lane = m->lane_number + first + (proxied ? 1 : 0) + 1;
+    bool both = m->lanes & LANE_DATA && m->lanes & LANE_SYNC;
+    uint32_t lane = m->lane_number + both + proxied + 1;
     for (uint32_t i = 0; i < op->nchannels; i++) {
         uint32_t at = m->pair[type][m->first[type][m->rank] + op->channels[i]];
         if (at == PEAL_NONE)
@@ -172,8 +179,10 @@ static void add_cut(struct mpp_maker *m, uint32_t rank, uint64_t at)
 static void widen(uint64_t range[2], uint64_t from, uint64_t to)
 {
     bool none = range[0] == range[1];
-    range[0] = none || from < range[0] ? from : range[0];
-    range[1] = none || to > range[1] ? to : range[1];
+    if (none || from < range[0])
+        range[0] = from;
+    if (none || to > range[1])
+        range[1] = to;
 }
 
 static void see_operand_at(struct mpp_maker *m, const struct mscclpp_operand *operand,
@@ -217,10 +226,16 @@ static void see_operand(struct mpp_maker *m, const struct mscclpp_operand *opera
 static void see_op(struct mpp_maker *m)
 {
     const struct mscclpp_op *op = m->op;
-    for (uint32_t i = 0; i < op->nsrc && !m->failed; i++)
+    for (uint32_t i = 0; i < op->nsrc; i++) {
+        if (m->failed)
+            break;
         see_operand(m, &op->src[i], peal_mpp_is_packet(op, true, i), false);
-    for (uint32_t i = 0; i < op->ndst && !m->failed; i++)
+    }
+    for (uint32_t i = 0; i < op->ndst; i++) {
+        if (m->failed)
+            break;
         see_operand(m, &op->dst[i], peal_mpp_is_packet(op, false, i), true);
+    }
     bool signals = op->name == MPP_SIGNAL || op->name == MPP_RELAXED_SIGNAL ||
                    op->name == MPP_PUT_SIGNAL || op->name == MPP_PUT_SIGNAL_FLUSH;
     if (signals && op->channel_type != MPP_MEMORY && op->channel_type != MPP_PORT)
@@ -269,22 +284,28 @@ static bool find_pairs(struct mpp_maker *m, uint32_t type)
     m->inbound[type] = calloc(total + 1u, sizeof *m->inbound[type]);
     m->pair[type] = malloc((total + 1u) * sizeof *m->pair[type]);
     struct end *ends = malloc((total + 1u) * sizeof *ends);
-    bool good = m->inbound[type] && m->pair[type] && ends;
-    for (uint32_t r = 0, n = 0; good && r < m->plan->nranks; r++) {
+    if (!m->inbound[type] || !m->pair[type] || !ends) {
+        free(ends);
+        return false;
+    }
+    for (uint32_t r = 0, n = 0; r < m->plan->nranks; r++) {
         for (uint32_t i = 0; i < m->plan->gpus[r].nchannels[type]; i++, n++) {
             const struct mscclpp_channel *c = &m->plan->gpus[r].channels[type][i];
             ends[n] = (struct end){r, c->peer, c->order, n};
         }
     }
-    if (good && total)
+    if (total)
         qsort(ends, total, sizeof *ends, by_end);
-    for (uint32_t i = 0; good && i < total; i++) {
+    for (uint32_t i = 0; i < total; i++) {
         struct end key = {ends[i].peer, ends[i].owner, ends[i].order, 0};
         const struct end *other = bsearch(&key, ends, total, sizeof *ends, by_end);
-        m->pair[type][ends[i].number] = other ? other->number : PEAL_NONE;
+        if (other)
+            m->pair[type][ends[i].number] = other->number;
+        else
+            m->pair[type][ends[i].number] = PEAL_NONE;
     }
     free(ends);
-    return good;
+    return true;
 }
 
 static int by_number(const void *a, const void *b)
@@ -307,8 +328,10 @@ static void number_cells(struct mpp_maker *m)
                 in->cell = used[in->cell_class]++;
             }
         }
-        for (int c = 0; c < CLASSES; c++)
-            m->cells[c] = used[c] > m->cells[c] ? used[c] : m->cells[c];
+        for (int c = 0; c < CLASSES; c++) {
+            if (used[c] > m->cells[c])
+                m->cells[c] = used[c];
+        }
         struct mpp_cuts *cuts = &m->cuts[r];
         size_t n = 0;
         if (cuts->at.len)
@@ -324,12 +347,16 @@ static void number_cells(struct mpp_maker *m)
 static void scan_blocks(struct mpp_maker *m)
 {
     uint32_t lane = 0;
-    for (m->rank = 0; m->rank < m->plan->nranks && !m->failed; m->rank++) {
+    for (m->rank = 0; m->rank < m->plan->nranks; m->rank++) {
+        if (m->failed)
+            break;
         const struct mscclpp_gpu *gpu = &m->plan->gpus[m->rank];
-        m->most_tbs = gpu->ntbs > m->most_tbs ? gpu->ntbs : m->most_tbs;
-        m->most_semaphores =
-            gpu->nsemaphores > m->most_semaphores ? gpu->nsemaphores : m->most_semaphores;
-        for (m->tb = 0; m->tb < gpu->ntbs && !m->failed; m->tb++) {
+        if (gpu->ntbs > m->most_tbs)
+            m->most_tbs = gpu->ntbs;
+        m->most_semaphores = peal_size_max(gpu->nsemaphores, m->most_semaphores);
+        for (m->tb = 0; m->tb < gpu->ntbs; m->tb++) {
+            if (m->failed)
+                break;
             m->lanes = 0;
             peal_mpp_walk(m, &gpu->tbs[m->tb], see_lanes);
             m->lane_number = lane;
@@ -343,7 +370,9 @@ static void scan_blocks(struct mpp_maker *m)
 /* Is scratch used both ways at one place? Packets take twice the room of their data. */
 static void check_scratch(struct mpp_maker *m)
 {
-    for (m->rank = 0; m->rank < m->plan->nranks && !m->failed; m->rank++) {
+    for (m->rank = 0; m->rank < m->plan->nranks; m->rank++) {
+        if (m->failed)
+            break;
         const struct mpp_cuts *c = &m->cuts[m->rank];
         bool both = c->plain[0] != c->plain[1] && c->packed[0] != c->packed[1];
         if (both && c->plain[0] < c->packed[1] && c->packed[0] < c->plain[1])
@@ -366,8 +395,9 @@ bool peal_mpp_scan(struct mpp_maker *m)
     uint32_t semaphores = 0;
     m->first_semaphore = calloc(m->plan->nranks + 1u, sizeof *m->first_semaphore);
     m->cuts = calloc(m->plan->nranks, sizeof *m->cuts);
-    for (uint32_t r = 0; m->first_semaphore && r < m->plan->nranks; r++) {
-        m->first_semaphore[r] = semaphores;
+    for (uint32_t r = 0; r < m->plan->nranks; r++) {
+        if (m->first_semaphore)
+            m->first_semaphore[r] = semaphores;
         semaphores += m->plan->gpus[r].nsemaphores;
     }
     m->semaphores = calloc(semaphores + 1u, sizeof *m->semaphores);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The builder itself: kernels, parameters, names, blocks. */
 #include "lang/build/builder.h"
+#include "lang/deduce/deduce.h"
 #include "lang/syntax/parse.h"
 #include "lang/syntax/print.h"
 
@@ -66,7 +67,9 @@ bool peal_builder_ready(struct peal_builder *b)
 const char *peal_builder_intern(struct peal_builder *b, const char *name)
 {
     const char *text = peal_intern_text(&b->module->names, name, strlen(name));
-    return text ? text : peal_builder_out_of_memory(b);
+    if (!text)
+        return peal_builder_out_of_memory(b);
+    return text;
 }
 
 static bool is_name(const char *name)
@@ -78,10 +81,10 @@ static bool is_name(const char *name)
 /* True if the name was free, and is now taken. */
 static bool claim(struct peal_builder *b, const char *name)
 {
-    size_t before = b->used.count;
+    size_t before = b->used.texts.len;
     if (!peal_intern_text(&b->used, name, strlen(name)))
         peal_builder_out_of_memory(b);
-    return b->used.count > before;
+    return b->used.texts.len > before;
 }
 
 const char *peal_builder_name(struct peal_builder *b, const char *wish, bool exact)
@@ -89,7 +92,10 @@ const char *peal_builder_name(struct peal_builder *b, const char *wish, bool exa
     char name[256];
     if (!is_name(wish))
         return peal_builder_fail(b, "'%.100s' cannot be a name", wish);
-    if (!peal_word_is_reserved(wish, strlen(wish)) && claim(b, wish))
+    /* A name that may be changed leaves the placement's names alone. */
+    bool is_free = !peal_word_is_reserved(wish, strlen(wish)) &&
+                   (exact || !peal_name_is_placement(wish));
+    if (is_free && claim(b, wish))
         return peal_builder_intern(b, wish);
     if (exact)
         return peal_builder_fail(b, "name '%s' is taken in kernel '%s', or a word of the language",
@@ -115,7 +121,7 @@ static void end_kernel(struct peal_builder *b)
 {
     if (b->kernel && b->nblocks > 1)
         peal_builder_fail(b, "kernel '%s' ends with %d open block%s", b->kernel->name,
-                          b->nblocks - 1, b->nblocks == 2 ? "" : "s");
+                          b->nblocks - 1, peal_text_plural(b->nblocks - 1));
     b->kernel = NULL;
     b->nblocks = 0;
 }
@@ -140,7 +146,10 @@ void peal_build_kernel(struct peal_builder *b, const char *name, const char *con
     }
     kernel->name = peal_builder_intern(b, name);
     kernel->doc = "";
-    kernel->implements = contract ? peal_builder_intern(b, contract) : NULL;
+    if (contract)
+        kernel->implements = peal_builder_intern(b, contract);
+    else
+        kernel->implements = NULL;
     *b->kernels_tail = kernel;
     b->kernels_tail = &kernel->next;
     b->kernel = kernel;
@@ -204,7 +213,14 @@ const char *peal_builder_error(const struct peal_builder *b)
 {
     if (!b)
         return "out of memory";
-    return b->status == PEAL_OK ? NULL : b->status == PEAL_NO_MEMORY ? "out of memory" : b->why;
+    switch (b->status) {
+    case PEAL_OK:
+        return NULL;
+    case PEAL_NO_MEMORY:
+        return "out of memory";
+    default:
+        return b->why;
+    }
 }
 
 struct peal_symbol *peal_builder_symbol(struct peal_builder *b, enum peal_symbol_kind kind,
@@ -214,13 +230,17 @@ struct peal_symbol *peal_builder_symbol(struct peal_builder *b, enum peal_symbol
     if (!name)
         return NULL;
     struct peal_symbol *symbol = peal_symbol_new(b->module, kind, name, (struct peal_pos){0});
-    return symbol ? symbol : peal_builder_out_of_memory(b);
+    if (!symbol)
+        return peal_builder_out_of_memory(b);
+    return symbol;
 }
 
 bool peal_builder_memory(struct peal_builder *b, struct peal_symbol *symbol,
                          const struct peal_build_memory *memory)
 {
-    const char *elem = memory->elem ? memory->elem : "T";
+    const char *elem = memory->elem;
+    if (!elem)
+        elem = "T";
     if (strcmp(elem, "T") == 0)
         symbol->type.elem.generic = true;
     else if (!peal_dtype_find(elem, strlen(elem), &symbol->type.elem.dtype))
@@ -228,7 +248,7 @@ bool peal_builder_memory(struct peal_builder *b, struct peal_symbol *symbol,
     symbol->type.elem.wide = memory->wide;
     symbol->type.dims = memory->cols ? 2 : 1;
     symbol->shape[0] = peal_builder_use(b, memory->len);
-    symbol->shape[1] = memory->cols ? peal_builder_use(b, memory->cols) : NULL;
+    symbol->shape[1] = peal_builder_use_optional(b, memory->cols);
     return b->status == PEAL_OK;
 }
 
@@ -279,7 +299,7 @@ struct peal_expr *peal_build_int_param(struct peal_builder *b, const char *name,
     if (is_local && initial)
         return peal_builder_fail(b, "parameter '%s': a local one has no default", name);
     symbol->is_local = is_local;
-    symbol->initial = initial ? peal_builder_use(b, initial) : NULL;
+    symbol->initial = peal_builder_use_optional(b, initial);
     return add_param(b, symbol);
 }
 
@@ -297,7 +317,9 @@ struct peal_expr *peal_build_ints_param(struct peal_builder *b, const char *name
 struct peal_expr *peal_build_reduce_param(struct peal_builder *b, const char *name)
 {
     struct peal_symbol *symbol = new_param(b, PEAL_SYMBOL_REDUCE, name);
-    return symbol ? add_param(b, symbol) : NULL;
+    if (!symbol)
+        return NULL;
+    return add_param(b, symbol);
 }
 
 struct peal_stmt *peal_builder_stmt(struct peal_builder *b, enum peal_stmt_kind kind)
@@ -331,7 +353,7 @@ struct peal_expr *peal_build_for(struct peal_builder *b, const char *name, struc
         return NULL;
     stmt->a = peal_builder_use(b, from);
     stmt->b = peal_builder_use(b, to);
-    stmt->c = step ? peal_builder_use(b, step) : NULL;
+    stmt->c = peal_builder_use_optional(b, step);
     stmt->symbol = peal_builder_symbol(b, PEAL_SYMBOL_LOOP, name, false);
     open_block(b, stmt);
     return peal_builder_ref(b, stmt->symbol);

@@ -14,7 +14,16 @@ struct peal_expr *peal_builder_use(struct peal_builder *b, const struct peal_exp
     if (!expr)
         return peal_builder_fail(b, "an operand is missing");
     struct peal_expr *copy = peal_expr_copy(b->module, expr);
-    return copy ? copy : peal_builder_out_of_memory(b);
+    if (!copy)
+        return peal_builder_out_of_memory(b);
+    return copy;
+}
+
+struct peal_expr *peal_builder_use_optional(struct peal_builder *b, const struct peal_expr *expr)
+{
+    if (!expr)
+        return NULL;
+    return peal_builder_use(b, expr);
 }
 
 struct peal_expr *peal_builder_close(struct peal_builder *b, struct peal_expr *expr)
@@ -31,12 +40,16 @@ static struct peal_expr *new_expr(struct peal_builder *b, enum peal_expr_kind ki
     if (!b || b->status != PEAL_OK)
         return NULL;
     struct peal_expr *expr = peal_expr_new(b->module, kind, (struct peal_pos){0});
-    return expr ? expr : peal_builder_out_of_memory(b);
+    if (!expr)
+        return peal_builder_out_of_memory(b);
+    return expr;
 }
 
 struct peal_expr *peal_builder_ref(struct peal_builder *b, const struct peal_symbol *symbol)
 {
-    struct peal_expr *expr = symbol ? new_expr(b, PEAL_EXPR_NAME) : NULL;
+    struct peal_expr *expr = NULL;
+    if (symbol)
+        expr = new_expr(b, PEAL_EXPR_NAME);
     if (expr)
         expr->name = symbol->name;
     return expr;
@@ -52,8 +65,13 @@ struct peal_expr *peal_build_int(struct peal_builder *b, int64_t value)
         return NULL;
     if (value == INT64_MIN)
         return peal_builder_fail(b, "the smallest integer cannot be written");
-    expr->value = value < 0 ? -value : value;
-    return value < 0 ? build_unary(b, PEAL_INT_NEG, expr) : expr; /* as the parser reads it */
+    if (value < 0)
+        expr->value = -value;
+    else
+        expr->value = value;
+    if (value < 0)
+        return build_unary(b, PEAL_INT_NEG, expr);
+    return expr; /* as the parser reads it */
 }
 
 struct peal_expr *peal_build_real(struct peal_builder *b, double value)
@@ -64,7 +82,9 @@ struct peal_expr *peal_build_real(struct peal_builder *b, double value)
     if (!isfinite(value))
         return peal_builder_fail(b, "a number that is not finite cannot be written");
     expr->real = fabs(value);
-    return signbit(value) ? build_unary(b, PEAL_INT_NEG, expr) : expr;
+    if (signbit(value))
+        return build_unary(b, PEAL_INT_NEG, expr);
+    return expr;
 }
 
 struct peal_expr *peal_build_name(struct peal_builder *b, const char *name)
@@ -76,7 +96,9 @@ struct peal_expr *peal_build_name(struct peal_builder *b, const char *name)
     if (!is_reduce && peal_word_is_reserved(name, strlen(name)))
         return peal_builder_fail(b, "'%s' is a word of the language and no name", name);
     expr->name = peal_builder_intern(b, name);
-    return expr->name ? expr : NULL;
+    if (!expr->name)
+        return NULL;
+    return expr;
 }
 
 /* The operator of that text, for one operand or for two; PEAL_INT_OP_COUNT = none. */
@@ -107,7 +129,9 @@ struct peal_expr *peal_build_op(struct peal_builder *b, const char *op, struct p
 {
     if (!b || b->status != PEAL_OK)
         return NULL;
-    enum peal_int_op unary = c ? PEAL_INT_OP_COUNT : find_operator(op, true);
+    enum peal_int_op unary = PEAL_INT_OP_COUNT;
+    if (!c)
+        unary = find_operator(op, true);
     if (unary != PEAL_INT_OP_COUNT)
         return build_unary(b, unary, a);
     struct peal_expr *expr = new_expr(b, PEAL_EXPR_BINARY);
@@ -150,7 +174,9 @@ struct peal_expr *peal_build_apply(struct peal_builder *b, struct peal_expr *op,
 {
     if (op && op->kind != PEAL_EXPR_NAME)
         return peal_builder_fail(b, "only a reduce parameter or operation can be applied");
-    return op ? peal_build_call(b, op->name, x, y) : NULL;
+    if (!op)
+        return NULL;
+    return peal_build_call(b, op->name, x, y);
 }
 
 /* The kinds of slices are those of the tree. */
@@ -236,7 +262,7 @@ struct peal_expr *peal_build_port(struct peal_builder *b, const char *port,
     if (found < 0 || (found == PEAL_PORT_CHILD) != (number != NULL))
         return peal_builder_fail(b, "a port is N, S, E, W, parent, or child and its number");
     expr->value = found;
-    expr->a = number ? peal_builder_use(b, number) : NULL;
+    expr->a = peal_builder_use_optional(b, number);
     return peal_builder_close(b, expr);
 }
 
@@ -250,7 +276,7 @@ static struct peal_expr *build_recv(struct peal_builder *b, struct peal_expr *pe
         return peal_builder_fail(b, "a channel is given by its name");
     expr->in_slot = in_slot;
     expr->a = peal_builder_use(b, peer);
-    expr->b = channel ? peal_builder_use(b, channel) : NULL;
+    expr->b = peal_builder_use_optional(b, channel);
     return peal_builder_close(b, expr);
 }
 

@@ -70,7 +70,7 @@ struct peal_expr *peal_build_signal(struct peal_builder *b, const char *name, co
     if (found > PEAL_MODE_RAW_UNINITIALISED)
         return peal_builder_fail(b, "signals have no mode '%.40s'", mode);
     stmt->symbol->mode = (enum peal_signal_mode)found;
-    stmt->symbol->shape[0] = cells ? peal_builder_use(b, cells) : NULL;
+    stmt->symbol->shape[0] = peal_builder_use_optional(b, cells);
     return ref;
 }
 
@@ -97,7 +97,7 @@ void peal_build_tree(struct peal_builder *b, struct peal_expr *arity, struct pea
     if (!stmt)
         return;
     stmt->a = peal_builder_use(b, arity);
-    stmt->b = root ? peal_builder_use(b, root) : NULL;
+    stmt->b = peal_builder_use_optional(b, root);
 }
 
 struct peal_expr *peal_build_let(struct peal_builder *b, const char *name,
@@ -133,8 +133,9 @@ struct peal_expr *peal_build_var(struct peal_builder *b, const char *name, struc
 struct peal_expr *peal_build_carry(struct peal_builder *b, enum peal_carried kind, const char *name,
                                    struct peal_expr *initial)
 {
-    return kind == PEAL_CARRY_INT ? peal_build_var(b, name, initial)
-                                  : peal_build_let(b, name, NULL, initial);
+    if (kind == PEAL_CARRY_INT)
+        return peal_build_var(b, name, initial);
+    return peal_build_let(b, name, NULL, initial);
 }
 
 void peal_build_assign(struct peal_builder *b, struct peal_expr *place, struct peal_expr *value)
@@ -156,7 +157,10 @@ void peal_build_accumulate(struct peal_builder *b, struct peal_expr *place, stru
         peal_builder_fail(b, "only a reduce parameter or operation can accumulate");
     stmt->a = use_place(b, place);
     stmt->b = peal_builder_use(b, value);
-    stmt->name = op ? op->name : peal_builder_intern(b, "sum");
+    if (op)
+        stmt->name = op->name;
+    else
+        stmt->name = peal_builder_intern(b, "sum");
     stmt->exclusive = exclusive;
 }
 
@@ -186,7 +190,10 @@ void peal_build_wait(struct peal_builder *b, struct peal_expr *cell, struct peal
     stmt->b = peal_builder_use(b, value);
     stmt->relaxed = sync && sync->relaxed;
     stmt->is_equal = sync && sync->equal;
-    stmt->back = sync ? sync->back : 0;
+    if (sync)
+        stmt->back = sync->back;
+    else
+        stmt->back = 0;
 }
 
 void peal_build_send(struct peal_builder *b, struct peal_expr *value, struct peal_expr *peer,
@@ -199,7 +206,7 @@ void peal_build_send(struct peal_builder *b, struct peal_expr *value, struct pea
         peal_builder_fail(b, "a channel is given by its name");
     stmt->a = peal_builder_use(b, value);
     stmt->b = peal_builder_use(b, peer);
-    stmt->c = channel ? peal_builder_use(b, channel) : NULL;
+    stmt->c = peal_builder_use_optional(b, channel);
 }
 
 void peal_build_free(struct peal_builder *b, struct peal_expr *tile)
@@ -210,6 +217,13 @@ void peal_build_free(struct peal_builder *b, struct peal_expr *tile)
     if (tile && tile->kind != PEAL_EXPR_NAME)
         peal_builder_fail(b, "a tile is freed by its name");
     stmt->a = peal_builder_use(b, tile);
+}
+
+void peal_build_flush(struct peal_builder *b, struct peal_expr *rank)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_FLUSH);
+    if (stmt)
+        stmt->a = peal_builder_use(b, rank);
 }
 
 void peal_build_assert(struct peal_builder *b, struct peal_expr *condition, const char *message)

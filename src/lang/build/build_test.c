@@ -95,6 +95,28 @@ static void a_ring_allreduce_is_a_page(void **state)
                 true);
 }
 
+static void placement_is_built_by_name_and_call(void **state)
+{
+    (void)state;
+    struct peal_builder *b = peal_builder_new();
+    const struct peal_build_memory vector = {.len = peal_build_name(b, "n")};
+    peal_build_kernel(b, "placed", NULL);
+    struct peal_expr *x = peal_build_param(b, "x", &vector);
+    struct peal_expr *y = peal_build_param(b, "y", &vector);
+    struct peal_expr *node = peal_build_let(b, "node", NULL, peal_build_name(b, "seats"));
+    struct peal_expr *next = peal_build_mod(b, peal_build_add(b, peal_build_name(b, "node"), node),
+                                            peal_build_name(b, "nodes"));
+    peal_build_send(b, x, peal_build_call(b, "at", next, peal_build_int(b, 0)), NULL);
+    peal_build_assign(b, y, x);
+    check_built(b,
+                "kernel placed(x: T[n], y: T[n]) {\n"
+                "    let node_1 = seats\n"
+                "    send x to at((node + node_1) % nodes, 0)\n"
+                "    y = x\n"
+                "}\n",
+                true);
+}
+
 /* var, if, else, for, assert. */
 static void build_branches(struct peal_builder *b, struct peal_expr *counts, struct peal_expr *n)
 {
@@ -217,6 +239,26 @@ static void lanes_can_be_built(void **state)
                 "    }\n"
                 "    lane {\n"
                 "    }\n"
+                "}\n",
+                true);
+}
+
+static void matrices_are_multiplied_by_a_call(void **state)
+{
+    (void)state;
+    struct peal_builder *b = peal_builder_new();
+    struct peal_expr *n = peal_build_name(b, "n"), *m = peal_build_name(b, "m");
+    peal_build_kernel(b, "product", NULL);
+    struct peal_expr *x =
+        peal_build_param(b, "x", &(struct peal_build_memory){.len = m, .cols = n, .dir = 1});
+    struct peal_expr *w =
+        peal_build_param(b, "w", &(struct peal_build_memory){.len = n, .cols = m, .dir = 1});
+    struct peal_expr *y =
+        peal_build_param(b, "y", &(struct peal_build_memory){.len = m, .cols = m, .dir = 2});
+    peal_build_assign(b, y, peal_build_call(b, "matmul", x, w));
+    check_built(b,
+                "kernel product(in x: T[m, n], in w: T[n, m], out y: T[m, m]) {\n"
+                "    y = matmul(x, w)\n"
                 "}\n",
                 true);
 }
@@ -421,6 +463,8 @@ int main(void)
         cmocka_unit_test(a_ring_allreduce_is_a_page),
         cmocka_unit_test(every_form_can_be_built),
         cmocka_unit_test(lanes_can_be_built),
+        cmocka_unit_test(matrices_are_multiplied_by_a_call),
+        cmocka_unit_test(placement_is_built_by_name_and_call),
         cmocka_unit_test(names_are_unique_at_any_depth),
         cmocka_unit_test(all_operators_read_back_in_any_mix),
         cmocka_unit_test(the_first_mistake_is_reported),

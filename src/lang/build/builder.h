@@ -35,6 +35,8 @@ const char *peal_builder_intern(struct peal_builder *b, const char *name);
 const char *peal_builder_name(struct peal_builder *b, const char *wish, bool exact);
 /* A copy of an operand, for its one place in the tree; NULL after a failure. */
 struct peal_expr *peal_builder_use(struct peal_builder *b, const struct peal_expr *expr);
+/* The same for an operand that may be left out: NULL of NULL is no error. */
+struct peal_expr *peal_builder_use_optional(struct peal_builder *b, const struct peal_expr *expr);
 /* Measures a new expression; NULL when it is too high. */
 struct peal_expr *peal_builder_close(struct peal_builder *b, struct peal_expr *expr);
 /* Copies of all expressions of a list but its first word, linked. */

@@ -12,41 +12,48 @@ enum { MOST_CALLS = 64 }; /* of one kernel by another by another ... */
 static void deduce_entry(struct peal_deducer *d, struct peal_kernel_entry *entry, int depth);
 
 /* Names of another module are not interned in this one: texts are hashed. */
-static struct peal_kernel_entry *find_entry(const struct peal_deducer *d, const char *name)
+static uint64_t hash_kernel(const void *rows, uint32_t row)
 {
-    size_t mask = d->kernels_cap - 1;
-    size_t i = (size_t)peal_hash_bytes(name, strlen(name), 0) & mask;
-    while (d->kernels[i].name && strcmp(d->kernels[i].name, name) != 0)
-        i = (i + 1) & mask;
-    return &d->kernels[i];
+    const char *name = ((const struct peal_kernel_entry *)rows)[row].name;
+    return peal_hash_bytes(name, strlen(name), 0);
+}
+
+/* Where the kernel of this name is in the index, or the free place where it belongs. */
+static size_t find_place(const struct peal_deducer *d, const char *name)
+{
+    const struct peal_index *index = &d->kernel_index;
+    size_t at = peal_index_begin(index, peal_hash_bytes(name, strlen(name), 0));
+    while (peal_index_is_used(index, at) &&
+           strcmp(d->kernels.at[peal_index_row(index, at)].name, name) != 0)
+        at = peal_index_next(index, at);
+    return at;
 }
 
 struct peal_kernel_entry *peal_deducer_kernel(const struct peal_deducer *d, const char *name)
 {
-    struct peal_kernel_entry *entry = find_entry(d, name);
-    return entry->name ? entry : NULL;
+    if (d->kernels.len == 0)
+        return NULL;
+    size_t at = find_place(d, name);
+    if (!peal_index_is_used(&d->kernel_index, at))
+        return NULL;
+    return &d->kernels.at[peal_index_row(&d->kernel_index, at)];
 }
 
 static bool index_kernels(struct peal_deducer *d)
 {
-    size_t count = 0;
-    for (const struct peal_kernel *k = d->module->kernels; k; k = k->next)
-        count++;
-    d->kernels_cap = 16;
-    while (d->kernels_cap < count * 2)
-        d->kernels_cap *= 2;
-    d->kernels = calloc(d->kernels_cap, sizeof *d->kernels);
-    if (!d->kernels)
-        return false;
     for (struct peal_kernel *k = d->module->kernels; k; k = k->next) {
-        struct peal_kernel_entry *entry = find_entry(d, k->name);
-        if (entry->name) {
+        struct peal_kernel_entry entry = {k->name, k,
+                                          k->deduced ? PEAL_KERNEL_DONE : PEAL_KERNEL_NEW};
+        const struct peal_kernel_entry *there = peal_deducer_kernel(d, k->name);
+        if (there) {
             peal_deducer_error(d, k->pos, "kernel '%s' is declared already", k->name);
-            peal_deducer_note(d, entry->kernel->pos, "it is declared here");
+            peal_deducer_note(d, there->kernel->pos, "it is declared here");
             continue;
         }
-        *entry =
-            (struct peal_kernel_entry){k->name, k, k->deduced ? PEAL_KERNEL_DONE : PEAL_KERNEL_NEW};
+        if (!peal_index_reserve(&d->kernel_index, hash_kernel, d->kernels.at) ||
+            !peal_vec_push(&d->kernels, entry))
+            return false;
+        peal_index_put(&d->kernel_index, find_place(d, k->name), (uint32_t)(d->kernels.len - 1));
     }
     return true;
 }
@@ -54,13 +61,17 @@ static bool index_kernels(struct peal_deducer *d)
 /* Deduces the kernels that a block calls. */
 static void deduce_callees(struct peal_deducer *d, const struct peal_stmt *stmt, int depth)
 {
-    for (; stmt && peal_deducer_goes_on(d); stmt = stmt->next) {
+    for (; stmt; stmt = stmt->next) {
+        if (!peal_deducer_goes_on(d))
+            break;
         deduce_callees(d, stmt->body, depth);
         deduce_callees(d, stmt->other, depth);
         if (stmt->kind != PEAL_STMT_CALL)
             continue;
         const struct peal_kernel *callee = peal_deduce_callee(d, stmt);
-        struct peal_kernel_entry *entry = callee ? peal_deducer_kernel(d, callee->name) : NULL;
+        struct peal_kernel_entry *entry = NULL;
+        if (callee)
+            entry = peal_deducer_kernel(d, callee->name);
         if (!entry || entry->kernel != callee)
             continue; /* of the library, or unknown */
         if (entry->state == PEAL_KERNEL_OPEN) {
@@ -130,7 +141,9 @@ static void deduce_params(struct peal_deducer *d)
         peal_deducer_declare(d, param);
     }
     d->in_params = true;
-    for (int i = 0; i < kernel->nparams && peal_deducer_goes_on(d); i++) {
+    for (int i = 0; i < kernel->nparams; i++) {
+        if (!peal_deducer_goes_on(d))
+            break;
         struct peal_symbol *param = kernel->params[i];
         struct peal_value shape = {{{0}, {0}}};
         if (!param->shape[0])
@@ -140,7 +153,9 @@ static void deduce_params(struct peal_deducer *d)
         d->has_generic |= param->kind == PEAL_SYMBOL_BUFFER && param->type.elem.generic;
     }
     d->in_params = false;
-    for (int i = 0; i < kernel->nparams && peal_deducer_goes_on(d); i++) {
+    for (int i = 0; i < kernel->nparams; i++) {
+        if (!peal_deducer_goes_on(d))
+            break;
         struct peal_poly poly;
         if (kernel->params[i]->initial)
             peal_deduce_int(d, kernel->params[i]->initial, "a default", &poly);
@@ -207,13 +222,19 @@ enum peal_status peal_deduce(struct peal_module *module, const struct peal_modul
 {
     struct peal_deducer d = {.module = module, .library = library, .diags = diags};
     d.no_memory = !index_kernels(&d);
-    for (struct peal_kernel *k = module->kernels; k && peal_deducer_goes_on(&d); k = k->next) {
+    if (peal_deducer_goes_on(&d))
+        peal_deduce_reductions(&d);
+    for (struct peal_kernel *k = module->kernels; k; k = k->next) {
+        if (!peal_deducer_goes_on(&d))
+            break;
         struct peal_kernel_entry *entry = peal_deducer_kernel(&d, k->name);
         if (entry && entry->kernel == k && entry->state == PEAL_KERNEL_NEW)
             deduce_entry(&d, entry, 0);
     }
-    free(d.kernels);
-    free(d.names);
+    peal_vec_release(&d.kernels);
+    peal_index_release(&d.kernel_index);
+    peal_vec_release(&d.names);
+    peal_index_release(&d.name_index);
     peal_vec_release(&d.facts);
     peal_vec_release(&d.visible);
     if (d.no_memory)

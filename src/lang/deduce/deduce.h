@@ -38,4 +38,8 @@ struct peal_call_expr peal_call_bind(const struct peal_stmt *stmt);
  * last. */
 const char *peal_function_name(size_t i);
 
+/* node nodes seat seats max_seats: names that a kernel may also declare for something else. */
+bool peal_special_is_placement(int64_t special);
+bool peal_name_is_placement(const char *name);
+
 #endif

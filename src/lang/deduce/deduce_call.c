@@ -16,7 +16,9 @@ static struct peal_kernel *find_kernel(const struct peal_deducer *d, const char 
     struct peal_kernel_entry *entry = peal_deducer_kernel(d, name);
     if (entry && entry->kernel)
         return entry->kernel;
-    return d->library ? peal_module_find(d->library, name) : NULL;
+    if (!d->library)
+        return NULL;
+    return peal_module_find(d->library, name);
 }
 
 static const struct peal_expr *last_arg(const struct peal_stmt *stmt)
@@ -72,7 +74,9 @@ static struct peal_symbol *only_signal(const struct peal_kernel *kernel, int *co
             (*count)++;
         }
     }
-    return *count == 1 ? found : NULL;
+    if (*count != 1)
+        return NULL;
+    return found;
 }
 
 enum sort_result { SORTED, TOO_FEW, TOO_MANY };
@@ -82,10 +86,14 @@ static enum sort_result sort_args(const struct peal_stmt *stmt, struct peal_kern
                                   struct peal_call_expr *out)
 {
     *out = (struct peal_call_expr){.callee = callee};
-    const struct peal_expr *end = names_algorithm(stmt, callee) ? last_arg(stmt) : NULL;
+    const struct peal_expr *end = NULL;
+    if (names_algorithm(stmt, callee))
+        end = last_arg(stmt);
     int at = 0;
     int position = 0;
-    for (struct peal_expr *arg = stmt->args; arg && arg != end; arg = arg->next, position++) {
+    for (struct peal_expr *arg = stmt->args; arg; arg = arg->next, position++) {
+        if (arg == end)
+            break;
         int count;
         if (arg->type.kind == PEAL_TYPE_SIGNAL && position <= 1 && !out->signal) {
             out->signal = arg;
@@ -96,8 +104,11 @@ static enum sort_result sort_args(const struct peal_stmt *stmt, struct peal_kern
             return TOO_MANY;
         out->args[at++] = arg;
         /* One buffer for x and y: the next argument, if any, is none. */
-        const struct peal_expr *next =
-            arg->next && arg->next->type.kind == PEAL_TYPE_SIGNAL ? arg->next->next : arg->next;
+        const struct peal_expr *next;
+        if (arg->next && arg->next->type.kind == PEAL_TYPE_SIGNAL)
+            next = arg->next->next;
+        else
+            next = arg->next;
         bool next_is_buffer = next && next != end && next->type.kind == PEAL_TYPE_BUFFER;
         bool wants_two = at == 1 && callee->nparams >= 2 &&
                          callee->params[0]->kind == PEAL_SYMBOL_BUFFER &&
@@ -119,7 +130,7 @@ struct peal_call_expr peal_call_bind(const struct peal_stmt *stmt)
     return call;
 }
 
-/* What the arguments tell about the callee: its T, and dimensions as far as plain shapes say. */
+/* What the arguments determine of the callee: its T, and dimensions as far as plain shapes say. */
 struct dims {
     const struct peal_expr *generic; /* the first argument for a buffer of T */
     int count;
@@ -171,14 +182,18 @@ static void check_buffer(struct peal_deducer *d, const struct peal_symbol *param
                            "parameter '%s' is of %s with %d dimension%s, and '%s' of %s "
                            "with %d",
                            param->name, peal_elem_text(param->type.elem), param->type.dims,
-                           param->type.dims == 1 ? "" : "s", peal_show_expr(arg).text,
+                           peal_text_plural(param->type.dims), peal_show_expr(arg).text,
                            peal_elem_text(type->elem), type->dims);
         peal_deducer_note(d, param->pos, "the parameter is declared here");
         return;
     }
     if (param->type.elem.generic && !dims->generic)
         dims->generic = arg;
-    struct peal_elem elem = dims->generic ? dims->generic->type.elem : type->elem;
+    struct peal_elem elem;
+    if (dims->generic)
+        elem = dims->generic->type.elem;
+    else
+        elem = type->elem;
     if (param->type.elem.generic &&
         (elem.generic != type->elem.generic || (!elem.generic && elem.dtype != type->elem.dtype))) {
         peal_deducer_error(d, arg->pos,
@@ -240,12 +255,25 @@ static void check_signal(struct peal_deducer *d, const struct peal_call_expr *ca
                            peal_show_expr(arg).text);
     } else if (own->type.dims != given->type.dims || own->mode != given->mode) {
         static const char *const modes[] = {"of one writer", "shared", "raw", "raw uninitialised"};
-        bool shapes = own->type.dims != given->type.dims;
+        const char *is = modes[given->mode];
+        const char *should_be = modes[own->mode];
+        if (own->type.dims != given->type.dims) {
+            is = signal_shape(given);
+            should_be = signal_shape(own);
+        }
         peal_deducer_error(d, arg->pos, "'%s' is %s, and signal '%s', which it replaces, is %s",
-                           given->name, shapes ? signal_shape(given) : modes[given->mode],
-                           own->name, shapes ? signal_shape(own) : modes[own->mode]);
+                           given->name, is, own->name, should_be);
         peal_deducer_note(d, own->pos, "'%s' is declared here", own->name);
     }
+}
+
+static bool is_bound(const struct dims *dims, const struct peal_symbol *dim)
+{
+    for (int i = 0; i < dims->count; i++) {
+        if (dims->symbols[i] == dim)
+            return true;
+    }
+    return false;
 }
 
 /* Every dimension of the callee must follow from the arguments. */
@@ -253,10 +281,7 @@ static void check_dims(struct peal_deducer *d, const struct peal_stmt *stmt,
                        const struct peal_kernel *callee, const struct dims *dims)
 {
     for (const struct peal_symbol *s = callee->symbols; s; s = s->next) {
-        bool bound = s->kind != PEAL_SYMBOL_DIM;
-        for (int i = 0; i < dims->count && !bound; i++)
-            bound = dims->symbols[i] == s;
-        if (!bound) {
+        if (s->kind == PEAL_SYMBOL_DIM && !is_bound(dims, s)) {
             peal_deducer_error(d, stmt->pos,
                                "dimension '%s' of kernel '%s' does not follow from the "
                                "arguments",
@@ -296,7 +321,7 @@ static void check_call(struct peal_deducer *d, struct peal_stmt *stmt, struct pe
         peal_deducer_error(d, stmt->pos,
                            "too %s arguments for kernel '%s', which has %d parameter%s",
                            result == TOO_FEW ? "few" : "many", callee->name, callee->nparams,
-                           callee->nparams == 1 ? "" : "s");
+                           peal_text_plural(callee->nparams));
         peal_deducer_note(d, callee->pos, "it is declared here");
         return;
     }
@@ -329,7 +354,9 @@ static void unknown_kernel(struct peal_deducer *d, const struct peal_stmt *stmt)
         return;
     }
     const struct peal_module *modules[] = {d->module, d->library};
-    for (int i = 0; i < 2 && modules[i]; i++) {
+    for (int i = 0; i < 2; i++) {
+        if (!modules[i])
+            break;
         for (const struct peal_kernel *k = modules[i]->kernels; k; k = k->next)
             best = peal_nearer(stmt->name, best, k->name);
     }
@@ -346,13 +373,15 @@ static bool unknown_algorithm(struct peal_deducer *d, const struct peal_stmt *st
     enum peal_reduction reduce;
     if (!last || last->kind != PEAL_EXPR_NAME || strcmp(stmt->callee->name, stmt->name) == 0 ||
         names_algorithm(stmt, stmt->callee) || peal_deducer_find(d, last->name) ||
-        peal_reduce_find(last->name, strlen(last->name), &reduce))
+        peal_deducer_reduction(d, last->name, &reduce))
         return false;
     peal_deducer_error(d, last->pos, "there is no kernel '%s_%s'", stmt->name, last->name);
     const char *best = NULL;
     size_t prefix = strlen(stmt->name) + 1;
     const struct peal_module *modules[] = {d->module, d->library};
-    for (int i = 0; i < 2 && modules[i]; i++) {
+    for (int i = 0; i < 2; i++) {
+        if (!modules[i])
+            break;
         for (const struct peal_kernel *k = modules[i]->kernels; k; k = k->next) {
             if (strncmp(k->name, stmt->name, prefix - 1) == 0 && k->name[prefix - 1] == '_')
                 best = peal_nearer(last->name, best, k->name + prefix);
@@ -373,12 +402,18 @@ void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt)
     }
     if (unknown_algorithm(d, stmt))
         return;
-    const struct peal_expr *end = names_algorithm(stmt, stmt->callee) ? last_arg(stmt) : NULL;
+    const struct peal_expr *end = NULL;
+    if (names_algorithm(stmt, stmt->callee))
+        end = last_arg(stmt);
     int nargs = 0;
-    for (const struct peal_expr *arg = stmt->args; arg && arg != end; arg = arg->next)
+    for (const struct peal_expr *arg = stmt->args; arg; arg = arg->next) {
+        if (arg == end)
+            break;
         nargs++;
-    struct peal_value *shapes =
-        nargs <= MOST_ARGS ? peal_arena_alloc(&d->scratch, sizeof *shapes * (size_t)nargs) : NULL;
+    }
+    struct peal_value *shapes = NULL;
+    if (nargs <= MOST_ARGS)
+        shapes = peal_arena_alloc(&d->scratch, sizeof *shapes * (size_t)nargs);
     if (!shapes) {
         if (nargs <= MOST_ARGS)
             d->no_memory = true;
@@ -389,7 +424,9 @@ void peal_deduce_call(struct peal_deducer *d, struct peal_stmt *stmt)
     }
     bool ok = true;
     nargs = 0;
-    for (struct peal_expr *arg = stmt->args; arg && arg != end; arg = arg->next) {
+    for (struct peal_expr *arg = stmt->args; arg; arg = arg->next) {
+        if (arg == end)
+            break;
         peal_deduce_expr(d, arg, &shapes[nargs++]);
         ok &= arg->type.kind != PEAL_TYPE_NONE;
     }

@@ -5,7 +5,9 @@
 void peal_deduce_lengths(struct peal_deducer *d, const struct peal_symbol *symbol, bool uniform,
                          struct peal_value *out)
 {
-    for (int i = 0; i < 2 && symbol->shape[i]; i++) {
+    for (int i = 0; i < 2; i++) {
+        if (!symbol->shape[i])
+            break;
         struct peal_expr *length = symbol->shape[i];
         int64_t number;
         peal_deduce_int(d, length, "a length", &out->d[i]);
@@ -45,7 +47,8 @@ void peal_deduce_decl(struct peal_deducer *d, struct peal_stmt *stmt)
     }
     /* Before its name is visible: its lengths cannot speak of it. */
     peal_deduce_lengths(d, symbol, is_signal || symbol->place == PEAL_PLACE_WINDOW, &shape);
-    symbol->type.dims = is_signal ? symbol->shape[0] != NULL : symbol->type.dims;
+    if (is_signal)
+        symbol->type.dims = symbol->shape[0] != NULL;
     symbol->type.is_window = symbol->is_window;
     d->has_generic |= !is_signal && symbol->type.elem.generic;
     peal_deducer_declare_as(d, symbol, symbol->kind,
@@ -55,20 +58,26 @@ void peal_deduce_decl(struct peal_deducer *d, struct peal_stmt *stmt)
 
 void peal_deduce_grid(struct peal_deducer *d, struct peal_stmt *stmt)
 {
-    const struct peal_stmt **seen = stmt->kind == PEAL_STMT_GRID ? &d->grid : &d->tree;
-    const char *word = stmt->kind == PEAL_STMT_GRID ? "grid" : "tree";
+    static const struct words {
+        const char *name, *first, *second;
+    } grid = {"grid", "a number of rows", "a number of columns"},
+      tree = {"tree", "an arity", "the root"};
+    const struct peal_stmt **seen = &d->tree;
+    const struct words *words = &tree;
+    if (stmt->kind == PEAL_STMT_GRID) {
+        seen = &d->grid;
+        words = &grid;
+    }
     struct peal_poly poly;
     if (d->nesting || d->lane)
-        peal_deducer_error(d, stmt->pos, "a %s must stand at the top of its kernel", word);
+        peal_deducer_error(d, stmt->pos, "a %s must stand at the top of its kernel", words->name);
     if (*seen) {
-        peal_deducer_error(d, stmt->pos, "a kernel has one %s", word);
+        peal_deducer_error(d, stmt->pos, "a kernel has one %s", words->name);
         peal_deducer_note(d, (*seen)->pos, "the first one is here");
     }
-    peal_deduce_int(d, stmt->a, stmt->kind == PEAL_STMT_GRID ? "a number of rows" : "an arity",
-                    &poly);
+    peal_deduce_int(d, stmt->a, words->first, &poly);
     if (stmt->b)
-        peal_deduce_int(d, stmt->b,
-                        stmt->kind == PEAL_STMT_GRID ? "a number of columns" : "the root", &poly);
+        peal_deduce_int(d, stmt->b, words->second, &poly);
     *seen = stmt;
 }
 
@@ -125,10 +134,10 @@ void peal_deduce_let(struct peal_deducer *d, struct peal_stmt *stmt)
     bool is_counter = type->kind == PEAL_TYPE_COUNTER;
     bool is_known =
         type->kind == PEAL_TYPE_INT || type->kind == PEAL_TYPE_BOOL || type->kind == PEAL_TYPE_NONE;
-    if (is_counter && stmt->a->kind != PEAL_EXPR_PEEK)
+    if (is_counter && !peal_expr_fetches(stmt->a))
         peal_deducer_error(d, stmt->a->pos,
-                           "a counter is named by 'let %s = peek ...' alone; add "
-                           "to it where it is used",
+                           "a counter is named by 'let %s = peek ...', fetch_add or compare_swap "
+                           "alone; add to it where it is used",
                            symbol->name);
     else if (!is_counter && !is_known)
         peal_deducer_error(d, stmt->a->pos, "'%s' is %s and cannot be named by let",
@@ -138,14 +147,25 @@ void peal_deduce_let(struct peal_deducer *d, struct peal_stmt *stmt)
     if (d->no_memory)
         return;
     struct peal_fact *fact = peal_deducer_fact(d, symbol);
-    fact->value = type->kind == PEAL_TYPE_INT ? peal_deduce_keep(d, &value.d[0]) : NULL;
+    if (type->kind == PEAL_TYPE_INT)
+        fact->value = peal_deduce_keep(d, &value.d[0]);
+    else
+        fact->value = NULL;
     fact->varies = peal_deduce_varies(d, stmt->a);
 }
 
 void peal_deduce_var(struct peal_deducer *d, struct peal_stmt *stmt)
 {
     struct peal_poly poly;
-    peal_deduce_int(d, stmt->a, "a var", &poly);
+    struct peal_value value;
+    peal_deduce_expr(d, stmt->a, &value);
+    if (peal_expr_fetches(stmt->a)) {
+        stmt->symbol->is_var = true;
+        peal_deducer_declare_as(d, stmt->symbol, PEAL_SYMBOL_COUNTER, PEAL_TYPE_COUNTER);
+        return;
+    }
+    if (!peal_expr_is_empty(stmt->a))
+        peal_deduce_int(d, stmt->a, "a var", &poly);
     peal_deducer_declare_as(d, stmt->symbol, PEAL_SYMBOL_VAR, PEAL_TYPE_INT);
 }
 

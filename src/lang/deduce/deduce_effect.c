@@ -63,13 +63,23 @@ static void note_cell(struct peal_deducer *d, const struct peal_expr *cell, enum
     if (!symbol || symbol->kind != PEAL_SYMBOL_SIGNAL)
         return;
     struct peal_fact *fact = peal_deducer_fact(d, symbol);
-    if (effect == PEAL_EFFECT_WRITE && !fact->notified) {
+    if ((effect_bits(effect) & 2) && !fact->notified) {
         fact->notified = true;
         fact->notify_pos = cell->pos;
-    } else if (effect == PEAL_EFFECT_READ && !fact->waited) {
+    }
+    if ((effect_bits(effect) & 1) && !fact->waited) {
         fact->waited = true;
         fact->wait_pos = cell->pos;
     }
+}
+
+/* The cell of a peek or an atomic. */
+static void note_fetch(struct peal_deducer *d, const struct peal_expr *expr)
+{
+    if (!peal_expr_fetches(expr))
+        return;
+    enum peal_op_kind kind = expr->kind == PEAL_EXPR_PEEK ? PEAL_OP_PEEK : PEAL_OP_FETCH_ADD;
+    note_cell(d, expr->a, peal_op_info(kind)->cell);
 }
 
 static void call_effects(struct peal_deducer *d, const struct peal_stmt *stmt)
@@ -109,10 +119,16 @@ static void stmt_effects(struct peal_deducer *d, struct peal_stmt *stmt)
     switch (stmt->kind) {
     case PEAL_STMT_LET:
         touch_sources(d, stmt->a, effect_bits(peal_op_info(PEAL_OP_COPY)->src));
-        if (stmt->a->kind == PEAL_EXPR_PEEK)
-            note_cell(d, stmt->a->a, peal_op_info(PEAL_OP_PEEK)->cell);
+        note_fetch(d, stmt->a);
+        break;
+    case PEAL_STMT_VAR:
+        note_fetch(d, stmt->a);
+        break;
+    case PEAL_STMT_TAKE:
+        note_cell(d, stmt->a, peal_op_info(PEAL_OP_TAKE)->cell);
         break;
     case PEAL_STMT_ASSIGN:
+        note_fetch(d, stmt->b);
         op = peal_op_info(operation_of(stmt->b));
         touch(d, stmt->a, effect_bits(op->dst));
         touch_sources(d, stmt->b, effect_bits(op->src));
@@ -177,9 +193,12 @@ void peal_deduce_effects(struct peal_deducer *d, bool sound)
         struct peal_symbol *param = d->kernel->params[i];
         if (param->kind != PEAL_SYMBOL_BUFFER)
             continue;
-        if (!param->dir_written)
-            param->dir = param->effects ? param->effects : 1;
-        else if (sound && (param->dir & 2) && !(param->effects & 2))
+        if (!param->dir_written) {
+            if (param->effects)
+                param->dir = param->effects;
+            else
+                param->dir = 1;
+        } else if (sound && (param->dir & 2) && !(param->effects & 2))
             peal_deducer_error(d, param->pos, "'%s' is an %s parameter and is never written",
                                param->name, param->dir == 2 ? "out" : "inout");
     }

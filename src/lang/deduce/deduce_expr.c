@@ -23,9 +23,10 @@ const char *peal_type_text(const struct peal_type *type)
         [PEAL_TYPE_BUFFER] = "a buffer",
         [PEAL_TYPE_TILE] = "a tile",
         [PEAL_TYPE_SIGNAL] = "a signal",
-        [PEAL_TYPE_COUNTER] = "a counter from peek",
+        [PEAL_TYPE_COUNTER] = "a counter",
         [PEAL_TYPE_REDUCE] = "a reduce operation",
         [PEAL_TYPE_CHANNEL] = "a channel",
+        [PEAL_TYPE_TEST] = "a comparison at run time",
     };
     return texts[type->kind];
 }
@@ -56,7 +57,9 @@ const struct peal_poly *peal_deduce_keep(struct peal_deducer *d, const struct pe
 
 static struct peal_poly kept(const struct peal_poly *poly)
 {
-    return poly ? *poly : peal_poly_unknown();
+    if (poly)
+        return *poly;
+    return peal_poly_unknown();
 }
 
 struct peal_poly peal_deduce_opaque(struct peal_deducer *d, const char *what,
@@ -72,7 +75,9 @@ struct peal_poly peal_deduce_opaque(struct peal_deducer *d, const char *what,
         peal_text_puts(&key, "|");
         peal_poly_key(&args[i], &key);
     }
-    const char *atom = key.failed ? NULL : peal_intern_text(&d->atoms, key.at, key.len);
+    const char *atom = NULL;
+    if (!key.failed)
+        atom = peal_intern_text(&d->atoms, key.at, key.len);
     peal_text_release(&key);
     return peal_poly_atom(atom);
 }
@@ -90,18 +95,34 @@ static struct peal_poly symbol_poly(struct peal_deducer *d, const struct peal_sy
 }
 
 /* A name that is no symbol may still be a reduce operation. */
-static bool deduce_reduce_name(struct peal_expr *expr)
+static bool deduce_reduce_name(const struct peal_deducer *d, struct peal_expr *expr)
 {
-    if (!peal_reduce_find(expr->name, strlen(expr->name), &expr->reduce))
+    if (!peal_deducer_reduction(d, expr->name, &expr->reduce))
         return false;
     expr->type.kind = PEAL_TYPE_REDUCE;
     return true;
 }
 
+/* Whether the kernel's grid, or its tree, stands above the present statement. */
+static bool has_shape(const struct peal_deducer *d, bool is_tree)
+{
+    const struct peal_stmt *shape;
+    if (is_tree)
+        shape = d->tree;
+    else
+        shape = d->grid;
+    return shape != NULL;
+}
+
+static const char *shape_name(bool is_tree)
+{
+    return is_tree ? "tree" : "grid";
+}
+
 static void deduce_name(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out)
 {
     expr->symbol = peal_deducer_find(d, expr->name);
-    if (!expr->symbol && deduce_reduce_name(expr))
+    if (!expr->symbol && deduce_reduce_name(d, expr))
         return;
     if (!expr->symbol && d->in_params && !d->no_memory) {
         struct peal_symbol *dim =
@@ -119,15 +140,15 @@ static void deduce_name(struct peal_deducer *d, struct peal_expr *expr, struct p
     if (!expr->symbol)
         return;
     const struct peal_symbol *symbol = expr->symbol;
-    if (symbol->kind == PEAL_SYMBOL_BUILTIN && symbol->value > PEAL_NRANKS &&
-        !(symbol->value == PEAL_NCHILDREN ? d->tree : d->grid)) {
-        peal_deducer_error(d, expr->pos, "'%s' is not known before the %s", expr->name,
-                           symbol->value == PEAL_NCHILDREN ? "tree" : "grid");
+    if (symbol->kind == PEAL_SYMBOL_BUILTIN && symbol->value >= PEAL_ROW &&
+        !has_shape(d, symbol->value == PEAL_NCHILDREN)) {
+        const char *shape = shape_name(symbol->value == PEAL_NCHILDREN);
+        peal_deducer_error(d, expr->pos, "'%s' is not known before the %s", expr->name, shape);
         if (d->in_params)
             peal_deducer_note(
                 d, (struct peal_pos){0},
-                "a kernel with a %s has its own '%s': give the dimension another name",
-                symbol->value == PEAL_NCHILDREN ? "tree" : "grid", expr->name);
+                "a kernel with a %s has its own '%s': give the dimension another name", shape,
+                expr->name);
         return;
     }
     expr->type = symbol->type;
@@ -170,6 +191,9 @@ bool peal_deduce_bool(struct peal_deducer *d, struct peal_expr *expr, const char
                        peal_show_expr(expr).text, peal_type_text(&expr->type));
     if (peal_type_is_data(&expr->type))
         peal_deducer_note(d, (struct peal_pos){0}, "data never steers control flow");
+    else if (expr->type.kind == PEAL_TYPE_TEST)
+        peal_deducer_note(d, (struct peal_pos){0}, "counters are known at run time: 'when %s'",
+                          peal_show_expr(expr).text);
     else if (expr->type.kind == PEAL_TYPE_INT)
         peal_deducer_note(d, (struct peal_pos){0}, "write '%s != 0'", peal_show_expr(expr).text);
     return false;
@@ -187,12 +211,13 @@ void peal_deduce_peer(struct peal_deducer *d, struct peal_expr *peer)
     }
     peer->type.kind = PEAL_TYPE_INT;
     bool is_tree = peer->value >= PEAL_PORT_PARENT;
-    if (!(is_tree ? d->tree : d->grid)) {
+    if (!has_shape(d, is_tree)) {
+        const char *example = "for two rows: 'grid 2, nranks / 2'";
+        if (is_tree)
+            example = "for a binary tree: 'tree 2'";
         peal_deducer_error(d, peer->pos, "port '%s' needs a %s before it",
-                           peal_port_name((enum peal_port)peer->value), is_tree ? "tree" : "grid");
-        peal_deducer_note(d, (struct peal_pos){0},
-                          is_tree ? "for a binary tree: 'tree 2'"
-                                  : "for two rows: 'grid 2, nranks / 2'");
+                           peal_port_name((enum peal_port)peer->value), shape_name(is_tree));
+        peal_deducer_note(d, (struct peal_pos){0}, "%s", example);
     }
     if (peer->a)
         peal_deduce_int(d, peer->a, "the number of a child", &poly);
@@ -212,7 +237,11 @@ static int64_t floor_div(int64_t a, int64_t b)
 static int64_t euclid_mod(int64_t a, int64_t b)
 {
     int64_t rest = a % b;
-    return rest < 0 ? rest + (b < 0 ? -b : b) : rest;
+    if (rest >= 0)
+        return rest;
+    if (b < 0)
+        return rest - b;
+    return rest + b;
 }
 
 static struct peal_poly int_operation(struct peal_deducer *d, const struct peal_expr *expr,
@@ -330,7 +359,9 @@ static void deduce_operation(struct peal_deducer *d, struct peal_expr *expr, str
     if (expr->b)
         peal_deduce_expr(d, expr->b, &y);
     enum peal_type_kind a = expr->a->type.kind;
-    enum peal_type_kind b = expr->b ? expr->b->type.kind : a;
+    enum peal_type_kind b = a;
+    if (expr->b)
+        b = expr->b->type.kind;
     if (a == PEAL_TYPE_NONE || b == PEAL_TYPE_NONE)
         return;
     bool compares = expr->op >= PEAL_INT_EQ && expr->op <= PEAL_INT_GE;
@@ -344,8 +375,10 @@ static void deduce_operation(struct peal_deducer *d, struct peal_expr *expr, str
     } else if (!logical && a == PEAL_TYPE_INT && b == PEAL_TYPE_INT) {
         expr->type.kind = compares ? PEAL_TYPE_BOOL : PEAL_TYPE_INT;
         const struct peal_poly zero = peal_poly_int(0);
-        out->d[0] =
-            expr->b ? int_operation(d, expr, &x.d[0], &y.d[0]) : peal_poly_add(&zero, &x.d[0], -1);
+        if (expr->b)
+            out->d[0] = int_operation(d, expr, &x.d[0], &y.d[0]);
+        else
+            out->d[0] = peal_poly_add(&zero, &x.d[0], -1);
     } else if (is_number(expr->a) && (!expr->b || is_number(expr->b)) && data_fn(expr->op, &fn)) {
         expr->type.kind = PEAL_TYPE_FLOAT;
     } else if (a == PEAL_TYPE_COUNTER && b == PEAL_TYPE_INT &&
@@ -353,6 +386,8 @@ static void deduce_operation(struct peal_deducer *d, struct peal_expr *expr, str
         expr->type.kind = PEAL_TYPE_COUNTER;
     } else if (a == PEAL_TYPE_INT && b == PEAL_TYPE_COUNTER && expr->op == PEAL_INT_ADD) {
         expr->type.kind = PEAL_TYPE_COUNTER;
+    } else if (compares && a == PEAL_TYPE_COUNTER && b == PEAL_TYPE_INT) {
+        expr->type.kind = PEAL_TYPE_TEST;
     } else {
         wrong_operands(d, expr);
     }
@@ -365,18 +400,26 @@ static void deduce_peek(struct peal_deducer *d, struct peal_expr *expr)
     const struct peal_type *type = &expr->a->type;
     if (type->kind == PEAL_TYPE_NONE)
         return;
-    if (type->kind != PEAL_TYPE_SIGNAL || type->dims != 0 || peal_place_is_remote(expr->a))
+    const char *wrong = NULL;
+    if (type->kind != PEAL_TYPE_SIGNAL)
+        wrong = peal_type_text(type);
+    else if (type->dims)
+        wrong = "an array of cells";
+    else if (peal_place_is_remote(expr->a))
+        wrong = "a peer's";
+    if (wrong)
         peal_deducer_error(d, expr->pos, "peek reads one of the rank's own cells, and '%s' is %s",
-                           peal_show_expr(expr->a).text,
-                           type->kind != PEAL_TYPE_SIGNAL ? peal_type_text(type)
-                           : type->dims                   ? "an array of cells"
-                                                          : "a peer's");
+                           peal_show_expr(expr->a).text, wrong);
     else
         expr->type.kind = PEAL_TYPE_COUNTER;
 }
 
 static void deduce_recv(struct peal_deducer *d, struct peal_expr *expr)
 {
+    if (d->when)
+        peal_deducer_error(d, expr->pos,
+                           "a message cannot stand in a 'when': it is part of the "
+                           "plan whatever the counter is");
     peal_deduce_peer(d, expr->a);
     if (expr->b) {
         expr->b->symbol = peal_deducer_lookup(d, expr->b->name, expr->b->pos);

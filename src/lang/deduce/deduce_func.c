@@ -9,12 +9,25 @@ static const struct {
     enum peal_builtin builtin;
     int least, most; /* arguments; most 0 = any number */
 } builtins[] = {
-    {"min", PEAL_BUILTIN_MIN, 1, 0},   {"max", PEAL_BUILTIN_MAX, 1, 0},
-    {"cdiv", PEAL_BUILTIN_CDIV, 2, 2}, {"log2", PEAL_BUILTIN_LOG2, 1, 1},
-    {"part", PEAL_BUILTIN_PART, 3, 3}, {"select", PEAL_BUILTIN_SELECT, 3, 3},
-    {"sum", PEAL_BUILTIN_SUM, 1, 2},   {"len", PEAL_BUILTIN_LEN, 1, 1},
-    {"has", PEAL_BUILTIN_HAS, 1, 1},   {"peer", PEAL_BUILTIN_PEER, 1, 1},
-    {"fill", PEAL_BUILTIN_FILL, 2, 3}, {"final", PEAL_BUILTIN_FINAL, 2, 2},
+    {"min", PEAL_BUILTIN_MIN, 1, 0},
+    {"max", PEAL_BUILTIN_MAX, 1, 0},
+    {"cdiv", PEAL_BUILTIN_CDIV, 2, 2},
+    {"log2", PEAL_BUILTIN_LOG2, 1, 1},
+    {"part", PEAL_BUILTIN_PART, 3, 3},
+    {"select", PEAL_BUILTIN_SELECT, 3, 3},
+    {"sum", PEAL_BUILTIN_SUM, 1, 2},
+    {"len", PEAL_BUILTIN_LEN, 1, 1},
+    {"has", PEAL_BUILTIN_HAS, 1, 1},
+    {"peer", PEAL_BUILTIN_PEER, 1, 1},
+    {"fill", PEAL_BUILTIN_FILL, 2, 3},
+    {"final", PEAL_BUILTIN_FINAL, 2, 2},
+    {"at", PEAL_BUILTIN_AT, 2, 2},
+    {"node_of", PEAL_BUILTIN_NODE_OF, 1, 1},
+    {"matmul", PEAL_BUILTIN_MATMUL, 2, 2},
+    {"fetch_add", PEAL_BUILTIN_FETCH_ADD, 2, 2},
+    {"compare_swap", PEAL_BUILTIN_COMPARE_SWAP, 3, 3},
+    {"seat_of", PEAL_BUILTIN_SEAT_OF, 1, 1},
+    {"seats_of", PEAL_BUILTIN_SEATS_OF, 1, 1},
 };
 enum { BUILTINS = sizeof builtins / sizeof *builtins, MOST_POLYS = 4 };
 
@@ -29,7 +42,9 @@ static int find_builtin(const char *name)
 
 const char *peal_function_name(size_t i)
 {
-    return i < BUILTINS ? builtins[i].name : NULL;
+    if (i >= BUILTINS)
+        return NULL;
+    return builtins[i].name;
 }
 
 bool peal_function_is_known(const char *name)
@@ -40,8 +55,20 @@ bool peal_function_is_known(const char *name)
 void peal_deduce_reduce_takes(struct peal_deducer *d, struct peal_pos pos,
                               enum peal_reduction reduce, struct peal_elem elem)
 {
-    if (elem.generic || peal_reduce_takes(reduce, elem.dtype))
+    if (elem.generic)
         return;
+    const struct peal_reduce_decl *user = NULL;
+    if (peal_reduce_is_user(reduce))
+        user = peal_deducer_decl(d, reduce);
+    if (user ? peal_formula_takes(&user->formula, elem.dtype)
+             : peal_reduce_takes(reduce, elem.dtype))
+        return;
+    if (user) {
+        peal_deducer_error(d, pos, "reduction '%s' does not go with elements of %s", user->name,
+                           peal_elem_text(elem));
+        peal_deducer_note(d, user->pos, "it is declared here");
+        return;
+    }
     peal_deducer_error(d, pos, "reduce operation '%s' does not go with elements of %s",
                        peal_reduce_name(reduce), peal_elem_text(elem));
     peal_deducer_note(d, (struct peal_pos){0},
@@ -60,19 +87,20 @@ static void check_fn_type(struct peal_deducer *d, const struct peal_expr *expr, 
                       peal_fn_types_text(peal_fn_info(fn)->types));
 }
 
-static void wrong_count(struct peal_deducer *d, const struct peal_expr *expr, int least, int most,
+/* `max` is 0 for a function of any number of arguments. */
+static void wrong_count(struct peal_deducer *d, const struct peal_expr *expr, int least, int max,
                         int count)
 {
-    if (least == most)
+    const char *are = count == 1 ? "is" : "are";
+    if (least == max)
         peal_deducer_error(d, expr->pos, "'%s' takes %d argument%s, and %d %s given", expr->name,
-                           least, least == 1 ? "" : "s", count, count == 1 ? "is" : "are");
-    else if (most == 0)
+                           least, peal_text_plural(least), count, are);
+    else if (max == 0)
         peal_deducer_error(d, expr->pos, "'%s' takes at least %d argument%s, and %d %s given",
-                           expr->name, least, least == 1 ? "" : "s", count,
-                           count == 1 ? "is" : "are");
+                           expr->name, least, peal_text_plural(least), count, are);
     else
         peal_deducer_error(d, expr->pos, "'%s' takes %d or %d arguments, and %d %s given",
-                           expr->name, least, most, count, count == 1 ? "is" : "are");
+                           expr->name, least, max, count, are);
 }
 
 /* Data operands from `arg` on become one tile; `arithmetic`: the result is kept in f32. */
@@ -129,8 +157,12 @@ static void apply_fn(struct peal_deducer *d, struct peal_expr *expr, enum peal_f
     int count = count_args(expr);
     expr->builtin = PEAL_BUILTIN_FN;
     expr->fn = fn;
-    if (wanted ? count != wanted : count < 2) {
-        wrong_count(d, expr, wanted ? wanted : 2, wanted, count);
+    if (wanted == 0 && count < 2) {
+        wrong_count(d, expr, 2, 0, count);
+        return;
+    }
+    if (wanted != 0 && count != wanted) {
+        wrong_count(d, expr, wanted, wanted, count);
         return;
     }
     deduce_data(d, expr, expr->a, fn != PEAL_FN_ID, out);
@@ -191,7 +223,9 @@ static void deduce_final(struct peal_deducer *d, struct peal_expr *expr, struct 
 /* Without T in the kernel, a fill is of the type of the first buffer. */
 static struct peal_elem default_elem(const struct peal_deducer *d)
 {
-    for (int i = 0; !d->has_generic && i < d->kernel->nparams; i++) {
+    if (d->has_generic)
+        return (struct peal_elem){.generic = true};
+    for (int i = 0; i < d->kernel->nparams; i++) {
         if (d->kernel->params[i]->kind == PEAL_SYMBOL_BUFFER)
             return d->kernel->params[i]->type.elem;
     }
@@ -238,7 +272,10 @@ static void deduce_len(struct peal_deducer *d, struct peal_expr *expr, struct pe
         return;
     }
     expr->type.kind = PEAL_TYPE_INT;
-    out->d[0] = expr->a->type.dims == 2 ? peal_poly_mul(&value.d[0], &value.d[1]) : value.d[0];
+    if (expr->a->type.dims == 2)
+        out->d[0] = peal_poly_mul(&value.d[0], &value.d[1]);
+    else
+        out->d[0] = value.d[0];
 }
 
 /* sum(counts), sum(counts, k) */
@@ -305,6 +342,13 @@ static void deduce_builtin(struct peal_deducer *d, struct peal_expr *expr, struc
     case PEAL_BUILTIN_FINAL:
         deduce_final(d, expr, out);
         break;
+    case PEAL_BUILTIN_MATMUL:
+        peal_deduce_matmul(d, expr, out);
+        break;
+    case PEAL_BUILTIN_FETCH_ADD:
+    case PEAL_BUILTIN_COMPARE_SWAP:
+        peal_deduce_fetch(d, expr);
+        break;
     default:
         deduce_int_function(d, expr, out);
     }
@@ -320,6 +364,8 @@ static void unknown_function(struct peal_deducer *d, const struct peal_expr *exp
         best = peal_nearer(expr->name, best, peal_fn_info((enum peal_fn)i)->name);
     for (int i = 0; i < PEAL_REDUCTIONS; i++)
         best = peal_nearer(expr->name, best, peal_reduce_name((enum peal_reduction)i));
+    for (const struct peal_reduce_decl *r = d->module->reductions; r; r = r->next)
+        best = peal_nearer(expr->name, best, r->name);
     if (best)
         peal_deducer_note(d, (struct peal_pos){0}, "did you mean '%s'?", best);
 }
@@ -341,13 +387,18 @@ static bool starts_with_data(struct peal_deducer *d, const struct peal_expr *exp
             if (symbol && symbol->kind == PEAL_SYMBOL_REDUCE)
                 return true;
             int found = find_builtin(expr->name);
-            enum peal_builtin builtin = found < 0 ? PEAL_BUILTIN_FN : builtins[found].builtin;
+            enum peal_builtin builtin = PEAL_BUILTIN_FN;
+            if (found >= 0)
+                builtin = builtins[found].builtin;
             if (builtin == PEAL_BUILTIN_FN || builtin == PEAL_BUILTIN_FILL ||
-                builtin == PEAL_BUILTIN_FINAL)
+                builtin == PEAL_BUILTIN_FINAL || builtin == PEAL_BUILTIN_MATMUL)
                 return true;
             if (builtin == PEAL_BUILTIN_LEN || builtin == PEAL_BUILTIN_HAS)
                 return false;
-            expr = builtin == PEAL_BUILTIN_SELECT && expr->a ? expr->a->next : expr->a;
+            if (builtin == PEAL_BUILTIN_SELECT && expr->a)
+                expr = expr->a->next;
+            else
+                expr = expr->a;
             break;
         }
         default:
@@ -363,10 +414,14 @@ void peal_deduce_func(struct peal_deducer *d, struct peal_expr *expr, struct pea
     size_t len = strlen(expr->name);
     int found = find_builtin(expr->name);
     bool is_fn = peal_fn_find(expr->name, len, &fn);
-    bool is_reduce = peal_reduce_find(expr->name, len, &expr->reduce);
+    bool is_reduce = peal_deducer_reduction(d, expr->name, &expr->reduce);
     if (found >= 0 && (is_fn || is_reduce)) {
-        for (const struct peal_expr *arg = expr->a; arg && found >= 0; arg = arg->next)
-            found = starts_with_data(d, arg) ? -1 : found;
+        for (const struct peal_expr *arg = expr->a; arg; arg = arg->next) {
+            if (starts_with_data(d, arg)) {
+                found = -1;
+                break;
+            }
+        }
     }
     if (found >= 0) {
         int count = count_args(expr);
@@ -381,7 +436,10 @@ void peal_deduce_func(struct peal_deducer *d, struct peal_expr *expr, struct pea
         apply_fn(d, expr, fn, out);
         return;
     }
-    expr->symbol = is_reduce ? NULL : peal_deducer_find(d, expr->name);
+    if (is_reduce)
+        expr->symbol = NULL;
+    else
+        expr->symbol = peal_deducer_find(d, expr->name);
     if (is_reduce || (expr->symbol && expr->symbol->kind == PEAL_SYMBOL_REDUCE)) {
         apply_reduce(d, expr, out);
     } else if (expr->symbol) {

@@ -26,8 +26,7 @@ bool peal_elems_fit(struct peal_elem a, struct peal_elem b)
     return peal_dtype_is_float(a.dtype) && peal_dtype_is_float(b.dtype);
 }
 
-/* The element type of a result: T wins, then the larger. */
-static struct peal_elem join(struct peal_elem a, struct peal_elem b)
+struct peal_elem peal_elem_join(struct peal_elem a, struct peal_elem b)
 {
     struct peal_elem out = a;
     if (!a.generic && (b.generic || peal_dtype_size(b.dtype) > peal_dtype_size(a.dtype)))
@@ -53,12 +52,12 @@ bool peal_deduce_fit(struct peal_deducer *d, const struct peal_expr *a, const st
         if (peal_poly_is_int(&x->d[i], &left) && peal_poly_is_int(&y->d[i], &right))
             peal_deducer_error(
                 d, b->pos, "shapes do not match: '%s' has %lld %s%s and '%s' has %lld", first.text,
-                (long long)left, unit, left == 1 ? "" : "s", second.text, (long long)right);
+                (long long)left, unit, peal_text_plural(left), second.text, (long long)right);
         else
             peal_deducer_error(d, b->pos, "shapes do not match: '%s' has %lld %s%s %s than '%s'",
-                               first.text, (long long)(more < 0 ? -more : more), unit,
-                               more == 1 || more == -1 ? "" : "s", more < 0 ? "fewer" : "more",
-                               second.text);
+                               first.text, llabs((long long)more), unit,
+                               peal_text_plural(llabs((long long)more)),
+                               more < 0 ? "fewer" : "more", second.text);
         return false;
     }
     return true;
@@ -72,6 +71,8 @@ static bool is_open(const struct peal_expr *expr)
     if (expr->kind == PEAL_EXPR_CALL) {
         if (expr->builtin == PEAL_BUILTIN_FILL)
             return true;
+        if (expr->builtin == PEAL_BUILTIN_MATMUL)
+            return false;
         for (const struct peal_expr *arg = expr->a; arg; arg = arg->next) {
             if (peal_type_is_data(&arg->type) && !is_open(arg))
                 return false;
@@ -132,11 +133,11 @@ void peal_mix_add(struct peal_deducer *d, struct peal_mix *mix, struct peal_expr
     }
     if (mix->first) {
         if (type->dims && type->dims != mix->type.dims) {
-            bool flat = type->dims == 1;
-            peal_deducer_error(d, expr->pos, "shapes do not match: '%s' has %s and '%s' has %s",
-                               peal_show_expr(mix->first).text,
-                               flat ? "two dimensions" : "one dimension", peal_show_expr(expr).text,
-                               flat ? "one" : "two");
+            static const char *const numbers[] = {"no", "one", "two"};
+            peal_deducer_error(
+                d, expr->pos, "shapes do not match: '%s' has %s dimension%s and '%s' has %s",
+                peal_show_expr(mix->first).text, numbers[mix->type.dims],
+                peal_text_plural(mix->type.dims), peal_show_expr(expr).text, numbers[type->dims]);
             mix->bad = true;
             return;
         }
@@ -151,7 +152,7 @@ void peal_mix_add(struct peal_deducer *d, struct peal_mix *mix, struct peal_expr
                                peal_show_expr(expr).text, peal_elem_text(type->elem));
             mix->bad = true;
         }
-        mix->type.elem = join(mix->type.elem, type->elem);
+        mix->type.elem = peal_elem_join(mix->type.elem, type->elem);
         return;
     }
     mix->first = expr;

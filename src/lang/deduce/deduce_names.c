@@ -7,13 +7,10 @@
 #include <string.h>
 
 static const char *const special_names[] = {
-    [PEAL_RANK] = "rank",
-    [PEAL_NRANKS] = "nranks",
-    [PEAL_ROW] = "row",
-    [PEAL_COL] = "col",
-    [PEAL_ROWS] = "rows",
-    [PEAL_COLS] = "cols",
-    [PEAL_NCHILDREN] = "nchildren",
+    [PEAL_RANK] = "rank",           [PEAL_NRANKS] = "nranks", [PEAL_NODE] = "node",
+    [PEAL_NODES] = "nodes",         [PEAL_SEAT] = "seat",     [PEAL_SEATS] = "seats",
+    [PEAL_MAX_SEATS] = "max_seats", [PEAL_ROW] = "row",       [PEAL_COL] = "col",
+    [PEAL_ROWS] = "rows",           [PEAL_COLS] = "cols",     [PEAL_NCHILDREN] = "nchildren",
 };
 enum { SPECIALS = sizeof special_names / sizeof *special_names };
 
@@ -40,56 +37,56 @@ bool peal_deducer_goes_on(const struct peal_deducer *d)
 }
 
 /* Names are interned: the address is the name. */
-static struct peal_name *find_name(const struct peal_deducer *d, const char *name)
+static uint64_t hash_name(const void *rows, uint32_t row)
 {
-    size_t mask = d->names_cap - 1;
-    size_t i = (size_t)peal_hash_u64((uint64_t)(uintptr_t)name, 0) & mask;
-    while (d->names[i].name && d->names[i].name != name)
-        i = (i + 1) & mask;
-    return &d->names[i];
-}
-
-static bool grow_names(struct peal_deducer *d)
-{
-    struct peal_name *old = d->names;
-    size_t old_cap = d->names_cap;
-    size_t cap = old_cap ? old_cap * 2 : 256;
-    struct peal_name *names = calloc(cap, sizeof *names);
-    if (!names)
-        return false;
-    d->names = names;
-    d->names_cap = cap;
-    for (size_t i = 0; i < old_cap; i++) {
-        if (old[i].name)
-            *find_name(d, old[i].name) = old[i];
-    }
-    free(old);
-    return true;
+    return peal_hash_u64((uint64_t)(uintptr_t)((const struct peal_name *)rows)[row].name, 0);
 }
 
 /* The entry of a name, made if it is new; NULL when out of memory. */
 static struct peal_name *enter_name(struct peal_deducer *d, const char *name)
 {
-    if (d->names_count * 2 >= d->names_cap && !grow_names(d)) {
+    struct peal_index *index = &d->name_index;
+    struct peal_name new = {.name = name};
+    if (!peal_index_reserve(index, hash_name, d->names.at)) {
         d->no_memory = true;
         return NULL;
     }
-    struct peal_name *entry = find_name(d, name);
-    if (!entry->name) {
-        entry->name = name;
-        d->names_count++;
+    size_t at = peal_index_begin(index, hash_name(&new, 0));
+    for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
+        struct peal_name *entry = &d->names.at[peal_index_row(index, at)];
+        if (entry->name == name)
+            return entry;
     }
-    return entry;
+    if (!peal_vec_push(&d->names, new)) {
+        d->no_memory = true;
+        return NULL;
+    }
+    peal_index_put(index, at, (uint32_t)(d->names.len - 1));
+    return &d->names.at[d->names.len - 1];
 }
 
 void peal_deducer_names_reset(struct peal_deducer *d)
 {
-    if (d->names)
-        memset(d->names, 0, d->names_cap * sizeof *d->names);
-    d->names_count = 0;
+    d->names.len = 0;
+    peal_index_clear(&d->name_index);
     d->visible.len = 0;
     d->facts.len = 0;
     memset(d->specials, 0, sizeof d->specials);
+    memset(d->own_names, 0, sizeof d->own_names);
+}
+
+bool peal_special_is_placement(int64_t special)
+{
+    return special >= PEAL_NODE && special <= PEAL_MAX_SEATS;
+}
+
+bool peal_name_is_placement(const char *name)
+{
+    for (int i = PEAL_NODE; i <= PEAL_MAX_SEATS; i++) {
+        if (strcmp(special_names[i], name) == 0)
+            return true;
+    }
+    return false;
 }
 
 struct peal_fact *peal_deducer_fact(struct peal_deducer *d, const struct peal_symbol *symbol)
@@ -100,7 +97,7 @@ struct peal_fact *peal_deducer_fact(struct peal_deducer *d, const struct peal_sy
 /* Links the symbol into the kernel and numbers it; false when out of memory. */
 static bool number_symbol(struct peal_deducer *d, struct peal_symbol *symbol)
 {
-    struct peal_fact fact = {.lane = d->lane};
+    struct peal_fact fact = {.lane = d->lane, .when = d->when};
     if (!peal_vec_push(&d->facts, fact)) {
         d->no_memory = true;
         return false;
@@ -112,12 +109,22 @@ static bool number_symbol(struct peal_deducer *d, struct peal_symbol *symbol)
     return true;
 }
 
+static bool is_known(const struct peal_deducer *d, int special)
+{
+    if (special < PEAL_NODE)
+        return true;
+    if (peal_special_is_placement(special))
+        return !d->own_names[special];
+    if (special == PEAL_NCHILDREN)
+        return d->has_tree;
+    return d->has_grid;
+}
+
 /* Which special a name is in this kernel, -1 if none. */
 static int find_special(const struct peal_deducer *d, const char *name)
 {
     for (int i = 0; i < SPECIALS; i++) {
-        bool known = i <= PEAL_NRANKS || (i == PEAL_NCHILDREN ? d->has_tree : d->has_grid);
-        if (known && strcmp(special_names[i], name) == 0)
+        if (is_known(d, i) && strcmp(special_names[i], name) == 0)
             return i;
     }
     return -1;
@@ -131,17 +138,31 @@ void peal_deducer_declare(struct peal_deducer *d, struct peal_symbol *symbol)
     if (!entry)
         return;
     int special = find_special(d, symbol->name);
+    if (peal_special_is_placement(special) && !d->specials[special]) {
+        d->own_names[special] = true; /* from here on the kernel's own */
+        special = -1;
+    }
+    if (peal_special_is_placement(special)) {
+        peal_deducer_error(d, symbol->pos,
+                           "'%s' is used above for the placement and cannot be declared after that",
+                           symbol->name);
+        return;
+    }
     if (special >= 0) {
-        const char *where = special <= PEAL_NRANKS      ? "everywhere"
-                            : special == PEAL_NCHILDREN ? "in a kernel with a tree"
-                                                        : "in a kernel with a grid";
+        const char *where = "in a kernel with a grid";
+        if (special <= PEAL_NRANKS)
+            where = "everywhere";
+        else if (special == PEAL_NCHILDREN)
+            where = "in a kernel with a tree";
         peal_deducer_error(d, symbol->pos, "'%s' is known %s and cannot be declared", symbol->name,
                            where);
         return;
     }
-    if (entry->symbol) {
+    const struct peal_reduce_decl *reduce = peal_module_find_reduction(d->module, symbol->name);
+    if (entry->symbol || reduce) {
         peal_deducer_error(d, symbol->pos, "'%s' is declared already", symbol->name);
-        peal_deducer_note(d, entry->symbol->pos, "it is declared here");
+        peal_deducer_note(d, entry->symbol ? entry->symbol->pos : reduce->pos,
+                          "it is declared here");
         return;
     }
     entry->symbol = symbol;
@@ -164,7 +185,8 @@ static struct peal_symbol *make_special(struct peal_deducer *d, int special, con
     if (!number_symbol(d, symbol))
         return NULL;
     struct peal_fact *fact = peal_deducer_fact(d, symbol);
-    fact->varies = special == PEAL_RANK || special == PEAL_ROW || special == PEAL_COL ||
+    fact->varies = special == PEAL_RANK || special == PEAL_NODE || special == PEAL_SEAT ||
+                   special == PEAL_SEATS || special == PEAL_ROW || special == PEAL_COL ||
                    special == PEAL_NCHILDREN;
     fact->lane = 0;
     return d->specials[special] = symbol;
@@ -180,13 +202,13 @@ void peal_deducer_declare_as(struct peal_deducer *d, struct peal_symbol *symbol,
 
 struct peal_symbol *peal_deducer_find(struct peal_deducer *d, const char *name)
 {
-    if (d->names_cap) {
-        struct peal_symbol *symbol = find_name(d, name)->symbol;
-        if (symbol)
-            return symbol;
-    }
+    const struct peal_name *entry = enter_name(d, name);
+    if (entry && entry->symbol)
+        return entry->symbol;
     int special = find_special(d, name);
-    return special >= 0 ? make_special(d, special, name) : NULL;
+    if (special < 0)
+        return NULL;
+    return make_special(d, special, name);
 }
 
 struct peal_symbol *peal_deducer_lookup(struct peal_deducer *d, const char *name,
@@ -202,10 +224,12 @@ struct peal_symbol *peal_deducer_lookup(struct peal_deducer *d, const char *name
     peal_deducer_error(d, pos, "unknown name '%s'", name);
     const char *best = NULL;
     /* The newest names only: a kernel may have very many. */
-    size_t first = d->visible.len > 1000 ? d->visible.len - 1000 : 0;
+    size_t first = 0;
+    if (d->visible.len > 1000)
+        first = d->visible.len - 1000;
     for (size_t i = first; i < d->visible.len; i++)
         best = peal_nearer(name, best, d->visible.at[i]);
-    for (int i = 0; i <= PEAL_NRANKS; i++)
+    for (int i = 0; i < PEAL_ROW; i++)
         best = peal_nearer(name, best, special_names[i]);
     if (best) {
         struct peal_symbol *meant = peal_deducer_find(d, best);
@@ -228,7 +252,9 @@ size_t peal_deducer_scope_begin(const struct peal_deducer *d)
 void peal_deducer_scope_end(struct peal_deducer *d, size_t scope)
 {
     while (d->visible.len > scope) {
-        struct peal_name *entry = find_name(d, d->visible.at[--d->visible.len]);
+        struct peal_name *entry = enter_name(d, d->visible.at[--d->visible.len]);
+        if (!entry)
+            return;
         entry->symbol = NULL;
         entry->reported = false;
     }

@@ -59,6 +59,11 @@ void peal_deduce_assign(struct peal_deducer *d, struct peal_stmt *stmt)
         assign_var(d, stmt, symbol);
         return;
     }
+    if (stmt->a->kind == PEAL_EXPR_NAME && symbol && symbol->kind == PEAL_SYMBOL_COUNTER &&
+        symbol->is_var) {
+        peal_deduce_fetched(d, stmt, symbol);
+        return;
+    }
     if (!peal_expr_is_empty(stmt->a) && !peal_type_is_data(&stmt->a->type)) {
         not_assignable(d, stmt->a);
         return;
@@ -75,7 +80,13 @@ void peal_deduce_accumulate(struct peal_deducer *d, struct peal_stmt *stmt)
     struct peal_value right;
     peal_deduce_expr(d, stmt->a, &left);
     peal_deduce_expr(d, stmt->b, &right);
-    bool is_constant = peal_reduce_find(stmt->name, strlen(stmt->name), &stmt->reduce);
+    bool is_constant = peal_deducer_reduction(d, stmt->name, &stmt->reduce);
+    if (is_constant && peal_reduce_is_user(stmt->reduce)) {
+        peal_deducer_error(d, stmt->pos, "a user-defined reduction cannot be accumulated");
+        peal_deducer_note(d, peal_deducer_decl(d, stmt->reduce)->pos,
+                          "'%s' is declared here; it is no atomic step", stmt->name);
+        return;
+    }
     if (!is_constant) {
         stmt->reduce_symbol = peal_deducer_lookup(d, stmt->name, stmt->pos);
         if (stmt->reduce_symbol && stmt->reduce_symbol->kind != PEAL_SYMBOL_REDUCE) {
@@ -140,7 +151,7 @@ static void deduce_amount(struct peal_deducer *d, struct peal_stmt *stmt,
         peal_deducer_error(d, stmt->b->pos, "a cell counts in integers, and '%s' is %s",
                            peal_show_expr(stmt->b).text, peal_type_text(&stmt->b->type));
     } else if (symbol && symbol->mode < PEAL_MODE_RAW) {
-        peal_deducer_error(d, stmt->b->pos, "a counter from peek goes with raw signals only");
+        peal_deducer_error(d, stmt->b->pos, "a counter goes with raw signals only");
         peal_deducer_note(d, symbol->pos, "'%s' is declared here", symbol->name);
     }
 }

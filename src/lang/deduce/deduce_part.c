@@ -8,7 +8,9 @@ struct peal_symbol *peal_place_symbol(const struct peal_expr *expr)
 {
     while (expr->kind == PEAL_EXPR_SLICE || expr->kind == PEAL_EXPR_AT)
         expr = expr->a;
-    return expr->kind == PEAL_EXPR_NAME ? expr->symbol : NULL;
+    if (expr->kind != PEAL_EXPR_NAME)
+        return NULL;
+    return expr->symbol;
 }
 
 bool peal_place_is_remote(const struct peal_expr *expr)
@@ -151,8 +153,12 @@ static void index_array(struct peal_deducer *d, struct peal_expr *expr, struct p
         peal_deducer_error(d, expr->pos, "'%s' takes one index", peal_show_expr(expr->a).text);
         return;
     }
-    const struct peal_poly *kept = symbol ? peal_deducer_fact(d, symbol)->shape[0] : NULL;
-    const struct peal_poly length = kept ? *kept : peal_poly_unknown();
+    const struct peal_poly *kept = NULL;
+    if (symbol)
+        kept = peal_deducer_fact(d, symbol)->shape[0];
+    struct peal_poly length = peal_poly_unknown();
+    if (kept)
+        length = *kept;
     struct peal_poly part[2];
     if (!deduce_slice(d, expr, 0, &length, part))
         return;

@@ -40,8 +40,9 @@ static void deduce_lane(struct peal_deducer *d, struct peal_stmt *stmt)
     if (stmt->symbol) {
         peal_deduce_int(d, stmt->a, "a number of a lane", &poly);
         peal_deduce_int(d, stmt->b, "a number of a lane", &poly);
+        struct peal_expr *const bounds[] = {stmt->a, stmt->b};
         for (int i = 0; i < 2; i++) {
-            struct peal_expr *bound = i ? stmt->b : stmt->a;
+            struct peal_expr *bound = bounds[i];
             if (!peal_expr_is_empty(bound) && peal_deduce_varies(d, bound))
                 peal_deducer_error(d, bound->pos,
                                    "'%s' differs between ranks, and lanes are the "
@@ -66,6 +67,14 @@ static void deduce_if(struct peal_deducer *d, struct peal_stmt *stmt)
     deduce_block(d, stmt->other);
 }
 
+static void deduce_when(struct peal_deducer *d, struct peal_stmt *stmt)
+{
+    peal_deduce_test(d, stmt->a);
+    d->when++;
+    deduce_block(d, stmt->body);
+    d->when--;
+}
+
 /* A call that was inlined: its declarations may stand in it. */
 static void deduce_scope(struct peal_deducer *d, struct peal_stmt *stmt)
 {
@@ -82,15 +91,19 @@ static bool is_operation(const struct peal_stmt *stmt)
 {
     switch (stmt->kind) {
     case PEAL_STMT_LET:
+    case PEAL_STMT_VAR:
         return stmt->symbol->kind == PEAL_SYMBOL_TILE || stmt->symbol->kind == PEAL_SYMBOL_COUNTER;
     case PEAL_STMT_ASSIGN:
-        return peal_type_is_data(&stmt->a->type);
+        return peal_type_is_data(&stmt->a->type) || stmt->a->type.kind == PEAL_TYPE_COUNTER;
     case PEAL_STMT_ACCUMULATE:
     case PEAL_STMT_NOTIFY:
     case PEAL_STMT_WAIT:
     case PEAL_STMT_SEND:
     case PEAL_STMT_FREE:
+    case PEAL_STMT_FLUSH:
     case PEAL_STMT_CALL:
+    case PEAL_STMT_TAKE:
+    case PEAL_STMT_WHEN:
         return true;
     default:
         return false;
@@ -131,12 +144,23 @@ static void deduce_stmt(struct peal_deducer *d, struct peal_stmt *stmt)
     case PEAL_STMT_FREE:
         peal_deduce_free(d, stmt);
         break;
+    case PEAL_STMT_FLUSH: {
+        struct peal_poly ignored;
+        (void)peal_deduce_int(d, stmt->a, "the rank of a flush", &ignored);
+        break;
+    }
     case PEAL_STMT_FOR:
     case PEAL_STMT_FOR_PEERS:
         deduce_for(d, stmt);
         break;
     case PEAL_STMT_IF:
         deduce_if(d, stmt);
+        break;
+    case PEAL_STMT_WHEN:
+        deduce_when(d, stmt);
+        break;
+    case PEAL_STMT_TAKE:
+        peal_deduce_take(d, stmt);
         break;
     case PEAL_STMT_ASSERT:
         peal_deduce_bool(d, stmt->a, "what is asserted");
@@ -155,8 +179,12 @@ static void deduce_stmt(struct peal_deducer *d, struct peal_stmt *stmt)
 
 void peal_deduce_stmts(struct peal_deducer *d, struct peal_stmt *stmt)
 {
-    for (; stmt && peal_deducer_goes_on(d); stmt = stmt->next) {
+    for (; stmt; stmt = stmt->next) {
+        if (!peal_deducer_goes_on(d))
+            break;
         deduce_stmt(d, stmt);
+        if (d->when)
+            peal_deduce_within(d, stmt);
         if (d->first_lane && !d->lane && is_operation(stmt)) {
             peal_deducer_error(d, stmt->pos, "an operation outside of the lanes");
             peal_deducer_note(d, d->first_lane->pos,

@@ -83,8 +83,11 @@ static void follow(struct widening *w, const struct peal_symbol *from)
         else
             high = middle;
     }
-    for (; low < w->copies.len && w->copies.at[low].from == from; low++)
+    for (; low < w->copies.len; low++) {
+        if (w->copies.at[low].from != from)
+            break;
         widen(w, w->copies.at[low].to);
+    }
 }
 
 /* Expressions take over what their tiles have become. */

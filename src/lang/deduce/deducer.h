@@ -6,11 +6,14 @@
  *   deduce_expr.c     types, values and shapes of expressions
  *   deduce_part.c     x[...] and x@p
  *   deduce_func.c     functions: of integers, of data, reduce operations
+ *   deduce_formula.c  reductions that the text declares
  *   deduce_stmt.c     statements: blocks, and what stands in them
  *   deduce_decl.c     declarations, let and var
  *   deduce_op.c       assignments, notify, wait, send, free
  *   deduce_call.c     calls of kernels
  *   deduce_mix.c      operands that must fit together
+ *   deduce_matmul.c   operands of a product of matrices
+ *   deduce_atomic.c   fetch_add, compare_swap, take, and what may stand in a when
  *   deduce_effect.c   directions, signals with both sides
  *   deduce_wide.c     wide tiles
  *   deduce_rules.c    contracts
@@ -39,6 +42,7 @@ struct peal_fact {
     bool in_slot;                     /* tile of recv_slot */
     bool notified, waited;
     int lane; /* number of the lane block that declares it, 0 = none */
+    int when; /* how many when blocks it is declared in */
     struct peal_pos notify_pos, wait_pos;
 };
 
@@ -56,23 +60,25 @@ struct peal_deducer {
     struct peal_diags *diags;
     size_t errors;
     bool no_memory;
-    struct peal_kernel_entry *kernels; /* a hash table */
-    size_t kernels_cap;
-    struct peal_arena scratch; /* polynomials and atoms; of the kernel */
+    PEAL_VEC(struct peal_kernel_entry) kernels;
+    struct peal_index kernel_index; /* of kernels */
+    struct peal_arena scratch;      /* polynomials and atoms; of the kernel */
     struct peal_intern atoms;
     struct peal_kernel *kernel;
     struct peal_symbol **tail; /* of kernel->symbols */
     PEAL_VEC(struct peal_fact) facts;
-    struct peal_name *names; /* a hash table */
-    size_t names_count, names_cap;
+    PEAL_VEC(struct peal_name) names;
+    struct peal_index name_index;   /* of names */
     PEAL_VEC(const char *) visible; /* names in order of declaration; a scope ends by cutting it */
     struct peal_symbol *specials[PEAL_NCHILDREN + 1];
+    bool own_names[PEAL_NCHILDREN + 1];  /* placement names that the kernel declares itself */
     const struct peal_stmt *grid, *tree; /* once they were seen */
     bool has_grid, has_tree;             /* somewhere in the kernel */
     const struct peal_stmt *first_lane;
     int lane;         /* number of the lane block we are in, 0 = none */
     int lanes;        /* so far */
-    int nesting;      /* of for and if */
+    int nesting;      /* of for, if and when */
+    int when;         /* blocks of when around here */
     bool in_params;   /* unknown names become dimensions */
     bool launch_ok;   /* `launch mod` may stand here */
     bool has_generic; /* some buffer is of T */
@@ -88,7 +94,7 @@ void peal_deducer_error(struct peal_deducer *d, struct peal_pos pos, const char 
     __attribute__((format(printf, 3, 4)));
 void peal_deducer_note(struct peal_deducer *d, struct peal_pos pos, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* False when there are so many errors that going on is of no use, or memory ran out. */
+/* False when there are too many errors for going on to be of use, or memory ran out. */
 bool peal_deducer_goes_on(const struct peal_deducer *d);
 /* Gives the symbol a slot and makes its name visible; reports a name that is taken. */
 void peal_deducer_declare(struct peal_deducer *d, struct peal_symbol *symbol);
@@ -149,6 +155,8 @@ struct peal_elem peal_elem_widen(struct peal_elem elem);
 bool peal_deduce_fit(struct peal_deducer *d, const struct peal_expr *a, const struct peal_value *x,
                      const struct peal_expr *b, const struct peal_value *y, int dims);
 bool peal_elems_fit(struct peal_elem a, struct peal_elem b);
+/* The element type of a result of both: T wins, then the larger. */
+struct peal_elem peal_elem_join(struct peal_elem a, struct peal_elem b);
 const char *peal_elem_text(struct peal_elem elem);
 /* The buffer, tile or signal symbol that a place is a part of; NULL if it is none. */
 struct peal_symbol *peal_place_symbol(const struct peal_expr *expr);
@@ -163,6 +171,31 @@ bool peal_function_is_known(const char *name);
 /* Reports a reduce operation that the element type lacks. */
 void peal_deduce_reduce_takes(struct peal_deducer *d, struct peal_pos pos,
                               enum peal_reduction reduce, struct peal_elem elem);
+
+/* deduce_formula.c */
+/* Makes the formulas of the module's reductions, before its kernels. */
+void peal_deduce_reductions(struct peal_deducer *d);
+/* A reduce operation by its name: one of all, or of the module. False: there is none. */
+bool peal_deducer_reduction(const struct peal_deducer *d, const char *name,
+                            enum peal_reduction *out);
+/* The declaration of a user-defined one. */
+const struct peal_reduce_decl *peal_deducer_decl(const struct peal_deducer *d,
+                                                 enum peal_reduction reduce);
+
+/* deduce_atomic.c */
+/* Is it a peek or an atomic with a result? After it was deduced. */
+bool peal_expr_fetches(const struct peal_expr *expr);
+void peal_deduce_fetch(struct peal_deducer *d, struct peal_expr *expr);
+void peal_deduce_take(struct peal_deducer *d, struct peal_stmt *stmt);
+/* counter = peek ..., of a counter that var has declared */
+void peal_deduce_fetched(struct peal_deducer *d, struct peal_stmt *stmt,
+                         struct peal_symbol *symbol);
+/* The condition of a when; then what a statement in its block may not do. */
+void peal_deduce_test(struct peal_deducer *d, struct peal_expr *expr);
+void peal_deduce_within(struct peal_deducer *d, const struct peal_stmt *stmt);
+
+/* deduce_matmul.c */
+void peal_deduce_matmul(struct peal_deducer *d, struct peal_expr *expr, struct peal_value *out);
 
 /* deduce_decl.c */
 /* The lengths of a symbol; `uniform`: they must be the same on all ranks. */

@@ -3,6 +3,7 @@
 #include "lang/lower/clone.h"
 
 #include "base/base.h"
+#include "lang/deduce/deduce.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,46 +13,33 @@
 
 void peal_clone_names_release(struct peal_clone_names *names)
 {
-    free(names->at);
-    *names = (struct peal_clone_names){0};
+    peal_vec_release(&names->known);
+    peal_index_release(&names->index);
 }
 
-/* The place of a name, or the free one where it would be. */
-static struct peal_clone_name *place_of(const struct peal_clone_names *names, const char *name)
+static uint64_t hash_name(const void *rows, uint32_t row)
 {
-    uint32_t i = (uint32_t)peal_hash_u64((uint64_t)(uintptr_t)name, 0) & (names->cap - 1);
-    while (names->at[i].name && names->at[i].name != name)
-        i = (i + 1) & (names->cap - 1);
-    return &names->at[i];
+    return peal_hash_u64((uint64_t)(uintptr_t)((const struct peal_clone_name *)rows)[row].name, 0);
 }
 
-static bool grow_names(struct peal_clone_names *names)
-{
-    struct peal_clone_names bigger = *names;
-    bigger.cap = names->cap ? 2 * names->cap : 64;
-    bigger.at = calloc(bigger.cap, sizeof *bigger.at);
-    if (!bigger.at)
-        return false;
-    for (uint32_t i = 0; i < names->cap; i++) {
-        if (names->at[i].name)
-            *place_of(&bigger, names->at[i].name) = names->at[i];
-    }
-    free(names->at);
-    *names = bigger;
-    return true;
-}
-
-/* What is known of a name, from now on; NULL when out of memory. */
+/* What is known of a name, from now on; NULL when out of memory. It may move when another name
+ * becomes known. */
 static struct peal_clone_name *know(struct peal_clone_names *names, const char *name)
 {
-    if (2 * (names->count + 1) > names->cap && !grow_names(names))
+    struct peal_index *index = &names->index;
+    struct peal_clone_name new = {.name = name, .next = 2};
+    if (!peal_index_reserve(index, hash_name, names->known.at))
         return NULL;
-    struct peal_clone_name *known = place_of(names, name);
-    if (!known->name) {
-        *known = (struct peal_clone_name){.name = name, .next = 2};
-        names->count++;
+    size_t at = peal_index_begin(index, hash_name(&new, 0));
+    for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
+        struct peal_clone_name *known = &names->known.at[peal_index_row(index, at)];
+        if (known->name == name)
+            return known;
     }
-    return known;
+    if (!peal_vec_push(&names->known, new))
+        return NULL;
+    peal_index_put(index, at, (uint32_t)(names->known.len - 1));
+    return &names->known.at[names->known.len - 1];
 }
 
 static bool add_name(struct peal_clone_names *names, const char *name, uint32_t copying)
@@ -63,8 +51,7 @@ static bool add_name(struct peal_clone_names *names, const char *name, uint32_t 
 }
 
 bool peal_clone_begin(struct peal_clone *clone, struct peal_module *module,
-                      struct peal_kernel *target, struct peal_clone_names *names,
-                      uint32_t nslots)
+                      struct peal_kernel *target, struct peal_clone_names *names, uint32_t nslots)
 {
     *clone = (struct peal_clone){.module = module, .target = target, .names = names};
     clone->map = calloc(nslots + 1, sizeof *clone->map);
@@ -75,6 +62,7 @@ bool peal_clone_begin(struct peal_clone *clone, struct peal_module *module,
         clone->last = s;
         clone->failed |= first && !add_name(names, s->name, 1);
     }
+    clone->into_kernel = clone->last != NULL;
     clone->number = ++names->copyings;
     return !clone->failed;
 }
@@ -95,8 +83,10 @@ static void *check(struct peal_clone *clone, void *node)
 /* By what was there before this copying: its own names may be the same as in the source. */
 static bool is_taken(const struct peal_clone *clone, const char *name)
 {
-    const struct peal_clone_name *known = place_of(clone->names, name);
-    return known->name && known->since > 0 && known->since < clone->number;
+    const struct peal_clone_name *known = know(clone->names, name);
+    bool is_used = known && known->since > 0 && known->since < clone->number;
+    /* A placement name stays free: what is inlined later may use it. */
+    return is_used || (clone->into_kernel && peal_name_is_placement(name));
 }
 
 /* `name` itself, then name_2, name_3, ... */
@@ -104,20 +94,26 @@ static const char *free_name(struct peal_clone *clone, const char *name)
 {
     struct peal_intern *interned = &clone->module->names;
     const char *base = peal_intern_text(interned, name, strlen(name)), *try = base;
-    struct peal_clone_name *known = base ? know(clone->names, base) : NULL;
-    int i = known ? known->next : 2;
-    for (; known && try && is_taken(clone, try); i++) {
+    struct peal_clone_name *known = NULL;
+    if (base)
+        known = know(clone->names, base);
+    int i = 2;
+    if (known)
+        i = known->next;
+    for (; known; i++) {
+        if (!try || !is_taken(clone, try))
+            break;
         char text[256];
         int len = snprintf(text, sizeof text, "%s_%d", name, i);
         if (len < 0 || (size_t)len >= sizeof text)
             return NULL;
         try = peal_intern_text(interned, text, (size_t)len);
     }
-    known = try && known ? know(clone->names, base) : NULL;
-    if (!known || !add_name(clone->names, try, clone->number))
+    if (!known || !try || !add_name(clone->names, try, clone->number))
         return NULL;
-    if (try != base) /* known may have moved */
-        place_of(clone->names, base)->next = i - 1;
+    known = know(clone->names, base); /* it may have moved */
+    if (try != base && known)
+        known->next = i - 1;
     return try;
 }
 
@@ -137,8 +133,9 @@ struct peal_symbol *peal_clone_add(struct peal_clone *clone, enum peal_symbol_ki
                                    const char *name, struct peal_pos pos)
 {
     const char *unique = check(clone, (void *)(uintptr_t)free_name(clone, name));
-    struct peal_symbol *symbol =
-        unique ? check(clone, peal_symbol_new(clone->module, kind, unique, pos)) : NULL;
+    struct peal_symbol *symbol = NULL;
+    if (unique)
+        symbol = check(clone, peal_symbol_new(clone->module, kind, unique, pos));
     if (!symbol)
         return NULL;
     symbol->synthesised = true;
@@ -168,10 +165,11 @@ struct peal_symbol *peal_clone_symbol(struct peal_clone *clone, const struct pea
         if (map->symbol)
             return map->symbol;
     }
-    const char *name =
-        symbol->kind == PEAL_SYMBOL_BUILTIN
-            ? peal_intern_text(&clone->module->names, symbol->name, strlen(symbol->name))
-            : free_name(clone, symbol->name);
+    const char *name;
+    if (symbol->kind == PEAL_SYMBOL_BUILTIN)
+        name = peal_intern_text(&clone->module->names, symbol->name, strlen(symbol->name));
+    else
+        name = free_name(clone, symbol->name);
     struct peal_symbol *copy =
         check(clone, PEAL_ARENA_NEW(&clone->module->arena, struct peal_symbol));
     if (!copy || !check(clone, (void *)(uintptr_t)name))
@@ -181,30 +179,41 @@ struct peal_symbol *peal_clone_symbol(struct peal_clone *clone, const struct pea
     append(clone, copy);
     map->symbol = copy; /* before the shape, which may not refer to it anyway */
     for (int i = 0; i < 2; i++)
-        copy->shape[i] = symbol->shape[i] ? peal_clone_expr(clone, symbol->shape[i]) : NULL;
-    copy->initial = symbol->initial ? peal_clone_expr(clone, symbol->initial) : NULL;
+        copy->shape[i] = peal_clone_expr(clone, symbol->shape[i]);
+    copy->initial = peal_clone_expr(clone, symbol->initial);
     return copy;
 }
 
-/* Copies an expression that is already over the target's symbols. */
+/* The operand after `arg`: a call has a list of them, any other expression one in `a`. */
+static const struct peal_expr *next_operand(const struct peal_expr *expr,
+                                            const struct peal_expr *arg)
+{
+    if (expr->kind != PEAL_EXPR_CALL)
+        return NULL;
+    return arg->next;
+}
+
+/* Copies an expression that is already over the target's symbols; NULL of NULL. */
 static struct peal_expr *copy_expr(struct peal_clone *clone, const struct peal_expr *expr)
 {
+    if (!expr)
+        return NULL;
     struct peal_expr *copy = check(clone, PEAL_ARENA_NEW(&clone->module->arena, struct peal_expr));
     if (!copy)
         return NULL;
     *copy = *expr;
     copy->next = NULL;
-    copy->b = expr->b ? copy_expr(clone, expr->b) : NULL;
+    copy->b = copy_expr(clone, expr->b);
     struct peal_expr **tail = &copy->a;
-    for (const struct peal_expr *arg = expr->a; arg && !clone->failed;
-         arg = expr->kind == PEAL_EXPR_CALL ? arg->next : NULL) {
+    for (const struct peal_expr *arg = expr->a; arg; arg = next_operand(expr, arg)) {
         *tail = copy_expr(clone, arg);
-        if (*tail)
-            tail = &(*tail)->next;
+        if (clone->failed)
+            return NULL;
+        tail = &(*tail)->next;
     }
     for (int i = 0; i < expr->nslices; i++) {
-        copy->slices[i].a = expr->slices[i].a ? copy_expr(clone, expr->slices[i].a) : NULL;
-        copy->slices[i].b = expr->slices[i].b ? copy_expr(clone, expr->slices[i].b) : NULL;
+        copy->slices[i].a = copy_expr(clone, expr->slices[i].a);
+        copy->slices[i].b = copy_expr(clone, expr->slices[i].b);
     }
     return copy;
 }
@@ -216,7 +225,10 @@ static void replace_symbol(struct peal_clone *clone, struct peal_expr *copy,
     const struct peal_expr *with = clone->map[expr->symbol->slot].expr;
     if (!with) {
         copy->symbol = peal_clone_symbol(clone, expr->symbol);
-        copy->name = copy->symbol ? copy->symbol->name : NULL;
+        if (copy->symbol)
+            copy->name = copy->symbol->name;
+        else
+            copy->name = NULL;
     } else if (expr->kind == PEAL_EXPR_CALL) { /* op(a, b) with op given as an argument */
         copy->symbol = with->symbol;
         copy->reduce = with->reduce;
@@ -245,11 +257,11 @@ struct peal_expr *peal_clone_expr(struct peal_clone *clone, const struct peal_ex
     if (expr->name)
         copy->name = peal_intern_text(&clone->module->names, expr->name, strlen(expr->name));
     struct peal_expr **tail = &copy->a;
-    for (const struct peal_expr *arg = expr->a; arg && !clone->failed;
-         arg = expr->kind == PEAL_EXPR_CALL ? arg->next : NULL) {
+    for (const struct peal_expr *arg = expr->a; arg; arg = next_operand(expr, arg)) {
         *tail = peal_clone_expr(clone, arg);
-        if (*tail)
-            tail = &(*tail)->next;
+        if (clone->failed)
+            return NULL;
+        tail = &(*tail)->next;
     }
     copy->b = peal_clone_expr(clone, expr->b);
     for (int i = 0; i < expr->nslices; i++) {
@@ -260,13 +272,17 @@ struct peal_expr *peal_clone_expr(struct peal_clone *clone, const struct peal_ex
         replace_symbol(clone, copy, expr);
     if (!clone->failed && !peal_expr_measure(copy))
         clone->failed = true;
-    return clone->failed ? NULL : copy;
+    if (clone->failed)
+        return NULL;
+    return copy;
 }
 
 static struct peal_expr *clone_list(struct peal_clone *clone, const struct peal_expr *list)
 {
     struct peal_expr *first = NULL, **tail = &first;
-    for (; list && !clone->failed; list = list->next) {
+    for (; list; list = list->next) {
+        if (clone->failed)
+            break;
         *tail = peal_clone_expr(clone, list);
         if (*tail)
             tail = &(*tail)->next;
@@ -282,7 +298,10 @@ static void clone_reduce(struct peal_clone *clone, struct peal_stmt *copy,
     const struct peal_expr *with = clone->map[stmt->reduce_symbol->slot].expr;
     if (!with) {
         copy->reduce_symbol = peal_clone_symbol(clone, stmt->reduce_symbol);
-        copy->name = copy->reduce_symbol ? copy->reduce_symbol->name : NULL;
+        if (copy->reduce_symbol)
+            copy->name = copy->reduce_symbol->name;
+        else
+            copy->name = NULL;
         return;
     }
     copy->reduce_symbol = with->symbol;
@@ -299,7 +318,7 @@ static struct peal_stmt *clone_stmt(struct peal_clone *clone, const struct peal_
     copy->next = NULL;
     if (stmt->name)
         copy->name = peal_intern_text(&clone->module->names, stmt->name, strlen(stmt->name));
-    copy->symbol = stmt->symbol ? peal_clone_symbol(clone, stmt->symbol) : NULL;
+    copy->symbol = peal_clone_symbol(clone, stmt->symbol);
     copy->a = peal_clone_expr(clone, stmt->a);
     copy->b = peal_clone_expr(clone, stmt->b);
     copy->c = peal_clone_expr(clone, stmt->c);
@@ -307,13 +326,17 @@ static struct peal_stmt *clone_stmt(struct peal_clone *clone, const struct peal_
     copy->body = peal_clone_body(clone, stmt->body);
     copy->other = peal_clone_body(clone, stmt->other);
     clone_reduce(clone, copy, stmt);
-    return clone->failed ? NULL : copy;
+    if (clone->failed)
+        return NULL;
+    return copy;
 }
 
 struct peal_stmt *peal_clone_body(struct peal_clone *clone, const struct peal_stmt *body)
 {
     struct peal_stmt *first = NULL, **tail = &first;
-    for (; body && !clone->failed; body = body->next) {
+    for (; body; body = body->next) {
+        if (clone->failed)
+            break;
         /* The signal that an argument replaces needs no declaration. */
         if (body->kind == PEAL_STMT_DECL && clone->map[body->symbol->slot].expr)
             continue;

@@ -19,12 +19,13 @@ struct peal_clone_map {
 /* The names of a kernel's symbols, and by which copying each came: so that a free name is found without
  * a look at all symbols, however many kernels are copied into one. Zeroed at first. */
 struct peal_clone_names {
-    struct peal_clone_name {
-        const char *name; /* interned; NULL: free place */
+    PEAL_VEC(struct peal_clone_name {
+        const char *name; /* interned */
         uint32_t since;   /* the copying that added it, from 1 on; 0: it is not there itself */
         int next;         /* name_2 up to the one before this were taken by earlier copyings */
-    } * at;
-    uint32_t count, cap; /* cap is a power of two */
+    })
+    known;
+    struct peal_index index; /* of known */
     uint32_t copyings;
 };
 void peal_clone_names_release(struct peal_clone_names *names);
@@ -33,17 +34,17 @@ struct peal_clone {
     struct peal_module *module; /* of the target; owns the copies */
     struct peal_kernel *target;
     struct peal_clone_names *names;
-    uint32_t number; /* of this copying */
+    uint32_t number;            /* of this copying */
     struct peal_clone_map *map; /* by slot of the source kernel */
-    struct peal_symbol *last; /* of the target's symbols */
+    struct peal_symbol *last;   /* of the target's symbols */
+    bool into_kernel; /* the target had symbols before: it is not a copy of the source */
     bool failed;
 };
 
 /* nslots: of the source kernel. `names` are the target's, the same for all copyings into it. False when
  * out of memory. */
 bool peal_clone_begin(struct peal_clone *clone, struct peal_module *module,
-                      struct peal_kernel *target, struct peal_clone_names *names,
-                      uint32_t nslots);
+                      struct peal_kernel *target, struct peal_clone_names *names, uint32_t nslots);
 void peal_clone_end(struct peal_clone *clone);
 
 struct peal_symbol *peal_clone_symbol(struct peal_clone *clone, const struct peal_symbol *symbol);

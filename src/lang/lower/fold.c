@@ -4,7 +4,7 @@
  *   before   if 1 < 2 { x[2 * 3] = y[0] } else { ... }
  *   after    x[6] = y[0]
  *
- * Lets that inlining made and nobody reads are dropped.
+ * Lets that inlining made and that are never read are dropped.
  *
  * Needs: nothing. Keeps: everything. Division by zero and overflow are left for instantiate to
  * report where they are executed. */
@@ -97,7 +97,10 @@ static struct peal_stmt *fold_body(struct peal_stmt *body)
         s->body = fold_body(s->body);
         s->other = fold_body(s->other);
         if (s->kind == PEAL_STMT_IF && known(s->a, &taken)) {
-            *tail = taken ? s->body : s->other;
+            if (taken)
+                *tail = s->body;
+            else
+                *tail = s->other;
         } else {
             s->next = NULL;
             *tail = s;

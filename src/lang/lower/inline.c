@@ -59,7 +59,9 @@ static struct peal_expr *extent_of(struct inliner *in, struct peal_clone *clone,
                                    const struct peal_expr *arg, int dim, int dims)
 {
     if (dims == 2) { /* only a whole buffer says what its rows and columns are */
-        const struct peal_symbol *s = arg->kind == PEAL_EXPR_NAME ? arg->symbol : NULL;
+        const struct peal_symbol *s = NULL;
+        if (arg->kind == PEAL_EXPR_NAME)
+            s = arg->symbol;
         if (!s || !s->shape[1])
             return NULL;
         struct peal_clone same;
@@ -83,7 +85,9 @@ static struct peal_expr *extent_of(struct inliner *in, struct peal_clone *clone,
     len->a = peal_clone_expr(&same, arg);
     peal_clone_end(&same);
     (void)clone;
-    return len->a && peal_expr_measure(len) ? len : NULL;
+    if (!len->a || !peal_expr_measure(len))
+        return NULL;
+    return len;
 }
 
 /* A dimension of the callee is what the argument says whose shape is just its name. */
@@ -94,7 +98,9 @@ static struct peal_stmt *bind_dim(struct inliner *in, struct peal_clone *clone,
     for (int i = 0; i < call->callee->nparams; i++) {
         const struct peal_symbol *param = call->callee->params[i];
         int dims = param->shape[1] ? 2 : 1;
-        for (int k = 0; k < dims && param->kind == PEAL_SYMBOL_BUFFER && call->args[i]; k++) {
+        if (param->kind != PEAL_SYMBOL_BUFFER || !call->args[i])
+            continue;
+        for (int k = 0; k < dims; k++) {
             const struct peal_expr *shape = param->shape[k];
             if (!shape || shape->kind != PEAL_EXPR_NAME || shape->symbol != dim)
                 continue;
@@ -128,14 +134,17 @@ static struct peal_stmt *bind_args(struct inliner *in, struct peal_clone *clone,
         *tail = let;
         tail = &let->next;
     }
-    for (int i = 0; i < call->callee->nparams && !clone->failed; i++) {
+    for (int i = 0; i < call->callee->nparams; i++) {
+        if (clone->failed)
+            break;
         const struct peal_symbol *param = call->callee->params[i];
         if (param->kind != PEAL_SYMBOL_INT) {
             clone->map[param->slot].expr = call->args[i];
             continue;
         }
-        struct peal_expr *value =
-            call->args[i] ? call->args[i] : peal_clone_expr(clone, param->initial);
+        struct peal_expr *value = call->args[i];
+        if (!value)
+            value = peal_clone_expr(clone, param->initial);
         if (value)
             value->next = NULL;
         struct peal_stmt *let = new_let(in, clone, param->name, pos, value);
@@ -159,12 +168,39 @@ static bool has_lanes(const struct peal_kernel *kernel)
     return false;
 }
 
+/* The least common multiple of two periods; one that is not given counts as 1. */
 static int lcm(int a, int b)
 {
-    int x = a > 0 ? a : 1, y = b > 0 ? b : 1, n = x;
-    while (n % y)
-        n += x;
-    return n;
+    if (a <= 0)
+        a = 1;
+    if (b <= 0)
+        b = 1;
+    int multiple = a;
+    while (multiple % b)
+        multiple += a;
+    return multiple;
+}
+
+/* The callee's placement must not meet a name of the caller's own. */
+static bool check_placement(struct inliner *in, const struct peal_kernel *callee,
+                            struct peal_pos pos)
+{
+    for (const struct peal_symbol *s = callee->symbols; s; s = s->next) {
+        if (s->kind != PEAL_SYMBOL_BUILTIN || !peal_special_is_placement(s->value))
+            continue;
+        for (const struct peal_symbol *own = in->kernel->symbols; own; own = own->next) {
+            if (own->kind == PEAL_SYMBOL_BUILTIN || strcmp(own->name, s->name) != 0)
+                continue;
+            in->status = PEAL_INVALID;
+            peal_diag_error(in->diags, pos,
+                            "'%s' uses the placement '%s', and '%s' declares a name of its own "
+                            "like that",
+                            callee->name, s->name, in->kernel->name);
+            peal_diag_note(in->diags, own->pos, "give this one another name");
+            return false;
+        }
+    }
+    return true;
 }
 
 static void inline_calls(struct inliner *in, struct peal_stmt *body, int depth);
@@ -189,14 +225,17 @@ static void inline_call(struct inliner *in, struct peal_stmt *stmt, int depth)
                         in->kernel->name, MOST_CALLS);
         return;
     }
+    if (!check_placement(in, call.callee, stmt->pos))
+        return;
     if (!peal_clone_begin(&clone, in->module, in->kernel, &in->names, call.callee->nslots)) {
         peal_clone_end(&clone);
         run_out(in, stmt->pos);
         return;
     }
     struct peal_stmt *lets = bind_args(in, &clone, &call, stmt->pos);
-    struct peal_stmt *body =
-        in->status == PEAL_OK ? peal_clone_body(&clone, call.callee->body) : NULL;
+    struct peal_stmt *body = NULL;
+    if (in->status == PEAL_OK)
+        body = peal_clone_body(&clone, call.callee->body);
     if (clone.failed)
         run_out(in, stmt->pos);
     peal_clone_end(&clone);
@@ -217,7 +256,9 @@ static void inline_call(struct inliner *in, struct peal_stmt *stmt, int depth)
 
 static void inline_calls(struct inliner *in, struct peal_stmt *body, int depth)
 {
-    for (struct peal_stmt *s = body; s && in->status == PEAL_OK; s = s->next) {
+    for (struct peal_stmt *s = body; s; s = s->next) {
+        if (in->status != PEAL_OK)
+            break;
         if (s->kind == PEAL_STMT_CALL) {
             inline_call(in, s, depth);
         } else {

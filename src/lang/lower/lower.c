@@ -19,7 +19,9 @@ enum { PASSES = sizeof passes / sizeof *passes };
 
 const char *peal_lower_pass_name(int i)
 {
-    return i >= 0 && i < PASSES ? passes[i].name : NULL;
+    if (i < 0 || i >= PASSES)
+        return NULL;
+    return passes[i].name;
 }
 
 /* A copy of the kernel in another module: same names, same order of symbols. */
@@ -35,6 +37,13 @@ static struct peal_kernel *copy_kernel(const struct peal_kernel *kernel, struct 
     copy->name = peal_intern_text(&into->names, kernel->name, strlen(kernel->name));
     copy->symbols = NULL;
     copy->nslots = 0;
+    if (kernel->nformulas) {
+        size_t bytes = sizeof *kernel->formulas * kernel->nformulas;
+        struct peal_formula *formulas = peal_arena_alloc(&into->arena, bytes);
+        if (!formulas)
+            return NULL;
+        copy->formulas = memcpy(formulas, kernel->formulas, bytes);
+    }
     (void)peal_clone_begin(&clone, into, copy, &names, kernel->nslots); /* sticky */
     for (const struct peal_symbol *s = kernel->symbols; s; s = s->next)
         (void)peal_clone_symbol(&clone, s);
@@ -44,7 +53,9 @@ static struct peal_kernel *copy_kernel(const struct peal_kernel *kernel, struct 
     bool failed = clone.failed || !copy->name;
     peal_clone_end(&clone);
     peal_clone_names_release(&names);
-    return failed ? NULL : copy;
+    if (failed)
+        return NULL;
+    return copy;
 }
 
 enum peal_status peal_lower(const struct peal_kernel *kernel, struct peal_module *into,

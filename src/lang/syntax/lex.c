@@ -50,7 +50,10 @@ static void skip_comment(struct peal_lexer *lexer)
         lexer->comment = lexer->at;
     lexer->comment_line = lexer->line;
     const char *newline = memchr(lexer->at, '\n', (size_t)(lexer->end - lexer->at));
-    lexer->at = newline ? newline : lexer->end;
+    if (newline)
+        lexer->at = newline;
+    else
+        lexer->at = lexer->end;
 }
 
 static void skip_space(struct peal_lexer *lexer)

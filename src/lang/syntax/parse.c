@@ -26,7 +26,9 @@ bool peal_word_is_reserved(const char *word, size_t len)
 
 const char *peal_word_reserved(size_t i)
 {
-    return i < sizeof reserved / sizeof *reserved ? reserved[i] : NULL;
+    if (i >= sizeof reserved / sizeof *reserved)
+        return NULL;
+    return reserved[i];
 }
 
 void peal_parser_step(struct peal_parser *p)
@@ -67,7 +69,9 @@ static void *report_expected(struct peal_parser *p, const char *what, const char
 {
     const struct peal_token *token = &p->token;
     size_t errors = p->errors;
-    int len = token->len < 40 ? (int)token->len : 40;
+    int len = 40;
+    if (token->len < 40)
+        len = (int)token->len;
     if (token->kind == PEAL_TOKEN_BAD)
         peal_parser_fail(p, token->pos, "%s", token->why);
     else if (token->kind == PEAL_TOKEN_END)
@@ -233,9 +237,11 @@ static struct peal_symbol *parse_param(struct peal_parser *p)
         unsigned dir;
     } dirs[] = {{"in", 1}, {"out", 2}, {"inout", 3}};
     unsigned dir = 0;
-    for (int i = 0; i < 3 && !dir; i++) {
-        if (peal_parser_take(p, dirs[i].word))
+    for (int i = 0; i < 3; i++) {
+        if (peal_parser_take(p, dirs[i].word)) {
             dir = dirs[i].dir;
+            break;
+        }
     }
     bool is_local = !dir && peal_parser_take(p, "local");
     struct peal_pos pos;
@@ -248,7 +254,9 @@ static struct peal_symbol *parse_param(struct peal_parser *p)
     symbol->dir = dir;
     symbol->dir_written = dir != 0;
     symbol->is_local = is_local;
-    return peal_parser_want(p, ":") && parse_param_type(p, symbol) ? symbol : NULL;
+    if (!peal_parser_want(p, ":") || !parse_param_type(p, symbol))
+        return NULL;
+    return symbol;
 }
 
 static bool parse_params(struct peal_parser *p, struct peal_kernel *kernel)
@@ -277,7 +285,9 @@ static const char *read_doc(struct peal_parser *p, const char *at)
     const char *end = p->lexer.end;
     while (at < end && *at == '/') {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
-        const char *stop = newline ? newline : end;
+        const char *stop = newline;
+        if (!stop)
+            stop = end;
         const char *start = at + 2;
         if (start < stop && *start == ' ')
             start++;
@@ -291,10 +301,13 @@ static const char *read_doc(struct peal_parser *p, const char *at)
         while (at < end && (*at == '\n' || *at == ' ' || *at == '\t' || *at == '\r'))
             at++;
     }
-    const char *doc =
-        text.failed ? NULL : peal_arena_copy(&p->module->arena, peal_text_get(&text), text.len);
+    const char *doc = NULL;
+    if (!text.failed)
+        doc = peal_arena_copy(&p->module->arena, peal_text_get(&text), text.len);
     peal_text_release(&text);
-    return doc ? doc : peal_parser_out_of_memory(p);
+    if (!doc)
+        return peal_parser_out_of_memory(p);
+    return doc;
 }
 
 static struct peal_kernel *parse_kernel(struct peal_parser *p)
@@ -306,7 +319,10 @@ static struct peal_kernel *parse_kernel(struct peal_parser *p)
         peal_parser_want(p, "kernel");
         return NULL;
     }
-    kernel->doc = p->token.doc ? read_doc(p, p->token.doc) : "";
+    if (p->token.doc)
+        kernel->doc = read_doc(p, p->token.doc);
+    else
+        kernel->doc = "";
     peal_parser_step(p);
     kernel->name = peal_parser_name(p, "the name of a kernel", &kernel->pos);
     if (!kernel->name || !parse_params(p, kernel))
@@ -319,25 +335,85 @@ static struct peal_kernel *parse_kernel(struct peal_parser *p)
         peal_parser_want(p, "implements");
         return NULL;
     }
-    return peal_parse_block(p, &kernel->body) ? kernel : NULL;
+    if (!peal_parse_block(p, &kernel->body))
+        return NULL;
+    return kernel;
 }
 
-/* To the next line that starts a kernel. */
-static void skip_to_kernel(struct peal_parser *p)
+static bool parse_operands(struct peal_parser *p, struct peal_reduce_decl *reduce)
 {
-    while (p->token.kind != PEAL_TOKEN_END && !p->gave_up &&
-           !(p->token.first && peal_parser_at(p, "kernel")))
+    struct peal_pos pos;
+    if (!peal_parser_want(p, "("))
+        return false;
+    reduce->operands[0] = peal_parser_name(p, "the name of the first operand", &pos);
+    if (!reduce->operands[0] || !peal_parser_want(p, ","))
+        return false;
+    reduce->operands[1] = peal_parser_name(p, "the name of the second operand", &pos);
+    return reduce->operands[1] && peal_parser_want(p, ")");
+}
+
+static struct peal_reduce_decl *parse_reduce(struct peal_parser *p)
+{
+    struct peal_reduce_decl *reduce = PEAL_ARENA_NEW(&p->module->arena, struct peal_reduce_decl);
+    if (!reduce)
+        return peal_parser_out_of_memory(p);
+    reduce->doc = p->token.doc ? read_doc(p, p->token.doc) : "";
+    peal_parser_step(p);
+    reduce->name = peal_parser_name(p, "the name of a reduction", &reduce->pos);
+    if (!reduce->name || !parse_operands(p, reduce))
+        return NULL;
+    if (peal_parser_take(p, "commutative"))
+        reduce->flags |= PEAL_FORMULA_COMMUTATIVE;
+    if (peal_parser_take(p, "associative"))
+        reduce->flags |= PEAL_FORMULA_ASSOCIATIVE;
+    if (!peal_parser_want(p, "="))
+        return NULL;
+    reduce->value = peal_parse_expr(p);
+    return reduce->value ? reduce : NULL;
+}
+
+static bool at_declaration(const struct peal_parser *p)
+{
+    return p->token.first && (peal_parser_at(p, "kernel") || peal_parser_at(p, "reduce"));
+}
+
+/* To the next line that starts a kernel or a reduction. */
+static void skip_to_declaration(struct peal_parser *p)
+{
+    while (p->token.kind != PEAL_TOKEN_END && !p->gave_up && !at_declaration(p))
         peal_parser_step(p);
     p->panic = false;
     p->depth = 0;
 }
 
+/* Puts a reduction at the end of the module's. */
+static void add_reduction(struct peal_parser *p, struct peal_reduce_decl *reduce)
+{
+    struct peal_reduce_decl **tail = &p->module->reductions;
+    while (*tail)
+        tail = &(*tail)->next;
+    *tail = reduce;
+}
+
 static void parse_module(struct peal_parser *p, struct peal_kernel **tail)
 {
+    uint32_t reductions = 0;
     while (p->token.kind != PEAL_TOKEN_END && !p->gave_up) {
+        if (peal_parser_at(p, "reduce")) {
+            struct peal_pos pos = p->token.pos;
+            struct peal_reduce_decl *reduce = parse_reduce(p);
+            if (reduce && reductions++ == PEAL_FORMULAS - 1)
+                reduce =
+                    peal_parser_fail(p, pos, "a text has at most %d reductions", PEAL_FORMULAS - 1);
+            if (reduce)
+                add_reduction(p, reduce);
+            else
+                skip_to_declaration(p);
+            continue;
+        }
         struct peal_kernel *kernel = parse_kernel(p);
         if (!kernel) {
-            skip_to_kernel(p);
+            skip_to_declaration(p);
             continue;
         }
         *tail = kernel;
@@ -353,7 +429,9 @@ enum peal_status peal_parse_into(struct peal_module *module, const struct peal_s
                         "the text is longer than 2 GiB");
         return PEAL_INVALID;
     }
-    const char *nul = source->len ? memchr(source->text, '\0', source->len) : NULL;
+    const char *nul = NULL;
+    if (source->len)
+        nul = memchr(source->text, '\0', source->len);
     if (nul) {
         peal_diag_error(diags, (struct peal_pos){.source = source},
                         "there is a NUL byte at offset %zu: this is not a text",
@@ -368,7 +446,7 @@ enum peal_status peal_parse_into(struct peal_module *module, const struct peal_s
     p.ahead = peal_lexer_next(&p.lexer);
     peal_parser_step(&p);
     parse_module(&p, tail);
-    if (p.errors == 0 && !p.no_memory && !*tail) {
+    if (p.errors == 0 && !p.no_memory && !*tail && !module->reductions) {
         peal_diag_error(diags, p.token.pos, "there is no kernel in this text");
         p.errors++;
     }

@@ -12,7 +12,9 @@ static struct peal_expr *new_expr(struct peal_parser *p, enum peal_expr_kind kin
                                   struct peal_pos pos)
 {
     struct peal_expr *expr = peal_expr_new(p->module, kind, pos);
-    return expr ? expr : peal_parser_out_of_memory(p);
+    if (!expr)
+        return peal_parser_out_of_memory(p);
+    return expr;
 }
 
 /* Ends an expression: its position reaches to the last token, its height is known. */
@@ -79,7 +81,10 @@ bool peal_parse_args(struct peal_parser *p, bool ports, struct peal_expr **out)
     if (peal_parser_take(p, ")"))
         return true;
     do {
-        *tail = ports ? peal_parse_peer(p) : peal_parse_expr(p);
+        if (ports)
+            *tail = peal_parse_peer(p);
+        else
+            *tail = peal_parse_expr(p);
         if (!*tail)
             return false;
         tail = &(*tail)->next;
@@ -107,7 +112,9 @@ static struct peal_expr *parse_name(struct peal_parser *p)
         return expr;
     expr->kind = PEAL_EXPR_CALL;
     bool ports = strcmp(expr->name, "has") == 0 || strcmp(expr->name, "peer") == 0;
-    return peal_parse_args(p, ports, &expr->a) ? close_expr(p, expr) : NULL;
+    if (!peal_parse_args(p, ports, &expr->a))
+        return NULL;
+    return close_expr(p, expr);
 }
 
 /* launch mod k */
@@ -170,11 +177,15 @@ static struct peal_expr *parse_primary(struct peal_parser *p)
     if (peal_parser_at(p, "peek")) {
         struct peal_expr *expr = new_expr(p, PEAL_EXPR_PEEK, p->token.pos);
         peal_parser_step(p);
-        return expr && (expr->a = peal_parse_place(p)) ? close_expr(p, expr) : NULL;
+        if (!expr || !(expr->a = peal_parse_place(p)))
+            return NULL;
+        return close_expr(p, expr);
     }
     if (peal_parser_take(p, "(")) {
         struct peal_expr *expr = peal_parse_expr(p);
-        return expr && peal_parser_want(p, ")") ? expr : NULL;
+        if (!expr || !peal_parser_want(p, ")"))
+            return NULL;
+        return expr;
     }
     if (p->token.kind == PEAL_TOKEN_NAME)
         return parse_name(p);
@@ -188,7 +199,9 @@ static struct peal_expr *parse_unary(struct peal_parser *p, const char *mark, en
         return NULL;
     expr->op = op;
     expr->a = parse_binary(p, peal_operator(op)->level);
-    return expr->a ? close_expr(p, expr) : NULL;
+    if (!expr->a)
+        return NULL;
+    return close_expr(p, expr);
 }
 
 static struct peal_expr *parse_operand(struct peal_parser *p, int least)
@@ -237,7 +250,10 @@ static struct peal_expr *parse_binary(struct peal_parser *p, int least)
         expr->op = op;
         expr->a = left;
         expr->b = parse_binary(p, operator->level + 1);
-        left = expr->b ? close_expr(p, expr) : NULL;
+        if (expr->b)
+            left = close_expr(p, expr);
+        else
+            left = NULL;
     }
     peal_parser_leave(p);
     return left;

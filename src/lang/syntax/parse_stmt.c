@@ -15,7 +15,9 @@ static struct peal_symbol *parse_symbol(struct peal_parser *p, enum peal_symbol_
     if (!name)
         return NULL;
     struct peal_symbol *symbol = peal_symbol_new(p->module, kind, name, pos);
-    return symbol ? symbol : peal_parser_out_of_memory(p);
+    if (!symbol)
+        return peal_parser_out_of_memory(p);
+    return symbol;
 }
 
 static bool parse_buffer(struct peal_parser *p, struct peal_stmt *stmt,
@@ -241,6 +243,24 @@ static bool parse_if(struct peal_parser *p, struct peal_stmt *stmt)
     return ok;
 }
 
+static bool parse_when(struct peal_parser *p, struct peal_stmt *stmt)
+{
+    stmt->a = peal_parse_expr(p);
+    if (!stmt->a)
+        return false;
+    stmt->pos = peal_parser_span(p, stmt->pos);
+    return peal_parse_block(p, &stmt->body);
+}
+
+/* take cell from a to b */
+static bool parse_take(struct peal_parser *p, struct peal_stmt *stmt)
+{
+    stmt->a = peal_parse_place(p);
+    if (!stmt->a || !peal_parser_want(p, "from") || !(stmt->b = peal_parse_expr(p)))
+        return false;
+    return peal_parser_want(p, "to") && (stmt->c = peal_parse_expr(p));
+}
+
 /* The text of a string token with its escapes replaced. */
 static const char *read_string(struct peal_parser *p)
 {
@@ -249,19 +269,20 @@ static const char *read_string(struct peal_parser *p)
     char *text = peal_arena_copy(&p->module->arena, p->token.text, p->token.len);
     if (!text)
         return peal_parser_out_of_memory(p);
+    static const char escapes[] = "\\\"nt";
+    static const char meanings[] = "\\\"\n\t";
     char *to = text;
     for (const char *from = text; *from; from++) {
-        if (*from == '\\' && from[1]) {
-            from++;
-            if (*from != '\\' && *from != '"' && *from != 'n' && *from != 't')
-                return peal_parser_fail(p, p->token.pos,
-                                        "'\\%c' has no meaning: a string knows \\\\ \\\" \\n \\t",
-                                        *from);
-        } else {
+        if (*from != '\\' || !from[1]) {
             *to++ = *from;
             continue;
         }
-        *to++ = *from == 'n' ? '\n' : *from == 't' ? '\t' : *from;
+        from++;
+        const char *escape = strchr(escapes, *from);
+        if (!escape)
+            return peal_parser_fail(
+                p, p->token.pos, "'\\%c' has no meaning: a string knows \\\\ \\\" \\n \\t", *from);
+        *to++ = meanings[escape - escapes];
     }
     *to = '\0';
     peal_parser_step(p);
@@ -322,7 +343,9 @@ static bool parse_assign(struct peal_parser *p, struct peal_stmt *stmt)
     } else {
         return reject_assign(p, stmt);
     }
-    return stmt->name ? (stmt->b = peal_parse_expr(p)) : peal_parser_out_of_memory(p);
+    if (!stmt->name)
+        return peal_parser_out_of_memory(p);
+    return (stmt->b = peal_parse_expr(p));
 }
 
 static bool parse_exclusive(struct peal_parser *p, struct peal_stmt *stmt)
@@ -384,6 +407,24 @@ static bool parse_by_word(struct peal_parser *p, struct peal_stmt *stmt)
         stmt->kind = PEAL_STMT_FREE;
         return parse_free(p, stmt);
     }
+    /* `take` and `when` are statements only where a name follows, as free is. */
+    if (peal_parser_at(p, "take") && p->ahead.kind == PEAL_TOKEN_NAME) {
+        peal_parser_step(p);
+        stmt->kind = PEAL_STMT_TAKE;
+        return parse_take(p, stmt);
+    }
+    if (peal_parser_at(p, "when") && p->ahead.kind == PEAL_TOKEN_NAME) {
+        peal_parser_step(p);
+        stmt->kind = PEAL_STMT_WHEN;
+        return parse_when(p, stmt);
+    }
+    if (peal_parser_at(p, "flush") && peal_parser_ahead(p, "to")) {
+        peal_parser_step(p);
+        peal_parser_step(p);
+        stmt->kind = PEAL_STMT_FLUSH;
+        stmt->a = peal_parse_expr(p);
+        return stmt->a != NULL;
+    }
     if (p->token.kind == PEAL_TOKEN_NAME && peal_parser_ahead(p, "(")) {
         stmt->kind = PEAL_STMT_CALL;
         return parse_call(p, stmt);
@@ -396,8 +437,8 @@ static bool parse_by_word(struct peal_parser *p, struct peal_stmt *stmt)
 static bool has_block(const struct peal_stmt *stmt)
 {
     return stmt->kind == PEAL_STMT_FOR || stmt->kind == PEAL_STMT_FOR_PEERS ||
-           stmt->kind == PEAL_STMT_IF || stmt->kind == PEAL_STMT_LANE ||
-           stmt->kind == PEAL_STMT_SCOPE;
+           stmt->kind == PEAL_STMT_IF || stmt->kind == PEAL_STMT_WHEN ||
+           stmt->kind == PEAL_STMT_LANE || stmt->kind == PEAL_STMT_SCOPE;
 }
 
 /* NULL after a failure. A declaration of several names gives a list. */

@@ -11,7 +11,10 @@ static void print_stmts(const struct peal_stmt *stmt, int indent, struct peal_te
 
 static void print_elem(struct peal_elem elem, struct peal_text *out)
 {
-    peal_text_puts(out, elem.generic ? "T" : peal_dtype_name(elem.dtype));
+    if (elem.generic)
+        peal_text_puts(out, "T");
+    else
+        peal_text_puts(out, peal_dtype_name(elem.dtype));
 }
 
 static void print_shape(const struct peal_symbol *symbol, struct peal_text *out)
@@ -46,9 +49,10 @@ static void print_decl(const struct peal_symbol *symbol, struct peal_text *out)
         break;
     default:
         assert(symbol->kind == PEAL_SYMBOL_BUFFER && symbol->place != PEAL_PLACE_PARAM);
-        peal_text_printf(out,
-                         "%s %s%s: ", symbol->place == PEAL_PLACE_WINDOW ? "window" : "private",
-                         symbol->type.elem.wide ? "wide " : "", symbol->name);
+        peal_text_puts(out, symbol->place == PEAL_PLACE_WINDOW ? "window " : "private ");
+        if (symbol->type.elem.wide)
+            peal_text_puts(out, "wide ");
+        peal_text_printf(out, "%s: ", symbol->name);
         print_memory(symbol, out);
     }
 }
@@ -83,15 +87,22 @@ static void print_string(const char *text, struct peal_text *out)
 {
     peal_text_puts(out, "\"");
     for (; *text; text++) {
-        const char *escape = *text == '"'    ? "\\\""
-                             : *text == '\\' ? "\\\\"
-                             : *text == '\n' ? "\\n"
-                             : *text == '\t' ? "\\t"
-                                             : NULL;
-        if (escape)
-            peal_text_puts(out, escape);
-        else
+        switch (*text) {
+        case '"':
+            peal_text_puts(out, "\\\"");
+            break;
+        case '\\':
+            peal_text_puts(out, "\\\\");
+            break;
+        case '\n':
+            peal_text_puts(out, "\\n");
+            break;
+        case '\t':
+            peal_text_puts(out, "\\t");
+            break;
+        default:
             peal_text_add(out, text, 1);
+        }
     }
     peal_text_puts(out, "\"");
 }
@@ -134,14 +145,16 @@ static void print_call(const struct peal_stmt *stmt, struct peal_text *out)
     peal_text_printf(out, "%s(", stmt->name);
     for (const struct peal_expr *arg = stmt->args; arg; arg = arg->next) {
         peal_print_expr(arg, out);
-        peal_text_puts(out, arg->next ? ", " : "");
+        if (arg->next)
+            peal_text_puts(out, ", ");
     }
     peal_text_puts(out, ")");
 }
 
 static void print_accumulate(const struct peal_stmt *stmt, struct peal_text *out)
 {
-    peal_text_puts(out, stmt->exclusive ? "exclusive " : "");
+    if (stmt->exclusive)
+        peal_text_puts(out, "exclusive ");
     peal_print_expr(stmt->a, out);
     if (strcmp(stmt->name, "sum") == 0)
         peal_text_puts(out, " += ");
@@ -170,7 +183,8 @@ static void print_simple(const struct peal_stmt *stmt, struct peal_text *out)
     case PEAL_STMT_GRID:
         peal_text_puts(out, "grid ");
         print_pair(stmt->a, ", ", stmt->b, out);
-        peal_text_puts(out, stmt->torus ? " torus" : "");
+        if (stmt->torus)
+            peal_text_puts(out, " torus");
         break;
     case PEAL_STMT_TREE:
         peal_text_puts(out, "tree ");
@@ -205,6 +219,16 @@ static void print_simple(const struct peal_stmt *stmt, struct peal_text *out)
         break;
     case PEAL_STMT_SEND:
         print_send(stmt, out);
+        break;
+    case PEAL_STMT_FLUSH:
+        peal_text_puts(out, "flush to ");
+        peal_print_expr(stmt->a, out);
+        break;
+    case PEAL_STMT_TAKE:
+        peal_text_puts(out, "take ");
+        print_pair(stmt->a, " from ", stmt->b, out);
+        peal_text_puts(out, " to ");
+        peal_print_expr(stmt->c, out);
         break;
     case PEAL_STMT_FREE:
         peal_text_printf(out, "free %s", stmt->a->name);
@@ -241,6 +265,11 @@ void peal_print_stmt(const struct peal_stmt *stmt, int indent, struct peal_text 
         break;
     case PEAL_STMT_IF:
         print_if(stmt, indent, out);
+        break;
+    case PEAL_STMT_WHEN:
+        peal_text_puts(out, "when ");
+        peal_print_expr(stmt->a, out);
+        print_block(stmt->body, indent, out);
         break;
     case PEAL_STMT_SCOPE:
         peal_text_printf(out, "scope %s", stmt->name);
@@ -285,7 +314,8 @@ static void print_params(const struct peal_kernel *kernel, const char *separator
                          struct peal_text *out)
 {
     for (int i = 0; i < kernel->nparams; i++) {
-        peal_text_puts(out, i ? separator : "");
+        if (i)
+            peal_text_puts(out, separator);
         print_param(kernel->params[i], out);
     }
 }
@@ -336,10 +366,26 @@ void peal_print_kernel(const struct peal_kernel *kernel, struct peal_text *out)
     peal_text_release(&promise);
 }
 
+void peal_print_reduction(const struct peal_reduce_decl *reduce, struct peal_text *out)
+{
+    print_doc(reduce->doc, out);
+    peal_text_printf(out, "reduce %s(%s, %s)%s%s = ", reduce->name, reduce->operands[0],
+                     reduce->operands[1],
+                     reduce->flags & PEAL_FORMULA_COMMUTATIVE ? " commutative" : "",
+                     reduce->flags & PEAL_FORMULA_ASSOCIATIVE ? " associative" : "");
+    peal_print_expr(reduce->value, out);
+    peal_text_puts(out, "\n");
+}
+
 void peal_print_module(const struct peal_module *module, struct peal_text *out)
 {
+    for (const struct peal_reduce_decl *r = module->reductions; r; r = r->next) {
+        peal_print_reduction(r, out);
+        peal_text_puts(out, r->next || module->kernels ? "\n" : "");
+    }
     for (const struct peal_kernel *kernel = module->kernels; kernel; kernel = kernel->next) {
         peal_print_kernel(kernel, out);
-        peal_text_puts(out, kernel->next ? "\n" : "");
+        if (kernel->next)
+            peal_text_puts(out, "\n");
     }
 }

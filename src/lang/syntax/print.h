@@ -8,6 +8,8 @@
 #include "lang/tree/module.h"
 
 void peal_print_module(const struct peal_module *module, struct peal_text *out);
+/* The reductions come before the kernels. */
+void peal_print_reduction(const struct peal_reduce_decl *reduce, struct peal_text *out);
 void peal_print_kernel(const struct peal_kernel *kernel, struct peal_text *out);
 /* The kernel's head on one line: name, parameters with the directions deduced so far, contract. */
 void peal_print_signature(const struct peal_kernel *kernel, struct peal_text *out);

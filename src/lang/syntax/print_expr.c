@@ -21,9 +21,13 @@ static int level_of(const struct peal_expr *expr)
     case PEAL_EXPR_BINARY:
         return peal_operator(expr->op)->level;
     case PEAL_EXPR_INT:
-        return expr->value < 0 ? peal_operator(PEAL_INT_NEG)->level : LEVEL_PRIMARY;
+        if (expr->value < 0)
+            return peal_operator(PEAL_INT_NEG)->level;
+        return LEVEL_PRIMARY;
     case PEAL_EXPR_FLOAT:
-        return signbit(expr->real) ? peal_operator(PEAL_INT_NEG)->level : LEVEL_PRIMARY;
+        if (signbit(expr->real))
+            return peal_operator(PEAL_INT_NEG)->level;
+        return LEVEL_PRIMARY;
     case PEAL_EXPR_SLICE:
     case PEAL_EXPR_AT:
         return PEAL_LEVEL_POSTFIX;
@@ -57,7 +61,8 @@ static void print_slices(const struct peal_expr *expr, struct peal_text *out)
     peal_text_puts(out, "[");
     for (int i = 0; i < expr->nslices; i++) {
         const struct peal_slice *slice = &expr->slices[i];
-        peal_text_puts(out, i ? ", " : "");
+        if (i)
+            peal_text_puts(out, ", ");
         if (slice->kind == PEAL_SLICE_ALL) {
             peal_text_puts(out, ":");
             continue;
@@ -77,16 +82,20 @@ static const char *first_name(const struct peal_expr *expr)
     while (expr->kind == PEAL_EXPR_BINARY || expr->kind == PEAL_EXPR_SLICE ||
            expr->kind == PEAL_EXPR_AT)
         expr = expr->a;
-    return expr->kind == PEAL_EXPR_NAME || expr->kind == PEAL_EXPR_CALL ? expr->name : NULL;
+    if (expr->kind != PEAL_EXPR_NAME && expr->kind != PEAL_EXPR_CALL)
+        return NULL;
+    return expr->name;
 }
 
 void peal_print_peer(const struct peal_expr *peer, struct peal_text *out)
 {
     const char *name = first_name(peer);
     bool looks_like_port = name && peal_port_find(name, strlen(name)) >= 0;
-    peal_text_puts(out, looks_like_port ? "(" : "");
+    if (looks_like_port)
+        peal_text_puts(out, "(");
     print_at_level(peer, PEAL_LEVEL_LOOSEST + 1, out);
-    peal_text_puts(out, looks_like_port ? ")" : "");
+    if (looks_like_port)
+        peal_text_puts(out, ")");
 }
 
 static void print_call(const struct peal_expr *expr, struct peal_text *out)
@@ -98,7 +107,8 @@ static void print_call(const struct peal_expr *expr, struct peal_text *out)
             peal_print_peer(arg, out);
         else
             peal_print_expr(arg, out);
-        peal_text_puts(out, arg->next ? ", " : "");
+        if (arg->next)
+            peal_text_puts(out, ", ");
     }
     peal_text_puts(out, ")");
 }
@@ -170,9 +180,11 @@ static void print_bare(const struct peal_expr *expr, struct peal_text *out)
 static void print_at_level(const struct peal_expr *expr, int least, struct peal_text *out)
 {
     bool parens = level_of(expr) < least;
-    peal_text_puts(out, parens ? "(" : "");
+    if (parens)
+        peal_text_puts(out, "(");
     print_bare(expr, out);
-    peal_text_puts(out, parens ? ")" : "");
+    if (parens)
+        peal_text_puts(out, ")");
 }
 
 void peal_print_expr(const struct peal_expr *expr, struct peal_text *out)

@@ -33,6 +33,16 @@ struct peal_kernel *peal_module_find(const struct peal_module *module, const cha
     return NULL;
 }
 
+const struct peal_reduce_decl *peal_module_find_reduction(const struct peal_module *module,
+                                                          const char *name)
+{
+    for (const struct peal_reduce_decl *r = module->reductions; r; r = r->next) {
+        if (strcmp(r->name, name) == 0)
+            return r;
+    }
+    return NULL;
+}
+
 struct peal_expr *peal_expr_new(struct peal_module *module, enum peal_expr_kind kind,
                                 struct peal_pos pos)
 {
@@ -100,17 +110,25 @@ struct peal_expr *peal_expr_copy(struct peal_module *module, const struct peal_e
         return NULL;
     *copy = *expr;
     copy->next = NULL;
-    bool ok = expr->kind == PEAL_EXPR_CALL
-                  ? copy_list(module, &copy->a)
-                  : copy_child(module, &copy->a) && copy_child(module, &copy->b);
-    for (int i = 0; i < copy->nslices && ok; i++)
-        ok = copy_child(module, &copy->slices[i].a) && copy_child(module, &copy->slices[i].b);
-    return ok ? copy : NULL;
+    bool ok;
+    if (expr->kind == PEAL_EXPR_CALL)
+        ok = copy_list(module, &copy->a);
+    else
+        ok = copy_child(module, &copy->a) && copy_child(module, &copy->b);
+    if (!ok)
+        return NULL;
+    for (int i = 0; i < copy->nslices; i++) {
+        if (!copy_child(module, &copy->slices[i].a) || !copy_child(module, &copy->slices[i].b))
+            return NULL;
+    }
+    return copy;
 }
 
 static unsigned higher(const struct peal_expr *expr, unsigned height)
 {
-    return expr && expr->height > height ? expr->height : height;
+    if (expr && expr->height > height)
+        return expr->height;
+    return height;
 }
 
 bool peal_expr_measure(struct peal_expr *expr)
@@ -149,8 +167,10 @@ void peal_expr_walk(struct peal_expr *expr, peal_expr_visit *visit, void *contex
 void peal_stmt_walk_exprs(struct peal_stmt *stmt, peal_expr_visit *visit, void *context)
 {
     bool declares = stmt->kind == PEAL_STMT_DECL || (stmt->kind == PEAL_STMT_LET && stmt->typed);
-    for (int i = 0; declares && stmt->symbol && i < 2; i++)
-        peal_expr_walk(stmt->symbol->shape[i], visit, context);
+    if (declares && stmt->symbol) {
+        for (int i = 0; i < 2; i++)
+            peal_expr_walk(stmt->symbol->shape[i], visit, context);
+    }
     peal_expr_walk(stmt->a, visit, context);
     peal_expr_walk(stmt->b, visit, context);
     peal_expr_walk(stmt->c, visit, context);

@@ -6,7 +6,7 @@
  *   deduce.h    names, types, shapes, directions         build.h    a module made by a C program
  *   validate.h  what must hold after every pass          library.h  the built-in kernels
  *
- * A module is a list of kernels; a kernel is parameters and a tree of statements over expressions.
+ * A module is a list of kernels, and of reductions that they can use; a kernel is parameters and a tree of statements over expressions.
  * The tree lives in the module's arena and is freed with it; nodes are reached by pointers and
  * lists by `next`. Names are interned in the module: equal names are equal pointers.
  *
@@ -36,9 +36,11 @@ enum peal_type_kind {
     PEAL_TYPE_BUFFER,  /* memory: a parameter, window, private buffer, or a part of one */
     PEAL_TYPE_TILE,    /* a value of the lane: let, or the result of a function */
     PEAL_TYPE_SIGNAL,  /* a cell or an array of cells */
-    PEAL_TYPE_COUNTER, /* a run-time integer from peek; only to be added to in a wait or notify */
+    PEAL_TYPE_COUNTER, /* a run-time integer out of a cell; added to in a wait or notify, compared
+                          in a when */
     PEAL_TYPE_REDUCE,  /* a reduce operation: a parameter `op: reduce`, or sum, max, ... */
-    PEAL_TYPE_CHANNEL
+    PEAL_TYPE_CHANNEL,
+    PEAL_TYPE_TEST /* a counter compared with an integer: known at run time only */
 };
 
 /* Element types: a fixed dtype, or T, the kernel's generic one; `wide` = f32 where T is f16 or
@@ -101,18 +103,25 @@ enum peal_builtin {
     PEAL_BUILTIN_NONE,
     PEAL_BUILTIN_MIN, /* min(a, b, ...) of ints */
     PEAL_BUILTIN_MAX,
-    PEAL_BUILTIN_CDIV,   /* cdiv(a, b) of ints */
-    PEAL_BUILTIN_LOG2,   /* log2(a): floor */
-    PEAL_BUILTIN_PART,   /* part(c, n, k): length of part c of n elements in k parts */
-    PEAL_BUILTIN_SELECT, /* select(condition, a, b) of ints or data; one of them is evaluated */
-    PEAL_BUILTIN_SUM,    /* sum(counts), sum(counts, k): the first k */
-    PEAL_BUILTIN_LEN,    /* len(buffer or tile): elements */
-    PEAL_BUILTIN_HAS,    /* has(port): is there a neighbour */
-    PEAL_BUILTIN_PEER,   /* peer(port): its rank */
-    PEAL_BUILTIN_FILL,   /* fill(value, len), fill(value, rows, cols): a tile */
-    PEAL_BUILTIN_FINAL,  /* final(op, tile): divides by nranks if op is avg */
-    PEAL_BUILTIN_FN,     /* an elementwise function: `fn` */
-    PEAL_BUILTIN_REDUCE  /* op(a, b, ...): a reduce parameter (`symbol`) or constant (`reduce`) */
+    PEAL_BUILTIN_CDIV,      /* cdiv(a, b) of ints */
+    PEAL_BUILTIN_LOG2,      /* log2(a): floor */
+    PEAL_BUILTIN_PART,      /* part(c, n, k): length of part c of n elements in k parts */
+    PEAL_BUILTIN_SELECT,    /* select(condition, a, b) of ints or data; one of them is evaluated */
+    PEAL_BUILTIN_SUM,       /* sum(counts), sum(counts, k): the first k */
+    PEAL_BUILTIN_LEN,       /* len(buffer or tile): elements */
+    PEAL_BUILTIN_HAS,       /* has(port): is there a neighbour */
+    PEAL_BUILTIN_PEER,      /* peer(port): its rank */
+    PEAL_BUILTIN_AT,        /* at(node, seat): the rank that sits there */
+    PEAL_BUILTIN_NODE_OF,   /* node_of(rank) */
+    PEAL_BUILTIN_SEAT_OF,   /* seat_of(rank) */
+    PEAL_BUILTIN_SEATS_OF,  /* seats_of(node): its ranks */
+    PEAL_BUILTIN_FILL,      /* fill(value, len), fill(value, rows, cols): a tile */
+    PEAL_BUILTIN_FINAL,     /* final(op, tile): divides by nranks if op is avg */
+    PEAL_BUILTIN_MATMUL,    /* matmul(a, b): rows of a by columns of b, a tile */
+    PEAL_BUILTIN_FETCH_ADD, /* fetch_add(cell, amount): a counter */
+    PEAL_BUILTIN_COMPARE_SWAP, /* compare_swap(cell, expected, desired): a counter */
+    PEAL_BUILTIN_FN,           /* an elementwise function: `fn` */
+    PEAL_BUILTIN_REDUCE /* op(a, b, ...): a reduce parameter (`symbol`) or constant (`reduce`) */
 };
 
 enum peal_slice_kind {
@@ -170,16 +179,23 @@ enum peal_symbol_kind {
     PEAL_SYMBOL_VAR,     /* var: an int that may be assigned */
     PEAL_SYMBOL_LOOP,    /* for variable, lane variable */
     PEAL_SYMBOL_TILE,    /* let of a tile; may be assigned tiles of the same shape */
-    PEAL_SYMBOL_COUNTER, /* let of a peek */
+    PEAL_SYMBOL_COUNTER, /* let or var of a peek, fetch_add or compare_swap */
     PEAL_SYMBOL_SIGNAL,
     PEAL_SYMBOL_CHANNEL,
-    PEAL_SYMBOL_BUILTIN /* rank nranks row col rows cols nchildren: `value` says which (enum
+    PEAL_SYMBOL_BUILTIN /* rank nranks node ... row ... nchildren: `value` says which (enum
                            peal_special) */
 };
 
 enum peal_special {
     PEAL_RANK,
     PEAL_NRANKS,
+    /* The placement: known everywhere, unless the kernel declares something of that name. */
+    PEAL_NODE,
+    PEAL_NODES,
+    PEAL_SEAT,
+    PEAL_SEATS,     /* of the own node */
+    PEAL_MAX_SEATS, /* of the largest node */
+    /* Known in a kernel with a grid, or with a tree. */
     PEAL_ROW,
     PEAL_COL,
     PEAL_ROWS,
@@ -216,6 +232,7 @@ struct peal_symbol {
     bool wide_written; /* tiles: declared `wide`; type.elem.wide is deduced from what is assigned */
     bool is_local;     /* int parameters: known on its own rank only */
     bool synthesised;  /* made by a pass, not by the author */
+    bool is_var;       /* counters: declared by var, and may be fetched again */
     enum peal_signal_mode mode; /* signals */
     struct peal_expr *initial;  /* int parameters: the default where none is bound, or NULL */
     int64_t value;              /* BUILTIN: enum peal_special */
@@ -233,9 +250,12 @@ enum peal_stmt_kind {
     PEAL_STMT_WAIT,       /* wait [relaxed] a >= b, or == b (`is_equal`) [at launch - back] */
     PEAL_STMT_SEND,       /* send a to b [on channel c] */
     PEAL_STMT_FREE,       /* free a: ends a recv_slot tile */
+    PEAL_STMT_FLUSH,      /* flush to a: what this lane did to rank a has arrived there */
     PEAL_STMT_FOR,        /* for symbol in a .. b [step c] { body } */
     PEAL_STMT_FOR_PEERS,  /* for symbol in peers { body }: the other ranks, from rank + 1 round */
     PEAL_STMT_IF,         /* if a { body } else { other } */
+    PEAL_STMT_WHEN,       /* when a { body }: a compares a counter with an integer, at run time */
+    PEAL_STMT_TAKE,       /* take a from b to c */
     PEAL_STMT_ASSERT,     /* assert a, "message" */
     PEAL_STMT_LANE,       /* lane { body }, lane symbol in a .. b { body } */
     PEAL_STMT_CALL,       /* name(args): a composite or another kernel */
@@ -272,16 +292,32 @@ struct peal_kernel {
     struct peal_symbol *symbols; /* all of them; deduce links and numbers them */
     uint32_t nslots;
     struct peal_stmt *body;
+    /* The reductions that its module declares: PEAL_USER_REDUCTION + i is the i-th. Deduced. */
+    const struct peal_formula *formulas;
+    uint32_t nformulas;
     bool deduced; /* types and symbols are there */
     bool lowered; /* no calls are left */
     int period;   /* lcm of all `launch mod`; deduced */
 };
 
+/* reduce mine(a, b) [commutative] [associative] = expr */
+struct peal_reduce_decl {
+    const char *name;
+    struct peal_pos pos;
+    struct peal_reduce_decl *next;
+    const char *doc;             /* as a kernel's */
+    const char *operands[2];     /* the names of a and b */
+    unsigned flags;              /* enum peal_formula_flags */
+    struct peal_expr *value;     /* not deduced as kernels' expressions are: see deduce_formula.c */
+    struct peal_formula formula; /* deduced */
+};
+
 struct peal_module {
     struct peal_arena arena;
     struct peal_intern names;
-    struct peal_kernel *kernels;      /* in order */
-    const struct peal_source *source; /* of the text; borrowed, NULL for built modules */
+    struct peal_kernel *kernels;         /* in order */
+    struct peal_reduce_decl *reductions; /* in order: expr.reduce is PEAL_USER_REDUCTION + place */
+    const struct peal_source *source;    /* of the text; borrowed, NULL for built modules */
 };
 
 /* The memory of a module can never grow beyond this. */
@@ -292,6 +328,8 @@ struct peal_module *peal_module_new(void);
 void peal_module_free(struct peal_module *module);
 /* NULL when there is none of that name. */
 struct peal_kernel *peal_module_find(const struct peal_module *module, const char *name);
+const struct peal_reduce_decl *peal_module_find_reduction(const struct peal_module *module,
+                                                          const char *name);
 
 /* Nodes of the module's arena, zeroed but for what is given; NULL when out of memory. The name must
  * be interned in the module. */

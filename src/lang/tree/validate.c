@@ -9,6 +9,11 @@
 
 enum { DEEPEST = 4 * PEAL_MAX_HEIGHT }; /* deeper than that, a list or tree bites its tail */
 
+struct name {
+    const char *text;
+    bool visible; /* a symbol of this name is */
+};
+
 struct validation {
     const struct peal_kernel *kernel;
     const char *pass;
@@ -17,10 +22,10 @@ struct validation {
     const struct peal_symbol **symbols; /* by slot */
     bool *visible;                      /* by slot */
     PEAL_VEC(uint32_t) scope;           /* visible slots, in order of declaration */
-    const void **seen;                  /* statements: a hash set */
-    size_t seen_count, seen_cap;
-    const char **names; /* of visible symbols: a hash set of texts, removed ones "" */
-    size_t names_cap;
+    PEAL_VEC(const struct peal_stmt *) seen;
+    struct peal_index seen_index; /* of seen */
+    PEAL_VEC(struct name) names;  /* every name that was declared so far */
+    struct peal_index name_index; /* of names */
 };
 
 static void fail(struct validation *v, struct peal_pos pos, const char *format, ...)
@@ -50,13 +55,29 @@ static bool is_global(const struct peal_symbol *symbol)
     return symbol->kind == PEAL_SYMBOL_BUILTIN || symbol->kind == PEAL_SYMBOL_DIM;
 }
 
-static size_t find_text(const struct validation *v, const char *name)
+static uint64_t hash_name(const void *rows, uint32_t row)
 {
-    size_t mask = v->names_cap - 1;
-    size_t i = (size_t)peal_hash_bytes(name, strlen(name), 0) & mask;
-    while (v->names[i] && strcmp(v->names[i], name) != 0)
-        i = (i + 1) & mask;
-    return i;
+    const char *text = ((const struct name *)rows)[row].text;
+    return peal_hash_bytes(text, strlen(text), 0);
+}
+
+/* The row of a name, new at its first use; NULL: out of memory. */
+static struct name *find_name(struct validation *v, const char *text)
+{
+    struct peal_index *index = &v->name_index;
+    const struct name wanted = {text, false};
+    if (!peal_index_reserve(index, hash_name, v->names.at))
+        return NULL;
+    size_t at = peal_index_begin(index, hash_name(&wanted, 0));
+    for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
+        struct name *name = &v->names.at[peal_index_row(index, at)];
+        if (strcmp(name->text, text) == 0)
+            return name;
+    }
+    if (!peal_vec_push(&v->names, wanted))
+        return NULL;
+    peal_index_put(index, at, (uint32_t)(v->names.len - 1));
+    return &v->names.at[v->names.len - 1];
 }
 
 static void declare(struct validation *v, const struct peal_symbol *symbol, struct peal_pos pos)
@@ -67,26 +88,17 @@ static void declare(struct validation *v, const struct peal_symbol *symbol, stru
     }
     if (v->visible[symbol->slot])
         fail(v, pos, "'%s' is declared twice", symbol->name);
-    size_t i = find_text(v, symbol->name);
-    if (v->names[i])
+    struct name *name = find_name(v, symbol->name);
+    if (!name) {
+        v->failed = true;
+        return;
+    }
+    if (name->visible)
         fail(v, pos, "two visible symbols are called '%s'", symbol->name);
-    v->names[i] = symbol->name;
+    name->visible = true;
     v->visible[symbol->slot] = true;
     if (!peal_vec_push(&v->scope, symbol->slot))
         v->failed = true;
-}
-
-/* Takes a text out; entries behind it that were displaced by it move up. */
-static void remove_text(struct validation *v, const char *name)
-{
-    size_t mask = v->names_cap - 1;
-    size_t hole = find_text(v, name);
-    v->names[hole] = NULL;
-    for (size_t i = (hole + 1) & mask; v->names[i]; i = (i + 1) & mask) {
-        const char *moved = v->names[i];
-        v->names[i] = NULL;
-        v->names[find_text(v, moved)] = moved;
-    }
 }
 
 static void end_scope(struct validation *v, size_t scope)
@@ -94,7 +106,9 @@ static void end_scope(struct validation *v, size_t scope)
     while (v->scope.len > scope) {
         uint32_t slot = v->scope.at[--v->scope.len];
         v->visible[slot] = false;
-        remove_text(v, v->symbols[slot]->name);
+        struct name *name = find_name(v, v->symbols[slot]->name);
+        if (name)
+            name->visible = false;
     }
 }
 
@@ -142,7 +156,9 @@ static void check_expr(struct validation *v, const struct peal_expr *expr, int d
     if (expr->kind == PEAL_EXPR_CALL) {
         check_call(v, expr);
         int count = 0;
-        for (const struct peal_expr *arg = expr->a; arg && !v->failed; arg = arg->next) {
+        for (const struct peal_expr *arg = expr->a; arg; arg = arg->next) {
+            if (v->failed)
+                break;
             check_expr(v, arg, depth + 1);
             if (++count > 1 << 20)
                 fail(v, expr->pos, "a list of arguments has no end");
@@ -153,39 +169,37 @@ static void check_expr(struct validation *v, const struct peal_expr *expr, int d
     }
     if (expr->nslices < 0 || expr->nslices > PEAL_MAX_SLICES)
         fail(v, expr->pos, "%d slices", expr->nslices);
-    for (int i = 0; i < expr->nslices && !v->failed; i++) {
+    for (int i = 0; i < expr->nslices; i++) {
+        if (v->failed)
+            break;
         check_expr(v, expr->slices[i].a, depth + 1);
         check_expr(v, expr->slices[i].b, depth + 1);
     }
 }
 
+static uint64_t hash_stmt(const void *rows, uint32_t row)
+{
+    return peal_hash_u64((uint64_t)(uintptr_t)((const struct peal_stmt *const *)rows)[row], 0);
+}
+
+/* False if the statement was seen before, or there is no memory. */
 static bool see(struct validation *v, const struct peal_stmt *stmt)
 {
-    if (v->seen_count * 2 >= v->seen_cap) {
-        size_t cap = v->seen_cap ? v->seen_cap * 2 : 256;
-        const void **grown = calloc(cap, sizeof *grown);
-        if (!grown) {
-            v->failed = true;
-            return false;
-        }
-        for (size_t i = 0; i < v->seen_cap; i++) {
-            size_t at = (size_t)peal_hash_u64((uint64_t)(uintptr_t)v->seen[i], 0) & (cap - 1);
-            while (v->seen[i] && grown[at])
-                at = (at + 1) & (cap - 1);
-            if (v->seen[i])
-                grown[at] = v->seen[i];
-        }
-        free(v->seen);
-        v->seen = grown;
-        v->seen_cap = cap;
-    }
-    size_t at = (size_t)peal_hash_u64((uint64_t)(uintptr_t)stmt, 0) & (v->seen_cap - 1);
-    while (v->seen[at] && v->seen[at] != stmt)
-        at = (at + 1) & (v->seen_cap - 1);
-    if (v->seen[at])
+    struct peal_index *index = &v->seen_index;
+    if (!peal_index_reserve(index, hash_stmt, v->seen.at)) {
+        v->failed = true;
         return false;
-    v->seen[at] = stmt;
-    v->seen_count++;
+    }
+    size_t at = peal_index_begin(index, hash_stmt(&stmt, 0));
+    for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
+        if (v->seen.at[peal_index_row(index, at)] == stmt)
+            return false;
+    }
+    if (!peal_vec_push(&v->seen, stmt)) {
+        v->failed = true;
+        return false;
+    }
+    peal_index_put(index, at, (uint32_t)(v->seen.len - 1));
     return true;
 }
 
@@ -209,8 +223,10 @@ static void check_symbol(struct validation *v, const struct peal_stmt *stmt)
 static void check_stmt(struct validation *v, const struct peal_stmt *stmt, int depth)
 {
     bool shaped = stmt->kind == PEAL_STMT_DECL || (stmt->kind == PEAL_STMT_LET && stmt->typed);
-    for (int i = 0; i < 2 && shaped && stmt->symbol; i++)
-        check_expr(v, stmt->symbol->shape[i], 0);
+    if (shaped && stmt->symbol) {
+        for (int i = 0; i < 2; i++)
+            check_expr(v, stmt->symbol->shape[i], 0);
+    }
     check_expr(v, stmt->a, 0);
     check_expr(v, stmt->b, 0);
     check_expr(v, stmt->c, 0);
@@ -219,7 +235,9 @@ static void check_stmt(struct validation *v, const struct peal_stmt *stmt, int d
             fail(v, stmt->pos, "it is lowered, and a call of '%s' is left", stmt->name);
         if (!stmt->callee)
             fail(v, stmt->pos, "the call of '%s' is not resolved", stmt->name);
-        for (const struct peal_expr *arg = stmt->args; arg && !v->failed; arg = arg->next) {
+        for (const struct peal_expr *arg = stmt->args; arg; arg = arg->next) {
+            if (v->failed)
+                break;
             bool is_algorithm = !arg->next && arg->kind == PEAL_EXPR_NAME && !arg->symbol;
             if (!is_algorithm)
                 check_expr(v, arg, 0);
@@ -246,7 +264,9 @@ static void check_block(struct validation *v, const struct peal_stmt *stmt, int 
     size_t scope = v->scope.len;
     if (depth > DEEPEST && stmt)
         fail(v, stmt->pos, "blocks are nested without end");
-    for (; stmt && !v->failed; stmt = stmt->next) {
+    for (; stmt; stmt = stmt->next) {
+        if (v->failed)
+            break;
         if (!see(v, stmt)) {
             fail(v, stmt->pos, "a statement stands in two places");
             return;
@@ -279,17 +299,18 @@ static bool check_kernel(struct validation *v)
 {
     const struct peal_kernel *kernel = v->kernel;
     size_t slots = (size_t)kernel->nslots + 1;
-    v->names_cap = 16;
-    while (v->names_cap < slots * 2)
-        v->names_cap *= 2;
     v->symbols = calloc(slots, sizeof *v->symbols);
     v->visible = calloc(slots, sizeof *v->visible);
-    v->names = calloc(v->names_cap, sizeof *v->names);
-    v->failed = !v->symbols || !v->visible || !v->names;
+    v->failed = !v->symbols || !v->visible;
     if (!v->failed && check_slots(v)) {
-        for (int i = 0; i < kernel->nparams && !v->failed; i++)
+        for (int i = 0; i < kernel->nparams; i++) {
+            if (v->failed)
+                break;
             declare(v, kernel->params[i], kernel->pos);
-        for (int i = 0; i < kernel->nparams && !v->failed; i++) {
+        }
+        for (int i = 0; i < kernel->nparams; i++) {
+            if (v->failed)
+                break;
             check_expr(v, kernel->params[i]->shape[0], 0);
             check_expr(v, kernel->params[i]->shape[1], 0);
             check_expr(v, kernel->params[i]->initial, 0);
@@ -303,8 +324,10 @@ static bool check_kernel(struct validation *v)
     }
     free(v->symbols);
     free(v->visible);
-    free(v->names);
-    free(v->seen);
+    peal_vec_release(&v->names);
+    peal_index_release(&v->name_index);
+    peal_vec_release(&v->seen);
+    peal_index_release(&v->seen_index);
     peal_vec_release(&v->scope);
     return !v->failed;
 }

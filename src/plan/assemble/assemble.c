@@ -60,6 +60,7 @@ void peal_assembler_free(struct peal_assembler *a)
     peal_vec_release(&a->phases);
     peal_vec_release(&a->params);
     peal_vec_release(&a->values);
+    peal_vec_release(&a->formulas);
     peal_vec_release(&a->positions);
     peal_vec_release(&a->sources);
     peal_vec_release(&a->strings);
@@ -114,7 +115,9 @@ uint32_t peal_assembler_reg(struct peal_assembler *a)
     struct peal_lane *lane = &a->lanes.at[a->lanes.len - 1];
     if (lane->regs == UINT16_MAX)
         peal_assembler_fail(a, PEAL_INVALID, "too many registers");
-    return lane->regs == UINT16_MAX ? 0 : lane->regs++;
+    if (lane->regs == UINT16_MAX)
+        return 0;
+    return lane->regs++;
 }
 
 struct peal_ref peal_ref_make(uint32_t rank, uint32_t buf, enum peal_dtype dtype, uint64_t offset)
@@ -149,7 +152,9 @@ static struct peal_op *add_op(struct peal_assembler *a, enum peal_op_kind kind)
 
 struct peal_op *peal_assembler_last(struct peal_assembler *a)
 {
-    return a->status == PEAL_OK && a->ops.len ? &a->ops.at[a->ops.len - 1] : NULL;
+    if (a->status != PEAL_OK || !a->ops.len)
+        return NULL;
+    return &a->ops.at[a->ops.len - 1];
 }
 
 static void set_mem(struct peal_assembler *a, struct peal_op *op, uint32_t nsrc, uint32_t rows,
@@ -211,7 +216,9 @@ void peal_assembler_accumulate(struct peal_assembler *a, enum peal_fn fn, struct
 uint32_t peal_assembler_cell(const struct peal_assembler *a, uint32_t signal, uint32_t index)
 {
     uint64_t cell = (uint64_t)a->signals.at[signal].first_cell + index;
-    return cell < UINT32_MAX ? (uint32_t)cell : UINT32_MAX - 1;
+    if (cell < UINT32_MAX)
+        return (uint32_t)cell;
+    return UINT32_MAX - 1;
 }
 
 static struct peal_op *add_sync(struct peal_assembler *a, enum peal_op_kind kind, uint32_t signal,
@@ -264,7 +271,11 @@ static struct peal_channel *note_lane(struct peal_assembler *a, uint32_t channel
     if (channel >= a->channels.len)
         return NULL;
     struct peal_channel *c = &a->channels.at[channel];
-    uint16_t *lane = sending ? &c->sender_lane : &c->receiver_lane;
+    uint16_t *lane;
+    if (sending)
+        lane = &c->sender_lane;
+    else
+        lane = &c->receiver_lane;
     if (*lane == UINT16_MAX)
         *lane = (uint16_t)a->lane;
     else if (*lane != a->lane && !a->many_writers)
@@ -281,16 +292,24 @@ static struct peal_channel *use_channel(struct peal_assembler *a, struct peal_op
     return note_lane(a, channel, sending);
 }
 
+/* Both ways of receiving count; giving a slot back is no message. */
+static void count_message(struct peal_channel *c, enum peal_op_kind kind)
+{
+    if (kind == PEAL_OP_SEND)
+        c->sends++;
+    else if (kind != PEAL_OP_FREE)
+        c->recvs++;
+}
+
 void peal_assembler_note_channels(struct peal_assembler *a, const struct peal_op *ops,
                                   uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         if (peal_op_is_sync(&ops[i]) || ops[i].kind < PEAL_OP_SEND)
             continue;
-        bool sends = ops[i].kind == PEAL_OP_SEND;
-        struct peal_channel *c = note_lane(a, ops[i].mem.channel, sends);
-        if (c && ops[i].kind != PEAL_OP_FREE)
-            *(sends ? &c->sends : &c->recvs) += 1;
+        struct peal_channel *c = note_lane(a, ops[i].mem.channel, ops[i].kind == PEAL_OP_SEND);
+        if (c)
+            count_message(c, ops[i].kind);
     }
 }
 
@@ -304,7 +323,7 @@ static bool add_message(struct peal_assembler *a, enum peal_op_kind kind, uint32
     struct peal_channel *c = use_channel(a, op, channel, sends);
     if (!c)
         return false;
-    *(sends ? &c->sends : &c->recvs) += 1;
+    count_message(c, kind);
     op->dtype = dtype;
     return true;
 }
@@ -361,8 +380,8 @@ void peal_assembler_append(struct peal_assembler *a, const struct peal_op *op,
     set_mem(a, to, op->mem.nsrc, op->mem.rows, op->mem.count);
     if (op->kind >= PEAL_OP_SEND) {
         struct peal_channel *c = use_channel(a, to, op->mem.channel, op->kind == PEAL_OP_SEND);
-        if (c && op->kind != PEAL_OP_FREE)
-            *(op->kind == PEAL_OP_SEND ? &c->sends : &c->recvs) += 1;
+        if (c)
+            count_message(c, op->kind);
     }
     if (!peal_vec_reserve(&a->refs, n)) {
         peal_assembler_no_memory(a);

@@ -54,6 +54,12 @@ uint32_t peal_assembler_channel(struct peal_assembler *a, const char *name, uint
 void peal_assembler_param(
     struct peal_assembler *a, const char *name, bool is_local, uint32_t count,
     const int64_t *values); /* local: count values for each of the plan's ranks */
+/* The next user-defined reduction, functions PEAL_FN_USER, PEAL_FN_USER + 1, ...; at most PEAL_FORMULAS. */
+void peal_assembler_formula(struct peal_assembler *a, const struct peal_formula *formula);
+/* Those added so far, until the next is. */
+const struct peal_formula *peal_assembler_formulas(const struct peal_assembler *a);
+/* The node of every rank. */
+void peal_assembler_placement(struct peal_assembler *a, const int64_t *nodes);
 uint32_t peal_assembler_position(struct peal_assembler *a, struct peal_pos pos, uint32_t via);
 /* `period` values; equal ones share a place. */
 uint32_t peal_assembler_phases(struct peal_assembler *a, const uint64_t *values);

@@ -32,6 +32,7 @@ struct peal_assembler {
     PEAL_VEC(uint64_t) phases;
     PEAL_VEC(struct peal_param) params;
     PEAL_VEC(int64_t) values;
+    PEAL_VEC(struct peal_formula) formulas;
     PEAL_VEC(struct peal_position) positions;
     PEAL_VEC(const struct peal_source *) sources; /* beside positions, for diagnostics */
     PEAL_VEC(char) strings;

@@ -141,12 +141,17 @@ uint32_t peal_assembler_channel(struct peal_assembler *a, const char *name, uint
         .receiver_lane = UINT16_MAX,
     };
     uint32_t row = find_row(a, &a->channel_index, hash_key(&key), same_channel, &key);
-    if (row != PEAL_NONE || a->status != PEAL_OK)
-        return row == PEAL_NONE ? 0 : row;
+    if (row != PEAL_NONE || a->status != PEAL_OK) {
+        if (row == PEAL_NONE)
+            return 0;
+        return row;
+    }
     PUSH(a, channels, key);
     if (a->status == PEAL_OK)
         add_row(a, &a->channel_index, (uint32_t)a->channels.len - 1, hash_channel);
-    return a->channels.len ? (uint32_t)a->channels.len - 1 : 0;
+    if (a->channels.len)
+        return (uint32_t)a->channels.len - 1;
+    return 0;
 }
 
 void peal_assembler_param(struct peal_assembler *a, const char *name, bool is_local, uint32_t count,
@@ -167,6 +172,23 @@ void peal_assembler_param(struct peal_assembler *a, const char *name, bool is_lo
         memcpy(a->values.at + a->values.len, values, total * sizeof *values);
     a->values.len += total;
     PUSH(a, params, param);
+}
+
+void peal_assembler_formula(struct peal_assembler *a, const struct peal_formula *formula)
+{
+    assert(a->formulas.len < PEAL_FORMULAS && peal_formula_check(formula));
+    PUSH(a, formulas, *formula);
+}
+
+const struct peal_formula *peal_assembler_formulas(const struct peal_assembler *a)
+{
+    return a->formulas.at;
+}
+
+void peal_assembler_placement(struct peal_assembler *a, const int64_t *nodes)
+{
+    peal_assembler_param(a, PEAL_PLAN_PLACEMENT, false, a->header.nranks, nodes);
+    a->header.placement = (uint32_t)a->params.len;
 }
 
 struct position_key {
@@ -195,8 +217,8 @@ uint32_t peal_assembler_position(struct peal_assembler *a, struct peal_pos pos, 
         {
             .source = peal_assembler_string(a, pos.source ? pos.source->name : ""),
             .line = pos.line,
-            .col = pos.col < UINT16_MAX ? (uint16_t)pos.col : UINT16_MAX,
-            .len = pos.len < UINT16_MAX ? (uint16_t)pos.len : UINT16_MAX,
+            .col = (uint16_t)peal_size_min(pos.col, UINT16_MAX),
+            .len = (uint16_t)peal_size_min(pos.len, UINT16_MAX),
             .via = via,
         },
         pos.source,
@@ -271,16 +293,21 @@ void peal_assembler_set_cols(struct peal_assembler *a, uint32_t buf, uint32_t co
 
 uint32_t peal_assembler_cols(const struct peal_assembler *a, uint32_t buf)
 {
-    return buf < a->bufs.len ? a->bufs.at[buf].cols : 0;
+    if (buf < a->bufs.len)
+        return a->bufs.at[buf].cols;
+    return 0;
 }
 
 uint32_t peal_assembler_cells(const struct peal_assembler *a, uint32_t signal)
 {
-    return signal < a->signals.len ? a->signals.at[signal].cells : 0;
+    if (signal < a->signals.len)
+        return a->signals.at[signal].cells;
+    return 0;
 }
 
 enum peal_signal_kind peal_assembler_signal_kind(const struct peal_assembler *a, uint32_t signal)
 {
-    return signal < a->signals.len ? (enum peal_signal_kind)a->signals.at[signal].kind
-                                   : PEAL_SIGNAL_ONE_WRITER;
+    if (signal >= a->signals.len)
+        return PEAL_SIGNAL_ONE_WRITER;
+    return (enum peal_signal_kind)a->signals.at[signal].kind;
 }

@@ -109,7 +109,9 @@ bool peal_lane_spread(struct peal_lane_ops *lane)
     size_t kept = 0;
     for (size_t i = 0; i < lane->ops.len; i++) {
         struct peal_op op = lane->ops.at[i];
-        struct peal_op *before = kept > 0 ? &lane->ops.at[kept - 1] : NULL;
+        struct peal_op *before = NULL;
+        if (kept > 0)
+            before = &lane->ops.at[kept - 1];
         if (!before || !can_join(lane, before, &op)) {
             lane->ops.at[kept++] = op;
             continue;

@@ -31,14 +31,17 @@ static const struct peal_signal *signal_of(const struct peal_assembler *a, const
                                            uint32_t cell)
 {
     const struct peal_signal *signal = &a->signals.at[peal_op_signal(op)];
-    return cell - signal->first_cell < signal->cells ? signal : NULL;
+    if (cell - signal->first_cell >= signal->cells)
+        return NULL;
+    return signal;
 }
 
 static uint32_t cell_in_phase(const struct peal_assembler *a, const struct peal_op *op,
                               uint32_t phase)
 {
-    return op->sync.phases == PEAL_NONE ? op->sync.cell
-                                        : (uint32_t)a->phases.at[op->sync.phases + phase];
+    if (op->sync.phases == PEAL_NONE)
+        return op->sync.cell;
+    return (uint32_t)a->phases.at[op->sync.phases + phase];
 }
 
 /* What is known of a one-writer cell while its launch is walked through. */
@@ -164,15 +167,21 @@ static void count_cells(struct peal_assembler *a, struct peal_diags *diags)
     if (ntotals)
         memset(a->totals.at, 0, ntotals * sizeof *a->totals.at);
     a->totals.len = ntotals;
-    for (w.phase = 0; w.phase < a->header.period && a->status == PEAL_OK; w.phase++) {
+    for (w.phase = 0; w.phase < a->header.period; w.phase++) {
+        if (a->status != PEAL_OK)
+            break;
         if (w.phase)
             memset(w.cells, 0, ncells * sizeof *w.cells);
-        for (w.lane = 0; w.lane < a->lanes.len && a->status == PEAL_OK; w.lane++) {
+        for (w.lane = 0; w.lane < a->lanes.len; w.lane++) {
+            if (a->status != PEAL_OK)
+                break;
             struct peal_op *op = a->ops.at + a->lanes.at[w.lane].first_op;
-            for (uint64_t i = 0; i < a->lanes.at[w.lane].ops && a->status == PEAL_OK; i++, op++) {
+            for (uint64_t i = 0; i < a->lanes.at[w.lane].ops; i++, op++) {
+                if (a->status != PEAL_OK)
+                    break;
                 if (op->kind == PEAL_OP_NOTIFY)
                     walk_notify(&w, op);
-                else if (op->kind == PEAL_OP_PEEK ||
+                else if (op->kind == PEAL_OP_PEEK || peal_op_is_atomic(op) ||
                          (op->kind == PEAL_OP_WAIT &&
                           (op->flags & (PEAL_OP_EQUAL | PEAL_OP_HAS_REG))))
                     a->header.monotone = 0;
@@ -201,7 +210,8 @@ static void note_uses(struct peal_assembler *a, uint64_t *largest)
                 continue;
             if (op->kind >= PEAL_OP_SEND) {
                 uint64_t bytes = op->mem.count * op->mem.rows * peal_dtype_size(op->dtype);
-                *largest = bytes > *largest ? bytes : *largest;
+                if (bytes > *largest)
+                    *largest = bytes;
             }
             for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
                 const struct peal_ref *ref = &a->refs.at[op->mem.ref + i];
@@ -221,8 +231,9 @@ static void shape_channels(struct peal_assembler *a, struct peal_diags *diags, u
                         a->slot_bytes);
         peal_assembler_fail(a, PEAL_INVALID, NULL);
     }
-    uint64_t bytes =
-        a->slot_bytes ? a->slot_bytes : peal_size_align(largest ? largest : 1, ALIGNMENT);
+    uint64_t bytes = a->slot_bytes;
+    if (!bytes)
+        bytes = peal_size_align(peal_size_max(largest, 1), ALIGNMENT);
     for (size_t i = 0; i < a->channels.len; i++) {
         a->channels.at[i].depth = a->depth;
         a->channels.at[i].slot_bytes = bytes;
@@ -247,8 +258,11 @@ static void lay_out_scratch(struct peal_assembler *a)
         struct peal_buf *buf = &a->bufs.at[i];
         if (buf->kind == PEAL_BUF_PARAM)
             continue;
-        uint64_t *end =
-            buf->kind == PEAL_BUF_WINDOW ? &a->header.window_bytes : &a->header.private_bytes;
+        uint64_t *end;
+        if (buf->kind == PEAL_BUF_WINDOW)
+            end = &a->header.window_bytes;
+        else
+            end = &a->header.private_bytes;
         uint64_t bytes;
         buf->offset = *end;
         if (!peal_size_mul(longest(a, i), peal_dtype_size(buf->dtype), &bytes) ||
@@ -298,6 +312,7 @@ static void place_all(struct peal_assembler *a, struct block_writer *w, const ui
     PLACE(phases, a->phases);
     PLACE(params, a->params);
     PLACE(values, a->values);
+    PLACE(formulas, a->formulas);
     PLACE(positions, a->positions);
     PLACE(strings, a->strings);
 #undef PLACE
@@ -310,7 +325,9 @@ static uint64_t *dense_lens(const struct peal_assembler *a)
     uint64_t *lens = calloc((uint64_t)a->header.rank_count * nbufs + 1, sizeof *lens);
     if (!lens)
         return NULL;
-    for (uint64_t r = 0; r < a->header.rank_count && nbufs; r++)
+    if (nbufs == 0)
+        return lens;
+    for (uint64_t r = 0; r < a->header.rank_count; r++)
         memcpy(lens + r * nbufs, a->lens.at, nbufs * sizeof *lens);
     for (size_t i = 0; i < a->own_lens.len; i++) {
         const struct own_len *own = &a->own_lens.at[i];

@@ -70,8 +70,9 @@ static bool find_slots(struct slots *s, const struct peal_lane_ops *lane)
         }
         for (uint32_t k = 0; k < ref_count(op); k++) {
             const struct peal_ref *ref = &lane->refs.at[op->mem.ref + k];
-            struct slot *slot =
-                ref->buf == PEAL_BUF_SLOT ? find_slot(s, ref->row, ref->rank) : NULL;
+            struct slot *slot = NULL;
+            if (ref->buf == PEAL_BUF_SLOT)
+                slot = find_slot(s, ref->row, ref->rank);
             if (slot)
                 slot->last_use = i;
         }
@@ -123,12 +124,18 @@ static bool rewrite(struct slots *s, struct peal_lane_ops *lane, struct peal_lan
     return true;
 }
 
+static bool receives_in_slots(const struct peal_lane_ops *lane)
+{
+    for (size_t i = 0; i < lane->ops.len; i++) {
+        if (lane->ops.at[i].kind == PEAL_OP_RECV_SLOT)
+            return true;
+    }
+    return false;
+}
+
 bool peal_lane_insert_frees(struct peal_lane_ops *lane, struct peal_lane_ops *scratch)
 {
-    bool any = false;
-    for (size_t i = 0; i < lane->ops.len && !any; i++)
-        any = lane->ops.at[i].kind == PEAL_OP_RECV_SLOT;
-    if (!any)
+    if (!receives_in_slots(lane))
         return true;
     struct slots s = {0};
     scratch->ops.len = 0;

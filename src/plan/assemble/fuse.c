@@ -6,10 +6,10 @@
  *   acc = add(acc, part@2)
  *   y = acc
  *
- * An op U that reads a tile takes over the op D that made it, if nobody else reads that tile value,
+ * An op U that reads a tile takes over the op D that made it, if no other op reads that tile value,
  * so that D's reads happen at U's place instead. That is the same program for every other rank only
  * if no synchronisation lies between D and U, or D reads nothing but constants and buffers that
- * nobody writes meanwhile (`stable`); and the same for this lane only if nothing between them
+ * no op writes meanwhile (`stable`); and the same for this lane only if nothing between them
  * writes what D reads. Sums are never regrouped: only a chain on the first operand is folded. Tiles
  * hold f32 where T is f16 or bf16, so folding does not change a rounding.
  *
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_BACK = 64 }; /* ops between D and U that are looked at; further apart is not fused */
+enum { LOOK_BACK = 64 }; /* ops between D and U that are examined; further apart is not fused */
 
 struct fuser {
     struct peal_lane_ops *in;
@@ -39,7 +39,7 @@ static uint32_t dst_count(const struct peal_op *op)
 
 static bool is_ordering(const struct peal_op *op)
 {
-    return peal_op_is_sync(op) || op->kind >= PEAL_OP_SEND;
+    return peal_op_is_sync(op) || op->kind >= PEAL_OP_FLUSH;
 }
 
 static uint64_t extent(const struct peal_op *op, enum peal_dtype dtype)
@@ -56,6 +56,26 @@ static bool is_tile(const struct fuser *f, const struct peal_ref *ref)
 static bool whole_tile(const struct fuser *f, const struct peal_ref *ref)
 {
     return is_tile(f, ref) && ref->offset == 0 && ref->row == 0 && ref->phases == PEAL_NONE;
+}
+
+/* A tile that is named twice among the sources of one op has no last use there. */
+static void keep_repeated(const struct peal_ref *refs, uint8_t *last_use, uint32_t nsrc)
+{
+    if (nsrc > 4) {
+        /* Wide ones come from op(a, b, ...): only the first operand is worth folding. */
+        memset(last_use + 1, 0, nsrc - 1);
+        for (uint32_t k = 1; k < nsrc; k++) {
+            if (refs[k].buf == refs[0].buf)
+                last_use[0] = 0;
+        }
+        return;
+    }
+    for (uint32_t k = 0; k + 1 < nsrc; k++) {
+        for (uint32_t m = k + 1; m < nsrc; m++) {
+            if (refs[k].buf == refs[m].buf)
+                last_use[k] = last_use[m] = 0;
+        }
+    }
 }
 
 /* Backwards: which reads of a tile are the last ones of that value. A tile that one op reads twice
@@ -80,20 +100,7 @@ static void find_last_uses(struct fuser *f)
             last_use[k] = !live[refs[k].buf];
             live[refs[k].buf] = 1;
         }
-        for (uint32_t k = ndst; k + 1 < end && end - ndst <= 4; k++) {
-            for (uint32_t m = k + 1; m < end; m++) {
-                if (refs[k].buf == refs[m].buf)
-                    last_use[k] = last_use[m] = 0;
-            }
-        }
-        if (end - ndst <= 4)
-            continue;
-        /* Wide ones come from op(a, b, ...): only the first operand is worth folding. */
-        memset(last_use + ndst + 1, 0, end - ndst - 1);
-        for (uint32_t k = ndst + 1; k < end; k++) {
-            if (refs[k].buf == refs[ndst].buf)
-                last_use[ndst] = 0;
-        }
+        keep_repeated(refs + ndst, last_use + ndst, op->mem.nsrc);
     }
     free(live);
 }
@@ -171,6 +178,8 @@ static long find_maker(const struct fuser *f, const struct peal_op *u, const str
                        uint32_t k, bool last)
 {
     const struct peal_ref *src = &refs[dst_count(u) + k];
+    if (u->kind == PEAL_OP_MATMUL) /* what was put into a tile for it may be no operand of it */
+        return -1;
     if (!last || !whole_tile(f, src) || !f->made_by[src->buf] || f->was_read[src->buf])
         return -1;
     size_t at = f->made_by[src->buf] - 1;
@@ -184,8 +193,8 @@ static long find_maker(const struct fuser *f, const struct peal_op *u, const str
         return -1;
     /* U's destination may be one of D's sources exactly, but may not overlap one otherwise. */
     const struct peal_ref *dsrc = f->out->refs.at + d->mem.ref + dst_count(d);
-    for (uint32_t i = 0; i < d->mem.nsrc && dst_count(u); i++) {
-        if (overlap(u, &refs[0], d, &dsrc[i]) && !same_place(&refs[0], &dsrc[i]))
+    for (uint32_t i = 0; i < d->mem.nsrc; i++) {
+        if (dst_count(u) && overlap(u, &refs[0], d, &dsrc[i]) && !same_place(&refs[0], &dsrc[i]))
             return -1;
     }
     /* The dtype a copy reads must be the tile's: then renaming it changes nothing. */
@@ -289,9 +298,10 @@ static bool take(struct fuser *f, size_t i)
     if (ndst) {
         if (is_tile(f, dst)) {
             f->was_read[dst->buf] = 0;
-            f->made_by[dst->buf] = whole_tile(f, dst) && op.kind <= PEAL_OP_COMPUTE
-                                       ? (uint32_t)f->out->ops.len + 1
-                                       : 0;
+            if (whole_tile(f, dst) && op.kind <= PEAL_OP_COMPUTE)
+                f->made_by[dst->buf] = (uint32_t)f->out->ops.len + 1;
+            else
+                f->made_by[dst->buf] = 0;
         }
     }
     return peal_vec_push(&f->out->ops, op) && peal_vec_push(&f->syncs_before, f->syncs);
@@ -320,8 +330,11 @@ bool peal_lane_fuse(struct peal_lane_ops *lane, const struct peal_fuse_context *
     bool ok = f.made_by && f.was_read && f.last_use;
     if (ok)
         find_last_uses(&f);
-    for (size_t i = 0; i < lane->ops.len && ok; i++)
-        ok = take(&f, i);
+    for (size_t i = 0; i < lane->ops.len; i++) {
+        ok = ok && take(&f, i);
+        if (!ok)
+            break;
+    }
     if (ok) {
         struct peal_lane_ops swap = *lane;
         *lane = *context->out;

@@ -19,7 +19,7 @@ struct peal_lane_ops {
 /* What fuse must know of buffers. */
 struct peal_fuse_context {
     const uint8_t *kinds; /* enum peal_buf_kind by buffer */
-    const bool *stable;   /* by buffer: nobody writes it while the kernel runs (a private parameter
+    const bool *stable;   /* by buffer: it is not written while the kernel runs (a private parameter
                              that is only read) */
     uint32_t nbufs;
     struct peal_lane_ops *out; /* scratch for the result; swapped with the lane */

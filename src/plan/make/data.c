@@ -19,8 +19,12 @@ static bool is_scalar(const struct peal_expr *e)
 /* select(condition, a, b) on data stands for the operand that is chosen. */
 const struct peal_expr *peal_inst_chosen(struct instantiation *t, const struct peal_expr *e)
 {
-    while (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_SELECT && !is_scalar(e))
-        e = peal_inst_bool(t, e->a) ? e->a->next : e->a->next->next;
+    while (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_SELECT && !is_scalar(e)) {
+        if (peal_inst_bool(t, e->a))
+            e = e->a->next;
+        else
+            e = e->a->next->next;
+    }
     return e;
 }
 
@@ -35,10 +39,13 @@ static double scalar(struct instantiation *t, const struct peal_expr *e)
         return -scalar(t, e->a);
     case PEAL_EXPR_BINARY: {
         double a = scalar(t, e->a), b = scalar(t, e->b);
-        return e->op == PEAL_INT_ADD   ? a + b
-               : e->op == PEAL_INT_SUB ? a - b
-               : e->op == PEAL_INT_MUL ? a * b
-                                       : a / b;
+        if (e->op == PEAL_INT_ADD)
+            return a + b;
+        if (e->op == PEAL_INT_SUB)
+            return a - b;
+        if (e->op == PEAL_INT_MUL)
+            return a * b;
+        return a / b;
     }
     default:
         peal_inst_fail(t, e->pos, "a constant is wanted here");
@@ -53,8 +60,8 @@ static bool same_shape(const struct part *a, const struct part *b)
     return a->rows == b->rows && a->count == b->count;
 }
 
-static void want_shape(struct instantiation *t, const struct peal_expr *e, const struct part *part,
-                       const struct part *shape)
+void peal_inst_want_shape(struct instantiation *t, const struct peal_expr *e,
+                          const struct part *part, const struct part *shape)
 {
     if (t->status != PEAL_OK || same_shape(part, shape))
         return;
@@ -76,21 +83,30 @@ bool peal_inst_shape(struct instantiation *t, const struct peal_expr *e, struct 
         return false;
     if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_SELECT) {
         /* A recv that is chosen takes the shape of what would have been. */
-        bool first = peal_inst_bool(t, e->a);
-        const struct peal_expr *yes = e->a->next, *no = yes->next;
-        return peal_inst_shape(t, first ? yes : no, out) ||
-               peal_inst_shape(t, first ? no : yes, out);
+        const struct peal_expr *chosen = e->a->next, *other = chosen->next;
+        if (!peal_inst_bool(t, e->a)) {
+            other = chosen;
+            chosen = other->next;
+        }
+        return peal_inst_shape(t, chosen, out) || peal_inst_shape(t, other, out);
     }
     if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FILL) {
         const struct peal_expr *cols = e->a->next->next;
-        int64_t rows = cols ? peal_inst_int(t, e->a->next) : 1;
-        int64_t n = peal_inst_int(t, cols ? cols : e->a->next);
+        int64_t rows = 1;
+        if (cols)
+            rows = peal_inst_int(t, e->a->next);
+        else
+            cols = e->a->next;
+        int64_t n = peal_inst_int(t, cols);
         if (n < 0 || rows < 0 || rows > UINT32_MAX)
             return peal_inst_fail(t, e->pos, "a tile of %" PRId64 " x %" PRId64 " elements", rows,
                                   n);
-        *out = (struct part){.rows = (uint32_t)rows, .count = (uint64_t)n, .dims = cols ? 2 : 1};
+        *out = (struct part){
+            .rows = (uint32_t)rows, .count = (uint64_t)n, .dims = e->a->next->next ? 2 : 1};
         return true;
     }
+    if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_MATMUL)
+        return peal_inst_matmul_shape(t, e, out);
     if (e->kind == PEAL_EXPR_BINARY)
         return peal_inst_shape(t, e->a, out) || peal_inst_shape(t, e->b, out);
     const struct peal_expr *arg = e->a;
@@ -126,10 +142,15 @@ struct peal_op *peal_inst_mem_op(struct instantiation *t, enum peal_op_kind kind
     struct peal_op *op = peal_inst_op(t, kind, refs, n);
     if (!op)
         return NULL;
-    op->mem.nsrc = (uint16_t)(n - (peal_op_has_dst(op) ? 1 : 0));
+    op->mem.nsrc = (uint16_t)n;
+    if (peal_op_has_dst(op))
+        op->mem.nsrc--;
     op->mem.rows = shape->rows;
     op->mem.count = shape->count;
-    op->dtype = n ? refs[0].dtype : 0;
+    if (n)
+        op->dtype = refs[0].dtype;
+    else
+        op->dtype = 0;
     return op;
 }
 
@@ -173,11 +194,14 @@ struct part peal_inst_operand(struct instantiation *t, const struct peal_expr *e
     }
     if (peal_inst_is_place(e)) {
         if (peal_inst_part(t, e, &p))
-            want_shape(t, e, &p, shape);
+            peal_inst_want_shape(t, e, &p, shape);
         return p;
     }
-    enum peal_dtype own =
-        e->kind == PEAL_EXPR_RECV ? peal_inst_wire_dtype(t, e) : peal_inst_dtype(t, e->type.elem);
+    enum peal_dtype own;
+    if (e->kind == PEAL_EXPR_RECV)
+        own = peal_inst_wire_dtype(t, e);
+    else
+        own = peal_inst_dtype(t, e->type.elem);
     if (e->kind == PEAL_EXPR_RECV && e->in_slot) {
         struct binding slot = {0};
         peal_inst_receive_in_slot(t, e, own, shape, &slot);
@@ -213,14 +237,22 @@ static void collect(struct instantiation *t, const struct peal_expr *e, struct s
     const struct peal_expr *first = peal_inst_chosen(t, e->a);
     enum peal_fn inner;
     bool variadic = peal_fn_info(s->fn)->operands == 0;
-    const struct peal_expr *rest = e->kind == PEAL_EXPR_BINARY ? e->b : e->a->next;
+    bool infix = e->kind == PEAL_EXPR_BINARY;
     if (variadic && !peal_inst_is_place(first) && !is_scalar(first) && data_fn(t, first, &inner) &&
         inner == s->fn)
         collect(t, first, s, dst, dtype);
     else
         add_source(t, peal_inst_operand(t, first, dst, dtype));
-    for (; rest && t->status == PEAL_OK; rest = e->kind == PEAL_EXPR_BINARY ? NULL : rest->next)
+    if (infix) {
+        if (t->status == PEAL_OK)
+            add_source(t, peal_inst_operand(t, e->b, dst, dtype));
+        return;
+    }
+    for (const struct peal_expr *rest = e->a->next; rest; rest = rest->next) {
+        if (t->status != PEAL_OK)
+            return;
         add_source(t, peal_inst_operand(t, rest, dst, dtype));
+    }
 }
 
 static void emit_compute(struct instantiation *t, const struct part *dst, const struct sources *s)
@@ -261,11 +293,8 @@ static void compute(struct instantiation *t, const struct part *dst, const struc
         peal_inst_fail(t, e->pos, "data is wanted here");
         return;
     }
-    if (!peal_fn_takes(s.fn, dtype)) {
-        peal_inst_fail(t, e->pos, "'%s' does not take %s", peal_fn_info(s.fn)->name,
-                       peal_dtype_name(dtype));
+    if (!peal_inst_fn_takes(t, e->pos, s.fn, dtype))
         return;
-    }
     collect(t, e, &s, dst, dtype);
     if (t->status == PEAL_OK && t->operands.len == s.first + 1 &&
         peal_fn_info(s.fn)->operands == 0) {
@@ -308,7 +337,7 @@ static void store(struct instantiation *t, const struct part *dst, const struct 
     } else if (peal_inst_is_place(e)) {
         if (!peal_inst_part(t, e, &src))
             return;
-        want_shape(t, e, &src, dst);
+        peal_inst_want_shape(t, e, &src, dst);
         if (t->status == PEAL_OK && overlap_badly(dst, &src)) {
             struct part tile = peal_inst_tile(t, NULL, (enum peal_dtype)src.ref.dtype, dst);
             peal_inst_move(t, &tile, &src, 0);
@@ -325,10 +354,12 @@ static void store(struct instantiation *t, const struct part *dst, const struct 
         peal_inst_receive(t, dst, e);
     } else if (e->builtin == PEAL_BUILTIN_FILL && e->kind == PEAL_EXPR_CALL) {
         if (peal_inst_shape(t, e, &src))
-            want_shape(t, e, &src, dst);
+            peal_inst_want_shape(t, e, &src, dst);
         store(t, dst, e->a, divisor);
     } else if (e->builtin == PEAL_BUILTIN_FINAL && e->kind == PEAL_EXPR_CALL) {
         store(t, dst, e->a->next, divides(t, e) ? t->bind->nranks : divisor);
+    } else if (e->builtin == PEAL_BUILTIN_MATMUL && e->kind == PEAL_EXPR_CALL) {
+        peal_inst_matmul(t, dst, e, divisor);
     } else {
         compute(t, dst, e, divisor);
     }
@@ -343,7 +374,9 @@ static bool written_shape(struct instantiation *t, const struct peal_symbol *sym
                           struct part *out)
 {
     int64_t n[2] = {1, 1};
-    for (int i = 0; i < 2 && symbol->shape[i]; i++) {
+    for (int i = 0; i < 2; i++) {
+        if (!symbol->shape[i])
+            break;
         n[i] = peal_inst_int(t, symbol->shape[i]);
         if (n[i] < 0 || n[i] > INT64_MAX / 64)
             return peal_inst_fail(t, symbol->pos, "'%s' cannot have %" PRId64 " elements",
@@ -352,11 +385,9 @@ static bool written_shape(struct instantiation *t, const struct peal_symbol *sym
     bool two_d = symbol->shape[1] != NULL;
     if (two_d && (n[0] > UINT32_MAX || n[1] > UINT32_MAX))
         return peal_inst_fail(t, symbol->pos, "'%s' is too large", symbol->name);
-    *out = (struct part){
-        .rows = two_d ? (uint32_t)n[0] : 1,
-        .count = (uint64_t)(two_d ? n[1] : n[0]),
-        .dims = two_d ? 2 : 1,
-    };
+    *out = (struct part){.rows = 1, .count = (uint64_t)n[0], .dims = 1};
+    if (two_d)
+        *out = (struct part){.rows = (uint32_t)n[0], .count = (uint64_t)n[1], .dims = 2};
     return t->status == PEAL_OK;
 }
 
@@ -377,7 +408,12 @@ void peal_inst_let_tile(struct instantiation *t, const struct peal_stmt *s)
     struct part shape;
     const struct peal_symbol *symbol = s->symbol;
     const struct peal_expr *value = peal_inst_chosen(t, s->a);
-    if (s->typed ? !written_shape(t, symbol, &shape) : !peal_inst_shape(t, s->a, &shape)) {
+    bool has_shape;
+    if (s->typed)
+        has_shape = written_shape(t, symbol, &shape);
+    else
+        has_shape = peal_inst_shape(t, s->a, &shape);
+    if (!has_shape) {
         peal_inst_fail(t, s->a->pos, "the shape of '%s' is not known; write it: let %s: T[n] = ...",
                        symbol->name, symbol->name);
         return;
@@ -407,7 +443,7 @@ void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s)
     shape = old;
     const struct peal_expr *value = peal_inst_chosen(t, s->b);
     if (peal_inst_is_place(value) && peal_inst_shape(t, value, &shape))
-        want_shape(t, s->b, &shape, &old);
+        peal_inst_want_shape(t, s->b, &shape, &old);
     if (t->status != PEAL_OK)
         return;
     if (value->kind == PEAL_EXPR_RECV && value->in_slot) {
@@ -422,10 +458,20 @@ void peal_inst_assign_tile(struct instantiation *t, const struct peal_stmt *s)
 void peal_inst_accumulate(struct instantiation *t, const struct peal_stmt *s)
 {
     struct part dst, src;
-    enum peal_reduction reduce = s->reduce_symbol ? t->bind->reduce : s->reduce;
+    enum peal_reduction reduce;
+    if (s->reduce_symbol)
+        reduce = t->bind->reduce;
+    else
+        reduce = s->reduce;
     if (!peal_inst_part(t, s->a, &dst))
         return;
     enum peal_dtype dtype = (enum peal_dtype)dst.ref.dtype;
+    if (peal_reduce_is_user(reduce)) {
+        peal_inst_fail(t, s->pos,
+                       "'%s' cannot be accumulated: it is user-defined, and no atomic step",
+                       peal_bind_reduce_name(t->bind));
+        return;
+    }
     if (!peal_reduce_takes(reduce, dtype)) {
         peal_inst_fail(t, s->pos, "'%s' does not take %s", peal_reduce_name(reduce),
                        peal_dtype_name(dtype));

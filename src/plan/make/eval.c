@@ -34,7 +34,11 @@ static inline int64_t modulo(int64_t a, int64_t b)
     if (a < 0 && b > 0 && a >= -b)
         return a + b;
     int64_t r = a % b;
-    return r < 0 ? r + (b < 0 ? -b : b) : r;
+    if (r >= 0)
+        return r;
+    if (b < 0)
+        return r - b;
+    return r + b;
 }
 
 static int64_t overflow(struct instantiation *t, const struct peal_expr *e)
@@ -50,26 +54,37 @@ static int64_t arithmetic(struct instantiation *t, const struct peal_expr *e, in
     case PEAL_INT_ADD:
         return __builtin_add_overflow(a, b, &out) ? overflow(t, e) : out;
     case PEAL_INT_SUB:
-        return __builtin_sub_overflow(a, b, &out) ? overflow(t, e) : out;
+        if (__builtin_sub_overflow(a, b, &out))
+            return overflow(t, e);
+        return out;
     case PEAL_INT_MUL:
-        return __builtin_mul_overflow(a, b, &out) ? overflow(t, e) : out;
+        if (__builtin_mul_overflow(a, b, &out))
+            return overflow(t, e);
+        return out;
     case PEAL_INT_DIV:
     case PEAL_INT_MOD:
         if (b == 0) {
             peal_inst_fail(t, e->pos, "division by zero");
             return 0;
         }
-        if (b == -1)
-            return e->op == PEAL_INT_MOD                ? 0
-                   : __builtin_sub_overflow(0, a, &out) ? overflow(t, e)
-                                                        : out;
-        return e->op == PEAL_INT_MOD ? modulo(a, b) : divide(a, b);
+        if (e->op == PEAL_INT_MOD) {
+            if (b == -1)
+                return 0;
+            return modulo(a, b);
+        } /* INT64_MIN % -1 traps */
+        if (b != -1)
+            return divide(a, b);
+        if (__builtin_sub_overflow(0, a, &out))
+            return overflow(t, e);
+        return out;
     case PEAL_INT_SHL:
         if (b < 0 || b > 62 || a < 0 || a > INT64_MAX >> b)
             return overflow(t, e);
         return a << b;
     case PEAL_INT_SHR:
-        return b < 0 ? overflow(t, e) : b > 62 ? (a < 0 ? -1 : 0) : a >> b;
+        if (b < 0)
+            return overflow(t, e);
+        return a >> (b < 63 ? b : 63);
     case PEAL_INT_AND:
         return a & b;
     case PEAL_INT_OR:
@@ -105,10 +120,24 @@ static int64_t special(const struct instantiation *t, int64_t which)
         return t->rank;
     case PEAL_NRANKS:
         return t->bind->nranks;
+    case PEAL_NODE:
+        return t->placement.node[t->rank];
+    case PEAL_NODES:
+        return t->placement.nodes;
+    case PEAL_SEAT:
+        return t->placement.seat[t->rank];
+    case PEAL_SEATS:
+        return peal_placement_seats(&t->placement, t->placement.node[t->rank]);
+    case PEAL_MAX_SEATS:
+        return t->placement.max_seats;
     case PEAL_ROW:
-        return t->grid.cols ? t->rank / t->grid.cols : 0;
+        if (t->grid.cols)
+            return t->rank / t->grid.cols;
+        return 0;
     case PEAL_COL:
-        return t->grid.cols ? t->rank % t->grid.cols : 0;
+        if (t->grid.cols)
+            return t->rank % t->grid.cols;
+        return 0;
     case PEAL_ROWS:
         return t->grid.rows;
     case PEAL_COLS:
@@ -118,7 +147,11 @@ static int64_t special(const struct instantiation *t, int64_t which)
             return 0;
         int64_t n = t->bind->nranks, self = modulo(t->rank - t->grid.root, n);
         int64_t left = n - (self * t->grid.arity + 1);
-        return left < 0 ? 0 : left < t->grid.arity ? left : t->grid.arity;
+        if (left < 0)
+            return 0;
+        if (left < t->grid.arity)
+            return left;
+        return t->grid.arity;
     }
     }
     return 0;
@@ -140,7 +173,9 @@ static inline int64_t name_value(struct instantiation *t, const struct peal_expr
 /* The array behind counts[i], sum(counts). */
 static const struct binding *array_of(struct instantiation *t, const struct peal_expr *e)
 {
-    const struct binding *b = e->symbol ? &t->env[e->symbol->slot] : NULL;
+    const struct binding *b = NULL;
+    if (e->symbol)
+        b = &t->env[e->symbol->slot];
     if (!b || !b->bound) {
         peal_inst_fail(t, e->pos, "'%s' has no values here", e->name ? e->name : "?");
         return NULL;
@@ -167,7 +202,11 @@ static int64_t sum(struct instantiation *t, const struct peal_expr *e)
     const struct binding *b = array_of(t, e->a);
     if (!b)
         return 0;
-    int64_t n = e->a->next ? peal_inst_int(t, e->a->next) : (int64_t)b->array_len;
+    int64_t n;
+    if (e->a->next)
+        n = peal_inst_int(t, e->a->next);
+    else
+        n = (int64_t)b->array_len;
     int64_t total = 0;
     if (n < 0 || (uint64_t)n > b->array_len) {
         peal_inst_fail(t, e->pos, "'%s' has %zu values, not %" PRId64, e->a->name, b->array_len, n);
@@ -199,7 +238,12 @@ static int64_t extreme(struct instantiation *t, const struct peal_expr *e, bool 
     int64_t out = peal_inst_int(t, e->a);
     for (const struct peal_expr *arg = e->a->next; arg; arg = arg->next) {
         int64_t v = peal_inst_int(t, arg);
-        if (largest ? v > out : v < out)
+        bool is_better;
+        if (largest)
+            is_better = v > out;
+        else
+            is_better = v < out;
+        if (is_better)
             out = v;
     }
     return out;
@@ -227,6 +271,53 @@ static void reject_port(struct instantiation *t, struct peal_pos pos, const stru
                    number);
 }
 
+static bool is_node(struct instantiation *t, const struct peal_expr *e, int64_t node)
+{
+    if (node >= 0 && node < t->placement.nodes)
+        return true;
+    return peal_inst_fail(t, e->pos, "there is no node %" PRId64 ": there are %u", node,
+                          t->placement.nodes);
+}
+
+/* at(node, seat) */
+static int64_t rank_at(struct instantiation *t, const struct peal_expr *e)
+{
+    const struct peal_node_map *p = &t->placement;
+    int64_t node = peal_inst_int(t, e->a), seat = peal_inst_int(t, e->a->next);
+    if (!is_node(t, e, node))
+        return 0;
+    uint32_t seats = peal_placement_seats(p, (uint32_t)node);
+    if (seat >= 0 && seat < seats)
+        return p->ranks[p->first[node] + (uint32_t)seat];
+    peal_inst_fail(t, e->pos, "node %" PRId64 " has no seat %" PRId64 ": it has %u", node, seat,
+                   seats);
+    peal_diag_note(t->diags, (struct peal_pos){0}, "'seats_of(node)' says how many seats it has");
+    return 0;
+}
+
+/* node_of(rank), seat_of(rank) */
+static int64_t rank_place(struct instantiation *t, const struct peal_expr *e)
+{
+    int64_t rank = peal_inst_int(t, e->a);
+    if (rank < 0 || rank >= t->bind->nranks) {
+        peal_inst_fail(t, e->pos, "rank %" PRId64 " does not exist: there are %u", rank,
+                       t->bind->nranks);
+        return 0;
+    }
+    const struct peal_node_map *p = &t->placement;
+    if (e->builtin == PEAL_BUILTIN_NODE_OF)
+        return p->node[rank];
+    return p->seat[rank];
+}
+
+static int64_t seats_of(struct instantiation *t, const struct peal_expr *e)
+{
+    int64_t node = peal_inst_int(t, e->a);
+    if (is_node(t, e, node))
+        return peal_placement_seats(&t->placement, (uint32_t)node);
+    return 0;
+}
+
 static int64_t call_value(struct instantiation *t, const struct peal_expr *e)
 {
     struct peer peer;
@@ -243,7 +334,9 @@ static int64_t call_value(struct instantiation *t, const struct peal_expr *e)
             peal_inst_fail(t, e->pos, "division by zero");
             return 0;
         }
-        return b == -1 && a == INT64_MIN ? overflow(t, e) : -divide(-a, b);
+        if (b == -1 && a == INT64_MIN)
+            return overflow(t, e);
+        return -divide(-a, b);
     case PEAL_BUILTIN_LOG2:
         a = peal_inst_int(t, e->a);
         if (a <= 0) {
@@ -254,18 +347,28 @@ static int64_t call_value(struct instantiation *t, const struct peal_expr *e)
     case PEAL_BUILTIN_PART:
         return part_len(t, e);
     case PEAL_BUILTIN_SELECT:
-        return peal_inst_bool(t, e->a) ? peal_inst_int(t, e->a->next)
-                                       : peal_inst_int(t, e->a->next->next);
+        if (peal_inst_bool(t, e->a))
+            return peal_inst_int(t, e->a->next);
+        return peal_inst_int(t, e->a->next->next);
     case PEAL_BUILTIN_SUM:
         return sum(t, e);
     case PEAL_BUILTIN_LEN:
-        return peal_inst_part(t, e->a, &part) ? (int64_t)(part.rows * part.count) : 0;
+        if (peal_inst_part(t, e->a, &part))
+            return (int64_t)(part.rows * part.count);
+        return 0;
     case PEAL_BUILTIN_PEER:
         if (!find_port(t, e->a, &peer)) {
             reject_port(t, e->pos, e->a);
             return 0;
         }
         return peer.rank;
+    case PEAL_BUILTIN_AT:
+        return rank_at(t, e);
+    case PEAL_BUILTIN_NODE_OF:
+    case PEAL_BUILTIN_SEAT_OF:
+        return rank_place(t, e);
+    case PEAL_BUILTIN_SEATS_OF:
+        return seats_of(t, e);
     default:
         assert(!"a function of integers");
         return 0;
@@ -277,7 +380,9 @@ static inline int64_t operand(struct instantiation *t, const struct peal_expr *e
 {
     if (e->kind == PEAL_EXPR_INT)
         return e->value;
-    return e->kind == PEAL_EXPR_NAME ? name_value(t, e) : peal_inst_int(t, e);
+    if (e->kind == PEAL_EXPR_NAME)
+        return name_value(t, e);
+    return peal_inst_int(t, e);
 }
 
 int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e)
@@ -289,7 +394,9 @@ int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e)
         return name_value(t, e);
     case PEAL_EXPR_UNARY: {
         int64_t a = operand(t, e->a), out;
-        return __builtin_sub_overflow(0, a, &out) ? overflow(t, e) : out;
+        if (__builtin_sub_overflow(0, a, &out))
+            return overflow(t, e);
+        return out;
     }
     case PEAL_EXPR_BINARY: {
         int64_t a = operand(t, e->a), b = operand(t, e->b);
@@ -311,8 +418,10 @@ int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e)
 bool peal_inst_sizes(struct instantiation *t, const struct peal_symbol *symbol, struct sizes *out)
 {
     bool has_rows = symbol->shape[1] != NULL;
-    int64_t rows = has_rows ? peal_inst_int(t, symbol->shape[0]) : 1;
-    int64_t cols = peal_inst_int(t, symbol->shape[has_rows ? 1 : 0]);
+    int64_t rows = 1;
+    if (has_rows)
+        rows = peal_inst_int(t, symbol->shape[0]);
+    int64_t cols = peal_inst_int(t, symbol->shape[has_rows]);
     int64_t len;
     if (t->status != PEAL_OK)
         return false;
@@ -405,11 +514,16 @@ struct peer peal_inst_peer(struct instantiation *t, const struct peal_expr *e)
     int64_t rank = peal_inst_int(t, e);
     if (t->status == PEAL_OK && (rank < 0 || rank >= t->bind->nranks))
         peal_inst_fail(t, e->pos, "rank %" PRId64 " does not exist", rank);
-    out.rank = t->status == PEAL_OK ? (uint32_t)rank : 0;
+    if (t->status == PEAL_OK)
+        out.rank = (uint32_t)rank;
+    else
+        out.rank = 0;
     return out;
 }
 
 enum peal_reduction peal_inst_reduce(struct instantiation *t, const struct peal_expr *e)
 {
-    return e->symbol && e->symbol->kind == PEAL_SYMBOL_REDUCE ? t->bind->reduce : e->reduce;
+    if (e->symbol && e->symbol->kind == PEAL_SYMBOL_REDUCE)
+        return peal_bind_reduction(t->kernel, t->bind);
+    return e->reduce;
 }

@@ -52,8 +52,12 @@ static void bind_int(struct instantiation *t, const struct peal_symbol *symbol)
     *b = (struct binding){.bound = true};
     if (value) {
         size_t at = 0;
-        if (symbol->is_local)
-            at = value->all_ranks || t->bind->rank == PEAL_NONE ? t->rank : 0;
+        if (symbol->is_local) {
+            if (value->all_ranks || t->bind->rank == PEAL_NONE)
+                at = t->rank;
+            else
+                at = 0;
+        }
         if (value->count != 1) {
             reject_values(t, symbol, value->count);
             return;
@@ -75,7 +79,9 @@ static void bind_int(struct instantiation *t, const struct peal_symbol *symbol)
 static void bind_ints(struct instantiation *t, const struct peal_symbol *symbol)
 {
     const struct peal_bind_value *value = find_value(t->bind, symbol->name);
-    int64_t want = symbol->shape[0] ? peal_inst_int(t, symbol->shape[0]) : 0;
+    int64_t want = 0;
+    if (symbol->shape[0])
+        want = peal_inst_int(t, symbol->shape[0]);
     if (!value) {
         peal_inst_fail(t, symbol->pos, "parameter '%s' has no values", symbol->name);
         return;
@@ -100,6 +106,41 @@ static void bind_ints(struct instantiation *t, const struct peal_symbol *symbol)
     };
 }
 
+enum peal_reduction peal_bind_reduction(const struct peal_kernel *kernel,
+                                        const struct peal_bind *bind)
+{
+    if (!peal_reduce_is_user(bind->reduce))
+        return bind->reduce;
+    uint32_t i = 0;
+    while (i < kernel->nformulas && !peal_formula_is_same(&kernel->formulas[i], bind->formula))
+        i++;
+    return (enum peal_reduction)(PEAL_USER_REDUCTION + i);
+}
+
+const char *peal_bind_reduce_name(const struct peal_bind *bind)
+{
+    return peal_reduce_is_user(bind->reduce) ? bind->formula->name : peal_reduce_name(bind->reduce);
+}
+
+const struct peal_formula *peal_inst_formula(const struct instantiation *t, enum peal_fn fn)
+{
+    if (!peal_fn_is_user(fn))
+        return NULL;
+    uint32_t i = (uint32_t)fn - PEAL_FN_USER;
+    return i < t->kernel->nformulas ? &t->kernel->formulas[i] : t->bind->formula;
+}
+
+bool peal_inst_fn_takes(struct instantiation *t, struct peal_pos pos, enum peal_fn fn,
+                        enum peal_dtype dtype)
+{
+    const struct peal_formula *formula = peal_inst_formula(t, fn);
+    if (formula ? peal_formula_takes(formula, dtype) : peal_fn_takes(fn, dtype))
+        return true;
+    peal_inst_fail(t, pos, "'%s' does not take %s",
+                   formula ? formula->name : peal_fn_info(fn)->name, peal_dtype_name(dtype));
+    return false;
+}
+
 static struct ends find_ends(const struct peal_kernel *kernel)
 {
     struct ends out = {0};
@@ -117,6 +158,18 @@ static struct ends find_ends(const struct peal_kernel *kernel)
     return out;
 }
 
+static void bind_reduce(struct instantiation *t, const struct peal_symbol *s)
+{
+    enum peal_reduction reduce = t->bind->reduce;
+    const struct peal_formula *formula = peal_reduce_is_user(reduce) ? t->bind->formula : NULL;
+    if (formula ? !peal_formula_takes(formula, t->bind->dtype)
+                : !peal_reduce_takes(reduce, t->bind->dtype))
+        peal_inst_fail(t, s->pos, "'%s' does not take %s", peal_bind_reduce_name(t->bind),
+                       peal_dtype_name(t->bind->dtype));
+    else if (reduce == PEAL_AVG && !peal_contract_has_avg(find_ends(t->kernel).contract))
+        peal_inst_fail(t, s->pos, "%s has no avg", t->kernel->implements);
+}
+
 /* Integers first, in the order in which a default may refer to what stands before it. */
 static void bind_integers(struct instantiation *t)
 {
@@ -130,13 +183,8 @@ static void bind_integers(struct instantiation *t)
             bind_int(t, s);
         else if (s->kind == PEAL_SYMBOL_INTS)
             bind_ints(t, s);
-        else if (s->kind == PEAL_SYMBOL_REDUCE &&
-                 !peal_reduce_takes(t->bind->reduce, t->bind->dtype))
-            peal_inst_fail(t, s->pos, "'%s' does not take %s", peal_reduce_name(t->bind->reduce),
-                           peal_dtype_name(t->bind->dtype));
-        else if (s->kind == PEAL_SYMBOL_REDUCE && t->bind->reduce == PEAL_AVG &&
-                 !peal_contract_has_avg(find_ends(t->kernel).contract))
-            peal_inst_fail(t, s->pos, "%s has no avg", t->kernel->implements);
+        else if (s->kind == PEAL_SYMBOL_REDUCE)
+            bind_reduce(t, s);
     }
 }
 
@@ -163,8 +211,11 @@ static void declare_params(struct instantiation *t, const struct ends *ends)
     }
     if (!in_place)
         return;
-    const struct peal_symbol *part = peal_contract_gathers(ends->contract) ? ends->x : ends->y;
-    const struct peal_symbol *whole = part == ends->x ? ends->y : ends->x;
+    const struct peal_symbol *part = ends->y, *whole = ends->x;
+    if (peal_contract_gathers(ends->contract)) {
+        part = ends->x;
+        whole = ends->y;
+    }
     peal_assembler_alias(t->a, t->decls[part->slot], t->decls[whole->slot]);
 }
 
@@ -176,7 +227,7 @@ uint64_t peal_inst_part_start(const struct instantiation *t, uint32_t rank, uint
             continue;
         uint64_t sum = 0;
         const struct binding *b = &t->env[s->slot];
-        for (uint32_t r = 0; r < rank && r < b->array_len; r++)
+        for (size_t r = 0; r < peal_size_min(rank, b->array_len); r++)
             sum += (uint64_t)b->array[r];
         return sum;
     }
@@ -215,8 +266,13 @@ static void bind_buffers(struct instantiation *t, const struct ends *ends)
     bool x_part = peal_contract_gathers(ends->contract);
     if (peal_contract_parts_on_root(ends->contract) && t->rank != peal_assembler_header(t->a)->root)
         return;
-    struct binding *part = &t->env[x_part ? ends->x->slot : ends->y->slot];
-    const struct binding *whole = &t->env[x_part ? ends->y->slot : ends->x->slot];
+    struct binding *x = &t->env[ends->x->slot], *y = &t->env[ends->y->slot];
+    struct binding *part = y;
+    if (x_part)
+        part = x;
+    const struct binding *whole = x;
+    if (x_part)
+        whole = y;
     part->buf = whole->buf;
     bool own_part = x_part || peal_contract_scatters(ends->contract);
     if (!own_part && length_of(part) != length_of(whole)) {
@@ -227,9 +283,13 @@ static void bind_buffers(struct instantiation *t, const struct ends *ends)
         return;
     }
     part->own_part = own_part;
-    part->whole = whole->rows ? 0 : whole->cols;
-    part->base = own_part && !whole->rows ? peal_inst_part_start(t, t->rank, whole->cols) : 0;
-    part->base_row = own_part && whole->rows ? t->rank : 0;
+    part->whole = part->base = part->base_row = 0;
+    if (whole->rows && own_part)
+        part->base_row = t->rank;
+    if (!whole->rows)
+        part->whole = whole->cols;
+    if (!whole->rows && own_part)
+        part->base = peal_inst_part_start(t, t->rank, whole->cols);
 }
 
 /* Parameters go into the plan as bound, for contracts and reports. */
@@ -249,10 +309,41 @@ static void record_params(struct instantiation *t)
             peal_assembler_param(t->a, s->name, false, (uint32_t)b->array_len, b->array);
         else if (s->is_local && value) {
             bool all = value->all_ranks || t->bind->rank == PEAL_NONE;
-            size_t at = all && t->bind->rank != PEAL_NONE ? t->bind->rank * value->count : 0;
+            size_t at = 0;
+            if (all && t->bind->rank != PEAL_NONE)
+                at = t->bind->rank * value->count;
             peal_assembler_param(t->a, s->name, true, (uint32_t)value->count, value->values + at);
         }
     }
+}
+
+/* The placement is a uniform parameter too, the only one with a name that no text can give. */
+static void record_placement(struct instantiation *t)
+{
+    const struct peal_node_map *p = &t->placement;
+    int64_t *nodes = NULL;
+    if (t->bind->nodes)
+        nodes = malloc(p->nranks * sizeof *nodes);
+    if (!t->bind->nodes)
+        return;
+    if (!nodes) {
+        peal_inst_no_memory(t);
+        return;
+    }
+    for (uint32_t r = 0; r < p->nranks; r++)
+        nodes[r] = p->node[r];
+    peal_assembler_placement(t->a, nodes);
+    free(nodes);
+}
+
+/* Those of the text, then the bound one if it is new: see peal_bind_reduction. */
+static void record_formulas(struct instantiation *t)
+{
+    for (uint32_t i = 0; i < t->kernel->nformulas; i++)
+        peal_assembler_formula(t->a, &t->kernel->formulas[i]);
+    uint32_t reduce = peal_assembler_header(t->a)->reduce;
+    if (peal_reduce_is_user(reduce) && reduce - PEAL_USER_REDUCTION == t->kernel->nformulas)
+        peal_assembler_formula(t->a, t->bind->formula);
 }
 
 static void fill_header(struct instantiation *t, const struct ends *ends)
@@ -260,14 +351,20 @@ static void fill_header(struct instantiation *t, const struct ends *ends)
     struct peal_plan *h = peal_assembler_header(t->a);
     h->period = (uint32_t)(t->kernel->period > 0 ? t->kernel->period : 1);
     h->contract = ends->contract;
-    h->contract_in = ends->x ? t->decls[ends->x->slot] : PEAL_NONE;
-    h->contract_out = ends->y ? t->decls[ends->y->slot] : PEAL_NONE;
+    if (ends->x)
+        h->contract_in = t->decls[ends->x->slot];
+    else
+        h->contract_in = PEAL_NONE;
+    if (ends->y)
+        h->contract_out = t->decls[ends->y->slot];
+    else
+        h->contract_out = PEAL_NONE;
     h->dtype = t->bind->dtype;
     h->kernel = peal_assembler_string(t->a, t->kernel->name);
     for (int i = 0; i < t->kernel->nparams; i++) {
         const struct peal_symbol *s = t->kernel->params[i];
         if (s->kind == PEAL_SYMBOL_REDUCE)
-            h->reduce = t->bind->reduce;
+            h->reduce = peal_bind_reduction(t->kernel, t->bind);
         if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "root") == 0)
             h->root = (uint32_t)t->env[s->slot].value;
     }
@@ -285,7 +382,9 @@ void peal_inst_walk_rank(struct instantiation *t, bool first)
     if (first && t->status == PEAL_OK) {
         declare_params(t, ends);
         fill_header(t, ends);
+        record_formulas(t);
         record_params(t);
+        record_placement(t);
     }
     if (t->status != PEAL_OK)
         return;
@@ -333,6 +432,22 @@ bool peal_inst_is_alone(const struct peal_kernel *kernel)
     return !needs_all(kernel->body, false, false) && !has_two_scopes(kernel->body, &scopes);
 }
 
+static bool check_nodes(const struct peal_bind *bind, const struct peal_kernel *kernel,
+                        struct peal_diags *diags)
+{
+    struct peal_node_map placement;
+    if (!bind->nodes)
+        return true;
+    enum peal_status status = peal_placement_init(&placement, bind->nranks, bind->nodes);
+    if (status == PEAL_OK)
+        peal_placement_release(&placement);
+    else
+        peal_diag_error(diags, kernel->pos,
+                        status == PEAL_NO_MEMORY ? "out of memory"
+                                                 : "nodes are numbered 0, 1, 2, ... without gaps");
+    return status == PEAL_OK;
+}
+
 bool peal_inst_check_bind(const struct peal_bind *bind, const struct peal_kernel *kernel,
                           struct peal_diags *diags)
 {
@@ -347,11 +462,14 @@ bool peal_inst_check_bind(const struct peal_bind *bind, const struct peal_kernel
         return false;
     }
     assert(kernel->deduced && kernel->lowered);
-    return true;
+    assert(!peal_reduce_is_user(bind->reduce) ||
+           (bind->formula && kernel->nformulas < PEAL_FORMULAS));
+    return check_nodes(bind, kernel, diags);
 }
 
 void peal_inst_release(struct instantiation *t)
 {
+    peal_placement_release(&t->placement);
     free(t->env);
     free(t->decls);
     peal_lane_ops_release(&t->now);
@@ -364,17 +482,52 @@ void peal_inst_release(struct instantiation *t)
     peal_vec_release(&t->stable);
 }
 
+/* A short text may ask for any number; one that grows with the pairs of ranks is what collectives need. */
+static uint64_t grow_with_pairs(uint64_t few, uint64_t each, uint32_t nranks)
+{
+    return few + each * nranks * nranks;
+}
+
+uint64_t peal_instantiate_most_ops(uint32_t nranks)
+{
+    const uint64_t most = UINT64_C(1) << 27;
+    uint64_t ops = grow_with_pairs(UINT64_C(1) << 21, 256, nranks);
+    if (ops < most)
+        return ops;
+    return most;
+}
+
+uint64_t peal_instantiate_most_streamed(uint32_t nranks)
+{
+    return grow_with_pairs(UINT64_C(1) << 24, 1024, nranks);
+}
+
+uint64_t peal_instantiate_most_cells(uint32_t nranks)
+{
+    uint64_t cells = grow_with_pairs(UINT64_C(1) << 20, 64, nranks);
+    if (cells < INT32_MAX)
+        return cells;
+    return INT32_MAX;
+}
+
 bool peal_inst_acquire(struct instantiation *t)
 {
     const struct peal_bind *bind = t->bind;
     t->ends = find_ends(t->kernel);
-    bool one = bind->rank != PEAL_NONE;
+    if (peal_placement_init(&t->placement, bind->nranks, bind->nodes) != PEAL_OK)
+        return false; /* the numbers are right: peal_inst_check_bind has seen them */
     t->via = PEAL_NONE;
-    t->most_ops = bind->most_ops ? bind->most_ops : UINT64_C(1) << 27;
+    if (bind->most_ops)
+        t->most_ops = bind->most_ops;
+    else
+        t->most_ops = peal_instantiate_most_ops(bind->nranks);
     t->most_steps = t->most_ops * 4;
     t->env = calloc(t->kernel->nslots + 1, sizeof *t->env);
     t->decls = malloc((t->kernel->nslots + 1) * sizeof *t->decls);
-    t->a = peal_assembler_new(bind->nranks, one ? bind->rank : 0, one ? 1 : bind->nranks);
+    if (bind->rank != PEAL_NONE)
+        t->a = peal_assembler_new(bind->nranks, bind->rank, 1);
+    else
+        t->a = peal_assembler_new(bind->nranks, 0, bind->nranks);
     if (!t->env || !t->decls || !t->a)
         return false;
     memset(t->decls, 0xff, (t->kernel->nslots + 1) * sizeof *t->decls); /* PEAL_NONE */
@@ -425,10 +578,16 @@ enum peal_status peal_instantiate(const struct peal_kernel *kernel, const struct
         peal_inst_release(&t);
         return PEAL_NO_MEMORY;
     }
-    uint32_t first = bind->rank == PEAL_NONE ? 0 : bind->rank;
-    uint32_t end = bind->rank == PEAL_NONE ? bind->nranks : bind->rank + 1;
-    for (t.rank = first; t.rank < end && t.status == PEAL_OK; t.rank++)
+    uint32_t first = 0, end = bind->nranks;
+    if (bind->rank != PEAL_NONE) {
+        first = bind->rank;
+        end = bind->rank + 1;
+    }
+    for (t.rank = first; t.rank < end; t.rank++) {
+        if (t.status != PEAL_OK)
+            break;
         peal_inst_walk_rank(&t, t.rank == first);
+    }
     peal_inst_patch_scopes(&t);
     enum peal_status status = t.status;
     if (status == PEAL_OK)

@@ -26,7 +26,8 @@ struct peal_bind {
     uint32_t nranks;
     uint32_t rank; /* PEAL_NONE: all ranks; otherwise that rank's part alone */
     enum peal_dtype dtype;
-    enum peal_reduction reduce;           /* for `op: reduce`; ignored by kernels without */
+    enum peal_reduction reduce;         /* for `op: reduce`; ignored by kernels without */
+    const struct peal_formula *formula; /* reduce is user-defined (peal_reduce_is_user): this one */
     const struct peal_bind_value *values; /* dimensions and int parameters, by name */
     size_t nvalues;
     int64_t root;   /* for a parameter `root: int` that `values` does not give */
@@ -34,13 +35,28 @@ struct peal_bind {
                        scatter: y is  x's own part) */
     bool symmetric; /* window parameters are in symmetric memory; otherwise PEAL_BUF_SYMMETRIC is
                        not set */
+    const uint32_t *nodes;  /* the node of every rank, see placement.h; NULL: one node has all */
     uint32_t channel_depth; /* 0 = 2 */
     uint64_t slot_bytes;    /* 0 = the largest payload; otherwise larger sends are split */
-    uint64_t most_ops;      /* of the whole plan; 0 = 1 << 27 */
+    uint64_t most_ops;      /* of the whole plan; 0 = peal_instantiate_most_ops(nranks) */
     bool lenient; /* keeps parts and cells outside of their buffer or signal, and second writers of
                      one-writer cells, in the plan, for verify to find */
     bool no_fuse; /* leave out the fusion step */
 };
+
+/* The reduction that `op: reduce` is bound to, as a plan of the kernel numbers it: user-defined ones are those that the
+ * kernel's text declares, then the bound one if it is none of them. */
+enum peal_reduction peal_bind_reduction(const struct peal_kernel *kernel,
+                                        const struct peal_bind *bind);
+/* As a text calls it. */
+const char *peal_bind_reduce_name(const struct peal_bind *bind);
+
+/* Limits that hold for whatever a text says, so that a few bytes cannot ask for hours and all memory. They
+ * grow with the number of pairs of ranks, which the caller chooses. Ops of a plan of all ranks; of a plan
+ * whose ops are used up one by one (plan/parts.h); and cells of a signal. */
+uint64_t peal_instantiate_most_ops(uint32_t nranks);
+uint64_t peal_instantiate_most_streamed(uint32_t nranks);
+uint64_t peal_instantiate_most_cells(uint32_t nranks);
 
 /* The kernel must be deduced and lowered. On PEAL_OK the plan is freed with free. */
 enum peal_status peal_instantiate(const struct peal_kernel *kernel, const struct peal_bind *bind,

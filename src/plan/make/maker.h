@@ -13,6 +13,7 @@
 #include "lang/lang.h"
 #include "plan/assemble/assemble.h"
 #include "plan/make/instantiate.h"
+#include "plan/make/placement.h"
 #include "plan/assemble/lane.h"
 #include "plan/parts.h"
 
@@ -29,7 +30,7 @@ struct binding {
     bool own_part;     /* in place: base or base_row is where the own part begins */
     uint64_t whole;    /* ... of this many elements, where buf has no rows */
     uint32_t rows;     /* 2-D; 0 = 1-D */
-    uint64_t cols;     /* elements, or elements a row */
+    uint64_t cols;     /* elements, or elements per row */
     uint32_t signal, cells;
     uint32_t reg; /* counters */
     bool in_slot; /* tile of recv_slot */
@@ -41,7 +42,7 @@ struct binding {
 struct part {
     struct peal_ref ref;
     uint32_t rows;  /* 1 for 1-D parts */
-    uint64_t count; /* elements a row */
+    uint64_t count; /* elements per row */
     uint64_t first; /* element, or column */
     uint32_t row;
     int dims;       /* 1 or 2 */
@@ -108,6 +109,7 @@ struct instantiation {
     uint32_t calls;
     bool any_call;
     struct grid grid;
+    struct peal_node_map placement;
     uint64_t steps, most_steps, ops, most_ops;
     struct peal_lane_ops now; /* ops of the current lane */
     /* Takes each lane instead of the plan, if it is set (parts.c). */
@@ -131,6 +133,12 @@ bool peal_inst_fail(struct instantiation *t, struct peal_pos pos, const char *fo
 
 /* eval.c. On failure they report and return 0. */
 int64_t peal_inst_int(struct instantiation *t, const struct peal_expr *e);
+/* Of an expression that may be left out. */
+static inline int64_t peal_inst_int_or(struct instantiation *t, const struct peal_expr *e,
+                                       int64_t otherwise)
+{
+    return e ? peal_inst_int(t, e) : otherwise;
+}
 bool peal_inst_bool(struct instantiation *t, const struct peal_expr *e);
 /* The sizes of a buffer on the current rank; false: reported. */
 struct sizes {
@@ -149,6 +157,11 @@ struct peer {
 };
 struct peer peal_inst_peer(struct instantiation *t, const struct peal_expr *e);
 enum peal_reduction peal_inst_reduce(struct instantiation *t, const struct peal_expr *e);
+/* The formula of a function, NULL if it is one of the table's. */
+const struct peal_formula *peal_inst_formula(const struct instantiation *t, enum peal_fn fn);
+/* False after a report: a function that the elements lack. */
+bool peal_inst_fn_takes(struct instantiation *t, struct peal_pos pos, enum peal_fn fn,
+                        enum peal_dtype dtype);
 
 /* place.c */
 enum peal_dtype peal_inst_dtype(const struct instantiation *t, struct peal_elem elem);
@@ -185,6 +198,16 @@ struct peal_op *peal_inst_mem_op(struct instantiation *t, enum peal_op_kind kind
 /* dst = src, converting where the element types differ. */
 void peal_inst_move(struct instantiation *t, const struct part *dst, const struct part *src,
                     uint32_t divisor);
+
+/* Fails if a part has another shape than is wanted; e is where it stands. */
+void peal_inst_want_shape(struct instantiation *t, const struct peal_expr *e,
+                          const struct part *part, const struct part *shape);
+
+/* matmul.c */
+bool peal_inst_matmul_shape(struct instantiation *t, const struct peal_expr *e, struct part *out);
+/* dst = matmul(a, b), divided. */
+void peal_inst_matmul(struct instantiation *t, const struct part *dst, const struct peal_expr *e,
+                      uint32_t divisor);
 
 /* message.c */
 void peal_inst_receive(struct instantiation *t, const struct part *dst, const struct peal_expr *e);

@@ -35,9 +35,11 @@ static void split(struct instantiation *t, const struct part *whole,
             peal_inst_fail(t, t->pos, "a slot of %" PRIu64 " bytes holds no element", most);
             return;
         }
-        for (uint64_t at = 0; at < whole->count && t->status == PEAL_OK; at += step) {
+        for (uint64_t at = 0; at < whole->count; at += step) {
+            if (t->status != PEAL_OK)
+                break;
             piece.ref = whole->ref;
-            piece.count = whole->count - at < step ? whole->count - at : step;
+            piece.count = peal_size_min(whole->count - at, step);
             if (whole->ref.phases != PEAL_NONE) {
                 peal_inst_fail(t, t->pos, "a payload placed by 'launch mod' cannot be split");
                 return;
@@ -47,15 +49,21 @@ static void split(struct instantiation *t, const struct part *whole,
         }
         return;
     }
-    uint64_t step = whole->count ? most / (whole->count * size) : whole->rows;
+    uint64_t step;
+    if (whole->count)
+        step = most / (whole->count * size);
+    else
+        step = whole->rows;
     if (!step || t->kinds.at[whole->ref.buf] != PEAL_BUF_PARAM) {
         peal_inst_fail(t, t->pos, "this payload cannot be split into slots of %" PRIu64 " bytes",
                        most);
         return;
     }
-    for (uint32_t at = 0; at < whole->rows && t->status == PEAL_OK; at += (uint32_t)step) {
+    for (uint32_t at = 0; at < whole->rows; at += (uint32_t)step) {
+        if (t->status != PEAL_OK)
+            break;
         piece.ref.row = whole->ref.row + at;
-        piece.rows = whole->rows - at < step ? whole->rows - at : (uint32_t)step;
+        piece.rows = (uint32_t)peal_size_min(whole->rows - at, step);
         emit(t, channel, &piece);
     }
 }
@@ -77,7 +85,11 @@ static void emit_recv(struct instantiation *t, uint32_t channel, const struct pa
 /* Names a queue; unnamed ones are the empty string. */
 static const char *channel_name(const struct peal_expr *e)
 {
-    return !e ? "" : e->symbol ? e->symbol->name : e->name;
+    if (!e)
+        return "";
+    if (e->symbol)
+        return e->symbol->name;
+    return e->name;
 }
 
 /* The queue that a statement names; a loop comes back to the same few. */
@@ -111,8 +123,12 @@ void peal_inst_receive_in_slot(struct instantiation *t, const struct peal_expr *
                                enum peal_dtype wire, const struct part *shape, struct binding *b)
 {
     uint32_t channel = recv_channel(t, e);
-    struct channel_use *use = t->status == PEAL_OK ? use_of(t, channel) : NULL;
-    struct peal_op *op = use ? peal_inst_mem_op(t, PEAL_OP_RECV_SLOT, NULL, 0, shape) : NULL;
+    struct channel_use *use = NULL;
+    if (t->status == PEAL_OK)
+        use = use_of(t, channel);
+    struct peal_op *op = NULL;
+    if (use)
+        op = peal_inst_mem_op(t, PEAL_OP_RECV_SLOT, NULL, 0, shape);
     if (!op)
         return;
     uint64_t bytes = shape->rows * shape->count * peal_dtype_size(wire);
@@ -180,7 +196,10 @@ void peal_inst_send(struct instantiation *t, const struct peal_stmt *s)
     enum peal_dtype wire = peal_inst_wire_dtype(t, value);
     bool is_whole =
         value->type.kind != PEAL_TYPE_INT && shape.ref.dtype == wire && peal_inst_is_place(value);
-    src = is_whole ? shape : peal_inst_operand(t, value, &shape, wire);
+    if (is_whole)
+        src = shape;
+    else
+        src = peal_inst_operand(t, value, &shape, wire);
     if (t->status == PEAL_OK && src.ref.dtype != wire) {
         struct part tile = peal_inst_tile(t, NULL, wire, &shape);
         peal_inst_move(t, &tile, &src, 0);

@@ -15,8 +15,14 @@ void peal_inst_no_memory(struct instantiation *t)
 
 enum peal_dtype peal_inst_dtype(const struct instantiation *t, struct peal_elem elem)
 {
-    enum peal_dtype dtype = elem.generic ? t->bind->dtype : elem.dtype;
-    return elem.wide && peal_dtype_is_narrow(dtype) ? PEAL_F32 : dtype;
+    enum peal_dtype dtype;
+    if (elem.generic)
+        dtype = t->bind->dtype;
+    else
+        dtype = elem.dtype;
+    if (elem.wide && peal_dtype_is_narrow(dtype))
+        return PEAL_F32;
+    return dtype;
 }
 
 uint32_t peal_inst_buf(struct instantiation *t, const struct peal_buf_spec *spec, bool stable)
@@ -56,7 +62,7 @@ static bool narrow(struct instantiation *t, const struct peal_expr *e, const str
     int64_t n = (int64_t)*extent, from = 0, len = n;
     if (s->kind == PEAL_SLICE_ALL)
         return true;
-    int64_t a = peal_inst_int(t, s->a), b = s->b ? peal_inst_int(t, s->b) : 1;
+    int64_t a = peal_inst_int(t, s->a), b = peal_inst_int_or(t, s->b, 1);
     if (t->status != PEAL_OK)
         return false;
     if (s->kind == PEAL_SLICE_PART) {
@@ -65,7 +71,10 @@ static bool narrow(struct instantiation *t, const struct peal_expr *e, const str
         find_bounds(t, (uint64_t)a, (uint64_t)n, (uint64_t)b, &from, &len);
     } else {
         from = a;
-        len = s->kind == PEAL_SLICE_INDEX ? 1 : b;
+        if (s->kind == PEAL_SLICE_INDEX)
+            len = 1;
+        else
+            len = b;
     }
     bool inside = from >= 0 && len >= 0 && from <= n && len <= n - from;
     bool tolerable =
@@ -113,14 +122,23 @@ static bool narrow_part(struct instantiation *t, const struct peal_expr *e, stru
 /* Written field by field, once: this is done for every operand of every op. */
 void peal_inst_tile_part(const struct instantiation *t, const struct binding *b, struct part *out)
 {
-    out->ref.rank = b->in_slot ? b->message : t->rank;
-    out->ref.buf = b->in_slot ? PEAL_BUF_SLOT : (uint16_t)b->buf;
+    if (b->in_slot) {
+        out->ref.rank = b->message;
+        out->ref.buf = PEAL_BUF_SLOT;
+        out->ref.row = b->channel;
+    } else {
+        out->ref.rank = t->rank;
+        out->ref.buf = (uint16_t)b->buf;
+        out->ref.row = 0;
+    }
     out->ref.dtype = (uint8_t)b->dtype;
     out->ref.pad = 0;
-    out->ref.row = b->in_slot ? b->channel : 0;
     out->ref.phases = PEAL_NONE;
     out->ref.offset = 0;
-    out->rows = b->rows ? b->rows : 1;
+    if (b->rows)
+        out->rows = b->rows;
+    else
+        out->rows = 1;
     out->count = b->cols;
     out->first = b->base;
     out->row = b->base_row;
@@ -236,8 +254,12 @@ static struct tile_buf *find_tile(struct instantiation *t, uint32_t slot, enum p
 struct part peal_inst_tile(struct instantiation *t, const struct peal_symbol *symbol,
                            enum peal_dtype dtype, const struct part *shape)
 {
-    uint32_t slot = symbol ? symbol->slot : PEAL_NONE;
-    uint32_t cols = shape->dims == 2 ? (uint32_t)shape->count : 0;
+    uint32_t slot = PEAL_NONE;
+    if (symbol)
+        slot = symbol->slot;
+    uint32_t cols = 0;
+    if (shape->dims == 2)
+        cols = (uint32_t)shape->count;
     struct part p = {.rows = shape->rows, .count = shape->count, .dims = shape->dims};
     struct tile_buf *tile = find_tile(t, slot, dtype, cols);
     if (!tile) {

@@ -8,7 +8,9 @@
 
 const char *peal_request_name(const struct peal_plan_request *request)
 {
-    return request->kernel ? request->kernel->name : "";
+    if (request->kernel)
+        return request->kernel->name;
+    return "";
 }
 
 static bool is_bindable(const struct peal_symbol *symbol)
@@ -96,7 +98,9 @@ static void bind_local(struct binder *b, const struct peal_symbol *symbol,
                        const struct peal_bind_value *given)
 {
     uint32_t nranks = b->request->bind.nranks;
-    size_t own = symbol->kind == PEAL_SYMBOL_INTS ? nranks : 1;
+    size_t own = 1;
+    if (symbol->kind == PEAL_SYMBOL_INTS)
+        own = nranks;
     if (given->count == own * nranks && nranks > 1) {
         bind_value(b, given->name, given->values, own);
         return;
@@ -140,9 +144,14 @@ static void invent_counts(struct binder *b, const char *name, int64_t n)
     for (uint32_t r = 0; r < p; r++) {
         int64_t limit = 2 * n / p + 1;
         bool empty = (r + (uint64_t)n) % 3 == 0;
-        int64_t part = empty ? 0 : (int64_t)(peal_hash_u64(r, 17) % (uint64_t)limit);
+        int64_t part = 0;
+        if (!empty)
+            part = (int64_t)(peal_hash_u64(r, 17) % (uint64_t)limit);
         bool takes_rest = r + 1 == p || part > left;
-        at[r] = takes_rest ? left : part;
+        if (takes_rest)
+            at[r] = left;
+        else
+            at[r] = part;
         left -= at[r];
     }
     bind_value(b, name, at, p);
@@ -157,10 +166,16 @@ static void invent_blocks(struct binder *b, const char *name, int64_t n, bool re
         return;
     for (uint32_t r = 0; r < p; r++) {
         for (uint32_t q = 0; q < p; q++) {
-            uint64_t from = receives ? q : r, to = receives ? r : q;
-            uint64_t random = peal_hash_u64(from * p + to, 5);
+            uint64_t pair = (uint64_t)r * p + q;
+            if (receives)
+                pair = (uint64_t)q * p + r;
+            uint64_t random = peal_hash_u64(pair, 5);
+            int64_t size = (int64_t)((random >> 8) % (uint64_t)(n / p + 2));
             bool empty = random % 4 == 0;
-            at[(size_t)r * p + q] = empty ? 0 : (int64_t)((random >> 8) % (uint64_t)(n / p + 2));
+            if (empty)
+                at[(size_t)r * p + q] = 0;
+            else
+                at[(size_t)r * p + q] = size;
         }
     }
     bind_value(b, name, at, p);
@@ -175,7 +190,7 @@ static void bind_int(struct binder *b, const char *name, int64_t value)
     bind_value(b, name, one, 1);
 }
 
-/* What nobody gave. `root` is left to instantiate, which has it in peal_bind. */
+/* What was not given. `root` is left to instantiate, which has it in peal_bind. */
 static void bind_missing(struct binder *b, const struct peal_symbol *symbol)
 {
     const struct peal_plan_request *request = b->request;

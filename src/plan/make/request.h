@@ -3,7 +3,7 @@
  *
  * A user gives some dimensions and parameters by name and one count. The count binds every
  * dimension that was not given; `root` has a field of its own in peal_bind. A proof needs values for
- * the rest too: with `invent`, arrays that nobody gave are made up, uneven and partly empty.
+ * the rest too: with `invent`, arrays that were not given are made up, uneven and partly empty.
  */
 #ifndef PEAL_PLAN_REQUEST_H
 #define PEAL_PLAN_REQUEST_H

@@ -71,7 +71,7 @@ static void test_given_values_win_and_the_count_binds_the_rest(void **state)
     assert_int_equal(peal_request_bind(&request, &arena, &diags, &bind), PEAL_OK);
     assert_int_equal(find(&bind, "cols")->values[0], 7);
     assert_int_equal(find(&bind, "rows")->values[0], 9);
-    assert_null(find(&bind, "counts")); /* nobody gave them, and nothing is made up */
+    assert_null(find(&bind, "counts")); /* not given, and nothing is made up */
     assert_null(find(&bind, "shift"));
     for (int i = 0; i < 3; i++)
         assert_int_equal(find(&bind, "own")->values[i], 7); /* one rank's are everyone's */

@@ -27,7 +27,11 @@ static int by_cell_and_call(const void *x, const void *y)
 
 static uint32_t take_mark(struct peal_op *op)
 {
-    uint32_t call = op->kind == PEAL_OP_NOTIFY ? op->sync.after : op->sync.reg;
+    uint32_t call;
+    if (op->kind == PEAL_OP_NOTIFY)
+        call = op->sync.after;
+    else
+        call = op->sync.reg;
     op->flags &= (uint8_t)~PEAL_OP_SCOPED;
     if (op->kind == PEAL_OP_NOTIFY)
         op->sync.after = 0;
@@ -43,10 +47,16 @@ static void move_cell(struct peal_assembler *a, const struct change *at, const s
     while (at < end) {
         const struct change *next = at;
         int64_t added = 0; /* by this call */
-        for (; next < end && next->call == at->call; next++) {
+        for (; next < end; next++) {
+            if (next->call != at->call)
+                break;
             struct peal_op *op = &a->ops.at[next->op];
-            if (op->kind == PEAL_OP_NOTIFY)
-                added = op->flags & PEAL_OP_SET ? op->sync.value : added + op->sync.value;
+            if (op->kind == PEAL_OP_NOTIFY) {
+                if (op->flags & PEAL_OP_SET)
+                    added = op->sync.value;
+                else
+                    added = added + op->sync.value;
+            }
             if (op->kind == PEAL_OP_WAIT || (op->flags & PEAL_OP_SET))
                 op->sync.value += base;
         }
@@ -74,8 +84,10 @@ void peal_inst_patch_scopes(struct instantiation *t)
     if (t->status == PEAL_OK && changes.len) {
         qsort(changes.at, changes.len, sizeof *changes.at, by_cell_and_call);
         for (size_t i = 0, next; i < changes.len; i = next) {
-            for (next = i; next < changes.len && changes.at[next].cell == changes.at[i].cell;)
-                next++;
+            for (next = i; next < changes.len; next++) {
+                if (changes.at[next].cell != changes.at[i].cell)
+                    break;
+            }
             move_cell(a, changes.at + i, changes.at + next);
         }
     }

@@ -58,8 +58,11 @@ static struct counter eval_counter(struct instantiation *t, const struct peal_ex
     } else if (e->kind == PEAL_EXPR_BINARY && (e->op == PEAL_INT_ADD || e->op == PEAL_INT_SUB)) {
         struct counter a = eval_counter(t, e->a), b = eval_counter(t, e->b);
         int64_t sum;
-        bool bad = e->op == PEAL_INT_ADD ? __builtin_add_overflow(a.value, b.value, &sum)
-                                         : __builtin_sub_overflow(a.value, b.value, &sum);
+        bool bad;
+        if (e->op == PEAL_INT_ADD)
+            bad = __builtin_add_overflow(a.value, b.value, &sum);
+        else
+            bad = __builtin_sub_overflow(a.value, b.value, &sum);
         if (bad || (a.has_reg && b.has_reg) || (b.has_reg && e->op == PEAL_INT_SUB))
             peal_inst_fail(t, e->pos, "only a constant can be added to a peeked value");
         out = (struct counter){a.has_reg || b.has_reg, a.has_reg ? a.reg : b.reg, sum};
@@ -100,6 +103,26 @@ static struct peal_op *sync_op(struct instantiation *t, enum peal_op_kind kind,
     return op;
 }
 
+/* A number of a compare_swap or take: two of them share a word. */
+static int32_t swap_number(struct instantiation *t, const struct peal_expr *e)
+{
+    int64_t value = peal_inst_int(t, e);
+    if (t->status == PEAL_OK && value != (int32_t)value)
+        peal_inst_fail(t, e->pos, "%" PRId64 " does not fit in 32 bits", value);
+    return (int32_t)value;
+}
+
+static void walk_take(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct cell_ref cell;
+    if (!peal_inst_cell(t, s->a, &cell))
+        return;
+    int32_t expected = swap_number(t, s->b), desired = swap_number(t, s->c);
+    struct peal_op *op = sync_op(t, PEAL_OP_TAKE, &cell);
+    if (op)
+        op->sync.value = peal_swap_value(expected, desired);
+}
+
 /* A notify or a wait: cell `a`, value `b`. */
 static struct peal_op *counter_op(struct instantiation *t, enum peal_op_kind kind,
                                   const struct peal_stmt *s)
@@ -138,18 +161,64 @@ static void walk_wait(struct instantiation *t, const struct peal_stmt *s)
         op->flags |= PEAL_OP_EQUAL;
 }
 
-static void walk_peek(struct instantiation *t, const struct peal_stmt *s)
+static void walk_flush(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct peer peer = peal_inst_peer(t, s->a);
+    struct peal_op *op = NULL;
+    if (t->status == PEAL_OK)
+        op = peal_inst_op(t, PEAL_OP_FLUSH, NULL, 0);
+    if (op)
+        op->mem.target = peer.rank;
+}
+
+/* peek, fetch_add or compare_swap into a register. */
+static void fetch(struct instantiation *t, const struct peal_expr *e, uint32_t reg)
 {
     struct cell_ref cell;
-    if (!peal_inst_cell(t, s->a->a, &cell))
+    enum peal_op_kind kind = PEAL_OP_PEEK;
+    int64_t value = 0;
+    if (!peal_inst_cell(t, e->a, &cell))
         return;
-    uint32_t reg = peal_assembler_reg(t->a);
-    struct peal_op *op = sync_op(t, PEAL_OP_PEEK, &cell);
+    if (e->builtin == PEAL_BUILTIN_FETCH_ADD) {
+        kind = PEAL_OP_FETCH_ADD;
+        value = peal_inst_int(t, e->a->next);
+    } else if (e->builtin == PEAL_BUILTIN_COMPARE_SWAP) {
+        kind = PEAL_OP_COMPARE_SWAP;
+        int32_t expected = swap_number(t, e->a->next);
+        value = peal_swap_value(expected, swap_number(t, e->a->next->next));
+    }
+    struct peal_op *op = sync_op(t, kind, &cell);
     if (!op)
         return;
     op->flags &= (uint8_t)~PEAL_OP_SCOPED;
     op->sync.reg = (uint16_t)reg;
+    op->sync.value = value;
+}
+
+/* A counter gets a register when it is declared. */
+static void walk_counter(struct instantiation *t, const struct peal_stmt *s)
+{
+    uint32_t reg = peal_assembler_reg(t->a);
+    fetch(t, s->a, reg);
     t->env[s->symbol->slot] = (struct binding){.bound = true, .reg = reg};
+}
+
+static void walk_when(struct instantiation *t, const struct peal_stmt *s)
+{
+    struct counter left = eval_counter(t, s->a->a);
+    int64_t value = peal_inst_int(t, s->a->b);
+    if (t->status == PEAL_OK && __builtin_sub_overflow(value, left.value, &value))
+        peal_inst_fail(t, s->a->pos, "the comparison leaves the range of 64 bits");
+    struct peal_op *op = t->status == PEAL_OK ? peal_inst_op(t, PEAL_OP_WHEN, NULL, 0) : NULL;
+    if (!op)
+        return;
+    op->fn = (uint8_t)(s->a->op - PEAL_INT_EQ);
+    op->mem.rows = left.reg;
+    op->mem.count = (uint64_t)value;
+    peal_inst_walk(t, s->body);
+    t->pos = s->pos;
+    if (t->status == PEAL_OK)
+        (void)peal_inst_op(t, PEAL_OP_END, NULL, 0);
 }
 
 static void declare_signal(struct instantiation *t, const struct peal_symbol *symbol)
@@ -160,10 +229,13 @@ static void declare_signal(struct instantiation *t, const struct peal_symbol *sy
         [PEAL_MODE_RAW] = PEAL_SIGNAL_RAW,
         [PEAL_MODE_RAW_UNINITIALISED] = PEAL_SIGNAL_RAW_UNINITIALISED,
     };
-    int64_t cells = symbol->shape[0] ? peal_inst_int(t, symbol->shape[0]) : 1;
-    if (t->status == PEAL_OK && (cells < 0 || cells > INT32_MAX))
-        peal_inst_fail(t, symbol->pos, "signal '%s' cannot have %" PRId64 " cells", symbol->name,
-                       cells);
+    int64_t cells = peal_inst_int_or(t, symbol->shape[0], 1);
+    int64_t most = (int64_t)peal_instantiate_most_cells(t->bind->nranks);
+    if (t->status == PEAL_OK && (cells < 0 || cells > most))
+        peal_inst_fail(t, symbol->pos,
+                       "signal '%s' cannot have %" PRId64 " cells: %" PRId64
+                       " at most, with %u ranks",
+                       symbol->name, cells, most, t->bind->nranks);
     if (t->status != PEAL_OK)
         return;
     uint32_t *signal = &t->decls[symbol->slot];
@@ -215,7 +287,7 @@ static void walk_decl(struct instantiation *t, const struct peal_symbol *symbol)
 
 static void walk_grid(struct instantiation *t, const struct peal_stmt *s)
 {
-    int64_t a = peal_inst_int(t, s->a), b = s->b ? peal_inst_int(t, s->b) : 0;
+    int64_t a = peal_inst_int(t, s->a), b = peal_inst_int_or(t, s->b, 0);
     if (t->status != PEAL_OK)
         return;
     if (s->kind == PEAL_STMT_TREE) {
@@ -241,6 +313,14 @@ static void set_int(struct instantiation *t, const struct peal_symbol *symbol, i
     t->env[symbol->slot] = (struct binding){.bound = true, .value = value};
 }
 
+/* The value of a variable: truth is kept as 0 or 1. */
+static int64_t int_or_bool(struct instantiation *t, const struct peal_expr *e)
+{
+    if (e->type.kind == PEAL_TYPE_BOOL)
+        return peal_inst_bool(t, e);
+    return peal_inst_int(t, e);
+}
+
 static void walk_let(struct instantiation *t, const struct peal_stmt *s)
 {
     switch (s->symbol->kind) {
@@ -248,28 +328,25 @@ static void walk_let(struct instantiation *t, const struct peal_stmt *s)
         peal_inst_let_tile(t, s);
         break;
     case PEAL_SYMBOL_COUNTER:
-        if (s->a->kind == PEAL_EXPR_PEEK) {
-            walk_peek(t, s);
-        } else {
-            struct counter v = eval_counter(t, s->a);
-            t->env[s->symbol->slot] =
-                (struct binding){.bound = true, .reg = v.reg, .value = v.value};
-        }
+        walk_counter(t, s);
         break;
     default:
-        set_int(t, s->symbol,
-                s->a->type.kind == PEAL_TYPE_BOOL ? peal_inst_bool(t, s->a)
-                                                  : peal_inst_int(t, s->a));
+        set_int(t, s->symbol, int_or_bool(t, s->a));
     }
 }
 
 static void walk_assign(struct instantiation *t, const struct peal_stmt *s)
 {
-    const struct peal_symbol *symbol = s->a->kind == PEAL_EXPR_NAME ? s->a->symbol : NULL;
+    const struct peal_symbol *symbol = NULL;
+    if (s->a->kind == PEAL_EXPR_NAME)
+        symbol = s->a->symbol;
     if (symbol && symbol->kind == PEAL_SYMBOL_VAR) {
-        set_int(t, symbol,
-                s->b->type.kind == PEAL_TYPE_BOOL ? peal_inst_bool(t, s->b)
-                                                  : peal_inst_int(t, s->b));
+        set_int(t, symbol, int_or_bool(t, s->b));
+    } else if (symbol && symbol->kind == PEAL_SYMBOL_COUNTER) {
+        if (!t->env[symbol->slot].bound)
+            peal_inst_fail(t, s->a->pos, "'%s' has no value here", symbol->name);
+        else
+            fetch(t, s->b, t->env[symbol->slot].reg);
     } else if (symbol && symbol->kind == PEAL_SYMBOL_TILE) {
         peal_inst_assign_tile(t, s);
     } else {
@@ -286,11 +363,18 @@ static void walk_for(struct instantiation *t, const struct peal_stmt *s)
     if (!peers) {
         from = peal_inst_int(t, s->a);
         to = peal_inst_int(t, s->b);
-        step = s->c ? peal_inst_int(t, s->c) : 1;
+        step = peal_inst_int_or(t, s->c, 1);
         if (t->status == PEAL_OK && step == 0)
             peal_inst_fail(t, s->pos, "a loop needs a step other than 0");
     }
-    for (int64_t i = from; t->status == PEAL_OK && (step > 0 ? i < to : i > to);) {
+    for (int64_t i = from; t->status == PEAL_OK;) {
+        bool is_over;
+        if (step > 0)
+            is_over = i >= to;
+        else
+            is_over = i <= to;
+        if (is_over)
+            break;
         set_int(t, s->symbol, peers ? (t->rank + i) % t->bind->nranks : i);
         peal_inst_walk(t, s->body);
         t->steps++; /* also of an empty body */
@@ -316,21 +400,33 @@ void peal_inst_lane_end(struct instantiation *t)
         .nbufs = (uint32_t)t->kinds.len,
         .out = &t->scratch,
     };
-    if (t->status == PEAL_OK && (!peal_lane_insert_frees(&t->now, &t->scratch) ||
-                                 (!t->bind->no_fuse && !fuse(t, &context))))
+    bool has_when = false, has_slot = false;
+    for (size_t i = 0; i < t->now.ops.len; i++) {
+        has_when = has_when || t->now.ops.at[i].kind == PEAL_OP_WHEN;
+        has_slot = has_slot || t->now.ops.at[i].kind == PEAL_OP_RECV_SLOT;
+    }
+    /* The last use of a slot could be in a when, and a chain could leave one or enter it. */
+    if (t->status == PEAL_OK && has_when && has_slot)
+        peal_inst_fail(t, t->pos, "a lane with a 'when' receives by recv, not in a slot");
+    bool fuses = !t->bind->no_fuse && !has_when;
+    if (t->status == PEAL_OK &&
+        (!peal_lane_insert_frees(&t->now, &t->scratch) || (fuses && !fuse(t, &context))))
         peal_inst_no_memory(t);
     if (t->on_lane && t->status == PEAL_OK) {
         struct peal_part_lane lane = {.rank = t->rank,
                                       .lane = t->lane,
                                       .ops = t->now.ops.at,
                                       .count = t->now.ops.len,
-                                      .refs = t->now.refs.at};
+                                      .refs = t->now.refs.at,
+                                      .formulas = peal_assembler_formulas(t->a)};
         peal_assembler_note_channels(t->a, lane.ops, lane.count);
         if (!t->on_lane(t->on_lane_context, &lane))
             peal_inst_no_memory(t);
         t->now.ops.len = 0;
     }
-    for (size_t i = 0; i < t->now.ops.len && t->status == PEAL_OK; i++) {
+    for (size_t i = 0; i < t->now.ops.len; i++) {
+        if (t->status != PEAL_OK)
+            break;
         const struct peal_op *op = &t->now.ops.at[i];
         peal_assembler_append(t->a, op, peal_op_is_sync(op) ? NULL : t->now.refs.at + op->mem.ref);
     }
@@ -340,10 +436,16 @@ void peal_inst_lane_end(struct instantiation *t)
 
 static void walk_lane(struct instantiation *t, const struct peal_stmt *s)
 {
-    int64_t from = s->a ? peal_inst_int(t, s->a) : 0, to = s->a ? peal_inst_int(t, s->b) : 1;
+    int64_t from = 0, to = 1;
+    if (s->a) {
+        from = peal_inst_int(t, s->a);
+        to = peal_inst_int(t, s->b);
+    }
     if (to - from > 4096)
         peal_inst_fail(t, s->pos, "%" PRId64 " lanes", to - from);
-    for (int64_t i = from; i < to && t->status == PEAL_OK; i++) {
+    for (int64_t i = from; i < to; i++) {
+        if (t->status != PEAL_OK)
+            break;
         if (t->lane_open) {
             t->lane++;
             peal_assembler_lane_begin(t->a);
@@ -402,12 +504,21 @@ static void walk_one(struct instantiation *t, const struct peal_stmt *s)
     case PEAL_STMT_FREE:
         peal_inst_free(t, s);
         break;
+    case PEAL_STMT_FLUSH:
+        walk_flush(t, s);
+        break;
     case PEAL_STMT_FOR:
     case PEAL_STMT_FOR_PEERS:
         walk_for(t, s);
         break;
     case PEAL_STMT_IF:
         peal_inst_walk(t, peal_inst_bool(t, s->a) ? s->body : s->other);
+        break;
+    case PEAL_STMT_WHEN:
+        walk_when(t, s);
+        break;
+    case PEAL_STMT_TAKE:
+        walk_take(t, s);
         break;
     case PEAL_STMT_ASSERT:
         if (!peal_inst_bool(t, s->a))
@@ -427,7 +538,9 @@ static void walk_one(struct instantiation *t, const struct peal_stmt *s)
 
 void peal_inst_walk(struct instantiation *t, const struct peal_stmt *body)
 {
-    for (const struct peal_stmt *s = body; s && t->status == PEAL_OK; s = s->next) {
+    for (const struct peal_stmt *s = body; s; s = s->next) {
+        if (t->status != PEAL_OK)
+            break;
         if (++t->steps > t->most_steps)
             peal_inst_fail(t, s->pos, "the kernel runs more than %" PRIu64 " steps", t->most_steps);
         t->pos = s->pos;

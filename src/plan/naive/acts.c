@@ -19,7 +19,7 @@ static void declare(struct peal_naive *n, const struct peal_symbol *s)
 {
     struct naive_name *name = &n->now->names[s->slot];
     if (s->kind == PEAL_SYMBOL_SIGNAL) {
-        int64_t cells = s->shape[0] ? peal_naive_int(n, s->shape[0]) : 1;
+        int64_t cells = peal_naive_int_or(n, s->shape[0], 1);
         if (cells < 0 || cells > INT32_MAX || s->mode == PEAL_MODE_RAW_UNINITIALISED) {
             (void)peal_naive_fail(n, "cells of unknown value");
             return;
@@ -27,7 +27,9 @@ static void declare(struct peal_naive *n, const struct peal_symbol *s)
         *name = (struct naive_name){.bound = true, .cells = (uint32_t)cells};
     } else if (s->kind == PEAL_SYMBOL_BUFFER) {
         bool two_d = s->shape[1];
-        int64_t rows = two_d ? peal_naive_int(n, s->shape[0]) : 0;
+        int64_t rows = 0;
+        if (two_d)
+            rows = peal_naive_int(n, s->shape[0]);
         int64_t cols = peal_naive_int(n, s->shape[two_d]);
         if (rows < 0 || cols < 0)
             (void)peal_naive_fail(n, "a buffer of a negative size");
@@ -41,15 +43,23 @@ static void walk_loop(struct peal_naive *n, const struct peal_stmt *s)
 {
     bool peers = s->kind == PEAL_STMT_FOR_PEERS;
     int64_t ranks = n->bind->nranks;
-    int64_t from = peers ? 1 : peal_naive_int(n, s->a),
-            to = peers ? ranks : peal_naive_int(n, s->b);
-    int64_t step = s->c ? peal_naive_int(n, s->c) : 1;
+    int64_t from = 1, to = ranks;
+    if (!peers) {
+        from = peal_naive_int(n, s->a);
+        to = peal_naive_int(n, s->b);
+    }
+    int64_t step = peal_naive_int_or(n, s->c, 1);
     if (step == 0) {
         (void)peal_naive_fail(n, "a loop without end");
         return;
     }
     for (int64_t i = from; !n->why; i += step) {
-        if (step > 0 ? i >= to : i <= to)
+        bool is_over;
+        if (step > 0)
+            is_over = i >= to;
+        else
+            is_over = i <= to;
+        if (is_over)
             return;
         if (++n->steps > MOST_STEPS)
             (void)peal_naive_fail(n, "too many steps");
@@ -60,10 +70,16 @@ static void walk_loop(struct peal_naive *n, const struct peal_stmt *s)
 
 static void walk_lanes(struct peal_naive *n, const struct peal_stmt *s)
 {
-    int64_t from = s->a ? peal_naive_int(n, s->a) : 0, to = s->a ? peal_naive_int(n, s->b) : 1;
+    int64_t from = 0, to = 1;
+    if (s->a) {
+        from = peal_naive_int(n, s->a);
+        to = peal_naive_int(n, s->b);
+    }
     if (to - from > MOST_LANES)
         (void)peal_naive_fail(n, "too many lanes");
-    for (int64_t i = from; i < to && !n->why; i++) {
+    for (int64_t i = from; i < to; i++) {
+        if (n->why)
+            break;
         if (n->lane_open) {
             if (!peal_vec_push(&n->now->lanes, ((struct naive_lane){0}))) {
                 (void)peal_naive_fail(n, "out of memory");
@@ -100,7 +116,10 @@ static void walk_cell(struct peal_naive *n, const struct peal_stmt *s)
     act.slot = e->symbol->slot;
     act.cells = n->now->names[act.slot].cells;
     act.raw = e->symbol->mode >= PEAL_MODE_RAW;
-    act.call = act.raw ? 0 : n->call;
+    if (act.raw)
+        act.call = 0;
+    else
+        act.call = n->call;
     act.amount = peal_naive_int(n, s->b);
     if (index < 0 || index >= act.cells)
         (void)peal_naive_fail(n, "a cell outside of its signal");
@@ -130,6 +149,14 @@ static void set_tile(struct peal_naive *n, const struct peal_symbol *symbol,
                                                       .slot_use = slot_use};
 }
 
+/* The value of a variable: truth is kept as 0 or 1. */
+static int64_t int_or_bool(struct peal_naive *n, const struct peal_expr *e)
+{
+    if (e->type.kind == PEAL_TYPE_BOOL)
+        return peal_naive_bool(n, e);
+    return peal_naive_int(n, e);
+}
+
 static void walk_let(struct peal_naive *n, const struct peal_stmt *s)
 {
     struct naive_place shape = {.rows = 1};
@@ -138,13 +165,14 @@ static void walk_let(struct peal_naive *n, const struct peal_stmt *s)
         return;
     }
     if (s->symbol->kind != PEAL_SYMBOL_TILE) {
-        bool is_bool = s->a->type.kind == PEAL_TYPE_BOOL;
-        set_int(n, s->symbol, is_bool ? peal_naive_bool(n, s->a) : peal_naive_int(n, s->a));
+        set_int(n, s->symbol, int_or_bool(n, s->a));
         return;
     }
     if (s->typed) {
         shape.two_d = s->symbol->shape[1];
-        int64_t rows = shape.two_d ? peal_naive_int(n, s->symbol->shape[0]) : 1;
+        int64_t rows = 1;
+        if (shape.two_d)
+            rows = peal_naive_int(n, s->symbol->shape[0]);
         int64_t cols = peal_naive_int(n, s->symbol->shape[shape.two_d]);
         if (rows < 0 || cols < 0)
             (void)peal_naive_fail(n, "a tile of a negative size");
@@ -159,11 +187,12 @@ static void walk_let(struct peal_naive *n, const struct peal_stmt *s)
 
 static void walk_assign(struct peal_naive *n, const struct peal_stmt *s)
 {
-    const struct peal_symbol *symbol = s->a->kind == PEAL_EXPR_NAME ? s->a->symbol : NULL;
+    const struct peal_symbol *symbol = NULL;
+    if (s->a->kind == PEAL_EXPR_NAME)
+        symbol = s->a->symbol;
     struct naive_act act = {.kind = NAIVE_ASSIGN};
     if (symbol && symbol->kind == PEAL_SYMBOL_VAR) {
-        bool is_bool = s->b->type.kind == PEAL_TYPE_BOOL;
-        set_int(n, symbol, is_bool ? peal_naive_bool(n, s->b) : peal_naive_int(n, s->b));
+        set_int(n, symbol, int_or_bool(n, s->b));
         return;
     }
     if (!peal_naive_place(n, s->a, &act.place))
@@ -214,7 +243,7 @@ static void walk_free(struct peal_naive *n, const struct peal_stmt *s)
 
 static void walk_grid(struct peal_naive *n, const struct peal_stmt *s)
 {
-    int64_t a = peal_naive_int(n, s->a), b = s->b ? peal_naive_int(n, s->b) : 0;
+    int64_t a = peal_naive_int(n, s->a), b = peal_naive_int_or(n, s->b, 0);
     if (s->kind == PEAL_STMT_TREE) {
         n->grid.arity = a;
         n->grid.root = b;
@@ -265,6 +294,9 @@ static void walk_one(struct peal_naive *n, const struct peal_stmt *s)
     case PEAL_STMT_FREE:
         walk_free(n, s);
         break;
+    case PEAL_STMT_FLUSH: /* everything takes effect at once here */
+        (void)peal_naive_int(n, s->a);
+        break;
     case PEAL_STMT_FOR:
     case PEAL_STMT_FOR_PEERS:
         walk_loop(n, s);
@@ -287,7 +319,9 @@ static void walk_one(struct peal_naive *n, const struct peal_stmt *s)
 
 static void walk(struct peal_naive *n, const struct peal_stmt *body)
 {
-    for (const struct peal_stmt *s = body; s && !n->why; s = s->next) {
+    for (const struct peal_stmt *s = body; s; s = s->next) {
+        if (n->why)
+            break;
         if (++n->steps > MOST_STEPS)
             (void)peal_naive_fail(n, "too many steps");
         walk_one(n, s);

@@ -48,8 +48,11 @@ uint64_t peal_naive_undefined(void)
 uint64_t peal_naive_constant(double value)
 {
     uint64_t bits;
-    if (value == floor(value) && fabs(value) < 0x1p53)
-        return value < 0 ? PRIME - (uint64_t)-value % PRIME : (uint64_t)value % PRIME;
+    if (value == floor(value) && fabs(value) < 0x1p53) {
+        if (value < 0)
+            return PRIME - (uint64_t)-value % PRIME;
+        return (uint64_t)value % PRIME;
+    }
     memcpy(&bits, &value, sizeof bits);
     return peal_hash_u64(bits, 99) % PRIME;
 }

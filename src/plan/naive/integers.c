@@ -2,6 +2,7 @@
 /* Integers, booleans, peers and parameters, as docs/language.md says. */
 #include "plan/naive/machine.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool peal_naive_fail(struct peal_naive *n, const char *why)
@@ -18,7 +19,9 @@ static int64_t floor_divide(struct peal_naive *n, int64_t a, int64_t b)
         return 0;
     }
     int64_t q = a / b, r = a % b;
-    return r != 0 && (r < 0) != (b < 0) ? q - 1 : q;
+    if (r != 0 && (r < 0) != (b < 0))
+        return q - 1;
+    return q;
 }
 
 /* The remainder of Euclid: never negative. */
@@ -31,8 +34,12 @@ static int64_t remainder_of(struct peal_naive *n, int64_t a, int64_t b)
     if (b == -1)
         return 0;
     int64_t r = a % b;
-    if (r < 0)
-        r += b < 0 ? -b : b;
+    if (r < 0) {
+        if (b < 0)
+            r += -b;
+        else
+            r += b;
+    }
     return r;
 }
 
@@ -56,16 +63,21 @@ static int64_t binary(struct peal_naive *n, enum peal_int_op op, int64_t a, int6
         return remainder_of(n, a, b);
     case PEAL_INT_SHL:
         bad = b < 0 || b > 62 || a < 0;
-        for (int64_t i = 0; i < b && !bad; i++)
-            bad = __builtin_mul_overflow(i ? out : a, 2, &out);
-        if (b == 0)
-            out = a;
+        out = a;
+        for (int64_t i = 0; i < b; i++) {
+            bad = bad || __builtin_mul_overflow(out, 2, &out);
+            if (bad)
+                break;
+        }
         break;
     case PEAL_INT_SHR:
         bad = b < 0;
         out = a;
-        for (int64_t i = 0; i < b && i < 64 && !bad; i++)
+        for (int64_t i = 0; i < b; i++) {
+            if (i == 64) /* nothing is left to shift out */
+                break;
             out = floor_divide(n, out, 2);
+        }
         break;
     case PEAL_INT_AND:
         return a & b;
@@ -93,6 +105,90 @@ static int64_t binary(struct peal_naive *n, enum peal_int_op op, int64_t a, int6
     return out;
 }
 
+/* --- the placement --------------------------------------------------------------------------- */
+
+static uint32_t node_of(const struct peal_naive *n, int64_t rank)
+{
+    if (n->bind->nodes)
+        return n->bind->nodes[rank];
+    return 0;
+}
+
+/* Ranks by node; a rank's seat is its place among those of its node. */
+bool peal_naive_seat(struct peal_naive *n)
+{
+    uint32_t nranks = n->bind->nranks;
+    n->seat = calloc(nranks + 1u, sizeof *n->seat);
+    n->first_seat = calloc(nranks + 2u, sizeof *n->first_seat);
+    n->seated = calloc(nranks + 1u, sizeof *n->seated);
+    if (!n->seat || !n->first_seat || !n->seated)
+        return false;
+    for (uint32_t r = 0; r < nranks; r++) {
+        if (node_of(n, r) >= nranks)
+            return false;
+        n->seat[r] = n->first_seat[node_of(n, r) + 1]++;
+    }
+    for (uint32_t m = 0; m < nranks; m++)
+        n->first_seat[m + 1] += n->first_seat[m];
+    for (uint32_t r = 0; r < nranks; r++)
+        n->seated[n->first_seat[node_of(n, r)] + n->seat[r]] = r;
+    return true;
+}
+
+static int64_t seats_of(const struct peal_naive *n, int64_t node)
+{
+    if (node >= n->bind->nranks)
+        return 0;
+    return n->first_seat[node + 1] - n->first_seat[node];
+}
+
+static int64_t seat_of(const struct peal_naive *n, int64_t rank)
+{
+    return n->seat[rank];
+}
+
+static int64_t count_nodes(const struct peal_naive *n)
+{
+    int64_t nodes = 0;
+    while (seats_of(n, nodes) > 0)
+        nodes++;
+    return nodes;
+}
+
+static int64_t max_seats(const struct peal_naive *n)
+{
+    int64_t most = 0;
+    for (int64_t m = 0; seats_of(n, m) > 0; m++) {
+        if (seats_of(n, m) > most)
+            most = seats_of(n, m);
+    }
+    return most;
+}
+
+/* node_of, seat_of, seats_of, at */
+static int64_t place_value(struct peal_naive *n, enum peal_builtin which, int64_t a, int64_t b)
+{
+    bool of_rank = which == PEAL_BUILTIN_NODE_OF || which == PEAL_BUILTIN_SEAT_OF;
+    bool exists = a >= 0 && a < n->bind->nranks;
+    if (!of_rank)
+        exists = a >= 0 && seats_of(n, a) > 0;
+    if (!exists) {
+        (void)peal_naive_fail(n, "a rank or node that does not exist");
+        return 0;
+    }
+    if (of_rank) {
+        if (which == PEAL_BUILTIN_NODE_OF)
+            return (int64_t)node_of(n, a);
+        return seat_of(n, a);
+    }
+    if (which == PEAL_BUILTIN_SEATS_OF)
+        return seats_of(n, a);
+    if (b >= 0 && b < seats_of(n, a))
+        return n->seated[n->first_seat[a] + b];
+    (void)peal_naive_fail(n, "a seat that does not exist");
+    return 0;
+}
+
 static int64_t special(const struct peal_naive *n, enum peal_special which)
 {
     const struct naive_grid *g = &n->grid;
@@ -102,10 +198,24 @@ static int64_t special(const struct peal_naive *n, enum peal_special which)
         return rank;
     case PEAL_NRANKS:
         return ranks;
+    case PEAL_NODE:
+        return node_of(n, rank);
+    case PEAL_NODES:
+        return count_nodes(n);
+    case PEAL_SEAT:
+        return seat_of(n, rank);
+    case PEAL_SEATS:
+        return seats_of(n, node_of(n, rank));
+    case PEAL_MAX_SEATS:
+        return max_seats(n);
     case PEAL_ROW:
-        return g->cols ? rank / g->cols : 0;
+        if (g->cols)
+            return rank / g->cols;
+        return 0;
     case PEAL_COL:
-        return g->cols ? rank % g->cols : 0;
+        if (g->cols)
+            return rank % g->cols;
+        return 0;
     case PEAL_ROWS:
         return g->rows;
     case PEAL_COLS:
@@ -201,7 +311,11 @@ static int64_t name_value(struct peal_naive *n, const struct peal_expr *e)
 static int64_t sum(struct peal_naive *n, const struct peal_expr *e)
 {
     const struct naive_name *array = &n->now->names[e->a->symbol->slot];
-    int64_t count = e->a->next ? peal_naive_int(n, e->a->next) : (int64_t)array->array_len;
+    int64_t count;
+    if (e->a->next)
+        count = peal_naive_int(n, e->a->next);
+    else
+        count = (int64_t)array->array_len;
     int64_t total = 0;
     for (int64_t i = 0; i < count; i++) {
         if ((uint64_t)i >= array->array_len) {
@@ -236,7 +350,12 @@ static int64_t call(struct peal_naive *n, const struct peal_expr *e)
         out = peal_naive_int(n, e->a);
         for (const struct peal_expr *x = e->a->next; x; x = x->next) {
             a = peal_naive_int(n, x);
-            if (e->builtin == PEAL_BUILTIN_MIN ? a < out : a > out)
+            bool is_better;
+            if (e->builtin == PEAL_BUILTIN_MIN)
+                is_better = a < out;
+            else
+                is_better = a > out;
+            if (is_better)
                 out = a;
         }
         return out;
@@ -257,10 +376,20 @@ static int64_t call(struct peal_naive *n, const struct peal_expr *e)
     case PEAL_BUILTIN_SUM:
         return sum(n, e);
     case PEAL_BUILTIN_LEN:
-        return peal_naive_place(n, e->a, &place) ? (int64_t)(place.rows * place.count) : 0;
+        if (peal_naive_place(n, e->a, &place))
+            return (int64_t)(place.rows * place.count);
+        return 0;
     case PEAL_BUILTIN_PEER:
         peer = peal_naive_peer(n, e->a);
         return peer.rank;
+    case PEAL_BUILTIN_NODE_OF:
+    case PEAL_BUILTIN_SEAT_OF:
+    case PEAL_BUILTIN_SEATS_OF:
+        a = peal_naive_int(n, e->a);
+        return place_value(n, e->builtin, a, 0);
+    case PEAL_BUILTIN_AT:
+        a = peal_naive_int(n, e->a);
+        return place_value(n, e->builtin, a, peal_naive_int(n, e->a->next));
     default:
         (void)peal_naive_fail(n, "a function that is not known here");
         return 0;
@@ -317,7 +446,9 @@ bool peal_naive_bool(struct peal_naive *n, const struct peal_expr *e)
     if (e->a->type.kind != PEAL_TYPE_BOOL)
         return peal_naive_int(n, e) != 0;
     bool same = peal_naive_bool(n, e->a) == peal_naive_bool(n, e->b);
-    return e->op == PEAL_INT_EQ ? same : !same;
+    if (e->op == PEAL_INT_EQ)
+        return same;
+    return !same;
 }
 
 /* --- parameters ------------------------------------------------------------------------------ */
@@ -326,13 +457,17 @@ static void bind_one(struct peal_naive *n, const struct peal_symbol *s)
 {
     struct naive_name *name = &n->now->names[s->slot];
     const struct peal_bind_value *given = NULL;
-    for (size_t i = 0; i < n->bind->nvalues && !given; i++) {
-        if (strcmp(n->bind->values[i].name, s->name) == 0)
+    for (size_t i = 0; i < n->bind->nvalues; i++) {
+        if (strcmp(n->bind->values[i].name, s->name) == 0) {
             given = &n->bind->values[i];
+            break;
+        }
     }
     *name = (struct naive_name){.bound = true};
     if (given) {
-        size_t at = s->is_local ? n->rank * given->count : 0;
+        size_t at = 0;
+        if (s->is_local)
+            at = n->rank * given->count;
         name->array = given->values + at;
         name->array_len = given->count;
         name->value = name->array[0];
@@ -348,7 +483,9 @@ static void bind_one(struct peal_naive *n, const struct peal_symbol *s)
 static void bind_buffer(struct peal_naive *n, const struct peal_symbol *s)
 {
     bool two_d = s->shape[1];
-    int64_t rows = two_d ? peal_naive_int(n, s->shape[0]) : 0;
+    int64_t rows = 0;
+    if (two_d)
+        rows = peal_naive_int(n, s->shape[0]);
     int64_t cols = peal_naive_int(n, s->shape[two_d]);
     if (rows < 0 || cols < 0)
         (void)peal_naive_fail(n, "a buffer of a negative size");
@@ -367,7 +504,9 @@ void peal_naive_bind(struct peal_naive *n)
         if (s->kind == PEAL_SYMBOL_INT || s->kind == PEAL_SYMBOL_INTS)
             bind_one(n, s);
     }
-    for (int i = 0; i < n->kernel->nparams && !n->why; i++) {
+    for (int i = 0; i < n->kernel->nparams; i++) {
+        if (n->why)
+            break;
         if (n->kernel->params[i]->kind == PEAL_SYMBOL_BUFFER)
             bind_buffer(n, n->kernel->params[i]);
     }
@@ -381,7 +520,7 @@ uint64_t peal_naive_part(const struct peal_naive *n, uint32_t rank, uint64_t who
         uint64_t start = 0;
         if (s->kind != PEAL_SYMBOL_INTS || strcmp(s->name, "counts") != 0)
             continue;
-        for (uint32_t r = 0; r < rank && r < counts->array_len; r++)
+        for (size_t r = 0; r < peal_size_min(rank, counts->array_len); r++)
             start += (uint64_t)counts->array[r];
         return start;
     }
@@ -396,18 +535,31 @@ const struct peal_symbol *peal_naive_home(const struct peal_naive *n,
     bool x_is_part = c == PEAL_CONTRACT_ALLGATHER || c == PEAL_CONTRACT_GATHER;
     bool y_is_part = c == PEAL_CONTRACT_REDUCE_SCATTER || c == PEAL_CONTRACT_SCATTER;
     bool at_root = c == PEAL_CONTRACT_GATHER || c == PEAL_CONTRACT_SCATTER;
-    const struct peal_symbol *part = x_is_part ? n->x : n->y, *whole = x_is_part ? n->y : n->x;
+    const struct peal_symbol *part;
+    if (x_is_part)
+        part = n->x;
+    else
+        part = n->y;
+    const struct peal_symbol *whole;
+    if (x_is_part)
+        whole = n->y;
+    else
+        whole = n->x;
     *offset = 0;
     if (!n->bind->in_place || !n->x || !n->y || n->x == n->y || symbol != part)
         return symbol;
-    for (int i = 0; i < n->kernel->nparams && at_root; i++) {
+    for (int i = 0; i < n->kernel->nparams; i++) {
         const struct peal_symbol *s = n->kernel->params[i];
-        if (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "root") == 0 &&
+        if (at_root && s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "root") == 0 &&
             n->now->names[s->slot].value != rank)
             return symbol;
     }
     const struct naive_name *all = &n->now->names[whole->slot];
-    if (x_is_part || y_is_part)
-        *offset = all->rows ? rank * all->cols : peal_naive_part(n, rank, all->cols);
+    if (x_is_part || y_is_part) {
+        if (all->rows)
+            *offset = rank * all->cols;
+        else
+            *offset = peal_naive_part(n, rank, all->cols);
+    }
     return whole;
 }

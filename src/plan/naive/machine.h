@@ -36,12 +36,19 @@ struct naive_place {
     uint64_t base, rows, count, stride;
 };
 
-enum naive_kind { NAIVE_PLACE, NAIVE_CONSTANT, NAIVE_APPLY, NAIVE_DIVIDE, NAIVE_MESSAGE };
+enum naive_kind {
+    NAIVE_PLACE,
+    NAIVE_CONSTANT,
+    NAIVE_APPLY,
+    NAIVE_DIVIDE,
+    NAIVE_MESSAGE,
+    NAIVE_MATMUL /* of the two operands; place: its shape */
+};
 
 struct naive_value {
     enum naive_kind kind;
     struct naive_place place;
-    uint64_t word; /* CONSTANT: the value; DIVIDE: by what */
+    uint64_t word; /* CONSTANT: the value; DIVIDE: by what; MATMUL: columns of the first operand */
     enum peal_fn fn;
     struct naive_value *first, *next; /* operands */
     uint64_t *message;                /* MESSAGE: what was received */
@@ -123,7 +130,11 @@ struct peal_naive {
     struct naive_memory *buffers; /* [rank * slots + symbol slot] */
     struct naive_cells *cells;    /* the same */
     PEAL_VEC(struct naive_channel) channels;
+    struct peal_index channel_index; /* by their ends */
     struct naive_memory *outputs;    /* [(launch * ranks + rank) * params + param] */
+    uint32_t *seat;                  /* [rank] among those of its node */
+    uint32_t *first_seat;            /* [node + 1] in seated */
+    uint32_t *seated;                /* ranks by node and seat */
     uint32_t nparams;                /* buffer parameters */
     const struct peal_symbol *x, *y; /* the contract's; in place: one memory */
     enum peal_contract contract;
@@ -145,7 +156,15 @@ bool peal_naive_spend(struct peal_naive *n, uint64_t elements);
 void *peal_naive_take(struct peal_naive *n, size_t size);
 
 /* integers.c */
+/* Who sits where; false: out of memory. */
+bool peal_naive_seat(struct peal_naive *n);
 int64_t peal_naive_int(struct peal_naive *n, const struct peal_expr *e);
+/* Of an expression that may be left out. */
+static inline int64_t peal_naive_int_or(struct peal_naive *n, const struct peal_expr *e,
+                                        int64_t otherwise)
+{
+    return e ? peal_naive_int(n, e) : otherwise;
+}
 bool peal_naive_bool(struct peal_naive *n, const struct peal_expr *e);
 struct naive_peer {
     uint32_t rank, out, in; /* ports: by which this rank sends, by which that rank does */

@@ -7,7 +7,10 @@
 
 bool peal_naive_spend(struct peal_naive *n, uint64_t elements)
 {
-    n->work += elements < n->most_work ? elements : n->most_work;
+    if (elements < n->most_work)
+        n->work += elements;
+    else
+        n->work += n->most_work;
     return n->work <= n->most_work || peal_naive_fail(n, "it would take too long");
 }
 
@@ -50,6 +53,24 @@ static uint64_t index_of(const struct naive_place *p, uint64_t k)
     return p->base + k / p->count * p->stride + k % p->count;
 }
 
+static uint64_t evaluate(struct peal_naive *n, struct naive_lane *lane, const struct naive_value *v,
+                         uint64_t k);
+
+/* Element k of a product of matrices. */
+static uint64_t dot(struct peal_naive *n, struct naive_lane *lane, const struct naive_value *v,
+                    uint64_t k)
+{
+    uint64_t inner = v->word, row = k / v->place.count, column = k % v->place.count, sum = 0;
+    if (!peal_naive_spend(n, 0))
+        return 0;
+    for (uint64_t i = 0; i < inner; i++) {
+        uint64_t terms[3] = {evaluate(n, lane, v->first, row * inner + i),
+                             evaluate(n, lane, v->first->next, i * v->place.count + column), sum};
+        sum = peal_naive_apply(PEAL_FN_FMA, terms, 3);
+    }
+    return sum;
+}
+
 /* Element k of a value. */
 static uint64_t evaluate(struct peal_naive *n, struct naive_lane *lane, const struct naive_value *v,
                          uint64_t k)
@@ -65,11 +86,17 @@ static uint64_t evaluate(struct peal_naive *n, struct naive_lane *lane, const st
     case NAIVE_PLACE: {
         const struct naive_memory *m = memory_of(n, lane, &v->place);
         uint64_t at = index_of(&v->place, k);
-        return at < m->len ? m->at[at] : peal_naive_undefined();
+        if (at < m->len)
+            return m->at[at];
+        return peal_naive_undefined();
     }
     case NAIVE_DIVIDE:
         out = evaluate(n, lane, v->first, k);
-        return v->word > 1 ? peal_naive_divide(out, v->word) : out;
+        if (v->word > 1)
+            return peal_naive_divide(out, v->word);
+        return out;
+    case NAIVE_MATMUL:
+        return dot(n, lane, v, k);
     case NAIVE_APPLY:
         break;
     }
@@ -105,7 +132,10 @@ static void assign(struct peal_naive *n, struct naive_lane *lane, const struct n
     for (uint64_t k = 0; k < count; k++) {
         uint64_t *at = &m->at[index_of(p, k)];
         uint64_t both[2] = {*at, values[k]};
-        *at = act->kind == NAIVE_ACCUMULATE ? peal_naive_apply(act->fn, both, 2) : values[k];
+        if (act->kind == NAIVE_ACCUMULATE)
+            *at = peal_naive_apply(act->fn, both, 2);
+        else
+            *at = values[k];
     }
     free(values);
 }
@@ -115,7 +145,9 @@ static void assign(struct peal_naive *n, struct naive_lane *lane, const struct n
 static int64_t *cell_of(struct peal_naive *n, const struct naive_act *act, uint32_t launch)
 {
     struct naive_cells *cells = &n->cells[(uint64_t)act->rank * n->kernel->nslots + act->slot];
-    size_t instance = act->raw ? 0 : (size_t)act->call * n->launches + launch;
+    size_t instance = 0;
+    if (!act->raw)
+        instance = (size_t)act->call * n->launches + launch;
     while (cells->instances.len <= instance) {
         if (!peal_vec_push(&cells->instances, NULL)) {
             (void)peal_naive_fail(n, "out of memory");
@@ -125,14 +157,20 @@ static int64_t *cell_of(struct peal_naive *n, const struct naive_act *act, uint3
     int64_t **at = &cells->instances.at[instance];
     if (!*at && !(*at = calloc(act->cells + 1u, sizeof **at)))
         (void)peal_naive_fail(n, "out of memory");
-    return *at ? *at + act->index : NULL;
+    if (!*at)
+        return NULL;
+    return *at + act->index;
 }
 
 static bool notify(struct peal_naive *n, const struct naive_act *act, uint32_t launch)
 {
     int64_t *cell = cell_of(n, act, launch);
-    if (cell)
-        *cell = act->is_set ? act->amount : (int64_t)((uint64_t)*cell + (uint64_t)act->amount);
+    if (cell) {
+        if (act->is_set)
+            *cell = act->amount;
+        else
+            *cell = (int64_t)((uint64_t)*cell + (uint64_t)act->amount);
+    }
     return cell;
 }
 
@@ -240,8 +278,10 @@ static void release_lanes(const struct peal_naive *n, struct naive_rank *r)
 {
     for (size_t i = 0; i < r->lanes.len; i++) {
         struct naive_lane *lane = &r->lanes.at[i];
-        for (uint32_t s = 0; lane->tiles && s < n->kernel->nslots; s++)
-            free(lane->tiles[s].at);
+        if (lane->tiles) {
+            for (uint32_t s = 0; s < n->kernel->nslots; s++)
+                free(lane->tiles[s].at);
+        }
         free(lane->tiles);
         peal_vec_release(&lane->acts);
         peal_vec_release(&lane->slots);
@@ -258,7 +298,9 @@ static bool is_in_place(const struct peal_naive *n, const struct peal_symbol *s)
 static void fill_params(struct peal_naive *n)
 {
     for (int parts = 0; parts < 2; parts++) {
-        for (int i = 0, number = -1; i < n->kernel->nparams && !n->why; i++) {
+        for (int i = 0, number = -1; i < n->kernel->nparams; i++) {
+            if (n->why)
+                break;
             const struct peal_symbol *s = n->kernel->params[i];
             uint64_t offset;
             if (s->kind != PEAL_SYMBOL_BUFFER)
@@ -273,9 +315,12 @@ static void fill_params(struct peal_naive *n)
                 !grow(n, m, offset + len))
                 continue;
             bool in = (s->dir & PEAL_DIR_IN) || is_in_place(n, s);
-            for (uint64_t k = 0; k < len; k++)
-                m->at[offset + k] = in ? peal_naive_input(n->launch, n->rank, (uint32_t)number, k)
-                                       : peal_naive_undefined();
+            for (uint64_t k = 0; k < len; k++) {
+                if (in)
+                    m->at[offset + k] = peal_naive_input(n->launch, n->rank, (uint32_t)number, k);
+                else
+                    m->at[offset + k] = peal_naive_undefined();
+            }
             (void)peal_naive_spend(n, len);
         }
     }
@@ -308,7 +353,9 @@ static void leave(struct peal_naive *n, uint32_t rank)
     struct naive_rank *r = &n->ranks[rank];
     n->rank = rank;
     n->now = r;
-    for (int i = 0, number = -1; i < n->kernel->nparams && !n->why; i++) {
+    for (int i = 0, number = -1; i < n->kernel->nparams; i++) {
+        if (n->why)
+            break;
         const struct peal_symbol *s = n->kernel->params[i];
         uint64_t offset;
         if (s->kind != PEAL_SYMBOL_BUFFER)
@@ -338,7 +385,9 @@ static bool run_rank(struct peal_naive *n, uint32_t rank)
         enter(n, rank);
         moved = true;
     }
-    for (size_t i = 0; i < r->lanes.len && !n->why; i++) {
+    for (size_t i = 0; i < r->lanes.len; i++) {
+        if (n->why)
+            break;
         moved = run_lane(n, r, &r->lanes.at[i]) || moved;
         done = done && r->lanes.at[i].at == r->lanes.at[i].acts.len;
     }
@@ -352,8 +401,11 @@ static void run(struct peal_naive *n)
     bool moved = true;
     while (moved && !n->why) {
         moved = false;
-        for (uint32_t r = 0; r < n->bind->nranks && !n->why; r++)
+        for (uint32_t r = 0; r < n->bind->nranks; r++) {
+            if (n->why)
+                break;
             moved = run_rank(n, r) || moved;
+        }
     }
     for (uint32_t r = 0; r < n->bind->nranks; r++) {
         if (n->ranks[r].launch < n->launches)
@@ -373,8 +425,10 @@ static void find_ends(struct peal_naive *n)
         if (s->kind != PEAL_SYMBOL_BUFFER)
             continue;
         n->nparams++;
-        n->x = s->dir & PEAL_DIR_IN ? s : n->x;
-        n->y = s->dir & PEAL_DIR_OUT ? s : n->y;
+        if (s->dir & PEAL_DIR_IN)
+            n->x = s;
+        if (s->dir & PEAL_DIR_OUT)
+            n->y = s;
     }
 }
 
@@ -407,11 +461,14 @@ struct peal_naive *peal_naive_run(const struct peal_kernel *kernel, const struct
     n->bind = bind;
     n->launches = launches;
     n->most_work = most_work;
-    n->depth = bind->channel_depth ? bind->channel_depth : 2;
+    if (bind->channel_depth)
+        n->depth = bind->channel_depth;
+    else
+        n->depth = 2;
     find_ends(n);
     if (bind->slot_bytes)
         (void)peal_naive_fail(n, "payloads are cut to fit slots of a given size");
-    if (!acquire(n))
+    if (!peal_naive_seat(n) || !acquire(n))
         (void)peal_naive_fail(n, "out of memory");
     if (!n->why)
         run(n);
@@ -426,16 +483,29 @@ void peal_naive_free(struct peal_naive *n)
 {
     if (!n)
         return;
-    size_t ranks = n->bind->nranks, slots = n->kernel->nslots + 1u;
-    for (size_t r = 0; n->ranks && r < ranks; r++) {
+    /* A table that could not be had has no rows to free. */
+    size_t ranks = n->bind->nranks, rows = ranks * (n->kernel->nslots + 1u);
+    size_t nranks = 0;
+    if (n->ranks)
+        nranks = ranks;
+    size_t nbuffers = 0;
+    if (n->buffers)
+        nbuffers = rows;
+    size_t ncells = 0;
+    if (n->cells)
+        ncells = rows;
+    size_t noutputs = 0;
+    if (n->outputs)
+        noutputs = n->launches * ranks * n->nparams;
+    for (size_t r = 0; r < nranks; r++) {
         release_lanes(n, &n->ranks[r]);
         peal_vec_release(&n->ranks[r].lanes);
         peal_arena_release(&n->ranks[r].arena);
         free(n->ranks[r].names);
     }
-    for (size_t i = 0; n->buffers && i < ranks * slots; i++)
+    for (size_t i = 0; i < nbuffers; i++)
         free(n->buffers[i].at);
-    for (size_t i = 0; n->cells && i < ranks * slots; i++) {
+    for (size_t i = 0; i < ncells; i++) {
         for (size_t k = 0; k < n->cells[i].instances.len; k++)
             free(n->cells[i].instances.at[k]);
         peal_vec_release(&n->cells[i].instances);
@@ -445,9 +515,13 @@ void peal_naive_free(struct peal_naive *n)
             free(n->channels.at[i].queue.at[k].at);
         peal_vec_release(&n->channels.at[i].queue);
     }
-    for (size_t i = 0; n->outputs && i < (size_t)n->launches * ranks * n->nparams; i++)
+    for (size_t i = 0; i < noutputs; i++)
         free(n->outputs[i].at);
     peal_vec_release(&n->channels);
+    peal_index_release(&n->channel_index);
+    free(n->seat);
+    free(n->first_seat);
+    free(n->seated);
     free(n->ranks);
     free(n->buffers);
     free(n->cells);

@@ -18,8 +18,12 @@ static bool is_number(const struct peal_expr *e)
 
 const struct peal_expr *peal_naive_chosen(struct peal_naive *n, const struct peal_expr *e)
 {
-    while (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_SELECT && !is_number(e))
-        e = peal_naive_bool(n, e->a) ? e->a->next : e->a->next->next;
+    while (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_SELECT && !is_number(e)) {
+        if (peal_naive_bool(n, e->a))
+            e = e->a->next;
+        else
+            e = e->a->next->next;
+    }
     return e;
 }
 
@@ -29,7 +33,7 @@ const struct peal_expr *peal_naive_chosen(struct peal_naive *n, const struct pea
 static bool cut(struct peal_naive *n, const struct peal_slice *s, uint64_t extent, uint64_t *from,
                 uint64_t *len)
 {
-    int64_t a = s->a ? peal_naive_int(n, s->a) : 0, b = s->b ? peal_naive_int(n, s->b) : 1;
+    int64_t a = peal_naive_int_or(n, s->a, 0), b = peal_naive_int_or(n, s->b, 1);
     *from = 0;
     *len = extent;
     if (n->why)
@@ -125,6 +129,15 @@ bool peal_naive_place(struct peal_naive *n, const struct peal_expr *e, struct na
     return true;
 }
 
+static bool matmul_shape(struct peal_naive *n, const struct peal_expr *e, struct naive_place *out)
+{
+    struct naive_place a, b;
+    if (!peal_naive_shape(n, e->a, &a) || !peal_naive_shape(n, e->a->next, &b))
+        return peal_naive_fail(n, "a matrix of unknown shape");
+    *out = (struct naive_place){.two_d = true, .rows = a.rows, .count = b.count, .stride = b.count};
+    return true;
+}
+
 bool peal_naive_shape(struct peal_naive *n, const struct peal_expr *e, struct naive_place *out)
 {
     if (peal_naive_is_place(e))
@@ -132,14 +145,20 @@ bool peal_naive_shape(struct peal_naive *n, const struct peal_expr *e, struct na
     if (is_number(e) || e->kind == PEAL_EXPR_RECV)
         return false;
     if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_SELECT) {
-        const struct peal_expr *yes = e->a->next, *no = yes->next;
-        bool first = peal_naive_bool(n, e->a);
-        return peal_naive_shape(n, first ? yes : no, out) ||
-               peal_naive_shape(n, first ? no : yes, out);
+        const struct peal_expr *chosen = e->a->next, *other = chosen->next;
+        if (!peal_naive_bool(n, e->a)) {
+            other = chosen;
+            chosen = other->next;
+        }
+        return peal_naive_shape(n, chosen, out) || peal_naive_shape(n, other, out);
     }
     if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FILL) {
-        const struct peal_expr *last = e->a->next->next ? e->a->next->next : e->a->next;
-        int64_t rows = e->a->next->next ? peal_naive_int(n, e->a->next) : 1;
+        const struct peal_expr *last = e->a->next;
+        int64_t rows = 1;
+        if (last->next) {
+            rows = peal_naive_int(n, last);
+            last = last->next;
+        }
         int64_t cols = peal_naive_int(n, last);
         if (rows < 0 || cols < 0)
             return peal_naive_fail(n, "a tile of a negative size");
@@ -149,6 +168,8 @@ bool peal_naive_shape(struct peal_naive *n, const struct peal_expr *e, struct na
                                     .stride = (uint64_t)cols};
         return true;
     }
+    if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_MATMUL)
+        return matmul_shape(n, e, out);
     const struct peal_expr *arg = e->a;
     if (e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_FINAL)
         arg = arg->next;
@@ -178,7 +199,9 @@ static double number(struct peal_naive *n, const struct peal_expr *e)
         return a + b;
     if (e->op == PEAL_INT_SUB)
         return a - b;
-    return e->op == PEAL_INT_MUL ? a * b : a / b;
+    if (e->op == PEAL_INT_MUL)
+        return a * b;
+    return a / b;
 }
 
 static struct naive_value *make(struct peal_naive *n, enum naive_kind kind)
@@ -189,17 +212,39 @@ static struct naive_value *make(struct peal_naive *n, enum naive_kind kind)
     return v;
 }
 
+/* Names are few, ends are many: the name is compared, not hashed. */
+static uint64_t hash_ends(uint32_t sender, uint32_t receiver, uint32_t port)
+{
+    return peal_hash_u64((uint64_t)sender << 32 | receiver, port);
+}
+
+static uint64_t hash_channel(const void *naive, uint32_t row)
+{
+    const struct naive_channel *c = &((const struct peal_naive *)naive)->channels.at[row];
+    return hash_ends(c->sender, c->receiver, c->port);
+}
+
 uint32_t peal_naive_channel(struct peal_naive *n, const struct peal_expr *name, uint32_t sender,
                             uint32_t receiver, uint32_t port)
 {
     const char *text = "";
-    if (name)
-        text = name->symbol ? name->symbol->name : name->name;
-    for (uint32_t i = 0; i < n->channels.len; i++) {
-        const struct naive_channel *c = &n->channels.at[i];
+    if (name) {
+        if (name->symbol)
+            text = name->symbol->name;
+        else
+            text = name->name;
+    }
+    if (!peal_index_reserve(&n->channel_index, hash_channel, n)) {
+        (void)peal_naive_fail(n, "out of memory");
+        return 0;
+    }
+    size_t at = peal_index_begin(&n->channel_index, hash_ends(sender, receiver, port));
+    for (; peal_index_is_used(&n->channel_index, at); at = peal_index_next(&n->channel_index, at)) {
+        uint32_t row = peal_index_row(&n->channel_index, at);
+        const struct naive_channel *c = &n->channels.at[row];
         if (c->sender == sender && c->receiver == receiver && c->port == port &&
             strcmp(c->name, text) == 0)
-            return i;
+            return row;
     }
     struct naive_channel made = {
         .name = text, .sender = sender, .receiver = receiver, .port = port};
@@ -207,7 +252,9 @@ uint32_t peal_naive_channel(struct peal_naive *n, const struct peal_expr *name, 
         (void)peal_naive_fail(n, "out of memory");
         return 0;
     }
-    return (uint32_t)n->channels.len - 1;
+    uint32_t row = (uint32_t)n->channels.len - 1;
+    peal_index_put(&n->channel_index, at, row);
+    return row;
 }
 
 struct naive_value *peal_naive_receive(struct peal_naive *n, const struct peal_expr *e,
@@ -232,19 +279,47 @@ struct naive_value *peal_naive_receive(struct peal_naive *n, const struct peal_e
     return v;
 }
 
+/* a of a + b is followed by b, an argument by the next one. */
+static const struct peal_expr *next_operand(const struct peal_expr *e, const struct peal_expr *x)
+{
+    if (e->kind != PEAL_EXPR_BINARY)
+        return x->next;
+    if (x != e->a)
+        return NULL;
+    return e->b;
+}
+
 static struct naive_value *apply(struct peal_naive *n, enum peal_fn fn, const struct peal_expr *e,
                                  const struct naive_place *shape)
 {
-    struct naive_value *v = make(n, NAIVE_APPLY), **end = v ? &v->first : NULL;
-    bool infix = e->kind == PEAL_EXPR_BINARY;
-    for (const struct peal_expr *x = e->a; x && end && !n->why;) {
-        struct naive_value *operand = peal_naive_value(n, x, shape);
-        *end = operand;
-        end = operand ? &operand->next : NULL;
-        x = infix && x == e->a ? e->b : infix ? NULL : x->next;
+    struct naive_value *v = make(n, NAIVE_APPLY);
+    if (!v)
+        return NULL;
+    v->fn = fn;
+    struct naive_value **end = &v->first;
+    for (const struct peal_expr *x = e->a; x; x = next_operand(e, x)) {
+        if (n->why)
+            break;
+        *end = peal_naive_value(n, x, shape);
+        if (!*end)
+            break;
+        end = &(*end)->next;
     }
-    if (v)
-        v->fn = fn;
+    return v;
+}
+
+/* Both operands with the shapes that they have by themselves. */
+static struct naive_value *matmul(struct peal_naive *n, const struct peal_expr *e)
+{
+    struct naive_place a, b;
+    struct naive_value *v = make(n, NAIVE_MATMUL);
+    if (!v || !peal_naive_shape(n, e->a, &a) || !peal_naive_shape(n, e->a->next, &b) ||
+        !matmul_shape(n, e, &v->place))
+        return NULL;
+    v->word = a.count;
+    v->first = peal_naive_value(n, e->a, &a);
+    if (v->first)
+        v->first->next = peal_naive_value(n, e->a->next, &b);
     return v;
 }
 
@@ -278,11 +353,15 @@ struct naive_value *peal_naive_value(struct peal_naive *n, const struct peal_exp
         return NULL;
     }
     enum peal_reduction reduce = e->reduce;
-    const struct peal_symbol *symbol = e->builtin == PEAL_BUILTIN_FINAL ? e->a->symbol : e->symbol;
+    const struct peal_symbol *symbol;
+    if (e->builtin == PEAL_BUILTIN_FINAL)
+        symbol = e->a->symbol;
+    else
+        symbol = e->symbol;
     if (e->builtin == PEAL_BUILTIN_FINAL)
         reduce = e->a->reduce;
     if (symbol && symbol->kind == PEAL_SYMBOL_REDUCE)
-        reduce = n->bind->reduce;
+        reduce = peal_bind_reduction(n->kernel, n->bind);
     switch (e->builtin) {
     case PEAL_BUILTIN_FILL:
         return peal_naive_value(n, e->a, shape);
@@ -293,10 +372,15 @@ struct naive_value *peal_naive_value(struct peal_naive *n, const struct peal_exp
     case PEAL_BUILTIN_FINAL:
         v = make(n, NAIVE_DIVIDE);
         if (v) {
-            v->word = reduce == PEAL_AVG ? n->bind->nranks : 1;
+            if (reduce == PEAL_AVG)
+                v->word = n->bind->nranks;
+            else
+                v->word = 1;
             v->first = peal_naive_value(n, e->a->next, shape);
         }
         return v;
+    case PEAL_BUILTIN_MATMUL:
+        return matmul(n, e);
     default:
         (void)peal_naive_fail(n, "a function of data that is not known here");
         return NULL;

@@ -52,7 +52,7 @@ void peal_page_release(struct peal_page *page)
     peal_vec_release(&page->reals);
     peal_vec_release(&page->texts);
     peal_vec_release(&page->open);
-    free(page->text_slots);
+    peal_index_release(&page->text_index);
     peal_arena_release(&page->arena);
 }
 
@@ -64,50 +64,33 @@ const char *peal_page_category_name(enum peal_page_category category)
     return names[category];
 }
 
-/* The slot that holds the text, or the free one where it belongs. */
-static uint32_t *find_text(struct peal_page *page, const char *text, size_t len)
+static uint64_t hash_text(const void *rows, uint32_t row)
 {
-    size_t at = peal_hash_bytes(text, len, 0) & (page->text_cap - 1);
-    while (page->text_slots[at]) {
-        const char *there = page->texts.at[page->text_slots[at]];
-        if (strncmp(there, text, len) == 0 && there[len] == '\0')
-            break;
-        at = (at + 1) & (page->text_cap - 1);
-    }
-    return &page->text_slots[at];
-}
-
-static bool grow_texts(struct peal_page *page)
-{
-    if (page->texts.len * 2 < page->text_cap)
-        return true;
-    size_t cap = page->text_cap ? page->text_cap * 2 : 64;
-    uint32_t *slots = calloc(cap, sizeof *slots);
-    if (!slots)
-        return false;
-    free(page->text_slots);
-    page->text_slots = slots;
-    page->text_cap = cap;
-    for (uint32_t i = 1; i < page->texts.len; i++)
-        *find_text(page, page->texts.at[i], strlen(page->texts.at[i])) = i;
-    return true;
+    const char *text = ((const char *const *)rows)[row];
+    return peal_hash_bytes(text, strlen(text), 0);
 }
 
 uint32_t peal_page_text(struct peal_page *page, const char *text)
 {
     if (page->failed || !text || !*text)
         return 0;
-    page->failed = !grow_texts(page);
+    struct peal_index *index = &page->text_index;
+    page->failed = !peal_index_reserve(index, hash_text, page->texts.at);
     if (page->failed)
         return 0;
-    uint32_t *slot = find_text(page, text, strlen(text));
-    if (*slot)
-        return *slot;
+    size_t at = peal_index_begin(index, hash_text(&text, 0));
+    for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
+        uint32_t row = peal_index_row(index, at);
+        if (strcmp(page->texts.at[row], text) == 0)
+            return row;
+    }
     const char *copy = peal_arena_copy(&page->arena, text, strlen(text));
     page->failed = !copy || page->texts.len >= UINT32_MAX || !peal_vec_push(&page->texts, copy);
     if (page->failed)
         return 0;
-    return *slot = (uint32_t)(page->texts.len - 1);
+    uint32_t row = (uint32_t)(page->texts.len - 1);
+    peal_index_put(index, at, row);
+    return row;
 }
 
 static uint32_t format_text(struct peal_page *page, const char *format, va_list args)
@@ -131,7 +114,9 @@ uint32_t peal_page_printf(struct peal_page *page, const char *format, ...)
 
 const char *peal_page_get(const struct peal_page *page, uint32_t text)
 {
-    return text < page->texts.len ? page->texts.at[text] : "";
+    if (text < page->texts.len)
+        return page->texts.at[text];
+    return "";
 }
 
 void peal_page_verdict(struct peal_page *page, enum peal_page_tone tone, const char *verdict)
@@ -180,13 +165,17 @@ uint32_t peal_page_source(struct peal_page *page, const char *name, const char *
     page->failed = page->failed || !source.text;
     PUSH(page, sources, source);
     page->source_bytes += len;
-    return page->failed ? 0 : (uint32_t)(page->sources.len - 1);
+    if (page->failed)
+        return 0;
+    return (uint32_t)(page->sources.len - 1);
 }
 
 uint32_t peal_page_place(struct peal_page *page, struct peal_page_place place)
 {
     PUSH(page, places, place);
-    return page->failed ? 0 : (uint32_t)(page->places.len - 1);
+    if (page->failed)
+        return 0;
+    return (uint32_t)(page->places.len - 1);
 }
 
 uint32_t peal_page_track(struct peal_page *page, const char *label, uint32_t rank)
@@ -201,7 +190,9 @@ uint32_t peal_page_track_of(struct peal_page *page, const char *group, const cha
     struct peal_page_open open = {0};
     PUSH(page, tracks, track);
     PUSH(page, open, open);
-    return page->failed ? 0 : (uint32_t)(page->tracks.len - 1);
+    if (page->failed)
+        return 0;
+    return (uint32_t)(page->tracks.len - 1);
 }
 
 void peal_page_expect(struct peal_page *page, uint64_t bars, uint64_t arrows, uint64_t horizon)
@@ -237,7 +228,8 @@ static bool join_bar(struct peal_page *page, struct peal_page_open *open,
     open->busy[bar->category] += length;
     into->busy += length;
     into->bytes += bar->bytes;
-    into->end = bar->end > into->end ? bar->end : into->end;
+    if (bar->end > into->end)
+        into->end = bar->end;
     into->flags |= bar->flags;
     into->category = longest_category(open);
     into->count++;
@@ -264,7 +256,9 @@ void peal_page_bar(struct peal_page *page, const struct peal_page_bar *bar)
     copy.count = 1;
     copy.busy = length;
     PUSH(page, bars, copy);
-    open->bar = joins ? page->bars.len : 0;
+    open->bar = 0;
+    if (joins)
+        open->bar = page->bars.len;
     memset(open->busy, 0, sizeof open->busy);
     open->busy[bar->category] = length;
 }
@@ -286,7 +280,9 @@ uint32_t peal_page_memory(struct peal_page *page, uint32_t rank, const char *nam
 {
     struct peal_page_memory memory = {rank, peal_page_text(page, name), bytes, element};
     PUSH(page, memories, memory);
-    return page->failed ? 0 : (uint32_t)(page->memories.len - 1);
+    if (page->failed)
+        return 0;
+    return (uint32_t)(page->memories.len - 1);
 }
 
 uint32_t peal_page_cell(struct peal_page *page, uint32_t rank, const char *name,
@@ -294,7 +290,9 @@ uint32_t peal_page_cell(struct peal_page *page, uint32_t rank, const char *name,
 {
     struct peal_page_cell cell = {rank, peal_page_text(page, name), peal_page_text(page, initial)};
     PUSH(page, cells, cell);
-    return page->failed ? 0 : (uint32_t)(page->cells.len - 1);
+    if (page->failed)
+        return 0;
+    return (uint32_t)(page->cells.len - 1);
 }
 
 void peal_page_step(struct peal_page *page, const struct peal_page_step *step)
@@ -357,7 +355,9 @@ void peal_page_change_cell(struct peal_page *page, uint32_t cell, int64_t value)
 uint32_t peal_page_node(struct peal_page *page, struct peal_page_node node)
 {
     PUSH(page, nodes, node);
-    return page->failed ? 0 : (uint32_t)(page->nodes.len - 1);
+    if (page->failed)
+        return 0;
+    return (uint32_t)(page->nodes.len - 1);
 }
 
 void peal_page_link(struct peal_page *page, struct peal_page_link link)
@@ -397,7 +397,9 @@ uint32_t peal_page_plot(struct peal_page *page, const char *title, const char *x
     struct peal_page_plot plot = {peal_page_text(page, title), peal_page_text(page, x_label),
                                   peal_page_text(page, y_label), x_log, y_log};
     PUSH(page, plots, plot);
-    return page->failed ? 0 : (uint32_t)(page->plots.len - 1);
+    if (page->failed)
+        return 0;
+    return (uint32_t)(page->plots.len - 1);
 }
 
 uint32_t peal_page_curve(struct peal_page *page, uint32_t plot, const char *name,
@@ -406,7 +408,9 @@ uint32_t peal_page_curve(struct peal_page *page, uint32_t plot, const char *name
     struct peal_page_curve curve = {plot, peal_page_text(page, name), (uint8_t)style,
                                     page->reals.len, 0};
     PUSH(page, curves, curve);
-    return page->failed ? 0 : (uint32_t)(page->curves.len - 1);
+    if (page->failed)
+        return 0;
+    return (uint32_t)(page->curves.len - 1);
 }
 
 void peal_page_point(struct peal_page *page, double x, double y)
@@ -444,15 +448,20 @@ const char *peal_page_bytes(uint64_t bytes, char buf[static 32])
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = (double)bytes;
     size_t unit = 0;
-    for (; value >= 1024 && unit < 6; unit++)
+    for (; unit < 6; unit++) {
+        if (value < 1024)
+            break;
         value /= 1024;
+    }
     snprintf(buf, 32, "%.4g %s", value, units[unit]);
     return buf;
 }
 
 static int compare_u64(uint64_t a, uint64_t b)
 {
-    return a < b ? -1 : a > b;
+    if (a < b)
+        return -1;
+    return a > b;
 }
 
 static int compare_bars(const void *a, const void *b)
@@ -461,7 +470,9 @@ static int compare_bars(const void *a, const void *b)
     int order = compare_u64(x->track, y->track);
     if (!order)
         order = compare_u64(x->start, y->start);
-    return order ? order : compare_u64(x->end, y->end);
+    if (order)
+        return order;
+    return compare_u64(x->end, y->end);
 }
 
 static int compare_arrows(const void *a, const void *b)
@@ -472,7 +483,9 @@ static int compare_arrows(const void *a, const void *b)
         order = compare_u64(x->to, y->to);
     if (!order)
         order = compare_u64(x->from_track, y->from_track);
-    return order ? order : compare_u64(x->to_track, y->to_track);
+    if (order)
+        return order;
+    return compare_u64(x->to_track, y->to_track);
 }
 
 void peal_page_sort(struct peal_page *page)

@@ -243,9 +243,8 @@ struct peal_page {
     /* The builder's own. */
     struct peal_arena arena;
     PEAL_VEC(const char *) texts; /* [0] is "" */
-    uint32_t *text_slots;
-    size_t text_cap;
-    uint64_t join_width; /* bars shorter than this may be joined; 0 = none */
+    struct peal_index text_index; /* of texts but the first */
+    uint64_t join_width;          /* bars shorter than this may be joined; 0 = none */
     uint64_t arrow_every;
     PEAL_VEC(struct peal_page_open) open; /* per track */
     size_t source_bytes;

@@ -34,5 +34,7 @@ enum peal_status peal_page_html(struct peal_page *page, struct peal_text *out)
     json.in_script = true;
     peal_page_json(page, &json);
     peal_text_add(out, peal_page_template_tail, peal_page_template_tail_len);
-    return page->failed || out->failed ? PEAL_NO_MEMORY : PEAL_OK;
+    if (page->failed || out->failed)
+        return PEAL_NO_MEMORY;
+    return PEAL_OK;
 }

@@ -168,7 +168,9 @@ static int64_t load(const void *thing, const struct field *field)
         return (int64_t)wide;
     case sizeof word:
         memcpy(&word, at, sizeof word);
-        return field->may_be_none && word == PEAL_PAGE_NONE ? -1 : (int64_t)word;
+        if (field->may_be_none && word == PEAL_PAGE_NONE)
+            return -1;
+        return (int64_t)word;
     default:
         assert(field->size == 1 && "members of a thing are of 1, 4 or 8 bytes");
         return *(const uint8_t *)at;

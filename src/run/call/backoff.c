@@ -4,6 +4,7 @@
 #include "run/call/backoff.h"
 
 #include "run/call/doctor.h"
+#include "run/span/span.h"
 #include "run/team/own_core.h"
 
 #include <errno.h>
@@ -21,7 +22,9 @@ enum {
     CHECK_NS = 20000000,      /* between two looks at the peers */
     PUBLISH_NS = 5000000,     /* a wait this long is worth writing down */
     IDLE_SLEEP_NS = 100000,   /* with an idle function, which is to be called again soon */
-    ROUND_SPINS = 48          /* polls: as long as a switch or two */
+    ROUND_SPINS = 48,         /* polls: as long as a switch or two */
+    QUICK_YIELDS = 64,
+    APART_YIELDS = 8 /* where they only pass the time */
 };
 
 uint32_t peal_cores(void)
@@ -49,9 +52,16 @@ void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out)
      * every poll before the first yield is lost. */
     out->spins = fits ? 2000 : 0;
     out->round_spins = fits ? 0 : ROUND_SPINS * ((size + cores - 1) / cores);
+    out->quick_yields = QUICK_YIELDS;
     out->yield_ns = fits ? 2000000 : 1000000;
     out->has_membarrier =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+void peal_policy_part(struct peal_policy *policy)
+{
+    policy->quick_yields = APART_YIELDS;
+    policy->yield_ns = 0;
 }
 
 bool peal_order_peers(const struct peal_policy *policy)
@@ -87,6 +97,11 @@ static void sleep_armed(struct peal_team *team, struct peal_backoff *pause)
         most.tv_nsec = (long)pause->most_ns;
     if (team->idle && most.tv_nsec > IDLE_SLEEP_NS)
         most.tv_nsec = IDLE_SLEEP_NS;
+    if (team->span) {
+        peal_span_sleep(team->span, (uint64_t)most.tv_nsec);
+        disarm(team, pause);
+        return;
+    }
     syscall(SYS_futex, &team->sleep_slots[team->rank].wake, FUTEX_WAIT, pause->ticket, &most, NULL,
             0);
     disarm(team, pause);
@@ -94,7 +109,7 @@ static void sleep_armed(struct peal_team *team, struct peal_backoff *pause)
 
 uint64_t peal_backoff_since(const struct peal_backoff *pause)
 {
-    return pause->polls >= PEAL_QUICK_YIELDS ? pause->began_ns : 0;
+    return pause->began_ns;
 }
 
 /* Not within itself: the function may test requests of this communicator. Its other calls are
@@ -108,20 +123,32 @@ static void run_idle(struct peal_team *team)
     team->idling = false;
 }
 
+/* What the peers, the clock and the program itself have to say about a wait of that long. */
+static enum peal_status look_around(struct peal_team *team, struct peal_backoff *pause,
+                                    uint64_t waited_ns)
+{
+    if (team->interrupted && team->interrupted(team->interrupted_context)) {
+        peal_team_revoke(team);
+        return peal_team_failure(team);
+    }
+    return peal_doctor_check(team, pause, waited_ns);
+}
+
 enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff *pause)
 {
     if (pause->polls == 1 && team->policy.spins > 0)
         peal_spread_look(team);
-    if (pause->polls >= PEAL_QUICK_YIELDS || pause->polls % PEAL_FAILURE_YIELDS == 0)
+    uint32_t quick = team->policy.quick_yields;
+    if (pause->polls >= quick || pause->polls % PEAL_FAILURE_YIELDS == 0)
         run_idle(team);
     if (pause->armed) {
         sleep_armed(team, pause);
-    } else if (pause->polls < PEAL_QUICK_YIELDS) {
+    } else if (pause->polls < quick) {
         peal_yield();
         return pause->polls % PEAL_FAILURE_YIELDS ? PEAL_OK : peal_team_failure(team);
     }
     uint64_t now = peal_now_ns();
-    if (pause->polls == PEAL_QUICK_YIELDS)
+    if (pause->polls == quick)
         pause->began_ns = pause->checked_ns = now;
     enum peal_status status = peal_team_failure(team);
     if (status != PEAL_OK)
@@ -132,7 +159,7 @@ enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff
     }
     if (now - pause->checked_ns >= CHECK_NS) {
         pause->checked_ns = now;
-        status = peal_doctor_check(team, pause, now - pause->began_ns);
+        status = look_around(team, pause, now - pause->began_ns);
         if (status != PEAL_OK)
             return status;
     }
@@ -152,7 +179,7 @@ enum peal_status peal_backoff_look(struct peal_team *team, struct peal_backoff *
     if (status != PEAL_OK || now - pause->looked_ns < CHECK_NS)
         return status;
     pause->looked_ns = now;
-    return peal_doctor_check(team, pause, timed ? now - pause->first_ns : 0);
+    return look_around(team, pause, timed ? now - pause->first_ns : 0);
 }
 
 void peal_backoff_leave(struct peal_team *team, struct peal_backoff *pause)
@@ -167,5 +194,5 @@ void peal_backoff_reset(struct peal_team *team, struct peal_backoff *pause)
         peal_doctor_unpublish(team);
     pause->published = pause->deserted = false;
     pause->polls = 0;
-    pause->first_ns = 0;
+    pause->began_ns = pause->first_ns = 0;
 }

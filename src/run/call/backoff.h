@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How to wait: poll, then yield the core, then sleep; and look after peers meanwhile.
  *
- * A notify that finds nobody asleep makes no system call and needs no fence: it stores, then reads
+ * A notify that finds no rank asleep makes no system call and needs no fence: it stores, then reads
  * the owner's `sleeping` word, and the two may pass each other. The sleeper pays instead: it sets
  * the word, then makes every other thread of the group pass a barrier (membarrier), then polls once
  * more, then sleeps on `wake`. Either the notifier's store was before its barrier, and the last
@@ -34,7 +34,7 @@ struct peal_backoff {
     /* A message: of, or for, this rank; UINT32_MAX: of any. */
     bool is_message;
     uint32_t peer;
-    bool deserted; /* nobody is left that it could come from, or go to: once more, and it fails */
+    bool deserted; /* no rank is left that it could come from, or go to: once more, and it fails */
 };
 
 /* Processors that this process may use: PEAL_CORES, or what it is bound to. */
@@ -42,6 +42,9 @@ uint32_t peal_cores(void);
 /* How ranks wait that share this many processors. All ranks of a team must be given the same number,
  * since algorithms are chosen by it. */
 void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out);
+/* For ranks that share cores, and that the kernel schedules apart from each other: a yield does not give
+ * the core to a peer, so they sleep instead, soon. */
+void peal_policy_part(struct peal_policy *policy);
 
 /* Makes every thread of the group pass a barrier: what each stored before is seen, and what each
  * loads after sees what this one stored. False where the kernel has none such. */
@@ -63,8 +66,7 @@ static inline void peal_yield(void)
 }
 
 enum {
-    PEAL_QUICK_YIELDS = 64, /* before time is looked at */
-    PEAL_FAILURE_YIELDS = 8 /* between two looks at the failure word meanwhile */
+    PEAL_FAILURE_YIELDS = 8 /* between two looks at the failure word, before time is looked at */
 };
 
 /* A step that is more than a yield, or whose yield is to be followed by a look around. */
@@ -74,7 +76,7 @@ enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff
 static inline enum peal_status peal_backoff_step(struct peal_team *team, struct peal_backoff *pause)
 {
     pause->polls++;
-    if (pause->polls >= PEAL_QUICK_YIELDS || pause->polls % PEAL_FAILURE_YIELDS == 0 ||
+    if (pause->polls >= team->policy.quick_yields || pause->polls % PEAL_FAILURE_YIELDS == 0 ||
         pause->armed || team->policy.spins > 0)
         return peal_backoff_longer(team, pause);
     peal_yield(); /* most waits end here */
@@ -83,7 +85,7 @@ static inline enum peal_status peal_backoff_step(struct peal_team *team, struct 
 /* Nothing could move, and the waiter has no time to stay: a look at the peers now and then, without
  * which who only tests would not see them die. Time-outs count if `timed`. */
 enum peal_status peal_backoff_look(struct peal_team *team, struct peal_backoff *pause, bool timed);
-/* The waiter goes away for a while: nobody needs to wake it. Its time still counts. */
+/* The waiter goes away for a while: no rank needs to wake it. Its time still counts. */
 void peal_backoff_leave(struct peal_team *team, struct peal_backoff *pause);
 /* Something moved: start over, taking back what was published. */
 void peal_backoff_reset(struct peal_team *team, struct peal_backoff *pause);

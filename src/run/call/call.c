@@ -3,8 +3,10 @@
 #include "run/call/call.h"
 
 #include "run/call/collective.h"
+#include "run/call/counting.h"
 #include "run/call/doctor.h"
 #include "run/call/under_way.h"
+#include "run/span/span.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,23 +18,25 @@ enum {
     PATIENT_SPINS = 200, /* polls: some microseconds, in which a root copies what fits a segment */
     MOST_PATIENCE = 4,
     MOST_TRUST = 8,
-    TRY_EVERY = 32, /* waits */
-    OTHERS_NS = 1000000 /* most sleep while requests on other communicators are under way: nobody
-                           wakes this rank for them */
+    TRY_EVERY = 32,     /* waits */
+    OTHERS_NS = 1000000 /* most sleep while other communicators have requests, which wake nobody */
 };
 
 enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team)
 {
     *engine = (struct peal_calls){.team = team, .spins = team->policy.spins};
-    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
-        peal_frame_init(&engine->frames[c], team, c);
-    return peal_mail_init(&engine->mail, team);
+    enum peal_status status = peal_mail_init(&engine->mail, team);
+    for (uint32_t c = 0; c < PEAL_CONTEXTS; c++) {
+        enum peal_status made = peal_frame_init(&engine->frames[c], team, c);
+        status = status == PEAL_OK ? made : status;
+    }
+    return status;
 }
 
 static void fail_all(struct peal_calls *engine, enum peal_status status);
 
 /* A request is dropped whose memory peers may be reading, and its owner will use it for something
- * else: nobody's part of that call may end well any more. */
+ * else: no rank's part of that call may end well any more. */
 static void give_up_lent(struct peal_calls *engine)
 {
     struct peal_team *team = engine->team;
@@ -88,10 +92,13 @@ static void bind(struct peal_frame *frame, const struct peal_call *call)
         uint64_t from = call->done * call->segment;
         uint64_t left = bound->bytes > from ? bound->bytes - from : 0;
         uint64_t bytes = left < call->segment ? left : call->segment;
-        char *at = bound->at + (left > 0 ? from : 0);
+        char *at = bound->at && left > 0 ? bound->at + from : bound->at;
         if (bound->rows == 0) {
-            frame->bases[bound->base] =
-                (struct peal_base){.at = at, .limit = bytes, .stride = bound->stride};
+            frame->bases[bound->base] = (struct peal_base){.at = at,
+                                                           .limit = bytes,
+                                                           .stride = bound->stride,
+                                                           .from = bound->from,
+                                                           .owner = bound->segment};
             continue;
         }
         uint64_t elements = bytes / call->element;
@@ -103,10 +110,10 @@ static void bind(struct peal_frame *frame, const struct peal_call *call)
         }
     }
     if (call->reach)
-        peal_frame_reach(frame, call->mapped);
+        peal_frame_reach(frame, call->mapped, call->segments);
 }
 
-/* Without memory no rank can go on: all of them are told, as they may be waiting already. */
+/* Without memory no rank can go on: all of them are notified, as they may be waiting already. */
 static enum peal_status fail_memory(struct peal_team *team, const struct peal_image *image)
 {
     struct peal_text report = {0};
@@ -122,8 +129,11 @@ static enum peal_status fail_memory(struct peal_team *team, const struct peal_im
     return status;
 }
 
-static void begin_launch(struct peal_frame *frame, const struct peal_call *call)
+static void begin_launch(struct peal_calls *engine, struct peal_frame *frame,
+                         struct peal_call *call)
 {
+    if (__builtin_expect(engine->watch != NULL, 0))
+        engine->watch->prepare(engine->watch->context, call, frame);
     if (!call->repeats || frame->image->bound != call)
         bind(frame, call);
     frame->signature = call->signature;
@@ -215,7 +225,7 @@ static struct peal_call *find_wanted(const struct peal_calls *engine,
     return call;
 }
 
-/* With more ranks than cores: a launch that blocks for the first time, and has told nobody anything
+/* With more ranks than cores: a launch that blocks for the first time, and has told no rank anything
  * or has something to tell. Polling before the first yield pays if who is waited for is about to
  * come on another core (a broadcast's root; the last one of a barrier), and not if it needs this
  * core. Which it is shows by trying now and then. */
@@ -276,15 +286,19 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
     if (engine->spins > LEAST_SPINS)
         engine->spins = engine->spins / 2 > LEAST_SPINS ? engine->spins / 2 : LEAST_SPINS;
     struct waiter waiter = {frame, engine, call, NULL};
-    struct peal_backoff pause = {
-        .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};
+    struct peal_backoff pause = {.describe = describe, .context = &waiter, .seq = call->seq};
     enum peal_status status = PEAL_OK;
+    uint64_t since_ns = peal_now_ns();
     frame->moved = false;
     while (progress == PEAL_RUN_BLOCKED && status == PEAL_OK) {
         bool others = peal_calls_progress(engine);
+        if (team->span) /* what has just arrived may be what it waits for */
+            progress = peal_frame_run(frame, 0);
         if (frame->moved || others)
             peal_backoff_reset(team, &pause);
         frame->moved = false;
+        if (progress != PEAL_RUN_BLOCKED)
+            break;
         pause.most_ns = engine->others ? OTHERS_NS : 0;
         status = peal_backoff_step(team, &pause);
         uint32_t spins = spins_after_yield(engine, frame->image, pause.polls);
@@ -298,6 +312,7 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
     else if (progress == PEAL_RUN_UNREAD)
         status = peal_doctor_unread(team, &pause, frame->unread.rank, frame->unread.error);
     peal_backoff_reset(team, &pause);
+    engine->tallies[peal_call_collective(call)].wait_ns += peal_now_ns() - since_ns;
     return status;
 }
 
@@ -307,8 +322,7 @@ load_blocking(struct peal_calls *engine, struct peal_frame *frame, struct peal_c
 {
     enum peal_status status = load(engine, frame, call, 0);
     struct waiter waiter = {frame, engine, call, NULL};
-    struct peal_backoff pause = {
-        .describe = describe, .context = &waiter, .stream = 0, .seq = call->seq};
+    struct peal_backoff pause = {.describe = describe, .context = &waiter, .seq = call->seq};
     while (status == PEAL_PENDING) {
         if (peal_calls_progress(engine))
             peal_backoff_reset(engine->team, &pause);
@@ -327,6 +341,8 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
     struct peal_frame *frame = &engine->frames[0];
     call->seq = ++engine->seqs[0];
     call->reached = false;
+    call->blocks = true;
+    begin_count(engine, call);
     peal_under_way_own(engine);
     peal_team_record(team, 0, call->seq, call->what, call->count);
     peal_team_enter(team, 0);
@@ -337,8 +353,9 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
         if (__builtin_expect(!call->loaded, 0))
             status = load_blocking(engine, frame, call);
         for (call->done = 0; status == PEAL_OK && call->done < call->launches; call->done++) {
-            begin_launch(frame, call);
+            begin_launch(engine, frame, call);
             status = finish(engine, frame, call);
+            count_launch(engine, call, frame);
         }
         if (status != PEAL_OK || !call->then)
             break;
@@ -347,6 +364,7 @@ enum peal_status peal_call_run(struct peal_calls *engine, struct peal_call *call
     if (__builtin_expect(call->reached, 0) && status == PEAL_OK)
         status = peal_team_confirm(team);
     peal_team_leave(team);
+    end_count(engine, call, status);
     return status;
 }
 
@@ -367,6 +385,8 @@ static void end_call(struct peal_calls *engine, struct peal_call *call, enum pea
         engine->running[call->context] = NULL;
     call->active = false;
     call->status = status;
+    peal_team_count_ended(engine->team);
+    end_count(engine, call, status);
 }
 
 /* The next part of a call begins, or waits for memory. False: it has ended. */
@@ -377,7 +397,7 @@ static bool begin_part(struct peal_calls *engine, struct peal_call *call)
     if (status == PEAL_PENDING)
         return true;
     if (status == PEAL_OK && call->launches > 0) {
-        begin_launch(frame, call);
+        begin_launch(engine, frame, call);
         return true;
     }
     if (status == PEAL_OK && call->reached)
@@ -430,8 +450,9 @@ static bool advance(struct peal_calls *engine, struct peal_call *call)
                                               frame->unread.error));
             return true;
         }
+        count_launch(engine, call, frame);
         if (++call->done < call->launches)
-            begin_launch(frame, call);
+            begin_launch(engine, frame, call);
         else if (!end_part(engine, call))
             return true;
     }
@@ -470,6 +491,7 @@ bool peal_calls_move(struct peal_calls *engine)
     if (engine->nested)
         return false;
     engine->nested++;
+    peal_team_progress(engine->team);
     bool moved = engine->active && advance_all(engine);
     moved |= peal_mail_progress(&engine->mail);
     engine->nested--;
@@ -562,7 +584,8 @@ void peal_call_start(struct peal_calls *engine, struct peal_call *call)
     call->context = 1 + (uint32_t)(call->seq % (PEAL_CONTEXTS - 1));
     call->done = 0;
     call->next = NULL;
-    call->loaded = call->reached = call->begun = false;
+    call->loaded = call->reached = call->begun = call->blocks = false;
+    begin_count(engine, call);
     call->recycling = 0;
     call->status = PEAL_PENDING;
     call->active = true;

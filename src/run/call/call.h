@@ -12,6 +12,8 @@
 #include "run/exec/exec.h"
 #include "run/call/mail.h"
 #include "run/call/backoff.h"
+#include "run/call/collective.h"
+#include "run/call/watch.h"
 
 #include <pthread.h>
 
@@ -22,7 +24,10 @@ struct peal_bound {
     uint32_t rows; /* 0: one base. Otherwise the segment is cut into that many bases */
     char *at;
     uint64_t bytes;
-    uint64_t stride; /* of 2-D parameters bound as a whole: bytes a row */
+    uint64_t stride; /* of 2-D parameters bound as a whole: bytes per row */
+    /* Memory of a rank on another host: `from` bytes into this segment of it, and `at` is NULL. */
+    uint32_t segment;
+    uint64_t from;
 };
 
 struct peal_call {
@@ -32,9 +37,11 @@ struct peal_call {
     uint64_t segment; /* bytes */
     uint64_t launches;
     uint32_t element; /* bytes of an element: cuts fall between elements */
+    uint64_t bytes;   /* of the program's data, on its larger side: for statistics */
     bool stream;      /* large: write results past the caches */
     bool reach;       /* peers' window parameters follow from the own ones: peal_frame_reach */
     char *const *mapped[PEAL_WINDOW_PARAMS];
+    const uint32_t *segments[PEAL_WINDOW_PARAMS];
     uint64_t what, count;
     uint32_t signature;
     bool repeats; /* stays where it is and is run again as it is: see bind in call.c */
@@ -51,7 +58,9 @@ struct peal_call {
     uint64_t seq;
     struct peal_call *next; /* of the active non-blocking ones, oldest first */
     uint32_t context;
-    bool begun; /* it has its context to itself */
+    bool begun;        /* it has its context to itself */
+    bool blocks;       /* it was run, not started */
+    uint64_t began_ns; /* for a watch */
     bool active;
     enum peal_status status; /* PEAL_PENDING until it has ended */
 };
@@ -63,6 +72,8 @@ struct peal_calls {
     struct peal_call *active, *last;          /* started and not ended, oldest first */
     struct peal_call *running[PEAL_CONTEXTS]; /* that have begun */
     struct peal_mail mail;
+    struct peal_tally tallies[PEAL_CALL_COUNT];
+    const struct peal_watch *watch; /* NULL: nothing is reported */
     /* See under_way.h. */
     struct peal_calls *next_listed;
     _Atomic bool listed;
@@ -74,6 +85,12 @@ struct peal_calls {
 
 enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team);
 void peal_calls_release(struct peal_calls *engine);
+
+/* Of which collective a call is: an index into `tallies`. */
+static inline uint32_t peal_call_collective(const struct peal_call *call)
+{
+    return (uint32_t)((call->what & ~PEAL_CALL_IN_PLACE) >> 48);
+}
 
 /* An image is about to be freed (NULL: all of them) that no call uses any more. */
 void peal_calls_forget(struct peal_calls *engine, const struct peal_image *image);

@@ -122,7 +122,7 @@ static void run(uint32_t size, struct worker *workers, const struct worker *like
                 uint32_t timeout_ms)
 {
     struct peal_team *teams[16];
-    assert_int_equal(peal_team_open_threads(size, timeout_ms, false, NULL, teams), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(size, timeout_ms, NULL, teams), PEAL_OK);
     for (uint32_t r = 0; r < size; r++) {
         workers[r] = *like;
         workers[r].team = teams[r];
@@ -201,7 +201,7 @@ static void another_call_on_one_rank_is_a_mismatch_on_all(void **state)
 
 static int call_once(struct peal_calls *engine, struct peal_image *image, uint32_t n, bool blocks);
 
-/* One rank waits for nobody: only the failure can keep it from moving data. */
+/* A rank that is alone waits for none: only the failure can keep it from moving data. */
 static void nothing_moves_in_a_team_that_has_failed(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void nothing_moves_in_a_team_that_has_failed(void **state)
         struct peal_image *image;
         struct peal_text report = {0};
         struct peal_image_how how = {.rank = 0};
-        assert_int_equal(peal_team_open_threads(1, 1000, false, NULL, &team), PEAL_OK);
+        assert_int_equal(peal_team_open_threads(1, 1000, NULL, &team), PEAL_OK);
         team->quiet = true;
         assert_int_equal(peal_calls_init(&engine, team), PEAL_OK);
         assert_int_equal(peal_image_new(flat_plan(1, 0, 16), &how, team->compute, &image), PEAL_OK);
@@ -282,7 +282,8 @@ static void *work_in_little_memory(void *argument)
             w->wrong += wrong != 0;
         }
         for (uint32_t c = 0; c < PEAL_CONTEXTS; c++)
-            w->wrong += engine.frames[c].regions.used > engine.frames[c].regions.limit;
+            w->wrong += engine.frames[c].regions.areas[PEAL_AREA_MAIN].used >
+                        engine.frames[c].regions.limit;
     }
     w->calls = (uint32_t)engine.frames[0].regions.turns;
     for (uint32_t i = 0; i < LAYOUTS; i++)
@@ -298,7 +299,7 @@ static void regions_are_given_back_before_a_context_passes_its_limit(void **stat
     struct peal_team *teams[SIZE];
     struct worker workers[SIZE] = {0};
     setenv("PEAL_WINDOW_POOL", "64K", 1);
-    assert_int_equal(peal_team_open_threads(SIZE, 20000, false, NULL, teams), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(SIZE, 20000, NULL, teams), PEAL_OK);
     unsetenv("PEAL_WINDOW_POOL");
     for (uint32_t r = 0; r < SIZE; r++) {
         workers[r].team = teams[r];
@@ -321,12 +322,11 @@ static enum peal_status find_region(struct peal_regions *regions, const struct p
     struct peal_image *image = NULL;
     struct peal_family *family = NULL;
     assert_int_equal(peal_image_new(flat_plan(1, 0, words), &how, team->compute, &image), PEAL_OK);
-    enum peal_status status = peal_regions_find(regions, team, image, &family);
+    enum peal_status status = peal_regions_find(regions, image, &family);
     if (status == PEAL_OK) {
-        bool behind = family->offset >= regions->rest_at;
-        *offset = family->offset - (behind ? regions->rest_at - regions->pool : regions->pool_at);
+        *offset = family->offset;
         struct peal_family *again = NULL;
-        assert_int_equal(peal_regions_find(regions, team, image, &again), PEAL_OK);
+        assert_int_equal(peal_regions_find(regions, image, &again), PEAL_OK);
         assert_ptr_equal(again, family);
     }
     peal_image_free(image);
@@ -343,8 +343,8 @@ static void small_regions_have_a_place_of_their_own(void **state)
     struct peal_team *team;
     struct peal_regions regions;
     uint64_t offset = 0, last = 0, end = 0, key = 0;
-    assert_int_equal(peal_team_open_threads(1, 1000, false, NULL, &team), PEAL_OK);
-    peal_regions_init(&regions, team, 0);
+    assert_int_equal(peal_team_open_threads(1, 1000, NULL, &team), PEAL_OK);
+    assert_int_equal(peal_regions_init(&regions, team, 0), PEAL_OK);
     while (find_region(&regions, team, WORDS, ++key, &offset) == PEAL_OK) {
         assert_true(offset >= end && offset >= regions.little);
         assert_true(offset + WORDS * 8 <= regions.limit);

@@ -71,6 +71,8 @@ void peal_collective_describe(uint64_t what, uint64_t count, struct peal_text *o
                          peal_dtype_name((enum peal_dtype)dtype));
     if (contract->has_reduce && reduce < PEAL_REDUCTIONS)
         peal_text_printf(out, ", %s", peal_reduce_name((enum peal_reduction)reduce));
+    else if (contract->has_reduce && peal_reduce_is_user(reduce))
+        peal_text_printf(out, ", user-defined reduction %u", reduce - PEAL_USER_REDUCTION);
     if (contract->has_root)
         peal_text_printf(out, ", root %u", (unsigned)what & 0xffff);
     if (what & PEAL_CALL_IN_PLACE)

@@ -3,6 +3,7 @@
 #include "run/call/doctor.h"
 
 #include "run/call/collective.h"
+#include "run/span/span.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -194,6 +195,14 @@ void peal_doctor_describe(const struct peal_control *control, struct peal_text *
         peal_text_puts(out, "has closed the communicator");
         return;
     }
+    if (life == PEAL_LIFE_OPENING) {
+        peal_text_puts(out, "is opening the communicator, not all ranks have come");
+        return;
+    }
+    if (life == PEAL_LIFE_KEPT) {
+        peal_text_puts(out, "has not used the communicator yet");
+        return;
+    }
     /* Waits for messages and requests are no calls of a stream. */
     if (life != PEAL_LIFE_INSIDE && add_wait(control, "in ", out))
         return;
@@ -255,10 +264,18 @@ void peal_doctor_exit_text(int32_t pid, struct peal_text *out)
 
 /* ---- the report ---- */
 
+#define SILENT_S 0.1 /* questions are answered in a moment by whoever is in a call */
+
 static void add_rank(struct peal_team *team, uint32_t rank, bool is_culprit, struct peal_text *out)
 {
     const struct peal_control *control = team->controls[rank];
-    peal_text_printf(out, "  rank %u (pid %d)%s ", rank, control->pid, is_culprit ? " <--" : "");
+    bool far = peal_team_is_far(team, rank);
+    peal_text_printf(out, "  rank %u (pid %d%s)%s ", rank, control->pid,
+                     far ? " on another host" : "", is_culprit ? " <--" : "");
+    double silent = far ? peal_span_silence(team->span, rank) : 0;
+    if (silent > SILENT_S)
+        peal_text_printf(out, "has not answered for %.1f s: it is stopped or not in a call; last seen ",
+                         silent);
     bool dead = peal_team_is_dead(team, rank);
     /* Partner: peal_team_close. */
     bool left = atomic_load_explicit(&control->life, memory_order_acquire) == PEAL_LIFE_LEFT;
@@ -293,6 +310,8 @@ static enum peal_status fail(struct peal_team *team, const struct peal_backoff *
 {
     struct peal_text report = {0};
     peal_doctor_publish(team, pause);
+    if (team->span)
+        peal_span_inquire(team->span);
     peal_text_printf(&report, "peal: rank %u: %s\n", team->rank, headline);
     add_ranks(team, culprit, &report);
     enum peal_status held = peal_team_fail(team, status, culprit, &report);
@@ -359,12 +378,15 @@ static enum peal_status report_other(struct peal_team *team, const struct peal_b
 enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_backoff *pause)
 {
     struct call own, other;
+    if (team->span)
+        peal_span_inquire(team->span);
     uint32_t rank = find_other(team, pause, &own, &other);
     if (rank < team->size)
         return report_other(team, pause, rank, &own, &other);
-    return fail(team, pause, PEAL_MISMATCH, team->rank,
-                "mismatch: a peer's part belongs to another call (the arguments differ, or the segments: "
-                "do all ranks have the same table of 'peal tune'?)");
+    return fail(
+        team, pause, PEAL_MISMATCH, team->rank,
+        "mismatch: a peer's part belongs to another call (the arguments differ, or the segments: "
+        "do all ranks have the same table of 'peal tune'?)");
 }
 
 static enum peal_status check_peers(struct peal_team *team, const struct peal_backoff *pause)
@@ -379,7 +401,12 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_ba
             atomic_load_explicit(&team->controls[r]->life, memory_order_acquire) == PEAL_LIFE_LEFT;
         if (ended && !left) {
             struct peal_text how = {0};
-            peal_doctor_exit_text(team->controls[r]->pid, &how);
+            if (peal_team_is_far(team, r)) {
+                peal_text_puts(&how, ": ");
+                (void)peal_span_is_dead(team->span, r, &how);
+            } else {
+                peal_doctor_exit_text(team->controls[r]->pid, &how);
+            }
             snprintf(line, sizeof line, "rank %u (pid %d) is dead%s", r, team->controls[r]->pid,
                      peal_text_get(&how));
             peal_text_release(&how);
@@ -400,7 +427,7 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_ba
     return PEAL_OK;
 }
 
-/* A message that nobody can send or take any more. What was sent before its sender closed may have
+/* A message that no rank can send or take any more. What was sent before its sender closed may have
  * come after the last poll: so it is failed at the second look only. */
 static enum peal_status check_letter(struct peal_team *team, struct peal_backoff *pause)
 {
@@ -444,23 +471,30 @@ enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_ba
     return fail(team, pause, error == ESRCH ? PEAL_PEER_DEAD : PEAL_SYSTEM, rank, line);
 }
 
-/* Whom to suspect of a time-out: one that is outside any call, else one that waits for nobody. */
-static uint32_t suspect(const struct peal_team *team)
+uint32_t peal_doctor_suspect(struct peal_control *const *controls, uint32_t count, uint32_t self)
 {
-    uint32_t silent = team->rank;
-    for (uint32_t r = 0; r < team->size; r++) {
-        const struct peal_control *control = team->controls[r];
-        if (r == team->rank)
-            continue;
+    uint32_t silent = self;
+    for (uint32_t r = 0; r < count; r++) {
         char wait[PEAL_WAIT_WORDS * 8] = "";
-        read_wait(control, wait);
+        if (r == self || !controls[r])
+            continue;
+        read_wait(controls[r], wait);
         if (wait[0])
             continue;
-        if (atomic_load_explicit(&control->life, memory_order_relaxed) == PEAL_LIFE_OUTSIDE)
+        if (atomic_load_explicit(&controls[r]->life, memory_order_relaxed) == PEAL_LIFE_OUTSIDE)
             return r; /* relaxed: a guess for the report */
         silent = r;
     }
     return silent;
+}
+
+static uint32_t suspect(const struct peal_team *team)
+{
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (peal_team_is_far(team, r) && peal_span_silence(team->span, r) > SILENT_S)
+            return r;
+    }
+    return peal_doctor_suspect(team->controls, team->size, team->rank);
 }
 
 /* Do some ranks wait in a blocking call, and others for a non-blocking one? */
@@ -486,14 +520,13 @@ static bool are_of_two_kinds(const struct peal_team *team)
 static void warn(struct peal_team *team, const struct peal_backoff *pause, uint64_t waited_ns)
 {
     uint64_t every = (uint64_t)team->warn_ms * 1000000, now = peal_now_ns();
-    _Atomic uint64_t *warned = &team->controls[0]->warned_ns;
+    _Atomic uint64_t *warned = &team->controls[team->first]->warned_ns;
     if (team->quiet || every == 0 || waited_ns < every)
         return;
     /* Relaxed: one of those who come to this at the same time wins, any will do. */
     uint64_t last = atomic_load_explicit(warned, memory_order_relaxed);
-    if (now - last < every ||
-        !atomic_compare_exchange_strong_explicit(warned, &last, now, memory_order_relaxed,
-                                                 memory_order_relaxed))
+    if (now - last < every || !atomic_compare_exchange_strong_explicit(
+                                  warned, &last, now, memory_order_relaxed, memory_order_relaxed))
         return;
     struct peal_text report = {0};
     peal_doctor_publish(team, pause);
@@ -514,6 +547,8 @@ enum peal_status peal_doctor_check(struct peal_team *team, struct peal_backoff *
     if (status != PEAL_OK)
         return status;
     note_idle(team);
+    if (team->span)
+        peal_span_ask(team->span);
     struct call own, other;
     uint32_t rank = find_other(team, pause, &own, &other);
     if (rank < team->size)

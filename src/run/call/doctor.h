@@ -29,10 +29,14 @@ enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_
 enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_backoff *pause,
                                     uint32_t rank, int error);
 
-/* What a rank does right now, as one line without newline; also of a job that is only looked at. */
+/* What a rank does right now, as one line without newline; also of a job that is only observed. */
 void peal_doctor_describe(const struct peal_control *control, struct peal_text *out);
 
-/* How a process ended, if the launcher has told: ", killed by signal 9", or "". Launchers pass a
+/* Whom to suspect when nothing moves: a rank that is outside any call, else one that waits for no rank;
+ * `self` if there is none. Entries may be NULL. */
+uint32_t peal_doctor_suspect(struct peal_control *const *controls, uint32_t count, uint32_t self);
+
+/* How a process ended, if the launcher has reported it: ", killed by signal 9", or "". Launchers pass a
  * file as descriptor PEAL_STATUS_FD: a word for each rank, 0 until that has ended, then its process
  * and wait status (pid << 32 | status). By process, as ranks have other numbers after a split. */
 void peal_doctor_exit_text(int32_t pid, struct peal_text *out);

@@ -5,8 +5,10 @@
 #include "base/base.h"
 #include "run/exec/multicast.h"
 #include "run/call/backoff.h"
+#include "run/span/span.h"
 #include "run/team/window.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,37 +43,113 @@ static bool grow(struct peal_regions *regions, uint32_t cap)
     return true;
 }
 
-void peal_regions_init(struct peal_regions *regions, const struct peal_team *team, uint32_t context)
+/* Not mapped yet. */
+static struct peal_extent *new_extent(struct peal_regions *regions, uint64_t begin, uint64_t end)
+{
+    struct peal_extent *extent =
+        calloc(1, sizeof *extent + regions->team->size * sizeof extent->at[0]);
+    if (!extent)
+        return NULL;
+    extent->begin = begin;
+    extent->end = end;
+    extent->next = regions->extents;
+    regions->extents = extent;
+    return extent;
+}
+
+/* Empty areas. In the pool they share one extent, which is part of the window. */
+static void begin_areas(struct peal_regions *regions)
+{
+    struct peal_extent *pool = regions->extents;
+    assert(!pool || !pool->next);
+    for (int a = 0; a < PEAL_AREAS; a++) {
+        uint64_t begin = 0;
+        if (a != PEAL_AREA_SMALL)
+            begin = regions->little;
+        regions->areas[a] = (struct peal_area){.begin = begin, .used = begin, .extent = pool};
+        regions->areas[a].mapped = regions->pool;
+    }
+}
+
+enum peal_status peal_regions_init(struct peal_regions *regions, const struct peal_team *team,
+                                   uint32_t context)
 {
     enum { STOCK = 64 << 10, STEP = 16 << 10, FAMILIES = 512, LITTLE = 128 << 10 };
     const struct peal_layout *layout = &team->layout;
-    *regions = (struct peal_regions){.context = context,
+    *regions = (struct peal_regions){.team = team,
+                                     .context = context,
                                      .pool_at = peal_layout_pool(layout, context),
-                                     .rest_at = layout->contexts + context * layout->span,
+                                     .rest_at = layout->contexts + context * layout->stride,
                                      .pool = peal_layout_share(layout->pool_bytes, context),
                                      .span = layout->span,
                                      .limit = peal_layout_limit(layout, context)};
-    regions->ready =
-        peal_team_own(team)->large ? regions->pool : peal_layout_share(layout->unit, context);
+    if (peal_team_own(team)->large)
+        regions->ready = regions->pool;
+    else
+        regions->ready = peal_layout_share(layout->unit, context);
     if (team->lazy)
         regions->ready = 0;
-    uint64_t third = regions->pool / 3 / PEAL_LINE * PEAL_LINE;
-    regions->little = LITTLE * team->size < third ? LITTLE * team->size : third;
-    regions->used = regions->little;
+    uint64_t most;
+    if (team->lazy)
+        most = layout->unit;
+    else
+        most = regions->pool;
+    uint64_t third = most / 3 / PAGE * PAGE;
+    if (LITTLE * team->size < third)
+        regions->little = LITTLE * team->size;
+    else
+        regions->little = third;
     /* Blocking calls find everything there. */
     regions->prefault.step = STEP;
     if (context == 0 && !team->lazy) {
         peal_prefault_init(&regions->prefault, STOCK, STEP);
         (void)grow(regions, FAMILIES);
     }
+    if (regions->pool > 0) {
+        struct peal_extent *pool = new_extent(regions, 0, regions->pool);
+        if (!pool)
+            return PEAL_NO_MEMORY;
+        for (uint32_t r = 0; r < team->size; r++) {
+            if (!peal_team_is_far(team, r))
+                pool->at[r] = peal_team_window(team, r) + regions->pool_at;
+        }
+    }
+    begin_areas(regions);
+    return PEAL_OK;
+}
+
+/* Where in the window something is that begins at `offset` of the context. */
+static uint64_t place_in_window(const struct peal_regions *regions, uint64_t offset)
+{
+    if (offset < regions->pool)
+        return regions->pool_at + offset;
+    return regions->rest_at + offset - regions->pool;
+}
+
+/* Unmaps what does not lie in the pool. */
+static void unmap_extents(struct peal_regions *regions)
+{
+    const struct peal_team *team = regions->team;
+    while (regions->extents && regions->extents->end > regions->pool) {
+        struct peal_extent *extent = regions->extents;
+        uint64_t at = place_in_window(regions, extent->begin);
+        for (uint32_t r = 0; r < team->size; r++) {
+            if (extent->at[r])
+                peal_team_unmap(team, r, at, extent->end - extent->begin);
+        }
+        regions->extents = extent->next;
+        free(extent);
+    }
 }
 
 void peal_regions_release(struct peal_regions *regions)
 {
+    if (regions->team)
+        unmap_extents(regions);
+    free(regions->extents); /* the pool's */
     peal_prefault_release(&regions->prefault);
     free(regions->families);
-    regions->families = NULL;
-    regions->count = regions->cap = 0;
+    *regions = (struct peal_regions){0};
 }
 
 /* ---- families ---- */
@@ -82,7 +160,9 @@ static bool agrees(const struct peal_family *family, const struct peal_image *im
 {
     if (!family->writers != !image->writers)
         return false;
-    for (uint32_t c = 0; image->writers && c < image->plan->cells; c++) {
+    if (!image->writers)
+        return true;
+    for (uint32_t c = 0; c < image->plan->cells; c++) {
         uint32_t a = family->writers[c], b = image->writers[c];
         if (a != b && a != PEAL_UNTOUCHED && b != PEAL_UNTOUCHED)
             return false;
@@ -92,19 +172,25 @@ static bool agrees(const struct peal_family *family, const struct peal_image *im
 
 static void add_writers(struct peal_family *family, const struct peal_image *image)
 {
-    for (uint32_t c = 0; image->writers && c < image->plan->cells; c++) {
+    if (!image->writers)
+        return;
+    for (uint32_t c = 0; c < image->plan->cells; c++) {
         if (image->writers[c] != PEAL_UNTOUCHED)
             family->writers[c] = image->writers[c];
     }
 }
 
 static struct peal_family *new_family(struct peal_regions *regions, const struct peal_image *image,
-                                      uint64_t offset)
+                                      const struct peal_extent *extent, uint64_t offset)
 {
-    uint64_t cells = image->writers ? image->plan->cells : 0;
+    uint64_t cells = 0;
+    if (image->writers)
+        cells = image->plan->cells;
+    uint32_t size = regions->team->size;
     uint64_t ports = sizeof(struct peal_family);
     uint64_t shared = ports + image->nchannels * sizeof(struct peal_port_state);
-    uint64_t writers = shared + image->nshared * sizeof(int64_t);
+    uint64_t at = shared + image->nshared * sizeof(int64_t);
+    uint64_t writers = at + size * sizeof(char *);
     char *block = peal_prefault_take(&regions->prefault, writers + cells * sizeof(uint32_t));
     if (!block)
         return NULL;
@@ -112,53 +198,112 @@ static struct peal_family *new_family(struct peal_regions *regions, const struct
     *family = (struct peal_family){
         .key = image->family_key,
         .offset = offset,
+        .window = place_in_window(regions, offset),
+        .at = (char **)(block + at),
         .ports = (struct peal_port_state *)(block + ports),
         .shared = (int64_t *)(block + shared),
         .writers = image->writers ? (uint32_t *)(block + writers) : NULL,
     };
+    for (uint32_t r = 0; r < size; r++) {
+        if (extent->at[r])
+            family->at[r] = extent->at[r] + (offset - extent->begin);
+        else
+            family->at[r] = NULL;
+    }
     for (uint32_t c = 0; c < cells; c++)
         family->writers[c] = PEAL_UNTOUCHED;
     return family;
 }
 
-/* Where in the window something is that begins at `offset` of the context. */
-static uint64_t place_in_window(const struct peal_regions *regions, uint64_t offset)
+/* ---- room ---- */
+
+/* Where the next region of an area goes: into its extent, or to where that ends. */
+static uint64_t next_place(const struct peal_area *area, uint64_t bytes)
 {
-    return offset < regions->pool ? regions->pool_at + offset
-                                  : regions->rest_at + offset - regions->pool;
+    const struct peal_extent *extent = area->extent;
+    bool fits = extent && area->used + bytes <= extent->end;
+    if (fits || !extent)
+        return area->used;
+    return extent->end;
 }
 
-/* Where a region goes, from the start of the context. */
-static enum peal_status find_room(const struct peal_regions *regions, uint64_t bytes, uint64_t *out)
+/* Which area a region goes to, and where that is, from the start of the context. PEAL_PENDING: all
+ * regions must be given back first. */
+static enum peal_status find_room(struct peal_regions *regions, uint64_t bytes,
+                                  struct peal_area **area, uint64_t *out)
 {
     enum { SMALL = 256 << 10 };
+    struct peal_area *small = &regions->areas[PEAL_AREA_SMALL];
+    struct peal_area *main = &regions->areas[PEAL_AREA_MAIN];
     if (bytes > regions->span)
         return PEAL_NO_MEMORY;
-    uint64_t at = regions->used;
-    if (at < regions->pool && at + bytes > regions->pool)
-        at = regions->pool;
-    if (bytes <= SMALL && regions->little_used + bytes <= regions->little)
-        *out = regions->little_used;
-    else if (at + bytes <= regions->limit)
-        *out = at;
-    else if (regions->count > 0)
-        return PEAL_PENDING;
+    *area = small;
+    *out = next_place(small, bytes);
+    if (bytes <= SMALL && *out + bytes <= regions->little)
+        return PEAL_OK;
+    *area = main;
+    *out = next_place(main, bytes);
+    /* One that needs more than the limit may have all of the span, alone. */
+    if (*out + bytes <= regions->limit || regions->count == 0)
+        return PEAL_OK;
+    return PEAL_PENDING;
+}
+
+/* Maps an extent for a region at `offset`, on all ranks' windows: twice what the area has, within
+ * limits that keep it from the next area. NULL: refused. */
+static struct peal_extent *extend(struct peal_regions *regions, struct peal_area *area,
+                                  uint64_t offset, uint64_t bytes)
+{
+    enum { LEAST = 16 << 10, MOST = 4 << 20 };
+    const struct peal_team *team = regions->team;
+    bool is_small = area == &regions->areas[PEAL_AREA_SMALL];
+    uint64_t limit;
+    if (is_small)
+        limit = regions->little;
     else
-        *out = regions->pool; /* one that needs more than the limit has all that is behind it */
-    return PEAL_OK;
+        limit = regions->limit;
+    uint64_t wanted = LEAST;
+    if (area->mapped >= LEAST)
+        wanted = area->mapped;
+    if (wanted > MOST)
+        wanted = MOST;
+    if (offset + wanted > limit) {
+        if (limit > offset)
+            wanted = limit - offset;
+        else
+            wanted = 0;
+    }
+    if (wanted < bytes)
+        wanted = bytes;
+    wanted = peal_size_align(wanted, PAGE);
+    struct peal_extent *extent = new_extent(regions, offset, offset + wanted);
+    if (!extent)
+        return NULL;
+    uint64_t at = place_in_window(regions, offset);
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (peal_team_is_far(team, r))
+            continue;
+        extent->at[r] = peal_team_map(team, r, at, wanted);
+        if (!extent->at[r])
+            return NULL; /* unmapped with all others */
+    }
+    area->extent = extent;
+    area->mapped += wanted;
+    return extent;
 }
 
 /* Beyond what was populated at open, memory is reserved now rather than faulted in later. */
-static enum peal_status populate(const struct peal_regions *regions, const struct peal_team *team,
-                                 uint64_t offset, uint64_t bytes)
+static enum peal_status populate(const struct peal_regions *regions,
+                                 const struct peal_extent *extent, uint64_t offset, uint64_t bytes)
 {
-    uint64_t from = offset > regions->ready ? offset : regions->ready;
-    uint64_t begin = place_in_window(regions, from), end = begin + (offset + bytes - from);
-    enum peal_status status = peal_window_reserve(team->fds[team->rank], begin, end - begin);
-    begin = begin / PAGE * PAGE;
+    const struct peal_team *team = regions->team;
+    uint64_t from = offset > regions->ready ? offset : regions->ready, end = offset + bytes;
+    uint64_t begin = team->starts[team->rank] + place_in_window(regions, from);
+    enum peal_status status = peal_window_reserve(team->fds[team->rank], begin, end - from);
+    from = from / PAGE * PAGE;
     if (status == PEAL_OK)
-        peal_window_populate(peal_team_window(team, team->rank) + begin,
-                             peal_size_align(end, PAGE) - begin, true);
+        peal_window_populate(extent->at[team->rank] + (from - extent->begin),
+                             peal_size_align(end, PAGE) - from, true);
     return status;
 }
 
@@ -177,6 +322,8 @@ static void say_made(struct peal_regions *regions, const struct peal_team *team,
     _Atomic uint64_t *own = peal_team_own(team)->made[regions->context];
     /* Release; partner: peal_regions_agree on the peers. */
     atomic_store_explicit(&own[regions->made % 2], word, memory_order_release);
+    if (team->span)
+        peal_span_publish(team->span, &own[regions->made % 2]);
     for (uint32_t r = 0; r < team->size; r++) {
         if (r != team->rank)
             peal_wake_if_sleeping(team, r);
@@ -220,9 +367,30 @@ enum peal_status peal_regions_agree(struct peal_regions *regions, const struct p
 
 /* ---- finding ---- */
 
-enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_team *team,
-                                   const struct peal_image *image, struct peal_family **out)
+/* Room for a region, mapped and with memory. */
+static enum peal_status take_room(struct peal_regions *regions, uint64_t bytes,
+                                  struct peal_extent **extent, uint64_t *offset)
 {
+    struct peal_area *area;
+    enum peal_status status = find_room(regions, bytes, &area, offset);
+    if (status != PEAL_OK)
+        return status;
+    *extent = area->extent;
+    if (!*extent || *offset + bytes > (*extent)->end)
+        *extent = extend(regions, area, *offset, bytes);
+    if (!*extent)
+        return PEAL_NO_MEMORY;
+    if (*offset + bytes > regions->ready)
+        status = populate(regions, *extent, *offset, bytes);
+    if (status == PEAL_OK)
+        area->used = *offset + bytes;
+    return status;
+}
+
+enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_image *image,
+                                   struct peal_family **out)
+{
+    const struct peal_team *team = regions->team;
     if (2 * (regions->count + 1) > regions->cap && !grow(regions, 2 * regions->cap))
         return PEAL_NO_MEMORY;
     uint32_t at = place_of(regions, image->family_key);
@@ -235,19 +403,14 @@ enum peal_status peal_regions_find(struct peal_regions *regions, const struct pe
         }
     }
     uint64_t bytes = peal_size_align(image->region_bytes, PEAL_LINE), offset;
-    enum peal_status status = find_room(regions, bytes, &offset);
-    if (status == PEAL_OK && offset + bytes > regions->ready)
-        status = populate(regions, team, offset, bytes);
+    struct peal_extent *extent;
+    enum peal_status status = take_room(regions, bytes, &extent, &offset);
     if (status != PEAL_OK)
         return status;
-    struct peal_family *family = new_family(regions, image, place_in_window(regions, offset));
+    struct peal_family *family = new_family(regions, image, extent, offset);
     if (!family)
         return PEAL_NO_MEMORY;
     add_writers(family, image);
-    if (offset < regions->little)
-        regions->little_used = offset + bytes;
-    else if (offset + bytes > regions->used)
-        regions->used = offset + bytes;
     regions->families[at] = family;
     regions->count++;
     if (team->size > 1) /* alone, everything is agreed on */
@@ -262,6 +425,8 @@ static void say(struct peal_team *team, uint32_t context, uint64_t gate)
 {
     /* Release; partner: all_have_said on the peers, which then sees what was done before. */
     atomic_store_explicit(&peal_team_own(team)->gates[context], gate, memory_order_release);
+    if (team->span)
+        peal_span_publish(team->span, &peal_team_own(team)->gates[context]);
     for (uint32_t r = 0; r < team->size; r++) {
         if (r != team->rank)
             peal_wake_if_sleeping(team, r);
@@ -278,20 +443,33 @@ static bool all_have_said(const struct peal_team *team, uint32_t context, uint64
     return true;
 }
 
-static void clear(struct peal_regions *regions, const struct peal_team *team)
+/* Gives back the memory that an area has taken: zeroed in the pool, beyond it the system's. */
+static void clear_area(struct peal_regions *regions, const struct peal_area *area)
 {
-    char *own = peal_team_window(team, team->rank) + regions->pool_at;
-    uint64_t kept = regions->used < regions->pool ? regions->used : regions->pool;
-    memset(own, 0, regions->little_used);
-    memset(own + regions->little, 0, kept - regions->little);
-    if (regions->used > kept)
-        peal_window_discard(team->fds[team->rank], regions->rest_at,
-                            peal_size_align(regions->used - regions->pool, PAGE));
+    const struct peal_team *team = regions->team;
+    uint64_t begin = area->begin, end = area->used;
+    if (begin < regions->pool) {
+        uint64_t kept = end;
+        if (end >= regions->pool)
+            kept = regions->pool;
+        memset(peal_team_window(team, team->rank) + regions->pool_at + begin, 0, kept - begin);
+        begin = regions->pool;
+    }
+    if (end > begin)
+        peal_window_discard(team->fds[team->rank],
+                            team->starts[team->rank] + place_in_window(regions, begin),
+                            peal_size_align(end - begin, PAGE));
+}
+
+static void clear(struct peal_regions *regions)
+{
+    for (int a = 0; a < PEAL_AREAS; a++)
+        clear_area(regions, &regions->areas[a]);
+    unmap_extents(regions);
+    begin_areas(regions);
     peal_prefault_empty(&regions->prefault);
     memset(regions->families, 0, regions->cap * sizeof(struct peal_family *));
     regions->count = 0;
-    regions->little_used = 0;
-    regions->used = regions->little;
 }
 
 enum peal_status peal_regions_recycle(struct peal_regions *regions, struct peal_team *team,
@@ -303,7 +481,7 @@ enum peal_status peal_regions_recycle(struct peal_regions *regions, struct peal_
         *stage = 1;
     }
     if (*stage == 1 && all_have_said(team, regions->context, gate + 1)) {
-        clear(regions, team);
+        clear(regions);
         say(team, regions->context, gate + 2);
         *stage = 2;
     }

@@ -9,14 +9,18 @@
  * Regions are taken in the order of the calls of one stream, which is the same on all ranks. When
  * one does not fit the context's limit, all of them are given back, on all ranks at the same call:
  *
- *   say "full", wait until all say so    nobody is in an older launch any more
+ *   say "full", wait until all say so    no rank is in an older launch any more
  *   clear the own window's part          cells, channels, scratch; past the pool, to the system
- *   say "clear", wait until all say so   nobody writes into what is still to be cleared
+ *   say "clear", wait until all say so   no rank writes into what is still to be cleared
  *
  * so that a context never has more than its limit, or than its largest plan needs.
  *
  * Offsets in a context count from the start of its pool, and go on where that ends and what the
  * context has beyond begins, elsewhere in the window: no region lies in both.
+ *
+ * The pools of a communicator that was opened are mapped and populated then. Everything else is mapped
+ * when a region first needs it, in extents that grow, and reserved on the region's own rank. One that
+ * was made from another has no pools, so that it takes no memory before it is used.
  *
  * Ranks may disagree on what they call (other algorithms forced, other tables measured). A new region
  * is used only when all ranks have made it, the same one: peal_regions_agree.
@@ -43,42 +47,61 @@ struct peal_port_state {
 struct peal_family {
     uint64_t key;
     uint32_t *writers; /* see peal_image; cells that no plan has touched yet are PEAL_UNTOUCHED */
-    uint64_t offset;   /* of the region in the window */
+    uint64_t offset;   /* of the region in the context, */
+    uint64_t window;   /* and in the window */
+    char **at;         /* by rank: the region, as mapped here */
     uint64_t launches; /* so far; the current one during a launch */
     int64_t *shared;   /* what each own shared cell held before this launch */
     struct peal_port_state *ports;
 };
 
+/* Memory of a context that is mapped here; a region lies in one. */
+struct peal_extent {
+    struct peal_extent *next; /* older */
+    uint64_t begin, end;      /* in the context; multiples of pages */
+    char *at[];               /* by rank: where it begins */
+};
+
+/* Where regions are taken one behind the other. */
+struct peal_area {
+    uint64_t begin, used;
+    uint64_t mapped;            /* bytes so far */
+    struct peal_extent *extent; /* that is being filled; NULL: none yet */
+};
+
+enum peal_area_kind { PEAL_AREA_SMALL, PEAL_AREA_MAIN, PEAL_AREAS };
+
 /* A context's regions. */
 struct peal_regions {
+    const struct peal_team *team;
     struct peal_family **families; /* by key, from its hash's place on; NULL: free place */
     uint32_t count, cap;           /* cap is a power of two */
     struct peal_prefault prefault; /* what families are cut from */
     uint32_t context;
     uint64_t pool_at, rest_at; /* of the pool in the window, and of what comes behind it */
     uint64_t little;           /* bytes at its start that are for small regions only */
-    uint64_t little_used;      /* of those */
-    uint64_t used;             /* to the end of the last one behind them */
-    uint64_t ready;            /* bytes that were populated when opened */
+    struct peal_area areas[PEAL_AREAS];
+    struct peal_extent *extents; /* all that were mapped for this context, newest first */
+    uint64_t ready;              /* bytes that were populated when opened */
     uint64_t pool, span;
-    uint64_t limit; /* from here on regions are given back */
-    uint64_t made;  /* regions so far, */
-    uint64_t chain; /* and a hash of what they are, in order */
+    uint64_t limit;  /* from here on regions are given back */
+    uint64_t made;   /* regions so far, */
+    uint64_t chain;  /* and a hash of what they are, in order */
     uint64_t agreed; /* of them, all ranks have made the same: see peal_regions_agree */
-    uint64_t turns; /* how often they were: families of older turns are gone */
+    uint64_t turns;  /* how often they were: families of older turns are gone */
 };
 
-void peal_regions_init(struct peal_regions *regions, const struct peal_team *team,
-                       uint32_t context);
+enum peal_status peal_regions_init(struct peal_regions *regions, const struct peal_team *team,
+                                   uint32_t context);
 void peal_regions_release(struct peal_regions *regions);
 /* The family of an image in these regions, made if it is new. PEAL_PENDING when the regions must be
  * given back first; PEAL_NO_MEMORY when there is no memory, or the image is too large for any. */
-enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_team *team,
-                                   const struct peal_image *image, struct peal_family **out);
+enum peal_status peal_regions_find(struct peal_regions *regions, const struct peal_image *image,
+                                   struct peal_family **out);
 
 /* All ranks have made the same regions, in the same order? PEAL_PENDING: some have not come to the last
  * one; PEAL_MISMATCH: one has made another. Ranks that choose different algorithms would find each
- * other's cells and data where they expect their own: so nobody uses a new region before this. */
+ * other's cells and data where they expect their own: so no rank uses a new region before this. */
 enum peal_status peal_regions_agree(struct peal_regions *regions, const struct peal_team *team);
 /* A rank that has not come to the last region yet; size: all have. */
 uint32_t peal_regions_missing(const struct peal_regions *regions, const struct peal_team *team);

@@ -7,6 +7,9 @@
 #include "run/call/mail.h"
 
 #include "run/call/backoff.h"
+#include "run/call/boxes.h"
+#include "run/call/mail_far.h"
+#include "run/span/span.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -33,18 +36,24 @@ enum peal_status peal_mail_init(struct peal_mail *mail, struct peal_team *team)
                                .open = calloc(n, sizeof(struct peal_letter *)),
                                .sent = calloc(n, sizeof(uint64_t)),
                                .credit = calloc(n, sizeof(uint64_t)),
-                               .received = calloc(n, sizeof(uint64_t))};
-    return mail->out && mail->wanted && mail->asides && mail->filling && mail->open && mail->sent &&
-                   mail->credit && mail->received
-               ? PEAL_OK
-               : PEAL_NO_MEMORY;
+                               .received = calloc(n, sizeof(uint64_t)),
+                               .to = calloc(n, sizeof(char *)),
+                               .owed = calloc(n, sizeof(bool))};
+    if (!mail->out || !mail->wanted || !mail->asides || !mail->filling || !mail->open ||
+        !mail->sent || !mail->credit || !mail->received || !mail->to || !mail->owed)
+        return PEAL_NO_MEMORY;
+    peal_boxes_find(mail);
+    return PEAL_OK;
 }
 
 void peal_mail_release(struct peal_mail *mail)
 {
-    for (uint32_t r = 0; mail->filling && r < mail->team->size; r++)
+    peal_boxes_unmap(mail);
+    uint32_t nfilling = mail->filling ? mail->team->size : 0;
+    uint32_t nasides = mail->asides ? mail->places : 0;
+    for (uint32_t r = 0; r < nfilling; r++)
         free(mail->filling[r]);
-    for (uint32_t i = 0; mail->asides && i < mail->places; i++) {
+    for (uint32_t i = 0; i < nasides; i++) {
         for (struct peal_aside *aside = mail->asides[i].first, *next; aside; aside = next) {
             next = aside->next;
             free(aside);
@@ -58,6 +67,8 @@ void peal_mail_release(struct peal_mail *mail)
     free(mail->sent);
     free(mail->credit);
     free(mail->received);
+    free(mail->to);
+    free(mail->owed);
 }
 
 /* ---- queues ---- */
@@ -123,10 +134,10 @@ static void grow(struct peal_mail *mail)
     *mail = bigger;
 }
 
-/* The mailbox at `to` for messages from `from`. */
-static char *box(const struct peal_team *team, uint32_t to, uint32_t from)
+/* The own mailbox for messages from a sender. */
+static char *box(const struct peal_mail *mail, uint32_t sender)
 {
-    return peal_team_window(team, to) + team->layout.mail + from * peal_mail_bytes();
+    return mail->in + sender * peal_mail_bytes();
 }
 
 static struct peal_slot *slot_at(char *mailbox, uint64_t message)
@@ -137,12 +148,9 @@ static struct peal_slot *slot_at(char *mailbox, uint64_t message)
 
 static char *payload_of(struct peal_slot *slot, uint64_t bytes)
 {
-    return bytes <= PEAL_SLOT_INLINE ? slot->payload : (char *)(slot + 1);
-}
-
-static uint64_t fragment(uint64_t left)
-{
-    return left < PEAL_MAIL_PAYLOAD ? left : PEAL_MAIL_PAYLOAD;
+    if (bytes <= PEAL_SLOT_INLINE)
+        return slot->payload;
+    return (char *)(slot + 1);
 }
 
 /* ---- sending ---- */
@@ -151,7 +159,9 @@ static bool send_some(struct peal_mail *mail, struct peal_letter *letter)
 {
     const struct peal_team *team = mail->team;
     uint32_t to = letter->peer;
-    char *mailbox = box(team, to, team->rank);
+    if (peal_team_is_far(team, to))
+        return peal_mail_send_far(mail, letter);
+    char *mailbox = mail->to[to];
     struct peal_cell *credit = (struct peal_cell *)mailbox;
     bool moved = false;
     do {
@@ -162,7 +172,7 @@ static bool send_some(struct peal_mail *mail, struct peal_letter *letter)
                 return moved;
         }
         struct peal_slot *slot = slot_at(mailbox, mail->sent[to]);
-        uint64_t bytes = fragment(letter->bytes - letter->moved);
+        uint64_t bytes = peal_mail_fragment(letter->bytes - letter->moved);
         if (bytes > 0)
             memcpy(payload_of(slot, letter->bytes), letter->data + letter->moved, bytes);
         slot->signature = letter->tag;
@@ -183,20 +193,22 @@ static bool send_some(struct peal_mail *mail, struct peal_letter *letter)
 
 static struct peal_slot *arrived(const struct peal_mail *mail, uint32_t from)
 {
-    const struct peal_team *team = mail->team;
-    struct peal_slot *slot = slot_at(box(team, team->rank, from), mail->received[from]);
+    struct peal_slot *slot = slot_at(box(mail, from), mail->received[from]);
     /* Partner: send_some on the sender. */
-    return atomic_load_explicit(&slot->seq, memory_order_acquire) == mail->received[from] + 1
-               ? slot
-               : NULL;
+    if (atomic_load_explicit(&slot->seq, memory_order_acquire) != mail->received[from] + 1)
+        return NULL;
+    return slot;
 }
 
 static void free_slot(struct peal_mail *mail, uint32_t from)
 {
-    struct peal_cell *credit = (struct peal_cell *)box(mail->team, mail->team->rank, from);
+    struct peal_cell *credit = (struct peal_cell *)box(mail, from);
     /* Partner: send_some on the sender. */
     atomic_store_explicit(&credit->value, ++mail->received[from], memory_order_release);
-    peal_wake_if_sleeping(mail->team, from);
+    if (peal_team_is_far(mail->team, from))
+        mail->owed[from] = true;
+    else
+        peal_wake_if_sleeping(mail->team, from);
 }
 
 /* The oldest letter that wants a tag from exactly that peer (UINT32_MAX: from any). */
@@ -254,7 +266,7 @@ static struct heading read_heading(const struct peal_slot *slot)
         .bytes = peal_slot_bytes(slot), .tag = slot->signature, .first = slot->launch != 0};
 }
 
-/* Nobody has asked for the message yet, and it cannot be kept: its sender waits for room. */
+/* No rank has asked for the message yet, and it cannot be kept: its sender waits for room. */
 static void fail_memory(struct peal_mail *mail, uint32_t from, const struct heading *heading)
 {
     struct peal_team *team = mail->team;
@@ -303,7 +315,11 @@ static void refuse_fragment(struct peal_mail *mail, uint32_t from)
 /* A letter gets a message that lies aside. */
 static void serve(struct peal_mail *mail, struct peal_letter *letter, struct peal_aside *aside)
 {
-    uint64_t bytes = aside->bytes < letter->bytes ? aside->bytes : letter->bytes;
+    uint64_t bytes;
+    if (aside->bytes < letter->bytes)
+        bytes = aside->bytes;
+    else
+        bytes = letter->bytes;
     if (bytes > 0)
         memcpy(letter->data, aside->data, bytes);
     letter->begun = true;
@@ -345,11 +361,17 @@ static bool take_fragment(struct peal_mail *mail, uint32_t from)
         refuse_fragment(mail, from);
         return false;
     }
-    uint64_t moved = letter ? letter->moved : aside->moved;
-    uint64_t bytes = fragment(whole - moved);
+    uint64_t moved;
+    if (letter)
+        moved = letter->moved;
+    else
+        moved = aside->moved;
+    uint64_t bytes = peal_mail_fragment(whole - moved);
     const char *payload = payload_of(slot, whole);
     if (letter) {
-        uint64_t room = letter->bytes > moved ? letter->bytes - moved : 0;
+        uint64_t room = 0;
+        if (letter->bytes > moved)
+            room = letter->bytes - moved;
         if (bytes > 0 && room > 0)
             memcpy(letter->data + moved, payload, bytes < room ? bytes : room);
         letter->moved += bytes;
@@ -407,7 +429,9 @@ static bool see_aside(const struct peal_mail *mail, struct peal_letter *letter)
     const struct peal_aside *found = aside_queue(mail, letter->tag)->first;
     while (found && !is_wanted(letter, found))
         found = found->next;
-    for (uint32_t r = 0; !found && r < mail->team->size; r++) {
+    for (uint32_t r = 0; r < mail->team->size; r++) {
+        if (found)
+            break;
         if (is_wanted(letter, mail->filling[r]))
             found = mail->filling[r];
     }
@@ -421,6 +445,8 @@ static bool see_aside(const struct peal_mail *mail, struct peal_letter *letter)
 
 bool peal_mail_probe(struct peal_mail *mail, struct peal_letter *letter)
 {
+    if (!peal_boxes_map(mail, mail->team->rank))
+        return false;
     for (uint32_t r = 0; r < mail->team->size; r++) {
         while (take_fragment(mail, r))
             continue;
@@ -459,14 +485,17 @@ static bool send_all(struct peal_mail *mail, uint32_t to)
         if (letter->status == PEAL_PENDING)
             break;
         queue->first = next;
-        queue->last = next ? queue->last : NULL;
+        if (!next)
+            queue->last = NULL;
     }
     return moved;
 }
 
 bool peal_mail_progress(struct peal_mail *mail)
 {
-    if (mail->pending == 0)
+    if (mail->team->span)
+        peal_mail_pay_credits(mail);
+    if (mail->pending == 0 || mail->lost)
         return false;
     bool moved = false;
     for (uint32_t r = 0; r < mail->team->size; r++) {
@@ -479,6 +508,8 @@ bool peal_mail_progress(struct peal_mail *mail)
         while (take_fragment(mail, r))
             moved = true;
     }
+    if (mail->team->span)
+        peal_mail_pay_credits(mail);
     if (mail->probing.first)
         moved |= answer_probes(mail);
     return moved;
@@ -493,6 +524,7 @@ void peal_mail_post(struct peal_mail *mail, struct peal_letter *letter)
     letter->status = PEAL_PENDING;
     letter->order = mail->posted++;
     mail->pending++;
+    (void)peal_boxes_map(mail, letter->sends ? letter->peer : mail->team->rank);
     if (!letter->sends && !letter->probes && take_aside(mail, letter))
         return;
     if (letter->sends) {
@@ -518,15 +550,21 @@ static void fail_queue(struct peal_letter_queue *queue, enum peal_status status)
 
 void peal_mail_fail(struct peal_mail *mail, enum peal_status status)
 {
-    for (uint32_t r = 0; mail->out && r < mail->team->size; r++) {
+    uint32_t nout = mail->out ? mail->team->size : 0;
+    for (uint32_t r = 0; r < nout; r++) {
+        if (peal_team_is_far(mail->team, r))
+            peal_mail_let_go(mail->team, mail->out[r].first);
         fail_queue(&mail->out[r], status);
         if (mail->open && mail->open[r])
             mail->open[r]->status = status;
         if (mail->open)
             mail->open[r] = NULL;
     }
-    for (uint32_t i = 0; mail->wanted && i < mail->places; i++)
+    for (uint32_t i = 0; i < mail->places; i++) {
+        if (!mail->wanted)
+            break;
         fail_queue(&mail->wanted[i], status);
+    }
     fail_queue(&mail->probing, status);
     mail->pending = mail->nwanted = 0;
 }
@@ -540,7 +578,9 @@ static const struct peal_letter *letter_of(const enum peal_status *wanted)
 uint32_t peal_mail_peer(const enum peal_status *wanted)
 {
     const struct peal_letter *letter = letter_of(wanted);
-    return letter->begun ? letter->sender : letter->peer;
+    if (letter->begun)
+        return letter->sender;
+    return letter->peer;
 }
 
 void peal_mail_describe(const enum peal_status *wanted, struct peal_text *out)

@@ -6,14 +6,18 @@
 #ifndef PEAL_RUN_MAIL_H
 #define PEAL_RUN_MAIL_H
 
+#include "run/net/net.h"
 #include "run/team/team.h"
 
 enum { PEAL_MAIL_SLOTS = 16, PEAL_MAIL_PAYLOAD = 16384 - PEAL_LINE };
 
-/* Bytes of one mailbox: a line for the credit, then the slots. */
+/* Bytes of one mailbox: a line for credits, then the slots; whole pages, as it may be mapped alone. The first
+ * word of the line is the receiver's credit for these slots. Its second word is, between hosts, the other
+ * rank's credit for the box that the owner of this one fills there: each reads its own memory. */
 static inline uint64_t peal_mail_bytes(void)
 {
-    return PEAL_LINE + (uint64_t)PEAL_MAIL_SLOTS * (PEAL_LINE + PEAL_MAIL_PAYLOAD);
+    return peal_size_align(PEAL_LINE + (uint64_t)PEAL_MAIL_SLOTS * (PEAL_LINE + PEAL_MAIL_PAYLOAD),
+                           4096);
 }
 
 /* A message on its way, or wanted. Lives with the caller until status is not PEAL_PENDING. */
@@ -29,7 +33,9 @@ struct peal_letter {
     uint64_t length; /* received: of the whole message, once it has begun */
     bool begun;
     uint32_t sender;
-    uint64_t order; /* of posting, among receives */
+    uint64_t order;                /* of posting, among receives */
+    bool left;                     /* to another host: all fragments are the network's */
+    struct peal_net_token sources; /* to another host: fragments that have not left */
     enum peal_status status;
 };
 
@@ -58,13 +64,18 @@ struct peal_mail {
     struct peal_aside **filling; /* per sender: the one that is being put aside */
     struct peal_letter **open;   /* per sender: the letter that takes the current message */
     uint64_t *sent, *credit, *received;
+    bool *owed; /* by sender on another host: it does not know of all its free slots */
+    /* Where mailboxes are, NULL: not mapped yet (boxes.h). */
+    char *in;  /* the own ones, of all senders */
+    char **to; /* per receiver: its one for this rank */
+    bool lost; /* they cannot be mapped, and the team has failed for that */
 };
 
 enum peal_status peal_mail_init(struct peal_mail *mail, struct peal_team *team);
 void peal_mail_release(struct peal_mail *mail);
 /* Adds a letter (status PEAL_PENDING) and moves what can move. */
 void peal_mail_post(struct peal_mail *mail, struct peal_letter *letter);
-/* Has a message come that the letter (probes) wants? It is told by its length and sender. */
+/* Has a message come that the letter (probes) wants? Its length and sender are returned. */
 bool peal_mail_probe(struct peal_mail *mail, struct peal_letter *letter);
 bool peal_mail_progress(struct peal_mail *mail);
 void peal_mail_fail(struct peal_mail *mail, enum peal_status status);

@@ -18,7 +18,7 @@ struct pair {
 
 static void open_pair(struct pair *pair)
 {
-    assert_int_equal(peal_team_open_threads(2, 20000, false, NULL, pair->teams), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(2, 20000, NULL, pair->teams), PEAL_OK);
     for (int r = 0; r < 2; r++) {
         pair->teams[r]->quiet = true;
         assert_int_equal(peal_mail_init(&pair->mails[r], pair->teams[r]), PEAL_OK);

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "plan/plan.h"
 #include "run/exec/multicast.h"
+#include "run/span/span.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ enum {
     RANK_STOCK = 80 << 10,
     MOST_STOCK = FIRST_STOCK + 16 * RANK_STOCK,
     MORE_STOCK = 64 << 10,
+    LAZY_PLACES = 16,  /* of one that begins with none */
     FIRST_PLACES = 512 /* for twice as many plans as are there when opened */
 };
 
@@ -53,6 +55,16 @@ static void release_cell_writers(struct peal_cell_writers *writers)
     writers->writers = writers->notifiers = NULL;
 }
 
+static void drop_library(struct peal_plan_library *library)
+{
+    /* acq_rel: the last one sees what the others have lowered. Partner: their decrements. */
+    if (!library || atomic_fetch_sub_explicit(&library->users, 1, memory_order_acq_rel) != 1)
+        return;
+    peal_program_close(library->program);
+    pthread_mutex_destroy(&library->lock);
+    free(library);
+}
+
 void peal_plans_release(struct peal_plans *plans)
 {
     size_t algos;
@@ -70,7 +82,7 @@ void peal_plans_release(struct peal_plans *plans)
     }
     free(plans->by_algo);
     free(plans->draft);
-    peal_program_close(plans->library);
+    drop_library(plans->library);
     *plans = (struct peal_plans){0};
 }
 
@@ -115,30 +127,50 @@ static bool grow(struct peal_plans *plans, size_t cap)
     return true;
 }
 
-enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why)
+static enum peal_status open_library(struct peal_text *why, struct peal_plan_library **out)
 {
+    struct peal_plan_library *library = calloc(1, sizeof *library);
     struct peal_diags diags;
+    if (!library)
+        return PEAL_NO_MEMORY;
+    atomic_init(&library->users, 1);
+    pthread_mutex_init(&library->lock, NULL);
+    peal_diags_init(&diags);
+    enum peal_status status = peal_program_open("barrier_mesh", &diags, &library->program);
+    if (status != PEAL_OK) {
+        peal_diags_print(&diags, false, why); /* before the text it points into is gone */
+        drop_library(library);
+    } else {
+        *out = library;
+    }
+    peal_diags_release(&diags);
+    return status;
+}
+
+enum peal_status peal_plans_open(struct peal_plans *plans, const struct peal_plans *other,
+                                 struct peal_text *why)
+{
     size_t algos;
     peal_algos(&algos);
     if (!plans->by_algo)
         plans->by_algo = calloc(algos, sizeof *plans->by_algo);
-    if (!plans->by_algo || !grow(plans, FIRST_PLACES))
+    if (!plans->by_algo)
         return PEAL_NO_MEMORY;
-    size_t prefault = FIRST_STOCK + (size_t)plans->team->size * RANK_STOCK;
-    if (plans->team->lazy)
+    if (plans->team->lazy) {
         plans->prefault.step = MORE_STOCK;
-    else
+    } else {
+        size_t prefault = FIRST_STOCK + (size_t)plans->team->size * RANK_STOCK;
+        if (!grow(plans, FIRST_PLACES))
+            return PEAL_NO_MEMORY;
         peal_prefault_init(&plans->prefault, prefault < MOST_STOCK ? prefault : FIRST_STOCK,
                            MORE_STOCK);
-    peal_diags_init(&diags);
-    enum peal_status status = peal_program_open("barrier_mesh", &diags, &plans->library);
-    if (status != PEAL_OK) {
-        peal_diags_print(&diags, false, why); /* before the text it points into is gone */
-        peal_program_close(plans->library);
-        plans->library = NULL;
     }
-    peal_diags_release(&diags);
-    return status;
+    if (!other)
+        return open_library(why, &plans->library);
+    /* Relaxed: the other one holds it. */
+    atomic_fetch_add_explicit(&other->library->users, 1, memory_order_relaxed);
+    plans->library = other->library;
+    return PEAL_OK;
 }
 
 static enum peal_status find_kernel(struct peal_plans *plans, const struct peal_algo *algo,
@@ -149,7 +181,9 @@ static enum peal_status find_kernel(struct peal_plans *plans, const struct peal_
     if (algo_plans->kernel)
         return PEAL_OK;
     peal_diags_init(&diags);
-    algo_plans->kernel = peal_program_kernel(plans->library, algo->kernel, &diags);
+    pthread_mutex_lock(&plans->library->lock);
+    algo_plans->kernel = peal_program_kernel(plans->library->program, algo->kernel, &diags);
+    pthread_mutex_unlock(&plans->library->lock);
     if (!algo_plans->kernel)
         peal_diags_print(&diags, false, why);
     peal_diags_release(&diags);
@@ -169,10 +203,12 @@ static enum peal_status instantiate(const struct peal_kernel *kernel, const stru
     return status;
 }
 
-/* What only the whole plan tells. */
-static enum peal_status find_writers(const struct peal_plan *whole, uint32_t rank,
+/* What only the whole plan shows. */
+static enum peal_status find_writers(const struct peal_plan *whole, const struct peal_team *team,
                                      struct peal_cell_writers *out)
 {
+    uint32_t rank = team->rank;
+    out->pulled = team->span && peal_pulls_find(whole, rank, team->span->far);
     out->cells = whole->cells;
     out->writers = calloc(whole->cells + 1, sizeof *out->writers);
     out->notifiers = calloc(whole->cells + 1, sizeof *out->notifiers);
@@ -185,7 +221,8 @@ static enum peal_status find_writers(const struct peal_plan *whole, uint32_t ran
 
 /* A library kernel's: nothing but the plan decides whether the whole is made, as all ranks must come
  * to the same writers. */
-static enum peal_status look_at_whole(const struct peal_kernel *kernel,
+static enum peal_status look_at_whole(const struct peal_team *team,
+                                      const struct peal_kernel *kernel,
                                       const struct peal_bind *bind, const struct peal_plan *part,
                                       peal_plan_prove *prove, struct peal_text *why,
                                       struct peal_cell_writers *out)
@@ -205,7 +242,7 @@ static enum peal_status look_at_whole(const struct peal_kernel *kernel,
     const struct peal_plan *whole = made ? made : part;
     enum peal_status status = prove ? prove(whole, why) : PEAL_OK;
     if (status == PEAL_OK)
-        status = find_writers(whole, bind->rank, out);
+        status = find_writers(whole, team, out);
     free(made);
     return status;
 }
@@ -244,7 +281,7 @@ static enum peal_status look_and_make(const struct peal_team *team,
     struct peal_image_how full = *how;
     own.rank = team->rank;
     fresh->has_channels = plan->channels.count > 0;
-    enum peal_status status = look_at_whole(kernel, &own, plan, prove, why, fresh);
+    enum peal_status status = look_at_whole(team, kernel, &own, plan, prove, why, fresh);
     if (status != PEAL_OK) {
         if (!how->template)
             free(plan);
@@ -252,7 +289,32 @@ static enum peal_status look_and_make(const struct peal_team *team,
     }
     full.writers = fresh->writers;
     full.notifiers = fresh->notifiers;
+    full.pulled = fresh->pulled;
     return peal_image_new(plan, &full, team->compute, out);
+}
+
+enum peal_status peal_plans_take(const struct peal_plans *plans, struct peal_plan *whole,
+                                 const struct peal_image_how *how, struct peal_text *why,
+                                 struct peal_image **out)
+{
+    const struct peal_team *team = plans->team;
+    struct peal_cell_writers writers = {0};
+    struct peal_image_how full = *how;
+    enum peal_status status = PEAL_OK;
+    full.far = team->span ? team->span->far : NULL;
+    if (plans->prove)
+        status = plans->prove(whole, why);
+    if (status == PEAL_OK)
+        status = find_writers(whole, team, &writers);
+    full.writers = writers.writers;
+    full.notifiers = writers.notifiers;
+    full.pulled = writers.pulled;
+    if (status == PEAL_OK)
+        status = peal_image_new(whole, &full, team->compute, out);
+    else
+        free(whole);
+    release_cell_writers(&writers);
+    return status;
 }
 
 /* Always of the whole plan: channels, signals, windows and lanes may be of some ranks only, so that
@@ -261,27 +323,13 @@ enum peal_status peal_plans_make(const struct peal_plans *plans, const struct pe
                                  const struct peal_bind *bind, const struct peal_image_how *how,
                                  struct peal_text *why, struct peal_image **out)
 {
-    const struct peal_team *team = plans->team;
-    struct peal_cell_writers writers = {0};
-    struct peal_image_how full = *how;
     struct peal_bind all = *bind;
     struct peal_plan *whole = NULL;
     all.rank = PEAL_NONE;
     enum peal_status status = instantiate(kernel, &all, why, &whole);
     if (status != PEAL_OK)
         return status;
-    if (plans->prove)
-        status = plans->prove(whole, why);
-    if (status == PEAL_OK)
-        status = find_writers(whole, team->rank, &writers);
-    full.writers = writers.writers;
-    full.notifiers = writers.notifiers;
-    if (status == PEAL_OK)
-        status = peal_image_new(whole, &full, team->compute, out);
-    else
-        free(whole);
-    release_cell_writers(&writers);
-    return status;
+    return peal_plans_take(plans, whole, how, why, out);
 }
 
 static struct peal_cell_writers *find_cell_writers(const struct peal_algo_plans *algo_plans,
@@ -324,6 +372,21 @@ struct binding {
     int64_t count, most, groups;
 };
 
+static const struct peal_formula *formula_of(const struct peal_plans *plans,
+                                             const struct peal_plan_key *key)
+{
+    if (!peal_reduce_is_user(key->reduce))
+        return NULL;
+    return &plans->formulas[key->reduce - PEAL_USER_REDUCTION];
+}
+
+/* As a plan of a library kernel numbers it: its only formula is the first. */
+static enum peal_reduction reduce_of(const struct peal_plan_key *key)
+{
+    return peal_reduce_is_user(key->reduce) ? PEAL_USER_REDUCTION
+                                            : (enum peal_reduction)key->reduce;
+}
+
 static void bind_key(const struct peal_plans *plans, const struct peal_plan_key *key,
                      struct binding *out)
 {
@@ -343,11 +406,13 @@ static void bind_key(const struct peal_plans *plans, const struct peal_plan_key 
         (struct peal_bind){.nranks = plans->team->size,
                            .dtype = (enum peal_dtype)key->dtype,
                            .reduce = (enum peal_reduction)key->reduce,
+                           .formula = formula_of(plans, key),
                            .values = out->values,
                            .nvalues = nvalues,
                            .root = key->root,
                            .in_place = key->in_place,
                            .symmetric = key->symmetric,
+                           .nodes = plans->team->span ? plans->team->span->places : NULL,
                            .channel_depth = depth_for(plans->team->size, key->count * element),
                            .slot_bytes = key->count * element};
 }
@@ -420,7 +485,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     struct peal_plan_size size = {.count = key->count,
                                   .most = key->most,
                                   .dtype = (enum peal_dtype)key->dtype,
-                                  .reduce = (enum peal_reduction)key->reduce,
+                                  .reduce = reduce_of(key),
                                   .channel_depth = binding.bind.channel_depth,
                                   .slot_bytes = binding.bind.slot_bytes};
     struct peal_image_how how = {
@@ -429,6 +494,8 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
         .rows_as_bases = shape == PEAL_SHAPE_ROWS || shape == PEAL_SHAPE_BLOCKS,
         .remote = key->remote,
         .writes = plans->team->threads,
+        .far = plans->team->span ? plans->team->span->far : NULL,
+        .pairwise = peal_program_orders_pairs(plans->library->program, key->algo->kernel),
         /* Steps between buffers follow from it, where sizes are rounded. */
         .key = (key->most ? key->most : key->count) * element,
         .prefault = &plans->prefault,
@@ -448,6 +515,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
     if (looked && plan->cells == known->cells) {
         how.writers = known->writers;
         how.notifiers = known->notifiers;
+        how.pulled = known->pulled;
         return peal_image_new(plan, &how, plans->team->compute, out);
     }
     status = look_and_make(plans->team, algo_plans->kernel, &binding.bind, &how, plans->prove, plan,
@@ -462,7 +530,7 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
 enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_plan_key *key,
                                  struct peal_text *why, struct peal_image **out)
 {
-    if (plans->count * 2 >= plans->cap && !grow(plans, plans->cap ? plans->cap * 2 : FIRST_PLACES))
+    if (plans->count * 2 >= plans->cap && !grow(plans, plans->cap ? plans->cap * 2 : LAZY_PLACES))
         return PEAL_NO_MEMORY;
     struct peal_plan_entry *entry = place(plans->entries, plans->cap, key);
     if (!entry->image) {

@@ -8,6 +8,8 @@
 #include "run/exec/image.h"
 #include "run/team/team.h"
 
+#include <pthread.h>
+
 /* What a library plan depends on. */
 struct peal_plan_key {
     const struct peal_algo *algo;
@@ -25,15 +27,16 @@ struct peal_plan_entry {
     struct peal_image *image; /* NULL: free place */
 };
 
-/* What only the whole plan of all ranks tells: arrays by cell number, see multicast.h. Of a library
+/* What only the whole plan of all ranks shows: arrays by cell number, see multicast.h. Of a library
  * kernel it depends on the ranks and the root only, not on counts, types, operations and what is in
  * place (comm/tests/plans_test.c), so that a new count needs one rank's part only. */
 struct peal_cell_writers {
     struct peal_cell_writers *next; /* of the same algorithm */
     uint32_t root;
     bool has_channels; /* where one lies follows from all: such plans are made whole */
+    bool pulled;       /* ranks of other hosts read this one's memory */
     uint32_t cells;
-    uint32_t *writers, *notifiers; /* NULL: not looked at */
+    uint32_t *writers, *notifiers; /* NULL: not known */
 };
 
 /* The plan that those of other sizes, plain types and reductions are made from: see plan/resize.h.
@@ -58,6 +61,14 @@ enum { PEAL_MOST_PLANS = 2048, PEAL_MOST_PLAN_BYTES = 16 << 20 };
  * cache gives it: run and verify do not know each other. */
 typedef enum peal_status peal_plan_prove(const struct peal_plan *whole, struct peal_text *why);
 
+/* The library's kernels, which communicators that are made from each other share, in whichever threads
+ * they are used: lowered at their first use, with the mutex. */
+struct peal_plan_library {
+    _Atomic uint32_t users;
+    pthread_mutex_t lock;
+    struct peal_program *program;
+};
+
 struct peal_plans {
     const struct peal_team *team;
     struct peal_plan_entry *entries;
@@ -67,16 +78,18 @@ struct peal_plans {
     struct peal_algo_plans *by_algo; /* by algorithm */
     struct peal_plan *draft; /* where templates are resized: plans that live as long as that */
     uint64_t draft_cap;
-    struct peal_program *library;
+    struct peal_plan_library *library;
+    const struct peal_formula *formulas; /* key.reduce is PEAL_USER_REDUCTION + i: this one */
     peal_plan_prove *prove; /* every plan is proved before its first launch; NULL: none is */
 };
 
 void peal_plans_init(struct peal_plans *plans, const struct peal_team *team,
                      peal_plan_prove *prove);
 void peal_plans_release(struct peal_plans *plans);
-/* Reads the library, and makes room for plans. */
-enum peal_status peal_plans_open(struct peal_plans *plans, struct peal_text *why);
-/* True if there are so many that they must be forgotten before the next is made. */
+/* Reads the library, or shares that of `other`, unless it is NULL; and makes room for plans. */
+enum peal_status peal_plans_open(struct peal_plans *plans, const struct peal_plans *other,
+                                 struct peal_text *why);
+/* True if there are too many: they must be dropped before the next is made. */
 static inline bool peal_plans_are_many(const struct peal_plans *plans)
 {
     return plans->count >= PEAL_MOST_PLANS || plans->bytes >= PEAL_MOST_PLAN_BYTES;
@@ -93,5 +106,9 @@ enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_pla
 enum peal_status peal_plans_make(const struct peal_plans *plans, const struct peal_kernel *kernel,
                                  const struct peal_bind *bind, const struct peal_image_how *how,
                                  struct peal_text *why, struct peal_image **out);
+/* The same of a plan of all ranks that is there already. It is taken over in every case. */
+enum peal_status peal_plans_take(const struct peal_plans *plans, struct peal_plan *whole,
+                                 const struct peal_image_how *how, struct peal_text *why,
+                                 struct peal_image **out);
 
 #endif

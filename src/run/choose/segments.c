@@ -17,7 +17,9 @@ static uint64_t class_of(uint64_t bytes)
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
-    return a < b ? a : b;
+    if (a < b)
+        return a;
+    return b;
 }
 
 /* Even segments of whole blocks of 16 elements. No class has more memory than a full segment needs.
@@ -31,13 +33,17 @@ static void cut_call(const struct peal_choice *choice, uint64_t elements, uint32
      * grow with their number. */
     if (choice->algo->shape == PEAL_SHAPE_BLOCKS && ranks > RANKS_OF_SEGMENTS)
         bytes = bytes * RANKS_OF_SEGMENTS / ranks;
-    bytes = bytes < LEAST_SEGMENT ? smaller(choice->segment, LEAST_SEGMENT) : bytes;
+    if (bytes < LEAST_SEGMENT)
+        bytes = smaller(choice->segment, LEAST_SEGMENT);
     uint64_t most = bytes / element;
-    most = most < 16 ? 16 : most;
+    if (most < 16)
+        most = 16;
     uint64_t launches = (elements + most - 1) / most;
-    launches = launches ? launches : 1;
+    if (!launches)
+        launches = 1;
     uint64_t segment = ((elements + launches - 1) / launches + 15) / 16 * 16;
-    segment = segment < 16 ? 16 : segment;
+    if (segment < 16)
+        segment = 16;
     uint64_t full = (most + 15) / 16 * 16;
     *out = (struct peal_cutting){.segment = segment * element, .launches = launches};
     switch ((enum peal_shape)choice->algo->shape) {
@@ -80,12 +86,17 @@ void peal_resolve(const struct peal_table_of_rules *rules, const struct peal_alg
     if (out->choice.algo->shape == PEAL_SHAPE_WHOLE && wish->uneven)
         out->choice = peal_choose(NULL, NULL, wish); /* uneven blocks need a kernel for them */
     const struct peal_algo *algo = out->choice.algo;
-    uint64_t whole = algo->shape == PEAL_SHAPE_WHOLE ? wish->ranks : 1;
+    uint64_t whole = 1;
+    if (algo->shape == PEAL_SHAPE_WHOLE)
+        whole = wish->ranks;
     cut_call(&out->choice, wish->bytes / element * whole, element, wish->ranks, &out->cutting);
     out->key = *call;
     out->key.algo = algo;
     out->key.count = out->cutting.count;
-    out->key.most = algo->has_most ? out->cutting.most : 0;
+    if (algo->has_most)
+        out->key.most = out->cutting.most;
+    else
+        out->key.most = 0;
     out->key.symmetric = algo->memory != PEAL_PEERS_STAGE;
     out->key.remote = out->key.symmetric && !wish->symmetric;
     if (!peal_contract_info(peal_collective_contract(wish->collective))->has_reduce)

@@ -24,6 +24,7 @@ static const struct peal_algo algos[] = {
     {PEAL_CALL_BARRIER, NONE, STAGE, false, false, "central", "barrier_central"},
     {PEAL_CALL_BARRIER, NONE, STAGE, false, false, "dissemination", "barrier_dissemination"},
     {PEAL_CALL_BARRIER, NONE, STAGE, false, false, "direct", "barrier_direct"},
+    {PEAL_CALL_BARRIER, NONE, STAGE, false, false, "nodes", "barrier_nodes"},
 
     {PEAL_CALL_ALLREDUCE, ROWS, STAGE, true, false, "rows", "allreduce_rows"},
     {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, false, "small", "allreduce_small"},
@@ -40,11 +41,15 @@ static const struct peal_algo algos[] = {
     {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, false, "halving", "allreduce_halving"},
     {PEAL_CALL_ALLREDUCE, ROWS, WRITE, false, false, "push", "allreduce_push"},
     {PEAL_CALL_ALLREDUCE, ROWS, READ, false, false, "read", "allreduce_read"},
+    {PEAL_CALL_ALLREDUCE, FLAT, STAGE, true, false, "heads", "allreduce_heads"},
+    {PEAL_CALL_ALLREDUCE, ROWS, STAGE, true, false, "nodes", "allreduce_nodes"},
 
     {PEAL_CALL_REDUCE, ROWS, STAGE, true, false, "rows", "reduce_rows"},
     {PEAL_CALL_REDUCE, FLAT, STAGE, false, false, "mesh", "reduce_mesh"},
     {PEAL_CALL_REDUCE, FLAT, STAGE, false, false, "binomial", "reduce_binomial"},
     {PEAL_CALL_REDUCE, FLAT, STAGE, false, false, "direct", "reduce_direct"},
+    {PEAL_CALL_REDUCE, FLAT, STAGE, true, false, "heads", "reduce_heads"},
+    {PEAL_CALL_REDUCE, FLAT, STAGE, true, false, "nodes", "reduce_nodes"},
 
     {PEAL_CALL_BROADCAST, FLAT, STAGE, true, false, "pipe", "broadcast_pipe"},
     {PEAL_CALL_BROADCAST, FLAT, STAGE, false, false, "flat", "broadcast_flat"},
@@ -53,18 +58,24 @@ static const struct peal_algo algos[] = {
     {PEAL_CALL_BROADCAST, FLAT, STAGE, false, false, "direct", "broadcast_direct"},
     {PEAL_CALL_BROADCAST, FLAT, READ, false, false, "read", "broadcast_read"},
     {PEAL_CALL_BROADCAST, ROWS, WRITE, false, false, "share", "broadcast_share"},
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, true, false, "heads", "broadcast_heads"},
+    {PEAL_CALL_BROADCAST, FLAT, STAGE, true, false, "nodes", "broadcast_nodes"},
 
     {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, true, false, "rows", "allgather_rows"},
     {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, false, false, "send", "allgather_send"},
     {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, true, false, "central", "allgather_central"},
     {PEAL_CALL_ALLGATHER, WHOLE, STAGE, false, false, "ring", "allgather_ring"},
     {PEAL_CALL_ALLGATHER, BLOCKS, READ, false, false, "read", "allgather_read"},
+    {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, true, false, "heads", "allgather_heads"},
+    {PEAL_CALL_ALLGATHER, BLOCKS, STAGE, true, false, "nodes", "allgather_nodes"},
 
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, false, "rows", "reduce_scatter_rows"},
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, false, false, "send", "reduce_scatter_send"},
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, false, "central", "reduce_scatter_central"},
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, true, "relay", "reduce_scatter_relay"},
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, READ, false, false, "read", "reduce_scatter_read"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, false, "heads", "reduce_scatter_heads"},
+    {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, false, "nodes", "reduce_scatter_nodes"},
 
     {PEAL_CALL_GATHER, BLOCKS, STAGE, true, false, "rows", "gather_rows"},
     {PEAL_CALL_SCATTER, BLOCKS, STAGE, true, false, "rows", "scatter_rows"},
@@ -78,6 +89,8 @@ static const struct peal_algo algos[] = {
     {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, false, false, "send", "all_to_all_send"},
     {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, true, false, "central", "all_to_all_central"},
     {PEAL_CALL_ALL_TO_ALL, BLOCKS, READ, false, false, "read", "all_to_all_read"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, true, false, "heads", "all_to_all_heads"},
+    {PEAL_CALL_ALL_TO_ALL, BLOCKS, STAGE, true, false, "nodes", "all_to_all_nodes"},
 };
 
 enum { ALGOS = sizeof algos / sizeof *algos };
@@ -102,6 +115,34 @@ const struct peal_algo *peal_algo_find(uint32_t collective, const char *name)
     return NULL;
 }
 
+static bool is_among(const char *name, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(list[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool peal_algo_keeps(const struct peal_algo *algo, enum peal_moves moves)
+{
+    /* From rank 0 on, folded from the left; and in that order, but grouped otherwise. */
+    static const char *const folding[] = {
+        "allreduce_rows",      "allreduce_small",     "allreduce_direct",
+        "allreduce_central",   "allreduce_mesh",      "allreduce_mesh2",
+        "allreduce_push",      "allreduce_read",      "reduce_rows",
+        "reduce_mesh",         "reduce_direct",       "reduce_scatter_rows",
+        "reduce_scatter_send", "reduce_scatter_read", "reduce_scatter_central",
+        "scan_relay",          "scan_small",          "exscan_relay",
+        "exscan_small"};
+    static const char *const grouping[] = {"scan_doubling", "exscan_doubling"};
+    if (moves == PEAL_MOVES_ANY ||
+        is_among(algo->kernel, folding, sizeof folding / sizeof *folding))
+        return true;
+    return moves == PEAL_MOVES_GROUPS &&
+           is_among(algo->kernel, grouping, sizeof grouping / sizeof *grouping);
+}
+
 uint32_t peal_collective_even(uint32_t collective)
 {
     switch (collective) {
@@ -121,20 +162,46 @@ uint32_t peal_collective_even(uint32_t collective)
     }
 }
 
-enum { REACH = PEAL_PEERS_READ, SYMMETRIC = PEAL_PEERS_WRITE + 1, IN_PLACE }; /* a rule's memory */
+enum {
+    REACH = PEAL_PEERS_READ,
+    SYMMETRIC = PEAL_PEERS_WRITE + 1,
+    IN_PLACE,
+    HOSTS
+}; /* a rule's memory */
 
 /* The built-in table; see docs/performance.md for how it was measured. A segment is the bytes of a
  * vector (flat, rows) or of one block (blocks) that go in one launch. */
 static const struct {
     uint8_t collective;
     uint8_t memory; /* SYMMETRIC; REACH: private, and peers can reach it; IN_PLACE: the same, where
-                       no rule of REACH covers a call in place; STAGE: any */
+                       no rule of REACH covers a call in place; HOSTS: ranks are on several hosts; STAGE:
+                       any */
     int cores;      /* 1: a core for each rank; 2: fewer; 3: either */
     uint16_t least_ranks, most_ranks;
     uint64_t bytes;
     const char *algo;
     uint64_t segment;
 } builtin[] = {
+    /* Between hosts: kernels that push, as a pull takes a round trip and waits for its owner; where there is
+     * none, closed ones, whose owners are in the call. */
+    {PEAL_CALL_ALLREDUCE, HOSTS, 3, 1, 2, 16 << 10, "heads", 64 << 10},
+    {PEAL_CALL_ALLREDUCE, HOSTS, 3, 1, 256, 16 << 10, "heads", 64 << 10},
+    {PEAL_CALL_ALLREDUCE, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 1 << 20},
+    {PEAL_CALL_REDUCE, HOSTS, 3, 1, 256, 16 << 10, "heads", 64 << 10},
+    {PEAL_CALL_REDUCE, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
+    {PEAL_CALL_BROADCAST, HOSTS, 3, 1, 256, 16 << 10, "heads", 64 << 10},
+    {PEAL_CALL_BROADCAST, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
+    {PEAL_CALL_ALLGATHER, HOSTS, 3, 1, 256, 4 << 10, "heads", 64 << 10},
+    {PEAL_CALL_ALLGATHER, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, HOSTS, 3, 1, 256, 4 << 10, "heads", 64 << 10},
+    {PEAL_CALL_REDUCE_SCATTER, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
+    {PEAL_CALL_ALL_TO_ALL, HOSTS, 3, 1, 256, 4 << 10, "heads", 64 << 10},
+    {PEAL_CALL_ALL_TO_ALL, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
+    {PEAL_CALL_GATHER, HOSTS, 3, 1, 256, UINT64_MAX, "rows", 256 << 10},
+    {PEAL_CALL_SCATTER, HOSTS, 3, 1, 256, UINT64_MAX, "rows", 256 << 10},
+    {PEAL_CALL_SCAN, HOSTS, 3, 1, 256, UINT64_MAX, "doubling", 64 << 10},
+    {PEAL_CALL_EXSCAN, HOSTS, 3, 1, 256, UINT64_MAX, "doubling", 64 << 10},
+    {PEAL_CALL_BARRIER, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 0},
     {PEAL_CALL_ALLREDUCE, STAGE, 1, 1, 2, 65536, "direct", 65536},
     {PEAL_CALL_ALLREDUCE, STAGE, 1, 3, 4, 40, "direct", 40},
     {PEAL_CALL_ALLREDUCE, STAGE, 1, 3, 4, 8192, "small", 65536},
@@ -277,8 +344,8 @@ static FILE *open_plain(const char *path)
     enum { MOST_BYTES = 1 << 20 };
     struct stat info;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    bool plain = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-                 info.st_size <= MOST_BYTES;
+    bool plain =
+        fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= MOST_BYTES;
     FILE *file = plain ? fdopen(fd, "re") : NULL;
     if (!file && fd >= 0)
         close(fd);
@@ -334,6 +401,8 @@ static uint64_t default_segment(const struct peal_algo *algo)
 
 bool peal_algo_is_allowed(const struct peal_algo *algo, const struct peal_wish *wish)
 {
+    if (!peal_algo_keeps(algo, wish->moves))
+        return false;
     if (algo->memory == PEAL_PEERS_STAGE || wish->symmetric)
         return true;
     return algo->memory == PEAL_PEERS_WRITE ? wish->writes : wish->reads;
@@ -352,7 +421,8 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
 {
     if (forced && peal_algo_is_allowed(forced, wish))
         return (struct peal_choice){forced, default_segment(forced), "forced", false};
-    for (size_t i = 0; tuned && i < tuned->count; i++) {
+    /* What was measured on one host says nothing about several. */
+    for (size_t i = 0; tuned && !wish->hosts && i < tuned->count; i++) {
         const struct peal_rule *rule = &tuned->rules[i];
         if (rule->collective == wish->collective && rule->symmetric == wish->symmetric &&
             wish->ranks >= rule->least_ranks && wish->ranks <= rule->most_ranks &&
@@ -362,6 +432,8 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
     }
     /* Rules for the memory at hand come before those for any. */
     uint32_t own = wish->symmetric ? SYMMETRIC : wish->reads ? REACH : STAGE;
+    if (wish->hosts)
+        own = HOSTS;
     const uint32_t order[3] = {own, own == REACH && wish->in_place ? IN_PLACE : STAGE, STAGE};
     for (int pass = 0; pass < 3; pass++) {
         for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) {
@@ -369,11 +441,13 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
                 continue;
             const struct peal_algo *algo = peal_algo_find(wish->collective, builtin[i].algo);
             if (peal_algo_is_allowed(algo, wish))
-                return (struct peal_choice){algo, builtin[i].segment, "built-in table", false};
+                return (struct peal_choice){
+                    algo, builtin[i].segment,
+                    wish->hosts ? "built-in table for several hosts" : "built-in table", false};
         }
     }
     for (size_t i = 0; i < ALGOS; i++) {
-        if (algos[i].collective == wish->collective)
+        if (algos[i].collective == wish->collective && peal_algo_keeps(&algos[i], wish->moves))
             return (struct peal_choice){&algos[i], default_segment(&algos[i]), "the only one",
                                         false};
     }

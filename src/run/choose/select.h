@@ -45,6 +45,15 @@ const struct peal_algo *peal_algos(size_t *count);
 size_t peal_algo_index(const struct peal_algo *algo);
 /* NULL if there is none; name and collective as in the table. */
 const struct peal_algo *peal_algo_find(uint32_t collective, const char *name);
+/* How a reduction may be moved: what a user-defined one declares. */
+enum peal_moves {
+    PEAL_MOVES_ANY,    /* ranks in any order, grouped in any way */
+    PEAL_MOVES_GROUPS, /* in the order of the ranks, grouped in any way: associative */
+    PEAL_MOVES_NONE    /* from rank 0 on, folded from the left */
+};
+/* Does its kernel combine so, with every number of ranks? comm/tests/reductions_test.c holds the answers against the
+ * verifier's. */
+bool peal_algo_keeps(const struct peal_algo *algo, enum peal_moves moves);
 /* The even collective that serves an uneven one; others map to themselves. */
 uint32_t peal_collective_even(uint32_t collective);
 
@@ -90,6 +99,8 @@ struct peal_wish {
     bool writes;    /* and write it: threads */
     bool in_place;
     bool uneven; /* blocks of different sizes */
+    bool hosts;  /* ranks are on several */
+    enum peal_moves moves;
 };
 
 /* True if the memory at hand allows the algorithm. */

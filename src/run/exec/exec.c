@@ -3,9 +3,12 @@
  * that sleeps and to read memory that is not mapped here. */
 #include "run/exec/exec.h"
 
+#include "run/exec/cell.h"
+#include "run/exec/far.h"
 #include "run/exec/operand.h"
 #include "run/call/backoff.h"
 #include "run/exec/remote.h"
+#include "run/span/span.h"
 
 enum {
     BARE_POLLS = 10,     /* before the first pause: a pause is as long as a line's way */
@@ -36,6 +39,11 @@ static void combine(struct peal_frame *frame, const struct peal_step *step,
         frame->operands[1] = frame->operands[0];
         frame->operands[0] = dst;
         compute->combine((enum peal_fn)step->fn, &dst, frame->operands, 2, count, 0);
+        return;
+    }
+    if (peal_fn_is_user(step->fn)) {
+        peal_formula_combine(compute, peal_plan_formula(frame->image->plan, step->fn), &dst,
+                             frame->operands, step->mem.nsrc, count);
         return;
     }
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) &&
@@ -126,6 +134,35 @@ static void work(struct peal_frame *frame, const struct peal_step *step)
     }
 }
 
+/* The elements from row to row of a matrix, of which there may be but one. */
+static uint64_t row_stride(const struct peal_frame *frame, const struct peal_place *place,
+                           uint64_t rows, uint64_t count)
+{
+    if (rows < 2)
+        return count;
+    char *first = peal_place_address(frame, place, 0);
+    return (uint64_t)(peal_place_address(frame, place, 1) - first) >> place->shift;
+}
+
+static void multiply(struct peal_frame *frame, const struct peal_step *step)
+{
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    uint64_t rows = step->mem.rows, inner = step->mem.extra, columns = step->mem.count;
+    struct peal_product product = {
+        .dtype = (enum peal_dtype)step->dtype,
+        .rows = rows,
+        .inner = inner,
+        .columns = columns,
+        .a = peal_place_address(frame, &places[1], 0),
+        .b = peal_place_address(frame, &places[2], 0),
+        .c = peal_place_address(frame, &places[0], 0),
+        .a_stride = row_stride(frame, &places[1], rows, inner),
+        .b_stride = row_stride(frame, &places[2], inner, columns),
+        .c_stride = row_stride(frame, &places[0], rows, columns),
+    };
+    peal_product_run(&product);
+}
+
 /* ---- cells ---- */
 
 static inline struct peal_cell *cell_at(const struct peal_frame *frame, uint64_t offset)
@@ -133,37 +170,11 @@ static inline struct peal_cell *cell_at(const struct peal_frame *frame, uint64_t
     return (struct peal_cell *)(frame->bases[0].at + offset);
 }
 
-/* The order is a constant at each store: the compiler takes one that it cannot see for seq_cst,
- * whose exchange would hold up everything after it until the line has come.
- * Partner of all: the acquire load of a wait on the cell's owner. */
-static inline void store_cell(struct peal_cell *cell, uint64_t value, bool seq_cst)
-{
-    if (__builtin_expect(seq_cst, 0))
-        atomic_store_explicit(&cell->value, value, memory_order_seq_cst);
-    else
-        atomic_store_explicit(&cell->value, value, memory_order_release);
-}
-
 static void notify(struct peal_frame *frame, const struct peal_step *step, const int64_t *regs)
 {
-    struct peal_cell *cell = cell_at(frame, step->sync.offset);
-    int64_t value = step->sync.value;
-    bool seq_cst = frame->image->seq_cst;
-    if (step->flags & PEAL_STEP_HAS_REG)
-        value += regs[step->sync.reg];
-    if (step->kind == PEAL_STEP_NOTIFY) {
-        uint64_t word = frame->launch << 32 | (uint64_t)value;
-        if (frame->image->count_shift)
-            word |= frame->signature & 0xffff;
-        store_cell(cell, word, seq_cst);
-    } else if (step->flags & PEAL_STEP_SET) {
-        store_cell(cell, (uint64_t)value, seq_cst);
-    } else {
-        /* seq_cst as well as release: on the machines that matter it costs the same. */
-        atomic_fetch_add_explicit(&cell->value, (uint64_t)value, memory_order_seq_cst);
-    }
+    peal_cell_notify(frame, step, regs, cell_at(frame, step->sync.offset));
     if (step->sync.rank != PEAL_NONE) {
-        peal_wake_if_sleeping(frame->team, step->sync.rank);
+        peal_cell_wake(frame, step->sync.rank);
         return;
     }
     for (uint32_t r = 0; r < frame->team->size; r++) {
@@ -172,65 +183,44 @@ static void notify(struct peal_frame *frame, const struct peal_step *step, const
     }
 }
 
-static inline bool compare(bool equal, int64_t actual, int64_t wanted)
-{
-    return equal ? actual == wanted : actual >= wanted;
-}
-
-enum wait_end { WAIT_NO, WAIT_YES, WAIT_MISMATCH, WAIT_UNREAD };
-
-static inline enum wait_end test_one_writer(const struct peal_frame *frame,
-                                            const struct peal_step *step, uint64_t word)
-{
-    uint64_t launch = frame->launch - step->sync.back;
-    uint32_t shift = frame->image->count_shift;
-    uint64_t wanted = launch << 32 | (uint64_t)step->sync.value;
-    if (__builtin_expect(step->flags & PEAL_STEP_EQUAL, 0)) {
-        /* Nothing is written yet in that launch: that is 0, too. */
-        bool zero = step->sync.value == 0 && (int64_t)(word - wanted) < 0;
-        if (word >> shift != wanted >> shift && !zero)
-            return WAIT_NO;
-    } else if ((int64_t)(word - wanted) < 0) {
-        return WAIT_NO;
-    }
-    /* In this very launch, the signature must be ours. Older ones were compared then. What is said
-     * to be of a launch that nobody can have come to is another kernel's data: a peer that makes
-     * another call has that where this one has cells. */
-    enum { FAR = 1 << 24 };
-    int32_t ahead = (int32_t)((uint32_t)(word >> 32) - (uint32_t)frame->launch);
-    bool other =
-        shift && (ahead == 0 ? (word & 0xffff) != (frame->signature & 0xffff) : ahead > FAR);
-    return __builtin_expect(other, 0) ? WAIT_MISMATCH : WAIT_YES;
-}
-
-static inline enum wait_end test_wait(const struct peal_frame *frame, const struct peal_step *step,
-                                      const int64_t *regs)
+/* What peeks at a cell, and atomics. */
+static enum peal_step_end fetch(const struct peal_frame *frame, const struct peal_step *step,
+                                int64_t *regs, uint32_t spins)
 {
     struct peal_cell *cell = cell_at(frame, step->sync.offset);
-    /* Acquire; partner: notify on the writer's rank. Plans that need it get seq_cst: constants, as
-     * in store_cell. */
-    uint64_t word = __builtin_expect(frame->image->seq_cst, 0)
-                        ? atomic_load_explicit(&cell->value, memory_order_seq_cst)
-                        : atomic_load_explicit(&cell->value, memory_order_acquire);
-    if (step->kind == PEAL_STEP_WAIT) {
-        if (step->sync.back >= frame->launch)
-            return WAIT_YES; /* there was no such launch */
-        return test_one_writer(frame, step, word);
+    if (step->kind == PEAL_STEP_PEEK) {
+        peal_cell_peek(frame, step, regs, cell);
+        return PEAL_STEP_DONE;
     }
-    int64_t actual = (int64_t)word;
-    int64_t wanted = step->sync.value;
-    if (step->kind == PEAL_STEP_WAIT_SHARED)
-        actual -= frame->family->shared[step->sync.shared];
-    if (step->flags & PEAL_STEP_HAS_REG)
-        wanted += regs[step->sync.reg];
-    return compare(step->flags & PEAL_STEP_EQUAL, actual, wanted) ? WAIT_YES : WAIT_NO;
+    enum peal_step_end end = peal_cell_atomic(step, regs, cell);
+    for (uint32_t i = 0; end == PEAL_STEP_BLOCKS && i < spins; i++) {
+        peal_relax();
+        end = peal_cell_atomic(step, regs, cell);
+    }
+    if (end == PEAL_STEP_DONE)
+        peal_cell_wake(frame, step->sync.rank);
+    return end;
 }
 
-static enum wait_end spin_wait(const struct peal_frame *frame, const struct peal_step *step,
-                               const int64_t *regs, uint32_t spins)
+/* Where a lane goes on after a when: at its block, or at the end of it. */
+static const struct peal_step *behind_when(const struct peal_frame *frame,
+                                           const struct peal_step *step, const int64_t *regs)
 {
-    enum wait_end end = test_wait(frame, step, regs);
-    for (uint32_t i = 0; end == WAIT_NO && i < spins; i++) {
+    const struct peal_op *op = &peal_plan_ops(frame->image->plan)[step->op];
+    return peal_when_holds(op, regs[op->mem.rows]) ? step : step + step->mem.extra;
+}
+
+static inline enum peal_step_end test_wait(const struct peal_frame *frame,
+                                           const struct peal_step *step, const int64_t *regs)
+{
+    return peal_cell_test(frame, step, regs, cell_at(frame, step->sync.offset));
+}
+
+static enum peal_step_end spin_wait(const struct peal_frame *frame, const struct peal_step *step,
+                                    const int64_t *regs, uint32_t spins)
+{
+    enum peal_step_end end = test_wait(frame, step, regs);
+    for (uint32_t i = 0; end == PEAL_STEP_BLOCKS && i < spins; i++) {
         if (i > BARE_POLLS)
             peal_relax();
         end = test_wait(frame, step, regs);
@@ -238,31 +228,14 @@ static enum wait_end spin_wait(const struct peal_frame *frame, const struct peal
     return end;
 }
 
-static void peek(struct peal_frame *frame, const struct peal_step *step, int64_t *regs)
-{
-    struct peal_cell *cell = cell_at(frame, step->sync.offset);
-    /* Relaxed by meaning; seq_cst because plans with peek are explored that way. */
-    uint64_t word = atomic_load_explicit(&cell->value, memory_order_seq_cst);
-    const struct peal_op *op = &peal_plan_ops(frame->image->plan)[step->op];
-    const struct peal_signal *signal = &peal_plan_signals(frame->image->plan)[peal_op_signal(op)];
-    int64_t value = (int64_t)word;
-    if (signal->kind == PEAL_SIGNAL_SHARED)
-        value -= frame->family->shared[step->sync.shared];
-    else if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
-        value = word >> 32 == (uint32_t)frame->launch
-                    ? (int64_t)((uint32_t)word >> frame->image->count_shift)
-                    : 0;
-    regs[step->sync.reg] = value;
-}
-
 /* ---- channels ---- */
 
-static enum wait_end send(struct peal_frame *frame, const struct peal_step *step)
+static enum peal_step_end send(struct peal_frame *frame, const struct peal_step *step)
 {
     const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
     struct peal_port_state *port = &frame->family->ports[step->mem.extra];
     if (!peal_channel_can_send(frame, channel, port))
-        return WAIT_NO;
+        return PEAL_STEP_BLOCKS;
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t count = step->flags & PEAL_STEP_CLIP
                          ? peal_step_clip(frame, step, places, step->mem.nsrc)
@@ -285,45 +258,60 @@ static enum wait_end send(struct peal_frame *frame, const struct peal_step *step
     /* Partner: peal_channel_can_receive. */
     atomic_store_explicit(&slot->seq, port->sent, memory_order_release);
     peal_wake_if_sleeping(frame->team, channel->receiver);
-    return WAIT_YES;
+    return PEAL_STEP_DONE;
 }
 
-static enum wait_end receive(struct peal_frame *frame, const struct peal_step *step)
+/* Takes a message, and leaves its slot to be given back. */
+static enum peal_step_end take(struct peal_frame *frame, const struct peal_step *step)
 {
     const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
     struct peal_port_state *port = &frame->family->ports[step->mem.extra];
     if (!peal_channel_can_receive(frame, channel, port))
-        return WAIT_NO;
+        return PEAL_STEP_BLOCKS;
     struct peal_slot *slot = peal_channel_slot(frame, channel, port->received);
     const struct peal_place *places = &frame->image->places[step->mem.first];
     uint64_t element = peal_dtype_size((enum peal_dtype)step->dtype);
     uint64_t count = step->mem.count;
-    if (step->kind == PEAL_STEP_RECV && (step->flags & PEAL_STEP_CLIP))
+    bool whole = (step->kind & ~PEAL_STEP_FAR) == PEAL_STEP_RECV; /* not only its slot */
+    if (whole && (step->flags & PEAL_STEP_CLIP))
         count = peal_step_clip(frame, step, places, 1);
     uint64_t expected = count * element * step->mem.rows, came = peal_slot_bytes(slot);
     bool fits = frame->image->clip ? came <= expected : came == expected;
     if (!fits || slot->signature != frame->signature)
-        return WAIT_MISMATCH;
+        return PEAL_STEP_DIFFERS;
     port->received++;
-    if (step->kind == PEAL_STEP_RECV_SLOT)
-        return WAIT_YES;
+    if (!whole)
+        return PEAL_STEP_DONE;
     const char *payload = peal_slot_payload(slot, channel);
     uint64_t bytes = step->mem.rows <= 1 ? came : came / step->mem.rows;
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && bytes >= STREAM_LEAST;
     for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
         (stream ? frame->team->compute->copy_stream : frame->team->compute->copy)(
             peal_place_address(frame, &places[0], row), payload + row * bytes, bytes);
-    peal_channel_free(frame, channel, port);
-    peal_wake_if_sleeping(frame->team, channel->sender);
-    return WAIT_YES;
+    return PEAL_STEP_DONE;
 }
 
-static enum wait_end spin_channel(struct peal_frame *frame, const struct peal_step *step,
-                                  uint32_t spins)
+static void give_back(struct peal_frame *frame, const struct peal_step *step)
+{
+    const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
+    peal_channel_free(frame, channel, &frame->family->ports[step->mem.extra]);
+    peal_wake_if_sleeping(frame->team, channel->sender);
+}
+
+static enum peal_step_end receive(struct peal_frame *frame, const struct peal_step *step)
+{
+    enum peal_step_end end = take(frame, step);
+    if (end == PEAL_STEP_DONE && step->kind == PEAL_STEP_RECV)
+        give_back(frame, step);
+    return end;
+}
+
+static enum peal_step_end spin_channel(struct peal_frame *frame, const struct peal_step *step,
+                                       uint32_t spins)
 {
     bool sends = step->kind == PEAL_STEP_SEND;
-    enum wait_end end = sends ? send(frame, step) : receive(frame, step);
-    for (uint32_t i = 0; end == WAIT_NO && i < spins; i++) {
+    enum peal_step_end end = sends ? send(frame, step) : receive(frame, step);
+    for (uint32_t i = 0; end == PEAL_STEP_BLOCKS && i < spins; i++) {
         if (i > BARE_POLLS)
             peal_relax();
         end = sends ? send(frame, step) : receive(frame, step);
@@ -331,16 +319,108 @@ static enum wait_end spin_channel(struct peal_frame *frame, const struct peal_st
     return end;
 }
 
+/* ---- steps of ranks on several hosts: far.h ---- */
+
+static enum peal_step_end try_far(struct peal_frame *frame, struct peal_frame_lane *lane,
+                                  const struct peal_step *step)
+{
+    if (!peal_far_is_ready(frame, lane, step))
+        return PEAL_STEP_BLOCKS;
+    struct peal_cell *own = NULL;
+    switch ((enum peal_step_kind)(step->kind & ~PEAL_STEP_FAR)) {
+    case PEAL_STEP_COPY:
+    case PEAL_STEP_REDUCE:
+    case PEAL_STEP_COMBINE:
+    case PEAL_STEP_ACCUMULATE:
+        if (step->flags & PEAL_STEP_REMOTE)
+            return peal_far_work(frame, lane, step);
+        work(frame, step); /* what was sent before has left its source */
+        return PEAL_STEP_DONE;
+    case PEAL_STEP_MATMUL:
+        multiply(frame, step);
+        return PEAL_STEP_DONE;
+    case PEAL_STEP_NOTIFY:
+    case PEAL_STEP_NOTIFY_SHARED:
+    case PEAL_STEP_NOTIFY_RAW:
+        return peal_far_notify(frame, lane, step);
+    case PEAL_STEP_WAIT:
+    case PEAL_STEP_WAIT_SHARED:
+    case PEAL_STEP_WAIT_RAW:
+        own = peal_far_cell(frame, frame->team->rank, step->sync.offset);
+        return peal_cell_test(frame, step, lane->regs, own);
+    case PEAL_STEP_PEEK:
+        own = peal_far_cell(frame, frame->team->rank, step->sync.offset);
+        peal_cell_peek(frame, step, lane->regs, own);
+        return PEAL_STEP_DONE;
+    case PEAL_STEP_FETCH_ADD:
+    case PEAL_STEP_COMPARE_SWAP:
+    case PEAL_STEP_TAKE:
+        return peal_far_atomic(frame, lane, step);
+    case PEAL_STEP_SEND:
+        return peal_far_send(frame, lane, step);
+    case PEAL_STEP_RECV: {
+        enum peal_step_end end =
+            peal_far_has_begun(frame, lane) ? PEAL_STEP_DONE : take(frame, step);
+        return end == PEAL_STEP_DONE ? peal_far_give_back(frame, lane, step) : end;
+    }
+    case PEAL_STEP_FREE:
+        return peal_far_give_back(frame, lane, step);
+    case PEAL_STEP_RECV_SLOT:
+    case PEAL_STEP_END:
+    default:
+        return PEAL_STEP_DONE;
+    }
+}
+
+/* The network moves between two looks. Not inlined: nothing of it is to slow down the loop of one host. */
+static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *frame,
+                                                            struct peal_frame_lane *lane,
+                                                            const struct peal_step *step,
+                                                            uint32_t spins)
+{
+    enum { LOOKS = 8 }; /* at the own memory, each less than the system call that progress is */
+    enum peal_step_end end = try_far(frame, lane, step);
+    for (uint32_t i = 0; end == PEAL_STEP_BLOCKS && i < spins; i += LOOKS) {
+        peal_span_progress(frame->team->span);
+        for (uint32_t k = 0; end == PEAL_STEP_BLOCKS && k < LOOKS; k++)
+            end = try_far(frame, lane, step);
+    }
+    return end;
+}
+
 /* ---- lanes ---- */
+
+/* Was the step behind it done with it? */
+static uint32_t one_more(enum peal_step_end *end)
+{
+    if (*end != PEAL_STEP_DONE_TWO)
+        return 0;
+    *end = PEAL_STEP_DONE;
+    return 1;
+}
 
 static void trace_end(struct peal_op_trace *trace, const struct peal_step *step, uint64_t lane)
 {
-    struct peal_trace_entry entry = {trace->since[lane], peal_now_ns(), step->op, lane};
+    struct peal_op_time entry = {trace->since[lane], peal_now_ns(), step->op, lane};
     trace->since[lane] = 0;
     if (trace->len < trace->cap)
         trace->at[trace->len++] = entry;
     else
         trace->lost++;
+}
+
+static inline enum lane_end end_lane(struct peal_frame *frame, struct peal_frame_lane *lane)
+{
+    lane->at = NULL;
+    frame->moved = true;
+    return LANE_ENDED;
+}
+
+static inline enum lane_end stops_by(enum peal_step_end end)
+{
+    if (end == PEAL_STEP_BLOCKS)
+        return LANE_BLOCKED;
+    return end == PEAL_STEP_DIFFERS ? LANE_MISMATCH : LANE_UNREAD;
 }
 
 /* Inlined twice, so that the loop without a trace has no trace of it. */
@@ -350,7 +430,7 @@ run_lane_with(struct peal_frame *frame, struct peal_frame_lane *lane, uint32_t s
 {
     const struct peal_step *step = lane->at;
     for (;; step++) {
-        enum wait_end end = WAIT_YES;
+        enum peal_step_end end = PEAL_STEP_DONE;
         if (trace && step->kind != PEAL_STEP_END && !trace->since[lane - frame->lanes])
             trace->since[lane - frame->lanes] = peal_now_ns();
         switch ((enum peal_step_kind)step->kind) {
@@ -359,9 +439,12 @@ run_lane_with(struct peal_frame *frame, struct peal_frame_lane *lane, uint32_t s
         case PEAL_STEP_COMBINE:
         case PEAL_STEP_ACCUMULATE:
             if (__builtin_expect(step->flags & PEAL_STEP_REMOTE, 0))
-                end = peal_remote_work(frame, step) ? WAIT_YES : WAIT_UNREAD;
+                end = peal_remote_work(frame, step) ? PEAL_STEP_DONE : PEAL_STEP_UNREAD;
             else
                 work(frame, step);
+            break;
+        case PEAL_STEP_MATMUL:
+            multiply(frame, step);
             break;
         case PEAL_STEP_NOTIFY:
         case PEAL_STEP_NOTIFY_SHARED:
@@ -374,31 +457,41 @@ run_lane_with(struct peal_frame *frame, struct peal_frame_lane *lane, uint32_t s
             end = spin_wait(frame, step, lane->regs, spins);
             break;
         case PEAL_STEP_PEEK:
-            peek(frame, step, lane->regs);
+        case PEAL_STEP_FETCH_ADD:
+        case PEAL_STEP_COMPARE_SWAP:
+        case PEAL_STEP_TAKE:
+            end = fetch(frame, step, lane->regs, spins);
+            break;
+        case PEAL_STEP_WHEN:
+            step = behind_when(frame, step, lane->regs);
             break;
         case PEAL_STEP_SEND:
         case PEAL_STEP_RECV:
         case PEAL_STEP_RECV_SLOT:
             end = spin_channel(frame, step, spins);
             break;
-        case PEAL_STEP_FREE: {
-            const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
-            peal_channel_free(frame, channel, &frame->family->ports[step->mem.extra]);
-            peal_wake_if_sleeping(frame->team, channel->sender);
+        case PEAL_STEP_PASS:
+        case PEAL_STEP_FLUSH: /* memory is shared; across hosts a notify flushes by itself: far.h */
+            break;
+        case PEAL_STEP_FREE:
+            give_back(frame, step);
+            break;
+        case PEAL_STEP_END:
+            return end_lane(frame, lane);
+        default:
+            end = run_far(frame, lane, step, spins);
+            if (end == PEAL_STEP_DONE && step->kind == (PEAL_STEP_FAR | PEAL_STEP_END))
+                return end_lane(frame, lane);
+            step += one_more(&end);
             break;
         }
-        case PEAL_STEP_END:
-            lane->at = NULL;
-            frame->moved = true;
-            return LANE_ENDED;
-        }
-        if (trace && end == WAIT_YES)
+        if (trace && end == PEAL_STEP_DONE)
             trace_end(trace, step, (uint64_t)(lane - frame->lanes));
-        if (end == WAIT_YES)
+        if (end == PEAL_STEP_DONE)
             continue;
         frame->moved |= lane->at != step;
         lane->at = step;
-        return end == WAIT_NO ? LANE_BLOCKED : end == WAIT_MISMATCH ? LANE_MISMATCH : LANE_UNREAD;
+        return stops_by(end);
     }
 }
 

@@ -8,6 +8,8 @@
 #include "run/team/team.h"
 #include "run/exec/trace.h"
 
+struct peal_far_lane;
+
 struct peal_frame_lane {
     const struct peal_step *at; /* NULL: ended */
     int64_t *regs;
@@ -18,6 +20,15 @@ enum peal_frame_state {
     PEAL_RUN_BLOCKED,  /* nothing can move */
     PEAL_RUN_MISMATCH, /* a peer is in another call: `culprit` may say who */
     PEAL_RUN_UNREAD,   /* a peer's memory could not be read: see `unread` */
+};
+
+/* How far a step has come. */
+enum peal_step_end {
+    PEAL_STEP_BLOCKS,
+    PEAL_STEP_DONE,
+    PEAL_STEP_DONE_TWO, /* and the one behind it */
+    PEAL_STEP_DIFFERS,  /* a peer is in another call */
+    PEAL_STEP_UNREAD    /* see peal_frame's `unread` */
 };
 
 /* A launch in a context. */
@@ -45,13 +56,18 @@ struct peal_frame {
     bool moved;                  /* since the caller cleared it */
     uint64_t launch;             /* the family's number of this launch */
     struct peal_op_trace *trace; /* NULL: not traced */
+    struct peal_far_lane *far;   /* by lane: what is under way to other hosts; NULL: one host */
+    uint32_t far_cap;
+    char *far_bounce; /* blocks on their way from and to other hosts: image->far_bytes per lane */
+    uint64_t far_bounce_cap;
     struct {
         uint32_t rank;
         int error; /* errno */
     } unread;
 };
 
-void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uint32_t context);
+enum peal_status peal_frame_init(struct peal_frame *frame, const struct peal_team *team,
+                                 uint32_t context);
 void peal_frame_release(struct peal_frame *frame);
 
 /* Takes what an image will need of the process's own memory, so that its first load need not. */
@@ -75,8 +91,9 @@ static inline bool peal_frame_reload(struct peal_frame *frame, struct peal_image
 }
 /* Binds the peers' window parameters, which lie as the own ones do: mapped[i][r] is where rank r's
  * memory of parameter i begins here; mapped[i] NULL: it is not mapped, the owner says where it is.
- */
-void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped);
+ * segments[i][r]: as what it is exposed, if r is on another host. */
+void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped,
+                      const uint32_t *const *segments);
 /* The steps that a launch takes: phases take turns. A family counts launches from 1 on, and the
  * first one has phase 0, as it has in the verifier and the simulator. */
 static inline uint64_t peal_image_phase(const struct peal_image *image, uint64_t launch)

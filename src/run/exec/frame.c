@@ -3,7 +3,9 @@
 #include "run/exec/exec.h"
 
 #include "plan/plan.h"
+#include "run/exec/far.h"
 #include "run/exec/remote.h"
+#include "run/span/span.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,20 +21,25 @@ static bool grow_bounce(struct peal_frame *frame, uint64_t bytes)
     return frame->bounce != NULL;
 }
 
-void peal_frame_init(struct peal_frame *frame, const struct peal_team *team, uint32_t context)
+enum peal_status peal_frame_init(struct peal_frame *frame, const struct peal_team *team,
+                                 uint32_t context)
 {
     *frame = (struct peal_frame){.team = team, .context = context};
-    peal_regions_init(&frame->regions, team, context);
+    enum peal_status status = peal_regions_init(&frame->regions, team, context);
     /* What blocking calls will read peers' memory into: its pages would be most of a first call's
      * time. Without memory the call that needs it says so. */
-    if (context == 0 && team->size > 1 && !team->threads && !team->lazy && peal_remote_expect(team) &&
-        grow_bounce(frame, 2 * PEAL_REMOTE_MOST))
+    if (context == 0 && team->size > 1 && !team->threads && !team->lazy &&
+        peal_remote_expect(team) && grow_bounce(frame, 2 * PEAL_REMOTE_MOST))
         memset(frame->bounce, 0, frame->bounce_cap);
+    return status;
 }
 
 void peal_frame_release(struct peal_frame *frame)
 {
     peal_regions_release(&frame->regions);
+    if (frame->team)
+        peal_far_release(frame);
+    free(frame->far_bounce);
     free(frame->scratch);
     free(frame->pointers);
     free(frame->operands);
@@ -69,7 +76,7 @@ enum peal_status peal_frame_prepare(struct peal_frame *frame, const struct peal_
         !make_room((void **)&frame->pointers, &frame->pointers_cap, sources,
                    sizeof *frame->pointers))
         return PEAL_NO_MEMORY;
-    if (!grow_bounce(frame, image->bounce_bytes))
+    if (!grow_bounce(frame, image->bounce_bytes) || peal_far_prepare(frame, image) != PEAL_OK)
         return PEAL_NO_MEMORY;
     if (image->private_bytes > frame->scratch_cap) {
         uint64_t bytes = (image->private_bytes + 4095) & ~UINT64_C(4095);
@@ -98,19 +105,21 @@ enum peal_status peal_frame_load(struct peal_frame *frame, struct peal_image *im
     if (status != PEAL_OK)
         return status;
     if (!image->families[context] || image->turns[context] != frame->regions.turns)
-        status = peal_regions_find(&frame->regions, frame->team, image, &image->families[context]);
+        status = peal_regions_find(&frame->regions, image, &image->families[context]);
     if (status != PEAL_OK)
         return status;
     image->turns[context] = frame->regions.turns;
+    if (image->pulled)
+        frame->team->span->lent = true;
     for (uint32_t r = 0; r < image->size; r++)
-        image->bases[context][r].at =
-            peal_team_window(frame->team, r) + image->families[context]->offset;
+        image->bases[context][r].at = image->families[context]->at[r];
     bool loaded = peal_frame_reload(frame, image, context);
     assert(loaded);
     return loaded ? PEAL_OK : PEAL_SYSTEM;
 }
 
-void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped)
+void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped,
+                      const uint32_t *const *segments)
 {
     const struct peal_image *image = frame->image;
     const struct peal_team *team = frame->team;
@@ -126,6 +135,12 @@ void peal_frame_reach(struct peal_frame *frame, char *const *const *mapped)
             if (rank == team->rank)
                 continue;
             first[k] = own[row];
+            if (mapped[i] && peal_team_is_far(team, rank)) {
+                first[k].at = NULL;
+                first[k].from = (uint64_t)(own[row].at - mapped[i][team->rank]);
+                first[k].owner = segments[i][rank];
+                continue;
+            }
             if (mapped[i]) {
                 first[k].at = mapped[i][rank] + (own[row].at - mapped[i][team->rank]);
                 continue;
@@ -179,20 +194,22 @@ static const char *source_line(const struct peal_plan *plan, const struct peal_o
 
 static bool is_wait(const struct peal_step *step)
 {
-    return step->kind == PEAL_STEP_WAIT || step->kind == PEAL_STEP_WAIT_SHARED ||
-           step->kind == PEAL_STEP_WAIT_RAW;
+    uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
+    return kind == PEAL_STEP_WAIT || kind == PEAL_STEP_WAIT_SHARED || kind == PEAL_STEP_WAIT_RAW;
 }
 
 /* What the cell of a wait holds, as the kernel counts. */
 static long long read_actual(const struct peal_frame *frame, const struct peal_step *step)
 {
+    uint32_t owner = frame->image->spans ? frame->team->rank : 0;
+    uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
     const struct peal_cell *cell =
-        (const struct peal_cell *)(frame->bases[0].at + step->sync.offset);
+        (const struct peal_cell *)(frame->bases[owner].at + step->sync.offset);
     /* Relaxed: for the reader's eyes only. */
     uint64_t word = atomic_load_explicit(&cell->value, memory_order_relaxed);
-    if (step->kind == PEAL_STEP_WAIT_SHARED)
+    if (kind == PEAL_STEP_WAIT_SHARED)
         return (long long)word - frame->family->shared[step->sync.shared];
-    if (step->kind != PEAL_STEP_WAIT)
+    if (kind != PEAL_STEP_WAIT)
         return (long long)word;
     bool current = (uint32_t)(word >> 32) == (uint32_t)(frame->launch - step->sync.back);
     return current ? (long long)((uint32_t)word >> frame->image->count_shift) : 0;
@@ -221,7 +238,7 @@ void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out)
         frame->image && frame->live > 0 ? peal_image_plan(frame->image) : NULL;
     for (uint32_t l = 0; plan && l < frame->image->nlanes; l++) {
         const struct peal_step *step = frame->lanes[l].at;
-        if (!step || step->kind == PEAL_STEP_END)
+        if (!step || (step->kind & ~PEAL_STEP_FAR) == PEAL_STEP_END)
             continue;
         describe_step(frame, plan, step, frame->launch, out);
         return;
@@ -235,7 +252,8 @@ void peal_frame_describe_first(const struct peal_frame *frame, struct peal_text 
     uint64_t phase = plan ? peal_image_phase(image, frame->family->launches + 1) : 0;
     for (uint32_t i = 0; plan && i < image->nsteps; i++) {
         const struct peal_step *step = &image->steps[phase * image->nsteps + i];
-        if (!is_wait(step) && step->kind != PEAL_STEP_RECV && step->kind != PEAL_STEP_RECV_SLOT)
+        uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
+        if (!is_wait(step) && kind != PEAL_STEP_RECV && kind != PEAL_STEP_RECV_SLOT)
             continue;
         describe_step(frame, plan, step, frame->family->launches + 1, out);
         peal_text_puts(out, ", ");

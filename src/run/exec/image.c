@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "run/exec/image_layout.h"
+#include "run/exec/image_far.h"
 #include "run/exec/image_mark.h"
 #include "run/exec/image_step.h"
 
@@ -184,6 +185,18 @@ static uint64_t lay_out(struct peal_image *image, const struct peal_image_how *h
     return used;
 }
 
+static bool has_take(const struct peal_plan *plan)
+{
+    const struct peal_op *op = peal_plan_ops(plan);
+    if (plan->monotone)
+        return false;
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        if (op[i].kind == PEAL_OP_TAKE)
+            return true;
+    }
+    return false;
+}
+
 /* A zeroed block that begins with the image, counted and laid out, with nothing in its tables. */
 static struct peal_image *new_block(const struct peal_plan *plan, const struct peal_image_how *how)
 {
@@ -194,8 +207,12 @@ static struct peal_image *new_block(const struct peal_plan *plan, const struct p
                                .rows_as_bases = how->rows_as_bases,
                                .remote = how->remote,
                                .writes = how->writes,
+                               .spans = how->far != NULL,
+                               .pulled = how->far != NULL && how->pulled,
+                               .pairwise = how->pairwise,
                                .in_prefault = how->prefault != NULL,
                                .seq_cst = !plan->monotone,
+                               .takes = has_take(plan),
                                .period = plan->period,
                                .nshared = plan->totals_stride,
                                .nlanes = peal_plan_lane_count(plan, how->rank),
@@ -216,7 +233,7 @@ static enum peal_status fill(struct peal_image *image, const struct peal_image_h
 {
     const struct peal_plan *plan = image->plan;
     assert(image->nchannels == 0 || plan->rank_count == plan->nranks);
-    /* All ranks must write a cell alike, and from the own part alone nobody knows that they do. */
+    /* All ranks must write a cell alike, and from the own part alone no rank knows that they do. */
     if (image->count_shift == 0 && plan->rank_count != plan->nranks)
         return PEAL_UNSUPPORTED;
     if (how->writers)
@@ -227,7 +244,7 @@ static enum peal_status fill(struct peal_image *image, const struct peal_image_h
     if (!lay_out_channels(image, &image->scratch))
         return PEAL_NO_MEMORY;
     image->region_bytes = image->scratch + peal_image_align(plan->window_bytes) *
-                                               (peal_image_together(plan) ? plan->nranks : 1);
+                                               (peal_image_together(image) ? plan->nranks : 1);
     image->family_key = family_key(image, how->key);
     size_t totals = (size_t)image->nshared * image->period;
     memcpy(image->totals, peal_plan_totals(plan) + (how->rank - plan->rank_first) * totals,
@@ -238,12 +255,17 @@ static enum peal_status fill(struct peal_image *image, const struct peal_image_h
     if (status != PEAL_OK)
         return status;
     count_needs(image);
-    return peal_image_mark(image);
+    status = peal_image_mark(image);
+    return status == PEAL_OK && how->far ? peal_image_mark_far(image, how->far) : status;
 }
 
 enum peal_status peal_image_new(struct peal_plan *plan, const struct peal_image_how *how,
                                 const struct peal_compute *compute, struct peal_image **out)
 {
+    struct peal_image_how near = *how;
+    near.writers = NULL;
+    if (how->far) /* each rank's cells are in its own window */
+        how = &near;
     struct peal_image *image = new_block(plan, how);
     if (!image) {
         if (!how->template)

@@ -30,6 +30,7 @@ enum peal_step_kind {
     PEAL_STEP_REDUCE,  /* one dtype throughout, by a reducer */
     PEAL_STEP_COMBINE, /* everything else */
     PEAL_STEP_ACCUMULATE,
+    PEAL_STEP_MATMUL, /* mem.extra: columns of the first source */
     PEAL_STEP_NOTIFY, /* one-writer cell: a release store */
     PEAL_STEP_NOTIFY_SHARED,
     PEAL_STEP_NOTIFY_RAW,
@@ -37,11 +38,20 @@ enum peal_step_kind {
     PEAL_STEP_WAIT_SHARED,
     PEAL_STEP_WAIT_RAW,
     PEAL_STEP_PEEK,
+    PEAL_STEP_FETCH_ADD, /* these three: of raw cells, anyone's */
+    PEAL_STEP_COMPARE_SWAP,
+    PEAL_STEP_TAKE,
     PEAL_STEP_SEND,
     PEAL_STEP_RECV,
     PEAL_STEP_RECV_SLOT,
     PEAL_STEP_FREE,
-    PEAL_STEP_END
+    PEAL_STEP_FLUSH, /* mem.extra: the rank; nothing to do where memory is shared */
+    PEAL_STEP_WHEN,  /* fn, mem.rows and mem.count as in the plan; mem.extra: steps up to its END */
+    PEAL_STEP_PASS,  /* nothing: the END of a when */
+    PEAL_STEP_END,
+    /* Added to the kinds above, in plans of ranks on several hosts: a step that concerns another one, or
+     * waits while the network has to be moved, or needs what was sent before to have left (far.h). */
+    PEAL_STEP_FAR = 32
 };
 
 enum peal_step_flags {
@@ -66,8 +76,10 @@ struct peal_place {
     uint64_t offset; /* constants: the bits of a double */
     uint64_t pitch;  /* scratch of several rows: bytes from one to the next */
     uint16_t dtype;
-    uint16_t shift;   /* an element has 1 << shift bytes */
-    uint32_t channel; /* slots */
+    uint16_t shift; /* an element has 1 << shift bytes */
+    uint32_t
+        channel; /* slots. Otherwise, on several hosts: the rank of another host whose memory it
+                         is, or PEAL_NONE */
 };
 
 struct peal_step {
@@ -100,7 +112,7 @@ struct peal_image_param {
     uint32_t base;  /* first of its bases: own, or rank after rank if symmetric */
     uint32_t rows;  /* bases a rank: 1, or the number of rows if each row has its own base */
     uint32_t symmetric;
-    uint32_t cols; /* 2-D: elements a row as declared */
+    uint32_t cols; /* 2-D: elements per row as declared */
     uint64_t len;  /* elements on this rank, as the plan has it */
 };
 
@@ -108,8 +120,9 @@ struct peal_image_param {
 struct peal_base {
     char *at;
     uint64_t limit;  /* bytes that exist; parameters only */
-    uint64_t stride; /* bytes a row; 2-D parameters only */
-    /* Memory of another rank that is not mapped here: `from` bytes behind the address that its
+    uint64_t stride; /* bytes per row; 2-D parameters only */
+    /* Memory of a rank on another host: `from` bytes into its segment `owner`, and `at` is NULL. */
+    /* Memory of another rank of this host that is not mapped here: `from` bytes behind the address that its
      * owner has published in *home. NULL: `at` is the memory. See remote.h. */
     const _Atomic uint64_t *home;
     uint64_t from;
@@ -162,6 +175,7 @@ struct peal_image {
     int64_t *totals;          /* what each gains a launch: period * nshared */
     bool clip, rows_as_bases; /* see peal_image_how */
     bool seq_cst;             /* not monotone */
+    bool takes;               /* ranks may sleep for a cell of another one: a change wakes all */
     uint32_t count_shift;     /* where a one-writer cell's count begins: below it, the signature */
     uint64_t scratch;         /* offset of window scratch in the region */
     uint64_t private_bytes;   /* private scratch and tiles */
@@ -171,6 +185,10 @@ struct peal_image {
     bool remote;           /* peers' window parameters are not mapped here */
     bool writes;           /* and may be written: threads */
     uint64_t bounce_bytes; /* for blocks of their memory */
+    bool spans;            /* ranks are on several hosts */
+    bool pulled;           /* and read this one's memory */
+    bool pairwise;         /* proved for a network that orders pairs only: needs no flushes */
+    uint64_t far_bytes;    /* for blocks on their way between hosts, per lane */
     uint32_t *writers;     /* of cell numbers that share a line, see multicast.h; may be NULL */
     uint32_t *notifiers;   /* who changes the own cells, for reports; may be NULL */
     struct peal_family *families[PEAL_CONTEXTS]; /* made at the first launch in a context */
@@ -190,6 +208,8 @@ struct peal_image_how {
     bool rows_as_bases;             /* each row of a 2-D parameter is bound on its own */
     bool remote;                    /* peers' window parameters are not mapped here: see remote.h */
     bool writes;                    /* and may be written: threads */
+    const uint8_t *far;             /* by rank: 1 if on another host; NULL: all are on one */
+    bool pulled, pairwise;          /* see peal_image */
     uint64_t key;                   /* what the family depends on besides the plan's layout */
     const uint32_t *writers;        /* see multicast.h; NULL: none */
     const uint32_t *notifiers;      /* the same, for reports; NULL: not known */

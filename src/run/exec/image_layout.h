@@ -22,10 +22,10 @@ static inline uint64_t peal_image_cell(const struct peal_plan *plan, uint32_t ra
 
 /* Little scratch is together in rank 0's region: a rank that reads from all would touch a page of
  * each otherwise, and with many ranks to a core the pages count. */
-static inline bool peal_image_together(const struct peal_plan *plan)
+static inline bool peal_image_together(const struct peal_image *image)
 {
     enum { LITTLE = 2048 };
-    return plan->window_bytes <= LITTLE;
+    return image->plan->window_bytes <= LITTLE && !image->spans;
 }
 
 /* Bases that a rank's copy of a parameter has. */

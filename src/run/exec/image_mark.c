@@ -103,7 +103,7 @@ static void mark_urgent(struct peal_image *image)
     }
 }
 
-/* What a broadcast's root stages: nobody waits for it to be read, and most readers are on other
+/* What a broadcast's root stages: no rank waits for it to be read, and most readers are on other
  * cores. */
 static void mark_past(struct peal_image *image)
 {

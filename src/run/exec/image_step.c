@@ -57,7 +57,7 @@ static struct peal_place place_of(const struct peal_image *image, const struct p
     if (buf->kind != PEAL_BUF_WINDOW)
         return place;
     place.offset += image->scratch;
-    if (peal_image_together(plan)) {
+    if (peal_image_together(image)) {
         place.base = 0;
         place.offset += ref->rank * peal_image_align(plan->window_bytes);
     } else {
@@ -95,19 +95,27 @@ static enum peal_step_kind mem_kind(const struct peal_plan *plan, const struct p
         return refs[0].dtype == refs[1].dtype && refs[1].buf != PEAL_BUF_CONST ? PEAL_STEP_COPY
                                                                                : PEAL_STEP_COMBINE;
     case PEAL_OP_COMPUTE: {
-        bool plain = op->mem.divisor <= 1 && op->mem.nsrc >= 2;
+        bool plain = op->mem.divisor <= 1 && op->mem.nsrc >= 2 && !peal_fn_is_user(op->fn);
         for (uint32_t i = 1; i <= op->mem.nsrc; i++)
             plain = plain && refs[i].dtype == refs[0].dtype && refs[i].buf != PEAL_BUF_CONST;
         return plain ? PEAL_STEP_REDUCE : PEAL_STEP_COMBINE;
     }
     case PEAL_OP_ACCUMULATE:
         return PEAL_STEP_ACCUMULATE;
+    case PEAL_OP_MATMUL:
+        return PEAL_STEP_MATMUL;
     case PEAL_OP_SEND:
         return PEAL_STEP_SEND;
     case PEAL_OP_RECV:
         return PEAL_STEP_RECV;
     case PEAL_OP_RECV_SLOT:
         return PEAL_STEP_RECV_SLOT;
+    case PEAL_OP_FLUSH:
+        return PEAL_STEP_FLUSH;
+    case PEAL_OP_WHEN:
+        return PEAL_STEP_WHEN;
+    case PEAL_OP_END:
+        return PEAL_STEP_PASS;
     default:
         return PEAL_STEP_FREE;
     }
@@ -146,8 +154,9 @@ static uint32_t add_mem(struct peal_image *image, const struct peal_compute *com
                                        .rows = split ? 1 : op->mem.rows,
                                        .extra = op->mem.channel}};
     for (uint32_t i = 0; i < n; i++) {
+        uint64_t count = peal_op_of_operand(op, i).mem.count;
         struct peal_place place =
-            place_of(image, peal_plan_refs(plan) + op->mem.ref + i, phase, op->mem.count);
+            place_of(image, peal_plan_refs(plan) + op->mem.ref + i, phase, count);
         if (split) {
             bool own_base = place.base > plan->nranks && place.base < PEAL_BASE_SLOT;
             place.base += own_base ? row : 0;
@@ -180,8 +189,11 @@ static enum peal_status add_sync(struct peal_image *image, uint32_t op_index, ui
         {PEAL_STEP_NOTIFY, PEAL_STEP_NOTIFY_SHARED, PEAL_STEP_NOTIFY_RAW},
         {PEAL_STEP_WAIT, PEAL_STEP_WAIT_SHARED, PEAL_STEP_WAIT_RAW}};
     uint32_t column = signal->kind > PEAL_SIGNAL_RAW ? PEAL_SIGNAL_RAW : signal->kind;
+    uint8_t kind = kinds[op->kind == PEAL_OP_WAIT][column];
+    if (op->kind >= PEAL_OP_PEEK) /* peek and the atomics come in the same order here and there */
+        kind = (uint8_t)(PEAL_STEP_PEEK + (op->kind - PEAL_OP_PEEK));
     *step = (struct peal_step){
-        .kind = op->kind == PEAL_OP_PEEK ? PEAL_STEP_PEEK : kinds[op->kind == PEAL_OP_WAIT][column],
+        .kind = kind,
         .op = op_index,
         .sync = {.offset = peal_image_cell(plan, op->sync.rank, cell, shared_by < plan->nranks),
                  .rank = op->kind == PEAL_OP_NOTIFY && shared_by < plan->nranks ? PEAL_NONE
@@ -219,6 +231,7 @@ enum peal_status peal_image_add_phase(struct peal_image *image, const struct pea
     const struct peal_plan *plan = image->plan;
     uint32_t at = phase * image->nsteps;
     uint32_t places = phase * image->nplaces;
+    uint32_t open = PEAL_NONE; /* the innermost when; its mem.first is the next one out */
     for (uint32_t l = 0; l < image->nlanes; l++) {
         const struct peal_lane *lane = peal_plan_lane(plan, image->rank, l);
         image->lanes[l] = (struct peal_image_lane){at - phase * image->nsteps, lane->regs};
@@ -232,10 +245,21 @@ enum peal_status peal_image_add_phase(struct peal_image *image, const struct pea
                     i += plan->nranks - 2; /* the rest of the group */
                 continue;
             }
+            /* Neither is cut or bound row by row: only library collectives are. */
+            if (op->kind == PEAL_OP_MATMUL && (image->clip || image->rows_as_bases))
+                return PEAL_UNSUPPORTED;
             uint32_t rows = 1;
             for (uint32_t row = 0; row < rows; row++)
                 rows =
                     add_mem(image, compute, (uint32_t)i, phase, row, &image->steps[at++], &places);
+            if (op->kind == PEAL_OP_WHEN) {
+                image->steps[at - 1].mem.first = open;
+                open = at - 1;
+            } else if (op->kind == PEAL_OP_END) {
+                struct peal_step *when = &image->steps[open];
+                when->mem.extra = at - 1 - open;
+                open = when->mem.first;
+            }
         }
         image->steps[at++] = (struct peal_step){.kind = PEAL_STEP_END};
     }

@@ -82,7 +82,7 @@ void peal_multicast_find(const struct peal_plan *whole, uint32_t *writers)
         for (uint32_t l = 0; l < peal_plan_lane_count(whole, rank); l++)
             look_at_lane(whole, rank, peal_plan_lane(whole, rank, l), writers);
     }
-    /* Waits on what nobody notifies here: another root's plan may, and must find the same place. */
+    /* Waits on what no rank notifies here: another root's plan may, and must find the same place. */
     for (uint64_t i = 0; i < whole->ops.count; i++) {
         const struct peal_op *op = &peal_plan_ops(whole)[i];
         if (!peal_op_is_sync(op) || op->kind == PEAL_OP_NOTIFY)
@@ -93,4 +93,31 @@ void peal_multicast_find(const struct peal_plan *whole, uint32_t *writers)
         for (uint32_t c = first; c < first + (one ? 1 : signal->cells); c++)
             writers[c] = writers[c] == PEAL_UNTOUCHED ? PEAL_NONE : writers[c];
     }
+}
+
+/* Sources of an op that are at `rank`. */
+static bool reads_from(const struct peal_plan *plan, const struct peal_op *op, uint32_t rank)
+{
+    const struct peal_ref *refs = peal_plan_refs(plan) + op->mem.ref;
+    for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
+        bool is_memory = refs[i].buf < plan->bufs.count;
+        if (is_memory && refs[i].rank == rank && !peal_op_writes(op, i))
+            return true;
+    }
+    return false;
+}
+
+bool peal_pulls_find(const struct peal_plan *whole, uint32_t rank, const uint8_t *far)
+{
+    for (uint32_t r = 0; r < whole->nranks; r++) {
+        for (uint32_t l = 0; far[r] && l < peal_plan_lane_count(whole, r); l++) {
+            const struct peal_lane *lane = peal_plan_lane(whole, r, l);
+            const struct peal_op *op = peal_plan_ops(whole) + lane->first_op;
+            for (uint64_t i = 0; i < lane->ops; i++, op++) {
+                if (!peal_op_is_sync(op) && reads_from(whole, op, rank))
+                    return true;
+            }
+        }
+    }
+    return false;
 }

@@ -5,7 +5,7 @@
  * notify of a cell number comes in such a group, all in a row, by the same rank, the cells are
  * equal at all times as far as anyone can see, and one store serves all: with many ranks to a core
  * this halves the traffic between cores. It is a matter of all ranks' ops, so the whole plan is
- * looked at.
+ * examined.
  */
 #ifndef PEAL_RUN_MULTICAST_H
 #define PEAL_RUN_MULTICAST_H
@@ -21,6 +21,9 @@ void peal_multicast_find(const struct peal_plan *whole, uint32_t *writers);
 
 /* For each cell number: a rank that changes it on `rank`, or PEAL_NONE. For reports. */
 void peal_notifiers_find(const struct peal_plan *whole, uint32_t rank, uint32_t *notifiers);
+
+/* Does a rank of another host read memory of `rank`? far[r]: r is on another host than `rank`. */
+bool peal_pulls_find(const struct peal_plan *whole, uint32_t rank, const uint8_t *far);
 
 /* True if the notify at `at` (of `left` ops) begins a group of its rank. */
 bool peal_multicast_group(const struct peal_plan *plan, uint32_t rank, const struct peal_op *at,

@@ -7,6 +7,7 @@
 
 #include "run/exec/operand.h"
 #include "run/call/backoff.h"
+#include "run/team/windows.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -68,7 +69,9 @@ static int read_memory(const struct peal_team *team, uint32_t rank, char *own, u
 
 void peal_remote_probe(struct peal_team *team)
 {
-    uint32_t found = team->probe && team->pids ? PEAL_READS_YES : PEAL_READS_NO;
+    uint32_t found = team->windows->probe && !team->span ? PEAL_READS_YES : PEAL_READS_NO;
+    if (team->span) /* no rank reads memory of another host so */
+        team->reads = PEAL_READS_NO;
     for (uint32_t r = 0; r < team->size && found == PEAL_READS_YES; r++) {
         const struct peal_control *control = team->controls[r];
         uint64_t word = 0;
@@ -274,8 +277,12 @@ static bool combine_row(struct peal_frame *frame, const struct peal_step *step, 
         bool past = stream;
         for (uint32_t i = 0; i < step->mem.nsrc; i++)
             past = past && frame->operands[i].at != dst.at;
-        (past ? compute->combine_stream : compute->combine)(
-            (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, n, step->mem.extra);
+        if (peal_fn_is_user(step->fn))
+            peal_formula_combine(compute, peal_plan_formula(frame->image->plan, step->fn), &dst,
+                                 frame->operands, step->mem.nsrc, n);
+        else
+            (past ? compute->combine_stream : compute->combine)(
+                (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, n, step->mem.extra);
         repeat(frame, step, row, first, n, dst.at);
     }
     return true;

@@ -4,19 +4,12 @@
 #ifndef PEAL_RUN_TRACE_H
 #define PEAL_RUN_TRACE_H
 
+#include <peal/plan.h>
 #include <stdint.h>
-
-/* One op, its blocked time included. Nanoseconds of the host's monotonic clock, so that ranks of
- * one host can be compared. */
-struct peal_trace_entry {
-    uint64_t start, end;
-    uint64_t op; /* index into the ops of the image's plan */
-    uint64_t lane;
-};
 
 /* The caller's memory; entries past the capacity are counted and dropped. */
 struct peal_op_trace {
-    struct peal_trace_entry *at;
+    struct peal_op_time *at;
     uint64_t len, cap, lost;
     uint64_t *since; /* per lane: when its present op was first tried, 0 = not yet */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See door.h. A folder is locked while a socket in it is looked at, bound or removed: between bind and
+/* See door.h. A folder is locked while a socket in it is examined, bound or removed: between bind and
  * listen a socket refuses, as one does whose owner was killed, and such are removed. */
 #include "run/team/door.h"
 
@@ -47,7 +47,7 @@ static void name_folder(int number, char out[static 96])
         out[0] = '\0';
 }
 
-/* Can nobody but this user put something else in its place, or look into it? */
+/* Is this user the only one who can put something else in its place, or look into it? */
 static bool is_private(int fd, const char *path)
 {
     struct stat folder, above;
@@ -55,8 +55,7 @@ static bool is_private(int fd, const char *path)
     snprintf(parent, sizeof parent, "%s", path);
     *strrchr(parent, '/') = '\0';
     return fstat(fd, &folder) == 0 && folder.st_uid == getuid() && (folder.st_mode & 077) == 0 &&
-           stat(parent, &above) == 0 &&
-           (above.st_uid == getuid() || above.st_uid == 0) &&
+           stat(parent, &above) == 0 && (above.st_uid == getuid() || above.st_uid == 0) &&
            ((above.st_mode & 022) == 0 || (above.st_mode & S_ISVTX) != 0);
 }
 
@@ -136,7 +135,8 @@ static int listen_at(const struct sockaddr_un *name, socklen_t len)
 static void sweep(int folder, const char *path)
 {
     DIR *dir = fdopendir(fcntl(folder, F_DUPFD_CLOEXEC, 0));
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir))) {
         struct sockaddr_un name;
         char full[108];
         if (strlen(entry->d_name) != NAME_DIGITS ||
@@ -194,13 +194,17 @@ enum peal_status peal_door_open(const char *job, uint32_t leader, uint64_t deadl
     for (;;) {
         bool taken = false; /* by an earlier meeting of the same job, which is just ending */
         for (int i = 0; i < FOLDERS; i++) {
-            int fd = done[i] ? -1 : listen_in(i, name, path);
+            int fd = -1;
+            if (!done[i])
+                fd = listen_in(i, name, path);
             if (fd >= 0)
                 add(&door, fd, path);
             taken |= !done[i] && fd < 0 && errno == EADDRINUSE;
             done[i] |= fd >= 0 || errno != EADDRINUSE;
         }
-        int fd = done[FOLDERS] ? -1 : listen_at(&address, len);
+        int fd = -1;
+        if (!done[FOLDERS])
+            fd = listen_at(&address, len);
         if (fd >= 0)
             add(&door, fd, "");
         done[FOLDERS] |= fd >= 0;
@@ -238,13 +242,14 @@ int peal_door_accept(const struct peal_door *door, int patience_ms)
         polls[i] = (struct pollfd){door->fds[i], POLLIN, 0};
     errno = 0;
     if (poll(polls, door->count, patience_ms) <= 0) {
-        errno = errno == EINTR ? 0 : errno;
+        if (errno == EINTR)
+            errno = 0;
         return -1;
     }
     for (uint32_t i = 0; i < door->count; i++) {
-        int fd = polls[i].revents & POLLIN
-                     ? accept4(door->fds[i], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)
-                     : -1;
+        int fd = -1;
+        if (polls[i].revents & POLLIN)
+            fd = accept4(door->fds[i], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0 || errno == EMFILE || errno == ENFILE)
             return fd;
         errno = 0; /* it has gone again */
@@ -296,7 +301,9 @@ bool peal_door_send(int fd, const void *data, size_t len, const int pass[2], uin
         struct cmsghdr align;
     } control = {.space = {0}};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-    size_t count = !pass || pass[0] < 0 ? 0 : pass[1] < 0 ? 1 : 2;
+    size_t count = 0;
+    if (pass && pass[0] >= 0)
+        count = pass[1] < 0 ? 1 : 2;
     if (count > 0) {
         msg.msg_control = control.space;
         msg.msg_controllen = CMSG_SPACE(count * sizeof(int));

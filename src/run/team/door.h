@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The door: where the ranks of a job find each other, and nobody else of the host.
+/* The door: where the ranks of a job find each other, and no other user of the host.
  *
  * The leader listens on a socket below a folder that only its user can enter ($XDG_RUNTIME_DIR/peal,
  * /run/user/UID/peal, /tmp/peal-UID), in each of these that is there, and by an abstract name, for

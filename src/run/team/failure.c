@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "run/call/backoff.h"
+#include "run/span/span.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +65,10 @@ enum peal_status peal_team_failure(struct peal_team *team)
         return PEAL_OK;
     if (team->failed == PEAL_OK) {
         team->failed = (enum peal_status)(failure & 0xff);
-        copy_report(team, team->controls[0], (uint32_t)(failure >> WINNER_SHIFT) & 0xffff);
+        copy_report(team, team->controls[team->first],
+                    (uint32_t)(failure >> WINNER_SHIFT) & 0xffff);
+        if (team->span)
+            peal_span_retract(team->span);
         atomic_thread_fence(memory_order_seq_cst); /* as at the end of peal_team_fail */
     }
     return team->failed;
@@ -75,7 +79,8 @@ enum peal_status peal_team_confirm(struct peal_team *team)
     /* The accesses come before the look. Partner: the compare and swap in peal_team_fail, which comes
      * before the owner's next use of its memory. */
     atomic_thread_fence(memory_order_acquire);
-    uint64_t failure = atomic_load_explicit(&team->controls[0]->failure, memory_order_acquire);
+    uint64_t failure =
+        atomic_load_explicit(&team->controls[team->first]->failure, memory_order_acquire);
     if (__builtin_expect(failure == 0, 1))
         return PEAL_OK;
     uint64_t none = 0;
@@ -98,7 +103,7 @@ static void write_report(struct peal_control *first, const char *report)
     atomic_store_explicit(&first->report_done, 1, memory_order_release);
 }
 
-/* Rank 0 has the failure: all others get it, and are woken. */
+/* The first rank has the failure: all others get it, and are woken. */
 static void spread_failure(const struct peal_team *team, uint64_t value)
 {
     for (uint32_t r = 0; r < team->size; r++) {
@@ -115,9 +120,9 @@ static void spread_failure(const struct peal_team *team, uint64_t value)
 void peal_team_revoke(const struct peal_team *team)
 {
     uint64_t none = 0;
-    uint64_t value = (uint64_t)PEAL_REVOKED | (uint64_t)team->rank << 8 |
-                     (uint64_t)team->rank << WINNER_SHIFT;
-    struct peal_control *first = team->controls[0];
+    uint64_t value =
+        (uint64_t)PEAL_REVOKED | (uint64_t)team->rank << 8 | (uint64_t)team->rank << WINNER_SHIFT;
+    struct peal_control *first = team->controls[team->first];
     /* As in peal_team_fail. */
     if (atomic_compare_exchange_strong_explicit(&first->failure, &none, value, memory_order_acq_rel,
                                                 memory_order_acquire)) {
@@ -128,6 +133,23 @@ void peal_team_revoke(const struct peal_team *team)
         value = none;
     }
     spread_failure(team, value);
+    if (team->span)
+        peal_span_announce(team->span);
+}
+
+void peal_team_take_failure(const struct peal_team *team, uint64_t failure, const char *report)
+{
+    uint64_t none = 0;
+    struct peal_control *first = team->controls[team->first];
+    if (failure == 0)
+        return;
+    /* As in peal_team_fail: of several ranks that hear of it, one writes the report. */
+    if (atomic_compare_exchange_strong_explicit(&first->failure, &none, failure,
+                                                memory_order_acq_rel, memory_order_acquire))
+        write_report(first, report);
+    else
+        failure = none;
+    spread_failure(team, failure);
 }
 
 enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status, uint32_t culprit,
@@ -136,7 +158,7 @@ enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status,
     uint64_t none = 0;
     uint64_t value =
         (uint64_t)status | (uint64_t)culprit << 8 | (uint64_t)team->rank << WINNER_SHIFT;
-    struct peal_control *first = team->controls[0];
+    struct peal_control *first = team->controls[team->first];
     /* acq_rel: the winner's report comes after; a loser sees who won. */
     bool won = atomic_compare_exchange_strong_explicit(&first->failure, &none, value,
                                                        memory_order_acq_rel, memory_order_acquire);
@@ -152,5 +174,7 @@ enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status,
         peal_text_release(&folded);
     }
     spread_failure(team, value);
+    if (team->span && won)
+        peal_span_announce(team->span);
     return peal_team_failure(team);
 }

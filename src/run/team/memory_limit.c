@@ -33,7 +33,9 @@ static FILE *open_in(const char *folder, const char *name)
 {
     char path[MOST_PATH + 64];
     int len = snprintf(path, sizeof path, "%s/%s", folder, name);
-    return len < (int)sizeof path ? fopen(path, "re") : NULL;
+    if (len >= (int)sizeof path)
+        return NULL;
+    return fopen(path, "re");
 }
 
 /* The number that a file holds; "max", and what is no number: UINT64_MAX. */
@@ -79,9 +81,12 @@ static void read_group(const struct version *version, const char *folder,
                        struct peal_memory_limit *room)
 {
     uint64_t limit = UINT64_MAX;
-    for (int i = 0; i < 2 && version->limits[i]; i++) {
+    for (int i = 0; i < 2; i++) {
+        if (!version->limits[i])
+            break;
         uint64_t found = read_number(folder, version->limits[i]);
-        limit = found < limit ? found : limit;
+        if (found < limit)
+            limit = found;
     }
     if (limit >= (uint64_t)INT64_MAX / 2)
         return;
@@ -89,7 +94,7 @@ static void read_group(const struct version *version, const char *folder,
     if (used == UINT64_MAX || (used <= limit && limit - used >= room->bytes))
         return;
     uint64_t files = read_stat(folder, version->files);
-    used -= files < used ? files : used;
+    used -= peal_size_min(files, used);
     lower(room, used < limit ? limit - used : 0);
 }
 
@@ -129,12 +134,17 @@ static bool find_path(const char *root, const struct version *version, char out[
     FILE *file = open_in(root, "proc/self/cgroup");
     while (file && !found && fgets(line, sizeof line, file)) {
         char *list = strchr(line, ':');
-        char *path = list ? strchr(list + 1, ':') : NULL;
+        char *path = NULL;
+        if (list)
+            path = strchr(list + 1, ':');
         if (!path)
             continue;
         *path++ = '\0';
         path[strcspn(path, "\n")] = '\0';
-        found = version == &versions[0] ? strcmp(list, ":") == 0 : has_word(list + 1, "memory");
+        if (version == &versions[0])
+            found = strcmp(list, ":") == 0;
+        else
+            found = has_word(list + 1, "memory");
         /* Above what a namespace shows there is nothing to be read. */
         if (found)
             snprintf(out, PATH_MAX, "%s",
@@ -159,8 +169,12 @@ static void read_mount(const char *root, char *line, struct peal_memory_limit *r
     if ((!second && !has_word(options, "memory")) || !find_path(root, version, path))
         return;
     /* A container may see its own group only, as the root of the mount. */
-    size_t hidden = strcmp(top, "/") == 0 ? 0 : strlen(top);
-    const char *below = strncmp(path, top, hidden) == 0 ? path + hidden : "";
+    size_t hidden = 0;
+    if (strcmp(top, "/") != 0)
+        hidden = strlen(top);
+    const char *below = "";
+    if (strncmp(path, top, hidden) == 0)
+        below = path + hidden;
     char mount[MOST_PATH];
     if (snprintf(mount, sizeof mount, "%s%s", root, at) < (int)sizeof mount)
         climb(version, mount, below, room);
@@ -202,13 +216,16 @@ bool peal_memory_limit_fits(const struct peal_memory_limit *room, uint64_t bytes
 {
     if (bytes < LITTLE || bytes <= room->bytes)
         return true;
-    if (why && ranks > 1)
-        peal_text_printf(why, "%u ranks need ", ranks);
-    if (why)
-        peal_text_printf(why, "%llu bytes%s, %llu are available %s", (unsigned long long)bytes,
-                         ranks > 1 ? "" : " are needed", (unsigned long long)room->bytes,
-                         room->of_group ? "within the limit of the control group"
-                                        : "on this machine");
+    if (!why)
+        return false;
+    const char *where = "on this machine";
+    if (room->of_group)
+        where = "within the limit of the control group";
+    if (ranks > 1)
+        peal_text_printf(why, "%u ranks need %llu bytes", ranks, (unsigned long long)bytes);
+    else
+        peal_text_printf(why, "%llu bytes are needed", (unsigned long long)bytes);
+    peal_text_printf(why, ", %llu are available %s", (unsigned long long)room->bytes, where);
     return false;
 }
 

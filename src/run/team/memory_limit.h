@@ -27,18 +27,7 @@ void peal_memory_limit_find(const char *root, struct peal_memory_limit *out);
 bool peal_memory_limit_fits(const struct peal_memory_limit *room, uint64_t bytes, uint32_t ranks,
                             struct peal_text *why);
 
-/* The two together, for this system; it is not even looked at for less than a megabyte. */
+/* The two together, for this system; it is not asked for less than a megabyte. */
 bool peal_memory_limit_has(uint64_t bytes, uint32_t ranks, struct peal_text *why);
-
-/* Sums of needs do not wrap: beyond all numbers they stay at the largest. */
-static inline uint64_t peal_memory_limit_add(uint64_t a, uint64_t b)
-{
-    return a + b < a ? UINT64_MAX : a + b;
-}
-static inline uint64_t peal_memory_limit_times(uint64_t each, uint64_t count)
-{
-    uint64_t all;
-    return __builtin_mul_overflow(each, count, &all) ? UINT64_MAX : all;
-}
 
 #endif

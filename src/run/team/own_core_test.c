@@ -32,7 +32,7 @@ static void test_moves_away_from_a_peer(void **state)
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
     if (CPU_COUNT(&before) < 2)
         skip();
-    assert_int_equal(peal_team_open_threads(RANKS, 1000, false, NULL, teams), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(RANKS, 1000, NULL, teams), PEAL_OK);
     peal_spread_look(teams[0]);
     uint32_t first = said(teams[0]);
     assert_true(first > 0 && CPU_ISSET(first - 1, &before));

@@ -55,7 +55,9 @@ static void sleep_ms(long ms)
 
 static enum peal_status status_of(uint32_t word)
 {
-    return word < PEAL_STATUSES ? (enum peal_status)word : PEAL_SYSTEM;
+    if (word >= PEAL_STATUSES)
+        return PEAL_SYSTEM;
+    return (enum peal_status)word;
 }
 
 static void close_fd(int fd)
@@ -89,6 +91,8 @@ bool peal_host_may_be(const char *a, const char *b)
 
 /* ---- the leader ---- */
 
+#define LEADER UINT32_C(0) /* the rank that collects */
+
 struct guest {
     int socket;
     int window, pidfd;
@@ -105,7 +109,9 @@ static void say_descriptors(uint32_t rank, struct peal_text *out)
 static uint64_t soon(uint64_t deadline)
 {
     uint64_t then = peal_now_ms() + SOON_MS;
-    return then < deadline ? then : deadline;
+    if (then < deadline)
+        return then;
+    return deadline;
 }
 
 /* Hears who has come; false, and the socket is closed: none of us. */
@@ -151,7 +157,7 @@ static enum peal_status judge(const struct peal_rendezvous *how, const struct he
     return PEAL_OK;
 }
 
-/* Takes a newcomer in. One that means the end is told so; strangers are nobody's matter. */
+/* Takes a newcomer in. One that ends the meeting gets a reply; strangers do not matter. */
 static enum peal_status admit(const struct peal_rendezvous *how, int socket, struct guest *guests,
                               uint64_t deadline, struct peal_text *why)
 {
@@ -185,7 +191,7 @@ static bool all_here(const struct peal_rendezvous *how, const struct guest *gues
                      uint32_t *missing)
 {
     for (uint32_t r = 0; r < how->size; r++) {
-        if (guests[r].here || (how->optional && how->optional[r] && is_gone(how, r, NULL)))
+        if (guests[r].here)
             continue;
         *missing = r;
         return false;
@@ -193,14 +199,13 @@ static bool all_here(const struct peal_rendezvous *how, const struct guest *gues
     return true;
 }
 
-/* A rank that must come and never will, of all that are missing; size: there is none. */
+/* A rank that never will come, of all that are missing; size: there is none. */
 static uint32_t find_lost(const struct peal_rendezvous *how, const struct guest *guests,
                           struct peal_text *ended)
 {
     uint32_t r = 0;
     for (; r < how->size; r++) {
-        bool needed = !guests[r].here && !(how->optional && how->optional[r]);
-        if (needed && is_gone(how, r, ended))
+        if (!guests[r].here && is_gone(how, r, ended))
             break;
     }
     return r;
@@ -244,13 +249,15 @@ static enum peal_status collect(const struct peal_rendezvous *how, const struct 
     return status;
 }
 
-/* The meeting has failed. Who has come, and waits to be let in, is told why; and who comes in the
+/* The meeting has failed. Who has come, and waits to be let in, is sent the reason; and who comes in the
  * next moment: ranks that were started together may be a little behind. */
 static void turn_away(const struct peal_rendezvous *how, const struct peal_door *door,
                       struct guest *guests, enum peal_status status, const char *why,
                       uint64_t deadline)
 {
-    uint64_t until = peal_now_ms() + LINGER_MS < deadline ? peal_now_ms() + LINGER_MS : deadline;
+    uint64_t until = deadline;
+    if (peal_now_ms() + LINGER_MS < deadline)
+        until = peal_now_ms() + LINGER_MS;
     uint32_t missing;
     while (!all_here(how, guests, &missing)) {
         uint64_t now = peal_now_ms();
@@ -284,7 +291,9 @@ static void dismiss(struct peal_meeting *meeting, enum peal_status status, const
         if (socket < 0)
             continue;
         bool ok = peal_door_send(socket, &welcome, sizeof welcome, NULL, meeting->deadline);
-        for (uint32_t i = 0; ok && status == PEAL_OK && i < meeting->count; i++) {
+        for (uint32_t i = 0; i < meeting->count; i++) {
+            if (!ok || status != PEAL_OK)
+                break;
             const struct peal_member *member = &meeting->members[i];
             ok = peal_door_send(socket, &member->rank, sizeof member->rank,
                                 (int[2]){member->fd, member->pidfd}, meeting->deadline);
@@ -303,7 +312,9 @@ static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadlin
         free(meeting.members);
         return PEAL_NO_MEMORY;
     }
-    int window = how->window >= 0 ? fcntl(how->window, F_DUPFD_CLOEXEC, 0) : -1;
+    int window = -1;
+    if (how->window >= 0)
+        window = fcntl(how->window, F_DUPFD_CLOEXEC, 0);
     int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
     guests[how->rank] = (struct guest){-1, window, self, true};
     struct peal_door door = {.count = 0};
@@ -311,7 +322,7 @@ static enum peal_status lead(const struct peal_rendezvous *how, uint64_t deadlin
     if (status == PEAL_OK)
         status = collect(how, &door, guests, deadline, why);
     if (status == PEAL_OK && window < 0) {
-        say_descriptors(how->rank, why); /* after all have come, so that all are told */
+        say_descriptors(how->rank, why); /* after all have come, so that all get the message */
         status = PEAL_SYSTEM;
     }
     for (uint32_t r = 0; r < how->size; r++) {
@@ -366,7 +377,7 @@ static enum peal_status take_members(int socket, const struct welcome *welcome, 
     return PEAL_OK;
 }
 
-/* This rank has not got all windows: the others are told instead of finding out. */
+/* This rank has not got all windows: the others are notified instead of finding out. */
 static void report_to(int socket, enum peal_status status, const char *reason)
 {
     struct verdict own = {.magic = HELLO_MAGIC, .status = (uint32_t)status};
@@ -415,14 +426,14 @@ static enum peal_status follow_once(const struct peal_rendezvous *how, int socke
     return status;
 }
 
-static enum peal_status follow(const struct peal_rendezvous *how, uint32_t leader,
-                               uint64_t deadline, struct peal_text *why, struct peal_meeting *out)
+static enum peal_status follow(const struct peal_rendezvous *how, uint64_t deadline,
+                               struct peal_text *why, struct peal_meeting *out)
 {
     enum { SOON = 256, PATIENT_MS = 16 }; /* a leader that was started together comes in a moment */
     bool stranger = false;
     for (int tries = 0;; tries++) {
         struct peal_text ended = {0};
-        int socket = peal_door_knock(how->job, leader, &stranger);
+        int socket = peal_door_knock(how->job, LEADER, &stranger);
         if (socket >= 0) {
             enum peal_status status = follow_once(how, socket, deadline, why, out);
             if (status != PEAL_OK)
@@ -430,27 +441,29 @@ static enum peal_status follow(const struct peal_rendezvous *how, uint32_t leade
             if (status != PEAL_PENDING)
                 return status;
         }
-        if (is_gone(how, leader, &ended)) /* where it is optional, the caller turns to the next */
-            return say_lost(how, leader, &ended, why);
+        if (is_gone(how, LEADER, &ended))
+            return say_lost(how, LEADER, &ended, why);
         if (peal_now_ms() >= deadline) {
-            peal_text_printf(why, "rank %u of job '%s' was not there in time%s", leader, how->job,
-                             stranger ? "; a process of another user listens in its place (a "
-                                        "private XDG_RUNTIME_DIR helps)"
-                                      : "");
+            peal_text_printf(why, "rank %u of job '%s' was not there in time", LEADER, how->job);
+            if (stranger)
+                peal_text_puts(why, "; a process of another user listens in its place (a private "
+                                    "XDG_RUNTIME_DIR helps)");
             return PEAL_TIMEOUT;
         }
         sleep_ms(tries < SOON ? 1 : PATIENT_MS);
     }
 }
 
-enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, uint32_t leader,
-                                      struct peal_text *why, struct peal_meeting *out)
+enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, struct peal_text *why,
+                                      struct peal_meeting *out)
 {
-    enum { REFUSAL_MS = 5000 }; /* who cannot take part does not wait for long to say so */
-    bool hurries = how->refusal != PEAL_OK && how->rank != leader && how->timeout_ms > REFUSAL_MS;
-    uint64_t deadline = peal_now_ms() + (hurries ? (uint64_t)REFUSAL_MS : how->timeout_ms);
-    return how->rank == leader ? lead(how, deadline, why, out)
-                               : follow(how, leader, deadline, why, out);
+    enum { REFUSAL_MS = 5000 }; /* a rank that cannot take part does not wait for long to say so */
+    uint64_t patience = how->timeout_ms;
+    if (how->rank == LEADER)
+        return lead(how, peal_now_ms() + patience, why, out);
+    if (how->refusal != PEAL_OK)
+        patience = peal_size_min(patience, REFUSAL_MS);
+    return follow(how, peal_now_ms() + patience, why, out);
 }
 
 /* ---- how far all have come ---- */
@@ -487,7 +500,9 @@ static enum peal_status collect_verdicts(const struct peal_meeting *meeting, str
     enum peal_status status = PEAL_OK;
     while (left > 0 && status == PEAL_OK) {
         uint64_t now = peal_now_ms();
-        uint64_t wait = now < meeting->deadline ? meeting->deadline - now : 0;
+        uint64_t wait = 0;
+        if (now < meeting->deadline)
+            wait = meeting->deadline - now;
         int ready = poll(polls, meeting->count, wait < INT_MAX ? (int)wait : INT_MAX);
         if (ready < 0 && errno == EINTR)
             continue;
@@ -495,7 +510,9 @@ static enum peal_status collect_verdicts(const struct peal_meeting *meeting, str
             peal_text_puts(why, "not all ranks could finish opening in time");
             status = PEAL_TIMEOUT;
         }
-        for (uint32_t m = 0; ready > 0 && m < meeting->count && status == PEAL_OK; m++) {
+        for (uint32_t m = 0; m < meeting->count; m++) {
+            if (ready <= 0 || status != PEAL_OK)
+                break;
             if (polls[m].fd < 0 || polls[m].revents == 0)
                 continue;
             status = hear_verdict(&meeting->members[m], why);

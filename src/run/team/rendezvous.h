@@ -5,7 +5,7 @@
  * and passes its window and a descriptor of its process. When all are there, each gets those of all.
  * A descriptor of a process means the same one in every pid namespace; its number may not.
  *
- * Then every rank makes what it needs of that, and says whether it could: nobody has opened before
+ * Then every rank makes what it needs of that, and says whether it could: no rank has opened before
  * all have (peal_rendezvous_settle). A meeting that fails, because of a rank that does not belong to
  * it, cannot take part or cannot finish, fails for all at once, with the same words. The sockets are
  * closed at the end: names and everything else vanish with them.
@@ -27,11 +27,8 @@ struct peal_rendezvous {
     /* This rank cannot take part, and comes to say so, without a window; PEAL_OK: it can. */
     enum peal_status refusal;
     const char *reason;
-    /* Those of `size` that need not come (they may have died); NULL: all must. */
-    const uint8_t *optional;
-    /* Says of a rank that it will not come any more, and in `how`, which may be NULL, why: an optional
-     * one is not missed, without any other the meeting fails with PEAL_PEER_DEAD. NULL: nobody knows.
-     */
+    /* Says of a rank that it will not come any more, and in `how`, which may be NULL, why: the meeting
+     * then fails with PEAL_PEER_DEAD. NULL: not known. */
     int (*gone)(void *context, uint32_t rank, struct peal_text *how);
     void *context;
 };
@@ -49,10 +46,10 @@ struct peal_meeting {
     uint64_t deadline;
 };
 
-/* leader: the rank that collects; others connect to it. `why` gets a line on failure, the same on all
+/* All ranks meet: rank 0 collects, others connect to it. `why` gets a line on failure, the same on all
  * ranks that are there or come within the next half second. */
-enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, uint32_t leader,
-                                      struct peal_text *why, struct peal_meeting *out);
+enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, struct peal_text *why,
+                                      struct peal_meeting *out);
 /* Once, after a meeting: says how far this rank has come, and hears of all. PEAL_OK if all have;
  * otherwise the status of the first that has not, and in `why` its reason. `reason` is of a `status`
  * that is not PEAL_OK. */
@@ -63,7 +60,7 @@ void peal_meeting_release(struct peal_meeting *meeting);
 /* An unguessable job name, for launchers and stores. */
 void peal_job_make(char out[static 40]);
 
-/* What tells this host, as it runs since its boot, from others: "NAME BOOT"; BOOT is "-" if the
+/* What distinguishes this host, as it runs since its boot, from others: "NAME BOOT"; BOOT is "-" if the
  * system does not say. */
 void peal_host_identify(char out[static 112]);
 /* False if the two can only be of different hosts. */

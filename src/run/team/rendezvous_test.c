@@ -21,7 +21,7 @@ static const struct {
     int line;
     uint32_t ranks[RANKS];   /* who each says it is; the first one leads */
     uint32_t told;           /* how many ranks rank 1 was told of */
-    uint32_t refuses;        /* has no window; RANKS: nobody */
+    uint32_t refuses;        /* has no window; RANKS: no rank */
     enum peal_status status; /* of all */
     const char *words;       /* likewise */
 } rows[] = {
@@ -45,7 +45,7 @@ static void *meet(void *argument)
 {
     struct rank *me = argument;
     struct peal_meeting meeting = {0};
-    me->status = peal_rendezvous_meet(&me->how, 0, &me->why, &meeting);
+    me->status = peal_rendezvous_meet(&me->how, &me->why, &meeting);
     me->count = meeting.count;
     peal_meeting_release(&meeting);
     return NULL;
@@ -95,7 +95,7 @@ static void everyone_hears_why_a_meeting_fails(void **state)
     }
 }
 
-/* A rank that cannot take part and finds nobody does not wait for the others' time-out. */
+/* A rank that cannot take part and finds no other does not wait for the others' time-out. */
 static void a_refusal_that_nobody_hears_ends(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void a_refusal_that_nobody_hears_ends(void **state)
                                   .window = -1,
                                   .refusal = PEAL_NO_MEMORY,
                                   .reason = "none"};
-    assert_int_equal(peal_rendezvous_meet(&how, 0, &why, &meeting), PEAL_NO_MEMORY);
+    assert_int_equal(peal_rendezvous_meet(&how, &why, &meeting), PEAL_NO_MEMORY);
     assert_string_equal(peal_text_get(&why), "rank 0: none");
     peal_text_release(&why);
 }

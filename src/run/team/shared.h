@@ -2,11 +2,14 @@
 /* What lies in shared memory: the layout of a rank's window.
  *
  *   0            control block: identity, failure word, calls, waits, report
- *   BEDS         rank 0's: where each rank sleeps
- *   CONTROL      mailboxes of point-to-point messages, one from each rank
+ *   CONTROL      rank 0's: where each rank sleeps
+ *   ...          mailboxes of point-to-point messages, one from each rank
  *   ...          contexts: regions of channels and scratch; in rank 0's, of everyone's cells
  *                too (family.h). First what each has from the beginning, behind each other, so
  *                that large pages hold it; then room for what each may need beyond
+ *
+ * That is the window of a communicator that was opened, in a file of its own. One that was made from
+ * another has its parts at several places of the same files, and nothing populated: windows.h.
  *
  * Each line has one writer unless it says otherwise. Everything is fixed-width and survives the
  * death of its writer at any moment: readers bound every index they find here.
@@ -28,11 +31,12 @@ enum {
     PEAL_WAIT_WORDS = 40,
     PEAL_LABELS = 8, /* user kernels whose names and arguments peers can read */
     PEAL_LABEL_WORDS = 24,
+    PEAL_MEMBER_WORDS = 4, /* bits for the most ranks that there may be */
     PEAL_REPORT_WORDS = 1024
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
-#define PEAL_CONTROL_VERSION UINT32_C(7)
+#define PEAL_CONTROL_VERSION UINT32_C(10)
 
 /* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
 struct peal_cell {
@@ -59,11 +63,12 @@ enum peal_life {
     PEAL_LIFE_OPENING,
     PEAL_LIFE_OUTSIDE, /* in no call */
     PEAL_LIFE_INSIDE,
-    PEAL_LIFE_LEFT /* closed */
+    PEAL_LIFE_LEFT, /* closed */
+    PEAL_LIFE_KEPT  /* room for a communicator that the rank makes when it needs it */
 };
 
 struct peal_control {
-    _Alignas(PEAL_LINE) uint32_t magic; /* this line: written before the window is passed on */
+    _Alignas(PEAL_LINE) uint32_t magic; /* these two lines: written before the window is passed on */
     uint32_t version;
     uint32_t rank, size;
     int32_t pid;
@@ -72,7 +77,8 @@ struct peal_control {
     uint16_t large;    /* 1: what is populated when opened has large pages */
     uint16_t lazy;     /* 1: nothing of the pools is populated when opened */
     uint64_t bytes;
-    char job[24];
+
+    _Alignas(PEAL_LINE) char job[PEAL_LINE]; /* splits: the parent's, a number and the colour */
 
     /* Written by anybody, once (compare and swap from 0): status | culprit << 8 | who found it << 40.
      * Release; the owner's acquire load is in its slow path. */
@@ -85,6 +91,21 @@ struct peal_control {
     _Atomic uint32_t moving;  /* 1 while the owner moves non-blocking calls: see peal_team_settle */
     _Atomic uint64_t dropped; /* once it has left: its first non-blocking call that had not ended;
                                  0: all had. Written before life (release). */
+    _Atomic uint64_t finished; /* non-blocking calls of the owner that have ended */
+
+    /* Of a place (windows.h): 1 while the owner has it given out, whatever became of it; how many
+     * ranks have left the communicator, for good; and whether the owner has. Release; partners are in
+     * windows.c and team.c. */
+    _Alignas(PEAL_LINE) _Atomic uint32_t taken;
+    _Atomic uint32_t leavers;
+    _Atomic uint32_t gone;
+
+    /* Of a meeting after a failure: see survivors.h. Each word has the number of the meeting above 32
+     * bits, and is stored with release. */
+    _Alignas(PEAL_LINE) _Atomic uint64_t came; /* below: the owner's place, 0 = it has none */
+    _Atomic uint64_t decided;                  /* below: status, and who is to blame above 8 bits */
+    _Atomic uint64_t members[PEAL_MEMBER_WORDS]; /* a bit for each rank; stored before `decided` */
+    _Atomic uint64_t ended;                      /* below: status + 1 of the owner's part */
 
     /* How far the owner has come in giving the regions of a context back: see family.h. */
     _Alignas(PEAL_LINE) _Atomic uint64_t gates[PEAL_CONTEXTS];
@@ -125,7 +146,7 @@ struct peal_control {
     _Alignas(PEAL_LINE) _Atomic uint32_t report_done;
     _Atomic uint64_t report_text[PEAL_REPORT_WORDS];
 };
-static_assert(offsetof(struct peal_control, failure) == PEAL_LINE, "identity is one line");
+static_assert(offsetof(struct peal_control, failure) == 2 * PEAL_LINE, "identity is two lines");
 
 /* Where a rank sleeps. All of them are together in rank 0's window: with many ranks to a core, a
  * notify to each would otherwise touch a page of each.

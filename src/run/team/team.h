@@ -9,15 +9,17 @@
 #include "compute/compute.h"
 #include "run/team/shared.h"
 
+#include <peal/peal.h>
 #include <stdbool.h>
 
 /* Bytes of a window, and where its parts begin: a function of the number of ranks. */
 struct peal_layout {
     uint64_t mail;       /* mailboxes, one from each rank */
     uint64_t pools;      /* what contexts have from the beginning */
-    uint64_t contexts;   /* what the first context may have beyond */
-    uint64_t span;       /* address space of that; memory only as used */
-    uint64_t bytes;      /* of all: where symmetric memory begins in the file */
+    uint64_t contexts;   /* what the first context may have beyond; mapped and populated as used */
+    uint64_t span;       /* the most that a context may have there */
+    uint64_t stride;     /* from one context's to the next one's */
+    uint64_t bytes;      /* of all: where symmetric memory begins */
     uint64_t pool_bytes; /* of all pools: populated when opened, if that can have large pages ... */
     uint64_t unit;       /* ... or so much of it; limits are multiples of this */
 };
@@ -45,18 +47,21 @@ static inline uint64_t peal_layout_limit(const struct peal_layout *layout, uint3
 struct peal_policy {
     uint32_t spins;       /* polls before the first yield */
     uint32_t round_spins; /* polls after the first one, with more ranks than cores; otherwise 0 */
+    uint32_t quick_yields; /* before time is looked at */
     uint64_t yield_ns;    /* yields before the first sleep */
     bool has_membarrier;  /* a sleeper can order itself against all notifiers */
     uint32_t cores;       /* that this process may use */
 };
 
 /* What windows of a context may take: the most that a kernel can declare on a rank. */
-enum { PEAL_CONTEXT_SPAN = 64 << 20 };
+enum { PEAL_CONTEXT_SPAN = PEAL_MOST_WINDOW_BYTES };
 /* What opening takes on all ranks together. */
 uint64_t peal_team_need(uint32_t size, bool threads);
 
-/* Windows that threads of one process share; freed by the last. */
-struct peal_shared_windows;
+struct peal_windows; /* windows.h */
+struct peal_span;
+struct peal_span_how;
+struct peal_span_hello;
 
 struct peal_team {
     uint32_t rank, size;
@@ -64,33 +69,42 @@ struct peal_team {
     uint32_t forks; /* peal_forks, then */
     bool threads;
     bool quiet;
-    bool lazy; /* see peal_team_how */
+    bool lazy; /* made from another team: nothing is populated before it is used */
     char job[64];
     _Atomic uint32_t timeout_ms; /* any thread may change it: peal_team_timeout */
     uint32_t meet_ms;            /* for opening, and what is made from this */
     uint32_t warn_ms;            /* without progress: a report is printed; 0: none is */
-    uint64_t generation;         /* counts splits and shrinks, for names */
     struct peal_layout layout;
     struct peal_policy policy;
     const struct peal_compute *compute;
-    struct peal_control **controls;      /* of each rank, as mapped here: starts of the windows */
-    struct peal_sleep_slot *sleep_slots; /* of each rank, in rank 0's window */
-    int *fds;                            /* windows; NULL for threads */
-    int *pidfds;                         /* -1 = none */
-    int32_t *pids; /* as this process's pid namespace has them, 0 = it has not; NULL for threads */
-    uint64_t *seen_ns; /* when each was last seen alive: see remote.c; NULL likewise */
-    uint64_t *probe;   /* what peers try to read; NULL for threads */
-    uint32_t reads;    /* enum peal_reads: what all ranks agreed on */
-    struct peal_shared_windows *shared;
-    uint64_t spread_ns; /* when this rank last left a core that it shared: own_core.h */
-    uint32_t label;     /* of the control block's, the one to be written next */
-    uint64_t heap_end;  /* bytes of the window file in use by symmetric memory */
+    struct peal_sleep_slot *sleep_slots; /* of each rank, in the first one's window */
+    uint32_t first;               /* the lowest rank of this host: its window has what all share */
+    struct peal_span *span;       /* ranks on other hosts: span.h; NULL: there are none */
+    uint32_t reads;               /* enum peal_reads: what all ranks agreed on */
+    struct peal_windows *windows; /* shared with the teams that this one was made from, or
+                                     that were made from it: descriptors and mappings */
+    /* Of each rank; one block, which begins with controls. */
+    struct peal_control **controls; /* as mapped here; a mirror, if it is on another host */
+    uint64_t
+        *starts; /* where its window begins in its file: offsets of the layout count from there */
+    uint64_t *seen_ns;            /* when it was last seen alive: see remote.c */
+    uint32_t *files;              /* its number in `windows` */
+    uint32_t *places;             /* of its window in that file: windows.h */
+    int *fds;                     /* its file */
+    int *pidfds;                  /* its process; -1: none, or a thread */
+    int32_t *pids;                /* as this process's pid namespace has it, 0 = it has not */
+    uint64_t spread_ns;           /* when this rank last left a core that it shared: own_core.h */
+    uint32_t label;               /* of the control block's, the one to be written next */
+    uint64_t heap_end;            /* of the window, in use by symmetric memory */
     struct peal_meeting *meeting; /* until peal_team_join; NULL: there is none */
 
     /* Of peal_comm_set_idle: what a wait does beside polling, or NULL; and whether it is doing it. */
     void (*idle)(void *context);
     void *idle_context;
     bool idling;
+    /* Of peal_comm_set_interrupt: asked now and then by a wait, or NULL. */
+    int (*interrupted)(void *context);
+    void *interrupted_context;
 
     enum peal_status failed; /* PEAL_OK while usable */
     struct peal_text error;
@@ -117,10 +131,15 @@ static inline uint32_t peal_team_timeout(const struct peal_team *team)
     return atomic_load_explicit(&team->timeout_ms, memory_order_relaxed);
 }
 
+/* The window of a rank of a team that was opened, as mapped here up to the end of the pools. Of one
+ * that was made from another there is the control block only: peal_team_map. */
 static inline char *peal_team_window(const struct peal_team *team, uint32_t rank)
 {
     return (char *)team->controls[rank];
 }
+/* Maps a part of a rank's window, beginning at a page; NULL: refused. */
+char *peal_team_map(const struct peal_team *team, uint32_t rank, uint64_t offset, uint64_t bytes);
+void peal_team_unmap(const struct peal_team *team, uint32_t rank, uint64_t offset, uint64_t bytes);
 
 struct peal_team_how {
     uint32_t rank, size;
@@ -128,32 +147,51 @@ struct peal_team_how {
     uint32_t timeout_ms; /* of calls; 0: never */
     uint32_t meet_ms;    /* of meetings */
     bool quiet;
-    bool lazy; /* memory is populated as used, not when it is opened: made from another team */
-    /* For shrink: who may be missing. For it and split: who will not come. See rendezvous.h. */
-    const uint8_t *optional;
+    /* Who will not come: see rendezvous.h. */
     int (*gone)(void *context, uint32_t rank, struct peal_text *how);
     void *context;
-    uint32_t leader;
+    /* Ranks are on several hosts: which, and what the others have to know of this one (out). Then
+     * peal_team_meet_far follows. NULL: one host. */
+    const struct peal_span_how *span;
+    struct peal_span_hello *hello;
 };
 
 /* Collective over a rendezvous. `why` gets a line on failure. Then comes peal_team_join. */
 enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_text *why,
                                 struct peal_team **out);
+/* Of a team on several hosts: takes what all ranks have to know of each other, by rank. */
+enum peal_status peal_team_meet_far(struct peal_team *team, const struct peal_span_hello *all,
+                                    struct peal_text *why);
 /* Collective: says that this rank has all it needs (or, by `status` and `reason`, that it has not), and
  * hears of the others. PEAL_OK if all have; otherwise everybody's status and, in `why`, the reason of
  * the first that has not. */
-enum peal_status peal_team_join(struct peal_team *team, enum peal_status status,
-                                const char *reason, struct peal_text *why);
+enum peal_status peal_team_join(struct peal_team *team, enum peal_status status, const char *reason,
+                                struct peal_text *why);
 /* `size` teams in this process, teams[r] for rank r. `why` (may be NULL) gets a line on failure. */
-enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, bool lazy,
-                                        struct peal_text *why, struct peal_team **teams);
+enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, struct peal_text *why,
+                                        struct peal_team **teams);
 
-/* Threads: lays a team ready for a rank of `team`. Whoever takes it first has it, the rank itself or
- * one that cleans up; NULL: there is none (any more). What nobody takes is closed with the last
- * rank's `team`. */
-void peal_team_give(struct peal_team *team, uint32_t rank, struct peal_team *gift);
-struct peal_team *peal_team_take(struct peal_team *team, uint32_t rank);
-/* In a child that was forked after opening: frees what is the child's, and tells nobody. */
+/* Some ranks of a team, which are to be a team of their own over the same windows. */
+struct peal_team_group {
+    uint32_t rank, size;
+    const uint32_t *ranks;  /* of each, in the old team */
+    const uint32_t *places; /* of each: what it has reserved */
+    const char *job;
+    const struct peal_span_how *span; /* as in peal_team_how */
+    struct peal_span_hello *hello;
+};
+/* First each rank reserves a place for its window, on its own: its number is to be passed to the others.
+ * `life` is what its peers see until it makes the team. `why` gets a line on failure. It may be given up if
+ * no rank goes on to peal_team_derive. */
+enum peal_status peal_team_reserve(struct peal_team *team, enum peal_life life, uint32_t *place,
+                                   struct peal_text *why);
+void peal_team_give_up(struct peal_team *team, uint32_t place);
+/* Then the team, when all places are known. No rank may use it before all have made it, which the
+ * callers agree on by the old one; but for messages, which wait in the mailboxes of PEAL_LIFE_KEPT. On failure the place is used up: peers may be using it. */
+enum peal_status peal_team_derive(struct peal_team *old, const struct peal_team_group *group,
+                                  struct peal_text *why, struct peal_team **out);
+
+/* In a child that was forked after opening: frees what is the child's, and says nothing to the others. */
 void peal_team_close(struct peal_team *team);
 /* What a closed communicator has instead: no ranks, and failed for ever. */
 struct peal_team *peal_team_closed(void);
@@ -169,6 +207,8 @@ enum peal_status peal_team_fail(struct peal_team *team, enum peal_status status,
 /* Ends the team's life with PEAL_REVOKED, from any thread: what the team's own thread knows of a
  * failure is not touched. */
 void peal_team_revoke(const struct peal_team *team);
+/* A failure that a rank of another host has found, for the ranks of this one. From any thread. */
+void peal_team_take_failure(const struct peal_team *team, uint64_t failure, const char *report);
 /* Takes over a failure that a peer has found; PEAL_OK if there is none. */
 enum peal_status peal_team_failure(struct peal_team *team);
 /* True while there is none that this rank has been told of. */
@@ -179,8 +219,9 @@ static inline bool peal_team_is_well(const struct peal_team *team)
 }
 
 /* At the end of a call that may have used peers' memory, whose owner may use it for something else
- * once its own call has failed: PEAL_OK only if nobody had given up by the time of the last access.
- * Every failure is written into rank 0's block before any rank returns it. */
+ * once its own call has failed: PEAL_OK only if no rank had given up by the time of the last access.
+ * Every failure is written into the first rank's block before any rank of its host returns it; ranks of
+ * other hosts are refused this one's memory by then. */
 enum peal_status peal_team_confirm(struct peal_team *team);
 
 /* After a failure, when this rank has left its call: waits until its peers have left theirs, however
@@ -226,6 +267,15 @@ static inline void peal_team_leave(struct peal_team *team)
 {
     /* Release: what was read of peers' memory was read before. Partner: peal_team_settle. */
     atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_OUTSIDE, memory_order_release);
+}
+
+/* A non-blocking call has ended. */
+static inline void peal_team_count_ended(struct peal_team *team)
+{
+    struct peal_control *own = peal_team_own(team);
+    uint64_t ended = atomic_load_explicit(&own->finished, memory_order_relaxed); /* ours */
+    /* Release: whoever sees it (peal_span_linger) sees a call that needs no peer any more. */
+    atomic_store_explicit(&own->finished, ended + 1, memory_order_release);
 }
 
 /* The same around moving calls that are under way, which is done in no call or in any: as above,

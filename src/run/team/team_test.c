@@ -74,7 +74,7 @@ static void join_with(const struct opener *opener, int window)
         .job = opener->job, .rank = 1, .size = 2, .timeout_ms = 20000, .window = window};
     struct peal_text why = {0};
     struct peal_meeting meeting;
-    assert_int_equal(peal_rendezvous_meet(&how, 0, &why, &meeting), PEAL_OK);
+    assert_int_equal(peal_rendezvous_meet(&how, &why, &meeting), PEAL_OK);
     peal_meeting_release(&meeting);
 }
 
@@ -166,7 +166,7 @@ static void a_forked_child_that_closes_leaves_the_team_alone(void **state)
 {
     (void)state;
     struct peal_team *teams[2];
-    assert_int_equal(peal_team_open_threads(2, 1000, false, NULL, teams), PEAL_OK);
+    assert_int_equal(peal_team_open_threads(2, 1000, NULL, teams), PEAL_OK);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
@@ -183,6 +183,61 @@ static void a_forked_child_that_closes_leaves_the_team_alone(void **state)
                          PEAL_LIFE_OUTSIDE);
         peal_team_close(teams[r]);
     }
+}
+
+/* ---- sessions ---- */
+
+static bool has_autogroups(void)
+{
+    char answer = '0';
+    FILE *file = fopen("/proc/sys/kernel/sched_autogroup_enabled", "re");
+    if (!file)
+        return false;
+    assert_int_equal(fread(&answer, 1, 1, file), 1);
+    fclose(file);
+    return answer == '1';
+}
+
+/* How long rank 0 yields before it sleeps, of two processes on one core. */
+static uint64_t measure_patience(bool own_sessions)
+{
+    struct peal_team_how how = {.size = 2, .meet_ms = 20000, .quiet = true};
+    struct peal_team *team;
+    struct peal_text why = {0};
+    char job[40];
+    peal_job_make(job);
+    how.job = job;
+    fflush(stdout);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        how.rank = 1;
+        if (own_sessions)
+            setsid();
+        if (peal_team_open(&how, &why, &team) != PEAL_OK)
+            _exit(1);
+        peal_team_close(team);
+        _exit(0);
+    }
+    assert_int_equal(peal_team_open(&how, &why, &team), PEAL_OK);
+    uint64_t patience = team->policy.yield_ns;
+    peal_team_close(team);
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    return patience;
+}
+
+static void ranks_of_other_sessions_are_not_waited_for_by_yields(void **state)
+{
+    (void)state;
+    setenv("PEAL_CORES", "1", 1);
+    assert_true(measure_patience(false) > 0);
+    if (has_autogroups())
+        assert_int_equal(measure_patience(true), 0);
+    else
+        assert_true(measure_patience(true) > 0);
+    unsetenv("PEAL_CORES");
 }
 
 /* ---- how processes ended ---- */
@@ -226,6 +281,7 @@ int main(void)
         cmocka_unit_test(what_is_no_window_is_refused_before_it_is_touched),
         cmocka_unit_test(strangers_leave_nothing_behind),
         cmocka_unit_test(a_forked_child_that_closes_leaves_the_team_alone),
+        cmocka_unit_test(ranks_of_other_sessions_are_not_waited_for_by_yields),
         cmocka_unit_test(the_end_of_a_process_is_found_by_its_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,9 @@ uint32_t peal_topo_cores(void)
         allowed_core(topology, -1, &count);
         hwloc_topology_destroy(topology);
     }
-    return count > 0 ? count : 1;
+    if (count > 0)
+        return count;
+    return 1;
 }
 
 void peal_topo_bind(uint32_t rank, uint32_t size)
@@ -63,7 +65,9 @@ void peal_topo_bind(uint32_t rank, uint32_t size)
         return;
     uint32_t count = 0;
     (void)allowed_core(topology, -1, &count);
-    hwloc_obj_t core = count > 0 ? allowed_core(topology, (int)(rank % count), &count) : NULL;
+    hwloc_obj_t core = NULL;
+    if (count > 0)
+        core = allowed_core(topology, (int)(rank % count), &count);
     if (core && (size <= count || strcmp(how, "wrap") == 0))
         (void)hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_THREAD);
     hwloc_topology_destroy(topology);
@@ -76,7 +80,9 @@ static uint64_t shown_cache(hwloc_topology_t topology)
     int caches = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_L2CACHE);
     for (int i = 0; i < caches; i++) {
         hwloc_obj_t cache = hwloc_get_obj_by_type(topology, HWLOC_OBJ_L2CACHE, (unsigned)i);
-        uint64_t bytes = cache->attr ? cache->attr->cache.size : 0;
+        uint64_t bytes = 0;
+        if (cache->attr)
+            bytes = cache->attr->cache.size;
         if (bytes && (!smallest || bytes < smallest))
             smallest = bytes;
     }
@@ -94,5 +100,7 @@ uint64_t peal_topo_core_cache(void)
     if (bytes)
         return bytes;
     long said = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return said > 0 ? (uint64_t)said : PEAL_TOPO_CORE_CACHE;
+    if (said <= 0)
+        return PEAL_TOPO_CORE_CACHE;
+    return (uint64_t)said;
 }

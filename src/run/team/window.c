@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,16 +22,38 @@
 
 enum { PAGE = 4096 };
 
+enum peal_status peal_window_grow(int fd, uint64_t bytes)
+{
+    struct stat file;
+    struct rlimit most;
+    do {
+        if (fstat(fd, &file) != 0)
+            return PEAL_SYSTEM;
+        if ((uint64_t)file.st_size >= bytes)
+            return PEAL_OK;
+        if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes > most.rlim_cur) {
+            errno = EFBIG; /* the system would send a signal */
+            return PEAL_NO_MEMORY;
+        }
+        if (ftruncate(fd, (off_t)bytes) == 0)
+            return PEAL_OK;
+    } while (errno == EPERM); /* it is larger by now, and sealed against shrinking */
+    return errno == ENOMEM || errno == EFBIG ? PEAL_NO_MEMORY : PEAL_SYSTEM;
+}
+
 enum peal_status peal_window_open(uint64_t bytes, int *out)
 {
     int fd = memfd_create("peal", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return PEAL_SYSTEM;
-    if (ftruncate(fd, (off_t)bytes) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+    enum peal_status status = peal_window_grow(fd, bytes);
+    if (status == PEAL_OK && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+        status = PEAL_SYSTEM;
+    if (status != PEAL_OK) {
         int error = errno;
         close(fd);
         errno = error;
-        return error == ENOMEM || error == EFBIG ? PEAL_NO_MEMORY : PEAL_SYSTEM;
+        return status;
     }
     *out = fd;
     return PEAL_OK;
@@ -49,7 +72,10 @@ static int take(int fd, uint64_t offset, uint64_t bytes)
 {
     int error;
     do {
-        error = fallocate(fd, 0, (off_t)offset, (off_t)bytes) == 0 ? 0 : errno;
+        if (fallocate(fd, 0, (off_t)offset, (off_t)bytes) == 0)
+            error = 0;
+        else
+            error = errno;
     } while (error == EINTR);
     return error;
 }

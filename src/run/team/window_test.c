@@ -103,12 +103,13 @@ static int open_in_small_pages(void)
     struct peal_team *teams[RANKS];
     if (!refuse_large_pages())
         return SKIP;
-    if (peal_team_open_threads(RANKS, 1000, false, NULL, teams) != PEAL_OK)
+    if (peal_team_open_threads(RANKS, 1000, NULL, teams) != PEAL_OK)
         return WRONG;
     const struct peal_team *team = teams[1];
     const struct peal_layout *layout = &team->layout;
     struct peal_regions regions;
-    peal_regions_init(&regions, team, 0);
+    if (peal_regions_init(&regions, team, 0) != PEAL_OK)
+        return WRONG;
     bool right = peal_team_own(team)->large == 0 && regions.ready < regions.pool &&
                  regions.ready == peal_layout_share(layout->unit, 0);
     uint64_t most = layout->mail + layout->unit + 16 * 4096;

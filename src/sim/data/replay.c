@@ -5,81 +5,27 @@
  * of time (equal times: as they were worked out, which respects program order and synchronisation)
  * and does them one by one: messages are copied when sent and kept by channel, so that what arrives
  * is what was sent, whatever the sender does to its buffer meanwhile. A recv takes the message of
- * its number, not the oldest one: of two asynchronous recvs the later may be done first. It goes on from where the
- * last peal_sim_sync ended; memory between launches is kept.
+ * its number, not the oldest one: of two asynchronous recvs the later may be done first. It goes on
+ * from where the last peal_sim_sync ended; memory between launches is kept.
  */
-#include "sim/engine/engine.h"
+#include "sim/data/replay.h"
 
-#include "base/base.h"
-#include "compute/compute.h"
 #include "sim/data/sample.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct note {
-    uint64_t time;
-    uint32_t op; /* within the plan's ops: up to 2^32 ops are replayed */
-    uint32_t rank;
-    uint32_t launch;
-    uint16_t lane;
-    uint64_t message; /* recv, recv_slot: which one of its channel's */
-};
-
-/* Payloads sent and not yet done with, oldest first. */
-struct payload {
-    struct payload *next;
-    uint64_t number; /* within its channel */
-    bool received;   /* in slot, not freed */
-    char bytes[];
-};
-
-struct fifo {
-    struct payload *first, *last;
-    uint64_t sent;
-};
-
-/* Scratch memory of one plan, for all ranks. */
-struct space {
-    const struct peal_instance *instance;
-    char *window, *private; /* [rank * bytes] */
-    uint64_t window_stride, private_stride;
-    struct fifo *fifos;
-    struct peal_sample *sample; /* sampled: which bytes are carried */
-};
-
-struct peal_replay {
-    PEAL_VEC(struct note) notes;
-    PEAL_VEC(struct space) spaces;
-    PEAL_VEC(struct peal_operand) operands;
-};
-
-bool peal_sim_replay_note(struct peal_sim *sim, const struct peal_lane_run *lane,
-                          const struct peal_op *op, uint64_t time)
-{
-    if (peal_op_is_sync(op))
-        return true;
-    if (!sim->replay)
-        sim->replay = calloc(1, sizeof *sim->replay);
-    const struct peal_plan *plan = lane->instance->plan;
-    struct note note = {.time = time,
-                        .op = (uint32_t)(op - peal_plan_ops(plan)),
-                        .rank = lane->rank,
-                        .launch = sim->ranks[lane->rank].launch,
-                        .lane = lane->number};
-    if (op->kind == PEAL_OP_RECV || op->kind == PEAL_OP_RECV_SLOT)
-        note.message = lane->instance->stalls[op->mem.channel].noted++;
-    return sim->replay && peal_vec_push(&sim->replay->notes, note);
-}
-
 void peal_sim_replay_free(struct peal_replay *replay)
 {
     if (!replay)
         return;
     for (size_t i = 0; i < replay->spaces.len; i++) {
-        struct space *space = &replay->spaces.at[i];
-        for (uint64_t c = 0; space->fifos && c < space->instance->plan->channels.count; c++)
+        struct replay_space *space = &replay->spaces.at[i];
+        uint64_t nfifos = 0;
+        if (space->fifos)
+            nfifos = space->instance->plan->channels.count;
+        for (uint64_t c = 0; c < nfifos; c++)
             while (space->fifos[c].first) {
                 struct payload *payload = space->fifos[c].first;
                 space->fifos[c].first = payload->next;
@@ -90,13 +36,17 @@ void peal_sim_replay_free(struct peal_replay *replay)
         free(space->fifos);
         peal_sample_free(space->sample);
     }
+    for (size_t i = 0; i < replay->under_way.len; i++)
+        free(replay->under_way.at[i].bytes);
+    peal_vec_release(&replay->under_way);
+    peal_vec_release(&replay->puts);
     peal_vec_release(&replay->notes);
     peal_vec_release(&replay->spaces);
     peal_vec_release(&replay->operands);
     free(replay);
 }
 
-static struct space *space_of(struct peal_sim *sim, const struct peal_instance *instance)
+static struct replay_space *space_of(struct peal_sim *sim, const struct peal_instance *instance)
 {
     struct peal_replay *replay = sim->replay;
     for (size_t i = 0; i < replay->spaces.len; i++) {
@@ -104,9 +54,9 @@ static struct space *space_of(struct peal_sim *sim, const struct peal_instance *
             return &replay->spaces.at[i];
     }
     const struct peal_plan *plan = instance->plan;
-    struct space space = {.instance = instance,
-                          .window_stride = peal_size_align(plan->window_bytes, 64),
-                          .private_stride = peal_size_align(plan->private_bytes, 64)};
+    struct replay_space space = {.instance = instance,
+                                 .window_stride = peal_size_align(plan->window_bytes, 64),
+                                 .private_stride = peal_size_align(plan->private_bytes, 64)};
     /* calloc leaves pages untouched until they are written: sampled runs stay small. */
     space.window = calloc(plan->nranks, space.window_stride + 64);
     space.private = calloc(plan->nranks, space.private_stride + 64);
@@ -127,7 +77,7 @@ struct context {
     struct peal_sim *sim;
     const struct peal_plan *plan;
     const struct peal_sim_call *call;
-    struct space *space;
+    struct replay_space *space;
     uint32_t rank;
     uint64_t launch;
 };
@@ -146,9 +96,12 @@ static uint64_t row_bytes(const struct context *c, const struct peal_ref *ref)
 static char *payload_at(const struct context *c, uint32_t channel, uint32_t older)
 {
     struct payload *payload = c->space->fifos[channel].first;
-    for (; payload && (!payload->received || older); payload = payload->next)
+    for (; payload; payload = payload->next) {
+        if (payload->received && older == 0)
+            return payload->bytes;
         older -= payload->received;
-    return payload ? payload->bytes : NULL;
+    }
+    return NULL;
 }
 
 /* Address of row `row` of a ref. */
@@ -158,7 +111,9 @@ static char *address(const struct context *c, const struct peal_op *op, const st
     if (ref->buf == PEAL_BUF_SLOT) {
         char *at = payload_at(c, ref->row, ref->rank);
         uint64_t size = op->mem.count * peal_dtype_size((enum peal_dtype)ref->dtype);
-        return at ? at + ref->offset + row * size : NULL;
+        if (!at)
+            return NULL;
+        return at + ref->offset + row * size;
     }
     const struct peal_buf *buf = &peal_plan_bufs(c->plan)[ref->buf];
     uint64_t offset = peal_ref_offset(c->plan, ref, c->launch);
@@ -203,6 +158,9 @@ static bool stretch(struct context *c, const struct peal_op *op, uint32_t row, u
         compute->combine(PEAL_FN_ID, &operand[0], &operand[1], 1, count, 1);
     else if (op->kind == PEAL_OP_ACCUMULATE)
         compute->accumulate((enum peal_fn)op->fn, &operand[0], &operand[1], count);
+    else if (peal_fn_is_user(op->fn))
+        peal_formula_combine(compute, peal_plan_formula(c->plan, op->fn), &operand[0], &operand[1],
+                             op->mem.nsrc, count);
     else
         compute->combine((enum peal_fn)op->fn, &operand[0], &operand[1], op->mem.nsrc, count,
                          op->mem.divisor);
@@ -213,7 +171,9 @@ static bool stretch(struct context *c, const struct peal_op *op, uint32_t row, u
 
 static bool work(struct context *c, const struct peal_op *op)
 {
-    for (uint32_t row = 0; row < op->mem.rows && op->mem.count; row++) {
+    if (op->mem.count == 0)
+        return true;
+    for (uint32_t row = 0; row < op->mem.rows; row++) {
         uint64_t from = 0, count = op->mem.count;
         /* softmax looks at a whole row: its samples would be wrong. */
         bool sampled = c->space->sample && op->mem.rows == 1 && op->fn != PEAL_FN_SOFTMAX;
@@ -229,6 +189,37 @@ static bool work(struct context *c, const struct peal_op *op)
         }
     }
     return true;
+}
+
+static uint64_t row_stride(const struct context *c, const struct peal_op *op,
+                           const struct peal_ref *ref)
+{
+    if (op->mem.rows < 2)
+        return op->mem.count;
+    return (uint64_t)(address(c, op, ref, 1) - address(c, op, ref, 0)) /
+           peal_dtype_size((enum peal_dtype)ref->dtype);
+}
+
+/* Every element depends on rows and columns: samples would be wrong, so it is whole. */
+static void multiply(struct context *c, const struct peal_op *op)
+{
+    const struct peal_ref *refs = peal_plan_refs(c->plan) + op->mem.ref;
+    struct peal_op of_a = peal_op_of_operand(op, 1), of_b = peal_op_of_operand(op, 2);
+    if (!op->mem.rows || !op->mem.count)
+        return;
+    struct peal_product product = {
+        .dtype = (enum peal_dtype)op->dtype,
+        .rows = op->mem.rows,
+        .inner = op->mem.inner,
+        .columns = op->mem.count,
+        .a = address(c, &of_a, &refs[1], 0),
+        .b = address(c, &of_b, &refs[2], 0),
+        .c = address(c, op, &refs[0], 0),
+        .a_stride = row_stride(c, &of_a, &refs[1]),
+        .b_stride = row_stride(c, &of_b, &refs[2]),
+        .c_stride = row_stride(c, op, &refs[0]),
+    };
+    peal_product_run(&product);
 }
 
 /* One row of a message: all of it, or its carried elements. */
@@ -251,7 +242,9 @@ static bool send(struct context *c, const struct peal_op *op)
     struct fifo *fifo = &c->space->fifos[op->mem.channel];
     if (!payload)
         return false;
-    for (uint32_t row = 0; row < op->mem.rows && size; row++) {
+    for (uint32_t row = 0; row < op->mem.rows; row++) {
+        if (!size)
+            break;
         if (src->buf == PEAL_BUF_CONST) {
             struct peal_operand dst = {.at = payload->bytes + row * size,
                                        .dtype = (enum peal_dtype)src->dtype};
@@ -297,8 +290,11 @@ static void recv(struct context *c, const struct peal_op *op, uint64_t message)
         return;
     const struct peal_ref *dst = peal_op_dst(c->plan, op);
     uint64_t size = op->mem.count * peal_dtype_size((enum peal_dtype)dst->dtype);
-    for (uint32_t row = 0; row < op->mem.rows && size; row++)
+    for (uint32_t row = 0; row < op->mem.rows; row++) {
+        if (!size)
+            break;
         move_row(c, op, address(c, op, dst, row), payload->bytes + row * size);
+    }
     /* It is this one that goes, not an older one that is still in use in its slot. */
     struct payload **at = &fifo->first, *before = NULL;
     for (; *at != payload; at = &(*at)->next)
@@ -307,6 +303,112 @@ static void recv(struct context *c, const struct peal_op *op, uint64_t message)
     if (fifo->last == payload)
         fifo->last = before;
     free(payload);
+}
+
+/* The bytes of an op's destinations on rank `to`, moved between memory and `bytes`: `out` of memory. */
+static void move_put(struct context *c, const struct peal_op *op, uint32_t to, char *bytes,
+                     bool out)
+{
+    const struct peal_ref *refs = peal_plan_refs(c->plan) + op->mem.ref;
+    uint64_t size = op->mem.count * peal_dtype_size((enum peal_dtype)op->dtype);
+    for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
+        if (!peal_replay_is_put(op, &refs[i], i, c->rank) || refs[i].rank != to)
+            continue;
+        for (uint32_t row = 0; row < op->mem.rows; row++, bytes += size) {
+            char *at = address(c, op, &refs[i], row);
+            if (out)
+                memcpy(bytes, at, size);
+            else
+                memcpy(at, bytes, size);
+        }
+    }
+}
+
+static uint64_t put_bytes(const struct peal_op *op)
+{
+    uint64_t size = op->mem.count * peal_dtype_size((enum peal_dtype)op->dtype);
+    return size * op->mem.rows * (1 + (uint64_t)op->mem.also) + 1;
+}
+
+/* What an op put into rank `to` and is under way, or has arrived before the op was done. */
+static struct put *find_put(struct peal_replay *replay, const struct note *note, uint32_t to)
+{
+    for (size_t i = 0; i < replay->under_way.len; i++) {
+        struct put *put = &replay->under_way.at[i];
+        if (put->to == to && put->note.op == note->op && put->note.rank == note->rank &&
+            put->note.launch == note->launch && put->note.lane == note->lane)
+            return put;
+    }
+    return NULL;
+}
+
+static void drop_put(struct peal_replay *replay, struct put *put)
+{
+    free(put->bytes);
+    *put = replay->under_way.at[--replay->under_way.len];
+}
+
+/* Keeps what rank `to` is to get, and gives it back what it had. */
+static bool take_out(struct context *c, const struct peal_op *op, const struct note *note,
+                     uint32_t to, const char *before)
+{
+    struct put put = {.note = *note, .to = to, .bytes = malloc(put_bytes(op))};
+    struct put *early = find_put(c->sim->replay, note, to);
+    if (early) {
+        free(put.bytes);
+        drop_put(c->sim->replay, early);
+        return true;
+    }
+    if (!put.bytes || !peal_vec_push(&c->sim->replay->under_way, put)) {
+        free(put.bytes);
+        return false;
+    }
+    move_put(c, op, to, put.bytes, true);
+    move_put(c, op, to, (char *)(uintptr_t)before, false);
+    return true;
+}
+
+/* Does the op and takes out what it put into other ranks, which gets there when it arrives. An
+ * accumulate is done as a whole then: others may change what it adds to in between. */
+static bool post(struct context *c, const struct peal_op *op, const struct note *note)
+{
+    const struct peal_ref *refs = peal_plan_refs(c->plan) + op->mem.ref;
+    uint32_t nrefs = peal_op_nrefs(op), all = 1 + op->mem.also;
+    if (op->kind == PEAL_OP_ACCUMULATE)
+        return true;
+    char *before = malloc(put_bytes(op) * all);
+    uint32_t done = 0;
+    if (!before)
+        return false;
+    for (uint32_t i = 0; i < nrefs; i++) {
+        if (peal_replay_is_put(op, &refs[i], i, c->rank))
+            move_put(c, op, refs[i].rank, before + put_bytes(op) * done++, true);
+    }
+    bool good = work(c, op);
+    done = 0;
+    for (uint32_t i = 0; i < nrefs; i++) {
+        if (!peal_replay_is_put(op, &refs[i], i, c->rank))
+            continue;
+        good = good && take_out(c, op, note, refs[i].rank, before + put_bytes(op) * done++);
+        if (!good)
+            break;
+    }
+    free(before);
+    return good;
+}
+
+static bool arrive(struct context *c, const struct peal_op *op, const struct note *note)
+{
+    struct peal_replay *replay = c->sim->replay;
+    uint32_t to = replay->puts.at[note->message].to;
+    if (op->kind == PEAL_OP_ACCUMULATE)
+        return work(c, op);
+    struct put *put = find_put(replay, note, to);
+    if (!put)
+        return peal_vec_push(&replay->under_way, ((struct put){.note = *note, .to = to}));
+    move_put(c, op, to, put->bytes, false);
+    drop_put(replay, put);
+    return true;
 }
 
 static bool replay_one(struct peal_sim *sim, const struct note *note)
@@ -326,11 +428,18 @@ static bool replay_one(struct peal_sim *sim, const struct note *note)
             sim->options.outside(sim->options.outside_context, note->op);
         return true;
     }
+    if (note->part == POSTED)
+        return post(&c, op, note);
+    if (note->part == ARRIVED)
+        return arrive(&c, op, note);
     switch ((enum peal_op_kind)op->kind) {
     case PEAL_OP_COPY:
     case PEAL_OP_COMPUTE:
     case PEAL_OP_ACCUMULATE:
         return work(&c, op);
+    case PEAL_OP_MATMUL:
+        multiply(&c, op);
+        return true;
     case PEAL_OP_SEND:
         return send(&c, op);
     case PEAL_OP_RECV:
@@ -345,37 +454,12 @@ static bool replay_one(struct peal_sim *sim, const struct note *note)
     }
 }
 
-/* Stable merge sort by time: notes come in long rising runs, one a lane's stretch. */
-static bool sort_notes(struct note *notes, size_t len)
-{
-    struct note *other = malloc((len + 1) * sizeof *other), *from = notes, *to = other;
-    if (!other)
-        return false;
-    for (size_t width = 1; width < len; width *= 2) {
-        for (size_t lo = 0; lo < len; lo += 2 * width) {
-            size_t mid = lo + width < len ? lo + width : len;
-            size_t hi = lo + 2 * width < len ? lo + 2 * width : len;
-            size_t a = lo, b = mid;
-            for (size_t k = lo; k < hi; k++)
-                to[k] =
-                    a < mid && (b >= hi || from[a].time <= from[b].time) ? from[a++] : from[b++];
-        }
-        struct note *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != notes)
-        memcpy(notes, from, len * sizeof *notes);
-    free(other);
-    return true;
-}
-
 enum peal_status peal_sim_sync(struct peal_sim *sim)
 {
     struct peal_replay *replay = sim->replay;
     if (!replay || sim->status != PEAL_OK)
         return sim->status;
-    if (!sort_notes(replay->notes.at, replay->notes.len))
+    if (!peal_replay_sort(replay->notes.at, replay->notes.len))
         return PEAL_NO_MEMORY;
     for (size_t i = 0; i < replay->notes.len; i++) {
         if (!replay_one(sim, &replay->notes.at[i])) {
@@ -390,8 +474,11 @@ enum peal_status peal_sim_sync(struct peal_sim *sim)
 bool peal_sim_carried(const struct peal_sim *sim, const struct peal_plan *plan, uint32_t buf,
                       uint64_t element)
 {
-    for (size_t i = 0; sim->replay && i < sim->replay->spaces.len; i++) {
-        const struct space *space = &sim->replay->spaces.at[i];
+    size_t nspaces = 0;
+    if (sim->replay)
+        nspaces = sim->replay->spaces.len;
+    for (size_t i = 0; i < nspaces; i++) {
+        const struct replay_space *space = &sim->replay->spaces.at[i];
         if (space->instance->plan == plan && space->sample)
             return peal_sample_has(space->sample, buf, element);
     }

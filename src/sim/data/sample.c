@@ -22,8 +22,8 @@ struct start {
 };
 
 struct set {
-    uint64_t *slots; /* value + 1, 0 = empty */
-    size_t count, cap;
+    PEAL_VEC(uint64_t) values;
+    struct peal_index index; /* of values */
 };
 
 struct peal_sample {
@@ -43,28 +43,31 @@ struct builder {
     bool failed;
 };
 
+static void release(struct set *set)
+{
+    peal_vec_release(&set->values);
+    peal_index_release(&set->index);
+}
+
+static uint64_t hash_value(const void *rows, uint32_t row)
+{
+    return peal_hash_u64(((const uint64_t *)rows)[row], 1);
+}
+
+/* True if the value is new; false: it was there, or there is no memory. */
 static bool set_add(struct set *set, uint64_t value)
 {
-    if (2 * set->count >= set->cap) {
-        struct set bigger = {.cap = set->cap ? set->cap * 2 : 64};
-        bigger.slots = calloc(bigger.cap, sizeof *bigger.slots);
-        if (!bigger.slots)
+    struct peal_index *index = &set->index;
+    if (!peal_index_reserve(index, hash_value, set->values.at))
+        return false;
+    size_t at = peal_index_begin(index, hash_value(&value, 0));
+    for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
+        if (set->values.at[peal_index_row(index, at)] == value)
             return false;
-        for (size_t i = 0; i < set->cap; i++) {
-            if (set->slots[i])
-                set_add(&bigger, set->slots[i] - 1);
-        }
-        free(set->slots);
-        *set = bigger;
     }
-    size_t at = peal_hash_u64(value, 1) & (set->cap - 1);
-    while (set->slots[at]) {
-        if (set->slots[at] == value + 1)
-            return false;
-        at = (at + 1) & (set->cap - 1);
-    }
-    set->slots[at] = value + 1;
-    set->count++;
+    if (!peal_vec_push(&set->values, value))
+        return false;
+    peal_index_put(index, at, (uint32_t)(set->values.len - 1));
     return true;
 }
 
@@ -105,7 +108,10 @@ static bool place(const struct peal_plan *plan, const struct peal_ref *ref, uint
     uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
     if (ref->buf == PEAL_BUF_CONST)
         return false;
-    *buf = ref->buf == PEAL_BUF_SLOT ? (uint32_t)plan->bufs.count : ref->buf;
+    if (ref->buf == PEAL_BUF_SLOT)
+        *buf = (uint32_t)plan->bufs.count;
+    else
+        *buf = ref->buf;
     *at = peal_ref_offset(plan, ref, launch) / size;
     if (ref->buf != PEAL_BUF_SLOT)
         *at += (uint64_t)ref->row * peal_plan_bufs(plan)[ref->buf].cols;
@@ -117,7 +123,7 @@ static void read_op(struct builder *b, const struct peal_op *op, uint64_t launch
     const struct peal_plan *plan = b->plan;
     uint32_t wire = (uint32_t)plan->bufs.count;
     if (peal_op_is_sync(op) || op->mem.rows != 1 || op->mem.count == 0 ||
-        op->kind == PEAL_OP_RECV_SLOT || op->kind == PEAL_OP_FREE)
+        op->kind == PEAL_OP_RECV_SLOT || op->kind == PEAL_OP_FREE || op->kind == PEAL_OP_MATMUL)
         return;
     uint32_t nrefs = peal_op_nrefs(op);
     struct edge edge = {.len = op->mem.count, .a = wire, .at_a = 0};
@@ -152,22 +158,24 @@ static void propagate(struct builder *b)
 static int compare(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
+    if (x < y)
+        return -1;
+    return x > y;
 }
 
 static bool take_sets(struct peal_sample *sample, struct builder *b)
 {
     for (uint32_t buf = 0; buf < sample->nbufs; buf++) {
         const struct set *set = &b->sets[buf];
-        uint64_t *list = malloc((set->count + 1) * sizeof *list);
+        size_t count = set->values.len;
+        uint64_t *list = malloc((count + 1) * sizeof *list);
         if (!list)
             return false;
         sample->starts[buf] = list;
-        for (size_t i = 0; i < set->cap; i++) {
-            if (set->slots[i])
-                list[sample->counts[buf]++] = set->slots[i] - 1;
-        }
-        qsort(list, sample->counts[buf], sizeof *list, compare);
+        sample->counts[buf] = count;
+        if (count > 0)
+            memcpy(list, set->values.at, count * sizeof *list);
+        qsort(list, count, sizeof *list, compare);
     }
     return true;
 }
@@ -185,16 +193,22 @@ struct peal_sample *peal_sample_new(const struct peal_plan *plan)
     bool ok = sample->starts && sample->counts && b.sets;
     if (ok) {
         for (uint64_t launch = 0; launch < plan->period; launch++)
-            for (uint64_t i = 0; i < plan->ops.count && !b.failed; i++)
+            for (uint64_t i = 0; i < plan->ops.count; i++) {
+                if (b.failed)
+                    break;
                 read_op(&b, peal_plan_ops(plan) + i, launch);
+            }
         propagate(&b);
         sample->all = b.failed;
         ok = b.failed || take_sets(sample, &b);
     }
-    for (uint32_t i = 0; b.sets && i < sample->nbufs; i++)
-        free(b.sets[i].slots);
+    uint32_t nsets = 0;
+    if (b.sets)
+        nsets = sample->nbufs;
+    for (uint32_t i = 0; i < nsets; i++)
+        release(&b.sets[i]);
     free(b.sets);
-    free(b.known.slots);
+    release(&b.known);
     peal_vec_release(&b.edges);
     peal_vec_release(&b.work);
     if (ok)
@@ -207,7 +221,10 @@ void peal_sample_free(struct peal_sample *sample)
 {
     if (!sample)
         return;
-    for (uint32_t i = 0; sample->starts && i < sample->nbufs; i++)
+    uint32_t nstarts = 0;
+    if (sample->starts)
+        nstarts = sample->nbufs;
+    for (uint32_t i = 0; i < nstarts; i++)
         free(sample->starts[i]);
     free(sample->starts);
     free(sample->counts);
@@ -258,6 +275,9 @@ bool peal_sample_next(const struct peal_sample *sample, const struct peal_plan *
         *from = sample->starts[buf][n] - at;
         end = sample->starts[buf][n] + PEAL_SAMPLE_ELEMENTS;
     }
-    *count = end - at < most ? end - at - *from : most - *from;
+    if (end - at < most)
+        *count = end - at - *from;
+    else
+        *count = most - *from;
     return true;
 }

@@ -75,7 +75,10 @@ static void find_link(const struct peal_machine *machine, double *alpha, double 
     double link = (double)k->link_bw[level].num / (double)k->link_bw[level].den;
     double dma = (double)k->dma_bw.num / (double)k->dma_bw.den;
     *alpha = (double)k->link_lat[level];
-    *beta = link > dma ? link : dma;
+    if (link > dma)
+        *beta = link;
+    else
+        *beta = dma;
 }
 
 static double vector_bytes(const struct peal_plan *plan)
@@ -83,10 +86,10 @@ static double vector_bytes(const struct peal_plan *plan)
     uint64_t most = 0;
     const uint32_t bufs[] = {plan->contract_in, plan->contract_out};
     for (int i = 0; i < 2; i++) {
-        for (uint32_t rank = 0; bufs[i] != PEAL_NONE && rank < plan->rank_count; rank++) {
-            uint64_t len = peal_plan_len(plan, plan->rank_first + rank, bufs[i]);
-            most = len > most ? len : most;
-        }
+        if (bufs[i] == PEAL_NONE)
+            continue;
+        for (uint32_t rank = 0; rank < plan->rank_count; rank++)
+            most = peal_size_max(most, peal_plan_len(plan, plan->rank_first + rank, bufs[i]));
     }
     return (double)most * (double)peal_dtype_size((enum peal_dtype)plan->dtype);
 }
@@ -112,7 +115,9 @@ void peal_bound_find(const struct peal_machine *machine, const struct peal_plan 
         const struct contract_row *row = &contracts[i];
         if (row->contract != (enum peal_contract)plan->contract)
             continue;
-        double share = row->bytes < 0 ? 1 : row->bytes * (t.p - 1) / t.p;
+        double share = 1;
+        if (row->bytes >= 0)
+            share = row->bytes * (t.p - 1) / t.p;
         out->time = row->latencies * t.log2p * t.a + share * t.nb;
         out->formula = row->formula;
     }

@@ -22,9 +22,10 @@
  * is made and compared for every op. */
 struct step_key {
     uint64_t what;  /* kind, reach << 8, dtype (sync ops: flags) << 16, port << 32 */
-    uint64_t count; /* elements a row; sync ops: cell, phases << 32 */
-    uint64_t shape; /* rows, combinations << 32; sync ops: after */
-    uint64_t where; /* source, target << 8, operands << 16 (see peal_sim_math_cost); sync: value */
+    uint64_t count; /* elements per row; sync ops: cell, phases << 32 */
+    uint64_t shape; /* rows, combinations or inner << 32; sync ops: after */
+    uint64_t where; /* source, target << 8, operands << 16 (see peal_sim_math_cost and
+                       peal_sim_product); sync: value */
 };
 
 /* An op as it stands in the plan, with all that its key is made from. Most ops are like the one
@@ -70,7 +71,9 @@ uint8_t peal_sim_code_memory(const struct peal_sim *sim, const uint8_t *buf_mem,
 {
     if (ref->buf == PEAL_BUF_CONST)
         return PEAL_NO_MEM;
-    return ref->buf == PEAL_BUF_SLOT ? (uint8_t)sim->machine->keys.space : buf_mem[ref->buf];
+    if (ref->buf == PEAL_BUF_SLOT)
+        return (uint8_t)sim->machine->keys.space;
+    return buf_mem[ref->buf];
 }
 
 static bool is_sync(const struct step_key *key)
@@ -104,6 +107,11 @@ static struct peal_coded_op make_step(const struct peal_sim *sim, const struct s
     } else if ((step.kind == PEAL_OP_COMPUTE || step.kind == PEAL_OP_ACCUMULATE) && step.bytes)
         peal_sim_math_cost(sim, dtype, elements, key->shape >> 32, (uint32_t)(key->where >> 16),
                            &step);
+    else if (step.kind == PEAL_OP_MATMUL && step.bytes)
+        peal_sim_product_cost(sim, dtype,
+                              &(struct peal_sim_product){(uint32_t)key->shape, key->shape >> 32,
+                                                         key->count, (uint32_t)(key->where >> 16)},
+                              &step);
     return step;
 }
 
@@ -148,14 +156,20 @@ static uint32_t port_of(struct peal_codes *codes, uint32_t wanted, size_t *last)
 {
     size_t len = codes->now_ports.len;
     for (size_t i = 0; i < len; i++) {
-        size_t at = *last + i < len ? *last + i : *last + i - len;
+        size_t at;
+        if (*last + i < len)
+            at = *last + i;
+        else
+            at = *last + i - len;
         if (codes->now_ports.at[at] == wanted) {
             *last = at;
             return (uint32_t)at;
         }
     }
     *last = len;
-    return peal_vec_push(&codes->now_ports, wanted) ? (uint32_t)len : PEAL_NONE;
+    if (!peal_vec_push(&codes->now_ports, wanted))
+        return PEAL_NONE;
+    return (uint32_t)len;
 }
 
 /* What is being coded: one lane, and where its buffers are. */
@@ -179,13 +193,21 @@ static struct operands operands_of(const struct coding *c, const struct peal_op 
     const struct peal_ref *refs = c->lane->refs + op->mem.ref;
     bool computes = op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE;
     struct operands out = {0};
+    if (op->kind == PEAL_OP_MATMUL) {
+        for (uint32_t i = 0; i < 3; i++)
+            out.where |= (uint64_t)peal_sim_code_memory(c->sim, c->buf_mem, &refs[i])
+                         << (16 + 4 * i);
+        return out;
+    }
     for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
         uint64_t mem = peal_sim_code_memory(c->sim, c->buf_mem, &refs[i]);
         bool writes = peal_op_writes(op, i);
         if (refs[i].buf < PEAL_BUF_SLOT && refs[i].rank != c->lane->rank) {
             bool simple = out.reach == PEAL_REACH_OWN && op->mem.also == 0 &&
                           c->sim->dtype_size[refs[i].dtype] == c->sim->dtype_size[op->dtype];
-            out.reach = !simple ? PEAL_REACH_OP : writes ? PEAL_REACH_STORE : PEAL_REACH_LOAD;
+            out.reach = writes ? PEAL_REACH_STORE : PEAL_REACH_LOAD;
+            if (!simple)
+                out.reach = PEAL_REACH_OP;
             out.rank = refs[i].rank;
             out.where |= mem << (writes ? 8 : 0);
         } else if (!computes) {
@@ -224,13 +246,22 @@ static struct step_key key_of(struct coding *c, const struct peal_op *op)
         return sync_key(c, op);
     if (op->kind >= PEAL_OP_SEND)
         port = port_of(c->codes, op->mem.channel, &c->last_port);
+    if (op->kind == PEAL_OP_FLUSH)
+        port = port_of(c->codes, PEAL_PORT_RANK | op->mem.target, &c->last_port);
     if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE) {
-        combinations = op->mem.nsrc > 1 ? op->mem.nsrc - 1 : 1;
+        if (op->mem.nsrc > 1)
+            combinations = op->mem.nsrc - 1;
+        else
+            combinations = 1;
         if (op->mem.nsrc > 2 && peal_fn_info((enum peal_fn)op->fn)->operands > 0)
             combinations = 1; /* fma, clamp: one step */
+        if (peal_fn_is_user(op->fn))
+            combinations *= peal_formula_cost(&c->lane->formulas[op->fn - PEAL_FN_USER]);
         if (op->flags & PEAL_OP_OUTSIDE)
             combinations = OUTSIDE;
     }
+    if (op->kind == PEAL_OP_MATMUL)
+        combinations = op->mem.inner;
     struct operands operands = operands_of(c, op);
     if (operands.reach == PEAL_REACH_LOAD || operands.reach == PEAL_REACH_STORE)
         port = port_of(c->codes, PEAL_PORT_RANK | operands.rank, &c->last_port);
@@ -254,7 +285,10 @@ static struct raw_op raw_of(const struct coding *c, const struct peal_op *op, ui
                          .also = op->mem.also,
                          .rows = op->mem.rows,
                          .count = op->mem.count};
-    if (peal_op_is_sync(op) || peal_op_nrefs(op) > RAW_REFS)
+    bool is_short = peal_op_nrefs(op) <= RAW_REFS && op->kind != PEAL_OP_MATMUL;
+    bool is_plain =
+        op->kind != PEAL_OP_FLUSH && op->kind != PEAL_OP_WHEN && op->kind != PEAL_OP_END;
+    if (peal_op_is_sync(op) || !is_plain || !is_short)
         return (struct raw_op){.kind = RAW_NONE};
     raw.nrefs = (uint8_t)peal_op_nrefs(op);
     for (uint32_t i = 0; i < raw.nrefs; i++) {
@@ -294,9 +328,13 @@ static uint32_t share(struct peal_codes *codes, const uint32_t *steps, uint64_t 
 {
     if (codes->shared.len && is_list(&codes->shared.at[codes->newest], steps, count))
         return codes->newest;
-    uint64_t hash = count ? peal_hash_bytes(steps, count * sizeof *steps, count) : 0;
+    uint64_t hash = 0;
+    if (count)
+        hash = peal_hash_bytes(steps, count * sizeof *steps, count);
     /* Ranks that do the same are mostly the last few distinct ones. */
-    for (size_t i = codes->shared.len; i-- > 0 && codes->shared.len - i <= 64;) {
+    for (size_t i = codes->shared.len; i-- > 0;) {
+        if (codes->shared.len - i > 64)
+            break;
         const struct shared_code *other = &codes->shared.at[i];
         if (other->hash == hash && is_list(other, steps, count))
             return codes->newest = (uint32_t)i;
@@ -373,22 +411,47 @@ static bool join_lists(const struct peal_sim *sim, struct peal_codes *codes,
 {
     uint32_t *steps = malloc((other->steps.len + 1) * sizeof *steps);
     *lists = malloc((other->shared.len + 1) * sizeof **lists);
-    bool ok = steps && *lists;
-    for (size_t i = 0; i < other->steps.len && ok; i++) {
+    bool ok = false;
+    if (!steps || !*lists)
+        goto free_steps;
+    for (size_t i = 0; i < other->steps.len; i++) {
         steps[i] = find_step(sim, codes, &other->keys.at[i]);
-        ok = steps[i] != PEAL_NONE;
+        if (steps[i] == PEAL_NONE)
+            goto free_steps;
     }
-    for (size_t i = 0; i < other->shared.len && ok; i++) {
+    for (size_t i = 0; i < other->shared.len; i++) {
         const struct shared_code *list = &other->shared.at[i];
         for (uint64_t k = 0; k < list->count; k++)
             list->steps[k] = steps[list->steps[k]];
         (*lists)[i] = share(codes, list->steps, list->count);
-        ok = (*lists)[i] != PEAL_NONE;
         free(list->steps); /* two copies of all of them would be too many */
         other->shared.at[i].steps = NULL;
+        if ((*lists)[i] == PEAL_NONE)
+            goto free_steps;
     }
+    ok = true;
+free_steps:
     free(steps);
     return ok;
+}
+
+/* Appends the lanes that `other` has of its rank `rank`. */
+static bool join_rank(struct peal_codes *codes, const struct peal_codes *other, uint32_t rank,
+                      const uint32_t *channels, const uint32_t *lists)
+{
+    uint32_t lanes = peal_sim_code_lanes(other, rank);
+    if (!peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len))
+        return false;
+    for (uint32_t i = 0; i < lanes; i++) {
+        const struct peal_code *lane = peal_sim_code(other, rank, i);
+        for (uint32_t k = 0; k < lane->nports; k++) {
+            if (!(lane->ports[k] & PEAL_PORT_RANK))
+                lane->ports[k] = channels[lane->ports[k]];
+        }
+        if (!push_lane(codes, lists[lane->shared], lane->ports, lane->nports))
+            return false;
+    }
+    return true;
 }
 
 struct peal_codes *peal_sim_codes_join(const struct peal_sim *sim, struct peal_codes **others,
@@ -396,24 +459,21 @@ struct peal_codes *peal_sim_codes_join(const struct peal_sim *sim, struct peal_c
 {
     struct peal_codes *codes = peal_sim_codes_new();
     uint32_t **lists = calloc(count, sizeof *lists);
-    bool ok = codes && lists;
-    for (uint32_t i = 0; i < count && ok; i++) {
-        ok = join_lists(sim, codes, others[i], &lists[i]);
+    bool ok = false;
+    if (!codes || !lists)
+        goto free_others;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!join_lists(sim, codes, others[i], &lists[i]))
+            goto free_others;
         codes->meets |= others[i]->meets;
     }
-    for (uint32_t rank = 0; rank < nranks && ok; rank++) {
-        struct peal_codes *other = others[rank % count];
-        uint32_t lanes = peal_sim_code_lanes(other, rank / count);
-        ok = peal_vec_push(&codes->first_lane, (uint32_t)codes->lanes.len);
-        for (uint32_t i = 0; i < lanes && ok; i++) {
-            const struct peal_code *lane = peal_sim_code(other, rank / count, i);
-            for (uint32_t k = 0; k < lane->nports; k++) {
-                if (!(lane->ports[k] & PEAL_PORT_RANK))
-                    lane->ports[k] = channels[rank % count][lane->ports[k]];
-            }
-            ok = push_lane(codes, lists[rank % count][lane->shared], lane->ports, lane->nports);
-        }
+    for (uint32_t rank = 0; rank < nranks; rank++) {
+        uint32_t by = rank % count; /* ranks were dealt out in turn */
+        if (!join_rank(codes, others[by], rank / count, channels[by], lists[by]))
+            goto free_others;
     }
+    ok = true;
+free_others:
     for (uint32_t i = 0; i < count; i++) {
         peal_sim_code_free(others[i]);
         if (lists)
@@ -443,8 +503,11 @@ const struct peal_code *peal_sim_code(const struct peal_codes *codes, uint32_t r
 
 uint32_t peal_sim_code_lanes(const struct peal_codes *codes, uint32_t rank)
 {
-    size_t end =
-        rank + 1 < codes->first_lane.len ? codes->first_lane.at[rank + 1] : codes->lanes.len;
+    size_t end;
+    if (rank + 1 < codes->first_lane.len)
+        end = codes->first_lane.at[rank + 1];
+    else
+        end = codes->lanes.len;
     return (uint32_t)end - codes->first_lane.at[rank];
 }
 

@@ -3,7 +3,7 @@
  *
  * A recv waits for the queue's sender, a send without a slot for its receiver, a wait for a lane
  * that has still to notify its cell. Each blocked lane points at one other; following the arrows
- * from any lane ends in the cycle, or at a lane that nobody will help.
+ * from any lane ends in the cycle, or at a lane that none will help.
  */
 #include "sim/engine/engine.h"
 
@@ -56,7 +56,7 @@ static uint32_t helper_of(const struct peal_sim *sim, uint32_t index)
     return helper;
 }
 
-/* Looking for a notifier reads whole op lists: only the first lanes are told whom they wait for. */
+/* Looking for a notifier reads whole op lists: the helper is found for the first lanes only. */
 enum { MOST_HELPERS = 256 };
 
 static void describe(struct peal_sim *sim, uint32_t index)
@@ -64,23 +64,33 @@ static void describe(struct peal_sim *sim, uint32_t index)
     const struct peal_lane_run *lane = &sim->lanes.at[index];
     const struct peal_instance *instance = lane->instance;
     uint64_t launch = sim->ranks[lane->rank].launch;
-    uint32_t helper = sim->blocked.len < MOST_HELPERS ? helper_of(sim, index) : PEAL_NONE;
+    uint32_t helper = PEAL_NONE;
+    if (sim->blocked.len < MOST_HELPERS)
+        helper = helper_of(sim, index);
     bool sync = lane->state == PEAL_LANE_CELL;
     bool queue = lane->state == PEAL_LANE_RECV || lane->state == PEAL_LANE_CREDIT;
     struct peal_sim_blocked blocked = {
         .rank = lane->rank,
         .lane = lane->number,
-        .op = lane->op_end ? (uint64_t)(peal_sim_op(lane) - peal_plan_ops(instance->plan))
-                           : UINT64_MAX,
+        .op = UINT64_MAX,
         .launch = (uint32_t)launch,
-        .waits_for = helper == PEAL_NONE ? PEAL_NONE : sim->lanes.at[helper].rank,
-        .channel = queue ? (uint32_t)(peal_sim_queue(lane) - instance->queues) : PEAL_NONE,
-        .cell = sync ? lane->cell : PEAL_NONE,
-        .value = sync ? peal_sim_signal_logical(sim, instance, lane->rank, lane->cell, launch) : 0,
-        .asked = sync ? peal_sim_op(lane)->sync.value : 0,
+        .waits_for = PEAL_NONE,
+        .channel = PEAL_NONE,
+        .cell = PEAL_NONE,
         .full = lane->state == PEAL_LANE_CREDIT,
         .at = peal_sim_code(instance->codes, lane->rank, lane->number)->count - lane->left,
     };
+    if (helper != PEAL_NONE)
+        blocked.waits_for = sim->lanes.at[helper].rank;
+    if (queue)
+        blocked.channel = (uint32_t)(peal_sim_queue(lane) - instance->queues);
+    if (sync) {
+        blocked.cell = lane->cell;
+        blocked.value = peal_sim_signal_logical(sim, instance, lane->rank, lane->cell, launch);
+        blocked.asked = peal_sim_op(lane)->sync.value;
+    }
+    if (lane->op_end)
+        blocked.op = (uint64_t)(peal_sim_op(lane) - peal_plan_ops(instance->plan));
     if (lane->op_end && peal_sim_op(lane)->pos != PEAL_NONE) {
         const struct peal_position *pos =
             peal_plan_positions(instance->plan) + peal_sim_op(lane)->pos;
@@ -101,7 +111,9 @@ void peal_sim_deadlock_find(struct peal_sim *sim)
         return;
     }
     /* Colours: 1 on the walk from this start, 2 done with. */
-    for (uint32_t start = 0; start < count && first == PEAL_NONE; start++) {
+    for (uint32_t start = 0; start < count; start++) {
+        if (first != PEAL_NONE)
+            break;
         uint32_t at = start;
         while (at != PEAL_NONE && is_blocked(&sim->lanes.at[at]) && seen[at] == 0) {
             seen[at] = 1;
@@ -114,7 +126,9 @@ void peal_sim_deadlock_find(struct peal_sim *sim)
     }
     for (uint32_t i = 0; i < count; i++)
         seen[i] = 0;
-    for (uint32_t at = first; at != PEAL_NONE && !seen[at]; at = helper_of(sim, at), cycle++) {
+    for (uint32_t at = first; at != PEAL_NONE; at = helper_of(sim, at), cycle++) {
+        if (seen[at])
+            break;
         seen[at] = 1;
         describe(sim, at);
     }
@@ -132,14 +146,18 @@ void peal_sim_deadlock_find(struct peal_sim *sim)
 
 const struct peal_sim_deadlock *peal_sim_deadlock(const struct peal_sim *sim)
 {
-    return sim->deadlock.blocked ? &sim->deadlock : NULL;
+    if (!sim->deadlock.blocked)
+        return NULL;
+    return &sim->deadlock;
 }
 
 static void print_lane(const struct peal_sim *sim, const struct peal_sim_blocked *b,
                        struct peal_text *out)
 {
     const struct peal_plan *plan = peal_sim_launch_plan(sim, b->launch);
-    const struct peal_op *op = b->op == UINT64_MAX ? NULL : peal_plan_ops(plan) + b->op;
+    const struct peal_op *op = NULL;
+    if (b->op != UINT64_MAX)
+        op = peal_plan_ops(plan) + b->op;
     peal_text_printf(out, "  rank %u", b->rank);
     if (peal_plan_lane_count(plan, b->rank) > 1)
         peal_text_printf(out, " lane %u", b->lane);
@@ -162,7 +180,7 @@ static void print_lane(const struct peal_sim *sim, const struct peal_sim_blocked
     if (b->cell != PEAL_NONE && b->waits_for != PEAL_NONE)
         peal_text_printf(out, ": waits for rank %u to notify", b->waits_for);
     else if (b->cell != PEAL_NONE)
-        peal_text_puts(out, ": nobody will notify it any more");
+        peal_text_puts(out, ": no rank will notify it any more");
     peal_text_puts(out, "\n");
 }
 
@@ -175,7 +193,7 @@ void peal_sim_deadlock_print(const struct peal_sim *sim, struct peal_text *out)
                      d->blocked == 1 ? " is" : "s are");
     if (d->cycle)
         peal_text_printf(out, "a cycle of %u:\n", d->cycle);
-    for (uint32_t i = 0; i < d->blocked && i < PEAL_DEADLOCK_SHOWN; i++) {
+    for (uint32_t i = 0; i < peal_size_min(d->blocked, PEAL_DEADLOCK_SHOWN); i++) {
         if (i == d->cycle)
             peal_text_puts(out, d->cycle ? "blocked behind it:\n" : "blocked:\n");
         print_lane(sim, &d->lanes[i], out);

@@ -39,9 +39,9 @@ void *peal_sim_alloc(size_t count, size_t element)
 /* Room for `want` elements that start on cache lines. */
 static bool grow_aligned(void **at, size_t *cap, size_t len, size_t want, size_t element)
 {
-    size_t more = *cap * 2 > want ? *cap * 2 : want < 64 ? 64 : want;
     if (want <= *cap)
         return true;
+    size_t more = peal_size_max(*cap * 2, peal_size_max(want, 64));
     void *made = peal_sim_alloc(more, element);
     if (!made)
         return false;
@@ -154,7 +154,11 @@ static void prefetch(const struct peal_sim *sim)
     if (x->kind == PEAL_XFER_SEND)
         __builtin_prefetch(x->queue, 1);
     x = &sim->xfers.at[event[TO_LANE].what];
-    uint32_t index = x->kind == PEAL_XFER_SEND ? x->queue->receiver : x->lane;
+    uint32_t index;
+    if (x->kind == PEAL_XFER_SEND)
+        index = x->queue->receiver;
+    else
+        index = x->lane;
     const char *lane = (const char *)&sim->lanes.at[index];
     if (index < sim->nranks) /* the first lane of that rank */
         __builtin_prefetch(&sim->ranks[index], 1);
@@ -288,7 +292,9 @@ enum peal_status peal_sim_run(struct peal_sim *sim)
     bool stuck = false;
     if (sim->deadlock.blocked)
         return PEAL_CLOSED;
-    for (uint32_t rank = 0; rank < sim->nranks && sim->status == PEAL_OK; rank++) {
+    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+        if (sim->status != PEAL_OK)
+            break;
         if (sim->ranks[rank].active == 0)
             peal_sim_next_launch(sim, rank);
     }

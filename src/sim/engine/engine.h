@@ -105,7 +105,7 @@ static inline uint64_t peal_sim_bytes_time(struct peal_sim *sim, uint8_t rate, u
 
 /* When a lane that has waited since `since` notices something that happened at `event` (later). */
 uint64_t peal_sim_notice(struct peal_sim *sim, uint64_t since, uint64_t event);
-/* The lane was held up until `event` by whoever's path `causes` tells. */
+/* The lane was held up until `event` by the path whose times are in `causes`. */
 void peal_sim_held(struct peal_sim *sim, struct peal_lane_run *lane, enum peal_sim_stall stall,
                    uint64_t event, const uint64_t *causes);
 
@@ -175,7 +175,7 @@ void peal_sim_link_enter(struct peal_sim *sim, uint32_t xfer); /* at its head, f
 /* The same for a message on its first link, which its queue knows. */
 void peal_sim_link_send(struct peal_sim *sim, uint32_t xfer);
 /* The end of the last rank, PEAL_NEVER while some are still at work. A link is busy for as long as
- * the run lasts: of what is on its way then (credits, writes that nobody waits for) only the part up
+ * the run lasts: of what is on its way then (credits, writes that are not waited for) only the part up
  * to there counts. */
 uint64_t peal_sim_link_end(struct peal_sim *sim);
 void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer);
@@ -194,6 +194,13 @@ void peal_sim_fluid_start(struct peal_sim *sim, uint32_t xfer);
 void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation);
 
 /* math.c */
+/* c = a b: memories of c, a and b, four bits each from the lowest. */
+struct peal_sim_product {
+    uint64_t rows, inner, columns;
+    uint32_t memories;
+};
+void peal_sim_product_cost(const struct peal_sim *sim, enum peal_dtype dtype,
+                           const struct peal_sim_product *p, struct peal_coded_op *step);
 void peal_sim_math_cost(const struct peal_sim *sim, enum peal_dtype dtype, uint64_t elements,
                         uint64_t combinations, uint32_t operands, struct peal_coded_op *step);
 bool peal_sim_math_run(struct peal_sim *sim, uint32_t index, const struct peal_coded_op *step);
@@ -226,6 +233,23 @@ void peal_sim_credit_arrived(struct peal_sim *sim, uint32_t xfer);
 enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t index);
 enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t index);
 enum peal_progress_kind peal_sim_signal_peek(struct peal_sim *sim, uint32_t index);
+/* A cell has another value: which, by what op and message, and the causes of the time until now. */
+struct peal_cell_change {
+    const struct peal_instance *instance;
+    uint32_t rank, cell;
+    uint32_t op, message; /* log */
+    const uint64_t *causes;
+};
+/* Lanes of the cell's rank that wait for it look again. */
+void peal_sim_signal_wake(struct peal_sim *sim, const struct peal_cell_change *change);
+
+/* atomic.c */
+enum peal_progress_kind peal_sim_atomic(struct peal_sim *sim, uint32_t index);
+enum peal_progress_kind peal_sim_when(struct peal_sim *sim, uint32_t index);
+/* The event: an atomic is where its cell is. */
+void peal_sim_atomic_arrived(struct peal_sim *sim, uint32_t xfer);
+/* The first take that the cell may serve now is served, and so on. */
+void peal_sim_atomic_serve(struct peal_sim *sim, const struct peal_cell_change *change);
 void peal_sim_signal_apply(struct peal_sim *sim, uint32_t xfer);
 int64_t peal_sim_signal_logical(const struct peal_sim *sim, const struct peal_instance *instance,
                                 uint32_t rank, uint32_t cell, uint64_t launch);
@@ -241,6 +265,8 @@ uint64_t peal_sim_writes_before(const struct peal_sim *sim, const struct peal_xf
 void peal_sim_writes_park(struct peal_sim *sim, uint32_t notify);
 /* Blocks (false) until writes to ranks other than `to` have arrived; PEAL_NONE: all of them. */
 bool peal_sim_writes_wait(struct peal_sim *sim, uint32_t index, uint32_t to);
+/* The same until those to `to` have arrived. */
+bool peal_sim_writes_flush(struct peal_sim *sim, uint32_t index, uint32_t to);
 static inline bool peal_sim_writes_fence(struct peal_sim *sim, uint32_t lane, uint32_t to)
 {
     return sim->lanes.at[lane].first_write == PEAL_NONE || peal_sim_writes_wait(sim, lane, to);
@@ -262,6 +288,12 @@ void peal_sim_oplog_delivered(struct peal_sim *sim, const struct peal_xfer *xfer
 void peal_sim_oplog_bar(struct peal_sim *sim, struct peal_sim_bar bar);
 
 /* replay.c */
+/* signal.order pairwise: a write to another rank takes effect when it arrives, with what its sources
+ * held when it was posted. The first notes that the lane's op is posted to `to`, and remembers that
+ * in the transfer; the second, that it has arrived. False: out of memory. */
+bool peal_sim_replay_put(struct peal_sim *sim, const struct peal_lane_run *lane, uint32_t to,
+                         struct peal_xfer *write);
+bool peal_sim_replay_arrived(struct peal_sim *sim, const struct peal_xfer *write);
 bool peal_sim_replay_note(struct peal_sim *sim, const struct peal_lane_run *lane,
                           const struct peal_op *op, uint64_t time);
 void peal_sim_replay_free(struct peal_replay *replay);

@@ -37,8 +37,14 @@ void peal_sim_oplog_end(struct peal_sim *sim, struct peal_lane_run *lane)
     op->ready = lane->ready;
     op->end = lane->time;
     op->stall = lane->stall;
-    op->by = lane->ready > lane->start ? lane->by : PEAL_NONE;
-    op->message = lane->ready > lane->start ? lane->message : PEAL_NONE;
+    if (lane->ready > lane->start)
+        op->by = lane->by;
+    else
+        op->by = PEAL_NONE;
+    if (lane->ready > lane->start)
+        op->message = lane->message;
+    else
+        op->message = PEAL_NONE;
 }
 
 void peal_sim_oplog_send(struct peal_sim *sim, struct peal_lane_run *lane, struct peal_xfer *x,
@@ -50,12 +56,16 @@ void peal_sim_oplog_send(struct peal_sim *sim, struct peal_lane_run *lane, struc
         return;
     struct peal_sim_message message = {.sent = lane->time,
                                        .delivered = PEAL_NEVER,
-                                       .bytes =
-                                           kind == PEAL_MESSAGE_LOAD ? x->load_bytes : x->bytes,
-                                       .from = kind == PEAL_MESSAGE_LOAD ? to_rank : lane->rank,
-                                       .to = kind == PEAL_MESSAGE_LOAD ? lane->rank : to_rank,
+                                       .bytes = x->bytes,
+                                       .from = lane->rank,
+                                       .to = to_rank,
                                        .op = lane->log,
                                        .kind = kind};
+    if (kind == PEAL_MESSAGE_LOAD) { /* the data comes back */
+        message.bytes = x->load_bytes;
+        message.from = to_rank;
+        message.to = lane->rank;
+    }
     memcpy(message.causes, lane->causes, sizeof message.causes);
     if (peal_vec_push(&sim->log_messages, message))
         x->message = (uint32_t)(sim->log_messages.len - 1);

@@ -31,11 +31,13 @@ static bool link_ops(struct walk *w)
     uint32_t *latest = malloc((sim->nranks + 1) * sizeof *latest); /* by end, per rank */
     w->before = malloc((count + 1) * sizeof *w->before);
     bool ok = newest && latest && w->before;
-    for (size_t i = 0; ok && i < nlanes; i++)
+    if (!ok)
+        goto free_both;
+    for (size_t i = 0; i < nlanes; i++)
         newest[i] = PEAL_NONE;
-    for (size_t i = 0; ok && i < sim->nranks; i++)
+    for (size_t i = 0; i < sim->nranks; i++)
         latest[i] = PEAL_NONE;
-    for (size_t i = 0; ok && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct peal_sim_op *op = &sim->log_ops.at[i];
         uint32_t lane = op->lane * sim->nranks + op->rank;
         uint32_t prev = newest[lane];
@@ -47,6 +49,7 @@ static bool link_ops(struct walk *w)
         if (op->end != PEAL_NEVER && (last == PEAL_NONE || op->end >= sim->log_ops.at[last].end))
             latest[op->rank] = (uint32_t)i;
     }
+free_both:
     free(newest);
     free(latest);
     return ok;
@@ -58,6 +61,7 @@ static enum peal_sim_cause work_cause(const struct peal_sim *sim, const struct p
     switch ((enum peal_op_kind)(peal_plan_ops(plan) + op->op)->kind) {
     case PEAL_OP_COMPUTE:
     case PEAL_OP_ACCUMULATE:
+    case PEAL_OP_MATMUL:
         return PEAL_CAUSE_MATH;
     case PEAL_OP_COPY:
     case PEAL_OP_RECV:
@@ -77,10 +81,14 @@ static uint64_t add_message(struct walk *w, uint32_t op, const struct peal_sim_m
     uint64_t at = until;
     if (until > m->delivered)
         add(w, m->delivered, until, op, PEAL_CAUSE_WAKE);
-    at = m->delivered < until ? m->delivered : until;
-    for (size_t i = 0; i < sizeof order && at > m->sent; i++) {
+    at = peal_size_min(m->delivered, until);
+    for (size_t i = 0; i < sizeof order; i++) {
+        if (at <= m->sent)
+            break;
         uint64_t part = m->causes[order[i]];
-        uint64_t from = at - m->sent > part ? at - part : m->sent;
+        uint64_t from = at - part;
+        if (at - m->sent <= part)
+            from = m->sent;
         add(w, from, at, op, (enum peal_sim_cause)order[i]);
         at = from;
     }
@@ -96,7 +104,9 @@ static void walk_back(struct walk *w, uint32_t index)
                                                           PEAL_CAUSE_MATH,    PEAL_CAUSE_WAKE};
     uint64_t at = sim->log_ops.at[index].end;
     /* Every turn goes back in time or to an earlier op: both are finite. */
-    for (uint64_t turns = 0; index != PEAL_NONE && turns < 4 * sim->log_ops.len + 4; turns++) {
+    for (uint64_t turns = 0; turns < 4 * sim->log_ops.len + 4; turns++) {
+        if (index == PEAL_NONE)
+            break;
         const struct peal_sim_op *op = &sim->log_ops.at[index];
         if (at > op->ready) {
             add(w, op->ready, at, index, work_cause(sim, op));
@@ -112,7 +122,11 @@ static void walk_back(struct walk *w, uint32_t index)
             }
         } else if (held && op->by != PEAL_NONE && sim->log_ops.at[op->by].ready < at) {
             const struct peal_sim_op *by = &sim->log_ops.at[op->by];
-            uint64_t from = by->end < at ? by->end : by->ready;
+            uint64_t from;
+            if (by->end < at)
+                from = by->end;
+            else
+                from = by->ready;
             add(w, from, at, index, (enum peal_sim_cause)stall_cause[op->stall]);
             at = from;
             index = op->by;

@@ -100,9 +100,11 @@ static bool load_each(struct peal_sim *sim, uint32_t index)
     const struct peal_op *op = peal_sim_op(lane);
     const struct peal_ref *dst = peal_op_dst(instance->plan, op);
     /* A copy loads into its destination, a compute into where tiles are. */
-    uint8_t target = op->kind == PEAL_OP_COPY && !is_remote(lane, dst)
-                         ? peal_sim_code_memory(sim, instance->buf_mem, dst)
-                         : (uint8_t)sim->machine->keys.place_tile;
+    uint8_t target;
+    if (op->kind == PEAL_OP_COPY && !is_remote(lane, dst))
+        target = peal_sim_code_memory(sim, instance->buf_mem, dst);
+    else
+        target = (uint8_t)sim->machine->keys.place_tile;
     for (; lane->issued < op->mem.nsrc; lane->issued++) {
         const struct peal_ref *src = peal_op_src(instance->plan, op, lane->issued);
         struct far far = {src->rank, peal_sim_code_memory(sim, instance->buf_mem, src), target,
@@ -155,6 +157,9 @@ static bool store(struct peal_sim *sim, uint32_t index, const struct far *far, b
     x->target = far->target;
     x->is_add = is_add;
     peal_sim_writes_add(sim, lane, (uint32_t)(x - sim->xfers.at));
+    if (sim->options.data && sim->machine->keys.order &&
+        !peal_sim_replay_put(sim, lane, far->rank, x))
+        peal_sim_fail(sim, PEAL_NO_MEMORY);
     peal_sim_oplog_send(sim, lane, x, far->rank, PEAL_MESSAGE_WRITE);
     hand_over(sim, index, x);
     return true;
@@ -173,7 +178,11 @@ static bool find_far_target(const struct peal_sim *sim, const struct peal_lane_r
         return false;
     const struct peal_op *op = peal_sim_op(lane);
     const struct peal_plan *plan = lane->instance->plan;
-    const struct peal_ref *dst = i == 0 ? peal_op_dst(plan, op) : peal_op_also(plan, op, i - 1);
+    const struct peal_ref *dst;
+    if (i == 0)
+        dst = peal_op_dst(plan, op);
+    else
+        dst = peal_op_also(plan, op, i - 1);
     uint8_t source = (uint8_t)sim->machine->keys.place_tile;
     if (op->kind == PEAL_OP_ACCUMULATE && !is_remote(lane, peal_op_src(plan, op, 0)))
         source = peal_sim_code_memory(sim, lane->instance->buf_mem, peal_op_src(plan, op, 0));
@@ -223,7 +232,9 @@ static enum peal_progress_kind copy(struct peal_sim *sim, uint32_t index,
 static bool store_each(struct peal_sim *sim, uint32_t index, const struct peal_coded_op *step)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    uint32_t also = step->reach == PEAL_REACH_OP ? peal_sim_op(lane)->mem.also : 0;
+    uint32_t also = 0;
+    if (step->reach == PEAL_REACH_OP)
+        also = peal_sim_op(lane)->mem.also;
     for (; lane->issued <= also; lane->issued++) {
         struct far far;
         if (find_far_target(sim, lane, step, lane->issued, &far) &&
@@ -237,12 +248,15 @@ static bool store_each(struct peal_sim *sim, uint32_t index, const struct peal_c
 static bool has_far_target(const struct peal_sim *sim, const struct peal_lane_run *lane,
                            const struct peal_coded_op *step)
 {
-    uint32_t also = step->reach == PEAL_REACH_OP ? peal_sim_op(lane)->mem.also : 0;
+    uint32_t also = 0;
+    if (step->reach == PEAL_REACH_OP)
+        also = peal_sim_op(lane)->mem.also;
     struct far far;
-    bool found = false;
-    for (uint32_t i = 0; i <= also && !found; i++)
-        found = find_far_target(sim, lane, step, i, &far);
-    return found;
+    for (uint32_t i = 0; i <= also; i++) {
+        if (find_far_target(sim, lane, step, i, &far))
+            return true;
+    }
+    return false;
 }
 
 static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index,
@@ -269,6 +283,13 @@ static enum peal_progress_kind compute(struct peal_sim *sim, uint32_t index,
     return store_each(sim, index, step) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
 }
 
+static enum peal_progress_kind flush(struct peal_sim *sim, uint32_t index,
+                                     const struct peal_coded_op *step)
+{
+    uint32_t target = peal_sim_peer(&sim->lanes.at[index], step);
+    return peal_sim_writes_flush(sim, index, target) ? PEAL_OP_DONE : PEAL_OP_BLOCKED;
+}
+
 static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
                                       const struct peal_coded_op *step)
 {
@@ -277,6 +298,7 @@ static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
         return copy(sim, index, step);
     case PEAL_OP_COMPUTE:
     case PEAL_OP_ACCUMULATE:
+    case PEAL_OP_MATMUL:
         return compute(sim, index, step);
     case PEAL_OP_NOTIFY:
         return peal_sim_signal_notify(sim, index);
@@ -284,6 +306,16 @@ static enum peal_progress_kind run_op(struct peal_sim *sim, uint32_t index,
         return peal_sim_signal_wait(sim, index);
     case PEAL_OP_PEEK:
         return peal_sim_signal_peek(sim, index);
+    case PEAL_OP_FETCH_ADD:
+    case PEAL_OP_COMPARE_SWAP:
+    case PEAL_OP_TAKE:
+        return peal_sim_atomic(sim, index);
+    case PEAL_OP_FLUSH:
+        return flush(sim, index, step);
+    case PEAL_OP_WHEN:
+        return peal_sim_when(sim, index);
+    case PEAL_OP_END:
+        return PEAL_OP_DONE;
     case PEAL_OP_SEND:
         return peal_sim_ipcq_send(sim, index);
     case PEAL_OP_RECV:

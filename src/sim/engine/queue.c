@@ -74,8 +74,11 @@ static void insertion_sort(struct peal_event *at, size_t len)
     for (size_t i = 1; i < len; i++) {
         struct peal_event event = at[i];
         size_t j = i;
-        for (; j > 0 && at[j - 1].who > event.who; j--)
+        for (; j > 0; j--) {
+            if (at[j - 1].who <= event.who)
+                break;
             at[j] = at[j - 1];
+        }
         at[j] = event;
     }
 }
@@ -108,7 +111,9 @@ static void radix_sort(struct peal_queue *queue)
         struct peal_event *swap = from;
         from = to;
         to = swap;
-        differs &= shift < 24 ? ~UINT32_C(0) << (shift + 8) : 0;
+        if (shift >= 24)
+            break;
+        differs &= ~UINT32_C(0) << (shift + 8);
     }
     if (from != queue->batch.at)
         memcpy(queue->batch.at, from, len * sizeof *from);
@@ -135,8 +140,10 @@ static void open_bucket(struct peal_queue *queue)
     struct peal_event *at = queue->bucket[bit + 1].at;
     size_t len = queue->bucket[bit + 1].len;
     uint64_t earliest = at[0].time;
-    for (size_t i = 1; i < len; i++)
-        earliest = at[i].time < earliest ? at[i].time : earliest;
+    for (size_t i = 1; i < len; i++) {
+        if (at[i].time < earliest)
+            earliest = at[i].time;
+    }
     queue->last = earliest;
     queue->filled &= queue->filled - 1;
     queue->bucket[bit + 1].len = 0;

@@ -2,7 +2,7 @@
 /* The state of a simulation, shared by its components. Not for callers: they use sim.h.
  *
  * How time moves. A lane runs its ops in a loop (pe.c) and has a time of its own, at or after
- * `now`. What belongs to the lane alone, or is told to it with its time (a message, a credit), can
+ * `now`. What belongs to the lane alone, or reaches it with its time (a message, a credit), can
  * be worked out before the clock gets there; so a lane runs ahead until it has to wait for
  * something whose time is not known yet. What is shared (links, limited memory ports, DMA engines
  * under arbitration or used by several lanes, cells) is only touched at its own event. Machines and
@@ -69,6 +69,7 @@ struct peal_xfer {
     uint8_t source, target; /* memories */
     uint8_t load_target;    /* REQUEST: memory of the answer */
     bool set : 1;           /* NOTIFY */
+    bool is_atomic : 1;     /* NOTIFY: its lane waits for the answer (atomic.c) */
     bool is_add : 1;        /* WRITE: the target is read as well */
     bool stored : 1;        /* its bytes have been in a router's buffer */
     bool flowed : 1;        /* fluid: its bytes have come as far as the destination memory */
@@ -95,7 +96,7 @@ static_assert(sizeof(struct peal_xfer) == 192, "a transfer is three cache lines"
 
 /* Whom an op's operands need. */
 enum peal_reach {
-    PEAL_REACH_OWN,   /* nobody: they are on this rank */
+    PEAL_REACH_OWN,   /* none: they are on this rank */
     PEAL_REACH_LOAD,  /* the port's rank has its only operand elsewhere, a source */
     PEAL_REACH_STORE, /* ... its destination */
     PEAL_REACH_OP     /* the engine looks at the op itself */
@@ -244,8 +245,10 @@ struct peal_lane_run {
      * for some, and what a blocked op waits for: this many that do not go to that PE. */
     uint32_t first_write, last_write, writes, parked;
     uint32_t fence_to, fence_left;
+    bool is_flush; /* the fence is about writes to fence_to, not about all others */
     uint32_t loads;
     uint64_t load_done;
+    uint64_t way; /* of the atomic under way, to its cell */
     uint64_t load_causes[PEAL_CAUSE_COUNT];
     uint32_t cell;       /* wait: the cell it is blocked on */
     uint64_t cell_event; /* when that changed so that the wait may pass, or PEAL_NEVER */
@@ -324,7 +327,7 @@ struct peal_sim {
     uint64_t now;
     bool strict;             /* lanes move only at their events */
     bool dma_event;          /* DMA by events: arbitration or limited ports */
-    bool lean_sends;         /* nobody will ask for the last cache line of a message's transfer */
+    bool lean_sends;         /* not needed: the last cache line of a message's transfer */
     enum peal_status status; /* sticky */
     struct peal_queue queue;
 
@@ -349,6 +352,7 @@ struct peal_sim {
     uint64_t *dma_starts;
     PEAL_VEC(struct peal_lane_run) lanes; /* [lane * nranks + rank]; on cache lines */
     PEAL_VEC(uint32_t) ready;
+    PEAL_VEC(uint32_t) takers; /* lanes whose take waits where its cell is, in order of arrival */
     size_t ready_cursor;
     PEAL_VEC(struct peal_xfer) xfers; /* on cache lines */
     uint32_t free_xfer;
@@ -361,7 +365,7 @@ struct peal_sim {
     PEAL_VEC(struct peal_sim_bar) log_bars;
     struct peal_replay *replay;
 
-    uint64_t pace_next; /* number of events at which to tell how far it is */
+    uint64_t pace_next; /* number of events at which progress is reported next */
     uint64_t ops_total; /* of all launches */
     uint64_t ops_ended; /* of lanes that have ended theirs */
     uint64_t end;       /* of the last rank; PEAL_NEVER: it is not known that all have ended */

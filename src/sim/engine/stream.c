@@ -47,7 +47,9 @@ static void *work(void *context)
 {
     struct worker *w = context;
     struct peal_sim_pace *pace = w->sim->options.pace;
-    for (uint32_t rank = w->first; rank < w->nranks && w->status == PEAL_OK; rank += w->stride) {
+    for (uint32_t rank = w->first; rank < w->nranks; rank += w->stride) {
+        if (w->status != PEAL_OK)
+            break;
         w->status = peal_parts_walk(w->parts, rank, visit, w);
         if (pace) /* relaxed: a number to show */
             atomic_fetch_add_explicit(&pace->made, 1, memory_order_relaxed);
@@ -89,8 +91,11 @@ static enum peal_status run_workers(struct worker *workers, uint32_t count)
         else
             work(&workers[i]);
     }
-    for (uint32_t i = 0; i < count && status == PEAL_OK; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        if (status != PEAL_OK)
+            break;
         status = workers[i].status;
+    }
     return status;
 }
 
@@ -101,17 +106,21 @@ static enum peal_status join(struct worker *workers, uint32_t count, struct peal
     uint32_t *maps[MOST_WORKERS] = {0};
     struct peal_codes *others[MOST_WORKERS];
     enum peal_status status = PEAL_OK;
-    for (uint32_t i = 0; i < count && status == PEAL_OK; i++) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (status != PEAL_OK)
+            break;
         uint32_t channels = peal_parts_channel_count(workers[i].parts);
         maps[i] = malloc((channels + 1) * sizeof **maps);
         if (!maps[i]) {
             status = PEAL_NO_MEMORY;
             break;
         }
-        for (uint32_t c = 0; c < channels && i == 0; c++)
-            maps[0][c] = c;
-        if (i > 0)
+        if (i > 0) {
             status = peal_parts_join(workers[0].parts, workers[i].parts, maps[i]);
+            continue;
+        }
+        for (uint32_t c = 0; c < channels; c++)
+            maps[0][c] = c;
     }
     if (status == PEAL_OK) {
         status = peal_parts_end(workers[0].parts, frame);
@@ -134,14 +143,18 @@ static enum peal_status make(struct worker *workers, uint32_t count, struct peal
                              struct peal_codes **codes)
 {
     enum peal_status status = run_workers(workers, count);
-    for (uint32_t i = 0; i < count && status == PEAL_OK; i++) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (status != PEAL_OK)
+            break;
         if (peal_sim_codes_queues_only(workers[i].codes))
             continue;
         status = PEAL_UNSUPPORTED;
         peal_diag_error(&workers[0].diags, (struct peal_pos){0},
                         "operands on other ranks need the plan as a whole; it is not kept");
     }
-    return status == PEAL_OK ? join(workers, count, frame, codes) : status;
+    if (status == PEAL_OK)
+        return join(workers, count, frame, codes);
+    return status;
 }
 
 static void pass_on(const struct peal_diags *from, struct peal_diags *to)
@@ -170,8 +183,8 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
     enum peal_status status;
     if (!check(sim, bind, diags, &status))
         return status;
-    uint32_t most = bind->nranks < MOST_WORKERS ? bind->nranks : MOST_WORKERS;
-    uint32_t count = threads < 1 ? 1 : threads < most ? threads : most;
+    uint32_t max_workers = (uint32_t)peal_size_min(bind->nranks, MOST_WORKERS);
+    uint32_t count = (uint32_t)peal_size_min(peal_size_max(threads, 1), max_workers);
     struct worker *workers = calloc(count, sizeof *workers);
     struct peal_plan *frame = NULL;
     struct peal_codes *codes = NULL;
@@ -182,9 +195,12 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
         *w = (struct worker){.sim = sim, .first = i, .stride = count, .nranks = bind->nranks};
         peal_diags_init(&w->diags);
         w->codes = peal_sim_codes_new();
-        if (status == PEAL_OK)
-            status =
-                w->codes ? peal_parts_open(kernel, bind, &w->diags, &w->parts) : PEAL_NO_MEMORY;
+        if (status == PEAL_OK) {
+            if (w->codes)
+                status = peal_parts_open(kernel, bind, &w->diags, &w->parts);
+            else
+                status = PEAL_NO_MEMORY;
+        }
     }
     if (status == PEAL_OK)
         status = make(workers, count, &frame, &codes);
@@ -201,11 +217,11 @@ enum peal_status peal_sim_launch_kernel(struct peal_sim *sim, const struct peal_
     } else {
         free(frame);
     }
-    bool told = false; /* by one of them: they would mostly say the same */
+    bool reported = false; /* by one of them: the others would mostly report the same */
     for (uint32_t i = 0; i < count; i++) {
         struct worker *w = &workers[i];
-        if (!told && w->diags.list.len) {
-            told = true;
+        if (!reported && w->diags.list.len) {
+            reported = true;
             pass_on(&w->diags, diags);
         }
         release(w);
@@ -231,7 +247,9 @@ static bool locate(void *context, const struct peal_part_lane *lane)
             l->sim->calls.at[b->launch].instance != l->instance)
             continue;
         const char *file = peal_parts_position(l->parts, &lane->ops[b->at], &b->line, &b->col);
-        char *copy = file ? strdup(file) : NULL;
+        char *copy = NULL;
+        if (file)
+            copy = strdup(file);
         if (!copy)
             continue;
         if (peal_vec_push(&l->sim->files, copy))

@@ -44,7 +44,9 @@ static const char *scalar_of(const yaml_node_t *node)
     if (node->type != YAML_SCALAR_NODE)
         return NULL;
     const char *text = (const char *)node->data.scalar.value;
-    return strlen(text) == node->data.scalar.length ? text : NULL;
+    if (strlen(text) != node->data.scalar.length)
+        return NULL;
+    return text;
 }
 
 /* A leaf: a scalar, or a sequence of two for PAIR. */
@@ -134,7 +136,9 @@ static void read_map(struct reader *r, const yaml_node_t *node, const char *pref
         return;
     }
     const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-    for (; pair < node->data.mapping.pairs.top && r->diags->errors < PEAL_DIAG_MOST; pair++) {
+    for (; pair < node->data.mapping.pairs.top; pair++) {
+        if (r->diags->errors >= PEAL_DIAG_MOST)
+            break;
         yaml_node_t *key_node = yaml_document_get_node(r->document, pair->key);
         yaml_node_t *value = yaml_document_get_node(r->document, pair->value);
         const char *name = scalar_of(key_node);
@@ -298,11 +302,16 @@ enum peal_status peal_machine_open(const char *path, struct peal_diags *diags,
     struct peal_diags own;
     struct peal_source *source = NULL;
     peal_diags_init(&own);
-    struct peal_diags *used = diags ? diags : &own;
+    struct peal_diags *used = diags;
+    if (!used)
+        used = &own;
     enum peal_status status = PEAL_INVALID;
     if (*path && !strpbrk(path, "/.")) {
         const struct peal_source *builtin = peal_machine_builtin(path, used);
-        status = builtin ? peal_machine_read(builtin, used, out) : PEAL_INVALID;
+        if (builtin)
+            status = peal_machine_read(builtin, used, out);
+        else
+            status = PEAL_INVALID;
         goto release_own;
     }
     status = read_file(path, &used->arena, used, &source);
@@ -318,7 +327,9 @@ static bool set_one(struct peal_machine *machine, const char *setting, struct pe
     char path[96], pair[2][32];
     bool is_prefix;
     const char *equals = strchr(setting, '=');
-    size_t len = equals ? (size_t)(equals - setting) : 0;
+    size_t len = 0;
+    if (equals)
+        len = (size_t)(equals - setting);
     if (!equals || len >= sizeof path) {
         peal_diag_error(diags, (struct peal_pos){0}, "expected 'key=value', not '%s'", setting);
         return false;
@@ -331,9 +342,11 @@ static bool set_one(struct peal_machine *machine, const char *setting, struct pe
         for (int i = 0; i < PEAL_KEY_COUNT; i++)
             near = peal_nearer(path, near, peal_machine_key_path((enum peal_machine_key)i));
         peal_diag_error(diags, (struct peal_pos){0}, "unknown machine key '%s'", path);
-        peal_diag_note(diags, (struct peal_pos){0},
-                       near ? "did you mean '%s'?" : "'peal sim --print-machine' shows all keys%s",
-                       near ? near : "");
+        if (near)
+            peal_diag_note(diags, (struct peal_pos){0}, "did you mean '%s'?", near);
+        else
+            peal_diag_note(diags, (struct peal_pos){0},
+                           "'peal sim --print-machine' shows all keys");
         return false;
     }
     struct peal_machine_input input = {.texts = {equals + 1, NULL}, .count = 1};

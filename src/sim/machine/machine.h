@@ -48,8 +48,9 @@ struct peal_machine_keys {
     struct peal_rate mem_bw[PEAL_MEM_COUNT];
     uint64_t mem_lat[PEAL_MEM_COUNT], mem_ports[PEAL_MEM_COUNT], mem_shared[PEAL_MEM_COUNT];
     struct peal_rate math_cycle;
-    uint64_t math_lanes[PEAL_DTYPES], math_setup;
+    uint64_t math_lanes[PEAL_DTYPES], math_products, math_setup;
     uint64_t issue, math_async, send_async, recv_async;
+    uint64_t order, delay, delay_pair[2]; /* order: 0 windows, 1 pairwise */
     uint64_t notify_bytes, request_bytes;
     uint64_t place_param, place_window, place_private, place_tile;
     const char *algorithm;
@@ -103,6 +104,8 @@ void peal_machine_key_value(const struct peal_machine *machine, enum peal_machin
 /* The resolved machine as a machine file. */
 void peal_machine_print(const struct peal_machine *machine, struct peal_text *out);
 
+/* Multiplications a cycle in a matmul of that type, f32 or f64; at least 1. */
+uint64_t peal_machine_products(const struct peal_machine_keys *keys, enum peal_dtype dtype);
 /* ceil(n * rate): picoseconds. UINT64_MAX if it does not fit. */
 uint64_t peal_rate_time(struct peal_rate rate, uint64_t n);
 

@@ -19,7 +19,9 @@ static void tell_names(const char *name, struct peal_diags *diags)
     char names[MOST][64];
     const char *list[MOST + 1] = {NULL};
     struct peal_text all = {0};
-    for (size_t i = 0; i < peal_machine_text_count && i < MOST; i++) {
+    for (size_t i = 0; i < peal_machine_text_count; i++) {
+        if (i >= MOST)
+            break;
         const char *base = strrchr(peal_machine_texts[i].name, '/') + 1;
         snprintf(names[i], sizeof names[i], "%.*s", (int)strcspn(base, "."), base);
         list[i] = names[i];

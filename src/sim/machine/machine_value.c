@@ -51,10 +51,25 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 
 __extension__ typedef unsigned __int128 wide_int;
 
+uint64_t peal_machine_products(const struct peal_machine_keys *keys, enum peal_dtype dtype)
+{
+    uint64_t scale = 4, size = peal_dtype_size(dtype), rate = keys->math_products;
+    if (!rate && keys->math_lanes[dtype])
+        return keys->math_lanes[dtype];
+    if (!rate)
+        rate = keys->math_lanes[PEAL_F32];
+    rate = rate * scale / size;
+    if (!rate)
+        return 1;
+    return rate;
+}
+
 uint64_t peal_rate_time(struct peal_rate rate, uint64_t n)
 {
     wide_int time = ((wide_int)n * rate.num + rate.den - 1) / rate.den;
-    return time > UINT64_MAX ? UINT64_MAX : (uint64_t)time;
+    if (time > UINT64_MAX)
+        return UINT64_MAX;
+    return (uint64_t)time;
 }
 
 /* "12", "0.5", "1.5e3", ".inf". At most 15 digits, so that nothing overflows later. */
@@ -68,11 +83,13 @@ static bool parse_decimal(const char *text, struct decimal *out)
         out->infinite = true;
         return true;
     }
-    for (; isdigit((unsigned char)*p) || (*p == '.' && !seen_point); p++) {
-        if (*p == '.') {
+    for (; *p; p++) {
+        if (*p == '.' && !seen_point) {
             seen_point = true;
             continue;
         }
+        if (!isdigit((unsigned char)*p))
+            break;
         any = true;
         if (d.digits || *p != '0')
             ndigits++;
@@ -96,8 +113,10 @@ static bool parse_decimal(const char *text, struct decimal *out)
             return false;
         d.digits *= 10;
     }
-    for (; d.scale > 0 && d.digits % 10 == 0; d.scale--)
+    while (d.scale > 0 && d.digits % 10 == 0) {
         d.digits /= 10;
+        d.scale--;
+    }
     *out = d;
     return d.scale <= 15;
 }
@@ -175,6 +194,15 @@ static bool parse_count(const struct row *row, const char *text, uint64_t *out, 
     return true;
 }
 
+/* An algorithm's name, or a file with a kernel. */
+static bool is_algorithm(const char *text)
+{
+    size_t len = strlen(text);
+    if (len > 5 && len < 1024 && strcmp(text + len - 5, ".peal") == 0)
+        return strcspn(text, " \t\n\"'#") == len;
+    return len > 0 && len <= 40 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") == len;
+}
+
 static bool parse_word(const char *words, const char *text, uint64_t *out)
 {
     size_t len = strlen(text);
@@ -185,7 +213,10 @@ static bool parse_word(const char *words, const char *text, uint64_t *out)
             *out = index;
             return true;
         }
-        word = word[n] ? word + n + 1 : NULL;
+        if (word[n])
+            word = word + n + 1;
+        else
+            word = NULL;
     }
     return false;
 }
@@ -228,9 +259,8 @@ static bool read_one(struct peal_machine *machine, const struct row *row, const 
         *(uint64_t *)field = strcmp(text, "true") == 0;
         return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
     case TEXT:
-        *why = "expected a name of letters, digits and _";
-        if (!*text || strlen(text) > 40 ||
-            strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(text))
+        *why = "expected a name of letters, digits and _, or a file name that ends in .peal";
+        if (!is_algorithm(text))
             return false;
         *(const char **)field = peal_arena_copy(&machine->arena, text, strlen(text));
         *why = "out of memory";

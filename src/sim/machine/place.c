@@ -19,7 +19,10 @@ struct area {
 static void snake(uint32_t index, uint32_t width, uint32_t *x, uint32_t *y)
 {
     *y = index / width;
-    *x = *y % 2 ? width - 1 - index % width : index % width;
+    if (*y % 2)
+        *x = width - 1 - index % width;
+    else
+        *x = index % width;
 }
 
 /* Closed walk for even height: a snake over columns 1 .. width-1, then column 0 back up. */

@@ -72,13 +72,22 @@ static int direction(uint32_t a, uint32_t b, uint32_t n, bool ring)
 {
     if (!ring)
         return b > a ? 1 : -1;
-    uint32_t up = b > a ? b - a : b + n - a;
+    uint32_t up = b - a;
+    if (b <= a)
+        up = b + n - a;
     return up <= n - up ? 1 : -1;
 }
 
 static uint32_t moved(uint32_t a, int by, uint32_t n)
 {
-    return by > 0 ? (a + 1 == n ? 0 : a + 1) : (a == 0 ? n - 1 : a - 1);
+    if (by > 0) {
+        if (a + 1 == n)
+            return 0;
+        return a + 1;
+    }
+    if (a == 0)
+        return n - 1;
+    return a - 1;
 }
 
 /* The level of the next link along a row or column, and which way: `a` and `to` are the coordinates
@@ -88,7 +97,9 @@ static enum peal_level walk(struct peal_coord a, struct peal_coord to, uint32_t 
 {
     if (a.cube != to.cube) {
         *by = direction(a.cube, to.cube, cubes, wrap[1]);
-        uint32_t edge = *by > 0 ? pes - 1 : 0;
+        uint32_t edge = 0;
+        if (*by > 0)
+            edge = pes - 1;
         if (a.pe == edge)
             return PEAL_LEVEL_CUBE;
         to.pe = (uint16_t)edge;
@@ -112,8 +123,13 @@ uint32_t peal_sim_router_next(const struct peal_sim *sim, uint32_t at, uint32_t 
     const struct peal_machine_keys *k = &sim->machine->keys;
     if (k->flat) {
         *level = PEAL_LEVEL_FLAT;
-        *next = at == sim->machine->pes ? to : sim->machine->pes;
-        return at == sim->machine->pes ? to * PEAL_LINKS_PER_PE + 1 : at * PEAL_LINKS_PER_PE;
+        if (at == sim->machine->pes)
+            *next = to;
+        else
+            *next = sim->machine->pes;
+        if (at == sim->machine->pes)
+            return to * PEAL_LINKS_PER_PE + 1;
+        return at * PEAL_LINKS_PER_PE;
     }
     const struct peal_node *a = &sim->nodes[at], *t = &sim->nodes[to];
     uint32_t goal = to;
@@ -144,10 +160,19 @@ static bool port_leads(const struct peal_sim *sim, uint32_t at, uint32_t port, u
     const struct peal_machine_keys *k = &sim->machine->keys;
     const struct peal_node *a = &sim->nodes[at];
     bool is_row = port % 4 == EAST || port % 4 == WEST, is_cube = port >= 4;
-    int by = port % 4 == EAST || port % 4 == SOUTH ? 1 : -1;
-    uint32_t cubes = (uint32_t)k->cubes[is_row ? 0 : 1], pes = (uint32_t)k->pes[is_row ? 0 : 1];
-    uint32_t cube = is_row ? a->x.cube : a->y.cube, pe = is_row ? a->x.pe : a->y.pe;
-    uint32_t edge = by > 0 ? pes - 1 : 0, last = by > 0 ? cubes - 1 : 0;
+    bool is_up = port % 4 == EAST || port % 4 == SOUTH;
+    int by = is_up ? 1 : -1, dimension = is_row ? 0 : 1;
+    struct peal_coord along;
+    if (is_row)
+        along = a->x;
+    else
+        along = a->y;
+    uint32_t cubes = (uint32_t)k->cubes[dimension], pes = (uint32_t)k->pes[dimension];
+    uint32_t cube = along.cube, pe = along.pe, edge = 0, last = 0;
+    if (is_up) {
+        edge = pes - 1;
+        last = cubes - 1;
+    }
     if (is_cube) {
         if (pe != edge || cubes == 1 || (cube == last && !k->wrap[1]))
             return false;
@@ -158,8 +183,13 @@ static bool port_leads(const struct peal_sim *sim, uint32_t at, uint32_t port, u
             return false;
         pe = moved(pe, by, pes);
     }
-    *to = is_row ? pe_at(sim, a->sip, cube * pes + pe, (uint32_t)(a->y.cube * k->pes[1] + a->y.pe))
-                 : pe_at(sim, a->sip, (uint32_t)(a->x.cube * k->pes[0] + a->x.pe), cube * pes + pe);
+    uint32_t x = (uint32_t)(a->x.cube * k->pes[0] + a->x.pe);
+    uint32_t y = (uint32_t)(a->y.cube * k->pes[1] + a->y.pe);
+    if (is_row)
+        x = cube * pes + pe;
+    else
+        y = cube * pes + pe;
+    *to = pe_at(sim, a->sip, x, y);
     return true;
 }
 
@@ -171,14 +201,20 @@ bool peal_sim_router_ends(const struct peal_sim *sim, uint32_t link, uint32_t *f
     uint32_t port = link % PEAL_LINKS_PER_PE;
     if (k->flat) {
         *level = PEAL_LEVEL_FLAT;
-        *from = port == 0 ? at : pes;
-        *to = port == 0 ? pes : at;
+        *from = *to = pes;
+        if (port == 0)
+            *from = at;
+        else
+            *to = at;
         return port < 2 && pes > 1;
     }
     if (at >= pes) {
         uint32_t sip = (link - pes * PEAL_LINKS_PER_PE) / 2, sips = (uint32_t)k->sips;
         bool back = (link - pes * PEAL_LINKS_PER_PE) % 2;
-        if (sips == 1 || (!k->wrap[2] && (back ? sip == 0 : sip == sips - 1)))
+        uint32_t last = sips - 1;
+        if (back)
+            last = 0;
+        if (sips == 1 || (!k->wrap[2] && sip == last))
             return false;
         *level = PEAL_LEVEL_SIP;
         *from = pe_at(sim, sip, 0, 0);

@@ -60,13 +60,15 @@ static bool conflicts(const struct peal_sim *sim, const struct peal_lane_run *la
         return false;
     }
     for (uint32_t i = 0; i < early_refs; i++) {
+        struct peal_op seen = peal_op_of_operand(earlier, i);
         struct range a =
-            range_of(sim, instance, lane, earlier, peal_plan_refs(plan) + earlier->mem.ref + i);
+            range_of(sim, instance, lane, &seen, peal_plan_refs(plan) + earlier->mem.ref + i);
         bool a_writes = peal_op_writes(earlier, i);
         for (uint32_t j = 0; j < late_refs; j++) {
             bool b_writes = peal_op_writes(later, j);
+            struct peal_op by_b = peal_op_of_operand(later, j);
             struct range b =
-                range_of(sim, instance, lane, later, peal_plan_refs(plan) + later->mem.ref + j);
+                range_of(sim, instance, lane, &by_b, peal_plan_refs(plan) + later->mem.ref + j);
             if ((a_writes || b_writes) && overlap(a, b))
                 return true;
         }
@@ -128,9 +130,10 @@ static bool await(struct peal_sim *sim, struct peal_lane_run *lane, uint32_t ent
 bool peal_sim_async_check(struct peal_sim *sim, uint32_t index, const struct peal_op *op)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
-    if (op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_PEEK)
+    if (op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_PEEK || op->kind == PEAL_OP_WHEN ||
+        op->kind == PEAL_OP_END)
         return true;
-    if (op->kind == PEAL_OP_NOTIFY)
+    if (op->kind == PEAL_OP_NOTIFY || peal_op_is_atomic(op))
         return peal_sim_async_drain(sim, index);
     for (uint32_t i = 0; i < lane->npending;) {
         const struct peal_pending *p = &lane->pending[i];
@@ -185,7 +188,9 @@ void peal_sim_async_arrived(struct peal_sim *sim, struct peal_ipcq *queue)
 {
     struct peal_lane_run *lane = &sim->lanes.at[queue->receiver];
     const struct peal_machine_keys *k = &sim->machine->keys;
-    for (uint32_t i = 0; i < lane->npending && queue->to_receive != PEAL_NONE; i++) {
+    for (uint32_t i = 0; i < lane->npending; i++) {
+        if (queue->to_receive == PEAL_NONE)
+            break;
         struct peal_pending *p = &lane->pending[i];
         const struct peal_instance *instance = lane->instance;
         if (p->end != PEAL_NEVER || &instance->queues[p->op->mem.channel] != queue)
@@ -196,13 +201,16 @@ void peal_sim_async_arrived(struct peal_sim *sim, struct peal_ipcq *queue)
             break;
         const struct peal_ref *dst = peal_op_dst(instance->plan, p->op);
         uint8_t mem = instance->buf_mem[dst->buf];
-        uint8_t rate = sim->mem_rate[k->space] > sim->mem_rate[mem] ? sim->mem_rate[k->space]
-                                                                    : sim->mem_rate[mem];
+        uint8_t rate;
+        if (sim->mem_rate[k->space] > sim->mem_rate[mem])
+            rate = sim->mem_rate[k->space];
+        else
+            rate = sim->mem_rate[mem];
         uint64_t bytes =
             p->op->mem.count * p->op->mem.rows * peal_dtype_size((enum peal_dtype)dst->dtype);
-        uint64_t copy =
-            bytes ? peal_sim_bytes_time(sim, rate, bytes) + k->mem_lat[k->space] + k->mem_lat[mem]
-                  : 0;
+        uint64_t copy = 0;
+        if (bytes)
+            copy = peal_sim_bytes_time(sim, rate, bytes) + k->mem_lat[k->space] + k->mem_lat[mem];
         uint64_t from = p->posted;
         if (x->delivered > from) {
             from = x->delivered;

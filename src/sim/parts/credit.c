@@ -20,8 +20,10 @@ uint64_t peal_sim_credit_time(struct peal_sim *sim, uint32_t from, uint32_t to)
         enum peal_level level;
         bool counts = !k->flat || from != sim->machine->pes;
         peal_sim_router_next(sim, from, to, &from, &level);
-        latency += counts ? k->link_lat[level] : 0;
-        rate = sim->link_rate[level] > rate ? sim->link_rate[level] : rate;
+        if (counts)
+            latency += k->link_lat[level];
+        if (sim->link_rate[level] > rate)
+            rate = sim->link_rate[level];
     }
     return latency + peal_rate_time(sim->rates[rate], k->credit_bytes);
 }

@@ -16,24 +16,34 @@
 
 static uint64_t latency_of(const struct peal_sim *sim, uint8_t mem)
 {
-    return mem == PEAL_NO_MEM ? 0 : sim->machine->keys.mem_lat[mem];
+    if (mem == PEAL_NO_MEM)
+        return 0;
+    return sim->machine->keys.mem_lat[mem];
 }
 
 static uint8_t rate_of(const struct peal_sim *sim, uint8_t mem)
 {
-    uint8_t rate = mem == PEAL_NO_MEM ? sim->no_rate : sim->mem_rate[mem];
-    return rate > sim->dma_rate ? rate : sim->dma_rate;
+    uint8_t rate;
+    if (mem == PEAL_NO_MEM)
+        rate = sim->no_rate;
+    else
+        rate = sim->mem_rate[mem];
+    return peal_size_max(rate, sim->dma_rate);
 }
 
 /* Bytes the engine has to move itself: a load's are its answer's. */
 static uint64_t engine_bytes(const struct peal_xfer *x, enum peal_xfer_kind kind)
 {
-    return kind == PEAL_XFER_REQUEST ? x->load_bytes : x->bytes;
+    if (kind == PEAL_XFER_REQUEST)
+        return x->load_bytes;
+    return x->bytes;
 }
 
 static uint64_t setup_of(const struct peal_sim *sim, enum peal_xfer_kind kind)
 {
-    return kind == PEAL_XFER_NOTIFY ? 0 : sim->machine->keys.dma_setup;
+    if (kind == PEAL_XFER_NOTIFY)
+        return 0;
+    return sim->machine->keys.dma_setup;
 }
 
 /* Where its time goes while the head waits for `queue` and then for set-up and source memory. */
@@ -41,7 +51,9 @@ static inline void leave(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_kin
                          uint64_t waited, uint64_t begin)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    uint64_t latency = kind == PEAL_XFER_REQUEST ? 0 : latency_of(sim, x->source);
+    uint64_t latency = 0;
+    if (kind != PEAL_XFER_REQUEST)
+        latency = latency_of(sim, x->source);
     x->causes[PEAL_CAUSE_QUEUE] += waited;
     x->causes[PEAL_CAUSE_ISSUE] += setup_of(sim, kind);
     x->causes[PEAL_CAUSE_MEMORY] += latency;
@@ -91,7 +103,10 @@ bool peal_sim_dma_make_room(struct peal_sim *sim, uint32_t index, int vc)
         return true;
     }
     while (dma->in_queue && dma->starts[dma->oldest] <= lane->time) {
-        dma->oldest = dma->oldest + 1 == depth ? 0 : dma->oldest + 1;
+        if (dma->oldest + 1 == depth)
+            dma->oldest = 0;
+        else
+            dma->oldest = dma->oldest + 1;
         dma->in_queue--;
     }
     if (dma->in_queue < depth)
@@ -125,7 +140,10 @@ static inline __attribute__((always_inline)) void take(struct peal_sim *sim, uin
         x->sent = lane->time;
     }
     x->at = sim->ranks[lane->rank].pe;
-    x->rate = kind == PEAL_XFER_REQUEST ? sim->dma_rate : rate_of(sim, x->source);
+    if (kind == PEAL_XFER_REQUEST)
+        x->rate = sim->dma_rate;
+    else
+        x->rate = rate_of(sim, x->source);
     memcpy(x->causes, lane->causes, sizeof x->causes);
     if (kind == PEAL_XFER_LOCAL) {
         sim->stats.moves++;
@@ -139,7 +157,7 @@ static inline __attribute__((always_inline)) void take(struct peal_sim *sim, uin
         enqueue(sim, lane->rank, vc, xfer);
         return;
     }
-    uint64_t start = dma->free > lane->time ? dma->free : lane->time, waited = start - lane->time;
+    uint64_t start = peal_size_max(dma->free, lane->time), waited = start - lane->time;
     uint64_t begin = start + setup_of(sim, kind);
     uint64_t held = peal_sim_bytes_time(sim, x->rate, engine_bytes(x, kind));
     if (waited)
@@ -182,14 +200,17 @@ static void move_now(struct peal_sim *sim, struct peal_lane_run *lane, uint64_t 
     const struct peal_machine_keys *k = &sim->machine->keys;
     struct peal_dma *dma = &sim->ranks[lane->rank].dma[PEAL_VC_DATA];
     uint8_t reading = rate_of(sim, source), rate = rate_of(sim, target);
-    rate = reading > rate ? reading : rate;
+    if (reading > rate)
+        rate = reading;
     uint64_t latency = latency_of(sim, source) + latency_of(sim, target);
-    uint64_t start = dma->free > lane->time ? dma->free : lane->time;
+    uint64_t start = peal_size_max(dma->free, lane->time);
     uint64_t held = peal_sim_bytes_time(sim, rate, bytes);
     uint64_t end = start + k->dma_setup + latency + held;
     if (start > lane->time)
         push_start(sim, &sim->ranks[lane->rank].dma_queue[PEAL_VC_DATA], start);
-    uint64_t read = reading == rate ? held : peal_sim_bytes_time(sim, reading, bytes);
+    uint64_t read = held;
+    if (reading != rate)
+        read = peal_sim_bytes_time(sim, reading, bytes);
     dma->free = start + k->dma_setup + read;
     dma->busy += dma->free - start;
     lane->causes[PEAL_CAUSE_QUEUE] += start - lane->time;
@@ -236,7 +257,9 @@ bool peal_sim_dma_move(struct peal_sim *sim, uint32_t index, uint64_t bytes, uin
 
 static int engine_of(const struct peal_sim *sim, int vc)
 {
-    return sim->machine->keys.dma_arb == PEAL_ARB_INDEPENDENT ? vc : 0;
+    if (sim->machine->keys.dma_arb == PEAL_ARB_INDEPENDENT)
+        return vc;
+    return 0;
 }
 
 static void schedule(struct peal_sim *sim, uint32_t rank, int which)
@@ -260,10 +283,15 @@ static void cut_grant(struct peal_sim *sim, uint32_t rank, int which)
     if (engine->grant_bytes <= packet || rate.num == 0)
         return;
     bool begun = engine->grant_base != PEAL_NEVER;
-    uint64_t elapsed = begun && sim->now > engine->grant_base ? sim->now - engine->grant_base : 0;
+    uint64_t elapsed = 0;
+    if (begun && sim->now > engine->grant_base)
+        elapsed = sim->now - engine->grant_base;
     /* The first packet that ends now or later: near this one. */
     uint64_t packets = (uint64_t)((double)elapsed * (double)rate.den / (double)rate.num) / packet;
-    packets = packets > 1 ? packets - 1 : 1;
+    if (packets > 1)
+        packets = packets - 1;
+    else
+        packets = 1;
     while (peal_rate_time(rate, packets * packet) < elapsed)
         packets++;
     if (packets * packet < engine->grant_bytes) {
@@ -309,12 +337,19 @@ static int choose(const struct peal_sim *sim, uint32_t rank, int which)
 {
     const struct peal_rank_run *r = &sim->ranks[rank];
     uint64_t arb = sim->machine->keys.dma_arb;
-    if (arb == PEAL_ARB_INDEPENDENT)
-        return r->dma_queue[which].waiting ? which : -1;
-    int wanted = arb == PEAL_ARB_PRIORITY ? PEAL_VC_COMM : r->engine[which].turn;
+    if (arb == PEAL_ARB_INDEPENDENT) {
+        if (!r->dma_queue[which].waiting)
+            return -1;
+        return which;
+    }
+    int wanted = PEAL_VC_COMM;
+    if (arb != PEAL_ARB_PRIORITY)
+        wanted = r->engine[which].turn;
     if (r->dma_queue[wanted].waiting)
         return wanted;
-    return r->dma_queue[1 - wanted].waiting ? 1 - wanted : -1;
+    if (!r->dma_queue[1 - wanted].waiting)
+        return -1;
+    return 1 - wanted;
 }
 
 /* Set-up is over and the source's port is there: the head leaves, the bytes follow it. */

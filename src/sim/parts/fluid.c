@@ -59,7 +59,9 @@ void peal_sim_fluid_free(struct peal_fluid *f)
 static double bandwidth(const struct peal_sim *sim, uint8_t rate)
 {
     const struct peal_rate *r = &sim->rates[rate];
-    return r->num ? (double)r->den / (double)r->num : INFINITY;
+    if (r->num)
+        return (double)r->den / (double)r->num;
+    return INFINITY;
 }
 
 static void touch(struct peal_sim *sim, uint64_t time)
@@ -78,7 +80,8 @@ uint64_t peal_sim_fluid_latency(const struct peal_sim *sim, const struct peal_xf
         enum peal_level level;
         bool down = k->flat && at == sim->machine->pes;
         peal_sim_router_next(sim, at, x->to, &at, &level);
-        latency += down ? 0 : k->link_lat[level];
+        if (!down)
+            latency += k->link_lat[level];
     }
     return latency;
 }
@@ -121,7 +124,10 @@ static void fix(struct peal_fluid *f, struct flow *flow, double rate)
     flow->rate = rate;
     for (uint32_t i = 0; i < flow->count; i++) {
         uint32_t link = f->path.at[flow->first + i];
-        f->room[link] = f->room[link] > rate ? f->room[link] - rate : 0;
+        if (f->room[link] > rate)
+            f->room[link] = f->room[link] - rate;
+        else
+            f->room[link] = 0;
         f->weight[link] -= flow->weight;
     }
 }
@@ -143,6 +149,19 @@ static void prepare(struct peal_sim *sim)
             f->weight[link] += flow->weight;
         }
     }
+}
+
+/* Whether the flow's own limit, or a link on its path, allows it no more than `level`. */
+static bool is_tight(const struct peal_fluid *f, const struct flow *flow, double level)
+{
+    if (flow->most / flow->weight <= level)
+        return true;
+    for (uint32_t j = 0; j < flow->count; j++) {
+        uint32_t link = f->path.at[flow->first + j];
+        if (f->room[link] / f->weight[link] <= level)
+            return true;
+    }
+    return false;
 }
 
 /* Progressive filling: the tightest link's flows get their share of it, or a flow its own limit if
@@ -167,12 +186,7 @@ static void share(struct peal_sim *sim)
         size_t before = open;
         for (size_t i = 0; i < f->flows.len; i++) {
             struct flow *flow = &f->flows.at[i];
-            bool tight = flow->rate < 0 && flow->most / flow->weight <= level * (1 + 1e-12);
-            for (uint32_t j = 0; flow->rate < 0 && !tight && j < flow->count; j++) {
-                uint32_t link = f->path.at[flow->first + j];
-                tight = f->room[link] / f->weight[link] <= level * (1 + 1e-12);
-            }
-            if (tight) {
+            if (flow->rate < 0 && is_tight(f, flow, level * (1 + 1e-12))) {
                 fix(f, flow, level * flow->weight);
                 open--;
             }
@@ -250,7 +264,12 @@ void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation)
     for (size_t i = 0; i < f->flows.len; i++) {
         struct flow flow = f->flows.at[i];
         if (flow.rate > 0) /* it has one since it began */
-            flow.left -= isinf(flow.rate) ? flow.left : flow.rate * elapsed;
+        {
+            if (isinf(flow.rate))
+                flow.left -= flow.left;
+            else
+                flow.left -= flow.rate * elapsed;
+        }
         /* What is left over by rounding: less than a picosecond's worth. */
         if (flow.left <= 1e-6 || (flow.rate > 0 && flow.left < flow.rate * 1e-3)) {
             finish(sim, flow);
@@ -263,8 +282,13 @@ void peal_sim_fluid_event(struct peal_sim *sim, uint32_t generation)
     share(sim);
     for (size_t i = 0; i < kept; i++) {
         const struct flow *flow = &f->flows.at[i];
-        double time = isinf(flow->rate) ? 0 : flow->rate > 0 ? flow->left / flow->rate : 1;
-        next = time < next ? time : next;
+        double time = 1;
+        if (isinf(flow->rate))
+            time = 0;
+        else if (flow->rate > 0)
+            time = flow->left / flow->rate;
+        if (time < next)
+            next = time;
     }
     if (kept)
         touch(sim, sim->now + (next > 0 && next < 1 ? 1 : (uint64_t)ceil(next - 1e-6)));

@@ -25,8 +25,9 @@ bool peal_sim_ipcq_init(struct peal_sim *sim, struct peal_instance *instance)
         const struct peal_channel *c = &channels[i];
         uint32_t from = sim->ranks[c->sender].pe, to = sim->ranks[c->receiver].pe, next;
         enum peal_level level = PEAL_LEVEL_PE;
-        uint32_t link =
-            fluid || from == to ? PEAL_NONE : peal_sim_router_next(sim, from, to, &next, &level);
+        uint32_t link = PEAL_NONE;
+        if (!fluid && from != to)
+            link = peal_sim_router_next(sim, from, to, &next, &level);
         instance->queues[i] = (struct peal_ipcq){
             .oldest = PEAL_NONE,
             .newest = PEAL_NONE,
@@ -218,7 +219,10 @@ enum peal_progress_kind peal_sim_ipcq_free(struct peal_sim *sim, uint32_t index)
     uint32_t next = sim->xfers.at[xfer].next;
     while (next != queue->to_receive && next != PEAL_NONE && !sim->xfers.at[next].in_slot)
         next = sim->xfers.at[next].next;
-    queue->to_free = next == queue->to_receive ? PEAL_NONE : next;
+    if (next == queue->to_receive)
+        queue->to_free = PEAL_NONE;
+    else
+        queue->to_free = next;
     sim->xfers.at[xfer].in_slot = false;
     peal_sim_credit_return(sim, index, queue, xfer, lane->time, lane->causes);
     return PEAL_OP_DONE;

@@ -63,7 +63,7 @@ uint64_t peal_sim_link_end(struct peal_sim *sim)
     /* Every message has come to its link before that; what was counted beyond it is one stretch. */
     for (uint32_t i = 0; i < sim->nlinks; i++) {
         struct peal_link_run *link = &sim->links[i];
-        uint64_t from = link->since > sim->end ? link->since : sim->end;
+        uint64_t from = peal_size_max(link->since, sim->end);
         if (link->free > from)
             link->busy -= link->free - from;
     }
@@ -77,8 +77,12 @@ static void hold(struct peal_sim *sim, struct peal_link_run *link, uint64_t star
     if (start > link->free)
         link->since = start;
     link->free = start + held;
-    if (link->free > end)
-        held = end > start ? end - start : 0;
+    if (link->free > end) {
+        if (end > start)
+            held = end - start;
+        else
+            held = 0;
+    }
     link->busy += held;
     link->messages++;
 }
@@ -91,7 +95,7 @@ void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer)
     /* What comes out of the last link goes into memory, not into a router's buffer. */
     bool stores = sim->machine->keys.link_mode == PEAL_LINK_STORE_AND_FORWARD && x->at != x->to;
     uint8_t rate = sim->link_rate[x->level];
-    uint64_t start = link->free > sim->now ? link->free : sim->now;
+    uint64_t start = peal_size_max(link->free, sim->now);
     uint64_t latency = link_latency(sim, x);
     if (x->stored)
         x->rate = rate; /* it comes from a router's buffer: what was slow upstream is over */
@@ -122,7 +126,9 @@ void peal_sim_link_arrive(struct peal_sim *sim, uint32_t xfer)
 static void fill_target(struct peal_sim *sim, uint32_t xfer, uint64_t start)
 {
     struct peal_xfer *x = &sim->xfers.at[xfer];
-    uint64_t latency = x->target == PEAL_NO_MEM ? 0 : sim->machine->keys.mem_lat[x->target];
+    uint64_t latency = 0;
+    if (x->target != PEAL_NO_MEM)
+        latency = sim->machine->keys.mem_lat[x->target];
     uint64_t held = peal_sim_bytes_time(sim, x->rate, x->bytes);
     if (x->flowed)
         held = 0; /* its bytes were written as they came */
@@ -136,7 +142,9 @@ uint8_t peal_sim_link_target_rate(const struct peal_sim *sim, const struct peal_
 {
     if (x->target == PEAL_NO_MEM)
         return sim->no_rate;
-    return x->is_add ? sim->add_rate[x->target] : sim->mem_rate[x->target];
+    if (x->is_add)
+        return sim->add_rate[x->target];
+    return sim->mem_rate[x->target];
 }
 
 void peal_sim_link_target(struct peal_sim *sim, uint32_t xfer)
@@ -171,7 +179,7 @@ static void answer(struct peal_sim *sim, uint32_t xfer)
     x->target = x->load_target;
     x->stored = x->flowed = false;
     x->to = sim->ranks[sim->lanes.at[x->lane].rank].pe;
-    x->rate = sim->mem_rate[x->source] > sim->dma_rate ? sim->mem_rate[x->source] : sim->dma_rate;
+    x->rate = peal_size_max(sim->mem_rate[x->source], sim->dma_rate);
     x->head = x->delivered;
     x->delivered = PEAL_NEVER;
     if (peal_sim_memory_limited(sim, x->source)) {
@@ -278,7 +286,7 @@ void peal_sim_link_done(struct peal_sim *sim, uint32_t xfer)
     x->head = x->delivered + x->delay;
     x->causes[PEAL_CAUSE_QUEUE] += x->delay;
     x->delay = 0;
-    x->delivered = PEAL_NEVER; /* nobody may act on it yet */
+    x->delivered = PEAL_NEVER; /* it has no effect yet */
     if (x->kind == PEAL_XFER_NOTIFY)
         hold_back(x, peal_sim_writes_before(sim, x));
     peal_sim_xfer_at(sim, xfer, PEAL_STAGE_DONE, sim->lanes.at[x->lane].rank);
@@ -297,7 +305,9 @@ void peal_sim_link_done_event(struct peal_sim *sim, uint32_t xfer)
         peal_sim_link_done(sim, xfer);
         return;
     }
-    uint64_t before = x->kind == PEAL_XFER_NOTIFY ? peal_sim_writes_before(sim, x) : 0;
+    uint64_t before = 0;
+    if (x->kind == PEAL_XFER_NOTIFY)
+        before = peal_sim_writes_before(sim, x);
     if (before == PEAL_NEVER) {
         peal_sim_writes_park(sim, xfer);
     } else if (before > sim->now) {

@@ -5,6 +5,8 @@
  *          operands' largest memory latency
  *   cycles = ceil(elements / lanes) * combinations: k sources reduced in one pass combine
  *            k - 1 times
+ * A product of matrices takes ceil(multiplications / products a cycle) cycles, and each operand's
+ * memory carries that operand once.
  */
 #include "sim/engine/engine.h"
 
@@ -24,8 +26,31 @@ void peal_sim_math_cost(const struct peal_sim *sim, enum peal_dtype dtype, uint6
             continue;
         uint64_t size = UINT64_C(1) << (31 - __builtin_clz(sizes));
         uint64_t time = peal_rate_time(k->mem_bw[mem], elements * size);
-        slowest = time > slowest ? time : slowest;
-        latency = k->mem_lat[mem] > latency ? k->mem_lat[mem] : latency;
+        if (time > slowest)
+            slowest = time;
+        if (k->mem_lat[mem] > latency)
+            latency = k->mem_lat[mem];
+    }
+    step->work = k->math_setup + cycles;
+    step->memory = latency + slowest - cycles;
+}
+
+void peal_sim_product_cost(const struct peal_sim *sim, enum peal_dtype dtype,
+                           const struct peal_sim_product *p, struct peal_coded_op *step)
+{
+    const struct peal_machine_keys *k = &sim->machine->keys;
+    uint64_t size = peal_dtype_size(dtype), latency = 0;
+    uint64_t rate = peal_machine_products(k, dtype);
+    uint64_t elements[3] = {p->rows * p->columns, p->rows * p->inner, p->inner * p->columns};
+    uint64_t cycles = peal_rate_time(k->math_cycle, (elements[0] * p->inner + rate - 1) / rate);
+    uint64_t slowest = cycles;
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t mem = p->memories >> (4 * i) & 15;
+        uint64_t time = peal_rate_time(k->mem_bw[mem], elements[i] * size);
+        if (time > slowest)
+            slowest = time;
+        if (k->mem_lat[mem] > latency)
+            latency = k->mem_lat[mem];
     }
     step->work = k->math_setup + cycles;
     step->memory = latency + slowest - cycles;
@@ -41,7 +66,7 @@ bool peal_sim_math_run(struct peal_sim *sim, uint32_t index, const struct peal_c
         return true;
     if (sim->machine->keys.math_async && !peal_sim_async_room(sim, index))
         return false;
-    uint64_t start = rank->math_free > lane->time ? rank->math_free : lane->time;
+    uint64_t start = peal_size_max(rank->math_free, lane->time);
     uint64_t end = start + step->work + step->memory;
     if (sim->machine->keys.math_async) {
         uint64_t causes[PEAL_CAUSE_COUNT];

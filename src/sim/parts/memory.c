@@ -43,9 +43,11 @@ uint64_t peal_sim_memory_take(struct peal_sim *sim, uint32_t pe, uint8_t mem, ui
     uint64_t count = sim->machine->keys.mem_ports[mem];
     uint64_t *ports = sim->ports + sim->port_base[mem] + unit_of(sim, pe, mem) * count;
     uint64_t best = 0;
-    for (uint64_t i = 1; i < count; i++)
-        best = ports[i] < ports[best] ? i : best;
-    uint64_t start = ports[best] > from ? ports[best] : from;
+    for (uint64_t i = 1; i < count; i++) {
+        if (ports[i] < ports[best])
+            best = i;
+    }
+    uint64_t start = peal_size_max(ports[best], from);
     ports[best] = start + held;
     return start;
 }

@@ -45,7 +45,9 @@ void peal_sim_signal_launch_end(struct peal_sim *sim, struct peal_instance *inst
 {
     const struct peal_plan *plan = instance->plan;
     uint64_t launch = sim->ranks[rank].launch;
-    for (uint32_t cell = 0; plan->totals_stride && cell < plan->cells; cell++) {
+    if (!plan->totals_stride)
+        return;
+    for (uint32_t cell = 0; cell < plan->cells; cell++) {
         if (instance->kinds[cell] == PEAL_SIGNAL_SHARED)
             instance->bases[(uint64_t)rank * plan->cells + cell] +=
                 total_of(instance, rank, cell, launch);
@@ -72,7 +74,10 @@ static struct sync sync_of(const struct peal_sim *sim, const struct peal_lane_ru
         op.sync.phases = step->sync.phases;
         op.sync.after = step->sync.after;
         op.sync.value = step->sync.value;
-        op.sync.rank = op.kind == PEAL_OP_NOTIFY ? peal_sim_peer(lane, step) : lane->rank;
+        if (op.kind == PEAL_OP_NOTIFY)
+            op.sync.rank = peal_sim_peer(lane, step);
+        else
+            op.sync.rank = lane->rank;
     }
     return (struct sync){.cell = peal_op_cell(lane->instance->plan, &op, launch),
                          .rank = op.sync.rank,
@@ -89,7 +94,8 @@ enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t in
     struct peal_lane_run *lane = &sim->lanes.at[index];
     struct sync op = sync_of(sim, lane);
     bool ordered = !(op.flags & PEAL_OP_RELAXED);
-    if (ordered && !peal_sim_writes_fence(sim, index, op.rank == lane->rank ? PEAL_NONE : op.rank))
+    bool fenced = ordered && !sim->machine->keys.order;
+    if (fenced && !peal_sim_writes_fence(sim, index, op.rank == lane->rank ? PEAL_NONE : op.rank))
         return PEAL_OP_BLOCKED;
     if (!peal_sim_dma_room(sim, index, PEAL_VC_DATA))
         return PEAL_OP_BLOCKED;
@@ -100,9 +106,15 @@ enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t in
     bool one_writer = lane->instance->kinds[op.cell] == PEAL_SIGNAL_ONE_WRITER;
     uint64_t launch = sim->ranks[lane->rank].launch;
     x->where = op.cell;
-    x->value = one_writer ? (int64_t)(launch << 32 | op.after) : op.value;
+    if (one_writer)
+        x->value = (int64_t)(launch << 32 | op.after);
+    else
+        x->value = op.value;
     x->set = one_writer || op.flags & PEAL_OP_SET;
-    x->bytes = op.rank == lane->rank ? 0 : sim->machine->keys.notify_bytes;
+    if (op.rank == lane->rank)
+        x->bytes = 0;
+    else
+        x->bytes = sim->machine->keys.notify_bytes;
     x->source = x->target = PEAL_NO_MEM;
     x->to = sim->ranks[op.rank].pe;
     x->ordered = ordered;
@@ -112,25 +124,46 @@ enum peal_progress_kind peal_sim_signal_notify(struct peal_sim *sim, uint32_t in
     return PEAL_OP_DONE;
 }
 
-/* The event: the cell changes; lanes of its rank that wait for it look again. */
-void peal_sim_signal_apply(struct peal_sim *sim, uint32_t xfer)
+void peal_sim_signal_wake(struct peal_sim *sim, const struct peal_cell_change *change)
 {
-    struct peal_xfer *x = &sim->xfers.at[xfer];
-    struct peal_instance *instance = sim->calls.at[x->launch].instance;
-    uint32_t rank = sim->pe_rank[x->to];
-    uint64_t index = (uint64_t)rank * instance->plan->cells + x->where;
-    instance->cells[index] = x->set ? x->value : instance->cells[index] + x->value;
-    for (uint32_t i = rank; i < sim->lanes.len; i += sim->nranks) {
+    for (uint32_t i = change->rank; i < sim->lanes.len; i += sim->nranks) {
         struct peal_lane_run *lane = &sim->lanes.at[i];
-        if (lane->state != PEAL_LANE_CELL || lane->cell != x->where || lane->instance != instance)
+        if (lane->state != PEAL_LANE_CELL || lane->cell != change->cell ||
+            lane->instance != change->instance)
             continue;
         /* What it waits for may hold now and never again: decide at this instant. */
         lane->cell_event = sim->now;
-        lane->by = x->op;
-        lane->message = x->message;
-        memcpy(lane->load_causes, x->causes, sizeof lane->load_causes);
+        lane->by = change->op;
+        lane->message = change->message;
+        memcpy(lane->load_causes, change->causes, sizeof lane->load_causes);
         peal_sim_ready(sim, i);
     }
+}
+
+/* The event: the cell changes. */
+void peal_sim_signal_apply(struct peal_sim *sim, uint32_t xfer)
+{
+    struct peal_xfer *x = &sim->xfers.at[xfer];
+    if (x->is_atomic) {
+        peal_sim_atomic_arrived(sim, xfer);
+        return;
+    }
+    struct peal_instance *instance = sim->calls.at[x->launch].instance;
+    uint32_t rank = sim->pe_rank[x->to];
+    uint64_t index = (uint64_t)rank * instance->plan->cells + x->where;
+    if (x->set)
+        instance->cells[index] = x->value;
+    else
+        instance->cells[index] = instance->cells[index] + x->value;
+    struct peal_cell_change change = {.instance = instance,
+                                      .rank = rank,
+                                      .cell = x->where,
+                                      .op = x->op,
+                                      .message = x->message,
+                                      .causes = x->causes};
+    peal_sim_signal_wake(sim, &change);
+    if (sim->takers.len)
+        peal_sim_atomic_serve(sim, &change);
     peal_sim_xfer_free(sim, xfer);
 }
 
@@ -143,9 +176,13 @@ static bool satisfied(const struct peal_sim *sim, const struct peal_lane_run *la
         return true;
     launch -= op->back;
     int64_t value = peal_sim_signal_logical(sim, instance, lane->rank, op->cell, launch);
-    for (uint32_t i = 0; i < op->back && instance->kinds[op->cell] == PEAL_SIGNAL_SHARED; i++)
-        value += total_of(instance, lane->rank, op->cell, launch + i);
-    return op->flags & PEAL_OP_EQUAL ? value == op->value : value >= op->value;
+    if (instance->kinds[op->cell] == PEAL_SIGNAL_SHARED) {
+        for (uint32_t i = 0; i < op->back; i++)
+            value += total_of(instance, lane->rank, op->cell, launch + i);
+    }
+    if (op->flags & PEAL_OP_EQUAL)
+        return value == op->value;
+    return value >= op->value;
 }
 
 enum peal_progress_kind peal_sim_signal_wait(struct peal_sim *sim, uint32_t index)

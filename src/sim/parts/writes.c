@@ -2,6 +2,7 @@
 /* A lane's writes to other ranks that are under way, and what has to wait for them.
  *
  *   a send, a notify of an own cell   until all have arrived
+ *   a flush                           until those to its rank have arrived
  *   a notify of another rank's cell   until those to *other* ranks have arrived; then it follows
  *                                     those to the same rank on their way, and is not seen before
  *                                     them, wherever they are still held up
@@ -16,7 +17,7 @@
 
 static void drop_arrived(struct peal_sim *sim, struct peal_lane_run *lane)
 {
-    uint64_t past = lane->time < sim->now ? lane->time : sim->now;
+    uint64_t past = peal_size_min(lane->time, sim->now);
     while (lane->first_write != PEAL_NONE && sim->xfers.at[lane->first_write].delivered <= past) {
         uint32_t xfer = lane->first_write;
         lane->first_write = sim->xfers.at[xfer].next;
@@ -72,31 +73,44 @@ static void unpark(struct peal_sim *sim, struct peal_lane_run *lane)
             continue;
         }
         *at = x->next;
-        x->causes[PEAL_CAUSE_MEMORY] += (latest > sim->now ? latest : sim->now) - x->head;
-        x->head = latest > sim->now ? latest : sim->now;
+        x->causes[PEAL_CAUSE_MEMORY] += peal_size_max(latest, sim->now) - x->head;
+        x->head = peal_size_max(latest, sim->now);
         peal_sim_xfer_at(sim, notify, PEAL_STAGE_DONE, lane->rank);
     }
 }
 
+/* Does the lane's fence wait for this write? A flush waits for those to one rank, any other fence
+ * for those to all ranks but one. */
+static bool is_fenced(const struct peal_lane_run *lane, const struct peal_xfer *x)
+{
+    return (x->to == lane->fence_to) == lane->is_flush;
+}
+
 void peal_sim_writes_arrived(struct peal_sim *sim, uint32_t xfer)
 {
-    const struct peal_xfer *x = &sim->xfers.at[xfer];
+    const struct peal_machine_keys *keys = &sim->machine->keys;
+    struct peal_xfer *x = &sim->xfers.at[xfer];
     struct peal_lane_run *lane = &sim->lanes.at[x->lane];
-    if (lane->state == PEAL_LANE_FENCE && x->to != lane->fence_to && --lane->fence_left == 0)
+    bool delayed = lane->rank == keys->delay_pair[0] && sim->pe_rank[x->to] == keys->delay_pair[1];
+    if (delayed)
+        x->delivered += keys->delay;
+    if (sim->options.data && keys->order && !peal_sim_replay_arrived(sim, x))
+        peal_sim_fail(sim, PEAL_NO_MEMORY);
+    if (lane->state == PEAL_LANE_FENCE && is_fenced(lane, x) && --lane->fence_left == 0)
         peal_sim_ready(sim, x->lane);
     unpark(sim, lane);
 }
 
-bool peal_sim_writes_wait(struct peal_sim *sim, uint32_t index, uint32_t to)
+/* Until the writes that the lane's fence is about have arrived. */
+static bool await_fence(struct peal_sim *sim, uint32_t index)
 {
     struct peal_lane_run *lane = &sim->lanes.at[index];
     const struct peal_xfer *latest = NULL;
     drop_arrived(sim, lane);
-    lane->fence_to = to == PEAL_NONE ? PEAL_NONE : sim->ranks[to].pe;
     lane->fence_left = 0;
     for (uint32_t i = lane->first_write; i != PEAL_NONE; i = sim->xfers.at[i].next) {
         const struct peal_xfer *x = &sim->xfers.at[i];
-        if (x->to == lane->fence_to)
+        if (!is_fenced(lane, x))
             continue;
         lane->fence_left += x->delivered == PEAL_NEVER;
         if (!latest || x->delivered > latest->delivered)
@@ -115,4 +129,23 @@ bool peal_sim_writes_wait(struct peal_sim *sim, uint32_t index, uint32_t to)
         memcpy(lane->causes, latest->causes, sizeof lane->causes);
     }
     return !peal_sim_must_step(sim, index);
+}
+
+bool peal_sim_writes_wait(struct peal_sim *sim, uint32_t index, uint32_t to)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    lane->is_flush = false;
+    if (to == PEAL_NONE)
+        lane->fence_to = PEAL_NONE;
+    else
+        lane->fence_to = sim->ranks[to].pe;
+    return await_fence(sim, index);
+}
+
+bool peal_sim_writes_flush(struct peal_sim *sim, uint32_t index, uint32_t to)
+{
+    struct peal_lane_run *lane = &sim->lanes.at[index];
+    lane->is_flush = true;
+    lane->fence_to = sim->ranks[to].pe;
+    return await_fence(sim, index);
 }

@@ -2,7 +2,8 @@
 /* Suggestions, each tried before it is made.
  *
  * For any fault: another threshold, `>=` for `==`, a line of notifies less, cells that start at 0.
- * For a race also a notify and a wait, a barrier, a second slot (advice_race.c); for a deadlock a
+ * For a race also another place for a notify or wait, a notify and a wait, a barrier, a second slot
+ * (advice_race.c); for a deadlock a
  * notify that is missing, another order, deeper channels (advice_deadlock.c). For a proof: what
  * could be left out (redundant.c).
  */
@@ -229,10 +230,9 @@ bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos)
     for (uint32_t t = 0; good && t < p->nthreads; t++) {
         int64_t target = 0;
         for (uint32_t l = 0; l < p->launches; l++) {
-            uint32_t launch;
             for (uint32_t op = p->threads[t].first_op[l];
                  pos != PEAL_NONE && op < p->threads[t].first_op[l + 1]; op++) {
-                if (peal_program_op(p, t, op, &launch)->pos == pos)
+                if (peal_edit_line(p, t, op) == pos)
                     queue_barrier(&e, (struct insertion){.thread = t, .launch = l, .op = op},
                                   p->ncells, target += p->nranks - 1);
             }
@@ -267,11 +267,16 @@ void peal_advice_find(struct program *p, const struct peal_verify_options *optio
     const char *none = NULL;
     if (p->nsteps > MOST_STEPS) {
         none = "no advice: the program is too large to try changes on it";
+    } else if (p->guards) {
+        none = "no advice: changes are not tried on kernels with blocks of 'when'";
     } else if (!one_plan(p)) {
-        /* Lines of one plan are not those of another; a barrier stands behind all of them. */
-        if (a->v.verdict == PEAL_REFUTED && a->v.fault >= PEAL_FAULT_SIGNAL)
-            (void)peal_adviser_try_barrier(&v, PEAL_NONE);
-        none = "nothing simple fixes this sequence: a barrier at the end of the kernel was tried";
+        if (a->v.verdict == PEAL_REFUTED && a->v.fault >= PEAL_FAULT_SIGNAL) {
+            peal_advice_sequence(&v);
+            try_lines(&v);
+        }
+        none =
+            "nothing simple fixes this sequence: no other place for a notify or wait, no barrier, "
+            "no other threshold that was tried";
     } else if (a->v.verdict == PEAL_PROVED) {
         peal_advice_redundant(&v);
         none = nothing_redundant;

@@ -2,7 +2,7 @@
 /* What would fix a deadlock of a monotone program: deeper channels, a lower threshold, a notify
  * that comes before the wait instead of after it, or a notify that is missing.
  *
- * A missing notify is found by repair: while a wait is short and nobody is left to notify its cell,
+ * A missing notify is found by repair: while a wait is short and no rank is left to notify its cell,
  * a rank is chosen by what is done for the same signal elsewhere, and its notify is put in.
  */
 #include "verify/advice/adviser.h"
@@ -16,7 +16,9 @@ enum { MOST_REPAIRS = 64, MOST_MOVES = 16 };
 
 static const struct step *blocked_step(const struct program *p, const struct run *run, uint32_t t)
 {
-    return run->at[t] < p->threads[t].nsteps ? peal_program_step(p, t, run->at[t]) : NULL;
+    if (run->at[t] >= p->threads[t].nsteps)
+        return NULL;
+    return peal_program_step(p, t, run->at[t]);
 }
 
 /* By how much the cell falls short, as the launch counts. */
@@ -53,9 +55,13 @@ static bool try_depth(struct adviser *v, const struct run *run)
         const struct step *s = blocked_step(p, run, t);
         full = full || (s && p->cells[s->cell].kind == CELL_FREED);
     }
-    for (uint32_t c = 0; c < p->channels.len; c++)
-        most = p->channels.at[c].nsent > most ? p->channels.at[c].nsent : most;
-    uint32_t depth = full && most < 1u << 30 ? peal_order_least_depth(p, (uint32_t)most) : 0;
+    for (uint32_t c = 0; c < p->channels.len; c++) {
+        if (p->channels.at[c].nsent > most)
+            most = p->channels.at[c].nsent;
+    }
+    uint32_t depth = 0;
+    if (full && most < 1u << 30)
+        depth = peal_order_least_depth(p, (uint32_t)most);
     struct edit e;
     if (!depth)
         return false;
@@ -84,7 +90,9 @@ static bool try_lower(struct adviser *v, const struct run *run, uint32_t t, bool
         return false;
     bool good = peal_edit_begin(&e, p, 0) && peal_edit_raise(&e, pos, -by);
     uint32_t done[MOST_LINES] = {pos}, n = 1;
-    for (uint64_t i = 0; good && all && i < p->plans[0]->ops.count && n < MOST_LINES; i++) {
+    for (uint64_t i = 0; i < p->plans[0]->ops.count; i++) {
+        if (!good || !all || n >= MOST_LINES)
+            break;
         uint32_t k = 0;
         while (k < n && done[k] != ops[i].pos)
             k++;
@@ -135,17 +143,27 @@ static bool try_moves(struct adviser *v, const struct run *run)
     struct program *p = v->p;
     uint32_t tries = 0;
     bool *wanted = calloc(p->ncells + 1u, sizeof *wanted), found = false;
-    for (uint32_t t = 0; wanted && t < p->nthreads; t++) {
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (!wanted)
+            break;
         const struct step *s = blocked_step(p, run, t);
         if (s)
             wanted[s->cell] = true;
     }
     /* On all ranks first, then on the rank alone. */
-    for (int alone = 0; wanted && alone < 2 && !found; alone++) {
-        for (uint32_t t = 0; t < p->nthreads && !found; t++) {
-            uint32_t before = blocked_step(p, run, t) ? peal_edit_pos(p, t, run->at[t]) : PEAL_NONE;
+    for (int alone = 0; alone < 2; alone++) {
+        if (!wanted || found)
+            break;
+        for (uint32_t t = 0; t < p->nthreads; t++) {
+            if (found)
+                break;
+            uint32_t before = PEAL_NONE;
+            if (blocked_step(p, run, t))
+                before = peal_edit_pos(p, t, run->at[t]);
             uint32_t last = PEAL_NONE;
-            for (uint32_t i = run->at[t]; before != PEAL_NONE && i < p->threads[t].nsteps; i++) {
+            if (before == PEAL_NONE)
+                continue;
+            for (uint32_t i = run->at[t]; i < p->threads[t].nsteps; i++) {
                 const struct step *s = peal_program_step(p, t, i);
                 uint32_t what = peal_edit_pos(p, t, i);
                 if (s->kind > STEP_SET || !wanted[s->cell] || what == PEAL_NONE || what == last ||
@@ -188,7 +206,11 @@ static bool put_notify(struct edit *e, const struct run *run, uint32_t waiter, u
     struct program *p = &e->p;
     const struct step *s = blocked_step(p, run, waiter);
     uint32_t n = p->nranks, owner = p->threads[waiter].rank, launch;
-    uint32_t notifier = rule->by_index ? p->cells[s->cell].index : (owner + rule->distance) % n;
+    uint32_t notifier;
+    if (rule->by_index)
+        notifier = p->cells[s->cell].index;
+    else
+        notifier = (owner + rule->distance) % n;
     uint32_t at = p->step_op[p->threads[waiter].first_step + run->at[waiter]];
     if (notifier >= n || notifier == owner || at == PEAL_NONE || (s->flags & STEP_INSERTED))
         return false;
@@ -197,8 +219,10 @@ static bool put_notify(struct edit *e, const struct run *run, uint32_t waiter, u
     at -= p->threads[waiter].first_op[launch];
     uint32_t place = 0, from = launch;
     if (rule->where == WHERE_BLOCKED) {
-        place = blocked_step(p, run, by) ? p->step_op[p->threads[by].first_step + run->at[by]]
-                                         : PEAL_NONE;
+        if (blocked_step(p, run, by))
+            place = p->step_op[p->threads[by].first_step + run->at[by]];
+        else
+            place = PEAL_NONE;
         if (place == PEAL_NONE)
             return false;
         (void)peal_program_op(p, by, place, &from);
@@ -210,7 +234,8 @@ static bool put_notify(struct edit *e, const struct run *run, uint32_t waiter, u
         out->pos = peal_edit_pos(p, by, run->at[by]);
     for (uint32_t l = 0; l < p->launches; l++) {
         struct insertion in = {.thread = by, .launch = l, .op = p->threads[by].first_op[l] + place};
-        in.op = rule->where == WHERE_END ? PEAL_NONE : in.op;
+        if (rule->where == WHERE_END)
+            in.op = PEAL_NONE;
         in.step = (struct step){.cell = fresh, .kind = STEP_ADD, .value = 1};
         peal_edit_insert(e, in);
         in = (struct insertion){
@@ -246,7 +271,9 @@ static uint32_t repair(struct edit *e, const struct rule *rule, uint32_t fresh,
             return 0;
         peal_run_go(&run);
         done = peal_run_finished(&run);
-        for (uint32_t t = 0; t < e->p.nthreads && waiter == PEAL_NONE; t++) {
+        for (uint32_t t = 0; t < e->p.nthreads; t++) {
+            if (waiter != PEAL_NONE)
+                break;
             const struct step *s = blocked_step(&e->p, &run, t);
             if (s && e->p.cells[s->cell].kind <= CELL_RAW && !has_notifier(&e->p, &run, s->cell))
                 waiter = t;
@@ -266,7 +293,9 @@ static const char *repair_text(struct adviser *v, const struct repair *list, uin
 {
     static const char *const places[] = {"", "at the beginning", "at the end"};
     struct peal_text text = {0};
-    for (uint32_t i = 0; i < count && i < 3; i++) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (i >= 3)
+            break;
         const struct repair *r = &list[i];
         peal_text_printf(&text, "%srank %u, ", i ? "; " : "", r->notifier);
         if (rule->where == WHERE_BLOCKED && r->pos != PEAL_NONE)
@@ -288,7 +317,9 @@ static bool try_rule(struct adviser *v, const struct rule *rule)
     struct repair repairs[MOST_REPAIRS];
     struct edit e;
     bool good = peal_edit_begin(&e, v->p, MOST_REPAIRS);
-    uint32_t count = good ? repair(&e, rule, v->p->ncells, repairs) : 0;
+    uint32_t count = 0;
+    if (good)
+        count = repair(&e, rule, v->p->ncells, repairs);
     good = count && peal_adviser_mends(v, &e);
     peal_edit_end(&e);
     if (good)
@@ -306,7 +337,10 @@ static void try_missing(struct adviser *v)
         rule.by_index = false;
         /* The nearest first: 1, n - 1, 2, n - 2, ... */
         for (uint32_t k = 0; k < distances; k++) {
-            rule.distance = k % 2 == 0 ? 1 + k / 2 : n - 1 - k / 2;
+            if (k % 2 == 0)
+                rule.distance = 1 + k / 2;
+            else
+                rule.distance = n - 1 - k / 2;
             if (try_rule(v, &rule))
                 return;
         }

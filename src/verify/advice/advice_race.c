@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What would fix a race between two lines: tell the one rank when the other is done (a notify
  * after the one line, a wait before the other, the same step, the step after, or the launch after),
- * tell it at the end of the launch, a barrier, or a second slot for the buffer.
+ * tell it at the end of the launch, a barrier, or a second slot for the buffer. First of all, a notify
+ * or wait that is there already may stand in the wrong place.
  */
 #include "verify/advice/adviser.h"
 
@@ -43,7 +44,10 @@ static uint32_t queue_line(struct edit *e, const struct program *p, const struct
         const struct access *a = &p->accesses.at[i];
         if (a->thread != thread || !does_the_same(p, line, a) || a->op == op)
             continue;
-        k = a->launch == launch ? k + 1 : 1;
+        if (a->launch == launch)
+            k = k + 1;
+        else
+            k = 1;
         launch = a->launch;
         op = a->op;
         first += launch == 0;
@@ -63,11 +67,14 @@ static void queue_notify(struct edit *e, struct insertion in, uint32_t k, const 
 
 static void queue_wait(struct edit *e, struct insertion in, uint32_t k, const struct pair *with)
 {
-    uint32_t need = with->steps && k > with->late ? k - with->late : 0;
+    uint32_t need = 0;
+    if (with->steps && k > with->late)
+        need = k - with->late;
     bool first = with->last_launch && k == 1 && in.launch > 0;
     if (need == 0 && !first)
         return;
-    need = need < with->total ? need : with->total;
+    if (need >= with->total)
+        need = with->total;
     in.step = (struct step){
         .cell = with->cell, .kind = STEP_WAIT, .value = (int64_t)with->total * in.launch + need};
     peal_edit_insert(e, in);
@@ -125,7 +132,9 @@ static const char *pair_text(struct adviser *v, const struct line *from, const s
 static uint32_t thread_of(const struct program *p, uint32_t rank, uint32_t lane)
 {
     uint32_t t = p->thread_of_rank[rank] + lane;
-    return t < p->thread_of_rank[rank + 1] ? t : PEAL_NONE;
+    if (t >= p->thread_of_rank[rank + 1])
+        return PEAL_NONE;
+    return t;
 }
 
 /* From the one access to the other: rank r tells rank r + distance. */
@@ -138,7 +147,9 @@ static bool try_pair(struct adviser *v, const struct line *from, const struct li
     if (distance == 0 && from->lane == to->lane)
         return false;
     bool good = peal_edit_begin(&e, p, n);
-    for (uint32_t r = 0; good && r < n; r++) {
+    for (uint32_t r = 0; r < n; r++) {
+        if (!good)
+            break;
         uint32_t target = (r + distance) % n;
         uint32_t tells = thread_of(p, r, from->lane), waits = thread_of(p, target, to->lane);
         if (tells == PEAL_NONE || waits == PEAL_NONE)
@@ -150,7 +161,9 @@ static bool try_pair(struct adviser *v, const struct line *from, const struct li
         queue_line(&e, p, from, tells, queue_notify, &pair);
         if (kind != PAIR_AT_END)
             queue_line(&e, p, to, waits, queue_wait, &pair);
-        for (uint32_t l = 0; l < p->launches && kind == PAIR_AT_END; l++)
+        for (uint32_t l = 0; l < p->launches; l++) {
+            if (kind != PAIR_AT_END)
+                break;
             peal_edit_insert(&e,
                              (struct insertion){.thread = waits,
                                                 .launch = l,
@@ -158,8 +171,11 @@ static bool try_pair(struct adviser *v, const struct line *from, const struct li
                                                 .step = {.cell = pair.cell,
                                                          .kind = STEP_WAIT,
                                                          .value = (int64_t)pair.total * (l + 1)}});
+        }
     }
-    uint32_t total = good ? queue_line(&e, p, from, from->thread, NULL, NULL) : 0;
+    uint32_t total = 0;
+    if (good)
+        total = queue_line(&e, p, from, from->thread, NULL, NULL);
     good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);
     peal_edit_end(&e);
     if (good)
@@ -173,19 +189,67 @@ static bool make_line(const struct adviser *v, uint32_t i, uint32_t memory, stru
     const struct program *p = v->p;
     const struct peal_verify_access *a = &v->a->v.accesses_at[i];
     const struct peal_verify_step *s = &v->a->v.steps[a->step];
-    uint32_t launch;
     if (s->op == PEAL_NONE)
         return false;
     out->thread = p->thread_of_rank[s->rank] + s->lane;
     out->rank = s->rank;
     out->lane = s->lane;
-    out->pos = peal_program_op(p, out->thread, p->threads[out->thread].first_op[s->launch] + s->op,
-                               &launch)
-                   ->pos;
+    out->pos = peal_edit_line(p, out->thread, p->threads[out->thread].first_op[s->launch] + s->op);
     out->writes = a->writes;
     out->distance = (a->rank + p->nranks - s->rank) % p->nranks;
     out->memory = memory;
     return true;
+}
+
+/* --- moving ---------------------------------------------------------------------------------- */
+
+/* The notify (or wait) at `what` after (or before) the line of an access. */
+static bool try_move(struct adviser *v, uint32_t what, uint32_t to, bool notify)
+{
+    struct edit e;
+    bool good = peal_edit_begin(&e, v->p, 0) && peal_edit_move(&e, what, to, notify) &&
+                peal_edit_apply(&e) && peal_adviser_mends(v, &e);
+    peal_edit_end(&e);
+    if (good)
+        peal_advise(v, true,
+                    peal_answer_text(v->a,
+                                     notify ? "move the notify at %s to after %s"
+                                            : "move the wait at %s to before %s",
+                                     peal_adviser_line(v, what), peal_adviser_line(v, to)),
+                    what, to);
+    return good;
+}
+
+/* A notify that comes before what it announces, or a wait that comes after what it is for. */
+static bool try_moves(struct adviser *v, const struct line *line)
+{
+    uint32_t lines[MOST_LINES];
+    for (uint32_t notify = 0; notify < 2; notify++) {
+        uint32_t n = peal_adviser_lines(v->p, notify ? PEAL_OP_NOTIFY : PEAL_OP_WAIT, lines);
+        for (uint32_t i = 0; i < 2 * n; i++) {
+            uint32_t to = line[i % 2].pos;
+            if (to != PEAL_NONE && try_move(v, lines[i / 2], to, notify != 0))
+                return true;
+        }
+    }
+    return false;
+}
+
+void peal_advice_sequence(struct adviser *v)
+{
+    struct line line[2];
+    bool race = v->a->v.fault == PEAL_FAULT_RACE && v->a->v.naccesses == 2;
+    bool lines = race && make_line(v, 0, 0, &line[0]) && make_line(v, 1, 0, &line[1]);
+    if (lines)
+        (void)try_moves(v, line);
+    if (peal_adviser_try_barrier(v, PEAL_NONE))
+        return;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!lines)
+            break;
+        if (line[i].pos != PEAL_NONE && peal_adviser_try_barrier(v, line[i].pos))
+            return;
+    }
 }
 
 void peal_advice_race(struct adviser *v)
@@ -199,12 +263,21 @@ void peal_advice_race(struct adviser *v)
         memory++;
     for (uint32_t i = 0; i < 2; i++)
         lines = make_line(v, i, memory, &line[i]) && lines;
-    for (uint32_t kind = 0; kind < PAIR_KINDS && !found && lines; kind++) {
-        for (uint32_t i = 0; i < 2 && !found; i++)
+    if (lines)
+        (void)try_moves(v, line);
+    for (uint32_t kind = 0; kind < PAIR_KINDS; kind++) {
+        if (found || !lines)
+            break;
+        for (uint32_t i = 0; i < 2; i++) {
+            if (found)
+                break;
             found = try_pair(v, &line[i], &line[1 - i], (enum pair_kind)kind);
+        }
     }
     if (!peal_adviser_try_barrier(v, PEAL_NONE)) {
-        for (uint32_t i = 0; i < 2 && lines; i++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            if (!lines)
+                break;
             if (peal_adviser_try_barrier(v, line[i].pos))
                 break;
         }

@@ -37,6 +37,8 @@ const char *peal_adviser_cell(struct adviser *v, uint32_t cell);
 const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance);
 
 void peal_advice_race(struct adviser *v);
+/* For launches of different roots or counts: what does not depend on which rank is where. */
+void peal_advice_sequence(struct adviser *v);
 /* A second slot for a memory that races at `pos`. */
 void peal_advice_slot(struct adviser *v, uint32_t memory, uint32_t pos);
 void peal_advice_deadlock(struct adviser *v);

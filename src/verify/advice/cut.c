@@ -78,7 +78,10 @@ static bool count_phase(struct peal_plan *plan, uint32_t phase, struct count *co
             struct count *c = &counts[(uint64_t)op->sync.rank * plan->cells + cell];
             if (c->lane != l + 1)
                 *c = (struct count){.lane = l + 1};
-            c->value = (op->flags & PEAL_OP_SET) ? op->sync.value : c->value + op->sync.value;
+            if (op->flags & PEAL_OP_SET)
+                c->value = op->sync.value;
+            else
+                c->value = c->value + op->sync.value;
             if (c->value < 0 || c->value > UINT32_MAX ||
                 (phase > 0 && op->sync.after != (uint32_t)c->value))
                 return false;
@@ -94,16 +97,19 @@ struct peal_plan *peal_cut_plan(const struct peal_plan *old, const struct peal_v
     uint64_t cells = (uint64_t)old->nranks * old->cells;
     struct count *counts = calloc(cells + 1, sizeof *counts);
     bool good = plan && counts;
-    if (good) {
-        memcpy(plan, old, old->block_len);
-        plan->hash = 0;
-        good = take_out(plan, cut);
-        memset((char *)plan + plan->totals.offset, 0, plan->totals.count * sizeof(int64_t));
-    }
-    for (uint32_t phase = 0; good && phase < plan->period; phase++) {
+    if (!good)
+        goto free_both;
+    memcpy(plan, old, old->block_len);
+    plan->hash = 0;
+    good = take_out(plan, cut);
+    memset((char *)plan + plan->totals.offset, 0, plan->totals.count * sizeof(int64_t));
+    for (uint32_t phase = 0; phase < plan->period; phase++) {
+        if (!good)
+            break;
         memset(counts, 0, cells * sizeof *counts);
         good = count_phase(plan, phase, counts);
     }
+free_both:
     free(counts);
     if (good)
         return plan;

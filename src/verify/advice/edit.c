@@ -20,8 +20,11 @@ static int64_t *copy_base(const struct program *p, uint32_t cells)
 {
     uint64_t wide = p->ncells + (uint64_t)cells;
     int64_t *base = calloc((p->launches + 1) * wide + 1, sizeof *base);
-    for (uint32_t l = 0; base && l <= p->launches; l++)
+    for (uint32_t l = 0; l <= p->launches; l++) {
+        if (!base)
+            break;
         memcpy(base + l * wide, p->base + (uint64_t)l * p->ncells, p->ncells * sizeof *base);
+    }
     return base;
 }
 
@@ -42,16 +45,22 @@ bool peal_edit_begin(struct edit *e, const struct program *p, uint32_t cells)
         q->base = copy_base(p, cells);
     bool good = q->steps && q->step_op && q->cells && q->initial && q->threads && q->accesses.at &&
                 q->memory.at && (q->base || !p->base);
-    uint32_t *marks =
-        good ? calloc((size_t)p->nthreads * p->launches * 2 + 1, sizeof *marks) : NULL;
-    for (uint32_t t = 0; marks && t < p->nthreads; t++) {
+    uint32_t *marks = NULL;
+    if (good)
+        marks = calloc((size_t)p->nthreads * p->launches * 2 + 1, sizeof *marks);
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (!marks)
+            break;
         q->threads[t].enter = marks + (size_t)t * p->launches * 2;
         q->threads[t].leave = q->threads[t].enter + p->launches;
         memcpy(q->threads[t].enter, p->threads[t].enter, p->launches * sizeof *marks);
         memcpy(q->threads[t].leave, p->threads[t].leave, p->launches * sizeof *marks);
     }
-    for (uint32_t c = p->ncells; good && c < q->ncells; c++)
+    for (uint32_t c = p->ncells; c < q->ncells; c++) {
+        if (!good)
+            break;
         q->cells[c] = (struct cell){.kind = CELL_JOIN}; /* counted on, from launch to launch */
+    }
     e->failed = !good || !marks;
     if (!marks && good)
         q->threads[0].enter = NULL;
@@ -96,8 +105,10 @@ void peal_edit_insert(struct edit *e, struct insertion insertion)
     const struct thread *t = &e->p.threads[insertion.thread];
     if (insertion.op != PEAL_NONE && insertion.op >= t->first_op[insertion.launch + 1])
         insertion.op = PEAL_NONE;
-    insertion.place = insertion.op == PEAL_NONE ? place_of_end(t, insertion.launch)
-                                                : place_of_op(insertion.launch, insertion.op);
+    if (insertion.op == PEAL_NONE)
+        insertion.place = place_of_end(t, insertion.launch);
+    else
+        insertion.place = place_of_op(insertion.launch, insertion.op);
     insertion.number = e->insertions.len;
     if (!peal_vec_push(&e->insertions, insertion))
         e->failed = true;
@@ -141,7 +152,9 @@ static size_t count_until(const struct edit *e, uint32_t thread, uint64_t place)
 
 static size_t first_of(const struct edit *e, uint32_t thread)
 {
-    return thread ? count_until(e, thread - 1, UINT64_MAX) : 0;
+    if (thread)
+        return count_until(e, thread - 1, UINT64_MAX);
+    return 0;
 }
 
 /* Insertions of a thread that stand at or before a place. */
@@ -157,8 +170,9 @@ static uint64_t place_of_step(const struct program *p, uint32_t thread, uint32_t
     uint32_t op = p->step_op[t->first_step + i], launch = peal_program_step_launch(p, thread, i);
     if (op != PEAL_NONE && !(p->steps[t->first_step + i].flags & STEP_AT_END))
         return place_of_op(launch, op);
-    return op == PEAL_NONE && i == t->enter[launch] ? place_of_entry(t, launch)
-                                                    : place_of_end(t, launch);
+    if (op == PEAL_NONE && i == t->enter[launch])
+        return place_of_entry(t, launch);
+    return place_of_end(t, launch);
 }
 
 /* The thread's steps, each with those put in before it, from *end on. */
@@ -170,13 +184,25 @@ static void insert_thread(struct edit *e, uint32_t thread, struct step *steps, u
     uint64_t first = *end;
     size_t x = first_of(e, thread), last = count_until(e, thread, UINT64_MAX);
     for (uint32_t i = 0; i <= t->nsteps; i++) {
-        uint64_t place = i < t->nsteps ? place_of_step(p, thread, i) : UINT64_MAX;
-        for (; x < last && e->insertions.at[x].place <= place; x++) {
+        uint64_t place = UINT64_MAX;
+        if (i < t->nsteps)
+            place = place_of_step(p, thread, i);
+        for (; x < last; x++) {
+            if (e->insertions.at[x].place > place)
+                break;
             const struct insertion *in = &e->insertions.at[x];
-            uint32_t ops_end = t->first_op[in->launch + 1];
             steps[*end] = in->step;
-            steps[*end].flags |= STEP_INSERTED | (in->op == PEAL_NONE ? STEP_AT_END : 0);
-            ops[(*end)++] = in->op == PEAL_NONE ? (ops_end ? ops_end - 1 : 0) : in->op;
+            steps[*end].flags |= STEP_INSERTED;
+            ops[*end] = in->op;
+            if (in->op == PEAL_NONE) { /* it counts to the launch's last op */
+                uint32_t ops_end = t->first_op[in->launch + 1];
+                steps[*end].flags |= STEP_AT_END;
+                if (ops_end)
+                    ops[*end] = ops_end - 1;
+                else
+                    ops[*end] = 0;
+            }
+            ++*end;
         }
         if (i < t->nsteps) {
             steps[*end] = p->steps[t->first_step + i];
@@ -235,7 +261,8 @@ bool peal_edit_judge(struct program *p, const struct peal_verify_options *option
     struct answer scratch = {0};
     struct peal_verify_options o = *options;
     o.no_story = true;
-    o.most_states = o.most_states < MOST_STATES ? o.most_states : MOST_STATES;
+    if (o.most_states >= MOST_STATES)
+        o.most_states = MOST_STATES;
     peal_arena_init(&scratch.arena, 0);
     peal_verify_decide(p, &o, &scratch);
     /* A proof of these launches that more of them could refute is none, unless no more were asked

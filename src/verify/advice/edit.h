@@ -35,7 +35,10 @@ void peal_edit_insert(struct edit *e, struct insertion insertion);
 /* Puts the queued steps in, and classifies the cells. False: out of memory. */
 bool peal_edit_apply(struct edit *e);
 
-/* The source position of the op behind a step; PEAL_NONE: fork, join, put in. */
+/* The source position of an unrolled op, as the first launch's plan numbers it. Plans of one kernel with
+ * other roots or counts number positions differently; PEAL_NONE: that plan does not have it. */
+uint32_t peal_edit_line(const struct program *p, uint32_t thread, uint32_t op);
+/* The same for the op behind a step; PEAL_NONE: fork, join, put in. */
 uint32_t peal_edit_pos(const struct program *p, uint32_t thread, uint32_t step);
 /* Takes out every notify of one source line; later counts of the same launch shrink with it. False:
  * out of memory. */
@@ -47,6 +50,10 @@ bool peal_edit_raise(struct edit *e, uint32_t pos, int64_t by);
 /* Queues what stands on line `what` to come before line `before` of the same thread and launch,
  * where it comes after it; on one rank only, or PEAL_NONE. Notifies only. */
 void peal_edit_move_up(struct edit *e, uint32_t what, uint32_t before, uint32_t rank);
+/* Queues the notifies or waits of line `what` to come right after (or before) line `to` of the same thread
+ * and launch: the kth of the one to the kth of the other, or all of them to the only one. False: they do not
+ * correspond, none of them moves, or counts of a cell would change their order. */
+bool peal_edit_move(struct edit *e, uint32_t what, uint32_t to, bool after);
 /* Gives all channels that many slots. */
 void peal_edit_set_depth(struct edit *e, uint32_t depth);
 

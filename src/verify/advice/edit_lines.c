@@ -5,13 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+uint32_t peal_edit_line(const struct program *p, uint32_t thread, uint32_t op)
+{
+    uint32_t launch, pos = peal_program_op(p, thread, op, &launch)->pos;
+    const struct peal_plan *plan = p->plans[launch], *first = p->plans[0];
+    if (plan == first || pos == PEAL_NONE)
+        return pos;
+    const struct peal_position *at = &peal_plan_positions(plan)[pos];
+    for (uint32_t i = 0; i < first->positions.count; i++) {
+        const struct peal_position *other = &peal_plan_positions(first)[i];
+        if (other->line == at->line && other->col == at->col &&
+            (other->via == PEAL_NONE) == (at->via == PEAL_NONE) &&
+            strcmp(peal_plan_string(first, other->source), peal_plan_string(plan, at->source)) == 0)
+            return i;
+    }
+    return PEAL_NONE;
+}
+
 uint32_t peal_edit_pos(const struct program *p, uint32_t thread, uint32_t step)
 {
     uint64_t at = p->threads[thread].first_step + step;
-    uint32_t launch;
     if (p->step_op[at] == PEAL_NONE || (p->steps[at].flags & STEP_INSERTED))
         return PEAL_NONE;
-    return peal_program_op(p, thread, p->step_op[at], &launch)->pos;
+    return peal_edit_line(p, thread, p->step_op[at]);
 }
 
 static bool waits(const struct step *s)
@@ -23,7 +39,9 @@ static bool waits(const struct step *s)
 static bool rebase(struct program *p)
 {
     uint64_t size = (uint64_t)(p->launches + 1) * p->ncells;
-    int64_t *base = p->base ? calloc(size, sizeof *base) : NULL;
+    int64_t *base = NULL;
+    if (p->base)
+        base = calloc(size, sizeof *base);
     if (!p->base)
         return true;
     if (!base)
@@ -32,7 +50,9 @@ static bool rebase(struct program *p)
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
             uint32_t launch = peal_program_step_launch(p, t, i);
-            for (uint32_t l = launch + 1; s->kind == STEP_ADD && l <= p->launches; l++)
+            if (s->kind != STEP_ADD)
+                continue;
+            for (uint32_t l = launch + 1; l <= p->launches; l++)
                 base[(uint64_t)l * p->ncells + s->cell] += s->value;
         }
     }
@@ -49,8 +69,11 @@ static bool rebase(struct program *p)
         }
     }
     for (uint32_t c = 0; c < p->ncells; c++) {
-        for (uint32_t l = 0; l <= p->launches && p->cells[c].kind == CELL_SHARED; l++)
+        for (uint32_t l = 0; l <= p->launches; l++) {
+            if (p->cells[c].kind != CELL_SHARED)
+                break;
             p->base[(uint64_t)l * p->ncells + c] = base[(uint64_t)l * p->ncells + c];
+        }
     }
     free(base);
     return true;
@@ -73,9 +96,10 @@ static void recount(struct step *s, const struct peal_op *op, uint32_t launch, b
     c->last = count;
     if (op->flags & PEAL_OP_SET)
         c->less = 0;
-    if (out)
-        c->less += (op->flags & PEAL_OP_SET) ? 0 : more;
-    else if (!(op->flags & PEAL_OP_SET))
+    if (out) {
+        if (!(op->flags & PEAL_OP_SET))
+            c->less += more;
+    } else if (!(op->flags & PEAL_OP_SET))
         s->value -= c->less;
 }
 
@@ -85,7 +109,9 @@ bool peal_edit_remove_notify(struct edit *e, uint32_t pos)
     struct count *counts = malloc((p->ncells + 1u) * sizeof *counts);
     if (!counts)
         e->failed = true;
-    for (uint32_t t = 0; counts && t < p->nthreads; t++) {
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (!counts)
+            break;
         memset(counts, 0, p->ncells * sizeof *counts);
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             struct step *s = &p->steps[p->threads[t].first_step + i];
@@ -94,9 +120,10 @@ bool peal_edit_remove_notify(struct edit *e, uint32_t pos)
                 continue;
             uint32_t op = p->step_op[p->threads[t].first_step + i], launch;
             const struct peal_op *at = peal_program_op(p, t, op, &launch);
+            bool out = peal_edit_line(p, t, op) == pos;
             if (p->cells[s->cell].kind == CELL_ONE_WRITER)
-                recount(s, at, launch, at->pos == pos, &counts[s->cell]);
-            if (at->pos == pos)
+                recount(s, at, launch, out, &counts[s->cell]);
+            if (out)
                 s->kind = STEP_NOP;
         }
     }
@@ -117,11 +144,11 @@ bool peal_edit_raise(struct edit *e, uint32_t pos, int64_t by)
             if (!waits(s) || peal_edit_pos(p, t, i) != pos)
                 continue;
             uint32_t launch = peal_program_step_launch(p, t, i);
-            int64_t zero = p->cells[s->cell].kind == CELL_SHARED
-                               ? p->base[(uint64_t)launch * p->ncells + s->cell]
-                           : p->cells[s->cell].kind == CELL_ONE_WRITER
-                               ? s->value & ~(int64_t)UINT32_MAX
-                               : 0;
+            int64_t zero = 0;
+            if (p->cells[s->cell].kind == CELL_SHARED)
+                zero = p->base[(uint64_t)launch * p->ncells + s->cell];
+            else if (p->cells[s->cell].kind == CELL_ONE_WRITER)
+                zero = s->value & ~(int64_t)UINT32_MAX;
             s->value += by;
             good = good && s->value > zero;
         }
@@ -168,6 +195,103 @@ void peal_edit_move_up(struct edit *e, uint32_t what, uint32_t before, uint32_t 
             s->kind = STEP_NOP;
         }
     }
+}
+
+/* --- moving ---------------------------------------------------------------------------------- */
+
+/* The ops of line `to` in one launch of a thread: how many, and the kth, from 0. */
+static uint32_t find_op(const struct program *p, uint32_t thread, uint32_t launch, uint32_t to,
+                        uint32_t k, uint32_t *out)
+{
+    uint32_t n = 0, end = p->threads[thread].first_op[launch + 1];
+    for (uint32_t op = p->threads[thread].first_op[launch]; op < end; op++) {
+        if (peal_edit_line(p, thread, op) != to)
+            continue;
+        if (n++ == k)
+            *out = op;
+    }
+    return n;
+}
+
+/* Is the step a notify or wait of that line in that launch? */
+static bool is_sync_of(const struct program *p, uint32_t thread, uint32_t i, uint32_t what,
+                       uint32_t launch)
+{
+    const struct step *s = peal_program_step(p, thread, i);
+    return (s->kind <= STEP_SET || waits(s)) && peal_program_step_launch(p, thread, i) == launch &&
+           peal_edit_pos(p, thread, i) == what;
+}
+
+/* Does a notify of the same cell that is not of the line stand between the step and the op? */
+static bool passes_another(const struct program *p, uint32_t thread, uint32_t i, uint32_t what,
+                           uint32_t op)
+{
+    const struct step *s = peal_program_step(p, thread, i);
+    uint32_t from = p->step_op[p->threads[thread].first_step + i];
+    if (s->kind > STEP_SET)
+        return false;
+    for (uint32_t k = 0; k < p->threads[thread].nsteps; k++) {
+        const struct step *other = peal_program_step(p, thread, k);
+        uint32_t at = p->step_op[p->threads[thread].first_step + k];
+        bool between = at != PEAL_NONE && ((at > from && at <= op) || (at < from && at >= op));
+        if (between && other->kind <= STEP_SET && other->cell == s->cell &&
+            peal_edit_pos(p, thread, k) != what)
+            return true;
+    }
+    return false;
+}
+
+/* One launch of a thread. Returns how many steps were moved; e->failed: they cannot be. */
+static uint32_t move_in_launch(struct edit *e, uint32_t thread, uint32_t launch, uint32_t what,
+                               uint32_t to, bool after)
+{
+    struct program *p = &e->p;
+    uint32_t total = 0, moved = 0, k = 0;
+    for (uint32_t i = 0; i < p->threads[thread].nsteps; i++)
+        total += is_sync_of(p, thread, i, what, launch);
+    for (uint32_t i = 0; i < p->threads[thread].nsteps; i++) {
+        uint32_t target = 0;
+        if (!is_sync_of(p, thread, i, what, launch))
+            continue;
+        uint32_t places = find_op(p, thread, launch, to, 0, &target);
+        if (places != 1 && places != total)
+            e->failed = true;
+        if (places > 1)
+            (void)find_op(p, thread, launch, to, k, &target);
+        k++;
+        uint32_t from = p->step_op[p->threads[thread].first_step + i];
+        bool there;
+        if (after)
+            there = from > target;
+        else
+            there = from < target;
+        if (e->failed || there)
+            continue;
+        e->failed = passes_another(p, thread, i, what, target);
+        struct step *s = &p->steps[p->threads[thread].first_step + i];
+        peal_edit_insert(
+            e, (struct insertion){
+                   .thread = thread, .launch = launch, .op = target + (after ? 1 : 0), .step = *s});
+        s->kind = STEP_NOP;
+        moved++;
+    }
+    return moved;
+}
+
+bool peal_edit_move(struct edit *e, uint32_t what, uint32_t to, bool after)
+{
+    struct program *p = &e->p;
+    uint32_t moved = 0;
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (e->failed)
+            break;
+        for (uint32_t l = 0; l < p->launches; l++) {
+            if (e->failed)
+                break;
+            moved += move_in_launch(e, t, l, what, to, after);
+        }
+    }
+    return moved && !e->failed;
 }
 
 void peal_edit_set_depth(struct edit *e, uint32_t depth)

@@ -15,9 +15,15 @@ static bool holds_without(struct adviser *v, const struct peal_verify_cut *cut)
     struct peal_verify_options o = *v->options;
     o.advice = false;
     o.no_story = true;
-    o.most_states = o.most_states < MOST_STATES ? o.most_states : MOST_STATES;
-    o.launches = v->p->launches < peal_verify_launches(whole) ? v->p->launches : 0;
-    enum peal_reuse reuse = o.launches ? PEAL_REUSE_SINGLE_SHOT : v->a->v.reuse;
+    if (o.most_states >= MOST_STATES)
+        o.most_states = MOST_STATES;
+    if (v->p->launches < peal_verify_launches(whole))
+        o.launches = v->p->launches;
+    else
+        o.launches = 0;
+    enum peal_reuse reuse = PEAL_REUSE_SINGLE_SHOT;
+    if (!o.launches)
+        reuse = v->a->v.reuse;
     bool good = plan && peal_verify_plan(plan, &o, &answer) == PEAL_OK &&
                 answer->verdict == PEAL_PROVED && answer->reuse >= reuse &&
                 (v->a->v.bits != PEAL_BITS_SAME || v->a->v.bits_why ||
@@ -71,11 +77,19 @@ void peal_advice_redundant(struct adviser *v)
     uint32_t waits[MOST_LINES], notifies[MOST_LINES];
     uint32_t nwaits = peal_adviser_lines(v->p, PEAL_OP_WAIT, waits);
     uint32_t nnotifies = peal_adviser_lines(v->p, PEAL_OP_NOTIFY, notifies);
-    for (uint32_t s = 0; s < v->p->signals.len && v->count < MOST_ADVICE; s++)
+    for (uint32_t s = 0; s < v->p->signals.len; s++) {
+        if (v->count >= MOST_ADVICE)
+            break;
         try_signal(v, s);
-    for (uint32_t i = 0; i < nwaits && v->count < MOST_ADVICE; i++)
+    }
+    for (uint32_t i = 0; i < nwaits; i++) {
+        if (v->count >= MOST_ADVICE)
+            break;
         try_wait(v, waits[i], notifies, nnotifies);
-    for (uint32_t i = 0; i < nnotifies && v->count < MOST_ADVICE; i++) {
+    }
+    for (uint32_t i = 0; i < nnotifies; i++) {
+        if (v->count >= MOST_ADVICE)
+            break;
         struct peal_verify_cut cut = {.notify = peal_adviser_place(v, notifies[i])};
         if (holds_without(v, &cut))
             peal_advise_cut(

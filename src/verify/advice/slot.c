@@ -59,8 +59,10 @@ static void add_touch(struct finder *f, uint32_t thread, uint32_t op, const stru
     uint32_t memory = p->memory_of[launch][ref->buf];
     if (!p->memory.at[memory].watched)
         return;
-    uint32_t rows = peal_program_rows(plan, at, ref);
-    bool writes = peal_op_writes(at, (uint32_t)(ref - peal_plan_refs(plan)) - at->mem.ref);
+    uint32_t operand = (uint32_t)(ref - peal_plan_refs(plan)) - at->mem.ref;
+    struct peal_op seen = peal_op_of_operand(at, operand);
+    uint32_t rows = peal_program_rows(plan, &seen, ref);
+    bool writes = peal_op_writes(at, operand);
     struct touch touch = {
         .first = (uint32_t)*next,
         .rows = rows,
@@ -101,7 +103,9 @@ static void add_touches(struct finder *f)
     const struct program *p = f->p;
     size_t next = 0;
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        for (uint32_t op = 0; op < p->threads[t].first_op[p->launches] && !f->failed; op++) {
+        for (uint32_t op = 0; op < p->threads[t].first_op[p->launches]; op++) {
+            if (f->failed)
+                break;
             while (next < p->accesses.len && p->accesses.at[next].op >= OP_NO_OP)
                 next++; /* the caller's */
             add_op(f, t, op, &next);
@@ -147,10 +151,14 @@ static void find_times(struct finder *f)
         memset(run.clock, 0xff, (p->nsteps + 1) * sizeof *run.clock);
         run_in_turn(&run);
     }
-    for (size_t i = 0; i < f->touches.len && run.clock; i++) {
+    for (size_t i = 0; i < f->touches.len; i++) {
+        if (!run.clock)
+            break;
         const struct access *a = &p->accesses.at[f->touches.at[i].first];
-        f->touches.at[i].time =
-            a->step ? run.clock[p->threads[a->thread].first_step + a->step - 1] : 0;
+        if (a->step)
+            f->touches.at[i].time = run.clock[p->threads[a->thread].first_step + a->step - 1];
+        else
+            f->touches.at[i].time = 0;
     }
     free(run.clock);
     peal_run_release(&run);
@@ -180,11 +188,15 @@ static uint32_t number_writers(struct finder *f, const struct touch *touches, si
 static void ask_location(struct finder *f, struct touch *touches, size_t n)
 {
     uint32_t writers = number_writers(f, touches, n);
-    for (size_t i = 0; i < n && !f->failed; i++) {
+    for (size_t i = 0; i < n; i++) {
+        if (f->failed)
+            break;
         const struct access *a = access_of(f, &touches[i]);
         touches[i].clock = peal_arena_alloc(&f->arena, writers * sizeof(uint32_t) + 1);
         f->failed = !touches[i].clock || f->queries.len > MOST_QUERIES;
-        for (uint32_t t = 0; t < f->p->nthreads && !f->failed; t++) {
+        for (uint32_t t = 0; t < f->p->nthreads; t++) {
+            if (f->failed)
+                break;
             if (f->writer[t] && t != a->thread &&
                 !peal_vec_push(&f->queries,
                                ((struct clock_query){t, a->thread, a->step,
@@ -223,7 +235,9 @@ static void find_source(struct finder *f, const struct touch *touches, size_t n,
 {
     while (n > 0 && s.lo < s.hi && !f->failed) {
         const struct touch *change = &touches[n - 1];
-        const struct access *row = change->changes ? overlap(f, change, s) : NULL;
+        const struct access *row = NULL;
+        if (change->changes)
+            row = overlap(f, change, s);
         f->failed = ++f->looks > MOST_LOOKS;
         if (!row || !precedes(f, change, touch)) {
             n--;
@@ -242,9 +256,13 @@ static void find_source(struct finder *f, const struct touch *touches, size_t n,
 static void choose_slots(struct finder *f, struct touch *touches, size_t n)
 {
     (void)number_writers(f, touches, n);
-    for (size_t i = 0; i < n && !f->failed; i++) {
+    for (size_t i = 0; i < n; i++) {
+        if (f->failed)
+            break;
         struct touch *t = &touches[i];
-        for (uint32_t k = 0; k < t->rows && !(t->turns && t->slot != SLOT_UNKNOWN); k++) {
+        for (uint32_t k = 0; k < t->rows; k++) {
+            if (t->turns && t->slot != SLOT_UNKNOWN)
+                break;
             const struct access *a = &f->p->accesses.at[t->first + k];
             find_source(f, touches, i, (struct range){a->lo, a->hi}, t);
         }
@@ -268,10 +286,14 @@ static int by_location(const void *x, const void *y)
 /* Calls for the operands of each location. */
 static void each_location(struct finder *f, void (*call)(struct finder *, struct touch *, size_t n))
 {
-    for (size_t i = 0, end; i < f->touches.len && !f->failed; i = end) {
-        for (end = i + 1;
-             end < f->touches.len && f->touches.at[end].location == f->touches.at[i].location;)
+    for (size_t i = 0, end; i < f->touches.len; i = end) {
+        if (f->failed)
+            break;
+        for (end = i + 1; end < f->touches.len;) {
+            if (f->touches.at[end].location != f->touches.at[i].location)
+                break;
             end++;
+        }
         f->failed = end - i > MOST_TOUCHES;
         if (!f->failed)
             call(f, f->touches.at + i, end - i);
@@ -283,8 +305,9 @@ static void each_location(struct finder *f, void (*call)(struct finder *, struct
 static int by_ref(const void *x, const void *y)
 {
     const struct touch *a = x, *b = y;
-    return a->ref != b->ref ? (a->ref > b->ref) - (a->ref < b->ref)
-                            : (a->number > b->number) - (a->number < b->number);
+    if (a->ref != b->ref)
+        return (a->ref > b->ref) - (a->ref < b->ref);
+    return (a->number > b->number) - (a->number < b->number);
 }
 
 /* The slots of one operand by phase; false: two launches of one phase differ. An operand that
@@ -301,7 +324,8 @@ static bool fold(const struct finder *f, const struct touch *touches, size_t n, 
         if ((known & bit) && !(*slots & bit) != !touches[i].slot)
             return false;
         known |= bit;
-        *slots |= touches[i].slot ? bit : 0;
+        if (touches[i].slot)
+            *slots |= bit;
     }
     return true;
 }
@@ -311,8 +335,11 @@ static bool fold_all(struct finder *f, struct slot_uses *out)
     out->list.len = 0;
     for (size_t i = 0, end; i < f->touches.len; i = end) {
         struct slot_use use = {.ref = f->touches.at[i].ref};
-        for (end = i + 1; end < f->touches.len && f->touches.at[end].ref == use.ref;)
+        for (end = i + 1; end < f->touches.len;) {
+            if (f->touches.at[end].ref != use.ref)
+                break;
             end++;
+        }
         if (!fold(f, f->touches.at + i, end - i, out->period, &use.slots))
             return false;
         if (!peal_vec_push(&out->list, use))

@@ -14,7 +14,9 @@ static uint64_t align(uint64_t size, uint64_t to)
 static uint32_t *phases_of(struct peal_plan *plan, uint64_t op)
 {
     struct peal_op *ops = (struct peal_op *)((char *)plan + plan->ops.offset);
-    return peal_op_is_sync(&ops[op]) ? &ops[op].sync.phases : NULL;
+    if (!peal_op_is_sync(&ops[op]))
+        return NULL;
+    return &ops[op].sync.phases;
 }
 
 /* Groups of the old period become groups of the new one, and so do their places. */
@@ -27,8 +29,10 @@ static void stretch_phases(const struct peal_plan *old, struct peal_plan *plan)
         for (uint32_t f = 0; f < plan->period; f++)
             to[g * plan->period + f] = peal_plan_phases(old)[g * old->period + f % old->period];
     }
-    for (uint64_t i = 0; i < plan->refs.count; i++)
-        refs[i].phases *= refs[i].phases == PEAL_NONE ? 1 : times;
+    for (uint64_t i = 0; i < plan->refs.count; i++) {
+        if (refs[i].phases != PEAL_NONE)
+            refs[i].phases *= times;
+    }
     for (uint64_t i = 0; i < plan->ops.count; i++) {
         uint32_t *phases = phases_of(plan, i);
         if (phases && *phases != PEAL_NONE)
@@ -41,10 +45,13 @@ static void stretch_totals(const struct peal_plan *old, struct peal_plan *plan)
     int64_t *to = (int64_t *)((char *)plan + plan->totals.offset);
     uint64_t stride = old->totals_stride;
     for (uint32_t r = 0; r < plan->rank_count; r++) {
-        for (uint32_t f = 0; f < plan->period && stride; f++)
+        for (uint32_t f = 0; f < plan->period; f++) {
+            if (!stride)
+                break;
             memcpy(to + ((uint64_t)r * plan->period + f) * stride,
                    peal_plan_totals(old) + ((uint64_t)r * old->period + f % old->period) * stride,
                    stride * sizeof *to);
+        }
     }
 }
 
@@ -72,11 +79,16 @@ static void lengthen(struct peal_plan *plan, uint32_t buf)
 {
     struct peal_buf *b = (struct peal_buf *)((char *)plan + plan->bufs.offset) + buf;
     uint64_t *lens = (uint64_t *)((char *)plan + plan->lens.offset), most = 0;
-    uint64_t *region = b->kind == PEAL_BUF_WINDOW ? &plan->window_bytes : &plan->private_bytes;
+    uint64_t *region;
+    if (b->kind == PEAL_BUF_WINDOW)
+        region = &plan->window_bytes;
+    else
+        region = &plan->private_bytes;
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         uint64_t *len = &lens[r * plan->bufs.count + buf];
         *len *= 2;
-        most = *len > most ? *len : most;
+        if (*len > most)
+            most = *len;
     }
     b->offset = align(*region, 64);
     *region = align(b->offset + most * peal_dtype_size((enum peal_dtype)b->dtype), 64);

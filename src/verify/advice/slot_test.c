@@ -22,7 +22,7 @@ enum scheme {
     HALVES,   /* the first half is staged again; the halves are read one by one */
     PERSISTS, /* the same, but the second half is wanted where the first one is */
     GATHERED, /* all add to what rank 0 has staged */
-    PARITY,   /* two halves by launch already, and nobody says that it has read */
+    PARITY,   /* two halves by launch already, and no rank says that it has read */
     WRONG     /* AGAIN, and what is read is doubled */
 };
 

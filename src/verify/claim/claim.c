@@ -5,10 +5,40 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* Tasks are run in two rounds: first all of them, where of sequences each plan is proved by itself;
+ * then the pairs of those sequences whose plans do not compose. Whether they do is known when all
+ * shares are through the first. */
 struct pool {
     struct peal_claim *claim;
+    bool pairs; /* the second round */
     atomic_size_t next;
 };
+
+static void finish(const struct peal_claim *claim, struct peal_claim_task *task)
+{
+    /* release: partner is the acquire of a reader that reports what is finished */
+    atomic_store_explicit(&task->finished, true, memory_order_release);
+    if (claim->done)
+        claim->done(claim->done_with, task);
+}
+
+static bool is_finished(const struct peal_claim_task *task)
+{
+    /* Relaxed: between rounds there is one thread; it has joined those that stored. */
+    return atomic_load_explicit(&task->finished, memory_order_relaxed);
+}
+
+static void run_task(const struct pool *pool, struct peal_claim_task *task)
+{
+    if (pool->pairs && is_finished(task))
+        return;
+    if (pool->pairs)
+        peal_claim_prove_pairs(pool->claim, task);
+    else
+        peal_claim_prove_task(pool->claim, task);
+    if (pool->pairs || !task->sequences)
+        finish(pool->claim, task);
+}
 
 static void *work(void *at)
 {
@@ -20,12 +50,7 @@ static void *work(void *at)
         if (i >= claim->ntasks)
             return NULL;
         /* The largest last in the list, first in time: all threads then end together. */
-        struct peal_claim_task *task = &claim->tasks[claim->ntasks - 1 - i];
-        peal_claim_prove_task(claim, task);
-        /* release: partner is the acquire of a reader that reports what is finished */
-        atomic_store_explicit(&task->finished, true, memory_order_release);
-        if (claim->done)
-            claim->done(claim->done_with, task);
+        run_task(pool, &claim->tasks[claim->ntasks - 1 - i]);
     }
 }
 
@@ -41,7 +66,9 @@ static void add_task(struct peal_claim *claim, struct peal_claim_task task)
 static void add_sequences(struct peal_claim *claim, uint32_t nranks, uint32_t shares)
 {
     size_t variants = claim->ncounts * (peal_claim_has_root(claim) ? nranks : 1);
-    uint32_t parts = variants > 8 ? shares : 1;
+    uint32_t parts = 1;
+    if (variants > 8)
+        parts = shares;
     for (uint32_t k = 0; k < parts; k++)
         add_task(claim, (struct peal_claim_task){
                             .nranks = nranks, .sequences = true, .share = k, .shares = parts});
@@ -50,8 +77,12 @@ static void add_sequences(struct peal_claim *claim, uint32_t nranks, uint32_t sh
 enum peal_status peal_claim_begin(struct peal_claim *claim)
 {
     bool differ = claim->ncounts > 1 || peal_claim_has_root(claim);
-    uint32_t shares = claim->workers > 1 ? 2 * claim->workers : 1;
-    size_t cap = claim->plan ? 1 : claim->nranks * (claim->ncounts + shares);
+    uint32_t shares = 1;
+    if (claim->workers > 1)
+        shares = 2 * claim->workers;
+    size_t cap = 1;
+    if (!claim->plan)
+        cap = claim->nranks * (claim->ncounts + shares);
     claim->ntasks = 0;
     claim->tasks = calloc(cap + 1, sizeof *claim->tasks);
     if (!claim->tasks)
@@ -73,13 +104,15 @@ enum peal_status peal_claim_begin(struct peal_claim *claim)
     return PEAL_OK;
 }
 
-void peal_claim_run(struct peal_claim *claim)
+static void run_round(struct peal_claim *claim, bool pairs)
 {
     enum { MAX_WORKERS = 64 };
-    struct pool pool = {.claim = claim};
+    struct pool pool = {.claim = claim, .pairs = pairs};
     pthread_t threads[MAX_WORKERS];
     bool started[MAX_WORKERS] = {false};
-    uint32_t workers = claim->workers < MAX_WORKERS ? claim->workers : MAX_WORKERS;
+    uint32_t workers = MAX_WORKERS;
+    if (claim->workers < MAX_WORKERS)
+        workers = claim->workers;
     if (workers > claim->ntasks)
         workers = (uint32_t)claim->ntasks;
     for (uint32_t i = 1; i < workers; i++)
@@ -89,6 +122,61 @@ void peal_claim_run(struct peal_claim *claim)
         if (started[i])
             pthread_join(threads[i], NULL);
     }
+}
+
+/* Are these shares of the same sequences? */
+static bool go_together(const struct peal_claim_task *a, const struct peal_claim_task *b)
+{
+    return b->sequences && a->nranks == b->nranks && a->cut == b->cut;
+}
+
+/* Do all plans of all shares of the task's sequences compose? Then *plans is how many there are. */
+static bool all_compose(const struct peal_claim *claim, const struct peal_claim_task *task,
+                        uint64_t *plans)
+{
+    uint32_t depth = 0;
+    *plans = 0;
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_claim_task *share = &claim->tasks[i];
+        if (!go_together(task, share))
+            continue;
+        if (!share->composes || (depth && share->depth && depth != share->depth))
+            return false;
+        if (share->depth)
+            depth = share->depth;
+        *plans += share->plans;
+    }
+    return true;
+}
+
+/* After the first round: sequences of plans that compose are proved, all of them. True: of others,
+ * pairs are still to be proved. */
+static bool settle_sequences(struct peal_claim *claim)
+{
+    bool left = false;
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        struct peal_claim_task *task = &claim->tasks[i];
+        uint64_t plans;
+        if (!task->sequences)
+            continue;
+        if (!all_compose(claim, task, &plans)) {
+            left = true;
+            continue;
+        }
+        if (task->share == 0) {
+            task->all = plans ? plans * (plans - 1) : 0;
+            task->proved = task->all;
+        }
+        finish(claim, task);
+    }
+    return left;
+}
+
+void peal_claim_run(struct peal_claim *claim)
+{
+    run_round(claim, false);
+    if (settle_sequences(claim))
+        run_round(claim, true);
 }
 
 void peal_claim_release(struct peal_claim *claim)
@@ -106,18 +194,22 @@ void peal_claim_release(struct peal_claim *claim)
     claim->ntasks = 0;
 }
 
-/* One rank has nobody to share memory or bits with: its reuse and bits say nothing. */
+/* A single rank has no other to share memory or bits with: its reuse and bits say nothing. */
 static void add_proof(struct peal_claim_sum *sum, const struct peal_verification *v)
 {
-    sum->reuse = v->reuse < sum->reuse ? v->reuse : sum->reuse;
+    if (v->reuse < sum->reuse)
+        sum->reuse = v->reuse;
     sum->closed_undecided = sum->closed_undecided || v->closed_undecided;
     bool cut_short = v->reuse == PEAL_REUSE_SINGLE_SHOT && v->launches > 1;
     sum->more_launches = sum->more_launches || cut_short;
     sum->bits_known = sum->bits_known || v->bits != PEAL_BITS_UNKNOWN;
     sum->bits_same = sum->bits_same && v->bits != PEAL_BITS_DIFFERENT;
-    sum->bits_why = sum->bits_why ? sum->bits_why : v->bits_why;
-    sum->least_depth = v->least_depth > sum->least_depth ? v->least_depth : sum->least_depth;
-    sum->depth = v->depth > sum->depth ? v->depth : sum->depth;
+    if (!sum->bits_why)
+        sum->bits_why = v->bits_why;
+    if (v->least_depth > sum->least_depth)
+        sum->least_depth = v->least_depth;
+    if (v->depth > sum->depth)
+        sum->depth = v->depth;
 }
 
 bool peal_claim_is_sampled(const struct peal_claim *claim, uint32_t nranks)
@@ -156,7 +248,8 @@ struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim)
         sum.undecided += v->verdict == PEAL_UNDECIDED;
         sum.ops += v->ops;
         sum.ms += v->milliseconds;
-        sum.launches = v->launches > sum.launches ? v->launches : sum.launches;
+        if (v->launches > sum.launches)
+            sum.launches = v->launches;
         sum.has_contract = v->contract != PEAL_CONTRACT_NONE;
         if (v->verdict == PEAL_PROVED && v->nranks > 1)
             add_proof(&sum, v);
@@ -199,7 +292,8 @@ const struct peal_claim_task *peal_claim_failure(const struct peal_claim *claim)
             continue;
         if (task->answer->verdict == PEAL_REFUTED)
             return task;
-        found = found ? found : task;
+        if (!found)
+            found = task;
     }
     return found;
 }
@@ -209,7 +303,9 @@ const struct peal_plan *peal_claim_plan(const struct peal_claim *claim,
 {
     if (claim->plan)
         return claim->plan;
-    return task->order ? task->kept[task->order[launch]] : task->plan;
+    if (task->order)
+        return task->kept[task->order[launch]];
+    return task->plan;
 }
 
 enum peal_status peal_claim_check_plan(const struct peal_plan *plan, const char *cache,

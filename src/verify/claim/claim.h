@@ -6,6 +6,8 @@
  * number of ranks there are tasks for sequences of different plans: every ordered pair of what
  * differs in root, in count or in both, in every order of that many launches that has both. Beyond
  * PEAL_SEQUENCE_WORK the pairs are sampled, and then the verdict is not "proved" but "sampled".
+ * Where every plan is closed and composes (order/compose.h), each is proved by itself and no pair is:
+ * that is asked first, one plan after the other, and pairs only if it is not so.
  * Where adds of later launches may come before those of earlier ones, two do not stand for more:
  * then some sequences of three are examined too, and the sum says that this is no proof (two_only).
  *
@@ -36,6 +38,10 @@ struct peal_claim_task {
     uint64_t proved;                   /* sequences */
     uint64_t threes;                   /* sequences of three that were examined */
     bool rotated;                      /* roots (0, d) were verified for all (r, r + d) */
+    bool composes;                     /* sequences: every plan of the share so far is closed and
+                                          goes before and after every other: order/compose.h */
+    uint64_t plans;                    /* of the share, while it composes */
+    uint32_t depth;                    /* of their channels; 0: they have none */
     bool two_only;                     /* more than two different plans could show more */
     uint64_t all;                      /* how many sequences exist, of all shares; share 0 only */
     const char *launched;              /* sequences: the launches of the one that is not proved */
@@ -65,6 +71,7 @@ struct peal_claim {
     size_t nranks, ncounts;
     struct peal_verify_options verify;
     bool alone;             /* no sequences of different roots and counts */
+    bool flush;             /* plans with the flushes that a network needs: see plan/flush.h */
     bool keep_plans;        /* of proved ones too */
     uint64_t sequence_work; /* beyond which sequences are sampled; 0 = PEAL_SEQUENCE_WORK */
     uint32_t workers;       /* threads; 0 = 1 */
@@ -124,8 +131,11 @@ enum peal_status peal_claim_check_plan(const struct peal_plan *plan, const char 
  * plan and sequence of its number of ranks. */
 void peal_claim_judge_advice(struct peal_claim *claim);
 
-/* One task, by one thread: sequences.c. */
+/* One task, by one thread: sequences.c. Of sequences, this proves each plan of the share by itself,
+ * as long as they compose; peal_claim_prove_pairs is the rest of the task if those of some share do
+ * not. */
 void peal_claim_prove_task(const struct peal_claim *claim, struct peal_claim_task *task);
+void peal_claim_prove_pairs(const struct peal_claim *claim, struct peal_claim_task *task);
 /* Does the kernel have a parameter `root`? Then every root is launched. */
 bool peal_claim_has_root(const struct peal_claim *claim);
 

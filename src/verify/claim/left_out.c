@@ -49,7 +49,9 @@ static void add_tasks(const struct peal_claim *claim, struct peal_claim *judge)
 {
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *t = &claim->tasks[i];
-        for (uint32_t k = 0; t->answer && k < t->answer->nadvice; k++) {
+        if (!t->answer)
+            continue;
+        for (uint32_t k = 0; k < t->answer->nadvice; k++) {
             const struct peal_verify_advice *advice = &t->answer->advice[k];
             if (!has_sequences(claim, t->nranks) || find(judge, t->nranks, advice->text))
                 continue;
@@ -75,8 +77,9 @@ static void keep_what_holds(struct peal_claim *claim, struct peal_claim *judge)
             continue;
         bool sequences = has_sequences(claim, t->nranks);
         for (uint32_t k = 0; k < t->answer->nadvice; k++) {
-            const struct peal_claim_task *by =
-                sequences ? find(judge, t->nranks, t->answer->advice[k].text) : NULL;
+            const struct peal_claim_task *by = NULL;
+            if (sequences)
+                by = find(judge, t->nranks, t->answer->advice[k].text);
             keep[k] = !sequences || (by && by->status == PEAL_OK && !by->answer);
         }
         if (!t->sequences)
@@ -148,17 +151,30 @@ static void judge_mends(const struct peal_claim *claim, struct peal_claim_task *
     }
 }
 
+/* A sequence of different roots or counts: its fixes were tried on it alone. */
+static void judge_sequence(struct peal_claim_task *task)
+{
+    struct peal_verify_advice *advice = (struct peal_verify_advice *)task->answer->advice;
+    for (uint32_t k = 0; k < task->answer->nadvice; k++)
+        advice[k].holds_for = "the roots and counts of this sequence; others were not tried";
+}
+
 void peal_claim_judge_advice(struct peal_claim *claim)
 {
     for (size_t i = 0; i < claim->ntasks; i++) {
-        if (is_refuted(&claim->tasks[i]))
-            judge_mends(claim, &claim->tasks[i]);
+        struct peal_claim_task *t = &claim->tasks[i];
+        if (is_refuted(t))
+            judge_mends(claim, t);
+        else if (t->sequences && t->answer && t->answer->verdict == PEAL_REFUTED)
+            judge_sequence(t);
     }
 
     struct peal_claim judge = *claim;
     size_t pieces = 0;
-    for (size_t i = 0; i < claim->ntasks; i++)
-        pieces += claim->tasks[i].answer ? claim->tasks[i].answer->nadvice : 0;
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        if (claim->tasks[i].answer)
+            pieces += claim->tasks[i].answer->nadvice;
+    }
     if (!pieces || !all_proved(claim))
         return;
     judge.tasks = calloc(pieces, sizeof *judge.tasks);

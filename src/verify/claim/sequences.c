@@ -10,14 +10,20 @@
 #include <stdlib.h>
 
 /* A plan that takes a good part of the memory limit by itself cannot be verified within it. */
-static uint64_t max_ops(const struct peal_claim *claim)
+static uint64_t max_ops(const struct peal_claim *claim, uint32_t nranks)
 {
-    enum { BYTES_PER_OP = 64, FEWEST = 1 << 16, MOST = 1 << 27 };
-    uint64_t bytes = claim->verify.most_bytes ? claim->verify.most_bytes : UINT64_C(2) << 30;
-    uint64_t ops = bytes / BYTES_PER_OP;
+    enum { BYTES_PER_OP = 64, FEWEST = 1 << 16 };
+    uint64_t bytes;
+    if (claim->verify.most_bytes)
+        bytes = claim->verify.most_bytes;
+    else
+        bytes = UINT64_C(2) << 30;
+    uint64_t ops = bytes / BYTES_PER_OP, most = peal_instantiate_most_ops(nranks);
     if (ops < FEWEST)
         return FEWEST;
-    return ops < MOST ? ops : MOST;
+    if (ops < most)
+        return ops;
+    return most;
 }
 
 static struct peal_plan_request request_of(const struct peal_claim *claim,
@@ -33,8 +39,18 @@ static struct peal_plan_request request_of(const struct peal_claim *claim,
     request.bind.root = root;
     request.bind.symmetric = true;
     request.bind.lenient = true; /* what is out of bounds is for the verifier to find */
-    request.bind.most_ops = max_ops(claim);
+    request.bind.most_ops = max_ops(claim, request.bind.nranks);
     return request;
+}
+
+static enum peal_status add_flushes(struct peal_plan **plan)
+{
+    struct peal_plan *flushed = NULL;
+    uint64_t inserted;
+    enum peal_status status = peal_plan_flush(*plan, &inserted, &flushed);
+    free(*plan);
+    *plan = flushed;
+    return status;
 }
 
 static struct peal_plan *plan_variant(const struct peal_claim *claim, struct peal_claim_task *task,
@@ -43,7 +59,11 @@ static struct peal_plan *plan_variant(const struct peal_claim *claim, struct pea
     struct peal_plan_request request = request_of(claim, task, count, root, max_count);
     struct peal_plan *plan = NULL;
     task->status = peal_plan_make(&request, &task->diags, &plan);
-    return task->status == PEAL_OK ? plan : NULL;
+    if (task->status == PEAL_OK && claim->flush)
+        task->status = add_flushes(&plan);
+    if (task->status != PEAL_OK)
+        return NULL;
+    return plan;
 }
 
 /* Is the plan what the text says? A proof of the contract that is kept already needs no text. */
@@ -78,6 +98,8 @@ static struct peal_plan *make_unfused(const struct peal_claim *claim,
     peal_diags_init(&diags);
     if (peal_plan_make(&request, &diags, &plan) != PEAL_OK)
         plan = NULL;
+    if (plan && claim->flush && add_flushes(&plan) != PEAL_OK)
+        plan = NULL;
     peal_diags_release(&diags);
     return plan;
 }
@@ -105,7 +127,7 @@ static bool tells_lines(const struct peal_claim *claim, const struct peal_verifi
     return v && v->verdict == PEAL_REFUTED && v->nsteps && !claim->request.bind.no_fuse;
 }
 
-/* Tells a refuted plan by the lines of the text. */
+/* Explains a refuted plan by the lines of the text. */
 static void retell(const struct peal_claim *claim, struct peal_claim_task *task, int64_t max_count)
 {
     struct peal_verification *answer = NULL;
@@ -126,7 +148,9 @@ static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *
         task->status = peal_verify_cached(claim->plan, &claim->verify, claim->cache, &task->answer);
         return;
     }
-    int64_t max_count = task->count ? task->count : 1;
+    int64_t max_count = 1;
+    if (task->count)
+        max_count = task->count;
     struct peal_plan *plan =
         plan_variant(claim, task, task->count, claim->request.bind.root, max_count);
     if (!plan)
@@ -164,8 +188,12 @@ enum {
 static uint32_t pair_launches(const struct variant *a, const struct variant *b)
 {
     uint32_t one = peal_verify_launches(a->plan), two = peal_verify_launches(b->plan);
-    uint32_t most = one > two ? one : two;
-    return most < MOST_LAUNCHES ? most : MOST_LAUNCHES;
+    uint32_t most = two;
+    if (one > two)
+        most = one;
+    if (most < MOST_LAUNCHES)
+        return most;
+    return MOST_LAUNCHES;
 }
 
 /* Orders of that many launches of a and b that begin with a and have both. */
@@ -216,12 +244,18 @@ static void retell_order(const struct peal_claim *claim, struct peal_claim_task 
     const struct peal_plan *list[MOST_LAUNCHES + MOST_AFTER];
     struct peal_verification *answer = NULL;
     int64_t max_count = 1;
-    for (size_t i = 0; i < claim->ncounts; i++)
-        max_count = claim->counts[i] > max_count ? claim->counts[i] : max_count;
+    for (size_t i = 0; i < claim->ncounts; i++) {
+        if (claim->counts[i] > max_count)
+            max_count = claim->counts[i];
+    }
     struct peal_plan *one = make_unfused(claim, task, a->count, a->root, max_count);
     struct peal_plan *two = make_unfused(claim, task, b->count, b->root, max_count);
-    for (uint32_t i = 0; i < launches; i++)
-        list[i] = plans[i] == b->plan ? two : one;
+    for (uint32_t i = 0; i < launches; i++) {
+        if (plans[i] == b->plan)
+            list[i] = two;
+        else
+            list[i] = one;
+    }
     if (one && two && !task->cut &&
         peal_verify_sequence(list, launches, &claim->verify, &answer) == PEAL_OK)
         (void)take_over(task, answer);
@@ -238,12 +272,22 @@ static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *
     uint32_t launches = pair_launches(a, b), after = 0;
     struct peal_verify_options options = claim->verify;
     options.advice = false;
-    for (uint32_t i = 0; i < launches; i++)
-        plans[i] = i > 0 && (order >> (i - 1) & 1) ? b->plan : a->plan;
-    for (int pass = 0; pass < 3 && (pass == 0 || after); pass++) {
+    for (uint32_t i = 0; i < launches; i++) {
+        if (i > 0 && (order >> (i - 1) & 1))
+            plans[i] = b->plan;
+        else
+            plans[i] = a->plan;
+    }
+    for (int pass = 0; pass < 3; pass++) {
+        if (!(pass == 0 || after))
+            break;
         struct peal_verification *answer = NULL;
-        for (uint32_t i = 0; i < after; i++)
-            plans[launches + i] = pass == 1 ? b->plan : a->plan;
+        for (uint32_t i = 0; i < after; i++) {
+            if (pass == 1)
+                plans[launches + i] = b->plan;
+            else
+                plans[launches + i] = a->plan;
+        }
         task->status = peal_verify_sequence(plans, launches + after, &options, &answer);
         bool reused = a != b || pass > 0 || (answer && answer->reuse >= task->reuse);
         if (task->status != PEAL_OK || answer->verdict != PEAL_PROVED || !reused) {
@@ -259,48 +303,112 @@ static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *
         }
         if (pass == 0 && answer->needs_launches != PEAL_NONE && answer->needs_launches > launches)
             after = answer->needs_launches - launches;
-        after = after > MOST_AFTER ? MOST_AFTER : after;
+        if (after > MOST_AFTER)
+            after = MOST_AFTER;
         task->two_only = task->two_only || !answer->in_order;
+        task->composes = task->composes && answer->composes;
         peal_verification_free(answer);
     }
     return true;
 }
 
-/* All roots and counts that the kernel's own assertions allow; the others are never launched.
- * False: out of memory. */
-static bool make_variants(const struct peal_claim *claim, struct peal_claim_task *task,
-                          struct variant *v, size_t n, size_t nroots)
+static size_t root_count(const struct peal_claim *claim, const struct peal_claim_task *task)
 {
+    if (peal_claim_has_root(claim))
+        return task->nranks;
+    return 1;
+}
+
+/* Variant i: every root of the first count, then of the next. Its plan is NULL where the kernel's
+ * own assertions do not allow it: it is never launched. Without what is left out. False: out of
+ * memory. */
+static bool make_variant(const struct peal_claim *claim, struct peal_claim_task *task, size_t i,
+                         struct variant *v)
+{
+    size_t nroots = root_count(claim, task);
     int64_t max_count = 1;
-    for (size_t i = 0; i < claim->ncounts; i++)
-        max_count = claim->counts[i] > max_count ? claim->counts[i] : max_count;
+    for (size_t k = 0; k < claim->ncounts; k++) {
+        if (claim->counts[k] > max_count)
+            max_count = claim->counts[k];
+    }
+    v->count = claim->counts[i / nroots];
+    if (peal_claim_has_root(claim))
+        v->root = (int64_t)(i % nroots);
+    else
+        v->root = claim->request.bind.root;
+    v->plan = plan_variant(claim, task, v->count, v->root, max_count);
+    if (!v->plan && task->status != PEAL_INVALID)
+        return false;
+    if (task->status == PEAL_INVALID) {
+        peal_diags_release(&task->diags);
+        peal_diags_init(&task->diags);
+        task->status = PEAL_OK;
+    }
+    if (!v->plan || !task->cut)
+        return true;
+    struct peal_plan *whole = v->plan;
+    v->plan = peal_cut_plan(whole, task->cut);
+    free(whole);
+    return v->plan;
+}
+
+static bool make_variants(const struct peal_claim *claim, struct peal_claim_task *task,
+                          struct variant *v, size_t n)
+{
     for (size_t i = 0; i < n; i++) {
-        v[i].count = claim->counts[i / nroots];
-        v[i].root = peal_claim_has_root(claim) ? (int64_t)(i % nroots) : claim->request.bind.root;
-        v[i].plan = plan_variant(claim, task, v[i].count, v[i].root, max_count);
-        if (!v[i].plan && task->status != PEAL_INVALID)
+        if (!make_variant(claim, task, i, &v[i]))
             return false;
-        if (task->status == PEAL_INVALID) {
-            peal_diags_release(&task->diags);
-            peal_diags_init(&task->diags);
-            task->status = PEAL_OK;
-        }
     }
     return true;
 }
 
-/* The same without what is left out. */
-static bool cut_variants(const struct peal_claim_task *task, struct variant *v, size_t n)
+/* --- plans that compose ---------------------------------------------------------------------- */
+
+/* Has the plan's channels the depth that those of the share's other plans have? */
+static bool fits_depth(struct peal_claim_task *task, const struct peal_plan *plan)
 {
-    for (size_t i = 0; i < n && task->cut; i++) {
-        struct peal_plan *whole = v[i].plan;
-        v[i].plan = whole ? peal_cut_plan(whole, task->cut) : NULL;
-        free(whole);
-        if (whole && !v[i].plan)
-            return false;
-    }
-    return true;
+    uint32_t depth = 0;
+    if (plan->channels.count)
+        depth = peal_plan_channels(plan)[0].depth;
+    if (!depth)
+        return true;
+    if (!task->depth)
+        task->depth = depth;
+    return task->depth == depth;
 }
+
+/* One plan by itself, made, proved and given back. False: nothing more is to be done. */
+static bool prove_closed(const struct peal_claim *claim, struct peal_claim_task *task, size_t i)
+{
+    struct variant v = {0};
+    if (!make_variant(claim, task, i, &v)) {
+        task->status = PEAL_NO_MEMORY;
+        return false;
+    }
+    if (!v.plan)
+        return true;
+    bool good = prove_order(claim, task, &v, &v, 0);
+    task->composes = task->composes && good && fits_depth(task, v.plan);
+    task->plans++;
+    if (!v.is_kept)
+        free(v.plan);
+    return task->composes;
+}
+
+/* Each plan of the share by itself, as long as all of them compose. */
+static void prove_each(const struct peal_claim *claim, struct peal_claim_task *task)
+{
+    size_t n = claim->ncounts * root_count(claim, task);
+    task->composes = !claim->verify.plain && !claim->verify.pairwise;
+    for (size_t i = task->share; i < n; i += task->shares) {
+        if (!task->composes)
+            break;
+        if (!prove_closed(claim, task, i))
+            task->composes = false;
+    }
+}
+
+/* --- pairs and threes ------------------------------------------------------------------------ */
 
 /* Are the variants one per root, and all rotations of each other? Then sequences that begin with root
  * 0 stand for all. */
@@ -310,8 +418,11 @@ static bool roots_rotate(const struct peal_claim *claim, const struct peal_claim
     if (claim->verify.plain || claim->ncounts != 1 || n != task->nranks || n < 2)
         return false;
     const struct peal_plan **plans = malloc(n * sizeof *plans);
-    for (size_t i = 0; plans && i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (!plans)
+            break;
         plans[i] = v[i].plan;
+    }
     bool rotate = plans && peal_symmetry_of_roots(plans, (uint32_t)n);
     free(plans);
     return rotate;
@@ -321,7 +432,9 @@ static bool roots_rotate(const struct peal_claim *claim, const struct peal_claim
 static uint64_t lanes_worth(const struct peal_claim *claim, const struct peal_claim_task *task)
 {
     enum { ONE_PASS = 8 };
-    return claim->verify.plain || task->nranks < ONE_PASS ? task->nranks : ONE_PASS;
+    if (claim->verify.plain || task->nranks < ONE_PASS)
+        return task->nranks;
+    return ONE_PASS;
 }
 
 /* Every variant again and again, then every ordered pair of different ones: the sequences of pairs
@@ -331,9 +444,13 @@ static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *t
                        struct variant *v, size_t n, uint64_t keep, uint64_t *work)
 {
     uint64_t number = 0;
-    size_t firsts = task->rotated ? 1 : n;
+    size_t firsts = n;
+    if (task->rotated)
+        firsts = 1;
     uint64_t stands_for = n / firsts;
-    for (size_t i = 0; i < firsts && keep; i++) {
+    for (size_t i = 0; i < firsts; i++) {
+        if (!keep)
+            break;
         bool mine = i % task->shares == task->share && v[i].plan;
         if (mine && !prove_order(claim, task, &v[i], &v[i], 0))
             return false;
@@ -343,18 +460,22 @@ static bool walk_pairs(const struct peal_claim *claim, struct peal_claim_task *t
             if (i == k || !v[i].plan || !v[k].plan)
                 continue;
             uint64_t orders = pair_orders(&v[i], &v[k]);
-            task->all += keep ? 0 : orders * stands_for;
+            if (!keep)
+                task->all += orders * stands_for;
             if (pair_launches(&v[i], &v[k]) > MOST_PAIRED)
                 continue;
             uint64_t ops = v[i].plan->ops.count + v[k].plan->ops.count + 1;
             *work += orders * ops * pair_launches(&v[i], &v[k]) / 2 * lanes_worth(claim, task);
-            for (uint64_t order = 1; order <= orders && keep; order++, number++) {
+            for (uint64_t order = 1; order <= orders; order++, number++) {
+                if (!keep)
+                    break;
                 /* Sampled by a hash, so that no pattern of pairs is left out as a whole. */
                 bool mine = number % task->shares == task->share &&
                             (keep == 1 || peal_hash_u64(number / task->shares, 29) % keep == 0);
                 if (mine && !prove_order(claim, task, &v[i], &v[k], order))
                     return false;
-                task->proved += mine ? stands_for : 0;
+                if (mine)
+                    task->proved += stands_for;
             }
         }
     }
@@ -386,23 +507,30 @@ static void walk_threes(const struct peal_claim *claim, struct peal_claim_task *
     }
 }
 
-static void prove_sequences(const struct peal_claim *claim, struct peal_claim_task *task)
+void peal_claim_prove_pairs(const struct peal_claim *claim, struct peal_claim_task *task)
 {
-    size_t nroots = peal_claim_has_root(claim) ? task->nranks : 1, n = claim->ncounts * nroots;
+    size_t n = claim->ncounts * root_count(claim, task);
+    if (task->status != PEAL_OK)
+        return;
+    bool refuted = task->answer; /* by a plan alone: then the pairs are only counted */
     struct variant *v = calloc(n ? n : 1, sizeof *v);
     uint64_t work = 0, again = 0;
-    if (v && make_variants(claim, task, v, n, nroots) && cut_variants(task, v, n)) {
+    if (v && make_variants(claim, task, v, n)) {
         task->rotated = roots_rotate(claim, task, v, n);
         (void)walk_pairs(claim, task, v, n, 0, &work);
-        uint64_t limit = claim->sequence_work ? claim->sequence_work : PEAL_SEQUENCE_WORK;
-        if (walk_pairs(claim, task, v, n, work / limit + 1, &again) && task->two_only)
+        uint64_t limit = PEAL_SEQUENCE_WORK;
+        if (claim->sequence_work)
+            limit = claim->sequence_work;
+        if (!refuted && walk_pairs(claim, task, v, n, work / limit + 1, &again) && task->two_only)
             walk_threes(claim, task, v, n);
     } else {
         task->status = PEAL_NO_MEMORY;
     }
     if (task->share)
         task->all = 0;
-    for (size_t i = 0; v && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
+        if (!v)
+            break;
         if (!v[i].is_kept)
             free(v[i].plan);
     }
@@ -412,7 +540,7 @@ static void prove_sequences(const struct peal_claim *claim, struct peal_claim_ta
 void peal_claim_prove_task(const struct peal_claim *claim, struct peal_claim_task *task)
 {
     if (task->sequences)
-        prove_sequences(claim, task);
+        prove_each(claim, task);
     else
         prove_alone(claim, task);
 }

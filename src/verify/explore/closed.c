@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* No memory has this number: barriers are not looked at again. */
+/* No memory has this number: barriers are not examined again. */
 #define NO_BARRIER (PEAL_NONE - 1)
 
 struct copy {

@@ -14,7 +14,7 @@ static uint64_t next_random(uint64_t *state)
     return peal_hash_u64(*state, 11);
 }
 
-/* Runs the enabled thread of the highest priority until the end; true: a fault was told. */
+/* Runs the enabled thread of the highest priority until the end; true: a fault was reported. */
 static bool run_by_priority(struct search *s, uint32_t *priority, uint32_t changes,
                             uint64_t *random)
 {

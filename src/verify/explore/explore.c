@@ -108,7 +108,9 @@ static bool find_range(const struct program *p, uint32_t cell, struct unknown *o
         const struct step *step = &p->steps[i];
         if (step->cell != cell || step->kind == STEP_NOP)
             continue;
-        if (step->kind == STEP_PEEK || (step->flags & STEP_HAS_REG))
+        if (step->kind == STEP_WHEN)
+            continue;
+        if (step->kind == STEP_PEEK || peal_step_is_atomic(step) || (step->flags & STEP_HAS_REG))
             return false;
         if (step->kind == STEP_ADD && step->value > 0)
             rise += step->value;
@@ -120,7 +122,7 @@ static bool find_range(const struct program *p, uint32_t cell, struct unknown *o
         high = step->value > high ? step->value : high;
     }
     *out = (struct unknown){cell, 0, 0};
-    if (low <= high) { /* otherwise nobody looks at it */
+    if (low <= high) { /* otherwise it is never read */
         out->first = low - rise - 1;
         out->last = high + fall + 1;
     }
@@ -227,7 +229,7 @@ void peal_explore(struct program *p, const struct peal_verify_options *options, 
     s->options = options;
     s->a = a;
     if (peal_explore_add_barriers(p) && find_unordered(s) &&
-        peal_space_init(&s->space, p) == PEAL_OK) {
+        peal_space_init(&s->space, p) == PEAL_OK && peal_search_registers(s)) {
         for (uint32_t t = 0; t < p->nthreads; t++)
             s->wide = s->wide || p->threads[t].nsteps > UINT16_MAX;
         size_t key_bytes =
@@ -242,6 +244,8 @@ void peal_explore(struct program *p, const struct peal_verify_options *options, 
     }
     peal_vec_release(&s->path);
     peal_states_release(&s->states);
+    free(s->reg_last);
+    free(s->reg_data);
     free(s->key);
     free(s->unordered);
     peal_space_release(&s->space);

@@ -15,7 +15,7 @@
 /* For barriers: who leaves one must not meet who has not entered it. Adds that to the program as
  * accesses that conflict with each other, but not among themselves; once. False: out of memory. */
 bool peal_explore_add_barriers(struct program *p);
-/* If the race is such a pair, tells it as a wrong result instead. */
+/* If the race is such a pair, reports it as a wrong result instead. */
 void peal_explore_tell_barrier(const struct program *p, const struct race *race, struct answer *a);
 
 /* Sets verdict, fault and story. Beyond options->most_states or most_bytes: a directed search, then

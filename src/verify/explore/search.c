@@ -32,10 +32,9 @@ static void make_key(struct search *s)
     }
     for (size_t i = 0; i < s->space.stored.len; i++, at += sizeof(int64_t))
         memcpy(at, &s->space.value[s->space.stored.at[i]], sizeof(int64_t));
-    size_t regs = s->space.first_reg[s->p->nthreads] * sizeof *s->space.reg;
-    memcpy(at, s->space.reg, regs);
+    at += peal_search_put_registers(s, at);
     if (s->npairs)
-        memcpy(at + regs, s->turned, s->npairs);
+        memcpy(at, s->turned, s->npairs);
 }
 
 static bool is_new(struct search *s)
@@ -235,7 +234,7 @@ static bool look(struct search *s, uint32_t t, int64_t before)
     return (u != PEAL_NONE || stuck) && !go_on(s);
 }
 
-/* True: a fault was told, or there was no room. */
+/* True: a fault was reported, or there was no room. */
 bool peal_search_all(struct search *s)
 {
     PEAL_VEC(struct frame) stack = {0};
@@ -272,7 +271,8 @@ bool peal_search_all(struct search *s)
         else if (!is_new(s)) {
             untake(s, f->undo);
             s->path.len--;
-        } else if (s->npairs && !s->space.unfinished && peal_result_check_end(s))
+        } else if (s->compares && !s->space.unfinished && peal_search_is_new_end(s) &&
+                   peal_result_check_end(s))
             ended = true;
         else if (!peal_vec_push(&stack, ((struct frame){.alone = find_alone(s)})))
             ended = s->no_memory = true;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of exploration share: one search over the states of a program.
  *
- *   search.c    all states, depth first, and how a fault is told
+ *   search.c    all states, depth first, and how a fault is reported
  *   shrink.c    schedules without what the fault does not need
  *   directed.c  a few thousand schedules that find most faults at once
  *   result.c    is the result right in every schedule
+ *   registers.c what of the registers belongs to a state
  *   explore.c   where cells start, barriers, and the answer
  */
 #ifndef PEAL_VERIFY_SEARCH_H
@@ -33,19 +34,29 @@ struct search {
     struct block_pair pairs[MOST_PAIRS];
     unsigned char turned[MOST_PAIRS];
     uint32_t npairs;
-    uint64_t results; /* ends looked at */
-    bool *unordered;  /* [location]: several threads accumulate there */
+    bool compares;      /* results are compared now: every end is executed */
+    uint64_t results;   /* ends examined */
+    struct states ends; /* those that differ in what was done to data */
+    uint32_t *reg_last; /* [register]: its last use, + 1 */
+    bool *reg_data;     /* [register]: of a when whose block has ops on data */
+    bool *unordered;    /* [location]: several threads accumulate there */
 };
 
-/* Goes through all states from the start on. True: a fault was told, or there was no room. */
+/* registers.c. False: out of memory. */
+bool peal_search_registers(struct search *s);
+/* Writes what the state has of registers; returns how many bytes. */
+size_t peal_search_put_registers(const struct search *s, unsigned char *at);
+/* Has this end values that no end before it had? Uses the key. */
+bool peal_search_is_new_end(struct search *s);
+/* Goes through all states from the start on. True: a fault was reported, or there was no room. */
 bool peal_search_all(struct search *s);
 /* Says what stopped the search. */
 void peal_search_give_up(struct search *s);
-/* True: a fault was told. */
+/* True: a fault was reported. */
 bool peal_search_directed(struct search *s);
-/* A race at the very start? Told; true: the search ends. */
+/* A race at the very start? Reported; true: the search ends. */
 bool peal_search_starts_badly(struct search *s);
-/* Tells where the path has led. */
+/* Reports where the path has led. */
 void peal_search_tell_race(struct search *s, uint32_t t, uint32_t u);
 void peal_search_tell_deadlock(struct search *s);
 /* The step that `t` took last wrote a one-writer cell too late: `before` is what it held. Told;

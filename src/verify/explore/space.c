@@ -95,9 +95,15 @@ static bool find_uses(struct space *s)
         free(by_reg);
         return false;
     }
-    for (uint64_t i = 0; i < p->nsteps; i++) {
-        if (p->steps[i].kind <= STEP_SET && (p->steps[i].flags & STEP_HAS_REG))
-            by_reg[p->steps[i].cell] = true;
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            const struct step *step = peal_program_step(p, t, i);
+            bool is_guarded = p->guards && p->guards[p->threads[t].first_step + t + i];
+            bool may_differ = is_guarded || (step->flags & STEP_HAS_REG) ||
+                              step->kind == STEP_COMPARE_SWAP || step->kind == STEP_TAKE;
+            if (peal_step_writes(step) && may_differ)
+                by_reg[step->cell] = true;
+        }
     }
     bool good = true;
     for (uint32_t c = 0; c < p->ncells; c++) {
@@ -115,7 +121,8 @@ static bool find_uses(struct space *s)
     for (uint32_t t = 0; t < p->nthreads; t++) {
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *step = peal_program_step(p, t, i);
-            if (s->slot[step->cell] == PEAL_NONE || step->kind == STEP_NOP)
+            if (step->kind == STEP_NOP || step->kind == STEP_WHEN ||
+                s->slot[step->cell] == PEAL_NONE)
                 continue;
             uint64_t at = (uint64_t)s->slot[step->cell] * p->nthreads + t;
             s->last_use[at] = i + 1;
@@ -200,10 +207,12 @@ bool peal_space_turned(const struct space *s, uint32_t most, struct block_pair *
 
 /* --- stepping -------------------------------------------------------------------------------- */
 
-static int64_t amount(const struct space *s, uint32_t thread, const struct step *step)
+/* The block where the thread stands, if it has accesses that are done. */
+static uint32_t block_at(const struct space *s, uint32_t t)
 {
-    return step->value +
-           ((step->flags & STEP_HAS_REG) ? s->reg[s->first_reg[thread] + step->reg] : 0);
+    if (!peal_program_done(s->p, t, s->at[t], s->reg + s->first_reg[t]))
+        return 0;
+    return peal_space_block(s, t, s->at[t]);
 }
 
 bool peal_space_enabled(const struct space *s, uint32_t t)
@@ -211,7 +220,7 @@ bool peal_space_enabled(const struct space *s, uint32_t t)
     if (s->at[t] >= s->p->threads[t].nsteps)
         return false;
     const struct step *step = peal_program_step(s->p, t, s->at[t]);
-    return peal_program_passes(s->p, step, s->value[step->cell], amount(s, t, step));
+    return peal_program_enabled(s->p, t, s->at[t], s->reg + s->first_reg[t], s->value[step->cell]);
 }
 
 /* The thread leaves its block: the others' blocks from where they stand on come later. */
@@ -225,18 +234,12 @@ static void note_order(struct space *s, uint32_t block)
 struct undo peal_space_take(struct space *s, uint32_t t)
 {
     const struct step *step = peal_program_step(s->p, t, s->at[t]);
-    uint32_t block = peal_space_block(s, t, s->at[t]);
+    uint32_t block = block_at(s, t);
+    int64_t *regs = s->reg + s->first_reg[t];
     if (block)
         note_order(s, block - 1);
-    struct undo undo = {t, s->value[step->cell], 0};
-    if (step->kind == STEP_ADD) {
-        s->value[step->cell] += amount(s, t, step);
-    } else if (step->kind == STEP_SET) {
-        s->value[step->cell] = amount(s, t, step);
-    } else if (step->kind == STEP_PEEK) {
-        undo.reg = s->reg[s->first_reg[t] + step->reg];
-        s->reg[s->first_reg[t] + step->reg] = peal_program_peek(s->p, step, s->value[step->cell]);
-    }
+    struct undo undo = {t, s->value[step->cell], regs[step->reg]};
+    s->value[step->cell] = peal_program_effect(s->p, t, s->at[t], regs, undo.value);
     if (++s->at[t] == s->p->threads[t].nsteps)
         s->unfinished--;
     return undo;
@@ -249,17 +252,17 @@ void peal_space_untake(struct space *s, struct undo undo)
         s->unfinished++;
     const struct step *step = peal_program_step(s->p, t, s->at[t]);
     s->value[step->cell] = undo.value;
-    if (step->kind == STEP_PEEK)
+    if (peal_step_fetches(step) || step->kind == STEP_WHEN)
         s->reg[s->first_reg[t] + step->reg] = undo.reg;
 }
 
 uint32_t peal_space_race(const struct space *s, uint32_t t)
 {
-    uint32_t block = peal_space_block(s, t, s->at[t]);
+    uint32_t block = block_at(s, t);
     if (!block)
         return PEAL_NONE;
     for (uint32_t u = 0; u < s->p->nthreads; u++) {
-        uint32_t other = u == t ? 0 : peal_space_block(s, u, s->at[u]);
+        uint32_t other = u == t ? 0 : block_at(s, u);
         if (other && peal_space_conflict(s, block - 1, other - 1))
             return u;
     }
@@ -268,9 +271,11 @@ uint32_t peal_space_race(const struct space *s, uint32_t t)
 
 bool peal_space_alone(const struct space *s, uint32_t t)
 {
-    uint32_t n = s->p->nthreads, block = peal_space_block(s, t, s->at[t]);
+    uint32_t n = s->p->nthreads, block = block_at(s, t);
     const struct step *step = peal_program_step(s->p, t, s->at[t]);
-    uint32_t slot = step->kind == STEP_NOP ? PEAL_NONE : s->slot[step->cell];
+    bool is_local = step->kind == STEP_NOP || step->kind == STEP_WHEN ||
+                    !peal_program_done(s->p, t, s->at[t], s->reg + s->first_reg[t]);
+    uint32_t slot = is_local ? PEAL_NONE : s->slot[step->cell];
     const uint32_t *last = step->kind == STEP_ADD ? s->last_other : s->last_use;
     for (uint32_t u = 0; u < n; u++) {
         if (u == t)

@@ -33,7 +33,7 @@ struct space {
 /* What is needed to take a step back. */
 struct undo {
     uint32_t thread;
-    int64_t value, reg;
+    int64_t value, reg; /* of the step's cell and register */
 };
 
 /* PEAL_NO_MEMORY: also when there are too many blocks. Release in every case. */

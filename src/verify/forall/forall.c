@@ -9,6 +9,8 @@
 #include "verify/forall/forall.h"
 
 #include "verify/forall/mesh.h"
+#include "verify/forall/tree.h"
+#include "verify/ring/ring.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,8 @@ enum { MOST_CUTOFF = 14, MOST_SUBSET = 6 };
 
 const char *peal_forall_class_name(enum peal_forall_class in)
 {
-    return in == PEAL_FORALL_MESH ? "mesh" : "none";
+    static const char *const names[] = {"none", "mesh", "ring", "tree"};
+    return names[in];
 }
 
 static bool refuse(struct peal_forall *f, const char *why)
@@ -49,13 +52,38 @@ static bool read_mesh(struct mesh *m, const struct peal_kernel *kernel, struct p
     return true;
 }
 
+/* The reason that comes later in the text is that of the class that the kernel is closer to. */
+static bool is_later(struct peal_pos a, struct peal_pos b)
+{
+    return a.line != b.line ? a.line > b.line : a.col > b.col;
+}
+
 struct peal_forall peal_forall_classify(const struct peal_kernel *kernel)
 {
-    struct peal_forall out;
+    struct peal_forall out, ring = {0}, tree = {0};
     struct mesh m;
-    (void)read_mesh(&m, kernel, &out);
+    bool good = read_mesh(&m, kernel, &out);
     peal_mesh_release(&m);
-    return out;
+    if (good)
+        return out;
+    if (peal_ring_classify(kernel, &ring)) {
+        ring.in = PEAL_FORALL_RING;
+        ring.cutoff = PEAL_RING_CUTOFF;
+        return ring;
+    }
+    if (peal_tree_classify(kernel, &tree)) {
+        tree.in = PEAL_FORALL_TREE;
+        tree.cutoff = PEAL_TREE_CUTOFF;
+        return tree;
+    }
+    if (is_later(tree.at, ring.at) && is_later(tree.at, out.at))
+        return tree;
+    return is_later(ring.at, out.at) ? ring : out;
+}
+
+void peal_forall_release(struct peal_forall *forall)
+{
+    peal_text_release(&forall->certificate);
 }
 
 /* --- plans ----------------------------------------------------------------------------------- */
@@ -195,24 +223,91 @@ static bool prove_more(struct peal_forall *f, const struct peal_claim *base, int
     return good;
 }
 
-void peal_forall_finish(struct peal_forall *f, const struct peal_claim *claim)
+/* Calls of some collectives are never in place: then nothing is promised for it. */
+static bool may_be_in_place(const struct peal_kernel *kernel)
 {
-    struct peal_claim_sum sum = peal_claim_add_up(claim);
-    struct mesh m;
-    if (f->in != PEAL_FORALL_MESH || f->why[0])
-        return;
-    bool good = read_mesh(&m, claim->request.kernel, f);
-    if (good && (!is_the_base(f, claim) || !is_whole(claim, &sum, false)))
-        good = refuse(f, "not all of it is proved for few ranks");
-    good = good && check_plans(f, &m, claim);
+    enum peal_contract contract;
+    if (!kernel->implements ||
+        !peal_contract_find(kernel->implements, strlen(kernel->implements), &contract))
+        return true;
+    return peal_contract_info(contract)->in_place != PEAL_IN_PLACE_NEVER;
+}
+
+/* Counts with empty, even and uneven parts, each in place and not. */
+static bool prove_counts(struct peal_forall *f, const struct peal_claim *claim)
+{
     int64_t counts[] = {0,
                         1,
                         (int64_t)f->cutoff - 1,
                         (int64_t)f->cutoff,
                         claim->counts[0],
                         common_multiple(f->cutoff)};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts && good; i++)
-        good = prove_more(f, claim, counts[i], false) && prove_more(f, claim, counts[i], true);
-    f->proved = good;
+    f->in_place = may_be_in_place(claim->request.kernel);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        if (!prove_more(f, claim, counts[i], false))
+            return false;
+        if (f->in_place && !prove_more(f, claim, counts[i], true))
+            return false;
+    }
+    return true;
+}
+
+static bool check_mesh(struct peal_forall *f, const struct peal_claim *claim)
+{
+    struct mesh m;
+    bool good = read_mesh(&m, claim->request.kernel, f) && check_plans(f, &m, claim);
     peal_mesh_release(&m);
+    return good;
+}
+
+/* Every access to a rank's window is between its entry and its exit, with every root. */
+static bool is_closed(const struct peal_claim *claim)
+{
+    for (size_t i = 0; i < claim->ntasks; i++) {
+        const struct peal_verification *v = claim->tasks[i].answer;
+        if (v && claim->tasks[i].nranks > 1 && v->reuse != PEAL_REUSE_CLOSED)
+            return false;
+    }
+    return true;
+}
+
+static bool check_tree(struct peal_forall *f, const struct peal_claim *claim)
+{
+    if (!is_closed(claim))
+        return refuse(f, "a rank's memory is used after it has left the launch");
+    if (!peal_tree_matches(&claim->request))
+        return refuse(f, "the plan for many ranks is not along the tree");
+    return true;
+}
+
+/* The order of the ranks is part of its contract, which no class follows. */
+static bool has_formulas(const struct peal_claim *claim)
+{
+    return claim->request.kernel->nformulas || peal_reduce_is_user(claim->request.bind.reduce);
+}
+
+void peal_forall_finish(struct peal_forall *f, const struct peal_claim *claim,
+                        const char *certificate)
+{
+    struct peal_claim_sum sum = peal_claim_add_up(claim);
+    if (f->in == PEAL_FORALL_NONE || f->why[0])
+        return;
+    if (has_formulas(claim)) {
+        (void)refuse(f, "a user-defined reduction is proved for given numbers of ranks only");
+        return;
+    }
+    bool good = is_the_base(f, claim) && is_whole(claim, &sum, false);
+    if (!good)
+        (void)refuse(f, "not all of it is proved for few ranks");
+    switch (f->in) {
+    case PEAL_FORALL_MESH:
+        good = good && check_mesh(f, claim);
+        break;
+    case PEAL_FORALL_TREE:
+        good = good && check_tree(f, claim);
+        break;
+    default:
+        good = good && peal_ring_prove(&claim->request, certificate, f);
+    }
+    f->proved = good && prove_counts(f, claim);
 }

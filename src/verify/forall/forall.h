@@ -6,6 +6,8 @@
  *   region.c         which parts of buffers a mesh may name
  *   project.c        is the plan for P ranks, restricted to some of them, the plan for those?
  *   stuck.c          does every wait's notify come earlier in the text?
+ *   tree.h, tree.c   is the text a broadcast along a binomial tree?
+ *   ../ring/ring.h   rings: neighbours at fixed distances, loops over the number of ranks
  *   forall.c         the list of calls, and the proofs for small numbers of ranks
  *
  * docs/verifier-all-ranks.md has the theorem. The answer is never a guess: what is not in the
@@ -16,22 +18,32 @@
 
 #include "verify/claim/claim.h"
 
-enum peal_forall_class { PEAL_FORALL_NONE, PEAL_FORALL_MESH };
+enum peal_forall_class { PEAL_FORALL_NONE, PEAL_FORALL_MESH, PEAL_FORALL_RING, PEAL_FORALL_TREE };
 
 struct peal_forall {
-    bool proved; /* for every number of ranks */
+    bool proved;   /* for every number of ranks */
+    bool in_place; /* proved: in place too; false: the contract has no such calls */
     enum peal_forall_class in;
     uint32_t cutoff;    /* proofs for up to this many ranks stand for all */
     char why[200];      /* not proved: the reason */
     struct peal_pos at; /* what it is about, or line 0 */
+    /* rings: */
+    struct peal_text certificate; /* what was shown of the kernel, checked */
+    uint32_t above;               /* for more ranks than this it was shown by formulas, */
+    uint32_t obligations;         /* of this many */
+    uint32_t depth;               /* with channels of this many slots */
+    uint32_t solvers;             /* bit 0: z3 agreed, bit 1: cvc5 did */
 };
 
 /* The class of the kernel's text and its cutoff; `proved` is false, `why` is set if it has none. */
 struct peal_forall peal_forall_classify(const struct peal_kernel *kernel);
 
 /* After the claim on 1 to cutoff ranks was proved: all that is left to be shown, on further counts and
- * in place. Sets `proved` or `why`. */
-void peal_forall_finish(struct peal_forall *forall, const struct peal_claim *claim);
+ * in place. `certificate`: of a ring, to be checked instead of guessed; or NULL. Sets `proved` or
+ * `why`. */
+void peal_forall_finish(struct peal_forall *forall, const struct peal_claim *claim,
+                        const char *certificate);
+void peal_forall_release(struct peal_forall *forall);
 
 const char *peal_forall_class_name(enum peal_forall_class in);
 

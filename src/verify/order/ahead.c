@@ -40,6 +40,7 @@ struct raw {
 
 static void note_raw(struct raw *r, const struct step *s, uint32_t thread, bool in_first)
 {
+    r->by_reg = r->by_reg || peal_step_is_atomic(s);
     bool takes = s->kind == STEP_WAIT || (s->kind == STEP_ADD && s->value < 0);
     if (takes && r->taker && r->taker != thread + 1)
         r->no_credit = true;
@@ -94,7 +95,11 @@ static uint64_t look_at_raw(const struct program *p)
         uint32_t first = period < p->launches ? th->enter[period] : th->nsteps;
         for (uint32_t i = 0; i < th->nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
+            if (s->kind == STEP_NOP || s->kind == STEP_WHEN)
+                continue;
             note_raw(&raw[s->cell], s, t, i < first);
+            bool is_guarded = p->guards && p->guards[th->first_step + t + i];
+            raw[s->cell].by_reg = raw[s->cell].by_reg || is_guarded;
         }
     }
     for (uint32_t c = 0; c < p->ncells; c++) {

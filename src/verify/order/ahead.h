@@ -6,8 +6,8 @@
  *
  * Several threads add to a cell: what a fast one adds in a later launch may stand in for what a
  * slow one has not added yet. That changes nothing if no rank can leave the last launch before all
- * others have made their adds to the cells that he adds to: then every wait on them has been
- * satisfied already. Otherwise enough launches are looked at that one thread's adds alone satisfy
+ * others have made their adds to the cells that it adds to: then every wait on them has been
+ * satisfied already. Otherwise enough launches are examined that one thread's adds alone satisfy
  * every wait of the first ones.
  *
  * Raw cells keep their value. If a launch leaves a cell with another value than it found, later

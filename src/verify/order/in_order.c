@@ -2,7 +2,7 @@
 /* Do all adds of a launch to a cell come before those of later launches?
  *
  * If they do, whatever is launched later, by whatever plan, lets no wait of this launch pass that
- * would not pass without it; then of a sequence of many plans every two can be looked at alone
+ * would not pass without it; then of a sequence of many plans every two can be examined alone
  * (docs/verifier.md, "How many launches"). A thread that has nothing but notifies left before its
  * add counts as one who has added: it could as well have done so.
  */

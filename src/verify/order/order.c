@@ -102,8 +102,10 @@ static void go(struct run *run, uint32_t t)
                 wake(run, s->cell);
             }
         }
-        if (run->clock)
+        if (run->clock) {
             run->clock[first + at] = run->now;
+            run->now += run->counts;
+        }
     }
     run->at[t] = at;
 }
@@ -262,14 +264,22 @@ static int by_thread(const void *a, const void *b)
     return (x->of > y->of) - (x->of < y->of);
 }
 
-/* More threads than a few lazy runs are worth? The queries are sorted. */
+/* More threads than a few lazy runs are worth? */
 static bool asks_about_many(const struct clock_query *queries, uint64_t count)
 {
     enum { FEW = 4 };
-    uint32_t threads = 0;
-    for (uint64_t i = 0; i < count && threads <= FEW; i++)
-        threads += i == 0 || queries[i].of != queries[i - 1].of;
-    return threads > FEW;
+    uint32_t seen[FEW], threads = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t k = 0;
+        while (k < threads && seen[k] != queries[i].of)
+            k++;
+        if (k < threads)
+            continue;
+        if (threads == FEW)
+            return true;
+        seen[threads++] = queries[i].of;
+    }
+    return false;
 }
 
 bool peal_order_clocks(const struct program *p, struct clock_query *queries, uint64_t count,
@@ -283,14 +293,15 @@ bool peal_order_clocks(const struct program *p, struct clock_query *queries, uin
     if (p->has_relaxed && !(relaxed = order_steps(p)))
         return false;
     workers = workers == 0 ? 1 : workers > MOST_WORKERS ? MOST_WORKERS : workers;
-    if (count) { /* qsort takes no NULL */
+    if (count) {
         struct symmetry symmetry = peal_symmetry_find(p, relaxed ? relaxed : p->steps);
         peal_symmetry_carry(p, &symmetry, queries, count);
-        qsort(queries, count, sizeof *queries, by_thread);
     }
     if (!relaxed && !p->plain && asks_about_many(queries, count) &&
         peal_clocks_in_one_pass(p, queries, count))
         return true;
+    if (count) /* qsort takes no NULL */
+        qsort(queries, count, sizeof *queries, by_thread);
     for (uint32_t i = 0; i < workers; i++)
         w[i] = (struct worker){p, relaxed ? relaxed : p->steps, queries, count, i, workers, false};
     for (uint32_t i = 1; i < workers; i++)

@@ -8,7 +8,7 @@
  *
  *   a (of l, after s(a) steps) must-precede b   iff   clock_l(b) > s(a)
  *
- * for then no execution reaches b before l took the step that follows a. See docs/verifier.md.
+ * for then no execution reaches b before l took the step that follows a. See docs/verifier-method.md.
  */
 #ifndef PEAL_VERIFY_ORDER_H
 #define PEAL_VERIFY_ORDER_H
@@ -28,6 +28,7 @@ struct run {
     uint32_t nready;
     uint32_t *clock; /* [step] or NULL: what `now` was when the step was taken */
     uint32_t now;
+    bool counts; /* now goes up with every step */
 };
 
 /* false: out of memory. */

@@ -2,6 +2,7 @@
 /* Segments, the clocks they need, and the verdict on each pair. See race.h. */
 #include "verify/order/race.h"
 
+#include "verify/order/chain.h"
 #include "verify/symmetry/symmetry.h"
 
 #include <stdlib.h>
@@ -13,14 +14,17 @@ struct segment {
     uint32_t count, nthreads;
     uint32_t *entry; /* [count] accesses, by thread, then by step */
     uint32_t *start; /* [nthreads + 1] where each thread's entries start */
-    uint32_t *clock; /* [entry * nthreads + thread] */
+    uint32_t *clock; /* [entry * nthreads + thread]; NULL: the links decide */
+    struct chain_link *links;
+    uint32_t nlinks;
 };
 
 struct finder {
     struct program *p;
     struct race_report *out;
     struct peal_arena arena;
-    bool symmetric; /* what holds on rank 0 holds on all: only that is looked at */
+    bool symmetric;  /* what holds on rank 0 holds on all: only that is examined */
+    uint32_t *times; /* [step]: see chain.h; NULL: all pairs are asked about */
     PEAL_VEC(struct segment) segments;
     PEAL_VEC(struct clock_query) queries;
     bool failed;
@@ -109,6 +113,23 @@ static void ask_segment(struct finder *f, struct segment *s)
     }
 }
 
+/* Asks for the clocks of the segment's links. */
+static void ask_links(struct finder *f, struct segment *s)
+{
+    const struct access *accesses = f->p->accesses.at;
+    s->links = take(f, 2 * (uint64_t)s->count, sizeof *s->links);
+    s->nlinks = f->failed ? 0 : peal_chain_links(f->p, f->times, s->entry, s->count, s->links);
+    if (s->nlinks == UINT32_MAX) {
+        f->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < s->nlinks; i++) {
+        struct chain_link *link = &s->links[i];
+        const struct access *after = &accesses[link->after];
+        ask(f, accesses[link->before].thread, after->thread, after->step, &link->clock);
+    }
+}
+
 /* Finds the threads of a segment; keeps it if two of them could conflict. */
 static void keep_segment(struct finder *f, struct segment s)
 {
@@ -131,7 +152,10 @@ static void keep_segment(struct finder *f, struct segment s)
             s.start[++t] = i;
     }
     s.start[threads] = s.count;
-    ask_segment(f, &s);
+    if (f->times && peal_chain_fits(f->p, s.entry, s.count))
+        ask_links(f, &s);
+    else
+        ask_segment(f, &s);
     if (!peal_vec_push(&f->segments, s))
         f->failed = true;
 }
@@ -247,10 +271,26 @@ static void check_pair(struct finder *f, const struct segment *s, uint32_t u, ui
     }
 }
 
+/* Where a link does not hold there is a race: then all pairs of the segment are asked about. */
+static void ask_broken(struct finder *f, uint32_t workers)
+{
+    f->queries.len = 0;
+    for (size_t i = 0; i < f->segments.len; i++) {
+        struct segment *s = &f->segments.at[i];
+        if (!f->failed && !s->clock && !peal_chain_holds(f->p, s->links, s->nlinks))
+            ask_segment(f, s);
+    }
+    if (f->queries.len && !f->failed &&
+        !peal_order_clocks(f->p, f->queries.at, f->queries.len, workers))
+        f->failed = true;
+}
+
 static void check_segments(struct finder *f)
 {
     for (size_t i = 0; i < f->segments.len && !f->failed; i++) {
         const struct segment *s = &f->segments.at[i];
+        if (!s->clock)
+            continue;
         for (uint32_t t = 1; t < s->nthreads; t++) {
             for (uint32_t u = 0; u < t; u++)
                 check_pair(f, s, u, t);
@@ -442,10 +482,12 @@ static enum peal_status find(struct program *p, uint32_t workers, uint64_t most_
     peal_arena_init(&f.arena, most_bytes);
     out->unordered = calloc(locations + 1, sizeof *out->unordered);
     f.failed = !out->unordered || !peal_access_by_location(p, &first, &order);
+    f.times = f.failed || p->plain ? NULL : peal_chain_times(p);
     for (size_t l = 0; l < locations && !f.failed; l += f.symmetric ? p->nranks : 1)
         cut_location(&f, (uint32_t)l, order + first[l], first[l + 1] - first[l]);
     free(first);
     free(order);
+    free(f.times);
     struct demands demands[3] = {{0}};
     if (!f.failed)
         demands[0] = ask_closed(&f);
@@ -455,6 +497,8 @@ static enum peal_status find(struct program *p, uint32_t workers, uint64_t most_
         demands[2] = ask_cells(&f);
     if (!f.failed && !peal_order_clocks(p, f.queries.at, f.queries.len, workers))
         f.failed = true;
+    if (!f.failed)
+        ask_broken(&f, workers);
     if (!f.failed) {
         check_segments(&f);
         judge(&f, demands);

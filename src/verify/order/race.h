@@ -4,7 +4,8 @@
  * Every location (a buffer on a rank) is cut at all starts and ends of accesses into segments; the
  * accesses of a segment all touch the same bytes. Of two threads A, B and an access b, those of A
  * after fewer than clock_A(b) steps come before b; so only the first conflicting one from there on
- * has to be asked whether b comes before it. Thus each segment costs accesses x threads.
+ * has to be asked whether b comes before it. Thus each segment costs accesses x threads. Segments are
+ * first tried with a question or two per access (chain.h); only those that fail are taken apart so.
  */
 #ifndef PEAL_VERIFY_RACE_H
 #define PEAL_VERIFY_RACE_H

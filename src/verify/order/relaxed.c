@@ -5,7 +5,7 @@
  * and a relaxed add is done at once. Doing them later could only add to what clocks know, and
  * take no race into view. Not so where a relaxed set is still to come: it takes away what the cell
  * carries, and a wait that comes behind it knows less. In other programs a step is moved alone if
- * nobody else uses its cell any more.
+ * no other rank uses its cell any more.
  */
 #include "verify/order/relaxed.h"
 
@@ -64,23 +64,31 @@ static void merge(uint32_t *into, const uint32_t *from, uint32_t n)
         into[u] = from[u] > into[u] ? from[u] : into[u];
 }
 
+static bool acquires(const struct step *step)
+{
+    return step->kind == STEP_WAIT || step->kind == STEP_WAIT_EQUAL || peal_step_is_atomic(step);
+}
+
 static struct undo take(struct clocks *c, uint32_t t)
 {
     uint32_t n = c->p->nthreads, i = c->space.at[t];
     const struct step *step = peal_program_step(c->p, t, i);
     uint32_t *own = known(c, t), *cell = carried(c, step->cell);
-    bool relaxed = step->flags & STEP_RELAXED;
+    bool done = peal_program_done(c->p, t, i, c->space.reg + c->space.first_reg[t]);
+    bool relaxed = (step->flags & STEP_RELAXED) || !done;
     for (uint32_t u = 0; u < n; u++) {
         if (!peal_vec_push(&c->saved, own[u]) || !peal_vec_push(&c->saved, cell[u]))
             c->failed = true;
     }
-    if ((step->kind == STEP_WAIT || step->kind == STEP_WAIT_EQUAL) && !relaxed)
+    if (acquires(step) && !relaxed)
         merge(own, cell, n);
     own[t] = i + 1;
-    /* A set takes the place of what was there, an add joins it. */
-    if (step->kind == STEP_SET)
+    /* A set takes the place of what was there, an add or an atomic joins it. */
+    if (step->kind == STEP_SET && done)
         memset(cell, 0, n * sizeof *cell);
-    if (step->kind <= STEP_SET && !relaxed)
+    bool swaps = step->kind != STEP_COMPARE_SWAP ||
+                 c->space.value[step->cell] == peal_swap_expected(step->value);
+    if (peal_step_writes(step) && !relaxed && swaps)
         merge(cell, own, n);
     return peal_space_take(&c->space, t);
 }
@@ -107,17 +115,24 @@ static void reset(struct clocks *c)
     c->path.len = c->saved.len = 0;
 }
 
+/* Registers of whens keep what they were: this also holds of blocks that a thread has left. */
+static bool is_done(const struct clocks *c, uint32_t t, uint32_t step)
+{
+    return peal_program_done(c->p, t, step, c->space.reg + c->space.first_reg[t]);
+}
+
 /* Does an access of another thread, done or under way, race with one where t stands? */
 static bool races(struct clocks *c, uint32_t t)
 {
     const struct space *s = &c->space;
-    uint32_t block = peal_space_block(s, t, s->at[t]);
+    uint32_t block = is_done(c, t, s->at[t]) ? peal_space_block(s, t, s->at[t]) : 0;
     for (uint32_t u = 0; block && u < c->p->nthreads; u++) {
         for (uint32_t b = c->first_block[u]; u != t && b < c->first_block[u + 1]; b++) {
             uint32_t step = s->block_step[b];
             if (step > s->at[u])
                 break;
-            if (step < known(c, t)[u] || !peal_space_conflict(s, block - 1, b))
+            if (step < known(c, t)[u] || !peal_space_conflict(s, block - 1, b) ||
+                !is_done(c, u, step))
                 continue;
             c->blocks[0] = b;
             c->thread[0] = u;
@@ -152,7 +167,8 @@ static bool leads_there(void *context, const uint32_t *threads, size_t n)
             return false;
         (void)take(c, threads[i]);
     }
-    return s->at[t] == s->block_step[c->blocks[1]] && s->at[u] >= step && known(c, t)[u] <= step;
+    return s->at[t] == s->block_step[c->blocks[1]] && s->at[u] >= step && known(c, t)[u] <= step &&
+           is_done(c, t, s->at[t]) && is_done(c, u, step);
 }
 
 static struct race find_accesses(const struct clocks *c)
@@ -226,7 +242,7 @@ static bool is_alone(const struct clocks *c, uint32_t t)
     uint32_t n = c->p->nthreads;
     const struct step *step = peal_program_step(c->p, t, c->space.at[t]);
     bool relaxed = step->flags & STEP_RELAXED, waits = c->p->monotone && step->kind == STEP_WAIT;
-    if (step->kind == STEP_NOP)
+    if (step->kind == STEP_NOP || step->kind == STEP_WHEN)
         return true;
     if (c->p->monotone && relaxed && (step->kind == STEP_WAIT || step->kind == STEP_ADD))
         return true;
@@ -444,7 +460,8 @@ static bool init(struct clocks *c)
             const struct step *s = peal_program_step(p, t, i);
             /* In a monotone program only an acquire notices what a cell carries. */
             bool notices = s->kind == STEP_WAIT && !(s->flags & STEP_RELAXED);
-            if (s->kind != STEP_NOP && (notices || !p->monotone || p->cells[s->cell].handover))
+            if (s->kind != STEP_NOP && s->kind != STEP_WHEN &&
+                (notices || !p->monotone || p->cells[s->cell].handover))
                 c->last_use[(size_t)s->cell * n + t] = i + 1;
             if (s->kind == STEP_SET && (s->flags & STEP_RELAXED))
                 c->last_bare[(size_t)s->cell * n + t] = i + 1;

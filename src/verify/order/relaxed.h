@@ -14,7 +14,7 @@
 
 enum relaxed_answer { RELAXED_NONE, RELAXED_RACE, RELAXED_UNDECIDED };
 
-/* Looks through all executions. A race is told on the answer (fault and story, not the verdict).
+/* Looks through all executions. A race is put in the answer (fault and story, not the verdict).
  * The initial values are the program's. */
 enum relaxed_answer
 peal_relaxed_search(struct program *p, const struct peal_verify_options *options, struct answer *a);

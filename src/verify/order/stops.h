@@ -3,8 +3,8 @@
  *
  * If a lane takes no step from some op on, every other lane goes as far as it can, and in a monotone
  * program that is the same place in every schedule: one run for every place to stop says who finishes
- * the launch and who waits for ever, and where. Such a wait cannot be told apart from a slow rank by
- * looking at its cell: only time can tell, and this says whose time-out has to notice what.
+ * the launch and who waits for ever, and where. Such a wait cannot be distinguished from a slow rank by
+ * its cell: only time shows it, and this says whose time-out has to notice what.
  */
 #ifndef PEAL_VERIFY_STOPS_H
 #define PEAL_VERIFY_STOPS_H

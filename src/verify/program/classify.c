@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which cells are monotone, who writes them, and small look-ups in the program.
  *
- * A cell is monotone if its value can never fall and nobody looks at more than a lower bound:
+ * A cell is monotone if its value can never fall and only lower bounds of it are asked for:
  * only adds of 0 or more, or one writing thread whose values never fall in program order; waits
  * with >= only; no peek, no peeked amounts.
  *
@@ -21,10 +21,10 @@ static void see_write(struct cell *cell, uint32_t thread, const struct step *s)
         cell->writer = thread;
     else if (cell->writer != thread)
         cell->writer = MANY_WRITERS;
-    if (s->kind == STEP_SET)
-        cell->sets = true;
-    else
+    if (s->kind == STEP_ADD || s->kind == STEP_FETCH_ADD)
         cell->adds = true;
+    else
+        cell->sets = true;
     if (s->flags & STEP_RELAXED)
         cell->relaxed = true;
     if (s->flags & STEP_HAS_REG)
@@ -39,7 +39,8 @@ static bool amounts_fit(const struct program *p)
     for (uint64_t i = 0; i < p->nsteps && fit; i++) {
         const struct step *s = &p->steps[i];
         uint64_t size = s->value < 0 ? 0 - (uint64_t)s->value : (uint64_t)s->value;
-        if (s->kind > STEP_WAIT_EQUAL || p->cells[s->cell].kind == CELL_ONE_WRITER)
+        bool adds = s->kind <= STEP_WAIT_EQUAL || s->kind == STEP_FETCH_ADD;
+        if (!adds || p->cells[s->cell].kind == CELL_ONE_WRITER)
             continue;
         fit = size < UINT64_C(1) << 56 && (sum[s->cell] += size) < UINT64_C(1) << 58;
     }
@@ -68,10 +69,16 @@ static void see_steps(struct program *p, struct last *last)
         for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
             const struct step *s = peal_program_step(p, t, i);
             struct cell *cell = &p->cells[s->cell];
-            if (s->kind == STEP_ADD || s->kind == STEP_SET) {
+            if (s->kind == STEP_WHEN || s->kind == STEP_NOP)
+                continue;
+            if (peal_step_writes(s))
                 see_write(cell, t, s);
+            if (s->kind == STEP_ADD || s->kind == STEP_SET)
                 see_value(cell, &last[s->cell], t, s);
-            }
+            /* What a when leaves out is not missed by a sum of amounts, and may be by a wait. */
+            bool is_guarded = p->guards && p->guards[p->threads[t].first_step + t + i];
+            if (peal_step_is_atomic(s) || is_guarded)
+                cell->falls = true;
             if (s->kind == STEP_WAIT_EQUAL || s->kind == STEP_PEEK ||
                 (s->kind == STEP_WAIT && (s->flags & STEP_HAS_REG)))
                 cell->falls = true;
@@ -113,10 +120,63 @@ void peal_program_classify(struct program *p)
         }
         if (cell->falls && p->monotone) {
             p->monotone = false;
-            p->not_monotone = "a cell may fall, is waited for with ==, or is peeked";
+            p->not_monotone =
+                "a cell may fall, is waited for with ==, is peeked, or has atomics with a result";
         }
     }
     free(last);
+}
+
+static int64_t amount(const struct step *s, const int64_t *regs)
+{
+    return s->flags & STEP_HAS_REG ? peal_wrap_add(s->value, regs[s->reg]) : s->value;
+}
+
+bool peal_program_enabled(const struct program *p, uint32_t thread, uint32_t step,
+                          const int64_t *regs, int64_t value)
+{
+    const struct step *s = peal_program_step(p, thread, step);
+    if (!peal_program_done(p, thread, step, regs))
+        return true;
+    if (s->kind == STEP_TAKE)
+        return value == peal_swap_expected(s->value);
+    return peal_program_passes(p, s, value, amount(s, regs));
+}
+
+/* The op behind a step. */
+static const struct peal_op *op_of(const struct program *p, uint32_t thread, uint32_t step)
+{
+    uint32_t launch;
+    return peal_program_op(p, thread, p->step_op[p->threads[thread].first_step + step], &launch);
+}
+
+int64_t peal_program_effect(const struct program *p, uint32_t thread, uint32_t step, int64_t *regs,
+                            int64_t before)
+{
+    const struct step *s = peal_program_step(p, thread, step);
+    bool done = peal_program_done(p, thread, step, regs);
+    if (s->kind == STEP_WHEN) {
+        const struct peal_op *op = op_of(p, thread, step);
+        regs[s->reg] = done && peal_when_holds(op, regs[op->mem.rows]);
+        return before;
+    }
+    if (!done)
+        return before;
+    int64_t by = amount(s, regs);
+    if (peal_step_fetches(s))
+        regs[s->reg] = s->kind == STEP_PEEK ? peal_program_peek(p, s, before) : before;
+    switch ((enum step_kind)s->kind) {
+    case STEP_ADD:
+    case STEP_FETCH_ADD:
+        return peal_wrap_add(before, by);
+    case STEP_SET:
+        return by;
+    case STEP_COMPARE_SWAP:
+    case STEP_TAKE:
+        return peal_atomic_after(PEAL_OP_COMPARE_SWAP, s->value, before);
+    default:
+        return before;
+    }
 }
 
 const struct peal_op *peal_program_op(const struct program *p, uint32_t thread, uint32_t op,
@@ -155,6 +215,9 @@ void peal_program_cell_name(const struct program *p, uint32_t c, struct peal_tex
         if (*ch->name)
             peal_text_printf(out, " of '%s'", ch->name);
         peal_text_printf(out, " %u->%u", ch->sender, ch->receiver);
+    } else if (cell->kind >= CELL_ISSUED) {
+        peal_text_printf(out, "what rank %u has %s to rank %u", p->threads[cell->owner].rank,
+                         cell->kind == CELL_ISSUED ? "put" : "delivered", cell->rank);
     } else {
         peal_text_printf(out, "%s of rank %u", cell->kind == CELL_FORK ? "start" : "end",
                          cell->rank);

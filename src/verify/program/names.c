@@ -10,7 +10,7 @@ static uint32_t find_memory(struct program *p, uint32_t launch, uint32_t b)
     const struct peal_plan *plan = p->plans[launch];
     const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
     const char *name = peal_plan_string(plan, buf->name);
-    /* Tiles and private scratch may have equal names in different scopes: they are told apart by
+    /* Tiles and private scratch may have equal names in different scopes: they are distinguished by
      * their place, which is the same in all launches of plans of one kernel. */
     bool scoped = buf->kind == PEAL_BUF_TILE || buf->kind == PEAL_BUF_PRIVATE;
     for (uint32_t i = 0; i < p->memory.len && !scoped; i++) {

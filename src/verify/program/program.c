@@ -4,6 +4,7 @@
 #include "verify/program/program.h"
 
 #include "base/base.h"
+#include "verify/program/wires.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,80 +28,7 @@ void *peal_program_take(struct program *p, uint64_t count, size_t size)
     return at;
 }
 
-/* --- cells and threads ----------------------------------------------------------------------- */
-
-static void make_cells(struct program *p)
-{
-    uint64_t n = 0;
-    for (uint32_t s = 0; s < p->signals.len; s++) {
-        p->signals.at[s].first_cell = (uint32_t)n;
-        n += (uint64_t)p->signals.at[s].cells * p->nranks;
-    }
-    uint64_t rest = n;
-    n += 2 * p->channels.len + 2 * (uint64_t)p->nranks;
-    if (n >= UINT32_MAX / 2) {
-        peal_program_fail(p, PEAL_NO_MEMORY, "too many cells");
-        return;
-    }
-    p->ncells = (uint32_t)n;
-    p->cells = peal_program_take(p, n, sizeof *p->cells);
-    p->initial = peal_program_take(p, n, sizeof *p->initial);
-    if (p->status != PEAL_OK)
-        return;
-    for (uint32_t s = 0; s < p->signals.len; s++) {
-        const struct signal *signal = &p->signals.at[s];
-        for (uint32_t i = 0; i < signal->cells * p->nranks; i++) {
-            p->cells[signal->first_cell + i] = (struct cell){
-                .kind = signal->kind == PEAL_SIGNAL_ONE_WRITER ? CELL_ONE_WRITER
-                        : signal->kind == PEAL_SIGNAL_SHARED   ? CELL_SHARED
-                                                               : CELL_RAW,
-                .uninitialised = signal->kind == PEAL_SIGNAL_RAW_UNINITIALISED,
-                .rank = i / signal->cells,
-                .owner = s,
-                .index = i % signal->cells,
-            };
-        }
-    }
-    uint32_t at = (uint32_t)rest;
-    for (uint32_t c = 0; c < p->channels.len; c++) {
-        struct channel *ch = &p->channels.at[c];
-        ch->sent = at;
-        p->cells[at++] = (struct cell){.kind = CELL_SENT, .rank = ch->receiver, .owner = c};
-        ch->freed = at;
-        p->cells[at++] = (struct cell){.kind = CELL_FREED, .rank = ch->sender, .owner = c};
-    }
-    for (uint32_t r = 0; r < p->nranks; r++) {
-        p->cells[at++] = (struct cell){.kind = CELL_FORK, .rank = r};
-        p->cells[at++] = (struct cell){.kind = CELL_JOIN, .rank = r};
-    }
-}
-
-/* Bases of shared cells: what all earlier launches add, as the plans say. */
-static void make_bases(struct program *p)
-{
-    bool any = false;
-    for (uint32_t s = 0; s < p->signals.len; s++)
-        any = any || p->signals.at[s].kind == PEAL_SIGNAL_SHARED;
-    if (!any)
-        return;
-    p->base = peal_program_take(p, (uint64_t)(p->launches + 1) * p->ncells, sizeof *p->base);
-    for (uint32_t l = 0; l < p->launches && p->status == PEAL_OK; l++) {
-        const struct peal_plan *plan = p->plans[l];
-        int64_t *now = p->base + (uint64_t)l * p->ncells, *next = now + p->ncells;
-        memcpy(next, now, p->ncells * sizeof *now);
-        for (uint32_t s = 0; s < plan->signals.count; s++) {
-            const struct peal_signal *signal = &peal_plan_signals(plan)[s];
-            const struct signal *mine = &p->signals.at[p->signal_of[l][s]];
-            if (signal->kind != PEAL_SIGNAL_SHARED)
-                continue;
-            for (uint32_t r = 0; r < p->nranks; r++)
-                for (uint32_t i = 0; i < signal->cells; i++) {
-                    int64_t *cell = &next[mine->first_cell + r * mine->cells + i];
-                    *cell = peal_wrap_add(*cell, peal_plan_total(plan, r, l, signal, i));
-                }
-        }
-    }
-}
+/* --- threads ---------------------------------------------------------------------------------- */
 
 static void make_threads(struct program *p)
 {
@@ -115,8 +43,9 @@ static void make_threads(struct program *p)
     }
     if (p->status != PEAL_OK)
         return;
-    p->nthreads = p->thread_of_rank[p->nranks];
-    p->threads = peal_program_take(p, p->nthreads, sizeof *p->threads);
+    p->nthreads = p->nlanes = p->thread_of_rank[p->nranks];
+    p->threads = peal_program_take(p, p->nlanes + peal_wires_thread_count(p, p->nlanes),
+                                   sizeof *p->threads);
     for (uint32_t r = 0; r < p->nranks && p->status == PEAL_OK; r++) {
         for (uint32_t t = p->thread_of_rank[r]; t < p->thread_of_rank[r + 1]; t++) {
             p->threads[t].rank = r;
@@ -144,11 +73,15 @@ static void watch_memory(struct program *p)
     }
 }
 
-enum peal_status peal_program_build(struct program *p, const struct peal_plan *const *plans,
-                                    uint32_t launches, uint64_t most_bytes)
+static enum peal_status build(struct program *p, const struct peal_plan *const *plans,
+                              uint32_t launches, uint64_t most_bytes, bool pairwise)
 {
-    *p = (struct program){
-        .plans = plans, .launches = launches, .nranks = plans[0]->nranks, .barrier = PEAL_NONE};
+    *p = (struct program){.plans = plans,
+                          .launches = launches,
+                          .nranks = plans[0]->nranks,
+                          .barrier = PEAL_NONE,
+                          .pairwise = pairwise,
+                          .plain = pairwise};
     peal_arena_init(&p->arena, most_bytes);
     uint64_t ops = 0;
     for (uint32_t l = 0; l < launches; l++) {
@@ -162,11 +95,11 @@ enum peal_status peal_program_build(struct program *p, const struct peal_plan *c
     if (p->status == PEAL_OK)
         peal_program_name(p);
     if (p->status == PEAL_OK)
-        make_cells(p);
-    if (p->status == PEAL_OK)
-        make_bases(p);
-    if (p->status == PEAL_OK)
         make_threads(p);
+    if (p->status == PEAL_OK)
+        peal_program_make_cells(p);
+    if (p->status == PEAL_OK)
+        peal_program_make_bases(p);
     if (p->status == PEAL_OK) {
         watch_memory(p);
         peal_program_unroll(p);
@@ -176,11 +109,25 @@ enum peal_status peal_program_build(struct program *p, const struct peal_plan *c
     return p->status;
 }
 
+enum peal_status peal_program_build(struct program *p, const struct peal_plan *const *plans,
+                                    uint32_t launches, uint64_t most_bytes)
+{
+    return build(p, plans, launches, most_bytes, false);
+}
+
+enum peal_status peal_program_build_pairwise(struct program *p,
+                                             const struct peal_plan *const *plans,
+                                             uint32_t launches, uint64_t most_bytes)
+{
+    return build(p, plans, launches, most_bytes, true);
+}
+
 void peal_program_release(struct program *p)
 {
     peal_vec_release(&p->memory);
     peal_vec_release(&p->signals);
     peal_vec_release(&p->channels);
     peal_vec_release(&p->accesses);
+    peal_vec_release(&p->wires.items);
     peal_arena_release(&p->arena);
 }

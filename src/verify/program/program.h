@@ -23,7 +23,20 @@
 #include "base/base.h"
 #include "verify/verdict.h"
 
-enum step_kind { STEP_ADD, STEP_SET, STEP_WAIT, STEP_WAIT_EQUAL, STEP_PEEK, STEP_NOP };
+/* FETCH_ADD, COMPARE_SWAP and TAKE read a cell and change it in one step. WHEN notes in its register
+ * whether what follows is done (see `guards`); END is a NOP where that ends. */
+enum step_kind {
+    STEP_ADD,
+    STEP_SET,
+    STEP_WAIT,
+    STEP_WAIT_EQUAL,
+    STEP_PEEK,
+    STEP_NOP,
+    STEP_FETCH_ADD,
+    STEP_COMPARE_SWAP,
+    STEP_TAKE,
+    STEP_WHEN
+};
 
 /* INSERTED: put in by an edit, no op of the plan is behind it; AT_END: after the launch's last op.
  */
@@ -34,7 +47,8 @@ struct step {
     uint8_t kind;
     uint8_t flags;
     uint16_t reg;
-    int64_t value; /* PEEK: this launch's logical zero, see peal_program_peek */
+    int64_t value; /* PEEK: this launch's logical zero, see peal_program_peek; COMPARE_SWAP, TAKE:
+                      peal_swap_value */
 };
 
 /* Ops of the caller between launches, as op numbers of accesses. */
@@ -61,6 +75,7 @@ struct access {
 
 struct thread {
     uint32_t rank, lane;
+    bool is_wire;        /* carries what the lane does to a rank of another node: wires.h */
     uint64_t first_step; /* in program.steps */
     uint32_t nsteps;     /* of all launches */
     uint32_t nregs;
@@ -76,7 +91,9 @@ enum cell_kind {
     CELL_SENT,  /* messages ever sent on a channel */
     CELL_FREED, /* slots ever given back */
     CELL_FORK,
-    CELL_JOIN
+    CELL_JOIN,
+    CELL_ISSUED, /* ops given to a wire; owner: the lane's thread */
+    CELL_ARRIVED /* ops that it has carried out */
 };
 
 struct cell {
@@ -109,7 +126,7 @@ struct signal {
     const char *name;
     uint32_t kind;
     uint32_t cells;      /* the longest of all launches */
-    uint32_t first_cell; /* of rank 0; then `stride` cells a rank */
+    uint64_t first_cell; /* its place in cell_of: rank 0's cells, then those of rank 1, ... */
     uint32_t named;      /* while building: the last launch that has it, + 1 */
 };
 
@@ -120,6 +137,28 @@ struct channel {
     uint64_t nsent, nreceived;               /* while building */
     uint32_t sender_thread, receiver_thread; /* PEAL_NONE = not used */
     uint32_t sender_op, receiver_op;         /* the first use of each end: unrolled op numbers */
+};
+
+/* Something on its way: an access or a step of another rank's cell. */
+struct wire_item {
+    uint32_t wire;   /* lane's thread * nranks + target */
+    uint32_t number; /* issued so far on this wire, this one's op included */
+    uint32_t launch, op;
+    bool is_access;
+    struct access access;
+    struct step step;
+};
+
+struct wire {
+    uint32_t issued;  /* ops given to it so far */
+    uint32_t last_op; /* + 1, unrolled; 0: none */
+    uint32_t items;
+};
+
+/* While building, and of no use after that. */
+struct wires {
+    struct wire *at; /* [thread * nranks + target] */
+    PEAL_VEC(struct wire_item) items;
 };
 
 /* A fault found while building: it needs no schedule. */
@@ -133,17 +172,23 @@ struct early_fault {
     uint64_t first, count, size; /* bounds: the elements that are used, and how many there are;
                                     count 0: a cell of a signal */
     const char *name;            /* of the signal */
-    uint32_t other_thread, other_op; /* the op that it does not go together with; PEAL_NONE = none */
+    uint32_t other_thread,
+        other_op; /* the op that it does not go together with; PEAL_NONE = none */
 };
 
 struct program {
     const struct peal_plan *const *plans;
     uint32_t launches, nranks, nthreads, ncells;
+    uint32_t nlanes;     /* threads that are lanes: the first ones; wires follow */
+    bool pairwise;       /* the order is that of a network, see wires.h */
+    uint32_t wire_cells; /* the first cell of wires */
+    struct wires wires;  /* while building */
     uint64_t nsteps;
     struct thread *threads;
     uint32_t *thread_of_rank; /* [nranks + 1] first thread */
     struct step *steps;
     uint32_t *step_op; /* unrolled op number of each step; PEAL_NONE = fork or join */
+    uint32_t *cell_of; /* [signal's first_cell + rank * its cells + index] where a launch uses it */
     struct cell *cells;
     int64_t *initial;
     int64_t *base; /* [launch * ncells + cell]: shared cells' base; NULL without shared cells */
@@ -155,11 +200,16 @@ struct program {
     uint32_t **signal_of;  /* [launch][signal] */
     uint32_t **channel_of; /* [launch][channel] */
     uint64_t ops;
+    /* [first_step + thread + step]: the register that says whether what stands there is done, + 1; 0:
+     * it is always done. NULL: there is no when. A block of a when is left out by taking its steps
+     * without effect, so that positions go up by one in every schedule. Every when of every launch
+     * has a register of its own, so that registers say for ever which blocks were done. */
+    uint32_t *guards;
     bool monotone, has_relaxed;
     bool has_peeked; /* what is peeked at goes into a cell or a wait: that orders nothing either */
     const char *not_monotone; /* why */
     bool unbalanced;
-    bool plain; /* every rank is analysed by itself, also where ranks do the same */
+    bool plain;       /* every rank is analysed by itself, also where ranks do the same */
     uint32_t barrier; /* memory that stands for barriers (see explore.h), or PEAL_NONE */
     struct early_fault early;
     struct peal_arena arena;
@@ -170,6 +220,10 @@ struct program {
 /* On PEAL_OK or not, release it. */
 enum peal_status peal_program_build(struct program *p, const struct peal_plan *const *plans,
                                     uint32_t launches, uint64_t most_bytes);
+/* The same with the order of a network between ranks of different nodes: see wires.h. */
+enum peal_status peal_program_build_pairwise(struct program *p,
+                                             const struct peal_plan *const *plans,
+                                             uint32_t launches, uint64_t most_bytes);
 void peal_program_release(struct program *p);
 /* Finds out which cells are monotone. Called by build, and again after steps were changed. */
 void peal_program_classify(struct program *p);
@@ -181,17 +235,35 @@ static inline int64_t peal_wrap_add(int64_t a, int64_t b)
 }
 
 /* For build: remembers the first failure; takes zeroed memory (NULL after a failure); matches names
- * (names.c); walks the ops (unroll.c). */
+ * (names.c); makes cells and the bases of shared ones, what all earlier launches add (cells.c); walks
+ * the ops (unroll.c). */
 void peal_program_fail(struct program *p, enum peal_status status, const char *why);
 void *peal_program_take(struct program *p, uint64_t count, size_t size);
 void peal_program_name(struct program *p);
+void peal_program_make_cells(struct program *p);
+void peal_program_make_bases(struct program *p);
 void peal_program_unroll(struct program *p);
+
+/* The number of a signal's cell that some launch uses. */
+static inline uint32_t peal_program_cell(const struct program *p, const struct signal *signal,
+                                         uint32_t rank, uint32_t index)
+{
+    return p->cell_of[signal->first_cell + (uint64_t)rank * signal->cells + index];
+}
 
 /* The op and launch behind an unrolled op number. */
 const struct peal_op *peal_program_op(const struct program *p, uint32_t thread, uint32_t op,
                                       uint32_t *launch);
 /* The launch that a step belongs to (fork and join: the launch they begin or end). */
 uint32_t peal_program_step_launch(const struct program *p, uint32_t thread, uint32_t step);
+
+/* Does the step do what it says, or is it in the block of a when that is left out? And if it does: the
+ * cell afterwards, given what was in it, with registers changed. The cell of a when is not looked at. */
+int64_t peal_program_effect(const struct program *p, uint32_t thread, uint32_t step, int64_t *regs,
+                            int64_t before);
+/* Can the thread take the step when its cell holds this value? */
+bool peal_program_enabled(const struct program *p, uint32_t thread, uint32_t step,
+                          const int64_t *regs, int64_t value);
 
 /* The byte range of one row of an operand in its location; false: it is outside of the buffer. */
 struct range {
@@ -210,7 +282,7 @@ static inline const struct step *peal_program_step(const struct program *p, uint
 }
 
 /* Does a cell of this value let the wait pass? `want`: its value and what its register adds. A
- * one-writer cell that nobody has written yet in the launch is logically 0. */
+ * one-writer cell that no rank has written yet in the launch is logically 0. */
 static inline bool peal_program_passes(const struct program *p, const struct step *s, int64_t value,
                                        int64_t want)
 {
@@ -226,6 +298,33 @@ static inline bool peal_program_comes_late(const struct program *p, const struct
                                            int64_t value)
 {
     return s->kind == STEP_SET && p->cells[s->cell].handover && s->value >> 32 < value >> 32;
+}
+
+static inline bool peal_step_is_atomic(const struct step *s)
+{
+    return s->kind >= STEP_FETCH_ADD && s->kind <= STEP_TAKE;
+}
+
+/* Can it change its cell? */
+static inline bool peal_step_writes(const struct step *s)
+{
+    return s->kind <= STEP_SET || peal_step_is_atomic(s);
+}
+
+/* Is it left in a register what it finds? */
+static inline bool peal_step_fetches(const struct step *s)
+{
+    return s->kind == STEP_PEEK || s->kind == STEP_FETCH_ADD || s->kind == STEP_COMPARE_SWAP;
+}
+
+/* Is what stands at this place done? `regs` are the thread's. */
+static inline bool peal_program_done(const struct program *p, uint32_t thread, uint32_t step,
+                                     const int64_t *regs)
+{
+    if (!p->guards)
+        return true;
+    uint32_t guard = p->guards[p->threads[thread].first_step + thread + step];
+    return guard == 0 || regs[guard - 1];
 }
 
 /* What a peek finds in a cell of this value: counted from the launch's zero, and of a one-writer cell

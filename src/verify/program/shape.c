@@ -208,6 +208,9 @@ static void put_tables(struct shaper *s)
     put(s, (uint64_t)plan->contract << 32 | plan->dtype);
     put(s, (uint64_t)plan->reduce << 32 | plan->root);
     put(s, (uint64_t)plan->contract_in << 32 | plan->contract_out);
+    put(s, plan->formulas.count);
+    peal_sha256_add(&s->sha, peal_plan_formulas(plan),
+                    plan->formulas.count * sizeof(struct peal_formula));
     peal_sha256_add(&s->sha, peal_plan_ranks(plan),
                     plan->ranks.count * sizeof(struct peal_rank_part));
     peal_sha256_add(&s->sha, peal_plan_lanes(plan), plan->lanes.count * sizeof(struct peal_lane));
@@ -231,6 +234,9 @@ static void put_tables(struct shaper *s)
             put(s, (uint64_t)at << 1 | exact);
         }
     }
+    put(s, plan->placement != 0);
+    for (uint32_t r = 0; plan->placement && r < plan->nranks; r++)
+        put(s, (uint64_t)peal_plan_nodes(plan)[r]);
     put(s, plan->channels.count);
     for (uint32_t c = 0; c < plan->channels.count; c++) {
         const struct peal_channel *ch = &peal_plan_channels(plan)[c];
@@ -256,9 +262,12 @@ static void put_whole(struct shaper *s)
     peal_sha256_add(&s->sha, (const char *)plan + sizeof *plan, end - sizeof *plan);
 }
 
-/* Is every operand one stretch? Not if an op takes some columns of several rows. */
+/* Is every operand one stretch, element for element? Not if an op takes some columns of several rows,
+ * or multiplies matrices. */
 static bool is_stretches(const struct peal_plan *plan, const struct peal_op *op)
 {
+    if (op->kind == PEAL_OP_MATMUL)
+        return false;
     if (peal_op_is_sync(op) || op->mem.rows <= 1)
         return true;
     for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
@@ -278,7 +287,8 @@ static bool has_shape(const struct peal_plan *plan)
             return false;
     }
     for (uint64_t i = 0; i < plan->params.count; i++) {
-        if (peal_plan_params(plan)[i].count > 1)
+        bool is_placement = i + 1 == plan->placement;
+        if (peal_plan_params(plan)[i].count > 1 && !is_placement)
             return false;
     }
     return plan->rank_count == plan->nranks;

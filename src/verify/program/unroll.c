@@ -4,6 +4,7 @@
 #include "verify/program/program.h"
 
 #include "base/base.h"
+#include "verify/program/wires.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ struct walk {
     uint32_t op;  /* unrolled */
     uint64_t end; /* steps written so far, of all threads */
     uint64_t cap;
-    uint32_t *unfreed; /* [channel] slots received and not freed, of this thread */
+    uint32_t *unfreed;        /* [channel] slots received and not freed, of this thread */
+    PEAL_VEC(uint32_t) whens; /* open ones: their registers, + 1 */
 };
 
 static void add_step(struct walk *w, struct step step, uint32_t op)
@@ -34,6 +36,8 @@ static void add_step(struct walk *w, struct step step, uint32_t op)
                           "there are more steps than were counted: please report this kernel");
         return;
     }
+    if (w->p->guards && w->whens.len)
+        w->p->guards[w->end + w->thread] = w->whens.at[w->whens.len - 1];
     w->p->steps[w->end] = step;
     w->p->step_op[w->end] = op;
     w->end++;
@@ -42,6 +46,24 @@ static void add_step(struct walk *w, struct step step, uint32_t op)
 static uint32_t steps_so_far(const struct walk *w)
 {
     return (uint32_t)(w->end - w->p->threads[w->thread].first_step);
+}
+
+/* Gives something that the lane does to `target` to its wire. */
+static void put_on_wire(struct walk *w, uint32_t target, struct wire_item item)
+{
+    item.launch = w->launch;
+    item.op = w->op;
+    if (peal_wires_put(w->p, w->thread, target, item))
+        add_step(w, peal_wires_issue(w->p, w->thread, target), PEAL_NONE);
+}
+
+/* A step that changes a cell of `target`: by the lane itself, or by its wire. */
+static void add_change(struct walk *w, uint32_t target, struct step step)
+{
+    if (peal_wires_separate(w->p, w->launch, w->p->threads[w->thread].rank, target))
+        put_on_wire(w, target, (struct wire_item){.step = step});
+    else
+        add_step(w, step, w->op);
 }
 
 static void early(struct walk *w, enum peal_fault fault, const char *why)
@@ -117,6 +139,7 @@ static void add_access(struct walk *w, const struct peal_op *op, const struct pe
             early(w, PEAL_FAULT_CHANNEL, "a slot is used that was not received or is freed");
         return;
     }
+    uint32_t own = p->threads[w->thread].rank;
     uint32_t m = p->memory_of[w->launch][ref->buf];
     uint32_t location = m * p->nranks + ref->rank;
     uint64_t bytes;
@@ -155,7 +178,10 @@ static void add_access(struct walk *w, const struct peal_op *op, const struct pe
             .fn = op->fn,
             .dtype = op->dtype,
         };
-        if (!peal_vec_push(&p->accesses, a))
+        bool is_put = kind != ACCESS_READ && peal_wires_separate(p, w->launch, own, ref->rank);
+        if (is_put)
+            put_on_wire(w, ref->rank, (struct wire_item){.is_access = true, .access = a});
+        else if (!peal_vec_push(&p->accesses, a))
             peal_program_fail(p, PEAL_NO_MEMORY, "out of memory");
     }
 }
@@ -184,17 +210,15 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
         }
         return;
     }
-    uint32_t cell = mine->first_cell + op->sync.rank * mine->cells + index;
+    uint32_t cell = peal_program_cell(p, mine, op->sync.rank, index);
     struct step step = {.cell = cell, .value = op->sync.value};
     if (op->flags & PEAL_OP_RELAXED) {
         step.flags |= STEP_RELAXED;
         p->has_relaxed = true;
     }
-    if (op->flags & PEAL_OP_HAS_REG) {
+    if (op->flags & PEAL_OP_HAS_REG)
         step.flags |= STEP_HAS_REG;
-        p->has_peeked = true;
-    }
-    step.reg = op->kind == PEAL_OP_PEEK || (op->flags & PEAL_OP_HAS_REG) ? op->sync.reg : 0;
+    step.reg = peal_op_fetches(op) || (op->flags & PEAL_OP_HAS_REG) ? op->sync.reg : 0;
     int64_t epoch = ((int64_t)w->launch + 1) << 32;
     if (op->kind == PEAL_OP_NOTIFY) {
         step.kind = (op->flags & PEAL_OP_SET) ? STEP_SET : STEP_ADD;
@@ -214,6 +238,8 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
         else if (signal->kind == PEAL_SIGNAL_SHARED && step.kind != STEP_NOP)
             step.value = peal_wrap_add(
                 step.value, p->base[(uint64_t)(w->launch - op->sync.back) * p->ncells + cell]);
+    } else if (peal_op_is_atomic(op)) {
+        step.kind = (uint8_t)(STEP_FETCH_ADD + (op->kind - PEAL_OP_FETCH_ADD));
     } else {
         step.kind = STEP_PEEK;
         step.value = signal->kind == PEAL_SIGNAL_ONE_WRITER ? (int64_t)w->launch + 1
@@ -221,7 +247,10 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
                          ? p->base[(uint64_t)w->launch * p->ncells + cell]
                          : 0;
     }
-    add_step(w, step, w->op);
+    if (op->kind == PEAL_OP_NOTIFY)
+        add_change(w, op->sync.rank, step);
+    else
+        add_step(w, step, w->op);
 }
 
 /* One end of a channel belongs to one lane; `thread` and `op` are its first use. */
@@ -253,7 +282,7 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
         full.value = (int64_t)k - ch->depth + 1;
         add_step(w, full, w->op);
         add_access(w, op, peal_op_src(plan, op, 0), ACCESS_READ);
-        add_step(w, (struct step){.cell = ch->sent, .kind = STEP_ADD, .value = 1}, w->op);
+        add_change(w, ch->receiver, (struct step){.cell = ch->sent, .kind = STEP_ADD, .value = 1});
         return;
     }
     own_channel(w, &ch->receiver_thread, &ch->receiver_op);
@@ -270,8 +299,27 @@ static void walk_channel(struct walk *w, const struct peal_op *op)
             early(w, PEAL_FAULT_CHANNEL, "a slot is freed that was not received");
         else
             w->unfreed[c]--;
-        add_step(w, (struct step){.cell = ch->freed, .kind = STEP_ADD, .value = 1}, w->op);
+        add_change(w, ch->sender, (struct step){.cell = ch->freed, .kind = STEP_ADD, .value = 1});
     }
+}
+
+/* Every when has a register of its own behind those of the lane. */
+static void walk_when(struct walk *w, const struct peal_op *op)
+{
+    struct thread *t = &w->p->threads[w->thread];
+    if (op->kind == PEAL_OP_END) {
+        add_step(w, (struct step){.kind = STEP_NOP}, w->op);
+        if (w->whens.len)
+            w->whens.len--;
+        return;
+    }
+    uint32_t reg = t->nregs++;
+    if (reg > UINT16_MAX || !peal_vec_reserve(&w->whens, 1)) {
+        peal_program_fail(w->p, PEAL_NO_MEMORY, "a lane has too many blocks of 'when'");
+        return;
+    }
+    add_step(w, (struct step){.kind = STEP_WHEN, .reg = (uint16_t)reg}, w->op);
+    w->whens.at[w->whens.len++] = reg + 1;
 }
 
 static void walk_op(struct walk *w, const struct peal_op *op)
@@ -281,6 +329,16 @@ static void walk_op(struct walk *w, const struct peal_op *op)
         walk_sync(w, op);
         return;
     }
+    if (op->kind == PEAL_OP_FLUSH) {
+        uint32_t own = w->p->threads[w->thread].rank;
+        if (peal_wires_separate(w->p, w->launch, own, op->mem.target))
+            add_step(w, peal_wires_flush(w->p, w->thread, op->mem.target), w->op);
+        return;
+    }
+    if (op->kind == PEAL_OP_WHEN || op->kind == PEAL_OP_END) {
+        walk_when(w, op);
+        return;
+    }
     if (op->kind >= PEAL_OP_SEND) {
         walk_channel(w, op);
         return;
@@ -288,8 +346,10 @@ static void walk_op(struct walk *w, const struct peal_op *op)
     if (peal_op_overlaps(plan, op, w->launch))
         early(w, PEAL_FAULT_OVERLAP,
               "a source of an op overlaps its destination and is not the same place");
-    for (uint32_t i = 0; i < op->mem.nsrc; i++)
-        add_access(w, op, peal_op_src(plan, op, i), ACCESS_READ);
+    for (uint32_t i = 0; i < op->mem.nsrc; i++) {
+        struct peal_op seen = peal_op_of_operand(op, 1 + i);
+        add_access(w, &seen, peal_op_src(plan, op, i), ACCESS_READ);
+    }
     enum access_kind kind = op->kind == PEAL_OP_ACCUMULATE && !(op->flags & PEAL_OP_EXCLUSIVE)
                                 ? ACCESS_ACCUMULATE
                                 : ACCESS_WRITE;
@@ -345,7 +405,6 @@ static void walk_launch(struct walk *w)
     if (t->lane < peal_plan_lane_count(plan, t->rank)) {
         const struct peal_lane *lane = peal_plan_lane(plan, t->rank, t->lane);
         const struct peal_op *op = peal_plan_ops(plan) + lane->first_op;
-        t->nregs = lane->regs > t->nregs ? lane->regs : t->nregs;
         for (uint64_t i = 0; i < lane->ops && p->status == PEAL_OK; i++, w->op++)
             walk_op(w, op + i);
     }
@@ -364,6 +423,22 @@ static void walk_launch(struct walk *w)
     p->ops += t->first_op[w->launch + 1] - t->first_op[w->launch];
 }
 
+/* Every destination may be on a wire of its own: issued there, awaited, changed, arrived. */
+static uint64_t most_wire_steps(const struct peal_op *op)
+{
+    enum { STEPS = 4 };
+    if (peal_op_is_sync(op) || op->kind > PEAL_OP_ACCUMULATE)
+        return STEPS;
+    return STEPS * (1 + (uint64_t)op->mem.also);
+}
+
+static uint64_t op_steps(const struct peal_op *op)
+{
+    if (peal_op_is_sync(op) || op->kind == PEAL_OP_WHEN || op->kind == PEAL_OP_END)
+        return 1;
+    return op->kind >= PEAL_OP_SEND ? 2 : 0;
+}
+
 static uint64_t most_steps(const struct program *p)
 {
     uint64_t n = 0;
@@ -371,20 +446,51 @@ static uint64_t most_steps(const struct program *p)
         const struct peal_plan *plan = plan_of(p, l);
         const struct peal_op *op = peal_plan_ops(plan);
         for (uint64_t i = 0; i < plan->ops.count; i++)
-            n += peal_op_is_sync(&op[i]) ? 1 : op[i].kind >= PEAL_OP_SEND ? 2 : 0;
+            n += op_steps(&op[i]);
+        for (uint64_t i = 0; i < plan->ops.count && p->pairwise; i++)
+            n += most_wire_steps(&op[i]);
     }
     return n + 2ull * p->nthreads * p->launches;
+}
+
+/* What the plans have of registers and blocks of when. */
+static void look_at_registers(struct program *p, uint64_t cap)
+{
+    bool fetches = false, peeks = false, whens = false;
+    for (uint32_t l = 0; l < p->launches; l++) {
+        const struct peal_plan *plan = plan_of(p, l);
+        const struct peal_op *op = peal_plan_ops(plan);
+        for (uint64_t i = 0; i < plan->ops.count; i++) {
+            peeks = peeks || op[i].kind == PEAL_OP_PEEK;
+            whens = whens || op[i].kind == PEAL_OP_WHEN;
+            fetches = fetches || (peal_op_is_sync(&op[i]) && (op[i].flags & PEAL_OP_HAS_REG));
+        }
+        for (uint32_t t = 0; t < p->nlanes; t++) {
+            struct thread *th = &p->threads[t];
+            if (th->lane >= peal_plan_lane_count(plan, th->rank))
+                continue;
+            uint32_t regs = peal_plan_lane(plan, th->rank, th->lane)->regs;
+            th->nregs = regs > th->nregs ? regs : th->nregs;
+        }
+    }
+    p->has_peeked = peeks && (fetches || whens);
+    if (whens)
+        p->guards = peal_program_take(p, cap + p->nthreads + 1, sizeof *p->guards);
+    if (whens && p->pairwise)
+        peal_program_fail(p, PEAL_INVALID,
+                          "blocks of 'when' and the order of a network are not decided together");
 }
 
 void peal_program_unroll(struct program *p)
 {
     struct walk w = {.p = p, .cap = most_steps(p)};
+    look_at_registers(p, w.cap);
     p->steps = peal_program_take(p, w.cap, sizeof *p->steps);
     p->step_op = peal_program_take(p, w.cap, sizeof *p->step_op);
     w.unfreed = peal_program_take(p, p->channels.len, sizeof *w.unfreed);
     if (p->status != PEAL_OK)
         return;
-    for (w.thread = 0; w.thread < p->nthreads && p->status == PEAL_OK; w.thread++) {
+    for (w.thread = 0; w.thread < p->nlanes && p->status == PEAL_OK; w.thread++) {
         struct thread *t = &p->threads[w.thread];
         t->first_step = w.end;
         w.op = 0;
@@ -394,7 +500,8 @@ void peal_program_unroll(struct program *p)
             peal_program_fail(p, PEAL_NO_MEMORY, "a lane has too many ops");
         t->nsteps = steps_so_far(&w);
     }
-    p->nsteps = w.end;
+    peal_vec_release(&w.whens);
+    p->nsteps = peal_wires_unroll(p, w.end, w.cap);
     for (uint32_t c = 0; c < p->channels.len; c++)
         p->unbalanced = p->unbalanced || p->channels.at[c].nsent != p->channels.at[c].nreceived;
 }

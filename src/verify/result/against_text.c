@@ -4,8 +4,8 @@
  * The plan is executed symbolically once more, one period of launches, and when a rank leaves a
  * launch every element of its output parameters is held against the text's own result
  * (plan/naive/naive.h). A plan's value is a tree over the inputs; its number is found by evaluating
- * the tree with the same functions modulo a prime. Trees share what they have in common, so numbers
- * are remembered by node and index.
+ * the tree with the same functions modulo a prime. That is done for a stretch of elements at once, and
+ * since trees share what they have in common, the numbers of a node on a stretch are remembered.
  */
 #include "verify/result/symbolic.h"
 
@@ -14,50 +14,60 @@
 
 enum { MOST_WORK = 20000000 }; /* elements: about a third of a second */
 
+/* The numbers of a node at index, index + 1, ..., index + len - 1. */
 struct known {
-    uint32_t node; /* + 1 */
-    uint64_t index, value;
+    uint32_t node;
+    uint64_t index, len;
+    const uint64_t *values; /* in the arena */
 };
 
 struct text_check {
     struct symbolic *s;
     const struct peal_naive *naive;
-    struct known *known;
-    size_t cap, count;
+    PEAL_VEC(struct known) known;
+    struct peal_index known_index; /* of known */
+    struct peal_arena numbers;
     uint64_t work;
     bool failed; /* out of memory, or too much work */
 };
 
-/* --- the number of a tree -------------------------------------------------------------------- */
+/* --- the numbers of a tree ------------------------------------------------------------------- */
 
-static struct known *find(struct known *list, size_t cap, uint32_t node, uint64_t index)
+static uint64_t hash_known(const void *rows, uint32_t row)
 {
-    size_t at = peal_hash_u64(index, node + 1u) & (cap - 1);
-    while (list[at].node && (list[at].node != node + 1 || list[at].index != index))
-        at = (at + 1) & (cap - 1);
-    return &list[at];
+    const struct known *key = (const struct known *)rows + row;
+    return peal_hash_u64(key->index ^ key->len << 40, key->node);
 }
 
-static void remember(struct text_check *c, uint32_t node, uint64_t index, uint64_t value)
+/* NULL: it is not there, or there is no memory to look for it. */
+static const uint64_t *find(struct text_check *c, const struct known *key, size_t *at)
 {
-    if (2 * (c->count + 1) > c->cap) {
-        size_t cap = c->cap ? 2 * c->cap : 1024;
-        struct known *list = calloc(cap, sizeof *list);
-        if (!list) {
-            c->failed = true;
-            return;
-        }
-        for (size_t i = 0; i < c->cap; i++) {
-            if (c->known[i].node)
-                *find(list, cap, c->known[i].node - 1, c->known[i].index) = c->known[i];
-        }
-        free(c->known);
-        c->known = list;
-        c->cap = cap;
+    struct peal_index *index = &c->known_index;
+    if (!peal_index_reserve(index, hash_known, c->known.at)) {
+        c->failed = true;
+        return NULL;
     }
-    struct known *at = find(c->known, c->cap, node, index);
-    c->count += !at->node;
-    *at = (struct known){node + 1, index, value};
+    *at = peal_index_begin(index, hash_known(key, 0));
+    for (; peal_index_is_used(index, *at); *at = peal_index_next(index, *at)) {
+        const struct known *row = &c->known.at[peal_index_row(index, *at)];
+        if (row->node == key->node && row->index == key->index && row->len == key->len)
+            return row->values;
+    }
+    return NULL;
+}
+
+/* One that is not there yet. */
+static void remember(struct text_check *c, const struct known *key)
+{
+    size_t at;
+    (void)find(c, key, &at);
+    if (c->failed)
+        return;
+    if (!peal_vec_push(&c->known, *key)) {
+        c->failed = true;
+        return;
+    }
+    peal_index_put(&c->known_index, at, (uint32_t)(c->known.len - 1));
 }
 
 static uint32_t param_of(const struct symbolic *s, uint32_t launch, uint32_t memory)
@@ -70,44 +80,91 @@ static uint32_t param_of(const struct symbolic *s, uint32_t launch, uint32_t mem
     return PEAL_NONE;
 }
 
-static uint64_t number_of(struct text_check *c, uint32_t node, uint64_t index)
+static const uint64_t *numbers_of(struct text_check *c, uint32_t node, uint64_t index,
+                                  uint64_t len);
+
+/* From the numbers of its children, where it has any. */
+static void compute(struct text_check *c, const struct node *n, uint64_t index, uint64_t len,
+                    const uint64_t *const *child, uint64_t *out)
 {
-    const struct node *n = &c->s->values.nodes.at[node];
-    uint64_t operand[3] = {0}, value = 0;
     double constant;
-    if (c->failed || ++c->work > MOST_WORK) {
-        c->failed = true;
-        return 0;
-    }
-    if (n->nchildren > 1) {
-        const struct known *at = c->cap ? find(c->known, c->cap, node, index) : NULL;
-        if (at && at->node)
-            return at->value;
-    }
+    uint64_t one;
+    uint32_t param;
     switch ((enum node_kind)n->kind) {
     case NODE_UNDEFINED:
-        return peal_naive_undefined();
     case NODE_CONST:
         memcpy(&constant, &n->word, sizeof constant);
-        return peal_naive_constant(constant);
+        if (n->kind == NODE_CONST)
+            one = peal_naive_constant(constant);
+        else
+            one = peal_naive_undefined();
+        for (uint64_t i = 0; i < len; i++)
+            out[i] = one;
+        return;
     case NODE_INPUT:
-        return peal_naive_input(n->child[0], n->child[1], param_of(c->s, n->child[0], n->child[2]),
-                                index + n->word);
+        param = param_of(c->s, n->child[0], n->child[2]);
+        for (uint64_t i = 0; i < len; i++)
+            out[i] = peal_naive_input(n->child[0], n->child[1], param, index + i + n->word);
+        return;
     case NODE_CONVERT:
-        return number_of(c, n->child[0], index);
+        memcpy(out, child[0], len * sizeof *out);
+        return;
+    case NODE_AT: /* of its child there is one number, at that place */
+        for (uint64_t i = 0; i < len; i++)
+            out[i] = child[0][0];
+        return;
     case NODE_DIVIDE:
-        return peal_naive_divide(number_of(c, n->child[0], index), n->word);
+        for (uint64_t i = 0; i < len; i++)
+            out[i] = peal_naive_divide(child[0][i], n->word);
+        return;
     case NODE_FN:
     case NODE_CHANCE:
     case NODE_OPAQUE:
-        for (uint32_t i = 0; i < n->nchildren; i++)
-            operand[i] = number_of(c, c->s->values.nodes.at[node].child[i], index);
-        value = peal_naive_apply((enum peal_fn)n->fn, operand, n->nchildren);
-        break;
+        for (uint64_t i = 0; i < len; i++) {
+            uint64_t operand[3] = {0};
+            for (uint32_t k = 0; k < n->nchildren; k++)
+                operand[k] = child[k][i];
+            out[i] = peal_naive_apply((enum peal_fn)n->fn, operand, n->nchildren);
+        }
+        return;
     }
-    if (n->nchildren > 1)
-        remember(c, node, index, value);
-    return value;
+}
+
+/* NULL: failed. */
+static const uint64_t *numbers_of(struct text_check *c, uint32_t node, uint64_t index, uint64_t len)
+{
+    const struct node n = c->s->values.nodes.at[node];
+    struct known key = {.node = node, .index = index, .len = len};
+    const uint64_t *child[3] = {NULL};
+    size_t at;
+    const uint64_t *there = find(c, &key, &at);
+    if (there || c->failed)
+        return there;
+    bool leaf = n.kind == NODE_INPUT || n.kind == NODE_CONST || n.kind == NODE_UNDEFINED;
+    for (uint32_t i = 0; i < n.nchildren; i++) {
+        if (leaf)
+            break;
+        if (n.kind == NODE_AT)
+            child[i] = numbers_of(c, n.child[i], n.word, 1);
+        else
+            child[i] = numbers_of(c, n.child[i], index, len);
+        if (!child[i])
+            return NULL;
+    }
+    c->work += len;
+    uint64_t *values = NULL;
+    if (c->work <= MOST_WORK)
+        values = peal_arena_alloc(&c->numbers, len * sizeof *values);
+    if (!values) {
+        c->failed = true;
+        return NULL;
+    }
+    compute(c, &n, index, len, child, values);
+    key.values = values;
+    remember(c, &key);
+    if (c->failed)
+        return NULL;
+    return values;
 }
 
 /* --- one output ------------------------------------------------------------------------------ */
@@ -138,13 +195,20 @@ static void compare(struct text_check *c, uint32_t launch, uint32_t rank, uint32
         differ(c, launch, rank, name, len < size ? len : size);
         return;
     }
-    for (uint64_t e = 0; e < size && !c->failed; e++) {
+    for (uint64_t e = 0; e < size;) {
         const struct piece *piece = peal_pieces_find(pieces, offset + e);
-        uint64_t number = number_of(c, piece->node, piece->index + (offset + e - piece->lo));
-        if (!c->failed && number != want[e]) {
-            differ(c, launch, rank, name, e);
+        uint64_t left = piece->hi - (offset + e), n = left < size - e ? left : size - e;
+        const uint64_t *number =
+            numbers_of(c, piece->node, piece->index + (offset + e - piece->lo), n);
+        if (!number)
+            return;
+        for (uint64_t i = 0; i < n; i++) {
+            if (number[i] == want[e + i])
+                continue;
+            differ(c, launch, rank, name, e + i);
             return;
         }
+        e += n;
     }
 }
 
@@ -152,7 +216,9 @@ void peal_text_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
 {
     struct text_check *c = s->text;
     const struct peal_plan *plan = s->p->plans[launch];
-    for (uint32_t b = 0; b < plan->bufs.count && !s->done; b++) {
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        if (s->done)
+            break;
         const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
         c->s = s;
         if (buf->kind == PEAL_BUF_PARAM && (buf->dir & PEAL_DIR_OUT))
@@ -187,10 +253,12 @@ void peal_verify_against_text(const struct peal_plan *plan, const struct peal_ke
         return;
     if (!v->monotone)
         why = "its cells may fall or are peeked at, so that values may depend on the schedule";
-    struct peal_naive *naive =
-        why ? NULL : peal_naive_run(kernel, bind, plan->period, MOST_WORK, &why);
+    struct peal_naive *naive = NULL;
+    if (!why)
+        naive = peal_naive_run(kernel, bind, plan->period, MOST_WORK, &why);
     if (naive) {
         c.naive = naive;
+        peal_arena_init(&c.numbers, 0);
         peal_arena_init(&scratch.arena, 0);
         scratch.v.verdict = PEAL_PROVED;
         run(plan, &c, UINT64_C(1) << 30, &scratch);
@@ -201,10 +269,12 @@ void peal_verify_against_text(const struct peal_plan *plan, const struct peal_ke
         else
             v->text_agrees = true;
         peal_arena_release(&scratch.arena);
+        peal_arena_release(&c.numbers);
     }
     v->text_unchecked = why;
     if (v->verdict != PEAL_PROVED)
         v->reuse = PEAL_REUSE_NONE;
     peal_naive_free(naive);
-    free(c.known);
+    peal_vec_release(&c.known);
+    peal_index_release(&c.known_index);
 }

@@ -3,7 +3,7 @@
  *
  * Equal trees are equal bits. Where regrouping changes no bit (max, min, and, or, xor; all of it
  * over integers), equal leaves are, too: what is rounded on the way counts as a leaf. Every launch
- * of a period is looked at, since each may have addresses of its own.
+ * of a period is examined, since each may have addresses of its own.
  */
 #include "verify/result/symbolic.h"
 
@@ -28,6 +28,8 @@ static bool is_float(const struct peal_plan *plan, uint32_t buf)
 static bool order_matters(const struct peal_plan *plan)
 {
     enum peal_fn fn = peal_reduce_fn((enum peal_reduction)plan->reduce);
+    if (peal_fn_is_user(fn))
+        return true; /* what was declared of it is not known to hold to the bit */
     return (is_float(plan, plan->contract_in) || is_float(plan, plan->contract_out)) &&
            !peal_fn_info(fn)->associative;
 }
@@ -195,7 +197,7 @@ void peal_contract_end(struct symbolic *s)
     size_t all = (size_t)s->kept * s->p->nranks;
     v->same_order = false;
     v->order_hash = 0;
-    if (plan->contract != PEAL_CONTRACT_ALLREDUCE || plan->reduce >= PEAL_REDUCTIONS) {
+    if (plan->contract != PEAL_CONTRACT_ALLREDUCE || plan->reduce == PEAL_NONE) {
         v->bits =
             plan->contract == PEAL_CONTRACT_ALLGATHER || plan->contract == PEAL_CONTRACT_BROADCAST
                 ? PEAL_BITS_SAME

@@ -117,8 +117,68 @@ static bool count_leaves(struct judge *j, uint32_t node, int64_t shift)
     }
 }
 
+/* What a node was before it was rounded. */
+static const struct node *unrounded(const struct judge *j, uint32_t node)
+{
+    const struct node *n = &j->s->values.nodes.at[node];
+    while (n->kind == NODE_CONVERT)
+        n = &j->s->values.nodes.at[n->child[0]];
+    return n;
+}
+
+/* Is it x of `rank`? */
+static bool is_input(const struct judge *j, const struct node *n, uint32_t rank, int64_t shift)
+{
+    return n->kind == NODE_INPUT && n->child[0] == j->launch && n->child[1] == rank &&
+           n->child[2] == j->x && (int64_t)n->word + shift == 0;
+}
+
+/* fn(fn(fn(x0, x1), x2), x3), ...: the order of a reduction of which nothing is declared. Where it commutes, the two
+ * operands of each application may be swapped. */
+static bool is_left_fold(const struct judge *j, uint32_t node, int64_t shift, bool commutes)
+{
+    const struct node *n = unrounded(j, node);
+    for (uint32_t r = j->ranks; r-- > 1;) {
+        if (n->kind != NODE_FN || n->fn != j->fn || n->nchildren != 2)
+            return false;
+        const struct node *left = unrounded(j, n->child[0]), *right = unrounded(j, n->child[1]);
+        if (is_input(j, right, r, shift))
+            n = left;
+        else if (commutes && is_input(j, left, r, shift))
+            n = right;
+        else
+            return false;
+    }
+    return is_input(j, n, 0, shift);
+}
+
+/* Are the leaves x of ranks *next, *next + 1, ... from left to right? `next` goes on behind the last one. Each leaf moves
+ * it, so that no node is walked more often than there are ranks. */
+static bool is_sequence(const struct judge *j, uint32_t node, int64_t shift, uint32_t *next)
+{
+    const struct node *n = unrounded(j, node);
+    if (n->kind == NODE_FN && n->fn == j->fn && n->nchildren == 2)
+        return is_sequence(j, n->child[0], shift, next) && is_sequence(j, n->child[1], shift, next);
+    if (*next >= j->ranks || !is_input(j, n, *next, shift))
+        return false;
+    ++*next;
+    return true;
+}
+
+/* A user-defined reduction keeps the ranks' order, and its grouping, unless it is declared that they do not matter. */
+static bool is_user_reduction(const struct judge *j, uint32_t node, int64_t shift)
+{
+    uint32_t flags = peal_plan_reduction(j->plan)->flags, next = 0;
+    if (!(flags & PEAL_FORMULA_ASSOCIATIVE))
+        return is_left_fold(j, node, shift, flags & PEAL_FORMULA_COMMUTATIVE);
+    return is_sequence(j, node, shift, &next) && next == j->ranks;
+}
+
 static bool is_reduction(struct judge *j, uint32_t node, int64_t shift)
 {
+    const struct peal_formula *formula = peal_plan_reduction(j->plan);
+    if (formula && !peal_formula_is_free(formula))
+        return is_user_reduction(j, node, shift);
     enum peal_reduction reduce = (enum peal_reduction)j->plan->reduce;
     const struct node *n = &j->s->values.nodes.at[node];
     if (reduce == PEAL_AVG && j->plan->nranks > 1) {
@@ -142,15 +202,15 @@ static bool is_known_reduction(struct judge *j, uint32_t node, int64_t shift)
     struct symbolic *s = j->s;
     size_t nodes = s->values.nodes.len;
     while (s->reductions.len < nodes) {
-        if (!peal_vec_push(&s->reductions, ((struct reduction){0, 0})))
+        if (!peal_vec_push(&s->reductions, ((struct reduction){0, 0, 0})))
             return is_reduction(j, node, shift);
     }
     struct reduction *known = &s->reductions.at[node];
-    if (known->launch == j->launch + 1 && known->shift == shift)
+    if (known->launch == j->launch + 1 && known->shift == shift && known->ranks == j->ranks)
         return true;
     if (!is_reduction(j, node, shift))
         return false;
-    *known = (struct reduction){shift, j->launch + 1};
+    *known = (struct reduction){shift, j->launch + 1, j->ranks};
     return true;
 }
 
@@ -159,6 +219,24 @@ static bool is_copy(const struct judge *j, uint32_t node, int64_t shift, uint32_
     const struct node *n = &j->s->values.nodes.at[node];
     return n->kind == NODE_INPUT && n->child[0] == j->launch && n->child[1] == from &&
            n->child[2] == j->x && (int64_t)n->word + shift == 0;
+}
+
+/* "max over all ranks of x[5]"; of a user-defined one also how far it may be moved. */
+static void put_reduction(const struct judge *j, const char *x, uint64_t index,
+                          struct peal_text *out)
+{
+    static const char *const orders[] = {
+        ", from rank 0 on, folded from the left",
+        ", from rank 0 on, folded from the left (operands may be swapped)",
+        ", in the order of the ranks", ""};
+    const struct peal_formula *formula = peal_plan_reduction(j->plan);
+    peal_text_printf(out, "%s over ", peal_plan_reduce_name(j->plan));
+    if (j->ranks < j->plan->nranks)
+        peal_text_printf(out, "ranks 0 to %u", j->ranks - 1);
+    else
+        peal_text_puts(out, "all ranks");
+    peal_text_printf(out, " of %s[%" PRIu64 "]%s", x, index,
+                     formula ? orders[formula->flags & 3] : "");
 }
 
 static void tell_wrong(struct judge *j, const struct expected *e, const struct piece *piece,
@@ -174,13 +252,8 @@ static void tell_wrong(struct judge *j, const struct expected *e, const struct p
     } else if (plan->reduce == PEAL_SUM && j->ranks <= 8) {
         for (uint32_t r = 0; r < j->ranks; r++)
             peal_text_printf(&want, "%s%s@%u[%" PRIu64 "]", r ? " + " : "", x, r, index);
-    } else if (j->ranks < plan->nranks) {
-        peal_text_printf(&want, "%s over ranks 0 to %u of %s[%" PRIu64 "]",
-                         peal_reduce_name((enum peal_reduction)plan->reduce), j->ranks - 1, x,
-                         index);
     } else {
-        peal_text_printf(&want, "%s over all ranks of %s[%" PRIu64 "]",
-                         peal_reduce_name((enum peal_reduction)plan->reduce), x, index);
+        put_reduction(j, x, index, &want);
     }
     peal_value_print(&s->values, s->p, piece->node, piece->index + (at - piece->lo), &have);
     peal_answer_refute(s->a, PEAL_FAULT_RESULT);
@@ -297,6 +370,20 @@ static bool expect(const struct judge *j, uint32_t i, uint64_t len, struct expec
     }
 }
 
+/* Into how many stretches, one per rank, is y cut? */
+static uint32_t stretches(const struct peal_plan *plan)
+{
+    switch ((enum peal_contract)plan->contract) {
+    case PEAL_CONTRACT_ALLGATHER:
+    case PEAL_CONTRACT_GATHER:
+    case PEAL_CONTRACT_ALL_TO_ALL:
+    case PEAL_CONTRACT_ALL_TO_ALL_V:
+        return plan->nranks;
+    default:
+        return 1;
+    }
+}
+
 void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
 {
     const struct peal_plan *plan = s->p->plans[launch];
@@ -314,8 +401,8 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
     uint32_t location = s->p->memory_of[launch][y] * s->p->nranks + rank;
     j.ranks = peal_contract_reduced((enum peal_contract)plan->contract, rank, plan->nranks);
     j.x = s->p->memory_of[launch][plan->contract_in];
-    j.fn = plan->reduce < PEAL_REDUCTIONS ? peal_reduce_fn((enum peal_reduction)plan->reduce)
-                                          : PEAL_FN_ADD;
+    j.fn =
+        plan->reduce != PEAL_NONE ? peal_reduce_fn((enum peal_reduction)plan->reduce) : PEAL_FN_ADD;
     j.once = !(j.fn == PEAL_FN_MAXIMUM || j.fn == PEAL_FN_MINIMUM || j.fn == PEAL_FN_AND ||
                j.fn == PEAL_FN_OR || j.fn == PEAL_FN_MINLOC || j.fn == PEAL_FN_MAXLOC);
     j.seen = malloc(plan->nranks * sizeof *j.seen);
@@ -326,7 +413,7 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
         return;
     }
     struct expected e;
-    for (uint32_t i = 0; i < plan->nranks && !s->done; i++) {
+    for (uint32_t i = 0; i < stretches(plan) && !s->done; i++) {
         if (expect(&j, i, len, &e) && e.hi <= len)
             compare(&j, &e, location, offset);
     }

@@ -25,7 +25,9 @@ static uint64_t whole_len(const struct peal_plan *plan, uint32_t rank, uint32_t 
 static void expect(const struct peal_plan *plan, uint32_t r, uint64_t *x, uint64_t *y)
 {
     uint32_t in = plan->contract_in, out = plan->contract_out, n = plan->nranks;
-    uint32_t root = plan->root < n ? plan->root : 0;
+    uint32_t root = 0;
+    if (plan->root < n)
+        root = plan->root;
     bool one = in == out;
     switch ((enum peal_contract)plan->contract) {
     case PEAL_CONTRACT_ALLREDUCE:
@@ -35,30 +37,44 @@ static void expect(const struct peal_plan *plan, uint32_t r, uint64_t *x, uint64
         break;
     case PEAL_CONTRACT_REDUCE:
         *x = len_of(plan, root, in);
-        *y = r == root ? *x : *y;
+        if (r == root)
+            *y = *x;
         break;
     case PEAL_CONTRACT_BROADCAST:
         *y = len_of(plan, root, in);
         break;
     case PEAL_CONTRACT_REDUCE_SCATTER:
         *x = whole_len(plan, 0, in);
-        *y = one ? *x : part_len(plan, *x, r);
+        if (one)
+            *y = *x;
+        else
+            *y = part_len(plan, *x, r);
         break;
     case PEAL_CONTRACT_SCATTER:
-        *x = r == root ? whole_len(plan, root, in) : *x;
-        *y = one ? *y : part_len(plan, len_of(plan, root, in), r);
+        if (r == root)
+            *x = whole_len(plan, root, in);
+        if (!one)
+            *y = part_len(plan, len_of(plan, root, in), r);
         break;
     case PEAL_CONTRACT_ALLGATHER:
         *y = whole_len(plan, 0, out);
-        *x = one ? *y : part_len(plan, *y, r);
+        if (one)
+            *x = *y;
+        else
+            *x = part_len(plan, *y, r);
         break;
     case PEAL_CONTRACT_GATHER:
-        *y = r == root ? whole_len(plan, root, out) : *y;
-        *x = one ? *x : part_len(plan, len_of(plan, root, out), r);
+        if (r == root)
+            *y = whole_len(plan, root, out);
+        if (!one)
+            *x = part_len(plan, len_of(plan, root, out), r);
         break;
     case PEAL_CONTRACT_ALL_TO_ALL:
         *x = whole_len(plan, 0, in);
-        *y = one ? *x : n * part_len(plan, *x, r);
+        if (one)
+            *y = *x;
+        else
+            *y = n * part_len(plan, *x, r);
         break;
     case PEAL_CONTRACT_ALL_TO_ALL_V:
         *x = peal_contract_sum(plan, "sends", r, n);
@@ -69,7 +85,8 @@ static void expect(const struct peal_plan *plan, uint32_t r, uint64_t *x, uint64
     }
 }
 
-static void tell(struct symbolic *s, uint32_t launch, uint32_t rank, uint32_t buf, uint64_t want)
+static void report_length(struct symbolic *s, uint32_t launch, uint32_t rank, uint32_t buf,
+                          uint64_t want)
 {
     const struct peal_plan *plan = s->p->plans[launch];
     struct peal_verification *v = &s->a->v;
@@ -96,13 +113,15 @@ void peal_contract_lengths(struct symbolic *s, uint32_t launch)
     const struct peal_plan *plan = s->p->plans[launch];
     if (plan->contract_in == PEAL_NONE || plan->contract_out == PEAL_NONE)
         return;
-    for (uint32_t r = 0; r < plan->nranks && !s->done; r++) {
+    for (uint32_t r = 0; r < plan->nranks; r++) {
+        if (s->done)
+            break;
         uint64_t x = len_of(plan, r, plan->contract_in), y = len_of(plan, r, plan->contract_out);
         uint64_t want_x = x, want_y = y;
         expect(plan, r, &want_x, &want_y);
         if (x != want_x)
-            tell(s, launch, r, plan->contract_in, want_x);
+            report_length(s, launch, r, plan->contract_in, want_x);
         else if (y != want_y)
-            tell(s, launch, r, plan->contract_out, want_y);
+            report_length(s, launch, r, plan->contract_out, want_y);
     }
 }

@@ -45,7 +45,7 @@ static bool holds(const struct symbolic *s, uint32_t node, uint64_t index, uint6
 static bool piece_holds(const struct symbolic *s, const struct piece *p, uint64_t lo, uint64_t hi)
 {
     bool *seen = calloc(s->values.nodes.len + 1, sizeof *seen);
-    uint64_t from = lo > p->lo ? lo : p->lo, to = hi < p->hi ? hi : p->hi;
+    uint64_t from = peal_size_max(lo, p->lo), to = peal_size_min(hi, p->hi);
     bool found = seen && from < to && holds(s, p->node, p->index + (from - p->lo), to - from, seen);
     free(seen);
     return found;
@@ -60,10 +60,16 @@ void peal_lost_watch(struct symbolic *s, uint32_t location, const struct piece *
     bool tile = s->p->memory.at[location / s->p->nranks].kind == PEAL_BUF_TILE;
     if (tile || s->launch[s->thread] != w->launch)
         return; /* tiles come and go, and later launches have inputs of their own */
-    for (size_t i = 0; i < old->list.len && !was; i++)
+    for (size_t i = 0; i < old->list.len; i++) {
+        if (was)
+            break;
         was = piece_holds(s, &old->list.at[i], lo, hi);
-    for (size_t i = 0; i < n && was && !is; i++)
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!was || is)
+            break;
         is = piece_holds(s, &with[i], lo, hi);
+    }
     if (!was || is)
         return;
     w->lost = true;
@@ -122,7 +128,9 @@ void peal_lost_explain(struct symbolic *s, const struct wrong_element *e)
 {
     enum { MOST_NODES = 1 << 20, MOST_NAMED = 8 };
     struct peal_verify_wrong *w = &s->a->v.wrong;
-    for (size_t i = s->written.len; i-- > 0 && !w->has_writer;) {
+    for (size_t i = s->written.len; i-- > 0;) {
+        if (w->has_writer)
+            break;
         const struct written *x = &s->written.at[i];
         if (x->location != e->location || e->at < x->lo || e->at >= x->hi)
             continue;
@@ -136,14 +144,18 @@ void peal_lost_explain(struct symbolic *s, const struct wrong_element *e)
     if (!seen)
         return;
     count_inputs(s, e->node, e->launch, e->x, seen, &budget);
-    for (uint32_t r = 0; r < ranks && budget; r++) {
+    for (uint32_t r = 0; r < ranks; r++) {
+        if (!budget)
+            break;
         bool wanted = e->reduces || r == e->from;
         bool missing = wanted && seen[r] == 0, twice = e->reduces && e->once && seen[r] > 1;
         if ((!missing && !twice) || named++ >= MOST_NAMED)
             continue;
-        first = missing && first == PEAL_NONE ? r : first;
-        peal_text_printf(&text, "%s%s@%u[%" PRIu64 "] is %s", text.len ? ", " : "",
-                         s->p->memory.at[e->x].name, r, e->index,
+        if (missing && first == PEAL_NONE)
+            first = r;
+        if (text.len)
+            peal_text_puts(&text, ", ");
+        peal_text_printf(&text, "%s@%u[%" PRIu64 "] is %s", s->p->memory.at[e->x].name, r, e->index,
                          missing ? "missing" : "there more than once");
     }
     if (text.len)

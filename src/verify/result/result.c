@@ -5,7 +5,8 @@
  * accesses came. The search notes which pairs it has seen in both orders. If there are none, every
  * schedule leaves the same values, and one is executed. Otherwise the search is done again with the
  * order of those pairs as part of the state, and the values of one schedule for every choice of
- * orders are looked at.
+ * orders are examined. Where blocks of when may be left out, every end is examined as well: registers,
+ * which say what was done, are part of the state.
  */
 #include "verify/explore/search.h"
 #include "verify/story/shrink.h"
@@ -41,14 +42,14 @@ static bool goes_wrong(void *context, const uint32_t *threads, size_t n)
     return scratch.v.verdict == PEAL_REFUTED && scratch.v.fault == s->a->v.fault;
 }
 
-/* Takes away what the fault does not need, and tells the rest. `some`: other schedules go well. */
+/* Takes away what the fault does not need, and reports the rest. `some`: other schedules go well. */
 static void tell(struct search *s, bool some)
 {
     enum { REPLAYS = 50 };
     struct peal_verification *v = &s->a->v;
     struct shrink how;
     if (!goes_wrong(s, s->path.at, s->path.len))
-        return; /* another fault comes first there: what is told already has to do */
+        return; /* another fault comes first there: what is reported already has to do */
     if (peal_shrink_any(&how, &s->space, goes_wrong, s, REPLAYS)) {
         s->path.len = peal_shrink_path(&how, s->path.at, s->path.len);
         v->story = how.budget ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
@@ -112,7 +113,7 @@ bool peal_result_check_end(struct search *s)
 
 /* No schedule stops or races. Where all order conflicting accesses alike, one gives the result of
  * all; otherwise the search is done again with the order as part of the state, and every end is
- * looked at. True: right. */
+ * examined. True: right. */
 bool peal_result_check_all(struct search *s)
 {
     struct peal_verification *v = &s->a->v;
@@ -125,7 +126,7 @@ bool peal_result_check_all(struct search *s)
         return false;
     }
     v->verdict = PEAL_PROVED;
-    if (s->npairs == 0) {
+    if (s->npairs == 0 && !s->p->guards) {
         peal_symbolic_check(s->p, &how, s->a);
         if (v->verdict == PEAL_REFUTED && !s->options->no_story && follow_any(s))
             tell(s, false);
@@ -135,7 +136,12 @@ bool peal_result_check_all(struct search *s)
     peal_states_release(&s->states);
     peal_states_init(&s->states, s->states.key_bytes, s->options->most_states,
                      s->options->most_bytes);
+    s->compares = true;
+    peal_states_init(&s->ends, s->space.first_reg[s->p->nthreads] + s->npairs, MOST_RESULTS,
+                     s->options->most_bytes);
     bool ended = peal_search_all(s);
+    s->compares = false;
+    peal_states_release(&s->ends);
     if (s->states.full || s->no_memory) {
         v->verdict = PEAL_PROVED;
         peal_search_give_up(s);

@@ -3,6 +3,8 @@
  */
 #include "verify/result/symbolic.h"
 
+#include "verify/order/race.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,21 +54,21 @@ static void enter(struct symbolic *s, uint32_t rank, uint32_t launch)
 /* Is the wait's condition met? */
 static bool passes(const struct symbolic *s, const struct step *step)
 {
-    int64_t want = step->value + ((step->flags & STEP_HAS_REG) ? s->regs[s->thread][step->reg] : 0);
-    return peal_program_passes(s->p, step, s->cell[step->cell], want);
+    return peal_program_enabled(s->p, s->thread, s->step[s->thread], s->regs[s->thread],
+                                s->cell[step->cell]);
 }
 
 static void take(struct symbolic *s, const struct step *step)
 {
-    int64_t amount =
-        step->value + ((step->flags & STEP_HAS_REG) ? s->regs[s->thread][step->reg] : 0);
-    if (step->kind == STEP_ADD)
-        s->cell[step->cell] += amount;
-    else if (step->kind == STEP_SET)
-        s->cell[step->cell] = amount;
-    else if (step->kind == STEP_PEEK)
-        s->regs[s->thread][step->reg] = peal_program_peek(s->p, step, s->cell[step->cell]);
+    s->cell[step->cell] = peal_program_effect(s->p, s->thread, s->step[s->thread],
+                                              s->regs[s->thread], s->cell[step->cell]);
     s->step[s->thread]++;
+}
+
+/* Has the op steps of its own? */
+static bool has_steps(const struct peal_op *op)
+{
+    return peal_op_is_sync(op) || op->kind >= PEAL_OP_WHEN;
 }
 
 /* Steps that an edit has put in before the thread's next op, or at the end of its launch. */
@@ -92,16 +94,17 @@ static bool go_op(struct symbolic *s, const struct peal_op *op)
     uint32_t t = s->thread;
     if (!go_inserted(s, false))
         return false;
-    if (peal_op_is_sync(op) || op->kind >= PEAL_OP_SEND) {
+    bool done = peal_program_done(s->p, t, s->step[t], s->regs[t]);
+    if (has_steps(op)) {
         const struct step *step = peal_program_step(s->p, t, s->step[t]);
         if (s->step[t] >= s->limit[t] || !passes(s, step))
             return false;
         take(s, step);
-        if (!peal_op_is_sync(op))
+        if (op->kind >= PEAL_OP_SEND)
             peal_symbolic_execute(s, op);
         if (op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV)
             take(s, step + 1);
-    } else {
+    } else if (op->kind != PEAL_OP_FLUSH && done) {
         peal_symbolic_execute(s, op);
     }
     s->op[t]++;
@@ -157,7 +160,7 @@ static bool go_thread(struct symbolic *s)
     return s->step[t] != step || s->op[t] != op || s->launch[t] != launch;
 }
 
-/* Nobody has written anything. A buffer is as long as in the launch where it is longest. */
+/* No rank has written anything. A buffer is as long as in the launch where it is longest. */
 static bool init_memory(struct symbolic *s)
 {
     const struct program *p = s->p;
@@ -175,6 +178,61 @@ static bool init_memory(struct symbolic *s)
         }
     }
     return true;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Cuts a location, as long as no rank has written anything, where its accesses will. */
+static bool cut_location(struct symbolic *s, uint32_t location, const uint32_t *order, uint32_t n)
+{
+    struct pieces *pieces = &s->memory[location];
+    uint8_t dtype = s->p->memory.at[location / s->p->nranks].dtype;
+    uint64_t size = peal_dtype_size((enum peal_dtype)dtype), end = pieces->list.at[0].hi;
+    uint64_t *points = malloc((2 * (size_t)n + 2) * sizeof *points);
+    size_t count = 0;
+    if (!points)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        points[count++] = s->p->accesses.at[order[i]].lo / size;
+        points[count++] = s->p->accesses.at[order[i]].hi / size;
+    }
+    points[count++] = end;
+    qsort(points, count, sizeof *points, by_value);
+    uint64_t lo = 0;
+    bool good = true;
+    pieces->list.len = 0;
+    for (size_t i = 0; i < count && good; i++) {
+        if (points[i] <= lo || points[i] > end)
+            continue;
+        good = peal_vec_push(&pieces->list, ((struct piece){lo, points[i], lo, s->undefined}));
+        lo = points[i];
+    }
+    free(points);
+    return good;
+}
+
+/* A list of pieces is an array, and every new cut moves what is behind it. Where many ranks write one
+ * buffer, each its own places, that would cost the square: those buffers are cut beforehand. */
+static bool cut_memory(struct symbolic *s)
+{
+    enum { MANY = 1 << 14 };
+    const struct program *p = s->p;
+    uint32_t *first = NULL, *order = NULL;
+    if (p->accesses.len < MANY)
+        return true;
+    bool good = peal_access_by_location(p, &first, &order);
+    for (size_t l = 0; l < p->memory.len * p->nranks; l++) {
+        uint32_t n = good ? first[l + 1] - first[l] : 0;
+        if (n >= MANY && s->memory[l].list.len)
+            good = cut_location(s, (uint32_t)l, order + first[l], n);
+    }
+    free(first);
+    free(order);
+    return good;
 }
 
 static bool init(struct symbolic *s, struct program *p, const struct symbolic_run *how,
@@ -208,7 +266,7 @@ static bool init(struct symbolic *s, struct program *p, const struct symbolic_ru
             return false;
         s->limit[t] = how->schedule ? 0 : UINT32_MAX;
     }
-    return init_memory(s);
+    return init_memory(s) && cut_memory(s);
 }
 
 static void release(struct symbolic *s)

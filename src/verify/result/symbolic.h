@@ -4,7 +4,7 @@
  * Once no two conflicting accesses are unordered, every schedule of a monotone program leaves the
  * same values (but for accumulates in an order left to chance, which are marked), so any one is
  * enough. Other programs may order the same two accesses in one way or the other: then a schedule
- * is given, one for every such choice (explore.c). Reads of memory that nobody wrote are found on
+ * is given, one for every such choice (explore.c). Reads of memory that no rank wrote are found on
  * the way; when a rank leaves a launch, its output is compared with the contract.
  */
 #ifndef PEAL_VERIFY_SYMBOLIC_H
@@ -25,10 +25,11 @@ struct queue {
     size_t freed;
 };
 
-/* A node that was found to be the whole reduction: all ranks that hold it are right. */
+/* A node that was found to be the reduction over that many ranks: all that hold it are right. */
 struct reduction {
     int64_t shift;
     uint32_t launch; /* + 1, 0 = none */
+    uint32_t ranks;
 };
 
 /* A write of the caller's memory. */
@@ -69,7 +70,7 @@ struct symbolic {
     uint32_t undefined;
     struct pieces *outputs;  /* [launch * ranks + rank] y of the first launches */
     uint32_t kept;           /* this many: those of a period, as what follows repeats them */
-    bool done;               /* a fault was told, or memory ran out */
+    bool done;               /* a fault was reported, or memory ran out */
     uint32_t thread;         /* whose op is being executed */
     struct text_check *text; /* outputs are held against the kernel's text, not the contract */
     PEAL_VEC(struct piece) scratch;
@@ -87,7 +88,7 @@ struct symbolic_run {
     const struct schedule *schedule;
     bool part;
     struct text_check *text; /* or NULL: see against_text.c */
-    struct watched *watched; /* or NULL: see lost.c; outputs are not looked at then */
+    struct watched *watched; /* or NULL: see lost.c; outputs are not checked then */
     uint64_t most_bytes;
 };
 void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a);

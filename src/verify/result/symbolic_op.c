@@ -76,11 +76,13 @@ static bool make_operand(struct symbolic *s, const struct peal_op *op, const str
 
 static void undefined_read(struct symbolic *s, const struct operand *o, uint64_t lo, uint64_t hi)
 {
-    fault_at_op(s, PEAL_FAULT_UNINITIALISED, "memory is read that nobody wrote");
+    fault_at_op(s, PEAL_FAULT_UNINITIALISED, "memory is read that no rank wrote");
     if (o->location == PEAL_NONE)
         return;
     uint64_t size = peal_dtype_size(o->dtype);
-    uint32_t last = s->a->v.nsteps ? s->a->v.nsteps - 1 : 0;
+    uint32_t last = 0;
+    if (s->a->v.nsteps)
+        last = s->a->v.nsteps - 1;
     peal_story_access(s->p, 0, last, o->location, false, (struct range){lo * size, hi * size},
                       s->a);
 }
@@ -113,7 +115,9 @@ static enum peal_dtype precision(const struct operand *o, uint32_t n, enum peal_
             (o[i].dtype == PEAL_F32 && most != PEAL_F64 && peal_dtype_is_float(most)))
             most = o[i].dtype;
     }
-    return peal_dtype_is_narrow(most) ? PEAL_F32 : most;
+    if (peal_dtype_is_narrow(most))
+        return PEAL_F32;
+    return most;
 }
 
 static uint32_t combine(struct symbolic *s, const struct peal_op *op, const struct piece *in,
@@ -134,8 +138,11 @@ static uint32_t combine(struct symbolic *s, const struct peal_op *op, const stru
         return result;
     }
     node.nchildren = (uint8_t)n;
-    for (uint32_t i = 0; i < n && i < 3; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        if (i >= 3)
+            break;
         node.child[i] = in[i].node;
+    }
     if (op->fn == PEAL_FN_SOFTMAX)
         node = (struct node){.kind = NODE_OPAQUE,
                              .fn = op->fn,
@@ -173,7 +180,9 @@ static void compute_row(struct symbolic *s, const struct peal_op *op, const stru
         peal_symbolic_no_memory(s);
         return;
     }
-    for (uint64_t i = 0; i < op->mem.count && !s->done;) {
+    for (uint64_t i = 0; i < op->mem.count;) {
+        if (s->done)
+            break;
         uint64_t run = op->mem.count - i;
         for (uint32_t k = 0; k < n; k++) {
             in[k] = look(s, &o[k], row, i, run);
@@ -181,7 +190,11 @@ static void compute_row(struct symbolic *s, const struct peal_op *op, const stru
         }
         if (s->done)
             break;
-        uint64_t index = computes ? align(s, in, n) : in[0].index;
+        uint64_t index;
+        if (computes)
+            index = align(s, in, n);
+        else
+            index = in[0].index;
         if (s->values.failed) {
             peal_symbolic_no_memory(s);
             break;
@@ -215,6 +228,86 @@ static void compute_row(struct symbolic *s, const struct peal_op *op, const stru
     free(in);
 }
 
+/* What row `row` of a product leaves in dst (element `to` on), in scratch: for each stretch of columns
+ * in which every row of b is one piece, the sum over i of a[row, i], a fixed value, times row i of b. */
+static void multiply_row(struct symbolic *s, const struct peal_op *op, const struct operand *o,
+                         uint32_t row, uint64_t to)
+{
+    struct piece *in = malloc((op->mem.inner + 1u) * sizeof *in);
+    if (!in) {
+        peal_symbolic_no_memory(s);
+        return;
+    }
+    for (uint64_t column = 0; column < op->mem.count;) {
+        if (s->done)
+            break;
+        uint64_t run = op->mem.count - column;
+        for (uint32_t i = 0; i < op->mem.inner; i++) {
+            in[i] = look(s, &o[1], i, column, run);
+            run = in[i].hi - in[i].lo;
+        }
+        if (s->done)
+            break;
+        struct piece piece = {to + column, to + column + run, align(s, in, op->mem.inner), NO_NODE};
+        for (uint32_t i = 0; i < op->mem.inner; i++) {
+            if (s->values.failed || s->done)
+                break;
+            struct piece factor = look(s, &o[0], row, i, 1);
+            struct node term = {.kind = NODE_FN,
+                                .fn = i == 0 ? PEAL_FN_MUL : PEAL_FN_FMA,
+                                .dtype = op->dtype,
+                                .nchildren = i == 0 ? 2 : 3,
+                                .child = {peal_value_at(&s->values, factor.node, factor.index),
+                                          in[i].node, i == 0 ? 0 : piece.node}};
+            piece.node = peal_value_make(&s->values, term);
+        }
+        if (!s->done && (s->values.failed || !peal_vec_push(&s->scratch, piece)))
+            peal_symbolic_no_memory(s);
+        column += run;
+    }
+    free(in);
+}
+
+/* Puts what is in scratch into memory; rows that are not adjacent one by one. */
+static void put_scratch(struct symbolic *s, uint32_t location)
+{
+    for (size_t i = 0, end; i < s->scratch.len; i = end) {
+        if (s->done)
+            break;
+        for (end = i + 1; end < s->scratch.len;) {
+            if (s->scratch.at[end].lo != s->scratch.at[end - 1].hi)
+                break;
+            end++;
+        }
+        if (s->watched)
+            peal_lost_watch(s, location, s->scratch.at + i, end - i);
+        else
+            peal_lost_note(s, location, s->scratch.at[i].lo, s->scratch.at[end - 1].hi);
+        if (!peal_pieces_put(&s->memory[location], &s->values, s->scratch.at + i, end - i))
+            peal_symbolic_no_memory(s);
+    }
+}
+
+static void multiply(struct symbolic *s, const struct peal_op *op)
+{
+    const struct peal_plan *plan = plan_now(s);
+    struct operand dst, o[2];
+    if (op->mem.count == 0 || op->mem.rows == 0)
+        return;
+    struct peal_op of_a = peal_op_of_operand(op, 1), of_b = peal_op_of_operand(op, 2);
+    if (!make_operand(s, op, peal_op_dst(plan, op), &dst) ||
+        !make_operand(s, &of_a, peal_op_src(plan, op, 0), &o[0]) ||
+        !make_operand(s, &of_b, peal_op_src(plan, op, 1), &o[1]))
+        return;
+    s->scratch.len = 0;
+    for (uint32_t row = 0; row < op->mem.rows; row++) {
+        if (s->done)
+            break;
+        multiply_row(s, op, o, row, dst.start + row * dst.stride);
+    }
+    put_scratch(s, dst.location);
+}
+
 /* Copy, compute, accumulate: sources to dst. `extra` is a source that comes first (accumulate: the
  * destination itself; recv: the message). */
 static void execute(struct symbolic *s, const struct peal_op *op, const struct peal_ref *dst_ref,
@@ -222,7 +315,9 @@ static void execute(struct symbolic *s, const struct peal_op *op, const struct p
 {
     const struct peal_plan *plan = plan_now(s);
     struct operand dst, few[8], *o = few;
-    uint32_t n = 0, nsrc = extra ? (op->kind == PEAL_OP_ACCUMULATE ? 1 : 0) : op->mem.nsrc;
+    uint32_t n = 0, nsrc = op->mem.nsrc;
+    if (extra)
+        nsrc = op->kind == PEAL_OP_ACCUMULATE;
     if (op->mem.count == 0 || op->mem.rows == 0 || !make_operand(s, op, dst_ref, &dst))
         return;
     if (nsrc + 1 > 8 && !(o = malloc((nsrc + 1) * sizeof *o))) {
@@ -231,25 +326,19 @@ static void execute(struct symbolic *s, const struct peal_op *op, const struct p
     }
     if (extra)
         o[n++] = *extra;
-    for (uint32_t i = 0; i < nsrc && !s->done; i++) {
+    for (uint32_t i = 0; i < nsrc; i++) {
+        if (s->done)
+            break;
         if (make_operand(s, op, peal_op_src(plan, op, i), &o[n]))
             n++;
     }
     s->scratch.len = 0;
-    for (uint32_t row = 0; row < op->mem.rows && !s->done; row++)
+    for (uint32_t row = 0; row < op->mem.rows; row++) {
+        if (s->done)
+            break;
         compute_row(s, op, o, n, row, dst.start + row * dst.stride);
-    /* Rows that are not adjacent are put one by one. */
-    for (size_t i = 0, end; i < s->scratch.len && !s->done; i = end) {
-        for (end = i + 1;
-             end < s->scratch.len && s->scratch.at[end].lo == s->scratch.at[end - 1].hi;)
-            end++;
-        if (s->watched)
-            peal_lost_watch(s, dst.location, s->scratch.at + i, end - i);
-        else
-            peal_lost_note(s, dst.location, s->scratch.at[i].lo, s->scratch.at[end - 1].hi);
-        if (!peal_pieces_put(&s->memory[dst.location], &s->values, s->scratch.at + i, end - i))
-            peal_symbolic_no_memory(s);
     }
+    put_scratch(s, dst.location);
     if (o != few)
         free(o);
 }
@@ -263,10 +352,15 @@ static void send(struct symbolic *s, const struct peal_op *op)
     struct operand src;
     s->scratch.len = 0;
     if (m.count && make_operand(s, op, peal_op_src(plan_now(s), op, 0), &src)) {
-        for (uint32_t row = 0; row < op->mem.rows && !s->done; row++)
+        for (uint32_t row = 0; row < op->mem.rows; row++) {
+            if (s->done)
+                break;
             compute_row(s, op, &src, 1, row, row * op->mem.count);
+        }
     }
-    for (size_t i = 0; i < s->scratch.len && !s->done; i++) {
+    for (size_t i = 0; i < s->scratch.len; i++) {
+        if (s->done)
+            break;
         if (!peal_vec_push(&m.pieces.list, s->scratch.at[i]))
             peal_symbolic_no_memory(s);
     }
@@ -315,7 +409,9 @@ static void execute_also(struct symbolic *s, const struct peal_op *op)
     const struct peal_plan *plan = plan_now(s);
     struct peal_op copy = *op;
     copy.kind = PEAL_OP_COPY;
-    for (uint32_t i = 0; i < op->mem.also && op->mem.count && !s->done; i++) {
+    for (uint32_t i = 0; i < op->mem.also; i++) {
+        if (!op->mem.count || s->done)
+            break;
         struct operand first;
         if (make_operand(s, op, peal_op_dst(plan, op), &first))
             execute(s, &copy, peal_op_also(plan, op, i), &first);
@@ -326,7 +422,9 @@ void peal_symbolic_execute(struct symbolic *s, const struct peal_op *op)
 {
     const struct peal_ref *dst = peal_op_dst(plan_now(s), op);
     struct operand old;
-    if (op->kind == PEAL_OP_SEND) {
+    if (op->kind == PEAL_OP_MATMUL) {
+        multiply(s, op);
+    } else if (op->kind == PEAL_OP_SEND) {
         send(s, op);
     } else if (op->kind > PEAL_OP_SEND) {
         receive(s, op);

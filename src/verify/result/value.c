@@ -50,11 +50,12 @@ static void describe(const struct values *v, struct node *node)
                    (node->fn == PEAL_FN_MAXIMUM || node->fn == PEAL_FN_MINIMUM);
     node->height = 0;
     node->uniform = node->kind != NODE_INPUT && node->kind != NODE_OPAQUE;
+    bool fixed = node->kind == NODE_AT;
     node->holds = chooses ? v->nodes.at[node->child[0]].holds : node->dtype;
     for (uint32_t i = 0; i < node->nchildren; i++) {
         const struct node *child = &v->nodes.at[node->child[i]];
         node->height = child->height >= node->height ? child->height + 1 : node->height;
-        node->uniform = node->uniform && child->uniform;
+        node->uniform = node->uniform && (child->uniform || fixed);
         if (chooses && child->holds != node->holds)
             node->holds = node->dtype;
     }
@@ -148,6 +149,17 @@ static struct moved *find_moved(struct values *v, uint32_t node, int64_t delta)
     return v->moved ? &v->moved[peal_hash_u64(node, (uint64_t)delta) % MOST_MOVED] : NULL;
 }
 
+uint32_t peal_value_at(struct values *v, uint32_t n, uint64_t index)
+{
+    if (v->failed || v->nodes.at[n].uniform)
+        return v->failed ? NO_NODE : n;
+    return peal_value_make(v, (struct node){.kind = NODE_AT,
+                                            .dtype = v->nodes.at[n].holds,
+                                            .nchildren = 1,
+                                            .child = {n},
+                                            .word = index});
+}
+
 uint32_t peal_value_move(struct values *v, uint32_t node, int64_t delta)
 {
     if (v->failed)
@@ -189,6 +201,8 @@ const struct piece *peal_pieces_find(const struct pieces *pieces, uint64_t e)
     return &pieces->list.at[lo];
 }
 
+enum { LONG_LIST = 1 << 13 };
+
 static bool continues(const struct values *v, const struct piece *a, const struct piece *b)
 {
     return a->node == b->node && a->hi == b->lo &&
@@ -212,7 +226,8 @@ bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct
         return false;
     size_t fresh = n + has_head + has_tail, old = last - first + 1;
     struct piece *at = pieces->list.at;
-    memmove(at + first + fresh, at + last + 1, (pieces->list.len - last - 1) * sizeof *at);
+    if (fresh != old)
+        memmove(at + first + fresh, at + last + 1, (pieces->list.len - last - 1) * sizeof *at);
     pieces->list.len += fresh;
     pieces->list.len -= old;
     size_t k = first;
@@ -222,6 +237,9 @@ bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct
     k += n;
     if (has_tail)
         at[k++] = tail;
+    /* A long list stays cut: joined here, it would be cut again for the next one. */
+    if (pieces->list.len > LONG_LIST)
+        return true;
     /* Join what continues, from the piece before the change to the one after it. */
     size_t from = first ? first - 1 : 0, to = k < pieces->list.len ? k : k - 1, w = from;
     for (size_t i = from + 1; i <= to; i++) {
@@ -259,6 +277,9 @@ static void print_node(const struct values *v, const struct program *p, uint32_t
         if (n->child[0] > 0)
             peal_text_printf(out, "#%u", n->child[0]);
         return;
+    case NODE_AT:
+        print_node(v, p, n->child[0], n->word, depth, out);
+        return;
     default:
         break;
     }
@@ -270,7 +291,7 @@ static void print_node(const struct values *v, const struct program *p, uint32_t
     else if (n->kind == NODE_DIVIDE)
         peal_text_puts(out, "(");
     else if (!infix)
-        peal_text_printf(out, "%s(", peal_fn_info((enum peal_fn)n->fn)->name);
+        peal_text_printf(out, "%s(", peal_plan_fn_name(p->plans[0], n->fn));
     else if (depth)
         peal_text_puts(out, "(");
     for (uint32_t i = 0; i < n->nchildren; i++) {

@@ -19,7 +19,8 @@ enum node_kind {
     NODE_CHANCE, /* fn of two children, by accumulates in an order left to chance; word: location */
     NODE_CONVERT, /* rounds its child to dtype */
     NODE_DIVIDE,  /* its child divided by word */
-    NODE_OPAQUE   /* a function of more than one index (softmax); word: a number of its own */
+    NODE_OPAQUE,  /* a function of more than one index (softmax); word: a number of its own */
+    NODE_AT       /* its child at index `word`, whatever the index: a factor of a matmul's row */
 };
 
 #define NO_NODE UINT32_MAX
@@ -53,6 +54,8 @@ uint32_t peal_value_input(struct values *v, uint32_t launch, uint32_t rank, uint
                           enum peal_dtype dtype);
 /* Rounds to dtype where that can change a bit. */
 uint32_t peal_value_convert(struct values *v, uint32_t node, enum peal_dtype dtype);
+/* Its value at that index, as a value that depends on none. */
+uint32_t peal_value_at(struct values *v, uint32_t node, uint64_t index);
 /* The same function at index + delta. */
 uint32_t peal_value_move(struct values *v, uint32_t node, int64_t delta);
 static inline bool peal_value_is_uniform(const struct values *v, uint32_t node)

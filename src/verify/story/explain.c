@@ -9,7 +9,9 @@
 const char *peal_outcome_name(enum peal_outcome outcome)
 {
     static const char *const names[] = {"proved", "refuted", "not decided", "sampled, not proved"};
-    return (unsigned)outcome < sizeof names / sizeof *names ? names[outcome] : "unknown";
+    if ((unsigned)outcome < sizeof names / sizeof *names)
+        return names[outcome];
+    return "unknown";
 }
 
 const char *peal_fault_name(enum peal_fault fault)
@@ -17,13 +19,17 @@ const char *peal_fault_name(enum peal_fault fault)
     static const char *const names[] = {
         "none", "out of bounds",      "overlap",     "channel", "signal", "deadlock",
         "race", "uninitialised read", "wrong result"};
-    return (unsigned)fault < sizeof names / sizeof *names ? names[fault] : "unknown";
+    if ((unsigned)fault < sizeof names / sizeof *names)
+        return names[fault];
+    return "unknown";
 }
 
 const char *peal_reuse_name(enum peal_reuse reuse)
 {
     static const char *const names[] = {"none", "single-shot", "repeatable", "closed"};
-    return (unsigned)reuse < sizeof names / sizeof *names ? names[reuse] : "unknown";
+    if ((unsigned)reuse < sizeof names / sizeof *names)
+        return names[reuse];
+    return "unknown";
 }
 
 const char *peal_story_name(enum peal_story story)
@@ -34,7 +40,9 @@ const char *peal_story_name(enum peal_story story)
 
 const char *peal_contract_name(enum peal_contract contract)
 {
-    return contract < PEAL_CONTRACT_COUNT ? peal_contract_info(contract)->name : "unknown";
+    if (contract < PEAL_CONTRACT_COUNT)
+        return peal_contract_info(contract)->name;
+    return "unknown";
 }
 
 enum { WIDTH = 80 };
@@ -46,7 +54,9 @@ static const char *main_file(const struct peal_verification *v)
         if (v->steps[i].place.line)
             return v->steps[i].place.file;
     }
-    return v->wrong.has_writer ? v->wrong.writer.place.file : "";
+    if (v->wrong.has_writer)
+        return v->wrong.writer.place.file;
+    return "";
 }
 
 /* "4:5", or "other.peal:4:5" outside of the main file. */
@@ -146,12 +156,14 @@ static void put_accesses(const struct peal_verification *v, struct peal_text *ou
     for (uint32_t i = 0; i < v->naccesses; i++) {
         const struct peal_verify_access *a = &v->accesses_at[i];
         const struct peal_verify_step *s = &v->steps[a->step];
+        if (i == 0)
+            peal_text_puts(out, "\n");
         peal_text_printf(out,
-                         "%srank %u %s %s@%u, elements %" PRIu64 "..%" PRIu64 " (bytes %" PRIu64
+                         "rank %u %s %s@%u, elements %" PRIu64 "..%" PRIu64 " (bytes %" PRIu64
                          "..%" PRIu64 "), at ",
-                         i == 0 ? "\n" : "", s->rank, a->writes ? "writes" : "reads", a->buf,
-                         a->rank, a->first_element, a->first_element + a->elements - 1,
-                         a->first_byte, a->first_byte + a->bytes - 1);
+                         s->rank, a->writes ? "writes" : "reads", a->buf, a->rank, a->first_element,
+                         a->first_element + a->elements - 1, a->first_byte,
+                         a->first_byte + a->bytes - 1);
         put_place(v, &s->place, out);
         peal_text_puts(out, "\n");
     }
@@ -164,7 +176,7 @@ static void put_wait(const struct peal_verify_wait *w, struct peal_text *out)
     put_value(w->actual, out);
     peal_text_puts(out, "; ");
     if (w->nnotifiers == 0)
-        peal_text_puts(out, "nobody is left to notify it");
+        peal_text_puts(out, "no rank is left to notify it");
     for (uint32_t k = 0; k < w->nnotifiers; k++)
         peal_text_printf(out, "%s%u", k == 0 ? "could be notified by rank " : ", ",
                          w->notifiers[k]);
@@ -190,6 +202,25 @@ static void put_waits(const struct peal_verification *v, struct peal_text *out)
         peal_text_printf(out, "%u more lanes wait\n", others - SHOWN);
 }
 
+/* Whether all ranks have the same bits, and whether all elements are added in one order. */
+static void put_bits(const struct peal_verification *v, struct peal_text *out)
+{
+    if (v->bits == PEAL_BITS_UNKNOWN)
+        return;
+    bool same = v->bits == PEAL_BITS_SAME;
+    peal_text_puts(out,
+                   same ? "  bits: the same on all ranks" : "  bits: not the same on all ranks");
+    if (v->bits_why)
+        peal_text_printf(out, ": %s", v->bits_why);
+    if (v->contract == PEAL_CONTRACT_ALLREDUCE) {
+        if (v->same_order)
+            peal_text_puts(out, "; one order for all elements");
+        else if (!same || !v->bits_why)
+            peal_text_puts(out, "; the order depends on the element's place");
+    }
+    peal_text_puts(out, "\n");
+}
+
 static void put_proof(const struct peal_verification *v, struct peal_text *out)
 {
     peal_text_printf(out,
@@ -213,16 +244,7 @@ static void put_proof(const struct peal_verification *v, struct peal_text *out)
     else if (v->open_why && v->reuse != PEAL_REUSE_CLOSED)
         peal_text_printf(out, "; not closed: %s", v->open_why);
     peal_text_puts(out, "\n");
-    if (v->bits != PEAL_BITS_UNKNOWN)
-        peal_text_printf(out, "  bits: %s%s%s%s\n",
-                         v->bits == PEAL_BITS_SAME ? "the same on all ranks"
-                                                   : "not the same on all ranks",
-                         v->bits_why ? ": " : "", v->bits_why ? v->bits_why : "",
-                         v->contract != PEAL_CONTRACT_ALLREDUCE ? ""
-                         : v->same_order                        ? "; one order for all elements"
-                         : v->bits == PEAL_BITS_SAME && v->bits_why
-                             ? ""
-                             : "; the order depends on the element's place");
+    put_bits(v, out);
     if (v->least_depth)
         peal_text_printf(out, "  channels: depth %u suffices; this plan has %u\n", v->least_depth,
                          v->depth);
@@ -250,7 +272,7 @@ static void put_difference(const struct peal_verification *v, struct peal_text *
         put_place(v, &w->writer.place, out);
         peal_text_printf(out, ": %s\n", w->writer.text);
     } else {
-        peal_text_puts(out, "  nobody wrote it\n");
+        peal_text_puts(out, "  no rank wrote it\n");
     }
 }
 
@@ -281,21 +303,28 @@ void peal_verification_explain(const struct peal_verification *v, struct peal_te
     peal_text_fold(out, start, 4, WIDTH);
     put_steps(v, out);
     start = out->len;
-    for (uint32_t i = 0; i < v->nadvice; i++)
-        peal_text_printf(out, "%s%s%s%s%s%s\n", i == 0 ? "\n" : "",
-                         v->advice[i].fixes ? "would fix it: " : "could be left out: ",
-                         v->advice[i].text, v->advice[i].holds_for ? " (at " : "",
-                         v->advice[i].holds_for ? v->advice[i].holds_for : "",
-                         v->advice[i].holds_for ? ")" : "");
+    if (v->nadvice)
+        peal_text_puts(out, "\n");
+    for (uint32_t i = 0; i < v->nadvice; i++) {
+        peal_text_puts(out, v->advice[i].fixes ? "would fix it: " : "could be left out: ");
+        peal_text_puts(out, v->advice[i].text);
+        if (v->advice[i].holds_for)
+            peal_text_printf(out, " (at %s)", v->advice[i].holds_for);
+        peal_text_puts(out, "\n");
+    }
     if (v->nadvice && !v->advice[0].fixes)
         peal_text_printf(out, "  (each by itself, for %s)\n",
                          v->advice_holds_for ? v->advice_holds_for
                                              : "this plan launched again and again");
     if (v->no_advice)
         peal_text_printf(out, "\n%s\n", v->no_advice);
-    peal_text_printf(out, "  %" PRIu64 " ops, %" PRIu64 " %s, %.1f ms, %s%s\n", v->ops,
-                     v->monotone ? v->accesses : v->states,
-                     v->monotone ? "contested accesses" : "states", v->milliseconds,
-                     v->monotone ? "exact" : "exploration", v->cached ? ", from the cache" : "");
+    const char *from = v->cached ? ", from the cache" : "";
+    if (v->monotone)
+        peal_text_printf(out,
+                         "  %" PRIu64 " ops, %" PRIu64 " contested accesses, %.1f ms, exact%s\n",
+                         v->ops, v->accesses, v->milliseconds, from);
+    else
+        peal_text_printf(out, "  %" PRIu64 " ops, %" PRIu64 " states, %.1f ms, exploration%s\n",
+                         v->ops, v->states, v->milliseconds, from);
     peal_text_fold(out, start, 4, WIDTH);
 }

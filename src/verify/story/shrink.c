@@ -52,7 +52,7 @@ static uint32_t last_change(const struct program *p, uint32_t thread, uint32_t c
 {
     for (uint32_t i = p->threads[thread].nsteps; i > 0; i--) {
         const struct step *s = peal_program_step(p, thread, i - 1);
-        if (s->cell == cell && s->kind <= STEP_SET)
+        if (s->cell == cell && peal_step_writes(s))
             return i;
     }
     return 0;
@@ -134,6 +134,10 @@ bool peal_shrink_holds(struct shrink *s, const uint32_t *path, size_t len)
             return false;
         if (s->blocked && s->core[t] && peal_space_enabled(space, t))
             return false;
+        /* Accesses that race are not in a block of when that is left out. */
+        const int64_t *regs = space->reg + space->first_reg[t];
+        if (!s->blocked && s->core[t] && !peal_program_done(space->p, t, space->at[t], regs))
+            return false;
     }
     return true;
 }
@@ -162,7 +166,7 @@ static bool try_end(struct shrink *s, uint32_t *path, size_t *len, uint32_t thre
     return accept(s, path, len, *len - n);
 }
 
-/* Ends of threads, as long as that helps: what one thread no longer does, nobody has to wait for.
+/* Ends of threads, as long as that helps: what one thread no longer does, no other has to wait for.
  */
 static bool cut_ends(struct shrink *s, uint32_t *path, size_t *len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedules told as steps, and the end: which race is told, and how its accesses collide. */
+/* Schedules as steps, and their end: which race is shown, and how its accesses collide. */
 #include "verify/story/tell.h"
 
 #include <stdlib.h>
@@ -52,10 +52,13 @@ static void tell_collision(struct teller *t, const struct race *race)
     }
     const struct peal_verify_access *at = &t->a->v.accesses_at[0];
     const struct thread *one = &p->threads[x[0]->thread], *two = &p->threads[x[1]->thread];
-    const char *who =
-        one->rank == two->rank
-            ? peal_answer_text(t->a, "lanes %u and %u of rank %u", one->lane, two->lane, one->rank)
-            : peal_answer_text(t->a, "ranks %u and %u", one->rank, two->rank);
+    const char *who;
+    if (one->rank != two->rank)
+        who = peal_answer_text(t->a, "ranks %u and %u", one->rank, two->rank);
+    else if (one->is_wire || two->is_wire)
+        who = peal_answer_text(t->a, "rank %u and what it has put before", one->rank);
+    else
+        who = peal_answer_text(t->a, "lanes %u and %u of rank %u", one->lane, two->lane, one->rank);
     t->a->v.why = peal_answer_text(t->a, "%s: %s of '%s' on rank %u can happen at once", who,
                                    race_kind(x[0], x[1]), at->buf, at->rank);
 }
@@ -91,7 +94,9 @@ static const struct race *choose(const struct program *p, const struct race_repo
     }
     qsort(bounds, report->races.len, sizeof *bounds, by_bound);
     *shortest = report->total == report->races.len;
-    for (uint32_t i = 0; i < report->races.len && bounds[i].steps < best_steps; i++) {
+    for (uint32_t i = 0; i < report->races.len; i++) {
+        if (bounds[i].steps >= best_steps)
+            break;
         const struct race *r = &report->races.at[bounds[i].race];
         bool unique;
         uint64_t steps = 0;
@@ -166,7 +171,9 @@ void peal_story_race(const struct program *p, const struct race_report *report, 
     struct teller t;
     uint32_t *need = malloc((p->nthreads + 1u) * sizeof *need);
     bool shortest = false;
-    const struct race *race = need ? choose(p, report, need, &shortest) : NULL;
+    const struct race *race = NULL;
+    if (need)
+        race = choose(p, report, need, &shortest);
     if (!race || !peal_tell_begin(&t, p, a)) {
         a->failed = true;
         free(need);
@@ -235,7 +242,7 @@ void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, 
     uint32_t *goal = malloc((p->nthreads + 1u) * sizeof *goal);
     uint32_t *need = calloc(p->nthreads + 1u, sizeof *need);
     bool unique;
-    /* The op itself is told last, also if it has begun; what let it begin comes before. */
+    /* The op itself is shown last, also if it has begun; what let it begin comes before. */
     uint32_t before = steps;
     while (before && p->step_op[p->threads[thread].first_step + before - 1] == op)
         before--;
@@ -244,12 +251,13 @@ void peal_story_reach(const struct program *p, uint32_t thread, uint32_t steps, 
     } else if (peal_tell_begin(&t, p, a)) {
         memset(goal, 0xff, p->nthreads * sizeof *goal);
         goal[thread] = steps;
-        a->v.story = steps == 0    ? PEAL_STORY_SHORTEST
-                     : p->monotone ? PEAL_STORY_MINIMAL
-                                   : PEAL_STORY_AS_FOUND;
+        a->v.story = p->monotone ? PEAL_STORY_MINIMAL : PEAL_STORY_AS_FOUND;
+        if (steps == 0)
+            a->v.story = PEAL_STORY_SHORTEST;
         if (p->monotone && !peal_story_past(p, goal, need, &unique))
             a->failed = true;
-        need[thread] = need[thread] > before ? before : need[thread];
+        if (need[thread] > before)
+            need[thread] = before;
         if (!a->failed)
             (void)peal_tell_past(&t, need);
         (void)peal_tell_op(&t, thread, op);
@@ -314,10 +322,16 @@ void peal_story_two_ops(const struct program *p, const struct early_fault *e, st
 static void tell_op_last(struct teller *t, struct answer *a)
 {
     const struct thread *th = &t->p->threads[a->thread];
-    const struct peal_verify_step *last = t->steps.len ? &t->steps.at[t->steps.len - 1] : NULL;
+    const struct peal_verify_step *last = NULL;
+    if (t->steps.len)
+        last = &t->steps.at[t->steps.len - 1];
     bool there = last && last->rank == th->rank && last->lane == th->lane &&
                  last->op == a->op - th->first_op[last->launch];
-    uint32_t step = there ? (uint32_t)t->steps.len - 1 : peal_tell_op(t, a->thread, a->op);
+    uint32_t step;
+    if (there)
+        step = (uint32_t)t->steps.len - 1;
+    else
+        step = peal_tell_op(t, a->thread, a->op);
     for (uint32_t i = 0; i < a->v.naccesses; i++)
         a->v.accesses_at[i].step = step;
 }

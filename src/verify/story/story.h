@@ -48,15 +48,15 @@ const char *peal_answer_text(struct answer *a, const char *format, ...)
  * goal[t]. False: out of memory. *shortest: the past is unique. */
 bool peal_story_past(const struct program *p, const uint32_t *goal, uint32_t *need, bool *shortest);
 
-/* Tells a race. The pair is chosen by the length of its story. */
+/* Describes a race. The pair with the shortest schedule is chosen. */
 void peal_story_race(const struct program *p, const struct race_report *report, struct answer *a);
-/* Can the race that would be told happen with cells as they really are? Clocks take a cell for the
+/* Can the race that would be shown happen with cells as they really are? Clocks take a cell for the
  * most that was written to it, which it does not hold where its writers come in the wrong order. */
 bool peal_story_race_is_real(const struct program *p, const struct race_report *report);
-/* Tells a deadlock of a monotone program: `stuck` is the run that stopped. */
+/* Describes a deadlock of a monotone program: `stuck` is the run that stopped. */
 void peal_story_stuck(const struct program *p, const struct run *stuck, struct answer *a);
-/* Tells what a schedule of a program that need not be monotone leads to: a race, a deadlock (by the
- * fault of the answer; core: the threads whose waits are told), or something else that is told
+/* Describes what a schedule of a program that need not be monotone leads to: a race, a deadlock (by the
+ * fault of the answer; core: the threads whose waits are shown), or something else that is told
  * elsewhere. What kind of story it is, the caller says. */
 void peal_story_schedule(const struct program *p, const struct schedule *s, const struct race *race,
                          const bool *core, struct answer *a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deadlocks told: the waits that never pass, who could release them, and the circle. */
+/* Deadlocks described: the waits that never pass, who could release them, and the circle. */
 #include "verify/story/tell.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *coun
     for (uint32_t u = 0; u < p->nthreads && ranks; u++) {
         for (uint32_t i = t->at[u]; i < p->threads[u].nsteps; i++) {
             const struct step *s = peal_program_step(p, u, i);
-            if (s->cell != cell || s->kind > STEP_SET)
+            if (s->cell != cell || !peal_step_writes(s))
                 continue;
             if (*blocked_one == PEAL_NONE)
                 *blocked_one = u;
@@ -30,7 +30,7 @@ static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *coun
     return ranks;
 }
 
-/* One sentence: a cell that nobody will change, or the circle. */
+/* One sentence: a cell that no rank will change, or the circle. */
 static void say_why(struct teller *t, const struct peal_verify_wait *waits, uint32_t n)
 {
     for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
@@ -41,7 +41,7 @@ static void say_why(struct teller *t, const struct peal_verify_wait *waits, uint
         else if (waits[i].nnotifiers == 0)
             t->a->v.why = peal_answer_text(t->a,
                                            "rank %u waits for %s %s %" PRId64 ", it is %" PRId64
-                                           ", and nobody will change it",
+                                           ", and no rank will change it",
                                            waits[i].rank, waits[i].cell, waits[i].relation,
                                            waits[i].expected, waits[i].actual);
     }
@@ -74,11 +74,13 @@ void peal_tell_blocked(struct teller *t)
         if (t->at[u] >= p->threads[u].nsteps || (t->only_core && t->core && !t->core[u]))
             continue;
         const struct step *s = peal_program_step(p, u, t->at[u]);
-        if (s->kind != STEP_WAIT && s->kind != STEP_WAIT_EQUAL)
+        if (s->kind != STEP_WAIT && s->kind != STEP_WAIT_EQUAL && s->kind != STEP_TAKE)
             continue;
         uint32_t op = p->step_op[p->threads[u].first_step + t->at[u]];
         uint32_t launch = peal_program_step_launch(p, u, t->at[u]), step = PEAL_NONE;
         int64_t expected = s->value + ((s->flags & STEP_HAS_REG) ? t->regs[u][s->reg] : 0);
+        if (s->kind == STEP_TAKE)
+            expected = peal_swap_expected(s->value);
         if (op != PEAL_NONE)
             (void)peal_program_op(p, u, op, &launch);
         if (op != PEAL_NONE && (!t->core || t->core[u])) {
@@ -136,7 +138,7 @@ static void list_next(struct teller *t, const uint32_t *at, uint32_t *next)
     memset(t->at, 0, p->nthreads * sizeof *at);
 }
 
-/* Why `thread` stands still, if that needs no others: nobody will change its cell, or it is the
+/* Why `thread` stands still, if that needs no others: no rank will change its cell, or it is the
  * first of a circle of threads that wait for each other. */
 static bool find_core(const struct program *p, const uint32_t *next, uint32_t thread, bool *core)
 {
@@ -203,7 +205,7 @@ void peal_story_stuck(const struct program *p, const struct run *stuck, struct a
             (void)peal_tell_past(&t, need);
         else
             a->failed = true;
-        /* Who has left the story stands at its end: it will notify nobody any more. */
+        /* Who has left the story stands at its end: it makes no further notify. */
         memcpy(t.at, stuck->at, p->nthreads * sizeof *t.at);
         memcpy(t.value, stuck->value, p->ncells * sizeof *t.value);
         t.core = core;

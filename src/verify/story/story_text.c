@@ -49,6 +49,13 @@ static void fill_sync(const struct program *p, const struct peal_op *op, struct 
         step->relation = op->flags & PEAL_OP_SET ? "=" : "+=";
     else if (op->kind == PEAL_OP_WAIT)
         step->relation = op->flags & PEAL_OP_EQUAL ? "==" : ">=";
+    else if (op->kind == PEAL_OP_FETCH_ADD)
+        step->relation = "+=";
+    else if (peal_op_is_atomic(op)) {
+        step->relation = "from";
+        step->value = peal_swap_expected(op->sync.value);
+        step->desired = peal_swap_desired(op->sync.value);
+    }
     if (op->kind == PEAL_OP_WAIT && !step->peeked)
         step->back = op->sync.back;
 }
@@ -70,15 +77,20 @@ void peal_story_fill(const struct program *p, const struct peal_op *op, struct a
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
-        operands[i] = operand_of(p, step->launch, op, peal_plan_refs(plan) + op->mem.ref + i, a);
+        struct peal_op seen = peal_op_of_operand(op, i);
+        operands[i] = operand_of(p, step->launch, &seen, peal_plan_refs(plan) + op->mem.ref + i, a);
         operands[i].writes = peal_op_writes(op, i);
     }
     step->operands = operands;
     step->noperands = n;
     if (op->kind == PEAL_OP_COMPUTE || op->kind == PEAL_OP_ACCUMULATE)
-        step->function = peal_fn_info((enum peal_fn)op->fn)->name;
+        step->function = peal_answer_text(a, "%s", peal_plan_fn_name(plan, op->fn));
+    if (op->kind == PEAL_OP_MATMUL)
+        step->function = peal_op_info(PEAL_OP_MATMUL)->name;
     if (op->kind == PEAL_OP_COMPUTE && op->mem.divisor > 1)
         step->divisor = op->mem.divisor;
+    if (op->kind == PEAL_OP_FLUSH)
+        step->peer = op->mem.target;
     if (op->kind >= PEAL_OP_SEND) {
         const struct peal_channel *ch = &peal_plan_channels(plan)[op->mem.channel];
         step->peer = op->kind == PEAL_OP_SEND ? ch->receiver : ch->sender;
@@ -115,6 +127,8 @@ static void put_sync(const struct peal_verify_step *s, struct peal_text *out)
     if (!s->relation)
         return;
     peal_text_printf(out, " %s %s%" PRId64, s->relation, s->peeked ? "peeked + " : "", s->value);
+    if (strcmp(s->relation, "from") == 0)
+        peal_text_printf(out, " to %" PRId64, s->desired);
     if (s->back)
         peal_text_printf(out, " at launch - %u", s->back);
 }
@@ -147,16 +161,8 @@ static void put_sources(const struct peal_verify_step *s, uint32_t sources, stru
     }
 }
 
-void peal_step_text(const struct peal_verify_step *s, struct peal_text *out)
+static void put_data(const struct peal_verify_step *s, struct peal_text *out)
 {
-    if (s->event) {
-        peal_text_puts(out, s->event);
-        return;
-    }
-    if (s->signal) {
-        put_sync(s, out);
-        return;
-    }
     /* A value that is stored as it is, is written as it is. */
     bool calls = s->function && strcmp(s->function, "id") != 0;
     bool accumulates = strcmp(s->kind, "accumulate") == 0;
@@ -176,7 +182,22 @@ void peal_step_text(const struct peal_verify_step *s, struct peal_text *out)
         peal_text_printf(out, " / %u", s->divisor);
     if (s->peer == PEAL_NONE)
         return;
-    peal_text_printf(out, " %s %u", strcmp(s->kind, "send") == 0 ? "to" : "from", s->peer);
+    bool away = strcmp(s->kind, "send") == 0 || strcmp(s->kind, "flush") == 0;
+    peal_text_printf(out, " %s %u", away ? "to" : "from", s->peer);
     if (s->channel && *s->channel)
         peal_text_printf(out, " on %s", s->channel);
+}
+
+void peal_step_text(const struct peal_verify_step *s, struct peal_text *out)
+{
+    if (s->event) {
+        peal_text_puts(out, s->event);
+        return;
+    }
+    if (s->signal)
+        put_sync(s, out);
+    else
+        put_data(s, out);
+    if (s->arrives)
+        peal_text_puts(out, " (arrives)");
 }

@@ -96,6 +96,7 @@ uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op)
     const struct thread *th = &t->p->threads[thread];
     struct peal_verify_step step = {.rank = th->rank,
                                     .lane = th->lane,
+                                    .arrives = th->is_wire,
                                     .op = PEAL_NONE,
                                     .waits_for = PEAL_NONE,
                                     .peer = PEAL_NONE};
@@ -138,12 +139,12 @@ void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving)
         if (x->thread > thread || (x->thread == thread && x->step > t->at[thread]))
             return;
         if (x->thread != thread || x->location != a->location || x->hi <= t->race->lo ||
-            x->lo >= t->race->hi)
+            x->lo >= t->race->hi || !peal_program_done(p, thread, x->step, t->regs[thread]))
             continue;
         uint32_t which = i == t->race->b;
         if (i == t->race->a || i == t->race->b) {
             if (!leaving)
-                return; /* told last */
+                return; /* shown last */
             t->race_step[which] = peal_tell_op(t, thread, x->op);
             if (t->steps.len)
                 t->steps.at[t->race_step[which]].launch = x->launch;
@@ -162,6 +163,12 @@ void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving)
     }
 }
 
+static bool ends_when(const struct program *p, uint32_t thread, uint32_t op)
+{
+    uint32_t launch;
+    return peal_program_op(p, thread, op, &launch)->kind == PEAL_OP_END;
+}
+
 /* Takes the thread's next step. */
 void peal_tell_step(struct teller *t, uint32_t thread)
 {
@@ -171,21 +178,17 @@ void peal_tell_step(struct teller *t, uint32_t thread)
     uint32_t op = p->step_op[p->threads[thread].first_step + i];
     peal_tell_accesses(t, thread, true);
     int64_t before = t->value[s->cell];
-    int64_t amount = s->value + ((s->flags & STEP_HAS_REG) ? t->regs[thread][s->reg] : 0);
-    bool waits = s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL;
-    if (s->kind == STEP_ADD)
-        t->value[s->cell] += amount;
-    else if (s->kind == STEP_SET)
-        t->value[s->cell] = amount;
-    else if (s->kind == STEP_PEEK)
-        t->regs[thread][s->reg] = peal_program_peek(p, s, before);
+    bool waits = s->kind == STEP_WAIT || s->kind == STEP_WAIT_EQUAL || s->kind == STEP_TAKE;
+    bool is_told = op != PEAL_NONE && !ends_when(p, thread, op) && s->kind != STEP_WHEN &&
+                   peal_program_done(p, thread, i, t->regs[thread]);
+    t->value[s->cell] = peal_program_effect(p, thread, i, t->regs[thread], before);
     uint32_t from = waits ? t->by[s->cell] : PEAL_NONE;
     uint32_t told = PEAL_NONE;
-    if (op != PEAL_NONE) {
+    if (is_told) {
         struct peal_verify_step *last = t->steps.len ? &t->steps.at[t->steps.len - 1] : NULL;
         uint32_t launch;
         (void)peal_program_op(p, thread, op, &launch);
-        /* The second half of a send or recv is not told again. */
+        /* The second half of a send or recv is not shown again. */
         if (i > 0 && p->step_op[p->threads[thread].first_step + i - 1] == op && last) {
             told = (uint32_t)t->steps.len - 1;
         } else {
@@ -203,7 +206,7 @@ void peal_tell_step(struct teller *t, uint32_t thread)
         t->fell[0] = t->by[s->cell];
         t->fell[1] = told;
     }
-    if (s->kind <= STEP_SET)
+    if (peal_step_writes(s) && told != PEAL_NONE)
         t->by[s->cell] = told;
     t->at[thread]++;
 }

@@ -21,10 +21,10 @@ struct teller {
     uint32_t *by;    /* [cell] step that changed it last, or PEAL_NONE */
     int64_t **regs;  /* [thread] */
     const struct race *race;
-    uint32_t race_step[2]; /* where its accesses were told, or PEAL_NONE */
+    uint32_t race_step[2]; /* where its accesses are shown, or PEAL_NONE */
     uint32_t fell[2];      /* steps: a write of a handed-over cell, then one of an earlier launch */
-    const bool *core; /* [thread] blocked threads whose step is told; NULL = all */
-    bool only_core;   /* the others need not be blocked: their waits are not told either */
+    const bool *core;      /* [thread] blocked threads whose step is shown; NULL = all */
+    bool only_core;        /* the others need not be blocked: their waits are not shown either */
 };
 
 /* False: out of memory; the answer says so. */
@@ -35,7 +35,7 @@ void peal_tell_end(struct teller *t);
 uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op);
 const char *peal_tell_cell(struct teller *t, uint32_t cell);
 /* Accesses of the thread to the contested bytes that come before its next step. Those that race are
- * told last, unless the thread goes on from there (`leaving`). */
+ * shown last, unless the thread goes on from there (`leaving`). */
 void peal_tell_accesses(struct teller *t, uint32_t thread, bool leaving);
 /* Takes the thread's next step. */
 void peal_tell_step(struct teller *t, uint32_t thread);

@@ -200,7 +200,7 @@ static void drop_stamp(struct pass *s, struct stamp *stamp)
         free(stamp);
 }
 
-/* The thread's own vector, which nobody else keeps. */
+/* The thread's own vector, which is kept nowhere else. */
 static uint32_t *own_stamp(struct pass *s, uint32_t thread)
 {
     struct stamp *old = s->now[thread];

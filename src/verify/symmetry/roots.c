@@ -181,6 +181,8 @@ static bool moves_alike(const struct rotation *r, const struct peal_op *op)
 
 static bool same_op(struct rotation *r, const struct peal_op *a, const struct peal_op *b)
 {
+    if (a->kind == PEAL_OP_MATMUL) /* rows and columns are no parts */
+        return false;
     if (a->kind != b->kind || a->fn != b->fn || a->flags != b->flags || a->dtype != b->dtype)
         return false;
     if (peal_op_is_sync(a))
@@ -239,6 +241,8 @@ static bool same_tables(const struct peal_plan *a, const struct peal_plan *b)
         a->signals.count != b->signals.count || a->channels.count != b->channels.count ||
         a->params.count != b->params.count)
         return false;
+    if (a->formulas.count || b->formulas.count)
+        return false; /* the order of the ranks is part of the contract */
     for (uint32_t i = 0; i < a->bufs.count; i++) {
         const struct peal_buf *x = &peal_plan_bufs(a)[i], *y = &peal_plan_bufs(b)[i];
         if (x->kind != y->kind || x->dir != y->dir || x->dtype != y->dtype ||

@@ -57,7 +57,7 @@ bool peal_symmetry_of_memory(const struct program *p, const struct symmetry *s);
 void peal_symmetry_carry(const struct program *p, const struct symmetry *s,
                          struct clock_query *queries, uint64_t count);
 
-/* Answers the queries, sorted by `of`, in one run. False: a cell that is waited for has several
+/* Answers the queries in one run. False: a cell that is waited for has several
  * writers, or memory is short; nothing is answered then. */
 bool peal_clocks_in_one_pass(const struct program *p, const struct clock_query *queries,
                              uint64_t count);

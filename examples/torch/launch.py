@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the ranks of a bench: worker(rank, world_size, path of a file to meet by, options).
+
+torch's MPI backend wants to be started by mpirun: then this program is run again by it, once for each rank.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+import torch.multiprocessing as mp
+
+STORE = "PEAL_BENCH_STORE"
+
+
+def start(worker, world_sizes, options, with_mpi=False):
+    """For each number of ranks, one after the other."""
+    if STORE in os.environ:  # mpirun has started this rank
+        worker(int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ["OMPI_COMM_WORLD_SIZE"]), os.environ[STORE], options)
+        return
+    for ranks in map(int, world_sizes.split(",")):
+        with tempfile.TemporaryDirectory() as scratch:
+            store = os.path.join(scratch, "store")
+            if not with_mpi:
+                mp.spawn(worker, nprocs=ranks, args=(ranks, store, options))
+                continue
+            command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+            arguments = [sys.executable, "-W", "ignore", *sys.argv]
+            subprocess.run(command + arguments, env={**os.environ, STORE: store}, check=True)

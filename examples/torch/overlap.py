@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What async_op=True hides: all_reduce beside computing, with "peal" and "gloo" alternating in one run.
+
+    /usr/bin/python3 examples/torch/overlap.py [--world 2] [--bytes 1M,16M] [--rounds 5]
+
+"sleep" stands for computing on a device: the cores are free, and the best is the longer of the two. "compute" keeps the caller's
+core busy: there the best is the processor time of all ranks for both, divided by the number of cores. neighbour.py has what other
+programs on the machine lose.
+"""
+import argparse
+import os
+import statistics
+import time
+
+import launch
+import torch
+import torch.distributed as dist
+
+import peal_torch  # noqa: F401
+
+
+def size(text):
+    unit = {"K": 1 << 10, "M": 1 << 20}.get(text[-1].upper(), 1)
+    return int(text[:-1] if unit > 1 else text) * unit
+
+
+def spin(seconds):
+    """Computes until this much processor time is used."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def over_ranks(value, op):
+    x = torch.tensor([value], dtype=torch.float64)
+    dist.all_reduce(x, op)
+    return x.item()
+
+
+def timed(function):
+    """Seconds of the slowest rank, and processor time of all."""
+    dist.barrier()
+    start, processor = time.perf_counter(), time.process_time()
+    function()
+    seconds, processor = time.perf_counter() - start, time.process_time() - processor
+    return over_ranks(seconds, dist.ReduceOp.MAX), over_ranks(processor, dist.ReduceOp.SUM)
+
+
+def medians(function, rounds):
+    return [statistics.median(values) for values in zip(*(timed(function) for _ in range(rounds)))]
+
+
+def overlapped(x, group, work):
+    pending = dist.all_reduce(x, group=group, async_op=True)
+    work()
+    pending.wait()
+
+
+def run(rank, world, count, groups, rounds):
+    cores = len(os.sched_getaffinity(0))
+    x = torch.ones(count // 4)
+    for name, group in groups.items():
+        for _ in range(3):
+            dist.all_reduce(x, group=group)
+        alone, processor = medians(lambda: dist.all_reduce(x, group=group), rounds)
+        slept, _ = medians(lambda: overlapped(x, group, lambda: time.sleep(alone)), rounds)
+        computed, _ = medians(lambda: overlapped(x, group, lambda: spin(alone)), rounds)
+        best = max(alone, (processor + world * alone) / cores)
+        if rank == 0:
+            print(f"{name:5} {count:9} B  all_reduce {alone * 1e3:7.2f} ms; with a sleep as long {slept * 1e3:7.2f} ms "
+                  f"({slept / alone:.2f} of the longer); with computing as long {computed * 1e3:7.2f} ms "
+                  f"({computed / best:.2f} of the processor time / {cores})", flush=True)
+
+
+def worker(rank, world, rendezvous, options):
+    torch.set_num_threads(1)
+    dist.init_process_group("peal", init_method=f"file://{rendezvous}", rank=rank, world_size=world)
+    groups = {name: dist.new_group(backend=name) for name in ("peal", "gloo")}
+    for count in map(size, options.bytes.split(",")):
+        run(rank, world, count, groups, options.rounds)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--world", default="2")
+    parser.add_argument("--bytes", default="1M,16M")
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    launch.start(worker, arguments.world, arguments)

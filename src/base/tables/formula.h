@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A user-defined reduction, `reduce mine(a, b) = ...`, as a list of steps.
+ *
+ * The steps are those of a machine with a stack: A, B and CONST put a value on it, APPLY takes `operands` of them off and
+ * puts the function's value there. One value is left at the end. A formula is plain memory without pointers, so that it
+ * is part of a plan's block and of its hash; whoever gets one from outside calls peal_formula_check first, after which
+ * it can be evaluated with a stack of PEAL_FORMULA_DEPTH values, whatever it holds.
+ *
+ * Where a formula stands in a plan, functions of data have one number more: PEAL_FN_USER + i is the plan's formula i
+ * (dtype.h), and PEAL_USER_REDUCTION + i the reduction that combines with it.
+ */
+#ifndef PEAL_BASE_FORMULA_H
+#define PEAL_BASE_FORMULA_H
+
+#include "base/tables/dtype.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { PEAL_FORMULA_STEPS = 64, PEAL_FORMULA_DEPTH = 8, PEAL_FORMULA_NAME = 32 };
+
+enum peal_formula_kind { PEAL_FORMULA_A, PEAL_FORMULA_B, PEAL_FORMULA_CONST, PEAL_FORMULA_APPLY };
+
+struct peal_formula_step {
+    uint8_t kind;     /* enum peal_formula_kind */
+    uint8_t fn;       /* APPLY: enum peal_fn, one of the table's, elementwise */
+    uint8_t operands; /* APPLY: 1 to 3; a function of two or more is applied to two at a time */
+    uint8_t pad[5];
+    double value; /* CONST */
+};
+
+/* What the author declares, and no one checks. */
+enum peal_formula_flags {
+    PEAL_FORMULA_COMMUTATIVE = 1, /* mine(a, b) is mine(b, a), to the bit */
+    PEAL_FORMULA_ASSOCIATIVE = 2  /* but for rounding, mine(mine(a, b), c) is mine(a, mine(b, c)) */
+};
+
+struct peal_formula {
+    char name[PEAL_FORMULA_NAME]; /* ends with NUL */
+    uint32_t flags;
+    uint32_t nsteps;
+    struct peal_formula_step steps[PEAL_FORMULA_STEPS]; /* zero from nsteps on */
+};
+
+/* How far the contributions of ranks may be moved. */
+static inline bool peal_formula_is_free(const struct peal_formula *f)
+{
+    return f->flags == (PEAL_FORMULA_COMMUTATIVE | PEAL_FORMULA_ASSOCIATIVE);
+}
+
+/* To the bit, constants too: there is no padding between the members. */
+static inline bool peal_formula_is_same(const struct peal_formula *a, const struct peal_formula *b)
+{
+    return memcmp((const char *)a, (const char *)b, sizeof *a) == 0;
+}
+
+/* Is it whole: known kinds and functions, a stack that is deep enough, one value at the end? */
+bool peal_formula_check(const struct peal_formula *f);
+/* Do all its functions and constants go with elements of that type? The formula is checked. */
+bool peal_formula_takes(const struct peal_formula *f, enum peal_dtype dtype);
+/* The same for equal formulas, whatever their names. */
+uint64_t peal_formula_hash(const struct peal_formula *f);
+/* How many functions one application takes; at least 1. */
+uint32_t peal_formula_cost(const struct peal_formula *f);
+
+#endif

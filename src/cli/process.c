@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See process.h. */
+#include "cli/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STACK_MS = 5000 };
+
+/* A file of /proc/PID, without its last line end; false: it cannot be read. */
+static bool read_proc(int32_t pid, const char *name, char *out, size_t cap)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    size_t got = fread(out, 1, cap - 1, file);
+    fclose(file);
+    out[got] = '\0';
+    if (got > 0 && out[got - 1] == '\n')
+        out[got - 1] = '\0';
+    return got > 0;
+}
+
+/* The letter of its state and its parent. A program's name may have blanks and brackets. */
+static bool read_stat(int32_t pid, char *state, int32_t *parent)
+{
+    char line[512];
+    if (!read_proc(pid, "stat", line, sizeof line))
+        return false;
+    const char *after = strrchr(line, ')');
+    return after && sscanf(after + 1, " %c %d", state, parent) == 2;
+}
+
+int32_t peal_process_parent(int32_t pid)
+{
+    char state;
+    int32_t parent = 0;
+    if (read_stat(pid, &state, &parent))
+        return parent;
+    return 0;
+}
+
+static const char *state_text(char state)
+{
+    switch (state) {
+    case 'R':
+        return "running";
+    case 'S':
+        return "asleep";
+    case 'D':
+        return "in the kernel, waiting for a device or for memory";
+    case 'T':
+        return "stopped by a signal";
+    case 't':
+        return "stopped by a debugger";
+    case 'Z':
+    case 'X':
+        return "ended";
+    default:
+        return "in an unknown state";
+    }
+}
+
+bool peal_process_state(int32_t pid, struct peal_text *out)
+{
+    char state, where[64];
+    int32_t parent;
+    if (!read_stat(pid, &state, &parent))
+        return false;
+    peal_text_puts(out, state_text(state));
+    /* The kernel's function that it sleeps in; "0" where the system does not tell. */
+    bool sleeps = state == 'S' || state == 'D';
+    if (sleeps && read_proc(pid, "wchan", where, sizeof where) && strcmp(where, "0") != 0)
+        peal_text_printf(out, " in %s", where);
+    return true;
+}
+
+/* ---- stacks ---- */
+
+static pid_t start_stack(int32_t pid, int out)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", pid);
+    char *arguments[] = {"eu-stack", "-1", "-p", number, NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t child = -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ) != 0)
+        child = -1;
+    posix_spawn_file_actions_destroy(&actions);
+    return child;
+}
+
+/* What it writes, until it ends or time is up. */
+static void read_output(int fd, struct peal_text *out)
+{
+    uint64_t until = peal_now_ns() + (uint64_t)STACK_MS * 1000000;
+    for (;;) {
+        char piece[512];
+        uint64_t now = peal_now_ns();
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        if (now >= until || poll(&ready, 1, (int)((until - now) / 1000000)) <= 0)
+            return;
+        ssize_t got = read(fd, piece, sizeof piece);
+        if (got <= 0)
+            return;
+        peal_text_add(out, piece, (size_t)got);
+    }
+}
+
+/* Lines of eu-stack are "#2  0x00007f12 peal_barrier". */
+static uint32_t take_names(const char *text, uint32_t most, struct peal_text *out)
+{
+    uint32_t found = 0;
+    const char *line = text;
+    while (line && *line && found < most) {
+        int name = 0;
+        if (sscanf(line, "#%*d %*s %n", &name) == 0 && name > 0) {
+            const char *end = line + strcspn(line, "\n");
+            while (end > line + name && end[-1] == ' ')
+                end--;
+            peal_text_printf(out, "%.*s\n", (int)(end - line - name), line + name);
+            found++;
+        }
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    return found;
+}
+
+bool peal_process_stack(int32_t pid, uint32_t most, struct peal_text *out)
+{
+    int ends[2];
+    struct peal_text text = {0};
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    pid_t child = start_stack(pid, ends[1]);
+    close(ends[1]);
+    if (child > 0) {
+        read_output(ends[0], &text);
+        kill(child, SIGKILL); /* of no effect on one that has ended */
+        (void)waitpid(child, NULL, 0);
+    }
+    close(ends[0]);
+    bool found = child > 0 && take_names(peal_text_get(&text), most, out) > 0;
+    peal_text_release(&text);
+    return found;
+}

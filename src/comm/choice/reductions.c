@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* User-defined reductions: declared by a text, numbered from PEAL_USER_REDUCTION on, kept until the communicator closes. */
+#include "comm/choice/reductions.h"
+
+#include "lang/lang.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct peal_formula *peal_comm_formula(const struct peal_comm *comm,
+                                             enum peal_reduction reduce)
+{
+    uint32_t i = (uint32_t)reduce - PEAL_USER_REDUCTION;
+    if (!peal_reduce_is_user(reduce) || i >= comm->nformulas)
+        return NULL;
+    return &comm->formulas[i];
+}
+
+enum peal_moves peal_comm_moves(const struct peal_comm *comm, enum peal_reduction reduce)
+{
+    const struct peal_formula *formula = peal_comm_formula(comm, reduce);
+    if (!formula || peal_formula_is_free(formula))
+        return PEAL_MOVES_ANY;
+    return formula->flags & PEAL_FORMULA_ASSOCIATIVE ? PEAL_MOVES_GROUPS : PEAL_MOVES_NONE;
+}
+
+const char *peal_comm_reduce_name(const struct peal_comm *comm, enum peal_reduction reduce)
+{
+    const struct peal_formula *formula = peal_comm_formula(comm, reduce);
+    return formula ? formula->name : peal_reduce_name(reduce);
+}
+
+/* Room for all: plans and calls refer to them by number. */
+static bool make_room(struct peal_comm *comm)
+{
+    if (!comm->formulas)
+        comm->formulas = calloc(PEAL_FORMULAS, sizeof *comm->formulas);
+    comm->plans.formulas = comm->formulas;
+    return comm->formulas != NULL;
+}
+
+bool peal_reductions_inherit(struct peal_comm *comm, const struct peal_comm *parent)
+{
+    if (!parent || parent->nformulas == 0)
+        return true;
+    if (!make_room(comm))
+        return false;
+    memcpy(comm->formulas, parent->formulas, parent->nformulas * sizeof *comm->formulas);
+    comm->nformulas = parent->nformulas;
+    return true;
+}
+
+static enum peal_status add(struct peal_comm *comm, const struct peal_formula *formula,
+                            enum peal_reduction *out)
+{
+    uint32_t i = 0;
+    while (i < comm->nformulas && !peal_formula_is_same(&comm->formulas[i], formula))
+        i++;
+    if (i == PEAL_FORMULAS)
+        return peal_comm_fail(comm, PEAL_NO_MEMORY, "a communicator has at most %d reductions",
+                              PEAL_FORMULAS);
+    if (i == comm->nformulas) {
+        if (!make_room(comm))
+            return peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a reduction");
+        comm->formulas[comm->nformulas++] = *formula;
+    }
+    *out = (enum peal_reduction)(PEAL_USER_REDUCTION + i);
+    return PEAL_OK;
+}
+
+/* The one of that name, or the text's last. */
+static const struct peal_reduce_decl *find(const struct peal_module *module, const char *name)
+{
+    if (name)
+        return peal_module_find_reduction(module, name);
+    const struct peal_reduce_decl *last = module->reductions;
+    while (last && last->next)
+        last = last->next;
+    return last;
+}
+
+enum peal_status peal_reduction_declare(struct peal_comm *comm, const char *text, const char *name,
+                                        enum peal_reduction *out)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK)
+        return status;
+    if (!text || !out)
+        return peal_comm_fail(comm, PEAL_INVALID, "a reduction needs a text, and a place");
+    struct peal_program *program = NULL;
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    status = peal_program_text("text", text, strlen(text), &diags, &program);
+    const struct peal_reduce_decl *decl = NULL;
+    if (status != PEAL_OK) {
+        struct peal_text why = {0};
+        peal_diags_print(&diags, false, &why);
+        peal_comm_fail(comm, status, "%s",
+                       why.len ? peal_text_get(&why) : peal_status_text(status));
+        peal_text_release(&why);
+    } else if (!(decl = find(peal_program_module(program), name))) {
+        status = peal_comm_fail(comm, PEAL_INVALID,
+                                name ? "there is no reduction '%s'"
+                                     : "there is no reduction in the text%s",
+                                name ? name : "");
+    } else {
+        status = add(comm, &decl->formula, out);
+    }
+    peal_program_close(program);
+    peal_diags_release(&diags);
+    return status;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See hosts.h. */
+#include "comm/hosts/hosts.h"
+
+#include "verify/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum peal_status peal_hosts_compare(struct peal_meet *meet, uint32_t *nodes, bool *several,
+                                    struct peal_text *why)
+{
+    enum peal_status status = peal_meet_nodes(meet, nodes, why);
+    *several = false;
+    for (uint32_t r = 0; status == PEAL_OK && r < meet->size; r++)
+        *several |= nodes[r] != nodes[0];
+    return status;
+}
+
+/* ---- the network ---- */
+
+static bool wants_thread(void)
+{
+    const char *wish = getenv("PEAL_PROGRESS");
+    return wish && strcmp(wish, "thread") == 0;
+}
+
+static bool wants_crypt(void)
+{
+    const char *wish = getenv("PEAL_NET_CRYPT");
+    return wish && strcmp(wish, "1") == 0;
+}
+
+static enum peal_status open_endpoint(struct peal_meet *meet, const uint32_t *nodes, bool quiet,
+                                      struct peal_text *why, struct peal_endpoint **out)
+{
+    uint8_t secret[PEAL_NET_SECRET] = {0};
+    enum peal_status status = peal_meet_secret(meet, quiet, secret, why);
+    struct peal_endpoint *endpoint = status == PEAL_OK ? peal_endpoint_new() : NULL;
+    if (status == PEAL_OK && !endpoint)
+        status = PEAL_NO_MEMORY;
+    if (status != PEAL_OK)
+        return status;
+    struct peal_net_config config = {.rank = meet->rank,
+                                     .size = meet->size,
+                                     .job = meet->job,
+                                     .secret = secret,
+                                     .crypt = wants_crypt(),
+                                     .events = peal_endpoint_events(endpoint)};
+    struct peal_net *net = NULL;
+    status = peal_net_open(&config, meet, why, &net);
+    explicit_bzero(secret, sizeof secret);
+    if (status == PEAL_OK)
+        status = peal_endpoint_use(endpoint, net, nodes);
+    if (status == PEAL_OK && wants_thread())
+        status = peal_endpoint_serve(endpoint);
+    if (status != PEAL_OK) {
+        peal_endpoint_drop(endpoint);
+        return status;
+    }
+    *out = endpoint;
+    return PEAL_OK;
+}
+
+/* ---- opening ---- */
+
+/* How far each rank has come, and its hello. */
+struct account {
+    struct peal_span_hello hello;
+    uint32_t status;
+    char why[228];
+};
+
+/* All ranks give an account; the first that has failed gives its reason to all. */
+static enum peal_status give_account(struct peal_meet *meet, struct account *own,
+                                     enum peal_status status, const char *reason,
+                                     struct account *all, struct peal_text *why)
+{
+    own->status = (uint32_t)status;
+    snprintf(own->why, sizeof own->why, "%s", reason);
+    enum peal_status gathered = peal_meet_gather(meet, own, sizeof *own, all, why);
+    if (gathered != PEAL_OK)
+        return gathered;
+    for (uint32_t r = 0; r < meet->size; r++) {
+        if (all[r].status == PEAL_OK)
+            continue;
+        all[r].why[sizeof all[r].why - 1] = '\0';
+        why->len = 0;
+        peal_text_printf(why, "rank %u: %s", r, all[r].why);
+        return all[r].status <= PEAL_REVOKED ? (enum peal_status)all[r].status : PEAL_SYSTEM;
+    }
+    return PEAL_OK;
+}
+
+static const char *reason_of(enum peal_status status, const struct peal_text *why)
+{
+    return why->len > 0 ? peal_text_get(why) : peal_status_text(status);
+}
+
+static enum peal_status open_team(struct peal_meet *meet, struct peal_endpoint *endpoint,
+                                  const struct peal_team_how *how, struct account *all,
+                                  struct peal_text *why, struct peal_team **out)
+{
+    uint32_t members[PEAL_MOST_RANKS];
+    struct account own = {0};
+    struct peal_text reason = {0};
+    struct peal_span_hello hellos[PEAL_MOST_RANKS];
+    struct peal_team_how far = *how;
+    struct peal_span_how span = {endpoint, members};
+    struct peal_team *team = NULL;
+    for (uint32_t r = 0; r < how->size; r++)
+        members[r] = r;
+    far.span = &span;
+    far.hello = &own.hello;
+    enum peal_status status = peal_team_open(&far, &reason, &team);
+    status = give_account(meet, &own, status, reason_of(status, &reason), all, why);
+    peal_text_release(&reason);
+    for (uint32_t r = 0; status == PEAL_OK && r < how->size; r++)
+        hellos[r] = all[r].hello;
+    if (status == PEAL_OK)
+        status = peal_team_meet_far(team, hellos, why);
+    if (status != PEAL_OK) {
+        peal_team_close(team);
+        return status;
+    }
+    *out = team;
+    return PEAL_OK;
+}
+
+enum peal_status peal_hosts_open(struct peal_meet *meet, const uint32_t *nodes,
+                                 const struct peal_team_how *how, struct peal_text *why,
+                                 struct peal_comm **out)
+{
+    struct peal_endpoint *endpoint = NULL;
+    struct account own = {0}, *all = calloc(meet->size, sizeof *all);
+    if (!all)
+        return PEAL_NO_MEMORY;
+    enum peal_status status = open_endpoint(meet, nodes, how->quiet, why, &endpoint);
+    struct peal_team *team = NULL;
+    struct peal_comm *comm = NULL;
+    if (status == PEAL_OK)
+        status = open_team(meet, endpoint, how, all, why, &team);
+    if (status == PEAL_OK) {
+        status = peal_comm_new(team, NULL, &comm);
+        const char *reason = status == PEAL_OK ? "" : peal_comm_error(NULL);
+        status = give_account(meet, &own, status, reason, all, why);
+    }
+    peal_endpoint_drop(endpoint); /* the team holds it */
+    free(all);
+    if (status != PEAL_OK) {
+        peal_comm_close(comm);
+        return status;
+    }
+    *out = comm;
+    return PEAL_OK;
+}
+
+/* ---- parts ---- */
+
+void peal_hosts_cut(const struct peal_team *parent, struct peal_hosts_part *part,
+                    struct peal_team_group *group)
+{
+    bool several = false;
+    for (uint32_t i = 0; parent->span && i < group->size; i++) {
+        several |= parent->span->far[group->ranks[i]] != 0;
+        part->at[i] = parent->span->peers[group->ranks[i]].at;
+    }
+    if (!several)
+        return;
+    part->span = (struct peal_span_how){parent->span->endpoint, part->at};
+    group->span = &part->span;
+    group->hello = &part->hello;
+}
+
+/* ---- shrinking ---- */
+
+static int will_not_come(void *context, uint32_t rank, struct peal_text *how)
+{
+    const struct peal_team *team = context;
+    (void)how;
+    /* Partner: peal_team_close. */
+    return peal_team_is_dead(team, rank) ||
+           atomic_load_explicit(&team->controls[rank]->life, memory_order_acquire) ==
+               PEAL_LIFE_LEFT;
+}
+
+/* Those who are left. */
+struct rest {
+    const struct peal_team *old;
+    uint32_t members[PEAL_MOST_RANKS], at[PEAL_MOST_RANKS]; /* old ranks, and those of the net */
+    uint32_t places[PEAL_MOST_RANKS];                       /* of their windows */
+    uint32_t size, self;
+};
+
+static int is_missing(void *context, uint32_t member, struct peal_text *how)
+{
+    const struct rest *rest = context;
+    peal_span_progress(rest->old->span); /* others may still be gathering */
+    return will_not_come((void *)(uintptr_t)rest->old, rest->members[member], how);
+}
+
+/* Everyone who is left finds out who is. */
+static enum peal_status find_rest(struct peal_team *old, uint64_t id, uint32_t place,
+                                  struct peal_text *why, struct rest *out)
+{
+    uint32_t at[PEAL_MOST_RANKS];
+    uint8_t came[PEAL_MOST_RANKS] = {0};
+    uint32_t places[PEAL_MOST_RANKS];
+    for (uint32_t r = 0; r < old->size; r++)
+        at[r] = old->span->peers[r].at;
+    struct peal_span_gather how = {.endpoint = old->span->endpoint,
+                                   .id = id,
+                                   .members = at,
+                                   .size = old->size,
+                                   .self = old->rank,
+                                   .bytes = sizeof place,
+                                   .timeout_ms = old->meet_ms,
+                                   .gone = will_not_come,
+                                   .context = old,
+                                   .optional = true};
+    enum peal_status status = peal_span_gather(&how, &place, places, came);
+    if (status == PEAL_TIMEOUT)
+        peal_text_printf(why, "the others did not come in time");
+    if (status != PEAL_OK)
+        return status;
+    if (!came[old->rank]) {
+        peal_text_printf(why, "the others took this rank for dead, and have gone on without it");
+        return PEAL_SYSTEM;
+    }
+    *out = (struct rest){.old = old};
+    for (uint32_t r = 0; r < old->size; r++) {
+        if (!came[r])
+            continue;
+        out->self = r == old->rank ? out->size : out->self;
+        out->at[out->size] = at[r];
+        out->places[out->size] = places[r];
+        out->members[out->size++] = r;
+    }
+    return PEAL_OK;
+}
+
+/* The hellos of those who are left; each says how far it has come. */
+static enum peal_status meet_rest(struct peal_team *team, struct rest *rest, uint64_t id,
+                                  enum peal_status status, struct peal_span_hello *own,
+                                  struct peal_text *why)
+{
+    struct peal_span_hello all[PEAL_MOST_RANKS];
+    uint8_t came[PEAL_MOST_RANKS];
+    struct peal_span_gather how = {.endpoint = rest->old->span->endpoint,
+                                   .id = id,
+                                   .members = rest->at,
+                                   .size = rest->size,
+                                   .self = rest->self,
+                                   .bytes = sizeof *own,
+                                   .timeout_ms = rest->old->meet_ms,
+                                   .gone = is_missing,
+                                   .context = rest};
+    own->status = (uint32_t)status;
+    enum peal_status met = peal_span_gather(&how, own, all, came);
+    if (status != PEAL_OK || met != PEAL_OK)
+        return status != PEAL_OK ? status : met;
+    for (uint32_t r = 0; r < rest->size; r++) {
+        if (all[r].status == PEAL_OK)
+            continue;
+        peal_text_printf(why, "rank %u could not take part", rest->members[r]);
+        return PEAL_SYSTEM;
+    }
+    return team && team->span ? peal_team_meet_far(team, all, why) : PEAL_OK;
+}
+
+enum peal_status peal_hosts_shrink(struct peal_comm *comm, const char *job, struct peal_text *why,
+                                   struct peal_team **out)
+{
+    struct peal_team *old = comm->team, *team = NULL;
+    uint64_t id = peal_hash_bytes(job, strlen(job), 2);
+    uint32_t place = 0;
+    struct rest rest;
+    struct peal_hosts_part part = {.hello = {0}};
+    enum peal_status status = peal_team_reserve(old, PEAL_LIFE_OPENING, &place, why);
+    if (status == PEAL_OK)
+        status = find_rest(old, id, place, why, &rest);
+    if (status != PEAL_OK)
+        return status;
+    struct peal_team_group group = {.rank = rest.self,
+                                    .size = rest.size,
+                                    .ranks = rest.members,
+                                    .places = rest.places,
+                                    .job = job};
+    peal_hosts_cut(old, &part, &group);
+    status = peal_team_derive(old, &group, why, &team);
+    status = meet_rest(team, &rest, peal_hash_u64(1, id), status, &part.hello, why);
+    if (status != PEAL_OK) {
+        peal_team_close(team);
+        return status;
+    }
+    *out = team;
+    return PEAL_OK;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peal/onesided.h. Between ranks that share memory: loads, stores and atomic operations on the mapped
+ * copies of symmetric memory. To other hosts: far.h.
+ *
+ * Order. A put is a copy with ordinary stores, and a signal an atomic addition that releases them: the
+ * partner is the acquiring load in wait_until, or the program's own. Nothing here streams past the
+ * caches, so a release orders every put. peal_quiet needs no more than a full fence, as stores to shared
+ * memory have arrived once they are visible. */
+#include "comm/onesided/far.h"
+
+#include <peal/onesided.h>
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* Where `rank`'s copy of [remote, remote + bytes) is, in `out`; NULL: on another host. */
+static enum peal_status find_remote(struct peal_comm *comm, const void *remote, uint64_t bytes,
+                                    uint32_t rank, char **out)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK)
+        return status;
+    if (rank >= comm->team->size)
+        return peal_comm_fail(comm, PEAL_INVALID, "rank %u of %u", rank, comm->team->size);
+    /* Partner: peal_team_close. A thread's memory goes with its communicator. */
+    if (atomic_load_explicit(&comm->team->controls[rank]->life, memory_order_acquire) ==
+        PEAL_LIFE_LEFT)
+        return peal_comm_fail(comm, PEAL_MISMATCH, "rank %u has closed the communicator", rank);
+    const struct peal_symmetric *found = peal_symmetric_find(comm, remote, bytes);
+    if (!found && bytes > 0 && peal_symmetric_find(comm, remote, 1))
+        return peal_comm_fail(comm, PEAL_INVALID,
+                              "%" PRIu64 " bytes go past the end of the symmetric memory", bytes);
+    if (!found && bytes > 0)
+        return peal_comm_fail(comm, PEAL_INVALID, "this is no symmetric memory");
+    *out = NULL;
+    if (found && found->at[rank])
+        *out = found->at[rank] + ((const char *)remote - found->at[comm->team->rank]);
+    return PEAL_OK;
+}
+
+static enum peal_status find_word(struct peal_comm *comm, const void *remote, uint64_t bytes,
+                                  uint32_t rank, char **out)
+{
+    if ((uintptr_t)remote % bytes != 0 && comm)
+        return peal_comm_fail(comm, PEAL_INVALID, "a word of %" PRIu64 " bytes is not aligned",
+                              bytes);
+    return find_remote(comm, remote, bytes, rank, out);
+}
+
+static enum peal_status check_local(struct peal_comm *comm, const void *local, uint64_t bytes)
+{
+    if (bytes == 0 || local)
+        return PEAL_OK;
+    return peal_comm_fail(comm, PEAL_INVALID, "no buffer");
+}
+
+/* ---- data ---- */
+
+enum peal_status peal_put(struct peal_comm *comm, void *remote, const void *local, uint64_t bytes,
+                          uint32_t rank)
+{
+    char *at;
+    enum peal_status status = find_remote(comm, remote, bytes, rank, &at);
+    if (status == PEAL_OK)
+        status = check_local(comm, local, bytes);
+    if (status == PEAL_OK && peal_team_is_far(comm->team, rank))
+        return peal_onesided_put(comm, remote, local, bytes, rank, NULL);
+    if (status == PEAL_OK && bytes > 0)
+        memmove(at, local, bytes); /* to the own rank, the two may overlap */
+    return status;
+}
+
+enum peal_status peal_get(struct peal_comm *comm, void *local, const void *remote, uint64_t bytes,
+                          uint32_t rank)
+{
+    char *at;
+    enum peal_status status = find_remote(comm, remote, bytes, rank, &at);
+    if (status == PEAL_OK)
+        status = check_local(comm, local, bytes);
+    if (status == PEAL_OK && peal_team_is_far(comm->team, rank))
+        return peal_onesided_get(comm, local, remote, bytes, rank);
+    if (status == PEAL_OK && bytes > 0)
+        memmove(local, at, bytes);
+    return status;
+}
+
+/* Release; partner: holds. Whoever waits for the word may be asleep. */
+static void add_word(struct peal_comm *comm, char *at, uint64_t add, uint32_t rank)
+{
+    atomic_fetch_add_explicit((_Atomic uint64_t *)(void *)at, add, memory_order_release);
+    peal_wake_if_sleeping(comm->team, rank);
+}
+
+enum peal_status peal_notify(struct peal_comm *comm, uint64_t *signal, uint64_t add, uint32_t rank)
+{
+    char *at;
+    enum peal_status status = find_word(comm, signal, sizeof *signal, rank, &at);
+    if (status == PEAL_OK && peal_team_is_far(comm->team, rank))
+        return peal_onesided_put(comm, NULL, NULL, 0, rank,
+                                 &(struct peal_onesided_signal){signal, add});
+    if (status == PEAL_OK)
+        add_word(comm, at, add, rank);
+    return status;
+}
+
+enum peal_status peal_put_notify(struct peal_comm *comm, void *remote, const void *local,
+                                 uint64_t bytes, uint64_t *signal, uint64_t add, uint32_t rank)
+{
+    char *at, *to;
+    enum peal_status status = find_word(comm, signal, sizeof *signal, rank, &at);
+    if (status == PEAL_OK && peal_team_is_far(comm->team, rank)) {
+        status = find_remote(comm, remote, bytes, rank, &to);
+        if (status == PEAL_OK)
+            status = check_local(comm, local, bytes);
+        return status != PEAL_OK ? status
+                                 : peal_onesided_put(comm, remote, local, bytes, rank,
+                                                     &(struct peal_onesided_signal){signal, add});
+    }
+    if (status == PEAL_OK)
+        status = peal_put(comm, remote, local, bytes, rank);
+    if (status == PEAL_OK)
+        add_word(comm, at, add, rank);
+    return status;
+}
+
+/* ---- requests: here all of these are done when they are started ---- */
+
+static enum peal_status end_request(struct peal_comm *comm, enum peal_status status,
+                                    struct peal_request **out)
+{
+    if (status != PEAL_OK)
+        return status;
+    struct peal_request *request = peal_request_new(comm, out, 0, &status);
+    if (request)
+        *out = request;
+    return status;
+}
+
+/* Before anything is written: a call that cannot give a request has done nothing. */
+static enum peal_status check_out(struct peal_comm *comm, struct peal_request **out)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status == PEAL_OK && !out)
+        status = peal_comm_fail(comm, PEAL_INVALID, "no place for the request");
+    return status;
+}
+
+enum peal_status peal_iput(struct peal_comm *comm, void *remote, const void *local, uint64_t bytes,
+                           uint32_t rank, struct peal_request **out)
+{
+    enum peal_status status = check_out(comm, out);
+    if (status == PEAL_OK)
+        status = peal_put(comm, remote, local, bytes, rank);
+    return end_request(comm, status, out);
+}
+
+enum peal_status peal_iget(struct peal_comm *comm, void *local, const void *remote, uint64_t bytes,
+                           uint32_t rank, struct peal_request **out)
+{
+    enum peal_status status = check_out(comm, out);
+    if (status == PEAL_OK)
+        status = peal_get(comm, local, remote, bytes, rank);
+    return end_request(comm, status, out);
+}
+
+enum peal_status peal_iput_notify(struct peal_comm *comm, void *remote, const void *local,
+                                  uint64_t bytes, uint64_t *signal, uint64_t add, uint32_t rank,
+                                  struct peal_request **out)
+{
+    enum peal_status status = check_out(comm, out);
+    if (status == PEAL_OK)
+        status = peal_put_notify(comm, remote, local, bytes, signal, add, rank);
+    return end_request(comm, status, out);
+}
+
+/* ---- atomic operations ---- */
+
+/* On a word of a rank of this host: what was there. Both orders: a word may be a lock, and a signal.
+ * Partners: these, and holds. */
+#define NEAR(suffix, type)                                                                         \
+    static uint64_t near##suffix(void *at, const struct peal_net_atomic *what)                     \
+    {                                                                                              \
+        type expected = (type)what->compare, operand = (type)what->operand;                        \
+        if (what->kind == PEAL_NET_FETCH_ADD)                                                      \
+            return atomic_fetch_add_explicit((_Atomic type *)at, operand, memory_order_acq_rel);   \
+        atomic_compare_exchange_strong_explicit((_Atomic type *)at, &expected, operand,            \
+                                                memory_order_acq_rel, memory_order_acquire);       \
+        return expected; /* which now is what was there */                                         \
+    }
+NEAR(64, uint64_t)
+NEAR(32, uint32_t)
+#undef NEAR
+
+/* On a word of any rank; *what->old gets what was there. */
+static enum peal_status run_atomic(struct peal_comm *comm, void *remote, uint32_t rank,
+                                   struct peal_net_atomic *what)
+{
+    char *at;
+    enum peal_status status = find_word(comm, remote, what->width, rank, &at);
+    if (status != PEAL_OK)
+        return status;
+    if (peal_team_is_far(comm->team, rank))
+        return peal_onesided_atomic(comm, remote, rank, what);
+    *what->old = what->width == sizeof(uint64_t) ? near64(at, what) : near32(at, what);
+    peal_wake_if_sleeping(comm->team, rank);
+    return PEAL_OK;
+}
+
+#define ATOMICS(suffix, type)                                                                      \
+    enum peal_status peal_fetch_add##suffix(struct peal_comm *comm, type *remote, type add,        \
+                                            uint32_t rank, type *old)                              \
+    {                                                                                              \
+        uint64_t word = 0;                                                                         \
+        struct peal_net_atomic what = {                                                            \
+            .kind = PEAL_NET_FETCH_ADD, .width = sizeof *remote, .operand = add, .old = &word};    \
+        enum peal_status status = run_atomic(comm, remote, rank, &what);                           \
+        if (status == PEAL_OK && old)                                                              \
+            *old = (type)word;                                                                     \
+        return status;                                                                             \
+    }                                                                                              \
+    enum peal_status peal_compare_swap##suffix(struct peal_comm *comm, type *remote,               \
+                                               type expected, type desired, uint32_t rank,         \
+                                               type *old)                                          \
+    {                                                                                              \
+        uint64_t word = 0;                                                                         \
+        struct peal_net_atomic what = {.kind = PEAL_NET_COMPARE_SWAP,                              \
+                                       .width = sizeof *remote,                                    \
+                                       .operand = desired,                                         \
+                                       .compare = expected,                                        \
+                                       .old = &word};                                              \
+        enum peal_status status = run_atomic(comm, remote, rank, &what);                           \
+        if (status == PEAL_OK && old)                                                              \
+            *old = (type)word;                                                                     \
+        return status;                                                                             \
+    }
+ATOMICS(, uint64_t)
+ATOMICS(32, uint32_t)
+#undef ATOMICS
+
+/* ---- waiting ---- */
+
+struct wait {
+    const _Atomic uint64_t *signal;
+    enum peal_compare compare;
+    uint64_t value;
+    uint64_t offset; /* in its allocation: for reports */
+};
+
+static const char *const signs[] = {[PEAL_EQ] = "==", [PEAL_NE] = "!=", [PEAL_GE] = ">=",
+                                    [PEAL_GT] = ">",  [PEAL_LE] = "<=", [PEAL_LT] = "<"};
+
+static bool holds(const struct wait *wait)
+{
+    /* Partner: add_word and the atomic operations, of any rank. */
+    uint64_t now = atomic_load_explicit(wait->signal, memory_order_acquire);
+    switch (wait->compare) {
+    case PEAL_EQ:
+        return now == wait->value;
+    case PEAL_NE:
+        return now != wait->value;
+    case PEAL_GE:
+        return now >= wait->value;
+    case PEAL_GT:
+        return now > wait->value;
+    case PEAL_LE:
+        return now <= wait->value;
+    default:
+        return now < wait->value;
+    }
+}
+
+static void describe(void *context, struct peal_text *out)
+{
+    const struct wait *wait = context;
+    /* Relaxed: only shown. */
+    uint64_t now = atomic_load_explicit(wait->signal, memory_order_relaxed);
+    peal_text_printf(out,
+                     "wait_until: the signal at byte %" PRIu64
+                     " of its symmetric memory is %" PRIu64 ", waiting for %s %" PRIu64,
+                     wait->offset, now, signs[wait->compare], wait->value);
+}
+
+static enum peal_status wait_long(struct peal_comm *comm, struct wait *wait)
+{
+    struct peal_team *team = comm->team;
+    struct peal_backoff pause = {.describe = describe,
+                                 .context = wait,
+                                 .stream = 1,
+                                 .is_message = true, /* of any rank, and of no call */
+                                 .peer = UINT32_MAX};
+    enum peal_status status = PEAL_OK;
+    while (status == PEAL_OK && !holds(wait)) {
+        if (peal_calls_progress(&comm->engine))
+            peal_backoff_reset(team, &pause);
+        status = peal_backoff_step(team, &pause);
+    }
+    peal_backoff_reset(team, &pause);
+    return status;
+}
+
+enum peal_status peal_wait_until(struct peal_comm *comm, const uint64_t *signal,
+                                 enum peal_compare compare, uint64_t value)
+{
+    char *at;
+    enum peal_status status = PEAL_INVALID;
+    if (comm)
+        status = PEAL_OK;
+    if (status == PEAL_OK)
+        status = find_word(comm, signal, sizeof *signal, comm->team->rank, &at);
+    if (status != PEAL_OK)
+        return status;
+    if ((unsigned)compare > PEAL_LT)
+        return peal_comm_fail(comm, PEAL_INVALID, "there is no comparison %d", (int)compare);
+    const struct peal_symmetric *memory = peal_symmetric_find(comm, signal, sizeof *signal);
+    struct wait wait = {.signal = (const _Atomic uint64_t *)(const void *)at,
+                        .compare = compare,
+                        .value = value,
+                        .offset = (uint64_t)(at - memory->at[comm->team->rank])};
+    for (uint32_t polls = 0; polls < comm->team->policy.spins; polls++) {
+        if (holds(&wait))
+            return PEAL_OK;
+        peal_relax();
+    }
+    peal_team_enter(comm->team, 1);
+    status = wait_long(comm, &wait);
+    peal_team_leave(comm->team);
+    return peal_comm_end(comm, status);
+}
+
+/* ---- completion ---- */
+
+enum peal_status peal_fence(struct peal_comm *comm)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status == PEAL_OK)
+        atomic_thread_fence(memory_order_release); /* partner: whoever acquires a later put */
+    return status;
+}
+
+static void describe_quiet(void *context, struct peal_text *out)
+{
+    (void)context;
+    peal_text_puts(out, "quiet");
+}
+
+enum peal_status peal_quiet(struct peal_comm *comm)
+{
+    enum peal_status status = peal_comm_check(comm);
+    if (status != PEAL_OK)
+        return status;
+    atomic_thread_fence(memory_order_seq_cst); /* partner: the peers' loads */
+    if (comm->team->span)
+        return peal_onesided_quiet(comm);
+    struct peal_backoff pause = {.describe = describe_quiet, .stream = 1};
+    return peal_comm_end(comm, peal_doctor_check(comm->team, &pause, 0));
+}

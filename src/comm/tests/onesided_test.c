@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One-sided calls, between processes and between threads: data, order, atomic operations, waits, and what
+ * is refused. */
+#include "comm/tests/children.h"
+
+#include <peal/onesided.h>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { BYTES = 1 << 16, ROUNDS = 300, MOST_RANKS = 4 };
+
+/* What lies in a rank's symmetric memory. */
+struct memory {
+    uint64_t arrived[MOST_RANKS]; /* signals, by sender */
+    uint64_t counter, lock, inside;
+    uint32_t counter32, lock32;
+    unsigned char boxes[MOST_RANKS][BYTES]; /* by sender */
+};
+
+static uint64_t next_random(uint64_t *seed)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *seed >> 33;
+}
+
+/* Every round each rank writes a random stretch of its box at every peer, then signals; the receiver
+ * knows the generator, and compares with memory of its own. */
+static int exchange(struct peal_comm *comm, struct memory *own, uint64_t base)
+{
+    uint32_t rank = peal_comm_rank(comm), size = peal_comm_size(comm);
+    static _Thread_local unsigned char expected[MOST_RANKS][BYTES], data[BYTES], back[BYTES];
+    memset(expected, 0, sizeof expected);
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        for (uint32_t to = 0; to < size; to++) {
+            uint64_t seed = base + round * 64 + rank * 8 + to;
+            uint64_t at = next_random(&seed) % BYTES, len = next_random(&seed) % (BYTES - at);
+            memset(data, (int)next_random(&seed) & 0xff, len);
+            unsigned char *box = own->boxes[rank] + at;
+            struct peal_request *request = NULL;
+            if (round % 3 == 0) {
+                EXPECT(peal_put(comm, box, data, len, to) == PEAL_OK);
+                EXPECT(peal_notify(comm, &own->arrived[rank], 1, to) == PEAL_OK);
+            } else if (round % 3 == 1) {
+                EXPECT(peal_put_notify(comm, box, data, len, &own->arrived[rank], 1, to) ==
+                       PEAL_OK);
+            } else {
+                EXPECT(peal_iput_notify(comm, box, data, len, &own->arrived[rank], 1, to,
+                                        &request) == PEAL_OK);
+                EXPECT(peal_request_wait(request) == PEAL_OK);
+            }
+        }
+        for (uint32_t from = 0; from < size; from++) {
+            uint64_t seed = base + round * 64 + from * 8 + rank;
+            uint64_t at = next_random(&seed) % BYTES, len = next_random(&seed) % (BYTES - at);
+            memset(expected[from] + at, (int)next_random(&seed) & 0xff, len);
+            EXPECT(peal_wait_until(comm, &own->arrived[from], PEAL_GE, round) == PEAL_OK);
+            EXPECT(memcmp(own->boxes[from], expected[from], BYTES) == 0);
+        }
+        EXPECT(peal_barrier(comm) == PEAL_OK); /* all have compared */
+        uint32_t peer = (uint32_t)(round % size);
+        EXPECT(peal_get(comm, back, own->boxes[rank], BYTES, peer) == PEAL_OK);
+        EXPECT(peer != rank || memcmp(back, expected[rank], BYTES) == 0);
+        EXPECT(peal_barrier(comm) == PEAL_OK);
+    }
+    return 0;
+}
+
+/* A counter, and a lock made of compare_swap around two plain words. */
+static int contend(struct peal_comm *comm, struct memory *own)
+{
+    uint32_t size = peal_comm_size(comm), old32 = 0;
+    uint64_t old = 0, inside = 0;
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    for (int i = 0; i < ROUNDS; i++) {
+        EXPECT(peal_fetch_add(comm, &own->counter, 3, 0, i % 2 ? &old : NULL) == PEAL_OK);
+        EXPECT(old % 3 == 0);
+        EXPECT(peal_fetch_add32(comm, &own->counter32, 1, 0, &old32) == PEAL_OK);
+        do
+            EXPECT(peal_compare_swap(comm, &own->lock, 0, 1, 0, &old) == PEAL_OK);
+        while (old != 0);
+        EXPECT(peal_get(comm, &inside, &own->inside, sizeof inside, 0) == PEAL_OK);
+        inside++;
+        EXPECT(peal_put(comm, &own->inside, &inside, sizeof inside, 0) == PEAL_OK);
+        EXPECT(peal_compare_swap(comm, &own->lock, 1, 0, 0, &old) == PEAL_OK && old == 1);
+        old = 0;
+    }
+    EXPECT(peal_compare_swap32(comm, &own->lock32, 7, 1, 0, &old32) == PEAL_OK && old32 == 0);
+    EXPECT(peal_quiet(comm) == PEAL_OK && peal_fence(comm) == PEAL_OK);
+    EXPECT(peal_barrier(comm) == PEAL_OK);
+    EXPECT(peal_get(comm, &old, &own->counter, sizeof old, 0) == PEAL_OK);
+    EXPECT(old == (uint64_t)size * ROUNDS * 3);
+    EXPECT(peal_get(comm, &old32, &own->counter32, sizeof old32, 0) == PEAL_OK);
+    EXPECT(old32 == size * ROUNDS);
+    EXPECT(peal_get(comm, &inside, &own->inside, sizeof inside, 0) == PEAL_OK);
+    EXPECT(inside == (uint64_t)size * ROUNDS);
+    EXPECT(peal_barrier(comm) == PEAL_OK); /* all have looked */
+    return 0;
+}
+
+static int compare(struct peal_comm *comm, struct memory *own)
+{
+    own->counter = 5;
+    EXPECT(peal_wait_until(comm, &own->counter, PEAL_EQ, 5) == PEAL_OK);
+    EXPECT(peal_wait_until(comm, &own->counter, PEAL_NE, 4) == PEAL_OK);
+    EXPECT(peal_wait_until(comm, &own->counter, PEAL_GE, 5) == PEAL_OK);
+    EXPECT(peal_wait_until(comm, &own->counter, PEAL_GT, 4) == PEAL_OK);
+    EXPECT(peal_wait_until(comm, &own->counter, PEAL_LE, 5) == PEAL_OK);
+    EXPECT(peal_wait_until(comm, &own->counter, PEAL_LT, 6) == PEAL_OK);
+    EXPECT(peal_wait_until(comm, &own->counter, (enum peal_compare)9, 6) == PEAL_INVALID);
+    return 0;
+}
+
+static int refuse(struct peal_comm *comm, struct memory *own)
+{
+    char local[64] = {0};
+    struct peal_request *request;
+    void *freed;
+    uint32_t size = peal_comm_size(comm);
+    EXPECT(peal_put(comm, local, local, 8, 0) == PEAL_INVALID);
+    EXPECT(strstr(peal_comm_error(comm), "no symmetric memory") != NULL);
+    EXPECT(peal_put(comm, own, local, sizeof *own * 100, 0) == PEAL_INVALID);
+    EXPECT(strstr(peal_comm_error(comm), "past the end") != NULL);
+    EXPECT(peal_put(comm, own, NULL, 8, 0) == PEAL_INVALID);
+    EXPECT(peal_put(comm, own, local, 8, size) == PEAL_INVALID);
+    EXPECT(peal_get(comm, local, own, 8, size + 7) == PEAL_INVALID);
+    EXPECT(peal_put(NULL, own, local, 8, 0) == PEAL_INVALID);
+    EXPECT(peal_notify(comm, (uint64_t *)(void *)((char *)own + 4), 1, 0) == PEAL_INVALID);
+    EXPECT(strstr(peal_comm_error(comm), "not aligned") != NULL);
+    EXPECT(peal_iput(comm, own, local, 8, 0, NULL) == PEAL_INVALID);
+    EXPECT(peal_iget(comm, local, local, 8, 0, &request) == PEAL_INVALID);
+    EXPECT(peal_put(comm, own, NULL, 0, 0) == PEAL_OK);
+    EXPECT(peal_symmetric_alloc(comm, 100, &freed) == PEAL_OK);
+    EXPECT(peal_symmetric_free(comm, freed) == PEAL_OK);
+    EXPECT(peal_put(comm, freed, local, 8, 0) == PEAL_INVALID);
+    return 0;
+}
+
+static int body(struct peal_comm *comm, const void *context)
+{
+    struct memory *own;
+    EXPECT(peal_symmetric_alloc(comm, sizeof *own, (void **)&own) == PEAL_OK);
+    int wrong = exchange(comm, own, *(const uint64_t *)context);
+    if (!wrong)
+        wrong = contend(comm, own);
+    if (!wrong)
+        wrong = compare(comm, own);
+    if (!wrong)
+        wrong = refuse(comm, own);
+    EXPECT(!wrong && peal_barrier(comm) == PEAL_OK);
+    return wrong;
+}
+
+static uint64_t pick_seed(void)
+{
+    const char *given = getenv("PEAL_TEST_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    printf("seed %llu\n", (unsigned long long)seed);
+    fflush(stdout);
+    return seed;
+}
+
+static void processes_exchange_data_and_signals(void **state)
+{
+    uint64_t seed = pick_seed();
+    (void)state;
+    for (uint32_t ranks = 1; ranks <= MOST_RANKS; ranks++) {
+        struct children c;
+        children_start(&c, ranks, body, &seed);
+        assert_true(children_all_right(&c, CHILDREN_NOBODY));
+    }
+}
+
+struct thread {
+    struct peal_comm *comm;
+    uint64_t seed;
+    int wrong;
+};
+
+static void *run_thread(void *context)
+{
+    struct thread *thread = context;
+    thread->wrong = body(thread->comm, &thread->seed);
+    peal_comm_close(thread->comm);
+    return NULL;
+}
+
+static void threads_exchange_data_and_signals(void **state)
+{
+    enum { RANKS = 3 };
+    struct peal_comm *comms[RANKS];
+    pthread_t threads[RANKS];
+    struct thread contexts[RANKS];
+    uint64_t seed = pick_seed();
+    (void)state;
+    assert_int_equal(peal_comm_open_threads(RANKS, comms), PEAL_OK);
+    for (int r = 0; r < RANKS; r++) {
+        contexts[r] = (struct thread){comms[r], seed, 1};
+        assert_int_equal(pthread_create(&threads[r], NULL, run_thread, &contexts[r]), 0);
+    }
+    for (int r = 0; r < RANKS; r++) {
+        pthread_join(threads[r], NULL);
+        assert_int_equal(contexts[r].wrong, 0);
+    }
+}
+
+/* Rank 1 dies; the others wait for its signal. */
+static int lose_peer(struct peal_comm *comm, const void *context)
+{
+    uint64_t *signal;
+    (void)context;
+    EXPECT(peal_symmetric_alloc(comm, 64, (void **)&signal) == PEAL_OK);
+    if (peal_comm_rank(comm) == 1)
+        raise(SIGKILL);
+    EXPECT(peal_wait_until(comm, signal, PEAL_GE, 1) == PEAL_PEER_DEAD);
+    EXPECT(peal_put(comm, signal, signal, 8, 0) == PEAL_CLOSED);
+    return 0;
+}
+
+static int time_out(struct peal_comm *comm, const void *context)
+{
+    uint64_t *signal;
+    (void)context;
+    EXPECT(peal_symmetric_alloc(comm, 64, (void **)&signal) == PEAL_OK);
+    EXPECT(peal_notify(comm, signal, 2, peal_comm_rank(comm)) == PEAL_OK);
+    peal_comm_set_timeout(comm, 300);
+    enum peal_status status = peal_wait_until(comm, signal, PEAL_GE, 7);
+    EXPECT(status == PEAL_TIMEOUT || status == PEAL_CLOSED);
+    EXPECT(status == PEAL_CLOSED ||
+           strstr(peal_comm_error(comm), "is 2, waiting for >= 7") != NULL);
+    return 0;
+}
+
+/* Rank 0 waits for ranks that leave. */
+static int be_left(struct peal_comm *comm, const void *context)
+{
+    uint64_t *signal;
+    (void)context;
+    EXPECT(peal_symmetric_alloc(comm, 64, (void **)&signal) == PEAL_OK);
+    if (peal_comm_rank(comm) == 0)
+        EXPECT(peal_wait_until(comm, signal, PEAL_NE, 0) == PEAL_MISMATCH);
+    return 0;
+}
+
+static void waits_fail_cleanly(void **state)
+{
+    struct children c;
+    (void)state;
+    children_start(&c, 3, lose_peer, NULL);
+    assert_true(children_all_right(&c, 1));
+    children_start(&c, 2, time_out, NULL);
+    assert_true(children_all_right(&c, CHILDREN_NOBODY));
+    children_start(&c, 3, be_left, NULL);
+    assert_true(children_all_right(&c, CHILDREN_NOBODY));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_exchange_data_and_signals),
+        cmocka_unit_test(threads_exchange_data_and_signals),
+        cmocka_unit_test(waits_fail_cleanly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

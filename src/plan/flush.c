@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See flush.h. Lanes are walked twice, to count and to write; tables other than lanes and ops are
+ * copied as they are. */
+#include "plan/flush.h"
+
+#include "plan/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct flusher {
+    const struct peal_plan *plan;
+    uint32_t rank;     /* of the lane being walked */
+    bool *dirty;       /* [rank] this lane has put something there that may be under way */
+    uint32_t *targets; /* dirty ones, in the order of first puts */
+    uint32_t ntargets;
+    struct peal_op *ops; /* where to write; NULL while counting */
+    uint64_t len;        /* ops written so far */
+    uint64_t inserted;
+};
+
+static bool are_separate(const struct flusher *f, uint32_t a, uint32_t b)
+{
+    const int64_t *nodes = peal_plan_nodes(f->plan);
+    if (a == b)
+        return false;
+    return !nodes || nodes[a] != nodes[b];
+}
+
+static void put_op(struct flusher *f, const struct peal_op *op)
+{
+    if (f->ops)
+        f->ops[f->len] = *op;
+    f->len++;
+}
+
+static void flush_to(struct flusher *f, uint32_t target, uint32_t pos)
+{
+    struct peal_op op = {.kind = PEAL_OP_FLUSH, .pos = pos, .mem = {.target = target}};
+    put_op(f, &op);
+    f->inserted++;
+    f->dirty[target] = false;
+}
+
+/* Flushes all dirty targets but one. */
+static void flush_all_but(struct flusher *f, uint32_t kept, uint32_t pos)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < f->ntargets; i++) {
+        uint32_t target = f->targets[i];
+        if (!f->dirty[target])
+            continue;
+        if (target == kept)
+            f->targets[left++] = target;
+        else
+            flush_to(f, target, pos);
+    }
+    f->ntargets = left;
+}
+
+/* The rank that an op releases to, or PEAL_NONE. */
+static uint32_t released_to(const struct flusher *f, const struct peal_op *op)
+{
+    const struct peal_channel *channels = peal_plan_channels(f->plan);
+    switch ((enum peal_op_kind)op->kind) {
+    case PEAL_OP_NOTIFY:
+        if (op->flags & PEAL_OP_RELAXED)
+            return PEAL_NONE;
+        return op->sync.rank;
+    case PEAL_OP_SEND:
+        return channels[op->mem.channel].receiver;
+    case PEAL_OP_RECV: /* gives its slot back */
+    case PEAL_OP_FREE:
+        return channels[op->mem.channel].sender;
+    case PEAL_OP_FETCH_ADD:
+    case PEAL_OP_COMPARE_SWAP:
+    case PEAL_OP_TAKE:
+        return op->sync.rank;
+    default:
+        return PEAL_NONE;
+    }
+}
+
+static bool is_memory(const struct peal_ref *ref)
+{
+    return ref->buf < PEAL_BUF_SLOT;
+}
+
+static void note_put(struct flusher *f, uint32_t target)
+{
+    if (f->dirty[target])
+        return;
+    f->dirty[target] = true;
+    f->targets[f->ntargets++] = target;
+}
+
+static void forget(struct flusher *f, uint32_t target)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < f->ntargets; i++) {
+        if (f->targets[i] != target)
+            f->targets[left++] = f->targets[i];
+    }
+    f->ntargets = left;
+}
+
+static void walk_memory(struct flusher *f, const struct peal_op *op)
+{
+    uint32_t n = peal_op_nrefs(op);
+    const struct peal_ref *refs = peal_plan_refs(f->plan) + op->mem.ref;
+    for (uint32_t i = 0; i < n; i++) {
+        bool reads = is_memory(&refs[i]) && !peal_op_writes(op, i);
+        if (reads && f->dirty[refs[i].rank]) {
+            flush_to(f, refs[i].rank, op->pos);
+            forget(f, refs[i].rank);
+        }
+    }
+    put_op(f, op);
+    for (uint32_t i = 0; i < n; i++) {
+        bool puts = is_memory(&refs[i]) && peal_op_writes(op, i);
+        if (puts && are_separate(f, f->rank, refs[i].rank))
+            note_put(f, refs[i].rank);
+    }
+}
+
+static void walk_op(struct flusher *f, const struct peal_op *op)
+{
+    uint32_t to = released_to(f, op);
+    if (to != PEAL_NONE)
+        flush_all_but(f, are_separate(f, f->rank, to) ? to : PEAL_NONE, op->pos);
+    /* Either way through a when leaves nothing under way. */
+    bool splits = op->kind == PEAL_OP_WHEN || op->kind == PEAL_OP_END;
+    if (splits)
+        flush_all_but(f, PEAL_NONE, op->pos);
+    if (op->kind == PEAL_OP_FLUSH) {
+        f->dirty[op->mem.target] = false;
+        forget(f, op->mem.target);
+    }
+    if (peal_op_is_sync(op) || op->kind == PEAL_OP_FLUSH || splits)
+        put_op(f, op);
+    else
+        walk_memory(f, op);
+}
+
+static void walk_lane(struct flusher *f, const struct peal_lane *lane, bool has_others)
+{
+    const struct peal_op *op = peal_plan_ops(f->plan) + lane->first_op;
+    uint32_t last = PEAL_NONE;
+    for (uint64_t i = 0; i < lane->ops; i++) {
+        walk_op(f, &op[i]);
+        last = op[i].pos;
+    }
+    if (has_others)
+        flush_all_but(f, PEAL_NONE, last);
+    for (uint32_t i = 0; i < f->ntargets; i++)
+        f->dirty[f->targets[i]] = false;
+    f->ntargets = 0;
+}
+
+/* All lanes; `lanes` gets their new places, or is NULL. */
+static void walk_plan(struct flusher *f, struct peal_lane *lanes)
+{
+    const struct peal_plan *plan = f->plan;
+    f->len = f->inserted = 0;
+    for (uint32_t r = 0; r < plan->rank_count; r++) {
+        const struct peal_rank_part *part = &peal_plan_ranks(plan)[r];
+        f->rank = plan->rank_first + r;
+        for (uint32_t l = part->first_lane; l < part->first_lane + part->lanes; l++) {
+            uint64_t first = f->len;
+            walk_lane(f, &peal_plan_lanes(plan)[l], part->lanes > 1);
+            if (lanes) {
+                lanes[l].first_op = first;
+                lanes[l].ops = f->len - first;
+            }
+        }
+    }
+}
+
+/* What stands behind the ops moves by `more` bytes, a multiple of 16. */
+static void move_tables(struct peal_plan *plan, uint64_t behind, uint64_t more)
+{
+    struct peal_table *tables[] = {&plan->ranks,  &plan->lanes,   &plan->refs,   &plan->bufs,
+                                   &plan->lens,   &plan->signals, &plan->totals, &plan->channels,
+                                   &plan->phases, &plan->params,  &plan->values, &plan->positions,
+                                   &plan->strings};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        if (tables[i]->offset >= behind)
+            tables[i]->offset += more;
+    }
+    plan->block_len += more;
+}
+
+enum peal_status peal_plan_flush(const struct peal_plan *plan, uint64_t *inserted,
+                                 struct peal_plan **out)
+{
+    struct flusher f = {.plan = plan};
+    enum peal_status status = PEAL_NO_MEMORY;
+    f.dirty = calloc(plan->nranks, sizeof *f.dirty);
+    f.targets = calloc(plan->nranks, sizeof *f.targets);
+    if (!f.dirty || !f.targets)
+        goto release;
+    walk_plan(&f, NULL);
+    uint64_t end = plan->ops.offset + plan->ops.count * sizeof(struct peal_op);
+    uint64_t more = (f.len - plan->ops.count) * sizeof(struct peal_op);
+    char *block = calloc(1, plan->block_len + more);
+    if (!block)
+        goto release;
+    memcpy(block, plan, end);
+    memcpy(block + end + more, (const char *)plan + end, plan->block_len - end);
+    struct peal_plan *made = (struct peal_plan *)(void *)block;
+    made->ops.count = f.len;
+    move_tables(made, end, more);
+    f.ops = (struct peal_op *)(void *)(block + made->ops.offset);
+    walk_plan(&f, (struct peal_lane *)(void *)(block + made->lanes.offset));
+    made->hash = peal_plan_hash(made);
+    *inserted = f.inserted;
+    *out = made;
+    status = PEAL_OK;
+release:
+    free(f.dirty);
+    free(f.targets);
+    return status;
+}

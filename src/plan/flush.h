@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flushes for plans that rely on more order than a network gives.
+ *
+ * Within a node a notify releases everything that its lane did before. Between nodes, what a lane
+ * puts into a rank's memory is ordered for that rank only (docs/verifier.md, "The order of a
+ * network"). A flush waits until everything that the lane did to a rank has arrived there:
+ *
+ *   before   slot@2 <- x                after   slot@2 <- x
+ *            notify ready@1 += 1                flush to 2
+ *                                               notify ready@1 += 1
+ *
+ * Flushes stand before every notify, send and slot given back that releases a put to a third rank,
+ * before reads of a rank's memory that this lane has put into, and, where a rank has several lanes,
+ * at the end of a lane. A plan that is proved pairwise needs none: it does not have to come here.
+ *
+ * Needs: any plan. Keeps: everything else. Not covered: the order of two ranks' notifies of one cell,
+ * for cells that change their writer from launch to launch; verify knows.
+ */
+#ifndef PEAL_PLAN_FLUSH_H
+#define PEAL_PLAN_FLUSH_H
+
+#include "base/base.h"
+#include "plan/format.h"
+
+/* The same plan with flushes, freed with free, and how many were put in. Without a placement, every
+ * rank is a node of its own. Of a one-rank plan, that rank's part. */
+enum peal_status peal_plan_flush(const struct peal_plan *plan, uint64_t *inserted,
+                                 struct peal_plan **out);
+
+#endif

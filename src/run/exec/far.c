@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See far.h. */
+#include "run/exec/far.h"
+
+#include "run/call/backoff.h"
+#include "run/exec/cell.h"
+#include "run/exec/operand.h"
+#include "run/span/span.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory ---- */
+
+enum peal_status peal_far_prepare(struct peal_frame *frame, const struct peal_image *image)
+{
+    if (!image->spans)
+        return PEAL_OK;
+    if (image->nlanes > frame->far_cap) {
+        struct peal_far_lane *more = calloc(image->nlanes, sizeof *more);
+        uint64_t *tickets = calloc((size_t)image->nlanes * frame->team->size, sizeof *tickets);
+        if (!more || !tickets) {
+            free(more);
+            free(tickets);
+            return PEAL_NO_MEMORY;
+        }
+        for (uint32_t l = 0; l < image->nlanes; l++)
+            more[l].tickets = tickets + (size_t)l * frame->team->size;
+        peal_far_release(frame);
+        frame->far = more;
+        frame->far_cap = image->nlanes;
+    }
+    uint64_t bytes = image->far_bytes * image->nlanes;
+    if (bytes > frame->far_bounce_cap) {
+        free(frame->far_bounce);
+        frame->far_bounce = aligned_alloc(4096, peal_size_align(bytes, 4096));
+        frame->far_bounce_cap = frame->far_bounce ? bytes : 0;
+    }
+    return bytes == 0 || frame->far_bounce ? PEAL_OK : PEAL_NO_MEMORY;
+}
+
+void peal_far_release(struct peal_frame *frame)
+{
+    const struct peal_span *span = frame->team->span;
+    if (!frame->far)
+        return;
+    if (span) {
+        struct peal_net *net = peal_endpoint_lock(span->endpoint);
+        for (uint32_t l = 0; l < frame->far_cap; l++) {
+            struct peal_far_lane *far = &frame->far[l];
+            peal_net_release(net, &far->sources);
+            peal_net_release(net, &far->atomic);
+            for (int i = 0; i < PEAL_FAR_DEPTH; i++) {
+                peal_net_release(net, &far->gets[i]);
+                peal_net_release(net, &far->puts[i]);
+            }
+        }
+        peal_endpoint_unlock(span->endpoint);
+    }
+    free(frame->far[0].tickets);
+    free(frame->far);
+    frame->far = NULL;
+    frame->far_cap = 0;
+}
+
+struct peal_far_place peal_far_find(const struct peal_frame *frame, const struct peal_place *place,
+                                    uint32_t row, uint64_t first)
+{
+    const struct peal_base *base = &frame->bases[place->base];
+    uint64_t offset = place->offset + row * place->pitch + (first << place->shift);
+    struct peal_far_place found = {.rank = place->channel};
+    if (place->base < frame->image->size) {
+        found.segment = frame->team->span->peers[found.rank].window;
+        found.offset = frame->family->window + offset;
+        return found;
+    }
+    found.segment = base->owner;
+    found.offset = base->from + (place->row + row) * base->stride + offset;
+    return found;
+}
+
+/* ---- the network ---- */
+
+enum peal_step_end peal_far_judge(struct peal_frame *frame, enum peal_status status, uint32_t rank)
+{
+    switch (status) {
+    case PEAL_OK:
+    case PEAL_CLOSED: /* it has left, and needs nothing any more */
+        return PEAL_STEP_DONE;
+    case PEAL_PENDING:
+    case PEAL_PEER_DEAD: /* whoever waits looks after its peers, and reports it */
+        return PEAL_STEP_BLOCKS;
+    default:
+        frame->unread.rank = rank;
+        frame->unread.error = EFAULT;
+        return PEAL_STEP_UNREAD;
+    }
+}
+
+static void note_sent(struct peal_far_lane *far, uint32_t rank)
+{
+    far->unflushed[rank / 64] |= UINT64_C(1) << rank % 64;
+    far->asked[rank / 64] &= ~(UINT64_C(1) << rank % 64);
+}
+
+enum peal_step_end peal_far_put(struct peal_frame *frame, struct peal_far_lane *far,
+                                const struct peal_far_place *to, const void *from, uint64_t bytes,
+                                const struct peal_net_signal *signal, struct peal_net_token *token)
+{
+    const struct peal_span *span = frame->team->span;
+    struct peal_net_part part = {from, bytes};
+    struct peal_net_put put = {.rank = span->peers[to->rank].at,
+                               .segment = to->segment,
+                               .offset = to->offset,
+                               .parts = &part,
+                               .nparts = 1};
+    if (signal)
+        put.signal = *signal;
+    struct peal_net *net = peal_endpoint_lock(span->endpoint);
+    enum peal_status status = peal_net_put(net, &put, token);
+    peal_endpoint_unlock(span->endpoint);
+    if (status != PEAL_OK)
+        return peal_far_judge(frame, status, to->rank);
+    note_sent(far, to->rank);
+    frame->moved = true;
+    return PEAL_STEP_DONE;
+}
+
+enum peal_step_end peal_far_get(struct peal_frame *frame, const struct peal_far_place *from,
+                                void *to, uint64_t bytes, struct peal_net_token *token)
+{
+    const struct peal_span *span = frame->team->span;
+    struct peal_net_get get = {.rank = span->peers[from->rank].at,
+                               .segment = from->segment,
+                               .offset = from->offset,
+                               .bytes = bytes,
+                               .to = to};
+    struct peal_net *net = peal_endpoint_lock(span->endpoint);
+    enum peal_status status = peal_net_get(net, &get, token);
+    peal_endpoint_unlock(span->endpoint);
+    if (status == PEAL_CLOSED) /* what it had is gone with it */
+        status = PEAL_INVALID;
+    frame->moved |= status == PEAL_OK;
+    return peal_far_judge(frame, status, from->rank);
+}
+
+bool peal_far_is_ready(struct peal_frame *frame, const struct peal_frame_lane *lane,
+                       const struct peal_step *step)
+{
+    uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
+    bool notifies = kind >= PEAL_STEP_NOTIFY && kind <= PEAL_STEP_NOTIFY_RAW;
+    bool copies = kind == PEAL_STEP_COPY && (step->flags & PEAL_STEP_REMOTE) &&
+                  frame->image->places[step->mem.first].channel != PEAL_NONE;
+    if (notifies || copies || kind == PEAL_STEP_SEND || kind == PEAL_STEP_PEEK)
+        return true;
+    return peal_net_token_is_done(&peal_far_of(frame, lane)->sources);
+}
+
+bool peal_far_has_begun(const struct peal_frame *frame, const struct peal_frame_lane *lane)
+{
+    return peal_far_of(frame, lane)->begun > 0;
+}
+
+/* ---- order ---- */
+
+/* A rank that has closed the communicator has received all it waited for, and acknowledges nothing more.
+ * Partner: peal_team_close, whose word the network carries. */
+static bool has_left(const struct peal_frame *frame, uint32_t rank)
+{
+    return atomic_load_explicit(&frame->team->controls[rank]->life, memory_order_acquire) ==
+           PEAL_LIFE_LEFT;
+}
+
+/* Has everything arrived that this lane has sent to others than `rank`? */
+static bool is_flushed(struct peal_frame *frame, struct peal_far_lane *far, uint32_t rank)
+{
+    const struct peal_span *span = frame->team->span;
+    bool flushed = true;
+    if (frame->image->pairwise)
+        return true;
+    for (uint32_t r = 0; r < frame->team->size; r++) {
+        uint64_t bit = UINT64_C(1) << r % 64;
+        if (r % 64 == 0 && far->unflushed[r / 64] == 0) {
+            r += 63;
+            continue;
+        }
+        if (r == rank || !(far->unflushed[r / 64] & bit))
+            continue;
+        uint32_t at = span->peers[r].at;
+        struct peal_net *net = peal_endpoint_lock(span->endpoint);
+        if (!(far->asked[r / 64] & bit) && peal_net_ticket(net, at, &far->tickets[r]) == PEAL_OK)
+            far->asked[r / 64] |= bit;
+        bool arrived = (far->asked[r / 64] & bit) && peal_net_flushed(net, at, far->tickets[r]);
+        peal_endpoint_unlock(span->endpoint);
+        arrived = arrived || has_left(frame, r);
+        if (arrived)
+            far->unflushed[r / 64] &= ~bit;
+        flushed = flushed && arrived;
+    }
+    return flushed;
+}
+
+/* ---- notify ---- */
+
+/* A notify as the network has it. */
+static struct peal_net_signal signal_of(const struct peal_frame *frame,
+                                        const struct peal_step *step, const int64_t *regs)
+{
+    int64_t value = step->sync.value;
+    if (step->flags & PEAL_STEP_HAS_REG)
+        value += regs[step->sync.reg];
+    struct peal_net_signal signal = {.segment = frame->team->span->peers[step->sync.rank].window,
+                                     .change = PEAL_NET_ADD,
+                                     .offset = frame->family->window + step->sync.offset,
+                                     .value = (uint64_t)value};
+    if (step->kind == (PEAL_STEP_FAR | PEAL_STEP_NOTIFY)) {
+        signal.change = PEAL_NET_SET;
+        signal.value = peal_cell_word(frame, value);
+    } else if (step->flags & PEAL_STEP_SET) {
+        signal.change = PEAL_NET_SET;
+    }
+    return signal;
+}
+
+enum peal_step_end peal_far_notify(struct peal_frame *frame, struct peal_frame_lane *lane,
+                                   const struct peal_step *step)
+{
+    struct peal_far_lane *far = peal_far_of(frame, lane);
+    const struct peal_team *team = frame->team;
+    uint32_t rank = step->sync.rank;
+    if (!is_flushed(frame, far, rank))
+        return PEAL_STEP_BLOCKS;
+    if (!team->span->far[rank]) {
+        peal_cell_notify(frame, step, lane->regs, peal_far_cell(frame, rank, step->sync.offset));
+        peal_cell_wake(frame, rank);
+        return PEAL_STEP_DONE;
+    }
+    struct peal_net_signal signal = signal_of(frame, step, lane->regs);
+    struct peal_net *net = peal_endpoint_lock(team->span->endpoint);
+    enum peal_status status = peal_net_signal(net, team->span->peers[rank].at, &signal);
+    peal_endpoint_unlock(team->span->endpoint);
+    if (status == PEAL_OK && frame->image->seq_cst)
+        note_sent(far, rank);
+    return peal_far_judge(frame, status, rank);
+}
+
+/* ---- atomics ---- */
+
+static enum peal_step_end ask(struct peal_frame *frame, struct peal_far_lane *far,
+                              const struct peal_step *step)
+{
+    const struct peal_span *span = frame->team->span;
+    uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
+    struct peal_net_atomic what = {.rank = span->peers[step->sync.rank].at,
+                                   .segment = span->peers[step->sync.rank].window,
+                                   .offset = frame->family->window + step->sync.offset,
+                                   .kind = PEAL_NET_FETCH_ADD,
+                                   .width = sizeof(uint64_t),
+                                   .operand = (uint64_t)step->sync.value,
+                                   .old = &far->found};
+    if (kind != PEAL_STEP_FETCH_ADD) {
+        what.kind = PEAL_NET_COMPARE_SWAP;
+        what.compare = (uint64_t)peal_swap_expected(step->sync.value);
+        what.operand = (uint64_t)peal_swap_desired(step->sync.value);
+    }
+    struct peal_net *net = peal_endpoint_lock(span->endpoint);
+    enum peal_status status = peal_net_atomic(net, &what, &far->atomic);
+    peal_endpoint_unlock(span->endpoint);
+    far->begun = status == PEAL_OK;
+    /* A rank that has left answers nothing any more. */
+    if (status == PEAL_CLOSED)
+        status = PEAL_INVALID;
+    enum peal_step_end end = peal_far_judge(frame, status, step->sync.rank);
+    return end == PEAL_STEP_DONE ? PEAL_STEP_BLOCKS : end;
+}
+
+enum peal_step_end peal_far_atomic(struct peal_frame *frame, struct peal_frame_lane *lane,
+                                   const struct peal_step *step)
+{
+    struct peal_far_lane *far = peal_far_of(frame, lane);
+    uint32_t rank = step->sync.rank;
+    if (far->begun == 0 && !is_flushed(frame, far, rank))
+        return PEAL_STEP_BLOCKS;
+    if (!frame->team->span->far[rank]) {
+        struct peal_cell *cell = peal_far_cell(frame, rank, step->sync.offset);
+        enum peal_step_end end = peal_cell_atomic(step, lane->regs, cell);
+        if (end == PEAL_STEP_DONE)
+            peal_cell_wake(frame, rank);
+        return end;
+    }
+    if (far->begun == 0)
+        return ask(frame, far, step);
+    if (!peal_net_token_is_done(&far->atomic))
+        return PEAL_STEP_BLOCKS;
+    far->begun = 0;
+    enum peal_status status = peal_net_token_status(&far->atomic);
+    if (status != PEAL_OK)
+        return peal_far_judge(frame, status, rank);
+    uint64_t expected = (uint64_t)peal_swap_expected(step->sync.value);
+    if (step->kind == (PEAL_STEP_FAR | PEAL_STEP_TAKE))
+        return far->found == expected ? PEAL_STEP_DONE : PEAL_STEP_BLOCKS;
+    lane->regs[step->sync.reg] = (int64_t)far->found;
+    return PEAL_STEP_DONE;
+}
+
+/* ---- copies ---- */
+
+static enum peal_step_end end_rows(struct peal_far_lane *far)
+{
+    far->begun = 0;
+    return PEAL_STEP_DONE;
+}
+
+/* From here to a far rank. The notify behind it, if it goes to the same rank, travels along. */
+static enum peal_step_end copy_there(struct peal_frame *frame, struct peal_frame_lane *lane,
+                                     const struct peal_step *step, uint64_t bytes)
+{
+    struct peal_far_lane *far = peal_far_of(frame, lane);
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    uint32_t kind = step[1].kind;
+    bool joins = kind >= (PEAL_STEP_FAR | PEAL_STEP_NOTIFY) &&
+                 kind <= (PEAL_STEP_FAR | PEAL_STEP_NOTIFY_RAW) &&
+                 step[1].sync.rank == places[0].channel && !frame->trace &&
+                 is_flushed(frame, far, places[0].channel);
+    while (far->begun < step->mem.rows) {
+        uint32_t row = (uint32_t)far->begun;
+        struct peal_far_place to = peal_far_find(frame, &places[0], row, 0);
+        const char *from = peal_place_address(frame, &places[1], row);
+        bool last = joins && row + 1 == step->mem.rows;
+        struct peal_net_signal signal;
+        if (last)
+            signal = signal_of(frame, &step[1], lane->regs);
+        enum peal_step_end end =
+            peal_far_put(frame, far, &to, from, bytes, last ? &signal : NULL, &far->sources);
+        if (end != PEAL_STEP_DONE)
+            return end;
+        far->begun++;
+    }
+    end_rows(far);
+    return joins ? PEAL_STEP_DONE_TWO : PEAL_STEP_DONE;
+}
+
+/* From a far rank to here. */
+static enum peal_step_end copy_here(struct peal_frame *frame, struct peal_frame_lane *lane,
+                                    const struct peal_step *step, uint64_t bytes)
+{
+    struct peal_far_lane *far = peal_far_of(frame, lane);
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    while (far->begun < step->mem.rows) {
+        uint32_t row = (uint32_t)far->begun;
+        struct peal_far_place from = peal_far_find(frame, &places[1], row, 0);
+        char *to = peal_place_address(frame, &places[0], row);
+        enum peal_step_end end = peal_far_get(frame, &from, to, bytes, &far->gets[0]);
+        if (end != PEAL_STEP_DONE)
+            return end;
+        far->begun++;
+    }
+    if (!peal_net_token_is_done(&far->gets[0]))
+        return PEAL_STEP_BLOCKS;
+    enum peal_status status = peal_net_token_status(&far->gets[0]);
+    far->gets[0] = (struct peal_net_token){0};
+    end_rows(far);
+    return status == PEAL_OK ? PEAL_STEP_DONE
+                             : peal_far_judge(frame, PEAL_INVALID, places[1].channel);
+}
+
+enum peal_step_end peal_far_work(struct peal_frame *frame, struct peal_frame_lane *lane,
+                                 const struct peal_step *step)
+{
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    uint64_t count = step->mem.count;
+    if (step->flags & PEAL_STEP_CLIP)
+        count = peal_step_clip(frame, step, places, step->mem.nsrc + 1u + step->mem.also);
+    if (count == 0)
+        return PEAL_STEP_DONE;
+    bool copies = step->kind == (PEAL_STEP_FAR | PEAL_STEP_COPY) && step->mem.also == 0;
+    bool from_slot = places[1].base >= PEAL_BASE_SLOT;
+    bool far_source = !from_slot && places[1].channel != PEAL_NONE;
+    bool far_destination = places[0].channel != PEAL_NONE;
+    if (copies && far_destination && !far_source)
+        return copy_there(frame, lane, step, count << places[0].shift);
+    if (copies && far_source && !far_destination)
+        return copy_here(frame, lane, step, count << places[0].shift);
+    return peal_far_blocks(frame, lane, step, count);
+}
+
+/* ---- channels ---- */
+
+/* The header behind the slot's number, and a small payload in it. */
+struct header {
+    char bytes[sizeof(struct peal_slot)];
+};
+
+static struct header header_of(const struct peal_frame *frame, uint64_t bytes)
+{
+    struct peal_slot slot = {
+        .signature = frame->signature, .launch = (uint32_t)frame->launch, .bytes = bytes};
+    struct header header;
+    memcpy(header.bytes, &slot, sizeof slot);
+    return header;
+}
+
+static enum peal_step_end end_send(struct peal_far_lane *far, struct peal_port_state *port)
+{
+    port->sent++;
+    far->begun = 0;
+    return PEAL_STEP_DONE;
+}
+
+/* Rows that do not travel with their header, for which there is one put each. */
+static enum peal_step_end send_rows(struct peal_frame *frame, struct peal_far_lane *far,
+                                    const struct peal_step *step, struct peal_far_place to,
+                                    uint64_t bytes)
+{
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    uint64_t slot = to.offset;
+    while (far->begun < step->mem.rows) {
+        uint32_t row = (uint32_t)far->begun;
+        to.offset = slot + sizeof(struct peal_slot) + row * bytes;
+        const char *from = peal_place_address(frame, &places[0], row);
+        enum peal_step_end end = peal_far_put(frame, far, &to, from, bytes, NULL, &far->sources);
+        if (end != PEAL_STEP_DONE)
+            return end;
+        far->begun++;
+    }
+    return PEAL_STEP_DONE;
+}
+
+enum peal_step_end peal_far_send(struct peal_frame *frame, struct peal_frame_lane *lane,
+                                 const struct peal_step *step)
+{
+    enum { SEQ = sizeof(uint64_t) };
+    struct peal_far_lane *far = peal_far_of(frame, lane);
+    const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
+    struct peal_port_state *port = &frame->family->ports[step->mem.extra];
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    if (!peal_channel_can_send(frame, channel, port) || !is_flushed(frame, far, channel->receiver))
+        return PEAL_STEP_BLOCKS;
+    uint64_t count = step->mem.count;
+    if (step->flags & PEAL_STEP_CLIP)
+        count = peal_step_clip(frame, step, places, step->mem.nsrc);
+    uint64_t bytes = count << places[0].shift, all = bytes * step->mem.rows;
+    uint64_t number = channel->mask ? port->sent & channel->mask : port->sent % channel->depth;
+    struct peal_far_place to = {.rank = channel->receiver,
+                                .segment = frame->team->span->peers[channel->receiver].window};
+    to.offset = frame->family->window + channel->slots + number * channel->stride;
+    struct peal_net_signal signal = {.segment = to.segment,
+                                     .change = PEAL_NET_SET,
+                                     .offset = to.offset,
+                                     .value = port->sent + 1};
+    struct header header = header_of(frame, all);
+    uint64_t length = sizeof header - SEQ;
+    char whole[PEAL_NET_EAGER];
+    memcpy(whole, header.bytes + SEQ, length);
+    bool is_inline = channel->slot_bytes <= PEAL_SLOT_INLINE;
+    bool fits = is_inline || all + length <= sizeof whole;
+    uint64_t at = is_inline ? offsetof(struct peal_slot, payload) - SEQ : length;
+    for (uint32_t row = 0; fits && bytes > 0 && row < step->mem.rows; row++)
+        memcpy(whole + at + row * bytes, peal_place_address(frame, &places[0], row), bytes);
+    if (fits && !is_inline)
+        length += all;
+    enum peal_step_end end = fits ? PEAL_STEP_DONE : send_rows(frame, far, step, to, bytes);
+    if (end != PEAL_STEP_DONE)
+        return end;
+    to.offset += SEQ;
+    end = peal_far_put(frame, far, &to, whole, length, &signal, NULL);
+    return end == PEAL_STEP_DONE ? end_send(far, port) : end;
+}
+
+enum peal_step_end peal_far_give_back(struct peal_frame *frame, struct peal_frame_lane *lane,
+                                      const struct peal_step *step)
+{
+    struct peal_far_lane *far = peal_far_of(frame, lane);
+    const struct peal_image_channel *channel = &frame->image->channels[step->mem.extra];
+    struct peal_port_state *port = &frame->family->ports[step->mem.extra];
+    const struct peal_span *span = frame->team->span;
+    if (!span->far[channel->sender]) { /* it only had to wait for its memory */
+        peal_channel_free(frame, channel, port);
+        peal_wake_if_sleeping(frame->team, channel->sender);
+        return PEAL_STEP_DONE;
+    }
+    struct peal_net_signal signal = {.segment = span->peers[channel->sender].window,
+                                     .change = PEAL_NET_SET,
+                                     .offset = frame->family->window + channel->credit,
+                                     .value = port->freed + 1};
+    struct peal_net *net = peal_endpoint_lock(span->endpoint);
+    enum peal_status status = peal_net_signal(net, span->peers[channel->sender].at, &signal);
+    peal_endpoint_unlock(span->endpoint);
+    enum peal_step_end end = peal_far_judge(frame, status, channel->sender);
+    far->begun = end == PEAL_STEP_BLOCKS; /* what was received is not received again */
+    if (end == PEAL_STEP_DONE)
+        port->freed++;
+    return end;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Computations on memory of other hosts, block after block.
+ *
+ *   begun      blocks whose far sources have been asked for, at most PEAL_FAR_DEPTH ahead of `ended`
+ *   computed   blocks that are computed, with their far destinations on their way
+ *   ended      blocks of which nothing is under way any more
+ *
+ * A block's place in the bounce memory is its number modulo the depth: a part for each far source, and one
+ * for the result if its destination is far. Blocks are computed in order, so that the result is that of
+ * one pass.
+ */
+#include "run/exec/far.h"
+
+#include "run/exec/operand.h"
+#include "run/span/span.h"
+
+#include <string.h>
+
+enum { EXCLUSIVE = 1 }; /* of an accumulate: no other rank changes it meanwhile */
+
+/* A step under way. */
+struct work {
+    struct peal_frame *frame;
+    struct peal_far_lane *far;
+    const struct peal_step *step;
+    const struct peal_place *places;
+    uint64_t count;   /* elements of a row */
+    uint64_t block;   /* elements of a block */
+    uint64_t per_row; /* blocks of a row */
+    uint32_t sources; /* that are far */
+    char *bounce;
+};
+
+/* One block of it. */
+struct piece {
+    uint32_t row, slot;
+    uint64_t first, count;
+};
+
+static bool is_far(const struct peal_place *place)
+{
+    return place->base < PEAL_BASE_SLOT && place->channel != PEAL_NONE;
+}
+
+/* A function of a whole row cannot be computed in parts. */
+static bool is_of_rows(const struct peal_step *step)
+{
+    return step->fn == PEAL_FN_SOFTMAX;
+}
+
+static uint64_t largest_element(const struct peal_step *step, const struct peal_place *places)
+{
+    uint64_t largest = 1;
+    for (uint32_t i = 0; i < 1u + step->mem.nsrc + step->mem.also; i++) {
+        uint64_t bytes = UINT64_C(1) << places[i].shift;
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
+}
+
+static uint64_t block_bytes(const struct peal_step *step, const struct peal_place *places)
+{
+    uint64_t whole = step->mem.count * largest_element(step, places);
+    return whole < PEAL_FAR_BLOCK || is_of_rows(step) ? peal_size_align(whole, PEAL_LINE)
+                                                      : PEAL_FAR_BLOCK;
+}
+
+uint64_t peal_far_bounce_bytes(const struct peal_image *image, const struct peal_step *step,
+                               uint32_t sources)
+{
+    return PEAL_FAR_DEPTH * (sources + UINT64_C(1)) *
+           block_bytes(step, &image->places[step->mem.first]);
+}
+
+static struct piece piece_of(const struct work *work, uint64_t number)
+{
+    struct piece piece = {.row = (uint32_t)(number / work->per_row),
+                          .slot = (uint32_t)(number % PEAL_FAR_DEPTH),
+                          .first = number % work->per_row * work->block};
+    uint64_t left = work->count - piece.first;
+    piece.count = left < work->block ? left : work->block;
+    return piece;
+}
+
+/* Part `part` of a block's bounce memory; part `sources` is for the result. */
+static char *part_of(const struct work *work, uint32_t slot, uint32_t part)
+{
+    uint64_t bytes = block_bytes(work->step, work->places);
+    return work->bounce + (slot * (work->sources + UINT64_C(1)) + part) * bytes;
+}
+
+/* Asks for the far sources of the next block. */
+static enum peal_step_end begin_block(struct work *work)
+{
+    struct peal_far_lane *far = work->far;
+    struct piece piece = piece_of(work, far->begun);
+    uint32_t part = 0;
+    for (uint32_t i = 0; i < work->step->mem.nsrc; i++) {
+        const struct peal_place *place = &work->places[1 + i];
+        if (!is_far(place))
+            continue;
+        char *to = part_of(work, piece.slot, part++);
+        if (i < far->operand)
+            continue; /* asked for before there was no room */
+        struct peal_far_place from = peal_far_find(work->frame, place, piece.row, piece.first);
+        enum peal_step_end end = peal_far_get(work->frame, &from, to, piece.count << place->shift,
+                                              &far->gets[piece.slot]);
+        if (end != PEAL_STEP_DONE)
+            return end;
+        far->operand = i + 1;
+    }
+    far->operand = 0;
+    far->begun++;
+    return PEAL_STEP_DONE;
+}
+
+static void find_operand(const struct work *work, const struct peal_place *place,
+                         const struct piece *piece, struct peal_operand *out)
+{
+    peal_place_operand(work->frame, place, piece->row, out);
+    if (out->at)
+        out->at = (char *)out->at + (piece->first << place->shift);
+}
+
+/* The sources of a block, far ones where they have been fetched to. */
+static void find_sources(const struct work *work, const struct piece *piece)
+{
+    uint32_t part = 0;
+    for (uint32_t i = 0; i < work->step->mem.nsrc; i++) {
+        const struct peal_place *place = &work->places[1 + i];
+        struct peal_operand *operand = &work->frame->operands[i];
+        if (is_far(place))
+            *operand = (struct peal_operand){.at = part_of(work, piece->slot, part++),
+                                             .dtype = (enum peal_dtype)place->dtype};
+        else
+            find_operand(work, place, piece, operand);
+    }
+}
+
+/* The block's result: in the destination, or in the bounce memory if that is far. */
+static struct peal_operand find_result(const struct work *work, const struct piece *piece)
+{
+    struct peal_operand result = {.dtype = (enum peal_dtype)work->places[0].dtype};
+    if (is_far(&work->places[0]))
+        result.at = part_of(work, piece->slot, work->sources);
+    else
+        find_operand(work, &work->places[0], piece, &result);
+    return result;
+}
+
+static void compute(const struct work *work, const struct piece *piece)
+{
+    const struct peal_step *step = work->step;
+    const struct peal_compute *functions = work->frame->team->compute;
+    struct peal_operand *sources = work->frame->operands;
+    struct peal_operand dst = find_result(work, piece);
+    find_sources(work, piece);
+    bool accumulates = step->kind == (PEAL_STEP_FAR | PEAL_STEP_ACCUMULATE);
+    if (peal_fn_is_user(step->fn)) {
+        peal_formula_combine(functions, peal_plan_formula(work->frame->image->plan, step->fn), &dst,
+                             sources, step->mem.nsrc, piece->count);
+    } else if (!accumulates || is_far(&work->places[0])) {
+        /* An accumulate elsewhere: its source as the owner wants it. */
+        functions->combine(accumulates ? PEAL_FN_ID : (enum peal_fn)step->fn, &dst, sources,
+                           step->mem.nsrc, piece->count, accumulates ? 0 : step->mem.extra);
+    } else if (step->flags & PEAL_STEP_SET) {
+        sources[1] = sources[0];
+        sources[0] = dst;
+        functions->combine((enum peal_fn)step->fn, &dst, sources, 2, piece->count, 0);
+    } else {
+        functions->accumulate((enum peal_fn)step->fn, &dst, sources, piece->count);
+    }
+    for (uint32_t d = 0; d < step->mem.also; d++) {
+        const struct peal_place *also = &work->places[1 + step->mem.nsrc + d];
+        struct peal_operand to;
+        if (is_far(also))
+            continue;
+        find_operand(work, also, piece, &to);
+        memcpy(to.at, dst.at, piece->count << also->shift);
+    }
+}
+
+static enum peal_step_end send_accumulate(const struct work *work, const struct peal_far_place *to,
+                                          const struct piece *piece, const char *from)
+{
+    struct peal_frame *frame = work->frame;
+    const struct peal_span *span = frame->team->span;
+    uint32_t shift = work->places[0].shift;
+    struct peal_net_accumulate what = {.rank = span->peers[to->rank].at,
+                                       .segment = to->segment,
+                                       .offset = to->offset,
+                                       .from = from,
+                                       .bytes = piece->count << shift,
+                                       .element = (uint16_t)(1u << shift),
+                                       .fn = work->step->fn,
+                                       .dtype = (uint8_t)work->places[0].dtype,
+                                       .flags = work->step->flags & PEAL_STEP_SET ? EXCLUSIVE : 0};
+    struct peal_net *net = peal_endpoint_lock(span->endpoint);
+    enum peal_status status = peal_net_accumulate(net, &what, &work->far->puts[piece->slot]);
+    peal_endpoint_unlock(span->endpoint);
+    if (status == PEAL_OK)
+        work->far->unflushed[to->rank / 64] |= UINT64_C(1) << to->rank % 64;
+    if (status == PEAL_OK)
+        work->far->asked[to->rank / 64] &= ~(UINT64_C(1) << to->rank % 64);
+    return peal_far_judge(frame, status, to->rank);
+}
+
+/* Sends the result of a computed block to its far destinations, from number `operand` on. */
+static enum peal_step_end send_block(struct work *work, const struct piece *piece)
+{
+    struct peal_far_lane *far = work->far;
+    struct peal_operand result = find_result(work, piece);
+    bool accumulates = work->step->kind == (PEAL_STEP_FAR | PEAL_STEP_ACCUMULATE);
+    while (far->sending <= work->step->mem.also) {
+        uint32_t d = far->sending;
+        const struct peal_place *place = &work->places[d == 0 ? 0 : work->step->mem.nsrc + d];
+        enum peal_step_end end = PEAL_STEP_DONE;
+        if (is_far(place)) {
+            struct peal_far_place to = peal_far_find(work->frame, place, piece->row, piece->first);
+            if (accumulates)
+                end = send_accumulate(work, &to, piece, result.at);
+            else
+                end = peal_far_put(work->frame, far, &to, result.at, piece->count << place->shift,
+                                   NULL, &far->puts[piece->slot]);
+        }
+        if (end != PEAL_STEP_DONE)
+            return end;
+        far->sending++;
+    }
+    far->sending = 0;
+    return PEAL_STEP_DONE;
+}
+
+/* Computes the next block, if its sources are there, and sends it on. */
+static enum peal_step_end end_block(struct work *work)
+{
+    struct peal_far_lane *far = work->far;
+    struct piece piece = piece_of(work, far->computed);
+    struct peal_net_token *token = &far->gets[piece.slot];
+    if (far->sending == 0 && !far->is_computed) {
+        if (!peal_net_token_is_done(token))
+            return PEAL_STEP_BLOCKS;
+        enum peal_status status = peal_net_token_status(token);
+        *token = (struct peal_net_token){0};
+        if (status != PEAL_OK)
+            return peal_far_judge(work->frame, PEAL_INVALID, work->places[1].channel);
+        compute(work, &piece);
+        far->is_computed = true;
+    }
+    enum peal_step_end end = send_block(work, &piece);
+    if (end != PEAL_STEP_DONE)
+        return end;
+    far->is_computed = false;
+    far->computed++;
+    work->frame->moved = true;
+    return PEAL_STEP_DONE;
+}
+
+/* The oldest block, if all of it has left. */
+static bool retire_block(struct peal_far_lane *far)
+{
+    struct peal_net_token *token = &far->puts[far->ended % PEAL_FAR_DEPTH];
+    if (far->ended == far->computed || !peal_net_token_is_done(token))
+        return false;
+    *token = (struct peal_net_token){0};
+    far->ended++;
+    return true;
+}
+
+/* Does what can be done for some block; PEAL_STEP_BLOCKS: nothing can. */
+static enum peal_step_end move_blocks(struct work *work, uint64_t all)
+{
+    struct peal_far_lane *far = work->far;
+    enum peal_step_end begun = PEAL_STEP_BLOCKS, ended = PEAL_STEP_BLOCKS;
+    if (far->begun < all && far->begun - far->ended < PEAL_FAR_DEPTH)
+        begun = begin_block(work);
+    if (far->computed < far->begun && begun != PEAL_STEP_UNREAD)
+        ended = end_block(work);
+    if (begun == PEAL_STEP_UNREAD || ended == PEAL_STEP_UNREAD)
+        return PEAL_STEP_UNREAD;
+    bool retired = retire_block(far);
+    bool moved = retired || begun == PEAL_STEP_DONE || ended == PEAL_STEP_DONE;
+    return moved ? PEAL_STEP_DONE : PEAL_STEP_BLOCKS;
+}
+
+static void finish(struct peal_far_lane *far)
+{
+    far->begun = far->ended = far->computed = 0;
+    far->operand = far->sending = 0;
+    far->is_computed = false;
+}
+
+enum peal_step_end peal_far_blocks(struct peal_frame *frame, struct peal_frame_lane *lane,
+                                   const struct peal_step *step, uint64_t count)
+{
+    struct work work = {.frame = frame,
+                        .far = peal_far_of(frame, lane),
+                        .step = step,
+                        .places = &frame->image->places[step->mem.first],
+                        .count = count};
+    for (uint32_t i = 0; i < step->mem.nsrc; i++)
+        work.sources += is_far(&work.places[1 + i]);
+    uint64_t bytes = block_bytes(step, work.places);
+    work.block = is_of_rows(step) ? count : bytes / largest_element(step, work.places);
+    work.per_row = (count + work.block - 1) / work.block;
+    work.bounce = frame->far_bounce + (uint64_t)(lane - frame->lanes) * frame->image->far_bytes;
+    uint64_t all = work.per_row * step->mem.rows;
+    struct peal_far_lane *far = work.far;
+    while (far->ended < all) {
+        enum peal_step_end end = move_blocks(&work, all);
+        if (end != PEAL_STEP_DONE)
+            return end;
+    }
+    finish(far);
+    return PEAL_STEP_DONE;
+}

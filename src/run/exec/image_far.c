@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See image_far.h. */
+#include "run/exec/image_far.h"
+
+#include "run/exec/far.h"
+
+/* The rank whose window or window parameter a place is in; PEAL_NONE: it is private. */
+static uint32_t owner_of(const struct peal_image *image, const struct peal_place *place)
+{
+    if (place->base < image->size)
+        return place->base;
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        const struct peal_image_param *param = &image->params[i];
+        if (param->symmetric && place->base >= param->base &&
+            place->base < param->base + image->size * param->rows)
+            return (place->base - param->base) / param->rows;
+    }
+    return PEAL_NONE;
+}
+
+/* Names the far owners of a step's operands; how many sources and destinations have one. */
+struct far_count {
+    uint32_t sources, destinations;
+};
+
+static struct far_count name_owners(struct peal_image *image, const struct peal_step *step,
+                                    const uint8_t *far)
+{
+    bool has_dst = step->kind != PEAL_STEP_SEND;
+    uint32_t n = step->mem.nsrc + has_dst + step->mem.also;
+    struct far_count count = {0};
+    if (step->kind == PEAL_STEP_RECV)
+        n = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        struct peal_place *place = &image->places[step->mem.first + i];
+        if (place->base >= PEAL_BASE_SLOT)
+            continue;
+        uint32_t owner = owner_of(image, place);
+        place->channel = owner != PEAL_NONE && far[owner] ? owner : PEAL_NONE;
+        if (place->channel == PEAL_NONE)
+            continue;
+        bool writes = has_dst && (i == 0 || i > step->mem.nsrc);
+        count.sources += !writes;
+        count.destinations += writes;
+    }
+    return count;
+}
+
+/* An accumulate at its owner takes elements of the owner's type: a conversion there must be exact. */
+static bool can_accumulate(const struct peal_image *image, const struct peal_step *step)
+{
+    const struct peal_place *places = &image->places[step->mem.first];
+    return places[0].dtype == places[1].dtype || places[0].channel == PEAL_NONE;
+}
+
+/* True if the step's destinations on other hosts get what is still in the source afterwards. */
+static enum peal_status mark_work(struct peal_image *image, struct peal_step *step,
+                                  const uint8_t *far, bool *sends)
+{
+    struct far_count count = name_owners(image, step, far);
+    if (count.sources + count.destinations == 0)
+        return PEAL_OK;
+    if (step->kind == PEAL_STEP_SEND || step->kind == PEAL_STEP_RECV ||
+        step->kind == PEAL_STEP_MATMUL ||
+        (step->kind == PEAL_STEP_ACCUMULATE && !can_accumulate(image, step)))
+        return PEAL_UNSUPPORTED;
+    step->kind |= PEAL_STEP_FAR;
+    step->flags |= PEAL_STEP_REMOTE;
+    uint64_t bytes = peal_far_bounce_bytes(image, step, count.sources);
+    image->far_bytes = bytes > image->far_bytes ? bytes : image->far_bytes;
+    *sends = count.destinations > 0;
+    return PEAL_OK;
+}
+
+static bool is_sync(uint32_t kind)
+{
+    return kind >= PEAL_STEP_NOTIFY && kind <= PEAL_STEP_TAKE;
+}
+
+/* Channels: those of one host stay as they are. */
+static bool is_far_channel(const struct peal_image *image, const struct peal_step *step,
+                           const uint8_t *far)
+{
+    const struct peal_image_channel *channel = &image->channels[step->mem.extra];
+    switch (step->kind) {
+    case PEAL_STEP_SEND:
+        return far[channel->receiver];
+    case PEAL_STEP_RECV:
+    case PEAL_STEP_FREE:
+        return far[channel->sender];
+    default:
+        return false;
+    }
+}
+
+enum peal_status peal_image_mark_far(struct peal_image *image, const uint8_t *far)
+{
+    /* Something may still be read by the network that a step before has sent: whatever writes next, and
+     * the end of a lane, has to see to it. */
+    bool sent = false;
+    for (uint32_t i = 0; i < image->nsteps * image->period; i++) {
+        struct peal_step *step = &image->steps[i];
+        enum peal_step_kind kind = (enum peal_step_kind)step->kind;
+        bool sends = false, was_sent = sent;
+        if (kind <= PEAL_STEP_MATMUL || kind == PEAL_STEP_SEND || kind == PEAL_STEP_RECV) {
+            enum peal_status status = mark_work(image, step, far, &sends);
+            if (status != PEAL_OK)
+                return status;
+        }
+        bool concerned = is_sync(kind) || (kind >= PEAL_STEP_SEND && kind <= PEAL_STEP_FREE &&
+                                           is_far_channel(image, step, far));
+        bool writes = kind <= PEAL_STEP_MATMUL || kind == PEAL_STEP_RECV || kind == PEAL_STEP_END;
+        if (concerned || (was_sent && writes))
+            step->kind |= PEAL_STEP_FAR;
+        sends |= concerned && kind == PEAL_STEP_SEND;
+        sent = kind == PEAL_STEP_END ? false : sent || sends;
+    }
+    return PEAL_OK;
+}

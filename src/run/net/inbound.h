@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What arrives: frames of one peer take effect in the owner's memory, or are refused.
+ *
+ * Every access is checked here against the segments that are exposed at that moment, whichever member
+ * carried it. What has to be answered (gets, atomics, flushes) is noted in the inbound's tables, which
+ * are as large as the number of requests that a peer may have under way: a member sends the answers
+ * when its connection has room, and nothing that a peer sends makes memory grow.
+ */
+#ifndef PEAL_RUN_INBOUND_H
+#define PEAL_RUN_INBOUND_H
+
+#include "run/net/frame.h"
+
+struct peal_net_segments {
+    struct {
+        uint8_t *base; /* NULL: not exposed */
+        uint64_t bytes;
+        uint32_t name; /* number and generation */
+    } at[PEAL_NET_SEGMENTS];
+};
+
+enum peal_status peal_net_segments_set(struct peal_net_segments *segments, uint32_t segment,
+                                       void *base, uint64_t bytes);
+/* False: there is no such segment, and nothing has changed. */
+bool peal_net_segments_clear(struct peal_net_segments *segments, uint32_t segment);
+enum peal_net_found { PEAL_NET_FOUND, PEAL_NET_ABSENT, PEAL_NET_OUTSIDE };
+/* Where an access goes. ABSENT: the segment is not exposed; OUTSIDE: it is, and is left. */
+enum peal_net_found peal_net_segments_find(const struct peal_net_segments *segments,
+                                           uint32_t segment, uint64_t offset, uint64_t bytes,
+                                           uint8_t **out);
+
+/* A request of the peer's that has to be answered: memory to send, or the former value of a word. */
+struct peal_net_answer {
+    bool busy;
+    bool atomic;
+    bool refused; /* or it has become so: the segment was retracted */
+    uint32_t segment;
+    const uint8_t *from;
+    uint64_t bytes, done;
+    uint64_t old;
+};
+
+/* A request of the own rank's that the peer has to answer. */
+struct peal_net_request {
+    bool busy;
+    bool atomic;
+    uint8_t *to; /* NULL: given up */
+    uint64_t bytes, done;
+    uint64_t *old;
+    struct peal_net_token *token;
+};
+
+struct peal_net_inbound {
+    struct peal_net *net;
+    uint32_t rank; /* the peer's */
+    struct peal_net_segments *segments;
+    uint8_t *stage;   /* PEAL_NET_POST_MAX bytes: data that has no place of its own */
+    uint8_t *started; /* where the data of the current frame goes */
+    uint64_t refused; /* the peer's accesses that found no segment */
+    bool ack_due;
+    uint64_t flush;        /* the last one of the peer's */
+    uint64_t acked;        /* the last of the own flushes that the peer has acknowledged */
+    uint64_t peer_refused; /* the own accesses that the peer has refused */
+    bool bye;
+    bool dropped;      /* the current frame's segment was retracted meanwhile, or never there */
+    uint32_t nanswers; /* busy ones; the order in which they came: */
+    uint32_t answer_first;
+    uint8_t answer_order[PEAL_NET_REQUESTS];
+    struct peal_net_answer answers[PEAL_NET_REQUESTS];
+    struct peal_net_request requests[PEAL_NET_REQUESTS];
+};
+
+/* begin and end of a sink, for the parser or whatever has whole frames. */
+const char *peal_net_inbound_begin(void *inbound, const struct peal_net_head *head, uint8_t **to);
+const char *peal_net_inbound_end(void *inbound, const struct peal_net_head *head);
+/* A segment goes away: no answer reads it any more. True if the current frame was going there. */
+bool peal_net_inbound_retract(struct peal_net_inbound *inbound, uint32_t segment,
+                              const struct peal_net_head *current);
+/* A free request, or NULL; its number is its place in `requests`, which the head of a message to the
+ * peer says. And: that message was sent, and will be answered to `what`. */
+struct peal_net_request *peal_net_inbound_request(struct peal_net_inbound *inbound,
+                                                  struct peal_net_head *head);
+void peal_net_inbound_asked(struct peal_net_request *request, const struct peal_net_request *what);
+/* The oldest answer that is to be sent, or NULL; and: it is. */
+struct peal_net_answer *peal_net_inbound_answer(struct peal_net_inbound *inbound, uint32_t *id);
+void peal_net_inbound_answered(struct peal_net_inbound *inbound);
+/* Requests with this token are given up: their data is dropped when it comes. True if the current frame
+ * was going there. */
+bool peal_net_inbound_release(struct peal_net_inbound *inbound, const struct peal_net_token *token,
+                              const struct peal_net_head *current);
+/* The peer is lost: every token under way fails. */
+void peal_net_inbound_fail(struct peal_net_inbound *inbound, enum peal_status status);
+
+/* Changes a word of 4 or 8 bytes (enum peal_net_atomic_kind), which is aligned; returns what it was. */
+uint64_t peal_net_word_change(void *at, uint32_t width, uint32_t kind, uint64_t operand,
+                              uint64_t compare);
+
+/* An operation is under way, or complete. */
+void peal_net_token_begin(struct peal_net_token *token);
+void peal_net_token_end(struct peal_net_token *token, enum peal_status status);
+
+#endif

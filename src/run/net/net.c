@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens a net: which member, and the exchange of addresses. */
+#include "run/net/net.h"
+
+#include "run/net/meet.h"
+#include "run/net/members.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct peal_net_member members[] = {
+    {"tcp", peal_net_open_tcp, peal_net_meet_tcp},
+    {"ucx", peal_net_open_ucx, peal_net_meet_ucx},
+    {"memory", peal_net_open_memory, peal_net_meet_memory},
+};
+
+/* "tcp:eth0": the member, and in *where what follows its name. */
+static const struct peal_net_member *find_member(const char *text, const char **where)
+{
+    size_t len = strcspn(text, ":");
+    *where = text[len] == ':' ? text + len + 1 : "";
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        if (strlen(members[i].name) == len && strncmp(members[i].name, text, len) == 0)
+            return &members[i];
+    }
+    return NULL;
+}
+
+/* What each rank says when it has opened its side. */
+struct card {
+    uint32_t status;
+    uint32_t zero;
+    char member[8];
+    char why[240];
+    uint8_t address[PEAL_NET_ADDRESS];
+};
+
+/* PEAL_OK if every rank could, and by the same member; otherwise why the first could not. */
+static enum peal_status compare_cards(const struct card *cards, uint32_t size, const char *name,
+                                      struct peal_text *why)
+{
+    for (uint32_t r = 0; r < size; r++) {
+        if (cards[r].status != PEAL_OK) {
+            peal_text_printf(why, "rank %u: %.*s", r, (int)sizeof cards[r].why, cards[r].why);
+            return (enum peal_status)cards[r].status;
+        }
+        if (strncmp(cards[r].member, name, sizeof cards[r].member) != 0) {
+            peal_text_printf(why,
+                             "rank %u uses transport '%.8s' and this rank '%s': PEAL_NET must be "
+                             "the same everywhere",
+                             r, cards[r].member, name);
+            return PEAL_MISMATCH;
+        }
+    }
+    return PEAL_OK;
+}
+
+/* The caller's word, or that of PEAL_NET_CRYPT. */
+static bool wants_crypt(const struct peal_net_config *config)
+{
+    const char *text = getenv("PEAL_NET_CRYPT");
+    return config->crypt || (text && strcmp(text, "1") == 0);
+}
+
+enum peal_status peal_net_open(const struct peal_net_config *config, struct peal_meet *meet,
+                               struct peal_text *why, struct peal_net **out)
+{
+    struct peal_net_config how = *config;
+    const char *where = "", *text = config->transport ? config->transport : getenv("PEAL_NET");
+    const struct peal_net_member *member = find_member(text && *text ? text : "tcp", &where);
+    struct card own = {0}, *cards = calloc(config->size, sizeof *cards);
+    struct peal_net *net = NULL;
+    uint8_t *addresses = calloc(config->size, PEAL_NET_ADDRESS);
+    struct peal_text reason = {0};
+    enum peal_status status = PEAL_NO_MEMORY;
+    if (!cards || !addresses)
+        goto release;
+    if (member) {
+        how.crypt = wants_crypt(config);
+        own.status = member->open(&how, where, &reason, &net, own.address);
+    } else {
+        own.status = PEAL_INVALID;
+        peal_text_printf(&reason, "PEAL_NET: there is no transport '%s'", text);
+    }
+    if (own.status != PEAL_OK && reason.len == 0)
+        peal_text_puts(&reason, peal_status_text((enum peal_status)own.status));
+    strncpy(own.member, member ? member->name : "?", sizeof own.member);
+    strncpy(own.why, peal_text_get(&reason), sizeof own.why - 1);
+    status = peal_meet_gather(meet, &own, sizeof own, cards, why);
+    if (status == PEAL_OK)
+        status = compare_cards(cards, config->size, own.member, why);
+    for (uint32_t r = 0; status == PEAL_OK && r < config->size; r++)
+        memcpy(addresses + (size_t)r * PEAL_NET_ADDRESS, cards[r].address, PEAL_NET_ADDRESS);
+    if (status == PEAL_OK)
+        status = member->meet(net, addresses);
+    if (status == PEAL_OK)
+        *out = net;
+    else if (net)
+        peal_net_abandon(net);
+release:
+    peal_text_release(&reason);
+    free(addresses);
+    free(cards);
+    return status;
+}

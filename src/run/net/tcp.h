@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The TCP member: who owns what.
+ *
+ *   tcp.c          the functions of the table, progress, closing
+ *   tcp_open.c     opening
+ *   tcp_connect.c  listeners, half-open connections, who wins when two ranks connect at once
+ *   tcp_queue.c    what is to be sent to a peer, in which order, and the sending
+ *   tcp_receive.c  what has come from a peer, to the parser
+ *
+ * Connections. A pair of ranks has one connection for watching and one for data, made in this order by the
+ * rank that first wants something. Nothing is ever sent on the first one: it is there for the system's
+ * keep-alive, which shows when the peer's host has not answered for 3 s. The data connection cannot do
+ * that: with TCP_USER_TIMEOUT the system also ends a connection whose peer is alive and has only not
+ * read for that long, and a rank that computes or is stopped reads nothing.
+ *
+ * A peer that is in no call answers no handshake, and its system accepts connections all the same: once
+ * one is accepted, its initiator waits for the answer as long as the peer's host lives.
+ *
+ * If two ranks connect to each other at the same time, the lower rank wins: it answers the other's proof
+ * on a data connection by "yield", and the higher rank gives its own try up when the lower one's comes. Both
+ * may then have a connection for watching.
+ *
+ * Sending. Each link has a queue of items in order: runs of small frames, copied into a ring of bytes,
+ * and long transfers, which stay where they are and leave in chunks. Between two frames come first
+ * control messages and acknowledgements, then answers to gets in turn with the queue. What is taken and
+ * cannot be sent at once stays in the queue; if that is full, PEAL_PENDING.
+ */
+#ifndef PEAL_RUN_TCP_H
+#define PEAL_RUN_TCP_H
+
+#include "run/net/address.h"
+#include "run/net/frame.h"
+#include "run/net/handshake.h"
+#include "run/net/inbound.h"
+
+#include <sys/uio.h>
+
+enum {
+    PEAL_TCP_ITEMS = 128,
+    PEAL_TCP_RING = 256 << 10,        /* bytes of small frames per link; a power of two */
+    PEAL_TCP_CONTROL_RING = 32 << 10, /* the same for control messages */
+    PEAL_TCP_RECEIVE = 64 << 10,      /* bytes received at a time, unless straight into memory */
+    PEAL_TCP_HALF_OPEN = 64,          /* connections that have not proved anything yet */
+    PEAL_TCP_HELLO_MS = 3000,         /* for a whole handshake */
+    PEAL_TCP_RECORD = 32 << 10        /* bytes of an encrypted record */
+};
+
+/* Bytes in a ring: `head` and `tail` only grow. */
+struct peal_tcp_ring {
+    uint8_t *at;
+    uint32_t cap; /* a power of two */
+    uint64_t head, tail;
+};
+
+struct peal_tcp_item {
+    bool run;       /* of bytes of the ring; otherwise a long transfer */
+    bool released;  /* given up: nothing more of it is sent */
+    uint32_t bytes; /* of the run */
+    struct peal_net_head head;
+    struct peal_net_part parts[PEAL_NET_PARTS];
+    uint32_t nparts;
+    uint64_t total, done;
+    struct peal_net_token *token;
+};
+
+/* What the frame under way is of. */
+enum peal_tcp_out {
+    PEAL_TCP_NOTHING,
+    PEAL_TCP_CONTROL,
+    PEAL_TCP_HEAD,
+    PEAL_TCP_ANSWER,
+    PEAL_TCP_ITEM
+};
+
+struct peal_tcp_link {
+    int fd;
+    struct peal_net_inbound in;
+    struct peal_net_parser parser;
+
+    struct peal_tcp_item items[PEAL_TCP_ITEMS];
+    uint64_t first, last; /* items that are queued: their numbers only grow */
+    struct peal_tcp_ring ring, control;
+    uint64_t flushes; /* the number of the last flush */
+    bool answer_next; /* an answer's turn before the queue's */
+
+    enum peal_tcp_out out;
+    uint8_t out_head[PEAL_NET_HEAD];
+    struct iovec out_iov[1 + PEAL_NET_PARTS];
+    uint32_t out_first, out_count;
+    uint32_t out_bytes; /* of the frame's data, or of the run */
+    bool blocked;       /* the socket took no more */
+    bool wants_out;     /* epoll is asked for that */
+
+    /* Encrypted connections: a record on its way out, one that is coming in. */
+    struct peal_cipher *seal, *open;
+    uint8_t *sealed, *opened;
+    uint32_t sealed_len, sealed_done, opened_have;
+};
+
+enum peal_tcp_state {
+    PEAL_TCP_IDLE,
+    PEAL_TCP_CONNECTING,
+    PEAL_TCP_YIELDED, /* the peer's own try is to come */
+    PEAL_TCP_READY,
+    PEAL_TCP_LOST
+};
+
+struct peal_tcp_peer {
+    enum peal_tcp_state state;
+    struct peal_tcp_link *link;
+    int watches[2];          /* connections for watching: the peer's, then the own one; -1: none */
+    enum peal_status status; /* once lost */
+    bool lost_due;           /* the owner has not been told */
+    char why[320];
+    struct peal_address to[PEAL_ADDRESSES];
+    uint32_t addresses, next_address;
+    struct peal_address at; /* that worked */
+    uint64_t deadline_ms;   /* of connecting */
+    uint32_t failures;      /* of tries that had reached someone */
+    uint64_t retry_ms;      /* not before that */
+};
+
+/* A connection that has not been accepted by both sides. */
+enum peal_tcp_step { PEAL_HAND_CONNECT, PEAL_HAND_HELLO, PEAL_HAND_ANSWER };
+struct peal_tcp_hand {
+    int fd; /* -1: free */
+    bool initiator;
+    enum peal_tcp_step step; /* what is waited for */
+    uint32_t kind, rank;     /* rank: as said, until it is proved */
+    uint64_t deadline_ms;    /* UINT64_MAX: none */
+    struct peal_address at;
+    char from[64];
+    struct peal_net_hello own, theirs;
+    uint8_t in[sizeof(struct peal_net_hello)];
+    uint32_t have;
+};
+
+struct peal_tcp {
+    struct peal_net net; /* first: the caller's view */
+    struct peal_net_identity identity;
+    uint32_t connect_ms;
+    bool crypt;
+    int epoll;
+    int listeners[PEAL_LISTENERS];
+    uint32_t nlisteners;
+    struct peal_address_block own;
+    struct peal_address_block *blocks; /* of all ranks */
+    struct peal_tcp_peer *peers;
+    struct peal_tcp_hand *hands;
+    uint32_t nhands, hands_cap;
+    uint32_t *ready; /* ranks whose links are up */
+    uint32_t nready;
+    uint32_t turns; /* of progress */
+    uint32_t nlost_due;
+    uint64_t silence_due_ms; /* when the watching connections are next examined */
+    uint32_t complaints; /* about strangers, on standard error */
+    struct peal_net_segments segments;
+    uint8_t *stage, *buffer;
+};
+
+/* What epoll says an event is of. */
+enum peal_tcp_source {
+    PEAL_TCP_LISTENER,
+    PEAL_TCP_HAND,
+    PEAL_TCP_DATA,
+    PEAL_TCP_WATCH /* the peer's; and behind it the own one */
+};
+static inline uint64_t peal_tcp_event(enum peal_tcp_source source, uint32_t index)
+{
+    return (uint64_t)source << 32 | index;
+}
+
+/* tcp.c */
+extern const struct peal_net_ops peal_tcp_ops;
+/* The peer is lost: its connections are closed, its tokens fail, and the owner is told by the next
+ * progress. Only the first reason counts. The link stays until the net is closed: a callback may be
+ * the one that loses it. */
+void peal_tcp_lose(struct peal_tcp *tcp, uint32_t rank, enum peal_status status, const char *format,
+                   ...) __attribute__((format(printf, 4, 5)));
+
+/* The same by what the system says of a connection; 0: that it was closed. */
+void peal_tcp_lose_by(struct peal_tcp *tcp, uint32_t rank, int error);
+
+/* tcp_connect.c */
+/* Begins to connect unless that is under way; PEAL_OK: the link is up, or PEAL_PENDING or why not. */
+enum peal_status peal_tcp_reach(struct peal_tcp *tcp, uint32_t rank);
+void peal_tcp_accept(struct peal_tcp *tcp, uint32_t listener);
+void peal_tcp_hand_event(struct peal_tcp *tcp, uint32_t index);
+/* Deadlines and further tries. */
+void peal_tcp_tick(struct peal_tcp *tcp);
+
+/* tcp_queue.c */
+enum peal_status peal_tcp_link_init(struct peal_tcp_link *link);
+void peal_tcp_link_release(struct peal_tcp_link *link);
+/* The peer is lost: what is queued is dropped, tokens fail. */
+void peal_tcp_link_fail(struct peal_tcp_link *link, enum peal_status status);
+/* A segment is gone: nothing more is read from it, or written to it. */
+void peal_tcp_link_retract(struct peal_tcp_link *link, uint32_t segment);
+/* What shares the token is given up. */
+void peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token *token);
+/* Takes a frame with up to PEAL_NET_POST_MAX bytes of data, captured. */
+enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_net_head *head,
+                               const struct peal_net_part *parts, uint32_t nparts);
+/* Takes a long transfer: `head` is of all of it. */
+enum peal_status peal_tcp_transfer(struct peal_tcp *tcp, uint32_t rank,
+                                   const struct peal_net_head *head,
+                                   const struct peal_net_part *parts, uint32_t nparts,
+                                   struct peal_net_token *token);
+enum peal_status peal_tcp_send_control(struct peal_tcp *tcp, uint32_t rank,
+                                       struct peal_net_head *head, const void *bytes);
+/* Sends what the socket takes; true if anything was. */
+bool peal_tcp_pump(struct peal_tcp *tcp, uint32_t rank);
+bool peal_tcp_has_output(const struct peal_tcp_link *link);
+
+/* tcp_receive.c */
+bool peal_tcp_receive(struct peal_tcp *tcp, uint32_t rank);
+
+#endif

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is to be sent to a peer: see tcp.h for the order. Nothing here allocates. */
+#include "run/net/tcp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sent in place of memory that was retracted while it was being sent. Never written. */
+static uint8_t zeros[PEAL_NET_CHUNK];
+
+enum peal_status peal_tcp_link_init(struct peal_tcp_link *link)
+{
+    link->ring = (struct peal_tcp_ring){.at = malloc(PEAL_TCP_RING), .cap = PEAL_TCP_RING};
+    link->control =
+        (struct peal_tcp_ring){.at = malloc(PEAL_TCP_CONTROL_RING), .cap = PEAL_TCP_CONTROL_RING};
+    return link->ring.at && link->control.at ? PEAL_OK : PEAL_NO_MEMORY;
+}
+
+void peal_tcp_link_fail(struct peal_tcp_link *link, enum peal_status status)
+{
+    for (; link->first < link->last; link->first++)
+        peal_net_token_end(link->items[link->first % PEAL_TCP_ITEMS].token, status);
+    peal_net_inbound_fail(&link->in, status);
+    link->in.nanswers = 0;
+    link->in.ack_due = false;
+    link->control.head = link->control.tail;
+    link->sealed_done = link->sealed_len;
+    link->out = PEAL_TCP_NOTHING;
+}
+
+void peal_tcp_link_release(struct peal_tcp_link *link)
+{
+    free(link->ring.at);
+    free(link->control.at);
+    peal_cipher_free(link->seal);
+    peal_cipher_free(link->open);
+    free(link->sealed);
+    free(link->opened);
+}
+
+/* ---- rings ---- */
+
+static uint32_t ring_room(const struct peal_tcp_ring *ring)
+{
+    return ring->cap - (uint32_t)(ring->tail - ring->head);
+}
+
+static void ring_put(struct peal_tcp_ring *ring, const void *bytes, uint64_t len)
+{
+    uint32_t at = (uint32_t)ring->tail & (ring->cap - 1);
+    uint64_t part = ring->cap - at < len ? ring->cap - at : len;
+    memcpy(ring->at + at, bytes, part);
+    memcpy(ring->at, (const uint8_t *)bytes + part, len - part);
+    ring->tail += len;
+}
+
+/* The oldest `len` bytes, in one or two pieces. */
+static uint32_t ring_look(const struct peal_tcp_ring *ring, uint32_t len, struct iovec *out)
+{
+    uint32_t at = (uint32_t)ring->head & (ring->cap - 1);
+    uint32_t part = ring->cap - at < len ? ring->cap - at : len;
+    out[0] = (struct iovec){ring->at + at, part};
+    out[1] = (struct iovec){ring->at, len - part};
+    return len > part ? 2 : 1;
+}
+
+/* ---- which frame is next ---- */
+
+static void set_head(struct peal_tcp_link *link, const struct peal_net_head *head)
+{
+    memcpy(link->out_head, head, sizeof *head);
+    link->out_iov[0] = (struct iovec){link->out_head, sizeof *head};
+    link->out_first = 0;
+    link->out_count = 1;
+    link->out_bytes = head->bytes;
+}
+
+static void next_ack(struct peal_tcp_link *link)
+{
+    struct peal_net_head head = {
+        .kind = PEAL_NET_ACK, .signal_value = link->in.flush, .offset = link->in.refused};
+    link->in.ack_due = false;
+    link->out = PEAL_TCP_HEAD;
+    set_head(link, &head);
+}
+
+static void next_answer(struct peal_tcp_link *link, struct peal_net_answer *answer, uint32_t id)
+{
+    struct peal_net_head head = {.kind = PEAL_NET_REPLY,
+                                 .change = answer->refused,
+                                 .signal_offset = id,
+                                 .offset = answer->done};
+    link->out = PEAL_TCP_ANSWER;
+    if (answer->atomic) {
+        head.kind = PEAL_NET_ATOMIC_REPLY;
+        head.offset = 0;
+        head.signal_value = answer->old;
+        set_head(link, &head);
+        return;
+    }
+    uint64_t left = answer->refused ? 0 : answer->bytes - answer->done;
+    head.bytes = (uint32_t)(left < PEAL_NET_CHUNK ? left : PEAL_NET_CHUNK);
+    set_head(link, &head);
+    if (head.bytes == 0)
+        return;
+    link->out_iov[1] = (struct iovec){(void *)(uintptr_t)(answer->from + answer->done), head.bytes};
+    link->out_count = 2;
+}
+
+/* The next chunk of a long transfer. */
+static void next_chunk(struct peal_tcp_link *link, const struct peal_tcp_item *item)
+{
+    struct peal_net_head head = item->head;
+    uint64_t left = item->total - item->done, most = PEAL_NET_CHUNK;
+    if (head.kind == PEAL_NET_ACCUMULATE)
+        most = PEAL_NET_ACCUMULATE_MAX / head.element * head.element;
+    head.bytes = (uint32_t)(left < most ? left : most);
+    head.offset += item->done;
+    if (head.bytes < left)
+        head.change = PEAL_NET_NO_SIGNAL;
+    set_head(link, &head);
+    uint64_t skip = item->done, want = head.bytes;
+    for (uint32_t i = 0; i < item->nparts && want > 0; i++) {
+        const struct peal_net_part *part = &item->parts[i];
+        if (skip >= part->bytes) {
+            skip -= part->bytes;
+            continue;
+        }
+        uint64_t take = part->bytes - skip < want ? part->bytes - skip : want;
+        link->out_iov[link->out_count++] =
+            (struct iovec){(uint8_t *)(uintptr_t)part->at + skip, take};
+        want -= take;
+        skip = 0;
+    }
+}
+
+static void skip_released(struct peal_tcp_link *link)
+{
+    while (link->first < link->last && link->items[link->first % PEAL_TCP_ITEMS].released)
+        link->first++;
+}
+
+static bool next_frame(struct peal_tcp_link *link)
+{
+    uint32_t id = 0;
+    if (link->control.tail != link->control.head) {
+        link->out = PEAL_TCP_CONTROL;
+        link->out_bytes = (uint32_t)(link->control.tail - link->control.head);
+        link->out_first = 0;
+        link->out_count = ring_look(&link->control, link->out_bytes, link->out_iov);
+        return true;
+    }
+    if (link->in.ack_due) {
+        next_ack(link);
+        return true;
+    }
+    struct peal_net_answer *answer = peal_net_inbound_answer(&link->in, &id);
+    skip_released(link);
+    bool queued = link->first < link->last;
+    if (answer && (link->answer_next || !queued)) {
+        link->answer_next = false;
+        next_answer(link, answer, id);
+        return true;
+    }
+    if (!queued)
+        return false;
+    link->answer_next = true;
+    struct peal_tcp_item *item = &link->items[link->first % PEAL_TCP_ITEMS];
+    link->out = PEAL_TCP_ITEM;
+    if (!item->run) {
+        next_chunk(link, item);
+        return true;
+    }
+    link->out_bytes = item->bytes;
+    link->out_first = 0;
+    link->out_count = ring_look(&link->ring, item->bytes, link->out_iov);
+    return true;
+}
+
+/* The frame under way has left. */
+static void end_frame(struct peal_tcp_link *link)
+{
+    uint32_t id = 0;
+    struct peal_tcp_item *item = &link->items[link->first % PEAL_TCP_ITEMS];
+    enum peal_tcp_out out = link->out;
+    link->out = PEAL_TCP_NOTHING;
+    if (out == PEAL_TCP_CONTROL)
+        link->control.head += link->out_bytes;
+    if (out == PEAL_TCP_ANSWER) {
+        struct peal_net_answer *answer = peal_net_inbound_answer(&link->in, &id);
+        answer->done += link->out_bytes;
+        struct peal_net_head sent;
+        memcpy(&sent, link->out_head, sizeof sent);
+        /* One that was retracted while its data was under way has yet to say so. */
+        if (answer->atomic || sent.change != 0 || answer->done == answer->bytes)
+            peal_net_inbound_answered(&link->in);
+    }
+    if (out != PEAL_TCP_ITEM)
+        return;
+    if (item->run) {
+        link->ring.head += item->bytes;
+        link->first++;
+        return;
+    }
+    item->done += link->out_bytes;
+    if (item->done == item->total && !item->released) {
+        peal_net_token_end(item->token, PEAL_OK);
+        link->first++;
+    }
+}
+
+bool peal_tcp_has_output(const struct peal_tcp_link *link)
+{
+    return link->out != PEAL_TCP_NOTHING || link->first < link->last || link->in.ack_due ||
+           link->in.nanswers > 0 || link->control.tail != link->control.head ||
+           link->sealed_done < link->sealed_len;
+}
+
+void peal_tcp_link_retract(struct peal_tcp_link *link, uint32_t segment)
+{
+    uint32_t id = 0;
+    const struct peal_net_head *current = NULL;
+    if (link->parser.have == PEAL_NET_HEAD)
+        current = &link->parser.head;
+    if (peal_net_inbound_retract(&link->in, segment, current))
+        link->parser.to = NULL;
+    if (link->out != PEAL_TCP_ANSWER)
+        return;
+    struct peal_net_answer *answer = peal_net_inbound_answer(&link->in, &id);
+    if (answer->atomic || answer->segment != segment || link->out_count < 2)
+        return;
+    /* Its length has been announced. The peer learns by the count of refusals that it is nothing. */
+    link->out_iov[1].iov_base = zeros;
+    link->in.refused++;
+    link->in.ack_due = true;
+}
+
+void peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token *token)
+{
+    const struct peal_net_head *current = NULL;
+    if (link->parser.have == PEAL_NET_HEAD)
+        current = &link->parser.head;
+    if (peal_net_inbound_release(&link->in, token, current))
+        link->parser.to = NULL;
+    for (uint64_t i = link->first; i < link->last; i++) {
+        struct peal_tcp_item *item = &link->items[i % PEAL_TCP_ITEMS];
+        if (item->run || item->token != token)
+            continue;
+        item->released = true;
+        item->token = NULL;
+        if (i > link->first || link->out != PEAL_TCP_ITEM)
+            continue;
+        /* A chunk is under way, its length announced. The head is not the caller's. */
+        for (uint32_t piece = 1; piece < link->out_count; piece++)
+            link->out_iov[piece].iov_base = zeros;
+    }
+}
+
+/* ---- sending ---- */
+
+/* Moves the pieces of the frame under way on by what has left. */
+static void advance(struct peal_tcp_link *link, size_t sent)
+{
+    while (sent > 0) {
+        struct iovec *iov = &link->out_iov[link->out_first];
+        size_t part = sent < iov->iov_len ? sent : iov->iov_len;
+        iov->iov_base = (uint8_t *)iov->iov_base + part;
+        iov->iov_len -= part;
+        sent -= part;
+        if (iov->iov_len == 0)
+            link->out_first++;
+    }
+}
+
+/* Bytes sent; 0: the socket takes none now, or the peer is lost. */
+static size_t send_pieces(struct peal_tcp *tcp, uint32_t rank, struct iovec *iov, uint32_t count)
+{
+    struct peal_tcp_link *link = tcp->peers[rank].link;
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+    ssize_t sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0)
+        return (size_t)sent;
+    if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)
+        link->blocked = true;
+    else
+        peal_tcp_lose_by(tcp, rank, errno);
+    return 0;
+}
+
+/* As many frames as a record holds. */
+static bool fill_record(struct peal_tcp_link *link)
+{
+    uint8_t *at = link->sealed + 4;
+    uint32_t len = 0;
+    while (len < PEAL_TCP_RECORD) {
+        if (link->out == PEAL_TCP_NOTHING && !next_frame(link))
+            break;
+        struct iovec *iov = &link->out_iov[link->out_first];
+        size_t part = PEAL_TCP_RECORD - len < iov->iov_len ? PEAL_TCP_RECORD - len : iov->iov_len;
+        memcpy(at + len, iov->iov_base, part);
+        len += (uint32_t)part;
+        advance(link, part);
+        if (link->out_first == link->out_count)
+            end_frame(link);
+    }
+    if (len == 0)
+        return false;
+    memcpy(link->sealed, &len, 4);
+    link->sealed_done = 0;
+    link->sealed_len = 4 + len + PEAL_CIPHER_TAG;
+    return peal_cipher_seal(link->seal, link->sealed, at, len, at + len);
+}
+
+static bool pump_sealed(struct peal_tcp *tcp, uint32_t rank)
+{
+    struct peal_tcp_link *link = tcp->peers[rank].link;
+    bool moved = false;
+    while (tcp->peers[rank].state == PEAL_TCP_READY) {
+        if (link->sealed_done == link->sealed_len && !fill_record(link))
+            break;
+        struct iovec iov = {link->sealed + link->sealed_done, link->sealed_len - link->sealed_done};
+        size_t sent = send_pieces(tcp, rank, &iov, 1);
+        if (sent == 0)
+            break;
+        link->sealed_done += (uint32_t)sent;
+        moved = true;
+    }
+    return moved;
+}
+
+bool peal_tcp_pump(struct peal_tcp *tcp, uint32_t rank)
+{
+    enum { ROUNDS = 16 }; /* then others get their turn */
+    struct peal_tcp_link *link = tcp->peers[rank].link;
+    bool moved = false;
+    link->blocked = false;
+    if (link->seal)
+        return pump_sealed(tcp, rank);
+    for (int round = 0; round < ROUNDS; round++) {
+        if (link->out == PEAL_TCP_NOTHING && !next_frame(link))
+            break;
+        size_t sent = send_pieces(tcp, rank, link->out_iov + link->out_first,
+                                  link->out_count - link->out_first);
+        if (sent == 0)
+            break;
+        moved = true;
+        advance(link, sent);
+        if (link->out_first == link->out_count)
+            end_frame(link);
+    }
+    return moved;
+}
+
+/* ---- taking ---- */
+
+static struct peal_tcp_item *add_item(struct peal_tcp_link *link)
+{
+    if (link->last - link->first == PEAL_TCP_ITEMS)
+        return NULL;
+    struct peal_tcp_item *item = &link->items[link->last++ % PEAL_TCP_ITEMS];
+    item->token = NULL;
+    item->released = false;
+    return item;
+}
+
+/* The run that bytes may be added to: the last item, unless it is under way. */
+static struct peal_tcp_item *open_run(struct peal_tcp_link *link)
+{
+    bool under_way = link->out == PEAL_TCP_ITEM && link->last == link->first + 1;
+    if (link->last > link->first && !under_way) {
+        struct peal_tcp_item *item = &link->items[(link->last - 1) % PEAL_TCP_ITEMS];
+        if (item->run)
+            return item;
+    }
+    struct peal_tcp_item *item = add_item(link);
+    if (item) {
+        item->run = true;
+        item->bytes = 0;
+    }
+    return item;
+}
+
+/* Copies what is left of a frame behind its first `sent` bytes. */
+static void capture(struct peal_tcp_link *link, struct peal_tcp_item *run, const struct iovec *iov,
+                    uint32_t count, size_t sent)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        size_t skip = sent < iov[i].iov_len ? sent : iov[i].iov_len;
+        sent -= skip;
+        size_t len = iov[i].iov_len - skip;
+        if (len == 0)
+            continue;
+        ring_put(&link->ring, (const uint8_t *)iov[i].iov_base + skip, len);
+        run->bytes += (uint32_t)len;
+    }
+}
+
+enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_net_head *head,
+                               const struct peal_net_part *parts, uint32_t nparts)
+{
+    struct peal_tcp_link *link = tcp->peers[rank].link;
+    struct iovec iov[1 + PEAL_NET_PARTS];
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < nparts; i++) {
+        iov[1 + i] = (struct iovec){(void *)(uintptr_t)parts[i].at, parts[i].bytes};
+        bytes += parts[i].bytes;
+    }
+    head->bytes = (uint32_t)bytes;
+    iov[0] = (struct iovec){head, sizeof *head};
+    bytes += sizeof *head;
+    size_t sent = 0;
+    bool idle = !peal_tcp_has_output(link);
+    /* What does not fit must not have begun. */
+    if (ring_room(&link->ring) < bytes)
+        return PEAL_PENDING;
+    if (idle && !link->seal) {
+        sent = send_pieces(tcp, rank, iov, 1 + nparts);
+        if (sent == bytes)
+            return PEAL_OK;
+        if (tcp->peers[rank].state == PEAL_TCP_LOST)
+            return tcp->peers[rank].status;
+    }
+    struct peal_tcp_item *run = open_run(link);
+    if (!run)
+        return PEAL_PENDING;
+    capture(link, run, iov, 1 + nparts, sent);
+    if (sent > 0)
+        (void)next_frame(link); /* it has begun: nothing may come in between */
+    if (link->seal)
+        peal_tcp_pump(tcp, rank);
+    return PEAL_OK;
+}
+
+enum peal_status peal_tcp_transfer(struct peal_tcp *tcp, uint32_t rank,
+                                   const struct peal_net_head *head,
+                                   const struct peal_net_part *parts, uint32_t nparts,
+                                   struct peal_net_token *token)
+{
+    struct peal_tcp_link *link = tcp->peers[rank].link;
+    struct peal_tcp_item *item = add_item(link);
+    if (!item)
+        return PEAL_PENDING;
+    item->run = false;
+    item->head = *head;
+    item->nparts = nparts;
+    item->total = item->done = 0;
+    for (uint32_t i = 0; i < nparts; i++) {
+        item->parts[i] = parts[i];
+        item->total += parts[i].bytes;
+    }
+    item->token = token;
+    peal_net_token_begin(token);
+    if (!link->blocked)
+        peal_tcp_pump(tcp, rank);
+    return PEAL_OK;
+}
+
+enum peal_status peal_tcp_send_control(struct peal_tcp *tcp, uint32_t rank,
+                                       struct peal_net_head *head, const void *bytes)
+{
+    struct peal_tcp_link *link = tcp->peers[rank].link;
+    if (ring_room(&link->control) < sizeof *head + head->bytes)
+        return PEAL_PENDING;
+    ring_put(&link->control, head, sizeof *head);
+    ring_put(&link->control, bytes, head->bytes);
+    peal_tcp_pump(tcp, rank);
+    return PEAL_OK;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ranks of different hosts tell each other beside data. See span.h.
+ *
+ * Nothing here waits for room in the network: what cannot be sent is owed, by rank, and paid by the
+ * next progress. Words of the control block are sent as they are then, so that only the last value of
+ * each is owed. Debts and their payment are under the endpoint's lock.
+ */
+#include "run/span/endpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Kinds of control messages; peal_gather_take has those from GATHER on. */
+enum { FAILED = 1, ASK, STATUS, GATHER };
+
+enum debt { OWES_STATUS = 1, OWES_QUESTION = 2, OWES_FAILURE = 4 };
+
+/* The words that others wait for: bits of span->dirty. */
+enum { MADE_WORDS = 2 * PEAL_CONTEXTS, WORDS = MADE_WORDS + PEAL_CONTEXTS };
+
+static _Atomic uint64_t *word_of(struct peal_control *control, uint32_t number)
+{
+    if (number < MADE_WORDS)
+        return &control->made[number / 2][number % 2];
+    return &control->gates[number - MADE_WORDS];
+}
+
+/* What a rank says of itself: parts of its control block, one behind the other. */
+struct status {
+    uint64_t id;
+    uint64_t waited_ns; /* hosts have clocks of their own; 0: it does not wait */
+    uint64_t life, stream, calls[PEAL_STREAMS], letters, dropped, ended;
+    uint64_t history[PEAL_STREAMS * PEAL_CALL_HISTORY][3];
+    uint64_t labels[PEAL_LABELS][1 + PEAL_LABEL_WORDS];
+    uint64_t wait[PEAL_WAIT_WORDS];
+};
+static_assert(sizeof(struct status) <= PEAL_NET_CONTROL_MAX, "a rank's status is one message");
+
+struct failure {
+    uint64_t id, word;
+    char report[PEAL_NET_CONTROL_MAX - 64];
+};
+
+/* ---- owing ---- */
+
+static void owe(struct peal_span *span, uint32_t rank, uint32_t words, uint8_t debt)
+{
+    if (!span->far[rank])
+        return;
+    span->debts += span->dirty[rank] == 0 && span->owed[rank] == 0;
+    span->dirty[rank] |= words;
+    span->owed[rank] |= debt;
+}
+
+static void owe_all(struct peal_span *span, uint32_t words, uint8_t debt)
+{
+    struct peal_net *net = peal_endpoint_lock(span->endpoint);
+    for (uint32_t r = 0; r < span->team->size; r++)
+        owe(span, r, words, debt);
+    peal_control_pay(span, net);
+    peal_endpoint_unlock(span->endpoint);
+}
+
+void peal_span_publish(struct peal_span *span, const _Atomic uint64_t *word)
+{
+    struct peal_control *own = peal_team_own(span->team);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        if (word_of(own, i) == word)
+            owe_all(span, UINT32_C(1) << i, 0);
+    }
+}
+
+void peal_span_ask(struct peal_span *span)
+{
+    uint64_t now = peal_now_ns();
+    for (uint32_t r = 0; r < span->team->size; r++) {
+        /* Relaxed, here and below: times for reports. */
+        uint64_t asked = atomic_load_explicit(&span->asked_ns[r], memory_order_relaxed);
+        if (asked == 0)
+            atomic_store_explicit(&span->asked_ns[r], now, memory_order_relaxed);
+    }
+    owe_all(span, 0, OWES_QUESTION);
+}
+
+void peal_span_inquire(struct peal_span *span)
+{
+    enum { MOST_MS = 120 }; /* longer than what counts as silence in a report */
+    uint64_t end = peal_now_ms() + MOST_MS;
+    peal_span_ask(span);
+    for (uint32_t r = 0; r < span->team->size;) {
+        bool waits = span->far[r] && peal_span_silence(span, r) > 0 &&
+                     !peal_span_is_dead(span, r, NULL) && peal_now_ms() < end;
+        if (!waits) {
+            r++;
+            continue;
+        }
+        peal_span_progress(span);
+        peal_span_sleep(span, 1000000);
+    }
+}
+
+double peal_span_silence(const struct peal_span *span, uint32_t rank)
+{
+    uint64_t asked = atomic_load_explicit(&span->asked_ns[rank], memory_order_relaxed);
+    return asked == 0 ? 0 : (double)(peal_now_ns() - asked) / 1e9;
+}
+
+/* ---- paying ---- */
+
+static uint64_t read_word(const _Atomic uint64_t *word)
+{
+    /* Acquire: what the words say holds for those after them. */
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static void describe_own(const struct peal_span *span, struct status *out)
+{
+    const struct peal_control *own = peal_team_own(span->team);
+    *out = (struct status){
+        .id = span->id,
+        .life = atomic_load_explicit(&own->life, memory_order_acquire),
+        .stream = atomic_load_explicit(&own->stream, memory_order_relaxed),
+        .letters = read_word(&own->letters),
+        .dropped = read_word(&own->dropped),
+        .ended = read_word(&own->finished),
+    };
+    uint64_t since = read_word(&own->wait_since);
+    out->waited_ns = since ? peal_now_ns() - since : 0;
+    for (int s = 0; s < PEAL_STREAMS; s++) {
+        out->calls[s] = read_word(&own->calls[s]);
+        for (int i = 0; i < PEAL_CALL_HISTORY; i++) {
+            uint64_t *row = out->history[s * PEAL_CALL_HISTORY + i];
+            row[0] = read_word(&own->history[s][i].seq);
+            row[1] = read_word(&own->history[s][i].what);
+            row[2] = read_word(&own->history[s][i].count);
+        }
+    }
+    for (int i = 0; i < PEAL_LABELS; i++) {
+        out->labels[i][0] = read_word(&own->labels[i].key);
+        for (int w = 0; w < PEAL_LABEL_WORDS; w++)
+            out->labels[i][1 + w] = read_word(&own->labels[i].text[w]);
+    }
+    for (int w = 0; w < PEAL_WAIT_WORDS; w++)
+        out->wait[w] = read_word(&own->wait_text[w]);
+}
+
+static enum peal_status send_status(struct peal_span *span, struct peal_net *net, uint32_t rank)
+{
+    struct status status;
+    describe_own(span, &status);
+    return peal_net_control(net, span->peers[rank].at, STATUS, &status, sizeof status);
+}
+
+static enum peal_status send_failure(struct peal_span *span, struct peal_net *net, uint32_t rank)
+{
+    const struct peal_team *team = span->team;
+    const struct peal_control *first = team->controls[team->first];
+    struct failure failure = {.id = span->id, .word = read_word(&peal_team_own(team)->failure)};
+    for (size_t i = 0; i < sizeof failure.report / 8; i++) {
+        uint64_t word = i < PEAL_REPORT_WORDS ? read_word(&first->report_text[i]) : 0;
+        memcpy(failure.report + i * 8, &word, 8);
+    }
+    failure.report[sizeof failure.report - 1] = '\0';
+    uint64_t len = offsetof(struct failure, report) + strlen(failure.report) + 1;
+    return peal_net_control(net, span->peers[rank].at, FAILED, &failure, len);
+}
+
+static enum peal_status send_words(struct peal_span *span, struct peal_net *net, uint32_t rank)
+{
+    struct peal_control *own = peal_team_own(span->team);
+    enum peal_status status = PEAL_OK;
+    for (uint32_t i = 0; status == PEAL_OK && i < WORDS; i++) {
+        _Atomic uint64_t *word = word_of(own, i);
+        if (!(span->dirty[rank] & UINT32_C(1) << i))
+            continue;
+        uint64_t offset = (uint64_t)span->team->rank * PEAL_CONTROL_BYTES +
+                          (uint64_t)((char *)word - (char *)own);
+        struct peal_net_signal signal = {.segment = span->peers[rank].mirror,
+                                         .change = PEAL_NET_SET,
+                                         .offset = offset,
+                                         .value = read_word(word)};
+        status = peal_net_signal(net, span->peers[rank].at, &signal);
+        if (status == PEAL_OK)
+            span->dirty[rank] &= ~(UINT32_C(1) << i);
+    }
+    return status;
+}
+
+/* PEAL_PENDING: there is no room. Whoever is gone is owed nothing. */
+static enum peal_status pay_rank(struct peal_span *span, struct peal_net *net, uint32_t rank)
+{
+    uint64_t id = span->id;
+    uint8_t *owed = &span->owed[rank];
+    enum peal_status status = send_words(span, net, rank);
+    if (status == PEAL_OK && (*owed & OWES_FAILURE))
+        status = send_failure(span, net, rank);
+    if (status == PEAL_OK)
+        *owed &= (uint8_t)~OWES_FAILURE;
+    if (status == PEAL_OK && (*owed & OWES_STATUS))
+        status = send_status(span, net, rank);
+    if (status == PEAL_OK)
+        *owed &= (uint8_t)~OWES_STATUS;
+    if (status == PEAL_OK && (*owed & OWES_QUESTION))
+        status = peal_net_control(net, span->peers[rank].at, ASK, &id, sizeof id);
+    return status;
+}
+
+void peal_control_pay(struct peal_span *span, struct peal_net *net)
+{
+    for (uint32_t r = 0; r < span->team->size; r++) {
+        if (span->dirty[r] == 0 && span->owed[r] == 0)
+            continue;
+        if (pay_rank(span, net, r) == PEAL_PENDING)
+            continue;
+        span->dirty[r] = span->owed[r] = 0;
+        span->debts--;
+    }
+}
+
+/* Pays all debts, or gives up: what is still owed then is for ranks that do not take anything. */
+static void settle_debts(struct peal_span *span, uint32_t most_ms)
+{
+    uint64_t end = peal_now_ms() + most_ms;
+    for (;;) {
+        (void)peal_endpoint_lock(span->endpoint);
+        uint32_t debts = span->debts;
+        peal_endpoint_unlock(span->endpoint);
+        if (debts == 0 || peal_now_ms() >= end)
+            return;
+        peal_span_progress(span);
+        nanosleep(&(struct timespec){0, 50000}, NULL);
+    }
+}
+
+void peal_span_announce(struct peal_span *span)
+{
+    enum { MOST_MS = 200 };
+    owe_all(span, 0, OWES_FAILURE);
+    settle_debts(span, MOST_MS);
+}
+
+/* Has that rank left all calls that this one has made? */
+static bool is_through(struct peal_span *span, uint32_t rank)
+{
+    const struct peal_control *own = peal_team_own(span->team);
+    const struct peal_control *its = span->team->controls[rank];
+    uint32_t life = atomic_load_explicit(&its->life, memory_order_acquire);
+    if (!span->far[rank] || life == PEAL_LIFE_LEFT || peal_span_is_dead(span, rank, NULL))
+        return true;
+    uint64_t calls = read_word(&its->calls[0]), mine = read_word(&own->calls[0]);
+    bool blocking = calls > mine || (calls == mine && life != PEAL_LIFE_INSIDE);
+    return blocking && read_word(&its->finished) >= read_word(&own->finished);
+}
+
+void peal_span_linger(struct peal_span *span, uint32_t most_ms)
+{
+    enum { ASK_MS = 2 };
+    uint64_t end = peal_now_ms() + most_ms, next = 0;
+    for (uint32_t r = 0; r < span->team->size;) {
+        uint64_t now = peal_now_ms();
+        if (is_through(span, r)) {
+            r++;
+            continue;
+        }
+        if (now >= end || !peal_team_is_well(span->team))
+            return;
+        if (now >= next) {
+            peal_span_ask(span);
+            next = now + ASK_MS;
+        }
+        peal_span_progress(span);
+        peal_span_sleep(span, ASK_MS * UINT64_C(1000000));
+    }
+}
+
+void peal_control_leave(struct peal_span *span)
+{
+    enum { MOST_MS = 100 };
+    struct peal_net *net = peal_endpoint_lock(span->endpoint);
+    for (uint32_t r = 0; r < span->team->size; r++) {
+        if (span->far[r] && peal_net_health(net, span->peers[r].at, NULL) == PEAL_OK)
+            owe(span, r, 0, OWES_STATUS);
+    }
+    peal_control_pay(span, net);
+    peal_endpoint_unlock(span->endpoint);
+    settle_debts(span, MOST_MS);
+}
+
+/* ---- taking ---- */
+
+static void write_word(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_release); /* as the owner of a block does */
+}
+
+/* A far rank's account of itself goes to its mirror. */
+static void mirror_status(struct peal_span *span, uint32_t rank, const struct status *from)
+{
+    struct peal_control *mirror = span->team->controls[rank];
+    for (int s = 0; s < PEAL_STREAMS; s++) {
+        for (int i = 0; i < PEAL_CALL_HISTORY; i++) {
+            const uint64_t *row = from->history[s * PEAL_CALL_HISTORY + i];
+            struct peal_call_record *record = &mirror->history[s][i];
+            write_word(&record->seq, 0);
+            write_word(&record->what, row[1]);
+            write_word(&record->count, row[2]);
+            write_word(&record->seq, row[0]);
+        }
+        write_word(&mirror->calls[s], from->calls[s]);
+    }
+    for (int i = 0; i < PEAL_LABELS; i++) {
+        write_word(&mirror->labels[i].key, 0);
+        for (int w = 0; w < PEAL_LABEL_WORDS; w++)
+            write_word(&mirror->labels[i].text[w], from->labels[i][1 + w]);
+        write_word(&mirror->labels[i].key, from->labels[i][0]);
+    }
+    uint32_t version = atomic_load_explicit(&mirror->wait_version, memory_order_relaxed);
+    atomic_store_explicit(&mirror->wait_version, version + 1, memory_order_release);
+    for (int w = 0; w < PEAL_WAIT_WORDS; w++)
+        write_word(&mirror->wait_text[w], from->wait[w]);
+    write_word(&mirror->wait_since, from->waited_ns ? peal_now_ns() - from->waited_ns : 0);
+    atomic_store_explicit(&mirror->wait_version, version + 2, memory_order_release);
+    write_word(&mirror->letters, from->letters);
+    write_word(&mirror->dropped, from->dropped);
+    write_word(&mirror->finished, from->ended);
+    atomic_store_explicit(&mirror->stream, (uint32_t)from->stream, memory_order_relaxed);
+    atomic_store_explicit(&mirror->life, (uint32_t)from->life, memory_order_release);
+}
+
+static struct peal_span *find_span(struct peal_endpoint *endpoint, uint64_t id, uint32_t at,
+                                   uint32_t *rank)
+{
+    struct peal_span *span = endpoint->spans;
+    while (span && span->id != id)
+        span = span->next;
+    for (uint32_t r = 0; span && r < span->team->size; r++) {
+        if (span->peers[r].at != at)
+            continue;
+        *rank = r;
+        return span;
+    }
+    return NULL;
+}
+
+void peal_control_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kind,
+                       const void *bytes, uint64_t len)
+{
+    uint64_t id;
+    uint32_t rank = 0;
+    if (kind >= GATHER) {
+        peal_gather_take(endpoint, at, kind, bytes, len);
+        return;
+    }
+    if (len < sizeof id)
+        return;
+    memcpy(&id, bytes, sizeof id);
+    struct peal_span *span = find_span(endpoint, id, at, &rank);
+    if (!span || !span->far[rank])
+        return; /* of a team that is gone */
+    if (kind == ASK) {
+        owe(span, rank, 0, OWES_STATUS);
+    } else if (kind == STATUS && len == sizeof(struct status)) {
+        struct status status;
+        memcpy(&status, bytes, sizeof status);
+        mirror_status(span, rank, &status);
+        atomic_store_explicit(&span->asked_ns[rank], 0, memory_order_relaxed);
+    } else if (kind == FAILED && len > offsetof(struct failure, report)) {
+        struct failure failure = {0};
+        memcpy(&failure, bytes, len < sizeof failure ? len : sizeof failure);
+        failure.report[sizeof failure.report - 1] = '\0';
+        peal_team_take_failure(span->team, failure.word, failure.report);
+    }
+}

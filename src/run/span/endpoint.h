@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An endpoint from within: what the files of this folder share. */
+#ifndef PEAL_RUN_ENDPOINT_H
+#define PEAL_RUN_ENDPOINT_H
+
+#include "run/span/span.h"
+
+enum {
+    PEAL_CONTROL_BYTES = 16384, /* of a control block in a mirror */
+    PEAL_GATHERS_KEPT = 64      /* gatherings that are over and remembered */
+};
+
+/* A message of a gathering that has not been looked for yet. */
+struct peal_gather_note {
+    struct peal_gather_note *next;
+    uint64_t id;
+    uint32_t kind, at, len;
+    char bytes[];
+};
+
+struct peal_endpoint {
+    pthread_mutex_t lock;
+    struct peal_net *net;
+    uint32_t users;          /* under the lock */
+    uint32_t *nodes;         /* by rank of the net */
+    struct peal_span *spans; /* under the lock, as all below */
+    uint16_t generations[PEAL_NET_SEGMENTS];
+    bool used[PEAL_NET_SEGMENTS];
+    struct peal_gather_note *notes;
+    uint32_t nnotes;
+    uint64_t gathers_over[PEAL_GATHERS_KEPT], ngathers;
+    int32_t pid; /* a forked child must not touch the net */
+    /* The thread that serves it. */
+    bool serves;
+    pthread_t thread;
+    _Atomic bool stops;
+    int wake_fds[2];
+};
+
+#endif

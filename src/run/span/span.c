@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See span.h. */
+#include "run/span/endpoint.h"
+
+#include "plan/plan.h"
+#include "run/team/window.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- endpoints ---- */
+
+struct peal_endpoint *peal_endpoint_new(void)
+{
+    struct peal_endpoint *endpoint = calloc(1, sizeof *endpoint);
+    if (!endpoint)
+        return NULL;
+    endpoint->users = 1;
+    endpoint->pid = (int32_t)getpid();
+    endpoint->wake_fds[0] = endpoint->wake_fds[1] = -1;
+    if (pthread_mutex_init(&endpoint->lock, NULL) == 0)
+        return endpoint;
+    free(endpoint);
+    return NULL;
+}
+
+/* Combines what a far rank has sent into memory of this one: as the step would have done it there. */
+static void accumulate(void *context, uint32_t rank, const struct peal_net_accumulate *what,
+                       void *at, const void *from)
+{
+    enum { EXCLUSIVE = 1 };
+    const struct peal_compute *compute = peal_compute_best();
+    (void)context;
+    (void)rank;
+    if (what->dtype >= PEAL_DTYPES || what->fn >= PEAL_FN_COUNT || what->element == 0)
+        return;
+    struct peal_operand dst = {.dtype = (enum peal_dtype)what->dtype, .at = at};
+    struct peal_operand sources[2] = {{.dtype = dst.dtype, .at = (void *)(uintptr_t)from}};
+    uint64_t count = what->bytes / what->element;
+    if (!(what->flags & EXCLUSIVE)) {
+        compute->accumulate((enum peal_fn)what->fn, &dst, sources, count);
+        return;
+    }
+    sources[1] = sources[0];
+    sources[0] = dst;
+    compute->combine((enum peal_fn)what->fn, &dst, sources, 2, count, 0);
+}
+
+static void take_control(void *context, uint32_t rank, uint32_t kind, const void *bytes,
+                         uint64_t len)
+{
+    peal_control_take(context, rank, kind, bytes, len);
+}
+
+struct peal_net_events peal_endpoint_events(struct peal_endpoint *endpoint)
+{
+    return (struct peal_net_events){
+        .context = endpoint, .accumulate = accumulate, .control = take_control};
+}
+
+enum peal_status peal_endpoint_use(struct peal_endpoint *endpoint, struct peal_net *net,
+                                   const uint32_t *nodes)
+{
+    endpoint->net = net;
+    endpoint->nodes = malloc(net->size * sizeof *nodes);
+    if (!endpoint->nodes)
+        return PEAL_NO_MEMORY;
+    memcpy(endpoint->nodes, nodes, net->size * sizeof *nodes);
+    return PEAL_OK;
+}
+
+uint32_t peal_endpoint_node(const struct peal_endpoint *endpoint, uint32_t at)
+{
+    return endpoint->nodes[at];
+}
+
+struct peal_net *peal_endpoint_lock(struct peal_endpoint *endpoint)
+{
+    pthread_mutex_lock(&endpoint->lock);
+    return endpoint->net;
+}
+
+void peal_endpoint_unlock(struct peal_endpoint *endpoint)
+{
+    pthread_mutex_unlock(&endpoint->lock);
+}
+
+void peal_endpoint_hold(struct peal_endpoint *endpoint)
+{
+    (void)peal_endpoint_lock(endpoint);
+    endpoint->users++;
+    peal_endpoint_unlock(endpoint);
+}
+
+static void free_endpoint(struct peal_endpoint *endpoint)
+{
+    for (struct peal_gather_note *note = endpoint->notes, *next; note; note = next) {
+        next = note->next;
+        free(note);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (endpoint->wake_fds[i] >= 0)
+            close(endpoint->wake_fds[i]);
+    }
+    free(endpoint->nodes);
+    free(endpoint);
+}
+
+void peal_endpoint_drop(struct peal_endpoint *endpoint)
+{
+    enum { LINGER_MS = 2000 };
+    if (!endpoint)
+        return;
+    if (endpoint->pid != (int32_t)getpid()) { /* a forked child: a lock may be held for ever */
+        if (--endpoint->users == 0) {
+            peal_net_abandon(endpoint->net);
+            free_endpoint(endpoint);
+        }
+        return;
+    }
+    (void)peal_endpoint_lock(endpoint);
+    bool last = --endpoint->users == 0;
+    peal_endpoint_unlock(endpoint);
+    if (!last)
+        return;
+    if (endpoint->serves) {
+        /* Relaxed: the byte in the pipe orders it. Partner: serve. */
+        atomic_store_explicit(&endpoint->stops, true, memory_order_relaxed);
+        while (write(endpoint->wake_fds[1], "", 1) < 0 && errno == EINTR)
+            continue;
+        pthread_join(endpoint->thread, NULL);
+    }
+    peal_net_close(endpoint->net, LINGER_MS);
+    pthread_mutex_destroy(&endpoint->lock);
+    free_endpoint(endpoint);
+}
+
+/* ---- a thread that serves ---- */
+
+static void progress_locked(struct peal_endpoint *endpoint)
+{
+    (void)peal_net_progress(endpoint->net);
+    for (struct peal_span *span = endpoint->spans; span; span = span->next) {
+        if (span->debts > 0)
+            peal_control_pay(span, endpoint->net);
+    }
+}
+
+/* Asleep while nothing arrives. The descriptor is armed under the lock, and polled without it: whoever
+ * progresses meanwhile takes what it announced, and the limit bounds what is missed. */
+static void *serve(void *context)
+{
+    enum { LIMIT_MS = 20 };
+    struct peal_endpoint *endpoint = context;
+    /* Relaxed: see peal_endpoint_drop. */
+    while (!atomic_load_explicit(&endpoint->stops, memory_order_relaxed)) {
+        struct peal_net *net = peal_endpoint_lock(endpoint);
+        progress_locked(endpoint);
+        struct pollfd fds[2] = {{peal_net_arm(net), POLLIN, 0}, {endpoint->wake_fds[0], POLLIN, 0}};
+        peal_endpoint_unlock(endpoint);
+        if (fds[0].fd >= 0)
+            (void)poll(fds, 2, LIMIT_MS);
+    }
+    return NULL;
+}
+
+enum peal_status peal_endpoint_serve(struct peal_endpoint *endpoint)
+{
+    if (pipe2(endpoint->wake_fds, O_CLOEXEC) != 0)
+        return PEAL_SYSTEM;
+    endpoint->serves = pthread_create(&endpoint->thread, NULL, serve, endpoint) == 0;
+    return endpoint->serves ? PEAL_OK : PEAL_SYSTEM;
+}
+
+/* ---- segments ---- */
+
+uint32_t peal_endpoint_expose(struct peal_endpoint *endpoint, void *base, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < PEAL_NET_SEGMENTS; i++) {
+        if (endpoint->used[i])
+            continue;
+        uint32_t segment = peal_net_segment(i, ++endpoint->generations[i]);
+        if (peal_net_expose(endpoint->net, segment, base, bytes) != PEAL_OK)
+            return PEAL_NONE;
+        endpoint->used[i] = true;
+        return segment;
+    }
+    return PEAL_NONE;
+}
+
+void peal_endpoint_retract(struct peal_endpoint *endpoint, uint32_t segment)
+{
+    if (segment == PEAL_NONE)
+        return;
+    peal_net_retract(endpoint->net, segment);
+    endpoint->used[segment % PEAL_NET_SEGMENTS] = false;
+}
+
+/* ---- teams ---- */
+
+uint32_t peal_span_near(const struct peal_span_how *how, uint32_t size, uint32_t rank,
+                        uint32_t *near)
+{
+    const uint32_t *nodes = how->endpoint->nodes;
+    uint32_t count = 0;
+    for (uint32_t r = 0; r < size; r++) {
+        if (nodes[how->members[r]] == nodes[how->members[rank]])
+            near[count++] = r;
+    }
+    return count;
+}
+
+static uint32_t hash_layout(const struct peal_layout *layout)
+{
+    uint64_t hash = peal_hash_u64(layout->bytes, layout->pools);
+    hash = peal_hash_u64(layout->pool_bytes, peal_hash_u64(layout->unit, hash));
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
+static void free_span(struct peal_span *span, uint32_t size)
+{
+    if (span->whole)
+        peal_window_unmap(span->whole, span->team->layout.bytes);
+    if (span->mirrors)
+        munmap(span->mirrors, (size_t)size * PEAL_CONTROL_BYTES);
+    free(span->peers);
+    free(span->places);
+    free(span->far);
+    free(span->dirty);
+    free(span->owed);
+    free(span->asked_ns);
+    free(span);
+}
+
+static struct peal_span *new_span(struct peal_team *team, const struct peal_span_how *how)
+{
+    uint32_t size = team->size;
+    struct peal_span *span = calloc(1, sizeof *span);
+    if (!span)
+        return NULL;
+    *span = (struct peal_span){.endpoint = how->endpoint,
+                               .team = team,
+                               .window = PEAL_NONE,
+                               .mirror = PEAL_NONE,
+                               .id = peal_hash_bytes(team->job, strlen(team->job), 1),
+                               .peers = calloc(size, sizeof *span->peers),
+                               .places = calloc(size, sizeof *span->places),
+                               .far = calloc(size, sizeof *span->far),
+                               .dirty = calloc(size, sizeof *span->dirty),
+                               .owed = calloc(size, sizeof *span->owed),
+                               .asked_ns = calloc(size, sizeof *span->asked_ns)};
+    char *mirrors = mmap(NULL, (size_t)size * PEAL_CONTROL_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    span->mirrors = mirrors == MAP_FAILED ? NULL : mirrors;
+    span->whole =
+        peal_window_map(team->fds[team->rank], team->starts[team->rank], team->layout.bytes);
+    if (span->peers && span->places && span->far && span->dirty && span->owed && span->asked_ns &&
+        span->mirrors && span->whole)
+        return span;
+    free_span(span, size);
+    return NULL;
+}
+
+/* Who is where, as the endpoint knows. */
+static void place_peers(struct peal_span *span, const struct peal_span_how *how)
+{
+    struct peal_team *team = span->team;
+    span->node = peal_endpoint_node(how->endpoint, how->members[team->rank]);
+    for (uint32_t r = 0; r < team->size; r++) {
+        struct peal_peer *peer = &span->peers[r];
+        peer->at = how->members[r];
+        peer->node = peal_endpoint_node(how->endpoint, peer->at);
+        span->far[r] = peer->node != span->node;
+        uint32_t before = 0;
+        while (span->peers[before].node != peer->node)
+            before++;
+        span->places[r] = before < r ? span->places[before] : span->nodes++;
+        if (span->far[r])
+            team->controls[r] = (struct peal_control *)(span->mirrors + r * PEAL_CONTROL_BYTES);
+    }
+}
+
+enum peal_status peal_span_attach(struct peal_team *team, const struct peal_span_how *how,
+                                  struct peal_span_hello *hello)
+{
+    struct peal_endpoint *endpoint = how->endpoint;
+    struct peal_span *span = new_span(team, how);
+    if (!span)
+        return PEAL_NO_MEMORY;
+    place_peers(span, how);
+    peal_endpoint_hold(endpoint);
+    team->span = span;
+    (void)peal_endpoint_lock(endpoint);
+    span->window = peal_endpoint_expose(endpoint, span->whole, team->layout.bytes);
+    span->mirror =
+        peal_endpoint_expose(endpoint, span->mirrors, (uint64_t)team->size * PEAL_CONTROL_BYTES);
+    span->next = endpoint->spans;
+    endpoint->spans = span;
+    peal_endpoint_unlock(endpoint);
+    *hello = (struct peal_span_hello){.window = span->window,
+                                      .mirror = span->mirror,
+                                      .pid = (int32_t)getpid(),
+                                      .cores = peal_team_own(team)->cores,
+                                      .layout = hash_layout(&team->layout)};
+    bool exposed = span->window != PEAL_NONE && span->mirror != PEAL_NONE;
+    return exposed ? PEAL_OK : PEAL_NO_MEMORY;
+}
+
+enum peal_status peal_span_meet(struct peal_team *team, const struct peal_span_hello *all,
+                                struct peal_text *why)
+{
+    struct peal_span *span = team->span;
+    uint32_t own = hash_layout(&team->layout);
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (all[r].layout != own) {
+            peal_text_printf(why, "rank %u has a window of another layout (PEAL_WINDOW_POOL?)", r);
+            return PEAL_MISMATCH;
+        }
+        span->peers[r].window = all[r].window;
+        span->peers[r].mirror = all[r].mirror;
+        if (!span->far[r])
+            continue;
+        struct peal_control *mirror = team->controls[r];
+        mirror->magic = PEAL_CONTROL_MAGIC;
+        mirror->version = PEAL_CONTROL_VERSION;
+        mirror->rank = r;
+        mirror->size = team->size;
+        mirror->pid = all[r].pid;
+        mirror->cores = all[r].cores;
+        /* Relaxed: no other rank reads a mirror, and calls begin later. */
+        atomic_store_explicit(&mirror->life, PEAL_LIFE_OUTSIDE, memory_order_relaxed);
+    }
+    return PEAL_OK;
+}
+
+void peal_span_retract(struct peal_span *span)
+{
+    struct peal_endpoint *endpoint = span->endpoint;
+    (void)peal_endpoint_lock(endpoint);
+    if (!span->retracted) {
+        peal_endpoint_retract(endpoint, span->window);
+        peal_endpoint_retract(endpoint, span->mirror);
+    }
+    span->retracted = true;
+    peal_endpoint_unlock(endpoint);
+}
+
+void peal_span_detach(struct peal_team *team, bool forked)
+{
+    struct peal_span *span = team->span;
+    if (!span)
+        return;
+    if (!forked) {
+        peal_control_leave(span);
+        peal_span_retract(span);
+        (void)peal_endpoint_lock(span->endpoint);
+        struct peal_span **link = &span->endpoint->spans;
+        while (*link != span)
+            link = &(*link)->next;
+        *link = span->next;
+        peal_endpoint_unlock(span->endpoint);
+    }
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (span->far[r])
+            team->controls[r] = NULL;
+    }
+    team->span = NULL;
+    peal_endpoint_drop(span->endpoint);
+    free_span(span, team->size);
+}
+
+/* ---- moving ---- */
+
+void peal_span_progress(struct peal_span *span)
+{
+    if (pthread_mutex_trylock(&span->endpoint->lock) != 0)
+        return; /* another thread does */
+    progress_locked(span->endpoint);
+    peal_endpoint_unlock(span->endpoint);
+}
+
+void peal_span_sleep(struct peal_span *span, uint64_t most_ns)
+{
+    enum { LIMIT_NS = 1000000 };
+    struct peal_net *net = peal_endpoint_lock(span->endpoint);
+    struct pollfd fd = {peal_net_arm(net), POLLIN, 0};
+    peal_endpoint_unlock(span->endpoint);
+    if (fd.fd < 0)
+        return;
+    struct timespec limit = {0, most_ns < LIMIT_NS ? (long)most_ns : LIMIT_NS};
+    (void)ppoll(&fd, 1, &limit, NULL);
+}
+
+bool peal_span_is_dead(struct peal_span *span, uint32_t rank, struct peal_text *why)
+{
+    const char *reason = NULL;
+    struct peal_net *net = peal_endpoint_lock(span->endpoint);
+    enum peal_status status = peal_net_health(net, span->peers[rank].at, &reason);
+    peal_endpoint_unlock(span->endpoint);
+    bool alive = status == PEAL_OK || status == PEAL_PENDING;
+    if (!alive && why && reason)
+        peal_text_puts(why, reason);
+    return !alive;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans that go before and after each other unexamined: which do, and that the verdict is the one that
+ * pairs of plans lead to. */
+#include "verify/claim/claim.h"
+
+#include "lang/lang.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HEAD "kernel k(in x: T[n], out y: T[n], root: int) implements broadcast {\n    window slot: T[n]\n"
+
+/* Closed, and right with one root. With another one, the new root may tell a rank of its launch
+ * before the old one has: one cell, two writers that nothing orders. */
+#define HANDED_OVER                                                                                \
+    HEAD "    signal ready, taken[nranks]\n"                                                       \
+         "    if rank == root {\n"                                                                 \
+         "        slot = x\n"                                                                      \
+         "        for p in peers { notify ready@p += 1 }\n"                                        \
+         "        y = x\n"                                                                         \
+         "        for p in peers { wait taken[p] >= 1 }\n"                                         \
+         "    } else {\n"                                                                          \
+         "        wait ready >= 1\n"                                                               \
+         "        y = slot@root\n"                                                                 \
+         "        notify taken[rank]@root += 1\n"                                                  \
+         "    }\n"                                                                                 \
+         "}\n"
+
+/* `extra` is what a receiver does first; shared: how its answer is counted. */
+#define FLAT(extra, signals, wait_for_all, answer)                                                 \
+    HEAD "    signal ready[nranks]\n    " signals "\n"                                             \
+         "    if rank == root {\n"                                                                 \
+         "        slot = x\n"                                                                      \
+         "        for p in peers { notify ready[rank]@p += 1 }\n"                                  \
+         "        y = x\n        " wait_for_all "\n"                                               \
+         "    } else {\n        " extra "\n"                                                       \
+         "        wait ready[root] >= 1\n"                                                         \
+         "        y = slot@root\n        " answer "\n"                                             \
+         "    }\n"                                                                                 \
+         "}\n"
+
+#define EACH_OF_ALL "for p in peers { wait taken[p] >= 1 }"
+#define TAKEN "notify taken[rank]@root += 1"
+
+struct row {
+    int line;
+    const char *text; /* or a built-in's name */
+    bool composes;
+    enum peal_outcome verdict;
+};
+
+static const struct row rows[] = {
+    {__LINE__, "broadcast_flat", true, PEAL_PROVED},
+    {__LINE__, "broadcast_direct", true, PEAL_PROVED},
+    {__LINE__, "reduce_binomial", true, PEAL_PROVED},
+    {__LINE__, "gather_v", true, PEAL_PROVED},
+    {__LINE__, FLAT("", "signal taken[nranks]", EACH_OF_ALL, TAKEN), true, PEAL_PROVED},
+    /* not closed */
+    {__LINE__, "broadcast_pipe", false, PEAL_PROVED},
+    /* a cell changes hands */
+    {__LINE__, "broadcast_chain", false, PEAL_PROVED},
+    {__LINE__, HANDED_OVER, false, PEAL_REFUTED},
+    /* looks back to a launch of another plan */
+    {__LINE__,
+     FLAT("wait ready[root] >= 1 at launch - 1", "signal taken[nranks]", EACH_OF_ALL, TAKEN), false,
+     PEAL_PROVED},
+    /* several ranks add to one cell */
+    {__LINE__,
+     FLAT("", "signal shared taken", "wait taken >= nranks - 1", "notify taken@root += 1"), false,
+     PEAL_PROVED},
+};
+
+static struct peal_claim_sum prove(const struct peal_kernel *kernel, bool plain, bool *composes)
+{
+    static const int64_t ranks[] = {3}, counts[] = {5, 7};
+    struct peal_claim claim = {.ranks = ranks, .counts = counts, .nranks = 1, .ncounts = 2};
+    struct peal_claim_sum sum = {0};
+    claim.request.kernel = kernel;
+    claim.request.bind.dtype = PEAL_F32;
+    claim.verify.plain = plain;
+    claim.workers = plain ? 1 : 3;
+    assert_int_equal(peal_claim_prove(&claim, &sum), PEAL_OK);
+    *composes = true;
+    for (size_t i = 0; i < claim.ntasks; i++) {
+        if (claim.tasks[i].sequences)
+            *composes = *composes && claim.tasks[i].composes;
+    }
+    peal_claim_release(&claim);
+    return sum;
+}
+
+static void test_what_composes_is_what_pairs_say(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *row = &rows[i];
+        struct peal_diags diags;
+        struct peal_program *program = NULL;
+        bool is_text = strchr(row->text, '\n') != NULL, composes, plain;
+        peal_diags_init(&diags);
+        enum peal_status status =
+            is_text ? peal_program_text("k.peal", row->text, strlen(row->text), &diags, &program)
+                    : peal_program_open(row->text, &diags, &program);
+        assert_int_equal(status, PEAL_OK);
+        const struct peal_kernel *kernel = peal_program_kernel(program, NULL, &diags);
+        assert_non_null(kernel);
+        struct peal_claim_sum one = prove(kernel, false, &composes);
+        struct peal_claim_sum two = prove(kernel, true, &plain);
+        if (composes != row->composes || plain || peal_claim_verdict(&one) != row->verdict ||
+            peal_claim_verdict(&two) != row->verdict || one.sequences != two.sequences ||
+            one.all_sequences != two.all_sequences)
+            fail_msg("line %d: composes %d, %s, by pairs %s, sequences %d and %d", row->line,
+                     composes, peal_outcome_name(peal_claim_verdict(&one)),
+                     peal_outcome_name(peal_claim_verdict(&two)), (int)one.sequences,
+                     (int)two.sequences);
+        peal_program_close(program);
+        peal_diags_release(&diags);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_composes_is_what_pairs_say)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

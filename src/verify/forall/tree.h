@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Binomial trees for every number of ranks. */
+#ifndef PEAL_VERIFY_FORALL_TREE_H
+#define PEAL_VERIFY_FORALL_TREE_H
+
+#include "lang/lang.h"
+#include "plan/plan.h"
+#include "verify/forall/forall.h"
+
+/* Plain proofs for 1 up to this many ranks have every kind of edge, and paths of three of them. */
+enum { PEAL_TREE_CUTOFF = 8 };
+
+/* Is the text that of a broadcast along a binomial tree? Otherwise `out->why` says why not. */
+bool peal_tree_classify(const struct peal_kernel *kernel, struct peal_forall *out);
+/* Do plans for more ranks have notifies and waits between parents and children only? */
+bool peal_tree_matches(const struct peal_plan_request *request);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cells of a program, and the bases of shared ones.
+ *
+ * A signal of one cell per rank has nranks^2 cells, and a kernel with a root uses 2 * nranks of
+ * them. Everything that walks cells would cost the square, so one-writer cells get a number only if
+ * some launch uses them; `cell_of` maps a signal's rank and index to that number. Cells are numbered
+ * by signal, rank and index, used or not, so that whatever goes through cells in order comes to them
+ * in the same order. Shared cells are numbered all: the owner's total of a cell that no step adds to
+ * is compared too. Raw cells are few, and their first value may be unknown: all of them as well.
+ */
+#include "verify/program/program.h"
+
+#include "base/base.h"
+#include "verify/program/wires.h"
+
+#include <string.h>
+
+enum { UNUSED, USED }; /* in cell_of, until the numbers are given */
+
+static uint8_t kind_of(const struct signal *signal)
+{
+    if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
+        return CELL_ONE_WRITER;
+    return signal->kind == PEAL_SIGNAL_SHARED ? CELL_SHARED : CELL_RAW;
+}
+
+/* --- which cells are used -------------------------------------------------------------------- */
+
+/* Cells of an op outside of its signal are an early fault of unroll.c. */
+static void mark_op(struct program *p, uint32_t launch, const struct peal_op *op)
+{
+    const struct peal_plan *plan = p->plans[launch];
+    uint32_t s = peal_op_signal(op);
+    const struct signal *mine = &p->signals.at[p->signal_of[launch][s]];
+    uint32_t index = peal_op_cell(plan, op, launch) - peal_plan_signals(plan)[s].first_cell;
+    if (index >= mine->cells || op->sync.rank >= p->nranks)
+        return;
+    p->cell_of[mine->first_cell + (uint64_t)op->sync.rank * mine->cells + index] = USED;
+}
+
+/* Has a launch of the same plan in the same phase been marked? */
+static bool is_repeated(const struct program *p, uint32_t launch)
+{
+    for (uint32_t l = 0; l < launch; l++) {
+        if (p->plans[l] == p->plans[launch] && (launch - l) % p->plans[l]->period == 0)
+            return true;
+    }
+    return false;
+}
+
+static void mark_used(struct program *p)
+{
+    for (uint32_t l = 0; l < p->launches; l++) {
+        const struct peal_op *op = peal_plan_ops(p->plans[l]);
+        if (is_repeated(p, l))
+            continue;
+        for (uint64_t i = 0; i < p->plans[l]->ops.count; i++) {
+            if (peal_op_is_sync(&op[i]))
+                mark_op(p, l, &op[i]);
+        }
+    }
+    for (uint32_t s = 0; s < p->signals.len; s++) {
+        const struct signal *signal = &p->signals.at[s];
+        if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
+            continue;
+        for (uint64_t i = 0; i < (uint64_t)signal->cells * p->nranks; i++)
+            p->cell_of[signal->first_cell + i] = USED;
+    }
+}
+
+static uint64_t count_used(const struct program *p, uint64_t places)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < places; i++)
+        n += p->cell_of[i];
+    return n;
+}
+
+/* --- making them ----------------------------------------------------------------------------- */
+
+static uint32_t make_signals(struct program *p)
+{
+    uint32_t at = 0;
+    for (uint32_t s = 0; s < p->signals.len; s++) {
+        const struct signal *signal = &p->signals.at[s];
+        uint32_t *number = p->cell_of + signal->first_cell;
+        for (uint64_t i = 0; i < (uint64_t)signal->cells * p->nranks; i++) {
+            if (number[i] == UNUSED)
+                continue;
+            number[i] = at;
+            p->cells[at++] = (struct cell){
+                .kind = kind_of(signal),
+                .uninitialised = signal->kind == PEAL_SIGNAL_RAW_UNINITIALISED,
+                .rank = (uint32_t)(i / signal->cells),
+                .owner = s,
+                .index = (uint32_t)(i % signal->cells),
+            };
+        }
+    }
+    return at;
+}
+
+static uint32_t make_channels(struct program *p, uint32_t at)
+{
+    for (uint32_t c = 0; c < p->channels.len; c++) {
+        struct channel *ch = &p->channels.at[c];
+        ch->sent = at;
+        p->cells[at++] = (struct cell){.kind = CELL_SENT, .rank = ch->receiver, .owner = c};
+        ch->freed = at;
+        p->cells[at++] = (struct cell){.kind = CELL_FREED, .rank = ch->sender, .owner = c};
+    }
+    return at;
+}
+
+/* Forks and joins are the last ones. */
+static void make_edges(struct program *p)
+{
+    uint32_t at = p->ncells - 2 * p->nranks;
+    for (uint32_t r = 0; r < p->nranks; r++) {
+        p->cells[at++] = (struct cell){.kind = CELL_FORK, .rank = r};
+        p->cells[at++] = (struct cell){.kind = CELL_JOIN, .rank = r};
+    }
+}
+
+void peal_program_make_cells(struct program *p)
+{
+    uint64_t places = 0;
+    for (uint32_t s = 0; s < p->signals.len; s++) {
+        p->signals.at[s].first_cell = places;
+        places += (uint64_t)p->signals.at[s].cells * p->nranks;
+    }
+    if (places >= UINT32_MAX / 2) {
+        peal_program_fail(p, PEAL_NO_MEMORY, "too many cells");
+        return;
+    }
+    p->cell_of = peal_program_take(p, places, sizeof *p->cell_of);
+    if (p->status != PEAL_OK)
+        return;
+    mark_used(p);
+    uint64_t n = count_used(p, places) + 2 * p->channels.len + 2 * (uint64_t)p->nranks;
+    n += 2 * peal_wires_thread_count(p, p->nlanes);
+    if (n >= UINT32_MAX / 2) {
+        peal_program_fail(p, PEAL_NO_MEMORY, "too many cells");
+        return;
+    }
+    p->ncells = (uint32_t)n;
+    p->cells = peal_program_take(p, n, sizeof *p->cells);
+    p->initial = peal_program_take(p, n, sizeof *p->initial);
+    if (p->status != PEAL_OK)
+        return;
+    uint32_t at = make_channels(p, make_signals(p));
+    peal_wires_make_cells(p, at);
+    make_edges(p);
+}
+
+/* --- bases ----------------------------------------------------------------------------------- */
+
+static void add_totals(struct program *p, uint32_t launch, uint32_t s, int64_t *next)
+{
+    const struct peal_plan *plan = p->plans[launch];
+    const struct peal_signal *signal = &peal_plan_signals(plan)[s];
+    const struct signal *mine = &p->signals.at[p->signal_of[launch][s]];
+    for (uint32_t r = 0; r < p->nranks; r++) {
+        for (uint32_t i = 0; i < signal->cells; i++) {
+            int64_t *cell = &next[peal_program_cell(p, mine, r, i)];
+            *cell = peal_wrap_add(*cell, peal_plan_total(plan, r, launch, signal, i));
+        }
+    }
+}
+
+void peal_program_make_bases(struct program *p)
+{
+    bool any = false;
+    for (uint32_t s = 0; s < p->signals.len; s++)
+        any = any || p->signals.at[s].kind == PEAL_SIGNAL_SHARED;
+    if (!any)
+        return;
+    p->base = peal_program_take(p, (uint64_t)(p->launches + 1) * p->ncells, sizeof *p->base);
+    for (uint32_t l = 0; l < p->launches && p->status == PEAL_OK; l++) {
+        const struct peal_plan *plan = p->plans[l];
+        int64_t *now = p->base + (uint64_t)l * p->ncells, *next = now + p->ncells;
+        memcpy(next, now, p->ncells * sizeof *now);
+        for (uint32_t s = 0; s < plan->signals.count; s++) {
+            if (peal_plan_signals(plan)[s].kind == PEAL_SIGNAL_SHARED)
+                add_totals(p, l, s, next);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What guessing is made of: what happens for a few numbers of ranks, and affine functions that fit it. */
+#ifndef PEAL_VERIFY_RING_GUESS_H
+#define PEAL_VERIFY_RING_GUESS_H
+
+#include "verify/ring/model.h"
+
+/* A source or a value of one op, at one turn and place, for one h. */
+struct ring_sample {
+    uint32_t op, source;
+    int64_t family, turn, place;
+    uint32_t writer; /* origins: who wrote it, and in which turn */
+    int64_t writer_turn;
+    uint32_t writers[RING_MOST_SOURCES]; /* values: the writers of all sources */
+    int64_t start, length, part;
+    bool final;
+};
+
+struct ring_samples {
+    struct ring_sample *at;
+    size_t len, cap;
+};
+
+/* trace.c: runs the model for one h and adds its samples. False: it cannot go on; `why` says where. */
+bool peal_ring_trace(const struct ring_model *m, int64_t family, struct ring_samples *origins,
+                     struct ring_samples *values, const char **why);
+
+#endif

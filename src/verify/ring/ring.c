@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A ring for every number of ranks: for each family, apart and in place, read, guess, check. */
+#include "verify/ring/ring.h"
+
+#include "verify/ring/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAST_RANKS = 5 };
+
+static bool refuse(struct peal_forall *out, const char *why)
+{
+    snprintf(out->why, sizeof out->why, "%s", why);
+    return false;
+}
+
+/* The model for P = scale * h + rest; the least h has at least LEAST_RANKS ranks. */
+static bool read_family(struct ring_model *m, const struct peal_kernel *kernel, int64_t scale,
+                        int64_t rest, bool in_place, struct peal_forall *out)
+{
+    m->scale = scale;
+    m->rest = rest;
+    m->least = (LEAST_RANKS - rest + scale - 1) / scale;
+    m->in_place = in_place;
+    return peal_ring_read(m, kernel, out);
+}
+
+bool peal_ring_classify(const struct peal_kernel *kernel, struct peal_forall *out)
+{
+    int64_t scale = peal_ring_scale(kernel);
+    struct ring_model *m = calloc(1, sizeof *m);
+    bool good = m != NULL;
+    out->why[0] = '\0';
+    if (!good)
+        return refuse(out, "out of memory");
+    if (!scale)
+        good = refuse(out, "the number of ranks is divided by a number that is not small");
+    for (int64_t rest = 0; rest < scale && good; rest++)
+        good = read_family(m, kernel, scale, rest, false, out) &&
+               read_family(m, kernel, scale, rest, true, out);
+    free(m);
+    return good;
+}
+
+/* All solvers that there are must agree, and there must be one. */
+static bool solve(const char *script, uint32_t obligations, struct peal_forall *out)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < RING_SOLVERS; i++) {
+        const char *name = peal_ring_solver_name(i);
+        switch (peal_ring_solve(i, script, obligations)) {
+        case RING_ABSENT:
+            continue;
+        case RING_HOLDS:
+            any = true;
+            out->solvers |= 1u << i;
+            continue;
+        case RING_FAILS:
+            snprintf(out->why, sizeof out->why,
+                     "what holds for few ranks is not shown for all by %s", name);
+            return false;
+        case RING_TIMEOUT:
+            snprintf(out->why, sizeof out->why, "%s has not answered in time", name);
+            return false;
+        }
+    }
+    return any ? true : refuse(out, "no solver: neither z3 nor cvc5 is in the search path");
+}
+
+/* One family: `*given` is the certificate to be read, and then what is behind it; NULL: guess. */
+static bool prove_family(const struct ring_model *m, struct ring_certificate *c, const char **given,
+                         struct peal_forall *out)
+{
+    struct peal_text claims = {0}, script = {0};
+    const char *why = NULL;
+    bool good = true;
+    if (!*given) {
+        good = peal_ring_guess(m, c, &why);
+        if (good)
+            peal_ring_print(m, c, &claims);
+    }
+    const char *text = *given ? *given : peal_text_get(&claims);
+    const char *behind = good ? peal_ring_parse(text, m, c) : NULL;
+    if (good && !behind)
+        why = "the certificate is not one of this kernel";
+    good = good && behind && !claims.failed;
+    if (good) {
+        uint32_t obligations = peal_ring_oblige(m, c, &script);
+        out->obligations += obligations;
+        good = !script.failed && solve(peal_text_get(&script), obligations, out);
+    }
+    if (good)
+        peal_text_add(&out->certificate, text, (size_t)(behind - text));
+    if (!good && !out->why[0])
+        refuse(out, why ? why : "out of memory");
+    if (*given && behind)
+        *given = behind;
+    peal_text_release(&claims);
+    peal_text_release(&script);
+    return good;
+}
+
+bool peal_ring_prove(const struct peal_plan_request *request, const char *given,
+                     struct peal_forall *out)
+{
+    int64_t scale = peal_ring_scale(request->kernel);
+    struct ring_model *m = calloc(1, sizeof *m);
+    struct ring_certificate *c = calloc(1, sizeof *c);
+    bool good = m && c;
+    out->above = LEAST_RANKS - 1;
+    out->depth = request->bind.channel_depth ? request->bind.channel_depth : 2;
+    if (!good)
+        (void)refuse(out, "out of memory");
+    for (int64_t i = 0; i < 2 * scale && good; i++) {
+        const char *why = NULL;
+        m->depth = out->depth;
+        good = read_family(m, request->kernel, scale, i / 2, i % 2 != 0, out);
+        if (good && !peal_ring_matches(m, request, &why))
+            good = refuse(out, why);
+        good = good && prove_family(m, c, &given, out);
+    }
+    free(m);
+    free(c);
+    return good;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was done and what was found, counted by all ranks in one shared page. */
+#include "chaos.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+
+struct tally *tally;
+
+bool tally_open(void)
+{
+    void *memory =
+        mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    tally = memory;
+    return true;
+}
+
+uint64_t tally_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+void tally_fault(enum fault fault, uint64_t delay_ns)
+{
+    atomic_fetch_add(&tally->faults[fault], 1);
+    if (fault == KILLED || fault == KILLED_LATER || fault == EXITS)
+        atomic_store(&tally->struck_ns, tally_now_ns() + delay_ns);
+}
+
+void tally_report(void)
+{
+    uint64_t struck = atomic_load(&tally->struck_ns), now = tally_now_ns();
+    uint64_t most = atomic_load(&tally->reported_ns);
+    if (struck == 0 || now < struck)
+        return;
+    while (now - struck > most &&
+           !atomic_compare_exchange_weak(&tally->reported_ns, &most, now - struck))
+        ;
+}
+
+void tally_print(double seconds)
+{
+    static const char *const names[FAULTS] = {
+        [KILLED] = "killed",
+        [KILLED_LATER] = "killed within milliseconds",
+        [EXITS] = "exits without closing",
+        [NO_FILES] = "no descriptor left",
+        [NO_ROOM] = "no address space left",
+        [LEAVES] = "closes while others call",
+        [MISTAKES] = "makes another call",
+        [STALLS] = "stalls for longer than the time-out",
+        [OTHER_ALGO] = "forces another algorithm",
+    };
+    uint64_t all = 0;
+    printf("\n%-40s %12s\n", "one rank ...", "faults");
+    for (int i = KILLED; i < FAULTS; i++) {
+        printf("%-40s %12llu\n", names[i], (unsigned long long)tally->faults[i]);
+        all += tally->faults[i];
+    }
+    printf("\n%-40s %12.0f\n", "seconds", seconds);
+    printf("%-40s %12llu\n", "programs", (unsigned long long)tally->programs);
+    printf("%-40s %12llu\n", "  with a rank in another pid namespace",
+           (unsigned long long)tally->apart);
+    printf("%-40s %12llu\n", "calls checked", (unsigned long long)tally->calls);
+    printf("%-40s %12llu\n", "messages checked", (unsigned long long)tally->messages);
+    printf("%-40s %12llu\n", "faults injected", (unsigned long long)all);
+    printf("%-40s %12llu\n", "wrong", (unsigned long long)tally->wrong);
+    printf("%-40s %12llu\n", "hung", (unsigned long long)tally->hung);
+    printf("%-40s %12llu\n", "leaked", (unsigned long long)tally->leaked);
+    printf("%-40s %9.1f ms\n", "slowest report of a death", (double)tally->reported_ns / 1e6);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random user-defined reductions: a random expression is written down as a text, which the front end makes a formula of,
+ * and evaluated here by recursion over the expression, one element at a time. The blockwise evaluator of every variant must
+ * give the same values: the same bits, but for the elementary functions, whose last bits are not said.
+ *
+ *     interp-formula-test [SEED [EXPRESSIONS]]
+ */
+#include "interp/scalar.h"
+
+#include "compute/compute.h"
+#include "lang/lang.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 300, SOURCES = 4, NODES = 24 };
+
+enum kind { OPERAND_A, OPERAND_B, NUMBER, APPLY };
+
+struct tree {
+    enum kind kind;
+    enum peal_fn fn;
+    int child[3], children;
+    double value;
+};
+
+struct expression {
+    struct tree nodes[NODES];
+    int len;
+};
+
+static uint64_t state;
+
+static uint32_t roll(uint32_t below)
+{
+    state = peal_hash_u64(state, 77);
+    return (uint32_t)(state >> 33) % below;
+}
+
+/* Functions whose bits are defined by the rules alone. */
+static const enum peal_fn functions[] = {PEAL_FN_ADD,     PEAL_FN_SUB,     PEAL_FN_MUL, PEAL_FN_DIV,
+                                         PEAL_FN_MAXIMUM, PEAL_FN_MINIMUM, PEAL_FN_AND, PEAL_FN_OR,
+                                         PEAL_FN_XOR,     PEAL_FN_CLAMP,   PEAL_FN_NEG, PEAL_FN_ABS,
+                                         PEAL_FN_FMA,     PEAL_FN_CDIV};
+
+static int make(struct expression *e, enum peal_dtype dtype, int depth)
+{
+    int at = e->len++;
+    struct tree *t = &e->nodes[at];
+    bool leaf = depth == 0 || e->len + 3 >= NODES - 8;
+    *t = (struct tree){.kind = (enum kind)roll(2)};
+    if (leaf && roll(4) == 0 && dtype != PEAL_BOOL) {
+        t->kind = NUMBER;
+        t->value = roll(7);
+        if (peal_dtype_is_float(dtype))
+            t->value /= 4;
+    }
+    if (leaf)
+        return at;
+    do
+        t->fn = functions[roll(sizeof functions / sizeof *functions)];
+    while (!peal_fn_takes(t->fn, dtype));
+    t->kind = APPLY;
+    int operands = peal_fn_info(t->fn)->operands;
+    t->children = operands ? operands : 2;
+    for (int i = 0; i < t->children; i++) {
+        int child = make(e, dtype, depth - 1);
+        e->nodes[at].child[i] = child;
+    }
+    return at;
+}
+
+static void write_text(const struct expression *e, int node, struct peal_text *out)
+{
+    const struct tree *t = &e->nodes[node];
+    static const char *const infix[] = {
+        [PEAL_FN_ADD] = "+", [PEAL_FN_SUB] = "-", [PEAL_FN_MUL] = "*", [PEAL_FN_DIV] = "/"};
+    if (t->kind != APPLY) {
+        if (t->kind == NUMBER)
+            peal_text_printf(out, "%g", t->value);
+        else
+            peal_text_puts(out, t->kind == OPERAND_A ? "a" : "b");
+        return;
+    }
+    bool between = t->fn <= PEAL_FN_DIV && t->fn >= PEAL_FN_ADD;
+    peal_text_printf(out, "%s(", between ? "" : peal_fn_info(t->fn)->name);
+    for (int i = 0; i < t->children; i++) {
+        if (i > 0)
+            peal_text_printf(out, "%s ", between ? infix[t->fn] : ",");
+        write_text(e, t->child[i], out);
+    }
+    peal_text_puts(out, ")");
+}
+
+static struct peal_scalar evaluate(const struct expression *e, int node, struct peal_scalar a,
+                                   struct peal_scalar b)
+{
+    const struct tree *t = &e->nodes[node];
+    struct peal_scalar operands[3];
+    if (t->kind == NUMBER)
+        return peal_scalar_const(t->value, a.work, a.work);
+    if (t->kind != APPLY)
+        return t->kind == OPERAND_A ? a : b;
+    for (int i = 0; i < t->children; i++)
+        operands[i] = evaluate(e, t->child[i], a, b);
+    return peal_scalar_apply(t->fn, operands, (uint32_t)t->children);
+}
+
+/* One application; integers are what their type holds of it. */
+static struct peal_scalar apply(const struct expression *e, struct peal_scalar a,
+                                struct peal_scalar b, enum peal_dtype dtype)
+{
+    struct peal_scalar out = evaluate(e, 0, a, b);
+    if (peal_dtype_is_float(dtype))
+        return out;
+    char cell[8];
+    peal_scalar_store(cell, dtype, out);
+    return peal_scalar_load(cell, dtype, out.work);
+}
+
+static struct peal_program *read_formula(const char *text, struct peal_formula *out)
+{
+    struct peal_program *program = NULL;
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    if (peal_program_text("random", text, strlen(text), &diags, &program) != PEAL_OK) {
+        struct peal_text why = {0};
+        peal_diags_print(&diags, false, &why);
+        fprintf(stderr, "%s%s\n", text, peal_text_get(&why));
+        exit(1);
+    }
+    *out = peal_program_module(program)->reductions->formula;
+    peal_diags_release(&diags);
+    return program;
+}
+
+static bool same_bits(const char *got, const char *want, enum peal_dtype dtype)
+{
+    return memcmp(got, want, peal_dtype_size(dtype)) == 0;
+}
+
+static void compare(const struct expression *e, const struct peal_formula *f, const char *text,
+                    enum peal_dtype dtype)
+{
+    static char src[SOURCES][COUNT * 8], got[COUNT * 8];
+    size_t size = peal_dtype_size(dtype);
+    uint32_t nsrc = 2 + roll(SOURCES - 1);
+    struct peal_operand operands[SOURCES], dst = {got, 0, dtype};
+    for (uint32_t k = 0; k < nsrc; k++) {
+        for (uint32_t i = 0; i < COUNT; i++) {
+            double value = (double)roll(41) - 20;
+            peal_sample_put(src[k], dtype, i, peal_dtype_is_float(dtype) ? value / 8 : value);
+        }
+        operands[k] = (struct peal_operand){src[k], 0, dtype};
+    }
+    enum peal_dtype work = peal_scalar_work(PEAL_I8, dtype);
+    const struct peal_compute *variant;
+    for (unsigned v = 0; (variant = peal_compute_at(v)); v++) {
+        size_t count = roll(4) ? COUNT : roll(COUNT);
+        peal_formula_combine(variant, f, &dst, operands, nsrc, count);
+        for (size_t i = 0; i < count; i++) {
+            char want[8];
+            struct peal_scalar acc = peal_scalar_load(src[0] + i * size, dtype, work);
+            for (uint32_t k = 1; k < nsrc; k++)
+                acc = apply(e, acc, peal_scalar_load(src[k] + i * size, dtype, work), dtype);
+            peal_scalar_store(want, dtype, acc);
+            if (same_bits(got + i * size, want, dtype))
+                continue;
+            fprintf(stderr, "%s: %s of %u %s: element %zu of %zu is %g and should be %g\n",
+                    variant->name, text, nsrc, peal_dtype_name(dtype), i, count,
+                    peal_sample_get(got, dtype, i), peal_sample_get(want, dtype, 0));
+            exit(1);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    long expressions = argc > 2 ? strtol(argv[2], NULL, 10) : 400, left_out = 0;
+    printf("seed %llu\n", (unsigned long long)seed);
+    state = seed;
+    for (long i = 0; i < expressions; i++) {
+        enum peal_dtype dtype = (enum peal_dtype)roll(PEAL_SCALAR_DTYPES);
+        struct expression e = {.len = 0};
+        struct peal_text text = {0};
+        struct peal_formula f;
+        (void)make(&e, dtype, 1 + (int)roll(3));
+        peal_text_puts(&text, "reduce mine(a, b) = ");
+        write_text(&e, 0, &text);
+        struct peal_program *program = read_formula(peal_text_get(&text), &f);
+        if (!peal_formula_check(&f)) {
+            fprintf(stderr, "%s: not whole\n", peal_text_get(&text));
+            return 1;
+        }
+        if (peal_formula_takes(&f, dtype))
+            compare(&e, &f, peal_text_get(&text), dtype);
+        else
+            left_out++;
+        peal_program_close(program);
+        peal_text_release(&text);
+    }
+    printf("%ld expressions, %ld left out\n", expressions, left_out);
+    return left_out > 0;
+}

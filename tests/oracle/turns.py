@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""turns.py SEED COUNT FOLDER: writes COUNT random kernels in which launches of different roots and counts get in each other's way.
+
+A root gives to all or takes from all, by pushing or pulling. What differs is how cells are named (by root, by rank, single, shared), where
+in a window a launch writes (all of it, halves by launch, at a distance of n or of `most`), which of the acknowledgements are there, and whether
+waits look at this launch or at earlier ones. About half of them are right for one root and count. Every text is a function of SEED and its number.
+"""
+import os
+import random
+import sys
+
+
+class Turns:
+    def __init__(self, rng):
+        self.r = rng
+        self.slot = rng.choice(['', '', '[(launch mod 2) * n +: n]', '[(launch mod 2) * most +: n]', '[(launch mod 2) * most +: n]'])
+        self.ready = rng.choice(['root', 'root', 'single', 'shared'])
+        self.taken = rng.choice(['rank', 'rank', 'shared', 'none'])
+        self.back = rng.choice([0, 0, 0, 1, 2])  # acknowledgements are waited for this many launches later
+        self.push = rng.random() < 0.4
+
+    def cell(self, kind, name, index):
+        return f'{name}[{index}]' if kind in ('root', 'rank') else name
+
+    def declare(self):
+        out = []
+        for kind, name in ((self.ready, 'ready'), (self.taken, 'taken')):
+            if kind != 'none':
+                out.append(f"    signal {'shared ' if kind == 'shared' else ''}{name}{'[nranks]' if kind in ('root', 'rank') else ''}")
+        return out
+
+    def acknowledged(self):
+        """What the root waits for before it lets others write again."""
+        at = f' at launch - {self.back}' if self.back else ''
+        if self.taken == 'rank':
+            return [f'for p in peers {{ wait taken[p] >= 1{at} }}']
+        if self.taken == 'shared':
+            return [f"wait taken >= {self.r.choice(['nranks - 1', 'nranks - 1', 'nranks - 1', '1'])}{at}"]
+        return []
+
+    def give(self):
+        """A broadcast: the root's branch and that of the others."""
+        r, s, ready = self.r, self.slot, self.cell(self.ready, 'ready', 'root')
+        here = f'slot{s}'
+        write = [f'for p in peers {{ slot@p{s} = x }}'] if self.push else [f'{here} = x']
+        tell, copy = [f'for p in peers {{ notify {ready}@p += 1 }}'], ['y = x']
+        root = write + tell + copy + ([] if self.back else self.acknowledged())
+        if self.back:
+            root = self.acknowledged() + root
+        if r.random() < 0.1:
+            root = tell + write + copy + self.acknowledged()
+        read = f'y = {here}' if self.push else f'y = slot@root{s}'
+        tells = {'rank': ['notify taken[rank]@root += 1'], 'shared': ['notify taken@root += 1'], 'none': []}[self.taken]
+        if self.taken == 'rank' and (self.back or r.random() < 0.2):
+            tells = ['for p in peers { notify taken[rank]@p += 1 }']  # whoever is the next root
+            root += ['for p in peers { notify taken[rank]@p += 1 }'] if self.back else []
+        others = [f'wait {ready} >= 1', read] + tells
+        if r.random() < 0.08:
+            others = [f'wait {ready} >= 1'] + tells + [read]
+        return root, others
+
+    def take(self):
+        """A reduction to the root."""
+        s = self.slot
+        given = self.cell('rank', 'ready', 'rank') if self.ready != 'shared' else 'ready'
+        root = ['for p in peers { wait ready[p] >= 1 }'] if self.ready != 'shared' else ['wait ready >= nranks - 1']
+        root += ['let acc = x', f'for p in peers {{ acc = op(acc, slot@p{s}) }}', 'y = final(op, acc)']
+        others = [f'slot{s} = x', f'notify {given}@root += 1']
+        if self.taken != 'none':
+            cell = 'taken[root]' if self.taken == 'rank' else 'taken'
+            root += [f"for p in peers {{ notify {'taken[rank]' if self.taken == 'rank' else 'taken'}@p += 1 }}"]
+            others += [f'wait {cell} >= 1']
+        return root, others
+
+    def text(self, name):
+        gives = self.r.random() < 0.65
+        if not gives and self.ready == 'single':
+            self.ready = 'root'
+        root, others = self.give() if gives else self.take()
+        size = 'n' if not self.slot else '2 * n' if '* n' in self.slot else '2 * most'
+        lines = [f'    window slot: T[{size}]'] + self.declare() + ['    if rank == root {']
+        lines += ['        ' + line for line in root] + ['    } else {'] + ['        ' + line for line in others] + ['    }']
+        reduce = '' if gives else ', op: reduce'
+        most = ', most: int = n' if 'most' in size else ''
+        contract = 'broadcast' if gives else 'reduce'
+        return f'kernel {name}(in x: T[n], out y: T[n]{reduce}, root: int{most}) implements {contract} {{\n' + '\n'.join(lines) + '\n}\n'
+
+
+def main():
+    seed, count, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    for number in range(count):
+        rng = random.Random(f'{seed} {number}')
+        with open(os.path.join(folder, f't{number:06}.peal'), 'w', encoding='utf-8') as file:
+            file.write(Turns(rng).text('t'))
+
+
+if __name__ == '__main__':
+    main()

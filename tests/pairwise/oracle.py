@@ -1,0 +1,232 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Random kernels under the order of a network: `peal verify --order pairwise` against a search of all executions.
+
+    oracle.py PEAL SEED COUNT    prints TAP
+
+The search knows the plan (`peal plan --json`) and the rules of docs/verifier.md, and nothing of the verifier: a lane does
+its ops in order; what it does to a rank of another node is appended to the queue of that lane and rank, whose head may take
+effect at any time; a flush waits until that queue is empty; a wait until its cell is there. All reachable states are visited.
+There is a race if, in some state, two different lanes or queues can go next and touch the same bytes, one of them writing
+(two accumulates of one function may meet). A state in which a lane is not at its end and nothing can go is a deadlock.
+"""
+import json
+import random
+import subprocess
+import sys
+import tempfile
+
+PEAL, SEED, COUNT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+RANKS, CELLS, ELEMENTS = 3, 4, 4
+
+
+def chain_of(rnd, ranks):
+    """A puts into C and tells B, which tells C; perhaps with a flush, or a word to C itself. Cells have numbers of their own."""
+    a, b, c = ranks
+    flush = f"flush to {c} " if rnd.random() < 0.3 else ""
+    word = f"notify u[2]@{c} += 1 " if rnd.random() < 0.5 else ""
+    heard = "wait u[2] >= 1 " if word and rnd.random() < 0.5 else ""
+    return ["    signal u[3]", "    if nranks > 100 { notify u[0] += 1 wait u[0] >= 1 }",
+            f"    if rank == {a} {{ w@{c}[0 +: 2] = x[0 +: 2] {word}{flush}notify u[0]@{b} += 1 }}",
+            f"    if rank == {b} {{ wait u[0] >= 1 notify u[1]@{c} += 1 }}",
+            f"    if rank == {c} {{ wait u[1] >= 1 {heard}y[0 +: 2] = w[0 +: 2] }}"]
+
+
+def text_of(rnd):
+    """A few ops on every rank: puts, gets, accumulates, notifies, waits, flushes. A cell has one writing rank."""
+    lines = ["kernel k(in x: T[4], out y: T[4]) {", "    window w: T[4]", f"    signal s[{RANKS * CELLS}], t",
+             "    if nranks > 100 { notify t@0 += 1 wait t >= 1 wait s[0] >= 1 notify s[0] += 1 y = x w = x }"]
+    counts = {}
+    ranks = rnd.sample(range(RANKS), RANKS)
+    if rnd.random() < 0.5:
+        lines += chain_of(rnd, ranks)
+    for rank in range(RANKS):
+        lines.append(f"    if rank == {rank} {{")
+        for _ in range(rnd.randint(0, 4)):
+            peer, first = rnd.randrange(RANKS), rnd.randrange(ELEMENTS)
+            part = f"[{first} +: {rnd.randint(1, ELEMENTS - first)}]"
+            kind = rnd.choice(["put", "put", "get", "add", "notify", "notify", "notify", "wait", "wait", "wait", "flush"])
+            if kind == "put":
+                lines.append(f"        w@{peer}{part} = x{part}")
+            elif kind == "get":
+                lines.append(f"        y{part} = w@{peer}{part}")
+            elif kind == "add":
+                lines.append(f"        w@{peer}{part} += x{part}")
+            elif kind == "notify":
+                cell = rank * CELLS + rnd.randrange(CELLS)
+                counts[peer, cell] = counts.get((peer, cell), 0) + 1
+                lines.append(f"        notify s[{cell}]@{peer} += 1")
+            elif kind == "wait":
+                lines.append(f"        WAIT {rank}")
+            else:
+                lines.append(f"        flush to {peer}")
+        lines.append("    }")
+    lines.append("}")
+    # Mostly for something that is notified, so that few kernels are deadlocks.
+    for i, line in enumerate(lines):
+        if "WAIT" not in line:
+            continue
+        rank = int(line.split()[1])
+        known = [(cell, count) for (peer, cell), count in counts.items() if peer == rank]
+        cell, count = rnd.choice(known) if known and rnd.random() < 0.95 else (rnd.randrange(RANKS * CELLS), 1)
+        lines[i] = f"        wait s[{cell}] >= {rnd.randint(1, count)}" if known else "        y = x"
+    return "\n".join(lines) + "\n"
+
+
+class Search:
+    """All executions of a plan. An effect is (reads, writes, adds, cell): sets of (rank, buffer, byte), and (rank, cell, value)."""
+
+    def __init__(self, plan, nodes, launches):
+        self.nodes, self.programs, self.race, self.deadlock = nodes, [], False, False
+        self.wires = {}
+        for part in plan["ranks"]:
+            for lane in part["lanes"]:
+                self.programs.append(self.program(part["rank"], lane, launches))
+        self.search()
+
+    def away(self, a, b):
+        return a != b and (self.nodes is None or self.nodes[a] != self.nodes[b])
+
+    @staticmethod
+    def touched(op, ref):
+        size = 4
+        return {(ref["rank"], ref["buf"], ref["offset"] + i) for i in range(op["count"] * size)}
+
+    def program(self, rank, lane, launches):
+        """[(kind, effect, {target: effects that are queued there}, what is waited for)]"""
+        number = len(self.programs)
+        steps = []
+        for launch in range(launches):
+            counts = {}
+            for op in lane:
+                own = [set(), set(), set(), None]
+                queued, wait = {}, None
+                if op["op"] == "notify":
+                    key = (op["rank"], (op["signal"], op["cell"]))
+                    counts[key] = counts.get(key, 0) + op["value"]
+                    change = key + ((launch, counts[key]),)
+                    if self.away(rank, op["rank"]):
+                        queued[op["rank"]] = [set(), set(), set(), change]
+                    else:
+                        own[3] = change
+                elif op["op"] == "wait":
+                    wait = ("cell", rank, (op["signal"], op["cell"]), (launch, op["value"]))
+                elif op["op"] == "flush":
+                    wait = ("flush", op["target"]) if self.away(rank, op["target"]) else None
+                else:
+                    for ref in op["src"]:
+                        own[0] |= self.touched(op, ref)
+                    for ref in [op["dst"]] + op.get("also", []):
+                        column = 2 if op["op"] == "accumulate" else 1
+                        if self.away(rank, ref["rank"]):
+                            effect = queued.setdefault(ref["rank"], [set(), set(), set(), None])
+                            effect[column] |= self.touched(op, ref)
+                        else:
+                            own[column] |= self.touched(op, ref)
+                for target in queued:
+                    self.wires.setdefault((number, target), len(self.wires))
+                steps.append((own, queued, wait))
+        return steps
+
+    def actions(self, state):
+        """What can go next: (who, effect, next state). Queues are known by what was issued and what was delivered."""
+        at, delivered = state
+        cells = {}
+        issued = {wire: [] for wire in self.wires.values()}
+        for number, program in enumerate(self.programs):
+            for own, queued, _ in program[:at[number]]:
+                if own[3]:
+                    cells[own[3][:2]] = own[3][2]
+                for target, effect in queued.items():
+                    issued[self.wires[number, target]].append(effect)
+        for wire, count in enumerate(delivered):
+            for effect in issued[wire][:count]:
+                if effect[3]:
+                    cells[effect[3][:2]] = effect[3][2]
+        found = []
+        for number, program in enumerate(self.programs):
+            if at[number] == len(program):
+                continue
+            own, _, wait = program[at[number]]
+            if wait and wait[0] == "cell" and cells.get(wait[1:3], (-1, 0)) < wait[3]:
+                continue
+            if wait and wait[0] == "flush":
+                wire = self.wires.get((number, wait[1]))
+                if wire is not None and delivered[wire] < len(issued[wire]):
+                    continue
+            after = at[:number] + (at[number] + 1,) + at[number + 1:]
+            found.append((("lane", number), own, (after, delivered)))
+        for wire, count in enumerate(delivered):
+            if count < len(issued[wire]):
+                after = delivered[:wire] + (count + 1,) + delivered[wire + 1:]
+                found.append((("wire", wire), issued[wire][count], (at, after)))
+        return found
+
+    @staticmethod
+    def conflict(a, b):
+        changes_a, changes_b = a[1] | a[2], b[1] | b[2]
+        return bool(changes_a & b[0] or a[0] & changes_b or a[1] & changes_b or changes_a & b[1])
+
+    def search(self):
+        start = ((0,) * len(self.programs), (0,) * len(self.wires))
+        seen, todo = {start}, [start]
+        while todo:
+            state = todo.pop()
+            actions = self.actions(state)
+            if not actions and any(at < len(p) for at, p in zip(state[0], self.programs)):
+                self.deadlock = True
+            for i, (_, effect, _) in enumerate(actions):
+                self.race = self.race or any(self.conflict(effect, other[1]) for other in actions[:i])
+            for _, _, after in actions:
+                if after not in seen:
+                    seen.add(after)
+                    todo.append(after)
+
+
+def verdict_of(path, options):
+    command = [PEAL, "verify", path, "-n", str(RANKS), "--alone", "--no-cache", "--json"] + options
+    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    row = json.loads(ran.stdout)["answers"][0]["answer"]
+    return row["verdict"], row.get("fault") or ""
+
+
+def check(number, folder):
+    rnd = random.Random(SEED * 1000003 + number)
+    path = f"{folder}/k.peal"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text_of(rnd))
+    nodes = rnd.choice([None, [0, 1, 1], [0, 0, 1], [0, 1, 0], [0, 0, 0]])
+    placed = ["--nodes", ",".join(map(str, nodes))] if nodes else []
+    launches = rnd.choice([1, 1, 2])
+    plan = subprocess.run([PEAL, "plan", path, "-n", str(RANKS), "--no-fuse", "--json"] + placed, stdout=subprocess.PIPE,
+                          text=True, check=True).stdout
+    search = Search(json.loads(plan), nodes, launches)
+    said = verdict_of(path, ["--launches", str(launches), "--order", "pairwise"] + placed)
+    want = "deadlock" if search.deadlock else "race" if search.race else "none"
+    got = said[1] if said[1] in ("deadlock", "race") else "none"
+    strong = verdict_of(path, ["--launches", str(launches)] + placed) if want == "race" else said
+    return want, got, strong[1], said
+
+
+def main():
+    print(f"# seed {SEED}")
+    print("1..2")
+    tally, bad = {}, []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(COUNT):
+            want, got, strong, said = check(number, folder)
+            weaker = want == "race" and strong != "race"
+            key = "race on networks only" if weaker else want
+            tally[key] = tally.get(key, 0) + 1
+            if want != got:
+                bad.append(f"kernel {number} of seed {SEED}: the search finds {want}, peal says {said}")
+    for line in bad:
+        print(f"# {line}")
+    print(f"{'not ok' if bad else 'ok'} 1 - {COUNT} random kernels: the verdict is what a search of all executions finds")
+    both = tally.get("race on networks only", 0) > 0 and tally.get("none", 0) > 0
+    print(f"{'ok' if both else 'not ok'} 2 - the kernels show it: {tally}")
+    return 1 if bad or not both else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The two-level kernels, proved as a whole under the order of a network, and refuted without any of their waits.
+
+    shapes.py PEAL TEXT quick|full    prints TAP; TEXT is kernels/nodes.peal
+
+Shapes: 2 to 4 nodes of 1 to 8 seats, even and uneven, and ranks of nodes mixed. Counts: none, fewer than ranks, around a
+multiple, and more. Kernels that cut a launch in pieces or shards are proved with several and with one. A mutant is the text with
+one wait made to pass at once; some shape must refute it. A kernel that only calls another has no waits of its own.
+"""
+import itertools
+import re
+import subprocess
+import sys
+import tempfile
+
+PEAL, TEXT, HOW = sys.argv[1:4]
+MUTANT_SHAPES = ["2x2", "3x2", "2+3", "3+1+2"]
+
+
+def shapes():
+    if HOW == "quick":
+        return ["4", "2x1", "2x2", "3+1", "1+4+2", "0,1,1,0,2", "2x8"]
+    even = [f"{nodes}x{seats}" for nodes in (2, 3, 4) for seats in range(1, 9)]
+    two = [f"{a}+{b}" for a, b in itertools.product((1, 2, 3, 5, 8), repeat=2) if a != b]
+    more = ["1+2+3", "3+2+1", "5+1+4", "8+1+1", "1+1+8", "2+3+4+1", "1+4+1+8", "7+8+6+5", "0,1,0,1", "0,1,2,0,1,2",
+            "0,1,1,1,0,2,2", "0,0,1,2,1,0,3,3"]
+    return even + two + more
+
+
+def counts(shape):
+    ranks = ranks_of(shape)
+    if HOW == "quick":
+        return f"0,{ranks + 1}"
+    return f"0,1,{ranks - 1},{ranks},{ranks + 1},{3 * ranks + 2},64"
+
+
+def ranks_of(shape):
+    if "x" in shape:
+        nodes, seats = shape.split("x")
+        return int(nodes) * int(seats)
+    return shape.count(",") + 1 if "," in shape else sum(map(int, shape.split("+")))
+
+
+def verify(path, kernel, shape, given, settings=()):
+    command = [PEAL, "verify", path, "-k", kernel, "--nodes", shape, "-c", given, "--order", "pairwise", "--no-cache"]
+    command += [word for setting in settings for word in ("-s", setting)]
+    # With many ranks, sequences of all pairs of roots and counts take minutes: plans alone there.
+    command += ["--alone"] if ranks_of(shape) > 8 else []
+    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return ran.returncode, " ".join(ran.stdout.split())
+
+
+def settings_of(text, kernel):
+    """Values of `pieces` or `shards` beside the default."""
+    line = text[text.index(f"kernel {kernel}("):].split("\n", 1)[0]
+    return [()] + [(f"{name}={value}",) for name, value in (("pieces", 3), ("shards", 1)) if f"{name}: int" in line]
+
+
+def prove(text, kernel):
+    for shape, settings in itertools.product(shapes(), settings_of(text, kernel)):
+        code, out = verify(TEXT, kernel, shape, counts(shape), settings)
+        if code != 0:
+            return f"{kernel} on {shape} {' '.join(settings)} ends with {code}\n{out}"
+        if "reuse: repeatable" not in out and "reuse: closed" not in out and ranks_of(shape) > 1:
+            return f"{kernel} on {shape} cannot be launched again\n{out}"
+    return None
+
+
+def mutants(text, kernel):
+    """The text with one of the kernel's waits for nothing."""
+    start = text.index(f"kernel {kernel}(")
+    end = text.find("\nkernel ", start)
+    body = text[start:end if end > 0 else len(text)]
+    for found in re.finditer(r"wait [a-z_]+(?:\[[^\n]*?\])? >= ([a-z0-9 +]+?)(?: at launch - 2)?(?= *[}\n])", body):
+        yield found.group(0), text[:start] + body[:found.start(1)] + "0" + body[found.end(1):] + text[start + len(body):]
+
+
+def calls_only(text, kernel):
+    start = text.index(f"kernel {kernel}(")
+    return re.fullmatch(r"[^\n]*\{\n +\w+_nodes\([^\n]*\)\n", text[start:text.index("}\n", start)]) is not None
+
+
+def refute(text, kernel, folder):
+    number, survivors = 0, []
+    for wait, mutant in mutants(text, kernel):
+        number += 1
+        path = f"{folder}/mutant.peal"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(mutant)
+        if not any(verify(path, kernel, shape, "0,7,12")[0] == 1 for shape in MUTANT_SHAPES):
+            survivors.append(wait)
+    return number, survivors
+
+
+def main():
+    with open(TEXT, encoding="utf-8") as file:
+        text = file.read()
+    kernels = re.findall(r"^kernel (\w+)", text, re.M)
+    print(f"1..{2 * len(kernels)}")
+    bad, number = 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        for kernel in kernels:
+            number += 1
+            why = prove(text, kernel)
+            if why:
+                print("\n".join(f"# {line}" for line in why.splitlines()))
+            print(f"{'not ok' if why else 'ok'} {number} - {kernel} is proved on {len(shapes())} shapes", flush=True)
+            number += 1
+            waits, survivors = refute(text, kernel, folder)
+            for wait in survivors:
+                print(f"# {kernel} is proved without '{wait}'")
+            wrong = survivors or not (waits or calls_only(text, kernel))
+            print(f"{'not ok' if wrong else 'ok'} {number} - {kernel} is refuted without any of its {waits} waits", flush=True)
+            bad += bool(why) + bool(wrong)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

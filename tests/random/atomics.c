@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* atomics FIRST COUNT: random kernels with fetch_add, compare_swap, take and when, against brute force.
+ *
+ * A kernel is a short list of acts per rank. It is written as a text, which goes through the whole front
+ * end to the verifier; and it is walked here, act by act, in every order that there is. Race, deadlock
+ * and a read of memory that no rank has written must be found by both or by neither. A race here is two
+ * ranks that could do conflicting accesses next. Nothing is shared with src/verify.
+ */
+#include "base/base.h"
+#include "lang/lang.h"
+#include "plan/plan.h"
+#include "random/seen.h"
+#include "verify/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_RANKS = 3, MOST_ACTS = 16, CELLS = 3, PLACES = 2, SLOTS = 1 << 20, SPARE_CELL = 2 };
+
+enum act_kind {
+    ACT_ADD,
+    ACT_SET,
+    ACT_WAIT,
+    ACT_WAIT_EQUAL,
+    ACT_FETCH,
+    ACT_SWAP,
+    ACT_TAKE,
+    ACT_READ,
+    ACT_WRITE,
+    ACT_WHEN,
+    ACT_END
+};
+
+enum relation { EQ, NE, LT, GE };
+
+struct act {
+    enum act_kind kind;
+    uint32_t rank, at; /* cell or place `at` of `rank` */
+    int a, b;          /* amount, value; expected and desired */
+    enum relation relation;
+};
+
+struct kernel {
+    uint32_t ranks, launches;
+    uint32_t count[MOST_RANKS];
+    struct act acts[MOST_RANKS][MOST_ACTS];
+};
+
+static uint32_t roll(uint64_t *dice, uint32_t sides)
+{
+    *dice += UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(peal_hash_u64(*dice, 77) >> 33) % sides;
+}
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+static struct act any_act(uint64_t *dice, uint32_t ranks, uint32_t rank)
+{
+    static const enum act_kind kinds[] = {ACT_ADD,   ACT_SET,   ACT_WAIT,  ACT_WAIT_EQUAL,
+                                          ACT_FETCH, ACT_FETCH, ACT_SWAP,  ACT_SWAP,
+                                          ACT_TAKE,  ACT_READ,  ACT_WRITE, ACT_WRITE};
+    struct act act = {
+        .kind = kinds[roll(dice, 12)], .rank = roll(dice, ranks), .at = roll(dice, 2)};
+    act.a = (int)roll(dice, 3);
+    act.b = (int)roll(dice, 3);
+    if (act.kind == ACT_ADD || act.kind == ACT_FETCH)
+        act.a = (int)roll(dice, 3) - (roll(dice, 4) == 0);
+    if (act.kind == ACT_WAIT || act.kind == ACT_WAIT_EQUAL)
+        act.rank = rank;
+    if (roll(dice, 2))
+        act.rank = act.kind == ACT_WAIT || act.kind == ACT_WAIT_EQUAL ? rank : 0;
+    return act;
+}
+
+static void add(struct kernel *k, uint32_t rank, struct act act)
+{
+    k->acts[rank][k->count[rank]++] = act;
+}
+
+/* A critical section, as locks have it; sometimes with a part missing. */
+static void add_section(uint64_t *dice, struct kernel *k, uint32_t rank)
+{
+    uint32_t how = roll(dice, 3);
+    bool broken = roll(dice, 6) == 0;
+    struct act write = {.kind = ACT_WRITE, .rank = 0, .at = 0}, read = {.kind = ACT_READ};
+    struct act swap = {.kind = how == 0 ? ACT_TAKE : ACT_SWAP, .b = 1};
+    struct act when = {.kind = ACT_WHEN, .relation = broken ? LT : EQ, .a = broken ? 2 : 0};
+    add(k, rank, swap);
+    if (how)
+        add(k, rank, when);
+    add(k, rank, write);
+    if (roll(dice, 2))
+        add(k, rank, read);
+    add(k, rank, (struct act){.kind = ACT_SET, .a = 0});
+    if (how)
+        add(k, rank, (struct act){.kind = ACT_END});
+}
+
+static struct kernel make(uint64_t seed)
+{
+    uint64_t dice = seed * 6151 + 11;
+    struct kernel k = {.ranks = 2 + roll(&dice, 3) / 2, .launches = 1 + roll(&dice, 3) / 2};
+    for (uint32_t r = 0; r < k.ranks; r++) {
+        add(&k, r, (struct act){.kind = ACT_FETCH, .rank = r, .at = SPARE_CELL});
+        if (seed % 3 == 0)
+            add_section(&dice, &k, r);
+        uint32_t acts = 1 + roll(&dice, k.launches == 1 ? 5 : 3), open = 0;
+        for (uint32_t i = 0; i < acts && k.count[r] + open + 3 < MOST_ACTS; i++) {
+            if (roll(&dice, 3) == 0) {
+                open++;
+                add(&k, r,
+                    (struct act){.kind = ACT_WHEN,
+                                 .a = (int)roll(&dice, 3),
+                                 .relation = (enum relation)roll(&dice, 4)});
+            }
+            add(&k, r, any_act(&dice, k.ranks, r));
+            if (open && roll(&dice, 2)) {
+                open--;
+                add(&k, r, (struct act){.kind = ACT_END});
+            }
+        }
+        for (; open; open--)
+            add(&k, r, (struct act){.kind = ACT_END});
+    }
+    return k;
+}
+
+static void put_act(const struct act *act, struct peal_text *out)
+{
+    static const char *const relations[] = {"==", "!=", "<", ">="};
+    switch (act->kind) {
+    case ACT_ADD:
+        peal_text_printf(out, "notify s[%u]@%u += %d\n", act->at, act->rank, act->a);
+        break;
+    case ACT_SET:
+        peal_text_printf(out, "notify s[%u]@%u = %d\n", act->at, act->rank, act->a);
+        break;
+    case ACT_WAIT:
+        peal_text_printf(out, "wait s[%u] >= %d\n", act->at, act->a);
+        break;
+    case ACT_WAIT_EQUAL:
+        peal_text_printf(out, "wait s[%u] == %d\n", act->at, act->a);
+        break;
+    case ACT_FETCH:
+        peal_text_printf(out, "t = fetch_add(s[%u]@%u, %d)\n", act->at, act->rank, act->a);
+        break;
+    case ACT_SWAP:
+        peal_text_printf(out, "t = compare_swap(s[%u]@%u, %d, %d)\n", act->at, act->rank, act->a,
+                         act->b);
+        break;
+    case ACT_TAKE:
+        peal_text_printf(out, "take s[%u]@%u from %d to %d\n", act->at, act->rank, act->a, act->b);
+        break;
+    case ACT_READ:
+        peal_text_printf(out, "y[0] = w@%u[%u]\n", act->rank, act->at);
+        break;
+    case ACT_WRITE:
+        peal_text_printf(out, "w@%u[%u] = 1\n", act->rank, act->at);
+        break;
+    case ACT_WHEN:
+        peal_text_printf(out, "when t %s %d {\n", relations[act->relation], act->a);
+        break;
+    case ACT_END:
+        peal_text_puts(out, "}\n");
+        break;
+    }
+}
+
+static void put_text(const struct kernel *k, struct peal_text *out)
+{
+    out->len = 0;
+    peal_text_puts(out, "kernel k(in x: T[n], out y: T[n]) {\nwindow w: T[2]\nsignal raw s[3]\n"
+                        "y = x\n");
+    for (uint32_t r = 0; r < k->ranks; r++) {
+        peal_text_printf(out, "if rank == %u {\n", r);
+        for (uint32_t i = 0; i < k->count[r]; i++) {
+            peal_text_puts(out, i == 0 ? "var " : "");
+            put_act(&k->acts[r][i], out);
+        }
+        peal_text_puts(out, "}\n");
+    }
+    peal_text_puts(out, "}\n");
+}
+
+/* --- brute force ----------------------------------------------------------------------------- */
+
+struct state {
+    uint8_t at[MOST_RANKS], launch[MOST_RANKS];
+    uint8_t written[MOST_RANKS][PLACES];
+    int8_t cell[MOST_RANKS][CELLS];
+    int8_t t[MOST_RANKS];
+};
+
+struct brute {
+    const struct kernel *k;
+    struct seen seen;
+    bool race, deadlock, unwritten;
+};
+
+static bool holds(const struct act *when, int t)
+{
+    switch (when->relation) {
+    case EQ:
+        return t == when->a;
+    case NE:
+        return t != when->a;
+    case LT:
+        return t < when->a;
+    default:
+        return t >= when->a;
+    }
+}
+
+static const struct act *next_of(const struct brute *b, const struct state *s, uint32_t r)
+{
+    return s->launch[r] < b->k->launches ? &b->k->acts[r][s->at[r]] : NULL;
+}
+
+static bool can(const struct state *s, const struct act *act)
+{
+    int value = s->cell[act->rank][act->at];
+    if (act->kind == ACT_WAIT)
+        return value >= act->a;
+    return (act->kind != ACT_WAIT_EQUAL && act->kind != ACT_TAKE) || value == act->a;
+}
+
+/* Behind the end of the when at `at`. */
+static uint8_t behind(const struct brute *b, uint32_t r, uint8_t at)
+{
+    for (int depth = 0;; at++) {
+        depth += b->k->acts[r][at].kind == ACT_WHEN;
+        depth -= b->k->acts[r][at].kind == ACT_END;
+        if (depth == 0)
+            return (uint8_t)(at + 1);
+    }
+}
+
+static void move(struct brute *b, struct state *s, uint32_t r)
+{
+    const struct act *act = next_of(b, s, r);
+    int8_t *cell = &s->cell[act->rank][act->at];
+    uint8_t next = (uint8_t)(s->at[r] + 1);
+    switch (act->kind) {
+    case ACT_ADD:
+        *cell = (int8_t)(*cell + act->a);
+        break;
+    case ACT_SET:
+        *cell = (int8_t)act->a;
+        break;
+    case ACT_FETCH:
+        s->t[r] = *cell;
+        *cell = (int8_t)(*cell + act->a);
+        break;
+    case ACT_SWAP:
+        s->t[r] = *cell;
+        *cell = (int8_t)(*cell == act->a ? act->b : *cell);
+        break;
+    case ACT_TAKE:
+        *cell = (int8_t)act->b;
+        break;
+    case ACT_READ:
+        b->unwritten = b->unwritten || !s->written[act->rank][act->at];
+        break;
+    case ACT_WRITE:
+        s->written[act->rank][act->at] = 1;
+        break;
+    case ACT_WHEN:
+        if (!holds(act, s->t[r]))
+            next = behind(b, r, s->at[r]);
+        break;
+    default:
+        break;
+    }
+    s->at[r] = next;
+    if (next == b->k->count[r]) {
+        s->at[r] = 0;
+        s->launch[r]++;
+    }
+}
+
+static void look_for_race(struct brute *b, const struct state *s)
+{
+    for (uint32_t r = 0; r < b->k->ranks; r++) {
+        const struct act *x = next_of(b, s, r);
+        for (uint32_t q = 0; x && q < r; q++) {
+            const struct act *y = next_of(b, s, q);
+            bool touch = y && (x->kind == ACT_READ || x->kind == ACT_WRITE) &&
+                         (y->kind == ACT_READ || y->kind == ACT_WRITE);
+            if (touch && x->rank == y->rank && x->at == y->at &&
+                (x->kind == ACT_WRITE || y->kind == ACT_WRITE))
+                b->race = true;
+        }
+    }
+}
+
+static void enumerate(struct brute *b, const struct state *from)
+{
+    bool moved = false, ended = true;
+    look_for_race(b, from);
+    for (uint32_t r = 0; r < b->k->ranks; r++) {
+        const struct act *act = next_of(b, from, r);
+        struct state s = *from;
+        ended = ended && !act;
+        if (!act || !can(from, act))
+            continue;
+        moved = true;
+        move(b, &s, r);
+        if (seen_add(&b->seen, &s))
+            enumerate(b, &s);
+    }
+    b->deadlock = b->deadlock || (!moved && !ended);
+}
+
+/* --- the verifier ---------------------------------------------------------------------------- */
+
+static struct peal_plan *plan_of(const struct kernel *k, const struct peal_text *text)
+{
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    struct peal_plan *plan = NULL;
+    const struct peal_kernel *kernel = NULL;
+    peal_diags_init(&diags);
+    if (peal_program_text("k.peal", text->at, text->len, &diags, &program) == PEAL_OK)
+        kernel = peal_program_kernel(program, NULL, &diags);
+    struct peal_arena arena;
+    struct peal_plan_request request = {
+        .kernel = kernel,
+        .count = 1,
+        .bind = {.nranks = k->ranks, .rank = PEAL_NONE, .dtype = PEAL_F32, .symmetric = true}};
+    struct peal_bind bind;
+    peal_arena_init(&arena, 0);
+    if (kernel && peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK)
+        (void)peal_instantiate(kernel, &bind, &diags, &plan);
+    if (!plan && diags.list.len)
+        printf("%s\n%s\n", diags.list.at[0].message, text->at);
+    peal_arena_release(&arena);
+    peal_program_close(program);
+    peal_diags_release(&diags);
+    return plan;
+}
+
+static bool agree(const struct brute *b, const struct peal_verification *v)
+{
+    if (v->verdict == PEAL_UNDECIDED || v->has_race != b->race || v->has_deadlock != b->deadlock)
+        return false;
+    if (b->race || b->deadlock)
+        return true;
+    return (v->fault == PEAL_FAULT_UNINITIALISED) == b->unwritten;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return 2;
+    uint64_t first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
+    unsigned wrong = 0, good = 0, races = 0, deadlocks = 0, unwritten = 0, skipped = 0;
+    struct peal_text text = {0};
+    static struct brute b;
+    if (!seen_new(&b.seen, SLOTS, sizeof(struct state)))
+        return 3;
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        struct kernel k = make(seed);
+        struct peal_verification *v = NULL;
+        put_text(&k, &text);
+        struct peal_plan *plan = plan_of(&k, &text);
+        struct peal_verify_options options = {
+            .launches = k.launches, .no_story = true, .all_faults = true};
+        if (!plan || peal_verify_plan(plan, &options, &v) != PEAL_OK)
+            return 3;
+        b.k = &k;
+        b.race = b.deadlock = b.unwritten = false;
+        seen_clear(&b.seen);
+        enumerate(&b, &(struct state){0});
+        if (b.seen.full) {
+            skipped++;
+        } else if (!agree(&b, v)) {
+            wrong++;
+            printf("kernel %llu, %u ranks, %u launches: race %d deadlock %d unwritten %d; the "
+                   "verifier: %s, %s, race %d deadlock %d%s%s\n%s\n",
+                   (unsigned long long)seed, k.ranks, k.launches, b.race, b.deadlock, b.unwritten,
+                   peal_outcome_name(v->verdict), peal_fault_name(v->fault), v->has_race,
+                   v->has_deadlock, v->why ? ", " : "", v->why ? v->why : "", text.at);
+        }
+        bool is_good = !b.race && !b.deadlock && !b.unwritten;
+        races += b.race;
+        deadlocks += b.deadlock;
+        unwritten += !b.race && !b.deadlock && b.unwritten;
+        good += is_good;
+        /* The story is made by another path through the same answer. */
+        peal_verification_free(v);
+        options.no_story = options.all_faults = false;
+        if (peal_verify_plan(plan, &options, &v) != PEAL_OK)
+            return 3;
+        if (!b.seen.full && (v->verdict == PEAL_PROVED) != is_good) {
+            wrong++;
+            printf("kernel %llu: with its story it is %s\n", (unsigned long long)seed,
+                   peal_outcome_name(v->verdict));
+        }
+        peal_verification_free(v);
+        free(plan);
+    }
+    printf("seeds %llu to %llu: %u sound, %u with a race, %u with a deadlock, %u that read what no "
+           "rank wrote, %u too large: %u differ\n",
+           (unsigned long long)first, (unsigned long long)(first + count - 1), good, races,
+           deadlocks, unwritten, skipped, wrong);
+    seen_free(&b.seen);
+    peal_text_release(&text);
+    return wrong || good < count / 50 || races < count / 50 || deadlocks < count / 50 ||
+           unwritten < count / 200;
+}

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says which calls are waited for at once, where torch does not.
+
+A call with async_op=False is made inline by the caller, without another thread. From torch 2.7 on the backend is told
+async_op with every call. Earlier versions tell it for some or for none, so there torch's functions are replaced by ones that say
+it and then call them. Calls that do not come through these are taken for asynchronous, which is right, but slower. These
+versions also refuse monitored_barrier for all backends but Gloo.
+"""
+import datetime
+import functools
+import inspect
+import sys
+
+import torch.distributed as _dist
+from torch.distributed import distributed_c10d as _c10d
+
+from . import _C
+from .backend import backend_of
+
+_NAMES = ("all_reduce", "all_reduce_coalesced", "broadcast", "reduce", "all_gather", "all_gather_coalesced",
+          "all_gather_into_tensor", "_all_gather_base", "gather", "scatter", "reduce_scatter", "reduce_scatter_tensor",
+          "_reduce_scatter_base", "all_to_all", "all_to_all_single", "barrier")
+
+_UNSET = datetime.timedelta(milliseconds=-1)  # the group's own time-out
+
+
+def _saying(function):
+    place = list(inspect.signature(function).parameters).index("async_op")
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if kwargs.get("async_op") or (len(args) > place and args[place]):
+            return function(*args, **kwargs)
+        _C.begin_inline()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _C.end_inline()
+
+    return call
+
+
+def _tell_dynamo(replaced):
+    """torch.compile knows these functions by identity, from a table."""
+    functional = sys.modules.get("torch.distributed._functional_collectives")
+    table = getattr(functional, "traceable_collective_remaps", None)
+    if table is None:
+        return
+    for function, call in replaced.items():
+        if function in table:
+            table[call] = table[function]
+
+
+def _with_monitored_barrier(function):
+    """Before 2.7 or so, torch asks Gloo alone."""
+
+    @functools.wraps(function)
+    def call(group=None, timeout=None, wait_all_ranks=False):
+        group = group or _c10d._get_default_group()
+        if _c10d._rank_not_in_group(group) or str(_c10d.get_backend(group)).lower() != "peal":
+            return function(group, timeout, wait_all_ranks)
+        return backend_of(group).monitored_barrier(_UNSET if timeout is None else timeout, wait_all_ranks=wait_all_ranks)
+
+    return call
+
+
+def install():
+    """Once. Functions that this torch does not have are left out."""
+    if _C.has_async_flags:
+        return
+    for module in (_c10d, _dist):
+        module.monitored_barrier = _with_monitored_barrier(module.monitored_barrier)
+    replaced = {}
+    for name in _NAMES:
+        function = getattr(_c10d, name, None)
+        if function is None or hasattr(function, "_peal_waits"):
+            continue
+        call = replaced[function] = _saying(function)
+        call._peal_waits = True
+        for module in (_c10d, _dist):
+            if getattr(module, name, None) is function:
+                setattr(module, name, call)
+    _tell_dynamo(replaced)

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of sparse tensors: every rank gathers the indices and values of all, and adds them up in the order of the ranks, so that
+// all ranks get the same bits.
+#pragma once
+
+#include "comm.h"
+
+namespace peal {
+
+void check_sparse(const Tensor &tensor, const char *what);
+// Collective. Hold the lock.
+Tensor sum_sparse(Comm &comm, const Tensor &tensor);
+
+} // namespace peal
