@@ -98,6 +98,10 @@ struct peal_verify_place peal_fault_place(const struct peal_verification *v)
         if (v->steps[i].place.line && (v->steps[i].collides || v->steps[i].blocked || i == 0))
             return v->steps[i].place;
     }
+    if (v->wrong.has_lost)
+        return v->wrong.lost.place;
+    if (v->wrong.has_writer)
+        return v->wrong.writer.place;
     return (struct peal_verify_place){.file = ""};
 }
 
