@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One task on one worker. A launcher belongs to a queue's thread and keeps what that thread opened:
- * a communicator per domain, with the kernels loaded into it. */
+ * a communicator per domain, with the kernels loaded into it.
+ *
+ * Two queues of a worker never share a communicator, so their collectives cannot wait for each other.
+ * A domain's slot may be used again by another domain; its serial number tells them apart, and what was
+ * opened for an older one is left before the new one is joined. The last place stands for the worker
+ * alone. */
 #include "host/state.h"
 
 #include <peal/peal.h>

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task becomes a block: written once, then put into the queues of its members, all or none. */
+/* A task becomes a block: written once, then put into the queues of its members, all or none.
+ *
+ * Blocks lie one after the other in a ring of shared memory, each whole, and are freed in the order of
+ * their ids as tasks end (wait.c): there is no allocator that could fail halfway. A submit that finds no
+ * room waits for the oldest task, or says PEAL_PENDING if the caller does not want that. Everything that
+ * can be wrong with a task is found before its block is begun, so that no queue ever holds half a task.
+ *
+ * The order of tasks is decided here, by bytes: each part of a task is told how many tasks of its
+ * worker's other queue must be done first (order.c), and workers only compare numbers. state.h has the
+ * argument why that never deadlocks. A worker that has died takes no part: for the host's own tasks
+ * its part is ended here, so that domains can still be closed. */
 #include "host/state.h"
 
 #include "comm/comm.h"

@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executor's loop. Nothing here allocates, locks or calls the system, except to wake a peer
- * that sleeps and to read memory that is not mapped here. */
+/* The executor's loop: the steps of a launch's lanes, one after the other, until all have ended or
+ * none can go on.
+ *
+ * Who owns what. The frame belongs to the caller's thread, and everything that a step needs beside
+ * peers' windows was put there before the launch (frame.c). Steps and places are the image's and are
+ * only read; where each lane stands is the frame's.
+ *
+ * What always holds. Nothing here allocates, locks or calls the system, except to wake a peer that
+ * sleeps and to read memory that is not mapped here. A step between ranks of one host is done as a
+ * whole or not at all, and far.h keeps what is under way to others: a lane that blocks stands at the
+ * step that blocks, and running it again later begins with that step. With
+ * several lanes none spins, since another one may be able to move; waiting, sleeping, time-outs and
+ * dead peers are the caller's business (call.c), which runs the frame again and again.
+ *
+ * Why this way. Small calls are a few steps long, so what counts is the number of branches between
+ * them. All that can be known from the plan is decided when the image is made (which kind of step,
+ * which function, where operands lie), and what is rare is kept out of the loop: a trace has a copy
+ * of the loop to itself, ranks on other hosts have step kinds that end in `default`. */
 #include "run/exec/exec.h"
 
 #include "run/exec/cell.h"

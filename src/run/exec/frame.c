@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames: the memory around a launch, and how a blocked one describes itself. */
+/* Frames: the memory around a launch, and how a blocked one describes itself.
+ *
+ * A context has one frame, which is loaded with an image, launched, run (exec.c), and launched again.
+ * Loading finds the image's family (the region of windows where its launches live) and the memory that
+ * its steps refer to; it is where memory may run out. From the launch on nothing is allocated.
+ *
+ * An image remembers, for each context, its family and the turn in which it was found. When regions are
+ * given back the turn changes, and the family is looked up again: pointers into an older turn are never
+ * followed. Arrays of the frame only grow and are shared by all images that it is loaded with. */
 #include "run/exec/exec.h"
 
 #include "plan/plan.h"

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States, steps forth and back, and the tables behind partial-order reduction. */
+/* See space.h.
+ *
+ * There is one state, which steps forth and back in place; searches keep what they need to undo a step,
+ * not copies of states. All tables are made once, from the whole program, and are conservative: a block
+ * conflicts if any of its accesses does, a later use counts whether or not it is reached. So
+ * peal_space_alone may say no where yes were right, which costs states, and never yes where no were
+ * right, which would lose faults. */
 #include "verify/explore/space.h"
 
 #include <stdlib.h>
