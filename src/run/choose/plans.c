@@ -34,13 +34,15 @@ void peal_plans_forget(struct peal_plans *plans)
     peal_prefault_empty(&plans->prefault);
     plans->entries.len = 0;
     peal_index_clear(&plans->index);
-    for (size_t i = 0; plans->by_algo && i < algos; i++) {
-        struct peal_algo_plans *algo_plans = &plans->by_algo[i];
-        while (algo_plans->templates) {
-            struct peal_template *template = algo_plans->templates;
-            algo_plans->templates = template->next;
-            free(template->plan);
-            free(template);
+    if (plans->by_algo) {
+        for (size_t i = 0; i < algos; i++) {
+            struct peal_algo_plans *algo_plans = &plans->by_algo[i];
+            while (algo_plans->templates) {
+                struct peal_template *template = algo_plans->templates;
+                algo_plans->templates = template->next;
+                free(template->plan);
+                free(template);
+            }
         }
     }
     plans->bytes = 0;
@@ -69,13 +71,15 @@ void peal_plans_release(struct peal_plans *plans)
     peal_algos(&algos);
     peal_plans_forget(plans);
     peal_prefault_release(&plans->prefault);
-    for (size_t i = 0; plans->by_algo && i < algos; i++) {
-        struct peal_algo_plans *algo_plans = &plans->by_algo[i];
-        while (algo_plans->cell_writers) {
-            struct peal_cell_writers *writers = algo_plans->cell_writers;
-            algo_plans->cell_writers = writers->next;
-            release_cell_writers(writers);
-            free(writers);
+    if (plans->by_algo) {
+        for (size_t i = 0; i < algos; i++) {
+            struct peal_algo_plans *algo_plans = &plans->by_algo[i];
+            while (algo_plans->cell_writers) {
+                struct peal_cell_writers *writers = algo_plans->cell_writers;
+                algo_plans->cell_writers = writers->next;
+                release_cell_writers(writers);
+                free(writers);
+            }
         }
     }
     peal_vec_release(&plans->entries);

@@ -299,7 +299,9 @@ enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, stru
     peal_job_make(job);
     struct peal_windows *windows = peal_windows_new(size, peal_head_bytes(size));
     enum peal_status status = windows ? PEAL_OK : PEAL_NO_MEMORY;
-    for (uint32_t r = 0; r < size && status == PEAL_OK; r++) {
+    for (uint32_t r = 0; r < size; r++) {
+        if (status != PEAL_OK)
+            break;
         struct peal_control *control = make_window(windows, r, &layout, &status);
         if (control)
             control->cores = peal_cores();

@@ -301,7 +301,9 @@ void peal_team_close(struct peal_team *team)
     }
     if (complete && !forked)
         leave_places(team);
-    for (uint32_t r = 0; r < team->size && !team->lazy; r++) {
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (team->lazy)
+            break;
         if (team->controls[r])
             peal_team_unmap(team, r, 0, team->layout.contexts);
     }
