@@ -84,12 +84,12 @@ static enum peal_status join(struct peal_launcher *launcher, const struct peal_h
         char job[128];
         snprintf(job, sizeof job, "%s-%llu-%u", shared->job, (unsigned long long)domain->serial,
                  launcher->queue);
-        struct peal_open how = {.size = domain->size,
-                                .rank = member,
-                                .job = job,
-                                .timeout_ms = shared->timeout_ms,
-                                .quiet = 1};
-        status = peal_comm_open(&how, &joined->comm);
+        struct peal_open options = {.size = domain->size,
+                                    .rank = member,
+                                    .job = job,
+                                    .timeout_ms = shared->timeout_ms,
+                                    .quiet = 1};
+        status = peal_comm_open(&options, &joined->comm);
     }
     if (status != PEAL_OK) {
         peal_text_printf(why, "the domain cannot be opened: %s", peal_comm_error(NULL));

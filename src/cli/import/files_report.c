@@ -156,7 +156,7 @@ static void put_findings(const struct peal_file_task *t, enum peal_finding_level
     }
 }
 
-/* The first refuted way is told whole, or else the first that is not decided. */
+/* The first refuted way is shown whole, or else the first that is not decided. */
 static void put_story(const struct peal_file_task *t, struct peal_text *out)
 {
     const struct peal_verification *told = NULL;

@@ -243,12 +243,12 @@ static void declare_signal(struct instantiation *t, const struct peal_symbol *sy
         [PEAL_MODE_RAW_UNINITIALISED] = PEAL_SIGNAL_RAW_UNINITIALISED,
     };
     int64_t cells = peal_inst_int_or(t, symbol->shape[0], 1);
-    int64_t most = (int64_t)peal_instantiate_most_cells(t->bind->nranks);
-    if (t->status == PEAL_OK && (cells < 0 || cells > most))
+    int64_t max_cells = (int64_t)peal_instantiate_most_cells(t->bind->nranks);
+    if (t->status == PEAL_OK && (cells < 0 || cells > max_cells))
         peal_inst_fail(t, symbol->pos,
                        "signal '%s' cannot have %" PRId64 " cells: %" PRId64
                        " at most, with %u ranks",
-                       symbol->name, cells, most, t->bind->nranks);
+                       symbol->name, cells, max_cells, t->bind->nranks);
     if (t->status != PEAL_OK)
         return;
     uint32_t *signal = &t->decls[symbol->slot];
