@@ -216,7 +216,7 @@ PEAL_API void peal_clock_free(struct peal_clock *clock);
 PEAL_API enum peal_status peal_job_name(char *out, size_t cap);
 /* Is there memory for that many ranks on this host, as processes or as threads, and for `bytes` more of
  * their own, all together? What the machine has available and what the control groups of this process
- * leave are looked at, because the system promises more than it has. PEAL_NO_MEMORY: `why`, if it is
+ * leave are checked, because the system promises more than it has. PEAL_NO_MEMORY: `why`, if it is
  * not NULL, gets what is needed and what is available. */
 PEAL_API enum peal_status peal_memory_check(uint32_t ranks, int threads, uint64_t bytes, char *why,
                                             size_t cap);

@@ -272,6 +272,18 @@ static void an_index_finds_every_row_and_no_other(void **state)
             at = peal_index_next(&index, at);
         assert_true(peal_index_is_used(&index, at));
     }
+    for (uint32_t left = ROWS; left > 0; left--) {
+        uint32_t gone = ROWS * 31 % left;
+        peal_index_remove(&index, gone, left - 1, hash_square, rows);
+        rows[gone] = rows[left - 1];
+        for (uint32_t i = 0; i + 1 < left; i++) {
+            size_t at = peal_index_begin(&index, hash_square(rows, i));
+            while (peal_index_is_used(&index, at) && peal_index_row(&index, at) != i)
+                at = peal_index_next(&index, at);
+            assert_true(peal_index_is_used(&index, at));
+        }
+    }
+    assert_int_equal(index.count, 0);
     peal_index_clear(&index);
     assert_false(peal_index_is_used(&index, peal_index_begin(&index, 0)));
     peal_index_release(&index);

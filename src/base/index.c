@@ -60,3 +60,31 @@ bool peal_index_reserve(struct peal_index *index, peal_index_hash *hash, const v
     *index = next;
     return true;
 }
+
+static size_t find_row(const struct peal_index *index, uint32_t row, uint64_t hash)
+{
+    size_t at = peal_index_begin(index, hash);
+    while (peal_index_row(index, at) != row)
+        at = peal_index_next(index, at);
+    return at;
+}
+
+/* A search ends at the first free slot: what stands behind the hole and was pushed on past it by
+ * others moves up, so that no search ends too early. */
+void peal_index_remove(struct peal_index *index, uint32_t row, uint32_t last, peal_index_hash *hash,
+                       const void *rows)
+{
+    size_t mask = index->cap - 1, hole = find_row(index, row, hash(rows, row));
+    for (size_t at = peal_index_next(index, hole); peal_index_is_used(index, at);
+         at = peal_index_next(index, at)) {
+        size_t home = peal_index_begin(index, hash(rows, peal_index_row(index, at)));
+        if (((at - home) & mask) < ((at - hole) & mask))
+            continue;
+        index->slots[hole] = index->slots[at];
+        hole = at;
+    }
+    index->slots[hole] = 0;
+    index->count--;
+    if (last != row)
+        index->slots[find_row(index, last, hash(rows, last))] = row + 1;
+}

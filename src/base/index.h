@@ -2,7 +2,7 @@
 /* The one hash table: an index of an array's rows, by what they hold.
  *
  * The rows are the caller's, in any array that grows; the index holds their numbers. Open addressing
- * with linear probing, at most half full, no removal. The caller compares:
+ * with linear probing, at most half full. The caller compares:
  *
  *   if (!peal_index_reserve(&index, hash_row, array))
  *       out of memory
@@ -37,6 +37,9 @@ void peal_index_release(struct peal_index *index);
 void peal_index_clear(struct peal_index *index);
 /* Makes room for one more row. False: out of memory, and nothing has changed. */
 bool peal_index_reserve(struct peal_index *index, peal_index_hash *hash, const void *rows);
+/* Takes a row out. The caller then moves row `last`, the array's last one, to its place. */
+void peal_index_remove(struct peal_index *index, uint32_t row, uint32_t last, peal_index_hash *hash,
+                       const void *rows);
 /* What the index will take if the next reserve has to grow; 0: it will not. For callers with a
  * limit of their own. */
 size_t peal_index_growth(const struct peal_index *index);

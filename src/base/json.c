@@ -266,6 +266,18 @@ void peal_json_raw(struct peal_json *json, const char *value)
     peal_text_puts(json->out, value);
 }
 
+void peal_json_put_object(struct peal_json *json, const char *key)
+{
+    peal_json_key(json, key);
+    peal_json_object(json);
+}
+
+void peal_json_put_array(struct peal_json *json, const char *key)
+{
+    peal_json_key(json, key);
+    peal_json_array(json);
+}
+
 void peal_json_put_string(struct peal_json *json, const char *key, const char *value)
 {
     peal_json_key(json, key);

@@ -4,7 +4,7 @@
  *   struct peal_json json;
  *   peal_json_init(&json, &text, 2);
  *   peal_json_object(&json);
- *   peal_json_key(&json, "ranks"), peal_json_uint(&json, 4);
+ *   peal_json_put_uint(&json, "ranks", 4);
  *   peal_json_object_end(&json);
  *
  * Commas, colons and line ends are its business. What it writes is always valid JSON in valid UTF-8,
@@ -63,7 +63,9 @@ void peal_json_null(struct peal_json *json);
 /* A value that is JSON already; the caller answers for it. */
 void peal_json_raw(struct peal_json *json, const char *value);
 
-/* Key and value in one call. */
+/* Key and value in one call; an object or array is then filled in and ended as usual. */
+void peal_json_put_object(struct peal_json *json, const char *key);
+void peal_json_put_array(struct peal_json *json, const char *key);
 void peal_json_put_string(struct peal_json *json, const char *key, const char *value);
 void peal_json_put_int(struct peal_json *json, const char *key, int64_t value);
 void peal_json_put_uint(struct peal_json *json, const char *key, uint64_t value);

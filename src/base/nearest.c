@@ -45,12 +45,12 @@ static int farness(const char *name, const char *candidate)
 const char *peal_nearer(const char *name, const char *best, const char *candidate)
 {
     size_t len = strlen(name);
-    int most = 2;
+    int max_distance = 2;
     if (len < 6)
-        most = 1;
+        max_distance = 1;
     if (len < 3)
-        most = 0; /* further away is a guess, not a typo */
-    if (distance(name, candidate) > most ||
+        max_distance = 0; /* further away is a guess, not a typo */
+    if (distance(name, candidate) > max_distance ||
         (best && farness(name, best) <= farness(name, candidate)))
         return best;
     return candidate;

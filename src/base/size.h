@@ -39,6 +39,17 @@ static inline uint64_t peal_size_align(uint64_t size, uint64_t alignment)
     return (size + alignment - 1) & ~(alignment - 1);
 }
 
+/* The greatest common divisor; gcd(a, 0) is a. */
+static inline uint64_t peal_size_gcd(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /* Where part c of n elements cut in k starts: floor(c * n / k), without overflow. 0 <= c <= k, k >
  * 0. */
 static inline uint64_t peal_size_part(uint64_t c, uint64_t n, uint64_t k)

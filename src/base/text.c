@@ -157,7 +157,7 @@ void peal_text_words(struct peal_text *text, const char *words, size_t len, size
     peal_text_puts(text, "\n");
 }
 
-bool peal_text_read(struct peal_text *text, const char *path, size_t most)
+bool peal_text_read(struct peal_text *text, const char *path, size_t max_bytes)
 {
     enum { PIECE = 16 << 10 };
     char piece[PIECE];
@@ -168,7 +168,7 @@ bool peal_text_read(struct peal_text *text, const char *path, size_t most)
     do {
         got = fread(piece, 1, sizeof piece, file);
         peal_text_add(text, piece, got);
-    } while (got > 0 && text->len <= most && !text->failed);
+    } while (got > 0 && text->len <= max_bytes && !text->failed);
     int error = 0;
     if (ferror(file))
         error = errno;

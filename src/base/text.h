@@ -44,7 +44,7 @@ static inline const char *peal_text_plural(long long count)
 }
 /* Adds a file. At most a little more than `most` bytes are read: a longer text means that the file is
  * too large. False: errno says why it cannot be read. */
-bool peal_text_read(struct peal_text *text, const char *path, size_t most);
+bool peal_text_read(struct peal_text *text, const char *path, size_t max_bytes);
 /* For texts that may be missing. */
 static inline const char *peal_text_or_empty(const char *text)
 {

@@ -106,7 +106,8 @@ static void no_such_operation(const struct peal_cli *cli, const struct peal_kern
     const char *meant = NULL;
     for (int i = 0; i < PEAL_REDUCTIONS; i++)
         meant = peal_nearer(name, meant, peal_reduce_name((enum peal_reduction)i));
-    for (uint32_t i = 0; kernel && i < kernel->nformulas; i++)
+    uint32_t nformulas = kernel ? kernel->nformulas : 0;
+    for (uint32_t i = 0; i < nformulas; i++)
         meant = peal_nearer(name, meant, kernel->formulas[i].name);
     if (meant)
         peal_cli_usage(cli, "--op: '%s' is not a reduce operation; did you mean '%s'?", name,

@@ -78,7 +78,7 @@ bool peal_process_state(int32_t pid, struct peal_text *out)
     if (!read_stat(pid, &state, &parent))
         return false;
     peal_text_puts(out, state_text(state));
-    /* The kernel's function that it sleeps in; "0" where the system does not tell. */
+    /* The kernel's function that it sleeps in; "0" where the system does not say. */
     bool sleeps = state == 'S' || state == 'D';
     if (sleeps && read_proc(pid, "wchan", where, sizeof where) && strcmp(where, "0") != 0)
         peal_text_printf(out, " in %s", where);
@@ -121,11 +121,11 @@ static void read_output(int fd, struct peal_text *out)
 }
 
 /* Lines of eu-stack are "#2  0x00007f12 peal_barrier". */
-static uint32_t take_names(const char *text, uint32_t most, struct peal_text *out)
+static uint32_t take_names(const char *text, uint32_t max_names, struct peal_text *out)
 {
     uint32_t found = 0;
     const char *line = text;
-    while (line && *line && found < most) {
+    while (line && *line && found < max_names) {
         int name = 0;
         if (sscanf(line, "#%*d %*s %n", &name) == 0 && name > 0) {
             const char *end = line + strcspn(line, "\n");
@@ -140,7 +140,7 @@ static uint32_t take_names(const char *text, uint32_t most, struct peal_text *ou
     return found;
 }
 
-bool peal_process_stack(int32_t pid, uint32_t most, struct peal_text *out)
+bool peal_process_stack(int32_t pid, uint32_t max_names, struct peal_text *out)
 {
     int ends[2];
     struct peal_text text = {0};
@@ -154,7 +154,7 @@ bool peal_process_stack(int32_t pid, uint32_t most, struct peal_text *out)
         (void)waitpid(child, NULL, 0);
     }
     close(ends[0]);
-    bool found = child > 0 && take_names(peal_text_get(&text), most, out) > 0;
+    bool found = child > 0 && take_names(peal_text_get(&text), max_names, out) > 0;
     peal_text_release(&text);
     return found;
 }

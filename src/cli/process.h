@@ -17,6 +17,6 @@ bool peal_process_state(int32_t pid, struct peal_text *out);
 /* The functions that its first thread is in, innermost first, one per line and at most `most` of them.
  * By eu-stack of the elfutils, which stops the process for some milliseconds. False: that is not
  * installed, the system does not allow it, or it took too long. */
-bool peal_process_stack(int32_t pid, uint32_t most, struct peal_text *out);
+bool peal_process_stack(int32_t pid, uint32_t max_names, struct peal_text *out);
 
 #endif

@@ -5,7 +5,7 @@
  * went (peal_team_join), and only then returns: what kept one rank from it is returned on all.
  *
  * A communicator owns its team, engine, plans, rules and symmetric memory; closing frees them and waits
- * for nobody. What is left is a shell whose team says "closed", so that a use after closing is a status:
+ * for no rank. What is left is a shell whose team says "closed", so that a use after closing is a status:
  * it lives until 16 others were closed, and while requests of it have not been freed. */
 #include "comm/communicator.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* all_to_all_v: two collectives of plans, one after the other in one call.
  *
- *   1. everyone tells everyone how much it will send to it, and the most it sends to anybody
+ *   1. each rank tells every other how much it will send to it, and the most it sends to any
  *   2. the blocks go, cut into as many launches as the largest block of all needs
  *
  * So every rank knows its own counts only, a count that does not match is found before any data
@@ -95,13 +95,13 @@ static enum peal_status send_blocks(struct peal_call *call);
 static enum peal_status begin(const struct peal_exchange *x, struct peal_call *call)
 {
     uint32_t size = x->comm->team->size;
-    uint64_t *own = x->words, most = 0;
+    uint64_t *own = x->words, max_count = 0;
     for (uint32_t r = 0; r < size; r++)
-        if (x->out.counts[r] > most)
-            most = x->out.counts[r];
+        if (x->out.counts[r] > max_count)
+            max_count = x->out.counts[r];
     for (uint32_t r = 0; r < size; r++) {
         own[r * WORDS + TOLD_COUNT] = x->out.counts[r];
-        own[r * WORDS + TOLD_MOST] = most;
+        own[r * WORDS + TOLD_MOST] = max_count;
     }
     struct peal_arguments args = {.collective = PEAL_CALL_COUNTS,
                                   .send = own,
@@ -137,15 +137,15 @@ static enum peal_status send_blocks(struct peal_call *call)
     const struct peal_exchange *x = call->then_context;
     uint32_t size = x->comm->team->size;
     const uint64_t *told = x->words + size * WORDS;
-    uint64_t most = 0;
+    uint64_t max_count = 0;
     call->then = NULL;
     for (uint32_t r = 0; r < size; r++) {
         if (told[r * WORDS + TOLD_COUNT] != x->in.counts[r])
             return refuse(x, r, told[r * WORDS + TOLD_COUNT]);
-        if (told[r * WORDS + TOLD_MOST] > most)
-            most = told[r * WORDS + TOLD_MOST];
+        if (told[r * WORDS + TOLD_MOST] > max_count)
+            max_count = told[r * WORDS + TOLD_MOST];
     }
-    if (most == 0) {
+    if (max_count == 0) {
         call->launches = 0;
         return PEAL_OK;
     }
@@ -157,7 +157,7 @@ static enum peal_status send_blocks(struct peal_call *call)
                                   .offsets = x->out.offsets,
                                   .recv_counts = x->in.counts,
                                   .recv_offsets = x->in.offsets,
-                                  .most = most};
+                                  .most = max_count};
     struct peal_comm *comm = x->comm;
     const struct peal_algo *forced = comm->forced[PEAL_CALL_ALL_TO_ALL];
     struct peal_memo *memo = &comm->memos[PEAL_CALL_ALL_TO_ALL_V];

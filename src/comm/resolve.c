@@ -50,15 +50,15 @@ static uint64_t identity_count(const struct peal_comm *comm, const struct peal_a
 
 static uint64_t largest_block(const struct peal_comm *comm, const struct peal_arguments *args)
 {
-    uint64_t most = args->count;
+    uint64_t max_count = args->count;
     if (args->recv_counts)
         return args->most;
     if (args->counts) {
         for (uint32_t r = 0; r < comm->team->size; r++)
-            if (args->counts[r] > most)
-                most = args->counts[r];
+            if (args->counts[r] > max_count)
+                max_count = args->counts[r];
     }
-    return most;
+    return max_count;
 }
 
 /* Both sides in symmetric memory: offsets that must be the same everywhere go into the hash. */
@@ -223,13 +223,16 @@ static enum peal_status check_order(struct peal_comm *comm, const struct peal_ar
     enum peal_moves moves = peal_comm_moves(comm, args->reduce);
     if (!forced || peal_algo_keeps(forced, moves))
         return PEAL_OK;
+    const char *changed = "order", *missing = "commutative and associative";
+    if (peal_algo_keeps(forced, PEAL_MOVES_GROUPS)) {
+        changed = "grouping";
+        missing = "associative";
+    }
     return peal_comm_fail(
         comm, PEAL_UNSUPPORTED,
         "%s: algorithm '%s' would change the %s of '%s', which is not declared %s",
-        peal_collective_name(args->collective), forced->name,
-        peal_algo_keeps(forced, PEAL_MOVES_GROUPS) ? "grouping" : "order",
-        peal_comm_reduce_name(comm, args->reduce),
-        peal_algo_keeps(forced, PEAL_MOVES_GROUPS) ? "associative" : "commutative and associative");
+        peal_collective_name(args->collective), forced->name, changed,
+        peal_comm_reduce_name(comm, args->reduce), missing);
 }
 
 static enum peal_status remember(struct peal_comm *comm, const struct peal_arguments *args,
@@ -316,7 +319,7 @@ static void prepare_classes(struct peal_comm *comm, struct peal_wish *wish,
 void peal_arguments_prepare(struct peal_comm *comm)
 {
     /* With more ranks, most plans will not be called often enough; and those for other roots, which
-     * are looked at as a whole, would take longer than all else. */
+     * are examined as a whole, would take longer than all else. */
     enum { MOST_RANKS = 16, MOST_ROOTS = 4 };
     const struct peal_team *team = comm->team;
     if (team->size < 2 || team->size > MOST_RANKS || comm->plans.prove || team->lazy)

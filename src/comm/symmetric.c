@@ -96,7 +96,7 @@ const struct peal_symmetric *peal_symmetric_find(const struct peal_comm *comm, c
     return NULL;
 }
 
-/* What everyone tells everyone about an allocation. */
+/* What each rank tells all others about an allocation. */
 struct offer {
     uint64_t status;
     uint64_t bytes;

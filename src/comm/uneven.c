@@ -12,21 +12,21 @@
 
 static uint64_t largest(const uint64_t *counts, uint32_t size)
 {
-    uint64_t most = 0;
+    uint64_t max_count = 0;
     for (uint32_t r = 0; r < size; r++)
-        if (counts[r] > most)
-            most = counts[r];
-    return most;
+        if (counts[r] > max_count)
+            max_count = counts[r];
+    return max_count;
 }
 
 /* Blocks of `counts` at `offsets` (NULL: one after the other) to or from blocks of `most`. */
 static void pad(char *even, char *uneven, const uint64_t *counts, const uint64_t *offsets,
-                uint32_t size, uint64_t most, uint64_t element, bool unpad)
+                uint32_t size, uint64_t max_count, uint64_t element, bool unpad)
 {
     uint64_t at = 0;
     for (uint32_t r = 0; r < size; r++) {
         char *block = uneven + (offsets ? offsets[r] : at) * element;
-        char *padded = even + r * most * element;
+        char *padded = even + r * max_count * element;
         if (counts[r] == 0)
             continue;
         if (unpad)
@@ -41,9 +41,10 @@ enum peal_status peal_platform_call_uneven(struct peal_platform *platform, struc
                                            const struct peal_arguments *args)
 {
     uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
-    uint64_t element = peal_dtype_size(args->dtype), most = largest(args->counts, size);
+    uint64_t element = peal_dtype_size(args->dtype), max_count = largest(args->counts, size);
     uint64_t own = args->counts[rank];
-    char *send = calloc(most * size + 1, element), *recv = calloc(most * size + 1, element);
+    char *send = calloc(max_count * size + 1, element),
+         *recv = calloc(max_count * size + 1, element);
     if (!send || !recv) {
         free(send);
         free(recv);
@@ -55,20 +56,20 @@ enum peal_status peal_platform_call_uneven(struct peal_platform *platform, struc
     bool sends_all = args->collective == PEAL_CALL_REDUCE_SCATTER_V || (scatters && root);
     bool gets_all = args->collective == PEAL_CALL_ALLGATHER_V || (gathers && root);
     if (sends_all)
-        pad(send, (char *)(uintptr_t)args->send, args->counts, args->offsets, size, most, element,
-            false);
+        pad(send, (char *)(uintptr_t)args->send, args->counts, args->offsets, size, max_count,
+            element, false);
     else if (!scatters && own > 0)
         memcpy(send, args->send, own * element);
     struct peal_arguments even = *args;
     even.collective = (enum peal_collective)peal_collective_even(args->collective);
-    even.count = most;
+    even.count = max_count;
     even.counts = even.offsets = NULL;
     even.send = send;
     even.recv = recv;
     even.in_place = false;
     enum peal_status status = peal_platform_call(platform, comm, &even);
     if (status == PEAL_OK && gets_all)
-        pad(recv, args->recv, args->counts, args->offsets, size, most, element, true);
+        pad(recv, args->recv, args->counts, args->offsets, size, max_count, element, true);
     else if (status == PEAL_OK && !gathers && own > 0)
         memcpy(args->recv, recv, own * element);
     free(send);
@@ -105,31 +106,31 @@ enum peal_status peal_platform_all_to_all_v(struct peal_platform *platform, stru
                                             enum peal_dtype dtype)
 {
     uint32_t size = peal_comm_size(comm);
-    uint64_t element = peal_dtype_size(dtype), most = 0;
+    uint64_t element = peal_dtype_size(dtype), max_count = 0;
     uint64_t *matrix = calloc((size_t)size * size, sizeof *matrix);
     char *from = NULL, *to = NULL;
     enum peal_status status =
         matrix ? agree_on_counts(comm, send_blocks->counts, recv_blocks->counts, matrix)
                : PEAL_NO_MEMORY;
     if (status == PEAL_OK) {
-        most = largest(matrix, size * size);
-        from = calloc(most * size + 1, element);
-        to = calloc(most * size + 1, element);
+        max_count = largest(matrix, size * size);
+        from = calloc(max_count * size + 1, element);
+        to = calloc(max_count * size + 1, element);
         if (!from || !to)
             status = peal_comm_fail(comm, PEAL_NO_MEMORY, "no memory for a launch");
     }
     if (status == PEAL_OK) {
-        pad(from, (char *)(uintptr_t)send, send_blocks->counts, send_blocks->offsets, size, most,
-            element, false);
+        pad(from, (char *)(uintptr_t)send, send_blocks->counts, send_blocks->offsets, size,
+            max_count, element, false);
         struct peal_arguments even = {.collective = PEAL_CALL_ALL_TO_ALL,
                                       .send = from,
                                       .recv = to,
-                                      .count = most,
+                                      .count = max_count,
                                       .dtype = dtype};
         status = peal_platform_call(platform, comm, &even);
     }
     if (status == PEAL_OK)
-        pad(to, recv, recv_blocks->counts, recv_blocks->offsets, size, most, element, true);
+        pad(to, recv, recv_blocks->counts, recv_blocks->offsets, size, max_count, element, true);
     free(matrix);
     free(from);
     free(to);

@@ -146,7 +146,7 @@ static void apply_three(enum peal_fn fn, enum peal_dtype work, union peal_stage 
 static void softmax(const struct peal_operand *dst, const struct peal_operand *src, size_t count)
 {
     union peal_stage stage;
-    double most = -INFINITY, sum = 0;
+    double maximum = -INFINITY, sum = 0;
     for (int pass = 0; pass < 3; pass++) {
         for (size_t first = 0; first < count; first += PEAL_STAGE_LEN) {
             size_t n = PEAL_STAGE_LEN;
@@ -156,11 +156,11 @@ static void softmax(const struct peal_operand *dst, const struct peal_operand *s
             for (size_t i = 0; i < n; i++) {
                 double a = stage.f64[i];
                 if (pass == 0)
-                    most = peal_double_maximum(most, a);
+                    maximum = peal_double_maximum(maximum, a);
                 else if (pass == 1)
-                    sum += peal_elementary_exp(a - most);
+                    sum += peal_elementary_exp(a - maximum);
                 else
-                    stage.f64[i] = peal_elementary_exp(a - most) / sum;
+                    stage.f64[i] = peal_elementary_exp(a - maximum) / sum;
             }
             if (pass == 2)
                 peal_stage_store(&stage, PEAL_F64, 1, dst, first, n);
@@ -229,52 +229,52 @@ static void copy(void *dst, const void *src, size_t bytes)
 }
 
 /* Element by element, as a destination may be a source. */
-static void spread_records(const struct peal_spread *how)
+static void spread_records(const struct peal_spread *job)
 {
-    size_t size = peal_dtype_size(how->dtype);
-    for (size_t i = 0; i < how->count; i++) {
+    size_t size = peal_dtype_size(job->dtype);
+    for (size_t i = 0; i < job->count; i++) {
         char sum[16], next[16];
-        struct peal_operand pair[2] = {{sum, 0, how->dtype}, {next, 0, how->dtype}};
-        memcpy(sum, (const char *)how->src[0] + i * size, size);
-        for (uint32_t s = 1; s < how->nsrc; s++) {
-            memcpy(next, (const char *)how->src[s] + i * size, size);
-            peal_record_combine(how->fn, &pair[0], pair, 2, 1, 1);
+        struct peal_operand pair[2] = {{sum, 0, job->dtype}, {next, 0, job->dtype}};
+        memcpy(sum, (const char *)job->src[0] + i * size, size);
+        for (uint32_t s = 1; s < job->nsrc; s++) {
+            memcpy(next, (const char *)job->src[s] + i * size, size);
+            peal_record_combine(job->fn, &pair[0], pair, 2, 1, 1);
         }
-        for (uint32_t d = 0; d < how->ndst; d++)
-            memcpy((char *)how->dst[d] + i * size, sum, size);
+        for (uint32_t d = 0; d < job->ndst; d++)
+            memcpy((char *)job->dst[d] + i * size, sum, size);
     }
 }
 
-static void spread(const struct peal_spread *how)
+static void spread(const struct peal_spread *job)
 {
-    assert(how->nsrc >= 1 && how->ndst >= 1);
-    if (how->fn == PEAL_FN_ID) {
-        for (uint32_t d = 0; d < how->ndst; d++) {
-            if (how->dst[d] != how->src[0])
-                copy(how->dst[d], how->src[0], how->count * peal_dtype_size(how->dtype));
+    assert(job->nsrc >= 1 && job->ndst >= 1);
+    if (job->fn == PEAL_FN_ID) {
+        for (uint32_t d = 0; d < job->ndst; d++) {
+            if (job->dst[d] != job->src[0])
+                copy(job->dst[d], job->src[0], job->count * peal_dtype_size(job->dtype));
         }
         return;
     }
-    assert(peal_fn_info(how->fn)->commutes && peal_fn_takes(how->fn, how->dtype));
-    if (peal_dtype_is_record(how->dtype)) {
-        spread_records(how);
+    assert(peal_fn_info(job->fn)->commutes && peal_fn_takes(job->fn, job->dtype));
+    if (peal_dtype_is_record(job->dtype)) {
+        spread_records(job);
         return;
     }
-    struct peal_operand operand = {NULL, 0, how->dtype};
+    struct peal_operand operand = {NULL, 0, job->dtype};
     enum peal_dtype work = peal_compute_work(&operand, &operand, 1);
-    for (size_t first = 0; first < how->count; first += PEAL_STAGE_LEN) {
+    for (size_t first = 0; first < job->count; first += PEAL_STAGE_LEN) {
         size_t n = PEAL_STAGE_LEN;
-        if (how->count - first < PEAL_STAGE_LEN)
-            n = how->count - first;
+        if (job->count - first < PEAL_STAGE_LEN)
+            n = job->count - first;
         union peal_stage a, b;
-        for (uint32_t s = 0; s < how->nsrc; s++) {
-            operand.at = (void *)(uintptr_t)how->src[s]; /* sources are only read */
+        for (uint32_t s = 0; s < job->nsrc; s++) {
+            operand.at = (void *)(uintptr_t)job->src[s]; /* sources are only read */
             peal_stage_load(s == 0 ? &a : &b, work, &operand, first, n);
             if (s > 0)
-                apply_pair(how->fn, work, &a, &b, n);
+                apply_pair(job->fn, work, &a, &b, n);
         }
-        for (uint32_t d = 0; d < how->ndst; d++) {
-            operand.at = how->dst[d];
+        for (uint32_t d = 0; d < job->ndst; d++) {
+            operand.at = job->dst[d];
             peal_stage_store(&a, work, 1, &operand, first, n);
         }
     }

@@ -83,7 +83,7 @@ static enum peal_status read_back(const struct peal_plan *plan,
     struct peal_source source = {"the exported text", peal_text_get(text), text->len};
     struct peal_import *import = NULL;
     struct peal_plan *made = NULL;
-    struct peal_import_options how = {
+    struct peal_import_options options = {
         .count = count_of(plan),
         .dtype = (enum peal_dtype)plan->dtype,
         .reduce = plan->reduce < PEAL_REDUCTIONS ? (enum peal_reduction)plan->reduce : PEAL_SUM,
@@ -92,17 +92,17 @@ static enum peal_status read_back(const struct peal_plan *plan,
         .lenient = true};
     enum peal_status status = peal_import_open(&source, diags, &import);
     if (status == PEAL_OK)
-        status = peal_import_plan(import, &how, diags, &made);
+        status = peal_import_plan(import, &options, diags, &made);
     if (status == PEAL_OK)
         status = peal_verify_plan(made, verify, &out->after);
     free(made);
     made = NULL;
     if (status == PEAL_OK && out->after->verdict == PEAL_PROVED &&
         peal_import_facts(import)->sends_pieces) {
-        how.pieces = out->in_pieces = true;
+        options.pieces = out->in_pieces = true;
         peal_verification_free(out->after);
         out->after = NULL;
-        status = peal_import_plan(import, &how, diags, &made);
+        status = peal_import_plan(import, &options, diags, &made);
         if (status == PEAL_OK)
             status = peal_verify_plan(made, verify, &out->after);
         free(made);

@@ -22,16 +22,6 @@ void peal_export_refuse(const struct peal_plan *plan, uint32_t rank, const struc
     peal_text_release(&text);
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static const char *why_not_ref(const struct peal_plan *plan, const struct peal_op *op,
                                const struct peal_ref *ref)
 {
@@ -65,7 +55,7 @@ static bool see_op(struct peal_export_layout *l, uint32_t rank, const struct pea
     }
     if (peal_op_is_sync(op) || op->kind == PEAL_OP_FREE)
         return true;
-    l->chunk = gcd(l->chunk, op->mem.count);
+    l->chunk = peal_size_gcd(l->chunk, op->mem.count);
     for (uint32_t i = 0; i < peal_op_nrefs(op); i++) {
         const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
         const char *why = why_not_ref(plan, op, ref);
@@ -73,7 +63,7 @@ static bool see_op(struct peal_export_layout *l, uint32_t rank, const struct pea
             peal_export_refuse(plan, rank, op, diags, why);
             return false;
         }
-        l->chunk = gcd(l->chunk, first_element(plan, ref));
+        l->chunk = peal_size_gcd(l->chunk, first_element(plan, ref));
     }
     return true;
 }
@@ -103,7 +93,7 @@ bool peal_export_layout_find(const struct peal_plan *plan, struct peal_diags *di
                         "a gather or scatter in one buffer: the engine has two");
         return false;
     }
-    out->chunk = gcd(x, y);
+    out->chunk = peal_size_gcd(x, y);
     for (uint32_t r = 0; r < plan->nranks; r++) {
         for (uint32_t n = 0; n < peal_plan_lane_count(plan, r); n++) {
             const struct peal_lane *lane = peal_plan_lane(plan, r, n);

@@ -290,7 +290,6 @@ static void choose_channels(struct pass *s)
 static void copy_tables(struct pass *s)
 {
     const struct peal_plan *plan = s->plan;
-    struct peal_plan *h = peal_assembler_header(s->a);
     for (uint32_t b = 0; b < plan->bufs.count; b++) {
         const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
         struct peal_buf_spec spec = {
@@ -320,11 +319,6 @@ static void copy_tables(struct pass *s)
         (void)peal_assembler_signal(s->a, peal_plan_string(plan, signal->name),
                                     (enum peal_signal_kind)signal->kind, signal->cells);
     }
-    for (uint32_t i = 0; i < plan->params.count; i++) {
-        const struct peal_param *p = &peal_plan_params(plan)[i];
-        peal_assembler_param(s->a, peal_plan_string(plan, p->name), p->is_local, p->count,
-                             peal_plan_values(plan) + p->first);
-    }
     uint32_t depth = 2;
     for (uint32_t i = 0; i < plan->channels.count; i++) {
         const struct peal_channel *c = &peal_plan_channels(plan)[i];
@@ -333,14 +327,7 @@ static void copy_tables(struct pass *s)
         depth = c->depth;
     }
     peal_assembler_channel_shape(s->a, depth, 0);
-    h->kernel = peal_assembler_string(s->a, peal_plan_string(plan, plan->kernel));
-    h->contract = plan->contract;
-    h->contract_in = plan->contract_in;
-    h->contract_out = plan->contract_out;
-    h->dtype = plan->dtype;
-    h->reduce = plan->reduce;
-    h->root = plan->root;
-    h->flags = plan->flags;
+    peal_assembler_take_over(s->a, plan);
 }
 
 static void mark(struct pass *s, const struct peal_op *like)

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One task on one worker. A launcher belongs to a queue's thread and keeps what that thread opened:
- * a communicator per domain, with the kernels loaded into it. */
+ * a communicator per domain, with the kernels loaded into it.
+ *
+ * Two queues of a worker never share a communicator, so their collectives cannot wait for each other.
+ * A domain's slot may be used again by another domain; its serial number tells them apart, and what was
+ * opened for an older one is left before the new one is joined. The last place stands for the worker
+ * alone. */
 #include "host/state.h"
 
 #include <peal/peal.h>
@@ -79,12 +84,12 @@ static enum peal_status join(struct peal_launcher *launcher, const struct peal_h
         char job[128];
         snprintf(job, sizeof job, "%s-%llu-%u", shared->job, (unsigned long long)domain->serial,
                  launcher->queue);
-        struct peal_open how = {.size = domain->size,
-                                .rank = member,
-                                .job = job,
-                                .timeout_ms = shared->timeout_ms,
-                                .quiet = 1};
-        status = peal_comm_open(&how, &joined->comm);
+        struct peal_open options = {.size = domain->size,
+                                    .rank = member,
+                                    .job = job,
+                                    .timeout_ms = shared->timeout_ms,
+                                    .quiet = 1};
+        status = peal_comm_open(&options, &joined->comm);
     }
     if (status != PEAL_OK) {
         peal_text_printf(why, "the domain cannot be opened: %s", peal_comm_error(NULL));

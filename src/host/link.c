@@ -113,13 +113,13 @@ static struct peal_buf_spec spec_of(const struct peal_plan *plan, uint32_t b, ui
 /* The longest that a scratch buffer is on any rank: it has that length on all. */
 static uint64_t longest(const struct peal_plan *plan, uint32_t b)
 {
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     for (uint32_t r = 0; r < plan->nranks; r++) {
         uint64_t len = peal_plan_len(plan, r, b);
-        if (len > most)
-            most = len;
+        if (len > maximum)
+            maximum = len;
     }
-    return most;
+    return maximum;
 }
 
 static uint32_t *find_scratch(struct linker *l, const struct instance *instance)

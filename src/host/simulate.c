@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host on a modelled machine. Tasks stay in their queues until somebody waits; then all that are
+/* A host on a modelled machine. Tasks stay in their queues until the program waits; then all that are
  * queued become one plan (link.c), which runs on the machine: its time first, then the data, and
  * functions are called when their turn comes in that. What is submitted afterwards starts when all of
  * it has ended: a host that waits, waits for everything. */

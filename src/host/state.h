@@ -62,7 +62,7 @@ struct peal_host_queue {
     _Atomic uint32_t idle;   /* the worker sleeps on `pushed` */
     char pad_a[56];
     _Atomic uint32_t done;   /* release: worker; acquire: the other queue's thread, host. A futex */
-    _Atomic uint32_t waited; /* somebody sleeps on `done` */
+    _Atomic uint32_t waited; /* a thread sleeps on `done` */
     char pad_b[56];
 };
 static_assert(sizeof(struct peal_host_queue) == 128, "two cache lines: one per writer");
@@ -446,7 +446,7 @@ struct peal_host_internal {
 };
 /* A task of the host's own; *out is its id. */
 enum peal_status peal_host_submit_internal(struct peal_host *host,
-                                           const struct peal_host_internal *what, uint64_t *out);
+                                           const struct peal_host_internal *task, uint64_t *out);
 void peal_host_publish(struct peal_host *host);
 
 /* order.c: what a task that touches these bytes must wait for, in the worker's other queue; then the

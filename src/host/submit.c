@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task becomes a block: written once, then put into the queues of its members, all or none. */
+/* A task becomes a block: written once, then put into the queues of its members, all or none.
+ *
+ * Blocks lie one after the other in a ring of shared memory, each whole, and are freed in the order of
+ * their ids as tasks end (wait.c): there is no allocator that could fail halfway. A submit that finds no
+ * room waits for the oldest task, or says PEAL_PENDING if the caller does not want that. Everything that
+ * can be wrong with a task is found before its block is begun, so that no queue ever holds half a task.
+ *
+ * The order of tasks is decided here, by bytes: each part of a task is told how many tasks of its
+ * worker's other queue must be done first (order.c), and workers only compare numbers. state.h has the
+ * argument why that never deadlocks. A worker that has died takes no part: for the host's own tasks
+ * its part is ended here, so that domains can still be closed. */
 #include "host/state.h"
 
 #include "comm/comm.h"
@@ -270,44 +280,44 @@ static const char *const internal_names[] = {[PEAL_HOST_OPEN_DOMAIN] = "open dom
                                              [PEAL_HOST_STOP] = "stop"};
 
 static void fill_internal(struct peal_host *host, struct peal_host_block *block,
-                          const struct peal_host_internal *what)
+                          const struct peal_host_internal *task)
 {
-    for (uint32_t m = 0; m < what->members; m++) {
-        uint32_t index = what->workers[m] * PEAL_HOST_QUEUES;
-        struct peal_host_queue *other = &host->shared->queues[index + 1 - what->queue];
+    for (uint32_t m = 0; m < task->members; m++) {
+        uint32_t index = task->workers[m] * PEAL_HOST_QUEUES;
+        struct peal_host_queue *other = &host->shared->queues[index + 1 - task->queue];
         block->parts[m] = (struct peal_host_part){
-            .worker = what->workers[m],
-            .position = (uint32_t)host->positions[index + what->queue],
+            .worker = task->workers[m],
+            .position = (uint32_t)host->positions[index + task->queue],
             .after = atomic_load_explicit(&other->done, memory_order_relaxed)}; /* a hint */
-        if (what->after && what->after[m])
-            block->parts[m].after = (uint32_t)what->after[m];
+        if (task->after && task->after[m])
+            block->parts[m].after = (uint32_t)task->after[m];
     }
     for (uint32_t a = 0; a < block->nargs; a++) {
         block->args[a] = (struct peal_host_arg){.kind = PEAL_TASK_TENSOR};
-        block->places[a] = what->places[a];
+        block->places[a] = task->places[a];
     }
     if (!block->nargs)
         return;
-    block->args[0].symmetric = what->slot + 1;
-    block->args[0].dir = what->writes ? PEAL_DIR_OUT : PEAL_DIR_IN;
+    block->args[0].symmetric = task->slot + 1;
+    block->args[0].dir = task->writes ? PEAL_DIR_OUT : PEAL_DIR_IN;
     struct peal_host_part *part = &block->parts[0];
     uint64_t position = host->positions[part->worker * PEAL_HOST_QUEUES + block->queue];
     uint64_t after =
-        peal_order_touch(host, what->piece, what->places[0].at - what->piece->at,
-                         what->places[0].touched, what->writes, block->queue, position);
+        peal_order_touch(host, task->piece, task->places[0].at - task->piece->at,
+                         task->places[0].touched, task->writes, block->queue, position);
     if (after)
         part->after = (uint32_t)after;
 }
 
 enum peal_status peal_host_submit_internal(struct peal_host *host,
-                                           const struct peal_host_internal *what, uint64_t *out)
+                                           const struct peal_host_internal *task, uint64_t *out)
 {
     uint64_t at = 0;
-    struct peal_host_block like = {.kind = what->kind,
-                                   .queue = what->queue,
-                                   .domain = what->slot,
-                                   .members = what->members,
-                                   .nargs = what->piece ? 2 : 0,
+    struct peal_host_block like = {.kind = task->kind,
+                                   .queue = task->queue,
+                                   .domain = task->slot,
+                                   .members = task->members,
+                                   .nargs = task->piece ? 2 : 0,
                                    .variant = UINT64_MAX};
     uint64_t bytes = block_bytes(&like, 0);
     enum peal_status status = make_room(host, bytes, true, &at);
@@ -315,18 +325,18 @@ enum peal_status peal_host_submit_internal(struct peal_host *host,
         return status;
     pthread_mutex_lock(&host->mutex);
     struct peal_host_block *block = new_block(host, at, &like, bytes);
-    snprintf(block->name, sizeof block->name, "%s", internal_names[what->kind]);
-    fill_internal(host, block, what);
+    snprintf(block->name, sizeof block->name, "%s", internal_names[task->kind]);
+    fill_internal(host, block, task);
     put(host, block);
     if (out)
         *out = block->id;
     /* A dead worker does nothing any more: its part ends here. */
-    for (uint32_t m = 0; m < what->members; m++) {
-        uint32_t worker = what->workers[m];
+    for (uint32_t m = 0; m < task->members; m++) {
+        uint32_t worker = task->workers[m];
         if (!atomic_load_explicit(&host->shared->of_worker[worker].dead, memory_order_acquire))
             continue;
         struct peal_host_queue *queue =
-            &host->shared->queues[worker * PEAL_HOST_QUEUES + what->queue];
+            &host->shared->queues[worker * PEAL_HOST_QUEUES + task->queue];
         peal_worker_arrive(block, m, PEAL_PEER_DEAD);
         atomic_store(&queue->done, atomic_load(&queue->done) + 1);
         peal_worker_end(host->shared, block, m, PEAL_PEER_DEAD);

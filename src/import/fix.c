@@ -146,12 +146,12 @@ static void propose_dependency(const struct peal_import *import, const struct ms
 
 static int32_t free_channel(const struct msccl_algo *algo)
 {
-    int32_t most = 0;
+    int32_t maximum = 0;
     for (uint32_t t = 0; t < algo->ntbs; t++) {
-        if (algo->tbs[t].chan > most)
-            most = algo->tbs[t].chan;
+        if (algo->tbs[t].chan > maximum)
+            maximum = algo->tbs[t].chan;
     }
-    return most + 1;
+    return maximum + 1;
 }
 
 /* The second block at one end gets a new channel, and so does one block at the other end. */

@@ -371,15 +371,13 @@ static void json_data(const struct peal_plan *plan, const struct peal_op *op,
         json_ref(plan, dst, json);
     }
     if (op->mem.also) {
-        peal_json_key(json, "also");
-        peal_json_array(json);
+        peal_json_put_array(json, "also");
         for (uint32_t i = 0; i < op->mem.also; i++)
             json_ref(plan, peal_op_also(plan, op, i), json);
         peal_json_array_end(json);
     }
     if (op->mem.nsrc) {
-        peal_json_key(json, "src");
-        peal_json_array(json);
+        peal_json_put_array(json, "src");
         for (uint32_t i = 0; i < op->mem.nsrc; i++)
             json_ref(plan, peal_op_src(plan, op, i), json);
         peal_json_array_end(json);
@@ -412,8 +410,7 @@ static void json_lens(const struct peal_plan *plan, uint32_t buf, struct peal_js
         same++;
     if (same >= plan->rank_count)
         return;
-    peal_json_key(json, "lens");
-    peal_json_array(json);
+    peal_json_put_array(json, "lens");
     for (uint32_t r = 0; r < plan->rank_count; r++)
         peal_json_uint(json, peal_plan_len(plan, first + r, buf));
     peal_json_array_end(json);
@@ -421,8 +418,7 @@ static void json_lens(const struct peal_plan *plan, uint32_t buf, struct peal_js
 
 static void json_bufs(const struct peal_plan *plan, uint32_t rank, struct peal_json *json)
 {
-    peal_json_key(json, "bufs");
-    peal_json_array(json);
+    peal_json_put_array(json, "bufs");
     for (uint64_t i = 0; i < plan->bufs.count; i++) {
         const struct peal_buf *b = &peal_plan_bufs(plan)[i];
         peal_json_object(json);
@@ -442,8 +438,7 @@ static void json_bufs(const struct peal_plan *plan, uint32_t rank, struct peal_j
 static void json_tables(const struct peal_plan *plan, uint32_t rank, struct peal_json *json)
 {
     json_bufs(plan, rank, json);
-    peal_json_key(json, "signals");
-    peal_json_array(json);
+    peal_json_put_array(json, "signals");
     for (uint64_t i = 0; i < plan->signals.count; i++) {
         const struct peal_signal *s = &peal_plan_signals(plan)[i];
         peal_json_object(json);
@@ -453,8 +448,7 @@ static void json_tables(const struct peal_plan *plan, uint32_t rank, struct peal
         peal_json_object_end(json);
     }
     peal_json_array_end(json);
-    peal_json_key(json, "channels");
-    peal_json_array(json);
+    peal_json_put_array(json, "channels");
     for (uint64_t i = 0; i < plan->channels.count; i++) {
         const struct peal_channel *c = &peal_plan_channels(plan)[i];
         peal_json_object(json);
@@ -476,8 +470,7 @@ static void json_rank(const struct peal_plan *plan, uint32_t rank, struct peal_j
     peal_json_object(json);
     peal_json_put_uint(json, "rank", rank);
     peal_json_put_uint(json, "ops", rank_ops(plan, rank));
-    peal_json_key(json, "lanes");
-    peal_json_array(json);
+    peal_json_put_array(json, "lanes");
     for (uint32_t l = 0; l < peal_plan_lane_count(plan, rank); l++) {
         const struct peal_lane *lane = peal_plan_lane(plan, rank, l);
         peal_json_array(json);
@@ -506,8 +499,7 @@ void peal_plan_dump_json(const struct peal_plan *plan, uint32_t rank, struct pea
                          peal_contract_info((enum peal_contract)plan->contract)->name);
     peal_json_put_string(&json, "hash", hash);
     json_tables(plan, ranks.first, &json);
-    peal_json_key(&json, "ranks");
-    peal_json_array(&json);
+    peal_json_put_array(&json, "ranks");
     for (uint32_t r = ranks.first; r < ranks.end; r++)
         json_rank(plan, r, &json);
     peal_json_array_end(&json);

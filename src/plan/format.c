@@ -98,8 +98,8 @@ static bool check_bufs(struct check *c)
             region = p->private_bytes;
         for (uint32_t r = 0; r < p->rank_count; r++) {
             uint64_t len = peal_plan_lens(p)[r * p->bufs.count + i];
-            uint64_t most = UINT64_MAX / 4 / peal_dtype_size(buf->dtype);
-            if (!expect(c, len <= most, "a buffer is too long"))
+            uint64_t max_elements = UINT64_MAX / 4 / peal_dtype_size(buf->dtype);
+            if (!expect(c, len <= max_elements, "a buffer is too long"))
                 return false;
             uint64_t bytes = len * peal_dtype_size(buf->dtype);
             if (!expect(c,

@@ -8,7 +8,16 @@
 /* How `c` is written as text; NULL: as itself. */
 static inline const char *peal_markup_escape(char c)
 {
-    return c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : NULL;
+    switch (c) {
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '&':
+        return "&amp;";
+    default:
+        return NULL;
+    }
 }
 
 #endif

@@ -38,7 +38,7 @@ static const char style[] =
 
 /* XML text: markup escaped, control characters as blanks, what is not UTF-8 or not allowed in XML
  * as question marks. At most `most` code points, then an ellipsis. */
-static void add_xml(struct peal_text *out, const char *text, size_t most)
+static void add_xml(struct peal_text *out, const char *text, size_t maximum)
 {
     size_t len = strlen(text), step;
     for (size_t points = 0; len > 0; points++, text += step, len -= step) {
@@ -46,7 +46,7 @@ static void add_xml(struct peal_text *out, const char *text, size_t most)
         bool valid = step > 0 && !(step == 3 && memcmp(text, "\xef\xbf\xbe", 2) == 0);
         if (!step)
             step = 1;
-        if (points >= most) {
+        if (points >= maximum) {
             peal_text_puts(out, "\xe2\x80\xa6");
             return;
         }
@@ -93,13 +93,13 @@ static void add_time(const struct picture *p, uint64_t time)
 }
 
 /* 1, 2 or 5 times a power of ten. */
-static uint64_t tick_step(uint64_t span, unsigned most)
+static uint64_t tick_step(uint64_t span, unsigned maximum)
 {
     static const unsigned factors[] = {1, 2, 5};
     uint64_t power = 1;
     for (;; power *= 10)
         for (size_t i = 0; i < 3; i++)
-            if (span / (power * factors[i]) <= most || power > UINT64_MAX / 100)
+            if (span / (power * factors[i]) <= maximum || power > UINT64_MAX / 100)
                 return power * factors[i];
 }
 
@@ -154,14 +154,14 @@ static void add_bar(const struct picture *p, const struct peal_page_bar *bar)
     else
         peal_text_printf(p->out, " class=\"c%u\"/>", bar->category);
     const char *label = peal_page_get(p->page, bar->label);
-    size_t most = 0;
+    size_t maximum = 0;
     if (width > 10)
-        most = (size_t)((width - 6) / 6.6);
-    if (height >= 12 && (most >= 4 || (*label && most >= count_points(label)))) {
+        maximum = (size_t)((width - 6) / 6.6);
+    if (height >= 12 && (maximum >= 4 || (*label && maximum >= count_points(label)))) {
         bool light = bar->category == PEAL_BAR_WAIT && !(bar->flags & PEAL_BAR_BAD);
         peal_text_printf(p->out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", light ? "bw" : "b",
                          x + 4, y + height / 2 + 4);
-        add_xml(p->out, label, most < count_points(label) ? most - 1 : most);
+        add_xml(p->out, label, maximum < count_points(label) ? maximum - 1 : maximum);
         peal_text_puts(p->out, "</text>");
     }
     peal_text_puts(p->out, "\n");
@@ -275,10 +275,10 @@ static void add_legend(const struct picture *p)
 static void measure(struct picture *p, const struct peal_svg_options *options)
 {
     const struct peal_page *page = p->page;
-    uint32_t most = 64;
+    uint32_t maximum = 64;
     if (options->tracks)
-        most = options->tracks;
-    while (p->tracks < page->tracks.len && p->tracks < most && !page->tracks.at[p->tracks].group)
+        maximum = options->tracks;
+    while (p->tracks < page->tracks.len && p->tracks < maximum && !page->tracks.at[p->tracks].group)
         p->tracks++; /* tracks shown on demand stand last */
     p->row = 34;
     if (options->row)

@@ -166,8 +166,11 @@ static void add_csv(struct peal_text *out, const char *cell)
         return;
     }
     peal_text_puts(out, "\"");
-    for (; *cell; cell++)
-        peal_text_add(out, *cell == '"' ? "\"\"" : cell, *cell == '"' ? 2 : 1);
+    for (; *cell; cell++) {
+        if (*cell == '"')
+            peal_text_puts(out, "\"");
+        peal_text_add(out, cell, 1);
+    }
     peal_text_puts(out, "\"");
 }
 

@@ -29,8 +29,7 @@ static void put_time(struct peal_json *json, const char *key, uint64_t ps)
 static void name_event(struct peal_json *json, const char *what, const char *name)
 {
     peal_json_put_string(json, "name", what);
-    peal_json_key(json, "args");
-    peal_json_object(json);
+    peal_json_put_object(json, "args");
     peal_json_put_string(json, "name", name);
     peal_json_object_end(json);
     peal_json_object_end(json);
@@ -39,8 +38,7 @@ static void name_event(struct peal_json *json, const char *what, const char *nam
 static void sort_event(struct peal_json *json, const char *what, uint32_t index)
 {
     peal_json_put_string(json, "name", what);
-    peal_json_key(json, "args");
-    peal_json_object(json);
+    peal_json_put_object(json, "args");
     peal_json_put_uint(json, "sort_index", index);
     peal_json_object_end(json);
     peal_json_object_end(json);
@@ -52,8 +50,7 @@ void peal_trace_begin(struct peal_trace *trace, struct peal_text *out)
     peal_json_init(json, out, 0);
     peal_json_object(json);
     peal_json_put_string(json, "displayTimeUnit", "ns");
-    peal_json_key(json, "traceEvents");
-    peal_json_array(json);
+    peal_json_put_array(json, "traceEvents");
 }
 
 void peal_trace_group(struct peal_trace *trace, uint32_t group, const char *name)
@@ -81,8 +78,7 @@ void peal_trace_bar(struct peal_trace *trace, const struct peal_trace_bar *bar)
     peal_json_put_string(json, "name", bar->name);
     if (bar->category)
         peal_json_put_string(json, "cat", bar->category);
-    peal_json_key(json, "args");
-    peal_json_object(json);
+    peal_json_put_object(json, "args");
     for (size_t i = 0; i < 4; i++) {
         if (!bar->args[i].name)
             break;
@@ -123,8 +119,7 @@ void peal_trace_counter(struct peal_trace *trace, uint32_t group, const char *na
     struct peal_json *json = open_event(trace, "C", group);
     put_time(json, "ts", time);
     peal_json_put_string(json, "name", name);
-    peal_json_key(json, "args");
-    peal_json_object(json);
+    peal_json_put_object(json, "args");
     peal_json_put_real(json, "value", value);
     peal_json_object_end(json);
     peal_json_object_end(json);

@@ -48,12 +48,16 @@ static bool check_writers(const struct program *p, struct answer *a)
     uint64_t cells = (uint64_t)p->ncells * p->launches;
     uint32_t *writer = NULL;
     bool good = true;
-    for (uint32_t c = 0; c < p->ncells && !writer; c++) {
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        if (writer)
+            break;
         if (p->cells[c].handover && !(writer = calloc(cells, sizeof *writer)))
             return true; /* ask_cells will object too */
     }
     for (uint32_t t = 0; writer && t < p->nthreads && good; t++) {
-        for (uint32_t i = 0; i < p->threads[t].nsteps && good; i++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            if (!good)
+                break;
             const struct step *s = peal_program_step(p, t, i);
             if (s->kind != STEP_SET || !p->cells[s->cell].handover)
                 continue;
@@ -202,12 +206,16 @@ static bool check_totals(const struct program *p, struct answer *a)
         return true;
     int64_t *sum = calloc(p->ncells + 1u, sizeof *sum);
     bool good = sum;
-    for (uint64_t i = 0; i < p->nsteps && good; i++) {
-        if (p->steps[i].kind == STEP_ADD)
-            sum[p->steps[i].cell] += p->steps[i].value;
+    if (good) {
+        for (uint64_t i = 0; i < p->nsteps; i++) {
+            if (p->steps[i].kind == STEP_ADD)
+                sum[p->steps[i].cell] += p->steps[i].value;
+        }
     }
     const int64_t *end = p->base + (uint64_t)p->launches * p->ncells;
-    for (uint32_t c = 0; c < p->ncells && good; c++) {
+    for (uint32_t c = 0; c < p->ncells; c++) {
+        if (!good)
+            break;
         if (p->cells[c].kind == CELL_SHARED && sum[c] != end[c]) {
             struct peal_text name = {0};
             peal_program_cell_name(p, c, &name);

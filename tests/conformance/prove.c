@@ -5,19 +5,30 @@
  *   prove quick|full FILE.peal...      prints TAP, a line per kernel
  *
  * A kernel whose comment says 'Closed' must be closed, every other one repeatable; one that says
- * 'Same bits' must have them.
+ * 'Same bits' must have them. Its row in the table of docs/verifier-evidence.md, which PEAL_TABLE
+ * names, must be there, and with `full` must say what was found.
  */
 #include "conformance/case.h"
 #include "conformance/each.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* What the table says of a kernel: the worst over all ranks and counts. */
+struct row {
+    enum peal_reuse reuse;
+    enum peal_bits bits; /* of the last plan */
+    char differ[256];    /* why bits differ; "": nowhere */
+    uint32_t depth;
+};
 
 struct proof {
     const struct subject *subject;
     struct peal_text why;
     uint64_t proofs;
+    struct row row;
 };
 
 static bool is_as_said(const struct proof *p, const struct peal_verification *v)
@@ -39,6 +50,17 @@ static bool report(struct proof *p, const struct peal_verification *v, const str
     return false;
 }
 
+static void note(struct row *row, const struct peal_verification *v)
+{
+    if (v->reuse < row->reuse)
+        row->reuse = v->reuse;
+    if (v->least_depth > row->depth)
+        row->depth = v->least_depth;
+    row->bits = v->bits;
+    if (v->bits == PEAL_BITS_DIFFERENT && !*row->differ)
+        snprintf(row->differ, sizeof row->differ, "%s", v->bits_why ? v->bits_why : "");
+}
+
 /* The kernel alone, launched as often as the proof needs. */
 static bool prove_alone(struct proof *p, const struct variant *v)
 {
@@ -46,6 +68,8 @@ static bool prove_alone(struct proof *p, const struct variant *v)
     struct peal_verification *result = NULL;
     bool good = case_make(p->subject, v, &made, &p->why) &&
                 peal_verify_plan(made.plan, &(struct peal_verify_options){0}, &result) == PEAL_OK;
+    if (good)
+        note(&p->row, result);
     if (good && !is_as_said(p, result))
         good = report(p, result, v, "alone");
     peal_verification_free(result);
@@ -100,7 +124,7 @@ static bool prove_size(struct proof *p, struct variant v, bool full)
            prove_pair(p, v, roots - 1, blocks ? 2 * v.n : v.n / 2 + 3);
 }
 
-static bool prove_kernel(struct proof *p, bool full)
+static bool prove_turns(struct proof *p, bool full)
 {
     bool blocks = strcmp(p->subject->kernel->name, "all_to_all_window") == 0;
     for (uint32_t nranks = 2; nranks <= (full ? 16 : 5); nranks++) {
@@ -121,11 +145,71 @@ static bool prove_kernel(struct proof *p, bool full)
     return true;
 }
 
+/* Alone, at the counts where parts are empty or uneven: what the table in the documents says. */
+static bool prove_counts(struct proof *p, bool full)
+{
+    static const uint32_t few[] = {2, 3, 5, 8};
+    bool blocks = strcmp(p->subject->kernel->name, "all_to_all_window") == 0;
+    p->row = (struct row){.reuse = PEAL_REUSE_CLOSED};
+    for (uint32_t i = 0; i < (full ? 15 : 4); i++) {
+        uint32_t nranks = full ? i + 2 : few[i];
+        const uint64_t counts[] = {0, 1, nranks - 1, nranks, nranks + 1, 3 * nranks + 2, 256};
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            struct variant v = {.nranks = nranks, .n = counts[c], .dtype = PEAL_F32, .seed = 3};
+            v.most = p->subject->has_sends ? 4 * v.n + 4 : 0;
+            if (blocks && v.n % nranks != 0)
+                continue; /* its own assertion */
+            if (!prove_alone(p, &v))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void print_row(const struct proof *p, struct peal_text *out)
+{
+    const struct row *row = &p->row;
+    peal_text_printf(out, "| %s | %s | ", p->subject->kernel->name, peal_reuse_name(row->reuse));
+    if (row->bits == PEAL_BITS_UNKNOWN)
+        peal_text_puts(out, "-");
+    else if (*row->differ)
+        peal_text_printf(out, "no: %s", row->differ);
+    else
+        peal_text_puts(out, "yes");
+    if (row->depth)
+        peal_text_printf(out, " | %u |\n", row->depth);
+    else
+        peal_text_puts(out, " | - |\n");
+}
+
+/* Is the kernel's row in the document, and is it right? */
+static bool check_row(struct proof *p, bool full)
+{
+    const char *path = getenv("PEAL_TABLE");
+    if (!path)
+        return true;
+    static char document[1 << 16];
+    FILE *file = fopen(path, "r");
+    size_t len = file ? fread(document, 1, sizeof document - 1, file) : 0;
+    document[len] = '\0';
+    if (file)
+        fclose(file);
+    struct peal_text row = {0}, start = {0};
+    print_row(p, &row);
+    peal_text_printf(&start, "\n| %s | ", p->subject->kernel->name);
+    bool good = strstr(document, peal_text_get(full ? &row : &start));
+    if (!good)
+        peal_text_printf(&p->why, "missing in %s: %s", path, peal_text_get(&row));
+    peal_text_release(&row);
+    peal_text_release(&start);
+    return good;
+}
+
 static struct answer check(const struct peal_kernel *kernel, bool full)
 {
     struct subject subject = subject_of(kernel);
     struct proof proof = {.subject = &subject};
-    bool good = prove_kernel(&proof, full);
+    bool good = prove_counts(&proof, full) && check_row(&proof, full) && prove_turns(&proof, full);
     return (struct answer){.good = good, .count = proof.proofs, .why = proof.why};
 }
 

@@ -37,23 +37,3 @@ STRANGE = {
 
 def text_of(body):
     return f"kernel a(in x: T[n], out y: T[n], root: int) implements broadcast {{{body}}}\n"
-
-
-def mutate(rng, text):
-    """One word changed, a line left out, or two lines swapped."""
-    lines = re.sub(r"[ \t]*//[^\n]*", "", text).split("\n")
-    whole = [i for i, line in enumerate(lines[1:-2], 1) if line.strip() and line.count("{") == line.count("}") and
-             not re.match(r"\s*(window|signal|private)\b", line)]
-    i, kind = rng.choice(whole), rng.random()
-    if kind < 0.25:
-        lines[i] = ""
-    elif kind < 0.5:
-        lines[i], lines[i + 1] = lines[i + 1], lines[i]
-    else:
-        swaps = [(r">= 1", ">= 0"), (r"\+= 1", "+= 2"), (r"slot@\w+", "slot"), (r"= slot\b", "= x"), (r"\bready\b", "taken"), (r"\btaken\b", "ready"),
-                 (r"1 << k", "2 << k"), (r" \+ 1\b", ""), (r"slot = x", "slot = y"), (r"@parent_rank", "@root"), (r"y = slot", "slot = x")]
-        fitting = [(a, b) for a, b in swaps if re.search(a, lines[i])]
-        if fitting:
-            pattern, to = rng.choice(fitting)
-            lines[i] = re.sub(pattern, to, lines[i], count=1)
-    return "\n".join(lines)

@@ -11,66 +11,17 @@ There is a race if, in some state, two different lanes or queues can go next and
 (two accumulates of one function may meet). A state in which a lane is not at its end and nothing can go is a deadlock.
 """
 import json
+import os
 import random
 import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "generators"))
+import kernels  # noqa: E402
+
 PEAL, SEED, COUNT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-RANKS, CELLS, ELEMENTS = 3, 4, 4
-
-
-def chain_of(rnd, ranks):
-    """A puts into C and tells B, which tells C; perhaps with a flush, or a word to C itself. Cells have numbers of their own."""
-    a, b, c = ranks
-    flush = f"flush to {c} " if rnd.random() < 0.3 else ""
-    word = f"notify u[2]@{c} += 1 " if rnd.random() < 0.5 else ""
-    heard = "wait u[2] >= 1 " if word and rnd.random() < 0.5 else ""
-    return ["    signal u[3]", "    if nranks > 100 { notify u[0] += 1 wait u[0] >= 1 }",
-            f"    if rank == {a} {{ w@{c}[0 +: 2] = x[0 +: 2] {word}{flush}notify u[0]@{b} += 1 }}",
-            f"    if rank == {b} {{ wait u[0] >= 1 notify u[1]@{c} += 1 }}",
-            f"    if rank == {c} {{ wait u[1] >= 1 {heard}y[0 +: 2] = w[0 +: 2] }}"]
-
-
-def text_of(rnd):
-    """A few ops on every rank: puts, gets, accumulates, notifies, waits, flushes. A cell has one writing rank."""
-    lines = ["kernel k(in x: T[4], out y: T[4]) {", "    window w: T[4]", f"    signal s[{RANKS * CELLS}], t",
-             "    if nranks > 100 { notify t@0 += 1 wait t >= 1 wait s[0] >= 1 notify s[0] += 1 y = x w = x }"]
-    counts = {}
-    ranks = rnd.sample(range(RANKS), RANKS)
-    if rnd.random() < 0.5:
-        lines += chain_of(rnd, ranks)
-    for rank in range(RANKS):
-        lines.append(f"    if rank == {rank} {{")
-        for _ in range(rnd.randint(0, 4)):
-            peer, first = rnd.randrange(RANKS), rnd.randrange(ELEMENTS)
-            part = f"[{first} +: {rnd.randint(1, ELEMENTS - first)}]"
-            kind = rnd.choice(["put", "put", "get", "add", "notify", "notify", "notify", "wait", "wait", "wait", "flush"])
-            if kind == "put":
-                lines.append(f"        w@{peer}{part} = x{part}")
-            elif kind == "get":
-                lines.append(f"        y{part} = w@{peer}{part}")
-            elif kind == "add":
-                lines.append(f"        w@{peer}{part} += x{part}")
-            elif kind == "notify":
-                cell = rank * CELLS + rnd.randrange(CELLS)
-                counts[peer, cell] = counts.get((peer, cell), 0) + 1
-                lines.append(f"        notify s[{cell}]@{peer} += 1")
-            elif kind == "wait":
-                lines.append(f"        WAIT {rank}")
-            else:
-                lines.append(f"        flush to {peer}")
-        lines.append("    }")
-    lines.append("}")
-    # Mostly for something that is notified, so that few kernels are deadlocks.
-    for i, line in enumerate(lines):
-        if "WAIT" not in line:
-            continue
-        rank = int(line.split()[1])
-        known = [(cell, count) for (peer, cell), count in counts.items() if peer == rank]
-        cell, count = rnd.choice(known) if known and rnd.random() < 0.95 else (rnd.randrange(RANKS * CELLS), 1)
-        lines[i] = f"        wait s[{cell}] >= {rnd.randint(1, count)}" if known else "        y = x"
-    return "\n".join(lines) + "\n"
+RANKS = 3  # of the kernels of this family
 
 
 class Search:
@@ -194,7 +145,7 @@ def check(number, folder):
     rnd = random.Random(SEED * 1000003 + number)
     path = f"{folder}/k.peal"
     with open(path, "w", encoding="utf-8") as file:
-        file.write(text_of(rnd))
+        file.write(kernels.text("network", rnd))
     nodes = rnd.choice([None, [0, 1, 1], [0, 0, 1], [0, 1, 0], [0, 0, 0]])
     placed = ["--nodes", ",".join(map(str, nodes))] if nodes else []
     launches = rnd.choice([1, 1, 2])

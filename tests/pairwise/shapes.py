@@ -9,10 +9,14 @@ multiple, and more. Kernels that cut a launch in pieces or shards are proved wit
 one wait made to pass at once; some shape must refute it. A kernel that only calls another has no waits of its own.
 """
 import itertools
+import os
 import re
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "generators"))
+from mutants import without_waits  # noqa: E402
 
 PEAL, TEXT, HOW = sys.argv[1:4]
 MUTANT_SHAPES = ["2x2", "3x2", "2+3", "3+1+2"]
@@ -72,8 +76,8 @@ def mutants(text, kernel):
     start = text.index(f"kernel {kernel}(")
     end = text.find("\nkernel ", start)
     body = text[start:end if end > 0 else len(text)]
-    for found in re.finditer(r"wait [a-z_]+(?:\[[^\n]*?\])? >= ([a-z0-9 +]+?)(?: at launch - 2)?(?= *[}\n])", body):
-        yield found.group(0), text[:start] + body[:found.start(1)] + "0" + body[found.end(1):] + text[start + len(body):]
+    for wait, changed in without_waits(body):
+        yield wait, text[:start] + changed + text[start + len(body):]
 
 
 def calls_only(text, kernel):

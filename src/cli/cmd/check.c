@@ -20,8 +20,7 @@ static const struct peal_option options_table[] = {
 
 static void put_kernels(struct peal_json *json, const struct peal_module *module)
 {
-    peal_json_key(json, "kernels");
-    peal_json_array(json);
+    peal_json_put_array(json, "kernels");
     for (const struct peal_kernel *k = module ? module->kernels : NULL; k; k = k->next) {
         struct peal_text signature = {0};
         peal_print_signature(k, &signature);
@@ -38,8 +37,7 @@ static void put_kernels(struct peal_json *json, const struct peal_module *module
 
 static void put_diags(struct peal_json *json, const struct peal_diags *diags)
 {
-    peal_json_key(json, "diagnostics");
-    peal_json_array(json);
+    peal_json_put_array(json, "diagnostics");
     for (size_t i = 0; i < diags->list.len; i++) {
         const struct peal_diag *diag = &diags->list.at[i];
         peal_json_object(json);

@@ -134,19 +134,19 @@ static int drive(struct peal_cli *cli, const struct graph_options *graph,
     struct peal_host *host = NULL;
     struct peal_text platform = {0};
     const char *machine = graph->machine ? graph->machine : peal_graph_file_machine(file);
-    struct peal_host_open how = {.workers = peal_graph_file_workers(file), .record = 1};
-    how.functions = peal_graph_file_functions(file, &how.nfunctions);
-    how.hold = graph->verify;
+    struct peal_host_open host_options = {.workers = peal_graph_file_workers(file), .record = 1};
+    host_options.functions = peal_graph_file_functions(file, &host_options.nfunctions);
+    host_options.hold = graph->verify;
     if (graph->run || graph->threads)
         peal_text_puts(&platform, graph->threads ? "native:threads" : "native");
     else if (machine)
         peal_text_printf(&platform, "sim:%s", machine);
     else
         return peal_cli_usage(cli, "the file names no machine: -m MACHINE, or --run");
-    how.platform = peal_text_get(&platform);
-    setenv("PEAL_PLATFORM", how.platform, 1); /* the options decide, not the environment */
+    host_options.platform = peal_text_get(&platform);
+    setenv("PEAL_PLATFORM", host_options.platform, 1); /* the options decide, not the environment */
     int code = PEAL_EXIT_OTHER;
-    if (peal_host_open(&how, &host) != PEAL_OK) {
+    if (peal_host_open(&host_options, &host) != PEAL_OK) {
         code = peal_cli_fail(cli, "%s", peal_host_error(NULL));
     } else {
         enum peal_status status =

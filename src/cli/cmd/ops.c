@@ -75,13 +75,11 @@ static void print_json(struct peal_text *out)
     struct peal_json json;
     peal_json_init(&json, out, 2);
     peal_json_object(&json);
-    peal_json_key(&json, "operations");
-    peal_json_array(&json);
+    peal_json_put_array(&json, "operations");
     for (int i = 0; i < PEAL_OP_KIND_COUNT; i++)
         put_op(&json, peal_op_info((enum peal_op_kind)i));
     peal_json_array_end(&json);
-    peal_json_key(&json, "functions");
-    peal_json_array(&json);
+    peal_json_put_array(&json, "functions");
     for (int i = 0; i < PEAL_FN_COUNT; i++) {
         const struct peal_fn_info *fn = peal_fn_info((enum peal_fn)i);
         peal_json_object(&json);
@@ -93,8 +91,7 @@ static void print_json(struct peal_text *out)
         peal_json_object_end(&json);
     }
     peal_json_array_end(&json);
-    peal_json_key(&json, "reduces");
-    peal_json_array(&json);
+    peal_json_put_array(&json, "reduces");
     for (int i = 0; i < PEAL_REDUCTIONS; i++) {
         enum peal_reduction reduce = (enum peal_reduction)i;
         peal_json_object(&json);

@@ -36,7 +36,7 @@ struct rank {
     struct peal_comm *comm;
     struct peal_user_kernel *kernel;
     struct peal_run_data data;
-    bool told; /* what failed was said where it was known */
+    bool reported; /* what failed was said where it was known */
 };
 
 /* ---- launches ---- */
@@ -130,9 +130,9 @@ static enum peal_status draw(struct rank *me, const struct gathered *g,
     peal_page_begin(run->cli, &page, PEAL_PAGE_RUN,
                     peal_plan_string(run->whole, run->whole->kernel), run->what);
     peal_page_run(&page, run->whole, traces, facts);
-    me->told = !peal_page_save(run->cli, &page, run->options->html);
+    me->reported = !peal_page_save(run->cli, &page, run->options->html);
     free(traces);
-    if (me->told)
+    if (me->reported)
         return PEAL_SYSTEM;
     return PEAL_OK;
 }
@@ -309,7 +309,7 @@ static int body(struct peal_comm *comm, void *context)
         status = peal_run_data_init(&me.data, comm, me.run->whole);
     if (status == PEAL_OK)
         status = run_all(&me, &wrong);
-    if (status != PEAL_OK && peal_comm_rank(comm) == 0 && !me.told)
+    if (status != PEAL_OK && peal_comm_rank(comm) == 0 && !me.reported)
         report(&me, status);
     peal_run_data_release(&me.data);
     peal_user_kernel_free(me.kernel);

@@ -71,7 +71,7 @@ static void look(void *opaque, struct peal_progress_state *state)
     } else if (runs) {
         state->total = atomic_load_explicit(&follow->pace.total, memory_order_relaxed);
         state->done = atomic_load_explicit(&follow->pace.ops, memory_order_relaxed);
-        if (state->total == 0) /* it has not told yet */
+        if (state->total == 0) /* it has not reported yet */
             state->what = names[PEAL_PHASE_PLAN];
     }
     if (state->total)

@@ -46,8 +46,8 @@ static bool read_values(struct peal_sweep *s, const struct peal_pair *pair,
     bool numeric = strspn(pair->value, "0123456789.,+*KMG") == strlen(pair->value) &&
                    peal_ints_parse(pair->value, s->cli->arena, &ints, &error);
     peal_text_release(&error);
-    size_t most = numeric ? ints.len : strlen(pair->value) + 1;
-    out->values = peal_arena_alloc(s->cli->arena, (most + 1) * sizeof *out->values);
+    size_t max_values = numeric ? ints.len : strlen(pair->value) + 1;
+    out->values = peal_arena_alloc(s->cli->arena, (max_values + 1) * sizeof *out->values);
     if (!out->values)
         return false;
     if (numeric) {

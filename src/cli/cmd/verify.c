@@ -412,16 +412,16 @@ static bool check_root(const struct peal_cli *cli, const struct peal_kernel_opti
     const uint32_t *nodes;
     if (!peal_kernel_placement(cli, o, &placed, &nodes))
         return false;
-    int64_t most = placed;
+    int64_t max_ranks = placed;
     if (!placed && !o->ranks.len)
-        most = default_ranks[sizeof default_ranks / sizeof *default_ranks - 1];
+        max_ranks = default_ranks[sizeof default_ranks / sizeof *default_ranks - 1];
     for (size_t i = 0; i < o->ranks.len; i++)
-        if (o->ranks.at[i] > most)
-            most = o->ranks.at[i];
-    if (o->root >= most)
+        if (o->ranks.at[i] > max_ranks)
+            max_ranks = o->ranks.at[i];
+    if (o->root >= max_ranks)
         peal_cli_usage(cli, "--root %lld is not a rank: there are %lld", (long long)o->root,
-                       (long long)most);
-    return o->root < most;
+                       (long long)max_ranks);
+    return o->root < max_ranks;
 }
 
 /* Files of other formats, one or many. */
@@ -452,15 +452,15 @@ static int verify_files(struct peal_cli *cli, const struct verify_options *o, ch
     return peal_verify_files(cli, &job, &out, args, nargs);
 }
 
-static int verify_one(struct peal_cli *cli, const struct verify_options *o, const char *what)
+static int verify_one(struct peal_cli *cli, const struct verify_options *o, const char *name)
 {
     struct peal_program *program;
     int code = PEAL_EXIT_USAGE;
-    const struct peal_kernel *kernel = peal_kernel_open(cli, what, &o->kernel, &program);
+    const struct peal_kernel *kernel = peal_kernel_open(cli, name, &o->kernel, &program);
     if (!kernel)
         return PEAL_EXIT_OTHER;
     if (check_root(cli, &o->kernel) && check_all(cli, o) && check_order(cli, o))
-        code = o->fault ? report_stops(cli, o, kernel) : verify_kernel(cli, o, kernel, what);
+        code = o->fault ? report_stops(cli, o, kernel) : verify_kernel(cli, o, kernel, name);
     peal_program_close(program);
     return code;
 }

@@ -113,18 +113,18 @@ static bool check_keys(struct peal_graph_file *f, const yaml_node_t *mapping, co
 }
 
 static bool read_int(struct peal_graph_file *f, const yaml_node_t *node, int64_t least,
-                     int64_t most, int64_t *out)
+                     int64_t max_value, int64_t *out)
 {
     const char *text = scalar_of(node);
     char *end = NULL;
     errno = 0;
     long long value = text ? strtoll(text, &end, 10) : 0;
-    if (text && *text && *end == '\0' && errno == 0 && value >= least && value <= most) {
+    if (text && *text && *end == '\0' && errno == 0 && value >= least && value <= max_value) {
         *out = value;
         return true;
     }
     peal_diag_error(f->diags, pos_of(f, node), "'%s' is no integer from %" PRId64 " to %" PRId64,
-                    text ? text : "?", least, most);
+                    text ? text : "?", least, max_value);
     return false;
 }
 

@@ -160,7 +160,7 @@ static void put_findings(const struct peal_file_task *t, enum peal_finding_level
     }
 }
 
-/* The first refuted way is told whole, or else the first that is not decided. */
+/* The first refuted way is shown whole, or else the first that is not decided. */
 static void put_story(const struct peal_file_task *t, struct peal_text *out)
 {
     const struct peal_verification *told = NULL;
@@ -213,8 +213,7 @@ void peal_files_report_text(const struct peal_files_job *job, const struct peal_
 
 static void json_findings(const struct peal_file_task *task, struct peal_json *json)
 {
-    peal_json_key(json, "findings");
-    peal_json_array(json);
+    peal_json_put_array(json, "findings");
     for (size_t i = 0; i < task->findings.list.len; i++) {
         const struct peal_finding *f = &task->findings.list.at[i];
         peal_json_object(json);
@@ -270,8 +269,7 @@ static void json_file(const struct peal_files_job *job, const struct peal_file_t
     peal_json_put_uint(json, "ranks", f->nranks);
     peal_json_put_uint(json, "steps", f->steps);
     peal_json_put_uint(json, "depth", f->depth);
-    peal_json_key(json, "runs");
-    peal_json_array(json);
+    peal_json_put_array(json, "runs");
     for (size_t k = 0; k < task->runs.len; k++)
         json_run(job, &task->runs.at[k], json);
     peal_json_array_end(json);
@@ -290,8 +288,7 @@ void peal_files_report_json(const struct peal_files_job *job, const struct peal_
     peal_json_put_uint(&json, "undecided", t->undecided);
     peal_json_put_uint(&json, "unreadable", t->unreadable);
     peal_json_put_uint(&json, "lacking", t->lacking);
-    peal_json_key(&json, "files");
-    peal_json_array(&json);
+    peal_json_put_array(&json, "files");
     for (size_t i = 0; i < job->ntasks; i++)
         json_file(job, &job->tasks[i], &json);
     peal_json_array_end(&json);

@@ -30,17 +30,14 @@ static void put_uri(struct peal_json *json, const char *path)
         else
             peal_text_printf(&uri, "%%%02X", *c);
     }
-    peal_json_key(json, "uri");
-    peal_json_string(json, peal_text_get(&uri));
+    peal_json_put_string(json, "uri", peal_text_get(&uri));
     peal_text_release(&uri);
 }
 
 static void put_text(struct peal_json *json, const char *key, const char *text)
 {
-    peal_json_key(json, key);
-    peal_json_object(json);
-    peal_json_key(json, "text");
-    peal_json_string(json, text);
+    peal_json_put_object(json, key);
+    peal_json_put_string(json, "text", text);
     peal_json_object_end(json);
 }
 
@@ -49,20 +46,15 @@ static void put_location(struct peal_json *json, const char *path, uint32_t line
                          const char *message)
 {
     peal_json_object(json);
-    peal_json_key(json, "physicalLocation");
-    peal_json_object(json);
-    peal_json_key(json, "artifactLocation");
-    peal_json_object(json);
+    peal_json_put_object(json, "physicalLocation");
+    peal_json_put_object(json, "artifactLocation");
     put_uri(json, path);
     peal_json_object_end(json);
     if (line) {
-        peal_json_key(json, "region");
-        peal_json_object(json);
-        peal_json_key(json, "startLine");
-        peal_json_uint(json, line);
+        peal_json_put_object(json, "region");
+        peal_json_put_uint(json, "startLine", line);
         if (col) {
-            peal_json_key(json, "startColumn");
-            peal_json_uint(json, col);
+            peal_json_put_uint(json, "startColumn", col);
         }
         peal_json_object_end(json);
     }
@@ -82,15 +74,11 @@ struct result {
 static void begin_result(struct peal_json *json, const struct result *r)
 {
     peal_json_object(json);
-    peal_json_key(json, "ruleId");
-    peal_json_string(json, rules[r->rule].id);
-    peal_json_key(json, "ruleIndex");
-    peal_json_uint(json, (uint64_t)r->rule);
-    peal_json_key(json, "level");
-    peal_json_string(json, r->level);
+    peal_json_put_string(json, "ruleId", rules[r->rule].id);
+    peal_json_put_uint(json, "ruleIndex", (uint64_t)r->rule);
+    peal_json_put_string(json, "level", r->level);
     put_text(json, "message", r->message);
-    peal_json_key(json, "locations");
-    peal_json_array(json);
+    peal_json_put_array(json, "locations");
     put_location(json, r->path, r->line, r->col, NULL);
     peal_json_array_end(json);
 }
@@ -99,14 +87,11 @@ static void put_flow(struct peal_json *json, const struct peal_verification *v, 
 {
     if (!v->nsteps)
         return;
-    peal_json_key(json, "codeFlows");
-    peal_json_array(json);
+    peal_json_put_array(json, "codeFlows");
     peal_json_object(json);
-    peal_json_key(json, "threadFlows");
-    peal_json_array(json);
+    peal_json_put_array(json, "threadFlows");
     peal_json_object(json);
-    peal_json_key(json, "locations");
-    peal_json_array(json);
+    peal_json_put_array(json, "locations");
     for (uint32_t i = 0; i < v->nsteps; i++) {
         const struct peal_verify_step *step = &v->steps[i];
         struct peal_text text = {0};
@@ -170,27 +155,20 @@ static void put_run(struct peal_json *json, const struct peal_files_job *job,
 static void put_fix(struct peal_json *json, const struct peal_file_task *task,
                     const struct peal_finding *f)
 {
-    peal_json_key(json, "fixes");
-    peal_json_array(json);
+    peal_json_put_array(json, "fixes");
     peal_json_object(json);
     put_text(json, "description", f->message);
-    peal_json_key(json, "artifactChanges");
-    peal_json_array(json);
+    peal_json_put_array(json, "artifactChanges");
     peal_json_object(json);
-    peal_json_key(json, "artifactLocation");
-    peal_json_object(json);
+    peal_json_put_object(json, "artifactLocation");
     put_uri(json, task->path);
     peal_json_object_end(json);
-    peal_json_key(json, "replacements");
-    peal_json_array(json);
+    peal_json_put_array(json, "replacements");
     for (uint32_t i = 0; i < f->nedits; i++) {
         peal_json_object(json);
-        peal_json_key(json, "deletedRegion");
-        peal_json_object(json);
-        peal_json_key(json, "byteOffset");
-        peal_json_uint(json, f->edits[i].offset);
-        peal_json_key(json, "byteLength");
-        peal_json_uint(json, f->edits[i].len);
+        peal_json_put_object(json, "deletedRegion");
+        peal_json_put_uint(json, "byteOffset", f->edits[i].offset);
+        peal_json_put_uint(json, "byteLength", f->edits[i].len);
         peal_json_object_end(json);
         put_text(json, "insertedContent", f->edits[i].text);
         peal_json_object_end(json);
@@ -234,24 +212,19 @@ static void put_task(struct peal_json *json, const struct peal_files_job *job,
 
 static void put_driver(struct peal_json *json)
 {
-    peal_json_key(json, "tool");
-    peal_json_object(json);
-    peal_json_key(json, "driver");
-    peal_json_object(json);
-    peal_json_key(json, "name");
-    peal_json_string(json, "peal");
+    peal_json_put_object(json, "tool");
+    peal_json_put_object(json, "driver");
+    peal_json_put_string(json, "name", "peal");
     peal_json_key(json, "version");
     struct peal_text version = {0};
     peal_text_printf(&version, "%d.%d.%d", PEAL_VERSION_MAJOR, PEAL_VERSION_MINOR,
                      PEAL_VERSION_PATCH);
     peal_json_string(json, peal_text_get(&version));
     peal_text_release(&version);
-    peal_json_key(json, "rules");
-    peal_json_array(json);
+    peal_json_put_array(json, "rules");
     for (int i = 0; i < RULES; i++) {
         peal_json_object(json);
-        peal_json_key(json, "id");
-        peal_json_string(json, rules[i].id);
+        peal_json_put_string(json, "id", rules[i].id);
         put_text(json, "shortDescription", rules[i].text);
         peal_json_object_end(json);
     }
@@ -265,16 +238,12 @@ void peal_files_report_sarif(const struct peal_files_job *job, struct peal_text 
     struct peal_json json;
     peal_json_init(&json, out, 1);
     peal_json_object(&json);
-    peal_json_key(&json, "$schema");
-    peal_json_string(&json, "https://json.schemastore.org/sarif-2.1.0.json");
-    peal_json_key(&json, "version");
-    peal_json_string(&json, "2.1.0");
-    peal_json_key(&json, "runs");
-    peal_json_array(&json);
+    peal_json_put_string(&json, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
+    peal_json_put_string(&json, "version", "2.1.0");
+    peal_json_put_array(&json, "runs");
     peal_json_object(&json);
     put_driver(&json);
-    peal_json_key(&json, "results");
-    peal_json_array(&json);
+    peal_json_put_array(&json, "results");
     for (size_t i = 0; i < job->ntasks; i++)
         put_task(&json, job, &job->tasks[i]);
     peal_json_array_end(&json);

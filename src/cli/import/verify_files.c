@@ -74,16 +74,16 @@ static char *read_text(struct peal_file_task *task)
 
 /* How deep the FIFOs of a plan that deadlocks would have to be. */
 static void find_depth(const struct peal_files_job *job, const struct peal_import *import,
-                       struct peal_import_options how, struct peal_file_run *run)
+                       struct peal_import_options options, struct peal_file_run *run)
 {
     struct peal_verification *deep = NULL;
     struct peal_plan *plan = NULL;
     struct peal_verify_options only = job->verify;
     only.no_story = only.no_result = true;
-    how.depth = DEEP;
+    options.depth = DEEP;
     if (run->answer->fault != PEAL_FAULT_DEADLOCK || !peal_import_facts(import)->depth)
         return;
-    enum peal_status status = peal_import_plan(import, &how, NULL, &plan);
+    enum peal_status status = peal_import_plan(import, &options, NULL, &plan);
     if (status == PEAL_OK)
         status = peal_verify_plan(plan, &only, &deep);
     if (status == PEAL_OK)
@@ -101,14 +101,14 @@ static void find_depth(const struct peal_files_job *job, const struct peal_impor
 /* Large calls send steps of several chunks piece by piece. Where that is refuted, it is the answer;
  * otherwise it may need deeper FIFOs. */
 static void verify_pieces(const struct peal_files_job *job, const struct peal_import *import,
-                          struct peal_import_options how, struct peal_file_run *run)
+                          struct peal_import_options options, struct peal_file_run *run)
 {
     struct peal_verification *answer = NULL;
     struct peal_plan *plan = NULL;
     if (!peal_import_facts(import)->sends_pieces || run->answer->verdict != PEAL_PROVED)
         return;
-    how.pieces = true;
-    enum peal_status status = peal_import_plan(import, &how, NULL, &plan);
+    options.pieces = true;
+    enum peal_status status = peal_import_plan(import, &options, NULL, &plan);
     if (status == PEAL_OK)
         status = peal_verify_cached(plan, &job->verify, job->cache, &answer);
     free(plan);
@@ -123,23 +123,23 @@ static void verify_pieces(const struct peal_files_job *job, const struct peal_im
     peal_verification_free(run->answer);
     run->answer = answer;
     run->pieces = true;
-    find_depth(job, import, how, run);
+    find_depth(job, import, options, run);
 }
 
 static void verify_way(const struct peal_files_job *job, struct peal_file_task *task,
-                       const struct peal_import *import, struct peal_import_options how)
+                       const struct peal_import *import, struct peal_import_options options)
 {
     struct peal_diags diags;
     struct peal_plan *plan = NULL;
-    struct peal_file_run run = {.in_place = how.place == PEAL_PLACE_IN,
-                                .count = how.count ? how.count : peal_import_count(import)};
+    struct peal_file_run run = {.in_place = options.place == PEAL_PLACE_IN,
+                                .count = options.count ? options.count : peal_import_count(import)};
     peal_diags_init(&diags);
-    enum peal_status status = peal_import_plan(import, &how, &diags, &plan);
+    enum peal_status status = peal_import_plan(import, &options, &diags, &plan);
     if (status == PEAL_OK)
         status = peal_verify_cached(plan, &job->verify, job->cache, &run.answer);
     if (status == PEAL_OK) {
-        find_depth(job, import, how, &run);
-        verify_pieces(job, import, how, &run);
+        find_depth(job, import, options, &run);
+        verify_pieces(job, import, options, &run);
     } else {
         run.why = keep_diags(task, status, &diags);
     }
@@ -155,7 +155,7 @@ void peal_files_verify_ways(const struct peal_files_job *job, struct peal_file_t
 {
     const struct peal_kernel_options *o = job->options;
     const struct peal_import_facts *facts = peal_import_facts(import);
-    struct peal_import_options how = {
+    struct peal_import_options options = {
         .depth = (uint32_t)o->depth,
         .slot_bytes = o->slot_bytes,
         .dtype = o->dtype,
@@ -167,15 +167,15 @@ void peal_files_verify_ways(const struct peal_files_job *job, struct peal_file_t
     bool in = o->in_place || facts->in_place;
     bool out = !o->in_place && (facts->out_of_place || !facts->in_place);
     for (size_t i = 0; i < (o->counts.len ? o->counts.len : 1); i++) {
-        how.count = 0;
+        options.count = 0;
         if (o->counts.len)
-            how.count = (uint64_t)o->counts.at[i];
-        how.place = PEAL_PLACE_OUT;
+            options.count = (uint64_t)o->counts.at[i];
+        options.place = PEAL_PLACE_OUT;
         if (out)
-            verify_way(job, task, import, how);
-        how.place = PEAL_PLACE_IN;
+            verify_way(job, task, import, options);
+        options.place = PEAL_PLACE_IN;
         if (in)
-            verify_way(job, task, import, how);
+            verify_way(job, task, import, options);
     }
 }
 

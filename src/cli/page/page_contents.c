@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 64 }; /* of an operand: what is beyond is not told */
+enum { MOST_ROWS = 64 }; /* of an operand: what is beyond is not shown */
 
 struct queue {
     struct peal_stretches *payloads;

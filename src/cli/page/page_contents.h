@@ -33,7 +33,7 @@ void peal_contents_start(struct peal_contents *c);
 void peal_contents_step(struct peal_contents *c, uint32_t rank, uint64_t launch,
                         const struct peal_op *op, const struct peal_contents_mark *marks,
                         uint32_t nmarks);
-/* An op that no step tells of, but that has happened by now: its effect is shown, not pointed out.
+/* An op that no step shows, but that has happened by now: its effect is shown, not pointed out.
  */
 void peal_contents_skip(struct peal_contents *c, uint32_t rank, uint64_t launch,
                         const struct peal_op *op);

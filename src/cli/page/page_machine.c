@@ -104,10 +104,11 @@ free_both:
 static bool wraps(const struct peal_page *page, const struct peal_sim_link_stats *link)
 {
     const struct peal_page_node *a = &page->nodes.at[link->from], *b = &page->nodes.at[link->to];
-    double most = 1.61;
+    double max_distance = 1.61;
     if (link->level == PEAL_LEVEL_PE)
-        most = 1.01;
-    return link->level <= PEAL_LEVEL_CUBE && (fabs(a->x - b->x) > most || fabs(a->y - b->y) > most);
+        max_distance = 1.01;
+    return link->level <= PEAL_LEVEL_CUBE &&
+           (fabs(a->x - b->x) > max_distance || fabs(a->y - b->y) > max_distance);
 }
 
 void peal_page_machine(struct peal_page *page, const struct peal_sim *sim,

@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    MOST_LABELS = 50000, /* ops of a plan up to which each bar tells its operands */
+    MOST_LABELS = 50000, /* ops of a plan up to which each bar names its operands */
     MOST_TRACKS = 600    /* with engines and links; more ranks have their lanes alone */
 };
 
@@ -288,10 +288,10 @@ static void add_head(struct view *v, const struct peal_sim_deadlock *deadlock)
 {
     char time[32], name[40] = "";
     uint64_t busy;
-    int most = 0;
+    int maximum = 0;
     for (int i = 1; i < PEAL_CAUSE_COUNT; i++)
-        if (v->stats->causes[i] > v->stats->causes[most])
-            most = i;
+        if (v->stats->causes[i] > v->stats->causes[maximum])
+            maximum = i;
     busiest_link(v, name, &busy);
     double total = 1;
     if (v->stats->time)
@@ -307,7 +307,7 @@ static void add_head(struct view *v, const struct peal_sim_deadlock *deadlock)
                 v->page,
                 "%.0f %% of the critical path is %s; the busiest link, %s, is in use "
                 "%.0f %% of the time",
-                100 * (double)v->stats->causes[most] / total, peal_sim_cause_name(most), name,
+                100 * (double)v->stats->causes[maximum] / total, peal_sim_cause_name(maximum), name,
                 100 * (double)busy / total);
     }
 }

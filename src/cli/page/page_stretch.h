@@ -13,7 +13,7 @@
 #include "plan/plan.h"
 #include "report/report.h"
 
-enum { PEAL_STRETCHES_MOST = 256 }; /* of one operand: what is beyond is not told */
+enum { PEAL_STRETCHES_MOST = 256 }; /* of one operand: what is beyond is not shown */
 
 /* A stretch of a buffer (in bytes) or of an operand (in elements). text 0 = never written. */
 struct peal_stretch {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of `peal verify`: every answer in a table, and one of them told in full. */
+/* The page of `peal verify`: every answer in a table, and one of them in full. */
 #ifndef PEAL_CLI_PAGE_VERIFY_H
 #define PEAL_CLI_PAGE_VERIFY_H
 
@@ -15,7 +15,7 @@ struct peal_page_answer {
     const char *sequence;         /* what was launched one after the other; NULL: one plan */
 };
 
-/* Fills a page that has its title and sources. The one told is the worst answer: refuted before not
+/* Fills a page that has its title and sources. The one in full is the worst answer: refuted before not
  * decided before proved. count > 0. */
 void peal_page_verify(struct peal_page *page, const struct peal_page_answer *answers, size_t count);
 

@@ -44,7 +44,7 @@ struct peal_case_call {
 uint64_t peal_case_sends(const struct peal_case_call *call);
 uint64_t peal_case_receives(const struct peal_case_call *call);
 void peal_case_fill(const struct peal_case_call *call, void *send);
-/* How many elements of the output are wrong; large ones are looked at by samples. */
+/* How many elements of the output are wrong; of large ones samples are checked. */
 uint64_t peal_case_check(const struct peal_case_call *call, const void *recv);
 
 #endif

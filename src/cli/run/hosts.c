@@ -2,7 +2,7 @@
 /* peal exec --hosts: one agent per host, started by ssh or by a command that the user gives; this process gathers what
  * ranks exchange, prints what they write, and reports how they end.
  *
- * This process talks to agents (agent.c) over their standard input and output, in messages of wire.h, and to nobody else: what
+ * This process talks to agents (agent.c) over their standard input and output, in messages of wire.h, and to no other process: what
  * ranks of different hosts must know of each other before they are connected passes through it. It owns the agents and, through
  * them, the ranks: an agent whose input ends kills its ranks and ends, so that no host keeps ranks of a job that has gone.
  *
@@ -61,10 +61,10 @@ struct hosts_job {
 bool peal_hosts_parse(const char *text, struct peal_arena *arena, struct peal_hosts_list *out,
                       struct peal_text *error)
 {
-    uint32_t most = 1;
+    uint32_t capacity = 1;
     for (const char *at = text; *at; at++)
-        most += *at == ',';
-    *out = (struct peal_hosts_list){.at = peal_arena_alloc(arena, most * sizeof *out->at)};
+        capacity += *at == ',';
+    *out = (struct peal_hosts_list){.at = peal_arena_alloc(arena, capacity * sizeof *out->at)};
     while (out->at && *text) {
         struct peal_hosts_entry *entry = &out->at[out->count];
         size_t len = strcspn(text, ","), name = len;
@@ -139,8 +139,8 @@ static char *quote(const char *word, struct peal_arena *arena)
 char **peal_hosts_command(const char *via, const char *host, const char *self,
                           struct peal_arena *arena)
 {
-    size_t most = 8 + (via ? strlen(via) : 0), count = 0;
-    char **args = peal_arena_alloc(arena, most * sizeof *args);
+    size_t capacity = 8 + (via ? strlen(via) : 0), count = 0;
+    char **args = peal_arena_alloc(arena, capacity * sizeof *args);
     if (!args)
         return NULL;
     if (!via) {

@@ -47,7 +47,7 @@ static const char patience[] = "60000";
 /* ---- processes ---- */
 
 static int run_child(const struct peal_cli *cli, const struct peal_ranks *ranks,
-                     const struct peal_open *how, pid_t parent)
+                     const struct peal_open *options, pid_t parent)
 {
     struct peal_comm *comm;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -56,8 +56,8 @@ static int run_child(const struct peal_cli *cli, const struct peal_ranks *ranks,
     if (ranks->bind)
         setenv("PEAL_BIND", "wrap", 0);
     setenv("PEAL_TIMEOUT_MS", patience, 0);
-    if (peal_comm_open(how, &comm) != PEAL_OK) {
-        fprintf(stderr, "peal: rank %u: %s\n", how->rank, peal_comm_error(NULL));
+    if (peal_comm_open(options, &comm) != PEAL_OK) {
+        fprintf(stderr, "peal: rank %u: %s\n", options->rank, peal_comm_error(NULL));
         return PEAL_EXIT_OTHER;
     }
     int code = ranks->body(comm, ranks->context);
@@ -92,11 +92,11 @@ static bool start_all(const struct peal_cli *cli, const struct peal_ranks *ranks
     fflush(stderr);
     const pid_t parent = getpid();
     for (; p->started < ranks->count; p->started++) {
-        struct peal_open how = {
+        struct peal_open options = {
             .size = ranks->count, .rank = p->started, .job = job, .quiet = ranks->quiet};
         pid_t pid = fork();
         if (pid == 0)
-            _exit(run_child(cli, ranks, &how, parent));
+            _exit(run_child(cli, ranks, &options, parent));
         if (pid < 0) {
             peal_cli_fail(cli, "cannot start rank %u: %s", p->started, strerror(errno));
             return false;
@@ -220,7 +220,7 @@ const char *peal_ranks_machine(void)
 
 int peal_ranks_fail(const char *command, struct peal_comm *comm, enum peal_status status)
 {
-    /* The rank that found out has told the whole story already. */
+    /* The rank that found out has reported it already. */
     bool told = status == PEAL_TIMEOUT || status == PEAL_PEER_DEAD || status == PEAL_MISMATCH;
     const char *why = told ? "" : peal_comm_error(comm);
     fflush(stdout);

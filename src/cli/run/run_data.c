@@ -36,13 +36,13 @@ static bool is_symmetric(const struct peal_buf *buf)
 /* The largest length of a parameter on any rank: symmetric memory has one size. */
 static uint64_t most_len(const struct peal_plan *plan, uint32_t buf)
 {
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     for (uint32_t r = 0; r < plan->nranks; r++) {
         uint64_t len = peal_plan_len(plan, r, buf);
-        if (len > most)
-            most = len;
+        if (len > maximum)
+            maximum = len;
     }
-    return most;
+    return maximum;
 }
 
 /* In place, this parameter is within another one; gather and scatter: on the root only. */
@@ -69,11 +69,11 @@ static uint64_t need_of(const struct peal_plan *whole, uint32_t b, uint32_t rank
     const struct peal_buf *buf = &peal_plan_bufs(whole)[b];
     uint64_t element = peal_dtype_size((enum peal_dtype)buf->dtype);
     uint64_t own = peal_size_mul_capped(peal_plan_len(whole, rank, b), element);
-    uint64_t most = own, need = 0;
+    uint64_t maximum = own, need = 0;
     if (is_symmetric(buf))
-        most = peal_size_mul_capped(most_len(whole, b), element);
+        maximum = peal_size_mul_capped(most_len(whole, b), element);
     if (!is_part(whole, b, rank))
-        need = peal_size_add_capped(most, 64);
+        need = peal_size_add_capped(maximum, 64);
     if (buf->dir & PEAL_DIR_IN)
         need = peal_size_add_capped(need, own);
     if (b == whole->contract_out && whole->contract != PEAL_CONTRACT_NONE)
@@ -174,13 +174,13 @@ void peal_run_data_release(struct peal_run_data *d)
 
 uint64_t peal_run_data_most(const struct peal_run_data *d)
 {
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     for (uint32_t i = 0; i < d->count; i++) {
         uint64_t bytes = param_bytes(d, i);
-        if (bytes > most)
-            most = bytes;
+        if (bytes > maximum)
+            maximum = bytes;
     }
-    return most;
+    return maximum;
 }
 
 /* Where the contract's x or y is: where the two are one buffer, the smaller is the own part of it.

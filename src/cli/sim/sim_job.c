@@ -24,7 +24,7 @@ static void enter(const struct peal_sim_job *job, enum peal_sim_phase phase)
     struct peal_sim_follow *follow = job->follow;
     if (!follow)
         return;
-    /* relaxed, here and where it is looked at: numbers to show, that may belong to the phase before
+    /* relaxed, here and where it is read: numbers to show, that may belong to the phase before
      * for an instant */
     atomic_store_explicit(&follow->pace.made, 0, memory_order_relaxed);
     atomic_store_explicit(&follow->pace.total, 0, memory_order_relaxed);

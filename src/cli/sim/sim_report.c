@@ -313,8 +313,7 @@ void peal_sim_report_compare(const struct peal_sim_job *job, const struct peal_s
 
 static void json_ranks(const struct peal_sim_job *job, struct peal_json *json)
 {
-    peal_json_key(json, "per_rank");
-    peal_json_array(json);
+    peal_json_put_array(json, "per_rank");
     for (uint32_t rank = 0; rank < job->plan->nranks; rank++) {
         struct peal_sim_rank_stats stats;
         peal_sim_rank(job->sim, rank, &stats);
@@ -325,8 +324,7 @@ static void json_ranks(const struct peal_sim_job *job, struct peal_json *json)
         peal_json_put_uint(json, "math_ps", stats.math_busy);
         peal_json_put_uint(json, "dma_data_ps", stats.dma_busy[0]);
         peal_json_put_uint(json, "dma_comm_ps", stats.dma_busy[1]);
-        peal_json_key(json, "stalls_ps");
-        peal_json_object(json);
+        peal_json_put_object(json, "stalls_ps");
         for (int s = 0; s < PEAL_STALL_COUNT; s++)
             peal_json_put_uint(json, peal_sim_stall_name((enum peal_sim_stall)s), stats.stalls[s]);
         peal_json_object_end(json);
@@ -339,8 +337,7 @@ static void json_links(const struct peal_sim_job *job, struct peal_json *json)
 {
     size_t count;
     struct link_use *list = list_links(job->sim, &count);
-    peal_json_key(json, "links");
-    peal_json_array(json);
+    peal_json_put_array(json, "links");
     if (list) {
         for (size_t i = 0; i < count; i++) {
             if (!list[i].stats.messages)
@@ -398,8 +395,7 @@ void peal_sim_report_json(const struct peal_sim_job *job, struct peal_json *json
         peal_json_put_string(json, "data_hash", hash);
     else
         peal_json_put_real(json, "data_hash", NAN);
-    peal_json_key(json, "critical_path_ps");
-    peal_json_object(json);
+    peal_json_put_object(json, "critical_path_ps");
     for (int i = 0; i < PEAL_CAUSE_COUNT; i++)
         peal_json_put_uint(json, peal_sim_cause_name((enum peal_sim_cause)i), s->causes[i]);
     peal_json_object_end(json);

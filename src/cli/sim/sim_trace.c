@@ -94,7 +94,7 @@ static int compare_placed(const void *a, const void *b)
  * that is free. Further rows are tracks of their own. */
 static bool spread_rows(struct filler *f)
 {
-    uint64_t count = f->log.nbars, used = 0, most = 0;
+    uint64_t count = f->log.nbars, used = 0, max_used = 0;
     struct placed *list = calloc(count + 1, sizeof *list);
     uint64_t *ends = calloc(count + 1, sizeof *ends); /* of the rows of the current link */
     f->rows = calloc(count + 1, sizeof *f->rows);
@@ -112,13 +112,13 @@ static bool spread_rows(struct filler *f)
         for (uint64_t i = 0; i < used; i++) {
             uint32_t row = 0;
             if (i > 0 && list[i].link != list[i - 1].link)
-                most = 0;
-            while (row < most && ends[row] > list[i].start)
+                max_used = 0;
+            while (row < max_used && ends[row] > list[i].start)
                 row++;
-            if (row == most) {
+            if (row == max_used) {
                 struct peal_sim_link_stats stats;
                 char name[64];
-                most++;
+                max_used++;
                 if (row > 0 && peal_sim_link(f->job->sim, list[i].link, &stats)) {
                     snprintf(name, sizeof name, "%s (%u)", stats.name, row + 1);
                     peal_trace_track(&f->trace, f->job->plan->nranks,

@@ -74,8 +74,7 @@ void peal_fault_report_text(const char *kernel, const struct peal_stops *all, st
 
 static void put_at(struct peal_json *json, const char *name, const struct peal_verify_place *at)
 {
-    peal_json_key(json, name);
-    peal_json_object(json);
+    peal_json_put_object(json, name);
     peal_json_put_string(json, "file", at->file);
     peal_json_put_uint(json, "line", at->line);
     peal_json_put_uint(json, "col", at->col);
@@ -104,8 +103,7 @@ static void put_stop(struct peal_json *json, const struct peal_stop *s)
     put_at(json, "at", &s->first.place);
     put_at(json, "to", &s->last.place);
     peal_json_put_string(json, "text", s->first.text);
-    peal_json_key(json, "blocked");
-    peal_json_array(json);
+    peal_json_put_array(json, "blocked");
     for (uint32_t k = 0; k < s->nwaits; k++)
         put_blocked(json, &s->waits[k]);
     peal_json_array_end(json);
@@ -120,8 +118,7 @@ void peal_fault_report_json(const char *kernel, const struct peal_stops *all, st
     peal_json_put_string(&json, "kernel", kernel);
     peal_json_put_uint(&json, "ranks", all->nranks);
     peal_json_put_string(&json, "fault", "stop");
-    peal_json_key(&json, "stops");
-    peal_json_array(&json);
+    peal_json_put_array(&json, "stops");
     for (uint32_t i = 0; i < all->count; i++)
         put_stop(&json, &all->at[i]);
     peal_json_array_end(&json);

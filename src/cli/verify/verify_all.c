@@ -71,8 +71,7 @@ static void put_number(struct peal_json *json, const char *key, uint32_t number)
 static void put_solvers(struct peal_json *json, const struct peal_forall *all)
 {
     static const char *const names[] = {"z3", "cvc5"};
-    peal_json_key(json, "solvers");
-    peal_json_array(json);
+    peal_json_put_array(json, "solvers");
     for (uint32_t i = 0; i < 2; i++) {
         if (all->proved && (all->solvers >> i & 1))
             peal_json_string(json, names[i]);
@@ -83,8 +82,7 @@ static void put_solvers(struct peal_json *json, const struct peal_forall *all)
 void peal_verify_all_json(const struct peal_claim *claim, const struct peal_forall *all,
                           struct peal_json *json)
 {
-    peal_json_key(json, "all_ranks");
-    peal_json_object(json);
+    peal_json_put_object(json, "all_ranks");
     peal_json_put_string(json, "verdict", all->proved ? proved : undecided);
     peal_json_put_string(json, "class", peal_forall_class_name(all->in));
     put_number(json, "cutoff", all->cutoff);

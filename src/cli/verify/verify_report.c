@@ -389,8 +389,7 @@ void peal_verify_report_json(const struct peal_claim *claim, const struct peal_c
     peal_json_put_uint(&json, "sequences", t->sequences);
     peal_json_put_uint(&json, "all_sequences", t->all_sequences);
     peal_json_put_bool(&json, "two_only", t->two_only);
-    peal_json_key(&json, "answers");
-    peal_json_array(&json);
+    peal_json_put_array(&json, "answers");
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *task = &claim->tasks[i];
         if (task->answer || task->status != PEAL_OK)

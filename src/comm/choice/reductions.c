@@ -99,10 +99,10 @@ enum peal_status peal_reduction_declare(struct peal_comm *comm, const char *text
                        why.len ? peal_text_get(&why) : peal_status_text(status));
         peal_text_release(&why);
     } else if (!(decl = find(peal_program_module(program), name))) {
-        status = peal_comm_fail(comm, PEAL_INVALID,
-                                name ? "there is no reduction '%s'"
-                                     : "there is no reduction in the text%s",
-                                name ? name : "");
+        if (name)
+            status = peal_comm_fail(comm, PEAL_INVALID, "there is no reduction '%s'", name);
+        else
+            status = peal_comm_fail(comm, PEAL_INVALID, "there is no reduction in the text");
     } else {
         status = add(comm, &decl->formula, out);
     }

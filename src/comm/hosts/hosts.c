@@ -13,8 +13,11 @@ enum peal_status peal_hosts_compare(struct peal_meet *meet, uint32_t *nodes, boo
 {
     enum peal_status status = peal_meet_nodes(meet, nodes, why);
     *several = false;
-    for (uint32_t r = 0; status == PEAL_OK && r < meet->size; r++)
+    for (uint32_t r = 0; r < meet->size; r++) {
+        if (status != PEAL_OK)
+            break;
         *several |= nodes[r] != nodes[0];
+    }
     return status;
 }
 
@@ -116,8 +119,11 @@ static enum peal_status open_team(struct peal_meet *meet, struct peal_endpoint *
     enum peal_status status = peal_team_open(&far, &reason, &team);
     status = give_account(meet, &own, status, reason_of(status, &reason), all, why);
     peal_text_release(&reason);
-    for (uint32_t r = 0; status == PEAL_OK && r < how->size; r++)
+    for (uint32_t r = 0; r < how->size; r++) {
+        if (status != PEAL_OK)
+            break;
         hellos[r] = all[r].hello;
+    }
     if (status == PEAL_OK)
         status = peal_team_meet_far(team, hellos, why);
     if (status != PEAL_OK) {
@@ -162,9 +168,11 @@ void peal_hosts_cut(const struct peal_team *parent, struct peal_hosts_part *part
                     struct peal_team_group *group)
 {
     bool several = false;
-    for (uint32_t i = 0; parent->span && i < group->size; i++) {
-        several |= parent->span->far[group->ranks[i]] != 0;
-        part->at[i] = parent->span->peers[group->ranks[i]].at;
+    if (parent->span) {
+        for (uint32_t i = 0; i < group->size; i++) {
+            several |= parent->span->far[group->ranks[i]] != 0;
+            part->at[i] = parent->span->peers[group->ranks[i]].at;
+        }
     }
     if (!several)
         return;

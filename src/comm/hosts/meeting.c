@@ -27,15 +27,15 @@ static bool is_same_host(const char *a, const char *b)
 }
 
 /* Rank 0: are all on its host? */
-static enum peal_status compare_hosts(const struct peal_open *how, const char *name,
+static enum peal_status compare_hosts(const struct peal_open *options, const char *name,
                                       const char *own, bool *several, struct peal_text *why)
 {
     *several = false;
-    for (uint32_t r = 1; r < how->size; r++) {
+    for (uint32_t r = 1; r < options->size; r++) {
         char key[96], host[112];
         size_t len = 0;
         snprintf(key, sizeof key, "peal-host-%.60s-%u", name, r);
-        if (how->store->get(how->store->context, key, host, sizeof host - 1, &len) != 0 ||
+        if (options->store->get(options->store->context, key, host, sizeof host - 1, &len) != 0 ||
             len >= sizeof host) {
             peal_text_printf(why, "the store did not give the host of rank %u", r);
             return PEAL_SYSTEM;
@@ -48,34 +48,34 @@ static enum peal_status compare_hosts(const struct peal_open *how, const char *n
 
 /* Agrees on an unguessable job name through a store: rank 0 makes it, once all others have told
  * their hosts; a '@' before it says that these are several. */
-static enum peal_status meet_by_store(const struct peal_open *how, char job[static 64],
+static enum peal_status meet_by_store(const struct peal_open *options, char job[static 64],
                                       bool *several, struct peal_text *why)
 {
-    const struct peal_store *store = how->store;
-    const char *name = how->job ? how->job : "";
+    const struct peal_store *store = options->store;
+    const char *name = options->job ? options->job : "";
     char key[96], own[112], made[64] = "";
     size_t len = 0;
     identify(own);
-    if (how->rank == 0) {
-        enum peal_status status = compare_hosts(how, name, own, several, why);
+    if (options->rank == 0) {
+        enum peal_status status = compare_hosts(options, name, own, several, why);
         if (status != PEAL_OK)
             return status;
         made[0] = '@';
         peal_job_make(made + *several);
         len = strlen(made);
     } else {
-        snprintf(key, sizeof key, "peal-host-%.60s-%u", name, how->rank);
+        snprintf(key, sizeof key, "peal-host-%.60s-%u", name, options->rank);
         if (store->set(store->context, key, own, strlen(own)) != 0) {
             peal_text_puts(why, "the store refused to set the host's name");
             return PEAL_SYSTEM;
         }
     }
     snprintf(key, sizeof key, "peal-job-%.60s", name);
-    int failed = how->rank == 0 ? store->set(store->context, key, made, len)
-                                : store->get(store->context, key, made, sizeof made - 1, &len);
+    int failed = options->rank == 0 ? store->set(store->context, key, made, len)
+                                    : store->get(store->context, key, made, sizeof made - 1, &len);
     if (failed != 0 || len >= sizeof made) {
-        peal_text_puts(why, how->rank == 0 ? "the store refused to set the job's name"
-                                           : "the store did not give the job's name");
+        peal_text_puts(why, options->rank == 0 ? "the store refused to set the job's name"
+                                               : "the store did not give the job's name");
         return PEAL_SYSTEM;
     }
     made[len] = '\0';
@@ -100,19 +100,19 @@ static int64_t get_from_store(void *context, const char *name, void *out, size_t
     return store->get(store->context, name, out, cap, &len) == 0 ? (int64_t)len : -1;
 }
 
-static enum peal_status open_store(const struct peal_open *how, const char *job, uint32_t meet_ms,
-                                   struct peal_meet **out)
+static enum peal_status open_store(const struct peal_open *options, const char *job,
+                                   uint32_t meet_ms, struct peal_meet **out)
 {
-    struct peal_meet_store store = {
-        (void *)(uintptr_t)how->store, set_in_store, get_from_store};
-    return peal_meet_open_store(&store, job, how->rank, how->size, meet_ms, out);
+    struct peal_meet_store store = {(void *)(uintptr_t)options->store, set_in_store,
+                                    get_from_store};
+    return peal_meet_open_store(&store, job, options->rank, options->size, meet_ms, out);
 }
 
 /* ---- a launcher's service ---- */
 
 /* Ranks of a launcher on several hosts, or maybe: its service knows. */
-static enum peal_status open_service(uint32_t meet_ms, struct peal_env *env,
-                                     struct peal_meet **out, struct peal_text *why)
+static enum peal_status open_service(uint32_t meet_ms, struct peal_env *env, struct peal_meet **out,
+                                     struct peal_text *why)
 {
     enum peal_status status = peal_meet_open(meet_ms, why, out);
     if (status != PEAL_OK)
@@ -124,44 +124,44 @@ static enum peal_status open_service(uint32_t meet_ms, struct peal_env *env,
 
 /* ---- who and where ---- */
 
-static enum peal_status identify_rank(const struct peal_open *how, uint32_t meet_ms,
+static enum peal_status identify_rank(const struct peal_open *options, uint32_t meet_ms,
                                       struct peal_env *env, struct peal_meet **meet,
                                       struct peal_text *why)
 {
     bool several = false;
     enum peal_status status = PEAL_OK;
-    if (how->size == 0) {
+    if (options->size == 0) {
         status = peal_env_read(env, why);
-        if (status == PEAL_OK && how->job)
-            peal_env_job(how->job, env->job);
+        if (status == PEAL_OK && options->job)
+            peal_env_job(options->job, env->job);
         if (status == PEAL_OK && env->hosts)
             status = open_service(meet_ms, env, meet, why);
         return status;
     }
-    *env = (struct peal_env){.rank = how->rank, .size = how->size};
-    peal_env_job(how->job ? how->job : "", env->job);
-    if (how->rank >= how->size) {
-        peal_text_printf(why, "rank %u of %u ranks", how->rank, how->size);
+    *env = (struct peal_env){.rank = options->rank, .size = options->size};
+    peal_env_job(options->job ? options->job : "", env->job);
+    if (options->rank >= options->size) {
+        peal_text_printf(why, "rank %u of %u ranks", options->rank, options->size);
         return PEAL_INVALID;
     }
-    if (how->store) {
-        status = meet_by_store(how, env->job, &several, why);
-        return status == PEAL_OK && several ? open_store(how, env->job, meet_ms, meet) : status;
+    if (options->store) {
+        status = meet_by_store(options, env->job, &several, why);
+        return status == PEAL_OK && several ? open_store(options, env->job, meet_ms, meet) : status;
     }
-    if (!how->job && how->size > 1) {
+    if (!options->job && options->size > 1) {
         peal_text_puts(why, "a job name or a store is needed to find the other ranks");
         return PEAL_INVALID;
     }
     return PEAL_OK;
 }
 
-enum peal_status peal_meeting_find(const struct peal_open *how, uint32_t meet_ms,
+enum peal_status peal_meeting_find(const struct peal_open *options, uint32_t meet_ms,
                                    struct peal_env *env, struct peal_meet **meet, uint32_t *nodes,
                                    struct peal_text *why)
 {
     bool several = false;
     *meet = NULL;
-    enum peal_status status = identify_rank(how, meet_ms, env, meet, why);
+    enum peal_status status = identify_rank(options, meet_ms, env, meet, why);
     if (status == PEAL_OK && env->size > PEAL_MOST_RANKS) {
         peal_text_printf(why, "%u ranks; at most %d are supported", env->size, PEAL_MOST_RANKS);
         status = PEAL_UNSUPPORTED;

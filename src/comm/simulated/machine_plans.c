@@ -257,9 +257,9 @@ static uint64_t first_guess(const struct peal_machine_plans *plans, const struct
     uint64_t slots = 4 * plans->machine->keys.slots;
     uint64_t per_rank = plans->machine->keys.slot_bytes * slots / peal_dtype_size(args->dtype);
     uint64_t blocks = peal_call_shape(args->collective, 1, peal_comm_size(comm)).n;
-    uint64_t most = blocks > 1 ? per_rank : per_rank * peal_comm_size(comm);
-    if (args->count > most && most > 0)
-        return most;
+    uint64_t max_count = blocks > 1 ? per_rank : per_rank * peal_comm_size(comm);
+    if (args->count > max_count && max_count > 0)
+        return max_count;
     return args->count;
 }
 

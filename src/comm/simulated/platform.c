@@ -50,8 +50,7 @@ void peal_platform_trace(struct peal_platform *platform, const struct peal_argum
     peal_json_put_fixed(json, "dur", (double)(to - from) / 1e6, 6);
     peal_json_put_uint(json, "pid", 0);
     peal_json_put_uint(json, "tid", 0);
-    peal_json_key(json, "args");
-    peal_json_object(json);
+    peal_json_put_object(json, "args");
     peal_json_put_uint(json, "count", args->count);
     peal_json_put_string(json, "type", peal_dtype_name(args->dtype));
     peal_json_put_uint(json, "root", args->root);

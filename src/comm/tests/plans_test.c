@@ -418,7 +418,7 @@ static void *call_all(void *context)
     uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
     char *a = calloc(size, 262144), *b = calloc(size, 262144);
     enum peal_status s = PEAL_OK;
-    me->before = comm->plans.count;
+    me->before = comm->plans.entries.len;
     for (size_t i = 0; s == PEAL_OK && i < sizeof bytes / sizeof *bytes; i++) {
         uint64_t n = bytes[i] / 4;
         s |= peal_barrier(comm);
@@ -435,7 +435,7 @@ static void *call_all(void *context)
         s |= peal_scatter(comm, a, b, n * 4, PEAL_U8, 0);
         s |= peal_all_to_all(comm, a, b, n, PEAL_I32);
     }
-    me->after = comm->plans.count;
+    me->after = comm->plans.entries.len;
     me->templates = count_patterns(comm);
     for (size_t i = 0; s == PEAL_OK && i < sizeof bytes / sizeof *bytes; i++) {
         s |= peal_reduce(comm, a, b, bytes[i] / 8, PEAL_F64, PEAL_MAX, size - 1);

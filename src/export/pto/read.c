@@ -253,19 +253,7 @@ static void declare_buffers(struct pto_reader *r)
         for (uint32_t q = 0; q < plan->nranks; q++)
             peal_assembler_len(r->a, q, b, peal_plan_len(plan, q, b));
     }
-    for (uint32_t i = 0; i < plan->params.count; i++) {
-        const struct peal_param *p = &peal_plan_params(plan)[i];
-        peal_assembler_param(r->a, peal_plan_string(plan, p->name), p->is_local, p->count,
-                             peal_plan_values(plan) + p->first);
-    }
-    h->kernel = peal_assembler_string(r->a, peal_plan_string(plan, plan->kernel));
-    h->contract = plan->contract;
-    h->contract_in = plan->contract_in;
-    h->contract_out = plan->contract_out;
-    h->dtype = plan->dtype;
-    h->reduce = plan->reduce;
-    h->root = plan->root;
-    h->flags = plan->flags;
+    peal_assembler_take_over(r->a, plan);
 }
 
 static void declare_channels(struct pto_reader *r)

@@ -122,20 +122,20 @@ static void place_channels(struct pto_window *w, uint64_t size)
 static int64_t count_launches(const struct pto_window *w)
 {
     const struct peal_plan *plan = w->plan;
-    int64_t most = 1;
+    int64_t maximum = 1;
     for (uint64_t i = 0; i < (uint64_t)plan->nranks * plan->cells; i++) {
         int64_t sum = 0;
         for (uint32_t phase = 0; phase < plan->period; phase++)
             sum += w->totals[i * plan->period + phase];
-        if (sum > most)
-            most = sum;
+        if (sum > maximum)
+            maximum = sum;
     }
     for (uint32_t c = 0; c < plan->channels.count; c++) {
         int64_t sends = (int64_t)peal_plan_channels(plan)[c].sends * plan->period;
-        if (sends > most)
-            most = sends;
+        if (sends > maximum)
+            maximum = sends;
     }
-    return (INT32_MAX / most - 1) * (int64_t)plan->period;
+    return (INT32_MAX / maximum - 1) * (int64_t)plan->period;
 }
 
 static const char *why_not(const struct peal_plan *plan)

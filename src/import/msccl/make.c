@@ -10,7 +10,7 @@
  *                             slot until the forwarding send is accepted
  *   depid, deps               wait done[depid] >= k: the k-th publication is the first of a step
  *                             that is not before `deps`
- *   hasdep                    notify done[own block] += 1, where somebody of the gpu depends on it
+ *   hasdep                    notify done[own block] += 1, where a block of the gpu depends on it
  *   i, o, s                   parameters x and y, private buffer s
  *
  * Messages. How many chunks fit in a slot depends on the size of the call: a step of cnt chunks is
@@ -69,21 +69,11 @@ static struct peal_pos pos_at(const struct maker *m, uint32_t line, uint32_t col
     return (struct peal_pos){m->import->source, line, col, len};
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 uint64_t peal_msccl_count(const struct peal_import *import)
 {
     enum { LEAST = 256 };
     const struct msccl_algo *algo = import->msccl;
-    uint64_t unit = algo->nchunks / gcd(algo->nchunks, algo->mult);
+    uint64_t unit = algo->nchunks / peal_size_gcd(algo->nchunks, algo->mult);
     return (LEAST + unit - 1) / unit * unit;
 }
 
@@ -207,14 +197,14 @@ static void size_private(struct maker *m)
         uint64_t tiles = 0;
         for (uint32_t t = gpu->first; t < gpu->first + gpu->count; t++) {
             const struct msccl_tb *tb = &algo->tbs[t];
-            int32_t most = 0;
+            int32_t maximum = 0;
             for (uint32_t s = tb->first; s < tb->first + tb->count; s++) {
                 const struct msccl_step *step = &algo->steps[s];
-                if (step->type == MSCCL_RECV_REDUCE_SEND && step->cnt > most)
-                    most = step->cnt;
+                if (step->type == MSCCL_RECV_REDUCE_SEND && step->cnt > maximum)
+                    maximum = step->cnt;
             }
             m->tile_at[t] = tiles;
-            tiles += (uint64_t)most * m->chunk;
+            tiles += (uint64_t)maximum * m->chunk;
         }
         peal_assembler_len(m->a, g, m->scratch, (uint64_t)gpu->s_chunks * m->chunk);
         peal_assembler_len(m->a, g, m->tile, tiles);

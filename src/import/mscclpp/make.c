@@ -51,16 +51,6 @@ static void most_parts(const struct mscclpp_op *op, uint64_t *parts, uint64_t *u
         most_parts(&op->inner[i], parts, unit);
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Chunks so large that each thread block of a group has a part of its own and every pipeline goes
  * round twice; in f32. */
 uint64_t peal_mscclpp_count(const struct peal_import *import)
@@ -82,10 +72,10 @@ uint64_t peal_mscclpp_count(const struct peal_import *import)
             times = in;
         }
         if (chunks)
-            need = chunks / gcd(chunks, times);
-        whole = peal_size_min(whole / gcd(whole, need) * need, MOST_CHUNK);
+            need = chunks / peal_size_gcd(chunks, times);
+        whole = peal_size_min(whole / peal_size_gcd(whole, need) * need, MOST_CHUNK);
     }
-    uint64_t step = plan->alignment / gcd(plan->alignment, SIZE) * parts;
+    uint64_t step = plan->alignment / peal_size_gcd(plan->alignment, SIZE) * parts;
     uint64_t least = peal_size_max(unit / SIZE, LEAST / whole);
     uint64_t chunk = (least + step - 1) / step * step;
     return whole * peal_size_max(chunk, step);

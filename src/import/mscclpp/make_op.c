@@ -71,7 +71,7 @@ static void flag_packets(struct mpp_maker *m, const struct mscclpp_operand *oper
 {
     struct mpp_slice slice = peal_mpp_slice(m, operand);
     const struct mpp_cuts *cuts = &m->cuts[rank];
-    size_t first[2], count[2], most = 0;
+    size_t first[2], count[2], maximum = 0;
     if (slice.count == 0)
         return;
     for (int half = 0; half < 2; half++) {
@@ -79,11 +79,11 @@ static void flag_packets(struct mpp_maker *m, const struct mscclpp_operand *oper
         first[half] = find_cut(cuts, at);
         count[half] = find_cut(cuts, at + slice.count) - first[half];
         if (half == 0 || m->plan->double_scratch) {
-            if (count[half] > most)
-                most = count[half];
+            if (count[half] > maximum)
+                maximum = count[half];
         }
     }
-    for (size_t i = 0; i < most; i++) {
+    for (size_t i = 0; i < maximum; i++) {
         if (m->failed)
             break;
         uint32_t phases = PEAL_NONE;

@@ -192,14 +192,14 @@ static void read_channels(struct mpp_reader *r, const struct json *node, struct 
         peal_mpp_refuse(r, list, "'channels' is an array");
         return;
     }
-    uint64_t most = count_peers(list);
+    uint64_t capacity = count_peers(list);
     uint32_t *orders[MPP_CHANNEL_TYPES] = {NULL};
     for (int t = MPP_MEMORY; t <= MPP_PORT; t++) {
-        gpu->channels[t] = peal_mpp_take(r, most, sizeof *gpu->channels[t]);
+        gpu->channels[t] = peal_mpp_take(r, capacity, sizeof *gpu->channels[t]);
         orders[t] = calloc(r->plan->nranks, sizeof *orders[t]);
         r->failed = r->failed || !orders[t];
     }
-    gpu->groups = peal_mpp_take(r, most, sizeof *gpu->groups);
+    gpu->groups = peal_mpp_take(r, capacity, sizeof *gpu->groups);
     for (const struct json *c = list->first; c; c = c->next) {
         if (r->failed)
             break;
@@ -360,10 +360,11 @@ static void read_head(struct mpp_reader *r, const struct json *root)
     plan->threads =
         (uint32_t)peal_mpp_int(r, root, "num_threads_per_block", NULL, 1, 1 << 20, 1024);
     plan->min_bytes = (uint64_t)peal_mpp_int(r, root, "min_message_size", NULL, 0, INT64_MAX, 0);
-    const struct json *most = peal_json_get(root, "max_message_size");
-    bool fits = most && most->kind == JSON_NUMBER && most->is_integer && most->number >= 0;
+    const struct json *capacity = peal_json_get(root, "max_message_size");
+    bool fits =
+        capacity && capacity->kind == JSON_NUMBER && capacity->is_integer && capacity->number >= 0;
     if (fits)
-        plan->max_bytes = (uint64_t)most->number;
+        plan->max_bytes = (uint64_t)capacity->number;
     else
         plan->max_bytes = UINT64_MAX; /* 2^64 - 1 is what files have */
 }

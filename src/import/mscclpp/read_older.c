@@ -118,12 +118,12 @@ static void read_list(struct older *o, const struct json *block)
 {
     struct mpp_reader *r = o->r;
     const struct json *list = peal_json_get(block, "channels");
-    uint64_t most = 0;
+    uint64_t capacity = 0;
     for (const struct json *c = peal_json_first(list); c; c = c->next) {
         const struct json *ids = peal_json_get(c, "cids");
-        most += peal_json_count(ids);
+        capacity += peal_json_count(ids);
     }
-    o->entries = peal_mpp_take(r, most, sizeof *o->entries);
+    o->entries = peal_mpp_take(r, capacity, sizeof *o->entries);
     for (const struct json *c = peal_json_first(list); c; c = c->next) {
         if (r->failed)
             break;
@@ -299,10 +299,10 @@ static void read_op(struct older *o, const struct json *node, struct mscclpp_op 
         op->blocks = (uint32_t)peal_mpp_int(r, node, "nthread_blocks", NULL, 1, 1 << 16, 0);
     }
     uint64_t in = length_of(node, "i_cids"), to = length_of(node, "o_cids");
-    uint64_t most = 1 + in + to + length_of(node, "srcs") + length_of(node, "dsts");
+    uint64_t capacity = 1 + in + to + length_of(node, "srcs") + length_of(node, "dsts");
     op->channels = peal_mpp_take(r, in + to, sizeof *op->channels);
-    op->src = peal_mpp_take(r, most, sizeof *op->src);
-    op->dst = peal_mpp_take(r, most, sizeof *op->dst);
+    op->src = peal_mpp_take(r, capacity, sizeof *op->src);
+    op->dst = peal_mpp_take(r, capacity, sizeof *op->dst);
     if (!r->failed)
         read_operands(o, node, what->shape, op);
     r->import->facts.steps++;

@@ -45,9 +45,9 @@ static void read_channel_ids(struct lists *l, const struct json *block)
     struct mpp_reader *r = l->r;
     const struct mscclpp_gpu *gpu = &r->plan->gpus[l->rank];
     const struct json *list = peal_json_get(block, "channels");
-    uint64_t most = count_all(list, "channel_ids", "cids");
+    uint64_t capacity = count_all(list, "channel_ids", "cids");
     for (int t = 0; t < MPP_CHANNEL_TYPES; t++)
-        l->channels[t] = peal_mpp_take(r, most, sizeof *l->channels[t]);
+        l->channels[t] = peal_mpp_take(r, capacity, sizeof *l->channels[t]);
     for (const struct json *c = peal_json_first(list); c; c = c->next) {
         if (r->failed)
             break;
@@ -75,11 +75,11 @@ static void read_remotes(struct lists *l, const struct json *gpu, const struct j
     struct mpp_reader *r = l->r;
     const struct json *all = peal_json_get(gpu, "remote_buffers");
     const struct json *list = peal_json_get(block, "remote_buffer_refs");
-    uint64_t most = count_all(list, "remote_buffer_ids", NULL);
+    uint64_t capacity = count_all(list, "remote_buffer_ids", NULL);
     const struct json **by_id = peal_mpp_take(r, peal_json_count(all), sizeof *by_id);
     uint32_t n = 0;
     for (int t = 0; t < MPP_CHANNEL_TYPES; t++)
-        l->remotes[t] = peal_mpp_take(r, most, sizeof *l->remotes[t]);
+        l->remotes[t] = peal_mpp_take(r, capacity, sizeof *l->remotes[t]);
     for (const struct json *b = peal_json_first(all); b; b = b->next) {
         if (r->failed)
             break;
@@ -169,7 +169,7 @@ static struct mscclpp_operand *read_operands(struct lists *l, const struct json 
 }
 
 /* Numbers of a list, each below `most`, mapped through `through` unless that is NULL. */
-static uint32_t *read_ids(struct mpp_reader *r, const struct json *list, uint32_t most,
+static uint32_t *read_ids(struct mpp_reader *r, const struct json *list, uint32_t capacity,
                           const uint32_t *through, uint32_t *count)
 {
     if (list->kind != JSON_ARRAY) {
@@ -180,11 +180,11 @@ static uint32_t *read_ids(struct mpp_reader *r, const struct json *list, uint32_
     for (const struct json *n = list->first; n; n = n->next) {
         if (r->failed)
             break;
-        if (most == 0) {
+        if (capacity == 0) {
             peal_mpp_refuse(r, n, "there are none of that kind");
             return out;
         }
-        uint32_t id = (uint32_t)peal_mpp_value(r, n, 0, (int64_t)most - 1);
+        uint32_t id = (uint32_t)peal_mpp_value(r, n, 0, (int64_t)capacity - 1);
         if (through)
             out[(*count)++] = through[id];
         else

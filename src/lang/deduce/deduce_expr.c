@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types, integer values and shapes of expressions, operands first. */
+/* Types, integer values and shapes of expressions, operands first.
+ *
+ * Beside its type, an integer has a value and data a shape, as polynomials over the names of the kernel
+ * (tree/poly.h): 2 * n + n is 3 n, and what is no polynomial, such as n / nranks, is an atom of its own.
+ * Shapes are compared where both are known; the rest is left to instantiate, which has numbers.
+ *
+ * An expression that is wrong gets type NONE, and whatever contains it stays silent: one mistake is one
+ * message. Polynomials live in the deducer's scratch arena, until the kernel ends. */
 #include "lang/deduce/deducer.h"
 #include "lang/syntax/print.h"
 #include "lang/syntax/syntax.h"

@@ -113,7 +113,9 @@ static void put_call(struct formula_maker *m, const struct peal_expr *expr)
         return;
     }
     uint32_t wanted = (uint32_t)peal_fn_info(fn)->operands;
-    for (const struct peal_expr *arg = expr->a; arg && !m->bad; arg = arg->next) {
+    for (const struct peal_expr *arg = expr->a; arg; arg = arg->next) {
+        if (m->bad)
+            break;
         put_expr(m, arg);
         if (++count > 1 && wanted == 0)
             put_apply(m, expr, fn, 2); /* two at a time, from the left */

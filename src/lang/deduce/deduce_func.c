@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions: of integers, elementwise ones of data, and reduce operations applied. */
+/* Functions: of integers, elementwise ones of data, and reduce operations applied.
+ *
+ * A name may stand for several of them (`max` of integers, of data, and as a reduction). Which is meant is
+ * decided by how the arguments' text begins, before any is deduced: deducing twice would report twice. */
 #include "lang/deduce/deducer.h"
 
 #include <string.h>

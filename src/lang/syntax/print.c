@@ -369,10 +369,13 @@ void peal_print_kernel(const struct peal_kernel *kernel, struct peal_text *out)
 void peal_print_reduction(const struct peal_reduce_decl *reduce, struct peal_text *out)
 {
     print_doc(reduce->doc, out);
-    peal_text_printf(out, "reduce %s(%s, %s)%s%s = ", reduce->name, reduce->operands[0],
-                     reduce->operands[1],
-                     reduce->flags & PEAL_FORMULA_COMMUTATIVE ? " commutative" : "",
-                     reduce->flags & PEAL_FORMULA_ASSOCIATIVE ? " associative" : "");
+    peal_text_printf(out, "reduce %s(%s, %s)", reduce->name, reduce->operands[0],
+                     reduce->operands[1]);
+    if (reduce->flags & PEAL_FORMULA_COMMUTATIVE)
+        peal_text_puts(out, " commutative");
+    if (reduce->flags & PEAL_FORMULA_ASSOCIATIVE)
+        peal_text_puts(out, " associative");
+    peal_text_puts(out, " = ");
     peal_print_expr(reduce->value, out);
     peal_text_puts(out, "\n");
 }

@@ -54,6 +54,9 @@ uint32_t peal_assembler_channel(struct peal_assembler *a, const char *name, uint
 void peal_assembler_param(
     struct peal_assembler *a, const char *name, bool is_local, uint32_t count,
     const int64_t *values); /* local: count values for each of the plan's ranks */
+/* What another plan, with the same buffers and ranks, promises: its kernel's name, parameters, contract,
+ * type, reduction, root and flags. */
+void peal_assembler_take_over(struct peal_assembler *a, const struct peal_plan *plan);
 /* The next user-defined reduction, functions PEAL_FN_USER, PEAL_FN_USER + 1, ...; at most PEAL_FORMULAS. */
 void peal_assembler_formula(struct peal_assembler *a, const struct peal_formula *formula);
 /* Those added so far, until the next is. */

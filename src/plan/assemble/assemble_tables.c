@@ -174,6 +174,24 @@ void peal_assembler_param(struct peal_assembler *a, const char *name, bool is_lo
     PUSH(a, params, param);
 }
 
+void peal_assembler_take_over(struct peal_assembler *a, const struct peal_plan *plan)
+{
+    struct peal_plan *h = peal_assembler_header(a);
+    for (uint32_t i = 0; i < plan->params.count; i++) {
+        const struct peal_param *p = &peal_plan_params(plan)[i];
+        peal_assembler_param(a, peal_plan_string(plan, p->name), p->is_local, p->count,
+                             peal_plan_values(plan) + p->first);
+    }
+    h->kernel = peal_assembler_string(a, peal_plan_string(plan, plan->kernel));
+    h->contract = plan->contract;
+    h->contract_in = plan->contract_in;
+    h->contract_out = plan->contract_out;
+    h->dtype = plan->dtype;
+    h->reduce = plan->reduce;
+    h->root = plan->root;
+    h->flags = plan->flags;
+}
+
 void peal_assembler_formula(struct peal_assembler *a, const struct peal_formula *formula)
 {
     assert(a->formulas.len < PEAL_FORMULAS && peal_formula_check(formula));

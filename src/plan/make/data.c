@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data statements: an expression is evaluated straight into its destination; operands that are not
- * places go through temporaries, and fuse removes what was not needed. */
+ * places go through temporaries, and fuse removes what was not needed.
+ *
+ * A place is a part of a buffer or tile. Emitting is greedy and local: one op per function, each with a
+ * temporary for its result, without a look at what follows. That keeps this file simple and right, and
+ * leaves all cleverness to one pass (plan/assemble/fuse.c), which the tests can switch off and compare.
+ * Temporaries belong to their statement: the walk gives them back when it ends, and the next statement
+ * takes them again, so that a plan has as many as its largest statement. */
 #include "plan/make/maker.h"
 
 #include <inttypes.h>

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integers, booleans, peers: everything that is known when a plan is made. */
+/* Integers, booleans, peers: everything that is known when a plan is made.
+ *
+ * Values are those of one rank: `rank`, what `for` and `let` have bound, local parameters. Every operation is
+ * checked for overflow and division by zero; what goes wrong is reported once, at the expression, and
+ * gives 0, with which the walk goes on to its next check of the status. Division rounds down, so that
+ * (rank - 1) % nranks is the neighbour on rank 0 too. */
 #include "lang/lang.h"
 #include "plan/make/maker.h"
 

@@ -490,11 +490,11 @@ static uint64_t grow_with_pairs(uint64_t few, uint64_t each, uint32_t nranks)
 
 uint64_t peal_instantiate_most_ops(uint32_t nranks)
 {
-    const uint64_t most = UINT64_C(1) << 27;
+    const uint64_t max_ops = UINT64_C(1) << 27;
     uint64_t ops = grow_with_pairs(UINT64_C(1) << 21, 256, nranks);
-    if (ops < most)
+    if (ops < max_ops)
         return ops;
-    return most;
+    return max_ops;
 }
 
 uint64_t peal_instantiate_most_streamed(uint32_t nranks)

@@ -23,16 +23,16 @@ static void split(struct instantiation *t, const struct part *whole,
                   void (*emit)(struct instantiation *, uint32_t, const struct part *),
                   uint32_t channel)
 {
-    uint64_t size = peal_dtype_size(whole->ref.dtype), most = t->bind->slot_bytes;
-    if (!most || whole->rows * whole->count * size <= most) {
+    uint64_t size = peal_dtype_size(whole->ref.dtype), max_bytes = t->bind->slot_bytes;
+    if (!max_bytes || whole->rows * whole->count * size <= max_bytes) {
         emit(t, channel, whole);
         return;
     }
     struct part piece = *whole;
     if (whole->rows == 1) {
-        uint64_t step = most / size;
+        uint64_t step = max_bytes / size;
         if (!step) {
-            peal_inst_fail(t, t->pos, "a slot of %" PRIu64 " bytes holds no element", most);
+            peal_inst_fail(t, t->pos, "a slot of %" PRIu64 " bytes holds no element", max_bytes);
             return;
         }
         for (uint64_t at = 0; at < whole->count; at += step) {
@@ -51,12 +51,12 @@ static void split(struct instantiation *t, const struct part *whole,
     }
     uint64_t step;
     if (whole->count)
-        step = most / (whole->count * size);
+        step = max_bytes / (whole->count * size);
     else
         step = whole->rows;
     if (!step || t->kinds.at[whole->ref.buf] != PEAL_BUF_PARAM) {
         peal_inst_fail(t, t->pos, "this payload cannot be split into slots of %" PRIu64 " bytes",
-                       most);
+                       max_bytes);
         return;
     }
     for (uint32_t at = 0; at < whole->rows; at += (uint32_t)step) {

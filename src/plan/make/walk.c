@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statements, executed once for a rank: control flow now, ops into the current lane. */
+/* Statements, executed once for a rank: control flow now, ops into the current lane.
+ *
+ * The walk is an interpreter of the kernel's tree for one rank. Integers have values (eval.c), so loops
+ * turn, conditions choose, and assertions hold or end it; data has none, so each data statement leaves
+ * ops behind (data.c, message.c). What comes out has no control flow, except for `when`, whose choice
+ * depends on a cell and is therefore an op.
+ *
+ * Invariants. Ops go to t->now, the lane that is open, and reach the plan only when the lane ends, after
+ * frees were inserted and chains fused: passes over a lane see all of it and nothing else. The first
+ * failure is kept (t->status) and everything after it does nothing, so that callers need no checks in
+ * between. Steps are counted, of empty loops too: a kernel that never ends is an answer in words.
+ *
+ * A call that was inlined is a scope: its positions lead back to the call, its cells start at logical
+ * zero (scope.c turns their counts into those of the whole launch). */
 #include "plan/make/maker.h"
 
 #include <inttypes.h>
@@ -230,12 +243,12 @@ static void declare_signal(struct instantiation *t, const struct peal_symbol *sy
         [PEAL_MODE_RAW_UNINITIALISED] = PEAL_SIGNAL_RAW_UNINITIALISED,
     };
     int64_t cells = peal_inst_int_or(t, symbol->shape[0], 1);
-    int64_t most = (int64_t)peal_instantiate_most_cells(t->bind->nranks);
-    if (t->status == PEAL_OK && (cells < 0 || cells > most))
+    int64_t max_cells = (int64_t)peal_instantiate_most_cells(t->bind->nranks);
+    if (t->status == PEAL_OK && (cells < 0 || cells > max_cells))
         peal_inst_fail(t, symbol->pos,
                        "signal '%s' cannot have %" PRId64 " cells: %" PRId64
                        " at most, with %u ranks",
-                       symbol->name, cells, most, t->bind->nranks);
+                       symbol->name, cells, max_cells, t->bind->nranks);
     if (t->status != PEAL_OK)
         return;
     uint32_t *signal = &t->decls[symbol->slot];

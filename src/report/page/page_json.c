@@ -188,8 +188,7 @@ static void write_columns(struct peal_json *json, const void *things, size_t cou
             i++;
         if (i == count)
             continue;
-        peal_json_key(json, fields->key);
-        peal_json_array(json);
+        peal_json_put_array(json, fields->key);
         for (i = 0; i < count; i++)
             peal_json_int(json, load(at + i * size, fields));
         peal_json_array_end(json);
@@ -198,8 +197,7 @@ static void write_columns(struct peal_json *json, const void *things, size_t cou
 
 static void begin_list(struct peal_json *json, const char *key, size_t count)
 {
-    peal_json_key(json, key);
-    peal_json_object(json);
+    peal_json_put_object(json, key);
     peal_json_put_uint(json, "count", count);
 }
 
@@ -217,8 +215,7 @@ static void write_notes(const struct peal_page *page, struct peal_json *json)
 {
     struct peal_text text = {0};
     char width[32];
-    peal_json_key(json, "notes");
-    peal_json_array(json);
+    peal_json_put_array(json, "notes");
     for (size_t i = 0; i < page->notes.len; i++)
         peal_json_string(json, peal_page_get(page, page->notes.at[i]));
     if (page->bars_seen > page->bars.len)
@@ -249,8 +246,7 @@ static void write_notes(const struct peal_page *page, struct peal_json *json)
 
 static void write_sources(const struct peal_page *page, struct peal_json *json)
 {
-    peal_json_key(json, "sources");
-    peal_json_array(json);
+    peal_json_put_array(json, "sources");
     for (size_t i = 0; i < page->sources.len; i++) {
         peal_json_object(json);
         peal_json_put_string(json, "name", peal_page_get(page, page->sources.at[i].name));
@@ -267,8 +263,7 @@ static void write_bars(const struct peal_page *page, struct peal_json *json)
     WRITE_LIST(json, "tracks", page->tracks, track_fields);
 
     begin_list(json, "bars", page->bars.len);
-    peal_json_key(json, "start");
-    peal_json_array(json);
+    peal_json_put_array(json, "start");
     for (size_t i = 0; i < page->bars.len; i++) {
         const struct peal_page_bar *bar = &page->bars.at[i];
         bool same = i > 0 && bar[-1].track == bar->track;
@@ -292,8 +287,7 @@ static void write_steps(const struct peal_page *page, struct peal_json *json)
 
 static void write_machine(const struct peal_page *page, struct peal_json *json)
 {
-    peal_json_key(json, "nodes");
-    peal_json_array(json);
+    peal_json_put_array(json, "nodes");
     for (size_t i = 0; i < page->nodes.len; i++) {
         const struct peal_page_node *node = &page->nodes.at[i];
         peal_json_array(json);
@@ -306,8 +300,7 @@ static void write_machine(const struct peal_page *page, struct peal_json *json)
         peal_json_array_end(json);
     }
     peal_json_array_end(json);
-    peal_json_key(json, "links");
-    peal_json_array(json);
+    peal_json_put_array(json, "links");
     for (size_t i = 0; i < page->links.len; i++) {
         const struct peal_page_link *link = &page->links.at[i];
         peal_json_array(json);
@@ -320,8 +313,7 @@ static void write_machine(const struct peal_page *page, struct peal_json *json)
         peal_json_array_end(json);
     }
     peal_json_array_end(json);
-    peal_json_key(json, "frames");
-    peal_json_array(json);
+    peal_json_put_array(json, "frames");
     for (size_t i = 0; i < page->frames.len; i++) {
         const struct peal_page_frame *frame = &page->frames.at[i];
         peal_json_array(json);
@@ -346,8 +338,7 @@ static void write_reals(const struct peal_page *page, struct peal_json *json, si
 
 static void write_time(const struct peal_page *page, struct peal_json *json)
 {
-    peal_json_key(json, "series");
-    peal_json_array(json);
+    peal_json_put_array(json, "series");
     for (size_t i = 0; i < page->series.len; i++) {
         const struct peal_page_series *series = &page->series.at[i];
         peal_json_object(json);
@@ -365,8 +356,7 @@ static void write_time(const struct peal_page *page, struct peal_json *json)
 
 static void write_curves(const struct peal_page *page, struct peal_json *json, uint32_t plot)
 {
-    peal_json_key(json, "curves");
-    peal_json_array(json);
+    peal_json_put_array(json, "curves");
     for (size_t i = 0; i < page->curves.len; i++) {
         const struct peal_page_curve *curve = &page->curves.at[i];
         if (curve->plot != plot)
@@ -383,8 +373,7 @@ static void write_curves(const struct peal_page *page, struct peal_json *json, u
 
 static void write_plots(const struct peal_page *page, struct peal_json *json)
 {
-    peal_json_key(json, "plots");
-    peal_json_array(json);
+    peal_json_put_array(json, "plots");
     for (uint32_t i = 0; i < page->plots.len; i++) {
         const struct peal_page_plot *plot = &page->plots.at[i];
         peal_json_object(json);
@@ -402,8 +391,7 @@ static void write_plots(const struct peal_page *page, struct peal_json *json)
 static void write_table(const struct peal_report_table *table, struct peal_json *json)
 {
     size_t columns = peal_report_table_columns(table);
-    peal_json_key(json, "columns");
-    peal_json_array(json);
+    peal_json_put_array(json, "columns");
     for (size_t i = 0; i < columns; i++) {
         peal_json_array(json);
         peal_json_string(json, peal_report_table_title(table, i));
@@ -411,8 +399,7 @@ static void write_table(const struct peal_report_table *table, struct peal_json 
         peal_json_array_end(json);
     }
     peal_json_array_end(json);
-    peal_json_key(json, "rows");
-    peal_json_array(json);
+    peal_json_put_array(json, "rows");
     for (size_t row = 0; row < peal_report_table_rows(table); row++) {
         peal_json_array(json);
         for (size_t i = 0; i < columns; i++)
@@ -433,8 +420,7 @@ static void write_head(const struct peal_page *page, struct peal_json *json)
     peal_json_put_string(json, "title", peal_page_get(page, page->title));
     peal_json_put_string(json, "verdict", peal_page_get(page, page->verdict));
     peal_json_put_string(json, "headline", peal_page_get(page, page->headline));
-    peal_json_key(json, "facts");
-    peal_json_array(json);
+    peal_json_put_array(json, "facts");
     for (size_t i = 0; i < page->facts.len; i++) {
         peal_json_array(json);
         peal_json_string(json, peal_page_get(page, page->facts.at[i].label));
@@ -442,8 +428,7 @@ static void write_head(const struct peal_page *page, struct peal_json *json)
         peal_json_array_end(json);
     }
     peal_json_array_end(json);
-    peal_json_key(json, "categories");
-    peal_json_array(json);
+    peal_json_put_array(json, "categories");
     for (int i = 0; i < PEAL_BAR_CATEGORIES; i++)
         peal_json_string(json, peal_page_category_name((enum peal_page_category)i));
     peal_json_array_end(json);
@@ -455,8 +440,7 @@ void peal_page_json(struct peal_page *page, struct peal_json *json)
     peal_json_object(json);
     write_head(page, json);
     write_notes(page, json);
-    peal_json_key(json, "texts");
-    peal_json_array(json);
+    peal_json_put_array(json, "texts");
     for (size_t i = 0; i < page->texts.len; i++)
         peal_json_string(json, page->texts.at[i]);
     peal_json_array_end(json);
@@ -466,8 +450,7 @@ void peal_page_json(struct peal_page *page, struct peal_json *json)
     write_machine(page, json);
     write_time(page, json);
     write_plots(page, json);
-    peal_json_key(json, "tables");
-    peal_json_array(json);
+    peal_json_put_array(json, "tables");
     for (size_t i = 0; i < page->tables.len; i++) {
         peal_json_object(json);
         peal_json_put_string(json, "title", peal_page_get(page, page->tables.at[i].title));

@@ -14,33 +14,10 @@
 
 enum { PAGE = 4096 };
 
-static uint32_t place_of(const struct peal_regions *regions, uint64_t key)
+static uint64_t hash_family(const void *rows, uint32_t row)
 {
-    return (uint32_t)peal_hash_u64(key, 0) & (regions->cap - 1);
-}
-
-/* Makes room for half as many families. */
-static bool grow(struct peal_regions *regions, uint32_t cap)
-{
-    enum { LEAST = 64 };
-    struct peal_regions bigger = {.cap = cap < LEAST ? LEAST : cap};
-    bigger.families = malloc(bigger.cap * sizeof(struct peal_family *));
-    if (!bigger.families)
-        return false;
-    memset(bigger.families, 0, bigger.cap * sizeof(struct peal_family *)); /* and touched */
-    for (uint32_t i = 0; i < regions->cap; i++) {
-        struct peal_family *family = regions->families[i];
-        if (!family)
-            continue;
-        uint32_t at = place_of(&bigger, family->key);
-        while (bigger.families[at])
-            at = (at + 1) & (bigger.cap - 1);
-        bigger.families[at] = family;
-    }
-    free(regions->families);
-    regions->families = bigger.families;
-    regions->cap = bigger.cap;
-    return true;
+    struct peal_family *const *families = rows;
+    return peal_hash_u64(families[row]->key, 0);
 }
 
 /* Not mapped yet. */
@@ -74,7 +51,7 @@ static void begin_areas(struct peal_regions *regions)
 enum peal_status peal_regions_init(struct peal_regions *regions, const struct peal_team *team,
                                    uint32_t context)
 {
-    enum { STOCK = 64 << 10, STEP = 16 << 10, FAMILIES = 512, LITTLE = 128 << 10 };
+    enum { STOCK = 64 << 10, STEP = 16 << 10, FAMILIES = 256, LITTLE = 128 << 10 };
     const struct peal_layout *layout = &team->layout;
     *regions = (struct peal_regions){.team = team,
                                      .context = context,
@@ -103,7 +80,8 @@ enum peal_status peal_regions_init(struct peal_regions *regions, const struct pe
     regions->prefault.step = STEP;
     if (context == 0 && !team->lazy) {
         peal_prefault_init(&regions->prefault, STOCK, STEP);
-        (void)grow(regions, FAMILIES);
+        if (peal_vec_reserve(&regions->families, FAMILIES))
+            memset(regions->families.at, 0, FAMILIES * sizeof *regions->families.at); /* touched */
     }
     if (regions->pool > 0) {
         struct peal_extent *pool = new_extent(regions, 0, regions->pool);
@@ -148,7 +126,8 @@ void peal_regions_release(struct peal_regions *regions)
         unmap_extents(regions);
     free(regions->extents); /* the pool's */
     peal_prefault_release(&regions->prefault);
-    free(regions->families);
+    peal_vec_release(&regions->families);
+    peal_index_release(&regions->index);
     *regions = (struct peal_regions){0};
 }
 
@@ -244,7 +223,7 @@ static enum peal_status find_room(struct peal_regions *regions, uint64_t bytes,
     *area = main;
     *out = next_place(main, bytes);
     /* One that needs more than the limit may have all of the span, alone. */
-    if (*out + bytes <= regions->limit || regions->count == 0)
+    if (*out + bytes <= regions->limit || regions->families.len == 0)
         return PEAL_OK;
     return PEAL_PENDING;
 }
@@ -391,11 +370,13 @@ enum peal_status peal_regions_find(struct peal_regions *regions, const struct pe
                                    struct peal_family **out)
 {
     const struct peal_team *team = regions->team;
-    if (2 * (regions->count + 1) > regions->cap && !grow(regions, 2 * regions->cap))
+    struct peal_index *index = &regions->index;
+    if (!peal_index_reserve(index, hash_family, regions->families.at) ||
+        !peal_vec_reserve(&regions->families, 1))
         return PEAL_NO_MEMORY;
-    uint32_t at = place_of(regions, image->family_key);
-    for (; regions->families[at]; at = (at + 1) & (regions->cap - 1)) {
-        struct peal_family *f = regions->families[at];
+    size_t at = peal_index_begin(index, peal_hash_u64(image->family_key, 0));
+    for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
+        struct peal_family *f = regions->families.at[peal_index_row(index, at)];
         if (f->key == image->family_key && agrees(f, image)) {
             add_writers(f, image);
             *out = f;
@@ -411,8 +392,8 @@ enum peal_status peal_regions_find(struct peal_regions *regions, const struct pe
     if (!family)
         return PEAL_NO_MEMORY;
     add_writers(family, image);
-    regions->families[at] = family;
-    regions->count++;
+    peal_index_put(index, at, (uint32_t)regions->families.len);
+    regions->families.at[regions->families.len++] = family;
     if (team->size > 1) /* alone, everything is agreed on */
         say_made(regions, team, family->key);
     *out = family;
@@ -468,8 +449,8 @@ static void clear(struct peal_regions *regions)
     unmap_extents(regions);
     begin_areas(regions);
     peal_prefault_empty(&regions->prefault);
-    memset(regions->families, 0, regions->cap * sizeof(struct peal_family *));
-    regions->count = 0;
+    regions->families.len = 0;
+    peal_index_clear(&regions->index);
 }
 
 enum peal_status peal_regions_recycle(struct peal_regions *regions, struct peal_team *team,

@@ -74,8 +74,8 @@ enum peal_area_kind { PEAL_AREA_SMALL, PEAL_AREA_MAIN, PEAL_AREAS };
 /* A context's regions. */
 struct peal_regions {
     const struct peal_team *team;
-    struct peal_family **families; /* by key, from its hash's place on; NULL: free place */
-    uint32_t count, cap;           /* cap is a power of two */
+    PEAL_VEC(struct peal_family *) families;
+    struct peal_index index;       /* of families, by key */
     struct peal_prefault prefault; /* what families are cut from */
     uint32_t context;
     uint64_t pool_at, rest_at; /* of the pool in the window, and of what comes behind it */

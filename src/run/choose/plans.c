@@ -17,8 +17,7 @@ enum {
     RANK_STOCK = 80 << 10,
     MOST_STOCK = FIRST_STOCK + 16 * RANK_STOCK,
     MORE_STOCK = 64 << 10,
-    LAZY_PLACES = 16,  /* of one that begins with none */
-    FIRST_PLACES = 512 /* for twice as many plans as are there when opened */
+    FIRST_PLANS = 256 /* twice as many as are there when opened */
 };
 
 void peal_plans_init(struct peal_plans *plans, const struct peal_team *team, peal_plan_prove *prove)
@@ -30,19 +29,20 @@ void peal_plans_forget(struct peal_plans *plans)
 {
     size_t algos;
     peal_algos(&algos);
-    for (size_t i = 0; i < plans->cap; i++)
-        peal_image_free(plans->entries[i].image);
+    for (size_t i = 0; i < plans->entries.len; i++)
+        peal_image_free(plans->entries.at[i].image);
     peal_prefault_empty(&plans->prefault);
-    free(plans->entries);
-    plans->entries = NULL;
-    plans->count = plans->cap = 0;
-    for (size_t i = 0; plans->by_algo && i < algos; i++) {
-        struct peal_algo_plans *algo_plans = &plans->by_algo[i];
-        while (algo_plans->templates) {
-            struct peal_template *template = algo_plans->templates;
-            algo_plans->templates = template->next;
-            free(template->plan);
-            free(template);
+    plans->entries.len = 0;
+    peal_index_clear(&plans->index);
+    if (plans->by_algo) {
+        for (size_t i = 0; i < algos; i++) {
+            struct peal_algo_plans *algo_plans = &plans->by_algo[i];
+            while (algo_plans->templates) {
+                struct peal_template *template = algo_plans->templates;
+                algo_plans->templates = template->next;
+                free(template->plan);
+                free(template);
+            }
         }
     }
     plans->bytes = 0;
@@ -71,15 +71,19 @@ void peal_plans_release(struct peal_plans *plans)
     peal_algos(&algos);
     peal_plans_forget(plans);
     peal_prefault_release(&plans->prefault);
-    for (size_t i = 0; plans->by_algo && i < algos; i++) {
-        struct peal_algo_plans *algo_plans = &plans->by_algo[i];
-        while (algo_plans->cell_writers) {
-            struct peal_cell_writers *writers = algo_plans->cell_writers;
-            algo_plans->cell_writers = writers->next;
-            release_cell_writers(writers);
-            free(writers);
+    if (plans->by_algo) {
+        for (size_t i = 0; i < algos; i++) {
+            struct peal_algo_plans *algo_plans = &plans->by_algo[i];
+            while (algo_plans->cell_writers) {
+                struct peal_cell_writers *writers = algo_plans->cell_writers;
+                algo_plans->cell_writers = writers->next;
+                release_cell_writers(writers);
+                free(writers);
+            }
         }
     }
+    peal_vec_release(&plans->entries);
+    peal_index_release(&plans->index);
     free(plans->by_algo);
     free(plans->draft);
     drop_library(plans->library);
@@ -102,29 +106,9 @@ static uint64_t hash_key(const struct peal_plan_key *key)
     return peal_hash_u64(key->count, hash ^ key->most);
 }
 
-static struct peal_plan_entry *place(struct peal_plan_entry *entries, size_t cap,
-                                     const struct peal_plan_key *key)
+static uint64_t hash_entry(const void *rows, uint32_t row)
 {
-    size_t i = hash_key(key) & (cap - 1);
-    while (entries[i].image && !same_key(&entries[i].key, key))
-        i = (i + 1) & (cap - 1);
-    return &entries[i];
-}
-
-static bool grow(struct peal_plans *plans, size_t cap)
-{
-    struct peal_plan_entry *entries = malloc(cap * sizeof *entries);
-    if (!entries)
-        return false;
-    memset(entries, 0, cap * sizeof *entries); /* and touched */
-    for (size_t i = 0; i < plans->cap; i++) {
-        if (plans->entries[i].image)
-            *place(entries, cap, &plans->entries[i].key) = plans->entries[i];
-    }
-    free(plans->entries);
-    plans->entries = entries;
-    plans->cap = cap;
-    return true;
+    return hash_key(&((const struct peal_plan_entry *)rows + row)->key);
 }
 
 static enum peal_status open_library(struct peal_text *why, struct peal_plan_library **out)
@@ -160,8 +144,9 @@ enum peal_status peal_plans_open(struct peal_plans *plans, const struct peal_pla
         plans->prefault.step = MORE_STOCK;
     } else {
         size_t prefault = FIRST_STOCK + (size_t)plans->team->size * RANK_STOCK;
-        if (!grow(plans, FIRST_PLACES))
+        if (!peal_vec_reserve(&plans->entries, FIRST_PLANS))
             return PEAL_NO_MEMORY;
+        memset(plans->entries.at, 0, FIRST_PLANS * sizeof *plans->entries.at); /* touched */
         peal_prefault_init(&plans->prefault, prefault < MOST_STOCK ? prefault : FIRST_STOCK,
                            MORE_STOCK);
     }
@@ -530,18 +515,22 @@ static enum peal_status make(struct peal_plans *plans, const struct peal_plan_ke
 enum peal_status peal_plans_find(struct peal_plans *plans, const struct peal_plan_key *key,
                                  struct peal_text *why, struct peal_image **out)
 {
-    if (plans->count * 2 >= plans->cap && !grow(plans, plans->cap ? plans->cap * 2 : LAZY_PLACES))
+    if (!peal_index_reserve(&plans->index, hash_entry, plans->entries.at) ||
+        !peal_vec_reserve(&plans->entries, 1))
         return PEAL_NO_MEMORY;
-    struct peal_plan_entry *entry = place(plans->entries, plans->cap, key);
-    if (!entry->image) {
-        struct peal_image *image = NULL;
-        enum peal_status status = make(plans, key, why, &image);
-        if (status != PEAL_OK)
-            return status;
-        *entry = (struct peal_plan_entry){*key, image};
-        plans->count++;
-        plans->bytes += peal_image_bytes(image);
+    size_t at = peal_index_begin(&plans->index, hash_key(key));
+    for (; peal_index_is_used(&plans->index, at); at = peal_index_next(&plans->index, at)) {
+        const struct peal_plan_entry *entry = &plans->entries.at[peal_index_row(&plans->index, at)];
+        if (same_key(&entry->key, key)) {
+            *out = entry->image;
+            return PEAL_OK;
+        }
     }
-    *out = entry->image;
+    enum peal_status status = make(plans, key, why, out);
+    if (status != PEAL_OK)
+        return status;
+    peal_index_put(&plans->index, at, (uint32_t)plans->entries.len);
+    plans->entries.at[plans->entries.len++] = (struct peal_plan_entry){*key, *out};
+    plans->bytes += peal_image_bytes(*out);
     return PEAL_OK;
 }

@@ -71,8 +71,8 @@ struct peal_plan_library {
 
 struct peal_plans {
     const struct peal_team *team;
-    struct peal_plan_entry *entries;
-    size_t count, cap;               /* cap is a power of two */
+    PEAL_VEC(struct peal_plan_entry) entries;
+    struct peal_index index;         /* of entries */
     uint64_t bytes;                  /* of images and templates */
     struct peal_prefault prefault;   /* of images */
     struct peal_algo_plans *by_algo; /* by algorithm */
@@ -92,7 +92,7 @@ enum peal_status peal_plans_open(struct peal_plans *plans, const struct peal_pla
 /* True if there are too many: they must be dropped before the next is made. */
 static inline bool peal_plans_are_many(const struct peal_plans *plans)
 {
-    return plans->count >= PEAL_MOST_PLANS || plans->bytes >= PEAL_MOST_PLAN_BYTES;
+    return plans->entries.len >= PEAL_MOST_PLANS || plans->bytes >= PEAL_MOST_PLAN_BYTES;
 }
 /* Frees all images, of which none may be in use any more, and templates; cell_writers stay. */
 void peal_plans_forget(struct peal_plans *plans);

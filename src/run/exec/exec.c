@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executor's loop. Nothing here allocates, locks or calls the system, except to wake a peer
- * that sleeps and to read memory that is not mapped here. */
+/* The executor's loop: the steps of a launch's lanes, one after the other, until all have ended or
+ * none can go on.
+ *
+ * Who owns what. The frame belongs to the caller's thread, and everything that a step needs beside
+ * peers' windows was put there before the launch (frame.c). Steps and places are the image's and are
+ * only read; where each lane stands is the frame's.
+ *
+ * What always holds. Nothing here allocates, locks or calls the system, except to wake a peer that
+ * sleeps and to read memory that is not mapped here. A step between ranks of one host is done as a
+ * whole or not at all, and far.h keeps what is under way to others: a lane that blocks stands at the
+ * step that blocks, and running it again later begins with that step. With
+ * several lanes none spins, since another one may be able to move; waiting, sleeping, time-outs and
+ * dead peers are the caller's business (call.c), which runs the frame again and again.
+ *
+ * Why this way. Small calls are a few steps long, so what counts is the number of branches between
+ * them. All that can be known from the plan is decided when the image is made (which kind of step,
+ * which function, where operands lie), and what is rare is kept out of the loop: a trace has a copy
+ * of the loop to itself, ranks on other hosts have step kinds that end in `default`. */
 #include "run/exec/exec.h"
 
 #include "run/exec/cell.h"
@@ -48,8 +64,11 @@ static void combine(struct peal_frame *frame, const struct peal_step *step,
     }
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) &&
                   count * peal_dtype_size(dst.dtype) >= STREAM_LEAST;
-    for (uint32_t i = 0; stream && i < step->mem.nsrc; i++)
+    for (uint32_t i = 0; i < step->mem.nsrc; i++) {
+        if (!stream)
+            break;
         stream = frame->operands[i].at != dst.at;
+    }
     (stream ? compute->combine_stream : compute->combine)(
         (enum peal_fn)step->fn, &dst, frame->operands, step->mem.nsrc, count, step->mem.extra);
 }
@@ -193,7 +212,9 @@ static enum peal_step_end fetch(const struct peal_frame *frame, const struct pea
         return PEAL_STEP_DONE;
     }
     enum peal_step_end end = peal_cell_atomic(step, regs, cell);
-    for (uint32_t i = 0; end == PEAL_STEP_BLOCKS && i < spins; i++) {
+    for (uint32_t i = 0; i < spins; i++) {
+        if (end != PEAL_STEP_BLOCKS)
+            break;
         peal_relax();
         end = peal_cell_atomic(step, regs, cell);
     }
@@ -220,7 +241,9 @@ static enum peal_step_end spin_wait(const struct peal_frame *frame, const struct
                                     const int64_t *regs, uint32_t spins)
 {
     enum peal_step_end end = test_wait(frame, step, regs);
-    for (uint32_t i = 0; end == PEAL_STEP_BLOCKS && i < spins; i++) {
+    for (uint32_t i = 0; i < spins; i++) {
+        if (end != PEAL_STEP_BLOCKS)
+            break;
         if (i > BARE_POLLS)
             peal_relax();
         end = test_wait(frame, step, regs);
@@ -244,12 +267,14 @@ static enum peal_step_end send(struct peal_frame *frame, const struct peal_step 
     struct peal_slot *slot = peal_channel_slot(frame, channel, port->sent);
     char *payload = peal_slot_payload(slot, channel);
     bool past = bytes >= PAST_LEAST && bytes <= PAST_SENT && frame->team->policy.round_spins == 0;
-    for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++) {
-        const char *from = peal_place_address(frame, &places[0], row);
-        if (past)
-            frame->team->compute->copy_stream(payload + row * bytes, from, bytes);
-        else
-            memcpy(payload + row * bytes, from, bytes);
+    if (bytes > 0) {
+        for (uint32_t row = 0; row < step->mem.rows; row++) {
+            const char *from = peal_place_address(frame, &places[0], row);
+            if (past)
+                frame->team->compute->copy_stream(payload + row * bytes, from, bytes);
+            else
+                memcpy(payload + row * bytes, from, bytes);
+        }
     }
     slot->signature = frame->signature;
     slot->launch = (uint32_t)frame->launch;
@@ -285,9 +310,11 @@ static enum peal_step_end take(struct peal_frame *frame, const struct peal_step 
     const char *payload = peal_slot_payload(slot, channel);
     uint64_t bytes = step->mem.rows <= 1 ? came : came / step->mem.rows;
     bool stream = frame->stream && (step->flags & PEAL_STEP_STREAM) && bytes >= STREAM_LEAST;
-    for (uint32_t row = 0; row < step->mem.rows && bytes > 0; row++)
-        (stream ? frame->team->compute->copy_stream : frame->team->compute->copy)(
-            peal_place_address(frame, &places[0], row), payload + row * bytes, bytes);
+    if (bytes > 0) {
+        for (uint32_t row = 0; row < step->mem.rows; row++)
+            (stream ? frame->team->compute->copy_stream : frame->team->compute->copy)(
+                peal_place_address(frame, &places[0], row), payload + row * bytes, bytes);
+    }
     return PEAL_STEP_DONE;
 }
 
@@ -311,7 +338,9 @@ static enum peal_step_end spin_channel(struct peal_frame *frame, const struct pe
 {
     bool sends = step->kind == PEAL_STEP_SEND;
     enum peal_step_end end = sends ? send(frame, step) : receive(frame, step);
-    for (uint32_t i = 0; end == PEAL_STEP_BLOCKS && i < spins; i++) {
+    for (uint32_t i = 0; i < spins; i++) {
+        if (end != PEAL_STEP_BLOCKS)
+            break;
         if (i > BARE_POLLS)
             peal_relax();
         end = sends ? send(frame, step) : receive(frame, step);
@@ -380,10 +409,15 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
 {
     enum { LOOKS = 8 }; /* at the own memory, each less than the system call that progress is */
     enum peal_step_end end = try_far(frame, lane, step);
-    for (uint32_t i = 0; end == PEAL_STEP_BLOCKS && i < spins; i += LOOKS) {
+    for (uint32_t i = 0; i < spins; i += LOOKS) {
+        if (end != PEAL_STEP_BLOCKS)
+            break;
         peal_span_progress(frame->team->span);
-        for (uint32_t k = 0; end == PEAL_STEP_BLOCKS && k < LOOKS; k++)
+        for (uint32_t k = 0; k < LOOKS; k++) {
+            if (end != PEAL_STEP_BLOCKS)
+                break;
             end = try_far(frame, lane, step);
+        }
     }
     return end;
 }

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames: the memory around a launch, and how a blocked one describes itself. */
+/* Frames: the memory around a launch, and how a blocked one describes itself.
+ *
+ * A context has one frame, which is loaded with an image, launched, run (exec.c), and launched again.
+ * Loading finds the image's family (the region of windows where its launches live) and the memory that
+ * its steps refer to; it is where memory may run out. From the launch on nothing is allocated.
+ *
+ * An image remembers, for each context, its family and the turn in which it was found. When regions are
+ * given back the turn changes, and the family is looked up again: pointers into an older turn are never
+ * followed. Arrays of the frame only grow and are shared by all images that it is loaded with. */
 #include "run/exec/exec.h"
 
 #include "plan/plan.h"
@@ -236,12 +244,14 @@ void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out)
 {
     const struct peal_plan *plan =
         frame->image && frame->live > 0 ? peal_image_plan(frame->image) : NULL;
-    for (uint32_t l = 0; plan && l < frame->image->nlanes; l++) {
-        const struct peal_step *step = frame->lanes[l].at;
-        if (!step || (step->kind & ~PEAL_STEP_FAR) == PEAL_STEP_END)
-            continue;
-        describe_step(frame, plan, step, frame->launch, out);
-        return;
+    if (plan) {
+        for (uint32_t l = 0; l < frame->image->nlanes; l++) {
+            const struct peal_step *step = frame->lanes[l].at;
+            if (!step || (step->kind & ~PEAL_STEP_FAR) == PEAL_STEP_END)
+                continue;
+            describe_step(frame, plan, step, frame->launch, out);
+            return;
+        }
     }
 }
 
@@ -250,14 +260,16 @@ void peal_frame_describe_first(const struct peal_frame *frame, struct peal_text 
     struct peal_image *image = frame->image;
     const struct peal_plan *plan = image ? peal_image_plan(image) : NULL;
     uint64_t phase = plan ? peal_image_phase(image, frame->family->launches + 1) : 0;
-    for (uint32_t i = 0; plan && i < image->nsteps; i++) {
-        const struct peal_step *step = &image->steps[phase * image->nsteps + i];
-        uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
-        if (!is_wait(step) && kind != PEAL_STEP_RECV && kind != PEAL_STEP_RECV_SLOT)
-            continue;
-        describe_step(frame, plan, step, frame->family->launches + 1, out);
-        peal_text_puts(out, ", ");
-        return;
+    if (plan) {
+        for (uint32_t i = 0; i < image->nsteps; i++) {
+            const struct peal_step *step = &image->steps[phase * image->nsteps + i];
+            uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
+            if (!is_wait(step) && kind != PEAL_STEP_RECV && kind != PEAL_STEP_RECV_SLOT)
+                continue;
+            describe_step(frame, plan, step, frame->family->launches + 1, out);
+            peal_text_puts(out, ", ");
+            return;
+        }
     }
     if (plan)
         peal_text_printf(out, "kernel '%s': ", peal_plan_string(plan, plan->kernel));

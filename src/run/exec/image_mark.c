@@ -64,24 +64,26 @@ static bool keep_in_caches(struct peal_image *image)
     struct readings readings = {calloc(image->nbases, sizeof(bool)),
                                 calloc(image->nparams + 1, sizeof(bool))};
     bool ok = readings.bases && readings.peers;
-    for (uint32_t i = image->nsteps * image->period; ok && i-- > 0;) {
-        struct peal_step *step = &image->steps[i];
-        if (i % image->nsteps == image->nsteps - 1) { /* of the phase before */
-            memset(readings.bases, 0, image->nbases * sizeof(bool));
-            memset(readings.peers, 0, image->nparams * sizeof(bool));
+    if (ok) {
+        for (uint32_t i = image->nsteps * image->period; i-- > 0;) {
+            struct peal_step *step = &image->steps[i];
+            if (i % image->nsteps == image->nsteps - 1) { /* of the phase before */
+                memset(readings.bases, 0, image->nbases * sizeof(bool));
+                memset(readings.peers, 0, image->nparams * sizeof(bool));
+            }
+            if (step->kind > PEAL_STEP_ACCUMULATE)
+                continue;
+            if (step->flags & streams) {
+                const struct peal_place *places = &image->places[step->mem.first];
+                bool again =
+                    (step->flags & PEAL_STEP_STREAM) && is_read_again(image, places, &readings);
+                for (uint32_t d = 1; d <= step->mem.also; d++)
+                    again |= is_read_again(image, &places[step->mem.nsrc + d], &readings);
+                if (again)
+                    step->flags &= (uint8_t)~streams;
+            }
+            add_readings(image, step, &readings);
         }
-        if (step->kind > PEAL_STEP_ACCUMULATE)
-            continue;
-        if (step->flags & streams) {
-            const struct peal_place *places = &image->places[step->mem.first];
-            bool again =
-                (step->flags & PEAL_STEP_STREAM) && is_read_again(image, places, &readings);
-            for (uint32_t d = 1; d <= step->mem.also; d++)
-                again |= is_read_again(image, &places[step->mem.nsrc + d], &readings);
-            if (again)
-                step->flags &= (uint8_t)~streams;
-        }
-        add_readings(image, step, &readings);
     }
     free(readings.bases);
     free(readings.peers);

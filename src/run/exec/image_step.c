@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops become steps, their operands places; see image_step.h. */
+/* Ops become steps, their operands places; see image_step.h.
+ *
+ * A step is an op with every question answered that does not depend on the call: which loop serves its
+ * function and types, whether several ranks' cells are one line, whether an operand lies in a window,
+ * in private scratch or in the caller's memory. One step per op and in the plan's order, so that what
+ * was proved of the plan's order holds for the steps; a plan that repeats after several launches has
+ * its steps once for each of them (phases), since its offsets differ. */
 #include "run/exec/image_step.h"
 
 #include "run/exec/image_layout.h"

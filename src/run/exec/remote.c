@@ -72,7 +72,9 @@ void peal_remote_probe(struct peal_team *team)
     uint32_t found = team->windows->probe && !team->span ? PEAL_READS_YES : PEAL_READS_NO;
     if (team->span) /* no rank reads memory of another host so */
         team->reads = PEAL_READS_NO;
-    for (uint32_t r = 0; r < team->size && found == PEAL_READS_YES; r++) {
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (found != PEAL_READS_YES)
+            break;
         const struct peal_control *control = team->controls[r];
         uint64_t word = 0;
         if (r == team->rank)

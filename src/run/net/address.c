@@ -190,9 +190,11 @@ static bool add_address(const struct peal_address_filter *filter, struct peal_ad
     bool any = filter->count == 0;
     if (block->count == PEAL_ADDRESSES || *count == PEAL_LISTENERS)
         return false;
-    for (uint32_t i = 0; i < block->count && any; i++) {
-        if (block->at[i].family == address->family)
-            address->port = block->at[i].port;
+    if (any) {
+        for (uint32_t i = 0; i < block->count; i++) {
+            if (block->at[i].family == address->family)
+                address->port = block->at[i].port;
+        }
     }
     if (address->port == 0) {
         int fd = listen_at(address, any);

@@ -247,7 +247,9 @@ static enum peal_status memory_accumulate(struct peal_net *net,
         status = PEAL_UNSUPPORTED;
     else if (room < need)
         status = PEAL_PENDING;
-    for (uint64_t done = 0; status == PEAL_OK && done <= what->bytes;) {
+    for (uint64_t done = 0; done <= what->bytes;) {
+        if (status != PEAL_OK)
+            break;
         uint64_t part = what->bytes - done < most ? what->bytes - done : most;
         bool last = done + part == what->bytes;
         struct peal_net_head head = whole;
@@ -270,8 +272,11 @@ static enum peal_status memory_post(struct peal_net *net, uint32_t rank, uint32_
 {
     struct peal_net_head head = {.kind = PEAL_NET_POST, .flags = kind};
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < nparts && nparts <= PEAL_NET_PARTS; i++)
+    for (uint32_t i = 0; i < nparts; i++) {
+        if (nparts > PEAL_NET_PARTS)
+            break;
         bytes += parts[i].bytes;
+    }
     if (nparts > PEAL_NET_PARTS || bytes > PEAL_NET_POST_MAX)
         return PEAL_INVALID;
     head.bytes = (uint32_t)bytes;
@@ -466,8 +471,10 @@ static void memory_close(struct peal_net *net, uint32_t linger_ms)
     pthread_mutex_lock(&memory->own->lock);
     memory->own->state = 1;
     pthread_mutex_unlock(&memory->own->lock);
-    for (uint32_t r = 0; memory->boards && r < net->size; r++)
-        wake(memory->boards[r]);
+    if (memory->boards) {
+        for (uint32_t r = 0; r < net->size; r++)
+            wake(memory->boards[r]);
+    }
     /* The last one frees what all have shared; acq_rel: their uses come before. */
     if (!memory->users) {
         free_board(memory->own, net->size);

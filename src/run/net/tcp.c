@@ -182,8 +182,11 @@ static enum peal_status tcp_post(struct peal_net *net, uint32_t rank, uint32_t k
     enum peal_status status = reach(tcp, rank);
     if (status != PEAL_OK)
         return status;
-    for (uint32_t i = 0; i < nparts && nparts <= PEAL_NET_PARTS; i++)
+    for (uint32_t i = 0; i < nparts; i++) {
+        if (nparts > PEAL_NET_PARTS)
+            break;
         bytes += parts[i].bytes;
+    }
     if (nparts > PEAL_NET_PARTS || bytes > PEAL_NET_POST_MAX)
         return PEAL_INVALID;
     return peal_tcp_send(tcp, rank, &head, parts, nparts);

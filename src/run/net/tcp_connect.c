@@ -16,10 +16,10 @@
 
 enum {
     SILENCE_MS = 3000, /* during a handshake */
-    COMPLAINTS = 3, /* about strangers; then silence */
-    FAILURES = 50,  /* tries that reached someone and came to nothing */
-    RETRY_MS = 20,  /* between two tries at the same peer, and that more after each failure */
-    TRY_MS = 3000   /* at one address, until it accepts */
+    COMPLAINTS = 3,    /* about strangers; then silence */
+    FAILURES = 50,     /* tries that reached someone and came to nothing */
+    RETRY_MS = 20,     /* between two tries at the same peer, and that more after each failure */
+    TRY_MS = 3000      /* at one address, until it accepts */
 };
 
 /* ---- sockets ---- */
@@ -558,7 +558,9 @@ enum peal_status peal_tcp_reach(struct peal_tcp *tcp, uint32_t rank)
 void peal_tcp_tick(struct peal_tcp *tcp)
 {
     uint64_t now = peal_now_ms();
-    for (uint32_t i = 0; i < tcp->hands_cap && tcp->nhands > 0; i++) {
+    for (uint32_t i = 0; i < tcp->hands_cap; i++) {
+        if (tcp->nhands <= 0)
+            break;
         struct peal_tcp_hand *hand = &tcp->hands[i];
         if (hand->fd >= 0 && now >= hand->deadline_ms)
             lose_hand(tcp, hand, ETIMEDOUT);

@@ -21,8 +21,10 @@ static enum peal_status allocate(struct peal_tcp *tcp)
     tcp->ready = calloc(size, sizeof *tcp->ready);
     tcp->stage = malloc(PEAL_NET_POST_MAX);
     tcp->buffer = malloc(PEAL_TCP_RECEIVE);
-    for (uint32_t r = 0; tcp->peers && r < size; r++)
-        tcp->peers[r].watches[0] = tcp->peers[r].watches[1] = -1;
+    if (tcp->peers) {
+        for (uint32_t r = 0; r < size; r++)
+            tcp->peers[r].watches[0] = tcp->peers[r].watches[1] = -1;
+    }
     for (uint32_t i = 0; tcp->hands && i < tcp->hands_cap; i++)
         tcp->hands[i].fd = -1;
     bool all = tcp->blocks && tcp->peers && tcp->hands && tcp->ready && tcp->stage && tcp->buffer;

@@ -121,17 +121,19 @@ static void next_chunk(struct peal_tcp_link *link, const struct peal_tcp_item *i
         head.change = PEAL_NET_NO_SIGNAL;
     set_head(link, &head);
     uint64_t skip = item->done, want = head.bytes;
-    for (uint32_t i = 0; i < item->nparts && want > 0; i++) {
-        const struct peal_net_part *part = &item->parts[i];
-        if (skip >= part->bytes) {
-            skip -= part->bytes;
-            continue;
+    if (want > 0) {
+        for (uint32_t i = 0; i < item->nparts; i++) {
+            const struct peal_net_part *part = &item->parts[i];
+            if (skip >= part->bytes) {
+                skip -= part->bytes;
+                continue;
+            }
+            uint64_t take = part->bytes - skip < want ? part->bytes - skip : want;
+            link->out_iov[link->out_count++] =
+                (struct iovec){(uint8_t *)(uintptr_t)part->at + skip, take};
+            want -= take;
+            skip = 0;
         }
-        uint64_t take = part->bytes - skip < want ? part->bytes - skip : want;
-        link->out_iov[link->out_count++] =
-            (struct iovec){(uint8_t *)(uintptr_t)part->at + skip, take};
-        want -= take;
-        skip = 0;
     }
 }
 

@@ -223,7 +223,9 @@ enum peal_status peal_span_gather(const struct peal_span_gather *how, const void
     found->id = how->id;
     enum peal_status status = gather(how, own, found);
     forget(how);
-    for (uint32_t m = 0; status == PEAL_OK && m < how->size; m++) {
+    for (uint32_t m = 0; m < how->size; m++) {
+        if (status != PEAL_OK)
+            break;
         came[m] = found->came[m];
         memcpy((char *)all + (size_t)m * how->bytes, found->bytes[m], how->bytes);
     }

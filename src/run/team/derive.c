@@ -79,7 +79,9 @@ enum peal_status peal_team_derive(struct peal_team *old, const struct peal_team_
     team->quiet = old->quiet;
     team->meet_ms = old->meet_ms;
     enum peal_status status = PEAL_OK;
-    for (uint32_t r = 0; r < team->size && status == PEAL_OK; r++) {
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (status != PEAL_OK)
+            break;
         if (!peal_team_is_far(old, group->ranks[r]))
             status = add_rank(old, team, r, group, why);
     }

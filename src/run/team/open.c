@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a team: ranks meet, and each maps the windows of all. */
+/* Opening a team: ranks meet, and each maps the windows of all.
+ *
+ *   own window        made, reserved and populated: a machine without that memory refuses here
+ *   meet              descriptors and numbers change hands (rendezvous.h)
+ *   adopt             the others' windows are mapped
+ *   join              all say how it went, so that all open, or none does
+ *
+ * A rank that cannot go on still meets, or joins with its status and its reason: a peer hears why, at
+ * once, instead of waiting until its time is over. That is why failures here do not simply return.
+ * The window is the owner's file; peers hold descriptors of it, and no name in any file system is left
+ * behind if all of them die. */
 #include "base/base.h"
 #include "run/call/backoff.h"
 #include "run/exec/remote.h"
@@ -289,7 +299,9 @@ enum peal_status peal_team_open_threads(uint32_t size, uint32_t timeout_ms, stru
     peal_job_make(job);
     struct peal_windows *windows = peal_windows_new(size, peal_head_bytes(size));
     enum peal_status status = windows ? PEAL_OK : PEAL_NO_MEMORY;
-    for (uint32_t r = 0; r < size && status == PEAL_OK; r++) {
+    for (uint32_t r = 0; r < size; r++) {
+        if (status != PEAL_OK)
+            break;
         struct peal_control *control = make_window(windows, r, &layout, &status);
         if (control)
             control->cores = peal_cores();

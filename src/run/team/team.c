@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A team: what it is made of, and its end. */
+/* A team: what it is made of, and its end.
+ *
+ * A team belongs to one rank; what ranks share are the windows, laid out in shared.h. Windows may
+ * outlive the team: communicators that were made from each other lie in the same files (windows.h),
+ * counted by users.
+ *
+ * Closing is in an order that peers rely on. First a rank says that it has left and wakes all, so that
+ * none waits for it; then it counts itself among the leavers, which is its last access to the windows
+ * of others; the last of them gives the memory back. If some rank died before, no one is the last, and
+ * whoever finds all others dead or gone gives back what it can. A child that was forked is no rank: it
+ * unmaps, and touches nothing that peers see. */
 #include "run/team/team.h"
 
 #include "base/base.h"
@@ -291,7 +301,9 @@ void peal_team_close(struct peal_team *team)
     }
     if (complete && !forked)
         leave_places(team);
-    for (uint32_t r = 0; r < team->size && !team->lazy; r++) {
+    for (uint32_t r = 0; r < team->size; r++) {
+        if (team->lazy)
+            break;
         if (team->controls[r])
             peal_team_unmap(team, r, 0, team->layout.contexts);
     }

@@ -10,25 +10,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BUCKETS = 256 };
-
-struct peal_window_part {
-    struct peal_window_part *next;
-    uint64_t offset, bytes;
-    uint32_t file, users;
-    char *at;
-};
-
 struct peal_windows *peal_windows_new(uint32_t count, uint64_t head_bytes)
 {
     struct peal_windows *windows = calloc(1, sizeof *windows);
     if (!windows)
         return NULL;
     windows->files = calloc(count, sizeof *windows->files);
-    windows->parts = calloc(BUCKETS, sizeof(struct peal_window_part *));
-    if (!windows->files || !windows->parts) {
-        free(windows->files);
-        free(windows->parts);
+    if (!windows->files) {
         free(windows);
         return NULL;
     }
@@ -66,18 +54,14 @@ void peal_windows_drop(struct peal_windows *windows)
     /* Partner: the other users' decrements. */
     if (!windows || atomic_fetch_sub_explicit(&windows->users, 1, memory_order_acq_rel) != 1)
         return;
-    for (uint32_t b = 0; b < BUCKETS; b++) {
-        for (struct peal_window_part *part = windows->parts[b], *next; part; part = next) {
-            next = part->next;
-            peal_window_unmap(part->at, part->bytes);
-            free(part);
-        }
-    }
+    for (size_t i = 0; i < windows->parts.len; i++)
+        peal_window_unmap(windows->parts.at[i].at, windows->parts.at[i].bytes);
     for (uint32_t f = 0; f < windows->count; f++)
         release_file(&windows->files[f]);
     pthread_mutex_destroy(&windows->lock);
     free(windows->files);
-    free(windows->parts);
+    peal_vec_release(&windows->parts);
+    peal_index_release(&windows->part_index);
     free(windows->probe);
     free(windows);
     errno = error;
@@ -231,63 +215,74 @@ void peal_windows_clear(const struct peal_windows *windows, uint32_t file, uint3
 
 /* ---- parts ---- */
 
-static bool is_part(const struct peal_window_part *part, uint32_t file, uint64_t offset,
-                    uint64_t bytes)
+static uint64_t hash_part(const void *rows, uint32_t row)
 {
-    return part->file == file && part->offset == offset && part->bytes == bytes;
+    const struct peal_window_part *part = (const struct peal_window_part *)rows + row;
+    return peal_hash_u64(part->offset, part->file);
 }
 
-/* Where the part hangs, or is to hang. */
-static struct peal_window_part **find_part(struct peal_windows *windows, uint32_t file,
-                                           uint64_t offset, uint64_t bytes)
+/* Where the part stands in the index, or is to stand. */
+static size_t find_part(const struct peal_windows *windows, const struct peal_window_part *like)
 {
-    uint64_t hash = peal_hash_u64(offset, file);
-    struct peal_window_part **link = &windows->parts[hash % BUCKETS];
-    while (*link && !is_part(*link, file, offset, bytes))
-        link = &(*link)->next;
-    return link;
+    const struct peal_index *index = &windows->part_index;
+    size_t at = peal_index_begin(index, hash_part(like, 0));
+    for (; peal_index_is_used(index, at); at = peal_index_next(index, at)) {
+        const struct peal_window_part *part = &windows->parts.at[peal_index_row(index, at)];
+        if (part->file == like->file && part->offset == like->offset && part->bytes == like->bytes)
+            break;
+    }
+    return at;
 }
 
-/* A part that was not mapped yet; NULL: refused. */
-static struct peal_window_part *new_part(const struct peal_windows *windows, uint32_t file,
-                                         uint64_t offset, uint64_t bytes)
+/* A user more of a part, which is mapped for the first; NULL: refused. */
+static char *add_user(struct peal_windows *windows, struct peal_window_part part)
 {
-    struct peal_window_part *part = calloc(1, sizeof *part);
-    if (!part)
+    if (!peal_index_reserve(&windows->part_index, hash_part, windows->parts.at) ||
+        !peal_vec_reserve(&windows->parts, 1))
         return NULL;
-    *part = (struct peal_window_part){.offset = offset, .bytes = bytes, .file = file};
-    part->at = peal_window_map(windows->files[file].fd, offset, bytes);
-    if (part->at)
-        return part;
-    free(part);
-    return NULL;
+    size_t at = find_part(windows, &part);
+    if (!peal_index_is_used(&windows->part_index, at)) {
+        part.at = peal_window_map(windows->files[part.file].fd, part.offset, part.bytes);
+        if (!part.at)
+            return NULL;
+        peal_index_put(&windows->part_index, at, (uint32_t)windows->parts.len);
+        windows->parts.at[windows->parts.len++] = part;
+    }
+    struct peal_window_part *mapped = &windows->parts.at[peal_index_row(&windows->part_index, at)];
+    mapped->users++;
+    return mapped->at;
 }
 
 char *peal_windows_map(struct peal_windows *windows, uint32_t file, uint64_t offset, uint64_t bytes)
 {
     begin(windows);
-    struct peal_window_part **link = find_part(windows, file, offset, bytes);
-    if (!*link)
-        *link = new_part(windows, file, offset, bytes);
-    struct peal_window_part *part = *link;
-    if (part)
-        part->users++;
+    char *at = add_user(windows, (struct peal_window_part){offset, bytes, file, 0, NULL});
     end(windows);
-    if (!part)
-        return NULL;
-    return part->at;
+    return at;
+}
+
+static void drop_user(struct peal_windows *windows, const struct peal_window_part *like)
+{
+    if (windows->parts.len == 0)
+        return;
+    size_t at = find_part(windows, like);
+    if (!peal_index_is_used(&windows->part_index, at))
+        return;
+    uint32_t row = peal_index_row(&windows->part_index, at);
+    struct peal_window_part *part = &windows->parts.at[row];
+    if (--part->users > 0)
+        return;
+    uint32_t last = (uint32_t)windows->parts.len - 1;
+    peal_window_unmap(part->at, part->bytes);
+    peal_index_remove(&windows->part_index, row, last, hash_part, windows->parts.at);
+    *part = windows->parts.at[last];
+    windows->parts.len--;
 }
 
 void peal_windows_unmap(struct peal_windows *windows, uint32_t file, uint64_t offset,
                         uint64_t bytes)
 {
     begin(windows);
-    struct peal_window_part **link = find_part(windows, file, offset, bytes);
-    struct peal_window_part *part = *link;
-    if (part && --part->users == 0) {
-        *link = part->next;
-        peal_window_unmap(part->at, part->bytes);
-        free(part);
-    }
+    drop_user(windows, &(struct peal_window_part){offset, bytes, file, 0, NULL});
     end(windows);
 }

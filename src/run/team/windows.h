@@ -45,7 +45,12 @@ struct peal_window_file {
     size_t next_retired;        /* to be examined */
 };
 
-struct peal_window_part; /* of a file, mapped */
+/* Of a file, mapped. */
+struct peal_window_part {
+    uint64_t offset, bytes;
+    uint32_t file, users;
+    char *at;
+};
 
 struct peal_windows {
     _Atomic uint32_t users; /* acq_rel decrement: the last one sees all others' writes and frees */
@@ -54,8 +59,9 @@ struct peal_windows {
     uint64_t head_bytes; /* of a place: the same on all ranks */
     pthread_mutex_t lock;
     struct peal_window_file *files; /* of each rank that has met */
-    struct peal_window_part **parts;
-    uint64_t *probe; /* what peers try to read: see remote.h; NULL for threads */
+    PEAL_VEC(struct peal_window_part) parts;
+    struct peal_index part_index; /* of parts */
+    uint64_t *probe;              /* what peers try to read: see remote.h; NULL for threads */
 };
 
 /* With one user; NULL without memory. */

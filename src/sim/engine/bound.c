@@ -83,15 +83,15 @@ static void find_link(const struct peal_machine *machine, double *alpha, double 
 
 static double vector_bytes(const struct peal_plan *plan)
 {
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     const uint32_t bufs[] = {plan->contract_in, plan->contract_out};
     for (int i = 0; i < 2; i++) {
         if (bufs[i] == PEAL_NONE)
             continue;
         for (uint32_t rank = 0; rank < plan->rank_count; rank++)
-            most = peal_size_max(most, peal_plan_len(plan, plan->rank_first + rank, bufs[i]));
+            maximum = peal_size_max(maximum, peal_plan_len(plan, plan->rank_first + rank, bufs[i]));
     }
-    return (double)most * (double)peal_dtype_size((enum peal_dtype)plan->dtype);
+    return (double)maximum * (double)peal_dtype_size((enum peal_dtype)plan->dtype);
 }
 
 void peal_bound_find(const struct peal_machine *machine, const struct peal_plan *plan,

@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine: events in order, lanes to run in between, launches one after the other. */
+/* The engine: events in order, lanes to run in between, launches one after the other.
+ *
+ * The loop is peal_sim_run: take the next event, hand it to its component, then run every lane that
+ * became ready, until it has to wait for something. Time is an integer of picoseconds and never goes
+ * back. The order of events is stated in queue.h and nowhere else; lanes that are ready run in the
+ * order in which they became so. Nothing depends on addresses, hashing or the host's clock, so that a
+ * simulation gives the same times on every machine.
+ *
+ * Ownership. The simulation owns everything, in arrays that are referred to by index, because they grow
+ * while pointers into them would be held. A transfer is taken from a free list when an op starts it and
+ * returned by the component that ends it.
+ *
+ * Time first, data afterwards: lanes move no data, they note what they did (data/replay.c), because a
+ * plan without races leaves the same data in every order. When the queue is empty and lanes are not at
+ * their end, nothing can ever wake them: that is the deadlock, found without a time-out. */
 #include "sim/engine/engine.h"
 
 #include <assert.h>

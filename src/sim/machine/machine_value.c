@@ -39,16 +39,6 @@ const char *peal_machine_key_path(enum peal_machine_key key)
     return rows[key].path;
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
 __extension__ typedef unsigned __int128 wide_int;
 
 uint64_t peal_machine_products(const struct peal_machine_keys *keys, enum peal_dtype dtype)
@@ -151,7 +141,7 @@ static bool parse_rate(const char *text, struct peal_rate *out, const char **why
         return false;
     }
     uint64_t num = 1000 * power_of_ten(d.scale), den = d.digits;
-    uint64_t common = gcd(num, den);
+    uint64_t common = peal_size_gcd(num, den);
     *out = (struct peal_rate){num / common, den / common};
     return true;
 }

@@ -161,7 +161,8 @@ static bool port_leads(const struct peal_sim *sim, uint32_t at, uint32_t port, u
     const struct peal_node *a = &sim->nodes[at];
     bool is_row = port % 4 == EAST || port % 4 == WEST, is_cube = port >= 4;
     bool is_up = port % 4 == EAST || port % 4 == SOUTH;
-    int by = is_up ? 1 : -1, dimension = is_row ? 0 : 1;
+    int by = is_up ? 1 : -1;
+    int dimension = is_row ? 0 : 1;
     struct peal_coord along;
     if (is_row)
         along = a->x;

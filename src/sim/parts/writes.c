@@ -17,8 +17,8 @@
 
 static void drop_arrived(struct peal_sim *sim, struct peal_lane_run *lane)
 {
-    uint64_t past = peal_size_min(lane->time, sim->now);
-    while (lane->first_write != PEAL_NONE && sim->xfers.at[lane->first_write].delivered <= past) {
+    uint64_t bound = peal_size_min(lane->time, sim->now);
+    while (lane->first_write != PEAL_NONE && sim->xfers.at[lane->first_write].delivered <= bound) {
         uint32_t xfer = lane->first_write;
         lane->first_write = sim->xfers.at[xfer].next;
         peal_sim_xfer_free(sim, xfer);

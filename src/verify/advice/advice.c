@@ -112,7 +112,9 @@ uint32_t peal_adviser_lines(const struct program *p, enum peal_op_kind kind, uin
     const struct peal_plan *plan = p->plans[0];
     const struct peal_op *op = peal_plan_ops(plan);
     uint32_t n = 0;
-    for (uint64_t i = 0; i < plan->ops.count && n < MOST_LINES; i++) {
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        if (n >= MOST_LINES)
+            break;
         uint32_t k = 0;
         while (k < n && out[k] != op[i].pos)
             k++;
@@ -195,8 +197,11 @@ static void try_lines(struct adviser *v)
 {
     uint32_t lines[MOST_LINES], n = peal_adviser_lines(v->p, PEAL_OP_WAIT, lines);
     bool equal = false;
-    for (uint32_t i = 0; i < n && !equal; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        if (equal)
+            break;
         equal = try_at_least(v, lines[i]);
+    }
     if (!equal)
         (void)try_at_least(v, PEAL_NONE);
     for (uint32_t i = 0; i < n; i++)
@@ -227,18 +232,21 @@ bool peal_adviser_try_barrier(struct adviser *v, uint32_t pos)
     bool good = p->nranks > 1 && peal_edit_begin(&e, p, p->nranks);
     if (p->nranks < 2)
         return false;
-    for (uint32_t t = 0; good && t < p->nthreads; t++) {
-        int64_t target = 0;
-        for (uint32_t l = 0; l < p->launches; l++) {
-            for (uint32_t op = p->threads[t].first_op[l];
-                 pos != PEAL_NONE && op < p->threads[t].first_op[l + 1]; op++) {
-                if (peal_edit_line(p, t, op) == pos)
-                    queue_barrier(&e, (struct insertion){.thread = t, .launch = l, .op = op},
+    if (good) {
+        for (uint32_t t = 0; t < p->nthreads; t++) {
+            int64_t target = 0;
+            for (uint32_t l = 0; l < p->launches; l++) {
+                for (uint32_t op = p->threads[t].first_op[l]; pos != PEAL_NONE; op++) {
+                    if (op >= p->threads[t].first_op[l + 1])
+                        break;
+                    if (peal_edit_line(p, t, op) == pos)
+                        queue_barrier(&e, (struct insertion){.thread = t, .launch = l, .op = op},
+                                      p->ncells, target += p->nranks - 1);
+                }
+                if (pos == PEAL_NONE && p->threads[t].lane == 0)
+                    queue_barrier(&e, (struct insertion){.thread = t, .launch = l, .op = PEAL_NONE},
                                   p->ncells, target += p->nranks - 1);
             }
-            if (pos == PEAL_NONE && p->threads[t].lane == 0)
-                queue_barrier(&e, (struct insertion){.thread = t, .launch = l, .op = PEAL_NONE},
-                              p->ncells, target += p->nranks - 1);
         }
     }
     good = good && e.insertions.len && peal_edit_apply(&e) && peal_adviser_mends(v, &e);

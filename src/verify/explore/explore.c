@@ -39,7 +39,9 @@ static int by_place(const void *a, const void *b)
 bool peal_explore_add_barriers(struct program *p)
 {
     bool there = p->barrier != PEAL_NONE;
-    for (uint32_t l = 0; l < p->launches && !there; l++) {
+    for (uint32_t l = 0; l < p->launches; l++) {
+        if (there)
+            break;
         if (p->plans[l]->contract != PEAL_CONTRACT_BARRIER)
             continue;
         if (p->barrier == PEAL_NONE) {
@@ -136,16 +138,18 @@ static struct unknown *find_unknown(const struct program *p, uint32_t *count, ui
     struct unknown *list = calloc(p->ncells + 1u, sizeof *list);
     *count = 0;
     *starts = 1;
-    for (uint32_t c = 0; list && c < p->ncells; c++) {
-        if (!p->cells[c].uninitialised)
-            continue;
-        struct unknown one = {c, 0, 0};
-        if (!find_range(p, c, &one))
-            *starts = MOST_STARTS + 1;
-        uint64_t values = (uint64_t)(one.last - one.first) + 1;
-        *starts =
-            *starts > MOST_STARTS || values > MOST_STARTS ? MOST_STARTS + 1 : *starts * values;
-        list[(*count)++] = one;
+    if (list) {
+        for (uint32_t c = 0; c < p->ncells; c++) {
+            if (!p->cells[c].uninitialised)
+                continue;
+            struct unknown one = {c, 0, 0};
+            if (!find_range(p, c, &one))
+                *starts = MOST_STARTS + 1;
+            uint64_t values = (uint64_t)(one.last - one.first) + 1;
+            *starts =
+                *starts > MOST_STARTS || values > MOST_STARTS ? MOST_STARTS + 1 : *starts * values;
+            list[(*count)++] = one;
+        }
     }
     return list;
 }

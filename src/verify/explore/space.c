@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States, steps forth and back, and the tables behind partial-order reduction. */
+/* See space.h.
+ *
+ * There is one state, which steps forth and back in place; searches keep what they need to undo a step,
+ * not copies of states. All tables are made once, from the whole program, and are conservative: a block
+ * conflicts if any of its accesses does, a later use counts whether or not it is reached. So
+ * peal_space_alone may say no where yes were right, which costs states, and never yes where no were
+ * right, which would lose faults. */
 #include "verify/explore/space.h"
 
 #include <stdlib.h>
@@ -54,21 +60,24 @@ static bool find_conflicts(struct space *s)
     s->lowest = malloc(((uint64_t)n * p->nthreads + 1) * sizeof *s->lowest);
     bool good =
         peal_access_by_location(p, &first, &order) && s->conflicts && s->last_conflict && s->lowest;
-    for (size_t l = 0; l < p->memory.len * p->nranks && good; l++) {
-        for (uint32_t i = first[l]; i < first[l + 1]; i++) {
-            for (uint32_t k = i + 1; k < first[l + 1]; k++) {
-                const struct access *a = &p->accesses.at[order[i]], *b = &p->accesses.at[order[k]];
-                if (!clash(a, b))
-                    continue;
-                uint32_t x = peal_space_block(s, a->thread, a->step) - 1;
-                uint32_t y = peal_space_block(s, b->thread, b->step) - 1;
-                uint64_t xy = (uint64_t)x * n + y, yx = (uint64_t)y * n + x;
-                s->conflicts[xy / 64] |= UINT64_C(1) << (xy % 64);
-                s->conflicts[yx / 64] |= UINT64_C(1) << (yx % 64);
-                uint32_t *last = &s->last_conflict[(uint64_t)x * p->nthreads + b->thread];
-                *last = b->step + 1 > *last ? b->step + 1 : *last;
-                last = &s->last_conflict[(uint64_t)y * p->nthreads + a->thread];
-                *last = a->step + 1 > *last ? a->step + 1 : *last;
+    if (good) {
+        for (size_t l = 0; l < p->memory.len * p->nranks; l++) {
+            for (uint32_t i = first[l]; i < first[l + 1]; i++) {
+                for (uint32_t k = i + 1; k < first[l + 1]; k++) {
+                    const struct access *a = &p->accesses.at[order[i]],
+                                        *b = &p->accesses.at[order[k]];
+                    if (!clash(a, b))
+                        continue;
+                    uint32_t x = peal_space_block(s, a->thread, a->step) - 1;
+                    uint32_t y = peal_space_block(s, b->thread, b->step) - 1;
+                    uint64_t xy = (uint64_t)x * n + y, yx = (uint64_t)y * n + x;
+                    s->conflicts[xy / 64] |= UINT64_C(1) << (xy % 64);
+                    s->conflicts[yx / 64] |= UINT64_C(1) << (yx % 64);
+                    uint32_t *last = &s->last_conflict[(uint64_t)x * p->nthreads + b->thread];
+                    *last = b->step + 1 > *last ? b->step + 1 : *last;
+                    last = &s->last_conflict[(uint64_t)y * p->nthreads + a->thread];
+                    *last = a->step + 1 > *last ? a->step + 1 : *last;
+                }
             }
         }
     }

@@ -83,8 +83,11 @@ static bool has_no_cycle(const struct graph *g)
         moved = false;
         for (uint32_t b = 0; b < g->n; b++) {
             bool free_to_go = !gone[b];
-            for (uint32_t a = 0; a < g->n && free_to_go; a++)
+            for (uint32_t a = 0; a < g->n; a++) {
+                if (!free_to_go)
+                    break;
                 free_to_go = gone[a] || !g->edge[(size_t)a * g->n + b];
+            }
             if (!free_to_go)
                 continue;
             gone[b] = true;
@@ -101,8 +104,11 @@ bool peal_mesh_waits_for_earlier(const struct mesh *m, const struct peal_plan *p
     struct graph g = {.m = m, .plan = plan, .n = m->blocks + 1};
     g.edge = calloc((size_t)g.n * g.n, sizeof *g.edge);
     bool good = g.edge;
-    for (uint32_t r = 0; r < plan->nranks && good; r++)
+    for (uint32_t r = 0; r < plan->nranks; r++) {
+        if (!good)
+            break;
         good = peal_plan_lane_count(plan, r) == 1 && add_rank(&g, r);
+    }
     good = good && has_no_cycle(&g);
     free(g.edge);
     return good;

@@ -135,9 +135,13 @@ static bool list_adds(const struct program *p, struct adds_list *list)
 {
     uint32_t *at = calloc(p->ncells + 1u, sizeof *at); /* [cell]: its entry of this thread + 1 */
     bool good = at;
-    for (uint32_t t = 0; t < p->nthreads && good; t++) {
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (!good)
+            break;
         size_t begin = list->all.len;
-        for (uint32_t i = 0; i < p->threads[t].nsteps && good; i++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            if (!good)
+                break;
             const struct step *s = peal_program_step(p, t, i);
             const struct cell *cell = &p->cells[s->cell];
             if (s->kind != STEP_ADD || s->value <= 0 || cell->writer != MANY_WRITERS ||
@@ -168,13 +172,15 @@ static bool find_from(const struct program *p, struct adds_list *list)
         const struct access *a = &p->accesses.at[i];
         accesses[p->threads[a->thread].first_step + a->thread + a->step] = true;
     }
-    for (size_t i = 0; accesses && i < list->all.len; i++) {
-        struct adds *a = &list->all.at[i];
-        const bool *at = accesses + p->threads[a->thread].first_step + a->thread;
-        a->from = a->last;
-        while (a->from > 0 && !at[a->from - 1] &&
-               peal_program_step(p, a->thread, a->from - 1)->kind <= STEP_SET)
-            a->from--;
+    if (accesses) {
+        for (size_t i = 0; i < list->all.len; i++) {
+            struct adds *a = &list->all.at[i];
+            const bool *at = accesses + p->threads[a->thread].first_step + a->thread;
+            a->from = a->last;
+            while (a->from > 0 && !at[a->from - 1] &&
+                   peal_program_step(p, a->thread, a->from - 1)->kind <= STEP_SET)
+                a->from--;
+        }
     }
     free(accesses);
     return accesses;
@@ -208,7 +214,9 @@ static uint64_t cell_launches(const struct pairs *q, const struct adds *at, size
         total += (uint64_t)at[i].sum;
     for (size_t i = 0; i < n; i++) {
         bool ahead = false;
-        for (size_t k = 0; k < n && !ahead; k++) {
+        for (size_t k = 0; k < n; k++) {
+            if (ahead)
+                break;
             size_t pair = (size_t)at[i].thread * q->p->nthreads + at[k].thread;
             ahead = i != k && (!q->clock || q->clock[pair] < at[k].from);
         }
@@ -245,13 +253,18 @@ static uint64_t look_at_adds(const struct program *p, uint32_t workers)
         /* Without clocks, whoever adds may be ahead. */
         if (pass == 1 && p->monotone)
             good = ask(&q, workers);
-        for (size_t i = 0, end; i < list.all.len && good; i = end) {
-            for (end = i + 1; end < list.all.len && list.all.at[end].cell == list.all.at[i].cell;)
-                end++;
-            if (pass == 0)
-                note_pairs(&q, list.all.at + i, end - i);
-            else
-                most = larger(most, cell_launches(&q, list.all.at + i, end - i));
+        if (good) {
+            for (size_t i = 0, end; i < list.all.len; i = end) {
+                for (end = i + 1; end < list.all.len;) {
+                    if (list.all.at[end].cell != list.all.at[i].cell)
+                        break;
+                    end++;
+                }
+                if (pass == 0)
+                    note_pairs(&q, list.all.at + i, end - i);
+                else
+                    most = larger(most, cell_launches(&q, list.all.at + i, end - i));
+            }
         }
     }
     peal_vec_release(&list.all);

@@ -56,12 +56,16 @@ static bool channels_are_left_empty(const struct program *p)
 {
     uint64_t *freed = calloc(p->channels.len + 1, sizeof *freed);
     bool empty = freed;
-    for (uint64_t i = 0; freed && i < p->nsteps; i++) {
-        const struct cell *cell = &p->cells[p->steps[i].cell];
-        if (p->steps[i].kind == STEP_ADD && cell->kind == CELL_FREED)
-            freed[cell->owner]++;
+    if (freed) {
+        for (uint64_t i = 0; i < p->nsteps; i++) {
+            const struct cell *cell = &p->cells[p->steps[i].cell];
+            if (p->steps[i].kind == STEP_ADD && cell->kind == CELL_FREED)
+                freed[cell->owner]++;
+        }
     }
-    for (size_t c = 0; empty && c < p->channels.len; c++) {
+    for (size_t c = 0; c < p->channels.len; c++) {
+        if (!empty)
+            break;
         const struct channel *ch = &p->channels.at[c];
         empty = ch->nsent == ch->nreceived && ch->nsent == freed[c];
     }

@@ -50,7 +50,9 @@ static uint32_t find_behind(const struct program *p, const struct lists *s, uint
 static void list_adds(const struct program *p, struct lists *s)
 {
     for (uint32_t t = 0; t < p->nthreads; t++) {
-        for (uint32_t i = 0; i < p->threads[t].nsteps && !s->failed; i++) {
+        for (uint32_t i = 0; i < p->threads[t].nsteps; i++) {
+            if (s->failed)
+                break;
             const struct step *step = peal_program_step(p, t, i);
             const struct cell *cell = &p->cells[step->cell];
             if (step->kind != STEP_ADD || cell->kind != CELL_SHARED || cell->writer != MANY_WRITERS)
@@ -79,8 +81,12 @@ static void list_adds(const struct program *p, struct lists *s)
 /* Of one cell: who adds in a launch asks for the last adds of all others in earlier ones. */
 static void ask_cell(struct lists *s, const struct adds *at, size_t n)
 {
-    for (size_t i = 0; i < n && !s->failed; i++) {
-        for (size_t k = 0; k < n && !s->failed; k++) {
+    for (size_t i = 0; i < n; i++) {
+        if (s->failed)
+            break;
+        for (size_t k = 0; k < n; k++) {
+            if (s->failed)
+                break;
             bool last =
                 k + 1 == n || at[k + 1].thread != at[k].thread || at[k + 1].launch >= at[i].launch;
             if (at[k].thread == at[i].thread || at[k].launch >= at[i].launch || !last)
@@ -97,11 +103,17 @@ static bool all_met(const struct program *p, struct lists *s, uint32_t workers)
     size_t n = s->queries.len;
     uint32_t *answer = malloc((n + 1) * sizeof *answer);
     bool met = answer;
-    for (size_t i = 0; answer && i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (!answer)
+            break;
         s->queries.at[i].answer = &answer[i];
+    }
     met = met && (!n || peal_order_clocks(p, s->queries.at, n, workers));
-    for (size_t i = 0; met && i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (!met)
+            break;
         met = answer[i] >= s->demands.at[i];
+    }
     free(answer);
     return met;
 }
@@ -124,9 +136,14 @@ bool peal_ahead_in_order(const struct program *p, uint32_t workers)
         s.accesses[p->threads[a->thread].first_step + a->thread + a->step] = true;
     }
     list_adds(p, &s);
-    for (size_t i = 0, end; i < s.adds.len && !s.failed; i = end) {
-        for (end = i + 1; end < s.adds.len && s.adds.at[end].cell == s.adds.at[i].cell;)
+    for (size_t i = 0, end; i < s.adds.len; i = end) {
+        if (s.failed)
+            break;
+        for (end = i + 1; end < s.adds.len;) {
+            if (s.adds.at[end].cell != s.adds.at[i].cell)
+                break;
             end++;
+        }
         ask_cell(&s, s.adds.at + i, end - i);
     }
     bool in_order = !s.failed && all_met(p, &s, workers);

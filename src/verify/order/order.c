@@ -134,7 +134,9 @@ static void run_lazily(struct run *run, uint32_t l)
     memset(run->clock, 0xff, run->p->nsteps * sizeof *run->clock);
     run->limit[l] = 0;
     peal_run_go(run);
-    for (uint32_t i = 1; i <= nsteps && run->at[l] == i - 1; i++) {
+    for (uint32_t i = 1; i <= nsteps; i++) {
+        if (run->at[l] != i - 1)
+            break;
         run->now = i - 1; /* l's own step i-1 is taken with i-1 steps behind it */
         peal_run_allow(run, l, i);
         /* l first: then what its step enables counts it. */
@@ -244,7 +246,9 @@ static void *work(void *at)
         bool mine = of % w->workers == w->number;
         if (mine)
             run_lazily(&run, of);
-        for (; q < w->count && w->queries[q].of == of; q++) {
+        for (; q < w->count; q++) {
+            if (w->queries[q].of != of)
+                break;
             const struct clock_query *query = &w->queries[q];
             if (mine)
                 *query->answer =

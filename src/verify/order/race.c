@@ -202,7 +202,9 @@ static void cut_location(struct finder *f, uint32_t location, const uint32_t *or
     fill = calloc(m + 1, sizeof *fill);
     uint32_t **entry = calloc(m + 1, sizeof *entry);
     f->failed = f->failed || !fill || !entry;
-    for (uint32_t i = 0; i < n && !f->failed; i++) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (f->failed)
+            break;
         for (size_t k = find_point(points, m, accesses[order[i]].lo);
              points[k] < accesses[order[i]].hi; k++)
             fill[k]++;
@@ -211,7 +213,9 @@ static void cut_location(struct finder *f, uint32_t location, const uint32_t *or
         entry[k] = take(f, fill[k], sizeof **entry);
         fill[k] = 0;
     }
-    for (uint32_t i = 0; i < n && !f->failed; i++) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (f->failed)
+            break;
         const struct access *a = &accesses[order[i]];
         for (size_t k = find_point(points, m, a->lo); points[k] < a->hi; k++) {
             if (fill[k] == 0 || !same_as(&accesses[entry[k][fill[k] - 1]], a))
@@ -287,7 +291,9 @@ static void ask_broken(struct finder *f, uint32_t workers)
 
 static void check_segments(struct finder *f)
 {
-    for (size_t i = 0; i < f->segments.len && !f->failed; i++) {
+    for (size_t i = 0; i < f->segments.len; i++) {
+        if (f->failed)
+            break;
         const struct segment *s = &f->segments.at[i];
         if (!s->clock)
             continue;
@@ -321,7 +327,9 @@ static struct demands ask_closed(struct finder *f)
     struct demands d = {0};
     uint32_t *seen = take(f, n, sizeof *seen), *last = take(f, n, sizeof *last);
     PEAL_VEC(struct demand) list = {0};
-    for (size_t i = 0; i < p->accesses.len && !f->failed; i++) {
+    for (size_t i = 0; i < p->accesses.len; i++) {
+        if (f->failed)
+            break;
         const struct access *a = &p->accesses.at[i];
         const struct access *next = i + 1 < p->accesses.len ? a + 1 : NULL;
         uint32_t q = a->location % n;
@@ -340,7 +348,9 @@ static struct demands ask_closed(struct finder *f)
         }
         if (next && next->thread == a->thread && next->launch == a->launch)
             continue;
-        for (uint32_t r = 0; r < n && !f->failed; r++) {
+        for (uint32_t r = 0; r < n; r++) {
+            if (f->failed)
+                break;
             if (last[r] &&
                 !peal_vec_push(
                     &list,
@@ -354,7 +364,9 @@ static struct demands ask_closed(struct finder *f)
     if (!f->failed && list.len)
         memcpy(d.at, list.at, list.len * sizeof *d.at);
     peal_vec_release(&list);
-    for (uint64_t i = 0; i < d.count && !f->failed; i++) {
+    for (uint64_t i = 0; i < d.count; i++) {
+        if (f->failed)
+            break;
         const struct access *a = &p->accesses.at[d.at[i].what[0]];
         uint32_t owner = p->thread_of_rank[d.at[i].what[2]];
         if (d.at[i].what[1] == 0)
@@ -373,7 +385,9 @@ static struct demands ask_barrier(struct finder *f)
     for (uint32_t l = 0; l < p->launches; l++)
         launches += p->plans[l]->contract == PEAL_CONTRACT_BARRIER;
     d.at = take(f, launches * p->nranks * p->nranks, sizeof *d.at);
-    for (uint32_t l = 0; l < p->launches && !f->failed; l++) {
+    for (uint32_t l = 0; l < p->launches; l++) {
+        if (f->failed)
+            break;
         if (p->plans[l]->contract != PEAL_CONTRACT_BARRIER)
             continue;
         for (uint32_t r = 0; r < p->nranks; r++) {
@@ -427,7 +441,9 @@ static struct demands ask_cells(struct finder *f)
     if (writes.len)
         qsort(writes.at, writes.len, sizeof *writes.at, by_cell);
     d.at = take(f, writes.len, sizeof *d.at);
-    for (size_t i = 1; i < writes.len && !f->failed; i++) {
+    for (size_t i = 1; i < writes.len; i++) {
+        if (f->failed)
+            break;
         const struct cell_write *x = &writes.at[i - 1], *y = &writes.at[i];
         if (x->cell != y->cell || x->thread == y->thread)
             continue;
@@ -483,8 +499,11 @@ static enum peal_status find(struct program *p, uint32_t workers, uint64_t most_
     out->unordered = calloc(locations + 1, sizeof *out->unordered);
     f.failed = !out->unordered || !peal_access_by_location(p, &first, &order);
     f.times = f.failed || p->plain ? NULL : peal_chain_times(p);
-    for (size_t l = 0; l < locations && !f.failed; l += f.symmetric ? p->nranks : 1)
+    for (size_t l = 0; l < locations; l += f.symmetric ? p->nranks : 1) {
+        if (f.failed)
+            break;
         cut_location(&f, (uint32_t)l, order + first[l], first[l + 1] - first[l]);
+    }
     free(first);
     free(order);
     free(f.times);
@@ -502,8 +521,11 @@ static enum peal_status find(struct program *p, uint32_t workers, uint64_t most_
     if (!f.failed) {
         check_segments(&f);
         judge(&f, demands);
-        for (size_t l = 0; l < locations && f.symmetric; l++)
+        for (size_t l = 0; l < locations; l++) {
+            if (!f.symmetric)
+                break;
             out->unordered[l] = out->unordered[l - l % p->nranks];
+        }
     }
     peal_vec_release(&f.segments);
     peal_vec_release(&f.queries);

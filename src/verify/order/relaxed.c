@@ -126,19 +126,23 @@ static bool races(struct clocks *c, uint32_t t)
 {
     const struct space *s = &c->space;
     uint32_t block = is_done(c, t, s->at[t]) ? peal_space_block(s, t, s->at[t]) : 0;
-    for (uint32_t u = 0; block && u < c->p->nthreads; u++) {
-        for (uint32_t b = c->first_block[u]; u != t && b < c->first_block[u + 1]; b++) {
-            uint32_t step = s->block_step[b];
-            if (step > s->at[u])
-                break;
-            if (step < known(c, t)[u] || !peal_space_conflict(s, block - 1, b) ||
-                !is_done(c, u, step))
-                continue;
-            c->blocks[0] = b;
-            c->thread[0] = u;
-            c->blocks[1] = block - 1;
-            c->thread[1] = t;
-            return true;
+    if (block) {
+        for (uint32_t u = 0; u < c->p->nthreads; u++) {
+            for (uint32_t b = c->first_block[u]; u != t; b++) {
+                if (b >= c->first_block[u + 1])
+                    break;
+                uint32_t step = s->block_step[b];
+                if (step > s->at[u])
+                    break;
+                if (step < known(c, t)[u] || !peal_space_conflict(s, block - 1, b) ||
+                    !is_done(c, u, step))
+                    continue;
+                c->blocks[0] = b;
+                c->thread[0] = u;
+                c->blocks[1] = block - 1;
+                c->thread[1] = t;
+                return true;
+            }
         }
     }
     return false;
@@ -336,7 +340,9 @@ static bool search_all(struct clocks *c)
 static bool search_some(struct clocks *c)
 {
     uint32_t n = c->p->nthreads;
-    for (uint32_t k = 0; k < SCHEDULES && !c->failed; k++) {
+    for (uint32_t k = 0; k < SCHEDULES; k++) {
+        if (c->failed)
+            break;
         reset(c);
         if (races_anywhere(c))
             return true;

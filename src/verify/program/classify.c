@@ -36,7 +36,9 @@ static bool amounts_fit(const struct program *p)
 {
     uint64_t *sum = calloc(p->ncells + 1u, sizeof *sum);
     bool fit = sum;
-    for (uint64_t i = 0; i < p->nsteps && fit; i++) {
+    for (uint64_t i = 0; i < p->nsteps; i++) {
+        if (!fit)
+            break;
         const struct step *s = &p->steps[i];
         uint64_t size = s->value < 0 ? 0 - (uint64_t)s->value : (uint64_t)s->value;
         bool adds = s->kind <= STEP_WAIT_EQUAL || s->kind == STEP_FETCH_ADD;

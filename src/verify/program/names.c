@@ -13,7 +13,9 @@ static uint32_t find_memory(struct program *p, uint32_t launch, uint32_t b)
     /* Tiles and private scratch may have equal names in different scopes: they are distinguished by
      * their place, which is the same in all launches of plans of one kernel. */
     bool scoped = buf->kind == PEAL_BUF_TILE || buf->kind == PEAL_BUF_PRIVATE;
-    for (uint32_t i = 0; i < p->memory.len && !scoped; i++) {
+    for (uint32_t i = 0; i < p->memory.len; i++) {
+        if (scoped)
+            break;
         struct memory *m = &p->memory.at[i];
         if (m->kind == buf->kind && m->named != launch + 1 && strcmp(m->name, name) == 0) {
             m->named = launch + 1;
@@ -95,8 +97,11 @@ static void map_names(struct program *p, uint32_t **maps, uint32_t launch, uint6
         }
     }
     maps[launch] = peal_program_take(p, count, sizeof **maps);
-    for (uint64_t i = 0; i < count && p->status == PEAL_OK; i++)
+    for (uint64_t i = 0; i < count; i++) {
+        if (p->status != PEAL_OK)
+            break;
         maps[launch][i] = find(p, launch, (uint32_t)i);
+    }
 }
 
 void peal_program_name(struct program *p)
@@ -104,7 +109,9 @@ void peal_program_name(struct program *p)
     p->memory_of = peal_program_take(p, p->launches, sizeof *p->memory_of);
     p->signal_of = peal_program_take(p, p->launches, sizeof *p->signal_of);
     p->channel_of = peal_program_take(p, p->launches, sizeof *p->channel_of);
-    for (uint32_t i = 0; i < p->launches && p->status == PEAL_OK; i++) {
+    for (uint32_t i = 0; i < p->launches; i++) {
+        if (p->status != PEAL_OK)
+            break;
         const struct peal_plan *plan = p->plans[i];
         map_names(p, p->memory_of, i, plan->bufs.count, find_memory);
         map_names(p, p->signal_of, i, plan->signals.count, find_signal);

@@ -81,7 +81,9 @@ static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
     uint32_t nrefs = peal_op_nrefs(op);
     uint64_t count = op->mem.count * op->mem.rows;
     bool queue = op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV;
-    for (uint32_t i = 0; i < nrefs + queue && !s->failed; i++) {
+    for (uint32_t i = 0; i < nrefs + queue; i++) {
+        if (s->failed)
+            break;
         struct stretch from =
             i == nrefs ? (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}
                        : stretch_of(s, peal_plan_refs(plan) + op->mem.ref + i, launch);
@@ -89,7 +91,9 @@ static void carry(struct shaper *s, const struct peal_op *op, uint32_t launch)
             continue;
         cut(s, from.cuts, from.lo);
         cut(s, from.cuts, from.lo + count);
-        for (uint32_t k = 0; k < nrefs + queue && !s->failed; k++) {
+        for (uint32_t k = 0; k < nrefs + queue; k++) {
+            if (s->failed)
+                break;
             struct stretch to =
                 k == nrefs ? (struct stretch){&s->cuts[plan->bufs.count + op->mem.channel], 0}
                            : stretch_of(s, peal_plan_refs(plan) + op->mem.ref + k, launch);
@@ -111,7 +115,9 @@ static void cut_parts(struct shaper *s, uint32_t buf)
     uint32_t known = 0;
     if (buf == PEAL_NONE)
         return;
-    for (uint32_t r = 0; r < plan->nranks && !s->failed; r++) {
+    for (uint32_t r = 0; r < plan->nranks; r++) {
+        if (s->failed)
+            break;
         uint64_t n = peal_plan_len(plan, r, buf);
         uint32_t i = 0;
         while (i < known && lengths[i] != n)
@@ -119,8 +125,11 @@ static void cut_parts(struct shaper *s, uint32_t buf)
         if (i < known)
             continue;
         s->failed = known == MOST_LENGTHS;
-        for (uint32_t q = 0; q <= plan->nranks && !s->failed; q++)
+        for (uint32_t q = 0; q <= plan->nranks; q++) {
+            if (s->failed)
+                break;
             cut(s, &s->cuts[buf], n / plan->nranks * q + n % plan->nranks * q / plan->nranks);
+        }
         lengths[known++ % MOST_LENGTHS] = n;
     }
 }
@@ -134,10 +143,15 @@ static void find_cuts(struct shaper *s)
     for (int round = 0; s->changed && !s->failed; round++) {
         s->changed = false;
         s->failed = round == MOST_ROUNDS;
-        for (uint64_t i = 0; i < plan->ops.count && !s->failed; i++) {
+        for (uint64_t i = 0; i < plan->ops.count; i++) {
+            if (s->failed)
+                break;
             const struct peal_op *op = &peal_plan_ops(plan)[i];
-            for (uint32_t l = 0; l < plan->period && !peal_op_is_sync(op); l++)
+            for (uint32_t l = 0; l < plan->period; l++) {
+                if (peal_op_is_sync(op))
+                    break;
                 carry(s, op, l);
+            }
         }
     }
 }
@@ -311,8 +325,10 @@ bool peal_plan_shape(const struct peal_plan *plan, char out[PEAL_SHA256_HEX + 1]
         put_whole(&s);
     }
     peal_sha256_end(&s.sha, out);
-    for (size_t i = 0; s.cuts && i < sets; i++)
-        peal_vec_release(&s.cuts[i].at);
+    if (s.cuts) {
+        for (size_t i = 0; i < sets; i++)
+            peal_vec_release(&s.cuts[i].at);
+    }
     free(s.cuts);
     return shaped;
 }

@@ -26,14 +26,15 @@ static uint32_t issued_cell(const struct program *p, uint64_t wire)
 void peal_wires_make_cells(struct program *p, uint32_t first)
 {
     p->wire_cells = first;
-    for (uint64_t wire = 0; wire < (uint64_t)p->nlanes * p->nranks && p->pairwise; wire++) {
+    for (uint64_t wire = 0; wire < (uint64_t)p->nlanes * p->nranks; wire++) {
+        if (!p->pairwise)
+            break;
         uint32_t lane = (uint32_t)(wire / p->nranks), target = (uint32_t)(wire % p->nranks);
         p->cells[first++] = (struct cell){.kind = CELL_ISSUED, .rank = target, .owner = lane};
         p->cells[first++] = (struct cell){.kind = CELL_ARRIVED, .rank = target, .owner = lane};
     }
     if (p->pairwise)
-        p->wires.at =
-            peal_program_take(p, (uint64_t)p->nlanes * p->nranks, sizeof *p->wires.at);
+        p->wires.at = peal_program_take(p, (uint64_t)p->nlanes * p->nranks, sizeof *p->wires.at);
 }
 
 bool peal_wires_put(struct program *p, uint32_t thread, uint32_t target, struct wire_item item)
@@ -61,9 +62,8 @@ struct step peal_wires_issue(const struct program *p, uint32_t thread, uint32_t 
 struct step peal_wires_flush(const struct program *p, uint32_t thread, uint32_t target)
 {
     uint64_t wire = (uint64_t)thread * p->nranks + target;
-    return (struct step){.cell = issued_cell(p, wire) + 1,
-                         .kind = STEP_WAIT,
-                         .value = p->wires.at[wire].issued};
+    return (struct step){
+        .cell = issued_cell(p, wire) + 1, .kind = STEP_WAIT, .value = p->wires.at[wire].issued};
 }
 
 /* One wire's thread while its steps are written. */
@@ -120,14 +120,19 @@ static void write_wire(struct writer *w, const struct wire_item *const *items, u
     t->enter = peal_program_take(p, p->launches, sizeof *t->enter);
     t->leave = peal_program_take(p, p->launches, sizeof *t->leave);
     uint32_t i = 0;
-    for (uint32_t launch = 0; launch < p->launches && p->status == PEAL_OK; launch++) {
+    for (uint32_t launch = 0; launch < p->launches; launch++) {
+        if (p->status != PEAL_OK)
+            break;
         t->enter[launch] = steps_so_far(w);
         while (i < count && items[i]->launch == launch && p->status == PEAL_OK) {
             uint32_t number = items[i]->number;
             add_step(w, (struct step){.cell = issued, .kind = STEP_WAIT, .value = number},
                      PEAL_NONE);
-            for (; i < count && items[i]->number == number; i++)
+            for (; i < count; i++) {
+                if (items[i]->number != number)
+                    break;
                 carry(w, items[i]);
+            }
             add_step(w, (struct step){.cell = issued + 1, .kind = STEP_ADD, .value = 1}, PEAL_NONE);
         }
         t->leave[launch] = steps_so_far(w);
@@ -145,13 +150,20 @@ uint64_t peal_wires_unroll(struct program *p, uint64_t end, uint64_t cap)
     uint64_t *first = calloc(wires + 2, sizeof *first);
     if (!sorted || !first)
         peal_program_fail(p, PEAL_NO_MEMORY, "out of memory");
-    for (uint64_t i = 0; i < wires && p->status == PEAL_OK; i++)
+    for (uint64_t i = 0; i < wires; i++) {
+        if (p->status != PEAL_OK)
+            break;
         first[i + 2] = first[i + 1] + p->wires.at[i].items;
-    for (size_t i = 0; i < p->wires.items.len && p->status == PEAL_OK; i++) {
+    }
+    for (size_t i = 0; i < p->wires.items.len; i++) {
+        if (p->status != PEAL_OK)
+            break;
         const struct wire_item *item = &p->wires.items.at[i];
         sorted[first[item->wire + 1]++] = item;
     }
-    for (uint64_t i = 0; i < wires && p->status == PEAL_OK; i++) {
+    for (uint64_t i = 0; i < wires; i++) {
+        if (p->status != PEAL_OK)
+            break;
         if (p->wires.at[i].items == 0)
             continue;
         w.thread = p->nthreads++;

@@ -41,14 +41,18 @@ static bool has_kind(struct symbolic *s, const struct pieces *y, size_t n, enum 
     bool *has = calloc(s->values.nodes.len + 1, sizeof *has), any = false;
     if (!has)
         s->a->failed = true;
-    for (size_t i = 0; has && i < s->values.nodes.len; i++) {
-        has[i] = nodes[i].kind == kind;
-        for (uint32_t k = 0; k < nodes[i].nchildren; k++)
-            has[i] = has[i] || has[nodes[i].child[k]]; /* made before it */
+    if (has) {
+        for (size_t i = 0; i < s->values.nodes.len; i++) {
+            has[i] = nodes[i].kind == kind;
+            for (uint32_t k = 0; k < nodes[i].nchildren; k++)
+                has[i] = has[i] || has[nodes[i].child[k]]; /* made before it */
+        }
     }
-    for (size_t r = 0; has && r < n; r++) {
-        for (size_t i = 0; i < y[r].list.len; i++)
-            any = any || has[y[r].list.at[i].node];
+    if (has) {
+        for (size_t r = 0; r < n; r++) {
+            for (size_t i = 0; i < y[r].list.len; i++)
+                any = any || has[y[r].list.at[i].node];
+        }
     }
     free(has);
     return any;
@@ -209,8 +213,11 @@ void peal_contract_end(struct symbolic *s)
         v->same_order = true;
         return;
     }
-    for (uint32_t l = 0; l < s->kept && v->bits == PEAL_BITS_SAME; l++)
+    for (uint32_t l = 0; l < s->kept; l++) {
+        if (v->bits != PEAL_BITS_SAME)
+            break;
         compare_bits(s, s->outputs + (size_t)l * s->p->nranks);
+    }
     v->same_order = find_order(s, &v->order_hash);
     if (order_matters(plan) && has_kind(s, s->outputs, all, NODE_CHANCE)) {
         v->same_order = false;

@@ -191,8 +191,11 @@ static bool is_reduction(struct judge *j, uint32_t node, int64_t shift)
     memset(j->seen, 0, j->plan->nranks * sizeof *j->seen);
     j->walk++;
     bool all = count_leaves(j, node, shift);
-    for (uint32_t r = 0; r < j->plan->nranks && all; r++)
+    for (uint32_t r = 0; r < j->plan->nranks; r++) {
+        if (!all)
+            break;
         all = (j->seen[r] > 0) == (r < j->ranks);
+    }
     return all;
 }
 
@@ -290,7 +293,9 @@ static void compare(struct judge *j, const struct expected *e, uint32_t location
     struct symbolic *s = j->s;
     j->location = location;
     j->offset = offset;
-    for (uint64_t at = e->lo; at < e->hi && !s->done;) {
+    for (uint64_t at = e->lo; at < e->hi;) {
+        if (s->done)
+            break;
         const struct piece *piece = peal_pieces_find(&s->memory[location], offset + at);
         uint64_t end = piece->hi - offset < e->hi ? piece->hi - offset : e->hi;
         uint64_t index = piece->index + (offset + at - piece->lo);
@@ -413,7 +418,9 @@ void peal_contract_leave(struct symbolic *s, uint32_t rank, uint32_t launch)
         return;
     }
     struct expected e;
-    for (uint32_t i = 0; i < stretches(plan) && !s->done; i++) {
+    for (uint32_t i = 0; i < stretches(plan); i++) {
+        if (s->done)
+            break;
         if (expect(&j, i, len, &e) && e.hi <= len)
             compare(&j, &e, location, offset);
     }

@@ -205,7 +205,9 @@ static bool cut_location(struct symbolic *s, uint32_t location, const uint32_t *
     uint64_t lo = 0;
     bool good = true;
     pieces->list.len = 0;
-    for (size_t i = 0; i < count && good; i++) {
+    for (size_t i = 0; i < count; i++) {
+        if (!good)
+            break;
         if (points[i] <= lo || points[i] > end)
             continue;
         good = peal_vec_push(&pieces->list, ((struct piece){lo, points[i], lo, s->undefined}));
@@ -273,13 +275,17 @@ static void release(struct symbolic *s)
 {
     for (size_t i = 0; s->memory && i < s->p->memory.len * s->p->nranks; i++)
         peal_vec_release(&s->memory[i].list);
-    for (size_t i = 0; s->queues && i < s->p->channels.len; i++) {
-        for (size_t k = 0; k < s->queues[i].list.len; k++)
-            peal_vec_release(&s->queues[i].list.at[k].pieces.list);
-        peal_vec_release(&s->queues[i].list);
+    if (s->queues) {
+        for (size_t i = 0; i < s->p->channels.len; i++) {
+            for (size_t k = 0; k < s->queues[i].list.len; k++)
+                peal_vec_release(&s->queues[i].list.at[k].pieces.list);
+            peal_vec_release(&s->queues[i].list);
+        }
     }
-    for (size_t i = 0; s->outputs && i < (size_t)s->kept * s->p->nranks; i++)
-        peal_vec_release(&s->outputs[i].list);
+    if (s->outputs) {
+        for (size_t i = 0; i < (size_t)s->kept * s->p->nranks; i++)
+            peal_vec_release(&s->outputs[i].list);
+    }
     free(s->memory);
     free(s->queues);
     free(s->outputs);
@@ -293,9 +299,14 @@ static void release(struct symbolic *s)
 /* Where a step is only the second half of an op (a send, a recv), it is done already. */
 static void follow(struct symbolic *s, const struct schedule *schedule)
 {
-    for (s->thread = 0; s->thread < s->p->nthreads && !s->done; s->thread++)
+    for (s->thread = 0; s->thread < s->p->nthreads; s->thread++) {
+        if (s->done)
+            break;
         (void)go_thread(s);
-    for (uint64_t i = 0; i < schedule->count && !s->done; i++) {
+    }
+    for (uint64_t i = 0; i < schedule->count; i++) {
+        if (s->done)
+            break;
         s->thread = schedule->thread[i];
         s->limit[s->thread]++;
         (void)go_thread(s);
@@ -309,10 +320,15 @@ static void run_to_the_end(struct symbolic *s)
         s->limit[t] = UINT32_MAX;
     for (bool moved = true; moved && !s->done;) {
         moved = false;
-        for (s->thread = 0; s->thread < p->nthreads && !s->done; s->thread++)
+        for (s->thread = 0; s->thread < p->nthreads; s->thread++) {
+            if (s->done)
+                break;
             moved = go_thread(s) || moved;
+        }
     }
-    for (uint32_t t = 0; t < p->nthreads && !s->done; t++) {
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (s->done)
+            break;
         if (s->launch[t] == p->launches)
             continue;
         /* Who calls has shown that it cannot be: then one of the two is wrong. */

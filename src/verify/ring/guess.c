@@ -173,7 +173,9 @@ static bool claim_all(const struct ring_model *m, const struct ring_samples *sam
     bool *done = calloc(samples->len + 1, sizeof *done);
     struct group g = {.m = m, .at = calloc(samples->len + 1, sizeof *g.at)};
     bool good = done && g.at;
-    for (size_t i = 0; i < samples->len && good; i++) {
+    for (size_t i = 0; i < samples->len; i++) {
+        if (!good)
+            break;
         if (done[i])
             continue;
         g.len = 0;
@@ -213,8 +215,11 @@ bool peal_ring_guess(const struct ring_model *m, struct ring_certificate *out, c
     struct ring_samples origins = {0}, values = {0};
     bool good = true;
     out->norigins = out->nvalues = 0;
-    for (int64_t i = 0; i < FAMILIES && good; i++)
+    for (int64_t i = 0; i < FAMILIES; i++) {
+        if (!good)
+            break;
         good = peal_ring_trace(m, m->least + i, &origins, &values, why);
+    }
     if (good && (!claim_all(m, &origins, true, out) || !claim_all(m, &values, false, out))) {
         *why = "what is read and written is no affine function of turn, place and number of ranks";
         good = false;

@@ -292,9 +292,13 @@ static void mark_plan(const struct view *v, struct marks *to)
 static bool same_plan(struct view v)
 {
     bool good = v.plan->period == 1;
-    for (v.rank = 0; v.rank < v.plan->nranks && good; v.rank++) {
+    for (v.rank = 0; v.rank < v.plan->nranks; v.rank++) {
+        if (!good)
+            break;
         good = peal_plan_lane_count(v.plan, v.rank) == v.m->lanes;
-        for (v.lane = 0; v.lane < v.m->lanes && good; v.lane++) {
+        for (v.lane = 0; v.lane < v.m->lanes; v.lane++) {
+            if (!good)
+                break;
             struct marks model = {0}, plan = {0};
             mark_model(&v, &model);
             mark_plan(&v, &plan);

@@ -37,9 +37,12 @@ bool peal_ring_classify(const struct peal_kernel *kernel, struct peal_forall *ou
         return refuse(out, "out of memory");
     if (!scale)
         good = refuse(out, "the number of ranks is divided by a number that is not small");
-    for (int64_t rest = 0; rest < scale && good; rest++)
+    for (int64_t rest = 0; rest < scale; rest++) {
+        if (!good)
+            break;
         good = read_family(m, kernel, scale, rest, false, out) &&
                read_family(m, kernel, scale, rest, true, out);
+    }
     free(m);
     return good;
 }
@@ -113,7 +116,9 @@ bool peal_ring_prove(const struct peal_plan_request *request, const char *given,
     out->depth = request->bind.channel_depth ? request->bind.channel_depth : 2;
     if (!good)
         (void)refuse(out, "out of memory");
-    for (int64_t i = 0; i < 2 * scale && good; i++) {
+    for (int64_t i = 0; i < 2 * scale; i++) {
+        if (!good)
+            break;
         const char *why = NULL;
         m->depth = out->depth;
         good = read_family(m, request->kernel, scale, i / 2, i % 2 != 0, out);

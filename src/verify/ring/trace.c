@@ -271,9 +271,13 @@ bool peal_ring_trace(const struct ring_model *m, int64_t family, struct ring_sam
                       .out = values,
                       .why = why};
     bool good = make_room(&t);
-    for (t.lane = 0; t.lane < m->lanes && good; t.lane++) {
+    for (t.lane = 0; t.lane < m->lanes; t.lane++) {
+        if (!good)
+            break;
         t.nlog = 0;
-        for (uint32_t i = 0; i < m->nsegments && good; i++) {
+        for (uint32_t i = 0; i < m->nsegments; i++) {
+            if (!good)
+                break;
             if (m->segments[i].lane == t.lane)
                 good = run_segment(&t, &m->segments[i]);
         }

@@ -32,14 +32,12 @@ static void put_place(struct peal_json *json, const char *name, const struct pea
 
 static void put_operands(const struct peal_verify_step *s, struct peal_json *json)
 {
-    peal_json_key(json, "operands");
-    peal_json_array(json);
+    peal_json_put_array(json, "operands");
     for (uint32_t i = 0; i < s->noperands; i++) {
         const struct peal_verify_operand *o = &s->operands[i];
         peal_json_object(json);
         if (o->kind == PEAL_OPERAND_CONSTANT) {
-            peal_json_key(json, "constant");
-            peal_json_real(json, o->constant);
+            peal_json_put_real(json, "constant", o->constant);
         } else {
             peal_json_put_string(json, "buffer", o->buf);
             peal_json_put_uint(json, "rank", o->rank);
@@ -59,8 +57,7 @@ static void put_data(const struct peal_verify_step *s, struct peal_json *json)
 {
     peal_json_put_string(json, "kind", s->kind);
     if (s->signal) {
-        peal_json_key(json, "signal");
-        peal_json_object(json);
+        peal_json_put_object(json, "signal");
         peal_json_put_string(json, "name", s->signal);
         peal_json_put_uint(json, "index", s->cell_index);
         peal_json_put_uint(json, "rank", s->cell_rank);
@@ -86,8 +83,7 @@ static void put_data(const struct peal_verify_step *s, struct peal_json *json)
 
 static void put_steps(const struct peal_verification *v, struct peal_json *json)
 {
-    peal_json_key(json, "steps");
-    peal_json_array(json);
+    peal_json_put_array(json, "steps");
     for (uint32_t i = 0; i < v->nsteps; i++) {
         const struct peal_verify_step *s = &v->steps[i];
         peal_json_break(json, 2);
@@ -117,8 +113,7 @@ static void put_steps(const struct peal_verification *v, struct peal_json *json)
 
 static void put_accesses(const struct peal_verification *v, struct peal_json *json)
 {
-    peal_json_key(json, "accesses");
-    peal_json_array(json);
+    peal_json_put_array(json, "accesses");
     for (uint32_t i = 0; i < v->naccesses; i++) {
         const struct peal_verify_access *a = &v->accesses_at[i];
         peal_json_object(json);
@@ -137,8 +132,7 @@ static void put_accesses(const struct peal_verification *v, struct peal_json *js
 
 static void put_waits(const struct peal_verification *v, struct peal_json *json)
 {
-    peal_json_key(json, "waits");
-    peal_json_array(json);
+    peal_json_put_array(json, "waits");
     for (uint32_t i = 0; i < v->nwaits; i++) {
         const struct peal_verify_wait *w = &v->waits[i];
         peal_json_object(json);
@@ -151,8 +145,7 @@ static void put_waits(const struct peal_verification *v, struct peal_json *json)
         peal_json_put_int(json, "expected", w->expected);
         peal_json_put_int(json, "actual", w->actual);
         peal_json_put_bool(json, "in_cycle", w->in_cycle);
-        peal_json_key(json, "notifiers");
-        peal_json_array(json);
+        peal_json_put_array(json, "notifiers");
         for (uint32_t k = 0; k < w->nnotifiers; k++) {
             peal_json_uint(json, w->notifiers[k]);
         }
@@ -186,8 +179,7 @@ static void put_wrong(const struct peal_verification *v, struct peal_json *json)
     const struct peal_verify_wrong *w = &v->wrong;
     if (!w->buf)
         return;
-    peal_json_key(json, "wrong");
-    peal_json_object(json);
+    peal_json_put_object(json, "wrong");
     peal_json_put_uint(json, "launch", w->launch);
     peal_json_put_uint(json, "rank", w->rank);
     peal_json_put_string(json, "buffer", w->buf);
@@ -203,8 +195,7 @@ static void put_wrong(const struct peal_verification *v, struct peal_json *json)
 
 static void put_advice(const struct peal_verification *v, struct peal_json *json)
 {
-    peal_json_key(json, "advice");
-    peal_json_array(json);
+    peal_json_put_array(json, "advice");
     for (uint32_t i = 0; i < v->nadvice; i++) {
         peal_json_object(json);
         peal_json_put_string(json, "kind", v->advice[i].fixes ? "fix" : "redundant");

@@ -193,7 +193,9 @@ static bool cut_ends(struct shrink *s, uint32_t *path, size_t *len)
 static bool cut_steps(struct shrink *s, uint32_t *path, size_t *len)
 {
     bool any = false;
-    for (size_t i = *len; i > 0 && s->budget; i--) {
+    for (size_t i = *len; i > 0; i--) {
+        if (!s->budget)
+            break;
         if (s->core[path[i - 1]])
             continue;
         memcpy(s->trial, path, (i - 1) * sizeof *path);

@@ -14,16 +14,18 @@ static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *coun
     uint32_t *ranks = peal_arena_alloc(&t->a->arena, (p->nthreads + 1u) * sizeof *ranks);
     uint32_t n = 0;
     *blocked_one = PEAL_NONE;
-    for (uint32_t u = 0; u < p->nthreads && ranks; u++) {
-        for (uint32_t i = t->at[u]; i < p->threads[u].nsteps; i++) {
-            const struct step *s = peal_program_step(p, u, i);
-            if (s->cell != cell || !peal_step_writes(s))
-                continue;
-            if (*blocked_one == PEAL_NONE)
-                *blocked_one = u;
-            if (n == 0 || ranks[n - 1] != p->threads[u].rank)
-                ranks[n++] = p->threads[u].rank;
-            break;
+    if (ranks) {
+        for (uint32_t u = 0; u < p->nthreads; u++) {
+            for (uint32_t i = t->at[u]; i < p->threads[u].nsteps; i++) {
+                const struct step *s = peal_program_step(p, u, i);
+                if (s->cell != cell || !peal_step_writes(s))
+                    continue;
+                if (*blocked_one == PEAL_NONE)
+                    *blocked_one = u;
+                if (n == 0 || ranks[n - 1] != p->threads[u].rank)
+                    ranks[n++] = p->threads[u].rank;
+                break;
+            }
         }
     }
     *count = n;
@@ -33,7 +35,9 @@ static const uint32_t *notifiers(struct teller *t, uint32_t cell, uint32_t *coun
 /* One sentence: a cell that no rank will change, or the circle. */
 static void say_why(struct teller *t, const struct peal_verify_wait *waits, uint32_t n)
 {
-    for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (t->a->v.why)
+            break;
         if (waits[i].nnotifiers == 0 && waits[i].actual == PEAL_VERIFY_LATER)
             t->a->v.why = peal_answer_text(
                 t->a, "rank %u waits for %s %s %" PRId64 ", but its writer has gone on",
@@ -45,7 +49,9 @@ static void say_why(struct teller *t, const struct peal_verify_wait *waits, uint
                                            waits[i].rank, waits[i].cell, waits[i].relation,
                                            waits[i].expected, waits[i].actual);
     }
-    for (uint32_t i = 0; i < n && !t->a->v.why; i++) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (t->a->v.why)
+            break;
         if (waits[i].in_cycle)
             t->a->v.why = peal_answer_text(t->a, "rank %u waits for %s, and so on in a circle",
                                            waits[i].rank, waits[i].cell);
@@ -162,7 +168,9 @@ static bool choose(struct teller *t, const uint32_t *at, uint32_t *need, bool *c
     if (good)
         list_next(t, at, next);
     *shortest = true;
-    for (uint32_t u = 0; u < n && good; u++) {
+    for (uint32_t u = 0; u < n; u++) {
+        if (!good)
+            break;
         bool unique;
         uint64_t steps = 0;
         if (at[u] >= p->threads[u].nsteps || !find_core(p, next, u, other))

@@ -382,10 +382,14 @@ static bool init(struct pass *s, uint64_t count)
 
 static void release(struct pass *s)
 {
-    for (uint64_t i = 0; s->given && i < s->p->nsteps; i++)
-        drop_stamp(s, s->given[i].stamp);
-    for (uint32_t t = 0; s->now && t < s->p->nthreads; t++)
-        drop_stamp(s, s->now[t]);
+    if (s->given) {
+        for (uint64_t i = 0; i < s->p->nsteps; i++)
+            drop_stamp(s, s->given[i].stamp);
+    }
+    if (s->now) {
+        for (uint32_t t = 0; t < s->p->nthreads; t++)
+            drop_stamp(s, s->now[t]);
+    }
     for (size_t i = 0; i < s->pool.len; i++)
         free(s->pool.at[i]);
     peal_vec_release(&s->pool);
@@ -437,7 +441,9 @@ bool peal_clocks_in_one_pass(const struct program *p, const struct clock_query *
     while (s.nready && !s.failed)
         go(&s, queries, s.ready[--s.nready]);
     /* What no execution reaches comes after everything. */
-    for (uint32_t t = 0; t < p->nthreads && !s.failed; t++) {
+    for (uint32_t t = 0; t < p->nthreads; t++) {
+        if (s.failed)
+            break;
         for (uint32_t q = s.first_query[t]; q < s.first_query[p->nthreads + 1 + t]; q++)
             *queries[s.order[q]].answer = UINT32_MAX;
     }

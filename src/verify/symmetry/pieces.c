@@ -113,7 +113,9 @@ static void find_points(struct cutter *c)
 {
     c->points.len = 0;
     peal_index_clear(&c->index);
-    for (uint32_t i = 0; i < c->count && !c->failed; i++) {
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->failed)
+            break;
         const struct access *a = &c->p->accesses.at[c->order[i]];
         add_point(c, a->lo);
         if (!c->failed)
@@ -220,7 +222,9 @@ bool peal_symmetry_of_memory(const struct program *p, const struct symmetry *s)
     struct cover zero = {0}, other = {0};
     uint32_t *first = NULL, *order = NULL;
     bool same = s->kind != SYMMETRY_NONE && peal_access_by_location(p, &first, &order);
-    for (size_t l = 0; same && l < p->memory.len * p->nranks; l++) {
+    for (size_t l = 0; l < p->memory.len * p->nranks; l++) {
+        if (!same)
+            break;
         c.rank = (uint32_t)(l % p->nranks);
         c.order = order + first[l];
         c.count = first[l + 1] - first[l];

@@ -138,7 +138,9 @@ static bool same_sources(struct rotation *r, const struct peal_op *a, const stru
 {
     uint32_t n = a->mem.nsrc, next = 0;
     bool *taken = calloc(n + 1u, sizeof *taken), good = taken;
-    for (uint32_t i = 0; i < n && good; i++) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (!good)
+            break;
         uint32_t tries = any_order(a) ? n : 1, k = any_order(a) ? next : i;
         while (tries && (taken[k] ||
                          !same_ref(r, a, peal_op_src(r->from, a, i), peal_op_src(r->to, b, k)))) {
@@ -343,8 +345,11 @@ bool peal_symmetry_of_roots(const struct peal_plan *const *plans, uint32_t n)
 {
     struct rotation r = {.from = plans[0], .nranks = n};
     bool same = n > 1 && plans[0] && plans[0]->nranks == n && plans[0]->root == 0;
-    for (uint32_t i = 1; i < n && same; i++)
+    for (uint32_t i = 1; i < n; i++) {
+        if (!same)
+            break;
         same = plans[i] && plans[i]->root == i && same_tables(plans[0], plans[i]);
+    }
     if (!same)
         return false;
     r.parts_move = calloc(r.from->bufs.count + 1, sizeof *r.parts_move);
@@ -352,7 +357,9 @@ bool peal_symmetry_of_roots(const struct peal_plan *const *plans, uint32_t n)
     r.channel = calloc(r.from->channels.count + 1, sizeof *r.channel);
     r.origin = calloc(r.from->channels.count + 1, sizeof *r.origin);
     same = r.parts_move && r.cells_move && r.channel && r.origin;
-    for (r.by = 1; r.by < n && same; r.by++) {
+    for (r.by = 1; r.by < n; r.by++) {
+        if (!same)
+            break;
         r.to = plans[r.by];
         same = r.by == 1 ? find_formulas(&r) && carries_contract(&r) : carries(&r);
     }

@@ -61,7 +61,9 @@ enum peal_status peal_meet_nodes(struct peal_meet *meet, uint32_t *nodes, struct
     peal_meet_host(own);
     enum peal_status status = peal_meet_gather(meet, own, HOST, all, why);
     uint32_t count = 0;
-    for (uint32_t r = 0; status == PEAL_OK && r < meet->size; r++) {
+    for (uint32_t r = 0; r < meet->size; r++) {
+        if (status != PEAL_OK)
+            break;
         nodes[r] = count;
         for (uint32_t before = 0; before < r; before++) {
             if (memcmp(all[before], all[r], HOST) != 0)
@@ -91,8 +93,11 @@ static void make_secret(const char *bytes, size_t len, uint8_t out[static PEAL_N
     char hex[PEAL_SHA256_HEX + 1];
     struct peal_sha256 hash;
     bool digits = len >= 64;
-    for (size_t i = 0; i < len && digits; i++)
+    for (size_t i = 0; i < len; i++) {
+        if (!digits)
+            break;
         digits = i < 64 ? digit(bytes[i]) >= 0 : bytes[i] == '\n';
+    }
     memcpy(hex, bytes, digits ? 64 : 0);
     if (!digits) {
         peal_sha256_begin(&hash);

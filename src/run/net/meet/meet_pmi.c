@@ -160,7 +160,9 @@ static enum peal_status pmi_gather(struct peal_meet *meet, const void *own, size
     enum peal_status status = PEAL_OK;
     /* Relaxed: a number of its own is all that is wanted. */
     unsigned long long round = atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
-    for (size_t at = 0; status == PEAL_OK && at < bytes; at += PIECE) {
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        if (status != PEAL_OK)
+            break;
         size_t len = bytes - at < PIECE ? bytes - at : PIECE;
         snprintf(key, sizeof key, "peal.%llu.%u.%zu", round, meet->rank, at / PIECE);
         status = put_piece(pmi, key, (const uint8_t *)own + at, len, why);
@@ -168,7 +170,9 @@ static enum peal_status pmi_gather(struct peal_meet *meet, const void *own, size
     if (status == PEAL_OK)
         status = ask(pmi, "cmd=barrier_in\n", "barrier_out", line, why);
     for (uint32_t r = 0; r < meet->size; r++) {
-        for (size_t at = 0; status == PEAL_OK && at < bytes; at += PIECE) {
+        for (size_t at = 0; at < bytes; at += PIECE) {
+            if (status != PEAL_OK)
+                break;
             size_t len = bytes - at < PIECE ? bytes - at : PIECE;
             snprintf(key, sizeof key, "peal.%llu.%u.%zu", round, r, at / PIECE);
             status = get_piece(pmi, key, (uint8_t *)all + r * bytes + at, len, why);

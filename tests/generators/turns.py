@@ -1,14 +1,10 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""turns.py SEED COUNT FOLDER: writes COUNT random kernels in which launches of different roots and counts get in each other's way.
+"""Random kernels in which launches of different roots and counts get in each other's way.
 
 A root gives to all or takes from all, by pushing or pulling. What differs is how cells are named (by root, by rank, single, shared), where
 in a window a launch writes (all of it, halves by launch, at a distance of n or of `most`), which of the acknowledgements are there, and whether
-waits look at this launch or at earlier ones. About half of them are right for one root and count. Every text is a function of SEED and its number.
+waits look at this launch or at earlier ones. About half of them are right for one root and count.
 """
-import os
-import random
-import sys
 
 
 class Turns:
@@ -73,7 +69,7 @@ class Turns:
             others += [f'wait {cell} >= 1']
         return root, others
 
-    def text(self, name):
+    def text(self):
         gives = self.r.random() < 0.65
         if not gives and self.ready == 'single':
             self.ready = 'root'
@@ -84,16 +80,4 @@ class Turns:
         reduce = '' if gives else ', op: reduce'
         most = ', most: int = n' if 'most' in size else ''
         contract = 'broadcast' if gives else 'reduce'
-        return f'kernel {name}(in x: T[n], out y: T[n]{reduce}, root: int{most}) implements {contract} {{\n' + '\n'.join(lines) + '\n}\n'
-
-
-def main():
-    seed, count, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    for number in range(count):
-        rng = random.Random(f'{seed} {number}')
-        with open(os.path.join(folder, f't{number:06}.peal'), 'w', encoding='utf-8') as file:
-            file.write(Turns(rng).text('t'))
-
-
-if __name__ == '__main__':
-    main()
+        return f'kernel t(in x: T[n], out y: T[n]{reduce}, root: int{most}) implements {contract} {{\n' + '\n'.join(lines) + '\n}\n'

@@ -1,14 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""soup.py SEED COUNT FOLDER: writes COUNT random kernels, made of things that go together more often than not.
+"""Random kernels made of things that go together more often than not.
 
 Windows, private memory, tiles, signals of every kind, channels, lanes, phases, accumulates, several
-destinations, composites, roots, parts by counts, some columns of several rows, trip counts by rank. Every text is a function of SEED and its number.
+destinations, composites, roots, parts by counts, some columns of several rows, trip counts by rank.
 """
-import os
-import random
-import sys
-
 PEERS = ['right', 'left', '((rank + 2) % nranks)', '0', '(nranks - 1)']
 BACK = {'right': 'left', 'left': 'right', '((rank + 2) % nranks)': '((rank - 2) % nranks)'}
 
@@ -256,13 +251,3 @@ class Kernel:
         if self.r.random() < 0.2 and not self.mine:
             self.put(self.r.choice(['barrier()', 'allreduce(%s[0 +: n], sum)' % self.windows[0],
                                     'broadcast(q, q, 0, binomial)', 'allreduce(q, sum, ring)']))
-
-
-def main():
-    seed, count, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    for i in range(count):
-        with open(os.path.join(folder, 'k%d.peal' % i), 'w') as f:
-            f.write(Kernel(random.Random(seed * 1000003 + i)).text())
-
-
-main()
