@@ -299,6 +299,26 @@ static bool check_pairwise(struct program *p, const struct peal_verify_options *
     return good;
 }
 
+/* What the plan says about sequences. Each launch of a period must read what it wrote itself, whatever
+ * was launched before; where all launches are alike, the first has shown that. */
+static struct peal_composition *find_composition(struct program *p,
+                                                 const struct peal_verify_options *o,
+                                                 const struct race_report *r, struct answer *a)
+{
+    struct peal_composition *found = peal_composition_find(p, r, o->workers, &a->arena);
+    if (!found || p->plans[0]->period == 1)
+        return found;
+    struct answer scratch = {.v.verdict = PEAL_PROVED};
+    peal_arena_init(&scratch.arena, 0);
+    peal_symbolic_check(p,
+                        &(struct symbolic_run){
+                            .fresh = true, .unordered = r->unordered, .most_bytes = o->most_bytes},
+                        &scratch);
+    bool good = scratch.v.verdict == PEAL_PROVED && !scratch.failed;
+    peal_arena_release(&scratch.arena);
+    return good ? found : NULL;
+}
+
 static void decide_monotone(struct program *p, const struct peal_verify_options *o,
                             struct answer *a)
 {
@@ -315,8 +335,8 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
                      : r.closed      ? PEAL_REUSE_CLOSED
                                      : PEAL_REUSE_REPEATABLE;
         finish_proof(p, o, r.unordered, a);
-        a->v.composes = a->v.verdict == PEAL_PROVED && a->v.reuse == PEAL_REUSE_CLOSED &&
-                        peal_order_composes(p);
+        if (o->compose && a->v.verdict == PEAL_PROVED)
+            a->v.composition = find_composition(p, o, &r, a);
     }
     peal_race_release(&r);
     if (a->v.verdict == PEAL_PROVED && p->channels.len && !o->no_story) {

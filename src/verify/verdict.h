@@ -27,6 +27,7 @@ struct peal_verify_options {
                                 plans without a placement: between all ranks */
     bool plain;      /* no use of symmetry: every rank by itself */
     bool all_faults; /* go on after a fault: deadlock and race are both looked for */
+    bool compose;    /* a proved plan also says what it does to sequences: see composition */
 };
 
 /* A place in the user's text. file is "" and line 0 where there is none. */
@@ -159,9 +160,8 @@ struct peal_verification {
                                 number); 0: more would show nothing new */
     bool in_order; /* proved: adds of a launch all come before those of later ones, so that
                                 sequences of many plans show no more than those of two */
-    bool
-        composes; /* proved and closed: goes before and after every other plan that composes and has
-                      the same depth of channels (order/compose.h); not kept in the cache */
+    struct peal_composition *composition; /* proved, asked for (compose) and known: what the plan
+                      says about sequences of different plans (order/compose.h) */
     bool closed_undecided; /* repeatable, and perhaps closed: open_why says why it is not known */
     enum peal_bits bits;
     const char *bits_why;

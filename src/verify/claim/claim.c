@@ -2,6 +2,8 @@
 /* A claim's tasks, the threads that share them, and what they add up to. */
 #include "verify/claim/claim.h"
 
+#include "verify/order/compose.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -135,18 +137,25 @@ static bool all_compose(const struct peal_claim *claim, const struct peal_claim_
                         uint64_t *plans)
 {
     uint32_t depth = 0;
+    struct peal_composition *together = NULL;
+    struct peal_arena arena;
+    bool good = true;
     *plans = 0;
+    peal_arena_init(&arena, 0);
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *share = &claim->tasks[i];
-        if (!go_together(task, share))
+        if (!good || !go_together(task, share))
             continue;
-        if (!share->composes || (depth && share->depth && depth != share->depth))
-            return false;
+        good = share->composes && !(depth && share->depth && depth != share->depth);
+        if (good && share->composition)
+            good = peal_composition_join(&together, share->composition, &arena);
         if (share->depth)
             depth = share->depth;
         *plans += share->plans;
     }
-    return true;
+    good = good && (!together || peal_composition_holds(together));
+    peal_arena_release(&arena);
+    return good;
 }
 
 /* After the first round: sequences of plans that compose are proved, all of them. True: of others,
@@ -164,7 +173,7 @@ static bool settle_sequences(struct peal_claim *claim)
             continue;
         }
         if (task->share == 0) {
-            task->all = plans ? plans * (plans - 1) : 0;
+            task->all = plans ? plans * (plans - 1) * task->orders : 0;
             task->proved = task->all;
         }
         finish(claim, task);

@@ -6,8 +6,8 @@
  * number of ranks there are tasks for sequences of different plans: every ordered pair of what
  * differs in root, in count or in both, in every order of that many launches that has both. Beyond
  * PEAL_SEQUENCE_WORK the pairs are sampled, and then the verdict is not "proved" but "sampled".
- * Where every plan is closed and composes (order/compose.h), each is proved by itself and no pair is:
- * that is asked first, one plan after the other, and pairs only if it is not so.
+ * Where the plans compose (order/compose.h), each is proved by itself and no pair is: that is asked
+ * first, one plan after the other, and pairs only if it is not so.
  * Where adds of later launches may come before those of earlier ones, two do not stand for more:
  * then some sequences of three are examined too, and the sum says that this is no proof (two_only).
  *
@@ -32,17 +32,19 @@
 
 struct peal_claim_task {
     uint32_t nranks;
-    int64_t count;                     /* of the plan alone */
-    bool sequences;                    /* pairs of roots and counts; otherwise the plan alone */
-    uint32_t share, shares;            /* sequences: every shares-th from share on */
-    uint64_t proved;                   /* sequences */
-    uint64_t threes;                   /* sequences of three that were examined */
-    bool rotated;                      /* roots (0, d) were verified for all (r, r + d) */
-    bool composes;                     /* sequences: every plan of the share so far is closed and
-                                          goes before and after every other: order/compose.h */
-    uint64_t plans;                    /* of the share, while it composes */
-    uint32_t depth;                    /* of their channels; 0: they have none */
-    bool two_only;                     /* more than two different plans could show more */
+    int64_t count;          /* of the plan alone */
+    bool sequences;         /* pairs of roots and counts; otherwise the plan alone */
+    uint32_t share, shares; /* sequences: every shares-th from share on */
+    uint64_t proved;        /* sequences */
+    uint64_t threes;        /* sequences of three that were examined */
+    bool rotated;           /* roots (0, d) were verified for all (r, r + d) */
+    bool composes;          /* sequences: the plans of the share so far may be launched in
+                                          any order: order/compose.h */
+    struct peal_composition *composition; /* what they say together, in the arena */
+    uint64_t plans;                       /* of the share, while it composes */
+    uint64_t orders;                      /* sequences of two of them, with one of the two first */
+    uint32_t depth;                       /* of their channels; 0: they have none */
+    bool two_only;                        /* more than two different plans could show more */
     uint64_t all;                      /* how many sequences exist, of all shares; share 0 only */
     const char *launched;              /* sequences: the launches of the one that is not proved */
     const struct peal_verify_cut *cut; /* sequences: what is left out, or NULL */

@@ -13,7 +13,8 @@
 
 #include <cmocka.h>
 
-#define HEAD "kernel k(in x: T[n], out y: T[n], root: int) implements broadcast {\n    window slot: T[n]\n"
+#define HEAD                                                                                       \
+    "kernel k(in x: T[n], out y: T[n], root: int) implements broadcast {\n    window slot: T[n]\n"
 
 /* Closed, and right with one root. With another one, the new root may tell a rank of its launch
  * before the old one has: one cell, two writers that nothing orders. */
@@ -44,6 +45,26 @@
          "    }\n"                                                                                 \
          "}\n"
 
+/* Two slots. `told` is who hears of a reader, `guard` what a root waits for before it writes its slot
+ * again. */
+#define PIPE(guard, told)                                                                          \
+    "kernel k(in x: T[n], out y: T[n], root: int, most: int = n) implements broadcast {\n"         \
+    "    window slot: T[2 * most]\n"                                                               \
+    "    signal done[nranks], ready[nranks]\n"                                                     \
+    "    if rank == root {\n        " guard "\n"                                                   \
+    "        slot[(launch mod 2) * most +: n] = x\n"                                               \
+    "        for p in peers { notify ready[rank]@p += 1 }\n"                                       \
+    "        for p in peers { notify done[rank]@p += 1 }\n"                                        \
+    "        y = x\n"                                                                              \
+    "    } else {\n"                                                                               \
+    "        wait ready[root] >= 1\n"                                                              \
+    "        y = slot@root[(launch mod 2) * most +: n]\n        " told "\n"                        \
+    "    }\n"                                                                                      \
+    "}\n"
+
+#define ALL_DONE "for p in peers { wait done[p] >= 1 at launch - 2 }"
+#define TELL_ALL "for p in peers { notify done[rank]@p += 1 }"
+
 #define EACH_OF_ALL "for p in peers { wait taken[p] >= 1 }"
 #define TAKEN "notify taken[rank]@root += 1"
 
@@ -60,10 +81,23 @@ static const struct row rows[] = {
     {__LINE__, "reduce_binomial", true, PEAL_PROVED},
     {__LINE__, "gather_v", true, PEAL_PROVED},
     {__LINE__, FLAT("", "signal taken[nranks]", EACH_OF_ALL, TAKEN), true, PEAL_PROVED},
-    /* not closed */
-    {__LINE__, "broadcast_pipe", false, PEAL_PROVED},
+    /* not closed, two slots: a root waits for those that read its slot two launches ago */
+    {__LINE__, "broadcast_pipe", true, PEAL_PROVED},
+    {__LINE__, "broadcast_chain", true, PEAL_PROVED},
+    {__LINE__, PIPE(ALL_DONE, TELL_ALL), true, PEAL_PROVED},
+    /* right with one root, but the next one does not hear of those that read its slot */
+    {__LINE__, PIPE(ALL_DONE, "notify done[rank]@root += 1"), false, PEAL_REFUTED},
+    /* it hears of some of them */
+    {__LINE__,
+     PIPE("for p in peers { if p != root + 1 { wait done[p] >= 1 at launch - 2 } }", TELL_ALL),
+     false, PEAL_REFUTED},
+    /* two slots, and every rank enters before any leaves */
+    {__LINE__, "reduce_nodes", true, PEAL_PROVED},
+    {__LINE__, "reduce_heads", true, PEAL_PROVED},
+    /* closed, two slots */
+    {__LINE__, "broadcast_nodes", true, PEAL_PROVED},
+    {__LINE__, "broadcast_heads", true, PEAL_PROVED},
     /* a cell changes hands */
-    {__LINE__, "broadcast_chain", false, PEAL_PROVED},
     {__LINE__, HANDED_OVER, false, PEAL_REFUTED},
     /* looks back to a launch of another plan */
     {__LINE__,

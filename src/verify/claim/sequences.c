@@ -4,6 +4,7 @@
 
 #include "verify/advice/cut.h"
 #include "verify/cache.h"
+#include "verify/order/compose.h"
 #include "verify/symmetry/symmetry.h"
 
 #include <assert.h>
@@ -263,6 +264,14 @@ static void retell_order(const struct peal_claim *claim, struct peal_claim_task 
     free(two);
 }
 
+/* Adds what a plan says about sequences to what the others of the share say. */
+static void note_composition(struct peal_claim_task *task, const struct peal_verification *answer)
+{
+    task->composes = answer->composition &&
+                     peal_composition_join(&task->composition, answer->composition, &task->arena) &&
+                     peal_composition_holds(task->composition);
+}
+
 /* One order: bit i - 1 says that launch i is of b. Where launches that follow could show more, they
  * are of b, then once more of a. True: proved. */
 static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *task,
@@ -272,6 +281,7 @@ static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *
     uint32_t launches = pair_launches(a, b), after = 0;
     struct peal_verify_options options = claim->verify;
     options.advice = false;
+    options.compose = task->composes && a == b;
     for (uint32_t i = 0; i < launches; i++) {
         if (i > 0 && (order >> (i - 1) & 1))
             plans[i] = b->plan;
@@ -306,7 +316,8 @@ static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *
         if (after > MOST_AFTER)
             after = MOST_AFTER;
         task->two_only = task->two_only || !answer->in_order;
-        task->composes = task->composes && answer->composes;
+        if (options.compose)
+            note_composition(task, answer);
         peal_verification_free(answer);
     }
     return true;
@@ -390,6 +401,7 @@ static bool prove_closed(const struct peal_claim *claim, struct peal_claim_task 
     bool good = prove_order(claim, task, &v, &v, 0);
     task->composes = task->composes && good && fits_depth(task, v.plan);
     task->plans++;
+    task->orders = pair_orders(&v, &v);
     if (!v.is_kept)
         free(v.plan);
     return task->composes;

@@ -1,51 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which plans may be launched in any order with others of their kind. See compose.h. */
-#include "verify/order/compose.h"
+#include "verify/order/compose_facts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-/* One plan, at least twice, whose launches do not differ. */
+static bool is_part(const uint64_t *part, const uint64_t *whole, uint32_t nranks)
+{
+    for (size_t i = 0; i < peal_distances_words(nranks); i++) {
+        if (part[i] & ~whole[i])
+            return false;
+    }
+    return true;
+}
+
+/* --- conditions that no other plan matters for ----------------------------------------------- */
+
+/* One plan, launched for at least two periods. */
 static bool repeats_one_plan(const struct program *p)
 {
     for (uint32_t l = 0; l < p->launches; l++) {
         if (p->plans[l] != p->plans[0])
             return false;
     }
-    return p->launches > 1 && p->plans[0]->period == 1;
+    return p->launches >= 2 * p->plans[0]->period;
 }
 
-static bool looks_back(const struct peal_plan *plan)
-{
-    const struct peal_op *op = peal_plan_ops(plan);
-    for (uint64_t i = 0; i < plan->ops.count; i++) {
-        if (op[i].kind == PEAL_OP_WAIT && op[i].sync.back > 0)
-            return true;
-    }
-    return false;
-}
-
-/* Would this cell have the same writer in every plan that passes? */
-static bool has_fixed_writer(const struct program *p, const struct cell *cell)
-{
-    if (cell->writer == PEAL_NONE)
-        return true;
-    if (cell->writer == MANY_WRITERS)
-        return false;
-    switch ((enum cell_kind)cell->kind) {
-    case CELL_ONE_WRITER:
-        return p->threads[cell->writer].rank == cell->index % p->nranks;
-    case CELL_SENT: /* the only lane of the sender, and of the receiver */
-    case CELL_FREED:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool cells_have_fixed_writers(const struct program *p)
+/* Does every cell have at most one writer, for good? */
+static bool cells_have_one_writer(const struct program *p)
 {
     for (uint32_t c = 0; c < p->ncells; c++) {
-        if (p->cells[c].uninitialised || !has_fixed_writer(p, &p->cells[c]))
+        const struct cell *cell = &p->cells[c];
+        if (cell->uninitialised || cell->writer == MANY_WRITERS)
+            return false;
+        if (cell->writer == PEAL_NONE)
+            continue;
+        bool known =
+            cell->kind == CELL_ONE_WRITER || cell->kind == CELL_SENT || cell->kind == CELL_FREED;
+        if (!known)
             return false;
     }
     return true;
@@ -54,6 +46,8 @@ static bool cells_have_fixed_writers(const struct program *p)
 /* Is every channel empty after every launch, all of its slots given back? */
 static bool channels_are_left_empty(const struct program *p)
 {
+    if (p->channels.len && p->plans[0]->period > 1)
+        return false; /* known of all launches together only */
     uint64_t *freed = calloc(p->channels.len + 1, sizeof *freed);
     bool empty = freed;
     if (freed) {
@@ -82,11 +76,175 @@ static bool channels_have_one_depth(const struct program *p)
     return true;
 }
 
-bool peal_order_composes(const struct program *p)
+static const char *keep_text(struct peal_text *text, struct peal_arena *arena)
+{
+    const char *kept = NULL;
+    if (!text->failed)
+        kept = peal_arena_copy(arena, peal_text_get(text), text->len);
+    peal_text_release(text);
+    return kept;
+}
+
+/* What a plan may not differ in from those that it is launched with. */
+static const char *describe_signals(const struct program *p, struct peal_arena *arena)
+{
+    struct peal_text text = {0};
+    peal_text_printf(&text, "period %u;", (unsigned)p->plans[0]->period);
+    for (size_t s = 0; s < p->signals.len; s++)
+        peal_text_printf(&text, "%s %u %u;", p->signals.at[s].name, p->signals.at[s].kind,
+                         p->signals.at[s].cells);
+    return keep_text(&text, arena);
+}
+
+/* The same, if windows have slots. */
+static const char *describe_windows(const struct program *p, struct peal_arena *arena)
+{
+    struct peal_text text = {0};
+    const struct peal_plan *plan = p->plans[0];
+    for (uint32_t b = 0; b < plan->bufs.count; b++) {
+        const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
+        if (buf->kind == PEAL_BUF_WINDOW)
+            peal_text_printf(&text, "%s %llu %d;", p->memory.at[p->memory_of[0][b]].name,
+                             (unsigned long long)peal_plan_len(plan, 0, b), (int)buf->dtype);
+    }
+    return keep_text(&text, arena);
+}
+
+/* --- what a plan says ------------------------------------------------------------------------ */
+
+/* Bits that are set until a fact clears them. */
+static uint64_t *take_bits(struct peal_arena *arena, uint32_t nranks, bool all)
+{
+    uint64_t *bits = peal_arena_alloc(arena, peal_distances_words(nranks) * sizeof *bits);
+    if (bits)
+        memset(bits, all ? 0xff : 0, peal_distances_words(nranks) * sizeof *bits);
+    return bits;
+}
+
+static struct peal_composition *begin(uint32_t nranks, uint32_t nsignals, struct peal_arena *arena)
+{
+    struct peal_composition *c = peal_arena_alloc(arena, sizeof *c);
+    if (!c)
+        return NULL;
+    *c = (struct peal_composition){
+        .nranks = nranks,
+        .nsignals = nsignals,
+        .closed = true,
+        .phased = true,
+        .full = true,
+        .own_writes = true,
+        .reached = take_bits(arena, nranks, false),
+        .guarded = take_bits(arena, nranks, true),
+        .signals = peal_arena_alloc(arena, (nsignals + 1) * sizeof *c->signals)};
+    if (!c->reached || !c->guarded || !c->signals)
+        return NULL;
+    for (uint32_t s = 0; s < nsignals; s++) {
+        c->signals[s] = (struct signal_facts){.by_index = true,
+                                              .distance = NO_DISTANCE,
+                                              .awaited = take_bits(arena, nranks, false),
+                                              .released = take_bits(arena, nranks, true)};
+        if (!c->signals[s].awaited || !c->signals[s].released)
+            return NULL;
+    }
+    return c;
+}
+
+struct peal_composition *peal_composition_find(struct program *p, const struct race_report *races,
+                                               uint32_t workers, struct peal_arena *arena)
 {
     bool one_lane = p->nthreads == p->nranks;
-    if (!p->monotone || p->has_relaxed || p->has_peeked || p->pairwise || !one_lane)
+    if (!p->monotone || p->has_relaxed || p->has_peeked || p->guards || p->pairwise || !one_lane)
+        return NULL;
+    if (!repeats_one_plan(p) || !cells_have_one_writer(p) || !channels_have_one_depth(p) ||
+        !channels_are_left_empty(p))
+        return NULL;
+    struct peal_composition *c = begin(p->nranks, (uint32_t)p->signals.len, arena);
+    if (!c)
+        return NULL;
+    c->shape = describe_signals(p, arena);
+    c->windows = describe_windows(p, arena);
+    if (!c->shape || !c->windows)
+        return NULL;
+    c->closed = races->closed;
+    if (!peal_composition_note(p, c))
+        return NULL;
+    c->phased = c->phased && p->plans[0]->period > 1;
+    bool asks =
+        !c->closed && c->phased && !(c->own_writes && is_part(c->reached, c->guarded, p->nranks));
+    c->full = asks && peal_composition_is_full(p, workers);
+    return c;
+}
+
+/* --- what plans say together ----------------------------------------------------------------- */
+
+static void join_bits(uint64_t *into, const uint64_t *more, uint32_t nranks, bool all)
+{
+    for (size_t i = 0; i < peal_distances_words(nranks); i++) {
+        if (all)
+            into[i] &= more[i];
+        else
+            into[i] |= more[i];
+    }
+}
+
+static void join_signal(struct signal_facts *into, const struct signal_facts *more, uint32_t nranks)
+{
+    into->by_index = into->by_index && more->by_index;
+    if (into->distance == NO_DISTANCE)
+        into->distance = more->distance;
+    else if (more->distance != NO_DISTANCE && more->distance != into->distance)
+        into->distance = MANY_DISTANCES;
+    join_bits(into->awaited, more->awaited, nranks, false);
+    join_bits(into->released, more->released, nranks, true);
+}
+
+/* Nothing is said yet, and what is will be said of plans like this one. */
+static struct peal_composition *begin_like(const struct peal_composition *one,
+                                           struct peal_arena *arena)
+{
+    struct peal_composition *c = begin(one->nranks, one->nsignals, arena);
+    if (!c)
+        return NULL;
+    c->shape = peal_arena_copy(arena, one->shape, strlen(one->shape));
+    c->windows = peal_arena_copy(arena, one->windows, strlen(one->windows));
+    if (!c->shape || !c->windows)
+        return NULL;
+    return c;
+}
+
+bool peal_composition_join(struct peal_composition **into, const struct peal_composition *more,
+                           struct peal_arena *arena)
+{
+    if (!*into)
+        *into = begin_like(more, arena);
+    struct peal_composition *c = *into;
+    if (!c || c->nranks != more->nranks || c->nsignals != more->nsignals ||
+        strcmp(c->shape, more->shape) != 0)
         return false;
-    return repeats_one_plan(p) && !looks_back(p->plans[0]) && cells_have_fixed_writers(p) &&
-           channels_have_one_depth(p) && channels_are_left_empty(p);
+    if (strcmp(c->windows, more->windows) != 0)
+        c->phased = false;
+    c->closed = c->closed && more->closed;
+    c->phased = c->phased && more->phased;
+    c->full = c->full && more->full;
+    c->own_writes = c->own_writes && more->own_writes;
+    join_bits(c->reached, more->reached, c->nranks, false);
+    join_bits(c->guarded, more->guarded, c->nranks, true);
+    for (uint32_t s = 0; s < c->nsignals; s++)
+        join_signal(&c->signals[s], &more->signals[s], c->nranks);
+    return true;
+}
+
+bool peal_composition_holds(const struct peal_composition *c)
+{
+    for (uint32_t s = 0; s < c->nsignals; s++) {
+        const struct signal_facts *signal = &c->signals[s];
+        if (!signal->by_index && signal->distance == MANY_DISTANCES)
+            return false;
+        if (!is_part(signal->awaited, signal->released, c->nranks))
+            return false;
+    }
+    if (c->closed)
+        return true;
+    bool guarded = c->own_writes && is_part(c->reached, c->guarded, c->nranks);
+    return c->phased && (c->full || guarded);
 }

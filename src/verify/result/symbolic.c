@@ -146,7 +146,7 @@ static bool go_launch(struct symbolic *s)
     else if (th->lane == 0 && !s->watched)
         peal_contract_leave(s, th->rank, l);
     s->launch[t]++;
-    if (!lanes && s->launch[t] < s->p->launches)
+    if (!lanes && s->launch[t] < s->until)
         enter(s, th->rank, s->launch[t]);
     return true;
 }
@@ -155,7 +155,7 @@ static bool go_launch(struct symbolic *s)
 static bool go_thread(struct symbolic *s)
 {
     uint32_t t = s->thread, step = s->step[t], op = s->op[t], launch = s->launch[t];
-    while (!s->done && s->launch[t] < s->p->launches && go_launch(s))
+    while (!s->done && s->launch[t] < s->until && go_launch(s))
         ;
     return s->step[t] != step || s->op[t] != op || s->launch[t] != launch;
 }
@@ -240,8 +240,12 @@ static bool cut_memory(struct symbolic *s)
 static bool init(struct symbolic *s, struct program *p, const struct symbolic_run *how,
                  struct answer *a)
 {
-    *s = (struct symbolic){
-        .p = p, .a = a, .unordered = how->unordered, .text = how->text, .watched = how->watched};
+    *s = (struct symbolic){.p = p,
+                           .a = a,
+                           .unordered = how->unordered,
+                           .text = how->text,
+                           .watched = how->watched,
+                           .until = p->launches};
     struct peal_arena *arena = &a->arena;
     size_t locations = p->memory.len * p->nranks, threads = p->nthreads;
     peal_values_init(&s->values, how->most_bytes / 96);
@@ -329,7 +333,7 @@ static void run_to_the_end(struct symbolic *s)
     for (uint32_t t = 0; t < p->nthreads; t++) {
         if (s->done)
             break;
-        if (s->launch[t] == p->launches)
+        if (s->launch[t] == s->until)
             continue;
         /* Who calls has shown that it cannot be: then one of the two is wrong. */
         peal_answer_give_up(
@@ -341,11 +345,38 @@ static void run_to_the_end(struct symbolic *s)
     }
 }
 
+static void forget_memory(struct symbolic *s)
+{
+    for (size_t i = 0; i < s->p->memory.len * s->p->nranks; i++) {
+        for (size_t k = 0; k < s->memory[i].list.len; k++)
+            s->memory[i].list.at[k].node = s->undefined;
+    }
+}
+
+static void run_fresh(struct symbolic *s)
+{
+    const struct program *p = s->p;
+    for (uint32_t l = 0; l < p->plans[0]->period; l++) {
+        if (s->done)
+            return;
+        forget_memory(s);
+        s->until = l + 1;
+        for (uint32_t rank = 0; rank < p->nranks; rank++)
+            enter(s, rank, l);
+        run_to_the_end(s);
+    }
+}
+
 void peal_symbolic_check(struct program *p, const struct symbolic_run *how, struct answer *a)
 {
     struct symbolic s;
     if (!init(&s, p, how, a)) {
         peal_symbolic_no_memory(&s);
+        release(&s);
+        return;
+    }
+    if (how->fresh) {
+        run_fresh(&s);
         release(&s);
         return;
     }

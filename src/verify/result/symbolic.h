@@ -70,6 +70,7 @@ struct symbolic {
     uint32_t undefined;
     struct pieces *outputs;  /* [launch * ranks + rank] y of the first launches */
     uint32_t kept;           /* this many: those of a period, as what follows repeats them */
+    uint32_t until;          /* launches that may be entered for now */
     bool done;               /* a fault was reported, or memory ran out */
     uint32_t thread;         /* whose op is being executed */
     struct text_check *text; /* outputs are held against the kernel's text, not the contract */
@@ -87,6 +88,9 @@ struct symbolic_run {
     const bool *unordered;
     const struct schedule *schedule;
     bool part;
+    bool
+        fresh; /* one period, each launch after all ranks have left the one before, from memory that
+                   no rank wrote; for ranks of one lane */
     struct text_check *text; /* or NULL: see against_text.c */
     struct watched *watched; /* or NULL: see lost.c; outputs are not checked then */
     uint64_t most_bytes;
