@@ -8,6 +8,7 @@
 #include "verify/order/relaxed.h"
 #include "verify/result/symbolic.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 /* Stands for any value at all in a cell that was never initialised. */
@@ -155,12 +156,83 @@ static void tell_barrier(struct program *p, const struct peal_verify_options *o,
     peal_race_release(&r);
 }
 
-/* Races, cells with two writers, barriers. False: decided. */
+/* Values, computed beside the search for races. They are only used if there are none. */
+struct values_ahead {
+    struct program *p;
+    const struct peal_verify_options *options;
+    struct answer answer;
+    pthread_t thread;
+    bool started;
+};
+
+static void *compute_values(void *at)
+{
+    struct values_ahead *ahead = at;
+    struct symbolic_run how = {.most_bytes = ahead->options->most_bytes};
+    peal_symbolic_check(ahead->p, &how, &ahead->answer);
+    return NULL;
+}
+
+static bool has_accumulates(const struct program *p)
+{
+    for (size_t i = 0; i < p->accesses.len; i++) {
+        if (p->accesses.at[i].kind == ACCESS_ACCUMULATE)
+            return true;
+    }
+    return false;
+}
+
+/* Of large programs, if there are cores for it. Accumulates in an order left to chance are known after
+ * the races only, and cells of unknown value are set for each question. */
+static void start_values(struct program *p, const struct peal_verify_options *o,
+                         struct values_ahead *ahead)
+{
+    enum { LARGE = 1 << 16 };
+    *ahead = (struct values_ahead){.p = p, .options = o, .answer.v.verdict = PEAL_PROVED};
+    if (o->workers < 2 || p->nsteps < LARGE || o->no_result || o->pairwise || p->unbalanced ||
+        has_unknown(p) || has_accumulates(p))
+        return;
+    peal_arena_init(&ahead->answer.arena, 0);
+    ahead->started = pthread_create(&ahead->thread, NULL, compute_values, ahead) == 0;
+}
+
+/* Before anything else is done to the program. */
+static void await_values(struct values_ahead *ahead)
+{
+    if (ahead->started)
+        pthread_join(ahead->thread, NULL);
+}
+
+/* True: the values are right, and *a has what they say about bits. */
+static bool take_values(struct values_ahead *ahead, bool wanted, struct answer *a)
+{
+    if (!ahead->started)
+        return false;
+    const struct peal_verification *v = &ahead->answer.v;
+    bool good = wanted && v->verdict == PEAL_PROVED && !ahead->answer.failed;
+    if (good) {
+        a->v.verdict = PEAL_PROVED;
+        a->v.bits = v->bits;
+        a->v.same_order = v->same_order;
+        a->v.order_hash = v->order_hash;
+        if (v->bits_why)
+            a->v.bits_why = peal_answer_text(a, "%s", v->bits_why);
+    }
+    peal_arena_release(&ahead->answer.arena);
+    return good;
+}
+
+/* Races, cells with two writers, barriers; values meanwhile, if `ahead` is given. False: decided. */
 static bool check_races(struct program *p, const struct peal_verify_options *o, struct answer *a,
-                        struct race_report *r)
+                        struct race_report *r, struct values_ahead *ahead)
 {
     set_uninitialised(p, ANY_HIGH);
-    if (peal_race_find(p, o->workers, o->most_bytes, r) != PEAL_OK) {
+    if (ahead)
+        start_values(p, o, ahead);
+    enum peal_status status = peal_race_find(p, o->workers, o->most_bytes, r);
+    if (ahead)
+        await_values(ahead);
+    if (status != PEAL_OK) {
         peal_answer_give_up(a, "the memory limit was reached while looking for races");
         return false;
     }
@@ -284,7 +356,7 @@ static bool check_pairwise(struct program *p, const struct peal_verify_options *
         peal_answer_give_up(a,
                             "relaxed signals and the order of a network are not decided together");
     else
-        good = check_races(&wired, o, a, &weak);
+        good = check_races(&wired, o, a, &weak, NULL);
     if (good) {
         peal_race_release(r);
         *r = weak;
@@ -322,19 +394,24 @@ static struct peal_composition *find_composition(struct program *p,
 static void decide_monotone(struct program *p, const struct peal_verify_options *o,
                             struct answer *a)
 {
+    struct values_ahead ahead;
     struct race_report r = {0};
     if (!check_writers(p, a) || !check_totals(p, a))
         return;
     /* With cells of unknown value, an early pass is the better story than a wait for ever. */
-    bool early = has_unknown(p) && !check_races(p, o, a, &r);
+    bool early = has_unknown(p) && !check_races(p, o, a, &r, NULL);
     peal_race_release(&r);
     if (early || (!check_deadlock(p, o, a) && !o->all_faults))
         return;
-    if (check_races(p, o, a, &r) && (!o->pairwise || check_pairwise(p, o, a, &r))) {
+    bool ordered =
+        check_races(p, o, a, &r, &ahead) && (!o->pairwise || check_pairwise(p, o, a, &r));
+    bool has_values = take_values(&ahead, ordered, a);
+    if (ordered) {
         a->v.reuse = p->launches < 2 ? PEAL_REUSE_SINGLE_SHOT
                      : r.closed      ? PEAL_REUSE_CLOSED
                                      : PEAL_REUSE_REPEATABLE;
-        finish_proof(p, o, r.unordered, a);
+        if (!has_values)
+            finish_proof(p, o, r.unordered, a);
         if (o->compose && a->v.verdict == PEAL_PROVED)
             a->v.composition = find_composition(p, o, &r, a);
     }

@@ -243,6 +243,19 @@ static void run(const struct peal_plan *plan, struct text_check *c, uint64_t mos
     peal_program_release(&p);
 }
 
+/* Elements that one period of the plan reads. Its text reads no fewer: where these are too many, it is
+ * not even tried. */
+static uint64_t work_of(const struct peal_plan *plan)
+{
+    uint64_t work = 0;
+    for (uint64_t i = 0; i < plan->ops.count; i++) {
+        const struct peal_op *op = peal_plan_ops(plan) + i;
+        if (!peal_op_is_sync(op) && op->kind <= PEAL_OP_ACCUMULATE)
+            work += op->mem.count * op->mem.rows * op->mem.nsrc;
+    }
+    return work * plan->period;
+}
+
 void peal_verify_against_text(const struct peal_plan *plan, const struct peal_kernel *kernel,
                               const struct peal_bind *bind, struct peal_verification *v)
 {
@@ -253,6 +266,8 @@ void peal_verify_against_text(const struct peal_plan *plan, const struct peal_ke
         return;
     if (!v->monotone)
         why = "its cells may fall or are peeked at, so that values may depend on the schedule";
+    else if (work_of(plan) > MOST_WORK)
+        why = "it would take too long";
     struct peal_naive *naive = NULL;
     if (!why)
         naive = peal_naive_run(kernel, bind, plan->period, MOST_WORK, &why);

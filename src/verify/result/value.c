@@ -187,9 +187,23 @@ uint32_t peal_value_move(struct values *v, uint32_t node, int64_t delta)
     return result;
 }
 
+/* Where the piece would be if all were equally long, as those of a vector cut by the ranks are. */
+static size_t guess(const struct pieces *pieces, uint64_t e)
+{
+    size_t n = pieces->list.len;
+    uint64_t end = pieces->list.at[n - 1].hi;
+    if (e >= end || end > UINT32_MAX || n > UINT32_MAX)
+        return n - 1;
+    return (size_t)(e * n / end);
+}
+
 const struct piece *peal_pieces_find(const struct pieces *pieces, uint64_t e)
 {
-    size_t lo = 0, hi = pieces->list.len;
+    size_t lo = guess(pieces, e), hi = pieces->list.len;
+    const struct piece *likely = &pieces->list.at[lo];
+    if (likely->lo <= e && e < likely->hi)
+        return likely;
+    lo = 0;
     while (hi - lo > 1) {
         size_t mid = lo + (hi - lo) / 2;
         if (pieces->list.at[mid].lo <= e)
@@ -216,7 +230,9 @@ bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct
         return true;
     uint64_t lo = with[0].lo, hi = with[n - 1].hi;
     size_t first = (size_t)(peal_pieces_find(pieces, lo) - pieces->list.at);
-    size_t last = (size_t)(peal_pieces_find(pieces, hi - 1) - pieces->list.at);
+    size_t last = first;
+    if (hi > pieces->list.at[first].hi)
+        last = (size_t)(peal_pieces_find(pieces, hi - 1) - pieces->list.at);
     struct piece head = pieces->list.at[first], tail = pieces->list.at[last];
     bool has_head = head.lo<lo, has_tail = tail.hi> hi;
     head.hi = lo;
