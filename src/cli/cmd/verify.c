@@ -452,16 +452,39 @@ static int verify_files(struct peal_cli *cli, const struct verify_options *o, ch
     return peal_verify_files(cli, &job, &out, args, nargs);
 }
 
-static int verify_one(struct peal_cli *cli, const struct verify_options *o, const char *name)
+/* A built-in of the library that an earlier argument has opened; NULL: open it. */
+static const struct peal_kernel *find_builtin(struct peal_program *library, const char *name)
 {
-    struct peal_program *program;
+    struct peal_diags diags;
+    const struct peal_kernel *kernel = NULL;
+    if (!library || peal_program_is_path(name))
+        return NULL;
+    peal_diags_init(&diags);
+    if (peal_module_find(peal_program_module(library), name))
+        kernel = peal_program_kernel(library, name, &diags);
+    peal_diags_release(&diags);
+    return kernel;
+}
+
+/* *library: of the first built-in, so that it is parsed once for all of them. */
+static int verify_one(struct peal_cli *cli, const struct verify_options *o, const char *name,
+                      struct peal_program **library)
+{
+    struct peal_program *program = NULL;
     int code = PEAL_EXIT_USAGE;
-    const struct peal_kernel *kernel = peal_kernel_open(cli, name, &o->kernel, &program);
+    const struct peal_kernel *kernel = NULL;
+    if (!o->kernel.kernel)
+        kernel = find_builtin(*library, name);
+    if (!kernel)
+        kernel = peal_kernel_open(cli, name, &o->kernel, &program);
     if (!kernel)
         return PEAL_EXIT_OTHER;
     if (check_root(cli, &o->kernel) && check_all(cli, o) && check_order(cli, o))
         code = o->fault ? report_stops(cli, o, kernel) : verify_kernel(cli, o, kernel, name);
-    peal_program_close(program);
+    if (program && !*library && !peal_program_is_path(name))
+        *library = program;
+    else
+        peal_program_close(program);
     return code;
 }
 
@@ -482,14 +505,18 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         return peal_cli_usage(cli, "--sarif and --fix are for plans in XML and JSON");
     if (nargs > 1 && (o->json || o->html))
         return peal_cli_usage(cli, "--json and --html take one kernel at a time");
+    struct peal_program *library = NULL;
     int worst = PEAL_EXIT_OK;
     for (int i = 0; i < nargs; i++) {
-        int code = verify_one(cli, o, args[i]);
-        if (code == PEAL_EXIT_USAGE)
-            return code;
+        int code = verify_one(cli, o, args[i], &library);
+        if (code == PEAL_EXIT_USAGE) {
+            worst = code;
+            break;
+        }
         if (worst == PEAL_EXIT_OK || code == PEAL_EXIT_NO)
             worst = code;
     }
+    peal_program_close(library);
     return worst;
 }
 

@@ -50,6 +50,8 @@ static struct naive_memory *memory_of(struct peal_naive *n, struct naive_lane *l
 
 static uint64_t index_of(const struct naive_place *p, uint64_t k)
 {
+    if (k < p->count) /* the first row, mostly the only one: two divisions less */
+        return p->base + k;
     return p->base + k / p->count * p->stride + k % p->count;
 }
 
