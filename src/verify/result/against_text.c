@@ -188,7 +188,7 @@ static void compare(struct text_check *c, uint32_t launch, uint32_t rank, uint32
     const struct peal_buf *buf = &peal_plan_bufs(plan)[b];
     uint64_t offset, len, size = peal_plan_len(plan, rank, b);
     uint32_t base = peal_contract_place(plan, b, rank, &offset);
-    const struct pieces *pieces = &s->memory[s->p->memory_of[launch][base] * s->p->nranks + rank];
+    struct pieces *pieces = &s->memory[s->p->memory_of[launch][base] * s->p->nranks + rank];
     const uint64_t *want = peal_naive_output(c->naive, launch, rank, buf->param, &len);
     const char *name = peal_plan_string(plan, buf->name);
     if (len != size) {

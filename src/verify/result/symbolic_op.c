@@ -26,11 +26,11 @@ static void fault_at_op(struct symbolic *s, enum peal_fault fault, const char *w
 
 /* A source: pieces and where it starts in them. */
 struct operand {
-    const struct pieces *pieces; /* NULL: a constant */
-    uint64_t start;              /* element of the first row */
-    uint64_t stride;             /* elements from row to row */
-    uint32_t node;               /* constant */
-    uint32_t location;           /* PEAL_NONE: constant or slot */
+    struct pieces *pieces; /* NULL: a constant */
+    uint64_t start;        /* element of the first row */
+    uint64_t stride;       /* elements from row to row */
+    uint32_t node;         /* constant */
+    uint32_t location;     /* PEAL_NONE: constant or slot */
     enum peal_dtype dtype;
 };
 
@@ -374,7 +374,7 @@ static void receive(struct symbolic *s, const struct peal_op *op)
 {
     struct queue *queue = &s->queues[s->p->channel_of[s->launch[s->thread]][op->mem.channel]];
     if (op->kind != PEAL_OP_FREE) {
-        const struct message *m = &queue->list.at[queue->received++];
+        struct message *m = &queue->list.at[queue->received++];
         uint64_t count = op->mem.count * op->mem.rows;
         if (m->count != count) {
             fault_at_op(

@@ -187,23 +187,22 @@ uint32_t peal_value_move(struct values *v, uint32_t node, int64_t delta)
     return result;
 }
 
-/* Where the piece would be if all were equally long, as those of a vector cut by the ranks are. */
-static size_t guess(const struct pieces *pieces, uint64_t e)
+static bool holds(const struct pieces *pieces, size_t i, uint64_t e)
 {
-    size_t n = pieces->list.len;
-    uint64_t end = pieces->list.at[n - 1].hi;
-    if (e >= end || end > UINT32_MAX || n > UINT32_MAX)
-        return n - 1;
-    return (size_t)(e * n / end);
+    return i < pieces->list.len && pieces->list.at[i].lo <= e && e < pieces->list.at[i].hi;
 }
 
-const struct piece *peal_pieces_find(const struct pieces *pieces, uint64_t e)
+const struct piece *peal_pieces_find(struct pieces *pieces, uint64_t e)
 {
-    size_t lo = guess(pieces, e), hi = pieces->list.len;
-    const struct piece *likely = &pieces->list.at[lo];
-    if (likely->lo <= e && e < likely->hi)
-        return likely;
-    lo = 0;
+    size_t near = pieces->last, lo = 0, hi = pieces->list.len;
+    if (near > 0 && holds(pieces, near - 1, e))
+        lo = near - 1;
+    else if (holds(pieces, near, e))
+        lo = near;
+    else if (holds(pieces, near + 1, e))
+        lo = near + 1;
+    if (holds(pieces, lo, e))
+        hi = lo + 1;
     while (hi - lo > 1) {
         size_t mid = lo + (hi - lo) / 2;
         if (pieces->list.at[mid].lo <= e)
@@ -211,7 +210,8 @@ const struct piece *peal_pieces_find(const struct pieces *pieces, uint64_t e)
         else
             hi = mid;
     }
-    assert(pieces->list.len && pieces->list.at[lo].lo <= e && e < pieces->list.at[lo].hi);
+    assert(holds(pieces, lo, e));
+    pieces->last = lo;
     return &pieces->list.at[lo];
 }
 

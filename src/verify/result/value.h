@@ -72,10 +72,11 @@ struct piece {
 
 struct pieces {
     PEAL_VEC(struct piece) list; /* sorted, without gaps */
+    size_t last; /* where the last one was found, as the next one is mostly near it */
 };
 
 /* The piece that holds element e; the list must cover it. */
-const struct piece *peal_pieces_find(const struct pieces *pieces, uint64_t e);
+const struct piece *peal_pieces_find(struct pieces *pieces, uint64_t e);
 /* Replaces [with[0].lo, with[n-1].hi) by `with`; neighbours that continue each other are joined.
  * False: out of memory. */
 bool peal_pieces_put(struct pieces *pieces, const struct values *v, const struct piece *with,
