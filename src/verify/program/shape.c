@@ -206,6 +206,8 @@ static void put_op(struct shaper *s, const struct peal_op *op)
         put(s, (uint64_t)ref->rank << 32 | (uint64_t)ref->buf << 8 | ref->dtype);
         if (ref->buf == PEAL_BUF_CONST)
             put(s, ref->offset);
+        if (ref->buf == PEAL_BUF_SLOT) /* which channel's */
+            put(s, ref->row);
         for (uint32_t l = 0; l < plan->period; l++) {
             put_range(s, stretch_of(s, ref, l), op->mem.count * op->mem.rows);
             put_row(s, op, ref, l);
