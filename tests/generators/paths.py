@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random kernels in which data goes along paths that depend on the root.
 
-A chain or star from the root or to it; each edge by a channel, a push or a pull, chosen by the parity of the rank, of the root or of the launch; in
+A chain or star from the root or to it; each edge by a channel, a push or a pull, chosen by the parity of the rank or of the root; in
 one lane or in two with half of the data each; with cells named by writer, by root or not at all; acknowledged or not. Launches of different roots
 then use the same channels, cells and windows in other directions. About two thirds are right for one root.
 """
+
 
 class Paths:
     def __init__(self, rng):
