@@ -140,6 +140,12 @@ PEAL_API struct peal_expr *peal_build_recv(struct peal_builder *b, struct peal_e
 PEAL_API struct peal_expr *peal_build_recv_slot(struct peal_builder *b, struct peal_expr *peer,
                                                 struct peal_expr *channel);
 PEAL_API struct peal_expr *peal_build_peek(struct peal_builder *b, struct peal_expr *cell);
+/* Atomics on a cell of a raw signal, the own rank's or a peer's (docs/language.md, "Atomics"): what the cell held
+ * before, to be named by peal_build_let or peal_build_var. */
+PEAL_API struct peal_expr *peal_build_fetch_add(struct peal_builder *b, struct peal_expr *cell,
+                                                struct peal_expr *amount);
+PEAL_API struct peal_expr *peal_build_compare_swap(struct peal_builder *b, struct peal_expr *cell,
+                                                   struct peal_expr *from, struct peal_expr *to);
 
 /* Statements. */
 /* type NULL = that of the value */
@@ -165,6 +171,9 @@ PEAL_API void peal_build_notify(struct peal_builder *b, struct peal_expr *cell,
                                 struct peal_expr *value, const struct peal_build_sync *sync);
 PEAL_API void peal_build_wait(struct peal_builder *b, struct peal_expr *cell,
                               struct peal_expr *value, const struct peal_build_sync *sync);
+/* take cell from one value to another: blocks until the cell holds the first */
+PEAL_API void peal_build_take(struct peal_builder *b, struct peal_expr *cell,
+                              struct peal_expr *from, struct peal_expr *to);
 PEAL_API void peal_build_send(struct peal_builder *b, struct peal_expr *value,
                               struct peal_expr *peer, struct peal_expr *channel);
 /* flush to rank: see docs/language.md, "Several hosts" */
@@ -190,6 +199,8 @@ PEAL_API struct peal_expr *peal_build_for(struct peal_builder *b, const char *na
 PEAL_API struct peal_expr *peal_build_for_peers(struct peal_builder *b, const char *name);
 PEAL_API void peal_build_if(struct peal_builder *b, struct peal_expr *condition);
 PEAL_API void peal_build_else(struct peal_builder *b);
+/* when condition { ... }: compares a counter with an integer while the plan runs */
+PEAL_API void peal_build_when(struct peal_builder *b, struct peal_expr *condition);
 PEAL_API void peal_build_lane(struct peal_builder *b);
 PEAL_API struct peal_expr *peal_build_lanes(struct peal_builder *b, const char *name,
                                             struct peal_expr *from, struct peal_expr *to);

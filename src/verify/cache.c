@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Counts up whenever the analysis or the file changes: older proofs are then not found. */
-#define CACHE_VERSION 11
+#define CACHE_VERSION 12
 
 const char *peal_cache_folder(struct peal_arena *arena)
 {

@@ -13,6 +13,7 @@ import sys
 
 import mesh
 import network
+import paths
 import ring
 import soup
 import turns
@@ -21,6 +22,7 @@ import ways
 FAMILIES = {
     "soup": lambda rng: soup.Kernel(rng).text(),
     "turns": lambda rng: turns.Turns(rng).text(),
+    "paths": lambda rng: paths.Paths(rng).text(),
     "mesh": lambda rng: mesh.Mesh(rng).text(),
     "ring": lambda rng: ring.Ring(rng).text(),
     "network": network.text_of,

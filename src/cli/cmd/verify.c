@@ -388,11 +388,11 @@ static bool check_all(const struct peal_cli *cli, const struct verify_options *o
         return false;
     }
     if (!k->ranks.all || (!k->counts.len && !k->set.len && !k->root && !k->in_place && !o->alone &&
-                          !o->launches && !o->advice))
+                          !o->launches && !o->advice && !o->fault))
         return true;
     peal_cli_usage(cli, "-n all covers every count, root and number of launches, in place or not: "
-                        "it goes without --count, --set, --root, --in-place, --alone, --launches "
-                        "and --advice");
+                        "it goes without --count, --set, --root, --in-place, --alone, --launches, "
+                        "--advice and --fault");
     return false;
 }
 

@@ -93,8 +93,8 @@ const char *peal_builder_name(struct peal_builder *b, const char *wish, bool exa
     if (!is_name(wish))
         return peal_builder_fail(b, "'%.100s' cannot be a name", wish);
     /* A name that may be changed leaves the placement's names alone. */
-    bool is_free = !peal_word_is_reserved(wish, strlen(wish)) &&
-                   (exact || !peal_name_is_placement(wish));
+    bool is_free =
+        !peal_word_is_reserved(wish, strlen(wish)) && (exact || !peal_name_is_placement(wish));
     if (is_free && claim(b, wish))
         return peal_builder_intern(b, wish);
     if (exact)
@@ -369,13 +369,24 @@ struct peal_expr *peal_build_for_peers(struct peal_builder *b, const char *name)
     return peal_builder_ref(b, stmt->symbol);
 }
 
-void peal_build_if(struct peal_builder *b, struct peal_expr *condition)
+static void open_branch(struct peal_builder *b, enum peal_stmt_kind kind,
+                        struct peal_expr *condition)
 {
-    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_IF);
+    struct peal_stmt *stmt = peal_builder_stmt(b, kind);
     if (!stmt)
         return;
     stmt->a = peal_builder_use(b, condition);
     open_block(b, stmt);
+}
+
+void peal_build_if(struct peal_builder *b, struct peal_expr *condition)
+{
+    open_branch(b, PEAL_STMT_IF, condition);
+}
+
+void peal_build_when(struct peal_builder *b, struct peal_expr *condition)
+{
+    open_branch(b, PEAL_STMT_WHEN, condition);
 }
 
 void peal_build_else(struct peal_builder *b)

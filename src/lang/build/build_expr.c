@@ -300,3 +300,15 @@ struct peal_expr *peal_build_peek(struct peal_builder *b, struct peal_expr *cell
     expr->a = peal_builder_use(b, cell);
     return peal_builder_close(b, expr);
 }
+
+struct peal_expr *peal_build_fetch_add(struct peal_builder *b, struct peal_expr *cell,
+                                       struct peal_expr *amount)
+{
+    return peal_build_call(b, "fetch_add", cell, amount);
+}
+
+struct peal_expr *peal_build_compare_swap(struct peal_builder *b, struct peal_expr *cell,
+                                          struct peal_expr *from, struct peal_expr *to)
+{
+    return peal_build_call(b, "compare_swap", cell, from, to);
+}

@@ -196,6 +196,17 @@ void peal_build_wait(struct peal_builder *b, struct peal_expr *cell, struct peal
         stmt->back = 0;
 }
 
+void peal_build_take(struct peal_builder *b, struct peal_expr *cell, struct peal_expr *from,
+                     struct peal_expr *to)
+{
+    struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_TAKE);
+    if (!stmt)
+        return;
+    stmt->a = peal_builder_use(b, cell);
+    stmt->b = peal_builder_use(b, from);
+    stmt->c = peal_builder_use(b, to);
+}
+
 void peal_build_send(struct peal_builder *b, struct peal_expr *value, struct peal_expr *peer,
                      struct peal_expr *channel)
 {

@@ -219,6 +219,49 @@ static void every_form_can_be_built(void **state)
     check_built(b, every_form, true);
 }
 
+static void atomics_can_be_built(void **state)
+{
+    (void)state;
+    struct peal_builder *b = peal_builder_new();
+    struct peal_expr *zero = peal_build_int(b, 0), *one = peal_build_int(b, 1);
+    struct peal_expr *n = peal_build_name(b, "n");
+    peal_build_kernel(b, "atomics", NULL);
+    struct peal_expr *y = peal_build_param(b, "y", &(struct peal_build_memory){.len = n, .dir = 2});
+    struct peal_expr *lock = peal_build_signal(b, "lock", "raw", NULL);
+    struct peal_expr *far = peal_build_at(b, lock, zero);
+    struct peal_expr *got = peal_build_var(b, "got", peal_build_fetch_add(b, far, one));
+    peal_build_take(b, far, zero, one);
+    peal_build_when(b, peal_build_at_least(b, got, one));
+    peal_build_assign(b, got, peal_build_compare_swap(b, lock, one, zero));
+    peal_build_assign(b, y, zero);
+    peal_build_end(b);
+    check_built(b,
+                "kernel atomics(out y: T[n]) {\n"
+                "    signal raw lock\n"
+                "    var got = fetch_add(lock@0, 1)\n"
+                "    take lock@0 from 0 to 1\n"
+                "    when got >= 1 {\n"
+                "        got = compare_swap(lock, 1, 0)\n"
+                "        y = 0\n"
+                "    }\n"
+                "}\n",
+                true);
+}
+
+static void a_when_has_no_else(void **state)
+{
+    (void)state;
+    struct peal_builder *b = peal_builder_new();
+    peal_build_kernel(b, "one_way", NULL);
+    struct peal_expr *s = peal_build_signal(b, "s", "raw", NULL);
+    struct peal_expr *one = peal_build_int(b, 1);
+    struct peal_expr *t = peal_build_let(b, "t", NULL, peal_build_fetch_add(b, s, one));
+    peal_build_when(b, peal_build_at_least(b, t, one));
+    peal_build_else(b);
+    assert_null(peal_builder_text(b));
+    peal_builder_free(b);
+}
+
 static void lanes_can_be_built(void **state)
 {
     (void)state;
@@ -462,6 +505,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_allreduce_is_a_page),
         cmocka_unit_test(every_form_can_be_built),
+        cmocka_unit_test(atomics_can_be_built),
+        cmocka_unit_test(a_when_has_no_else),
         cmocka_unit_test(lanes_can_be_built),
         cmocka_unit_test(matrices_are_multiplied_by_a_call),
         cmocka_unit_test(placement_is_built_by_name_and_call),

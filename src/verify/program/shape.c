@@ -196,12 +196,18 @@ static void put_op(struct shaper *s, const struct peal_op *op)
         return;
     }
     put(s, (uint64_t)op->mem.also << 48 | (uint64_t)op->mem.nsrc << 32 | op->mem.channel);
+    if (op->kind == PEAL_OP_WHEN) { /* no lengths: what is compared, and with what */
+        put(s, op->mem.count);
+        put(s, op->mem.rows);
+    }
     uint32_t nrefs = peal_op_nrefs(op);
     for (uint32_t i = 0; i < nrefs; i++) {
         const struct peal_ref *ref = peal_plan_refs(plan) + op->mem.ref + i;
         put(s, (uint64_t)ref->rank << 32 | (uint64_t)ref->buf << 8 | ref->dtype);
         if (ref->buf == PEAL_BUF_CONST)
             put(s, ref->offset);
+        if (ref->buf == PEAL_BUF_SLOT) /* which channel's */
+            put(s, ref->row);
         for (uint32_t l = 0; l < plan->period; l++) {
             put_range(s, stretch_of(s, ref, l), op->mem.count * op->mem.rows);
             put_row(s, op, ref, l);
@@ -220,6 +226,7 @@ static void put_tables(struct shaper *s)
     const struct peal_plan *plan = s->plan;
     put(s, (uint64_t)plan->nranks << 32 | plan->period);
     put(s, (uint64_t)plan->contract << 32 | plan->dtype);
+    put(s, plan->flags);
     put(s, (uint64_t)plan->reduce << 32 | plan->root);
     put(s, (uint64_t)plan->contract_in << 32 | plan->contract_out);
     put(s, plan->formulas.count);

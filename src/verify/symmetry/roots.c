@@ -197,6 +197,9 @@ static bool same_op(struct rotation *r, const struct peal_op *a, const struct pe
     if (a->kind >= PEAL_OP_SEND) {
         if (!same_channel(r, a->mem.channel, b->mem.channel))
             return false;
+    } else if (a->kind == PEAL_OP_FLUSH) {
+        if (rotate(r, a->mem.target) != b->mem.target)
+            return false;
     } else if (a->mem.divisor != b->mem.divisor) {
         return false;
     }

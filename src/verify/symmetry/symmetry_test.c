@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,11 +182,17 @@ struct rooted {
     struct peal_plan *plans[RANKS];
 };
 
+/* kernel: a name of the library, or a text. */
 static void begin_rooted(struct rooted *f, const char *kernel, int64_t count)
 {
     *f = (struct rooted){0};
     peal_diags_init(&f->diags);
-    assert_int_equal(peal_program_open(kernel, &f->diags, &f->source), PEAL_OK);
+    enum peal_status status;
+    if (strchr(kernel, '{'))
+        status = peal_program_text("k.peal", kernel, strlen(kernel), &f->diags, &f->source);
+    else
+        status = peal_program_open(kernel, &f->diags, &f->source);
+    assert_int_equal(status, PEAL_OK);
     const struct peal_kernel *k = peal_program_kernel(f->source, NULL, &f->diags);
     for (uint32_t r = 0; r < RANKS; r++) {
         struct peal_bind_value values[2];
@@ -282,6 +289,37 @@ static void a_changed_plan_does_not_rotate(void **state)
     end_rooted(&f);
 }
 
+/* A flush to the same rank whoever is the root is no image of itself. */
+static void flushes_rotate_with_their_targets(void **state)
+{
+    static const char fixed[] =
+        "kernel k(in x: T[n], out y: T[n], root: int) implements broadcast {\n"
+        "    window slot: T[n]\n"
+        "    signal ready[nranks]\n"
+        "    if rank == root {\n"
+        "        for p in peers { slot@p = x }\n"
+        "        flush to 1\n"
+        "        for p in peers { notify ready[rank]@p += 1 }\n"
+        "        y = x\n"
+        "    } else {\n"
+        "        wait ready[root] >= 1\n"
+        "        y = slot\n"
+        "    }\n"
+        "}\n";
+    char moving[sizeof fixed + 32];
+    const char *target = strstr(fixed, "to 1");
+    (void)state;
+    snprintf(moving, sizeof moving, "%.*sto (root + 1) %% nranks%s", (int)(target - fixed), fixed,
+             target + strlen("to 1"));
+    struct rooted f;
+    begin_rooted(&f, moving, 7);
+    assert_true(rooted_rotate(&f));
+    end_rooted(&f);
+    begin_rooted(&f, fixed, 7);
+    assert_false(rooted_rotate(&f));
+    end_rooted(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +329,7 @@ int main(void)
         cmocka_unit_test(one_pass_gives_the_clocks_of_lazy_runs),
         cmocka_unit_test(roots_of_the_library_rotate),
         cmocka_unit_test(a_changed_plan_does_not_rotate),
+        cmocka_unit_test(flushes_rotate_with_their_targets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
