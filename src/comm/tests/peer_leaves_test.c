@@ -16,6 +16,14 @@
 
 /* ---- processes ---- */
 
+/* Without address space the stack cannot grow either: it has what it needs before. */
+static void grow_stack(void)
+{
+    volatile char room[1 << 20];
+    for (size_t i = 0; i < sizeof room; i += 4096)
+        room[i] = 1;
+}
+
 /* Rank 1 takes part in a split until it has no address space left, and ends. */
 static int split_without_one(struct peal_comm *comm, const void *context)
 {
@@ -23,6 +31,7 @@ static int split_without_one(struct peal_comm *comm, const void *context)
     struct peal_comm *half = NULL, *smaller = NULL;
     if (peal_comm_rank(comm) == 1) {
         struct rlimit none = {1 << 20, 1 << 20};
+        grow_stack();
         EXPECT(setrlimit(RLIMIT_AS, &none) == 0);
         EXPECT(peal_comm_dup(comm, &half) != PEAL_OK);
         _exit(0);

@@ -242,6 +242,14 @@ void peal_span_announce(struct peal_span *span)
     settle_debts(span, MOST_MS);
 }
 
+/* Non-blocking calls of this rank that others can end: those before the first that it has dropped. They wait for this
+ * rank in that one, until they hear that it has left. */
+static uint64_t count_kept(const struct peal_control *own)
+{
+    uint64_t dropped = read_word(&own->dropped);
+    return dropped != 0 ? dropped - 1 : read_word(&own->finished);
+}
+
 /* Has that rank left all calls that this one has made? */
 static bool is_through(struct peal_span *span, uint32_t rank)
 {
@@ -252,7 +260,7 @@ static bool is_through(struct peal_span *span, uint32_t rank)
         return true;
     uint64_t calls = read_word(&its->calls[0]), mine = read_word(&own->calls[0]);
     bool blocking = calls > mine || (calls == mine && life != PEAL_LIFE_INSIDE);
-    return blocking && read_word(&its->finished) >= read_word(&own->finished);
+    return blocking && read_word(&its->finished) >= count_kept(own);
 }
 
 void peal_span_linger(struct peal_span *span, uint32_t most_ms)
