@@ -136,7 +136,11 @@ class Job:
     def stop(self):
         if self.process.poll() is None:
             self.process.terminate()
-            self.process.communicate(timeout=PATIENCE)
+            try:
+                self.process.communicate(timeout=PATIENCE // 3)
+            except subprocess.TimeoutExpired:
+                self.process.kill()  # its ranks go with their hosts
+                self.process.communicate()
 
 
 def pids_of(program, hosts, host):
