@@ -51,11 +51,18 @@ class Hosts:
         self.pids = [None] * count
         sure("ip", "link", "add", "br0", "type", "bridge")
         sure("ip", "link", "set", "br0", "up")
+        sure("ip", "addr", "add", "10.77.0.254/24", "dev", "br0")  # this process's, which launchers are reached at
         self.via = f"{self.folder}/via"
         with open(self.via, "w", encoding="ascii") as file:
             file.write(f"#!/bin/sh\npid=$(cat {self.folder}/$1)\nshift\n"
                        "exec nsenter -t $pid -m -u -i -n -p --wd=/ -- \"$@\"\n")
+        self.agent = f"{self.folder}/agent"
+        with open(self.agent, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\n# As ssh is called: options, a host, a command.\n"
+                       "while case $1 in -*) true ;; *) false ;; esac; do shift; done\n"
+                       f"host=$1\nshift\nexec {self.via} $host sh -c \"$*\"\n")
         os.chmod(self.via, 0o755)
+        os.chmod(self.agent, 0o755)
         for i in range(count):
             self.start(i)
 
@@ -69,8 +76,9 @@ class Hosts:
         with open(f"/proc/{holder.pid}/task/{holder.pid}/children", encoding="ascii") as file:
             pid = file.read().split()[0]
         self.pids[i] = pid
-        with open(f"{self.folder}/h{i}", "w", encoding="ascii") as file:
-            file.write(pid)
+        for name in (f"h{i}", f"10.77.0.{i + 1}"):
+            with open(f"{self.folder}/{name}", "w", encoding="ascii") as file:
+                file.write(pid)
         sure("ip", "link", "add", f"v{i}", "type", "veth", "peer", "name", "eth0", "netns", pid)
         sure("ip", "link", "set", f"v{i}", "master", "br0", "up")
         self.on(i, "ip", "addr", "add", f"10.77.0.{i + 1}/24", "dev", "eth0")
