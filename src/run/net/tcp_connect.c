@@ -112,15 +112,11 @@ static void say_answer(struct peal_tcp_hand *hand, enum peal_hello_code code,
  * its other addresses has answered either, it has ended. */
 static void note_refusal(struct peal_tcp *tcp, struct peal_tcp_hand *hand, int error)
 {
-    struct peal_tcp_peer *peer = &tcp->peers[hand->rank];
     uint32_t rank = hand->rank;
-    if (hand->step != PEAL_HAND_CONNECT) {
-        peer->silent = 0;
-        peer->refused = false;
-        return;
-    }
-    peer->silent++;
-    peer->refused |= error == ECONNREFUSED;
+    struct peal_tcp_peer *peer = &tcp->peers[rank];
+    bool reached = hand->step != PEAL_HAND_CONNECT;
+    peer->silent = reached ? 0 : peer->silent + 1;
+    peer->refused = !reached && (peer->refused || error == ECONNREFUSED);
     if (!peer->refused || peer->silent < peer->addresses || peer->state != PEAL_TCP_CONNECTING)
         return;
     drop_hand(tcp, hand);
