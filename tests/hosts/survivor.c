@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program that survives: for faults across hosts.
  *
- *   survivor
+ *   survivor [TIMEOUT_MS]
  *
  * Makes calls of changing kinds and sizes and checks what comes out of each. When one fails, it prints why, goes on with those that
  * are left, and checks again. Lines, with T = CLOCK_MONOTONIC in ms:
@@ -93,8 +93,9 @@ static enum peal_status run(struct peal_comm *comm, int64_t *x, int64_t *y, uint
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    uint32_t timeout_ms = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 60000;
     struct peal_comm *comm = NULL;
     int64_t *x = malloc(MOST * sizeof *x), *y = malloc(MOST * sizeof *y);
     uint64_t round = 0;
@@ -102,6 +103,7 @@ int main(void)
     signal(SIGTERM, on_end);
     if (!x || !y || peal_comm_open(NULL, &comm) != PEAL_OK)
         complain("open", NULL);
+    peal_comm_set_timeout(comm, timeout_ms); /* of calls: opening has its own */
     while ((status = run(comm, x, y, &round)) != PEAL_OK) {
         struct peal_comm *smaller = NULL;
         const char *words = peal_comm_error(comm);
@@ -112,6 +114,7 @@ int main(void)
             complain("shrink", comm);
         peal_comm_close(comm);
         comm = smaller;
+        peal_comm_set_timeout(comm, timeout_ms);
         printf("size %u\n", peal_comm_size(comm));
         fflush(stdout);
         round = 1;
