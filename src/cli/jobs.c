@@ -31,23 +31,46 @@ static const struct peal_control *map_control(int fd, off_t offset)
     return NULL;
 }
 
-static bool is_known(const struct peal_jobs *jobs, const struct peal_control *control)
+/* When what a block says was so: a rank's own block is always new. */
+static uint64_t age_of(const struct peal_control *control)
+{
+    /* Relaxed, here and below: for the reader's eyes only. */
+    uint64_t heard = atomic_load_explicit(&control->heard_ns, memory_order_relaxed);
+    return heard == 0 ? UINT64_MAX : heard;
+}
+
+/* The block of that rank that was found before; of a mirror, whoever's it is. NULL: none was. */
+static const struct peal_control **find_known(struct peal_jobs *jobs,
+                                              const struct peal_control *control)
 {
     for (size_t i = 0; i < jobs->ranks.len; i++) {
-        const struct peal_control *other = jobs->ranks.at[i].control;
-        if (other->pid == control->pid && other->rank == control->rank &&
-            strcmp(other->job, control->job) == 0)
-            return true;
+        const struct peal_control **other = &jobs->ranks.at[i].control;
+        bool mirrored = age_of(control) != UINT64_MAX || age_of(*other) != UINT64_MAX;
+        if ((mirrored || (*other)->pid == control->pid) && (*other)->rank == control->rank &&
+            strcmp((*other)->job, control->job) == 0)
+            return other;
     }
-    return false;
+    return NULL;
+}
+
+static void unmap(const struct peal_control *control)
+{
+    munmap((void *)(uintptr_t)control, CONTROL_BYTES);
 }
 
 static void add(const struct peal_control *control, int32_t pid, bool own_only,
                 struct peal_jobs *out)
 {
-    if ((own_only && control->pid != pid) || is_known(out, control) ||
-        !peal_vec_push(&out->ranks, ((struct peal_job_rank){control})))
-        munmap((void *)(uintptr_t)control, CONTROL_BYTES);
+    bool own = age_of(control) == UINT64_MAX;
+    const struct peal_control **known = find_known(out, control);
+    if (own_only && own && control->pid != pid) {
+        unmap(control);
+    } else if (known && age_of(control) > age_of(*known)) {
+        unmap(*known);
+        *known = control;
+    } else if (known || !peal_vec_push(&out->ranks, ((struct peal_job_rank){control}))) {
+        unmap(control);
+    }
 }
 
 /* All communicators of a window file: the one that was opened, and those that were made from it and are
@@ -64,9 +87,34 @@ static void look_into_file(int fd, int32_t pid, bool own_only, struct peal_jobs 
         if (control && atomic_load_explicit(&control->life, memory_order_relaxed) < PEAL_LIFE_LEFT)
             add(control, pid, own_only, out);
         else if (control)
-            munmap((void *)(uintptr_t)control, CONTROL_BYTES);
+            unmap(control);
         at = lseek(fd, at + (control ? CONTROL_BYTES : PAGE), SEEK_DATA);
     }
+}
+
+/* What a rank has heard of those on other hosts. */
+static void look_into_mirrors(int fd, struct peal_jobs *out)
+{
+    struct stat info;
+    for (off_t at = 0; fstat(fd, &info) == 0 && at < info.st_size; at += CONTROL_BYTES) {
+        const struct peal_control *control = map_control(fd, at);
+        if (control && age_of(control) != UINT64_MAX)
+            add(control, 0, false, out);
+        else if (control)
+            unmap(control);
+    }
+}
+
+void peal_job_describe(const struct peal_control *control, struct peal_text *out)
+{
+    enum { FRESH_S = 3 }; /* ranks that are in a call give an account of themselves every second */
+    if (age_of(control) != UINT64_MAX) {
+        double silent = (double)(peal_now_ns() - age_of(control)) / 1e9;
+        peal_text_printf(out, "on %.63s, ", control->host[0] ? control->host : "another host");
+        if (silent > FRESH_S)
+            peal_text_printf(out, "stopped or not in a call, last heard of %.1f s ago: ", silent);
+    }
+    peal_doctor_describe(control, out);
 }
 
 static void look_into(int32_t pid, bool own_only, struct peal_jobs *out)
@@ -88,7 +136,10 @@ static void look_into(int32_t pid, bool own_only, struct peal_jobs *out)
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
             continue;
-        look_into_file(fd, pid, own_only, out);
+        if (strncmp(target, "/memfd:peal mirrors", 19) == 0)
+            look_into_mirrors(fd, out);
+        else
+            look_into_file(fd, pid, own_only, out);
         close(fd);
     }
     closedir(dir);
@@ -161,6 +212,6 @@ void peal_jobs_find(int32_t pid, struct peal_jobs *out)
 void peal_jobs_release(struct peal_jobs *jobs)
 {
     for (size_t i = 0; i < jobs->ranks.len; i++)
-        munmap((void *)(uintptr_t)jobs->ranks.at[i].control, CONTROL_BYTES);
+        unmap(jobs->ranks.at[i].control);
     peal_vec_release(&jobs->ranks);
 }

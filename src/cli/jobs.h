@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs on this host, seen from outside: through the window descriptors of their processes. */
+/* Jobs on this host, seen from outside: through the window descriptors of their processes. Ranks of the same jobs on other
+ * hosts are seen as those here see them: in their mirrors (run/span/span.h). */
 #ifndef PEAL_CLI_JOBS_H
 #define PEAL_CLI_JOBS_H
 
@@ -18,5 +19,7 @@ struct peal_jobs {
  * pid 0: of all processes, each process's own windows only. Those of other users are not seen. */
 void peal_jobs_find(int32_t pid, struct peal_jobs *out);
 void peal_jobs_release(struct peal_jobs *jobs);
+/* What a rank does; of one on another host, where and when that was known. */
+void peal_job_describe(const struct peal_control *control, struct peal_text *out);
 
 #endif

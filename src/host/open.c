@@ -119,6 +119,10 @@ static enum peal_status choose_platform(struct peal_host *host, const char *aske
         return PEAL_NO_MEMORY;
     if (strncmp(platform, "sim:", 4) == 0)
         return open_machine(host, platform + 4);
+    if (strncmp(platform, "hosts:", 6) == 0)
+        return peal_host_fail(host, PEAL_UNSUPPORTED,
+                              "workers are on the machine of the program that drives them, not on "
+                              "other hosts; ranks of communicators can be (peal exec --hosts)");
     host->threads = strcmp(platform, "native:threads") == 0;
     if (!host->threads && strcmp(platform, "native") != 0)
         return peal_host_fail(

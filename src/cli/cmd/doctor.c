@@ -41,16 +41,22 @@ static bool read_report(const struct peal_control *control, const char *indent,
     return true;
 }
 
+/* Of a process on another host nothing is known but what it said. */
+static bool is_far(const struct peal_control *control)
+{
+    return atomic_load_explicit(&control->heard_ns, memory_order_relaxed) != 0; /* for the eyes */
+}
+
 static bool is_gone(const struct peal_control *control)
 {
-    return kill(control->pid, 0) != 0;
+    return !is_far(control) && kill(control->pid, 0) != 0;
 }
 
 /* The rank is in no call, alive, and on this side of any container: what it does is the program's. */
 static bool is_outside(const struct peal_control *control)
 {
     uint32_t life = atomic_load_explicit(&control->life, memory_order_relaxed); /* for the eyes */
-    return life == PEAL_LIFE_OUTSIDE && !is_gone(control);
+    return life == PEAL_LIFE_OUTSIDE && !is_far(control) && !is_gone(control);
 }
 
 static void describe_process(const struct peal_control *control, bool stack, struct peal_text *out)
@@ -80,7 +86,7 @@ static void describe_rank(const struct peal_control *control, bool is_culprit, b
     if (is_gone(control))
         peal_text_puts(out, " is gone, last seen");
     peal_text_puts(out, " ");
-    peal_doctor_describe(control, out);
+    peal_job_describe(control, out);
     describe_process(control, stack, &process);
     if (process.len > 0)
         peal_text_printf(out, "; its process is %s", peal_text_get(&process));
@@ -97,7 +103,7 @@ static void put_rank_json(const struct peal_control *control, bool is_culprit, b
     struct peal_text doing = {0}, report = {0}, process = {0};
     char job[64];
     snprintf(job, sizeof job, "%.63s", control->job);
-    peal_doctor_describe(control, &doing);
+    peal_job_describe(control, &doing);
     describe_process(control, stack, &process);
     peal_json_object(json);
     peal_json_put_string(json, "job", job);

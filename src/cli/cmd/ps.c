@@ -54,7 +54,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     for (size_t i = 0; i < jobs.ranks.len; i++) {
         const struct peal_control *control = jobs.ranks.at[i].control;
         struct peal_text doing = {0};
-        peal_doctor_describe(control, &doing);
+        peal_job_describe(control, &doing);
         peal_report_table_cell(table, "%.63s", control->job);
         peal_report_table_cell(table, "%u", control->rank);
         peal_report_table_cell(table, "%u", control->size);
@@ -91,11 +91,12 @@ static const struct peal_option table[] = {
 const struct peal_command peal_cmd_ps = {
     .name = "ps",
     .args = "",
-    .summary = "list the jobs of this user on this host",
+    .summary = "list the jobs of this user that have ranks on this host",
     .details =
         "One line for each rank that is a process: what it does right now, and where it "
         "waits if it has waited for a while. Lines are cut to the terminal, or to 80 columns; "
-        "'peal doctor PID' says it all. Jobs are only looked at, never disturbed.",
+        "'peal doctor PID' says it all. Of ranks on other hosts, what those here were last told. "
+        "Jobs are only looked at, never disturbed.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

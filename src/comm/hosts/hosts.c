@@ -72,7 +72,8 @@ static enum peal_status open_endpoint(struct peal_meet *meet, const uint32_t *no
 struct account {
     struct peal_span_hello hello;
     uint32_t status;
-    char why[228];
+    char why[220];
+    uint64_t machine; /* peal_topo_machine */
 };
 
 /* All ranks give an account; the first that has failed gives its reason to all. */
@@ -101,12 +102,24 @@ static const char *reason_of(enum peal_status status, const struct peal_text *wh
     return why->len > 0 ? peal_text_get(why) : peal_status_text(status);
 }
 
+/* Several hosts may be one machine (PEAL_HOST, containers): its ranks get a core each across all of them. */
+static void bind_core(const struct account *all, uint32_t rank, uint32_t size)
+{
+    uint32_t before = 0, mates = 0;
+    for (uint32_t r = 0; r < size; r++) {
+        bool same = all[r].machine == all[rank].machine;
+        mates += same;
+        before += same && r < rank;
+    }
+    peal_topo_bind(before, mates);
+}
+
 static enum peal_status open_team(struct peal_meet *meet, struct peal_endpoint *endpoint,
                                   const struct peal_team_how *how, struct account *all,
                                   struct peal_text *why, struct peal_team **out)
 {
     uint32_t members[PEAL_MOST_RANKS];
-    struct account own = {0};
+    struct account own = {.machine = peal_topo_machine()};
     struct peal_text reason = {0};
     struct peal_span_hello hellos[PEAL_MOST_RANKS];
     struct peal_team_how far = *how;
@@ -130,6 +143,7 @@ static enum peal_status open_team(struct peal_meet *meet, struct peal_endpoint *
         peal_team_close(team);
         return status;
     }
+    bind_core(all, how->rank, how->size);
     *out = team;
     return PEAL_OK;
 }

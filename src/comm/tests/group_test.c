@@ -2,6 +2,7 @@
 /* Groups of ranks that overlap, jobs side by side, ranks that may use different numbers of cores. */
 #include "comm/tests/children.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -117,12 +118,42 @@ static void ranks_with_other_numbers_of_cores_choose_alike(void **state)
     assert_true(children_left_nothing(job));
 }
 
+/* A core each, also if the machine stands for several hosts. */
+static int run_bound(struct peal_comm *comm, const void *context)
+{
+    cpu_set_t own, sets[2];
+    (void)context;
+    CPU_ZERO(&own);
+    EXPECT(sched_getaffinity(0, sizeof own, &own) == 0);
+    if (CPU_COUNT(&own) > 1)
+        return 0; /* two threads of one core */
+    EXPECT(peal_allgather(comm, &own, sets, sizeof own, PEAL_U8) == PEAL_OK);
+    CPU_AND(&own, &sets[0], &sets[1]);
+    EXPECT(CPU_COUNT(&own) == 0);
+    return 0;
+}
+
+static void ranks_of_one_machine_get_a_core_each(void **state)
+{
+    (void)state;
+    struct children group;
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2)
+        skip();
+    setenv("PEAL_BIND", "core", 1);
+    children_start(&group, 2, run_bound, NULL);
+    unsetenv("PEAL_BIND");
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_overlap_and_two_jobs_run_at_once),
         cmocka_unit_test(groups_of_groups_keep_apart),
         cmocka_unit_test(ranks_with_other_numbers_of_cores_choose_alike),
+        cmocka_unit_test(ranks_of_one_machine_get_a_core_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,14 @@
 
 /* ---- processes ---- */
 
+/* Without address space the stack cannot grow either: it has what it needs before. */
+static void grow_stack(void)
+{
+    volatile char room[1 << 20];
+    for (size_t i = 0; i < sizeof room; i += 4096)
+        room[i] = 1;
+}
+
 /* Rank 1 takes part in a split until it has no address space left, and ends. */
 static int split_without_one(struct peal_comm *comm, const void *context)
 {
@@ -23,6 +31,7 @@ static int split_without_one(struct peal_comm *comm, const void *context)
     struct peal_comm *half = NULL, *smaller = NULL;
     if (peal_comm_rank(comm) == 1) {
         struct rlimit none = {1 << 20, 1 << 20};
+        grow_stack();
         EXPECT(setrlimit(RLIMIT_AS, &none) == 0);
         EXPECT(peal_comm_dup(comm, &half) != PEAL_OK);
         _exit(0);
@@ -55,6 +64,7 @@ static int test_until_told(struct peal_comm *comm, const void *context)
     if (peal_comm_rank(comm) == 1)
         _exit(0);
     struct peal_request *request;
+    peal_comm_set_timeout(comm, 8000); /* less than it takes to give up reaching a host */
     enum peal_status status = peal_ibarrier(comm, &request);
     EXPECT(status == PEAL_OK);
     do
@@ -73,6 +83,53 @@ static void who_only_tests_sees_a_rank_die(void **state)
         children_start(&group, 2, test_until_told, &tests);
         assert_true(children_all_right(&group, CHILDREN_NOBODY));
     }
+}
+
+/* Rank 0 sends in a part, closes it, and ends. Rank 1 finds it dead in the whole, and then receives: the slots that
+ * it gives back are wanted by no rank. */
+static int receive_from_the_dead(struct peal_comm *comm, const void *context)
+{
+    static const char text[] = "kernel pass(in x: T[n], out y: T[n]) {\n"
+                               "    let got = x\n"
+                               "    if rank == 0 { send x to 1 } else { got = recv from 0 }\n"
+                               "    y = got\n"
+                               "}\n";
+    const int *ends = context;
+    int32_t x[4] = {1, 2, 3, 4}, y[4] = {0};
+    char byte;
+    struct peal_comm *part = NULL;
+    struct peal_user_kernel *kernel = NULL;
+    struct peal_arg args[2] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+                               {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y}};
+    EXPECT(peal_comm_dup(comm, &part) == PEAL_OK);
+    EXPECT(peal_user_kernel_load(part, text, NULL, &kernel) == PEAL_OK);
+    /* Once together: the first call of a kind is a meeting. */
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_I32, args, 2, NULL, 0) == PEAL_OK);
+    if (peal_comm_rank(comm) == 1) {
+        close(ends[1]);
+        EXPECT(read(ends[0], &byte, 1) == 0);
+        EXPECT(peal_barrier(comm) == PEAL_PEER_DEAD);
+        memset(y, 0, sizeof y);
+    }
+    EXPECT(peal_user_kernel_launch(kernel, PEAL_I32, args, 2, NULL, 0) == PEAL_OK);
+    EXPECT(y[0] == 1 && y[3] == 4);
+    peal_user_kernel_free(kernel);
+    peal_comm_close(part);
+    if (peal_comm_rank(comm) == 0)
+        _exit(0);
+    return 0;
+}
+
+static void what_the_dead_have_sent_is_received(void **state)
+{
+    (void)state;
+    struct children group;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    children_start(&group, 2, receive_from_the_dead, ends);
+    close(ends[1]);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    close(ends[0]);
 }
 
 /* ---- closed too early: one thread has all communicators ---- */
@@ -282,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_split_sees_a_rank_die),
         cmocka_unit_test(who_only_tests_sees_a_rank_die),
+        cmocka_unit_test(what_the_dead_have_sent_is_received),
         cmocka_unit_test(a_dropped_request_fails_the_peers),
         cmocka_unit_test(a_message_of_nobody_is_not_waited_for),
         cmocka_unit_test(an_algorithm_is_the_one_of_the_start),

@@ -248,10 +248,90 @@ static void in_place_is_where_the_contract_says(void **state)
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
 }
 
+/* Atomics with a result, of cells on other ranks: a lock, a queue of work, and a race that one rank wins. */
+static int launch_atomics(struct peal_comm *comm, const void *context)
+{
+#define MEET(cell)                                                                                 \
+    "    for p in peers { notify " cell "[rank]@p += 1 }\n    for p in peers { wait " cell         \
+    "[p] >= 1 }\n"
+    static const char
+        text[] =
+            "kernel lock(in x: T[n], out y: T[n]) {\n"
+            "    window total: T[n]\n"
+            "    signal raw lock\n"
+            "    signal here[nranks], done[nranks], over[nranks]\n"
+            "    if rank == 0 { total = x }\n" MEET(
+                "here") "    if rank != 0 {\n"
+                        "        take lock@0 from 0 to 1\n"
+                        "        let sum = total@0 + x\n"
+                        "        total@0 = sum\n"
+                        "        notify lock@0 = 0\n"
+                        "    }\n" MEET("done") "    y = total@0\n" MEET(
+                            "over") "}\n"
+                                    "kernel queue(in x: T[n], out y: T[n]) {\n"
+                                    "    window table: T[n]\n"
+                                    "    signal raw next\n"
+                                    "    signal here[nranks], done[nranks], over[nranks]\n"
+                                    "    if rank == 0 { table = x }\n" MEET(
+                                        "here") "    for i in 0 .. 4 {\n"
+                                                "        let item = fetch_add(next@0, 1)\n"
+                                                "        for k in 0 .. 4 {\n"
+                                                "            when item == k { table@0[k of 4] = "
+                                                "table@0[k of 4] + table@0[k of 4] }\n"
+                                                "        }\n"
+                                                "    }\n" MEET("done") "    y = table@0\n" MEET(
+                                                    "over") "}\n"
+                                                            "kernel win(in x: T[n], out y: T[n]) "
+                                                            "{\n"
+                                                            "    window prize: T[n]\n"
+                                                            "    signal raw won\n"
+                                                            "    signal here[nranks], "
+                                                            "done[nranks], over[nranks]\n" MEET(
+                                                                "here") "    let before = "
+                                                                        "compare_swap(won@0, 0, "
+                                                                        "1)\n"
+                                                                        "    when before == 0 { "
+                                                                        "prize@0 = x }\n" MEET(
+                                                                            "done") "    y = "
+                                                                                    "prize@"
+                                                                                    "0\n" MEET("ove"
+                                                                                               "r") "}\n";
+#undef MEET
+    static const char *const names[] = {"lock", "queue", "win"};
+    int64_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
+    (void)context;
+    for (int k = 0; k < 3; k++) {
+        struct peal_user_kernel *kernel = NULL;
+        int64_t x[8], y[8] = {0};
+        struct peal_arg args[2] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+                                   {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y}};
+        for (int i = 0; i < 8; i++)
+            x[i] = rank + 1;
+        EXPECT(peal_user_kernel_load(comm, text, names[k], &kernel) == PEAL_OK);
+        EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, args, 2, NULL, 0) == PEAL_OK);
+        peal_user_kernel_free(kernel);
+        for (int i = 0; i < 8; i++) {
+            bool right[] = {y[i] == size * (size + 1) / 2, y[i] == 2,
+                            y[i] >= 1 && y[i] <= size && y[i] == y[0]};
+            EXPECT(right[k]);
+        }
+    }
+    return 0;
+}
+
+static void atomics_reach_cells_of_all_ranks(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 4, launch_atomics, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(user_kernels_are_checked_and_launched),
+        cmocka_unit_test(atomics_reach_cells_of_all_ranks),
         cmocka_unit_test(windows_lie_at_multiples_of_their_elements),
         cmocka_unit_test(strides_are_held_to_the_buffer),
         cmocka_unit_test(dimensions_and_types_that_are_none_are_refused),

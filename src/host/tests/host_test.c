@@ -143,6 +143,9 @@ static void test_openings(void)
     how.workers = 2;
     how.platform = "quantum";
     check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "quantum"));
+    how.platform = "hosts:a:2,b:2";
+    check(peal_host_open(&how, &none) == PEAL_UNSUPPORTED &&
+          strstr(peal_host_error(NULL), "peal exec --hosts"));
     how.platform = "sim:no/such/machine.yaml";
     check(peal_host_open(&how, &none) != PEAL_OK && strstr(peal_host_error(NULL), "machine.yaml"));
     how.platform = "sim:cube";

@@ -82,9 +82,25 @@ struct peal_far_place peal_far_find(const struct peal_frame *frame, const struct
 
 /* ---- the network ---- */
 
+/* A rank that has closed the communicator has received all it waited for, and acknowledges nothing more.
+ * Partner: peal_team_close, whose word the network carries. */
+static bool has_left(const struct peal_frame *frame, uint32_t rank)
+{
+    return atomic_load_explicit(&frame->team->controls[rank]->life, memory_order_acquire) ==
+           PEAL_LIFE_LEFT;
+}
+
+/* What an answer of the network means to this communicator: of a process that has ended after closing it,
+ * the same as of one that lives on. Whoever waits does not miss it (check_peers in doctor.c). */
+static enum peal_status as_of_team(const struct peal_frame *frame, enum peal_status status,
+                                   uint32_t rank)
+{
+    return status == PEAL_PEER_DEAD && has_left(frame, rank) ? PEAL_CLOSED : status;
+}
+
 enum peal_step_end peal_far_judge(struct peal_frame *frame, enum peal_status status, uint32_t rank)
 {
-    switch (status) {
+    switch (as_of_team(frame, status, rank)) {
     case PEAL_OK:
     case PEAL_CLOSED: /* it has left, and needs nothing any more */
         return PEAL_STEP_DONE;
@@ -139,7 +155,7 @@ enum peal_step_end peal_far_get(struct peal_frame *frame, const struct peal_far_
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     enum peal_status status = peal_net_get(net, &get, token);
     peal_endpoint_unlock(span->endpoint);
-    if (status == PEAL_CLOSED) /* what it had is gone with it */
+    if (as_of_team(frame, status, from->rank) == PEAL_CLOSED) /* what it had is gone with it */
         status = PEAL_INVALID;
     frame->moved |= status == PEAL_OK;
     return peal_far_judge(frame, status, from->rank);
@@ -163,14 +179,6 @@ bool peal_far_has_begun(const struct peal_frame *frame, const struct peal_frame_
 }
 
 /* ---- order ---- */
-
-/* A rank that has closed the communicator has received all it waited for, and acknowledges nothing more.
- * Partner: peal_team_close, whose word the network carries. */
-static bool has_left(const struct peal_frame *frame, uint32_t rank)
-{
-    return atomic_load_explicit(&frame->team->controls[rank]->life, memory_order_acquire) ==
-           PEAL_LIFE_LEFT;
-}
 
 /* Has everything arrived that this lane has sent to others than `rank`? */
 static bool is_flushed(struct peal_frame *frame, struct peal_far_lane *far, uint32_t rank)
@@ -269,7 +277,7 @@ static enum peal_step_end ask(struct peal_frame *frame, struct peal_far_lane *fa
     peal_endpoint_unlock(span->endpoint);
     far->begun = status == PEAL_OK;
     /* A rank that has left answers nothing any more. */
-    if (status == PEAL_CLOSED)
+    if (as_of_team(frame, status, step->sync.rank) == PEAL_CLOSED)
         status = PEAL_INVALID;
     enum peal_step_end end = peal_far_judge(frame, status, step->sync.rank);
     return end == PEAL_STEP_DONE ? PEAL_STEP_BLOCKS : end;

@@ -89,6 +89,7 @@ struct peal_tcp_link {
     uint32_t out_first, out_count;
     uint32_t out_bytes; /* of the frame's data, or of the run */
     bool blocked;       /* the socket took no more */
+    int send_error;     /* and never will; 0: it may. What has come is read before the peer is lost */
     bool wants_out;     /* epoll is asked for that */
 
     /* Encrypted connections: a record on its way out, one that is coming in. */
@@ -117,6 +118,8 @@ struct peal_tcp_peer {
     struct peal_address at; /* that worked */
     uint64_t deadline_ms;   /* of connecting */
     uint32_t failures;      /* of tries that had reached someone */
+    uint32_t silent;        /* addresses in a row where no process was reached, */
+    bool refused;           /* and one of them said that there is none */
     uint64_t retry_ms;      /* not before that */
 };
 

@@ -19,7 +19,8 @@ enum {
     COMPLAINTS = 3,    /* about strangers; then silence */
     FAILURES = 50,     /* tries that reached someone and came to nothing */
     RETRY_MS = 20,     /* between two tries at the same peer, and that more after each failure */
-    TRY_MS = 3000      /* at one address, until it accepts */
+    TRY_MS = 3000,     /* at one address, until it accepts */
+    YIELD_MS = 1000    /* for the peer's own try */
 };
 
 /* ---- sockets ---- */
@@ -106,6 +107,22 @@ static void say_answer(struct peal_tcp_hand *hand, enum peal_hello_code code,
 }
 
 /* ---- the end of a try ---- */
+
+/* A rank listens from before its addresses are known until it ends. If its system says that no process does, and none of
+ * its other addresses has answered either, it has ended. */
+static void note_refusal(struct peal_tcp *tcp, struct peal_tcp_hand *hand, int error)
+{
+    uint32_t rank = hand->rank;
+    struct peal_tcp_peer *peer = &tcp->peers[rank];
+    bool reached = hand->step != PEAL_HAND_CONNECT;
+    peer->silent = reached ? 0 : peer->silent + 1;
+    peer->refused = !reached && (peer->refused || error == ECONNREFUSED);
+    if (!peer->refused || peer->silent < peer->addresses || peer->state != PEAL_TCP_CONNECTING)
+        return;
+    drop_hand(tcp, hand);
+    peal_tcp_lose(tcp, rank, PEAL_PEER_DEAD,
+                  "rank %u's process has ended: its host refuses connections to it", rank);
+}
 
 /* This address did not work, maybe the next one does. */
 static void try_later(struct peal_tcp *tcp, uint32_t rank, const char *words, bool reached)
@@ -351,8 +368,10 @@ static void initiate_answer(struct peal_tcp *tcp, struct peal_tcp_hand *hand,
     uint32_t rank = hand->rank;
     if (answer->code == PEAL_HELLO_YIELD) {
         drop_hand(tcp, hand);
-        if (tcp->peers[rank].state == PEAL_TCP_CONNECTING)
-            tcp->peers[rank].state = PEAL_TCP_YIELDED;
+        if (tcp->peers[rank].state != PEAL_TCP_CONNECTING)
+            return;
+        tcp->peers[rank].state = PEAL_TCP_YIELDED;
+        tcp->peers[rank].deadline_ms = peal_now_ms() + YIELD_MS;
         return;
     }
     if (!peal_hello_prove(&tcp->identity, &hand->own, &hand->theirs, false, proof) ||
@@ -399,10 +418,13 @@ static void take_message(struct peal_tcp *tcp, struct peal_tcp_hand *hand, bool 
 
 static void lose_hand(struct peal_tcp *tcp, struct peal_tcp_hand *hand, int error)
 {
-    if (hand->initiator)
-        fail_try(tcp, hand, error ? strerror(error) : "the connection was closed");
-    else
+    if (!hand->initiator) {
         drop_hand(tcp, hand);
+        return;
+    }
+    note_refusal(tcp, hand, error);
+    if (hand->fd >= 0)
+        fail_try(tcp, hand, error ? strerror(error) : "the connection was closed");
 }
 
 /* Reads no byte beyond the message: what follows the last one is of the link. */

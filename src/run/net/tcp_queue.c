@@ -275,18 +275,30 @@ static void advance(struct peal_tcp_link *link, size_t sent)
     }
 }
 
+/* The connection has ended, which its reader finds behind what has come. */
+static bool is_end(int error)
+{
+    return error == EPIPE || error == ECONNRESET || error == ETIMEDOUT;
+}
+
 /* Bytes sent; 0: the socket takes none now, or the peer is lost. */
 static size_t send_pieces(struct peal_tcp *tcp, uint32_t rank, struct iovec *iov, uint32_t count)
 {
     struct peal_tcp_link *link = tcp->peers[rank].link;
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+    if (link->send_error != 0)
+        return 0;
     ssize_t sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0)
         return (size_t)sent;
-    if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)
+    int error = errno;
+    bool later = error == EAGAIN || error == EINTR || error == ENOBUFS;
+    if (is_end(error))
+        link->send_error = error;
+    if (later || is_end(error))
         link->blocked = true;
     else
-        peal_tcp_lose_by(tcp, rank, errno);
+        peal_tcp_lose_by(tcp, rank, error);
     return 0;
 }
 
@@ -336,7 +348,9 @@ bool peal_tcp_pump(struct peal_tcp *tcp, uint32_t rank)
     enum { ROUNDS = 16 }; /* then others get their turn */
     struct peal_tcp_link *link = tcp->peers[rank].link;
     bool moved = false;
-    link->blocked = false;
+    link->blocked = link->send_error != 0;
+    if (link->blocked)
+        return false;
     if (link->seal)
         return pump_sealed(tcp, rank);
     for (int round = 0; round < ROUNDS; round++) {

@@ -15,6 +15,8 @@ static void fail_receive(struct peal_tcp *tcp, uint32_t rank, ssize_t got, int e
     struct peal_tcp_link *link = tcp->peers[rank].link;
     if (link->in.bye)
         peal_tcp_lose(tcp, rank, PEAL_CLOSED, "rank %u has closed its communicator", rank);
+    else if (link->send_error != 0) /* which has told why, once */
+        peal_tcp_lose_by(tcp, rank, link->send_error);
     else
         peal_tcp_lose_by(tcp, rank, got == 0 ? 0 : error);
 }

@@ -7,9 +7,11 @@
  */
 #include "run/span/endpoint.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Kinds of control messages; peal_gather_take has those from GATHER on. */
 enum { FAILED = 1, ASK, STATUS, GATHER };
@@ -34,6 +36,7 @@ struct status {
     uint64_t history[PEAL_STREAMS * PEAL_CALL_HISTORY][3];
     uint64_t labels[PEAL_LABELS][1 + PEAL_LABEL_WORDS];
     uint64_t wait[PEAL_WAIT_WORDS];
+    char host[PEAL_LINE];
 };
 static_assert(sizeof(struct status) <= PEAL_NET_CONTROL_MAX, "a rank's status is one message");
 
@@ -83,6 +86,22 @@ void peal_span_ask(struct peal_span *span)
     owe_all(span, 0, OWES_QUESTION);
 }
 
+void peal_span_tell(struct peal_span *span)
+{
+    enum { EVERY_NS = 1000000000 };
+    uint64_t now = peal_now_ns();
+    if (now - span->told_ns < EVERY_NS)
+        return;
+    span->told_ns = now;
+    for (uint32_t r = 0; r < span->team->size; r++) {
+        uint32_t first = 0;
+        while (span->places[first] != span->places[r])
+            first++;
+        if (first == r)
+            owe(span, r, 0, OWES_STATUS);
+    }
+}
+
 void peal_span_inquire(struct peal_span *span)
 {
     enum { MOST_MS = 120 }; /* longer than what counts as silence in a report */
@@ -114,6 +133,15 @@ static uint64_t read_word(const _Atomic uint64_t *word)
     return atomic_load_explicit(word, memory_order_acquire);
 }
 
+static void name_host(char out[static PEAL_LINE])
+{
+    const char *given = getenv("PEAL_HOST");
+    if (given && *given)
+        snprintf(out, PEAL_LINE, "%s", given);
+    else
+        (void)gethostname(out, PEAL_LINE - 1);
+}
+
 static void describe_own(const struct peal_span *span, struct status *out)
 {
     const struct peal_control *own = peal_team_own(span->team);
@@ -125,6 +153,7 @@ static void describe_own(const struct peal_span *span, struct status *out)
         .dropped = read_word(&own->dropped),
         .ended = read_word(&own->finished),
     };
+    name_host(out->host);
     uint64_t since = read_word(&own->wait_since);
     out->waited_ns = since ? peal_now_ns() - since : 0;
     for (int s = 0; s < PEAL_STREAMS; s++) {
@@ -242,6 +271,14 @@ void peal_span_announce(struct peal_span *span)
     settle_debts(span, MOST_MS);
 }
 
+/* Non-blocking calls of this rank that others can end: those before the first that it has dropped. They wait for this
+ * rank in that one, until they hear that it has left. */
+static uint64_t count_kept(const struct peal_control *own)
+{
+    uint64_t dropped = read_word(&own->dropped);
+    return dropped != 0 ? dropped - 1 : read_word(&own->finished);
+}
+
 /* Has that rank left all calls that this one has made? */
 static bool is_through(struct peal_span *span, uint32_t rank)
 {
@@ -252,7 +289,7 @@ static bool is_through(struct peal_span *span, uint32_t rank)
         return true;
     uint64_t calls = read_word(&its->calls[0]), mine = read_word(&own->calls[0]);
     bool blocking = calls > mine || (calls == mine && life != PEAL_LIFE_INSIDE);
-    return blocking && read_word(&its->finished) >= read_word(&own->finished);
+    return blocking && read_word(&its->finished) >= count_kept(own);
 }
 
 void peal_span_linger(struct peal_span *span, uint32_t most_ms)
@@ -323,6 +360,9 @@ static void mirror_status(struct peal_span *span, uint32_t rank, const struct st
         write_word(&mirror->wait_text[w], from->wait[w]);
     write_word(&mirror->wait_since, from->waited_ns ? peal_now_ns() - from->waited_ns : 0);
     atomic_store_explicit(&mirror->wait_version, version + 2, memory_order_release);
+    memcpy(mirror->host, from->host, sizeof mirror->host);
+    mirror->host[sizeof mirror->host - 1] = '\0';
+    write_word(&mirror->heard_ns, peal_now_ns());
     write_word(&mirror->letters, from->letters);
     write_word(&mirror->dropped, from->dropped);
     write_word(&mirror->finished, from->ended);

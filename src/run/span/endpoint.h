@@ -29,7 +29,8 @@ struct peal_endpoint {
     struct peal_gather_note *notes;
     uint32_t nnotes;
     uint64_t gathers_over[PEAL_GATHERS_KEPT], ngathers;
-    int32_t pid; /* a forked child must not touch the net */
+    uint32_t turns; /* of progress */
+    int32_t pid;    /* a forked child must not touch the net */
     /* The thread that serves it. */
     bool serves;
     pthread_t thread;

@@ -139,11 +139,20 @@ static void send_on(const struct peal_span_gather *how, const struct all *all, u
     }
 }
 
+/* Messages of a gathering go by the network, also between ranks of one host: whoever cannot be reached will not come. */
+static bool is_lost(const struct peal_span_gather *how, uint32_t member)
+{
+    struct peal_net *net = peal_endpoint_lock(how->endpoint);
+    enum peal_status status = peal_net_health(net, how->members[member], NULL);
+    peal_endpoint_unlock(how->endpoint);
+    return status != PEAL_OK && status != PEAL_PENDING;
+}
+
 /* As seen now. The network is moved afterwards, so that what a member sent before it left has come. */
 static void look_around(const struct peal_span_gather *how, uint8_t *gone)
 {
     for (uint32_t m = 0; m < how->size; m++)
-        gone[m] = m != how->self && how->gone(how->context, m, NULL);
+        gone[m] = m != how->self && (how->gone(how->context, m, NULL) || is_lost(how, m));
     pass_time(how);
 }
 

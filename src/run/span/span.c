@@ -145,8 +145,12 @@ void peal_endpoint_drop(struct peal_endpoint *endpoint)
 
 static void progress_locked(struct peal_endpoint *endpoint)
 {
+    enum { TURNS = 1024 }; /* between two looks at the clock */
+    bool tells = ++endpoint->turns % TURNS == 0;
     (void)peal_net_progress(endpoint->net);
     for (struct peal_span *span = endpoint->spans; span; span = span->next) {
+        if (tells && span->mirrors_fd >= 0)
+            peal_span_tell(span);
         if (span->debts > 0)
             peal_control_pay(span, endpoint->net);
     }
@@ -223,12 +227,28 @@ static uint32_t hash_layout(const struct peal_layout *layout)
     return (uint32_t)(hash ^ hash >> 32);
 }
 
+/* In a file, which 'peal ps' finds by its name; without descriptors, or in a part, in private memory. */
+static char *map_mirrors(const struct peal_team *team, int *fd)
+{
+    size_t bytes = (size_t)team->size * PEAL_CONTROL_BYTES;
+    bool opened = team->layout.mail != 0;
+    char *at = MAP_FAILED;
+    *fd = opened ? memfd_create("peal mirrors", MFD_CLOEXEC) : -1;
+    if (*fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0)
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    if (at == MAP_FAILED)
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
 static void free_span(struct peal_span *span, uint32_t size)
 {
     if (span->whole)
         peal_window_unmap(span->whole, span->team->layout.bytes);
     if (span->mirrors)
         munmap(span->mirrors, (size_t)size * PEAL_CONTROL_BYTES);
+    if (span->mirrors_fd >= 0)
+        close(span->mirrors_fd);
     free(span->peers);
     free(span->places);
     free(span->far);
@@ -255,9 +275,7 @@ static struct peal_span *new_span(struct peal_team *team, const struct peal_span
                                .dirty = calloc(size, sizeof *span->dirty),
                                .owed = calloc(size, sizeof *span->owed),
                                .asked_ns = calloc(size, sizeof *span->asked_ns)};
-    char *mirrors = mmap(NULL, (size_t)size * PEAL_CONTROL_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    span->mirrors = mirrors == MAP_FAILED ? NULL : mirrors;
+    span->mirrors = map_mirrors(team, &span->mirrors_fd);
     span->whole =
         peal_window_map(team->fds[team->rank], team->starts[team->rank], team->layout.bytes);
     if (span->peers && span->places && span->far && span->dirty && span->owed && span->asked_ns &&
@@ -333,6 +351,9 @@ enum peal_status peal_span_meet(struct peal_team *team, const struct peal_span_h
         mirror->size = team->size;
         mirror->pid = all[r].pid;
         mirror->cores = all[r].cores;
+        memcpy(mirror->job, peal_team_own(team)->job, sizeof mirror->job);
+        /* Relaxed: for reports. */
+        atomic_store_explicit(&mirror->heard_ns, peal_now_ns(), memory_order_relaxed);
         /* Relaxed: no other rank reads a mirror, and calls begin later. */
         atomic_store_explicit(&mirror->life, PEAL_LIFE_OUTSIDE, memory_order_relaxed);
     }

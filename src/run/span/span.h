@@ -59,13 +59,15 @@ struct peal_span {
     uint8_t *far;            /* by rank: 1 if on another host */
     uint32_t window, mirror; /* own segments */
     char *mirrors;
-    char *whole; /* the own window once more, in one piece: what peers reach */
+    int mirrors_fd; /* for 'peal ps'; -1: only the communicator that was opened has it */
+    char *whole;    /* the own window once more, in one piece: what peers reach */
     /* What is still to be sent, by rank: see control.c. Under the lock. */
     uint32_t *dirty;
     uint8_t *owed;
-    uint32_t debts; /* ranks that something is owed to */
-    bool lent;      /* in some call, ranks of other hosts have read this one's memory */
-    bool retracted; /* the segments are closed, as the team has failed */
+    uint32_t debts;   /* ranks that something is owed to */
+    uint64_t told_ns; /* when the other hosts were last told of this rank */
+    bool lent;        /* in some call, ranks of other hosts have read this one's memory */
+    bool retracted;   /* the segments are closed, as the team has failed */
     _Atomic uint64_t
         *asked_ns; /* when each was first asked without an answer since; 0: it has answered */
 };
@@ -138,6 +140,9 @@ bool peal_span_is_dead(struct peal_span *span, uint32_t rank, struct peal_text *
 void peal_span_publish(struct peal_span *span, const _Atomic uint64_t *word);
 /* This team has failed here: the far ranks are told, with the report. */
 void peal_span_announce(struct peal_span *span);
+/* Once a second, if this rank is there to do so: one rank of each other host gets an account of this one, for 'peal
+ * ps' there. Within progress, under the lock. */
+void peal_span_tell(struct peal_span *span);
 /* Asks all far ranks how they are doing; the answers go to their mirrors. */
 void peal_span_ask(struct peal_span *span);
 /* The same, and waits for the answers, a moment at most: before a report. */

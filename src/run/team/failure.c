@@ -55,6 +55,9 @@ static void copy_report(struct peal_team *team, struct peal_control *first, uint
     text[sizeof text - 1] = '\0';
     team->error.len = 0;
     peal_text_puts(&team->error, text);
+    if (text[0] == '\0') /* it died before, or had no memory for it */
+        peal_text_printf(&team->error, "peal: rank %u has failed, and has left no report: %s\n",
+                         winner, peal_status_text(team->failed));
 }
 
 enum peal_status peal_team_failure(struct peal_team *team)

@@ -245,7 +245,8 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
         peal_team_close(team);
         return status;
     }
-    peal_topo_bind(meet.rank, meet.size);
+    if (!how->span) /* otherwise another "host" may have the same cores: comm/hosts/hosts.c */
+        peal_topo_bind(meet.rank, meet.size);
     *out = team;
     return PEAL_OK;
 }

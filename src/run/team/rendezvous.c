@@ -555,8 +555,10 @@ enum peal_status peal_rendezvous_settle(struct peal_meeting *meeting, enum peal_
             held = status_of(all.status);
             peal_text_puts(&found, all.why);
         } else {
-            peal_text_printf(&found, "rank %u has ended while it opened",
-                             meeting->members[meeting->leader].rank);
+            bool late = peal_now_ms() >= meeting->deadline;
+            held = late ? PEAL_TIMEOUT : PEAL_PEER_DEAD;
+            peal_text_printf(&found, "rank %u %s", meeting->members[meeting->leader].rank,
+                             late ? "did not open in time" : "has ended while it opened");
         }
     }
     if (held != PEAL_OK) {

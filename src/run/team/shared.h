@@ -36,7 +36,7 @@ enum {
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
-#define PEAL_CONTROL_VERSION UINT32_C(10)
+#define PEAL_CONTROL_VERSION UINT32_C(11)
 
 /* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
 struct peal_cell {
@@ -68,7 +68,8 @@ enum peal_life {
 };
 
 struct peal_control {
-    _Alignas(PEAL_LINE) uint32_t magic; /* these two lines: written before the window is passed on */
+    _Alignas(
+        PEAL_LINE) uint32_t magic; /* these two lines: written before the window is passed on */
     uint32_t version;
     uint32_t rank, size;
     int32_t pid;
@@ -137,6 +138,11 @@ struct peal_control {
      * messages, at least since `idle_since`. For reports: whoever writes last is right enough. */
     _Alignas(PEAL_LINE) _Atomic uint64_t idle_after;
     _Atomic uint64_t idle_since;
+
+    /* Of a mirror (span.h) only: when the owner last gave an account of itself, by peal_now_ns of this host,
+     * and the name of its host. 0: this is the owner's own block. */
+    _Alignas(PEAL_LINE) _Atomic uint64_t heard_ns;
+    _Alignas(PEAL_LINE) char host[PEAL_LINE];
 
     /* Rank 0's: when a rank last warned that nothing moves (peal_now_ns); whoever sets it warns. */
     _Alignas(PEAL_LINE) _Atomic uint64_t warned_ns;

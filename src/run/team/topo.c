@@ -2,7 +2,11 @@
 /* Cores and binding, by hwloc. */
 #include "run/team/topo.h"
 
+#include "base/base.h"
+
+#include <fcntl.h>
 #include <hwloc.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,6 +57,20 @@ uint32_t peal_topo_cores(void)
     if (count > 0)
         return count;
     return 1;
+}
+
+uint64_t peal_topo_machine(void)
+{
+    char boot[64] = "";
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!read(fd, boot, sizeof boot - 1);
+        close(fd);
+    }
+    (void)sched_getaffinity(0, sizeof set, &set);
+    return peal_hash_bytes(boot, sizeof boot, peal_hash_bytes(&set, sizeof set, 1));
 }
 
 void peal_topo_bind(uint32_t rank, uint32_t size)

@@ -10,6 +10,10 @@
  * later inherit the binding. */
 void peal_topo_bind(uint32_t rank, uint32_t size);
 
+/* Names the cores that this process may use: equal for processes of one machine that may use the same, in whichever
+ * namespaces they are. */
+uint64_t peal_topo_machine(void);
+
 /* Cores that this process may use, hyperthreads not counted. */
 uint32_t peal_topo_cores(void);
 

@@ -49,7 +49,8 @@ static void open_sides(struct side sides[2])
         sides[r].meet = meets[r];
         sides[r].config.rank = r;
         sides[r].config.size = 2;
-        sides[r].config.connect_ms = 5000;
+        if (sides[r].config.connect_ms == 0)
+            sides[r].config.connect_ms = 5000;
         if (!sides[r].config.transport)
             sides[r].config.transport = "tcp";
         sides[r].config.events = (struct peal_net_events){.context = &sides[r], .lost = on_lost};
@@ -239,6 +240,66 @@ static void two_ranks_may_connect_at_once(void **state)
     }
 }
 
+/* ---- ends ---- */
+
+/* As a process that ends: its descriptors are closed, and nothing is said. */
+static void end_side(struct side *side)
+{
+    peal_net_abandon(side->net);
+    side->net = NULL;
+}
+
+static void who_was_never_connected_is_known_to_have_ended(void **state)
+{
+    (void)state;
+    uint64_t start = peal_now_ns();
+    struct side sides[2] = {{.config = {.secret = secret, .connect_ms = 3600000}},
+                            {.config = {.secret = secret, .connect_ms = 3600000}}};
+    open_sides(sides);
+    end_side(&sides[1]);
+    while (sides[0].lost[0] == '\0') {
+        (void)peal_net_health(sides[0].net, 1, NULL);
+        progress_sides(sides);
+        peal_pair_check_time(start);
+    }
+    assert_int_equal(sides[0].lost_status, PEAL_PEER_DEAD);
+    assert_non_null(strstr(sides[0].lost, "rank 1's process has ended"));
+    close_sides(sides);
+}
+
+/* Rank 1 sends, and ends without having read: what rank 0 sends next is answered by a reset, but what rank 1
+ * has sent was there before. */
+static void what_was_sent_before_an_end_arrives(void **state)
+{
+    (void)state;
+    uint64_t start = peal_now_ns();
+    struct side sides[2] = {{.config = {.secret = secret}}, {.config = {.secret = secret}}};
+    const struct peal_net_signal one = {0, PEAL_NET_ADD, 0, 1}, last = {0, PEAL_NET_ADD, 0, 10};
+    open_sides(sides);
+    for (uint32_t r = 0; r < 2; r++) {
+        while (peal_net_signal(sides[r].net, 1 - r, &one) == PEAL_PENDING) {
+            progress_sides(sides);
+            peal_pair_check_time(start);
+        }
+    }
+    while (sides[0].cell != 1 || sides[1].cell != 1) {
+        progress_sides(sides);
+        peal_pair_check_time(start);
+    }
+    assert_int_equal(peal_net_signal(sides[0].net, 1, &one), PEAL_OK);
+    assert_int_equal(peal_net_signal(sides[1].net, 0, &last), PEAL_OK);
+    end_side(&sides[1]);
+    (void)peal_net_signal(sides[0].net, 1, &one);
+    (void)peal_net_signal(sides[0].net, 1, &one);
+    while (sides[0].lost[0] == '\0') {
+        progress_sides(sides);
+        peal_pair_check_time(start);
+    }
+    assert_int_equal(sides[0].lost_status, PEAL_PEER_DEAD);
+    assert_int_equal(sides[0].cell, 11);
+    close_sides(sides);
+}
+
 /* ---- strangers ---- */
 
 static int connect_stranger(const struct side *side)
@@ -426,6 +487,8 @@ int main(void)
         cmocka_unit_test(settings_that_make_no_sense_are_refused),
         cmocka_unit_test(interfaces_and_subnets_are_chosen),
         cmocka_unit_test(two_ranks_may_connect_at_once),
+        cmocka_unit_test(who_was_never_connected_is_known_to_have_ended),
+        cmocka_unit_test(what_was_sent_before_an_end_arrives),
         cmocka_unit_test(garbage_is_refused_in_words),
         cmocka_unit_test(a_proof_cannot_be_guessed),
         cmocka_unit_test(silent_strangers_do_not_keep_ranks_out),

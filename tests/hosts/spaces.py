@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that a test makes itself: network namespaces joined by virtual links, which go away with the processes that hold them."""
+import ctypes
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE = 30  # seconds after which something that should happen has not
+INSIDE = "PEAL_HOSTS_TEST_INSIDE"
+
+
+class Failed(Exception):
+    pass
+
+
+class Skipped(Exception):
+    pass
+
+
+def expect(condition, *shown):
+    if not condition:
+        raise Failed("\n".join(str(s) for s in shown))
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def run(*command, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE, check=False,
+                          **options)
+
+
+def sure(*command):
+    done = run(*command)
+    expect(done.returncode == 0, " ".join(command), done.stdout)
+
+
+class Hosts:
+    """Hosts h0, h1, ...: each with its own network, name, processes and /dev/shm, on one bridge in this process's network."""
+
+    def __init__(self, count):
+        self.folder = tempfile.mkdtemp(prefix="peal-hosts-")
+        self.holders = [None] * count
+        self.pids = [None] * count
+        sure("ip", "link", "add", "br0", "type", "bridge")
+        sure("ip", "link", "set", "br0", "up")
+        sure("ip", "addr", "add", "10.77.0.254/24", "dev", "br0")  # this process's, which launchers are reached at
+        self.via = f"{self.folder}/via"
+        with open(self.via, "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\npid=$(cat {self.folder}/$1)\nshift\n"
+                       "exec nsenter -t $pid -m -u -i -n -p --wd=/ -- \"$@\"\n")
+        self.agent = f"{self.folder}/agent"
+        with open(self.agent, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\n# As ssh is called: options, a host, a command.\n"
+                       "while case $1 in -*) true ;; *) false ;; esac; do shift; done\n"
+                       f"host=$1\nshift\nexec {self.via} $host sh -c \"$*\"\n")
+        os.chmod(self.via, 0o755)
+        os.chmod(self.agent, 0o755)
+        for i in range(count):
+            self.start(i)
+
+    def start(self, i):
+        holder = subprocess.Popen(["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
+                                   f"hostname h{i} && mount -t proc proc /proc && mount -t tmpfs tmpfs /dev/shm && "
+                                   "ip link set lo up && echo up && exec sleep 100000"],
+                                  stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+        self.holders[i] = holder
+        expect(holder.stdout.readline() == "up\n", f"host h{i} does not start")
+        with open(f"/proc/{holder.pid}/task/{holder.pid}/children", encoding="ascii") as file:
+            pid = file.read().split()[0]
+        self.pids[i] = pid
+        for name in (f"h{i}", f"10.77.0.{i + 1}"):
+            with open(f"{self.folder}/{name}", "w", encoding="ascii") as file:
+                file.write(pid)
+        sure("ip", "link", "add", f"v{i}", "type", "veth", "peer", "name", "eth0", "netns", pid)
+        sure("ip", "link", "set", f"v{i}", "master", "br0", "up")
+        self.on(i, "ip", "addr", "add", f"10.77.0.{i + 1}/24", "dev", "eth0")
+        self.on(i, "ip", "-6", "addr", "add", f"fd77::{i + 1}/64", "dev", "eth0", "nodad")
+        self.on(i, "ip", "link", "set", "eth0", "up")
+
+    def stop(self, i):
+        """The whole host at once: its processes, its network, its files."""
+        self.holders[i].kill()
+        self.holders[i].wait()
+        self.holders[i].stdout.close()
+        self.holders[i] = None
+        run("ip", "link", "del", f"v{i}")  # the system takes its time to do so
+
+    def on(self, host, *command):
+        sure(self.via, f"h{host}", *command)
+
+    def link(self, host, state):
+        sure("ip", "link", "set", f"v{host}", state)
+
+    def close(self):
+        for i, holder in enumerate(self.holders):
+            if holder:
+                self.stop(i)
+        run("ip", "link", "del", "br0")
+        shutil.rmtree(self.folder)
+
+
+class Job:
+    """peal exec --hosts, whose lines are read as they come."""
+
+    def __init__(self, peal, hosts, spec, command, env=None):
+        settings = dict(os.environ, **(env or {}))
+        self.lines, self.rest = [], ""
+        self.process = subprocess.Popen([peal, "exec", "-p", "--hosts", spec, "--via", f"{hosts.via} {{host}}", *command],
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=settings,
+                                        preexec_fn=die_with_parent)
+
+    def until(self, pattern, count=1):
+        """Reads until so many lines match; returns the matches."""
+        found = [m for m in (re.search(pattern, line) for line in self.lines) if m]
+        start = time.monotonic()
+        while len(found) < count:
+            left = max(0, PATIENCE - (time.monotonic() - start))
+            some = select.select([self.process.stdout], [], [], left)[0] if "\n" not in self.rest else True
+            more = os.read(self.process.stdout.fileno(), 65536).decode() if some is not True and some else ""
+            expect(some is True or more, f"no '{pattern}' in", "".join(self.lines) + self.rest)
+            self.rest += more
+            if "\n" not in self.rest:
+                continue
+            line, self.rest = self.rest.split("\n", 1)
+            self.lines.append(line + "\n")
+            match = re.search(pattern, line)
+            if match:
+                found.append(match)
+        return found
+
+    def end(self):
+        """The rest of what it writes, and its exit code."""
+        more = self.process.communicate(timeout=PATIENCE)[0]
+        return "".join(self.lines) + self.rest + more, self.process.returncode
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.communicate(timeout=PATIENCE // 3)
+            except subprocess.TimeoutExpired:
+                self.process.kill()  # its ranks go with their hosts
+                self.process.communicate()
+
+
+def pids_of(program, hosts, host):
+    """Processes of that program on that host, as this process's namespace numbers them."""
+    found = []
+    if not hosts.holders[host]:
+        return found
+    space = os.readlink(f"/proc/{hosts.pids[host]}/ns/pid")
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and os.readlink(f"/proc/{entry}/ns/pid") == space and \
+                    os.readlink(f"/proc/{entry}/exe") == os.path.realpath(program):
+                found.append(int(entry))
+        except OSError:
+            continue
+    return sorted(found)
+
+
+def listening_port(hosts, host):
+    with open(f"/proc/{hosts.pids[host]}/net/tcp", encoding="ascii") as file:
+        for line in file.readlines()[1:]:
+            words = line.split()
+            if words[3] == "0A":
+                return int(words[1].split(":")[1], 16)
+    raise Failed("no rank listens")
+
+
+def enter():
+    """Goes on in a network of its own, or returns why that is not allowed."""
+    if INSIDE in os.environ:
+        sure("ip", "link", "set", "lo", "up")
+        return None
+    # As root of a user namespace of its own where this is no root; the machine's network is left alone either way.
+    command = ["unshare", "--net", "--mount"] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"])
+    probe = run(*command, "sh", "-c", "ip link set lo up && ip link add name va type veth peer name vb && ip link add br0 type bridge")
+    if probe.returncode != 0:
+        return probe.stdout.strip().splitlines()[-1]
+    os.environ[INSIDE] = "1"
+    os.execvp(command[0], command + [sys.executable, os.path.abspath(sys.argv[0])] + sys.argv[1:])

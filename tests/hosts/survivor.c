@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program that survives: for faults across hosts.
+ *
+ *   survivor [TIMEOUT_MS]
+ *
+ * Makes calls of changing kinds and sizes and checks what comes out of each. When one fails, it prints why, goes on with those that
+ * are left, and checks again. Lines, with T = CLOCK_MONOTONIC in ms:
+ *
+ *   ready                              once all ranks have made a call
+ *   failed at T: STATUS: WORDS         a call's end, the report's first line
+ *   size N                             after a shrink
+ *   wrong: WORDS                       a result that is not right, or a shrink that fails
+ *   done N                             at the end, which SIGTERM to any rank brings about for all that it can reach
+ */
+#include <peal/peal.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST = 1 << 16 };
+
+static volatile sig_atomic_t ended;
+
+static void on_end(int number)
+{
+    (void)number;
+    ended = 1;
+}
+
+static unsigned long long now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (unsigned long long)t.tv_sec * 1000 + (unsigned long long)t.tv_nsec / 1000000;
+}
+
+static void complain(const char *what, const struct peal_comm *comm)
+{
+    printf("wrong: %s: %.300s\n", what, peal_comm_error(comm));
+    fflush(stdout);
+    exit(1);
+}
+
+static uint64_t count_of(uint64_t round)
+{
+    static const uint64_t counts[] = {1, 3, 256, 5000, MOST, 40};
+    return counts[round % (sizeof counts / sizeof *counts)];
+}
+
+/* x holds the rank and the round: what comes out is known. */
+static enum peal_status call(struct peal_comm *comm, uint64_t round, int64_t *x, int64_t *y)
+{
+    int64_t size = peal_comm_size(comm), rank = peal_comm_rank(comm), mark = (int64_t)round;
+    uint64_t count = count_of(round), root = round % (uint64_t)size;
+    enum peal_status status;
+    for (uint64_t i = 0; i < count; i++)
+        x[i] = mark + rank + (int64_t)i;
+    if (round % 3 == 1) {
+        status = peal_broadcast(comm, x, count, PEAL_I64, (uint32_t)root);
+        for (uint64_t i = 0; status == PEAL_OK && i < count; i++) {
+            if (x[i] != mark + (int64_t)root + (int64_t)i)
+                complain("a broadcast", NULL);
+        }
+        return status;
+    }
+    status = peal_allreduce(comm, x, y, count, PEAL_I64, PEAL_SUM);
+    for (uint64_t i = 0; status == PEAL_OK && i < count; i++) {
+        if (y[i] != size * (mark + (int64_t)i) + size * (size - 1) / 2)
+            complain("an allreduce", NULL);
+    }
+    return status;
+}
+
+/* Calls until one fails or a rank wants to end; all agree on that. */
+static enum peal_status run(struct peal_comm *comm, int64_t *x, int64_t *y, uint64_t *round)
+{
+    for (;;) {
+        uint8_t ends = (uint8_t)ended, any = 0;
+        enum peal_status status = peal_allreduce(comm, &ends, &any, 1, PEAL_U8, PEAL_MAX);
+        if (status == PEAL_OK && any)
+            return PEAL_OK;
+        if (status == PEAL_OK)
+            status = call(comm, *round, x, y);
+        if (status != PEAL_OK)
+            return status;
+        if ((*round)++ == 0) {
+            printf("ready\n");
+            fflush(stdout);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t timeout_ms = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 60000;
+    struct peal_comm *comm = NULL;
+    int64_t *x = malloc(MOST * sizeof *x), *y = malloc(MOST * sizeof *y);
+    uint64_t round = 0;
+    enum peal_status status;
+    signal(SIGTERM, on_end);
+    if (!x || !y || peal_comm_open(NULL, &comm) != PEAL_OK)
+        complain("open", NULL);
+    peal_comm_set_timeout(comm, timeout_ms); /* of calls: opening has its own */
+    while ((status = run(comm, x, y, &round)) != PEAL_OK) {
+        struct peal_comm *smaller = NULL;
+        const char *words = peal_comm_error(comm);
+        printf("failed at %llu: %s: %.*s\n", now_ms(), peal_status_text(status),
+               (int)strcspn(words, "\n"), words);
+        fflush(stdout);
+        if (peal_comm_shrink(comm, &smaller) != PEAL_OK)
+            complain("shrink", comm);
+        peal_comm_close(comm);
+        comm = smaller;
+        peal_comm_set_timeout(comm, timeout_ms);
+        printf("size %u\n", peal_comm_size(comm));
+        fflush(stdout);
+        round = 1;
+    }
+    printf("done %u\n", peal_comm_size(comm));
+    peal_comm_close(comm);
+    free(x);
+    free(y);
+    return 0;
+}
