@@ -13,6 +13,7 @@ static const char *const reasons[PEAL_MPI_REASONS] = {
     [PEAL_MPI_DIFFERS] = "settings differ between ranks",
     [PEAL_MPI_INTER] = "an intercommunicator",
     [PEAL_MPI_ALONE] = "one rank",
+    [PEAL_MPI_STRANGERS] = "ranks that were started apart",
     [PEAL_MPI_LARGE] = "more ranks than Peal has",
     [PEAL_MPI_NO_MEMORY] = "Peal could not be opened",
     [PEAL_MPI_EARLY] = "too few calls so far to open Peal",

@@ -62,6 +62,27 @@ static void intercommunicator(void)
     MPI_Comm_free(&merged), MPI_Comm_free(&inter), MPI_Comm_free(&half);
 }
 
+/* A rank that is started later, with or without this library: the MPI decides. */
+static void spawns(void)
+{
+    MPI_Comm parent, inter, merged;
+    char path[512] = "", *arguments[] = {"spawns", NULL};
+    int size = 0;
+    MPI_Comm_get_parent(&parent);
+    inter = parent;
+    if (parent == MPI_COMM_NULL) {
+        CHECK(sum_on(MPI_COMM_WORLD, 40) == check_size);
+        CHECK(readlink("/proc/self/exe", path, sizeof path - 1) > 0);
+        MPI_Comm_spawn(path, arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
+                       MPI_ERRCODES_IGNORE);
+    }
+    MPI_Intercomm_merge(inter, parent != MPI_COMM_NULL, &merged);
+    MPI_Comm_size(merged, &size);
+    CHECK(sum_on(merged, 40) == size);
+    MPI_Comm_free(&merged);
+    MPI_Comm_disconnect(&inter);
+}
+
 /* Errors that the MPI finds, returned; Peal goes on afterwards. */
 static void errors_returned(void)
 {
@@ -198,6 +219,7 @@ static const struct {
 } cases[] = {
     {"communicators", many_communicators},
     {"inter", intercommunicator},
+    {"spawns", spawns},
     {"errors", errors_returned},
     {"threads", threads},
     {"attributes", attributes},
