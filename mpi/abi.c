@@ -123,53 +123,59 @@ static const struct peal_mpi_constant ops[PEAL_MPI_OPS] = {
     [PEAL_MPI_MAXLOC] = {0x5800000c, 0x39, "ompi_mpi_op_maxloc"},
 };
 
-static void fill_open_mpi(struct peal_mpi_abi *out)
+/* Other handles, and where they go. */
+static const struct {
+    struct peal_mpi_constant constant;
+    size_t at;
+} handles[] = {
+#define HANDLE(member, mpich, standard, symbol)                                                    \
+    {{mpich, standard, symbol}, offsetof(struct peal_mpi_abi, member)},
+    HANDLE(comm_null, 0x04000000, 0x100, "ompi_mpi_comm_null")
+        HANDLE(comm_world, 0x44000000, 0x101, "ompi_mpi_comm_world")
+            HANDLE(comm_self, 0x44000001, 0x102, "ompi_mpi_comm_self")
+                HANDLE(type_null, 0x0c000000, 0x200, "ompi_mpi_datatype_null")
+                    HANDLE(byte, 0x4c00010d, 0x247, "ompi_mpi_byte")
+                        HANDLE(uint64, 0x4c00083e, 0x259, "ompi_mpi_uint64_t")
+                            HANDLE(op_null, 0x18000000, 0x20, "ompi_mpi_op_null")
+                                HANDLE(op_min, 0x58000002, 0x22, "ompi_mpi_op_min")
+#undef HANDLE
+};
+
+/* What is no handle. Some MPIs with the standard ABI refuse aliases. */
+static const struct peal_mpi_abi flavours[] = {
+    [PEAL_MPI_OPEN] = {.name = "Open MPI", .in_place = (void *)1, .max_error_string = 256},
+    [PEAL_MPI_MPICH] = {.name = "MPICH",
+                        .in_place = (void *)-1,
+                        .int_handles = true,
+                        .refuses_aliases = true,
+                        .max_error_string = 512},
+    [PEAL_MPI_STANDARD] = {.name = "an MPI with the standard ABI",
+                           .in_place = (void *)1,
+                           .refuses_aliases = true,
+                           .max_error_string = 512},
+};
+
+/* Handles are pointers in the standard ABI, and constants small numbers in them. */
+static void *find_constant(const struct peal_mpi_abi *abi, const struct peal_mpi_constant *constant)
 {
-    out->name = "Open MPI";
-    out->flavour = PEAL_MPI_OPEN;
-    out->in_place = (void *)1;
-    out->comm_world = find_object("ompi_mpi_comm_world");
-    out->comm_null = find_object("ompi_mpi_comm_null");
-    out->comm_self = find_object("ompi_mpi_comm_self");
-    out->type_null = find_object("ompi_mpi_datatype_null");
-    out->byte = find_object("ompi_mpi_byte");
-    out->uint64 = find_object("ompi_mpi_uint64_t");
-    out->op_null = find_object("ompi_mpi_op_null");
-    out->max_error_string = 256;
+    switch (abi->flavour) {
+    case PEAL_MPI_MPICH:
+        return number(constant->mpich);
+    case PEAL_MPI_STANDARD:
+        return number(constant->standard);
+    default:
+        return find_object(constant->open_mpi);
+    }
 }
 
-static void fill_mpich(struct peal_mpi_abi *out)
+static void fill_constants(enum peal_mpi_flavour flavour, struct peal_mpi_abi *out)
 {
-    out->name = "MPICH";
-    out->flavour = PEAL_MPI_MPICH;
-    out->int_handles = true;
-    out->refuses_aliases = true;
-    out->in_place = (void *)-1;
-    out->comm_world = number(0x44000000);
-    out->comm_null = number(0x04000000);
-    out->comm_self = number(0x44000001);
-    out->type_null = number(0x0c000000);
-    out->byte = number(0x4c00010d);
-    out->uint64 = number(0x4c00083e);
-    out->op_null = number(0x18000000);
-    out->max_error_string = 512;
-}
-
-/* Handles are pointers here, and constants small numbers in them. */
-static void fill_standard(struct peal_mpi_abi *out)
-{
-    out->name = "an MPI with the standard ABI";
-    out->flavour = PEAL_MPI_STANDARD;
-    out->refuses_aliases = true; /* as some of them do */
-    out->in_place = (void *)1;
-    out->comm_null = number(0x100);
-    out->comm_world = number(0x101);
-    out->comm_self = number(0x102);
-    out->type_null = number(0x200);
-    out->byte = number(0x247);
-    out->uint64 = number(0x259);
-    out->op_null = number(0x20);
-    out->max_error_string = 512;
+    *out = flavours[flavour];
+    out->flavour = flavour;
+    for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
+        *(void **)((char *)out + handles[i].at) = find_constant(out, &handles[i].constant);
+    for (int i = 0; i < PEAL_MPI_OPS; i++)
+        out->ops[i] = find_constant(out, &ops[i]);
 }
 
 /* ---- types ---- */
@@ -251,18 +257,6 @@ static void fill_reductions(enum kind kind, struct peal_mpi_type *type)
     }
 }
 
-static void *find_constant(const struct peal_mpi_abi *abi, const struct peal_mpi_constant *constant)
-{
-    switch (abi->flavour) {
-    case PEAL_MPI_MPICH:
-        return number(constant->mpich);
-    case PEAL_MPI_STANDARD:
-        return number(constant->standard);
-    default:
-        return find_object(constant->open_mpi);
-    }
-}
-
 static void fill_types(const struct peal_mpi_abi *abi)
 {
     for (size_t i = 0; i < ROWS; i++) {
@@ -286,17 +280,16 @@ static bool has_standard(void)
     return function && dladdr(function, &info) != 0 && is_standard(name_of(info.dli_fname));
 }
 
-static void find_mpi(void)
+static enum peal_mpi_flavour find_flavour(void)
 {
     if (has_standard())
-        fill_standard(&the_abi);
-    else if (find_object("ompi_mpi_comm_world"))
-        fill_open_mpi(&the_abi);
-    else
-        fill_mpich(&the_abi);
-    for (int i = 0; i < PEAL_MPI_OPS; i++)
-        the_abi.ops[i] = find_constant(&the_abi, &ops[i]);
-    the_abi.op_min = the_abi.ops[PEAL_MPI_MIN];
+        return PEAL_MPI_STANDARD;
+    return find_object("ompi_mpi_comm_world") ? PEAL_MPI_OPEN : PEAL_MPI_MPICH;
+}
+
+static void find_mpi(void)
+{
+    fill_constants(find_flavour(), &the_abi);
     fill_functions(&the_abi.pmpi);
     fill_types(&the_abi);
 }

@@ -424,8 +424,23 @@ static enum peal_status begin_alltoallv(struct peal_mpi_job *job, const struct p
 
 /* ---- the whole ---- */
 
+/* The program may free a type as soon as the call has been started. Not by a duplicate, which would call
+ * the program's functions for attributes. */
+static bool keep_type(struct peal_mpi_job *job)
+{
+    const struct peal_mpi_abi *abi = peal_mpi();
+    if (abi->pmpi.Type_contiguous(1, job->result.type, job->kept) != PEAL_MPI_SUCCESS)
+        return false;
+    abi->pmpi.Type_commit(job->kept);
+    job->keeps_type = true;
+    job->result.type = peal_mpi_load(abi, job->kept);
+    return true;
+}
+
 static void release(struct peal_mpi_job *job)
 {
+    if (job->keeps_type)
+        peal_mpi()->pmpi.Type_free(job->kept);
     free(job->words);
     free(job->temps[0]);
     free(job->temps[1]);
@@ -470,6 +485,9 @@ enum peal_status peal_mpi_job_begin(struct peal_mpi_job *job, const struct peal_
                                  .dtype = PEAL_U8,
                                  .root = (uint32_t)call->root};
     enum peal_status status = begin_kind(job, call);
+    bool needs_type = status == PEAL_OK && call->starts && job->result.type;
+    if (needs_type && !keep_type(job))
+        status = PEAL_NO_MEMORY;
     if (status != PEAL_OK)
         release(job);
     return status;

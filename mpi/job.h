@@ -33,6 +33,8 @@ struct peal_mpi_job {
     uint64_t *words; /* of counts and offsets; owned */
     struct peal_blocks out, in;
     void *temps[2]; /* owned */
+    char kept[8];   /* the MPI's handle of `result.type`, if that is owned */
+    bool keeps_type;
     struct peal_mpi_result result;
 };
 

@@ -47,6 +47,23 @@ static bool turn(enum direction direction, char *memory, char *packed, int count
     return code == PEAL_MPI_SUCCESS;
 }
 
+/* At MPI_BOTTOM, which MPICH's functions refuse: the same places, as seen from an address that is none. */
+static bool turn_at_bottom(enum direction direction, char *packed, int count, int bytes, void *type,
+                           void *comm)
+{
+    static char base;
+    const struct peal_mpi_abi *abi = peal_mpi();
+    intptr_t to_bottom = -(intptr_t)&base;
+    char shifted[8];
+    if (abi->pmpi.Type_create_hindexed_block(1, count, &to_bottom, type, shifted) !=
+        PEAL_MPI_SUCCESS)
+        return false;
+    abi->pmpi.Type_commit(shifted);
+    bool done = turn(direction, &base, packed, 1, bytes, peal_mpi_load(abi, shifted), comm);
+    abi->pmpi.Type_free(shifted);
+    return done;
+}
+
 static bool move(enum direction direction, char *memory, char *packed, int count, void *type,
                  void *comm)
 {
@@ -64,7 +81,9 @@ static bool move(enum direction direction, char *memory, char *packed, int count
         uint64_t bytes = (uint64_t)now * shape.bytes;
         if (bytes > INT32_MAX)
             return false;
-        if (!turn(direction, memory, packed, now, (int)bytes, type, comm))
+        bool done = memory ? turn(direction, memory, packed, now, (int)bytes, type, comm)
+                           : turn_at_bottom(direction, packed, now, (int)bytes, type, comm);
+        if (!done)
             return false;
         memory += now * shape.extent;
         packed += bytes;

@@ -13,6 +13,7 @@ static const char *const reasons[PEAL_MPI_REASONS] = {
     [PEAL_MPI_DIFFERS] = "settings differ between ranks",
     [PEAL_MPI_INTER] = "an intercommunicator",
     [PEAL_MPI_ALONE] = "one rank",
+    [PEAL_MPI_STRANGERS] = "ranks that were started apart",
     [PEAL_MPI_LARGE] = "more ranks than Peal has",
     [PEAL_MPI_NO_MEMORY] = "Peal could not be opened",
     [PEAL_MPI_EARLY] = "too few calls so far to open Peal",
@@ -82,10 +83,11 @@ static void print_what(bool starts, enum peal_mpi_what what, uint64_t totals[2][
         bool taken = r == PEAL_MPI_TAKEN;
         totals[taken][0] += calls;
         totals[taken][1] += ns;
-        fprintf(stderr, "  %s%-22s %-5s %10llu %12.3f ms  %14llu bytes%s%s\n", starts ? "i" : " ",
+        fprintf(stderr, "  %s%-21s %-4s %10llu %12.3f %16llu\n", starts ? "i" : " ",
                 peal_mpi_what_name(what), taken ? "Peal" : "MPI", (unsigned long long)calls,
-                (double)ns / 1e6, (unsigned long long)get(&counter->bytes), taken ? "" : "  ",
-                taken ? "" : reasons[r]);
+                (double)ns / 1e6, (unsigned long long)get(&counter->bytes));
+        if (!taken)
+            fprintf(stderr, "      because: %s\n", reasons[r]);
     }
 }
 
@@ -98,24 +100,25 @@ void peal_mpi_stats_print(void)
     abi->pmpi.Comm_rank(abi->comm_world, &rank);
     if (settings->stats == 0 || (settings->stats == 1 && rank != 0))
         return;
-    fprintf(stderr, "libpeal_mpi: collectives of rank %d (%s): calls, time in them, data\n", rank,
-            abi->name);
+    fprintf(stderr,
+            "libpeal_mpi: collectives of rank %d (%s)\n"
+            "   collective            by        calls           ms            bytes\n",
+            rank, abi->name);
     for (int starts = 0; starts < 2; starts++) {
         for (int what = 0; what < PEAL_MPI_WHATS; what++)
             print_what(starts != 0, (enum peal_mpi_what)what, totals);
     }
     fprintf(stderr,
-            "libpeal_mpi: %llu calls by Peal in %.3f ms, %llu by %s in %.3f ms; %u communicators "
-            "attached, %u refused\n",
+            "libpeal_mpi: %llu calls by Peal in %.3f ms, %llu by the MPI in %.3f ms\n"
+            "libpeal_mpi: communicators: %u attached, %u refused\n",
             (unsigned long long)totals[1][0], (double)totals[1][1] / 1e6,
-            (unsigned long long)totals[0][0], abi->name, (double)totals[0][1] / 1e6,
+            (unsigned long long)totals[0][0], (double)totals[0][1] / 1e6,
             atomic_load_explicit(&attached, memory_order_relaxed),
             atomic_load_explicit(&refused, memory_order_relaxed));
     if (get(&estimated) > 0)
-        fprintf(
-            stderr,
-            "libpeal_mpi: an estimate, not measured here: %llu of Peal's calls save %.3f ms, by "
-            "times of another machine (docs/mpi.md)\n",
-            (unsigned long long)get(&estimated),
-            (double)atomic_load_explicit(&estimated_saving, memory_order_relaxed) / 1e6);
+        fprintf(stderr,
+                "libpeal_mpi: an estimate, not measured here, by times of another machine\n"
+                "  (docs/mpi.md): %llu of Peal's calls save %.3f ms\n",
+                (unsigned long long)get(&estimated),
+                (double)atomic_load_explicit(&estimated_saving, memory_order_relaxed) / 1e6);
 }

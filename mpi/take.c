@@ -98,6 +98,25 @@ static bool make_keyvals(const struct peal_mpi_abi *abi)
     return abi->pmpi.Comm_set_attr(abi->comm_self, finish_key, &all) == PEAL_MPI_SUCCESS;
 }
 
+/* Ranks that the program spawned or connected to may run without this library, and cannot be asked: they
+ * would have to answer. All ranks see the same, because each has a world of its own. */
+static bool has_strangers(const struct peal_mpi_abi *abi, void *comm)
+{
+    char world[8], own[8], both[8];
+    int world_size = 0, size = 0;
+    if (comm == abi->comm_world)
+        return false;
+    abi->pmpi.Comm_group(abi->comm_world, world);
+    abi->pmpi.Comm_group(comm, own);
+    abi->pmpi.Group_union(peal_mpi_load(abi, world), peal_mpi_load(abi, own), both);
+    abi->pmpi.Group_size(peal_mpi_load(abi, world), &world_size);
+    abi->pmpi.Group_size(peal_mpi_load(abi, both), &size);
+    abi->pmpi.Group_free(both);
+    abi->pmpi.Group_free(own);
+    abi->pmpi.Group_free(world);
+    return size != world_size;
+}
+
 static void describe_comm(const struct peal_mpi_abi *abi, struct peal_mpi_comm *state)
 {
     int inter = 0, rank = 0, size = 0;
@@ -111,6 +130,8 @@ static void describe_comm(const struct peal_mpi_abi *abi, struct peal_mpi_comm *
         state->why = PEAL_MPI_INTER;
     else if (size < 2)
         state->why = PEAL_MPI_ALONE;
+    else if (has_strangers(abi, state->comm))
+        state->why = PEAL_MPI_STRANGERS;
     else if (size > PEAL_MOST_RANKS)
         state->why = PEAL_MPI_LARGE;
     if (state->why != PEAL_MPI_TAKEN)

@@ -31,6 +31,7 @@ enum peal_mpi_reason {
     PEAL_MPI_DIFFERS,   /* ranks have different settings */
     PEAL_MPI_INTER,     /* an intercommunicator */
     PEAL_MPI_ALONE,     /* one rank */
+    PEAL_MPI_STRANGERS, /* a rank of another MPI_COMM_WORLD */
     PEAL_MPI_LARGE,     /* more ranks than Peal has */
     PEAL_MPI_NO_MEMORY, /* Peal could not be opened */
     PEAL_MPI_EARLY,     /* not attached yet */

@@ -74,7 +74,7 @@ static MPI_Op pick_op(MPI_Datatype type)
 static void wait_all(void)
 {
     MPI_Request requests[PENDING];
-    int flag = 0, way = pick(3);
+    int flag = 0, way = pick(7), done = 0, some = 0, indices[PENDING];
     for (int i = 0; i < npending; i++)
         requests[i] = pending[i].request;
     if (way == 0)
@@ -83,6 +83,20 @@ static void wait_all(void)
         MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
     while (way == 2 && !flag)
         MPI_Testall(npending, requests, &flag, MPI_STATUSES_IGNORE);
+    for (int i = 0; way == 3 && i < npending; i++)
+        MPI_Waitany(npending, requests, &some, MPI_STATUS_IGNORE);
+    while (way > 3 && way < 6 && done < npending) {
+        if (way == 4)
+            MPI_Waitsome(npending, requests, &some, indices, MPI_STATUSES_IGNORE);
+        else
+            MPI_Testsome(npending, requests, &some, indices, MPI_STATUSES_IGNORE);
+        done += some;
+    }
+    for (int i = npending - 1; way == 6 && i >= 0; i--) {
+        for (flag = 0; !flag;)
+            MPI_Request_get_status(requests[i], &flag, MPI_STATUS_IGNORE);
+        MPI_Test(&requests[i], &flag, MPI_STATUS_IGNORE);
+    }
     for (int i = 0; i < npending; i++) {
         take(pending[i].recv, pending[i].bytes);
         free(pending[i].send);
@@ -104,7 +118,7 @@ static void reduce(MPI_Comm comm, int slot, int size, int rank)
 {
     MPI_Datatype type = pick_type();
     MPI_Op op = pick_op(type);
-    int count = pick(4) ? pick(20) : pick(MOST), kind = pick(8), root = pick(1000), bytes;
+    int count = pick(4) ? pick(20) : pick(MOST), kind = pick(12), root = pick(1000), bytes;
     if (comm == MPI_COMM_NULL)
         return;
     root %= size;
@@ -138,6 +152,21 @@ static void reduce(MPI_Comm comm, int slot, int size, int rank)
         MPI_Iallreduce(send, recv, count, type, op, comm,
                        &new_pending(slot, send, recv, some)->request);
         return;
+    case 7:
+        MPI_Exscan(send, recv, count, type, op, comm); /* rank 0's is left alone */
+        break;
+    case 8:
+        MPI_Iscan(MPI_IN_PLACE, recv, count, type, op, comm,
+                  &new_pending(slot, send, recv, some)->request);
+        return;
+    case 9:
+        MPI_Iexscan(send, recv, count, type, op, comm,
+                    &new_pending(slot, send, recv, some)->request);
+        return;
+    case 10:
+        MPI_Ireduce_scatter_block(send, recv, count, type, op, comm,
+                                  &new_pending(slot, send, recv, some)->request);
+        return;
     default:
         MPI_Ireduce(send, recv, count, type, op, root, comm,
                     &new_pending(slot, send, recv, rank == root ? some : 0)->request);
@@ -166,7 +195,7 @@ static MPI_Datatype own_type(int rank, int *scale)
 
 static void move(MPI_Comm comm, int slot, int size, int rank)
 {
-    int count = pick(4) ? pick(20) : pick(MOST), kind = pick(9), root = pick(1000), scale;
+    int count = pick(4) ? pick(20) : pick(MOST), kind = pick(12), root = pick(1000), scale;
     if (comm == MPI_COMM_NULL)
         return;
     root %= size;
@@ -202,8 +231,22 @@ static void move(MPI_Comm comm, int slot, int size, int rank)
         MPI_Barrier(comm);
         break;
     case 7:
-        MPI_Ibcast(recv, 2 * count, MPI_INT, root, comm,
-                   &new_pending(slot, send, recv, all)->request);
+        MPI_Ibcast(recv, n, type, root, comm, &new_pending(slot, send, recv, all)->request);
+        MPI_Type_free(&type);
+        return;
+    case 8:
+        MPI_Ialltoall(send, 2 * count, MPI_INT, recv, n, type, comm,
+                      &new_pending(slot, send, recv, all)->request);
+        MPI_Type_free(&type);
+        return;
+    case 9:
+        MPI_Igather(send, n, type, recv, n, type, root, comm,
+                    &new_pending(slot, send, recv, all)->request);
+        MPI_Type_free(&type);
+        return;
+    case 10:
+        MPI_Iscatter(send, n, type, recv, n, type, root, comm,
+                     &new_pending(slot, send, recv, all)->request);
         MPI_Type_free(&type);
         return;
     default:
@@ -288,7 +331,7 @@ static void run_program(uint64_t seed)
         if (npending == PENDING)
             wait_all();
         else
-            (void)pick(3); /* as it does */
+            (void)pick(7); /* as it does */
         if (what < 4)
             reduce(comm, which, size, rank);
         else if (what < 7)

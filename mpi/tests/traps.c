@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs do with communicators, errors and threads:  traps WHAT  (see `cases`) */
+/* What programs do with communicators, errors and threads:  traps WHAT...  (see `cases`) */
 #include "check.h"
 
 #include <pthread.h>
@@ -60,6 +60,27 @@ static void intercommunicator(void)
     MPI_Intercomm_merge(inter, side, &merged);
     CHECK(sum_on(merged, 40) == check_size);
     MPI_Comm_free(&merged), MPI_Comm_free(&inter), MPI_Comm_free(&half);
+}
+
+/* A rank that is started later, with or without this library: the MPI decides. */
+static void spawns(void)
+{
+    MPI_Comm parent, inter, merged;
+    char path[512] = "", *arguments[] = {"spawns", NULL};
+    int size = 0;
+    MPI_Comm_get_parent(&parent);
+    inter = parent;
+    if (parent == MPI_COMM_NULL) {
+        CHECK(sum_on(MPI_COMM_WORLD, 40) == check_size);
+        CHECK(readlink("/proc/self/exe", path, sizeof path - 1) > 0);
+        MPI_Comm_spawn(path, arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
+                       MPI_ERRCODES_IGNORE);
+    }
+    MPI_Intercomm_merge(inter, parent != MPI_COMM_NULL, &merged);
+    MPI_Comm_size(merged, &size);
+    CHECK(sum_on(merged, 40) == size);
+    MPI_Comm_free(&merged);
+    MPI_Comm_disconnect(&inter);
 }
 
 /* Errors that the MPI finds, returned; Peal goes on afterwards. */
@@ -146,6 +167,21 @@ static void attributes(void)
     MPI_Comm_free_keyval(&key);
 }
 
+/* A few calls of several kinds, on the world and a copy of it, for the settings to show. */
+static void some_calls(void)
+{
+    MPI_Comm comm;
+    int x = 1, y = 0;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int i = 0; i < 5; i++) {
+        CHECK(sum_on(MPI_COMM_WORLD, 2) == check_size);
+        CHECK(sum_on(comm, 2) == check_size);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Reduce(&x, &y, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    }
+    MPI_Comm_free(&comm);
+}
+
 /* ---- ranks that end ---- */
 
 static void print_handler(MPI_Comm *comm, int *code, ...)
@@ -198,9 +234,11 @@ static const struct {
 } cases[] = {
     {"communicators", many_communicators},
     {"inter", intercommunicator},
+    {"spawns", spawns},
     {"errors", errors_returned},
     {"threads", threads},
     {"attributes", attributes},
+    {"some", some_calls},
     {"killed", killed},
     {"aborts", aborts},
     {"mismatch", mismatch},
@@ -214,10 +252,12 @@ int main(int argc, char **argv)
     else
         MPI_Init(&argc, &argv);
     check_open();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (argc > 1 && strcmp(argv[1], cases[i].name) == 0)
-            cases[i].run();
+    for (int a = 1; a < argc; a++) {
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            if (strcmp(argv[a], cases[i].name) == 0)
+                cases[i].run();
+        }
+        printf("rank %d is done with %s\n", check_rank, argv[a]);
     }
-    printf("rank %d is done with %s\n", check_rank, argc > 1 ? argv[1] : "nothing");
     return check_end();
 }
