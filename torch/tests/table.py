@@ -120,6 +120,7 @@ def loaded(folders, name):
 
 def put(path, text):
     """Says whether that changes the file."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
         with open(path) as file:
             old = file.read()
