@@ -8,11 +8,10 @@ None of these can pass by being fast: each deadlocks, and ends in a time-out, if
 import datetime
 import gc
 import os
-import sys
 import threading
 import time
 
-from common import dist, joined, ranks, say, torch
+from common import dist, joined, ranks, say, torch, world_size
 
 SHORT = datetime.timedelta(seconds=60)
 
@@ -279,9 +278,12 @@ def ends_while_pending(rank, world, folder):
     say(rank, "async: the program ends while calls are pending")
 
 
-if __name__ == "__main__":
-    size = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+def main(world):
     torch.set_num_threads(1)
-    ranks(every_case, size, "fork")
+    ranks(every_case, world)
     for case in (destroyed_while_pending, forked_while_pending, ends_while_pending):
-        ranks(case, size, "fork")
+        ranks(case, world)
+
+
+if __name__ == "__main__":
+    main(world_size())

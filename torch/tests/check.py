@@ -4,9 +4,8 @@
     /usr/bin/python3 torch/tests/check.py WORLD_SIZE
 """
 import datetime
-import sys
 
-from common import FLOATS, INTEGERS, all_vectors, dist, joined, peal_torch, ranks, refused, say, torch, vector
+from common import FLOATS, INTEGERS, all_vectors, dist, joined, peal_torch, ranks, refused, say, torch, vector, world_size
 
 
 def allreduce_of_every_type_and_operation(rank, world):
@@ -391,5 +390,9 @@ def every_call(rank, world, folder):
         dist.destroy_process_group()
 
 
+def main(world):
+    ranks(every_call, world)
+
+
 if __name__ == "__main__":
-    ranks(every_call, int(sys.argv[1]) if len(sys.argv) > 1 else 2)
+    main(world_size())

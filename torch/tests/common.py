@@ -43,8 +43,14 @@ def joined(rank, world, folder, name, **more):
     dist.init_process_group("peal", init_method=f"file://{folder}/{name}", rank=rank, world_size=world, **more)
 
 
-def ranks(function, world, method="spawn", join=True):
-    """Runs function(rank, world, folder) as `world` processes; returns what mp does, or the folder's files by name."""
+def world_size():
+    """Of a test that is run by itself."""
+    return int(sys.argv[1]) if len(sys.argv) > 1 else 2
+
+
+def ranks(function, world, method="fork", join=True):
+    """Runs function(rank, world, folder) as `world` processes; returns the texts that they left in the folder, by name. Forked, because
+    spawned ranks would each import torch again."""
     with tempfile.TemporaryDirectory(prefix="peal-torch-") as folder:
         context = mp.start_processes(function, args=(world, folder), nprocs=world, join=join, start_method=method)
         if not join:

@@ -11,10 +11,9 @@ import gc
 import glob
 import os
 import signal
-import sys
 import time
 
-from common import dist, joined, ranks, torch
+from common import dist, joined, ranks, torch, world_size
 
 
 def threads():
@@ -98,7 +97,7 @@ def killed(rank, world, folder):
 def survives_a_death(world, kind):
     os.environ["PEAL_TEST_KIND"] = kind
     named = own_names()
-    texts = ranks(killed, world, "fork", join=False)
+    texts = ranks(killed, world, join=False)
     slowest = 0
     for rank in range(world):
         if rank != 1:
@@ -184,7 +183,7 @@ def in_part(rank, world, folder):
 
 def all_see_different_calls(world, kind):
     os.environ["PEAL_TEST_KIND"] = kind
-    texts = ranks(disagrees, world, "fork")
+    texts = ranks(disagrees, world)
     for rank in range(world):
         text = texts[str(rank)]
         assert f"failed on rank {rank} of {world}: " in text and "different calls" in text, text
@@ -195,7 +194,7 @@ def all_see_different_calls(world, kind):
 
 def all_see_who_hangs(world, kind):
     os.environ["PEAL_TEST_KIND"] = kind
-    texts = ranks(hangs, world, "fork")
+    texts = ranks(hangs, world)
     for rank in range(world):
         if rank != 1:
             text = texts[str(rank)]
@@ -210,13 +209,13 @@ def main(world):
     for kind in ("", ", async"):
         all_see_different_calls(world, kind)
         all_see_who_hangs(world, kind)
-    texts = ranks(in_part, world, "fork")
+    texts = ranks(in_part, world)
     names = f"they are the global ranks {world - 2}, {world - 1}"
     assert len(texts) == 2 and all((names in text) == (world > 2) for text in texts.values()), texts
     print("ok global ranks are named", flush=True)
-    texts = ranks(apart, world, "fork")
+    texts = ranks(apart, world)
     print("ok another network namespace" if "no" not in texts else "skipped: " + texts["no"], flush=True)
-    texts = ranks(elsewhere, world, "fork")
+    texts = ranks(elsewhere, world)
     total = world * (world + 1) // 2
     for rank in range(world):
         assert texts[str(rank)] == f"sum {total} {total}", texts
@@ -224,4 +223,4 @@ def main(world):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2)
+    main(world_size())

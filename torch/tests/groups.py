@@ -8,7 +8,7 @@ import os
 import resource
 import sys
 
-from common import dist, joined, ranks, say, torch
+from common import dist, joined, ranks, say, torch, world_size
 
 DESCRIPTORS = 1024
 MOST_KIB = {2: 1024, 8: 2048}  # per rank, of a group that has not been used
@@ -85,8 +85,11 @@ def first_message(rank, world, folder):
     dist.destroy_process_group()
 
 
+def main(world):
+    os.environ["PEAL_TEST_GROUPS"] = sys.argv[2] if __name__ == "__main__" and len(sys.argv) > 2 else "256"
+    ranks(many, world)
+    ranks(first_message, world)
+
+
 if __name__ == "__main__":
-    size = int(sys.argv[1]) if len(sys.argv) > 1 else 2
-    os.environ["PEAL_TEST_GROUPS"] = sys.argv[2] if len(sys.argv) > 2 else "256"
-    ranks(many, size, "fork")
-    ranks(first_message, size, "fork")
+    main(world_size())

@@ -6,10 +6,9 @@
 import datetime
 import os
 import signal
-import sys
 import time
 
-from common import dist, joined, ranks, torch
+from common import dist, joined, ranks, torch, world_size
 
 LONG = datetime.timedelta(minutes=10)
 
@@ -86,16 +85,16 @@ def raises(rank, world, folder):
 def main(world):
     for kind in waiting_calls():
         os.environ["PEAL_TEST_KIND"] = kind
-        texts = ranks(interrupted, world, "fork", join=False)
+        texts = ranks(interrupted, world, join=False)
         assert texts["0"].startswith("interrupted"), (kind, texts)
         assert float(texts["0"].split()[1]) < 0.5 + 5, texts  # the machine may be busy
         print(f"ok Ctrl-C in {kind}: {texts['0']} s after it began; a peer: {texts['1'][:100]}", flush=True)
     for kind in ("sync", "async"):
         os.environ["PEAL_TEST_KIND"] = kind
-        texts = ranks(raises, world, "fork", join=False)
+        texts = ranks(raises, world, join=False)
         assert "different calls" not in texts["0"] and "rank 1" in texts["0"], texts
         print(f"ok rank 1 left, {kind}: {texts['0'][:160]}", flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2)
+    main(world_size())

@@ -7,11 +7,10 @@ import datetime
 import glob
 import json
 import os
-import sys
 import threading
 
 import check
-from common import TOP, all_vectors, dist, joined, peal_torch, ranks, refused, say, torch, vector
+from common import TOP, all_vectors, dist, joined, peal_torch, ranks, refused, say, torch, vector, world_size
 
 MACHINE = os.path.join(TOP, "machines", "exact.yaml")
 
@@ -184,6 +183,10 @@ def large_worlds():
     print("ok new_group's time-out", flush=True)
 
 
-if __name__ == "__main__":
-    ranks(script, int(sys.argv[1]) if len(sys.argv) > 1 else 2)
+def main(world):
+    ranks(script, world)
     large_worlds()
+
+
+if __name__ == "__main__":
+    main(world_size())

@@ -11,6 +11,7 @@ import argparse
 import fnmatch
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -115,8 +116,10 @@ class Rows(unittest.TestResult):
 
 
 def last_line(text):
+    """The last that names an error, since torch 2 adds advice."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    return lines[-1][:160] if lines else ""
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (errors or lines or [""])[-1][:160]
 
 
 def listed(path):

@@ -1,13 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/pytorch.md that differ by version of torch: features, and torch's own suite.
+"""The tables of docs/pytorch.md that differ by version of torch, features and torch's own suite, and the files behind them.
 
-    /usr/bin/python3 torch/tests/table.py FOLDER ... [--write docs/pytorch.md]
+    /usr/bin/python3 torch/tests/table.py FOLDER ... [--write docs]
 
-Each folder is of one torch and has features.json of features.py and suite.json of suite.py.
+Each folder is of one torch and has features.json of features.py and suite.json of suite.py. The document has a line for each kind
+of feature; docs/pytorch/features.csv and suite.csv have every row.
 """
+import csv
+import fnmatch
+import io
 import json
 import os
 import sys
+
+# The first that a feature's name fits.
+KINDS = (
+    ("`async_op=True`, futures", "*_async future_*"),
+    ("types and operations of all_reduce", "all_reduce_float* all_reduce_bfloat* all_reduce_*int* all_reduce_bool all_reduce_complex* "
+     "all_reduce_avg all_reduce_max all_reduce_product all_reduce_bor"),
+    ("objects", "*_object*"),
+    ("messages: any source, batches, tags", "*send* recv_* *_messages"),
+    ("DDP: modes, hooks, join, no_sync", "ddp*"),
+    ("ZeRO, post-local SGD", "zero_* post_local_sgd"),
+    ("FSDP 1 and 2, hybrid sharding", "fsdp* hybrid_sharding"),
+    ("device mesh, DTensor", "device_mesh dtensor*"),
+    ("tensor, sequence and loss parallel", "*_parallel"),
+    ("pipelines", "pipeline_*"),
+    ("functional collectives, eager and compiled", "functional_* compiled_* autograd_*"),
+    ("checkpoints", "checkpoint*"),
+    ("groups: sub-groups, split, made again, debug mode, one per kind of device", "new_* destroyed_* split_* cpu_and_* debug_*"),
+    ("profiler, time-outs, what torch refuses", "profiler_* time_out *_refused_*"),
+    ("collectives", "*"),
+)
 
 
 def marks(name):
@@ -20,16 +44,17 @@ def version(run):
 
 # ---- features ----
 
-def word(verdict):
-    if verdict.startswith("not"):
+def kind_of(name):
+    return next(title for title, patterns in KINDS if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns.split()))
+
+
+def cell(rows):
+    """How many of these features Peal has, of how many that this torch has; and Gloo, where that is another number."""
+    there = [row for row in rows if not row["peal"].startswith("not")]
+    peal, gloo = (sum(row[backend] == "yes" for row in there) for backend in ("peal", "gloo"))
+    if not there:
         return "-"
-    return "yes" if verdict == "yes" else "no"
-
-
-def cell(row):
-    """Peal's verdict, and Gloo's where it is another."""
-    peal, gloo = word(row["peal"]), word(row["gloo"])
-    return peal if peal == gloo else f"**{peal}** / {gloo}"
+    return f"{peal} of {len(there)}" + (f" (Gloo {gloo})" if gloo != peal else "")
 
 
 def reasons(runs):
@@ -42,19 +67,20 @@ def reasons(runs):
     return [f"- {', '.join(names)}: `{text}`" for text, names in found.items()]
 
 
-def count(run, backend):
-    return sum(row[backend] == "yes" for row in run["rows"].values())
-
-
 def features(runs):
-    names = list(dict.fromkeys(name for run in runs for name in run["rows"]))
-    lines = ["| feature | " + " | ".join(map(version, runs)) + " |", "|---" * (len(runs) + 1) + "|"]
-    for name in names:
-        cells = [cell(run["rows"][name]) if name in run["rows"] else "" for run in runs]
-        lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
-    counts = [f"{count(run, 'peal')} / {count(run, 'gloo')}" for run in runs]
-    lines.append("| **yes, of " + str(len(names)) + "** (Peal / Gloo) | " + " | ".join(counts) + " |")
-    return "\n".join(lines + ["", "Not there, in the words of torch:", ""] + reasons(runs)) + "\n"
+    lines = ["| | " + " | ".join(map(version, runs)) + " |", "|---" * (len(runs) + 1) + "|"]
+    for title in [KINDS[-1][0]] + [title for title, _ in KINDS[:-1]]:
+        cells = [cell([row for name, row in run["rows"].items() if kind_of(name) == title]) for run in runs]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    lines.append("| **all** | " + " | ".join(cell(run["rows"].values()) for run in runs) + " |")
+    return "\n".join(lines + ["", "What is missing, in the words of torch, which gives Gloo the same answer:", ""] + reasons(runs)) + "\n"
+
+
+def feature_rows(runs):
+    yield "torch", "feature", "peal", "gloo"
+    for run in runs:
+        for name, row in run["rows"].items():
+            yield version(run), name, row["peal"], row["gloo"]
 
 
 # ---- torch's own suite ----
@@ -69,7 +95,14 @@ def suites(runs):
     return "\n".join(lines + [""] * bool(failures) + failures) + "\n"
 
 
-# ---- the document ----
+def suite_rows(runs):
+    yield "torch", "ranks", "test", "verdict", "reason"
+    for run in runs:
+        for row in run["rows"]:
+            yield version(run), run["world_size"], row["test"], row["verdict"], row["reason"]
+
+
+# ---- the files ----
 
 def replaced(page, name, text):
     begin, end = marks(name)
@@ -85,24 +118,41 @@ def loaded(folders, name):
     return sorted(runs, key=lambda run: [int(part) for part in version(run).split(".")])
 
 
+def put(path, text):
+    """Says whether that changes the file."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    try:
+        with open(path) as file:
+            old = file.read()
+    except FileNotFoundError:
+        old = ""
+    with open(path, "w") as file:
+        file.write(text)
+    print(f"{path}: " + ("as it was" if old == text else "changed"))
+
+
+def as_csv(rows):
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
 def main(arguments):
-    target = None
+    docs = None
     if "--write" in arguments:
-        target = arguments[arguments.index("--write") + 1]
+        docs = arguments[arguments.index("--write") + 1]
         arguments = arguments[:arguments.index("--write")]
-    texts = {"features": features(loaded(arguments, "features.json")), "suite": suites(loaded(arguments, "suite.json"))}
-    if target is None:
+    of_features, of_suite = loaded(arguments, "features.json"), loaded(arguments, "suite.json")
+    texts = {"features": features(of_features), "suite": suites(of_suite)}
+    if docs is None:
         return print("\n".join(texts.values()), end="")
-    with open(target) as file:
+    with open(f"{docs}/pytorch.md") as file:
         page = file.read()
-    written = page
     for name, text in texts.items():
-        written = replaced(written, name, text)
-    if written == page:
-        return print(f"{target}: the tables are as they were")
-    with open(target, "w") as file:
-        file.write(written)
-    print(f"{target}: the tables have changed")
+        page = replaced(page, name, text)
+    put(f"{docs}/pytorch.md", page)
+    put(f"{docs}/pytorch/features.csv", as_csv(feature_rows(of_features)))
+    put(f"{docs}/pytorch/suite.csv", as_csv(suite_rows(of_suite)))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,9 @@ None of these can pass by being fast: each deadlocks, and ends in a time-out, if
 """
 import datetime
 import gc
-import sys
 import threading
 
-from common import dist, joined, ranks, say, torch
+from common import dist, joined, ranks, say, torch, world_size
 
 SHORT = datetime.timedelta(seconds=60)
 
@@ -160,10 +159,13 @@ def shared_maps():
 SPAWNED = (messages_have_futures,)
 FORKED = (recv_beside_collectives, dropped_messages, dropped_beside_a_wait, groups_in_threads, made_again)
 
-if __name__ == "__main__":
-    size = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+def main(world):
     torch.set_num_threads(1)
     for case in FORKED:
-        ranks(case, size, "fork")
+        ranks(case, world)
     for case in SPAWNED:
-        ranks(case, size)
+        ranks(case, world, "spawn")
+
+
+if __name__ == "__main__":
+    main(world_size())

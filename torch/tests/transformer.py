@@ -4,9 +4,8 @@
     /usr/bin/python3 torch/tests/transformer.py WORLD_SIZE
 """
 import datetime
-import sys
 
-from common import dist, ranks, say, torch
+from common import dist, ranks, say, torch, world_size
 
 STEPS, WORDS, LENGTH, WIDTH = 12, 17, 10, 16
 
@@ -59,5 +58,9 @@ def compare(rank, world, folder):
     say(rank, f"transformer: {STEPS} steps at world size {world}, loss {peal[0]:.4f} to {peal[-1]:.4f}, as with Gloo")
 
 
+def main(world):
+    ranks(compare, world)
+
+
 if __name__ == "__main__":
-    ranks(compare, int(sys.argv[1]) if len(sys.argv) > 1 else 2)
+    main(world_size())

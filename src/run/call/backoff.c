@@ -24,7 +24,11 @@ enum {
     IDLE_SLEEP_NS = 100000,   /* with an idle function, which is to be called again soon */
     ROUND_SPINS = 48,         /* polls: as long as a switch or two */
     QUICK_YIELDS = 64,
-    APART_YIELDS = 8 /* where they only pass the time */
+    APART_YIELDS = 8, /* where they only pass the time */
+    MOST_RESTS = 16,  /* yields' lengths between two tries whether they are short again */
+    MOST_REST_NS = 500000000,
+    LONG_SCORE = 8,  /* of a yield that took long: as many short ones make up for it */
+    CROWD_SCORE = 16 /* others compute here */
 };
 
 uint32_t peal_cores(void)
@@ -123,6 +127,40 @@ static void run_idle(struct peal_team *team)
     team->idling = false;
 }
 
+/* ---- other programs on the cores ---- */
+
+/* A try costs as much as the others' turns, so the next one is after some times as long: more each time.
+ * A tick is 0.2 to 1 ns, and is taken for one. */
+void peal_crowd_note(struct peal_crowd *crowd, uint64_t now_ns, uint64_t ticks)
+{
+    bool again = now_ns - crowd->noted_ns < 2 * (crowd->rest_ns + ticks);
+    uint64_t most = MOST_RESTS * ticks < MOST_REST_NS ? MOST_RESTS * ticks : MOST_REST_NS;
+    uint64_t rest = again ? 2 * crowd->rest_ns : 0;
+    rest = rest > ticks ? rest : ticks;
+    crowd->rest_ns = rest < most ? rest : most;
+    crowd->noted_ns = now_ns;
+    crowd->until_ns = now_ns + crowd->rest_ns;
+}
+
+bool peal_crowd_lasts(struct peal_crowd *crowd, uint64_t now_ns)
+{
+    if (now_ns >= crowd->until_ns)
+        crowd->until_ns = 0;
+    return crowd->until_ns != 0;
+}
+
+void peal_backoff_crowd(struct peal_team *team, struct peal_backoff *pause, uint64_t ticks)
+{
+    team->crowd.score += LONG_SCORE;
+    if (team->span || team->crowd.score < CROWD_SCORE) /* peers of a span cannot end its sleeps */
+        return;
+    team->crowd.score = LONG_SCORE; /* when it tries again, one is enough */
+    peal_crowd_note(&team->crowd, peal_now_ns(), ticks);
+    pause->crowded = true;
+    if (pause->polls < team->policy.quick_yields)
+        pause->polls = team->policy.quick_yields - 1;
+}
+
 /* What the peers, the clock and the program itself have to say about a wait of that long. */
 static enum peal_status look_around(struct peal_team *team, struct peal_backoff *pause,
                                     uint64_t waited_ns)
@@ -136,15 +174,20 @@ static enum peal_status look_around(struct peal_team *team, struct peal_backoff 
 
 enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff *pause)
 {
+    uint32_t quick = team->policy.quick_yields;
+    if (pause->polls == 1 && team->crowd.until_ns != 0 &&
+        peal_crowd_lasts(&team->crowd, peal_now_ns())) {
+        pause->crowded = true;
+        pause->polls = quick;
+    }
     if (pause->polls == 1 && team->policy.spins > 0)
         peal_spread_look(team);
-    uint32_t quick = team->policy.quick_yields;
     if (pause->polls >= quick || pause->polls % PEAL_FAILURE_YIELDS == 0)
         run_idle(team);
     if (pause->armed) {
         sleep_armed(team, pause);
     } else if (pause->polls < quick) {
-        peal_yield();
+        peal_backoff_yield(team, pause);
         return pause->polls % PEAL_FAILURE_YIELDS ? PEAL_OK : peal_team_failure(team);
     }
     uint64_t now = peal_now_ns();
@@ -163,8 +206,8 @@ enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff
         if (status != PEAL_OK)
             return status;
     }
-    if (now - pause->began_ns < team->policy.yield_ns)
-        peal_yield();
+    if (!pause->crowded && now - pause->began_ns < team->policy.yield_ns)
+        peal_backoff_yield(team, pause);
     else
         arm(team, pause);
     return PEAL_OK;
@@ -192,7 +235,7 @@ void peal_backoff_reset(struct peal_team *team, struct peal_backoff *pause)
     disarm(team, pause);
     if (pause->published)
         peal_doctor_unpublish(team);
-    pause->published = pause->deserted = false;
+    pause->published = pause->deserted = pause->crowded = false;
     pause->polls = 0;
     pause->began_ns = pause->first_ns = 0;
 }

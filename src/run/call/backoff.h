@@ -7,6 +7,11 @@
  * more, then sleeps on `wake`. Either the notifier's store was before its barrier, and the last
  * poll sees it, or its read of `sleeping` comes after, and it wakes. Where the kernel has no such
  * barrier, sleeps last a millisecond at most.
+ *
+ * Yields that take long, one after the other, give the core to programs that compute. The more of those there
+ * are, the longer each yield, while a sleeper is put ahead of them when it is woken. So the wait sleeps at
+ * once, and so do the next ones, until it is time to try a yield again. A single long one says nothing: the
+ * kernel may have given the core to another session, which it does whether a rank yields or not.
  */
 #ifndef PEAL_RUN_BACKOFF_H
 #define PEAL_RUN_BACKOFF_H
@@ -19,6 +24,7 @@
 struct peal_backoff {
     uint32_t polls;
     bool armed;      /* `sleeping` is set; poll once more, then sleep */
+    bool crowded;    /* yields take long: sleep instead */
     uint32_t ticket; /* the futex's value when armed */
     uint64_t began_ns;
     uint64_t checked_ns;
@@ -65,9 +71,40 @@ static inline void peal_yield(void)
 #endif
 }
 
+/* Time in a unit of the machine's, read without touching memory where it can be. */
+static inline uint64_t peal_ticks(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    return __builtin_ia32_rdtsc();
+#else
+    return peal_now_ns();
+#endif
+}
+
 enum {
-    PEAL_FAILURE_YIELDS = 8 /* between two looks at the failure word, before time is looked at */
+    PEAL_FAILURE_YIELDS = 8, /* between two looks at the failure word, before time is looked at */
+    PEAL_LONG_TICKS =
+        1000000 /* of a yield: 0.2 to 1 ms. Peers' turns are some us, others' some ms */
 };
+
+/* A yield took so many ticks, until now: for how long waits sleep at once. */
+void peal_crowd_note(struct peal_crowd *crowd, uint64_t now_ns, uint64_t ticks);
+/* Is it still so? */
+bool peal_crowd_lasts(struct peal_crowd *crowd, uint64_t now_ns);
+
+/* A yield of this wait took long: so many ticks. */
+void peal_backoff_crowd(struct peal_team *team, struct peal_backoff *pause, uint64_t ticks);
+/* Yields, and notices if that took long. */
+static inline void peal_backoff_yield(struct peal_team *team, struct peal_backoff *pause)
+{
+    uint64_t before = peal_ticks();
+    peal_yield();
+    uint64_t ticks = peal_ticks() - before;
+    if (__builtin_expect(ticks >= PEAL_LONG_TICKS, 0))
+        peal_backoff_crowd(team, pause, ticks);
+    else if (__builtin_expect(team->crowd.score != 0, 0))
+        team->crowd.score--;
+}
 
 /* A step that is more than a yield, or whose yield is to be followed by a look around. */
 enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff *pause);
@@ -77,9 +114,9 @@ static inline enum peal_status peal_backoff_step(struct peal_team *team, struct 
 {
     pause->polls++;
     if (pause->polls >= team->policy.quick_yields || pause->polls % PEAL_FAILURE_YIELDS == 0 ||
-        pause->armed || team->policy.spins > 0)
+        pause->armed || team->policy.spins > 0 || team->crowd.until_ns != 0)
         return peal_backoff_longer(team, pause);
-    peal_yield(); /* most waits end here */
+    peal_backoff_yield(team, pause); /* most waits end here */
     return PEAL_OK;
 }
 /* Nothing could move, and the waiter has no time to stay: a look at the peers now and then, without

@@ -53,6 +53,14 @@ struct peal_policy {
     uint32_t cores;       /* that this process may use */
 };
 
+/* What this rank knows about other programs on its core: see backoff.h. */
+struct peal_crowd {
+    uint32_t score;    /* of long yields among the last ones */
+    uint64_t until_ns; /* waits sleep at once until then; 0: they do not */
+    uint64_t noted_ns; /* when a yield last took long */
+    uint64_t rest_ns;  /* how long waits have slept since */
+};
+
 /* What windows of a context may take: the most that a kernel can declare on a rank. */
 enum { PEAL_CONTEXT_SPAN = PEAL_MOST_WINDOW_BYTES };
 /* What opening takes on all ranks together. */
@@ -76,6 +84,7 @@ struct peal_team {
     uint32_t warn_ms;            /* without progress: a report is printed; 0: none is */
     struct peal_layout layout;
     struct peal_policy policy;
+    struct peal_crowd crowd;
     const struct peal_compute *compute;
     struct peal_sleep_slot *sleep_slots; /* of each rank, in the first one's window */
     uint32_t first;               /* the lowest rank of this host: its window has what all share */
