@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The harness on Gloo, by its C++ interface over TCP on the loopback device. BENCH_RANKS ranks;
-// BENCH_GLOO says which of Gloo's ways:
+// The harness on Gloo, by its C++ interface over TCP on the loopback device. BENCH_RANKS ranks; or those
+// of `peal exec --hosts`, on the device BENCH_IFACE, which meet in the folder BENCH_STORE. BENCH_GLOO says which of Gloo's ways:
 //   ring, bcube   the current interface (PyTorch uses it); the two differ for allreduce only
 //   busy          the older classes with pairs that poll in the calling thread: fast for small
 //   sizes
@@ -159,11 +159,16 @@ void maximum(double *values, int count)
 int main(int argc, char **argv)
 {
     const char *ranks = std::getenv("BENCH_RANKS"), *chosen = std::getenv("BENCH_GLOO");
+    const char *launched = std::getenv("PEAL_RANK"), *shared = std::getenv("BENCH_STORE");
+    if (launched)
+        ranks = std::getenv("PEAL_SIZE");
     int size = ranks ? std::atoi(ranks) : 2;
     way = chosen ? chosen : "ring";
-    char store_path[] = "/tmp/bench-gloo-XXXXXX";
-    if (!mkdtemp(store_path))
+    char own[] = "/tmp/bench-gloo-XXXXXX";
+    if (!shared && !mkdtemp(own))
         return 1;
+    std::string store_path = shared ? shared : own;
+    std::filesystem::create_directories(store_path);
     std::string name = "gloo, " + way;
     bench_library library = {};
     library.name = name.c_str();
@@ -173,10 +178,11 @@ int main(int argc, char **argv)
     library.barrier = barrier;
     library.maximum = maximum;
     library.prepare = prepare;
-    library.rank = bench_fork(size);
+    const char *iface = std::getenv("BENCH_IFACE");
+    library.rank = launched ? std::atoi(launched) : bench_fork(size);
 
     gloo::transport::tcp::attr attr;
-    attr.iface = "lo";
+    attr.iface = iface ? iface : "lo";
     auto device = gloo::transport::tcp::CreateDevice(attr);
     gloo::rendezvous::FileStore files(store_path);
     gloo::rendezvous::PrefixStore calm_store("calm", files), busy_store("busy", files);

@@ -62,6 +62,8 @@ struct peal_tuned {
     uint32_t struct_size; /* sizeof(struct peal_tuned), the same in all, or 0: as it is in 0.2.0 */
     uint32_t ranks;
     int symmetric; /* for calls with both buffers in symmetric memory; 0: for all others */
+    uint32_t
+        hosts; /* for calls between ranks on that many hosts, whatever their memory; 0: on one */
     const char *collective;
     const char *algo;
     uint64_t bytes;   /* of a vector, or of a block */

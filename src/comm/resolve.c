@@ -249,7 +249,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
                              /* Where uneven blocks lie is known on their own rank only. */
                              .reads = !args->counts && peal_remote_agree(comm->team),
                              .writes = !args->counts && team->threads,
-                             .hosts = team->span != NULL,
+                             .hosts = team->span ? team->span->nodes : 0,
                              .in_place = args->in_place};
     struct peal_resolved found;
     enum peal_status kept = check_order(comm, args, wish.collective);
@@ -328,7 +328,7 @@ void peal_arguments_prepare(struct peal_comm *comm)
                              .cores = team->policy.cores,
                              .reads = peal_remote_expect(team),
                              .writes = team->threads,
-                             .hosts = team->span != NULL};
+                             .hosts = team->span ? team->span->nodes : 0};
     for (uint32_t c = PEAL_CALL_BARRIER; c <= PEAL_CALL_ALL_TO_ALL; c++) {
         uint32_t roots = 1;
         if (contract_of(c)->has_root && team->size <= MOST_ROOTS)

@@ -25,7 +25,7 @@ enum { LONGEST_PATH = 4096 };
 /* Are the two for the same calls but for their sizes? */
 static bool is_same_kind(const struct peal_tuned *a, const struct peal_tuned *b)
 {
-    return a->symmetric == b->symmetric && a->ranks == b->ranks &&
+    return a->symmetric == b->symmetric && a->hosts == b->hosts && a->ranks == b->ranks &&
            strcmp(a->collective, b->collective) == 0;
 }
 
@@ -117,6 +117,67 @@ static int measure_all(struct peal_cli *cli, const struct tune_options *o,
     return code;
 }
 
+/* ---- ranks that a launcher has started, on several hosts ---- */
+
+/* The number that a rule must have to count; 0: all ranks are on one host. */
+static uint32_t count_hosts(struct peal_comm *comm)
+{
+    uint32_t ranks = peal_comm_size(comm);
+    for (uint32_t hosts = 2; hosts <= ranks; hosts++) {
+        struct peal_tuned rule = {.struct_size = sizeof rule,
+                                  .ranks = ranks,
+                                  .hosts = hosts,
+                                  .collective = "barrier",
+                                  .algo = "nodes",
+                                  .bytes = UINT64_MAX,
+                                  .segment = 64 << 10};
+        struct peal_chosen chosen = {.struct_size = sizeof chosen};
+        if (peal_comm_set_tuning(comm, &rule, 1) == PEAL_OK &&
+            peal_comm_chosen(comm, "barrier", 0, 0, &chosen) == PEAL_OK && chosen.measured)
+            return hosts;
+    }
+    return 0;
+}
+
+/* Each host gets the table, by its first rank. */
+static bool is_first_here(struct peal_comm *comm, const char *symmetric)
+{
+    for (uint32_t r = 0; r < peal_comm_rank(comm); r++) {
+        if (peal_symmetric_at(comm, symmetric, r))
+            return false;
+    }
+    return true;
+}
+
+static int tune_hosts(const struct peal_cli *cli, struct peal_tuning *tuning, const char *path)
+{
+    struct peal_comm *comm = NULL;
+    void *symmetric = NULL;
+    enum peal_status status = peal_comm_open(NULL, &comm);
+    if (status == PEAL_OK)
+        status = peal_symmetric_alloc(comm, 64, &symmetric);
+    if (status != PEAL_OK)
+        return peal_ranks_fail("tune", comm, status);
+    struct peal_progress progress = {.what = "measurements"};
+    bool writes = is_first_here(comm, symmetric);
+    tuning->hosts = count_hosts(comm);
+    tuning->progress = &progress;
+    int code = PEAL_EXIT_OK;
+    if (tuning->hosts == 0)
+        code =
+            peal_cli_fail(cli, "the launcher's ranks are on one host: use 'peal tune' without it");
+    peal_tuning_count(tuning, peal_comm_size(comm), &progress);
+    peal_progress_begin(&progress);
+    if (code == PEAL_EXIT_OK)
+        code = peal_tuning_measure(comm, tuning);
+    peal_progress_end(&progress);
+    tuning->progress = NULL;
+    peal_comm_close(comm);
+    if (code != PEAL_EXIT_OK || !writes)
+        return code;
+    return keep(cli, tuning, path);
+}
+
 static int run(struct peal_cli *cli, const void *options, char **args, int nargs)
 {
     (void)args, (void)nargs;
@@ -147,9 +208,14 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     tuning->factor = (uint64_t)o->factor;
     tuning->budget_ns = (uint64_t)o->budget * 1000000;
     setenv("PEAL_TUNE_FILE", "/dev/null", 1); /* the old table must not decide */
-    int code = measure_all(cli, o, tuning);
-    if (code == PEAL_EXIT_OK)
-        code = keep(cli, tuning, path);
+    int code;
+    if (getenv("PEAL_RANK")) {
+        code = tune_hosts(cli, tuning, path);
+    } else {
+        code = measure_all(cli, o, tuning);
+        if (code == PEAL_EXIT_OK)
+            code = keep(cli, tuning, path);
+    }
     munmap(tuning, sizeof *tuning);
     return code;
 }
@@ -185,7 +251,9 @@ const struct peal_command peal_cmd_tune = {
         "opened: peal/tune in $XDG_CONFIG_HOME or ~/.config, or $PEAL_TUNE_FILE. What the built-in "
         "table takes is kept unless another one is at least 3 % faster. Lines of an older table "
         "for other collectives and ranks stay. Ctrl-C ends at once and leaves all as it was. "
-        "'peal bench --explain' says what a call takes, and why.",
+        "'peal bench --explain' says what a call takes, and why. Started by 'peal exec --hosts', "
+        "it measures "
+        "calls between those hosts, and each host gets the table.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

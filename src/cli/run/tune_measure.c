@@ -25,6 +25,7 @@ struct candidate {
 struct job {
     const struct peal_case *subject;
     uint32_t ranks;
+    uint32_t hosts; /* that they are on; 0: one */
     bool symmetric;
     uint64_t bytes; /* of a vector, or of a block */
 };
@@ -67,13 +68,14 @@ static bool needs_hosts(const char *algo)
     return strcmp(algo, "heads") == 0 || strcmp(algo, "nodes") == 0;
 }
 
-/* Every algorithm of one host, with each segment up to the first that holds the whole call. */
+/* Every algorithm of one host, or of several, with each segment up to the first that holds the whole call. */
 static uint32_t list(const struct job *job, struct candidate out[MOST_CANDIDATES])
 {
     struct peal_algorithm algo = {.struct_size = sizeof algo};
     uint32_t n = 0;
     for (size_t i = 0; peal_algorithm_get(i, &algo) == PEAL_OK; i++) {
-        if (strcmp(algo.collective, name_of(job->subject)) != 0 || needs_hosts(algo.name))
+        if (strcmp(algo.collective, name_of(job->subject)) != 0 ||
+            needs_hosts(algo.name) != (job->hosts > 0))
             continue;
         for (const uint64_t *segment = algo.segments; *segment; segment++) {
             if (n < MOST_CANDIDATES)
@@ -116,12 +118,13 @@ walk(const struct peal_tuning *tuning, uint32_t ranks,
         if (has_blocks(s))
             parts = ranks;
         bool barrier = s->contract == PEAL_CONTRACT_BARRIER;
-        for (int symmetric = 0; symmetric <= has_symmetric(s); symmetric++) {
+        bool both = has_symmetric(s) && tuning->hosts == 0;
+        for (int symmetric = 0; symmetric <= both; symmetric++) {
             uint64_t before = UINT64_MAX; /* a block has an element at least: sizes may repeat */
             for (uint64_t size = tuning->begin; size <= tuning->end; size *= tuning->factor) {
                 bool last = barrier || size > tuning->end / tuning->factor;
                 uint64_t bytes = (size / parts + 3) / 4 * 4;
-                struct job job = {s, ranks, symmetric != 0, bytes};
+                struct job job = {s, ranks, tuning->hosts, symmetric != 0, bytes};
                 if (bytes != before)
                     status = each(context, &job, barrier ? UINT64_MAX : bytes * middle);
                 before = bytes;
@@ -223,14 +226,20 @@ static enum peal_status measure(const struct measuring *m, const struct job *job
     return PEAL_OK;
 }
 
+static const char *memory_of(const struct job *job)
+{
+    if (job->hosts > 0)
+        return "hosts";
+    return job->symmetric ? "symmetric" : "private";
+}
+
 static void report(const struct measuring *m, const struct job *job, const struct peal_tuned *best,
                    double time_ns)
 {
     struct peal_text line = {0};
     char size[24], segment[24];
     peal_text_printf(&line, "%-14s %-9s %3u ranks %6s: %-13s in %5s %10.2f us\n", best->collective,
-                     job->symmetric ? "symmetric" : "private", job->ranks,
-                     peal_size_format(job->bytes, size), best->algo,
+                     memory_of(job), job->ranks, peal_size_format(job->bytes, size), best->algo,
                      peal_size_format(best->segment, segment), time_ns / 1e3);
     peal_progress_print(m->tuning->progress, &line);
     peal_text_release(&line);
@@ -250,6 +259,7 @@ static enum peal_status try(const struct measuring *m, const struct job *job,
     struct peal_tuned rule = {.struct_size = sizeof rule,
                               .ranks = job->ranks,
                               .symmetric = job->symmetric,
+                              .hosts = job->hosts,
                               .collective = name_of(job->subject),
                               .algo = candidate->algo,
                               .bytes = UINT64_MAX,
@@ -305,12 +315,14 @@ static enum peal_status tune_one(void *context, const struct job *job, uint64_t 
     }
     if (status == PEAL_OK)
         status = peal_comm_set_tuning(m->comm, NULL, 0);
-    if (status != PEAL_OK || !first)
+    /* All ranks find the same; those of other hosts do not share this memory. */
+    if (status != PEAL_OK || (!first && job->hosts == 0))
         return status;
     contest.best.bytes = up_to;
     if (m->tuning->count < PEAL_TUNING_RULES)
         m->tuning->rules[m->tuning->count++] = contest.best;
-    report(m, job, &contest.best, contest.time);
+    if (first)
+        report(m, job, &contest.best, contest.time);
     return PEAL_OK;
 }
 

@@ -15,6 +15,7 @@ struct peal_tuning {
     const char *collective; /* only this one, or NULL */
     uint64_t begin, end, factor;
     uint64_t budget_ns; /* of one measurement */
+    uint32_t hosts;     /* that the ranks are on; 0: all are on this one */
     struct peal_progress *progress;
     uint32_t count;
     struct peal_tuned rules[PEAL_TUNING_RULES];

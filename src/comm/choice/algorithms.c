@@ -66,7 +66,7 @@ void peal_comm_wish(const struct peal_comm *comm, struct peal_wish *out)
                               .cores = comm->team->policy.cores,
                               .reads = peal_remote_agree(comm->team),
                               .writes = comm->team->threads,
-                              .hosts = comm->team->span != NULL};
+                              .hosts = comm->team->span ? comm->team->span->nodes : 0};
 }
 
 static struct peal_chosen choose(struct peal_comm *comm, uint32_t collective, uint64_t bytes,

@@ -25,12 +25,13 @@ static bool read_rule(const struct peal_tuned *from, struct peal_rule *out)
 {
     if (!from->collective || !from->algo || from->segment == 0)
         return false;
-    if (from->ranks == 0 || from->ranks > PEAL_MOST_RANKS)
+    if (from->ranks == 0 || from->ranks > PEAL_MOST_RANKS || from->hosts > from->ranks)
         return false;
     uint32_t collective = peal_collective_named(from->collective);
     const struct peal_algo *algo = peal_algo_find(collective, from->algo);
     *out = (struct peal_rule){.collective = (uint8_t)collective,
                               .symmetric = from->symmetric != 0,
+                              .hosts = (uint16_t)from->hosts,
                               .least_ranks = (uint16_t)from->ranks,
                               .most_ranks = (uint16_t)from->ranks,
                               .bytes = from->bytes,
@@ -89,6 +90,7 @@ void peal_tuning_read(const char *path, void (*each)(void *context, const struct
         struct peal_tuned given = {.struct_size = sizeof given,
                                    .ranks = rule->least_ranks,
                                    .symmetric = rule->symmetric,
+                                   .hosts = rule->hosts,
                                    .collective = peal_collective_name(rule->collective),
                                    .algo = rule->algo->name,
                                    .bytes = rule->bytes,
@@ -147,9 +149,11 @@ enum peal_status peal_tuning_check(const char *path)
 /* The line that read_rule of run/choose/select.c reads. */
 static void write_rule(FILE *file, const struct peal_tuned *rule)
 {
-    const char *memory = "private";
+    char memory[24] = "private";
     if (rule->symmetric)
-        memory = "symmetric";
+        snprintf(memory, sizeof memory, "symmetric");
+    if (rule->hosts)
+        snprintf(memory, sizeof memory, "hosts:%u", rule->hosts);
     fprintf(file, "%s %s %u %llu %s %llu\n", rule->collective, memory, rule->ranks,
             (unsigned long long)rule->bytes, rule->algo, (unsigned long long)rule->segment);
 }

@@ -35,6 +35,26 @@ static bool wants_crypt(void)
     return wish && strcmp(wish, "1") == 0;
 }
 
+/* Ranks that read different tables would take different algorithms. Rules of one host do not matter here. */
+static void name_table(char *out, size_t cap)
+{
+    struct peal_table_of_rules table = {0};
+    char path[4096];
+    uint64_t hash = 0;
+    if (peal_tune_path(path, sizeof path))
+        peal_rules_load(path, &table);
+    for (size_t i = 0; i < table.count; i++) {
+        const struct peal_rule *rule = &table.rules[i];
+        if (rule->hosts == 0)
+            continue;
+        hash = peal_hash_u64(peal_algo_index(rule->algo), peal_hash_u64(rule->hosts, hash));
+        hash = peal_hash_u64(rule->bytes, peal_hash_u64(rule->least_ranks, hash));
+        hash = peal_hash_u64(rule->segment, hash);
+    }
+    peal_rules_release(&table);
+    snprintf(out, cap, "table %016llx", (unsigned long long)hash);
+}
+
 static enum peal_status open_endpoint(struct peal_meet *meet, const uint32_t *nodes, bool quiet,
                                       struct peal_text *why, struct peal_endpoint **out)
 {
@@ -45,11 +65,14 @@ static enum peal_status open_endpoint(struct peal_meet *meet, const uint32_t *no
         status = PEAL_NO_MEMORY;
     if (status != PEAL_OK)
         return status;
+    char table[32];
+    name_table(table, sizeof table);
     struct peal_net_config config = {.rank = meet->rank,
                                      .size = meet->size,
                                      .job = meet->job,
                                      .secret = secret,
                                      .crypt = wants_crypt(),
+                                     .versions = {.tune = table},
                                      .events = peal_endpoint_events(endpoint)};
     struct peal_net *net = NULL;
     status = peal_net_open(&config, meet, why, &net);

@@ -93,9 +93,9 @@ static void add_seen(void *context, const struct peal_tuned *rule)
 {
     struct seen *seen = context;
     size_t len = strlen(seen->text);
-    snprintf(seen->text + len, sizeof seen->text - len, "%s %d %u %llu %s %llu;", rule->collective,
-             rule->symmetric, rule->ranks, (unsigned long long)rule->bytes, rule->algo,
-             (unsigned long long)rule->segment);
+    snprintf(seen->text + len, sizeof seen->text - len, "%s %d %u %u %llu %s %llu;",
+             rule->collective, rule->symmetric, rule->hosts, rule->ranks,
+             (unsigned long long)rule->bytes, rule->algo, (unsigned long long)rule->segment);
     seen->count++;
 }
 
@@ -107,18 +107,20 @@ static void a_table_is_read_as_it_was_written(void **state)
     snprintf(inner, sizeof inner, "%s/a", folder);
     snprintf(path, sizeof path, "%s/a/tune", folder);
     const struct peal_tuned rules[] = {
-        {0, 2, 0, "allreduce", "ring", 4096, 65536},
-        {0, 8, 1, "broadcast", "read", UINT64_MAX, 1 << 20},
+        {0, 2, 0, 0, "allreduce", "ring", 4096, 65536},
+        {0, 8, 1, 0, "broadcast", "read", UINT64_MAX, 1 << 20},
+        {0, 8, 0, 2, "allreduce", "nodes", 8192, 1 << 20},
     };
     struct seen seen = {0};
     peal_tuning_read(path, add_seen, &seen);
     assert_int_equal(seen.count, 0);
     assert_int_equal(peal_tuning_check(path), PEAL_OK);
     assert_int_equal(access(path, F_OK), -1);
-    assert_int_equal(peal_tuning_write(path, rules, 2), PEAL_OK);
+    assert_int_equal(peal_tuning_write(path, rules, 3), PEAL_OK);
     peal_tuning_read(path, add_seen, &seen);
-    assert_string_equal(seen.text, "allreduce 0 2 4096 ring 65536;"
-                                   "broadcast 1 8 18446744073709551615 read 1048576;");
+    assert_string_equal(seen.text, "allreduce 0 0 2 4096 ring 65536;"
+                                   "broadcast 1 0 8 18446744073709551615 read 1048576;"
+                                   "allreduce 0 2 8 8192 nodes 1048576;");
     assert_int_equal(peal_tuning_check(inner), PEAL_SYSTEM); /* a folder */
     assert_int_equal(peal_tuning_write("", rules, 2), PEAL_SYSTEM);
     assert_int_equal(unlink(path), 0);

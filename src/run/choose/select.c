@@ -184,19 +184,20 @@ static const struct {
 } builtin[] = {
     /* Between hosts: kernels that push, as a pull takes a round trip and waits for its owner; where there is
      * none, closed ones, whose owners are in the call. */
-    {PEAL_CALL_ALLREDUCE, HOSTS, 3, 1, 2, 16 << 10, "heads", 64 << 10},
-    {PEAL_CALL_ALLREDUCE, HOSTS, 3, 1, 256, 16 << 10, "heads", 64 << 10},
+    {PEAL_CALL_ALLREDUCE, HOSTS, 3, 1, 4, 64 << 10, "heads", 64 << 10},
+    {PEAL_CALL_ALLREDUCE, HOSTS, 3, 5, 256, 128 << 10, "heads", 128 << 10},
     {PEAL_CALL_ALLREDUCE, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 1 << 20},
-    {PEAL_CALL_REDUCE, HOSTS, 3, 1, 256, 16 << 10, "heads", 64 << 10},
+    {PEAL_CALL_REDUCE, HOSTS, 3, 1, 256, 64 << 10, "heads", 64 << 10},
     {PEAL_CALL_REDUCE, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
     {PEAL_CALL_BROADCAST, HOSTS, 3, 1, 256, 16 << 10, "heads", 64 << 10},
     {PEAL_CALL_BROADCAST, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
-    {PEAL_CALL_ALLGATHER, HOSTS, 3, 1, 256, 4 << 10, "heads", 64 << 10},
-    {PEAL_CALL_ALLGATHER, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
+    {PEAL_CALL_ALLGATHER, HOSTS, 3, 1, 256, 64 << 10, "heads", 64 << 10},
+    {PEAL_CALL_ALLGATHER, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 1 << 20},
+    {PEAL_CALL_REDUCE_SCATTER, HOSTS, 3, 1, 2, 16 << 10, "heads", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, HOSTS, 3, 1, 256, 4 << 10, "heads", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
     {PEAL_CALL_ALL_TO_ALL, HOSTS, 3, 1, 256, 4 << 10, "heads", 64 << 10},
-    {PEAL_CALL_ALL_TO_ALL, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 256 << 10},
+    {PEAL_CALL_ALL_TO_ALL, HOSTS, 3, 1, 256, UINT64_MAX, "nodes", 1 << 20},
     {PEAL_CALL_GATHER, HOSTS, 3, 1, 256, UINT64_MAX, "rows", 256 << 10},
     {PEAL_CALL_SCATTER, HOSTS, 3, 1, 256, UINT64_MAX, "rows", 256 << 10},
     {PEAL_CALL_SCAN, HOSTS, 3, 1, 256, UINT64_MAX, "doubling", 64 << 10},
@@ -312,7 +313,17 @@ bool peal_tune_path(char *out, size_t cap)
     return len > 0 && (size_t)len < cap;
 }
 
-/* "allreduce private 2 65536 rows 262144": collective, memory, ranks, bytes, algorithm, segment. */
+/* The number behind "hosts:"; 0: the word is another one. */
+static uint16_t read_hosts(const char *memory)
+{
+    unsigned hosts = 0;
+    if (sscanf(memory, "hosts:%u", &hosts) != 1 || hosts > UINT16_MAX)
+        return 0;
+    return (uint16_t)hosts;
+}
+
+/* "allreduce private 2 65536 rows 262144": collective, memory, ranks, bytes, algorithm, segment. Between hosts their
+ * number is in the place of the memory: "hosts:2". */
 static bool read_rule(const char *line, struct peal_rule *out)
 {
     char collective[24], memory[16], algo[24];
@@ -328,6 +339,7 @@ static bool read_rule(const char *line, struct peal_rule *out)
             continue;
         *out = (struct peal_rule){.collective = (uint8_t)c,
                                   .symmetric = strcmp(memory, "symmetric") == 0,
+                                  .hosts = read_hosts(memory),
                                   .least_ranks = (uint16_t)ranks,
                                   .most_ranks = (uint16_t)ranks,
                                   .bytes = bytes,
@@ -416,19 +428,27 @@ static bool covers(size_t rule, const struct peal_wish *wish, uint32_t memory)
            wish->ranks <= builtin[rule].most_ranks && wish->bytes <= builtin[rule].bytes;
 }
 
+/* What was measured on one host says nothing about several. */
+static bool is_for_memory(const struct peal_rule *rule, const struct peal_wish *wish)
+{
+    if (rule->hosts != wish->hosts)
+        return false;
+    return rule->hosts > 0 || rule->symmetric == wish->symmetric;
+}
+
 struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
                                const struct peal_algo *forced, const struct peal_wish *wish)
 {
     if (forced && peal_algo_is_allowed(forced, wish))
         return (struct peal_choice){forced, default_segment(forced), "forced", false};
-    /* What was measured on one host says nothing about several. */
-    for (size_t i = 0; tuned && !wish->hosts && i < tuned->count; i++) {
+    for (size_t i = 0; tuned && i < tuned->count; i++) {
         const struct peal_rule *rule = &tuned->rules[i];
-        if (rule->collective == wish->collective && rule->symmetric == wish->symmetric &&
+        if (rule->collective == wish->collective && is_for_memory(rule, wish) &&
             wish->ranks >= rule->least_ranks && wish->ranks <= rule->most_ranks &&
             wish->bytes <= rule->bytes && peal_algo_is_allowed(rule->algo, wish))
-            return (struct peal_choice){rule->algo, rule->segment, "measured on this machine",
-                                        true};
+            return (struct peal_choice){
+                rule->algo, rule->segment,
+                wish->hosts ? "measured between hosts" : "measured on this machine", true};
     }
     /* Rules for the memory at hand come before those for any. */
     uint32_t own = wish->symmetric ? SYMMETRIC : wish->reads ? REACH : STAGE;

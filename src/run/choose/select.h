@@ -62,6 +62,7 @@ uint32_t peal_collective_even(uint32_t collective);
 struct peal_rule {
     uint8_t collective;
     bool symmetric;
+    uint16_t hosts;                   /* calls between ranks on that many; 0: on one */
     uint16_t least_ranks, most_ranks; /* inclusive */
     uint64_t bytes;
     const struct peal_algo *algo;
@@ -98,8 +99,8 @@ struct peal_wish {
     bool reads;     /* peers can read private memory: remote.h */
     bool writes;    /* and write it: threads */
     bool in_place;
-    bool uneven; /* blocks of different sizes */
-    bool hosts;  /* ranks are on several */
+    bool uneven;    /* blocks of different sizes */
+    uint32_t hosts; /* that ranks are on; 0: all are on one */
     enum peal_moves moves;
 };
 

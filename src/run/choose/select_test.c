@@ -107,9 +107,36 @@ static void forced_before_measured_before_built_in(void **state)
     assert_ptr_equal(peal_choose(NULL, push, &wish).algo, push);
 }
 
+static void measured_between_hosts_counts_between_that_many(void **state)
+{
+    (void)state;
+    struct peal_rule rule = {.collective = PEAL_CALL_ALLREDUCE,
+                             .hosts = 2,
+                             .least_ranks = 4,
+                             .most_ranks = 4,
+                             .bytes = 4096,
+                             .algo = peal_algo_find(PEAL_CALL_ALLREDUCE, "nodes"),
+                             .segment = 4096};
+    struct peal_table_of_rules table = {.rules = &rule, .count = 1};
+    struct peal_wish wish = {
+        .collective = PEAL_CALL_ALLREDUCE, .ranks = 4, .cores = 4, .bytes = 8, .hosts = 2};
+    assert_true(peal_choose(&table, NULL, &wish).tuned);
+    assert_string_equal(peal_choose(&table, NULL, &wish).why, "measured between hosts");
+    wish.symmetric = true; /* whatever their memory */
+    assert_true(peal_choose(&table, NULL, &wish).tuned);
+    wish.hosts = 3;
+    assert_false(peal_choose(&table, NULL, &wish).tuned);
+    wish.hosts = 0;
+    assert_false(peal_choose(&table, NULL, &wish).tuned);
+    rule.hosts = 0; /* what was measured on one host says nothing about several */
+    wish.hosts = 2;
+    assert_false(peal_choose(&table, NULL, &wish).tuned);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(built_in_table),
-                                       cmocka_unit_test(forced_before_measured_before_built_in)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(built_in_table), cmocka_unit_test(forced_before_measured_before_built_in),
+        cmocka_unit_test(measured_between_hosts_counts_between_that_many)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,7 @@ void peal_far_release(struct peal_frame *frame)
         for (uint32_t l = 0; l < frame->far_cap; l++) {
             struct peal_far_lane *far = &frame->far[l];
             peal_net_release(net, &far->sources);
+            peal_net_release(net, &far->own);
             peal_net_release(net, &far->atomic);
             for (int i = 0; i < PEAL_FAR_DEPTH; i++) {
                 peal_net_release(net, &far->gets[i]);
@@ -161,16 +162,100 @@ enum peal_step_end peal_far_get(struct peal_frame *frame, const struct peal_far_
     return peal_far_judge(frame, status, from->rank);
 }
 
+/* ---- sources ---- */
+
+/* Is it memory that no peer can reach? Windows and scratch come before the parameters. */
+static bool is_own(const struct peal_image *image, const struct peal_place *place)
+{
+    if (place->base <= image->size || place->base >= PEAL_BASE_SLOT)
+        return false;
+    for (uint32_t i = 0; i < image->nparams; i++) {
+        const struct peal_image_param *param = &image->params[i];
+        uint32_t bases = param->symmetric ? image->size * param->rows : param->rows;
+        if (place->base >= param->base && place->base < param->base + bases)
+            return !param->symmetric;
+    }
+    return false;
+}
+
+static void note_range(struct peal_far_lane *far, const char *from, uint64_t bytes)
+{
+    if (peal_net_token_is_done(&far->own))
+        far->nranges = 0;
+    if (far->nranges < PEAL_FAR_RANGES)
+        far->ranges[far->nranges] = (struct peal_far_range){from, bytes};
+    far->nranges++; /* beyond the room: see is_under_way */
+}
+
+/* Are bytes at `at` being sent from the caller's memory? */
+static bool is_under_way(const struct peal_far_lane *far, const char *at, uint64_t bytes)
+{
+    if (far->nranges > PEAL_FAR_RANGES)
+        return true;
+    for (uint32_t i = 0; i < far->nranges; i++) {
+        const struct peal_far_range *range = &far->ranges[i];
+        if ((uintptr_t)at < (uintptr_t)range->from + range->bytes &&
+            (uintptr_t)range->from < (uintptr_t)at + bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Does a step write what is being sent from the caller's memory? */
+static bool writes_under_way(const struct peal_frame *frame, const struct peal_far_lane *far,
+                             const struct peal_step *step)
+{
+    const struct peal_place *places = &frame->image->places[step->mem.first];
+    for (uint32_t d = 0; d <= step->mem.also; d++) {
+        const struct peal_place *place = &places[d == 0 ? 0 : step->mem.nsrc + d];
+        uint64_t bytes = step->mem.count << place->shift;
+        if (place->channel != PEAL_NONE)
+            continue;
+        for (uint32_t row = 0; row < step->mem.rows; row++) {
+            if (is_under_way(far, peal_place_address(frame, place, row), bytes))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Nothing of this lane is being sent any more. */
+static bool has_sent_all(const struct peal_far_lane *far)
+{
+    for (int i = 0; i < PEAL_FAR_DEPTH; i++) {
+        if (!peal_net_token_is_done(&far->puts[i]))
+            return false;
+    }
+    return peal_net_token_is_done(&far->sources) && peal_net_token_is_done(&far->own);
+}
+
 bool peal_far_is_ready(struct peal_frame *frame, const struct peal_frame_lane *lane,
                        const struct peal_step *step)
 {
-    uint32_t kind = step->kind & ~(uint32_t)PEAL_STEP_FAR;
-    bool notifies = kind >= PEAL_STEP_NOTIFY && kind <= PEAL_STEP_NOTIFY_RAW;
-    bool copies = kind == PEAL_STEP_COPY && (step->flags & PEAL_STEP_REMOTE) &&
-                  frame->image->places[step->mem.first].channel != PEAL_NONE;
-    if (notifies || copies || kind == PEAL_STEP_SEND || kind == PEAL_STEP_PEEK)
+    const struct peal_far_lane *far = peal_far_of(frame, lane);
+    switch ((enum peal_step_kind)(step->kind & ~(uint32_t)PEAL_STEP_FAR)) {
+    case PEAL_STEP_NOTIFY:
+    case PEAL_STEP_NOTIFY_SHARED:
+    case PEAL_STEP_NOTIFY_RAW:
+    case PEAL_STEP_SEND:
+    case PEAL_STEP_PEEK:
         return true;
-    return peal_net_token_is_done(&peal_far_of(frame, lane)->sources);
+    case PEAL_STEP_COPY:
+        if (frame->image->places[step->mem.first].channel != PEAL_NONE &&
+            (step->flags & PEAL_STEP_REMOTE))
+            return true;
+        /* fall through */
+    case PEAL_STEP_REDUCE:
+    case PEAL_STEP_COMBINE:
+        return peal_net_token_is_done(&far->sources) &&
+               (peal_net_token_is_done(&far->own) || !writes_under_way(frame, far, step));
+    case PEAL_STEP_WAIT:
+    case PEAL_STEP_WAIT_SHARED:
+    case PEAL_STEP_WAIT_RAW:
+        return peal_net_token_is_done(&far->sources);
+    default:
+        return has_sent_all(far);
+    }
 }
 
 bool peal_far_has_begun(const struct peal_frame *frame, const struct peal_frame_lane *lane)
@@ -211,9 +296,8 @@ static bool is_flushed(struct peal_frame *frame, struct peal_far_lane *far, uint
 
 /* ---- notify ---- */
 
-/* A notify as the network has it. */
-static struct peal_net_signal signal_of(const struct peal_frame *frame,
-                                        const struct peal_step *step, const int64_t *regs)
+struct peal_net_signal peal_far_signal(const struct peal_frame *frame, const struct peal_step *step,
+                                       const int64_t *regs)
 {
     int64_t value = step->sync.value;
     if (step->flags & PEAL_STEP_HAS_REG)
@@ -244,13 +328,22 @@ enum peal_step_end peal_far_notify(struct peal_frame *frame, struct peal_frame_l
         peal_cell_wake(frame, rank);
         return PEAL_STEP_DONE;
     }
-    struct peal_net_signal signal = signal_of(frame, step, lane->regs);
+    struct peal_net_signal signal = peal_far_signal(frame, step, lane->regs);
     struct peal_net *net = peal_endpoint_lock(team->span->endpoint);
     enum peal_status status = peal_net_signal(net, team->span->peers[rank].at, &signal);
     peal_endpoint_unlock(team->span->endpoint);
     if (status == PEAL_OK && frame->image->seq_cst)
         note_sent(far, rank);
     return peal_far_judge(frame, status, rank);
+}
+
+bool peal_far_joins(struct peal_frame *frame, const struct peal_frame_lane *lane,
+                    const struct peal_step *step, uint32_t rank)
+{
+    uint32_t kind = step[1].kind;
+    return kind >= (PEAL_STEP_FAR | PEAL_STEP_NOTIFY) &&
+           kind <= (PEAL_STEP_FAR | PEAL_STEP_NOTIFY_RAW) && step[1].sync.rank == rank &&
+           !frame->trace && is_flushed(frame, peal_far_of(frame, lane), rank);
 }
 
 /* ---- atomics ---- */
@@ -326,11 +419,9 @@ static enum peal_step_end copy_there(struct peal_frame *frame, struct peal_frame
 {
     struct peal_far_lane *far = peal_far_of(frame, lane);
     const struct peal_place *places = &frame->image->places[step->mem.first];
-    uint32_t kind = step[1].kind;
-    bool joins = kind >= (PEAL_STEP_FAR | PEAL_STEP_NOTIFY) &&
-                 kind <= (PEAL_STEP_FAR | PEAL_STEP_NOTIFY_RAW) &&
-                 step[1].sync.rank == places[0].channel && !frame->trace &&
-                 is_flushed(frame, far, places[0].channel);
+    bool joins = peal_far_joins(frame, lane, step, places[0].channel);
+    bool own = is_own(frame->image, &places[1]);
+    struct peal_net_token *token = own ? &far->own : &far->sources;
     while (far->begun < step->mem.rows) {
         uint32_t row = (uint32_t)far->begun;
         struct peal_far_place to = peal_far_find(frame, &places[0], row, 0);
@@ -338,9 +429,11 @@ static enum peal_step_end copy_there(struct peal_frame *frame, struct peal_frame
         bool last = joins && row + 1 == step->mem.rows;
         struct peal_net_signal signal;
         if (last)
-            signal = signal_of(frame, &step[1], lane->regs);
+            signal = peal_far_signal(frame, &step[1], lane->regs);
+        if (own)
+            note_range(far, from, bytes);
         enum peal_step_end end =
-            peal_far_put(frame, far, &to, from, bytes, last ? &signal : NULL, &far->sources);
+            peal_far_put(frame, far, &to, from, bytes, last ? &signal : NULL, token);
         if (end != PEAL_STEP_DONE)
             return end;
         far->begun++;

@@ -14,9 +14,11 @@
  *
  * A step that has no room blocks, and goes on from where it is when it is tried again.
  *
- * Sources. What is put belongs to the transport until it has left. A lane goes on meanwhile with other puts and
- * notifies; whatever may change the memory (a step that writes, a wait after which a peer may, the end)
- * waits until all has left: peal_far_is_ready. Those steps are known when the image is made.
+ * Sources. What is put belongs to the transport until it has left. A lane goes on meanwhile; whatever may change
+ * the memory waits until it has left: peal_far_is_ready. A window may be changed by every step that writes
+ * and, after a wait, by a peer. The caller's own memory is out of reach of peers: only a step that writes into
+ * the very bytes waits for them, so that what has arrived is handed on while more is being sent. The end
+ * of a lane waits for all.
  *
  * Order. A network orders what one rank sends to another, and nothing else; a notify of the plan follows
  * everything that its lane did before. If the plan was not proved for less, a notify waits until puts
@@ -29,11 +31,17 @@
 #include "run/exec/exec.h"
 #include "run/net/net.h"
 
-enum { PEAL_FAR_DEPTH = 3, PEAL_FAR_BLOCK = 64 << 10 };
+enum { PEAL_FAR_DEPTH = 3, PEAL_FAR_BLOCK = 64 << 10, PEAL_FAR_RANGES = 32 };
 
 /* What a lane has under way. */
 struct peal_far_lane {
-    struct peal_net_token sources; /* puts whose sources may not change yet */
+    struct peal_net_token sources; /* puts from windows, which may not change yet, */
+    struct peal_net_token own;     /* and from the caller's memory: */
+    struct peal_far_range {
+        const char *from;
+        uint64_t bytes;
+    } ranges[PEAL_FAR_RANGES]; /* which bytes of it; more than there is room for: all of it */
+    uint32_t nranges;
     /* Of the step that is under way: */
     uint64_t begun, ended; /* rows; or blocks, see far_block.c */
     uint32_t operand;      /* of the block that is being begun */
@@ -103,6 +111,12 @@ enum peal_step_end peal_far_put(struct peal_frame *frame, struct peal_far_lane *
                                 const struct peal_net_signal *signal, struct peal_net_token *token);
 enum peal_step_end peal_far_get(struct peal_frame *frame, const struct peal_far_place *from,
                                 void *to, uint64_t bytes, struct peal_net_token *token);
+/* Can the notify behind a step travel with the last bytes that the step sends to `rank`? */
+bool peal_far_joins(struct peal_frame *frame, const struct peal_frame_lane *lane,
+                    const struct peal_step *step, uint32_t rank);
+/* A notify as the network has it. */
+struct peal_net_signal peal_far_signal(const struct peal_frame *frame, const struct peal_step *step,
+                                       const int64_t *regs);
 /* Computations and accumulates: block after block. */
 enum peal_step_end peal_far_blocks(struct peal_frame *frame, struct peal_frame_lane *lane,
                                    const struct peal_step *step, uint64_t count);

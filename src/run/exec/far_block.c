@@ -29,6 +29,8 @@ struct work {
     uint64_t per_row; /* blocks of a row */
     uint32_t sources; /* that are far */
     char *bounce;
+    uint64_t blocks;
+    const struct peal_net_signal *signal; /* goes with the last block; NULL: none does */
 };
 
 /* One block of it. */
@@ -221,7 +223,8 @@ static enum peal_step_end send_block(struct work *work, const struct piece *piec
                 end = send_accumulate(work, &to, piece, result.at);
             else
                 end = peal_far_put(work->frame, far, &to, result.at, piece->count << place->shift,
-                                   NULL, &far->puts[piece->slot]);
+                                   far->computed + 1 == work->blocks ? work->signal : NULL,
+                                   &far->puts[piece->slot]);
         }
         if (end != PEAL_STEP_DONE)
             return end;
@@ -268,11 +271,11 @@ static bool retire_block(struct peal_far_lane *far)
 }
 
 /* Does what can be done for some block; PEAL_STEP_BLOCKS: nothing can. */
-static enum peal_step_end move_blocks(struct work *work, uint64_t all)
+static enum peal_step_end move_blocks(struct work *work)
 {
     struct peal_far_lane *far = work->far;
     enum peal_step_end begun = PEAL_STEP_BLOCKS, ended = PEAL_STEP_BLOCKS;
-    if (far->begun < all && far->begun - far->ended < PEAL_FAR_DEPTH)
+    if (far->begun < work->blocks && far->begun - far->ended < PEAL_FAR_DEPTH)
         begun = begin_block(work);
     if (far->computed < far->begun && begun != PEAL_STEP_UNREAD)
         ended = end_block(work);
@@ -304,13 +307,22 @@ enum peal_step_end peal_far_blocks(struct peal_frame *frame, struct peal_frame_l
     work.block = is_of_rows(step) ? count : bytes / largest_element(step, work.places);
     work.per_row = (count + work.block - 1) / work.block;
     work.bounce = frame->far_bounce + (uint64_t)(lane - frame->lanes) * frame->image->far_bytes;
-    uint64_t all = work.per_row * step->mem.rows;
+    work.blocks = work.per_row * step->mem.rows;
+    /* Pairwise: the answer is the same each time that the step is tried again. */
+    bool joins = frame->image->pairwise && step->mem.also == 0 &&
+                 step->kind != (PEAL_STEP_FAR | PEAL_STEP_ACCUMULATE) && is_far(&work.places[0]) &&
+                 peal_far_joins(frame, lane, step, work.places[0].channel);
+    struct peal_net_signal signal;
+    if (joins) {
+        signal = peal_far_signal(frame, &step[1], lane->regs);
+        work.signal = &signal;
+    }
     struct peal_far_lane *far = work.far;
-    while (far->ended < all) {
-        enum peal_step_end end = move_blocks(&work, all);
+    while (far->ended < work.blocks) {
+        enum peal_step_end end = move_blocks(&work);
         if (end != PEAL_STEP_DONE)
             return end;
     }
     finish(far);
-    return PEAL_STEP_DONE;
+    return joins ? PEAL_STEP_DONE_TWO : PEAL_STEP_DONE;
 }
