@@ -48,17 +48,56 @@ INLINE __m256 set_f32(float value)
 {
     return _mm256_set1_ps(value);
 }
-INLINE __m256 add_f32(__m256 a, __m256 b)
-{
-    return _mm256_add_ps(a, b);
-}
+
+/* What f32 and f64 have alike. maxps gives its second operand for zeros of different sign and
+ * for NaN. Both orders, and their common bits: +0 unless both are -0. Where either was NaN all bits
+ * are set, which is one too. */
+#define REAL(T, REG, x, LANES)                                                                     \
+    INLINE REG add_##T(REG a, REG b)                                                               \
+    {                                                                                              \
+        return _mm256_add_##x(a, b);                                                               \
+    }                                                                                              \
+    INLINE REG mul_##T(REG a, REG b)                                                               \
+    {                                                                                              \
+        return _mm256_mul_##x(a, b);                                                               \
+    }                                                                                              \
+    INLINE REG max_##T(REG a, REG b)                                                               \
+    {                                                                                              \
+        REG m = _mm256_and_##x(_mm256_max_##x(a, b), _mm256_max_##x(b, a));                        \
+        return _mm256_or_##x(m, _mm256_cmp_##x(a, b, _CMP_UNORD_Q));                               \
+    }                                                                                              \
+    INLINE REG min_##T(REG a, REG b)                                                               \
+    {                                                                                              \
+        REG m = _mm256_or_##x(_mm256_min_##x(a, b), _mm256_min_##x(b, a));                         \
+        return _mm256_or_##x(m, _mm256_cmp_##x(a, b, _CMP_UNORD_Q));                               \
+    }                                                                                              \
+    INLINE REG load_##T(const void *p)                                                             \
+    {                                                                                              \
+        return _mm256_loadu_##x(p);                                                                \
+    }                                                                                              \
+    INLINE REG load_part_##T(const void *p, size_t n)                                              \
+    {                                                                                              \
+        return _mm256_maskload_##x(p, LANES(n));                                                   \
+    }                                                                                              \
+    INLINE void store_##T(void *p, REG v)                                                          \
+    {                                                                                              \
+        _mm256_storeu_##x(p, v);                                                                   \
+    }                                                                                              \
+    INLINE void store_part_##T(void *p, REG v, size_t n)                                           \
+    {                                                                                              \
+        _mm256_maskstore_##x(p, LANES(n), v);                                                      \
+    }                                                                                              \
+    INLINE void stream_##T(void *p, REG v)                                                         \
+    {                                                                                              \
+        _mm256_stream_##x(p, v);                                                                   \
+    }
+REAL(f32, __m256, ps, lanes_32)
+REAL(f64, __m256d, pd, lanes_64)
+#undef REAL
+
 INLINE __m256 sub_f32(__m256 a, __m256 b)
 {
     return _mm256_sub_ps(a, b);
-}
-INLINE __m256 mul_f32(__m256 a, __m256 b)
-{
-    return _mm256_mul_ps(a, b);
 }
 INLINE __m256 div_f32(__m256 a, __m256 b)
 {
@@ -69,40 +108,6 @@ INLINE __m256 finish_f32(__m256 v)
 {
     __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
     return _mm256_blendv_ps(v, nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
-}
-
-/* maxps gives its second operand for zeros of different sign and for NaN. Both orders, and their
- * common bits: +0 unless both are -0. Where either was NaN all bits are set, which is one too. */
-INLINE __m256 max_f32(__m256 a, __m256 b)
-{
-    __m256 m = _mm256_and_ps(_mm256_max_ps(a, b), _mm256_max_ps(b, a));
-    return _mm256_or_ps(m, _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
-}
-INLINE __m256 min_f32(__m256 a, __m256 b)
-{
-    __m256 m = _mm256_or_ps(_mm256_min_ps(a, b), _mm256_min_ps(b, a));
-    return _mm256_or_ps(m, _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
-}
-
-INLINE __m256 load_f32(const void *p)
-{
-    return _mm256_loadu_ps(p);
-}
-INLINE __m256 load_part_f32(const void *p, size_t n)
-{
-    return _mm256_maskload_ps(p, lanes_32(n));
-}
-INLINE void store_f32(void *p, __m256 v)
-{
-    _mm256_storeu_ps(p, v);
-}
-INLINE void store_part_f32(void *p, __m256 v, size_t n)
-{
-    _mm256_maskstore_ps(p, lanes_32(n), v);
-}
-INLINE void stream_f32(void *p, __m256 v)
-{
-    _mm256_stream_ps(p, v);
 }
 
 /* 8 elements of 16 bits; a part of them by way of the stack. */
@@ -219,48 +224,10 @@ INLINE void stream_bf16(void *p, struct two_f32 v)
     _mm256_stream_si256(p, join_bf16(v));
 }
 
-INLINE __m256d add_f64(__m256d a, __m256d b)
-{
-    return _mm256_add_pd(a, b);
-}
-INLINE __m256d mul_f64(__m256d a, __m256d b)
-{
-    return _mm256_mul_pd(a, b);
-}
 INLINE __m256d finish_f64(__m256d v)
 {
     __m256d nan = _mm256_castsi256_pd(_mm256_set1_epi64x(INT64_C(0x7ff8000000000000)));
     return _mm256_blendv_pd(v, nan, _mm256_cmp_pd(v, v, _CMP_UNORD_Q));
-}
-INLINE __m256d max_f64(__m256d a, __m256d b)
-{
-    __m256d m = _mm256_and_pd(_mm256_max_pd(a, b), _mm256_max_pd(b, a));
-    return _mm256_or_pd(m, _mm256_cmp_pd(a, b, _CMP_UNORD_Q));
-}
-INLINE __m256d min_f64(__m256d a, __m256d b)
-{
-    __m256d m = _mm256_or_pd(_mm256_min_pd(a, b), _mm256_min_pd(b, a));
-    return _mm256_or_pd(m, _mm256_cmp_pd(a, b, _CMP_UNORD_Q));
-}
-INLINE __m256d load_f64(const void *p)
-{
-    return _mm256_loadu_pd(p);
-}
-INLINE __m256d load_part_f64(const void *p, size_t n)
-{
-    return _mm256_maskload_pd(p, lanes_64(n));
-}
-INLINE void store_f64(void *p, __m256d v)
-{
-    _mm256_storeu_pd(p, v);
-}
-INLINE void store_part_f64(void *p, __m256d v, size_t n)
-{
-    _mm256_maskstore_pd(p, lanes_64(n), v);
-}
-INLINE void stream_f64(void *p, __m256d v)
-{
-    _mm256_stream_pd(p, v);
 }
 
 #define INTEGER(T, width)                                                                          \

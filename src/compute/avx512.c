@@ -43,17 +43,58 @@ INLINE __m512 set_f32(float value)
 {
     return _mm512_set1_ps(value);
 }
-INLINE __m512 add_f32(__m512 a, __m512 b)
-{
-    return _mm512_add_ps(a, b);
-}
+
+/* What f32 and f64 have alike. maxps gives its second operand for zeros of different sign and
+ * for NaN. Both orders, and their common bits: +0 unless both are -0. NaN is put in where either
+ * was. */
+#define REAL(T, REG, x, LANES)                                                                     \
+    INLINE REG add_##T(REG a, REG b)                                                               \
+    {                                                                                              \
+        return _mm512_add_##x(a, b);                                                               \
+    }                                                                                              \
+    INLINE REG mul_##T(REG a, REG b)                                                               \
+    {                                                                                              \
+        return _mm512_mul_##x(a, b);                                                               \
+    }                                                                                              \
+    INLINE REG max_##T(REG a, REG b)                                                               \
+    {                                                                                              \
+        LANES nan = _mm512_cmp_##x##_mask(a, b, _CMP_UNORD_Q);                                     \
+        REG m = _mm512_and_##x(_mm512_max_##x(a, b), _mm512_max_##x(b, a));                        \
+        return _mm512_mask_add_##x(m, nan, a, b);                                                  \
+    }                                                                                              \
+    INLINE REG min_##T(REG a, REG b)                                                               \
+    {                                                                                              \
+        LANES nan = _mm512_cmp_##x##_mask(a, b, _CMP_UNORD_Q);                                     \
+        REG m = _mm512_or_##x(_mm512_min_##x(a, b), _mm512_min_##x(b, a));                         \
+        return _mm512_mask_add_##x(m, nan, a, b);                                                  \
+    }                                                                                              \
+    INLINE REG load_##T(const void *p)                                                             \
+    {                                                                                              \
+        return _mm512_loadu_##x(p);                                                                \
+    }                                                                                              \
+    INLINE REG load_part_##T(const void *p, size_t n)                                              \
+    {                                                                                              \
+        return _mm512_maskz_loadu_##x((LANES)lanes(n), p);                                         \
+    }                                                                                              \
+    INLINE void store_##T(void *p, REG v)                                                          \
+    {                                                                                              \
+        _mm512_storeu_##x(p, v);                                                                   \
+    }                                                                                              \
+    INLINE void store_part_##T(void *p, REG v, size_t n)                                           \
+    {                                                                                              \
+        _mm512_mask_storeu_##x(p, (LANES)lanes(n), v);                                             \
+    }                                                                                              \
+    INLINE void stream_##T(void *p, REG v)                                                         \
+    {                                                                                              \
+        _mm512_stream_##x(p, v);                                                                   \
+    }
+REAL(f32, __m512, ps, __mmask16)
+REAL(f64, __m512d, pd, __mmask8)
+#undef REAL
+
 INLINE __m512 sub_f32(__m512 a, __m512 b)
 {
     return _mm512_sub_ps(a, b);
-}
-INLINE __m512 mul_f32(__m512 a, __m512 b)
-{
-    return _mm512_mul_ps(a, b);
 }
 INLINE __m512 div_f32(__m512 a, __m512 b)
 {
@@ -65,42 +106,6 @@ INLINE __m512 finish_f32(__m512 v)
     __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
     return _mm512_castsi512_ps(
         _mm512_mask_set1_epi32(_mm512_castps_si512(v), nan, (int)0x7fc00000));
-}
-
-/* maxps gives its second operand for zeros of different sign and for NaN. Both orders, and their
- * common bits: +0 unless both are -0. NaN is put in where either was. */
-INLINE __m512 max_f32(__m512 a, __m512 b)
-{
-    __mmask16 nan = _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
-    __m512 m = _mm512_and_ps(_mm512_max_ps(a, b), _mm512_max_ps(b, a));
-    return _mm512_mask_add_ps(m, nan, a, b);
-}
-INLINE __m512 min_f32(__m512 a, __m512 b)
-{
-    __mmask16 nan = _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
-    __m512 m = _mm512_or_ps(_mm512_min_ps(a, b), _mm512_min_ps(b, a));
-    return _mm512_mask_add_ps(m, nan, a, b);
-}
-
-INLINE __m512 load_f32(const void *p)
-{
-    return _mm512_loadu_ps(p);
-}
-INLINE __m512 load_part_f32(const void *p, size_t n)
-{
-    return _mm512_maskz_loadu_ps((__mmask16)lanes(n), p);
-}
-INLINE void store_f32(void *p, __m512 v)
-{
-    _mm512_storeu_ps(p, v);
-}
-INLINE void store_part_f32(void *p, __m512 v, size_t n)
-{
-    _mm512_mask_storeu_ps(p, (__mmask16)lanes(n), v);
-}
-INLINE void stream_f32(void *p, __m512 v)
-{
-    _mm512_stream_ps(p, v);
 }
 
 /* f16: the conversion instructions round as asked and keep denormals whatever the control word. */
@@ -194,51 +199,11 @@ INLINE void stream_bf16(void *p, struct two_f32 v)
     _mm512_stream_si512(p, join_bf16(v));
 }
 
-INLINE __m512d add_f64(__m512d a, __m512d b)
-{
-    return _mm512_add_pd(a, b);
-}
-INLINE __m512d mul_f64(__m512d a, __m512d b)
-{
-    return _mm512_mul_pd(a, b);
-}
 INLINE __m512d finish_f64(__m512d v)
 {
     __mmask8 nan = _mm512_cmp_pd_mask(v, v, _CMP_UNORD_Q);
     return _mm512_castsi512_pd(
         _mm512_mask_set1_epi64(_mm512_castpd_si512(v), nan, INT64_C(0x7ff8000000000000)));
-}
-INLINE __m512d max_f64(__m512d a, __m512d b)
-{
-    __mmask8 nan = _mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q);
-    __m512d m = _mm512_and_pd(_mm512_max_pd(a, b), _mm512_max_pd(b, a));
-    return _mm512_mask_add_pd(m, nan, a, b);
-}
-INLINE __m512d min_f64(__m512d a, __m512d b)
-{
-    __mmask8 nan = _mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q);
-    __m512d m = _mm512_or_pd(_mm512_min_pd(a, b), _mm512_min_pd(b, a));
-    return _mm512_mask_add_pd(m, nan, a, b);
-}
-INLINE __m512d load_f64(const void *p)
-{
-    return _mm512_loadu_pd(p);
-}
-INLINE __m512d load_part_f64(const void *p, size_t n)
-{
-    return _mm512_maskz_loadu_pd((__mmask8)lanes(n), p);
-}
-INLINE void store_f64(void *p, __m512d v)
-{
-    _mm512_storeu_pd(p, v);
-}
-INLINE void store_part_f64(void *p, __m512d v, size_t n)
-{
-    _mm512_mask_storeu_pd(p, (__mmask8)lanes(n), v);
-}
-INLINE void stream_f64(void *p, __m512d v)
-{
-    _mm512_stream_pd(p, v);
 }
 
 #define INTEGER(T, width, mask, max, min)                                                          \

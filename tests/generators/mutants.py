@@ -156,14 +156,15 @@ WORDS = [(re.compile(pattern), others) for pattern, others in [
 
 
 def change_word(rng, lines):
-    for _ in range(20):
-        i = rng.randrange(len(lines))
-        pattern, others = rng.choice(WORDS)
-        found = list(pattern.finditer(lines[i]))
-        if found:
-            match = rng.choice(found)
-            lines[i] = lines[i][:match.start()] + match.expand(rng.choice(others)) + lines[i][match.end():]
-            return
+    """One of the words that stand in a line, of a line that has any."""
+    found = {i: [(pattern, others) for pattern, others in WORDS if pattern.search(line)] for i, line in enumerate(lines[1:], 1)}
+    changeable = [i for i, words in found.items() if words]
+    if not changeable:
+        return
+    i = rng.choice(changeable)
+    pattern, others = rng.choice(found[i])
+    match = rng.choice(list(pattern.finditer(lines[i])))
+    lines[i] = lines[i][:match.start()] + match.expand(rng.choice(others)) + lines[i][match.end():]
 
 
 def change(rng, text):
