@@ -12,14 +12,22 @@
 #include <unistd.h>
 
 static const char *const names[BENCH_COLLECTIVES] = {
-    [BENCH_ALLREDUCE] = "allreduce",           [BENCH_ALLGATHER] = "allgather",
-    [BENCH_REDUCE_SCATTER] = "reduce_scatter", [BENCH_BROADCAST] = "broadcast",
-    [BENCH_ALL_TO_ALL] = "all_to_all",         [BENCH_BARRIER] = "barrier",
+    [BENCH_ALLREDUCE] = "allreduce",
+    [BENCH_ALLGATHER] = "allgather",
+    [BENCH_REDUCE_SCATTER] = "reduce_scatter",
+    [BENCH_BROADCAST] = "broadcast",
+    [BENCH_ALL_TO_ALL] = "all_to_all",
+    [BENCH_REDUCE] = "reduce",
+    [BENCH_GATHER] = "gather",
+    [BENCH_SCATTER] = "scatter",
+    [BENCH_BARRIER] = "barrier",
 };
 
 static const char usage[] =
     "usage: PROGRAM COLLECTIVE [-s 8,4K,1M] [-t SECONDS] [-i ITERATIONS] [-m MODE] [-l LABEL]\n"
-    "COLLECTIVE is allreduce, allgather, reduce_scatter, broadcast, all_to_all or barrier\n"
+    "COLLECTIVE is allreduce, allgather, reduce_scatter, broadcast, all_to_all, reduce, gather, "
+    "scatter\n"
+    "or barrier\n"
     "-s  sizes in bytes, the larger buffer of a rank   -t  seconds for each result\n"
     "-i  most calls for each result                    -m  hot, fresh, both, row or all\n"
     "-l  the name to print for the library\n";
@@ -101,7 +109,8 @@ static struct options read_options(const char *label, int argc, char **argv)
 static bool has_blocks(enum bench_collective collective)
 {
     return collective == BENCH_ALLGATHER || collective == BENCH_REDUCE_SCATTER ||
-           collective == BENCH_ALL_TO_ALL;
+           collective == BENCH_ALL_TO_ALL || collective == BENCH_GATHER ||
+           collective == BENCH_SCATTER;
 }
 
 /* Small integers: sums are exact in f32 whatever the order. */
@@ -112,18 +121,22 @@ static float value_at(int rank, size_t i)
 
 static size_t input_count(const struct bench_library *library, const struct bench_call *call)
 {
-    if (call->collective == BENCH_BARRIER ||
-        (call->collective == BENCH_BROADCAST && library->rank != 0))
+    bool from_root = call->collective == BENCH_BROADCAST || call->collective == BENCH_SCATTER;
+    if (call->collective == BENCH_BARRIER || (from_root && library->rank != 0))
         return 0;
-    return call->collective == BENCH_ALLGATHER ? call->count / (size_t)library->size : call->count;
+    if (call->collective == BENCH_ALLGATHER || call->collective == BENCH_GATHER)
+        return call->count / (size_t)library->size;
+    return call->count;
 }
 
 static size_t output_count(const struct bench_library *library, const struct bench_call *call)
 {
-    if (call->collective == BENCH_BARRIER)
+    bool to_root = call->collective == BENCH_REDUCE || call->collective == BENCH_GATHER;
+    if (call->collective == BENCH_BARRIER || (to_root && library->rank != 0))
         return 0;
-    return call->collective == BENCH_REDUCE_SCATTER ? call->count / (size_t)library->size
-                                                    : call->count;
+    if (call->collective == BENCH_REDUCE_SCATTER || call->collective == BENCH_SCATTER)
+        return call->count / (size_t)library->size;
+    return call->count;
 }
 
 static float *output_of(const struct bench_call *call)
@@ -146,13 +159,17 @@ static float expected_at(const struct bench_library *library, const struct bench
     float ranks = (float)(size * (size + 1) / 2);
     switch (call->collective) {
     case BENCH_ALLREDUCE:
+    case BENCH_REDUCE:
         return ranks + (float)(size * (int)(i % 7));
     case BENCH_REDUCE_SCATTER:
         return ranks + (float)(size * (int)((own + i) % 7));
     case BENCH_ALLGATHER:
+    case BENCH_GATHER:
         return value_at((int)(i / block), i % block);
     case BENCH_ALL_TO_ALL:
         return value_at((int)(i / block), own + i % block);
+    case BENCH_SCATTER:
+        return value_at(0, own + i);
     default:
         return value_at(0, i);
     }

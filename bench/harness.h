@@ -10,8 +10,9 @@
  * between them, not even the barrier, and takes a 64th of the slowest rank's time: a root may run ahead
  * of the others there, and does in programs. Results are checked once per size.
  *
- * Sizes are those of the larger buffer of a rank: allreduce and broadcast: the buffer; allgather:
- * the receive buffer; reduce_scatter and all_to_all: the send buffer. f32, sum.
+ * Sizes are those of the larger buffer of a rank: allreduce, reduce and broadcast: the buffer; allgather
+ * and gather: the receive buffer; reduce_scatter, scatter and all_to_all: the send buffer. f32, sum; rank 0
+ * is the root.
  *
  * One line of JSON per result, on rank 0's standard output.
  */
@@ -31,6 +32,9 @@ enum bench_collective {
     BENCH_REDUCE_SCATTER,
     BENCH_BROADCAST,
     BENCH_ALL_TO_ALL,
+    BENCH_REDUCE,
+    BENCH_GATHER,
+    BENCH_SCATTER,
     BENCH_BARRIER,
     BENCH_COLLECTIVES
 };

@@ -25,6 +25,15 @@ static void call(const struct bench_call *c)
     case BENCH_ALL_TO_ALL:
         MPI_Alltoall(c->send, block, MPI_FLOAT, c->recv, block, MPI_FLOAT, MPI_COMM_WORLD);
         break;
+    case BENCH_REDUCE:
+        MPI_Reduce(c->send, c->recv, count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+        break;
+    case BENCH_GATHER:
+        MPI_Gather(c->send, block, MPI_FLOAT, c->recv, block, MPI_FLOAT, 0, MPI_COMM_WORLD);
+        break;
+    case BENCH_SCATTER:
+        MPI_Scatter(c->send, block, MPI_FLOAT, c->recv, block, MPI_FLOAT, 0, MPI_COMM_WORLD);
+        break;
     default:
         MPI_Barrier(MPI_COMM_WORLD);
     }

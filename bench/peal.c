@@ -39,6 +39,15 @@ static void call(const struct bench_call *c)
     case BENCH_ALL_TO_ALL:
         check(peal_all_to_all(comm, c->send, c->recv, block, PEAL_F32));
         break;
+    case BENCH_REDUCE:
+        check(peal_reduce(comm, c->send, c->recv, c->count, PEAL_F32, PEAL_SUM, 0));
+        break;
+    case BENCH_GATHER:
+        check(peal_gather(comm, c->send, c->recv, block, PEAL_F32, 0));
+        break;
+    case BENCH_SCATTER:
+        check(peal_scatter(comm, c->send, c->recv, block, PEAL_F32, 0));
+        break;
     default:
         check(peal_barrier(comm));
     }

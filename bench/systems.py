@@ -130,7 +130,8 @@ class PealBench(System):
 
 
 def limit(folder):
-    yield System("limit", "limit", lambda _: [f"{folder}/bench-limit"])
+    collectives = ["allreduce", "allgather", "reduce_scatter", "broadcast", "all_to_all", "barrier"]
+    yield System("limit", "limit", lambda _: [f"{folder}/bench-limit"], None, None, collectives)
 
 
 def installed(folder):
