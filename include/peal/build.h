@@ -74,6 +74,12 @@ PEAL_API struct peal_expr *peal_build_ints_param(struct peal_builder *b, const c
                                                  bool is_local, struct peal_expr *len);
 PEAL_API struct peal_expr *peal_build_reduce_param(struct peal_builder *b, const char *name);
 
+/* A user-defined reduction, `reduce NAME(a, b) = value`, where names "a" and "b" stand for the two contributions;
+ * `properties` is NULL, "commutative", "associative" or "commutative associative". What it returns can be applied
+ * and handed to kernels, in every kernel of the module. */
+PEAL_API struct peal_expr *peal_build_reduction(struct peal_builder *b, const char *name,
+                                                const char *properties, struct peal_expr *value);
+
 /* Declarations. */
 PEAL_API struct peal_expr *peal_build_window(struct peal_builder *b, const char *name,
                                              const struct peal_build_memory *memory);

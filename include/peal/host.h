@@ -237,6 +237,11 @@ PEAL_API enum peal_status peal_work_kernel(struct peal_host *host, const char *t
 PEAL_API enum peal_status peal_work_function(struct peal_host *host, const char *name,
                                              struct peal_work *out);
 
+/* Declares a user-defined reduction, as peal_reduction_declare does: *out is an operation for the tasks of this host.
+ * Declaring one again gives the same operation. At most 16. */
+PEAL_API enum peal_status peal_host_reduction_declare(struct peal_host *host, const char *text,
+                                                      const char *name, enum peal_reduction *out);
+
 /* A list of members' values is for `local` parameters: rank after rank. */
 enum peal_task_arg_kind { PEAL_TASK_TENSOR, PEAL_TASK_INT, PEAL_TASK_INTS, PEAL_TASK_REDUCE };
 struct peal_task_arg {

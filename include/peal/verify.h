@@ -119,6 +119,9 @@ struct peal_verify_args {
     /* Also under the order of a network, which orders pairs of ranks only, between ranks of different
      * nodes; without nodes, between all. See docs/verifier.md, "The order of a network". */
     int pairwise;
+    /* A user-defined reduction in the place of op: a text like "reduce mine(a, b) = a / 2 + b", of which the
+     * last one counts, or the name of one that the kernel's own text declares. NULL: op. */
+    const char *reduction;
 };
 
 static inline void peal_verify_args_init(struct peal_verify_args *args)

@@ -22,6 +22,7 @@ class _Blocks(ctypes.Structure):
 
 _P = c_void_p
 _open = function("peal_comm_open", [c_void_p, ctypes.POINTER(c_void_p)])
+_declare_reduction = function("peal_reduction_declare", [c_void_p, c_char_p, c_char_p, ctypes.POINTER(c_int)])
 _open_threads = function("peal_comm_open_threads", [c_uint32, ctypes.POINTER(c_void_p)])
 _split = function("peal_comm_split", [_P, c_int, c_int, ctypes.POINTER(c_void_p)])
 _dup = function("peal_comm_dup", [_P, ctypes.POINTER(c_void_p)])
@@ -215,17 +216,26 @@ class Comm:
         """No rank leaves before all have entered."""
         self._call("barrier", None, None, False, None)
 
+    def _operation(self, op: str) -> int:
+        """Of a name, or of a user-defined reduction such as "reduce mine(a, b) = a / 2 + b"."""
+        if "(" not in op:
+            return reduction_number(op)
+        out = c_int()
+        self._check(_declare_reduction(self._comm, text(op), None, ctypes.byref(out)))
+        return out.value
+
     def allreduce(self, x: Any, op: str = "sum", out: Any = None, dtype: Optional[str] = None, request: bool = False) -> Any:
-        """The reduction over all ranks, on every rank. request=True starts it and returns a Request, here and below."""
+        """The reduction over all ranks, on every rank. op is an operation's name or a user-defined reduction, "reduce mine(a, b) =
+        a / 2 + b", which all ranks use in the same order. request=True starts it and returns a Request, here and below."""
         b = Buffer(x, dtype)
-        return self._even("allreduce", x, out, dtype, b.shape, b.count, request, o=reduction_number(op))
+        return self._even("allreduce", x, out, dtype, b.shape, b.count, request, o=self._operation(op))
 
     def reduce(self, x: Any, op: str = "sum", root: int = 0, out: Any = None, dtype: Optional[str] = None,
                request: bool = False) -> Any:
         """The reduction on the root; None elsewhere."""
         b = Buffer(x, dtype)
         return self._even("reduce", x, out, dtype, b.shape, b.count, request, has_out=self.rank == root,
-                          o=reduction_number(op), r=root)
+                          o=self._operation(op), r=root)
 
     def broadcast(self, x: Any, root: int = 0, dtype: Optional[str] = None, request: bool = False) -> Any:
         """x, in place: read on the root, written elsewhere."""
@@ -241,7 +251,7 @@ class Comm:
         """The own block of the reduction; x has a block per rank."""
         b = Buffer(x, dtype)
         count = b.count // self.size
-        return self._even("reduce_scatter", x, out, dtype, (count,), count, request, o=reduction_number(op))
+        return self._even("reduce_scatter", x, out, dtype, (count,), count, request, o=self._operation(op))
 
     def gather(self, x: Any, root: int = 0, out: Any = None, dtype: Optional[str] = None, request: bool = False) -> Any:
         """Everyone's x on the root; None elsewhere."""
@@ -267,7 +277,7 @@ class Comm:
     def reduce_scatter_v(self, x: Any, counts: Sequence[int], op: str = "sum", out: Any = None,
                          offsets: Optional[Sequence[int]] = None, dtype: Optional[str] = None, request: bool = False) -> Any:
         return self._even("reduce_scatter_v", x, out, dtype, (counts[self.rank],), 0, request, counts=counts, offsets=offsets,
-                          o=reduction_number(op))
+                          o=self._operation(op))
 
     def gather_v(self, x: Any, counts: Sequence[int], root: int = 0, out: Any = None, offsets: Optional[Sequence[int]] = None,
                  dtype: Optional[str] = None, request: bool = False) -> Any:

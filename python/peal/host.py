@@ -99,6 +99,7 @@ _read = function("peal_tensor_read", [_P, _Id, _P, c_uint64])
 _write_part = function("peal_tensor_write_part", [_P, _Id, c_uint32, _P, c_uint64])
 _read_part = function("peal_tensor_read_part", [_P, _Id, c_uint32, _P, c_uint64])
 _part_bytes = function("peal_tensor_part_bytes", [_P, _Id, c_uint32], c_uint64)
+_declare = function("peal_host_reduction_declare", [_P, c_char_p, c_char_p, POINTER(c_int)])
 _work_kernel = function("peal_work_kernel", [_P, c_char_p, c_char_p, POINTER(_Id)])
 _work_function = function("peal_work_function", [_P, c_char_p, POINTER(_Id)])
 _submit = function("peal_host_submit", [_P, POINTER(_TaskSpec), POINTER(_Id)])
@@ -321,11 +322,19 @@ class Host:
             self._works[key] = out
         return self._works[key]
 
+    def _operation(self, op: str) -> int:
+        """Of a name, or of a user-defined reduction such as "reduce mine(a, b) = a / 2 + b"."""
+        if "(" not in op:
+            return reduction_number(op)
+        out = c_int()
+        self._check(_declare(self._host, text(op), None, ctypes.byref(out)))
+        return out.value
+
     def submit(self, work: str, *args: Any, worker: Optional[int] = None, domain: Optional[Domain] = None,
                kernel: Optional[str] = None, name: Optional[str] = None, dims: Optional[Dict[str, int]] = None) -> Task:
         """Queues a task: a library kernel's name, Peal text, or a function's name; on a worker, a domain, or everyone.
 
-        args: tensors (or parts of them), ints, lists of ints, operations such as "sum".
+        args: tensors (or parts of them), ints, lists of ints, operations such as "sum" or "reduce mine(a, b) = a / 2 + b".
         """
         kept: List[Any] = []
         list_of = (_TaskArg * max(len(args), 1))()
@@ -333,7 +342,7 @@ class Host:
             if isinstance(value, Tensor):
                 list_of[i] = _TaskArg(kind=_TENSOR, tensor=value._id, first=value._first, count=value._count)
             elif isinstance(value, str):
-                list_of[i] = _TaskArg(kind=_REDUCE, reduce=reduction_number(value))
+                list_of[i] = _TaskArg(kind=_REDUCE, reduce=self._operation(value))
             elif isinstance(value, int):
                 list_of[i] = _TaskArg(kind=_INT, value=value)
             else:

@@ -7,7 +7,7 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence, Union
 
-from ._library import PealError, dtype_number, function, reduction_number, text
+from ._library import REDUCTIONS, PealError, dtype_number, function, reduction_number, text
 
 
 class _Value(ctypes.Structure):
@@ -19,7 +19,8 @@ class _Args(ctypes.Structure):
                 ("ranks", POINTER(c_uint32)), ("nranks", c_size_t), ("counts", POINTER(c_uint64)), ("ncounts", c_size_t),
                 ("values", POINTER(_Value)), ("nvalues", c_size_t), ("dtype", c_int), ("op", c_int), ("root", c_uint32),
                 ("in_place", c_int), ("depth", c_uint32), ("slot_bytes", c_uint64), ("launches", c_uint32), ("alone", c_int),
-                ("max_states", c_uint64), ("max_bytes", c_uint64), ("threads", c_uint32), ("advice", c_int), ("cache", c_char_p)]
+                ("max_states", c_uint64), ("max_bytes", c_uint64), ("threads", c_uint32), ("advice", c_int), ("cache", c_char_p),
+                ("nodes", POINTER(c_uint32)), ("nnodes", c_size_t), ("pairwise", c_int), ("reduction", c_char_p)]
 
 
 class _Place(ctypes.Structure):
@@ -135,6 +136,8 @@ def verify(kernel: str, ranks: Union[int, Sequence[int]] = (2, 3, 4), counts: Un
 
         verdict = peal.verify(text, ranks=range(2, 9))
         if not verdict: print(verdict.counterexample.why)
+
+    op: an operation's name, or a user-defined reduction: "reduce mine(a, b) = a / 2 + b", or the name of one that the text declares.
     """
     if _verify is None:
         raise PealError(7, "this libpeal has no peal_verify")
@@ -146,7 +149,11 @@ def verify(kernel: str, ranks: Union[int, Sequence[int]] = (2, 3, 4), counts: Un
     given = [_Value(text(key), cells, 1) for key, cells in zip(values or {}, single)]
     value_array = (_Value * max(len(given), 1))(*given)
     args = _Args(struct_size=ctypes.sizeof(_Args), ranks=rank_array, nranks=len(numbers), counts=count_array, ncounts=len(sizes),
-                 values=value_array, nvalues=len(given), dtype=dtype_number(dtype), op=reduction_number(op), advice=int(advice))
+                 values=value_array, nvalues=len(given), dtype=dtype_number(dtype), advice=int(advice))
+    if op in REDUCTIONS:
+        args.op = reduction_number(op)
+    else:
+        args.reduction = text(op)
     if "{" in kernel:
         args.text, args.kernel = text(kernel), text(name)
     else:

@@ -54,6 +54,9 @@ def a_process(rank, size, job, queue):
         queue.put(float(comm.allreduce(np.full(8, rank + 1, "f4"))[3]))
 
 
+SMOOTH = "reduce smooth(a, b) = a / 2 + b"
+
+
 class Collectives(unittest.TestCase):
     def test_every_collective(self):
         size = 3
@@ -65,6 +68,7 @@ class Collectives(unittest.TestCase):
             comm.barrier()
             np.testing.assert_array_equal(comm.allreduce(x), full)
             np.testing.assert_array_equal(comm.allreduce(x, "max"), np.arange(6) + 200)
+            np.testing.assert_array_equal(comm.allreduce(x, SMOOTH), np.arange(6) * 1.75 + 250)
             got = comm.reduce(x, root=1)
             self.assertTrue((got == full).all() if r == 1 else got is None)
             b = x.copy()
@@ -204,6 +208,10 @@ class Proofs(unittest.TestCase):
     def test_proved(self):
         self.assertTrue(peal.verify("allreduce_ring", ranks=[2, 3]))
 
+    def test_user_defined_reductions(self):
+        self.assertTrue(peal.verify("allreduce_mesh", ranks=3, op=SMOOTH))
+        self.assertFalse(peal.verify("allreduce_ring", ranks=3, op=SMOOTH))
+
     def test_refuted(self):
         verdict = peal.verify(RACY, ranks=2)
         self.assertFalse(verdict)
@@ -227,6 +235,8 @@ class Hosts(unittest.TestCase):
                 y = host.tensor(256)
                 host.submit("allreduce_ring", x, y, "sum")
                 np.testing.assert_array_equal(y.read(), 4 * data)
+                host.submit("allreduce_mesh", x, y, SMOOTH)
+                np.testing.assert_array_equal(y.read(), 1.875 * data)
                 s = host.tensor((8, 6), shard=0).write(np.arange(48, dtype="f4").reshape(8, 6))
                 np.testing.assert_array_equal(s.read(rank=1), np.arange(12, 24))
                 host.submit("kernel neg(inout x: T[n]) { x = 0.0 - x }", s[0:3])

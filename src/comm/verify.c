@@ -20,6 +20,7 @@ struct question {
     struct peal_verify_args args; /* with zeroes for what the caller does not know */
     struct peal_program *program;
     struct peal_claim claim;
+    struct peal_formula formula; /* of the arguments' text */
     struct peal_diags diags;
     struct peal_arena arena;
 };
@@ -105,6 +106,35 @@ static enum peal_status load(struct question *q)
     return PEAL_INVALID;
 }
 
+/* A text has operands; a name is one of the kernel's own. */
+static enum peal_status take_reduction(struct question *q)
+{
+    const char *given = q->args.reduction;
+    const struct peal_kernel *kernel = q->claim.request.kernel;
+    struct peal_bind *bind = &q->claim.request.bind;
+    bind->reduce = q->args.op;
+    if (!given)
+        return PEAL_OK;
+    bind->reduce = PEAL_USER_REDUCTION;
+    if (strchr(given, '(')) {
+        struct peal_text why = {0};
+        enum peal_status status = peal_formula_read(given, NULL, &q->formula, &why);
+        if (status != PEAL_OK)
+            peal_diag_error(&q->diags, (struct peal_pos){0}, "%s", peal_text_get(&why));
+        peal_text_release(&why);
+        bind->formula = &q->formula;
+        return status;
+    }
+    for (uint32_t i = 0; i < kernel->nformulas; i++) {
+        if (strcmp(kernel->formulas[i].name, given) == 0)
+            bind->formula = &kernel->formulas[i];
+    }
+    if (bind->formula)
+        return PEAL_OK;
+    peal_diag_error(&q->diags, (struct peal_pos){0}, "there is no reduction '%s'", given);
+    return PEAL_INVALID;
+}
+
 /* The lists, in the types of a claim. */
 static enum peal_status make_lists(struct question *q)
 {
@@ -147,7 +177,6 @@ static void make_claim(struct question *q)
     const struct peal_verify_args *a = &q->args;
     struct peal_claim *claim = &q->claim;
     claim->request.bind.dtype = a->dtype;
-    claim->request.bind.reduce = a->op;
     claim->request.bind.root = a->root;
     claim->request.bind.in_place = a->in_place;
     claim->request.bind.nodes = a->nodes;
@@ -175,6 +204,8 @@ static enum peal_status ask(const struct peal_verify_args *args, struct question
         status = check_args(q);
     if (status == PEAL_OK)
         status = load(q);
+    if (status == PEAL_OK)
+        status = take_reduction(q);
     if (status == PEAL_OK)
         status = make_lists(q);
     if (status != PEAL_OK)

@@ -159,7 +159,7 @@ static enum peal_status take_argument(struct peal_host *host, struct peal_host_r
     case PEAL_TASK_INTS:
         return take_ints(host, r, a);
     case PEAL_TASK_REDUCE:
-        if ((unsigned)given->reduce >= PEAL_REDUCTIONS)
+        if ((unsigned)given->reduce >= PEAL_REDUCTIONS && !peal_host_formula(host, given->reduce))
             return peal_host_fail(host, PEAL_INVALID, "there is no operation %d",
                                   (int)given->reduce);
         r->args[a].value = given->reduce;

@@ -8,6 +8,7 @@
  * alone. */
 #include "host/state.h"
 
+#include <assert.h>
 #include <peal/peal.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct joined {
     uint64_t serial;
     struct peal_comm *comm; /* NULL: not opened */
     PEAL_VEC(struct loaded) kernels;
+    uint32_t declared; /* user-defined reductions: the first of the host's */
 };
 
 struct peal_launcher {
@@ -175,6 +177,23 @@ static struct peal_arg argument(const struct peal_host_shared *shared,
                              .bytes = place->count * peal_dtype_size((enum peal_dtype)arg->dtype)};
 }
 
+/* Declares what the host has up to this operation, so that it has the same number here. */
+static enum peal_status declare(const struct peal_host_shared *shared, struct joined *joined,
+                                enum peal_reduction reduce)
+{
+    enum peal_status status = PEAL_OK;
+    for (uint32_t i = joined->declared; i <= (uint32_t)reduce - PEAL_USER_REDUCTION; i++) {
+        enum peal_reduction got = PEAL_SUM;
+        status = peal_reduction_declare(joined->comm, shared->reductions[i].text,
+                                        shared->reductions[i].name, &got);
+        if (status != PEAL_OK)
+            return status;
+        assert((uint32_t)got == PEAL_USER_REDUCTION + i);
+        joined->declared = i + 1;
+    }
+    return status;
+}
+
 static enum peal_status run_kernel(struct peal_launcher *launcher, struct peal_host_block *block,
                                    uint32_t member, struct joined *joined, struct peal_text *why)
 {
@@ -184,10 +203,15 @@ static enum peal_status run_kernel(struct peal_launcher *launcher, struct peal_h
         load(&launcher->shared->works[block->work], block->work, joined, why, &kernel);
     if (status != PEAL_OK)
         return status;
-    for (uint32_t a = 0; a < block->nargs; a++)
+    for (uint32_t a = 0; a < block->nargs; a++) {
         args[a] = argument(launcher->shared, block, member, a);
-    status = peal_user_kernel_launch(kernel, (enum peal_dtype)block->dtype, args, block->nargs,
-                                     block->dims, block->ndims);
+        if (args[a].kind == PEAL_ARG_REDUCE && peal_reduce_is_user(args[a].reduce) &&
+            status == PEAL_OK)
+            status = declare(launcher->shared, joined, args[a].reduce);
+    }
+    if (status == PEAL_OK)
+        status = peal_user_kernel_launch(kernel, (enum peal_dtype)block->dtype, args, block->nargs,
+                                         block->dims, block->ndims);
     if (status == PEAL_CLOSED)
         peal_text_puts(why, "an earlier task failed while the domain communicated, which ended it");
     else if (status != PEAL_OK)

@@ -56,7 +56,7 @@ struct linker {
     uint32_t lanes[PEAL_HOST_QUEUES]; /* of every rank */
     uint32_t order;                   /* the signal of lanes' progress: a cell per lane */
     uint32_t drain;                   /* a cell per lane that no task waits for */
-    uint32_t nbufs, nsignals;
+    uint32_t nbufs, nsignals, nformulas;
     uint64_t nops; /* made so far */
     bool **needed; /* by queue index and held position: someone waits for this task */
     bool async, failed;
@@ -287,6 +287,24 @@ static void link_sync(struct linker *l, const struct instance *instance, const s
         last->sync.back = op->sync.back;
 }
 
+/* Every plan numbers its formulas for itself. */
+static bool link_formula(struct linker *l, const struct peal_plan *plan, struct peal_op *op)
+{
+    const struct peal_formula *formula = peal_plan_formula(plan, op->fn);
+    const struct peal_formula *made = peal_assembler_formulas(l->a);
+    uint32_t i = 0;
+    while (i < l->nformulas && !peal_formula_is_same(&made[i], formula))
+        i++;
+    if (i == PEAL_FORMULAS)
+        return false;
+    if (i == l->nformulas) {
+        peal_assembler_formula(l->a, formula);
+        l->nformulas++;
+    }
+    op->fn = (uint8_t)(PEAL_FN_USER + i);
+    return true;
+}
+
 static void link_lane(struct linker *l, const struct instance *instance, uint32_t member,
                       uint32_t lane)
 {
@@ -320,6 +338,7 @@ static void link_lane(struct linker *l, const struct instance *instance, uint32_
         if (op.kind >= PEAL_OP_SEND)
             op.mem.channel = instance->channels[op.mem.channel];
         op.pos = PEAL_NONE;
+        l->failed |= peal_fn_is_user(op.fn) && !link_formula(l, plan, &op);
         if (!l->failed)
             peal_assembler_append(l->a, &op, refs);
         l->nops++;
@@ -503,12 +522,8 @@ static bool begin(struct linker *l)
 
 static void release(struct linker *l)
 {
-    uint32_t nneeded = 0;
-    if (l->needed)
-        nneeded = l->host->workers * PEAL_HOST_QUEUES;
-    size_t ninstances = 0;
-    if (l->instances)
-        ninstances = l->count;
+    uint32_t nneeded = l->needed ? l->host->workers * PEAL_HOST_QUEUES : 0;
+    size_t ninstances = l->instances ? l->count : 0;
     for (uint32_t i = 0; i < nneeded; i++)
         free(l->needed[i]);
     free(l->needed);

@@ -154,6 +154,11 @@ struct peal_host_shared_work {
     const char *text, *name; /* of a kernel; text NULL: the library's */
 };
 
+/* A user-defined reduction: number PEAL_USER_REDUCTION + its place. Written before any task that names it. */
+struct peal_host_shared_reduction {
+    const char *text, *name;
+};
+
 struct peal_host_shared_domain {
     uint64_t serial;
     uint32_t size;
@@ -182,6 +187,7 @@ struct peal_host_shared {
     struct peal_host_report *reports;
     struct peal_host_shared_work *works;
     struct peal_host_shared_domain *domains;
+    struct peal_host_shared_reduction reductions[PEAL_FORMULAS];
     char *texts;
     uint64_t texts_used;
 };
@@ -343,6 +349,8 @@ struct peal_host {
     size_t reported;                 /* failures before this one have been returned by wait_all */
     struct peal_function *functions; /* the caller's, then built-in ones */
     size_t nfunctions;
+    struct peal_formula formulas[PEAL_FORMULAS]; /* of shared->reductions */
+    uint32_t nformulas;
 
     uint64_t next_id;              /* ids start at 1 */
     uint64_t oldest;               /* every task before has ended, and is retired */
@@ -366,6 +374,9 @@ struct peal_host {
     struct peal_text error;
 };
 
+/* work.c. NULL: it is no user-defined reduction, or none that was declared. */
+const struct peal_formula *peal_host_formula(const struct peal_host *host,
+                                             enum peal_reduction reduce);
 /* open.c */
 enum peal_status peal_host_fail(struct peal_host *host, enum peal_status status, const char *format,
                                 ...) __attribute__((format(printf, 3, 4)));

@@ -153,6 +153,57 @@ enum peal_status peal_work_kernel(struct peal_host *host, const char *text, cons
     return status;
 }
 
+const struct peal_formula *peal_host_formula(const struct peal_host *host,
+                                             enum peal_reduction reduce)
+{
+    uint32_t i = (uint32_t)reduce - PEAL_USER_REDUCTION;
+    if (!peal_reduce_is_user(reduce) || i >= host->nformulas)
+        return NULL;
+    return &host->formulas[i];
+}
+
+static enum peal_status add_reduction(struct peal_host *host, const struct peal_formula *formula,
+                                      const char *text, enum peal_reduction *out)
+{
+    uint32_t i = 0;
+    while (i < host->nformulas && !peal_formula_is_same(&host->formulas[i], formula))
+        i++;
+    if (i == PEAL_FORMULAS)
+        return peal_host_fail(host, PEAL_NO_MEMORY, "a host has at most %d reductions",
+                              PEAL_FORMULAS);
+    if (i == host->nformulas) {
+        struct peal_host_shared_reduction shared = {share_text(host, text),
+                                                    share_text(host, formula->name)};
+        if (!shared.text || !shared.name)
+            return peal_host_fail(host, PEAL_NO_MEMORY, "kernels' texts are beyond %llu bytes",
+                                  (unsigned long long)PEAL_HOST_TEXT_BYTES);
+        host->shared->reductions[i] = shared;
+        host->formulas[host->nformulas++] = *formula;
+    }
+    *out = (enum peal_reduction)(PEAL_USER_REDUCTION + i);
+    return PEAL_OK;
+}
+
+enum peal_status peal_host_reduction_declare(struct peal_host *host, const char *text,
+                                             const char *name, enum peal_reduction *out)
+{
+    enum peal_status status = peal_host_enter(host);
+    if (status != PEAL_OK)
+        return status;
+    if (!text || !out)
+        return peal_host_fail(host, PEAL_INVALID, "a reduction needs a text, and a place");
+    struct peal_formula formula;
+    struct peal_text why = {0};
+    status = peal_formula_read(text, name, &formula, &why);
+    if (status == PEAL_OK)
+        status = add_reduction(host, &formula, text, out);
+    else
+        peal_host_fail(host, status, "%s",
+                       why.len ? peal_text_get(&why) : peal_status_text(status));
+    peal_text_release(&why);
+    return status;
+}
+
 /* "in, out, int": one word per parameter. */
 static bool read_signature(const char *text, struct peal_host_work *work)
 {
@@ -247,6 +298,14 @@ struct binding {
     struct peal_bind_value values[2 * PEAL_MOST_ARGS];
 };
 
+/* A kernel's text may have formulas of its own: which number the caller's gets there is instantiate's to say. */
+static void bind_reduction(const struct peal_host *host, enum peal_reduction reduce,
+                           struct peal_bind *bind)
+{
+    bind->reduce = reduce;
+    bind->formula = peal_host_formula(host, reduce);
+}
+
 static uint64_t bind_request(const struct peal_host *host, const struct peal_host_request *r,
                              struct binding *out)
 {
@@ -274,7 +333,7 @@ static uint64_t bind_request(const struct peal_host *host, const struct peal_hos
         uint64_t all = arg->nvalues * (uint64_t)(arg->local ? r->members : 1);
         bind->symmetric |= param->is_window;
         if (arg->kind == PEAL_TASK_REDUCE)
-            bind->reduce = (enum peal_reduction)arg->value;
+            bind_reduction(host, (enum peal_reduction)arg->value, bind);
         else if (arg->kind == PEAL_TASK_INT)
             out->values[bind->nvalues++] =
                 (struct peal_bind_value){param->name, &arg->value, 1, false};

@@ -86,6 +86,45 @@ enum peal_status peal_program_text(const char *name, const char *text, size_t le
     return status;
 }
 
+/* The one of that name, or the text's last. */
+static const struct peal_reduce_decl *find_reduction(const struct peal_module *module,
+                                                     const char *name)
+{
+    if (name)
+        return peal_module_find_reduction(module, name);
+    const struct peal_reduce_decl *last = module->reductions;
+    while (last && last->next)
+        last = last->next;
+    return last;
+}
+
+enum peal_status peal_formula_read(const char *text, const char *name, struct peal_formula *out,
+                                   struct peal_text *why)
+{
+    struct peal_program *program = NULL;
+    struct peal_diags diags;
+    peal_diags_init(&diags);
+    enum peal_status status = peal_program_text("text", text, strlen(text), &diags, &program);
+    if (status != PEAL_OK) {
+        peal_diags_print(&diags, false, why);
+    } else {
+        const struct peal_reduce_decl *decl = find_reduction(program->module, name);
+        if (decl) {
+            *out = decl->formula;
+        } else {
+            status = PEAL_INVALID;
+            peal_text_puts(why, "there is no reduction ");
+            if (name)
+                peal_text_printf(why, "'%s'", name);
+            else
+                peal_text_puts(why, "in the text");
+        }
+    }
+    peal_program_close(program);
+    peal_diags_release(&diags);
+    return status;
+}
+
 static enum peal_status read_file(const char *path, struct peal_diags *diags, char **text,
                                   size_t *len)
 {

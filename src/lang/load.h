@@ -32,6 +32,11 @@ const struct peal_kernel *peal_program_kernel(struct peal_program *program, cons
 /* As peal_library_orders_pairs, of the library that comes with every program. */
 bool peal_program_orders_pairs(const struct peal_program *program, const char *kernel);
 
+/* The user-defined reduction of that name of a text; NULL name: the text's last. PEAL_INVALID: what is wrong is added
+ * to `why`, as diagnostics. */
+enum peal_status peal_formula_read(const char *text, const char *name, struct peal_formula *out,
+                                   struct peal_text *why);
+
 /* The module as written: the file's, or the library. */
 const struct peal_module *peal_program_module(const struct peal_program *program);
 

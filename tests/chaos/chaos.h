@@ -170,6 +170,8 @@ struct tally {
     _Atomic uint64_t calls, messages, programs;
     _Atomic uint64_t faults[FAULTS];
     _Atomic uint64_t apart; /* programs with a rank in a pid namespace of its own */
+    _Atomic uint64_t stopped,
+        slow; /* ranks that were stopped and continued, or held up for up to 3 ms */
     _Atomic uint64_t wrong, hung, leaked;
     _Atomic uint64_t struck_ns;   /* when the rank of this program went, on the monotonic clock */
     _Atomic uint64_t reported_ns; /* the longest that a survivor took to return from its call */

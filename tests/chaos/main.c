@@ -134,6 +134,19 @@ static void set_environment(uint64_t seed)
         setenv("PEAL_CORES", "16", 1);
     else
         unsetenv("PEAL_CORES");
+    /* The same on all ranks; one rank alone is a fault, see fault.c. */
+    static const char *const forced[] = {
+        "allreduce=ring,broadcast=binomial,allgather=central,all_to_all=send",
+        "allreduce=halving,broadcast=chain,reduce=binomial,barrier=dissemination",
+        "allreduce=relay,reduce_scatter=relay,scan=doubling,exscan=doubling",
+        "broadcast=direct,reduce=direct,allgather=send",
+        "broadcast=flat,allreduce=doubling,reduce_scatter=send,all_to_all=central"};
+    enum { FORCED = sizeof forced / sizeof *forced };
+    uint64_t which = below(&state, 3 * FORCED);
+    if (which < FORCED)
+        setenv("PEAL_ALGO", forced[which], 1);
+    else
+        unsetenv("PEAL_ALGO");
 }
 
 static int run_process(struct rank *me, const char *job, const struct peal_store *store)

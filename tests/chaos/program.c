@@ -63,6 +63,7 @@ void rank_pause(struct rank *me)
     bool may_stop = !me->threads && !me->nested && !me->apart;
     switch (below(&me->own, may_stop ? 16 : 12)) {
     case 0:
+        atomic_fetch_add(&tally->slow, 1);
         nanosleep(&(struct timespec){0, (long)below(&me->own, 3000000)}, NULL);
         break;
     case 1:
@@ -70,8 +71,10 @@ void rank_pause(struct rank *me)
         nanosleep(&(struct timespec){0, (long)below(&me->own, 100000)}, NULL);
         break;
     case 12:
-        if (below(&me->own, 8) == 0)
+        if (below(&me->own, 8) == 0) {
+            atomic_fetch_add(&tally->stopped, 1);
             raise(SIGSTOP); /* whoever started this rank continues it */
+        }
         break;
     default:
         sched_yield();

@@ -66,6 +66,8 @@ void tally_print(double seconds)
     printf("%-40s %12llu\n", "programs", (unsigned long long)tally->programs);
     printf("%-40s %12llu\n", "  with a rank in another pid namespace",
            (unsigned long long)tally->apart);
+    printf("%-40s %12llu\n", "  ranks stopped and continued", (unsigned long long)tally->stopped);
+    printf("%-40s %12llu\n", "  ranks held up for up to 3 ms", (unsigned long long)tally->slow);
     printf("%-40s %12llu\n", "calls checked", (unsigned long long)tally->calls);
     printf("%-40s %12llu\n", "messages checked", (unsigned long long)tally->messages);
     printf("%-40s %12llu\n", "faults injected", (unsigned long long)all);

@@ -68,17 +68,6 @@ static enum peal_status add(struct peal_comm *comm, const struct peal_formula *f
     return PEAL_OK;
 }
 
-/* The one of that name, or the text's last. */
-static const struct peal_reduce_decl *find(const struct peal_module *module, const char *name)
-{
-    if (name)
-        return peal_module_find_reduction(module, name);
-    const struct peal_reduce_decl *last = module->reductions;
-    while (last && last->next)
-        last = last->next;
-    return last;
-}
-
 enum peal_status peal_reduction_declare(struct peal_comm *comm, const char *text, const char *name,
                                         enum peal_reduction *out)
 {
@@ -87,26 +76,15 @@ enum peal_status peal_reduction_declare(struct peal_comm *comm, const char *text
         return status;
     if (!text || !out)
         return peal_comm_fail(comm, PEAL_INVALID, "a reduction needs a text, and a place");
-    struct peal_program *program = NULL;
-    struct peal_diags diags;
-    peal_diags_init(&diags);
-    status = peal_program_text("text", text, strlen(text), &diags, &program);
-    const struct peal_reduce_decl *decl = NULL;
-    if (status != PEAL_OK) {
-        struct peal_text why = {0};
-        peal_diags_print(&diags, false, &why);
-        peal_comm_fail(comm, status, "%s",
-                       why.len ? peal_text_get(&why) : peal_status_text(status));
-        peal_text_release(&why);
-    } else if (!(decl = find(peal_program_module(program), name))) {
-        if (name)
-            status = peal_comm_fail(comm, PEAL_INVALID, "there is no reduction '%s'", name);
-        else
-            status = peal_comm_fail(comm, PEAL_INVALID, "there is no reduction in the text");
-    } else {
-        status = add(comm, &decl->formula, out);
-    }
-    peal_program_close(program);
-    peal_diags_release(&diags);
+    struct peal_formula formula;
+    struct peal_text why = {0};
+    status = peal_formula_read(text, name, &formula, &why);
+    if (status == PEAL_OK)
+        status = add(comm, &formula, out);
+    else if (why.len)
+        peal_comm_fail(comm, status, "%s", peal_text_get(&why));
+    else
+        peal_comm_fail(comm, status, "%s", peal_status_text(status));
+    peal_text_release(&why);
     return status;
 }

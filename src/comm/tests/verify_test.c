@@ -298,6 +298,53 @@ static void test_nodes_are_given_for_each_rank(void **state)
     }
 }
 
+static enum peal_outcome outcome_of(const char *text, const char *library, const char *reduction)
+{
+    const uint32_t ranks = 3;
+    struct peal_verify_args args;
+    struct peal_verdict *verdict = NULL;
+    peal_verify_args_init(&args);
+    args.text = text;
+    args.library = library;
+    args.ranks = &ranks;
+    args.nranks = 1;
+    args.reduction = reduction;
+    assert_int_equal(peal_verify(&args, &verdict), PEAL_OK);
+    enum peal_outcome outcome = verdict->outcome;
+    peal_verdict_free(verdict);
+    return outcome;
+}
+
+/* A fold in rank order is right for any reduction, a ring only for those that may be moved. */
+static void test_reductions_may_be_the_callers(void **state)
+{
+    static const char with_own[] =
+        "reduce mine(a, b) = a / 2 + b\n"
+        "kernel k(in x: T[n], out y: T[n], op: reduce) implements allreduce {\n"
+        "    allreduce_mesh(x, y, op)\n"
+        "}\n";
+    (void)state;
+    assert_int_equal(outcome_of(NULL, "allreduce_mesh", "reduce f(a, b) = a / 2 + b"), PEAL_PROVED);
+    assert_int_equal(outcome_of(NULL, "allreduce_ring", "reduce f(a, b) = a / 2 + b"),
+                     PEAL_REFUTED);
+    assert_int_equal(
+        outcome_of(NULL, "allreduce_ring", "reduce f(a, b) commutative associative = a + b"),
+        PEAL_PROVED);
+    assert_int_equal(outcome_of(with_own, NULL, "mine"), PEAL_PROVED);
+
+    static const char *const bad[] = {"reduce f(a, b) = a + c", "reduce f(a", "nope"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct peal_verify_args args;
+        struct peal_verdict *verdict = NULL;
+        peal_verify_args_init(&args);
+        args.library = "allreduce_mesh";
+        args.reduction = bad[i];
+        assert_int_equal(peal_verify(&args, &verdict), PEAL_INVALID);
+        assert_true(verdict->text[0] != '\0');
+        peal_verdict_free(verdict);
+    }
+}
+
 static void test_bad_arguments_are_refused(void **state)
 {
     (void)state;
@@ -380,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_values_are_given_by_name),
         cmocka_unit_test(test_a_network_orders_less),
         cmocka_unit_test(test_nodes_are_given_for_each_rank),
+        cmocka_unit_test(test_reductions_may_be_the_callers),
         cmocka_unit_test(test_bad_arguments_are_refused),
         cmocka_unit_test(test_the_arguments_may_be_shorter_or_longer),
     };

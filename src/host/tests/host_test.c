@@ -489,6 +489,37 @@ static void test_overlap(void)
     check(both == (sum > call ? sum : call));
 }
 
+/* Contributions are folded from worker 0 on, whoever runs them. */
+static void test_reductions(void)
+{
+    enum peal_reduction op = PEAL_SUM, again = PEAL_SUM;
+    struct peal_work mesh;
+    check(peal_host_reduction_declare(host, "reduce f(a, b) = a + c", NULL, &op) == PEAL_INVALID &&
+          strstr(peal_host_error(host), "c"));
+    check(peal_host_reduction_declare(host, "reduce first(a, b) = a", "last", &op) == PEAL_INVALID);
+    check(peal_host_reduction_declare(host, "reduce first(a, b) = a", NULL, &op) == PEAL_OK);
+    check(peal_host_reduction_declare(host, "reduce smooth(a, b) = a / 2 + b", NULL, &op) ==
+          PEAL_OK);
+    check(peal_host_reduction_declare(host, "reduce smooth(a, b) = a / 2 + b", "smooth", &again) ==
+              PEAL_OK &&
+          again == op);
+    check(peal_work_kernel(host, NULL, "allreduce_mesh", &mesh) == PEAL_OK);
+    struct peal_tensor x = new_tensor(PEAL_REPLICATED, 0, 64),
+                       y = new_tensor(PEAL_REPLICATED, 0, 64);
+    float values[64], got[64];
+    for (int i = 0; i < 64; i++)
+        values[i] = (float)i;
+    check(peal_tensor_write(host, x, values, sizeof values) == PEAL_OK);
+    struct peal_task_arg args[] = {peal_arg_tensor(x), peal_arg_tensor(y), peal_arg_reduce(op)};
+    struct peal_task_spec spec = {.work = mesh, .everyone = 1, .args = args, .nargs = 3};
+    check(peal_host_submit(host, &spec, NULL) == PEAL_OK);
+    check(peal_tensor_read(host, y, got, sizeof got) == PEAL_OK);
+    for (int i = 0; i < 64; i++)
+        check(got[i] == 1.875F * values[i]); /* ((x / 2 + x) / 2 + x) / 2 + x */
+    args[2].reduce = (enum peal_reduction)(op + 1);
+    check(peal_host_submit(host, &spec, NULL) == PEAL_INVALID);
+}
+
 int main(int argc, char **argv)
 {
     platform = argc > 1 ? argv[1] : "native";
@@ -497,6 +528,7 @@ int main(int argc, char **argv)
     open_host(4);
     test_refusals();
     test_domains();
+    test_reductions();
     test_graph();
     test_planted();
     test_growth();

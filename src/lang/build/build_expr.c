@@ -179,6 +179,51 @@ struct peal_expr *peal_build_apply(struct peal_builder *b, struct peal_expr *op,
     return peal_build_call(b, op->name, x, y);
 }
 
+static bool read_properties(const char *properties, unsigned *out)
+{
+    static const struct {
+        const char *text;
+        unsigned flags;
+    } known[] = {{"", 0},
+                 {"commutative", PEAL_FORMULA_COMMUTATIVE},
+                 {"associative", PEAL_FORMULA_ASSOCIATIVE},
+                 {"commutative associative", PEAL_FORMULA_COMMUTATIVE | PEAL_FORMULA_ASSOCIATIVE}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(known[i].text, properties) == 0) {
+            *out = known[i].flags;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct peal_expr *peal_build_reduction(struct peal_builder *b, const char *name,
+                                       const char *properties, struct peal_expr *value)
+{
+    if (!b || b->status != PEAL_OK)
+        return NULL;
+    struct peal_reduce_decl *decl = PEAL_ARENA_NEW(&b->module->arena, struct peal_reduce_decl);
+    if (!decl)
+        return peal_builder_out_of_memory(b);
+    if (properties && !read_properties(properties, &decl->flags))
+        return peal_builder_fail(b, "'%s' is no property of a reduction", properties);
+    struct peal_expr *op = peal_build_name(b, name);
+    if (!op)
+        return NULL;
+    decl->name = op->name;
+    decl->doc = "";
+    decl->operands[0] = peal_builder_intern(b, "a");
+    decl->operands[1] = peal_builder_intern(b, "b");
+    decl->value = peal_builder_use(b, value);
+    struct peal_reduce_decl **tail = &b->module->reductions;
+    while (*tail)
+        tail = &(*tail)->next;
+    *tail = decl;
+    if (!decl->value)
+        return NULL;
+    return op;
+}
+
 /* The kinds of slices are those of the tree. */
 static struct peal_expr *build_slices(struct peal_builder *b, const struct peal_expr *x,
                                       const struct peal_build_slice *slices, int count)

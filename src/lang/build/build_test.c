@@ -262,6 +262,34 @@ static void a_when_has_no_else(void **state)
     peal_builder_free(b);
 }
 
+static void a_reduction_can_be_built(void **state)
+{
+    (void)state;
+    struct peal_builder *b = peal_builder_new();
+    struct peal_expr *half = peal_build_op(b, "/", peal_build_name(b, "a"), peal_build_int(b, 2));
+    struct peal_expr *smooth = peal_build_reduction(
+        b, "smooth", "associative", peal_build_op(b, "+", half, peal_build_name(b, "b")));
+    peal_build_reduction(b, "first", NULL, peal_build_name(b, "a"));
+    peal_build_kernel(b, "all", NULL);
+    struct peal_build_memory memory = {.len = peal_build_name(b, "n")};
+    struct peal_expr *x = peal_build_param(b, "x", &memory);
+    struct peal_expr *y = peal_build_param(b, "y", &memory);
+    peal_build_assign(b, y, peal_build_apply(b, smooth, x, x));
+    check_built(b,
+                "reduce smooth(a, b) associative = a / 2 + b\n"
+                "\n"
+                "reduce first(a, b) = a\n"
+                "\n"
+                "kernel all(x: T[n], y: T[n]) {\n"
+                "    y = smooth(x, x)\n"
+                "}\n",
+                true);
+    struct peal_module *module = NULL;
+    b = peal_builder_new();
+    assert_null(peal_build_reduction(b, "f", "symmetric", peal_build_name(b, "a")));
+    assert_int_equal(peal_builder_finish(b, NULL, &module), PEAL_INVALID);
+}
+
 static void lanes_can_be_built(void **state)
 {
     (void)state;
@@ -508,6 +536,7 @@ int main(void)
         cmocka_unit_test(atomics_can_be_built),
         cmocka_unit_test(a_when_has_no_else),
         cmocka_unit_test(lanes_can_be_built),
+        cmocka_unit_test(a_reduction_can_be_built),
         cmocka_unit_test(matrices_are_multiplied_by_a_call),
         cmocka_unit_test(placement_is_built_by_name_and_call),
         cmocka_unit_test(names_are_unique_at_any_depth),

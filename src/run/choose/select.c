@@ -234,6 +234,7 @@ static const struct {
     {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 9, 256, 128, "central", 4 << 10},
     {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 1, 256, 4096, "rows", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
+    {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 3, 4, 2048, "direct", 64 << 10},
     {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, 16 << 10, "pipe", 128 << 10},
     {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, 4 << 20, "read", 16 << 20},
     {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, UINT64_MAX, "share", 16 << 20},
@@ -264,6 +265,8 @@ static const struct {
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 5, 256, 128 << 10, "rows", 64 << 10},
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 256, 4 << 20, "read", 16 << 20},
     {PEAL_CALL_BROADCAST, STAGE, 1, 1, 2, UINT64_MAX, "direct", 64 << 10},
+    /* Over channels the root is up to 32 calls ahead: see docs/decisions/0068-calls-in-a-row.md. */
+    {PEAL_CALL_BROADCAST, STAGE, 2, 3, 4, 2048, "direct", 64 << 10},
     {PEAL_CALL_BROADCAST, STAGE, 3, 1, 256, UINT64_MAX, "pipe", 128 << 10},
     {PEAL_CALL_ALLGATHER, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
     {PEAL_CALL_ALLGATHER, STAGE, 2, 9, 256, 8 << 10, "central", 8 << 10},

@@ -59,6 +59,9 @@ static void built_in_table(void **state)
         {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 512, READS, "central"},
         {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 512, PRIVATE, "central"},
         {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 1024, READS, "rows"},
+        {__LINE__, PEAL_CALL_BROADCAST, 4, 2, 2048, READS, "direct"},
+        {__LINE__, PEAL_CALL_BROADCAST, 4, 2, 2048, SYMMETRIC, "direct"},
+        {__LINE__, PEAL_CALL_BROADCAST, 8, 2, 8, READS, "pipe"},
         {__LINE__, PEAL_CALL_BARRIER, 2, 2, 0, PRIVATE, "mesh"},
         {__LINE__, PEAL_CALL_BARRIER, 4, 2, 0, PRIVATE, "central"},
     };
