@@ -17,12 +17,13 @@
 #include <unistd.h>
 
 enum {
-    SLEEP_NS = 20000000,      /* at most, so that a dead peer is noticed */
-    BLIND_SLEEP_NS = 1000000, /* without membarrier a wake-up can be missed */
-    CHECK_NS = 20000000,      /* between two looks at the peers */
-    PUBLISH_NS = 5000000,     /* a wait this long is worth writing down */
-    IDLE_SLEEP_NS = 100000,   /* with an idle function, which is to be called again soon */
-    ROUND_SPINS = 48,         /* polls: as long as a switch or two */
+    SLEEP_NS = 20000000,       /* at most, so that a dead peer is noticed */
+    BLIND_SLEEP_NS = 1000000,  /* without membarrier a wake-up can be missed */
+    CHECK_NS = 20000000,       /* between two looks at the peers */
+    PUBLISH_NS = 5000000,      /* a wait this long is worth writing down */
+    IDLE_SLEEP_NS = 100000,    /* with an idle function, which is to be called again soon */
+    SERVED_SLEEP_NS = 1000000, /* with a network to serve */
+    ROUND_SPINS = 48,          /* polls: as long as a switch or two */
     QUICK_YIELDS = 64,
     APART_YIELDS = 8, /* where they only pass the time */
     MOST_RESTS = 16,  /* yields' lengths between two tries whether they are short again */
@@ -106,6 +107,8 @@ static void sleep_armed(struct peal_team *team, struct peal_backoff *pause)
         disarm(team, pause);
         return;
     }
+    if (team->served && most.tv_nsec > SERVED_SLEEP_NS) /* what arrives cannot end this sleep */
+        most.tv_nsec = SERVED_SLEEP_NS;
     syscall(SYS_futex, &team->sleep_slots[team->rank].wake, FUTEX_WAIT, pause->ticket, &most, NULL,
             0);
     disarm(team, pause);

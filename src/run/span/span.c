@@ -398,12 +398,17 @@ void peal_span_detach(struct peal_team *team, bool forked)
 
 /* ---- moving ---- */
 
+void peal_endpoint_progress(struct peal_endpoint *endpoint)
+{
+    if (pthread_mutex_trylock(&endpoint->lock) != 0)
+        return; /* another thread does */
+    progress_locked(endpoint);
+    peal_endpoint_unlock(endpoint);
+}
+
 void peal_span_progress(struct peal_span *span)
 {
-    if (pthread_mutex_trylock(&span->endpoint->lock) != 0)
-        return; /* another thread does */
-    progress_locked(span->endpoint);
-    peal_endpoint_unlock(span->endpoint);
+    peal_endpoint_progress(span->endpoint);
 }
 
 void peal_span_sleep(struct peal_span *span, uint64_t most_ns)

@@ -123,11 +123,15 @@ static inline bool peal_team_is_far(const struct peal_team *team, uint32_t rank)
 
 /* Moves what can move of the network. What arrives does not count as progress of a call: questions
  * and answers of reports are among it. */
+void peal_endpoint_progress(struct peal_endpoint *endpoint);
 void peal_span_progress(struct peal_span *span);
+/* Also for a team of one host: see team.h, served. */
 static inline void peal_team_progress(const struct peal_team *team)
 {
     if (team->span)
         peal_span_progress(team->span);
+    else if (team->served)
+        peal_endpoint_progress(team->served);
 }
 /* Sleeps until something arrives, for a millisecond at most: near ranks cannot end this sleep. */
 void peal_span_sleep(struct peal_span *span, uint64_t most_ns);

@@ -45,12 +45,12 @@ static inline uint64_t peal_layout_limit(const struct peal_layout *layout, uint3
 
 /* How patient a wait is: see backoff.h. */
 struct peal_policy {
-    uint32_t spins;       /* polls before the first yield */
-    uint32_t round_spins; /* polls after the first one, with more ranks than cores; otherwise 0 */
+    uint32_t spins;        /* polls before the first yield */
+    uint32_t round_spins;  /* polls after the first one, with more ranks than cores; otherwise 0 */
     uint32_t quick_yields; /* before time is looked at */
-    uint64_t yield_ns;    /* yields before the first sleep */
-    bool has_membarrier;  /* a sleeper can order itself against all notifiers */
-    uint32_t cores;       /* that this process may use */
+    uint64_t yield_ns;     /* yields before the first sleep */
+    bool has_membarrier;   /* a sleeper can order itself against all notifiers */
+    uint32_t cores;        /* that this process may use */
 };
 
 /* What this rank knows about other programs on its core: see backoff.h. */
@@ -89,6 +89,8 @@ struct peal_team {
     struct peal_sleep_slot *sleep_slots; /* of each rank, in the first one's window */
     uint32_t first;               /* the lowest rank of this host: its window has what all share */
     struct peal_span *span;       /* ranks on other hosts: span.h; NULL: there are none */
+    struct peal_endpoint *served; /* of the spanning team that this one of one host was made from:
+                                     ranks of other hosts may wait for it, so waits here move it too */
     uint32_t reads;               /* enum peal_reads: what all ranks agreed on */
     struct peal_windows *windows; /* shared with the teams that this one was made from, or
                                      that were made from it: descriptors and mappings */
