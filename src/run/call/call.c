@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See call.h. */
+/* See call.h, which opens with the design of this file. */
 #include "run/call/call.h"
 
 #include "run/call/collective.h"
