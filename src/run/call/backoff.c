@@ -20,7 +20,7 @@
  *     sleeps at the next call.
  *   - Whoever leaves a wait disarms (reset, leave). A slot that stays armed costs the peers a
  *     system call per notify, and nothing else.
- *   - Sleeps are short even where wake-ups are certain, because a peer that died wakes nobody.
+ *   - Sleeps are short even where wake-ups are certain, because a peer that died wakes no rank.
  *   - On several hosts peers cannot end a sleep by the futex: peal_span_sleep waits for the
  *     network.
  *
