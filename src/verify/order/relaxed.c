@@ -171,7 +171,7 @@ static bool races_anywhere(struct clocks *c)
     return false;
 }
 
-/* --- telling --------------------------------------------------------------------------------- */
+/* --- reporting ------------------------------------------------------------------------------- */
 
 /* Does the schedule lead to the same race? */
 static bool leads_there(void *context, const uint32_t *threads, size_t n)

@@ -9,7 +9,7 @@
  *
  * The program is only read. A struct symmetry is two numbers and refers to nothing: it is a
  * statement about the steps that it was found for, and must not be used after steps were changed.
- * So nobody keeps one; it is found where it is needed, which costs about as much as one lazy run.
+ * So no one keeps it; it is found where it is needed, which costs about as much as one lazy run.
  *
  * What never changes: only SYMMETRY_ROTATE and SYMMETRY_XOR, since of each exactly one member takes
  * a given rank to rank 0, and lanes keep their number. "Carry to rank 0" is then a formula, needs
