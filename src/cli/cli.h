@@ -7,6 +7,15 @@
  *   options.h      tables of options: parsing and help come from the same rows
  *   kernel_args.h  the options that name and bind a kernel, shared by plan, verify, sim, run, ...
  *   progress.h     a line with an estimate on a terminal, nothing in a pipe
+ *   help.c, manpage.c, completion.c  what users read about commands, made from the tables
+ *
+ * What commands share, or what is too long for one file of cmd/:
+ *
+ *   run/      ranks as processes or threads, on this host and on others; data for them, and whether
+ *             results are what the contract says (contract_check.h)
+ *   sim/      simulations as jobs, their reports        verify/  reports of verdicts
+ *   import/   files of other engines as arguments       graph/   files of task graphs
+ *   page/     what --html writes: results as report's neutral description, one file per kind of page
  *
  * To add a command: a line in commands.def and a file cmd/NAME.c that defines peal_cmd_NAME.
  * Start reading at cmd/plan.c.

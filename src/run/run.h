@@ -2,12 +2,14 @@
 /* run: plans on real ranks, processes of one host or of several, or threads of one process.
  *
  *   team/    ranks that share windows: how they meet (rendezvous.h), what lies in the windows
- *            (shared.h), shared memory (window.h), what communicators share of it (windows.h), how much of it can still be had (memory_limit.h,
- *            prefault.h), cores and binding (topo.h, own_core.h), failure (team.h)
+ *            (shared.h), shared memory (window.h), what communicators share of it (windows.h), how
+ *            much of it is left (memory_limit.h, prefault.h), cores and binding (topo.h, own_core.h),
+ *            failure (team.h)
  *   exec/    a plan made ready for one rank (image.h), and the loop that executes it (exec.h):
  *            channels, cells that share a line (multicast.h), memory of other processes (remote.h)
- *   call/    one collective call, blocking or not (call.h): where its launches live (family.h), how
- *            it waits (backoff.h), point-to-point messages (mail.h), why a rank waits (doctor.h)
+ *   call/    one collective call, blocking or not (call.h): which calls there are (collective.h),
+ *            where their launches live (family.h), how they wait (backoff.h), point-to-point
+ *            messages (mail.h), why a rank waits (doctor.h)
  *   span/    ranks on several hosts: what a team knows of those on others, failure across hosts
  *   net/     ranks on other hosts: what a transport provides (net.h) and its members, and how ranks
  *            meet that cannot reach each other yet (meet.h, hosts.h)

@@ -14,6 +14,21 @@
  *
  *   y = acc                           y = acc
  *   y@1 = acc                   ->    y@1 = y
+ *
+ * Both passes change the lane where it stands and own nothing. peal_lane_forward replaces a ref by
+ * another and moves no op; peal_lane_spread drops copies, and appends the new destination behind
+ * the refs of the op before, which it first moves to the end of the list if something stands there.
+ *
+ * What never changes: the first destination is the one that the author wrote first, and its dtype
+ * is that of all, so that a value is rounded once and all destinations hold the same bits. A place
+ * that is forwarded is the own rank's and no tile: a read of a peer's memory would be slower than
+ * the tile, and one more access to order. An op between the two, of whatever kind, prevents both
+ * passes.
+ *
+ * Why two passes with fusion between them: fusion takes over a tile only if it has a single reader.
+ * Without the first pass a tile that is stored twice would stay; without fusion in between there
+ * would be no compute that the copies stand behind. Why a count in the op (`also`) and not an op of
+ * its own: docs/decisions/0016-a-compute-has-several-destinations.md.
  */
 #include "plan/assemble/lane.h"
 

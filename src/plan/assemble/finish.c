@@ -5,6 +5,32 @@
  * notify is filled in here. Of a shared cell, the sum of all adds of one launch is what its owner
  * moves its base by. Both are computed once per phase of the launch period, because a cell number
  * may depend on the launch.
+ *
+ * Who owns what. The assembler owns all tables until make_block copies them; ops and refs, the
+ * large ones, are freed as soon as they are copied, so that a plan is not held twice as a whole.
+ * The block is the caller's, freed with free. peal_assembler_finish frees the assembler in every
+ * case: after an error, too, it is gone.
+ *
+ * What never changes:
+ *   - The block is a function of the calls that were made: no address, no time, no order of a hash
+ *     table gets into it. Plans are compared and cached by their hash, ranks make their plans apart
+ *     from each other, and peal_plan_resize must give the same bytes. The block is calloc'ed for
+ *     that: gaps are 0.
+ *   - `after` of a notify must be one number for all phases; where it would depend on the launch,
+ *     the plan is refused, since an op has room for one.
+ *   - `monotone` starts at 1 and only falls. Whatever can make a cell's value smaller, or asks for
+ *     more than "at least", must clear it here: the verifier's exact method is sound for monotone
+ *     plans only.
+ *   - Offsets of scratch are the same on all ranks, for the longest length that any rank has,
+ *     because peers compute each other's addresses from them.
+ *   - Faults of the program (cells out of bounds, unequal sends and recvs) are not refused here:
+ *     the verifier finds them, and has a counterexample to show. Refused is what has no plan at
+ *     all.
+ *
+ * Why a second walk over all ops, and not counts kept while ops are appended: who else writes a
+ * cell is known only when all ranks are there, and phases need the whole walk once each. Why
+ * place_all runs twice: the same list of tables measures and then writes, so that the two cannot
+ * differ.
  */
 #include "plan/assemble/assemble_internal.h"
 

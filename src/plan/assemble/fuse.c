@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fusion: chains through tiles become single-pass k-source computes.
+/* Fusion: chains through tiles become single-pass computes of several sources.
  *
  *   acc = part@0                      y = add(part@0, part@1, part@2)
  *   acc = add(acc, part@1)      ->
@@ -13,7 +13,30 @@
  * writes what D reads. Sums are never regrouped: only a chain on the first operand is folded. Tiles
  * hold f32 where T is f16 or bf16, so folding does not change a rounding.
  *
- * The lane is rewritten front to back into `out`; U always merges with an op of the output. */
+ * The lane is rewritten front to back into `out`; U always merges with an op of the output.
+ *
+ * Who owns what. The lane and `out` are the instantiation's; they change places at the end, so that
+ * a lane costs no allocation once both have grown. Everything else in struct fuser lives for one
+ * lane. Refs of ops that were taken over stay in `out` as garbage unless they were its tail: nobody
+ * may count refs, only go from an op to its refs.
+ *
+ * What never changes:
+ *   - Order and number of notifies, waits and messages: they are copied, never moved.
+ *   - Reads move later, and only reads. No write moves, since a peer may wait for it.
+ *   - Only tiles disappear. A tile belongs to one lane, so no other lane and no peer can miss it; a
+ *     value with a second reader (`was_read`, `last_use`) stays.
+ *   - made_by of a tile names an op of the output, or none. Whatever removes an op from the output
+ *     has to renumber made_by (drop), and whatever writes a part of a tile has to clear it (take).
+ *   - Bits. An unfused plan gives the same ones: nothing is regrouped, and a value that was rounded
+ *     to a narrow type on its way still is (can_take_over). tests/conformance holds both plans to
+ *     the contract.
+ *
+ * Why on plans and not on trees: here every count, offset and rank is a number, so that "does this
+ * overlap that" is a comparison; on the tree it would be a proof about expressions. Why before the
+ * proof and not in the executor: what is proved is what runs. A mistake here gives a plan that its
+ * proof refutes. Why with a look back of LOOK_BACK ops: each merge examines
+ * what lies between, and lanes of a thousand ranks are long.
+ */
 #include "plan/assemble/lane.h"
 
 #include <stdlib.h>

@@ -1,6 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See backoff.h. Everything here is the slow path: a wait that was satisfied while polling never
- * comes here. */
+ * comes here.
+ *
+ * A wait goes through these states; something that moves takes it back to the first (reset):
+ *
+ *   quick yields   no clock is read; the failure word is examined every few yields
+ *   timed yields   the clock runs; time-outs, dead peers and the text for the doctor are looked after
+ *   armed          `sleeping` is set and the peers have passed a barrier; the caller polls once more
+ *   asleep         in the futex, for SLEEP_NS at most; then the same checks, and armed anew
+ *
+ * Who owns what. struct peal_backoff is the waiting function's own, on its stack or in a request.
+ * The sleep slot is in shared memory: its rank alone writes `sleeping`, and every peer may add to
+ * `wake`. What is learnt about other programs on the core (`crowd`) is the team's, and outlives the
+ * wait.
+ *
+ * What never changes:
+ *   - Between arm and sleep_armed the caller polls. Without that poll a notify that came before the
+ *     barrier is lost until the sleep ends. peal_backoff_step therefore returns after arm, and
+ *     sleeps at the next call.
+ *   - Whoever leaves a wait disarms (reset, leave). A slot that stays armed costs the peers a
+ *     system call per notify, and nothing else.
+ *   - Sleeps are short even where wake-ups are certain, because a peer that died wakes no rank.
+ *   - On several hosts peers cannot end a sleep by the futex: peal_span_sleep waits for the
+ *     network.
+ *
+ * Why the sleeper pays and not the notifier: notifies are on the path of every call, and a fence
+ * between the store and the load of `sleeping`, the obvious way, would make each of them wait until
+ * its cache line has come. A rank that is about to sleep has the time.
+ */
 #include "run/call/backoff.h"
 
 #include "run/call/doctor.h"

@@ -56,7 +56,7 @@ void peal_policy_part(struct peal_policy *policy);
  * loads after sees what this one stored. False where the kernel has none such. */
 bool peal_order_peers(const struct peal_policy *policy);
 
-/* When the wait began; 0: a moment ago, too short to be measured. */
+/* When the wait began; 0: it is too short to have been measured. */
 uint64_t peal_backoff_since(const struct peal_backoff *pause);
 
 /* Gives the core away. Not by the C library: with many ranks to a core, each page that is touched
@@ -82,17 +82,17 @@ static inline uint64_t peal_ticks(void)
 }
 
 enum {
-    PEAL_FAILURE_YIELDS = 8, /* between two looks at the failure word, before time is looked at */
+    PEAL_FAILURE_YIELDS = 8, /* between two looks at the failure word, before the clock is read */
     PEAL_LONG_TICKS =
         1000000 /* of a yield: 0.2 to 1 ms. Peers' turns are some us, others' some ms */
 };
 
-/* A yield took so many ticks, until now: for how long waits sleep at once. */
+/* A yield that ended now took this many ticks: decides for how long waits sleep at once. */
 void peal_crowd_note(struct peal_crowd *crowd, uint64_t now_ns, uint64_t ticks);
-/* Is it still so? */
+/* Do waits still sleep at once? */
 bool peal_crowd_lasts(struct peal_crowd *crowd, uint64_t now_ns);
 
-/* A yield of this wait took long: so many ticks. */
+/* A yield of this wait took long: this many ticks. */
 void peal_backoff_crowd(struct peal_team *team, struct peal_backoff *pause, uint64_t ticks);
 /* Yields, and notices if that took long. */
 static inline void peal_backoff_yield(struct peal_team *team, struct peal_backoff *pause)
@@ -120,7 +120,7 @@ static inline enum peal_status peal_backoff_step(struct peal_team *team, struct 
     return PEAL_OK;
 }
 /* Nothing could move, and the waiter has no time to stay: a look at the peers now and then, without
- * which who only tests would not see them die. Time-outs count if `timed`. */
+ * which a rank that only tests requests would not see them die. Time-outs count if `timed`. */
 enum peal_status peal_backoff_look(struct peal_team *team, struct peal_backoff *pause, bool timed);
 /* The waiter goes away for a while: no rank needs to wake it. Its time still counts. */
 void peal_backoff_leave(struct peal_team *team, struct peal_backoff *pause);

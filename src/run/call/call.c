@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See call.h. */
+/* See call.h, which opens with the design of this file. */
 #include "run/call/call.h"
 
 #include "run/call/collective.h"
@@ -19,7 +19,7 @@ enum {
     MOST_PATIENCE = 4,
     MOST_TRUST = 8,
     TRY_EVERY = 32,     /* waits */
-    OTHERS_NS = 1000000 /* most sleep while other communicators have requests, which wake nobody */
+    OTHERS_NS = 1000000 /* longest sleep with requests on other communicators, which wake no rank */
 };
 
 enum peal_status peal_calls_init(struct peal_calls *engine, struct peal_team *team)
@@ -225,10 +225,10 @@ static struct peal_call *find_wanted(const struct peal_calls *engine,
     return call;
 }
 
-/* With more ranks than cores: a launch that blocks for the first time, and has told no rank anything
- * or has something to tell. Polling before the first yield pays if who is waited for is about to
- * come on another core (a broadcast's root; the last one of a barrier), and not if it needs this
- * core. Which it is shows by trying now and then. */
+/* With more ranks than cores: a launch that blocks for the first time, and only receives or has a
+ * step next that others wait for. Polling before the first yield pays if the awaited rank is about
+ * to arrive on another core (a broadcast's root; the last one of a barrier), and not if it needs
+ * this core. Trying now and then shows which of the two it is. */
 static enum peal_frame_state wait_patiently(struct peal_frame *frame)
 {
     struct peal_image *image = frame->image;
@@ -244,10 +244,10 @@ static enum peal_frame_state wait_patiently(struct peal_frame *frame)
     return progress;
 }
 
-/* With more ranks than cores, after the first yield of a wait: whoever shares this core has run, so
- * who is missing is on another one. To give this one away again would cost a whole round of
- * switches, and everyone's phase; polling costs no more than one. It does not pay in a chain, where the
- * other core waits for one that has to run here. Which it is shows by trying now and then. */
+/* With more ranks than cores, after the first yield of a wait: the ranks that share this core have
+ * run, so the awaited one is on another core. To yield again would cost a whole round of switches, and
+ * the cores would fall out of step; polling costs no more than one switch. It does not pay in a chain,
+ * where the other core waits for a rank that has to run here. Trying now and then shows which it is. */
 static uint32_t spins_after_yield(const struct peal_calls *engine, struct peal_image *image,
                                   uint32_t yields)
 {

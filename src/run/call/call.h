@@ -5,6 +5,32 @@
  * ones contexts 1, 2, ... in turn: call i begins when the one before it in its context has ended
  * here, and stands in a queue until then. Whoever waits moves everything that is under way, in the
  * order of issue, on all communicators of its thread (under_way.h).
+ *
+ * Who owns what. struct peal_calls is part of a communicator and owns one frame per context and the
+ * mail. A struct peal_call belongs to the caller, and so does the memory that it binds. The engine
+ * links started calls through `next` and lets go of a call in end_call only, which sets its status:
+ * after that the caller may free it, unless it is marked `repeats`. An engine is used by one thread
+ * at a time and has no lock.
+ *
+ * What never changes:
+ *   - A context runs one call at a time. Which context a non-blocking call gets follows from its
+ *     number alone, so that all ranks take regions of a context in the same order (family.h).
+ *   - Calls are numbered per stream (blocking, non-blocking), and all ranks number them alike. What
+ *     a rank has come to is recorded before it first waits, so that a peer that waits can compare.
+ *   - Launches move only between peal_team_enter and peal_team_leave, or peal_team_move_begin and
+ *     peal_team_move_end. That lets a rank that fails wait until its peers no longer use its
+ *     memory.
+ *   - A call whose plan may reach into peers' memory ends well only if peal_team_confirm says that
+ *     no rank had given up by then.
+ *   - After a failure nothing moves: everything under way ends with the same status (fail_all).
+ *
+ * Why there is no thread for progress: a rank has one core at best, and such a thread would compete
+ * for it with the rank itself. So a non-blocking call moves only while its thread is in Peal. Why a
+ * blocking call is not a started call with a wait: that would put a list, a queue and a clock into
+ * the path of a small repeated call, which now is begin_launch and one pass of the executor. How
+ * long a wait polls is learnt here, per engine (`spins`) and per image (`patience`, `trust`),
+ * because only this file knows whether the polling has ended the wait;
+ * docs/decisions/0034-how-a-call-waits.md has the reasons.
  */
 #ifndef PEAL_RUN_CALL_H
 #define PEAL_RUN_CALL_H

@@ -1,5 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See family.h. */
+/* See family.h for what a family and a region are.
+ *
+ * Who owns what. struct peal_regions is one context's, and owns its families (cut from `prefault`,
+ * all freed together), the index over them, and the extents that it has mapped. The pool is part of
+ * the window and only borrowed. An image keeps pointers to its families, and compares `turns`
+ * before it uses them: when the regions are given back, those pointers are stale, and no image is
+ * told.
+ *
+ * What never changes:
+ *   - Offsets. `offset` of a region depends on nothing but the sizes of the regions made before it
+ *     in this context, and on numbers that all ranks have in common. So each rank finds the region
+ *     in a peer's window without asking. Whatever is added to find_room, next_place or extend must
+ *     keep to that: no look at what memory this rank happens to have.
+ *   - A region lies within one extent, so that one pointer per rank is enough for it.
+ *   - Memory of a region is zero when it is first used: fresh from the system, or cleared by
+ *     clear_area on its own rank. Launches in it are numbered from 1, so that a zero cell is older
+ *     than all.
+ *   - No rank touches a region before all ranks have said that they made it (say_made, agree), and
+ *     no rank clears before all have said that they are at the same call (recycle). Ranks clear
+ *     their own windows only.
+ *   - A region that one rank has no memory for is a failure of the whole team: the next offsets of
+ *     all others follow from it.
+ *
+ * Why all regions are given back at once, and not the one used least: to agree on a single victim
+ * the ranks would have to exchange what each still needs, and holes would have to be managed alike
+ * everywhere. Starting over needs two gates and no bookkeeping, and happens only where a program
+ * uses more shapes of calls than its memory holds. Why two words for say_made: a fast rank may be
+ * one region ahead of the slowest reader, never two.
+ */
 #include "run/call/family.h"
 
 #include "base/base.h"

@@ -26,7 +26,7 @@
  * is used only when all ranks have made it, the same one: peal_regions_agree.
  *
  * The first part of the pool (128 KiB for each rank, a third at most) is for small regions, so that
- * a few large ones do not send small calls to memory that is still to be had from the system.
+ * a few large ones do not send small calls to memory that the system has yet to provide.
  */
 #ifndef PEAL_RUN_FAMILY_H
 #define PEAL_RUN_FAMILY_H

@@ -240,7 +240,7 @@ static inline void peal_net_close(struct peal_net *net, uint32_t linger_ms)
     if (net)
         net->ops->close(net, linger_ms);
 }
-/* In a forked child: frees the copy, and tells nobody. */
+/* In a forked child: frees the copy, and notifies no rank. */
 static inline void peal_net_abandon(struct peal_net *net)
 {
     if (net)

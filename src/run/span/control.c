@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks of different hosts tell each other beside data. See span.h.
+/* What ranks of different hosts report to each other beside data. See span.h.
  *
  * Nothing here waits for room in the network: what cannot be sent is owed, by rank, and paid by the
  * next progress. Words of the control block are sent as they are then, so that only the last value of

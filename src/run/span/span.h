@@ -3,7 +3,7 @@
  *
  *   span.h       the endpoint of a process in the network, and what a team knows of its far ranks
  *   span.c       endpoints, segments, attaching teams
- *   control.c    what ranks tell each other beside data: failures, where they wait, that they leave
+ *   control.c    what ranks report to each other beside data: failures, where they wait, that they leave
  *   near.h       the ranks of one host meet among themselves
  *   gather.c     survivors agree on who they are, through the endpoint they have already
  *
@@ -39,7 +39,7 @@ struct peal_peer {
     uint32_t mirror; /* and its mirrors of others' control blocks */
 };
 
-/* What ranks tell each other when a team is made. */
+/* What ranks exchange when a team is made. */
 struct peal_span_hello {
     uint32_t status; /* enum peal_status: how far this rank has come */
     uint32_t window, mirror;
@@ -112,7 +112,7 @@ enum peal_status peal_span_attach(struct peal_team *team, const struct peal_span
 /* With the hellos of all, by rank. PEAL_MISMATCH and a line in `why` if one has another layout. */
 enum peal_status peal_span_meet(struct peal_team *team, const struct peal_span_hello *all,
                                 struct peal_text *why);
-/* Leaves: the far ranks are told. `forked`: in a child, which tells nothing. */
+/* Leaves: the far ranks are notified. `forked`: in a child, which notifies no rank. */
 void peal_span_detach(struct peal_team *team, bool forked);
 
 /* Is that rank on another host? */

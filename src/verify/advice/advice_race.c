@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What would fix a race between two lines: tell the one rank when the other is done (a notify
+/* What would fix a race between two lines: notify the one rank when the other is done (a notify
  * after the one line, a wait before the other, the same step, the step after, or the launch after),
- * tell it at the end of the launch, a barrier, or a second slot for the buffer. First of all, a notify
+ * notify it at the end of the launch, a barrier, or a second slot for the buffer. First of all, a notify
  * or wait that is there already may stand in the wrong place.
  */
 #include "verify/advice/adviser.h"

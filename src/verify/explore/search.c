@@ -73,7 +73,7 @@ static void untake(struct search *s, struct undo undo)
         turn_pairs(s, block - 1, false);
 }
 
-/* --- telling --------------------------------------------------------------------------------- */
+/* --- reporting ------------------------------------------------------------------------------- */
 
 /* Takes away what the fault does not need. The answer says whether nothing more can go. */
 static void shrink(struct search *s, struct shrink *how)
@@ -219,7 +219,7 @@ static bool any_enabled(const struct search *s)
     return false;
 }
 
-/* What the state is worth telling; true: the search ends. `t` moved last; behind a write that comes
+/* Reports what is wrong in this state; true: the search ends. `t` moved last; behind a write that comes
  * late everything is possible, so that ends the search in any case. */
 static bool look(struct search *s, uint32_t t, int64_t before)
 {

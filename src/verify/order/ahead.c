@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See ahead.h. */
+/* See ahead.h for what makes a few launches stand for all.
+ *
+ * Numbers here are upper bounds, and may be too large: then more launches are unrolled than needed.
+ * They may never be too small, so whatever is not understood (a value from a register, a step in a
+ * when, several threads that set) gives PEAL_NONE, "no number is known", and the verdict says so.
+ *
+ * The program examined is the one that was unrolled already, for some launches, so that the answer
+ * "at most that many" can be accepted at once; a larger one makes the caller unroll again. Nothing
+ * is kept between the two: each list lives for one call.
+ *
+ * Why per cell and not per plan: almost all cells have one writer, and need nothing. Why not a
+ * fixed number such as the period plus one: what a thread that runs ahead adds can stand in for
+ * another's adds only after many launches, if those adds are small and the threshold is large.
+ */
 #include "verify/order/ahead.h"
 
 #include "verify/order/order.h"

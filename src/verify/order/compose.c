@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which plans may be launched in any order with others of their kind. See compose.h. */
+/* Which plans may be launched in any order with others of their kind. See compose.h.
+ *
+ * A composition is a list of facts, in the caller's arena; it keeps nothing of the plan that it
+ * came from, so that plans can be made, proved and freed one by one. Facts are joined in one
+ * direction only: what must hold in every plan can become false, what some plan does can become
+ * true, and neither goes back. So the order of joining does not matter, and a plan that is joined
+ * twice changes nothing.
+ *
+ * peal_composition_find returns NULL for whatever it does not understand: several lanes, cells of
+ * several writers, relaxed signals, peeks. That costs time (such plans are paired and proved two by
+ * two) and no soundness. Keep it so: a condition that is weakened here needs the proof in
+ * docs/verifier-all-ranks.md extended first.
+ */
 #include "verify/order/compose_facts.h"
 
 #include <stdlib.h>

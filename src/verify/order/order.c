@@ -1,5 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs and lazy runs. See order.h for why they decide. */
+/* Runs and lazy runs. See order.h for why they decide.
+ *
+ * Who owns what. The program is the caller's, and is only read, but for peal_order_least_depth,
+ * which changes the thresholds of waits for slots and puts them back. A struct run owns its arrays
+ * and is used by one thread; `steps` and `clock` are borrowed. Queries are the caller's: their
+ * order changes (they are carried to rank 0 and sorted), and each answer is written through its
+ * pointer, so that the caller needs no way back from a query to its question. Worker i alone writes
+ * the answers of threads i, i + workers, ..., so workers share nothing that is written.
+ *
+ * What never changes:
+ *   - Everything here holds for monotone programs only; the callers ask p->monotone first.
+ *   - When peal_run_go has returned, a thread waits in the list of one cell, stands at its limit or
+ *     has ended: one of the three. peal_run_allow relies on it.
+ *   - In a lazy run, thread l takes its step before anything that the step enables (run_lazily), or
+ *     clocks would be one too small. A step that no execution reaches has clock UINT32_MAX, which
+ *     is "after everything", and breaks no proof.
+ *   - Clocks are about order that carries memory. Where there are relaxed signals, lazy runs work
+ *     on order_steps, in which such signals order nothing; plain runs, which decide deadlock, work
+ *     on the program's own steps.
+ *
+ * Why not vector clocks along one run, as race detectors do: they show the order of that run. A
+ * wait that either of two notifies can satisfy comes after both in some runs and after one in
+ * others; what precedes it in all of them is found by holding a thread back. Where each cell has
+ * one writer the two are the same, and one pass is enough (symmetry/one_pass.c). Why a stack of
+ * ready threads and not a queue: any order gives the same answer, and a stack keeps to one thread
+ * while it can go on.
+ */
 #include "verify/order/order.h"
 
 #include "verify/symmetry/symmetry.h"

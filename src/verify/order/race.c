@@ -1,5 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments, the clocks they need, and the verdict on each pair. See race.h. */
+/* Segments, the clocks they need, and the verdict on each pair. See race.h.
+ *
+ * Two rounds: all questions are collected (cut_location, ask_closed, ask_barrier, ask_cells),
+ * answered together by peal_order_clocks, then judged. A lazy run answers all questions about its
+ * thread, so it must not be started per question. Segments whose links fail ask again, in a second
+ * round.
+ *
+ * Who owns what. Segments, links, clocks and demands live in the finder's arena, which most_bytes
+ * limits; answers are written there through pointers, so nothing that a query points to may move.
+ * The report is the caller's, to be released in every case.
+ *
+ * What never changes:
+ *   - A segment's accesses all touch all of its bytes: a race in it is a race on each byte.
+ *   - Accesses of one thread are in its program's order within a segment (check_pair asks about the
+ *     first conflict from a clock on only: what comes before that one comes before all later ones).
+ *   - With symmetry only rank 0's locations are examined. Reports of few ranks are made without it,
+ *     so that a counterexample is to the letter the one of the plain analysis.
+ *   - Out of memory is PEAL_NO_MEMORY, never "no race".
+ */
 #include "verify/order/race.h"
 
 #include "verify/order/chain.h"

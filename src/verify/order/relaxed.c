@@ -6,6 +6,20 @@
  * take no race into view. Not so where a relaxed set is still to come: it takes away what the cell
  * carries, and a wait that comes behind it knows less. In other programs a step is moved alone if
  * no other rank uses its cell any more.
+ *
+ * Who owns what. The search works on a copy of the program's accesses, with writes of cells that
+ * change hands among them; the program gets its own list back at the end, whatever the answer.
+ * `saved` is a stack beside the path: take pushes what it overwrites, untake pops it, and the two
+ * must stay mirror images.
+ *
+ * What never changes: the clocks are part of a state's key. Two paths that lead to the same
+ * positions and values are different if their threads know of different steps, since one may race
+ * where the other does not. A full table of states is "undecided", never "no race".
+ *
+ * Why not the lazy runs of order.c: must-precede is about all executions, and a relaxed signal
+ * delays without ordering; happens-before has to be followed within each execution. Why random
+ * schedules first (search_some): most races show in one of them, and the search then needs no table
+ * at all.
  */
 #include "verify/order/relaxed.h"
 
@@ -157,7 +171,7 @@ static bool races_anywhere(struct clocks *c)
     return false;
 }
 
-/* --- telling --------------------------------------------------------------------------------- */
+/* --- reporting ------------------------------------------------------------------------------- */
 
 /* Does the schedule lead to the same race? */
 static bool leads_there(void *context, const uint32_t *threads, size_t n)

@@ -13,6 +13,15 @@
  * and a vector goes back to the pool after the last wait that needs it. The cost is steps plus
  * waits x threads asked about, the latter as a maximum of two arrays.
  *
+ * Who owns what. A stamp is counted: the thread that has it as `now`, and each notify that gave it
+ * and is still needed, are its users; own_stamp copies one that has other users before it is
+ * written (a stamp with two users never changes). The queries and the program are the caller's.
+ *
+ * What never changes: the answers are those of the lazy runs, to the number, including UINT32_MAX
+ * for what no execution reaches. Where false is returned, some answers may have been written
+ * already: the caller then asks the lazy runs, which write them all. So this file may refuse, and
+ * must not guess.
+ *
  * L. Lamport 1978, F. Mattern 1989 (vector clocks); C. Flanagan, S. Freund 2009 (only what is
  * asked for).
  */

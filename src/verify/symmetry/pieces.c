@@ -10,6 +10,12 @@
  *
  * Pieces are sorted by a hash and then compared class by class: equal hashes of unequal pieces
  * can only lead to the plain analysis.
+ *
+ * The vectors of struct cutter and of the two covers are used again from location to location; the
+ * cover of rank 0 stays while those of the other ranks of the same buffer are compared with it, so
+ * locations must come buffer by buffer, rank 0 first. Why pieces and not accesses one by one: ranks
+ * cut the same bytes differently when a count does not divide by the number of ranks, and the parts
+ * differ in length where the order of accesses does not.
  */
 #include "verify/symmetry/symmetry.h"
 

@@ -15,6 +15,13 @@
  * a + r and b + r, and pairs (0, d) stand for all. The contract is carried if x and y follow the
  * formula that it demands. Sources of one sum may come in another order: contracts of reductions
  * do not depend on it, and bits are not compared between roots.
+ *
+ * The plans are only read; struct rotation lives for one call. What must not be lost: formulas are
+ * fixed once r = 1 was walked through, and after that an op that does not follow them ends the
+ * attempt. With formulas that differ from r to r, each plan would be an image of root 0's plan, and
+ * yet no single rotation would carry a sequence of two of them. An op that is not understood (a
+ * matmul, counts per part, buffers that alias) is "no": then all pairs of roots are proved, which
+ * takes longer and says the same.
  */
 #include "verify/symmetry/symmetry.h"
 

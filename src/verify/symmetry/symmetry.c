@@ -6,6 +6,19 @@
  * must be equal, launches must begin and end at the same steps, and the cells of the two walks
  * must give a bijection between cells of one kind and one initial value. Physical values are
  * compared, so that counts from other launches' totals are compared as well.
+ *
+ * The program is only read. A struct symmetry is two numbers and refers to nothing: it is a
+ * statement about the steps that it was found for, and must not be used after steps were changed.
+ * So no one keeps it; it is found where it is needed, which costs about as much as one lazy run.
+ *
+ * What never changes: only SYMMETRY_ROTATE and SYMMETRY_XOR, since of each exactly one member takes
+ * a given rank to rank 0, and lanes keep their number. "Carry to rank 0" is then a formula, needs
+ * no table of permutations, and gives a query one image. Memory that runs out, or any doubt, is
+ * SYMMETRY_NONE: the plain analysis, slower and the same verdict.
+ *
+ * Why not general graph automorphisms: finding them is hard, and collectives that are symmetric at
+ * all are rings, meshes of all ranks, or exchanges by bits. Why compare steps and not the kernel's
+ * text: docs/decisions/0024-symmetry-is-checked-on-programs.md.
  */
 #include "verify/symmetry/symmetry.h"
 
