@@ -138,7 +138,11 @@ class Job:
 
     def end(self):
         """The rest of what it writes, and its exit code."""
-        more = self.process.communicate(timeout=PATIENCE)[0]
+        try:
+            more = self.process.communicate(timeout=PATIENCE)[0]
+        except subprocess.TimeoutExpired as error:
+            so_far = (error.output or b"").decode(errors="replace")
+            raise Failed(f"the job has not ended after {PATIENCE} s:\n" + "".join(self.lines) + self.rest + so_far) from error
         return "".join(self.lines) + self.rest + more, self.process.returncode
 
     def stop(self):

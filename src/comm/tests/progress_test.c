@@ -57,6 +57,38 @@ static void a_blocking_call_moves_all_communicators(void **state)
     run(2, cross, &(bool){true});
 }
 
+/* Ranks of one host are the first two, where there are hosts. Rank 0 leaves an allgather in which rank 2 reads its
+ * memory, and waits for rank 1 in their part. Rank 1 gets there once rank 2 has left the allgather. */
+static int wait_in_a_part(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    enum { ROUNDS = 20 };
+    struct peal_comm *part;
+    uint32_t rank = peal_comm_rank(comm), all[3];
+    char byte = 7;
+    peal_comm_set_timeout(comm, 20000);
+    EXPECT(peal_comm_split(comm, rank < 2 ? 0 : 1, 0, &part) == PEAL_OK);
+    for (int i = 0; i < ROUNDS; i++) {
+        EXPECT(peal_allgather(comm, &rank, all, 1, PEAL_U32) == PEAL_OK);
+        EXPECT(all[0] == 0 && all[1] == 1 && all[2] == 2);
+        if (rank == 1)
+            EXPECT(peal_recv(comm, &byte, 1, 2, 1, NULL, NULL) == PEAL_OK);
+        if (rank == 2)
+            EXPECT(peal_send(comm, &byte, 1, 1, 1) == PEAL_OK);
+        EXPECT(peal_barrier(part) == PEAL_OK);
+    }
+    peal_comm_close(part);
+    return 0;
+}
+
+static void a_call_of_one_host_serves_other_hosts(void **state)
+{
+    (void)state;
+    setenv("PEAL_ALGO", "allgather=central", 1);
+    run(3, wait_in_a_part, NULL);
+    unsetenv("PEAL_ALGO");
+}
+
 /* Many are started before a message that the peer waits for first. */
 static int start_many(struct peal_comm *comm, const void *context)
 {
@@ -136,6 +168,32 @@ static void a_communicator_may_be_handed_on(void **state)
 }
 
 /* ---- revoke ---- */
+
+/* Rank 0 revokes and shrinks while rank 1 is in no call: it cannot hear of it before its next one, in which it does. */
+static int revoke_from_outside(struct peal_comm *comm, const void *context)
+{
+    (void)context;
+    struct peal_comm *again = NULL;
+    peal_comm_set_timeout(comm, 20000);
+    if (peal_comm_rank(comm) == 0) {
+        peal_comm_revoke(comm);
+        children_say_done();
+    } else {
+        children_wait_done(1);
+        EXPECT(peal_barrier(comm) == PEAL_REVOKED);
+    }
+    EXPECT(peal_comm_shrink(comm, &again) == PEAL_OK);
+    EXPECT(peal_comm_size(again) == 2);
+    EXPECT(peal_barrier(again) == PEAL_OK);
+    peal_comm_close(again);
+    return 0;
+}
+
+static void a_rank_outside_hears_in_its_next_call(void **state)
+{
+    (void)state;
+    run(2, revoke_from_outside, NULL);
+}
 
 static void *revoke_soon(void *comm)
 {
@@ -217,8 +275,10 @@ static void waits_warn_before_they_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_blocking_call_moves_all_communicators),
+                                       cmocka_unit_test(a_call_of_one_host_serves_other_hosts),
                                        cmocka_unit_test(starting_is_local),
                                        cmocka_unit_test(a_communicator_may_be_handed_on),
+                                       cmocka_unit_test(a_rank_outside_hears_in_its_next_call),
                                        cmocka_unit_test(any_thread_may_revoke),
                                        cmocka_unit_test(waits_warn_before_they_end)};
     return cmocka_run_group_tests_name("progress", tests, NULL, NULL);

@@ -207,6 +207,7 @@ static enum peal_status load(struct peal_calls *engine, struct peal_frame *frame
     if (status == PEAL_OK)
         status = peal_regions_agree(&frame->regions, engine->team);
     call->loaded = status == PEAL_OK;
+    peal_under_way_lend(engine, call->image);
     call->reached |= call->image->reaches;
     if (status == PEAL_NO_MEMORY || status == PEAL_SYSTEM)
         status = fail_memory(engine->team, call->image);
@@ -540,6 +541,7 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
         pause->is_message = !waiter.call;
         if (pause->is_message)
             pause->peer = peal_mail_peer(wanted);
+        pause->most_ns = 0;
         if (until_ns != UINT64_MAX) {
             uint64_t now = peal_now_ns();
             if (now >= until_ns) {
@@ -547,8 +549,6 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
                 break;
             }
             pause->most_ns = until_ns - now;
-        } else {
-            pause->most_ns = 0;
         }
         if (engine->others && (pause->most_ns == 0 || pause->most_ns > OTHERS_NS))
             pause->most_ns = OTHERS_NS;

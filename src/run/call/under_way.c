@@ -2,6 +2,8 @@
 /* See under_way.h. */
 #include "run/call/under_way.h"
 
+#include "run/span/span.h"
+
 #include <unistd.h>
 
 /* One for the process, as threads and the requests they have belong to it. */
@@ -39,6 +41,19 @@ void peal_under_way_unlist(struct peal_calls *engine)
     pthread_mutex_unlock(&lock);
 }
 
+/* Do ranks of other hosts read this rank's memory in calls that it may have left? Whoever waits on the same network
+ * serves them anyway. */
+static bool has_readers(const struct peal_calls *other, const struct peal_calls *waiting)
+{
+    const struct peal_span *span = other->team->span, *own = waiting->team->span;
+    return span && span->lent && !(own && own->endpoint == span->endpoint);
+}
+
+static bool has_work(const struct peal_calls *other, const struct peal_calls *waiting)
+{
+    return other->active || other->mail.pending != 0 || has_readers(other, waiting);
+}
+
 bool peal_under_way_move_others(struct peal_calls *engine)
 {
     uint32_t own = atomic_load_explicit(&engine->listed, memory_order_relaxed) ? 1 : 0;
@@ -49,7 +64,7 @@ bool peal_under_way_move_others(struct peal_calls *engine)
     bool any = false;
     for (struct peal_calls *other = first; other; other = other->next_listed) {
         if (other == engine || !pthread_equal(other->owner, pthread_self()) ||
-            (!other->active && other->mail.pending == 0))
+            !has_work(other, engine))
             continue;
         any = true;
         (void)peal_calls_move(other);

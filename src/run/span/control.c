@@ -249,6 +249,14 @@ void peal_control_pay(struct peal_span *span, struct peal_net *net)
     }
 }
 
+void peal_endpoint_pay(struct peal_endpoint *endpoint)
+{
+    for (struct peal_span *span = endpoint->spans; span; span = span->next) {
+        if (span->debts > 0)
+            peal_control_pay(span, endpoint->net);
+    }
+}
+
 /* Pays all debts, or gives up: what is still owed then is for ranks that do not take anything. */
 static void settle_debts(struct peal_span *span, uint32_t most_ms)
 {

@@ -38,4 +38,7 @@ struct peal_endpoint {
     int wake_fds[2];
 };
 
+/* Sends what all teams of the endpoint owe, as far as there is room. Under the lock. */
+void peal_endpoint_pay(struct peal_endpoint *endpoint);
+
 #endif

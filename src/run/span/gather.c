@@ -82,7 +82,8 @@ static struct peal_gather_note *take_note(const struct peal_span_gather *how, ui
     return found;
 }
 
-/* Moves the network until nothing more comes, and waits a moment. */
+/* Moves the network until nothing more comes, pays debts, and waits a moment. A rank that is to come may yet have to hear
+ * of the failure: it was in no call when that was announced. */
 static void pass_time(const struct peal_span_gather *how)
 {
     enum { MOST_TURNS = 1000 };
@@ -91,6 +92,7 @@ static void pass_time(const struct peal_span_gather *how)
         if (!peal_net_progress(net))
             break;
     }
+    peal_endpoint_pay(how->endpoint);
     peal_endpoint_unlock(how->endpoint);
     nanosleep(&(struct timespec){0, 200000}, NULL);
 }

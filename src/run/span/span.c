@@ -151,9 +151,8 @@ static void progress_locked(struct peal_endpoint *endpoint)
     for (struct peal_span *span = endpoint->spans; span; span = span->next) {
         if (tells && span->mirrors_fd >= 0)
             peal_span_tell(span);
-        if (span->debts > 0)
-            peal_control_pay(span, endpoint->net);
     }
+    peal_endpoint_pay(endpoint);
 }
 
 /* Asleep while nothing arrives. The descriptor is armed under the lock, and polled without it: whoever
