@@ -137,6 +137,19 @@ class Simulations(unittest.TestCase):
         again = peal.simulate("allreduce_ring", x, y, "sum", machine="mesh4x4", ranks=4)
         self.assertEqual(again.hash, run.hash)
 
+    def test_in_place(self):
+        x = np.ones((4, 64), "f4")
+        y = np.zeros_like(x)
+        peal.simulate("allreduce_ring", x, x, "sum", machine="mesh4x4", ranks=4, in_place=True)
+        np.testing.assert_array_equal(x, 4)
+        for kernel, args, in_place, words in (
+                ("allreduce_ring", (x, y, "sum"), True, "the same data"),
+                ("allreduce_ring", (x, x, "sum"), False, "overlaps"),
+                ("all_to_all_pull", (x, x), True, "no in-place plan")):
+            with self.assertRaisesRegex(peal.PealError, words):
+                peal.simulate(kernel, *args, machine="mesh4x4", ranks=4, in_place=in_place)
+        np.testing.assert_array_equal(x, 4)
+
     def test_text_and_errors(self):
         kernel = "kernel twice(in x: T[n], out y: T[n]) { y = x + x }"
         x, y = np.ones((2, 8), "f8"), np.zeros((2, 8), "f8")
