@@ -395,8 +395,11 @@ enum peal_status peal_host_variant_find(struct peal_host *host, struct peal_host
     uint32_t at = (uint32_t)(key % PEAL_HOST_VARIANT_MAP);
     for (; host->variant_map[at]; at = (at + 1) % PEAL_HOST_VARIANT_MAP) {
         r->variant = host->variant_map[at] - 1;
-        if (host->variants.at[r->variant].key == key)
-            return PEAL_OK;
+        if (host->variants.at[r->variant].key != key)
+            continue;
+        if (host->verify)
+            return peal_check_variant(host, r->variant);
+        return PEAL_OK;
     }
     if (host->variants.len >= PEAL_HOST_MOST_VARIANTS)
         forget_variants(host);
