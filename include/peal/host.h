@@ -282,7 +282,8 @@ static inline struct peal_task_arg peal_arg_reduce(enum peal_reduction reduce)
 
 /* Where: on `worker`, on `domain`, or on everyone (all workers, rank r is worker r). Arguments are in
  * the order of the parameters; ints that have a default may be left out at the end. T of a kernel is
- * the type of the first tensor that stands for a T; dimensions follow from shapes, or are given.
+ * the type of the first tensor that stands for a T; dimensions follow from shapes, or are given: a
+ * kernel has one plan for all members, so shards of different lengths are refused unless they are.
  * Which parameters are read and written is the kernel's to say. Tensors of a domain's task must
  * have a part on each member. */
 struct peal_task_spec {

@@ -10,7 +10,7 @@
  *     struct peal_simulate what = {.name = "allreduce_ring", .machine = "mesh4x4", .ranks = 4,
  *                                  .dtype = PEAL_F32, .args = args, .nargs = 3};
  *     struct peal_simulated result;
- *     if (peal_simulate(&what, &result) == PEAL_OK)
+ *     if (peal_simulate(&what, &result, sizeof result) == PEAL_OK)
  *         printf("%llu ps\n", (unsigned long long)result.time_ps);
  *
  * The call is a function of its arguments: the same twice, to the picosecond and to the bit. It

@@ -15,13 +15,18 @@ except ImportError:  # everything works without it, results are then array.array
 
 STATUS = ("ok", "invalid", "no_memory", "system", "timeout", "peer_dead", "mismatch", "unsupported", "closed", "pending")
 PENDING = STATUS.index("pending")
-DTYPES = ("f16", "bf16", "f32", "f64", "i8", "u8", "i32", "i64")
-SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "i32": 4, "i64": 8}
+DTYPES = ("f16", "bf16", "f32", "f64", "i8", "u8", "i32", "i64", "i16", "u16", "u32", "u64", "bool", "f8e4m3", "f8e5m2", "cf32",
+          "cf64")
+SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "i32": 4, "i64": 8, "i16": 2, "u16": 2, "u32": 4, "u64": 8,
+         "bool": 1, "f8e4m3": 1, "f8e5m2": 1, "cf32": 8, "cf64": 16}
 REDUCTIONS = ("sum", "prod", "max", "min", "avg", "and", "or", "xor")
-_FORMATS = {"e": "f16", "f": "f32", "d": "f64", "b": "i8", "B": "u8", "i": "i32", "l": "i64", "q": "i64"}
-_CODES = {"f32": "f", "f64": "d", "i8": "b", "u8": "B", "i32": "i", "i64": "q", "f16": "H", "bf16": "H"}
-_NUMPY = {"f16": "float16", "f32": "float32", "f64": "float64", "i8": "int8", "u8": "uint8", "i32": "int32",
-          "i64": "int64", "bf16": "uint16"}
+_FORMATS = {"e": "f16", "f": "f32", "d": "f64", "b": "i8", "B": "u8", "i": "i32", "l": "i64", "q": "i64", "h": "i16", "H": "u16",
+            "I": "u32", "L": "u64", "Q": "u64", "?": "bool", "Zf": "cf32", "Zd": "cf64", "c": "u8"}
+_CODES = {"f32": "f", "f64": "d", "i8": "b", "u8": "B", "i32": "i", "i64": "q", "f16": "H", "bf16": "H", "i16": "h", "u16": "H",
+          "u32": "I", "u64": "Q", "bool": "B", "f8e4m3": "B", "f8e5m2": "B", "cf32": "f", "cf64": "d"}
+_NUMPY = {"f16": "float16", "f32": "float32", "f64": "float64", "i8": "int8", "u8": "uint8", "i32": "int32", "i64": "int64",
+          "bf16": "uint16", "i16": "int16", "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool", "f8e4m3": "uint8",
+          "f8e5m2": "uint8", "cf32": "complex64", "cf64": "complex128"}
 
 
 class PealError(RuntimeError):
@@ -86,7 +91,8 @@ class Buffer:
         if writable and view.readonly:
             raise ValueError("the buffer is read-only")
         self.owner, self.bytes, self.shape = value, view.nbytes, view.shape
-        self.dtype = dtype or _FORMATS.get(view.format.lstrip("@=<"), "")
+        self.format = _FORMATS.get(view.format.lstrip("@=<"), "")
+        self.dtype = dtype or self.format
         if not self.dtype:
             raise ValueError(f"elements of format '{view.format}' have no data type: pass dtype=")
         self.count = self.bytes // SIZES[self.dtype]

@@ -6,13 +6,15 @@ import ctypes
 import os
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+from numbers import Integral
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
-from ._library import (DTYPES, SIZES, Buffer, PealError, dtype_number, function, new_array, numpy, reduction_number, text)
+from ._library import (DTYPES, PENDING, SIZES, STATUS, Buffer, PealError, dtype_number, function, new_array, numpy, reduction_number, text)
 
 MOST_DIMS = 4
 _TENSOR, _INT, _INTS, _REDUCE = range(4)
 ON_WORKER, REPLICATED, SHARDED = range(3)
+_AS_INTS = {"f16": "u16", "bf16": "u16"}  # where Python has no type of its own, its bits will do
 
 
 class _Id(ctypes.Structure):
@@ -103,6 +105,7 @@ _declare = function("peal_host_reduction_declare", [_P, c_char_p, c_char_p, POIN
 _work_kernel = function("peal_work_kernel", [_P, c_char_p, c_char_p, POINTER(_Id)])
 _work_function = function("peal_work_function", [_P, c_char_p, POINTER(_Id)])
 _submit = function("peal_host_submit", [_P, POINTER(_TaskSpec), POINTER(_Id)])
+_try_submit = function("peal_host_try_submit", [_P, POINTER(_TaskSpec), POINTER(_Id)])
 _wait = function("peal_host_wait", [_P, _Id])
 _test = function("peal_host_test", [_P, _Id])
 _wait_tensor = function("peal_host_wait_tensor", [_P, _Id])
@@ -167,14 +170,20 @@ class Tensor:
         self._first = self._count = 0
 
     def __getitem__(self, part: slice) -> "Tensor":
+        if not isinstance(part, slice) or part.step not in (None, 1):
+            raise ValueError("a part of a tensor is tensor[first:end], elements without gaps")
         view = Tensor(self.host, self._id, self.shape, self.dtype)
         view._first = part.start or 0
+        if view._first < 0 or (part.stop is not None and part.stop <= view._first):
+            raise ValueError(f"tensor[{part.start}:{part.stop}] has no elements: parts have different lengths, so count from 0")
         view._count = (part.stop - view._first) if part.stop is not None else 0
         return view
 
     def write(self, data: Any, rank: Optional[int] = None) -> "Tensor":
         """The whole tensor from an array; or one member's part."""
         b = Buffer(data, "u8")
+        if b.format and b.format not in ("u8", "i8", self.dtype, _AS_INTS.get(self.dtype, "")):
+            raise ValueError(f"the data is of {b.format}, the tensor of {self.dtype}")
         if rank is None:
             self.host._check(_write(self.host._host, self._id, b.address, b.bytes))
         else:
@@ -227,7 +236,7 @@ class Task:
 
     def done(self) -> bool:
         status = _test(self.host._host, self._id)
-        if status == 9:
+        if status == PENDING:
             return False
         self.host._check(status)
         return True
@@ -264,6 +273,8 @@ class Host:
         self._works: Dict[tuple, _Id] = {}
 
     def _check(self, status: int) -> None:
+        if status and self._host is None:
+            raise PealError(STATUS.index("closed"), "the host is closed")
         if status:
             raise PealError(status, (_error(self._host) or b"").decode(errors="replace"))
 
@@ -330,12 +341,9 @@ class Host:
         self._check(_declare(self._host, text(op), None, ctypes.byref(out)))
         return out.value
 
-    def submit(self, work: str, *args: Any, worker: Optional[int] = None, domain: Optional[Domain] = None,
-               kernel: Optional[str] = None, name: Optional[str] = None, dims: Optional[Dict[str, int]] = None) -> Task:
-        """Queues a task: a library kernel's name, Peal text, or a function's name; on a worker, a domain, or everyone.
-
-        args: tensors (or parts of them), ints, lists of ints, operations such as "sum" or "reduce mine(a, b) = a / 2 + b".
-        """
+    def _spec(self, work: str, args: Sequence[Any], worker: Optional[int], domain: Optional[Domain], kernel: Optional[str],
+              name: Optional[str], dims: Optional[Dict[str, int]]) -> Tuple[_TaskSpec, List[Any]]:
+        """The task as the library takes it, and what must live until it was taken."""
         kept: List[Any] = []
         list_of = (_TaskArg * max(len(args), 1))()
         for i, value in enumerate(args):
@@ -343,9 +351,11 @@ class Host:
                 list_of[i] = _TaskArg(kind=_TENSOR, tensor=value._id, first=value._first, count=value._count)
             elif isinstance(value, str):
                 list_of[i] = _TaskArg(kind=_REDUCE, reduce=self._operation(value))
-            elif isinstance(value, int):
-                list_of[i] = _TaskArg(kind=_INT, value=value)
+            elif isinstance(value, Integral):
+                list_of[i] = _TaskArg(kind=_INT, value=int(value))
             else:
+                if not hasattr(value, "__len__"):
+                    raise TypeError(f"argument {i} is a tensor, an int, a list of ints or an operation, not {value!r}")
                 numbers = (c_int64 * max(len(value), 1))(*value)
                 kept.append(numbers)
                 list_of[i] = _TaskArg(kind=_INTS, values=numbers, nvalues=len(value))
@@ -353,8 +363,29 @@ class Host:
         dim_array = (_Dim * max(len(given), 1))(*given)
         spec = _TaskSpec(ctypes.sizeof(_TaskSpec), text(name), self._work(work, kernel), worker or 0, domain._id if domain else _Id(0),
                          int(worker is None and domain is None), list_of, len(args), dim_array, len(given))
+        return spec, kept
+
+    def submit(self, work: str, *args: Any, worker: Optional[int] = None, domain: Optional[Domain] = None,
+               kernel: Optional[str] = None, name: Optional[str] = None, dims: Optional[Dict[str, int]] = None) -> Task:
+        """Queues a task: a library kernel's name, Peal text, or a function's name; on a worker, a domain, or everyone.
+
+        args: tensors (or parts of them), ints, lists of ints, operations such as "sum" or "reduce mine(a, b) = a / 2 + b".
+        """
+        spec, _kept = self._spec(work, args, worker, domain, kernel, name, dims)
         out = _Id()
         self._check(_submit(self._host, ctypes.byref(spec), ctypes.byref(out)))
+        return Task(self, out)
+
+    def try_submit(self, work: str, *args: Any, worker: Optional[int] = None, domain: Optional[Domain] = None,
+                   kernel: Optional[str] = None, name: Optional[str] = None,
+                   dims: Optional[Dict[str, int]] = None) -> Optional[Task]:
+        """As submit(), but None, with nothing queued, where that would wait because too many tasks are under way."""
+        spec, _kept = self._spec(work, args, worker, domain, kernel, name, dims)
+        out = _Id()
+        status = _try_submit(self._host, ctypes.byref(spec), ctypes.byref(out))
+        if status == PENDING:
+            return None
+        self._check(status)
         return Task(self, out)
 
     def wait(self) -> None:
@@ -379,4 +410,6 @@ class Host:
 
     def write(self, kind: str, path: str) -> None:
         """A file about the recorded tasks: "trace", "graph", "path" or "page"."""
+        if kind not in _files:
+            raise ValueError(f"there is no file '{kind}': " + ", ".join(_files))
         self._check(_files[kind](self._host, text(path)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Dict, List, Optional, Sequence
 
 from ._library import REDUCTIONS, Buffer, PealError, dtype_number, function, reduction_number, text
@@ -59,9 +60,9 @@ class Simulation:
 def _argument(value: Any, ranks: int, dtype: Optional[str], kept: List[Any]) -> _Arg:
     if isinstance(value, str):
         return _Arg(kind=_REDUCE, reduce=reduction_number(value))
-    if isinstance(value, int):
-        return _Arg(kind=_INT, value=value)
-    if isinstance(value, (list, tuple)) and all(isinstance(v, int) for v in value):
+    if isinstance(value, Integral):
+        return _Arg(kind=_INT, value=int(value))
+    if isinstance(value, (list, tuple)) and all(isinstance(v, Integral) for v in value):
         numbers = (c_int64 * max(len(value), 1))(*value)
         kept.append(numbers)
         return _Arg(kind=_INTS, values=ctypes.addressof(numbers), nvalues=len(value))

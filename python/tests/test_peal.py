@@ -117,7 +117,7 @@ class Collectives(unittest.TestCase):
     def test_wrong_calls(self):
         with peal.Comm.threads(1)[0] as comm:
             with self.assertRaises(ValueError):
-                comm.allreduce(np.zeros(4, "c8"))
+                comm.allreduce(np.zeros(4, "f4,i4"))
             with self.assertRaises(ValueError):
                 comm.allreduce(np.zeros(4, "f4"), op="median")
             with self.assertRaises(peal.PealError) as caught:
@@ -136,6 +136,19 @@ class Simulations(unittest.TestCase):
         self.assertEqual(max(run.rank_ps), run.time_ps)
         again = peal.simulate("allreduce_ring", x, y, "sum", machine="mesh4x4", ranks=4)
         self.assertEqual(again.hash, run.hash)
+
+    def test_in_place(self):
+        x = np.ones((4, 64), "f4")
+        y = np.zeros_like(x)
+        peal.simulate("allreduce_ring", x, x, "sum", machine="mesh4x4", ranks=4, in_place=True)
+        np.testing.assert_array_equal(x, 4)
+        for kernel, args, in_place, words in (
+                ("allreduce_ring", (x, y, "sum"), True, "the same data"),
+                ("allreduce_ring", (x, x, "sum"), False, "overlaps"),
+                ("all_to_all_pull", (x, x), True, "no in-place plan")):
+            with self.assertRaisesRegex(peal.PealError, words):
+                peal.simulate(kernel, *args, machine="mesh4x4", ranks=4, in_place=in_place)
+        np.testing.assert_array_equal(x, 4)
 
     def test_text_and_errors(self):
         kernel = "kernel twice(in x: T[n], out y: T[n]) { y = x + x }"
@@ -296,6 +309,32 @@ class Hosts(unittest.TestCase):
             with self.assertRaises(peal.PealError) as caught:
                 y.read()
             self.assertEqual(caught.exception.status, "closed")
+
+    def test_parts_and_types(self):
+        negate = "kernel negate(inout x: T[n]) { x = 0.0 - x }"
+        for platform in self.PLATFORMS:
+            with self.subTest(platform), peal.Host(2, platform) as host:
+                x, y = host.tensor(8).write(np.ones(8, "f4")), host.tensor(8)
+                for part in (slice(3, 3), slice(5, 3), slice(-2, None), slice(0, 8, 2), 2):
+                    with self.assertRaises(ValueError):
+                        x[part]  # pylint: disable=pointless-statement
+                host.submit(negate, x[3:5])
+                np.testing.assert_array_equal(x.read(), [1, 1, 1, -1, -1, 1, 1, 1])
+                with self.assertRaisesRegex(ValueError, "of i32, the tensor of f32"):
+                    x.write(np.ones(8, "i4"))
+                host.submit("broadcast_flat", x, y, np.int64(1))
+                self.assertIsNotNone(host.try_submit("broadcast_flat", y, x, 0))
+                with self.assertRaisesRegex(TypeError, "not 1.5"):
+                    host.submit("broadcast_flat", x, y, 1.5)
+                with self.assertRaisesRegex(ValueError, "there is no file"):
+                    host.write("picture", "none")
+                for kind in ("i16", "u16", "u32", "u64", "cf32", "cf64", "bf16"):
+                    z = host.tensor(4, dtype=kind)
+                    z.write(z.read() + 1)
+                    host.submit("kernel copy(in x: T[n], out y: T[n]) { y = x }", z[0:2], z[2:4])
+                    np.testing.assert_array_equal(z.read(), [1] * 4)
+            with self.assertRaisesRegex(peal.PealError, "the host is closed"):
+                x.read()
 
 
 if __name__ == "__main__":

@@ -176,6 +176,54 @@ static enum peal_status check_sizes(struct run *run, const struct peal_simulate_
     return PEAL_OK;
 }
 
+/* Do two arguments share memory of a rank? `same`: all of it, on every rank. */
+static bool share_memory(const struct run *run, const struct peal_simulate_arg *x,
+                         const struct peal_simulate_arg *y, bool *same)
+{
+    bool any = false;
+    *same = true;
+    for (uint32_t r = 0; r < run->what->ranks; r++) {
+        const char *a = x->data[r], *b = y->data[r];
+        any |= a && b && a < b + y->bytes && b < a + x->bytes;
+        *same &= a == b;
+    }
+    return any;
+}
+
+/* In place, the contract's x and y are the same memory, if it is one of those with such a plan; what is
+ * written shares no memory otherwise. In contracts of parts the part's data is not looked at. */
+static enum peal_status check_overlap(struct run *run)
+{
+    const struct peal_simulate *what = run->what;
+    const char *name = run->kernel->implements;
+    enum peal_in_place kind = PEAL_IN_PLACE_NEVER;
+    enum peal_contract contract;
+    if (what->in_place && name && peal_contract_find(name, strlen(name), &contract))
+        kind = peal_contract_info(contract)->in_place;
+    if (what->in_place && kind == PEAL_IN_PLACE_NEVER)
+        return refuse(run, "'%s' has no in-place plan", run->kernel->name);
+    bool parts = kind != PEAL_IN_PLACE_NEVER && kind != PEAL_IN_PLACE_SAME;
+    for (size_t i = 0; i < what->nargs && run->has_data && !parts; i++) {
+        const struct peal_symbol *x = run->kernel->params[i];
+        for (size_t j = i + 1; j < what->nargs; j++) {
+            const struct peal_symbol *y = run->kernel->params[j];
+            bool same, ends = what->in_place && (x->dir ^ y->dir) == PEAL_DIR_INOUT;
+            if (x->kind != PEAL_SYMBOL_BUFFER || y->kind != PEAL_SYMBOL_BUFFER ||
+                !((x->dir | y->dir) & PEAL_DIR_OUT))
+                continue;
+            bool any = share_memory(run, &what->args[i], &what->args[j], &same);
+            if (ends && !same)
+                return refuse(run, "in place, '%s' and '%s' have the same data on each rank",
+                              x->name, y->name);
+            if (any && !ends)
+                return refuse(run,
+                              "the data of '%s' and '%s' overlaps, and the call is not in place",
+                              x->name, y->name);
+        }
+    }
+    return PEAL_OK;
+}
+
 /* ---- running ---- */
 
 static enum peal_status launch(struct run *run)
@@ -188,6 +236,8 @@ static enum peal_status launch(struct run *run)
             args[count++] = &what->args[i];
     }
     enum peal_status status = check_sizes(run, args, count);
+    if (status == PEAL_OK)
+        status = check_overlap(run);
     if (status != PEAL_OK)
         return status;
     void **buffers = calloc((size_t)what->ranks * count + 1, sizeof *buffers);

@@ -6,6 +6,7 @@
 
 #include "lang/lang.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- where ---- */
@@ -54,23 +55,14 @@ static const char *kind_name(uint32_t kind)
 static void find_shape(const struct peal_host_tensor *tensor, bool whole, uint64_t count,
                        struct peal_host_arg *arg)
 {
-    memcpy(arg->shape, tensor->shape, sizeof arg->shape);
-    arg->ndims = tensor->ndims;
-    if (!whole || tensor->ndims == 1) {
-        arg->ndims = 1;
-        arg->shape[0] = count;
-        return;
+    arg->ndims = 1;
+    if (whole) {
+        arg->ndims = tensor->ndims;
+        memcpy(arg->shape, tensor->shape, sizeof arg->shape);
     }
-    uint32_t cut = tensor->place == PEAL_SHARDED ? tensor->shard_dim : 0;
-    uint64_t others = 1;
-    for (uint32_t d = 0; d < tensor->ndims; d++) {
-        if (d != cut)
-            others *= tensor->shape[d];
-    }
-    if (others)
-        arg->shape[cut] = count / others;
-    else if (cut > 0)
-        arg->shape[cut] = 0;
+    if (whole && tensor->place == PEAL_SHARDED)
+        arg->cut = (uint8_t)tensor->shard_dim;
+    peal_host_arg_shape(arg, count, arg->shape);
 }
 
 static enum peal_status take_tensor(struct peal_host *host, struct peal_host_request *r, uint32_t a)
@@ -217,8 +209,42 @@ static bool knows_dim(const struct peal_host_work *work, const char *name)
     return false;
 }
 
+/* A length that a kernel takes from a tensor is that of all ranks: shards that differ would be
+ * worked on in part. */
+static enum peal_status take_dims(struct peal_host *host, struct peal_host_request *r, uint32_t a)
+{
+    const struct peal_host_param *param = &r->work->params[a];
+    const struct peal_host_arg *arg = &r->args[a];
+    uint64_t count = r->places[a].count;
+    bool new_rows = param->dims[0] && !has_dim(r, param->dims[0]);
+    bool new_cols = param->ndims == 2 && param->dims[1] && !has_dim(r, param->dims[1]);
+    for (uint32_t m = 1; m < r->members && (new_rows || new_cols); m++) {
+        uint64_t other = r->places[(size_t)m * r->work->nparams + a].count;
+        if (other != count)
+            return peal_host_fail(host, PEAL_INVALID,
+                                  "parameter '%s' of '%s' has one length on all members, tensor "
+                                  "'%s' has %llu on worker %u and %llu on worker %u: give the "
+                                  "dimension, or submit to each worker",
+                                  param->name, r->work->name, r->tensors[a]->name,
+                                  (unsigned long long)count, r->workers[0],
+                                  (unsigned long long)other, r->workers[m]);
+    }
+    if (param->ndims < 2) {
+        add_dim(r, param->dims[0], count);
+        return PEAL_OK;
+    }
+    /* Rows by columns: the tensor's last dimension, or as many rows as members. */
+    uint64_t cols = count / r->members;
+    if (arg->ndims >= 2)
+        cols = arg->shape[arg->ndims - 1];
+    add_dim(r, param->dims[1], cols);
+    add_dim(r, param->dims[0], cols ? count / cols : 0);
+    return PEAL_OK;
+}
+
 static enum peal_status find_dims(struct peal_host *host, struct peal_host_request *r)
 {
+    enum peal_status status = PEAL_OK;
     for (size_t i = 0; i < r->spec->ndims; i++) {
         const struct peal_dim *dim = &r->spec->dims[i];
         if (r->work->function || !dim->name || !knows_dim(r->work, dim->name))
@@ -227,28 +253,12 @@ static enum peal_status find_dims(struct peal_host *host, struct peal_host_reque
         add_dim(r, dim->name, (uint64_t)dim->value);
     }
     for (uint32_t a = 0; a < r->work->nparams; a++) {
-        if (r->work->function)
+        if (r->work->function || status != PEAL_OK)
             break;
-        const struct peal_host_param *param = &r->work->params[a];
-        const struct peal_host_arg *arg = &r->args[a];
-        uint64_t count = r->places[a].count;
-        if (!r->tensors[a])
-            continue;
-        if (param->ndims < 2) {
-            add_dim(r, param->dims[0], count);
-            continue;
-        }
-        /* Rows by columns: the tensor's last dimension, or as many rows as members. */
-        bool flat = arg->ndims < 2;
-        uint64_t cols;
-        if (flat)
-            cols = count / r->members;
-        else
-            cols = arg->shape[arg->ndims - 1];
-        add_dim(r, param->dims[1], cols);
-        add_dim(r, param->dims[0], cols ? count / cols : 0);
+        if (r->tensors[a])
+            status = take_dims(host, r, a);
     }
-    return PEAL_OK;
+    return status;
 }
 
 /* ---- overlap, and how much is touched ---- */
@@ -269,6 +279,16 @@ static bool overlap(const struct peal_host_request *r, uint32_t a, uint32_t b, b
     return any;
 }
 
+/* Has the kernel a plan in which x and y are one buffer? */
+static bool has_in_place_plan(const struct peal_host_work *work, uint8_t x_dir, uint8_t y_dir)
+{
+    enum peal_contract contract;
+    bool in_and_out = (x_dir ^ y_dir) == PEAL_DIR_INOUT;
+    const char *name = work->kernel ? work->kernel->implements : NULL;
+    return in_and_out && name && peal_contract_find(name, strlen(name), &contract) &&
+           peal_contract_info(contract)->in_place == PEAL_IN_PLACE_SAME;
+}
+
 static enum peal_status check_overlap(struct peal_host *host, struct peal_host_request *r)
 {
     for (uint32_t a = 0; a < r->work->nparams; a++) {
@@ -276,8 +296,7 @@ static enum peal_status check_overlap(struct peal_host *host, struct peal_host_r
             bool same, writes = (r->args[a].dir | r->args[b].dir) & PEAL_DIR_OUT;
             if (!r->tensors[a] || !r->tensors[b] || !writes || !overlap(r, a, b, &same))
                 continue;
-            bool contract = r->work->kernel && r->work->kernel->implements;
-            if (!same || !contract)
+            if (!same || !has_in_place_plan(r->work, r->args[a].dir, r->args[b].dir))
                 return peal_host_fail(host, PEAL_INVALID,
                                       "arguments '%s' and '%s' of '%s' overlap: it has no in-place "
                                       "plan for them",
@@ -285,6 +304,39 @@ static enum peal_status check_overlap(struct peal_host *host, struct peal_host_r
                                       r->work->name);
             r->in_place = true;
         }
+    }
+    return PEAL_OK;
+}
+
+static void print_shape(const struct peal_function_arg *arg, char *out, size_t cap)
+{
+    int len = snprintf(out, cap, "%s[", peal_dtype_name(arg->dtype));
+    for (uint32_t d = 0; d < arg->ndims && (size_t)len < cap; d++)
+        len += snprintf(out + len, cap - (size_t)len, "%s%llu", d ? "," : "",
+                        (unsigned long long)arg->shape[d]);
+    if ((size_t)len < cap)
+        snprintf(out + len, cap - (size_t)len, "]");
+}
+
+/* The built-in product says what is wrong before it is queued. */
+static enum peal_status check_matmul(struct peal_host *host, const struct peal_host_request *r)
+{
+    for (uint32_t m = 0; m < r->members; m++) {
+        struct peal_function_arg args[3] = {0};
+        char shapes[3][64];
+        for (uint32_t a = 0; a < 3; a++) {
+            const struct peal_host_arg *arg = &r->args[a];
+            args[a].dtype = (enum peal_dtype)arg->dtype;
+            args[a].ndims = arg->ndims;
+            peal_host_arg_shape(arg, r->places[(size_t)m * r->work->nparams + a].count,
+                                args[a].shape);
+            print_shape(&args[a], shapes[a], sizeof shapes[a]);
+        }
+        if (!peal_matmul_fits(args))
+            return peal_host_fail(host, PEAL_INVALID,
+                                  "'matmul' takes a[m,k], b[k,n] and c[m,n], of f32 or f64, not "
+                                  "%s, %s and %s on worker %u",
+                                  shapes[0], shapes[1], shapes[2], r->workers[m]);
     }
     return PEAL_OK;
 }
@@ -336,7 +388,9 @@ static void take_defaults(struct peal_host *host, struct peal_host_request *r)
 static enum peal_status check_count(struct peal_host *host, const struct peal_host_request *r)
 {
     size_t given = r->spec->nargs;
-    bool enough = given <= r->work->nparams && (given == 0 || r->spec->args);
+    bool enough = given <= r->work->nparams;
+    if (given && !r->spec->args)
+        return peal_host_fail(host, PEAL_INVALID, "no arguments are given to '%s'", r->work->name);
     for (size_t a = given; a < r->work->nparams; a++)
         enough = enough && r->work->params[a].has_default;
     if (enough)
@@ -383,6 +437,9 @@ enum peal_status peal_host_request_make(struct peal_host *host, const struct pea
         status = find_dims(host, r);
     if (status == PEAL_OK)
         status = check_overlap(host, r);
+    if (status == PEAL_OK && r->work->function &&
+        r->work->function->run == peal_matmul_function.run)
+        status = check_matmul(host, r);
     if (status != PEAL_OK || r->work->function)
         return status;
     status = peal_host_variant_find(host, r);

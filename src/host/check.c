@@ -31,7 +31,7 @@ enum peal_status peal_check_variant(struct peal_host *host, uint64_t index)
     struct peal_host_variant *variant = &host->variants.at[index];
     struct peal_text why = {0};
     enum peal_status status = PEAL_OK;
-    if (variant->proved == NOT_ASKED)
+    if (variant->proved == NOT_ASKED || variant->proved == REFUTED) /* again, for the words */
         prove(variant, &why);
     const char *name = peal_plan_string(variant->plan, variant->plan->kernel);
     if (variant->proved == REFUTED)

@@ -231,19 +231,12 @@ void peal_launch_function_args(const struct peal_host_shared *shared,
                                              .ndims = arg->ndims,
                                              .value = arg->value,
                                              .values = arg->values};
-        if (arg->kind == PEAL_TASK_TENSOR)
+        if (arg->kind == PEAL_TASK_TENSOR) {
             args[a].data = locate(shared, block, member, a);
-        else
+            peal_host_arg_shape(arg, place->count, args[a].shape);
+        } else {
             args[a].count = arg->nvalues;
-        memcpy(args[a].shape, arg->shape, sizeof arg->shape);
-        /* Shards may differ by an index along the cut. */
-        uint64_t inner = 1;
-        for (uint32_t d = 1; d < arg->ndims; d++)
-            inner *= arg->shape[d];
-        if (arg->kind == PEAL_TASK_TENSOR && arg->ndims == 1)
-            args[a].shape[0] = place->count;
-        else if (arg->kind == PEAL_TASK_TENSOR && inner)
-            args[a].shape[0] = place->count / inner;
+        }
     }
 }
 

@@ -5,16 +5,14 @@
 #include "compute/compute.h"
 #include "sim/sim.h"
 
-#include <stdio.h>
-
 struct sizes {
     uint64_t m, k, n;
 };
 
 /* a[m,k] b[k,n] c[m,n]; false: they do not fit. */
-static bool find_sizes(const struct peal_function_call *call, struct sizes *out)
+static bool find_sizes(const struct peal_function_arg *args, struct sizes *out)
 {
-    const struct peal_function_arg *a = &call->args[0], *b = &call->args[1], *c = &call->args[2];
+    const struct peal_function_arg *a = &args[0], *b = &args[1], *c = &args[2];
     if (a->ndims != 2 || b->ndims != 2 || c->ndims != 2)
         return false;
     *out = (struct sizes){a->shape[0], a->shape[1], b->shape[1]};
@@ -24,14 +22,18 @@ static bool find_sizes(const struct peal_function_call *call, struct sizes *out)
            out->k < INT32_MAX && out->n < INT32_MAX;
 }
 
+bool peal_matmul_fits(const struct peal_function_arg *args)
+{
+    struct sizes s;
+    return find_sizes(args, &s);
+}
+
 static enum peal_status run(const struct peal_function_call *call, void *context)
 {
     struct sizes s;
     (void)context;
-    if (!find_sizes(call, &s)) {
-        snprintf(call->error, call->error_cap, "a[m,k] b[k,n] c[m,n] of f32 or f64 are needed");
-        return PEAL_INVALID;
-    }
+    if (!find_sizes(call->args, &s))
+        return PEAL_INVALID; /* which submitting has refused */
     peal_product_run(&(struct peal_product){.dtype = call->args[0].dtype,
                                             .adds = call->args[3].value != 0,
                                             .rows = s.m,
@@ -51,7 +53,7 @@ uint64_t peal_matmul_cost(const struct peal_function_call *call, void *context)
     const struct peal_machine_keys *keys = &((const struct peal_machine *)context)->keys;
     enum peal_dtype dtype = call->args[0].dtype;
     struct sizes s;
-    if (!find_sizes(call, &s))
+    if (!find_sizes(call->args, &s))
         return 0;
     uint64_t rate = peal_machine_products(keys, dtype);
     uint64_t steps = (s.m * s.n * s.k + rate - 1) / rate;

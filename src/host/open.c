@@ -211,6 +211,28 @@ static enum peal_status make_memory(struct peal_host *host)
     return PEAL_OK;
 }
 
+/* Function i, those before it are right. */
+static enum peal_status check_function(struct peal_host *host, size_t i)
+{
+    struct peal_function *function = &host->functions[i];
+    struct peal_host_work work = {0};
+    if (!function->name || !function->run)
+        return peal_host_fail(host, PEAL_INVALID, "function %zu has no name or no address", i);
+    for (size_t j = 0; j < i; j++) {
+        if (strcmp(host->functions[j].name, function->name) == 0)
+            return peal_host_fail(host, PEAL_INVALID, "function '%s' is given twice",
+                                  function->name);
+    }
+    if (!function->parameters)
+        function->parameters = "";
+    if (!peal_host_signature_read(function->parameters, &work))
+        return peal_host_fail(
+            host, PEAL_INVALID,
+            "parameters of '%s' are a list of in, out, inout, int, ints, not '%s'", function->name,
+            function->parameters);
+    return PEAL_OK;
+}
+
 static enum peal_status copy_functions(struct peal_host *host, const struct peal_host_open *how)
 {
     host->functions = calloc(how->nfunctions + 1, sizeof *host->functions);
@@ -226,9 +248,9 @@ static enum peal_status copy_functions(struct peal_host *host, const struct peal
         host->functions[i] = given[i];
     free(made);
     for (size_t i = 0; i < how->nfunctions; i++) {
-        const struct peal_function *function = &host->functions[i];
-        if (!function->name || !function->run)
-            return peal_host_fail(host, PEAL_INVALID, "function %zu has no name or no address", i);
+        enum peal_status status = check_function(host, i);
+        if (status != PEAL_OK)
+            return status;
         host->nfunctions++;
     }
     struct peal_function *matmul = &host->functions[host->nfunctions++];

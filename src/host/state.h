@@ -83,6 +83,7 @@ struct peal_host_arg {
     uint8_t dir;  /* tensors: enum peal_buf_dir */
     uint8_t dtype;
     uint8_t local;      /* ints: every member has `nvalues` of its own */
+    uint8_t cut;        /* tensors: the dimension in which members' shapes may differ */
     uint32_t symmetric; /* tensors: 0, or 1 + the slot of the domain whose buffer it is; places are
                            then offsets into that domain's buffers */
     uint32_t ndims;
@@ -98,6 +99,20 @@ struct peal_host_place {
     uint64_t count;
     uint64_t touched; /* bytes from `at` that the work may touch */
 };
+
+/* A tensor argument's shape on the member that has `count` elements of it. */
+static inline void peal_host_arg_shape(const struct peal_host_arg *arg, uint64_t count,
+                                       uint64_t shape[PEAL_MOST_DIMS])
+{
+    uint64_t others = 1;
+    for (uint32_t d = 0; d < PEAL_MOST_DIMS; d++) {
+        shape[d] = arg->shape[d];
+        if (d < arg->ndims && d != arg->cut)
+            others *= arg->shape[d];
+    }
+    if (others)
+        shape[arg->cut] = count / others;
+}
 
 /* A task on one member. */
 struct peal_host_part {
@@ -417,6 +432,8 @@ enum peal_status peal_host_domain_make(struct peal_host *host, const struct peal
 
 /* work.c */
 void peal_host_works_release(struct peal_host *host);
+/* A function's parameters, "in, out, int": one word each. False: it is no such list. */
+bool peal_host_signature_read(const char *text, struct peal_host_work *work);
 enum { PEAL_HOST_MOST_VARIANTS = 2048, PEAL_HOST_VARIANT_MAP = 8192 };
 /* The plan for a task: made once for arguments that look alike. */
 struct peal_host_request;
@@ -572,5 +589,7 @@ extern const struct peal_function peal_matmul_function;
 /* On the machine that is its context: its math engine does as many multiplications with addition at
  * a time as it has lanes. */
 uint64_t peal_matmul_cost(const struct peal_function_call *call, void *context);
+/* Do a[m,k], b[k,n] and c[m,n] fit each other, and are of f32 or f64? */
+bool peal_matmul_fits(const struct peal_function_arg *args);
 
 #endif

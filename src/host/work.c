@@ -205,7 +205,7 @@ enum peal_status peal_host_reduction_declare(struct peal_host *host, const char 
 }
 
 /* "in, out, int": one word per parameter. */
-static bool read_signature(const char *text, struct peal_host_work *work)
+bool peal_host_signature_read(const char *text, struct peal_host_work *work)
 {
     static const struct {
         const char *word;
@@ -257,11 +257,7 @@ enum peal_status peal_work_function(struct peal_host *host, const char *name, st
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a function");
     work->function = function;
     snprintf(work->name, sizeof work->name, "%s", function->name);
-    if (!read_signature(function->parameters ? function->parameters : "", work))
-        status =
-            peal_host_fail(host, PEAL_INVALID,
-                           "parameters of '%s' are a list of in, out, inout, int, ints, not '%s'",
-                           name, function->parameters);
+    peal_host_signature_read(function->parameters, work); /* it was read when the host was opened */
     struct peal_host_shared_work shared = {.is_function = true, .function = function};
     if (status == PEAL_OK)
         status = add_work(host, work, &shared, out);
@@ -399,8 +395,11 @@ enum peal_status peal_host_variant_find(struct peal_host *host, struct peal_host
     uint32_t at = (uint32_t)(key % PEAL_HOST_VARIANT_MAP);
     for (; host->variant_map[at]; at = (at + 1) % PEAL_HOST_VARIANT_MAP) {
         r->variant = host->variant_map[at] - 1;
-        if (host->variants.at[r->variant].key == key)
-            return PEAL_OK;
+        if (host->variants.at[r->variant].key != key)
+            continue;
+        if (host->verify)
+            return peal_check_variant(host, r->variant);
+        return PEAL_OK;
     }
     if (host->variants.len >= PEAL_HOST_MOST_VARIANTS)
         forget_variants(host);

@@ -146,11 +146,14 @@ static int drive(struct peal_cli *cli, const struct graph_options *graph,
     host_options.platform = peal_text_get(&platform);
     setenv("PEAL_PLATFORM", host_options.platform, 1); /* the options decide, not the environment */
     int code = PEAL_EXIT_OTHER;
-    if (peal_host_open(&host_options, &host) != PEAL_OK) {
+    enum peal_status status = peal_host_open(&host_options, &host);
+    if (status == PEAL_INVALID && graph->machine) {
         code = peal_cli_fail(cli, "%s", peal_host_error(NULL));
     } else {
-        enum peal_status status =
-            peal_graph_file_submit(file, host, (uint32_t)graph->repeat, diags);
+        if (status == PEAL_OK)
+            status = peal_graph_file_submit(file, host, (uint32_t)graph->repeat, diags);
+        else
+            peal_graph_file_refuse(file, status, peal_host_error(NULL));
         if (status != PEAL_OK)
             code = reject(cli, status, diags);
         else

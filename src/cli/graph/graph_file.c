@@ -41,7 +41,7 @@ struct peal_graph_file {
     yaml_document_t document;
     bool has_document;
     uint32_t workers;
-    const char *machine;
+    const yaml_node_t *workers_node, *machine; /* NULL: none */
     const yaml_node_t *sections[SECTIONS];
     PEAL_VEC(struct named) names;
     PEAL_VEC(struct peal_function) functions;
@@ -216,12 +216,13 @@ static bool read_form(struct peal_graph_file *f)
         return false;
     }
     bool right = check_keys(f, root, "workers machine kernels functions domains tensors tasks");
-    const yaml_node_t *count = find(f, root, "workers"), *machine = find(f, root, "machine");
+    const yaml_node_t *count = find(f, root, "workers");
     if (!count)
         peal_diag_error(f->diags, pos_of(f, root), "'workers' is missing");
     right = count && read_int(f, count, 1, PEAL_MOST_RANKS, &workers) && right;
     f->workers = (uint32_t)workers;
-    f->machine = scalar_of(machine);
+    f->workers_node = count;
+    f->machine = find(f, root, "machine");
     for (int s = 0; s < SECTIONS; s++)
         f->sections[s] = find(f, root, section_names[s]);
     for (int s = 0; s < TASKS; s++)
@@ -283,7 +284,7 @@ uint32_t peal_graph_file_workers(const struct peal_graph_file *file)
 
 const char *peal_graph_file_machine(const struct peal_graph_file *file)
 {
-    return file->machine;
+    return scalar_of(file->machine);
 }
 
 const struct peal_function *peal_graph_file_functions(const struct peal_graph_file *file,
@@ -293,14 +294,33 @@ const struct peal_function *peal_graph_file_functions(const struct peal_graph_fi
     return file->functions.at;
 }
 
+/* The host's words, at a place of the file. */
+static void say(struct peal_graph_file *f, const yaml_node_t *node, const char *words)
+{
+    static const char mark[] = "error: ";
+    if (strncmp(words, mark, sizeof mark - 1) == 0)
+        words += sizeof mark - 1;
+    peal_diag_error(f->diags, pos_of(f, node), "%s", words);
+}
+
+void peal_graph_file_refuse(struct peal_graph_file *file, enum peal_status status,
+                            const char *words)
+{
+    const yaml_node_t *about = file->machine;
+    if (status == PEAL_UNSUPPORTED || !about)
+        about = file->workers_node;
+    if (strstr(words, "parameters of"))
+        about = file->sections[FUNCTIONS];
+    say(file, about, words);
+}
+
 /* ---- domains and tensors ---- */
 
-/* The host's words, at a place of the file. */
 static enum peal_status pass_on(struct peal_graph_file *f, const yaml_node_t *node,
                                 enum peal_status status)
 {
     if (status != PEAL_OK)
-        peal_diag_error(f->diags, pos_of(f, node), "%s", peal_host_error(f->host));
+        say(f, node, peal_host_error(f->host));
     return status;
 }
 

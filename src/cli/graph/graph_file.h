@@ -20,6 +20,9 @@ const char *peal_graph_file_machine(const struct peal_graph_file *file);
 /* Its functions: stand-ins that take their time and change nothing. */
 const struct peal_function *peal_graph_file_functions(const struct peal_graph_file *file,
                                                       size_t *count);
+/* Says why no host was opened for the file, at the line that it is about. */
+void peal_graph_file_refuse(struct peal_graph_file *file, enum peal_status status,
+                            const char *words);
 /* Makes domains and tensors, and submits all tasks, `repeat` times. */
 enum peal_status peal_graph_file_submit(struct peal_graph_file *file, struct peal_host *host,
                                         uint32_t repeat, struct peal_diags *diags);

@@ -141,6 +141,13 @@ static void test_openings(void)
     how.workers = 257;
     check(peal_host_open(&how, &none) == PEAL_UNSUPPORTED);
     how.workers = 2;
+    struct peal_function twice[] = {{.name = "f", .run = run_nothing, .parameters = "in"},
+                                    {.name = "f", .run = run_nothing, .parameters = "in"}};
+    how.functions = twice;
+    how.nfunctions = 2;
+    check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "twice"));
+    twice[1] = (struct peal_function){.name = "g", .run = run_nothing, .parameters = "in, uot"};
+    check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "uot"));
     how.platform = "quantum";
     check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "quantum"));
     how.platform = "hosts:a:2,b:2";
@@ -197,12 +204,51 @@ static void test_refusals(void)
     check(peal_tensor_free(host, y) == PEAL_OK);
     refused(peal_tensor_free(host, y), PEAL_CLOSED, "freed");
     refused(submit_two(add, 0, x, y), PEAL_CLOSED, "freed");
+    check(peal_work_kernel(host, NULL, "all_to_all_pull", &work) == PEAL_OK);
+    refused(submit_two(work, 0, x, x), PEAL_INVALID, "overlap"); /* not a contract with a plan */
     struct peal_task_arg sum[] = {peal_arg_tensor(x), peal_arg_tensor(x),
                                   peal_arg_reduce(PEAL_AND)};
     struct peal_task_spec and = {.work = ring, .args = sum, .nargs = 3};
     refused(peal_host_submit(host, &and, NULL), PEAL_INVALID, "no plan");
     refused(peal_host_wait(host, (struct peal_task){0}), PEAL_INVALID, "no such task");
     check(peal_host_wait_all(host) == PEAL_OK);
+}
+
+/* Functions see each shard's own shape; a kernel's one length must not leave out ends of longer ones. */
+static void test_uneven_shards(void)
+{
+    struct peal_tensor_spec spec = {
+        .dtype = PEAL_F32, .ndims = 2, .shape = {3, 6}, .place = PEAL_SHARDED, .shard_dim = 1};
+    struct peal_tensor w, c, x, row = new_tensor(PEAL_SHARDED, 0, 6);
+    struct peal_work matmul, one;
+    float left[6] = {1, 2, 3, 4, 5, 6}, right[18], product[12];
+    check(peal_tensor_new(host, &spec, &w) == PEAL_OK);
+    spec.shape[0] = 2;
+    check(peal_tensor_new(host, &spec, &c) == PEAL_OK);
+    spec.shape[1] = 3;
+    spec.place = PEAL_REPLICATED;
+    check(peal_tensor_new(host, &spec, &x) == PEAL_OK);
+    for (int i = 0; i < 18; i++)
+        right[i] = (float)(i * i);
+    check(peal_tensor_write(host, x, left, sizeof left) == PEAL_OK);
+    check(peal_tensor_write(host, w, right, sizeof right) == PEAL_OK);
+    check(peal_work_function(host, "matmul", &matmul) == PEAL_OK);
+    struct peal_task_arg args[] = {peal_arg_tensor(x), peal_arg_tensor(w), peal_arg_tensor(c),
+                                   peal_arg_int(0)};
+    struct peal_task_spec task = {.work = matmul, .everyone = 1, .args = args, .nargs = 4};
+    check(peal_host_submit(host, &task, NULL) == PEAL_OK);
+    check(peal_tensor_read(host, c, product, sizeof product) == PEAL_OK);
+    for (int i = 0; i < 12; i++) {
+        const float *l = &left[i / 6 * 3], *r = &right[i % 6];
+        check(product[i] == l[0] * r[0] + l[1] * r[6] + l[2] * r[12]);
+    }
+    args[1] = peal_arg_tensor(x);
+    refused(peal_host_submit(host, &task, NULL), PEAL_INVALID,
+            "not f32[2,3], f32[2,3] and f32[2,1] on");
+    check(peal_work_kernel(host, "kernel k(inout x: T[n]) { x = 1.0 }", NULL, &one) == PEAL_OK);
+    args[0] = peal_arg_tensor(row);
+    task = (struct peal_task_spec){.work = one, .everyone = 1, .args = args, .nargs = 1};
+    refused(peal_host_submit(host, &task, NULL), PEAL_INVALID, "1 on worker 0 and 2 on worker 1");
 }
 
 static void test_domains(void)
@@ -356,6 +402,10 @@ static void test_graph(void)
     struct peal_task_spec spec = {.work = racy, .everyone = 1, .args = args, .nargs = 3};
     check(peal_host_submit(host, &spec, NULL) == PEAL_OK);
     refused(peal_host_check(host), PEAL_INVALID, "'racy' is refuted");
+    refused(peal_host_check(host), PEAL_INVALID, "can happen at once"); /* the words, each time */
+    host->verify = true;
+    refused(peal_host_submit(host, &spec, NULL), PEAL_INVALID, "'racy' is refuted");
+    host->verify = false;
     check(peal_host_go(host) == PEAL_OK);
     check(peal_host_wait_all(host) == PEAL_OK);
 }
@@ -527,6 +577,7 @@ int main(int argc, char **argv)
     test_openings();
     open_host(4);
     test_refusals();
+    test_uneven_shards();
     test_domains();
     test_reductions();
     test_graph();
