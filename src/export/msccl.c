@@ -61,7 +61,7 @@ struct writer {
     bool split, failed;
     struct slot slots[SLOTS]; /* received and not freed, oldest first */
     uint32_t nslots;
-    bool received;
+    uint32_t rooms;     /* temporaries that the lane uses */
     uint64_t temporary; /* chunks of scratch behind the plan's own */
 };
 
@@ -261,7 +261,8 @@ static void write_message(struct writer *w, const struct peal_op *op, uint64_t c
         uint32_t room = free_room(w);
         uint64_t at = w->layout.scratch_chunks + w->temporary + room * w->slot_chunks;
         w->slots[w->nslots++] = (struct slot){at, op->mem.channel, room};
-        w->received = true;
+        if (room >= w->rooms)
+            w->rooms = room + 1;
         step.src = step.dst = (struct peal_chunk){'s', at};
     }
     add_steps(w, block, step);
@@ -346,7 +347,7 @@ static void write_lane(struct writer *w)
     w->first_block = (uint32_t)w->blocks.len;
     w->last_block = PEAL_NONE;
     w->npending = w->nslots = 0;
-    w->received = false;
+    w->rooms = 0;
     if (!w->split && lane->ops) {
         uint32_t b = add_block(w, send != PEAL_NONE ? send : recv, send != PEAL_NONE);
         if (!w->failed && send != PEAL_NONE && recv != PEAL_NONE)
@@ -357,8 +358,7 @@ static void write_lane(struct writer *w)
             break;
         write_op(w, &peal_plan_ops(w->plan)[lane->first_op + i]);
     }
-    if (w->received)
-        w->temporary += SLOTS * w->slot_chunks;
+    w->temporary += (uint64_t)w->rooms * w->slot_chunks;
 }
 
 /* The step that a wait for a cell comes after; false: it waits for nothing. */

@@ -81,6 +81,18 @@ static void refuse(struct pass *s, uint32_t rank, const struct peal_op *op, cons
 
 /* --- finding messages ------------------------------------------------------------------------ */
 
+/* Does an operand's place depend on the launch? */
+static bool has_phases(const struct pass *s, const struct peal_op *op)
+{
+    if (peal_op_is_sync(op) || op->kind == PEAL_OP_FREE)
+        return false;
+    for (uint32_t k = 0; k < peal_op_nrefs(op); k++) {
+        if (peal_plan_refs(s->plan)[op->mem.ref + k].phases != PEAL_NONE)
+            return true;
+    }
+    return false;
+}
+
 static void list_notices(struct pass *s)
 {
     for (uint32_t l = 0; l < s->plan->lanes.count; l++) {
@@ -90,6 +102,8 @@ static void list_notices(struct pass *s)
             if (s->failed)
                 break;
             const struct peal_op *op = op_at(s, l, i);
+            if (has_phases(s, op))
+                refuse(s, s->rank_of[l], op, "places cannot depend on the launch");
             if (!peal_op_is_sync(op))
                 continue;
             const struct peal_signal *signal = &peal_plan_signals(s->plan)[peal_op_signal(op)];
@@ -152,8 +166,11 @@ static void find_reads(struct pass *s, uint32_t lane, const struct notice **last
             const struct peal_ref *ref = peal_plan_refs(s->plan) + op->mem.ref + k;
             if (!is_remote(s, rank, ref) || peal_op_writes(op, k))
                 continue;
-            if (op->kind == PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_SEND || op->mem.rows > 1 ||
-                !last[ref->rank]) {
+            if (op->kind == PEAL_OP_ACCUMULATE || op->kind == PEAL_OP_SEND || op->mem.rows > 1) {
+                refuse(s, rank, op, "only copies and computes of one row can read other ranks");
+                return;
+            }
+            if (!last[ref->rank]) {
                 refuse(s, rank, op, "no notify of the owner comes before this read");
                 return;
             }

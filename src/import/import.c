@@ -120,6 +120,13 @@ enum peal_status peal_import_plan(const struct peal_import *import,
     return PEAL_OK;
 }
 
+struct peal_pos peal_import_rank_pos(const struct peal_import *import, uint32_t rank)
+{
+    if (import->msccl)
+        return peal_msccl_rank_pos(import, rank);
+    return peal_mscclpp_rank_pos(import, rank);
+}
+
 void peal_import_judge(const struct peal_import *import, uint32_t least_depth,
                        struct peal_findings *out)
 {

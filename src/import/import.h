@@ -70,6 +70,9 @@ enum peal_status peal_import_open(const struct peal_source *source, struct peal_
 void peal_import_close(struct peal_import *import);
 const struct peal_import_facts *peal_import_facts(const struct peal_import *import);
 
+/* Where the file describes that rank. */
+struct peal_pos peal_import_rank_pos(const struct peal_import *import, uint32_t rank);
+
 /* The count that a plan is made for when none is given, and whether the engine accepts `count`. */
 uint64_t peal_import_count(const struct peal_import *import);
 

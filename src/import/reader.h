@@ -28,6 +28,8 @@ enum peal_status peal_mscclpp_make(const struct peal_import *import,
                                    struct peal_diags *diags, struct peal_plan **out);
 uint64_t peal_mscclpp_count(const struct peal_import *import);
 uint64_t peal_msccl_count(const struct peal_import *import);
+struct peal_pos peal_msccl_rank_pos(const struct peal_import *import, uint32_t rank);
+struct peal_pos peal_mscclpp_rank_pos(const struct peal_import *import, uint32_t rank);
 void peal_msccl_judge(const struct peal_import *import, uint32_t least_depth,
                       struct peal_findings *out);
 

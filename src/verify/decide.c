@@ -309,10 +309,14 @@ static void check_balance(const struct program *p, struct answer *a)
         if (ch->nsent == ch->nreceived)
             continue;
         peal_answer_refute(a, PEAL_FAULT_CHANNEL);
-        a->v.why =
-            peal_answer_text(a, "%llu sends but %llu recvs on the channel from rank %u to rank %u",
-                             (unsigned long long)ch->nsent, (unsigned long long)ch->nreceived,
-                             ch->sender, ch->receiver);
+        a->v.why = peal_answer_text(
+            a, "%llu sends but %llu recvs in %u launch%s on the channel from rank %u to rank %u",
+            (unsigned long long)ch->nsent, (unsigned long long)ch->nreceived, p->launches,
+            p->launches == 1 ? "" : "es", ch->sender, ch->receiver);
+        if (ch->nsent > ch->nreceived)
+            peal_story_op(p, ch->sender_thread, 0, ch->sender_op, a);
+        else
+            peal_story_op(p, ch->receiver_thread, 0, ch->receiver_op, a);
         return;
     }
 }

@@ -81,6 +81,20 @@ def put_allgather(p, inplace=False):
     return a
 
 
+def early_copy(p, forwarded=False):
+    """As put_allgather, but a copy is in front of relaxed signals: they still publish what was before the launch, and not the
+    copy. `forwarded`: each rank reads what its peers copied."""
+    a = put_allgather(p)
+    for r in range(p):
+        ops, ids = a.gpu(r)["threadblocks"][0]["ops"], range(p - 1)
+        ops[0]["name"], ops[1]["name"] = "rlxsignal", "rlxwait"
+        ops.insert(0, ops.pop(3))
+        if forwarded:
+            ops[4] = op("get", channel_type="memory", channel_ids=list(ids), src_buff=[at(i, q) for i, q in enumerate(a.peers(r))],
+                        dst_buff=[own("o", q) for q in a.peers(r)])
+    return a
+
+
 def get_allreduce(p, relaxed=False, reducer="rre"):
     """Reads the own part of everybody's input, reduces it, and puts the result into every output; in place."""
     a = Plan("allreduce", p, (p, p), inplace=True)
@@ -352,6 +366,8 @@ def cases():
         yield f"put_allgather_in{p}", put_allgather(p, True), "proved"
         yield f"get_allreduce{p}", get_allreduce(p), "proved"
         yield f"relaxed_allreduce{p}", get_allreduce(p, True), "proved"
+        yield f"early_copy{p}", early_copy(p), "proved"
+        yield f"early_copy_forwarded{p}", early_copy(p, True), "race"
         yield f"rres_allreduce{p}", get_allreduce(p, reducer="rres"), "proved"
         yield f"packet_allreduce{p}", packet_allreduce(p), "proved"
         yield f"packet_copies{p}", packet_allreduce(p, True), "proved"
@@ -372,6 +388,7 @@ def cases():
         yield f"no_barrier{p}", without(blocks_allreduce(p), "barrier"), "race"
         yield f"no_barrier_in_one{p}", without(blocks_allreduce(p), "barrier", 0, 0), "deadlock"
         yield f"no_acquire{p}", without(blocks_allreduce(p, "semaphore"), "sem_acquire"), "no plan"
+        yield f"no_release{p}", without(blocks_allreduce(p, "semaphore"), "sem_release"), "deadlock"
         one = packet_allreduce(p)
         one.top["use_double_scratch_buffer"] = False
         yield f"single_scratch{p}", one, "proved"  # everybody's result says that it has read all packets

@@ -20,8 +20,9 @@ struct peal_file_run {
     uint64_t count;
     struct peal_verification *answer; /* NULL: no plan */
     const char *why;                  /* without an answer: the diagnostics */
-    uint32_t least_depth; /* after a deadlock: the least without one, 0 = none is known */
-    bool never;           /* after a deadlock: no depth helps */
+    uint32_t gpu_line, gpu_col; /* where the rank with a wrong result begins; 0 = not that fault */
+    uint32_t least_depth;       /* after a deadlock: the least without one, 0 = none is known */
+    bool never;                 /* after a deadlock: no depth helps */
 };
 
 struct peal_file_task {
@@ -82,7 +83,7 @@ void peal_files_find_fixes(const struct peal_files_job *job, struct peal_file_ta
 void peal_files_use_fixes(const struct peal_files_job *job, struct peal_file_task *task);
 /* files_sarif.c */
 void peal_files_report_sarif(const struct peal_files_job *job, struct peal_text *out);
-/* The place that a refutation is about; line 0 where there is none. */
-struct peal_verify_place peal_fault_place(const struct peal_verification *v);
+/* The place that a refutation is about; line 0 where there is none. The run has an answer. */
+struct peal_verify_place peal_fault_place(const struct peal_file_run *run);
 
 #endif

@@ -118,15 +118,30 @@ static enum worth compare(const struct peal_file_task *now, const struct peal_fi
     return worth;
 }
 
-/* Offsets in an edited text as offsets in the file: edits so far only inserted. */
+/* Offsets in an edited text as offsets in the file. */
 static uint64_t in_file(const struct peal_finding *edits, uint64_t offset)
+{
+    uint64_t shift = 0; /* wraps around where edits make the text shorter */
+    for (uint32_t i = 0; i < edits->nedits; i++) {
+        const struct peal_edit *past = &edits->edits[i];
+        if (past->offset + shift < offset)
+            shift += strlen(past->text) - past->len;
+    }
+    return offset - shift;
+}
+
+/* Would an edit of the edited text change what an edit so far replaced? */
+static bool overlaps(const struct peal_finding *edits, const struct peal_edit *edit)
 {
     uint64_t shift = 0;
     for (uint32_t i = 0; i < edits->nedits; i++) {
-        if (edits->edits[i].offset + shift < offset)
-            shift += strlen(edits->edits[i].text);
+        const struct peal_edit *past = &edits->edits[i];
+        uint64_t from = past->offset + shift, to = from + strlen(past->text);
+        if (past->len && edit->offset < to && edit->offset + edit->len > from)
+            return true;
+        shift += strlen(past->text) - past->len;
     }
-    return offset - shift;
+    return false;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -137,8 +152,8 @@ static int by_offset(const void *a, const void *b)
     return x->offset > y->offset;
 }
 
-/* What `from` becomes by a proposal, to be freed: what is read points into it. NULL: no memory, or
- * too many edits. */
+/* What `from` becomes by a proposal, to be freed: what is read points into it. NULL: no memory, too
+ * many edits, or one of what was edited before. */
 static struct attempt *make_attempt(const struct peal_files_job *job, struct peal_file_task *task,
                                     const struct attempt *from, const struct peal_finding *proposal)
 {
@@ -159,6 +174,10 @@ static struct attempt *make_attempt(const struct peal_files_job *job, struct pea
     a->edits = from->edits;
     for (uint32_t i = 0; i < proposal->nedits; i++) {
         const struct peal_edit *e = &proposal->edits[i];
+        if (overlaps(&from->edits, e)) {
+            free_attempt(a);
+            return NULL;
+        }
         const char *text = peal_arena_copy(&task->arena, e->text, strlen(e->text));
         a->edits.edits[a->edits.nedits++] =
             (struct peal_edit){in_file(&from->edits, e->offset), e->len, peal_text_or_empty(text)};
@@ -237,7 +256,7 @@ static bool try_round(const struct peal_files_job *job, struct peal_file_task *t
     struct attempt *next = NULL;
     struct peal_findings proposals;
     struct sites sites = find_sites(&(*at)->task);
-    bool done = false, inserts = task->facts.format == PEAL_FORMAT_MSCCLPP;
+    bool done = false;
     peal_findings_init(&proposals);
     for (uint32_t i = 0; i < sites.count; i++)
         peal_import_propose((*at)->import, &sites.at[i], &proposals);
@@ -248,7 +267,7 @@ static bool try_round(const struct peal_files_job *job, struct peal_file_task *t
         done = now && now->worth == PROVED;
         if (done)
             record(task, &proposals.list.at[i], &now->edits, round + 1);
-        bool goes_on = now && inserts && !next && now->worth == SAME && moved(*at, now);
+        bool goes_on = now && !next && now->worth == SAME && moved(*at, now);
         if (goes_on)
             next = now;
         else

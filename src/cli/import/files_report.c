@@ -82,8 +82,9 @@ void peal_files_report_table(const struct peal_files_job *job, struct peal_text 
     peal_report_table_free(table);
 }
 
-struct peal_verify_place peal_fault_place(const struct peal_verification *v)
+struct peal_verify_place peal_fault_place(const struct peal_file_run *run)
 {
+    const struct peal_verification *v = run->answer;
     for (uint32_t i = v->naccesses; i-- > 0;) {
         uint32_t step = v->accesses_at[i].step;
         if (step < v->nsteps && v->steps[step].place.line)
@@ -102,7 +103,7 @@ struct peal_verify_place peal_fault_place(const struct peal_verification *v)
         return v->wrong.lost.place;
     if (v->wrong.has_writer)
         return v->wrong.writer.place;
-    return (struct peal_verify_place){.file = ""};
+    return (struct peal_verify_place){.file = "", .line = run->gpu_line, .col = run->gpu_col};
 }
 
 static void put_place(const char *path, uint32_t line, uint32_t col, struct peal_text *out)
@@ -125,7 +126,7 @@ static void put_problem(const struct peal_files_job *job, const struct peal_file
     const char *lacks = peal_require_lacks(job->require, v);
     if (v->verdict == PEAL_PROVED && !lacks)
         return;
-    struct peal_verify_place at = peal_fault_place(v);
+    struct peal_verify_place at = peal_fault_place(run);
     put_place(t->path, at.line, at.col, out);
     if (lacks) {
         peal_text_printf(out, "error: required, but %s", lacks);

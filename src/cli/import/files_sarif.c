@@ -128,7 +128,7 @@ static void put_run(struct peal_json *json, const struct peal_files_job *job,
         r.rule = RULE_REQUIRED;
         peal_text_printf(&text, "required, but %s", lacks);
     } else {
-        struct peal_verify_place at = peal_fault_place(v);
+        struct peal_verify_place at = peal_fault_place(run);
         bool refuted = v->verdict == PEAL_REFUTED;
         r.rule = RULE_UNDECIDED;
         if (refuted)

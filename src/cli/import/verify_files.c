@@ -140,6 +140,11 @@ static void verify_way(const struct peal_files_job *job, struct peal_file_task *
     if (status == PEAL_OK) {
         find_depth(job, import, options, &run);
         verify_pieces(job, import, options, &run);
+        if (run.answer->wrong.buf) {
+            struct peal_pos pos = peal_import_rank_pos(import, run.answer->wrong.rank);
+            run.gpu_line = pos.line;
+            run.gpu_col = pos.col;
+        }
     } else {
         run.why = keep_diags(task, status, &diags);
     }

@@ -116,6 +116,18 @@ static bool is_fused(const struct msccl_step *step, const struct msccl_step *bef
            step->srcbuf == before->srcbuf;
 }
 
+static void judge_dependencies(struct judge *j)
+{
+    const struct msccl_step *step = &j->algo->stuck;
+    if (!step->line)
+        return;
+    peal_finding_add(j->out, PEAL_FINDING_ERROR, "msccl-dependency",
+                     pos_at(j, step->line, step->col, 5),
+                     "thread block %d has no step from %d on with hasdep=\"1\": this step waits "
+                     "forever",
+                     step->depid, step->deps);
+}
+
 static void judge_reductions(struct judge *j, const struct msccl_tb *tb)
 {
     uint32_t chain = 1;
@@ -279,11 +291,19 @@ static void judge_choice(struct judge *j)
     const char *loads = "would not load it; with that fixed it";
     if (j->loads)
         loads = "loads it and";
+    char counts[64] = "";
+    if (algo->nchunks > 1)
+        snprintf(counts, sizeof counts, ", where count%s is a multiple of %u",
+                 algo->mult > 1 ? " x ranks" : "", algo->nchunks);
     peal_finding_add(j->out, PEAL_FINDING_NOTE, "msccl-choice", algo_pos(j),
-                     "RCCL %s chooses it for %s on %u ranks, %s, messages %s%s, where count%s is a "
-                     "multiple of %u",
-                     loads, j->import->facts.collective, algo->nranks, place, from, to,
-                     algo->mult > 1 ? " x ranks" : "", algo->nchunks);
+                     "RCCL %s chooses it for %s on %u ranks, %s, messages %s%s%s", loads,
+                     j->import->facts.collective, algo->nranks, place, from, to, counts);
+}
+
+struct peal_pos peal_msccl_rank_pos(const struct peal_import *import, uint32_t rank)
+{
+    const struct msccl_gpu *gpu = &import->msccl->gpus[rank];
+    return (struct peal_pos){import->source, gpu->line, gpu->col, 4};
 }
 
 void peal_msccl_judge(const struct peal_import *import, uint32_t least_depth,
@@ -293,6 +313,7 @@ void peal_msccl_judge(const struct peal_import *import, uint32_t least_depth,
     judge_syntax(&j);
     judge_attributes(&j);
     judge_blocks(&j);
+    judge_dependencies(&j);
     judge_nodes(&j);
     judge_choice(&j);
     uint32_t given = import->facts.depth;

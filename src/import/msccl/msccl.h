@@ -42,6 +42,7 @@ struct msccl_tb {
     int32_t id, send, recv, chan; /* peers: -1 none */
     uint64_t offset;              /* of the tag in the file */
     uint32_t first, count;        /* steps */
+    uint32_t published;           /* the last step that publishes, + 1; 0 = none does */
 };
 
 struct msccl_gpu {
@@ -74,6 +75,7 @@ struct msccl_algo {
     struct msccl_tb *tbs;
     struct msccl_step *steps;
     uint32_t ngpus, ntbs, nsteps;
+    struct msccl_step stuck; /* the first that waits for what no step publishes; line 0: none */
     struct {
         struct peal_pos pos;
         const char *element, *attribute; /* the first that is missing where RCCL wants it */

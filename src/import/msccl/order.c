@@ -64,6 +64,8 @@ static bool order_steps(struct msccl_reader *r, struct msccl_tb *tb)
                             "there is no step %u before step %d", i, steps[i].s);
             return false;
         }
+        if (steps[i].hasdep)
+            tb->published = i + 1;
     }
     return true;
 }
@@ -75,8 +77,8 @@ static const struct msccl_tb *find_tb(const struct msccl_reader *r, const struct
     return bsearch(&key, r->tbs.at + gpu->first, gpu->count, sizeof key, by_tb);
 }
 
-/* A dependency names a block of the same gpu; what it waits for may never come, which verify
- * finds. */
+/* A dependency names a block of the same gpu; what it waits for may never come: the first such step
+ * is kept. */
 static bool check_dependencies(struct msccl_reader *r, const struct msccl_gpu *gpu,
                                const struct msccl_tb *tb)
 {
@@ -84,7 +86,8 @@ static bool check_dependencies(struct msccl_reader *r, const struct msccl_gpu *g
         const struct msccl_step *step = &r->steps.at[tb->first + i];
         if (step->depid < 0)
             continue;
-        if (!find_tb(r, gpu, step->depid)) {
+        const struct msccl_tb *other = find_tb(r, gpu, step->depid);
+        if (!other) {
             peal_diag_error(r->diags, place(r, step->line, step->col),
                             "depid %d: gpu %d has no such thread block", step->depid, gpu->id);
             return false;
@@ -94,6 +97,8 @@ static bool check_dependencies(struct msccl_reader *r, const struct msccl_gpu *g
                             "depid %d without the number of a step in deps", step->depid);
             return false;
         }
+        if (other->published <= (uint32_t)step->deps && !r->algo->stuck.line)
+            r->algo->stuck = *step;
     }
     return true;
 }

@@ -48,6 +48,12 @@ static void judge_shape(const struct peal_import *import, struct peal_findings *
     }
 }
 
+struct peal_pos peal_mscclpp_rank_pos(const struct peal_import *import, uint32_t rank)
+{
+    const struct mscclpp_gpu *gpu = &import->mscclpp->gpus[rank];
+    return (struct peal_pos){import->source, gpu->line, gpu->col, 1};
+}
+
 void peal_mscclpp_judge(const struct peal_import *import, struct peal_findings *out)
 {
     const struct mscclpp_plan *plan = import->mscclpp;

@@ -96,6 +96,8 @@ static struct json *add_node(struct reader *r, const yaml_event_t *event, enum j
     node->line = (uint32_t)event->start_mark.line + 1;
     node->col = (uint32_t)event->start_mark.column + 1;
     node->key = r->key;
+    if (parent && parent->kind == JSON_ARRAY)
+        node->key = parent->key;
     r->key = NULL;
     if (!parent) {
         r->root = node;

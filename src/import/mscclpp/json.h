@@ -11,7 +11,7 @@ enum json_kind { JSON_OBJECT, JSON_ARRAY, JSON_STRING, JSON_NUMBER, JSON_BOOL, J
 struct json {
     enum json_kind kind;
     uint32_t line, col;
-    const char *key;    /* in an object */
+    const char *key;    /* in an object; of an element, its array's */
     const char *text;   /* strings, numbers */
     int64_t number;     /* numbers, and bools as 0 and 1 */
     bool is_integer;    /* numbers */

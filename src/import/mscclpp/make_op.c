@@ -449,6 +449,5 @@ void peal_mpp_emit(struct mpp_maker *m)
         if ((where & LANE_SYNC) && (m->lane & LANE_SYNC))
             emit_sync(m);
     }
-    if (op->name != MPP_RELAXED_SIGNAL && op->name != MPP_SIGNAL)
-        m->fresh = false;
+    m->fresh = m->fresh && peal_mpp_stays_fresh(m);
 }

@@ -31,7 +31,7 @@ enum cell_class { CLASS_ONE_WRITER, CLASS_SHARED, CLASS_RAW, CLASSES };
 /* The receiving end of a channel. */
 struct mpp_inbound {
     uint32_t signals, waits; /* per launch */
-    uint32_t starts;         /* relaxed signals that are the first thing of their block */
+    uint32_t starts;         /* relaxed signals while their block was fresh */
     uint32_t writer, waiter; /* lane + 1 of any rank, block + 1; 0 = none */
     bool many_writers;
     uint8_t cell_class;
@@ -41,6 +41,7 @@ struct mpp_inbound {
 
 struct mpp_semaphore {
     uint32_t acquires, releases, acquirer, acquired;
+    const struct mscclpp_op *op; /* the first that uses it */
 };
 
 struct mpp_slice {
@@ -64,9 +65,10 @@ struct mpp_maker {
     struct mpp_semaphore *semaphores;               /* of all ranks */
     uint32_t *first_semaphore;
     struct mpp_cuts {
-        PEAL_VEC(uint64_t) at;        /* sorted elements of the packet buffer */
-        uint64_t plain[2], packed[2]; /* bytes of scratch in use: from, to; equal = none */
-    } * cuts;                         /* [rank] */
+        PEAL_VEC(uint64_t) at;           /* sorted elements of the packet buffer */
+        uint64_t plain[2], packed[2];    /* bytes of scratch in use: from, to; equal = none */
+        const struct mscclpp_op *packer; /* the first op with packets there */
+    } * cuts;                            /* [rank] */
     bool remote_input, remote_output, writes_input;
     uint32_t most_tbs, most_barriers, most_semaphores, cells[CLASSES];
 
@@ -76,7 +78,7 @@ struct mpp_maker {
     uint32_t lane_number; /* over all ranks, of the block's first lane */
     const struct mscclpp_op *op;
     uint64_t offset, unit; /* bytes: where the pipeline is, and how much it does at once */
-    bool fresh;            /* the block has done nothing but signal */
+    bool fresh;            /* the block's signalling threads have done nothing but signal */
     uint32_t joins, triggers, flushes;
     uint32_t *barrier_uses;
     uint32_t pos;
@@ -98,6 +100,9 @@ struct mpp_slice peal_mpp_slice(const struct mpp_maker *m, const struct mscclpp_
 bool peal_mpp_is_packet(const struct mscclpp_op *op, bool source, uint32_t i);
 /* Where the current op runs: flags of enum mpp_lane. */
 uint32_t peal_mpp_lanes(const struct mscclpp_op *op);
+/* Does the block stay fresh after the current op? Its data threads are a lane of their own: what they
+ * do is not published before the next join. */
+bool peal_mpp_stays_fresh(const struct mpp_maker *m);
 /* The first element of a half of double scratch, as the current rank counts. */
 uint64_t peal_mpp_half(const struct mpp_maker *m);
 

@@ -62,6 +62,22 @@ const struct json *peal_mpp_need(struct mpp_reader *r, const struct json *object
     return member;
 }
 
+static void refuse_number(struct mpp_reader *r, const struct json *node, int64_t lo, int64_t hi)
+{
+    const char *name = "this";
+    if (node->key)
+        name = node->key;
+    const char *found = kind_name(node->kind);
+    if (node->kind == JSON_NUMBER)
+        found = node->text;
+    if (hi < lo)
+        peal_mpp_refuse(r, node, "'%s' is %s, but there is nothing of that kind to number", name,
+                        found);
+    else
+        peal_mpp_refuse(r, node, "'%s' is %s; a whole number from %lld to %lld is wanted", name,
+                        found, (long long)lo, (long long)hi);
+}
+
 int64_t peal_mpp_value(struct mpp_reader *r, const struct json *node, int64_t lo, int64_t hi)
 {
     if (r->failed)
@@ -69,8 +85,7 @@ int64_t peal_mpp_value(struct mpp_reader *r, const struct json *node, int64_t lo
     bool good =
         node->kind == JSON_NUMBER && node->is_integer && node->number >= lo && node->number <= hi;
     if (!good)
-        peal_mpp_refuse(r, node, "a whole number from %lld to %lld is wanted", (long long)lo,
-                        (long long)hi);
+        refuse_number(r, node, lo, hi);
     if (good)
         return node->number;
     return lo;
@@ -203,7 +218,10 @@ static void read_channels(struct mpp_reader *r, const struct json *node, struct 
     for (const struct json *c = list->first; c; c = c->next) {
         if (r->failed)
             break;
-        const struct json *type = peal_mpp_need(r, c, "channel_type", "type", JSON_STRING);
+        const char *older = "type";
+        if (peal_json_get(c, "ctype"))
+            older = "ctype";
+        const struct json *type = peal_mpp_need(r, c, "channel_type", older, JSON_STRING);
         if (!type)
             break;
         enum mscclpp_channel_type t = peal_mpp_channel_type(r, type);

@@ -69,6 +69,12 @@ uint32_t peal_mpp_lanes(const struct mscclpp_op *op)
     return places[op->name] == 'd' ? LANE_DATA : LANE_SYNC;
 }
 
+bool peal_mpp_stays_fresh(const struct mpp_maker *m)
+{
+    bool signals = m->op->name == MPP_RELAXED_SIGNAL || m->op->name == MPP_SIGNAL;
+    return signals || peal_mpp_lanes(m->op) == LANE_DATA;
+}
+
 void peal_mpp_walk(struct mpp_maker *m, const struct mscclpp_tb *tb,
                    void (*visit)(struct mpp_maker *m))
 {
@@ -158,6 +164,8 @@ static void see_semaphores(struct mpp_maker *m)
     for (uint32_t i = 0; i < m->op->nsemaphores; i++) {
         struct mpp_semaphore *s =
             &m->semaphores[m->first_semaphore[m->rank] + m->op->semaphores[i]];
+        if (!s->op)
+            s->op = m->op;
         s->acquires += acquires;
         s->releases += !acquires;
         if (acquires && s->acquirer && s->acquirer != m->tb + 1)
@@ -204,6 +212,8 @@ static void see_operand_at(struct mpp_maker *m, const struct mscclpp_operand *op
         return;
     }
     widen(m->cuts[rank].packed, 2 * from, 2 * (from + bytes));
+    if (!m->cuts[rank].packer)
+        m->cuts[rank].packer = m->op;
     for (int half = 0; half <= m->plan->double_scratch; half++) {
         uint64_t at = slice.first + (half ? peal_mpp_half(m) : 0);
         add_cut(m, rank, at);
@@ -249,8 +259,7 @@ static void see_op(struct mpp_maker *m)
             peal_mpp_fail(m, "'%s' needs a memory or a port channel", peal_mscclpp_name(op->name));
     } else if (op->name == MPP_SEM_ACQUIRE || op->name == MPP_SEM_RELEASE)
         see_semaphores(m);
-    if (op->name != MPP_RELAXED_SIGNAL && op->name != MPP_SIGNAL)
-        m->fresh = false;
+    m->fresh = m->fresh && peal_mpp_stays_fresh(m);
 }
 
 /* --- pairs and classes ----------------------------------------------------------------------- */
@@ -368,25 +377,28 @@ static void scan_blocks(struct mpp_maker *m)
 }
 
 /* Is scratch used both ways at one place? Packets take twice the room of their data. */
-static void check_scratch(struct mpp_maker *m)
+static void check_scratch(struct mpp_maker *m, uint32_t rank)
 {
-    for (m->rank = 0; m->rank < m->plan->nranks; m->rank++) {
-        if (m->failed)
-            break;
-        const struct mpp_cuts *c = &m->cuts[m->rank];
-        bool both = c->plain[0] != c->plain[1] && c->packed[0] != c->packed[1];
-        if (both && c->plain[0] < c->packed[1] && c->packed[0] < c->plain[1])
-            peal_mpp_fail(m, "the scratch of gpu %u holds packets and plain data at one place",
-                          m->rank);
-        for (uint32_t s = m->first_semaphore[m->rank]; s < m->first_semaphore[m->rank + 1]; s++) {
-            if (m->semaphores[s].acquires != m->semaphores[s].releases)
-                peal_mpp_fail(
-                    m,
-                    "semaphore %u of gpu %u is acquired %u times and released %u times by "
-                    "a launch: it cannot be launched again and again",
-                    s - m->first_semaphore[m->rank], m->rank, m->semaphores[s].acquires,
-                    m->semaphores[s].releases);
-        }
+    const struct mpp_cuts *c = &m->cuts[rank];
+    bool both = c->plain[0] != c->plain[1] && c->packed[0] != c->packed[1];
+    m->op = c->packer;
+    if (both && c->plain[0] < c->packed[1] && c->packed[0] < c->plain[1])
+        peal_mpp_fail(m, "the scratch of gpu %u holds packets and plain data at one place", rank);
+}
+
+/* A semaphore keeps its value from launch to launch. One that is never released often enough
+ * for the first launch is left to the verifier: a deadlock. */
+static void check_semaphores(struct mpp_maker *m, uint32_t rank)
+{
+    for (uint32_t i = 0; i < m->plan->gpus[rank].nsemaphores; i++) {
+        const struct mpp_semaphore *s = &m->semaphores[m->first_semaphore[rank] + i];
+        bool hangs = s->acquires > m->plan->gpus[rank].semaphores[i] + s->releases;
+        m->op = s->op;
+        if (s->acquires != s->releases && !hangs)
+            peal_mpp_fail(m,
+                          "semaphore %u of gpu %u is acquired %u times and released %u times by "
+                          "a launch: it cannot be launched again and again",
+                          i, rank, s->acquires, s->releases);
     }
 }
 
@@ -410,8 +422,11 @@ bool peal_mpp_scan(struct mpp_maker *m)
     m->first_semaphore[m->plan->nranks] = semaphores;
     scan_blocks(m);
     if (!m->failed) {
+        for (uint32_t r = 0; r < m->plan->nranks; r++) {
+            check_scratch(m, r);
+            check_semaphores(m, r);
+        }
         m->op = NULL;
-        check_scratch(m);
         number_cells(m);
     }
     return !m->failed;
