@@ -352,6 +352,6 @@ enum peal_status peal_quiet(struct peal_comm *comm)
     atomic_thread_fence(memory_order_seq_cst); /* partner: the peers' loads */
     if (comm->team->span)
         return peal_onesided_quiet(comm);
-    struct peal_backoff pause = {.describe = describe_quiet, .stream = 1};
+    struct peal_backoff pause = {.describe = describe_quiet, .stream = 1, .bereaved = true};
     return peal_comm_end(comm, peal_doctor_check(comm->team, &pause, 0));
 }

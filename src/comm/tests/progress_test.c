@@ -3,12 +3,14 @@
  * starting is local, a communicator can be revoked from any thread, and waits warn before they end. */
 #include "comm/tests/children.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -272,9 +274,84 @@ static void waits_warn_before_they_end(void **state)
     assert_non_null(strstr(text, "rank 1"));
 }
 
+/* What rank 0 does before it looks after its peer: it lets it make its call and end, and sees its end. */
+struct leaving {
+    int go[2];
+    int process; /* a descriptor of it */
+};
+
+static int let_peer_leave(void *context)
+{
+    struct leaving *leaving = context;
+    struct pollfd end = {.fd = leaving->process, .events = POLLIN};
+    if (leaving->go[1] >= 0 && write(leaving->go[1], "", 1) == 1)
+        close(leaving->go[1]);
+    leaving->go[1] = -1;
+    return poll(&end, 1, -1) != 1;
+}
+
+enum { BLOCKING, REQUEST, MESSAGE, WAITS };
+
+/* Sums in a blocking call or by a request, or passes rank 1's number to rank 0. */
+static enum peal_status call_once(struct peal_comm *comm, int how, int32_t *out)
+{
+    int32_t own = (int32_t)peal_comm_rank(comm);
+    struct peal_request *request;
+    enum peal_status status;
+    if (how == BLOCKING)
+        return peal_allreduce(comm, &own, out, 1, PEAL_I32, PEAL_SUM);
+    if (how == MESSAGE)
+        return own == 0 ? peal_recv(comm, out, sizeof *out, 1, 1, NULL, NULL)
+                        : peal_send(comm, &own, sizeof own, 0, 1);
+    status = peal_iallreduce(comm, &own, out, 1, PEAL_I32, PEAL_SUM, &request);
+    return status == PEAL_OK ? peal_request_wait(request) : status;
+}
+
+static int answer_and_leave(struct peal_comm *comm, const void *context)
+{
+    struct leaving leaving = {.process = -1};
+    int how = *(const int *)context;
+    int32_t pid = (int32_t)getpid(), sum = 0;
+    char byte;
+    memcpy(leaving.go, (const int *)context + 1, sizeof leaving.go);
+    for (int i = 0; i < 8;
+         i++) /* the first call of a kind is a meeting, also of each of some requests */
+        EXPECT(call_once(comm, how, &sum) == PEAL_OK);
+    EXPECT(peal_broadcast(comm, &pid, 1, PEAL_I32, 1) == PEAL_OK);
+    if (peal_comm_rank(comm) == 1) {
+        EXPECT(read(leaving.go[0], &byte, 1) == 1);
+        EXPECT(call_once(comm, how, &sum) == PEAL_OK);
+        _exit(0);
+    }
+    leaving.process = (int)syscall(SYS_pidfd_open, pid, 0);
+    EXPECT(leaving.process >= 0);
+    peal_comm_set_interrupt(comm, let_peer_leave, &leaving);
+    sum = 0;
+    EXPECT(call_once(comm, how, &sum) == PEAL_OK);
+    EXPECT(sum == 1);
+    EXPECT(leaving.go[1] < 0); /* it had to wait */
+    EXPECT(peal_barrier(comm) == PEAL_PEER_DEAD);
+    return 0;
+}
+
+static void a_peer_that_has_answered_may_end(void **state)
+{
+    (void)state;
+    for (int how = 0; how < WAITS; how++) {
+        struct children group;
+        int given[3] = {how};
+        assert_int_equal(pipe(given + 1), 0);
+        children_start(&group, 2, answer_and_leave, given);
+        assert_true(children_all_right(&group, CHILDREN_NOBODY));
+        close(given[1]);
+        close(given[2]);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_blocking_call_moves_all_communicators),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_peer_that_has_answered_may_end),
+                                       cmocka_unit_test(a_blocking_call_moves_all_communicators),
                                        cmocka_unit_test(a_call_of_one_host_serves_other_hosts),
                                        cmocka_unit_test(starting_is_local),
                                        cmocka_unit_test(a_communicator_may_be_handed_on),

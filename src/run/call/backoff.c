@@ -230,10 +230,10 @@ enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff
         pause->published = true;
         peal_doctor_publish(team, pause);
     }
-    if (now - pause->checked_ns >= CHECK_NS) {
+    if (now - pause->checked_ns >= CHECK_NS || pause->bereaved) {
         pause->checked_ns = now;
         status = look_around(team, pause, now - pause->began_ns);
-        if (status != PEAL_OK)
+        if (status != PEAL_OK || pause->bereaved)
             return status;
     }
     if (!pause->crowded && now - pause->began_ns < team->policy.yield_ns)
@@ -249,7 +249,7 @@ enum peal_status peal_backoff_look(struct peal_team *team, struct peal_backoff *
     uint64_t now = peal_now_ns();
     if (pause->first_ns == 0)
         pause->first_ns = pause->looked_ns = now;
-    if (status != PEAL_OK || now - pause->looked_ns < CHECK_NS)
+    if (status != PEAL_OK || (now - pause->looked_ns < CHECK_NS && !pause->bereaved))
         return status;
     pause->looked_ns = now;
     return look_around(team, pause, timed ? now - pause->first_ns : 0);
@@ -265,7 +265,7 @@ void peal_backoff_reset(struct peal_team *team, struct peal_backoff *pause)
     disarm(team, pause);
     if (pause->published)
         peal_doctor_unpublish(team);
-    pause->published = pause->deserted = pause->crowded = false;
+    pause->published = pause->deserted = pause->bereaved = pause->crowded = false;
     pause->polls = 0;
     pause->began_ns = pause->first_ns = 0;
 }

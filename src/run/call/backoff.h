@@ -41,6 +41,8 @@ struct peal_backoff {
     bool is_message;
     uint32_t peer;
     bool deserted; /* no rank is left that it could come from, or go to: once more, and it fails */
+    bool
+        bereaved; /* a peer's process has ended, maybe after it did its part: once more, and it fails */
 };
 
 /* Processors that this process may use: PEAL_CORES, or what it is bound to. */

@@ -274,8 +274,8 @@ static void add_rank(struct peal_team *team, uint32_t rank, bool is_culprit, str
                      far ? " on another host" : "", is_culprit ? " <--" : "");
     double silent = far ? peal_span_silence(team->span, rank) : 0;
     if (silent > SILENT_S)
-        peal_text_printf(out, "has not answered for %.1f s: it is stopped or not in a call; last seen ",
-                         silent);
+        peal_text_printf(
+            out, "has not answered for %.1f s: it is stopped or not in a call; last seen ", silent);
     bool dead = peal_team_is_dead(team, rank);
     /* Partner: peal_team_close. */
     bool left = atomic_load_explicit(&control->life, memory_order_acquire) == PEAL_LIFE_LEFT;
@@ -389,7 +389,10 @@ enum peal_status peal_doctor_mismatch(struct peal_team *team, const struct peal_
         "do all ranks have the same table of 'peal tune'?)");
 }
 
-static enum peal_status check_peers(struct peal_team *team, const struct peal_backoff *pause)
+/* What a peer did before its process ended may have come after the last poll: so a wait is failed at the
+ * second look only. `bereaved`: the first look has been; NULL: no poll will follow. */
+static enum peal_status check_peers(struct peal_team *team, const struct peal_backoff *pause,
+                                    bool *bereaved)
 {
     char line[160];
     for (uint32_t r = 0; r < team->size; r++) {
@@ -399,6 +402,10 @@ static enum peal_status check_peers(struct peal_team *team, const struct peal_ba
         /* Partner: peal_team_close. */
         bool left =
             atomic_load_explicit(&team->controls[r]->life, memory_order_acquire) == PEAL_LIFE_LEFT;
+        if (ended && !left && bereaved && !*bereaved) {
+            *bereaved = true;
+            return PEAL_OK;
+        }
         if (ended && !left) {
             struct peal_text how = {0};
             if (peal_team_is_far(team, r)) {
@@ -460,7 +467,7 @@ enum peal_status peal_doctor_unread(struct peal_team *team, const struct peal_ba
     for (int i = 0; i < 100; i++) {
         enum peal_status status = peal_team_failure(team);
         if (status == PEAL_OK)
-            status = check_peers(team, pause);
+            status = check_peers(team, pause, NULL);
         if (status != PEAL_OK)
             return status;
         nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -541,10 +548,10 @@ static void warn(struct peal_team *team, const struct peal_backoff *pause, uint6
 enum peal_status peal_doctor_check(struct peal_team *team, struct peal_backoff *pause,
                                    uint64_t waited_ns)
 {
-    enum peal_status status = check_peers(team, pause);
+    enum peal_status status = check_peers(team, pause, &pause->bereaved);
     if (status == PEAL_OK && pause->is_message)
         status = check_letter(team, pause);
-    if (status != PEAL_OK)
+    if (status != PEAL_OK || pause->bereaved)
         return status;
     note_idle(team);
     if (team->span)

@@ -78,7 +78,11 @@ static const struct peal_algo algos[] = {
     {PEAL_CALL_REDUCE_SCATTER, BLOCKS, STAGE, true, false, "nodes", "reduce_scatter_nodes"},
 
     {PEAL_CALL_GATHER, BLOCKS, STAGE, true, false, "rows", "gather_rows"},
+    {PEAL_CALL_GATHER, BLOCKS, STAGE, false, false, "send", "gather_send"},
+
     {PEAL_CALL_SCATTER, BLOCKS, STAGE, true, false, "rows", "scatter_rows"},
+    {PEAL_CALL_SCATTER, BLOCKS, STAGE, false, false, "send", "scatter_send"},
+
     {PEAL_CALL_SCAN, FLAT, STAGE, false, false, "relay", "scan_relay"},
     {PEAL_CALL_SCAN, FLAT, STAGE, true, false, "small", "scan_small"},
     {PEAL_CALL_SCAN, FLAT, STAGE, false, false, "doubling", "scan_doubling"},
@@ -221,6 +225,9 @@ static const struct {
     {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 4, 16 << 20, "relay", 512 << 10},
     {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 4, UINT64_MAX, "rows", 1 << 20},
     {PEAL_CALL_ALLREDUCE, STAGE, 2, 5, 256, UINT64_MAX, "relay", 512 << 10},
+    /* Small calls whose senders do not wait: docs/decisions/0069-small-gathers-run-ahead.md. */
+    {PEAL_CALL_REDUCE, STAGE, 1, 2, 2, 16, "direct", 65536},
+    {PEAL_CALL_REDUCE, STAGE, 2, 4, 4, 2048, "direct", 65536},
     {PEAL_CALL_REDUCE, STAGE, 3, 1, 256, 4096, "mesh", 65536},
     {PEAL_CALL_REDUCE, STAGE, 3, 1, 256, UINT64_MAX, "rows", 512 << 10},
     {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 1, 1, 256, 512, "send", 64 << 10},
@@ -283,7 +290,10 @@ static const struct {
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 9, 256, 12 << 10, "rows", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 9, 256, UINT64_MAX, "relay", 32 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
+    {PEAL_CALL_GATHER, STAGE, 1, 2, 2, 32, "send", 64 << 10},
     {PEAL_CALL_GATHER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
+    {PEAL_CALL_SCATTER, STAGE, 1, 2, 2, 8, "send", 64 << 10},
+    {PEAL_CALL_SCATTER, STAGE, 2, 4, 4, 512, "send", 64 << 10},
     {PEAL_CALL_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
     {PEAL_CALL_SCAN, STAGE, 3, 1, 256, 16 << 10, "small", 64 << 10},
     {PEAL_CALL_SCAN, STAGE, 3, 1, 256, UINT64_MAX, "relay", 64 << 10},

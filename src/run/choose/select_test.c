@@ -8,63 +8,79 @@
 
 #include <cmocka.h>
 
+enum { PRIVATE, READS, IN_PLACE, WRITES, SYMMETRIC }; /* IN_PLACE: and peers read */
+static const struct {
+    int line;
+    uint32_t collective, ranks, cores;
+    uint64_t bytes;
+    int memory;
+    const char *expected;
+} rows[] = {
+    /* Peers' memory is reached where that is possible; far above the caches only in place. */
+    {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, READS, "rows"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, WRITES, "push"},
+    {__LINE__, PEAL_CALL_BROADCAST, 2, 2, 1 << 20, READS, "direct"},
+    {__LINE__, PEAL_CALL_BROADCAST, 2, 2, 1 << 20, WRITES, "share"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, PRIVATE, "rows"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, READS, "rows"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, IN_PLACE, "rows"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, SYMMETRIC, "push"},
+    /* Few bytes, more ranks than cores: one sums for all, from five ranks on. */
+    {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8, READS, "small"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 1024, READS, "central"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 1024, SYMMETRIC, "central"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 1024, READS, "small"},
+    /* Groups that share a core, where there are more ranks than cores. */
+    {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 64 << 10, READS, "grouped"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 64 << 10, PRIVATE, "rows"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 2 << 20, READS, "relay"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 2 << 20, PRIVATE, "rows"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 2 << 20, SYMMETRIC, "push"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 2 << 20, PRIVATE, "rows"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8 << 20, PRIVATE, "relay"},
+    {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 32 << 20, PRIVATE, "rows"},
+    {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 64 << 10, READS, "send"},
+    {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 8 << 20, READS, "read"},
+    {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 16 << 20, READS, "rows"},
+    {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 8 << 20, PRIVATE, "rows"},
+    {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 2, 24 << 10, PRIVATE, "rows"},
+    {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 2, 64 << 10, READS, "relay"},
+    {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 12 << 10, PRIVATE, "rows"},
+    {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 16 << 10, PRIVATE, "relay"},
+    {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 4, 64 << 10, PRIVATE, "rows"},
+    /* Few bytes of many ranks meet in one window. */
+    {__LINE__, PEAL_CALL_ALLGATHER, 16, 2, 8 << 10, READS, "central"},
+    {__LINE__, PEAL_CALL_ALLGATHER, 8, 2, 64, READS, "rows"},
+    {__LINE__, PEAL_CALL_ALLGATHER, 16, 16, 64, READS, "rows"},
+    {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 128, READS, "central"},
+    {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 512, READS, "central"},
+    {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 512, PRIVATE, "central"},
+    {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 1024, READS, "rows"},
+    {__LINE__, PEAL_CALL_BROADCAST, 4, 2, 2048, READS, "direct"},
+    {__LINE__, PEAL_CALL_BROADCAST, 4, 2, 2048, SYMMETRIC, "direct"},
+    {__LINE__, PEAL_CALL_BROADCAST, 8, 2, 8, READS, "pipe"},
+    /* One-way calls run ahead over channels, where they are small. */
+    {__LINE__, PEAL_CALL_GATHER, 4, 2, 8, READS, "rows"},
+    {__LINE__, PEAL_CALL_GATHER, 2, 2, 32, SYMMETRIC, "send"},
+    {__LINE__, PEAL_CALL_GATHER, 2, 2, 33, READS, "rows"},
+    {__LINE__, PEAL_CALL_GATHER, 8, 2, 8, READS, "rows"},
+    {__LINE__, PEAL_CALL_SCATTER, 4, 2, 512, PRIVATE, "send"},
+    {__LINE__, PEAL_CALL_SCATTER, 4, 2, 513, PRIVATE, "rows"},
+    {__LINE__, PEAL_CALL_SCATTER, 2, 2, 8, READS, "send"},
+    {__LINE__, PEAL_CALL_SCATTER, 2, 2, 9, READS, "rows"},
+    {__LINE__, PEAL_CALL_SCATTER, 4, 4, 8, READS, "rows"},
+    {__LINE__, PEAL_CALL_REDUCE, 4, 2, 2048, READS, "direct"},
+    {__LINE__, PEAL_CALL_REDUCE, 4, 2, 2049, READS, "mesh"},
+    {__LINE__, PEAL_CALL_REDUCE, 2, 2, 16, SYMMETRIC, "direct"},
+    {__LINE__, PEAL_CALL_REDUCE, 2, 2, 17, READS, "mesh"},
+    {__LINE__, PEAL_CALL_REDUCE, 8, 2, 64, READS, "mesh"},
+    {__LINE__, PEAL_CALL_BARRIER, 2, 2, 0, PRIVATE, "mesh"},
+    {__LINE__, PEAL_CALL_BARRIER, 4, 2, 0, PRIVATE, "central"},
+};
+
 static void built_in_table(void **state)
 {
     (void)state;
-    enum { PRIVATE, READS, IN_PLACE, WRITES, SYMMETRIC }; /* IN_PLACE: and peers read */
-    static const struct {
-        int line;
-        uint32_t collective, ranks, cores;
-        uint64_t bytes;
-        int memory;
-        const char *expected;
-    } rows[] = {
-        /* Peers' memory is reached where that is possible; far above the caches only in place. */
-        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, READS, "rows"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, WRITES, "push"},
-        {__LINE__, PEAL_CALL_BROADCAST, 2, 2, 1 << 20, READS, "direct"},
-        {__LINE__, PEAL_CALL_BROADCAST, 2, 2, 1 << 20, WRITES, "share"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 1 << 20, PRIVATE, "rows"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, READS, "rows"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, IN_PLACE, "rows"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 2, 64 << 20, SYMMETRIC, "push"},
-        /* Few bytes, more ranks than cores: one sums for all, from five ranks on. */
-        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8, READS, "small"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 1024, READS, "central"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 1024, SYMMETRIC, "central"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 1024, READS, "small"},
-        /* Groups that share a core, where there are more ranks than cores. */
-        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 64 << 10, READS, "grouped"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 64 << 10, PRIVATE, "rows"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 2 << 20, READS, "relay"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 8, 2 << 20, PRIVATE, "rows"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 8, 2, 2 << 20, SYMMETRIC, "push"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 2 << 20, PRIVATE, "rows"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 8 << 20, PRIVATE, "relay"},
-        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 2, 32 << 20, PRIVATE, "rows"},
-        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 64 << 10, READS, "send"},
-        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 8 << 20, READS, "read"},
-        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 16 << 20, READS, "rows"},
-        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 2, 2, 8 << 20, PRIVATE, "rows"},
-        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 2, 24 << 10, PRIVATE, "rows"},
-        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 2, 64 << 10, READS, "relay"},
-        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 12 << 10, PRIVATE, "rows"},
-        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 16 << 10, PRIVATE, "relay"},
-        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 4, 4, 64 << 10, PRIVATE, "rows"},
-        /* Few bytes of many ranks meet in one window. */
-        {__LINE__, PEAL_CALL_ALLGATHER, 16, 2, 8 << 10, READS, "central"},
-        {__LINE__, PEAL_CALL_ALLGATHER, 8, 2, 64, READS, "rows"},
-        {__LINE__, PEAL_CALL_ALLGATHER, 16, 16, 64, READS, "rows"},
-        {__LINE__, PEAL_CALL_REDUCE_SCATTER, 16, 2, 128, READS, "central"},
-        {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 512, READS, "central"},
-        {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 512, PRIVATE, "central"},
-        {__LINE__, PEAL_CALL_ALL_TO_ALL, 16, 2, 1024, READS, "rows"},
-        {__LINE__, PEAL_CALL_BROADCAST, 4, 2, 2048, READS, "direct"},
-        {__LINE__, PEAL_CALL_BROADCAST, 4, 2, 2048, SYMMETRIC, "direct"},
-        {__LINE__, PEAL_CALL_BROADCAST, 8, 2, 8, READS, "pipe"},
-        {__LINE__, PEAL_CALL_BARRIER, 2, 2, 0, PRIVATE, "mesh"},
-        {__LINE__, PEAL_CALL_BARRIER, 4, 2, 0, PRIVATE, "central"},
-    };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct peal_wish wish = {.collective = rows[i].collective,
                                  .ranks = rows[i].ranks,
