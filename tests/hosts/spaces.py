@@ -118,7 +118,7 @@ class Job:
                                         preexec_fn=die_with_parent)
 
     def until(self, pattern, count=1):
-        """Reads until so many lines match; returns the matches."""
+        """Reads until this many lines match; returns the matches."""
         found = [m for m in (re.search(pattern, line) for line in self.lines) if m]
         start = time.monotonic()
         while len(found) < count:

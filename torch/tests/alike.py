@@ -23,7 +23,7 @@ def answer(ask):
 
 
 def late(rank, world, folder, backend):
-    """Rank 0 waits in vain for a while; the others join after that."""
+    """Rank 0 waits for a while without an answer; the others join after that."""
     store, x = dist.FileStore(f"{folder}/late-{backend}", world), torch.ones(10)
     if rank == 0:
         work = dist.all_reduce(x, async_op=True)
