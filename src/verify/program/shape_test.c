@@ -116,15 +116,21 @@ static void change_sync(struct changed *c, struct peal_op *op, uint64_t i)
         CHANGE(c, op->sync.cell, i);
 }
 
+/* Does the number have another value below `count`, so that the changed plan has no index beyond its tables? */
+static bool has_other(uint64_t number, uint64_t count)
+{
+    return (number ^ 1) < count;
+}
+
 static void change_ref(struct changed *c, struct peal_ref *ref, uint64_t i)
 {
-    if (ref->buf != PEAL_BUF_CONST)
+    if (ref->buf != PEAL_BUF_CONST && has_other(ref->rank, c->plan->nranks))
         CHANGE(c, ref->rank, i);
     if (ref->buf == PEAL_BUF_CONST)
         CHANGE(c, ref->offset, i);
     if (ref->buf == PEAL_BUF_SLOT)
         CHANGE(c, ref->row, i);
-    if (ref->buf < PEAL_BUF_SLOT)
+    if (ref->buf < PEAL_BUF_SLOT && has_other(ref->buf, c->plan->bufs.count))
         CHANGE(c, ref->buf, i);
 }
 
@@ -132,7 +138,10 @@ static void change_mem(struct changed *c, struct peal_op *op, uint64_t i)
 {
     struct peal_ref *refs = (struct peal_ref *)((char *)c->plan + c->plan->refs.offset);
     CHANGE(c, op->flags, i);
-    if (op->kind != PEAL_OP_COPY && op->kind != PEAL_OP_END)
+    bool is_channel = op->kind == PEAL_OP_SEND || op->kind == PEAL_OP_RECV ||
+                      op->kind == PEAL_OP_RECV_SLOT || op->kind == PEAL_OP_FREE;
+    bool can_change = !is_channel || has_other(op->mem.channel, c->plan->channels.count);
+    if (op->kind != PEAL_OP_COPY && op->kind != PEAL_OP_END && can_change)
         CHANGE(c, op->mem.channel, i); /* or target, or divisor */
     if (op->kind == PEAL_OP_WHEN) {
         CHANGE(c, op->fn, i);
