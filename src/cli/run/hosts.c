@@ -58,8 +58,9 @@ struct hosts_job {
 
 /* ---- what the user wrote ---- */
 
-bool peal_hosts_parse(const char *text, struct peal_arena *arena, struct peal_hosts_list *out,
-                      struct peal_text *error)
+/* In the arena; false with a message in `error`. */
+static bool parse_hosts(const char *text, struct peal_arena *arena, struct peal_hosts_list *out,
+                        struct peal_text *error)
 {
     uint32_t capacity = 1;
     for (const char *at = text; *at; at++)
@@ -136,8 +137,9 @@ static char *quote(const char *word, struct peal_arena *arena)
     return copy;
 }
 
-char **peal_hosts_command(const char *via, const char *host, const char *self,
-                          struct peal_arena *arena)
+/* The command that starts an agent on that host, in the arena, NULL behind it; `self`: where peal is. */
+static char **agent_command(const char *via, const char *host, const char *self,
+                            struct peal_arena *arena)
 {
     size_t capacity = 8 + (via ? strlen(via) : 0), count = 0;
     char **args = peal_arena_alloc(arena, capacity * sizeof *args);
@@ -211,8 +213,7 @@ static void put_start(struct host *host, const struct peal_hosts_start *common, 
 static bool start_agent(struct hosts_job *job, struct host *host, const char *self)
 {
     int to[2] = {-1, -1}, from[2] = {-1, -1};
-    char **command =
-        peal_hosts_command(job->options->via, host->entry->name, self, job->cli->arena);
+    char **command = agent_command(job->options->via, host->entry->name, self, job->cli->arena);
     if (!command || pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0)
         return false;
     host->pid = fork();
@@ -540,7 +541,7 @@ int peal_hosts_run(struct peal_cli *cli, const struct peal_hosts_options *option
 {
     struct hosts_job job = {.cli = cli, .options = options, .countdown = -1, .signals = -1};
     struct peal_text error = {0};
-    if (!peal_hosts_parse(options->hosts, cli->arena, &job.list, &error)) {
+    if (!parse_hosts(options->hosts, cli->arena, &job.list, &error)) {
         job.code = peal_cli_usage(cli, "--hosts: %s", peal_text_get(&error));
         peal_text_release(&error);
         return job.code;
