@@ -35,7 +35,9 @@ static int32_t combine(int which, int32_t a, int32_t b)
 {
     if (which == 0)
         return 2 * a - b;
-    return which == 1 ? b : a > b ? a : b;
+    if (which == 1)
+        return b;
+    return a > b ? a : b;
 }
 
 static int32_t input(uint32_t rank, size_t i)

@@ -465,9 +465,13 @@ struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
                 wish->hosts ? "measured between hosts" : "measured on this machine", true};
     }
     /* Rules for the memory at hand come before those for any. */
-    uint32_t own = wish->symmetric ? SYMMETRIC : wish->reads ? REACH : STAGE;
+    uint32_t own = STAGE;
     if (wish->hosts)
         own = HOSTS;
+    else if (wish->symmetric)
+        own = SYMMETRIC;
+    else if (wish->reads)
+        own = REACH;
     const uint32_t order[3] = {own, own == REACH && wish->in_place ? IN_PLACE : STAGE, STAGE};
     for (int pass = 0; pass < 3; pass++) {
         for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) {

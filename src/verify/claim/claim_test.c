@@ -100,7 +100,7 @@ static void test_a_sample_is_no_proof(void **state)
         .ranks = ranks, .counts = counts, .nranks = 2, .ncounts = 1, .sequence_work = 20000};
     claim.request.kernel = m.kernel;
     claim.request.bind.dtype = PEAL_F32;
-    claim.verify.plain = true; /* its plans compose: no pair would be looked at */
+    claim.verify.plain = true; /* its plans compose: no pair would be examined */
     assert_int_equal(peal_claim_prove(&claim, &sum), PEAL_OK);
     assert_int_equal(peal_claim_verdict(&sum), PEAL_SAMPLED);
     assert_string_equal(peal_outcome_name(PEAL_SAMPLED), "sampled, not proved");
