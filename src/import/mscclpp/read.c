@@ -292,7 +292,7 @@ static void read_gpu(struct mpp_reader *r, const struct json *node, uint32_t ran
     if (!blocks)
         return;
     if (blocks->count >= 16384) {
-        peal_mpp_refuse(r, blocks, "too many thread blocks");
+        peal_mpp_refuse(r, blocks, "a GPU has at most 16383 thread blocks");
         return;
     }
     const struct json **sorted = peal_mpp_take(r, blocks->count, sizeof *sorted);
