@@ -44,7 +44,8 @@ struct peal_claim_task {
     bool composes;          /* sequences: the plans of the share so far may be launched in
                                           any order: order/compose.h */
     struct peal_composition *composition; /* what they say together, in the arena */
-    bool one_root;                        /* the text says that two roots stand for all */
+    bool one_root;                        /* the text says that two roots stand for all ... */
+    bool shown_alone;                     /* ... one of which is that of the plans alone */
     uint64_t plans;                       /* of the share, while it composes */
     uint64_t orders;                      /* sequences of two of them, with one of the two first */
     uint32_t depth;                       /* of their channels; 0: they have none */
