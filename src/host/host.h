@@ -31,4 +31,9 @@
 
 #include <peal/host.h>
 
+#include <stdbool.h>
+
+/* May these be the parameters of a function: "in, out, int"? */
+bool peal_function_takes(const char *parameters);
+
 #endif

@@ -491,8 +491,6 @@ void peal_order_ask(const struct peal_host_piece *piece, bool writes,
                     uint64_t out[PEAL_HOST_QUEUES]);
 
 /* wait.c */
-bool peal_host_is_done(const struct peal_host *host, uint32_t worker, uint32_t queue,
-                       uint64_t count);
 enum peal_status peal_host_wait_position(struct peal_host *host, uint32_t worker, uint32_t queue,
                                          uint64_t count);
 /* Takes note of ended tasks, oldest first. */
@@ -503,7 +501,6 @@ enum peal_status peal_host_wait_id(struct peal_host *host, uint64_t id);
 void peal_host_collect_frees(struct peal_host *host);
 /* The words for a failed task. */
 const char *peal_host_failure_text(struct peal_host *host, uint64_t id);
-enum peal_status peal_host_failure_status(struct peal_host *host, uint64_t id);
 
 static inline struct peal_host_block *peal_host_ring_block(const struct peal_host_shared *shared,
                                                            uint64_t entry)
@@ -562,8 +559,6 @@ uint64_t peal_taint_buffer(uint32_t symmetric, uint64_t offset);
 enum peal_status peal_taint_find(struct peal_host_worker *worker, uint64_t begin, uint64_t end,
                                  uint64_t *task);
 void peal_taint_clear(struct peal_host_worker *worker, uint64_t begin, uint64_t end);
-void peal_taint_add(struct peal_host_worker *worker, uint64_t begin, uint64_t end, uint64_t task,
-                    enum peal_status status);
 enum peal_status peal_taint_inputs(struct peal_host_shared *shared,
                                    const struct peal_host_block *block, uint32_t member,
                                    uint64_t *task);

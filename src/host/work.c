@@ -3,6 +3,7 @@
  * its plan for each kind of arguments once: that says how much of each tensor is touched, whether
  * there is a plan at all, and to which queue the task goes. The simulator runs the same plan. */
 #include "host/away/away.h"
+#include "host/host.h"
 #include "host/state.h"
 
 #include "lang/lang.h"
@@ -244,6 +245,12 @@ bool peal_host_signature_read(const char *text, struct peal_host_work *work)
             return false;
     }
     return *text == '\0';
+}
+
+bool peal_function_takes(const char *parameters)
+{
+    struct peal_host_work work = {0};
+    return peal_host_signature_read(parameters, &work);
 }
 
 enum peal_status peal_work_function(struct peal_host *host, const char *name, struct peal_work *out)

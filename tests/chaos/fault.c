@@ -18,6 +18,13 @@ enum fault fault_draw(uint64_t *state, bool threads)
     return first + below(state, FAULTS - first);
 }
 
+void fault_plan(struct rank *me, uint32_t first, uint64_t *state)
+{
+    me->fault = fault_draw(state, me->threads);
+    me->victim = below(state, me->size);
+    me->fault_step = first + below(state, me->steps - first);
+}
+
 /* ---- limits of the system ---- */
 
 /* So low that nothing more is to be had. */
@@ -94,6 +101,9 @@ static void starve(struct rank *me, bool files)
         rank_complain(me, "free: %s", peal_comm_error(world));
     peal_comm_close(made);
     me->fault = NO_FAULT;
+    uint64_t state = mix(me->seed, 6 + me->step);
+    if (me->lasts && me->step + 1 < me->steps)
+        fault_plan(me, me->step + 1, &state);
 }
 
 /* Barriers by two algorithms: all hear of it. */
@@ -166,7 +176,7 @@ bool fault_commit(struct rank *me)
 }
 
 /* Closes everything but the world. What is under way there is lost; its private buffers stay until
- * nobody can be reading them any more, see flights_free. */
+ * no rank can be reading them any more, see flights_free. */
 void fault_give_up(struct rank *me)
 {
     uint32_t first = below(&me->own, GROUPS - 1);
@@ -175,13 +185,13 @@ void fault_give_up(struct rank *me)
     snprintf(me->doing, sizeof me->doing, "the end of what was under way");
 }
 
-/* A call that matches nobody's. */
+/* A call that matches no other rank's. */
 static void call_alone(struct rank *me)
 {
     static _Thread_local char x[MOST + 80], y[MOST + 80], z[MOST + 80];
     struct peal_request *request = NULL;
     uint64_t count = 64 + me->rank;
-    snprintf(me->doing, sizeof me->doing, "a call that nobody else makes");
+    snprintf(me->doing, sizeof me->doing, "a call that no other rank makes");
     /* Of both kinds: a blocking call is compared with blocking ones only. */
     enum peal_status status =
         peal_iallreduce(me->comms[0], x, z, count, PEAL_U8, PEAL_XOR, &request);
@@ -229,18 +239,16 @@ struct peal_comm *fault_recover(struct rank *me)
     me->seed = mix(me->seed, 99);
     me->fault = NO_FAULT;
     me->was_mistaken = me->mistaken = false;
-    me->steps = 8;
+    me->steps = me->lasts ? 20 : 8;
     if (++me->recoveries > 20) {
         rank_complain(me, "it does not end");
         return NULL;
     }
     uint64_t state = mix(me->seed, 5);
-    if (known && me->size > 2 && below(&state, 2)) { /* once more */
-        me->fault = fault_draw(&state, me->threads);
-        me->victim = below(&state, me->size);
-        me->fault_step = below(&state, me->steps);
-    }
-    /* Nobody reads anything of the old communicators any more: all have left them. */
+    bool again = below(&state, 2) || (me->lasts && me->recoveries < 12);
+    if (known && me->size > 2 && again)
+        fault_plan(me, 0, &state);
+    /* No rank reads anything of the old communicators any more: all have left them. */
     flights_free(me);
     return smaller;
 }

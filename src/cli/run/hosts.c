@@ -154,7 +154,7 @@ static void clear_rows(struct hosts_job *job)
     job->rows = 0;
 }
 
-/* Nobody need wait for a meeting that cannot be complete. */
+/* No rank need wait for a meeting that cannot be complete. */
 static void fail_meeting(struct hosts_job *job)
 {
     if (job->rows == 0 || job->failed[0] == '\0')

@@ -87,7 +87,7 @@ static enum peal_status read_source(struct request *r)
     if (r->file.failed)
         return PEAL_NO_MEMORY;
     if (r->file.len > LARGEST_FILE)
-        return refuse(r, "the file is too large");
+        return refuse(r, "the file has more than 268435456 bytes");
     r->source = (struct peal_source){a->file, peal_text_get(&r->file), r->file.len};
     return PEAL_OK;
 }
