@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends of tasks: the host waits for them, takes note of the failed ones, and gives back what they
  * used. Tasks are retired oldest first; their blocks are then used again. */
+#include "host/away/away.h"
 #include "host/state.h"
 
 #include <sched.h>
@@ -272,6 +273,8 @@ void peal_host_collect_frees(struct peal_host *host)
             continue;
         }
         peal_taint_clear(&host->shared->of_worker[gone->worker], gone->at, gone->at + gone->bytes);
+        if (host->away)
+            peal_away_clean(host, gone->worker, gone->at, gone->at + gone->bytes);
         peal_area_give(&host->areas[gone->worker], gone->at, gone->bytes);
     }
     host->frees.len = kept;

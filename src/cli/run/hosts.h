@@ -10,6 +10,7 @@ struct peal_hosts_options {
     const char *hosts; /* "a:2,b:2" */
     const char *via;   /* how to run a command on {host}; NULL: ssh */
     int64_t kill_after;
+    int64_t join; /* a socket of the process that is the last rank; -1: none */
     bool prefix;
     bool bind;
 };
@@ -28,6 +29,12 @@ struct peal_hosts_list {
     struct peal_hosts_entry *at;
     uint32_t count, ranks;
 };
+/* In the arena; false with a message in `error`. */
+bool peal_hosts_parse(const char *text, struct peal_arena *arena, struct peal_hosts_list *out,
+                      struct peal_text *error);
+/* The command that starts an agent on that host, in the arena, NULL behind it; `self`: where peal is. */
+char **peal_hosts_command(const char *via, const char *host, const char *self,
+                          struct peal_arena *arena);
 
 /* Ranks that ended with an exit code of their own other than 0, those with the same code in one line;
  * those that were killed have been reported. */
