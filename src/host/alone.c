@@ -204,7 +204,7 @@ static bool share_memory(const struct run *run, const struct peal_simulate_arg *
 }
 
 /* In place, the contract's x and y are the same memory, if it is one of those with such a plan; what is
- * written shares no memory otherwise. In contracts of parts the part's data is not looked at. */
+ * written shares no memory otherwise. In contracts of parts the part's data is not examined. */
 static enum peal_status check_overlap(struct run *run)
 {
     const struct peal_simulate *what = run->what;

@@ -236,7 +236,7 @@ bool flights_poll(struct rank *me);
 bool flights_poll_one(struct rank *me, uint32_t i);
 /* After the communicators were closed or have failed: they can only say so. */
 void flights_drop(struct rank *me);
-/* Their memory, when nobody reads it any more. */
+/* Their memory, when no rank reads it any more. */
 void flights_free(struct rank *me);
 
 /* Messages between the ranks of a group. */

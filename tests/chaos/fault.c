@@ -178,7 +178,7 @@ bool fault_commit(struct rank *me)
 }
 
 /* Closes everything but the world. What is under way there is lost; its private buffers stay until
- * nobody can be reading them any more, see flights_free. */
+ * no rank can be reading them any more, see flights_free. */
 void fault_give_up(struct rank *me)
 {
     uint32_t first = below(&me->own, GROUPS - 1);
@@ -187,13 +187,13 @@ void fault_give_up(struct rank *me)
     snprintf(me->doing, sizeof me->doing, "the end of what was under way");
 }
 
-/* A call that matches nobody's. */
+/* A call that matches no other rank's. */
 static void call_alone(struct rank *me)
 {
     static _Thread_local char x[MOST + 80], y[MOST + 80], z[MOST + 80];
     struct peal_request *request = NULL;
     uint64_t count = 64 + me->rank;
-    snprintf(me->doing, sizeof me->doing, "a call that nobody else makes");
+    snprintf(me->doing, sizeof me->doing, "a call that no other rank makes");
     /* Of both kinds: a blocking call is compared with blocking ones only. */
     enum peal_status status =
         peal_iallreduce(me->comms[0], x, z, count, PEAL_U8, PEAL_XOR, &request);
@@ -252,7 +252,7 @@ struct peal_comm *fault_recover(struct rank *me)
         again = me->recoveries < 12;
     if (me->size > 2 && again)
         fault_plan(me, 0, &state);
-    /* Nobody reads anything of the old communicators any more: all have left them. */
+    /* No rank reads anything of the old communicators any more: all have left them. */
     flights_free(me);
     return smaller;
 }

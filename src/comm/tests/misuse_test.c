@@ -169,7 +169,7 @@ static void a_message_that_cannot_be_kept(void **state)
     run(2, take_no_message);
 }
 
-/* So many that work which grows with their square would not end in time. */
+/* Enough that work which grows with their square would not end in time. */
 static int send_many(struct peal_comm *comm, const void *context)
 {
     (void)context;

@@ -54,9 +54,9 @@ void peal_layout_open(uint32_t size, struct peal_layout *out)
 {
     enum { UNIT = 8 << 20, FEW_RANKS = 4, MOST_RANKS = 16 };
     bool many = size > FEW_RANKS && size <= MOST_RANKS;
-    uint64_t unit = read_env_size("PEAL_WINDOW_POOL", 0);
-    uint64_t pool = unit ? unit : many ? 2 * UNIT : UNIT;
-    unit = unit ? unit : UNIT;
+    uint64_t wanted = read_env_size("PEAL_WINDOW_POOL", 0);
+    uint64_t unit = wanted ? wanted : UNIT;
+    uint64_t pool = many && !wanted ? 2 * unit : unit;
     if (unit < 64 << 10)
         pool = unit = 64 << 10;
     if (unit > PEAL_CONTEXT_SPAN / 4)

@@ -47,7 +47,7 @@ static inline uint64_t peal_layout_limit(const struct peal_layout *layout, uint3
 struct peal_policy {
     uint32_t spins;        /* polls before the first yield */
     uint32_t round_spins;  /* polls after the first one, with more ranks than cores; otherwise 0 */
-    uint32_t quick_yields; /* before time is looked at */
+    uint32_t quick_yields; /* before the clock is read */
     uint64_t yield_ns;     /* yields before the first sleep */
     bool has_membarrier;   /* a sleeper can order itself against all notifiers */
     uint32_t cores;        /* that this process may use */
