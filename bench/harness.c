@@ -241,8 +241,9 @@ static void measure(const struct bench_library *library, const struct bench_call
     }
     library->maximum(&each, 1);
     double fits = o->seconds * 1e6 / each;
-    int n = fits > o->most ? o->most : fits < 5 ? 5 : (int)fits;
-    n = n > o->most ? o->most : n;
+    int n = fits > o->most ? o->most : (int)fits;
+    if (n < 5 && o->most >= 5)
+        n = 5;
     for (int i = 0; i < n; i++)
         times[i] = time_once(library, call, mode);
     library->maximum(times, n);

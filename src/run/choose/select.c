@@ -424,7 +424,8 @@ static uint64_t default_segment(const struct peal_algo *algo)
     return algo->shape == PEAL_SHAPE_ROWS ? 256 << 10 : 64 << 10;
 }
 
-bool peal_algo_is_allowed(const struct peal_algo *algo, const struct peal_wish *wish)
+/* True if the memory at hand allows the algorithm. */
+static bool is_allowed(const struct peal_algo *algo, const struct peal_wish *wish)
 {
     if (!peal_algo_keeps(algo, wish->moves))
         return false;
@@ -452,28 +453,32 @@ static bool is_for_memory(const struct peal_rule *rule, const struct peal_wish *
 struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
                                const struct peal_algo *forced, const struct peal_wish *wish)
 {
-    if (forced && peal_algo_is_allowed(forced, wish))
+    if (forced && is_allowed(forced, wish))
         return (struct peal_choice){forced, default_segment(forced), "forced", false};
     for (size_t i = 0; tuned && i < tuned->count; i++) {
         const struct peal_rule *rule = &tuned->rules[i];
         if (rule->collective == wish->collective && is_for_memory(rule, wish) &&
             wish->ranks >= rule->least_ranks && wish->ranks <= rule->most_ranks &&
-            wish->bytes <= rule->bytes && peal_algo_is_allowed(rule->algo, wish))
+            wish->bytes <= rule->bytes && is_allowed(rule->algo, wish))
             return (struct peal_choice){
                 rule->algo, rule->segment,
                 wish->hosts ? "measured between hosts" : "measured on this machine", true};
     }
     /* Rules for the memory at hand come before those for any. */
-    uint32_t own = wish->symmetric ? SYMMETRIC : wish->reads ? REACH : STAGE;
+    uint32_t own = STAGE;
     if (wish->hosts)
         own = HOSTS;
+    else if (wish->symmetric)
+        own = SYMMETRIC;
+    else if (wish->reads)
+        own = REACH;
     const uint32_t order[3] = {own, own == REACH && wish->in_place ? IN_PLACE : STAGE, STAGE};
     for (int pass = 0; pass < 3; pass++) {
         for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) {
             if (!covers(i, wish, order[pass]))
                 continue;
             const struct peal_algo *algo = peal_algo_find(wish->collective, builtin[i].algo);
-            if (peal_algo_is_allowed(algo, wish))
+            if (is_allowed(algo, wish))
                 return (struct peal_choice){
                     algo, builtin[i].segment,
                     wish->hosts ? "built-in table for several hosts" : "built-in table", false};

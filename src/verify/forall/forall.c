@@ -38,7 +38,8 @@ static uint32_t cutoff_of(const struct mesh *m)
 {
     uint32_t deep = m->most_depth ? m->most_depth : 1;
     uint32_t pair = 2 * (1 + deep), value = 3 + m->remote * deep;
-    return (pair > value ? pair : value) + (m->zero ? 1 : 0) + (m->root ? 2 : 0);
+    uint32_t named = m->zero + 2u * m->root;
+    return (pair > value ? pair : value) + named;
 }
 
 static bool read_mesh(struct mesh *m, const struct peal_kernel *kernel, struct peal_forall *out)
@@ -148,7 +149,7 @@ static bool projects_everywhere(const struct mesh *m, const struct peal_claim *c
 static bool check_plans(struct peal_forall *f, const struct mesh *m, const struct peal_claim *claim)
 {
     uint32_t n = f->cutoff, roots = m->root ? n : 1;
-    uint32_t size = 3 + (m->zero ? 1 : 0) + (m->root ? 1 : 0);
+    uint32_t size = 3u + m->zero + m->root;
     for (uint32_t root = 0; root < roots; root++) {
         struct peal_plan *plan = make_plan(claim, n, root);
         bool earlier = plan && peal_mesh_waits_for_earlier(m, plan);
