@@ -288,7 +288,7 @@ static bool run_rounds(int ranks, const char *names, struct line *lines)
             pid_t pid = fork();
             if (pid == 0)
                 run_rank(ranks, rank, round, names, lines);
-            failed = pid < 0; /* those that were started give up when nobody comes */
+            failed = pid < 0; /* those that were started give up when no rank comes */
         }
         for (int status; wait(&status) > 0;)
             failed |= status != 0;

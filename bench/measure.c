@@ -71,10 +71,10 @@ size_t bench_size(const char *text)
 {
     char *end;
     unsigned long long value = strtoull(text, &end, 10);
-    int shift = strchr("kK", *end) ? 10 : strchr("mM", *end) ? 20 : strchr("gG", *end) ? 30 : -1;
-    if (*end == '\0')
-        shift = 0;
-    if (end == text || shift < 0 || (*end && end[1])) {
+    static const char units[] = "kmgKMG";
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    int shift = unit ? 10 * (1 + (int)(unit - units) % 3) : 0;
+    if (end == text || (*end && (!unit || end[1]))) {
         fprintf(stderr, "not a size: '%s'\n", text);
         exit(2);
     }

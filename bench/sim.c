@@ -169,7 +169,10 @@ int main(int argc, char **argv)
         rounds = atoi(argv[2]);
         first = 3;
     }
-    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+    if (rounds < 1)
+        rounds = 1;
+    if (rounds > MOST_ROUNDS)
+        rounds = MOST_ROUNDS;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bool wanted = first >= argc;
         for (int k = first; k < argc; k++)

@@ -29,7 +29,8 @@ static _Thread_local struct {
     uint64_t frees;
 } last;
 
-bool peal_mpi_is_over(void)
+/* True once MPI_Finalize has begun. */
+static bool is_over(void)
 {
     /* Relaxed: set by the thread that finalizes, when no other may call the MPI any more. */
     return atomic_load_explicit(&over, memory_order_relaxed);
@@ -78,7 +79,7 @@ static int finish(void *comm, int key, void *value, void *extra)
     (void)comm, (void)key, (void)value, (void)extra;
     peal_mpi_requests_stop();
     peal_mpi_stats_print();
-    atomic_store_explicit(&over, true, memory_order_relaxed); /* see peal_mpi_is_over */
+    atomic_store_explicit(&over, true, memory_order_relaxed); /* see is_over */
     pthread_mutex_lock(&lock);
     for (struct peal_mpi_comm *state = all; state; state = state->next) {
         peal_mpi_pump_end(state);
@@ -167,7 +168,7 @@ static __attribute__((noinline)) struct peal_mpi_comm *find_comm(const struct pe
                                                                  void *comm)
 {
     int is_up = 0, found = 0;
-    if (comm == abi->comm_null || peal_mpi_is_over())
+    if (comm == abi->comm_null || is_over())
         return NULL;
     abi->pmpi.Initialized(&is_up);
     if (!is_up)
@@ -190,7 +191,7 @@ static __attribute__((noinline)) struct peal_mpi_comm *find_comm(const struct pe
 /* NULL: not for Peal, whatever is called. */
 static inline struct peal_mpi_comm *look_up(const struct peal_mpi_abi *abi, void *comm)
 {
-    if (__builtin_expect(last.comm == comm && last.state && !peal_mpi_is_over() &&
+    if (__builtin_expect(last.comm == comm && last.state && !is_over() &&
                              last.frees == atomic_load_explicit(&frees, memory_order_relaxed),
                          1))
         return last.state;

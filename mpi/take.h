@@ -104,7 +104,4 @@ int peal_mpi_passed(const struct peal_mpi_call *call, int code);
 /* Gives up one use; the last closes. */
 void peal_mpi_comm_drop(struct peal_mpi_comm *state);
 
-/* True once MPI_Finalize has begun. */
-bool peal_mpi_is_over(void);
-
 #endif

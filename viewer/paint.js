@@ -3,7 +3,7 @@
 // into the same pixel column are drawn once.
 
 const MOST_ARROWS = 1500;     // more than this many at once are thinned out,
-const THIN_ARROWS = 500;      // to about so many
+const THIN_ARROWS = 500;      // to about this many
 
 function paintDiagram(diagram) {
   const { context: c, width, height } = fitCanvas(diagram.canvas);

@@ -12,7 +12,6 @@ separate tensors, as programs have them. --symmetric adds Peal on tensors in sym
 between calls, about N microseconds of it, as a program does; its time is taken off.
 """
 import argparse
-import json
 import statistics
 import time
 
@@ -89,8 +88,7 @@ def timed(function, repetitions, steps):
 
 
 def run(rank, world, groups, options):
-    """The rows of one rank: the same tensors and order for all backends."""
-    rows = []
+    """The same tensors and order for all backends."""
     steps = steps_for(options.between)
     for name in options.calls.split(","):
         for count in map(size, options.bytes.split(",")):
@@ -108,15 +106,14 @@ def run(rank, world, groups, options):
                         times[backend].append(seconds * 1e6)
                     elif seconds > 0:  # not nan; the same on all ranks
                         repetitions[backend] = max(2, min(500, int(options.seconds / seconds)))
-            rows.append({"call": name, "bytes": count, "world": world,
-                         "between": options.between, **{backend: statistics.median(t) for backend, t in times.items()}})
             if rank == 0:
-                row = rows[-1]
+                row = {"call": name, "bytes": count, "world": world, "between": options.between,
+                       **{backend: statistics.median(t) for backend, t in times.items()}}
+                launch.keep(options, "calls", **row)
                 print(f"{name:15} {world:2} ranks {count:10} B  " +
                       "  ".join(f"{backend} {row[backend]:9.1f} us" for backend in groups) +
                       "".join(f"  {backend} / peal {row[backend] / row['peal']:6.1f}" for backend in ("gloo", "mpi") if backend in groups),
                       flush=True)
-    return rows
 
 
 def worker(rank, world_size, rendezvous, options):
@@ -127,11 +124,7 @@ def worker(rank, world_size, rendezvous, options):
     groups = {name: dist.new_group(backend=names[name]) for name in options.backends.split(",")}
     if options.symmetric:
         groups["symmetric"] = dist.new_group(backend="peal")
-    rows = run(rank, world_size, groups, options)
-    if rank == 0 and options.json:
-        with open(options.json, "a") as file:
-            for row in rows:
-                file.write(json.dumps(row) + "\n")
+    run(rank, world_size, groups, options)
     dist.destroy_process_group()
 
 
@@ -145,6 +138,6 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=0.05, help="of a round's calls, about")
     parser.add_argument("--symmetric", action="store_true")
     parser.add_argument("--between", type=float, default=0, help="microseconds of Python between calls")
-    parser.add_argument("--json", help="append the rows to this file, one JSON object a line")
+    launch.add_options(parser)
     arguments = parser.parse_args()
     launch.start(worker, arguments.world, arguments, "mpi" in arguments.backends.split(","))

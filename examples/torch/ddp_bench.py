@@ -61,6 +61,7 @@ def run(rank, world, layers, width, groups, options):
     if rank == 0:
         medians = {kind: statistics.median(t) for kind, t in times.items()}
         size = sum(p.numel() for p in network(layers, width).parameters()) * 4 / 1e6
+        launch.keep(options, "ddp", megabytes=size, batch=options.batch, world=world, **medians)
         print(f"{layers}x{width}, batch {options.batch} ({size:.1f} MB of gradients) {world} ranks  " +
               "  ".join(f"{kind} {ms:.2f} ms ({ms / medians.get('free', ms):.2f})" for kind, ms in medians.items()), flush=True)
 
@@ -83,5 +84,6 @@ if __name__ == "__main__":
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--kinds", default="peal,symmetric,gloo,free")
+    launch.add_options(parser)
     arguments = parser.parse_args()
     launch.start(worker, arguments.world, arguments, "mpi" in arguments.kinds.split(","))

@@ -45,9 +45,10 @@ def worker(rank, world, rendezvous, options):
         memory, opened = resident_kib(), descriptors()
         times = [timed_new_group(groups) for _ in range(options.groups)]
         if rank == 0:
+            kib, taken = (resident_kib() - memory) / options.groups, (descriptors() - opened) / options.groups
             print(f"{backend} {world} ranks: new_group {statistics.median(times):.2f} ms (slowest {max(times):.2f}), "
-                  f"{(resident_kib() - memory) / options.groups:.0f} KiB and {(descriptors() - opened) / options.groups:.1f} descriptors "
-                  "per rank", flush=True)
+                  f"{kib:.0f} KiB and {taken:.1f} descriptors per rank", flush=True)
+            launch.keep(options, "new_group", backend=backend, world=world, ms=statistics.median(times), kib=kib, descriptors=taken)
         dist.barrier()
         groups.clear()
         dist.destroy_process_group()
@@ -57,5 +58,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--world", default="2,8")
     parser.add_argument("--groups", type=int, default=30)
+    launch.add_options(parser)
     arguments = parser.parse_args()
     launch.start(worker, arguments.world, arguments)

@@ -3,14 +3,28 @@
 
 torch's MPI backend wants to be started by mpirun: then this program is run again by it, once for each rank.
 """
+import json
 import os
 import subprocess
 import sys
 import tempfile
 
+import torch
 import torch.multiprocessing as mp
 
 STORE = "PEAL_BENCH_STORE"
+
+
+def add_options(parser):
+    """Those of all benches."""
+    parser.add_argument("--json", help="append the rows to this file, one JSON object per line")
+
+
+def keep(options, bench, **row):
+    """Appends a row to the file of --json, if one is given. For rank 0 only."""
+    if options.json:
+        with open(options.json, "a") as file:
+            file.write(json.dumps({"bench": bench, "torch": torch.__version__, **row}) + "\n")
 
 
 def start(worker, world_sizes, options, with_mpi=False):

@@ -112,6 +112,8 @@ def worker(rank, world, rendezvous, options):
                 print(f"{name:5} {world} ranks, {number} neighbours keep {rates[1] / rates[0]:.2f} beside ranks that wait, "
                       f"{rates[2] / rates[0]:.2f} beside ranks that call; a call {quiet * 1e6:.0f} us, with them {took * 1e6:.0f} us",
                       flush=True)
+                launch.keep(options, "neighbour", backend=name, world=world, neighbours=number, beside_waits=rates[1] / rates[0],
+                            beside_calls=rates[2] / rates[0], alone_us=quiet * 1e6, with_them_us=took * 1e6)
         if rank == 0:
             neighbours.end()
     dist.destroy_process_group()
@@ -122,5 +124,6 @@ if __name__ == "__main__":
     parser.add_argument("--world", default="2,4")
     parser.add_argument("--neighbours", default="1,2")
     parser.add_argument("--seconds", type=float, default=2)
+    launch.add_options(parser)
     arguments = parser.parse_args()
     launch.start(worker, arguments.world, arguments)

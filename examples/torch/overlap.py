@@ -4,8 +4,8 @@
     /usr/bin/python3 examples/torch/overlap.py [--world 2] [--bytes 1M,16M] [--rounds 5]
 
 "sleep" stands for computing on a device: the cores are free, and the best is the longer of the two. "compute" keeps the caller's
-core busy: there the best is the processor time of all ranks for both, divided by the number of cores. neighbour.py has what other
-programs on the machine lose.
+core busy: there the best is the processor time of all ranks for both, divided by the number of cores; beside it stands what the
+same takes with a synchronous call before the computing. neighbour.py has what other programs on the machine lose.
 """
 import argparse
 import os
@@ -56,20 +56,30 @@ def overlapped(x, group, work):
     pending.wait()
 
 
-def run(rank, world, count, groups, rounds):
+def one_after_the_other(x, group, work):
+    dist.all_reduce(x, group=group)
+    work()
+
+
+def run(rank, world, count, groups, options):
+    rounds = options.rounds
     cores = len(os.sched_getaffinity(0))
     x = torch.ones(count // 4)
     for name, group in groups.items():
         for _ in range(3):
             dist.all_reduce(x, group=group)
         alone, processor = medians(lambda: dist.all_reduce(x, group=group), rounds)
+        asleep, _ = medians(lambda: time.sleep(alone), rounds)  # the kernel lets it sleep somewhat longer
         slept, _ = medians(lambda: overlapped(x, group, lambda: time.sleep(alone)), rounds)
-        computed, _ = medians(lambda: overlapped(x, group, lambda: spin(alone)), rounds)
+        computed, used = medians(lambda: overlapped(x, group, lambda: spin(alone)), rounds)
+        after, _ = medians(lambda: one_after_the_other(x, group, lambda: spin(alone)), rounds)
         best = max(alone, (processor + world * alone) / cores)
         if rank == 0:
             print(f"{name:5} {count:9} B  all_reduce {alone * 1e3:7.2f} ms; with a sleep as long {slept * 1e3:7.2f} ms "
-                  f"({slept / alone:.2f} of the longer); with computing as long {computed * 1e3:7.2f} ms "
-                  f"({computed / best:.2f} of the processor time / {cores})", flush=True)
+                  f"({slept / max(alone, asleep):.2f} of the longer); with computing as long {computed * 1e3:7.2f} ms "
+                  f"({computed / best:.2f} of the processor time / {cores}), one after the other {after * 1e3:7.2f} ms", flush=True)
+            launch.keep(options, "overlap", backend=name, world=world, bytes=count, alone_ms=alone * 1e3, asleep_ms=asleep * 1e3,
+                        sleep_ms=slept * 1e3, compute_ms=computed * 1e3, best_ms=best * 1e3, used_ms=used * 1e3, after_ms=after * 1e3)
 
 
 def worker(rank, world, rendezvous, options):
@@ -77,7 +87,7 @@ def worker(rank, world, rendezvous, options):
     dist.init_process_group("peal", init_method=f"file://{rendezvous}", rank=rank, world_size=world)
     groups = {name: dist.new_group(backend=name) for name in ("peal", "gloo")}
     for count in map(size, options.bytes.split(",")):
-        run(rank, world, count, groups, options.rounds)
+        run(rank, world, count, groups, options)
     dist.destroy_process_group()
 
 
@@ -86,5 +96,6 @@ if __name__ == "__main__":
     parser.add_argument("--world", default="2")
     parser.add_argument("--bytes", default="1M,16M")
     parser.add_argument("--rounds", type=int, default=5)
+    launch.add_options(parser)
     arguments = parser.parse_args()
     launch.start(worker, arguments.world, arguments)

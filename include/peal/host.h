@@ -22,7 +22,8 @@
  * worker for itself. Everything else may run at once.
  *
  * Platforms. `native`: workers are processes that the host forks (`native:threads`: threads of this
- * one). `sim:MACHINE`: workers are the PEs of a modelled machine (a file, or a built-in's name, see
+ * one). `hosts:A:N,B:M`: N workers on host A, M on B and so on, which are the same program, run again there up
+ * to its first peal_host_open (docs/host.md). `sim:MACHINE`: workers are the PEs of a modelled machine (a file, or a built-in's name, see
  * docs/simulator.md): results are computed, times are the machine's. The environment variable
  * PEAL_PLATFORM, where it is set, wins over what the program says; nothing else changes.
  *
@@ -103,8 +104,8 @@ struct peal_function_call {
     size_t error_cap;
 };
 
-/* A C function that tasks may run, on the compute queue. Workers are forks of this program, so
- * functions are given when the host is opened. It returns PEAL_OK or why not. */
+/* A C function that tasks may run, on the compute queue. Workers are forks of this program, or the same
+ * program on another host, so functions are given when the host is opened. It returns PEAL_OK or why not. */
 struct peal_function {
     uint32_t
         struct_size; /* sizeof(struct peal_function), the same in all, or 0: as it is in 0.2.0 */
@@ -144,9 +145,9 @@ PEAL_API void peal_host_close(struct peal_host *host);
  * Lives until the next failure. */
 PEAL_API const char *peal_host_error(const struct peal_host *host);
 PEAL_API uint32_t peal_host_workers(const struct peal_host *host);
-/* "native", "native:threads" or "sim:MACHINE": what it runs on. */
+/* "native", "native:threads", "hosts:A:N,B:M" or "sim:MACHINE": what it runs on. */
 PEAL_API const char *peal_host_platform(const struct peal_host *host);
-/* The process of a worker; 0 where workers are threads or simulated. */
+/* The process of a worker, as its own host numbers it; 0 where workers are threads or simulated. */
 PEAL_API int64_t peal_host_pid(const struct peal_host *host, uint32_t worker);
 
 /* ---- domains ---- */

@@ -59,6 +59,9 @@ struct peal_simulate {
     uint64_t *rank_ps; /* by rank: when each has ended; or NULL */
     char *error;       /* where words go, or NULL */
     size_t error_cap;
+    /* A user-defined reduction in the place of the REDUCE argument's: a text like "reduce mine(a, b) = a / 2 + b",
+     * of which the last one counts, or the name of one that the kernel's own text declares. NULL: the argument's. */
+    const char *reduction;
 };
 
 /* Where the time went along the critical path, in picoseconds; the parts add up to it. */

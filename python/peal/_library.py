@@ -13,20 +13,26 @@ try:
 except ImportError:  # everything works without it, results are then array.array
     numpy = None  # type: ignore[assignment]
 
-STATUS = ("ok", "invalid", "no_memory", "system", "timeout", "peer_dead", "mismatch", "unsupported", "closed", "pending")
+STATUS = ("ok", "invalid", "no_memory", "system", "timeout", "peer_dead", "mismatch", "unsupported", "closed", "pending",
+          "revoked")
 PENDING = STATUS.index("pending")
 DTYPES = ("f16", "bf16", "f32", "f64", "i8", "u8", "i32", "i64", "i16", "u16", "u32", "u64", "bool", "f8e4m3", "f8e5m2", "cf32",
-          "cf64")
+          "cf64", "f32_i32", "f64_i64", "i32_i32", "i64_i64")
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "u8": 1, "i32": 4, "i64": 8, "i16": 2, "u16": 2, "u32": 4, "u64": 8,
-         "bool": 1, "f8e4m3": 1, "f8e5m2": 1, "cf32": 8, "cf64": 16}
-REDUCTIONS = ("sum", "prod", "max", "min", "avg", "and", "or", "xor")
+         "bool": 1, "f8e4m3": 1, "f8e5m2": 1, "cf32": 8, "cf64": 16, "f32_i32": 8, "f64_i64": 16,
+         "i32_i32": 8, "i64_i64": 16}
+REDUCTIONS = ("sum", "prod", "max", "min", "avg", "and", "or", "xor", "minloc", "maxloc")
 _FORMATS = {"e": "f16", "f": "f32", "d": "f64", "b": "i8", "B": "u8", "i": "i32", "l": "i64", "q": "i64", "h": "i16", "H": "u16",
             "I": "u32", "L": "u64", "Q": "u64", "?": "bool", "Zf": "cf32", "Zd": "cf64", "c": "u8"}
 _CODES = {"f32": "f", "f64": "d", "i8": "b", "u8": "B", "i32": "i", "i64": "q", "f16": "H", "bf16": "H", "i16": "h", "u16": "H",
-          "u32": "I", "u64": "Q", "bool": "B", "f8e4m3": "B", "f8e5m2": "B", "cf32": "f", "cf64": "d"}
+          "u32": "I", "u64": "Q", "bool": "B", "f8e4m3": "B", "f8e5m2": "B", "cf32": "f", "cf64": "d",
+          "f32_i32": "B", "f64_i64": "B", "i32_i32": "B", "i64_i64": "B"}
 _NUMPY = {"f16": "float16", "f32": "float32", "f64": "float64", "i8": "int8", "u8": "uint8", "i32": "int32", "i64": "int64",
           "bf16": "uint16", "i16": "int16", "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool", "f8e4m3": "uint8",
           "f8e5m2": "uint8", "cf32": "complex64", "cf64": "complex128"}
+# Values with an index: structures of two fields.
+_PAIRS = {("f4", "i4"): "f32_i32", ("f8", "i8"): "f64_i64", ("i4", "i4"): "i32_i32", ("i8", "i8"): "i64_i64"}
+_NUMPY.update({name: [("value", value), ("index", index)] for (value, index), name in _PAIRS.items()})
 
 
 class PealError(RuntimeError):
@@ -81,6 +87,13 @@ def reduction_number(name: str) -> int:
     return REDUCTIONS.index(name)
 
 
+def _pair(value: Any) -> str:
+    fields = getattr(getattr(value, "dtype", None), "fields", None) or {}
+    kinds = [(place, kind.str.lstrip("<=|")) for kind, place in (f[:2] for f in fields.values())]
+    packed = len(kinds) == 2 and value.dtype.itemsize == sum(kind.itemsize for kind, _ in (f[:2] for f in fields.values()))
+    return _PAIRS.get(tuple(kind for _, kind in sorted(kinds)), "") if packed else ""
+
+
 class Buffer:
     """Memory of an object with the buffer protocol: address, element type, count. Keeps the object alive."""
 
@@ -91,7 +104,7 @@ class Buffer:
         if writable and view.readonly:
             raise ValueError("the buffer is read-only")
         self.owner, self.bytes, self.shape = value, view.nbytes, view.shape
-        self.format = _FORMATS.get(view.format.lstrip("@=<"), "")
+        self.format = _FORMATS.get(view.format.lstrip("@=<"), "") or _pair(value)
         self.dtype = dtype or self.format
         if not self.dtype:
             raise ValueError(f"elements of format '{view.format}' have no data type: pass dtype=")
@@ -99,7 +112,8 @@ class Buffer:
         if self.bytes == 0:
             self.address = 0
         elif numpy is not None:
-            self._array = numpy.frombuffer(view.cast("B"), dtype=numpy.uint8)
+            is_array = isinstance(value, numpy.ndarray)  # memoryview casts no structures
+            self._array = value.reshape(-1).view(numpy.uint8) if is_array else numpy.frombuffer(view.cast("B"), dtype=numpy.uint8)
             self.address = self._array.ctypes.data
         elif view.readonly:
             self._array = (ctypes.c_char * self.bytes).from_buffer_copy(view.cast("B"))

@@ -27,6 +27,7 @@ _open_threads = function("peal_comm_open_threads", [c_uint32, ctypes.POINTER(c_v
 _split = function("peal_comm_split", [_P, c_int, c_int, ctypes.POINTER(c_void_p)])
 _dup = function("peal_comm_dup", [_P, ctypes.POINTER(c_void_p)])
 _shrink = function("peal_comm_shrink", [_P, ctypes.POINTER(c_void_p)])
+_revoke = function("peal_comm_revoke", [_P])
 _close = function("peal_comm_close", [_P], None)
 _rank = function("peal_comm_rank", [_P], c_uint32)
 _size = function("peal_comm_size", [_P], c_uint32)
@@ -43,6 +44,7 @@ _recv = function("peal_recv", [_P, _P, c_uint64, c_uint32, c_uint32, ctypes.POIN
 # What follows comm and the buffers, in each collective: c count, d dtype, o operation, r root.
 _KINDS = {"barrier": (0, ""), "allreduce": (2, "cdo"), "reduce": (2, "cdor"), "broadcast": (1, "cdr"), "allgather": (2, "cd"),
           "reduce_scatter": (2, "cdo"), "gather": (2, "cdr"), "scatter": (2, "cdr"), "all_to_all": (2, "cd"),
+          "scan": (2, "cdo"), "exscan": (2, "cdo"),
           "allgather_v": (2, "Cd"), "reduce_scatter_v": (2, "Cdo"), "gather_v": (2, "Cdr"), "scatter_v": (2, "Cdr")}
 _TYPES = {"c": [c_uint64], "C": [_P, _P], "d": [c_int], "o": [c_int], "r": [c_uint32]}
 
@@ -143,6 +145,10 @@ class Comm:
         """After a failure: the ranks that are left."""
         return self._made(_shrink)  # type: ignore[return-value]
 
+    def revoke(self) -> None:
+        """From any thread: every rank's call ends, with the status "revoked"; shrink() makes another communicator."""
+        self._check(_revoke(self._comm))
+
     def close(self) -> None:
         if self._comm is not None:
             _close(self._comm)
@@ -236,6 +242,16 @@ class Comm:
         b = Buffer(x, dtype)
         return self._even("reduce", x, out, dtype, b.shape, b.count, request, has_out=self.rank == root,
                           o=self._operation(op), r=root)
+
+    def scan(self, x: Any, op: str = "sum", out: Any = None, dtype: Optional[str] = None, request: bool = False) -> Any:
+        """The reduction over the ranks up to this one."""
+        b = Buffer(x, dtype)
+        return self._even("scan", x, out, dtype, b.shape, b.count, request, o=self._operation(op))
+
+    def exscan(self, x: Any, op: str = "sum", out: Any = None, dtype: Optional[str] = None, request: bool = False) -> Any:
+        """The reduction over the ranks before this one; rank 0's result is left alone: zeros in a new array."""
+        b = Buffer(x, dtype)
+        return self._even("exscan", x, out, dtype, b.shape, b.count, request, o=self._operation(op))
 
     def broadcast(self, x: Any, root: int = 0, dtype: Optional[str] = None, request: bool = False) -> Any:
         """x, in place: read on the root, written elsewhere."""

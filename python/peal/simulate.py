@@ -24,7 +24,7 @@ class _Simulate(ctypes.Structure):
     _fields_ = [("struct_size", c_uint32), ("text", c_char_p), ("name", c_char_p), ("machine", c_char_p), ("ranks", c_uint32),
                 ("dtype", c_int), ("args", ctypes.POINTER(_Arg)), ("nargs", c_size_t), ("dims", ctypes.POINTER(_Dim)),
                 ("ndims", c_size_t), ("in_place", c_int), ("launches", c_uint32), ("rank_ps", ctypes.POINTER(c_uint64)),
-                ("error", c_char_p), ("error_cap", c_size_t)]
+                ("error", c_char_p), ("error_cap", c_size_t), ("reduction", c_char_p)]
 
 
 _CAUSES = ("issue", "latency", "serial", "queue", "credit", "memory", "math", "wake")
@@ -59,7 +59,7 @@ class Simulation:
 
 def _argument(value: Any, ranks: int, dtype: Optional[str], kept: List[Any]) -> _Arg:
     if isinstance(value, str):
-        return _Arg(kind=_REDUCE, reduce=reduction_number(value))
+        return _Arg(kind=_REDUCE, reduce=reduction_number(value) if value in REDUCTIONS else 0)
     if isinstance(value, Integral):
         return _Arg(kind=_INT, value=int(value))
     if isinstance(value, (list, tuple)) and all(isinstance(v, Integral) for v in value):
@@ -79,7 +79,8 @@ def simulate(kernel: str, *args: Any, machine: str, ranks: int, dtype: str = "f3
     """Runs a kernel on a machine (a file, or a built-in's name such as "mesh4x4").
 
     kernel is Peal text, or the name of a library kernel. args are in the order of its parameters: a sequence of arrays, one per
-    rank (read and written in place), an int, a list of ints, or an operation such as "sum".
+    rank (read and written in place), an int, a list of ints, or an operation: "sum", a user-defined reduction such as
+    "reduce mine(a, b) = a / 2 + b", or the name of one that the text declares.
 
         x = numpy.ones((4, 256), "f4"); y = numpy.zeros_like(x)
         peal.simulate("allreduce_ring", x, y, "sum", machine="mesh4x4", ranks=4).time_ps
@@ -89,13 +90,14 @@ def simulate(kernel: str, *args: Any, machine: str, ranks: int, dtype: str = "f3
     kept: List[Any] = []
     is_text = "{" in kernel
     list_of = (_Arg * max(len(args), 1))(*[_argument(a, ranks, dtype if _is_bf16(dtype) else None, kept) for a in args])
+    user = [a for a in args if isinstance(a, str) and a not in REDUCTIONS]
     given = [_Dim(text(key), value) for key, value in (dims or {}).items()]
     dim_array = (_Dim * max(len(given), 1))(*given)
     rank_ps = (c_uint64 * max(ranks, 1))()
     error = ctypes.create_string_buffer(4096)
     what = _Simulate(ctypes.sizeof(_Simulate), text(kernel) if is_text else None, text(name) if is_text else text(kernel),
                      text(machine), ranks, dtype_number(dtype), list_of, len(args), dim_array, len(given), int(in_place), launches,
-                     rank_ps, ctypes.cast(error, c_char_p), len(error))
+                     rank_ps, ctypes.cast(error, c_char_p), len(error), text(user[-1]) if user else None)
     out = _Simulated()
     status = _simulate(ctypes.byref(what), ctypes.byref(out), ctypes.sizeof(out))
     if status:

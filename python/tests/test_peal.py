@@ -117,15 +117,50 @@ class Collectives(unittest.TestCase):
     def test_wrong_calls(self):
         with peal.Comm.threads(1)[0] as comm:
             with self.assertRaises(ValueError):
-                comm.allreduce(np.zeros(4, "f4,i4"))
+                comm.allreduce(np.zeros(4, "f4,i8"))
             with self.assertRaises(ValueError):
                 comm.allreduce(np.zeros(4, "f4"), op="median")
             with self.assertRaises(peal.PealError) as caught:
                 comm.broadcast(np.zeros(4, "f4"), root=7)
             self.assertEqual(caught.exception.status, "invalid")
 
+    def test_scans_and_pairs(self):
+        def body(comm):
+            x = np.full(5, comm.rank + 1, "i4")
+            up_to = (comm.rank + 1) * (comm.rank + 2) // 2
+            np.testing.assert_array_equal(comm.scan(x), np.full(5, up_to))
+            np.testing.assert_array_equal(comm.exscan(x), np.full(5, up_to - comm.rank - 1))
+            pair = np.array([((comm.rank * 2) % 3, comm.rank)], [("value", "f8"), ("index", "i8")])
+            return comm.allreduce(pair, "maxloc").tolist()
+        self.assertEqual(in_threads(3, body), [[(2.0, 1)]] * 3)
+
+    def test_revoked(self):
+        def body(comm):
+            if comm.rank == 0:
+                comm.revoke()
+            with self.assertRaises(peal.PealError) as caught:
+                for _ in range(1000):
+                    comm.barrier()
+            return caught.exception.status
+        self.assertEqual(in_threads(3, body), ["revoked"] * 3)
+
 
 class Simulations(unittest.TestCase):
+    def test_operations(self):
+        x = np.arange(12, dtype="f4").reshape(3, 4)
+        y = np.zeros_like(x)
+        peal.simulate("allreduce_mesh", x, y, SMOOTH, machine="mesh4x4", ranks=3)
+        np.testing.assert_array_equal(y[1], (x[0] / 2 + x[1]) / 2 + x[2])
+        peal.simulate("scan_relay", x, y, "sum", machine="mesh4x4", ranks=3)
+        np.testing.assert_array_equal(y, np.cumsum(x, axis=0))
+        pairs = np.zeros((3, 4), [("value", "f4"), ("index", "i4")])
+        pairs["value"], pairs["index"] = (x * 5) % 7, np.arange(3)[:, None]
+        least = np.zeros_like(pairs)
+        peal.simulate("allreduce_ring", pairs, least, "minloc", machine="mesh4x4", ranks=3, dtype="f32_i32")
+        np.testing.assert_array_equal(least["index"][2], np.argmin(pairs["value"], axis=0))
+        with self.assertRaisesRegex(peal.PealError, "no reduction 'none'"):
+            peal.simulate("allreduce_ring", x, y, "none", machine="mesh4x4", ranks=3)
+
     def test_data_and_time(self):
         x = np.arange(4 * 256, dtype="f4").reshape(4, 256)
         y = np.zeros_like(x)

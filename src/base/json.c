@@ -238,7 +238,8 @@ void peal_json_real(struct peal_json *json, double value)
     peal_text_puts(json->out, digits);
 }
 
-void peal_json_fixed(struct peal_json *json, double value, int decimals)
+/* That many digits after the point; null for what JSON cannot say. */
+static void write_fixed(struct peal_json *json, double value, int decimals)
 {
     if (!isfinite(value)) {
         peal_json_null(json);
@@ -305,7 +306,7 @@ void peal_json_put_real(struct peal_json *json, const char *key, double value)
 void peal_json_put_fixed(struct peal_json *json, const char *key, double value, int decimals)
 {
     peal_json_key(json, key);
-    peal_json_fixed(json, value, decimals);
+    write_fixed(json, value, decimals);
 }
 
 void peal_json_put_bool(struct peal_json *json, const char *key, bool value)

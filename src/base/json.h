@@ -56,8 +56,6 @@ void peal_json_int(struct peal_json *json, int64_t value);
 void peal_json_uint(struct peal_json *json, uint64_t value);
 /* The shortest text that reads back as the same double; null for what JSON cannot say. */
 void peal_json_real(struct peal_json *json, double value);
-/* That many digits after the point; null for what JSON cannot say. */
-void peal_json_fixed(struct peal_json *json, double value, int decimals);
 void peal_json_bool(struct peal_json *json, bool value);
 void peal_json_null(struct peal_json *json);
 /* A value that is JSON already; the caller answers for it. */

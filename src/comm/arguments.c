@@ -11,7 +11,8 @@ static const struct peal_contract_info *contract_of(const struct peal_arguments 
     return peal_contract_info(peal_collective_contract(args->collective));
 }
 
-uint64_t peal_arguments_offset(const struct peal_arguments *args, uint32_t rank)
+/* Where rank r's block begins in the side that has all blocks. */
+static uint64_t block_offset(const struct peal_arguments *args, uint32_t rank)
 {
     if (args->offsets)
         return args->offsets[rank];
@@ -109,7 +110,7 @@ static bool overlaps_a_block(const struct peal_arguments *args, uint64_t send, u
 /* The address that the input must have to be in place. */
 static const void *place_of_send(const struct peal_arguments *args, uint32_t rank)
 {
-    uint64_t own = peal_arguments_offset(args, rank) * peal_dtype_size(args->dtype);
+    uint64_t own = block_offset(args, rank) * peal_dtype_size(args->dtype);
     switch (contract_of(args)->out) {
     case PEAL_SIDE_ALL:
     case PEAL_SIDE_ROOT_ALL:

@@ -25,8 +25,7 @@ struct peal_arguments {
 enum peal_status peal_arguments_check(struct peal_comm *comm, struct peal_arguments *args);
 /* True if two blocks share an element; offsets may be NULL. */
 bool peal_blocks_overlap(const uint64_t *counts, const uint64_t *offsets, uint32_t size);
-/* Where rank r's block begins in the side that has all blocks, and how many elements it has. */
-uint64_t peal_arguments_offset(const struct peal_arguments *args, uint32_t rank);
+/* How many elements rank r's block has. */
 static inline uint64_t peal_arguments_block(const struct peal_arguments *args, uint32_t rank)
 {
     return args->counts ? args->counts[rank] : args->count;

@@ -106,8 +106,6 @@ static inline uint64_t *peal_request_words(struct peal_request *request)
 {
     return (uint64_t *)(request->bounds + 2 * request->comm->team->size + 2);
 }
-/* Frees it; the last one of a closed communicator frees that too. */
-void peal_request_free(struct peal_request *request);
 /* PEAL_PENDING, or how it ended: it is still there. Moves nothing. */
 enum peal_status peal_request_look(struct peal_request *request);
 /* What is PEAL_PENDING while the request is under way. */
@@ -152,8 +150,6 @@ void peal_comm_forget(struct peal_comm *comm);
 
 /* PEAL_CALL_NONE: there is none of this name. */
 uint32_t peal_collective_named(const char *name);
-/* Ranks, cores and memory as this communicator's calls choose by. The same on all ranks. */
-void peal_comm_wish(const struct peal_comm *comm, struct peal_wish *out);
 
 /* A small allgather for the communicator's own use: `bytes` from everyone. */
 enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective collective,

@@ -87,7 +87,8 @@ struct peal_request *peal_request_new(struct peal_comm *comm, struct peal_reques
     return request;
 }
 
-void peal_request_free(struct peal_request *request)
+/* Frees it; the last one of a closed communicator frees that too. */
+static void free_request(struct peal_request *request)
 {
     struct peal_comm *comm = request->comm;
     if (request->is_message && request->letter.status == PEAL_OK && !request->letter.sends) {
@@ -108,7 +109,7 @@ enum peal_status peal_request_start(struct peal_request *request, enum peal_stat
 {
     struct peal_comm *comm = request->comm;
     if (status != PEAL_OK) {
-        peal_request_free(request);
+        free_request(request);
         return status;
     }
     peal_call_start(&comm->engine, &request->call);
@@ -166,7 +167,7 @@ enum peal_status peal_request_test(struct peal_request *request)
         status = peal_request_look(request);
     }
     if (status != PEAL_PENDING)
-        peal_request_free(request);
+        free_request(request);
     return status;
 }
 
@@ -180,7 +181,7 @@ static enum peal_status finish(struct peal_request *request, uint64_t *got, uint
         if (sender)
             *sender = request->letter.sender;
     }
-    peal_request_free(request);
+    free_request(request);
     return status;
 }
 
@@ -256,7 +257,7 @@ static enum peal_status post(struct peal_comm *comm, const struct peal_letter *l
     request->is_message = true;
     request->letter = *letter;
     if (comm->platform && (status = seal(comm, request)) != PEAL_OK) {
-        peal_request_free(request);
+        free_request(request);
         return status;
     }
     if (letter->sends) {

@@ -20,7 +20,7 @@ struct question {
     struct peal_verify_args args; /* with zeroes for what the caller does not know */
     struct peal_program *program;
     struct peal_claim claim;
-    struct peal_formula formula; /* of the arguments' text */
+    struct peal_formula formula; /* of the arguments */
     struct peal_diags diags;
     struct peal_arena arena;
 };
@@ -106,33 +106,21 @@ static enum peal_status load(struct question *q)
     return PEAL_INVALID;
 }
 
-/* A text has operands; a name is one of the kernel's own. */
 static enum peal_status take_reduction(struct question *q)
 {
-    const char *given = q->args.reduction;
-    const struct peal_kernel *kernel = q->claim.request.kernel;
     struct peal_bind *bind = &q->claim.request.bind;
     bind->reduce = q->args.op;
-    if (!given)
+    if (!q->args.reduction)
         return PEAL_OK;
+    struct peal_text why = {0};
+    enum peal_status status =
+        peal_formula_given(q->claim.request.kernel, q->args.reduction, &q->formula, &why);
+    if (status != PEAL_OK)
+        peal_diag_error(&q->diags, (struct peal_pos){0}, "%s", peal_text_get(&why));
+    peal_text_release(&why);
     bind->reduce = PEAL_USER_REDUCTION;
-    if (strchr(given, '(')) {
-        struct peal_text why = {0};
-        enum peal_status status = peal_formula_read(given, NULL, &q->formula, &why);
-        if (status != PEAL_OK)
-            peal_diag_error(&q->diags, (struct peal_pos){0}, "%s", peal_text_get(&why));
-        peal_text_release(&why);
-        bind->formula = &q->formula;
-        return status;
-    }
-    for (uint32_t i = 0; i < kernel->nformulas; i++) {
-        if (strcmp(kernel->formulas[i].name, given) == 0)
-            bind->formula = &kernel->formulas[i];
-    }
-    if (bind->formula)
-        return PEAL_OK;
-    peal_diag_error(&q->diags, (struct peal_pos){0}, "there is no reduction '%s'", given);
-    return PEAL_INVALID;
+    bind->formula = &q->formula;
+    return status;
 }
 
 /* The lists, in the types of a claim. */
@@ -225,8 +213,12 @@ static enum peal_status ask(const struct peal_verify_args *args, struct question
 enum peal_status peal_verify(const struct peal_verify_args *args, struct peal_verdict **out)
 {
     struct question q = {0};
-    struct peal_verdict *verdict = peal_verdict_new();
+    if (!out)
+        return PEAL_INVALID;
     *out = NULL;
+    if (!args)
+        return PEAL_INVALID;
+    struct peal_verdict *verdict = peal_verdict_new();
     if (!verdict)
         return PEAL_NO_MEMORY;
     peal_diags_init(&q.diags);

@@ -67,8 +67,10 @@ COMPLEX(cf64, double, peal_f64_canonical)
     static int type##_order(enum peal_fn fn, part a, part b)                                       \
     {                                                                                              \
         int nan = fn == PEAL_FN_MINLOC ? -1 : 1;                                                   \
+        if (a != a && b != b)                                                                      \
+            return 0;                                                                              \
         if (a != a || b != b)                                                                      \
-            return a != a && b != b ? 0 : a != a ? nan : -nan;                                     \
+            return a != a ? nan : -nan;                                                            \
         if (a != b)                                                                                \
             return a < b ? -1 : 1;                                                                 \
         return (int)(bits(b) >> sign) - (int)(bits(a) >> sign);                                    \

@@ -118,9 +118,9 @@ static void variants_agree_at_any_address(void **state)
     for (int round = 0; round < 4000; round++) {
         enum peal_dtype dtype = PEAL_CF32 + (int)(next() % (PEAL_DTYPES - PEAL_CF32));
         bool complex = peal_dtype_kind(dtype) == PEAL_KIND_COMPLEX;
-        enum peal_fn fn = complex      ? next() % 2 ? PEAL_FN_ADD : PEAL_FN_MUL
-                          : next() % 2 ? PEAL_FN_MINLOC
-                                       : PEAL_FN_MAXLOC;
+        static const enum peal_fn fns[2][2] = {{PEAL_FN_MAXLOC, PEAL_FN_MINLOC},
+                                               {PEAL_FN_MUL, PEAL_FN_ADD}};
+        enum peal_fn fn = fns[complex][next() % 2];
         size_t size = peal_dtype_size(dtype), n = next() % MOST, odd = next() % 8;
         uint32_t nsrc = 1 + next() % SOURCES;
         struct peal_operand src[SOURCES];

@@ -6,7 +6,8 @@
 
 #include <assert.h>
 
-int64_t peal_int_wrap(int64_t value, enum peal_dtype dtype)
+/* The low bits of an integer as a value of an integer dtype. */
+static int64_t wrap_int(int64_t value, enum peal_dtype dtype)
 {
     switch (dtype) {
     case PEAL_I8:
@@ -60,7 +61,7 @@ static int64_t float_to_int(double value, enum peal_dtype dtype)
     }
 }
 
-int64_t peal_const_int(const struct peal_operand *constant)
+static int64_t const_int(const struct peal_operand *constant)
 {
     return float_to_int(constant->value, constant->dtype);
 }
@@ -81,9 +82,9 @@ double peal_const_f64(const struct peal_operand *constant)
     case PEAL_F64:
         return constant->value;
     case PEAL_U64:
-        return (double)(uint64_t)peal_const_int(constant);
+        return (double)(uint64_t)const_int(constant);
     default:
-        return (double)peal_const_int(constant);
+        return (double)const_int(constant);
     }
 }
 
@@ -94,13 +95,13 @@ static void load_const(union peal_stage *stage, enum peal_dtype work,
         if (work == PEAL_F64)
             stage->f64[i] = peal_const_f64(src);
         else if (work != PEAL_F32)
-            stage->i64[i] = peal_const_int(src);
+            stage->i64[i] = const_int(src);
         else if (peal_dtype_is_float(src->dtype))
             stage->f32[i] = (float)peal_const_f64(src);
         else if (src->dtype == PEAL_U64)
-            stage->f32[i] = (float)(uint64_t)peal_const_int(src);
+            stage->f32[i] = (float)(uint64_t)const_int(src);
         else
-            stage->f32[i] = (float)peal_const_int(src);
+            stage->f32[i] = (float)const_int(src);
     }
 }
 
@@ -348,9 +349,9 @@ static void divide(union peal_stage *stage, enum peal_dtype work, uint32_t divis
         else if (work == PEAL_F64)
             stage->f64[i] /= divisor;
         else if (work == PEAL_U64)
-            stage->i64[i] = (int64_t)((uint64_t)peal_int_wrap(stage->i64[i], dtype) / divisor);
+            stage->i64[i] = (int64_t)((uint64_t)wrap_int(stage->i64[i], dtype) / divisor);
         else
-            stage->i64[i] = peal_int_wrap(stage->i64[i], dtype) / (int64_t)divisor;
+            stage->i64[i] = wrap_int(stage->i64[i], dtype) / (int64_t)divisor;
     }
 }
 

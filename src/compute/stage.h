@@ -24,11 +24,7 @@ void peal_stage_load(union peal_stage *stage, enum peal_dtype work, const struct
 void peal_stage_store(union peal_stage *stage, enum peal_dtype work, uint32_t divisor,
                       const struct peal_operand *dst, size_t first, size_t n);
 
-/* A constant as an element of its dtype, converted to f64, or as an integer. */
+/* A constant as an element of its dtype, converted to f64. */
 double peal_const_f64(const struct peal_operand *constant);
-int64_t peal_const_int(const struct peal_operand *constant);
-
-/* The low bits of an integer as a value of an integer dtype. */
-int64_t peal_int_wrap(int64_t value, enum peal_dtype dtype);
 
 #endif

@@ -24,6 +24,7 @@ struct run {
     struct peal_plan *plan;
     struct peal_sim *sim;
     struct peal_bind bind;
+    struct peal_formula formula; /* of a user-defined reduction */
     struct peal_bind_value values[MOST_VALUES];
     int64_t numbers[MOST_VALUES];
     bool has_data, lacks_data;
@@ -75,6 +76,21 @@ static enum peal_status take_ints(struct run *run, const struct peal_symbol *par
     return PEAL_OK;
 }
 
+static enum peal_status take_reduction(struct run *run, const struct peal_simulate_arg *arg)
+{
+    if (run->what->reduction) {
+        run->bind.reduce = PEAL_USER_REDUCTION;
+        run->bind.formula = &run->formula;
+        return peal_formula_given(run->kernel, run->what->reduction, &run->formula, &run->why);
+    }
+    if (peal_reduce_is_user(arg->reduce))
+        return refuse(run, "a user-defined reduction is given as 'reduction'");
+    if ((unsigned)arg->reduce >= PEAL_REDUCTIONS)
+        return refuse(run, "there is no operation %d", (int)arg->reduce);
+    run->bind.reduce = arg->reduce;
+    return PEAL_OK;
+}
+
 static enum peal_status take_argument(struct run *run, const struct peal_symbol *param,
                                       const struct peal_simulate_arg *arg)
 {
@@ -91,10 +107,7 @@ static enum peal_status take_argument(struct run *run, const struct peal_symbol 
     case PEAL_ARG_INTS:
         return take_ints(run, param, arg);
     case PEAL_ARG_REDUCE:
-        if ((unsigned)arg->reduce >= PEAL_REDUCTIONS)
-            return refuse(run, "there is no operation %d", (int)arg->reduce);
-        run->bind.reduce = arg->reduce;
-        return PEAL_OK;
+        return take_reduction(run, arg);
     case PEAL_ARG_BUFFER:
         run->bind.symmetric |= param->is_window;
         run->has_data |= arg->data != NULL;
@@ -191,7 +204,7 @@ static bool share_memory(const struct run *run, const struct peal_simulate_arg *
 }
 
 /* In place, the contract's x and y are the same memory, if it is one of those with such a plan; what is
- * written shares no memory otherwise. In contracts of parts the part's data is not looked at. */
+ * written shares no memory otherwise. In contracts of parts the part's data is not examined. */
 static enum peal_status check_overlap(struct run *run)
 {
     const struct peal_simulate *what = run->what;

@@ -2,6 +2,7 @@
 /* Domains: groups of workers, each with a communicator per queue that its members open when the first
  * task comes (or when the domain is made, if it has buffers). Release is a task like any other: it
  * comes after what is queued. */
+#include "host/away/away.h"
 #include "host/state.h"
 
 #include "comm/comm.h"
@@ -73,7 +74,8 @@ static enum peal_status check_buffers(struct peal_host *host, const struct peal_
                                   buffer->name);
         *total += peal_size_align(bytes, 64);
     }
-    bool fits = peal_memory_limit_has(*total, (uint32_t)spec->nworkers, &why);
+    /* What other hosts have is theirs to say. */
+    bool fits = host->away || peal_memory_limit_has(*total, (uint32_t)spec->nworkers, &why);
     enum peal_status status = PEAL_OK;
     if (!fits)
         status =
@@ -246,6 +248,8 @@ enum peal_status peal_host_domain_make(struct peal_host *host, const struct peal
     shared->serial = ++host->serials;
     shared->size = size;
     shared->bytes = total;
+    if (host->away)
+        peal_away_table(host, shared, sizeof *shared);
     status = add_buffers(host, domain, spec);
     if (status == PEAL_OK && total)
         status = open_buffers(host, domain);

@@ -20,6 +20,7 @@
  *   record.c    times of tasks, the critical path; picture.c draws them
  *   check.c     the held graph, proved
  *   matmul.c    the built-in function
+ *   away/       workers on other hosts: starting them, and what they and the driver send each other
  *   alone.c     peal/simulate.h: one kernel on a modelled machine
  *
  * Everything goes through one structure, the block: submit.c writes it once, and workers or the
@@ -29,5 +30,10 @@
 #define PEAL_HOST_HOST_H
 
 #include <peal/host.h>
+
+#include <stdbool.h>
+
+/* May these be the parameters of a function: "in, out, int"? */
+bool peal_function_takes(const char *parameters);
 
 #endif

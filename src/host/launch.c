@@ -6,6 +6,7 @@
  * A domain's slot may be used again by another domain; its serial number tells them apart, and what was
  * opened for an older one is left before the new one is joined. The last place stands for the worker
  * alone. */
+#include "host/away/away.h"
 #include "host/state.h"
 
 #include <assert.h>
@@ -91,6 +92,10 @@ static enum peal_status join(struct peal_launcher *launcher, const struct peal_h
                                     .job = job,
                                     .timeout_ms = shared->timeout_ms,
                                     .quiet = 1};
+        struct peal_away_meeting meeting = {shared->away, block, domain->serial};
+        struct peal_store store = peal_away_store(&meeting);
+        if (shared->away)
+            options.store = &store;
         status = peal_comm_open(&options, &joined->comm);
     }
     if (status != PEAL_OK) {
@@ -247,6 +252,10 @@ enum peal_status peal_launch_function(struct peal_host_shared *shared,
     const struct peal_function *function = shared->works[block->work].function;
     struct peal_function_arg args[PEAL_MOST_ARGS];
     char error[512] = "";
+    if (!function) {
+        peal_text_puts(why, "the program on this worker's host has no function of that name");
+        return PEAL_INVALID;
+    }
     struct peal_function_call call = {.struct_size = sizeof call,
                                       .worker = block->parts[member].worker,
                                       .rank = member,

@@ -79,7 +79,7 @@ static struct instance *instance_at(const struct linker *l, uint32_t index, uint
     return &l->instances[(entry >> PEAL_HOST_BLOCK_BITS) - l->first];
 }
 
-uint32_t peal_linked_member(const struct peal_host_block *block, uint32_t worker)
+static uint32_t member_of(const struct peal_host_block *block, uint32_t worker)
 {
     uint32_t member = 0;
     while (block->parts[member].worker != worker)
@@ -396,7 +396,7 @@ static void mark_needed(struct linker *l, uint32_t index)
     bool several = l->lanes[index % PEAL_HOST_QUEUES] > 1;
     for (uint64_t i = 0; i < queue_count(l, index); i++) {
         const struct peal_host_block *block = instance_at(l, index, i)->block;
-        uint32_t member = peal_linked_member(block, worker);
+        uint32_t member = member_of(block, worker);
         int64_t after = (int32_t)(block->parts[member].after - (uint32_t)queue_first(l, other));
         if (after > 0)
             l->needed[other][after - 1] = true;
@@ -434,7 +434,7 @@ static void link_part(struct linker *l, struct cursor *at, uint32_t index, uint6
 {
     const struct instance *instance = instance_at(l, index, i);
     uint32_t worker = index / PEAL_HOST_QUEUES, queue = index % PEAL_HOST_QUEUES;
-    uint32_t member = peal_linked_member(instance->block, worker), own = lane_of(l, queue, lane);
+    uint32_t member = member_of(instance->block, worker), own = lane_of(l, queue, lane);
     uint32_t other = index ^ 1;
     int64_t after =
         (int32_t)(instance->block->parts[member].after - (uint32_t)queue_first(l, other));

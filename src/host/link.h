@@ -22,7 +22,5 @@ struct peal_linked {
 
 enum peal_status peal_link(struct peal_host *host, struct peal_linked *out);
 void peal_linked_release(struct peal_linked *linked);
-/* Which member of a task a worker is. */
-uint32_t peal_linked_member(const struct peal_host_block *block, uint32_t worker);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's memory of tensors: first fit among holes, which are kept by address and joined. Free
  * memory is always zero, and large pieces of it belong to the system until they are used again. */
+#include "host/away/away.h"
 #include "host/state.h"
 
 #include <string.h>
@@ -65,7 +66,7 @@ uint64_t peal_area_take(struct peal_host_area *area, uint64_t bytes)
     return 0;
 }
 
-static void clear(uint64_t at, uint64_t room)
+void peal_area_clear(uint64_t at, uint64_t room)
 {
     char *memory = (char *)(uintptr_t)at;
     if (room >= LARGE && madvise(memory, room, MADV_REMOVE) == 0)
@@ -77,7 +78,10 @@ void peal_area_give(struct peal_host_area *area, uint64_t at, uint64_t bytes)
 {
     uint64_t room = room_of(bytes);
     size_t i = 0;
-    clear(at, room);
+    if (area->away)
+        peal_away_zero(area->away, area->worker, at, room);
+    else
+        peal_area_clear(at, room);
     while (i < area->holes.len && area->holes.at[i].begin < at)
         i++;
     bool joins_front = i > 0 && area->holes.at[i - 1].end == at;

@@ -2,7 +2,8 @@
 /* Workers on this machine: forked processes of two threads each, or two threads each of this one.
  * A thread of the host watches the processes. When one dies, it ends that worker's tasks in its
  * stead: a task that the worker had not come to is called off for all members; one that it was in
- * fails, which the other members learn from their communicator. */
+ * fails, which the other members learn from their communicator. Workers on other hosts are away/'s. */
+#include "host/away/away.h"
 #include "host/state.h"
 
 #include <errno.h>
@@ -90,13 +91,16 @@ static void end_part(struct peal_host *host, uint32_t worker, uint64_t entry)
         member++;
     if (!(atomic_load(&block->arrived) >> member & 1))
         peal_worker_arrive(block, member, PEAL_PEER_DEAD);
+    if (host->away)
+        peal_away_meet(host, block);
     char text[96];
     snprintf(text, sizeof text, "worker %u is dead", worker);
     peal_worker_report(shared, id, worker, text);
     peal_worker_end(shared, block, member, PEAL_PEER_DEAD);
 }
 
-static void bury(struct peal_host *host, uint32_t worker)
+/* A worker is dead: ends its tasks in its stead. */
+void peal_host_bury(struct peal_host *host, uint32_t worker)
 {
     struct peal_host_shared *shared = host->shared;
     pthread_mutex_lock(&host->mutex);
@@ -132,7 +136,7 @@ static void *watch(void *argument)
                 continue;
             waitpid(host->processes[w].pid, NULL, 0);
             fds[w].fd = -1;
-            bury(host, w);
+            peal_host_bury(host, w);
         }
     }
 }
@@ -140,6 +144,8 @@ static void *watch(void *argument)
 enum peal_status peal_native_start(struct peal_host *host)
 {
     enum peal_status status = PEAL_OK;
+    if (host->hosts)
+        return peal_away_start(host, host->hosts);
     for (uint32_t w = 0; w < host->workers; w++) {
         if (status != PEAL_OK)
             break;
@@ -173,6 +179,10 @@ static void reap(struct peal_host *host, uint32_t worker)
 
 void peal_native_stop(struct peal_host *host)
 {
+    if (host->hosts) {
+        peal_away_stop(host);
+        return;
+    }
     if (host->watching) {
         uint64_t one = 1;
         if (write(host->stop_fd, &one, sizeof one) == sizeof one)

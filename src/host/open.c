@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens and closes hosts: the platform, the memory that workers see, the workers. */
+#include "host/away/away.h"
 #include "host/state.h"
 
 #include "comm/comm.h"
@@ -119,16 +120,14 @@ static enum peal_status choose_platform(struct peal_host *host, const char *aske
         return PEAL_NO_MEMORY;
     if (strncmp(platform, "sim:", 4) == 0)
         return open_machine(host, platform + 4);
-    if (strncmp(platform, "hosts:", 6) == 0)
-        return peal_host_fail(host, PEAL_UNSUPPORTED,
-                              "workers are on the machine of the program that drives them, not on "
-                              "other hosts; ranks of communicators can be (peal exec --hosts)");
+    if (strncmp(host->platform, "hosts:", 6) == 0)
+        host->hosts = host->platform + 6;
     host->threads = strcmp(platform, "native:threads") == 0;
-    if (!host->threads && strcmp(platform, "native") != 0)
+    if (!host->threads && !host->hosts && strcmp(platform, "native") != 0)
         return peal_host_fail(
             host, PEAL_INVALID,
-            "a platform is 'native', 'native:threads' or 'sim:MACHINE' (a file, or "
-            "a built-in's name), not '%s'",
+            "a platform is 'native', 'native:threads', 'hosts:A:N,B:M' or 'sim:MACHINE' (a file, "
+            "or a built-in's name), not '%s'",
             platform);
     if (host->workers > PEAL_HOST_MOST_WORKERS)
         return peal_host_fail(host, PEAL_UNSUPPORTED, "%u workers, at most %d natively",
@@ -138,10 +137,30 @@ static enum peal_status choose_platform(struct peal_host *host, const char *aske
 
 /* ---- memory ---- */
 
-static void *map(uint64_t bytes)
+/* Workers on other hosts map the same addresses: some that systems do not give out by themselves. */
+static void *map_far_up(uint64_t bytes)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-                    -1, 0);
+    for (uint64_t i = 0; i < 16; i++) {
+        void *wanted = (void *)(uintptr_t)((UINT64_C(32) + 2 * i) << 40), *at;
+        at = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (at == wanted)
+            return at;
+        if (at != MAP_FAILED)
+            munmap(at, bytes);
+    }
+    return NULL;
+}
+
+static void *map(const struct peal_host *host, uint64_t bytes)
+{
+    void *at = NULL;
+    if (host->hosts)
+        at = map_far_up(bytes);
+    if (at)
+        return at;
+    at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+              0);
     if (at == MAP_FAILED)
         return NULL;
     return at;
@@ -157,8 +176,7 @@ static void *carve(char *base, uint64_t *used, uint64_t bytes)
     return at;
 }
 
-/* Lays out the shared block; without one, only says how large it is. */
-static uint64_t lay_out(char *base, uint32_t workers, struct peal_host_shared *shared)
+uint64_t peal_host_lay_out(char *base, uint32_t workers, struct peal_host_shared *shared)
 {
     uint64_t used = 0, queues = (uint64_t)workers * PEAL_HOST_QUEUES;
     carve(base, &used, sizeof *shared);
@@ -183,8 +201,8 @@ static enum peal_status make_memory(struct peal_host *host)
 {
     struct peal_host_shared sizes;
     uint64_t queues = (uint64_t)host->workers * PEAL_HOST_QUEUES, all;
-    host->shared_bytes = lay_out(NULL, host->workers, &sizes);
-    host->shared = map(host->shared_bytes);
+    host->shared_bytes = peal_host_lay_out(NULL, host->workers, &sizes);
+    host->shared = map(host, host->shared_bytes);
     host->areas = calloc(host->workers, sizeof *host->areas);
     host->processes = calloc(host->workers, sizeof *host->processes);
     host->positions = calloc(queues, sizeof *host->positions);
@@ -196,11 +214,11 @@ static enum peal_status make_memory(struct peal_host *host)
     if (!host->shared || !host->areas || !host->processes || !host->positions ||
         !host->block_ends || !host->held || !host->variant_map || !host->ids || !host->ids_cap)
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for a host");
-    lay_out((char *)host->shared, host->workers, host->shared);
+    peal_host_lay_out((char *)host->shared, host->workers, host->shared);
     host->memory = peal_size_align(host->memory, 4096);
     if (!peal_size_mul(host->memory, host->workers, &all))
         return peal_host_fail(host, PEAL_INVALID, "more memory than any machine has");
-    host->areas_base = map(all);
+    host->areas_base = map(host, all);
     if (!host->areas_base)
         return peal_host_fail(host, PEAL_NO_MEMORY, "no addresses for %llu bytes per worker",
                               (unsigned long long)host->memory);
@@ -292,6 +310,15 @@ static enum peal_status set_up(struct peal_host *host, const struct peal_host_op
     return status;
 }
 
+/* In a program that a driver has started on another host: does not return unless it fails. */
+static enum peal_status work_away(struct peal_host *host, const struct peal_host_open *how)
+{
+    enum peal_status status = copy_functions(host, how);
+    if (status == PEAL_OK)
+        status = peal_away_work(host);
+    return status;
+}
+
 static enum peal_status open_known(const struct peal_host_open *how, struct peal_host **out)
 {
     if (!how || !out || how->workers == 0 || how->workers > PEAL_MOST_RANKS) {
@@ -315,7 +342,11 @@ static enum peal_status open_known(const struct peal_host_open *how, struct peal
     host->next_id = host->oldest = 1;
     host->origin_ns = peal_host_now();
     pthread_mutex_init(&host->mutex, NULL);
-    enum peal_status status = set_up(host, how);
+    enum peal_status status;
+    if (peal_away_is_worker())
+        status = work_away(host, how);
+    else
+        status = set_up(host, how);
     if (status != PEAL_OK) {
         snprintf(open_error, sizeof open_error, "%s", peal_text_get(&host->error));
         host->stopping = true; /* workers that were started have nothing to do */

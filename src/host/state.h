@@ -14,11 +14,7 @@
  * each other. So all that a part of a task needs to wait for is one number: how many tasks the
  * worker's other queue must have done (`after`).
  *
- * Why nothing deadlocks. Take the oldest task that has not ended. Everything before it in all its
- * queues is older and has ended, so it is at the head of each; what its parts wait for in the other
- * queues is older and has ended too. So all its parts start, meet, and run. By induction all tasks
- * end, as far as each of them does when it runs alone. check.c goes through the same argument for a
- * graph at hand.
+ * Why nothing deadlocks: docs/host.md. check.c goes through that argument for a graph at hand.
  *
  * Ends. The member that ends last writes the task's state. States are kept for twice as many tasks
  * as can be queued; what failed is then in the host's own list.
@@ -35,6 +31,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct peal_away;
 enum {
     PEAL_HOST_MOST_WORKERS = 64, /* natively */
     PEAL_HOST_COMPUTE = 0,
@@ -186,6 +183,7 @@ struct peal_host_shared_domain {
 };
 
 struct peal_host_shared {
+    struct peal_away *away;   /* away/away.h: in a worker on another host */
     _Atomic uint32_t ended;   /* counts tasks that ended. A futex; release: workers */
     _Atomic uint32_t waiting; /* the host sleeps on it */
     _Atomic uint32_t nreports;
@@ -305,6 +303,8 @@ struct peal_host_hole {
 
 struct peal_host_area {
     char *base;
+    struct peal_away *away; /* of a worker on another host: the memory is there */
+    uint32_t worker;
     PEAL_VEC(struct peal_host_hole) holes; /* by address */
 };
 
@@ -339,6 +339,8 @@ struct peal_host {
     char *platform;
     struct peal_host_shared *shared;
     size_t shared_bytes;
+    struct peal_away *away; /* workers are on other hosts */
+    const char *hosts;      /* which: into `platform`; NULL: on this one */
     struct peal_host_area *areas;
     char *areas_base;
     struct peal_host_process *processes;
@@ -400,6 +402,8 @@ enum peal_status peal_host_enter(struct peal_host *host);
 /* Set in the threads that run tasks. */
 void peal_host_in_task(bool inside);
 uint64_t peal_host_now(void); /* ns */
+/* Lays out the shared block, or only says how large it is. */
+uint64_t peal_host_lay_out(char *base, uint32_t workers, struct peal_host_shared *shared);
 
 /* handle.c: objects behind numbers. `what` is for the words. */
 uint64_t peal_handle_add(struct peal_host *host, struct peal_host_table *table, void *object);
@@ -409,6 +413,7 @@ void peal_handle_drop(struct peal_host_table *table, uint64_t id);
 
 /* memory.c */
 bool peal_area_init(struct peal_host_area *area, char *base, uint64_t bytes);
+void peal_area_clear(uint64_t at, uint64_t room);
 uint64_t peal_area_take(struct peal_host_area *area, uint64_t bytes); /* 0: no room */
 void peal_area_give(struct peal_host_area *area, uint64_t at, uint64_t bytes);
 
@@ -486,8 +491,6 @@ void peal_order_ask(const struct peal_host_piece *piece, bool writes,
                     uint64_t out[PEAL_HOST_QUEUES]);
 
 /* wait.c */
-bool peal_host_is_done(const struct peal_host *host, uint32_t worker, uint32_t queue,
-                       uint64_t count);
 enum peal_status peal_host_wait_position(struct peal_host *host, uint32_t worker, uint32_t queue,
                                          uint64_t count);
 /* Takes note of ended tasks, oldest first. */
@@ -498,7 +501,6 @@ enum peal_status peal_host_wait_id(struct peal_host *host, uint64_t id);
 void peal_host_collect_frees(struct peal_host *host);
 /* The words for a failed task. */
 const char *peal_host_failure_text(struct peal_host *host, uint64_t id);
-enum peal_status peal_host_failure_status(struct peal_host *host, uint64_t id);
 
 static inline struct peal_host_block *peal_host_ring_block(const struct peal_host_shared *shared,
                                                            uint64_t entry)
@@ -525,6 +527,7 @@ struct peal_host_place_of_work {
 void *peal_worker_run(void *argument);
 void peal_futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t microseconds);
 void peal_futex_wake(_Atomic uint32_t *word);
+void peal_worker_push(struct peal_host_queue *queue, uint32_t pushed);
 /* A member has ended its part; the block may be gone afterwards. */
 void peal_worker_end(struct peal_host_shared *shared, struct peal_host_block *block,
                      uint32_t member, enum peal_status status);
@@ -556,8 +559,6 @@ uint64_t peal_taint_buffer(uint32_t symmetric, uint64_t offset);
 enum peal_status peal_taint_find(struct peal_host_worker *worker, uint64_t begin, uint64_t end,
                                  uint64_t *task);
 void peal_taint_clear(struct peal_host_worker *worker, uint64_t begin, uint64_t end);
-void peal_taint_add(struct peal_host_worker *worker, uint64_t begin, uint64_t end, uint64_t task,
-                    enum peal_status status);
 enum peal_status peal_taint_inputs(struct peal_host_shared *shared,
                                    const struct peal_host_block *block, uint32_t member,
                                    uint64_t *task);
@@ -566,6 +567,7 @@ void peal_taint_outputs(struct peal_host_shared *shared, const struct peal_host_
 
 /* native.c */
 enum peal_status peal_native_start(struct peal_host *host);
+void peal_host_bury(struct peal_host *host, uint32_t worker);
 void peal_native_stop(struct peal_host *host);
 
 /* simulate.c: everything that is queued. */
@@ -578,10 +580,8 @@ void peal_record_end(struct peal_host *host, const struct peal_host_block *block
 uint64_t peal_record_task_at(const struct peal_host *host, uint32_t index, uint64_t position);
 void peal_record_release(struct peal_host *host);
 
-/* check.c */
 enum peal_status peal_check_variant(struct peal_host *host, uint64_t index);
 
-/* The words for a structure with fields from newer headers; %s: which. */
 #define PEAL_HOST_TOO_NEW "%s has fields that this libpeal does not know, or there is no memory"
 
 /* matmul.c */

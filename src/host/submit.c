@@ -7,9 +7,10 @@
  * can be wrong with a task is found before its block is begun, so that no queue ever holds half a task.
  *
  * The order of tasks is decided here, by bytes: each part of a task is told how many tasks of its
- * worker's other queue must be done first (order.c), and workers only compare numbers. state.h has the
- * argument why that never deadlocks. A worker that has died takes no part: for the host's own tasks
+ * worker's other queue must be done first (order.c), and workers only compare numbers. docs/host.md
+ * has the argument why that never deadlocks. A worker that has died takes no part: for the host's own tasks
  * its part is ended here, so that domains can still be closed. */
+#include "host/away/away.h"
 #include "host/state.h"
 
 #include "comm/comm.h"
@@ -131,13 +132,13 @@ static void order_part(struct peal_host *host, struct peal_host_block *block, ui
         part->after = atomic_load_explicit(&other->done, memory_order_relaxed); /* a hint */
 }
 
-static void wake(struct peal_host_queue *queue, uint32_t pushed)
+static void push(struct peal_host *host, uint32_t index)
 {
-    /* seq_cst, with `idle`: the worker sees the task, or we see that it sleeps. Releases the block;
-     * partner: wait_count in worker.c */
-    atomic_store(&queue->pushed, pushed);
-    if (atomic_load(&queue->idle))
-        peal_futex_wake(&queue->pushed);
+    uint32_t pushed = (uint32_t)host->positions[index];
+    if (host->away)
+        peal_away_push(host, index, pushed);
+    else
+        peal_worker_push(&host->shared->queues[index], pushed);
 }
 
 static void put(struct peal_host *host, struct peal_host_block *block)
@@ -148,11 +149,14 @@ static void put(struct peal_host *host, struct peal_host_block *block)
         peal_record_submit(host, block);
     for (uint32_t m = 0; m < block->members; m++) {
         uint32_t index = block->parts[m].worker * PEAL_HOST_QUEUES + block->queue;
+        uint64_t entry = block->id << PEAL_HOST_BLOCK_BITS | offset;
         *peal_host_ring_at(shared, block->parts[m].worker, block->queue, host->positions[index]) =
-            block->id << PEAL_HOST_BLOCK_BITS | offset;
+            entry;
+        if (host->away)
+            peal_away_task(host, block, m, entry);
         host->positions[index]++;
         if (!host->holding)
-            wake(&shared->queues[index], (uint32_t)host->positions[index]);
+            push(host, index);
     }
     host->next_id++;
 }
@@ -164,7 +168,7 @@ void peal_host_publish(struct peal_host *host)
     host->holding = false;
     pthread_mutex_lock(&host->mutex);
     for (uint32_t i = 0; i < host->workers * PEAL_HOST_QUEUES; i++)
-        wake(&host->shared->queues[i], (uint32_t)host->positions[i]);
+        push(host, i);
     pthread_mutex_unlock(&host->mutex);
 }
 
@@ -338,6 +342,8 @@ enum peal_status peal_host_submit_internal(struct peal_host *host,
         struct peal_host_queue *queue =
             &host->shared->queues[worker * PEAL_HOST_QUEUES + task->queue];
         peal_worker_arrive(block, m, PEAL_PEER_DEAD);
+        if (host->away)
+            peal_away_meet(host, block);
         atomic_store(&queue->done, atomic_load(&queue->done) + 1);
         peal_worker_end(host->shared, block, m, PEAL_PEER_DEAD);
     }

@@ -109,8 +109,8 @@ void peal_taint_clear(struct peal_host_worker *worker, uint64_t begin, uint64_t 
     unlock(worker);
 }
 
-void peal_taint_add(struct peal_host_worker *worker, uint64_t begin, uint64_t end, uint64_t task,
-                    enum peal_status status)
+static void add_taint(struct peal_host_worker *worker, uint64_t begin, uint64_t end, uint64_t task,
+                      enum peal_status status)
 {
     if (begin >= end)
         return;
@@ -160,6 +160,6 @@ void peal_taint_outputs(struct peal_host_shared *shared, const struct peal_host_
         if (status == PEAL_OK)
             peal_taint_clear(worker, at, end);
         else
-            peal_taint_add(worker, at, end, block->id, status);
+            add_taint(worker, at, end, block->id, status);
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors: where their parts lie, and the host's own reads and writes, which wait for the tasks
  * before them and are done before later ones are submitted. */
+#include "host/away/away.h"
 #include "host/state.h"
 
 #include "comm/comm.h"
@@ -254,6 +255,8 @@ static enum peal_status check_clean(struct peal_host *host, const struct peal_ho
                               tensor->name, piece->worker);
     if (writes) {
         peal_taint_clear(worker, at, at + piece->bytes);
+        if (host->away)
+            peal_away_clean(host, piece->worker, at, at + piece->bytes);
         return PEAL_OK;
     }
     enum peal_status status = peal_taint_find(worker, at, at + piece->bytes, &task);
@@ -264,6 +267,19 @@ static enum peal_status check_clean(struct peal_host *host, const struct peal_ho
                           tensor->name, peal_host_failure_text(host, task));
 }
 
+/* Between the caller's memory and a worker's area. */
+static enum peal_status copy_area(struct peal_host *host, uint32_t worker, uint64_t at, void *data,
+                                  uint64_t bytes, bool writes)
+{
+    if (host->away)
+        return peal_away_copy(host, worker, at, data, bytes, writes);
+    if (writes)
+        memcpy((void *)(uintptr_t)at, data, bytes);
+    else
+        memcpy(data, (void *)(uintptr_t)at, bytes);
+    return PEAL_OK;
+}
+
 /* A domain's buffer is memory of the worker: it copies, from and to memory of both. */
 static enum peal_status move_buffer(struct peal_host *host, const struct peal_host_tensor *tensor,
                                     struct peal_host_piece *piece, void *data, bool writes)
@@ -272,8 +288,9 @@ static enum peal_status move_buffer(struct peal_host *host, const struct peal_ho
     uint64_t id = 0, stage = peal_area_take(area, piece->bytes);
     if (!stage)
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory to reach a domain's buffer");
+    enum peal_status status = PEAL_OK;
     if (writes)
-        memcpy((void *)(uintptr_t)stage, data, piece->bytes);
+        status = copy_area(host, piece->worker, stage, data, piece->bytes, true);
     struct peal_host_internal what = {
         .kind = writes ? PEAL_HOST_COPY_IN : PEAL_HOST_COPY_OUT,
         .queue = PEAL_HOST_COMM,
@@ -283,14 +300,15 @@ static enum peal_status move_buffer(struct peal_host *host, const struct peal_ho
         .places = {{piece->at, piece->bytes, piece->bytes}, {stage, piece->bytes, 0}},
         .piece = piece,
         .writes = writes};
-    enum peal_status status = peal_host_submit_internal(host, &what, &id);
+    if (status == PEAL_OK)
+        status = peal_host_submit_internal(host, &what, &id);
     if (status == PEAL_OK)
         status = peal_host_wait_id(host, id);
     if (status != PEAL_OK)
         peal_host_fail(host, status, "buffer '%s' cannot be reached on worker %u", tensor->name,
                        piece->worker);
     else if (!writes)
-        memcpy(data, (void *)(uintptr_t)stage, piece->bytes);
+        status = copy_area(host, piece->worker, stage, data, piece->bytes, false);
     peal_area_give(area, stage, piece->bytes);
     return status;
 }
@@ -306,14 +324,10 @@ static enum peal_status move_part(struct peal_host *host, struct peal_host_tenso
         return status;
     if (tensor->of_domain && !host->simulated)
         return move_buffer(host, tensor, piece, data, writes);
-    void *at = (void *)(uintptr_t)piece->at;
+    uint64_t at = piece->at;
     if (tensor->of_domain)
-        at = host->shared->domains[tensor->domain].bases[piece->worker] + piece->at;
-    if (writes)
-        memcpy(at, data, piece->bytes);
-    else
-        memcpy(data, at, piece->bytes);
-    return PEAL_OK;
+        at += (uint64_t)(uintptr_t)host->shared->domains[tensor->domain].bases[piece->worker];
+    return copy_area(host, piece->worker, at, data, piece->bytes, writes);
 }
 
 /* Between the whole tensor and one member's shard of it, which is `outer` runs of bytes. */

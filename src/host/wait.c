@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends of tasks: the host waits for them, takes note of the failed ones, and gives back what they
  * used. Tasks are retired oldest first; their blocks are then used again. */
+#include "host/away/away.h"
 #include "host/state.h"
 
 #include <sched.h>
@@ -9,8 +10,7 @@
 
 enum { POLLS = 2000, SLEEP_US = 50000, MOST_TEXTS = 1024 };
 
-bool peal_host_is_done(const struct peal_host *host, uint32_t worker, uint32_t queue,
-                       uint64_t count)
+static bool is_done(const struct peal_host *host, uint32_t worker, uint32_t queue, uint64_t count)
 {
     const struct peal_host_queue *q = &host->shared->queues[worker * PEAL_HOST_QUEUES + queue];
     /* acquire; partner: the worker's loop, or the simulator */
@@ -22,15 +22,15 @@ enum peal_status peal_host_wait_position(struct peal_host *host, uint32_t worker
 {
     struct peal_host_queue *q = &host->shared->queues[worker * PEAL_HOST_QUEUES + queue];
     peal_host_publish(host);
-    if (host->simulated && !peal_host_is_done(host, worker, queue, count))
+    if (host->simulated && !is_done(host, worker, queue, count))
         return peal_simulated_flush(host);
     for (uint32_t round = 0; round < POLLS; round++) {
-        if (peal_host_is_done(host, worker, queue, count))
+        if (is_done(host, worker, queue, count))
             return PEAL_OK;
         if (round % 16 == 15)
             sched_yield();
     }
-    while (!peal_host_is_done(host, worker, queue, count)) {
+    while (!is_done(host, worker, queue, count)) {
         atomic_fetch_add(&q->waited, 1); /* seq_cst, with `done`: see wait_count in worker.c */
         uint32_t now = atomic_load(&q->done);
         if ((int32_t)(now - (uint32_t)count) < 0)
@@ -103,7 +103,7 @@ static const struct peal_host_failure *find_failure(const struct peal_host *host
     return &host->failures.at[low];
 }
 
-enum peal_status peal_host_failure_status(struct peal_host *host, uint64_t id)
+static enum peal_status failure_status(struct peal_host *host, uint64_t id)
 {
     const struct peal_host_failure *failure = find_failure(host, id);
     if (!failure)
@@ -192,7 +192,7 @@ enum peal_status peal_host_wait_id(struct peal_host *host, uint64_t id)
     if (id >= host->oldest)
         status = (enum peal_status)(state_of(host, id) - 1);
     else
-        status = peal_host_failure_status(host, id);
+        status = failure_status(host, id);
     return status;
 }
 
@@ -257,7 +257,7 @@ enum peal_status peal_host_wait_all(struct peal_host *host)
         return status;
     uint64_t id = host->failures.at[host->reported].id;
     host->reported = host->failures.len;
-    return report(host, id, peal_host_failure_status(host, id));
+    return report(host, id, failure_status(host, id));
 }
 
 void peal_host_collect_frees(struct peal_host *host)
@@ -267,12 +267,14 @@ void peal_host_collect_frees(struct peal_host *host)
         struct peal_host_pending_free *gone = &host->frees.at[i];
         bool used = false;
         for (uint32_t q = 0; q < PEAL_HOST_QUEUES; q++)
-            used |= gone->last[q] && !peal_host_is_done(host, gone->worker, q, gone->last[q]);
+            used |= gone->last[q] && !is_done(host, gone->worker, q, gone->last[q]);
         if (used) {
             host->frees.at[kept++] = *gone;
             continue;
         }
         peal_taint_clear(&host->shared->of_worker[gone->worker], gone->at, gone->at + gone->bytes);
+        if (host->away)
+            peal_away_clean(host, gone->worker, gone->at, gone->at + gone->bytes);
         peal_area_give(&host->areas[gone->worker], gone->at, gone->bytes);
     }
     host->frees.len = kept;

@@ -2,6 +2,8 @@
 /* Works: kernels and functions that tasks run. The host reads a kernel for its parameters, and makes
  * its plan for each kind of arguments once: that says how much of each tensor is touched, whether
  * there is a plan at all, and to which queue the task goes. The simulator runs the same plan. */
+#include "host/away/away.h"
+#include "host/host.h"
 #include "host/state.h"
 
 #include "lang/lang.h"
@@ -18,7 +20,13 @@ static enum peal_status add_work(struct peal_host *host, struct peal_host_work *
     if (host->works.rows.len >= PEAL_HOST_MOST_WORKS)
         return peal_host_fail(host, PEAL_NO_MEMORY, "a host has at most %d works",
                               PEAL_HOST_MOST_WORKS);
-    host->shared->works[host->works.rows.len] = *shared;
+    uint32_t index = (uint32_t)host->works.rows.len;
+    host->shared->works[index] = *shared;
+    if (host->away) {
+        peal_away_table(host, &host->shared->works[index], sizeof *shared);
+        if (shared->is_function)
+            peal_away_function(host, index, shared->function->name);
+    }
     id = peal_handle_add(host, &host->works, work);
     if (!id)
         return peal_host_fail(host, PEAL_NO_MEMORY, "no memory for '%s'", work->name);
@@ -92,6 +100,8 @@ static const char *share_text(struct peal_host *host, const char *text)
     char *copy = shared->texts + shared->texts_used;
     memcpy(copy, text, len);
     shared->texts_used += len;
+    if (host->away)
+        peal_away_table(host, copy, len);
     return copy;
 }
 
@@ -178,6 +188,8 @@ static enum peal_status add_reduction(struct peal_host *host, const struct peal_
             return peal_host_fail(host, PEAL_NO_MEMORY, "kernels' texts are beyond %llu bytes",
                                   (unsigned long long)PEAL_HOST_TEXT_BYTES);
         host->shared->reductions[i] = shared;
+        if (host->away)
+            peal_away_table(host, &host->shared->reductions[i], sizeof shared);
         host->formulas[host->nformulas++] = *formula;
     }
     *out = (enum peal_reduction)(PEAL_USER_REDUCTION + i);
@@ -233,6 +245,12 @@ bool peal_host_signature_read(const char *text, struct peal_host_work *work)
             return false;
     }
     return *text == '\0';
+}
+
+bool peal_function_takes(const char *parameters)
+{
+    struct peal_host_work work = {0};
+    return peal_host_signature_read(parameters, &work);
 }
 
 enum peal_status peal_work_function(struct peal_host *host, const char *name, struct peal_work *out)

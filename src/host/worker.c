@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's thread: takes tasks from its queue in order, waits for the other queue as far as the
  * task says, meets the other members, runs, and says that it has ended. */
+#include "host/away/away.h"
 #include "host/state.h"
 
 #include <limits.h>
@@ -24,6 +25,16 @@ void peal_futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t microsecon
 void peal_futex_wake(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* That many tasks are in the queue. */
+void peal_worker_push(struct peal_host_queue *queue, uint32_t pushed)
+{
+    /* seq_cst, with `idle`: the worker sees the task, or we see that it sleeps. Releases the block;
+     * partner: wait_count */
+    atomic_store(&queue->pushed, pushed);
+    if (atomic_load(&queue->idle))
+        peal_futex_wake(&queue->pushed);
 }
 
 static void pause_briefly(uint32_t round)
@@ -82,13 +93,17 @@ void peal_worker_arrive(struct peal_host_block *block, uint32_t member, enum pea
 }
 
 /* All members come here before any goes on; then all know whether all can. */
-static enum peal_status meet(struct peal_host_block *block, uint32_t member, enum peal_status bad)
+static enum peal_status meet(struct peal_host_shared *shared, struct peal_host_block *block,
+                             uint32_t member, enum peal_status bad)
 {
     uint64_t all = peal_host_all_members(block);
-    peal_worker_arrive(block, member, bad);
+    if (shared->away) /* the driver says when all have come */
+        peal_away_arrived(shared->away, block, member, bad);
+    else
+        peal_worker_arrive(block, member, bad);
     for (uint32_t round = 0;; round++) {
         uint32_t turn = atomic_load(&block->turn);
-        /* acquire; partner: peal_worker_arrive */
+        /* acquire; partner: peal_worker_arrive, peal_away_apply */
         if (atomic_load_explicit(&block->arrived, memory_order_acquire) == all)
             break;
         if (round < POLLS + YIELDS)
@@ -133,37 +148,55 @@ static bool runs(const struct peal_host_block *block)
     return block->kind == PEAL_HOST_RUN_KERNEL || block->kind == PEAL_HOST_RUN_FUNCTION;
 }
 
-static void run_task(struct peal_host_shared *shared, struct peal_launcher *launcher,
-                     struct peal_host_block *block, uint32_t worker)
+static enum peal_status run_task(struct peal_host_shared *shared, struct peal_launcher *launcher,
+                                 struct peal_host_block *block, uint32_t member,
+                                 struct peal_text *why)
 {
-    struct peal_text why = {0};
-    uint32_t member = member_of(block, worker);
-    uint64_t culprit = 0, id = block->id;
+    uint64_t culprit = 0;
     enum peal_status status = peal_taint_inputs(shared, block, member, &culprit);
     bool tainted = status != PEAL_OK;
     /* Each member calls a function, or closes, on its own. */
     bool together = block->members > 1 && block->kind != PEAL_HOST_CLOSE_DOMAIN &&
                     block->kind != PEAL_HOST_RUN_FUNCTION;
     if (together)
-        status = meet(block, member, status);
+        status = meet(shared, block, member, status);
     if (tainted)
-        peal_text_printf(&why, "it reads what task %llu was to write, which failed",
+        peal_text_printf(why, "it reads what task %llu was to write, which failed",
                          (unsigned long long)culprit);
     else if (status != PEAL_OK)
-        peal_text_printf(&why, "another member of its domain is dead, or reads what a failed task "
-                               "was to write");
+        peal_text_printf(why, "another member of its domain is dead, or reads what a failed task "
+                              "was to write");
     block->parts[member].start = peal_host_now();
     if (status == PEAL_OK) {
         peal_host_in_task(runs(block));
-        status = peal_launcher_run(launcher, block, member, &why);
+        status = peal_launcher_run(launcher, block, member, why);
         peal_host_in_task(false);
     }
     block->parts[member].end = peal_host_now();
     peal_taint_outputs(shared, block, member, status);
+    return status;
+}
+
+/* All that is left to do for a task. The block may be gone afterwards. */
+static void end_task(struct peal_host_shared *shared, struct peal_host_block *block,
+                     uint32_t member, enum peal_status status, const char *why)
+{
     if (status != PEAL_OK)
-        peal_worker_report(shared, id, worker, peal_text_get(&why));
-    peal_text_release(&why);
+        peal_worker_report(shared, block->id, block->parts[member].worker, why);
     peal_worker_end(shared, block, member, status);
+}
+
+/* The same of a worker that reports to a driver on another host, once it counts as done. */
+static struct peal_away_head report_of(const struct peal_host_shared *shared,
+                                       const struct peal_host_block *block, uint32_t member,
+                                       enum peal_status status)
+{
+    return (struct peal_away_head){.id = block->id,
+                                   .block = (uint64_t)((const char *)block - shared->blocks),
+                                   .start = block->parts[member].start,
+                                   .end = block->parts[member].end,
+                                   .member = member,
+                                   .status = (uint32_t)status};
 }
 
 void *peal_worker_run(void *argument)
@@ -180,16 +213,23 @@ void *peal_worker_run(void *argument)
         uint64_t entry = *peal_host_ring_at(shared, place.worker, place.queue, head);
         struct peal_host_block *block = peal_host_ring_block(shared, entry);
         uint32_t member = member_of(block, place.worker);
+        struct peal_text why = {0};
+        enum peal_status status = PEAL_OK;
         stop = block->kind == PEAL_HOST_STOP;
         wait_count(&other->done, &other->waited, block->parts[member].after);
-        if (stop)
-            peal_worker_end(shared, block, member, PEAL_OK);
-        else
-            run_task(shared, launcher, block, place.worker);
+        if (!stop)
+            status = run_task(shared, launcher, block, member, &why);
+        struct peal_away_head report = report_of(shared, block, member, status);
+        if (!shared->away)
+            end_task(shared, block, member, status, peal_text_get(&why));
         /* seq_cst, with `waited`: see wait_count. Releases what the task wrote. */
         atomic_store(&queue->done, head + 1);
         if (atomic_load(&queue->waited))
             peal_futex_wake(&queue->done);
+        report.count = head + 1;
+        if (shared->away)
+            peal_away_ended(shared->away, &report, peal_text_get(&why));
+        peal_text_release(&why);
     }
     peal_launcher_free(launcher);
     return NULL;

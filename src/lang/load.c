@@ -125,6 +125,21 @@ enum peal_status peal_formula_read(const char *text, const char *name, struct pe
     return status;
 }
 
+enum peal_status peal_formula_given(const struct peal_kernel *kernel, const char *given,
+                                    struct peal_formula *out, struct peal_text *why)
+{
+    if (strchr(given, '('))
+        return peal_formula_read(given, NULL, out, why);
+    for (uint32_t i = 0; i < kernel->nformulas; i++) {
+        if (strcmp(kernel->formulas[i].name, given) == 0) {
+            *out = kernel->formulas[i];
+            return PEAL_OK;
+        }
+    }
+    peal_text_printf(why, "there is no reduction '%s'", given);
+    return PEAL_INVALID;
+}
+
 static enum peal_status read_file(const char *path, struct peal_diags *diags, char **text,
                                   size_t *len)
 {

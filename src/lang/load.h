@@ -37,6 +37,11 @@ bool peal_program_orders_pairs(const struct peal_program *program, const char *k
 enum peal_status peal_formula_read(const char *text, const char *name, struct peal_formula *out,
                                    struct peal_text *why);
 
+/* One that a caller gives for a kernel: a text, which has operands, of which the last counts, or the name of one
+ * that the kernel's own text declares. */
+enum peal_status peal_formula_given(const struct peal_kernel *kernel, const char *given,
+                                    struct peal_formula *out, struct peal_text *why);
+
 /* The module as written: the file's, or the library. */
 const struct peal_module *peal_program_module(const struct peal_program *program);
 

@@ -135,7 +135,7 @@ static bool check_relaxed(struct program *p, const struct peal_verify_options *o
     } else if (answer == RELAXED_UNDECIDED) {
         peal_answer_give_up(
             a, "only relaxed signals or peeks keep some accesses apart; no execution was found in "
-               "which they race, and not all were looked at");
+               "which they race, and not all were examined");
     }
     if (r) {
         r->races.len = 0;
@@ -411,9 +411,9 @@ static void decide_monotone(struct program *p, const struct peal_verify_options 
         check_races(p, o, a, &r, &ahead) && (!o->pairwise || check_pairwise(p, o, a, &r));
     bool has_values = take_values(&ahead, ordered, a);
     if (ordered) {
-        a->v.reuse = p->launches < 2 ? PEAL_REUSE_SINGLE_SHOT
-                     : r.closed      ? PEAL_REUSE_CLOSED
-                                     : PEAL_REUSE_REPEATABLE;
+        a->v.reuse = r.closed ? PEAL_REUSE_CLOSED : PEAL_REUSE_REPEATABLE;
+        if (p->launches < 2)
+            a->v.reuse = PEAL_REUSE_SINGLE_SHOT;
         if (!has_values)
             finish_proof(p, o, r.unordered, a);
         if (o->compose && a->v.verdict == PEAL_PROVED)

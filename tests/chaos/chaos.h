@@ -26,7 +26,7 @@
 /* How many types and reductions there are to choose from: the types of one part. */
 enum { DTYPES = PEAL_F8E5M2 + 1, REDUCTIONS = PEAL_XOR + 1 };
 
-enum { MOST = 16, GROUPS = 12, FLIGHTS = 24, NAMES = 64 };
+enum { MOST = 16, GROUPS = 12, FLIGHTS = 24, NAMES = 64, SERIES = 16 };
 
 /* ---- random numbers ---- */
 
@@ -173,10 +173,14 @@ struct tally {
     _Atomic uint64_t stopped,
         slow; /* ranks that were stopped and continued, or held up for up to 3 ms */
     _Atomic uint64_t wrong, hung, leaked;
-    _Atomic uint64_t struck_ns;   /* when the rank of this program went, on the monotonic clock */
+    /* When a rank of each series' program went, on the monotonic clock. */
+    _Atomic uint64_t struck_ns[SERIES];
     _Atomic uint64_t reported_ns; /* the longest that a survivor took to return from its call */
+    _Atomic uint64_t next;        /* program that a series takes */
 };
 extern struct tally *tally;
+/* Which of the series of programs that run side by side this process belongs to. */
+extern uint32_t series;
 bool tally_open(void);
 uint64_t tally_now_ns(void);
 /* A fault happens now, or after that many nanoseconds; the report is timed only of a rank that ends. */
@@ -190,6 +194,7 @@ struct rank {
     uint32_t rank, size;
     uint32_t steps, step;
     bool threads, nested, apart; /* apart: in a pid namespace of its own, where it is process 1 */
+    bool lasts;                  /* a long program, with faults one after the other */
     struct group groups[GROUPS];
     uint32_t opened;
     struct peal_comm *comms[GROUPS];
@@ -231,7 +236,7 @@ bool flights_poll(struct rank *me);
 bool flights_poll_one(struct rank *me, uint32_t i);
 /* After the communicators were closed or have failed: they can only say so. */
 void flights_drop(struct rank *me);
-/* Their memory, when nobody reads it any more. */
+/* Their memory, when no rank reads it any more. */
 void flights_free(struct rank *me);
 
 /* Messages between the ranks of a group. */
@@ -281,5 +286,7 @@ void rank_close(struct rank *me, uint32_t group);
 bool fault_commit(struct rank *me);
 /* One of those that a program on threads, or on processes, can have. */
 enum fault fault_draw(uint64_t *state, bool threads);
+/* Draws one, in a step from `first` on. */
+void fault_plan(struct rank *me, uint32_t first, uint64_t *state);
 
 #endif

@@ -18,6 +18,16 @@ enum fault fault_draw(uint64_t *state, bool threads)
     return first + below(state, FAULTS - first);
 }
 
+void fault_plan(struct rank *me, uint32_t first, uint64_t *state)
+{
+    me->fault = fault_draw(state, me->threads);
+    bool starves = me->fault == NO_FILES || me->fault == NO_ROOM;
+    if (starves && me->may_fail) /* its calls would not have to go well */
+        me->fault = OTHER_ALGO;
+    me->victim = below(state, me->size);
+    me->fault_step = first + below(state, me->steps - first);
+}
+
 /* ---- limits of the system ---- */
 
 /* So low that nothing more is to be had. */
@@ -84,16 +94,18 @@ static void starve(struct rank *me, bool files)
     if (!expected || (status != PEAL_OK && peal_comm_error(world)[0] == '\0'))
         rank_complain(me, "%s: %s", peal_status_text(status), peal_comm_error(world));
     uint8_t failed = status != PEAL_OK, any = 0;
-    status = peal_allreduce(world, &failed, &any, 1, PEAL_U8, PEAL_MAX);
-    if (status != PEAL_OK)
-        rank_complain(me, "the world does not go on: %s: %s", peal_status_text(status),
-                      peal_comm_error(world));
-    else if (any != failed)
-        rank_complain(me, "it failed on another rank only");
-    if (memory && !me->wrong && peal_symmetric_free(world, memory) != PEAL_OK)
-        rank_complain(me, "free: %s", peal_comm_error(world));
-    peal_comm_close(made);
+    /* The next fault first: ranks that are faster may commit it while this one is in the calls below. */
     me->fault = NO_FAULT;
+    uint64_t state = mix(me->seed, 6 + me->step);
+    if (me->lasts && me->step + 1 < me->steps)
+        fault_plan(me, me->step + 1, &state);
+    bool goes_on =
+        rank_goes_on(me, peal_allreduce(world, &failed, &any, 1, PEAL_U8, PEAL_MAX), world);
+    if (goes_on && any != failed)
+        rank_complain(me, "it failed on another rank only");
+    if (memory && goes_on)
+        rank_goes_on(me, peal_symmetric_free(world, memory), world);
+    peal_comm_close(made);
 }
 
 /* Barriers by two algorithms: all hear of it. */
@@ -166,7 +178,7 @@ bool fault_commit(struct rank *me)
 }
 
 /* Closes everything but the world. What is under way there is lost; its private buffers stay until
- * nobody can be reading them any more, see flights_free. */
+ * no rank can be reading them any more, see flights_free. */
 void fault_give_up(struct rank *me)
 {
     uint32_t first = below(&me->own, GROUPS - 1);
@@ -175,13 +187,13 @@ void fault_give_up(struct rank *me)
     snprintf(me->doing, sizeof me->doing, "the end of what was under way");
 }
 
-/* A call that matches nobody's. */
+/* A call that matches no other rank's. */
 static void call_alone(struct rank *me)
 {
     static _Thread_local char x[MOST + 80], y[MOST + 80], z[MOST + 80];
     struct peal_request *request = NULL;
     uint64_t count = 64 + me->rank;
-    snprintf(me->doing, sizeof me->doing, "a call that nobody else makes");
+    snprintf(me->doing, sizeof me->doing, "a call that no other rank makes");
     /* Of both kinds: a blocking call is compared with blocking ones only. */
     enum peal_status status =
         peal_iallreduce(me->comms[0], x, z, count, PEAL_U8, PEAL_XOR, &request);
@@ -235,12 +247,12 @@ struct peal_comm *fault_recover(struct rank *me)
         return NULL;
     }
     uint64_t state = mix(me->seed, 5);
-    if (known && me->size > 2 && below(&state, 2)) { /* once more */
-        me->fault = fault_draw(&state, me->threads);
-        me->victim = below(&state, me->size);
-        me->fault_step = below(&state, me->steps);
-    }
-    /* Nobody reads anything of the old communicators any more: all have left them. */
+    bool again = known && below(&state, 2);
+    if (me->lasts)
+        again = me->recoveries < 12;
+    if (me->size > 2 && again)
+        fault_plan(me, 0, &state);
+    /* No rank reads anything of the old communicators any more: all have left them. */
     flights_free(me);
     return smaller;
 }

@@ -9,8 +9,10 @@
  *
  * With hosts, ranks are processes on two or three hosts, see comm/tests/hosts_of.h.
  *
- * soak takes all kinds in turn, goes on whatever it finds, and ends with a table: what was
- * checked, what was done to the ranks, and what was wrong, hung or left behind.
+ * soak takes all kinds in turn, two programs at a time (or CHAOS_SERIES of them), goes on whatever
+ * it finds, and ends with a table: what was checked, what was done to the ranks, and what was wrong,
+ * hung or left behind. Its programs are longer and have several faults each (CHAOS_LASTS=1), because
+ * most of a short one's time goes into starting processes and reading the library.
  */
 #include "chaos.h"
 #include "comm/tests/hosts_of.h"
@@ -112,11 +114,12 @@ static void prepare(struct rank *me, uint64_t seed, uint32_t rank, bool threads,
                         .trace = getenv("CHAOS_TRACE") != NULL};
     if (getenv("CHAOS_STEPS"))
         me->steps = (uint32_t)atoi(getenv("CHAOS_STEPS"));
+    me->lasts = getenv("CHAOS_LASTS") != NULL;
+    if (me->lasts)
+        me->steps = faults ? 5 + me->steps % 8 : 8 * me->steps;
     if (!faults)
         return;
-    me->fault = fault_draw(&state, threads);
-    me->victim = below(&state, me->size);
-    me->fault_step = below(&state, me->steps);
+    fault_plan(me, 0, &state);
 }
 
 /* The library is used in all its ways. */
@@ -309,6 +312,13 @@ static bool run_threads(uint64_t seed, bool faults, struct board *board)
     return ok && left_nothing(seed, files);
 }
 
+static struct board *board_new(void)
+{
+    void *board =
+        mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return board == MAP_FAILED ? NULL : board;
+}
+
 /* The kinds of programs, as they are named on the command line. */
 static const struct mode {
     const char *name;
@@ -327,17 +337,24 @@ static void choose_hosts(bool hosts, uint64_t seed)
         unsetenv("TEST_HOSTS");
 }
 
+/* How to run one program again. */
+static void print_failed(const struct mode *mode, uint64_t seed)
+{
+    printf("failed: %schaos %s 60 %llu 1\n", getenv("CHAOS_LASTS") ? "CHAOS_LASTS=1 " : "",
+           mode->name, (unsigned long long)seed);
+}
+
 static bool run_program(const struct mode *mode, uint64_t seed, struct board *board)
 {
     memset((void *)board, 0, sizeof *board);
-    atomic_store(&tally->struck_ns, 0);
+    atomic_store(&tally->struck_ns[series], 0);
     set_environment(seed);
     choose_hosts(mode->hosts, seed);
     bool ok = mode->threads ? run_threads(seed, mode->faults, board)
                             : run_processes(seed, mode->faults, board);
     atomic_fetch_add(&tally->programs, 1);
     if (!ok)
-        printf("failed: chaos %s 60 %llu 1\n", mode->name, (unsigned long long)seed);
+        print_failed(mode, seed);
     return ok;
 }
 
@@ -357,8 +374,8 @@ static bool run_apart(const struct mode *mode, uint64_t seed, struct board *boar
     if (pid < 0 || waitpid(pid, &status, 0) != pid)
         return false;
     if (WIFSIGNALED(status)) {
-        printf("seed %llu: signal %d\nfailed: chaos %s 60 %llu 1\n", (unsigned long long)seed,
-               WTERMSIG(status), mode->name, (unsigned long long)seed);
+        printf("seed %llu: signal %d\n", (unsigned long long)seed, WTERMSIG(status));
+        print_failed(mode, seed);
         atomic_fetch_add(&tally->wrong, 1);
     }
     return status == 0;
@@ -373,30 +390,77 @@ static const struct mode *find_mode(const char *name)
     return NULL;
 }
 
+struct limits {
+    double until;
+    uint64_t seed, programs;
+};
+
+/* Those with faults more often: a program without has hundreds of calls. */
+static const char *const turns[] = {"processes",   "faults", "thread-faults", "threads",
+                                    "host-faults", "faults", "thread-faults", "hosts"};
+enum { TURNS = sizeof turns / sizeof *turns };
+
+/* A series: one program after the other, until the time or their number is over. */
+static uint64_t soak_series(const struct limits *limits)
+{
+    uint64_t failed = 0;
+    struct board *board = board_new();
+    while (board && now() < limits->until) {
+        uint64_t n = atomic_fetch_add(&tally->next, 1);
+        if (n >= limits->programs)
+            break;
+        failed += !run_apart(find_mode(turns[n % TURNS]), limits->seed + n, board);
+    }
+    return failed + !board;
+}
+
+static bool soak(const struct limits *limits)
+{
+    const char *wanted = getenv("CHAOS_SERIES");
+    uint32_t n = wanted ? (uint32_t)atoi(wanted) : 2;
+    pid_t pids[SERIES];
+    bool ok = n >= 1 && n <= SERIES;
+    setenv("CHAOS_LASTS", "1", 1);
+    for (series = 0; ok && series < n; series++) {
+        pids[series] = fork();
+        if (pids[series] == 0) {
+            uint64_t failed = soak_series(limits);
+            fflush(stdout);
+            _exit(failed > 0);
+        }
+    }
+    for (uint32_t i = 0; i < series; i++) {
+        int status = 1;
+        ok &= pids[i] > 0 && waitpid(pids[i], &status, 0) == pids[i] && status == 0;
+    }
+    return ok;
+}
+
 int main(int argc, char **argv)
 {
-    bool soak = argc > 1 && strcmp(argv[1], "soak") == 0;
+    bool soaks = argc > 1 && strcmp(argv[1], "soak") == 0;
     const struct mode *mode = argc > 1 ? find_mode(argv[1]) : NULL;
-    if (argc < 3 || (!mode && !soak))
+    if (argc < 3 || (!mode && !soaks))
         return 2;
-    double began = now(), until = began + atof(argv[2]);
-    uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t)time(NULL) * 100000;
-    uint64_t most = argc > 4 ? strtoull(argv[4], NULL, 0) : UINT64_MAX, n = 0, failed = 0;
-    struct board *board =
-        mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (board == MAP_FAILED || !tally_open())
+    double began = now();
+    struct limits limits = {.until = began + atof(argv[2]),
+                            .seed = argc > 3 ? strtoull(argv[3], NULL, 0)
+                                             : (uint64_t)time(NULL) * 100000,
+                            .programs = argc > 4 ? strtoull(argv[4], NULL, 0) : UINT64_MAX};
+    struct board *board = board_new();
+    if (!board || !tally_open())
         return 2;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("%s from seed %llu\n", argv[1], (unsigned long long)seed);
-    for (; n < most && now() < until && (soak || !failed); n++) {
-        if (soak)
-            failed += !run_apart(&modes[n % MODES], seed + n, board);
-        else
-            failed += !run_program(mode, seed + n, board);
-    }
-    if (soak)
+    printf("%s from seed %llu\n", argv[1], (unsigned long long)limits.seed);
+    bool ok = true;
+    if (soaks) {
+        ok = soak(&limits);
         tally_print(now() - began);
-    else
-        printf("%llu programs\n", (unsigned long long)n);
-    return failed > 0;
+        return ok ? 0 : 1;
+    }
+    uint64_t n = 0;
+    for (; n < limits.programs && now() < limits.until && ok; n++)
+        ok = run_program(mode, limits.seed + n, board);
+    printf("%llu programs\n", (unsigned long long)n);
+    return ok ? 0 : 1;
 }

@@ -128,7 +128,7 @@ static void receive_any(struct rank *me, uint32_t group, const struct letter *le
                 break;
         }
         if (i == n || letters[i].bytes != got)
-            rank_complain(me, "%llu bytes from rank %u, which nobody sent", (unsigned long long)got,
+            rank_complain(me, "%llu bytes from rank %u, which no rank sent", (unsigned long long)got,
                           sender);
         else {
             next[sender] = i + 1;

@@ -7,6 +7,7 @@
 #include <time.h>
 
 struct tally *tally;
+uint32_t series;
 
 bool tally_open(void)
 {
@@ -29,12 +30,12 @@ void tally_fault(enum fault fault, uint64_t delay_ns)
 {
     atomic_fetch_add(&tally->faults[fault], 1);
     if (fault == KILLED || fault == KILLED_LATER || fault == EXITS)
-        atomic_store(&tally->struck_ns, tally_now_ns() + delay_ns);
+        atomic_store(&tally->struck_ns[series], tally_now_ns() + delay_ns);
 }
 
 void tally_report(void)
 {
-    uint64_t struck = atomic_load(&tally->struck_ns), now = tally_now_ns();
+    uint64_t struck = atomic_load(&tally->struck_ns[series]), now = tally_now_ns();
     uint64_t most = atomic_load(&tally->reported_ns);
     if (struck == 0 || now < struck)
         return;

@@ -134,7 +134,7 @@ static bool try_shapes(struct run *run, struct variant v)
             v.in_place = k & 1;
             v.no_fuse = k & 2;
             v.most = k & 4 ? 2 * v.n + 7 : 0;
-            /* A slot for the whole payload, or many small ones: nobody receives while it sends. */
+            /* A slot for the whole payload, or many small ones: no rank receives while it sends. */
             v.depth = k & 4 ? 1 : root % 2 || k & 2 ? 0 : 1024;
             const char *name = run->subject->kernel->name;
             bool in_slot =

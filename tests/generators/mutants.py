@@ -14,7 +14,8 @@ import re
 import sys
 
 DEPTH = "channels of depth 1"
-PLACE = r"[A-Za-z_]\w*(?:\[[^\]]*\])?(?:@(?:\w+|\([^()]*(?:\([^()]*\)[^()]*)*\)))?"
+PARENTHESES = r"\([^()]*(?:\([^()]*\)[^()]*)*\)"
+PLACE = rf"[A-Za-z_]\w*(?:\[[^\]]*\])?(?:@(?:\w+(?:{PARENTHESES})?|{PARENTHESES}))?"
 # A threshold ends where the next statement or the end of the block begins.
 NOTIFY = re.compile(r"notify (?:relaxed )?" + PLACE + r" \+= [^\n{}]+?(?=\s*(?:\n|\}|notify |wait ))")
 WAIT = re.compile(r"(wait (?:relaxed )?" + PLACE + r" >= )([^\n{}]+?)( at launch - \d+)?(?=\s*(?:\n|\}|notify |wait ))")
@@ -68,6 +69,12 @@ def without_waits(text):
     """(wait, text in which it passes at once)"""
     for match in WAIT.finditer(text):
         yield match.group(0), text[:match.start()] + f"{match.group(1)}0{match.group(3) or ''}" + text[match.end():]
+
+
+def without_notifies(text):
+    """(notify, text in which it is never made)"""
+    for match in NOTIFY.finditer(text):
+        yield match.group(0), text[:match.start()] + never(match.group(0)) + text[match.end():]
 
 
 def every_change(text):

@@ -169,7 +169,7 @@ static uint64_t draw(struct peal_interp *in)
     return in->random * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-/* Cells that nobody has set hold anything: here, a small number that depends on the seed. */
+/* Cells that no op has set hold anything: here, a small number that depends on the seed. */
 static void fill_uninitialised(struct peal_interp *in)
 {
     const struct peal_plan *plan = in->launches.at[0].plan;

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interpreter on small kernels, each for one thing that the collectives do not use: accumulate,
  * lanes, rows and columns, raw cells, elementwise functions. */
-#include "lang/lang.h"
 #include "interp/interp.h"
+#include "plan/tests/made.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { LEN = 4, RANKS = 3 };
 
@@ -78,23 +72,11 @@ static const struct {
 
 static struct peal_plan *make(const char *text)
 {
-    struct peal_diags diags;
-    peal_diags_init(&diags);
-    struct peal_program *program = NULL;
-    struct peal_plan *plan = NULL;
-    enum peal_status status = peal_program_text("test.peal", text, strlen(text), &diags, &program);
-    const struct peal_kernel *kernel =
-        status == PEAL_OK ? peal_program_kernel(program, NULL, &diags) : NULL;
-    struct peal_bind bind = {.nranks = RANKS, .rank = PEAL_NONE, .dtype = PEAL_F32};
-    if (kernel)
-        peal_instantiate(kernel, &bind, &diags, &plan);
-    struct peal_text said = {0};
-    peal_diags_print(&diags, false, &said);
-    if (!plan)
-        print_error("%s", peal_text_get(&said));
-    peal_text_release(&said);
-    peal_program_close(program);
-    peal_diags_release(&diags);
+    struct made m;
+    made_begin(&m, text);
+    struct peal_plan *plan =
+        made_plan(&m, (struct peal_bind){.nranks = RANKS, .rank = PEAL_NONE, .dtype = PEAL_F32}, 0);
+    made_end(&m);
     return plan;
 }
 

@@ -122,7 +122,7 @@ static struct queue *queue_of(struct oracle *o, const struct peal_plan *plan, ui
     return &o->queues.at[o->queues.len - 1];
 }
 
-/* Element i of a row; `set` is cleared if nobody wrote it. */
+/* Element i of a row; `set` is cleared if no op wrote it. */
 static struct peal_scalar load(const struct here *h, const struct peal_ref *ref, uint32_t row,
                                uint64_t i, enum peal_dtype work)
 {
@@ -141,7 +141,7 @@ static struct peal_scalar load(const struct here *h, const struct peal_ref *ref,
             q->messages.at[k].dtype != ref->dtype)
             oracle_is_wrong(h->o, ORACLE_CHANNEL, "a slot is read that does not hold this");
         else if (!q->messages.at[k].set[at])
-            oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u reads what nobody wrote",
+            oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u reads what no op wrote",
                             line_of(h));
         else
             return peal_scalar_load(q->messages.at[k].payload + at * size, ref->dtype, work);
@@ -154,7 +154,7 @@ static struct peal_scalar load(const struct here *h, const struct peal_ref *ref,
     for (uint64_t k = 0; k < size; k++) {
         oracle_touch(h->o, h->lane, p.memory, p.byte + i * size + k, 'r', h->op);
         if (!p.memory->stamps[p.byte + i * size + k].set)
-            oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u reads what nobody wrote",
+            oracle_is_wrong(h->o, ORACLE_UNINITIALISED, "line %u reads what no op wrote",
                             line_of(h));
     }
     return peal_scalar_load(p.memory->at + p.byte + i * size, ref->dtype, work);

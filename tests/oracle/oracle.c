@@ -320,7 +320,7 @@ bool oracle_run(struct oracle *o, const struct oracle_schedule *schedule)
     oracle_finish(o, schedule);
     for (uint32_t r = 0; r < o->nranks && o->wrong == ORACLE_FINE; r++) {
         if (o->ranks[r].launch < o->launches) {
-            oracle_is_wrong(o, ORACLE_DEADLOCK, "nobody can move:");
+            oracle_is_wrong(o, ORACLE_DEADLOCK, "no rank can move:");
             say_where(o);
         }
     }

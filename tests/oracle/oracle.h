@@ -122,7 +122,7 @@ bool oracle_run(struct oracle *o, const struct oracle_schedule *schedule);
 const char *oracle_wrong_name(enum oracle_wrong wrong);
 
 /* For following a story: from the start; one op of a lane; is it at its end; entering and leaving by
- * whoever can; until nobody can move. */
+ * whoever can; until none can move. */
 void oracle_start(struct oracle *o);
 bool oracle_can(struct oracle *o, uint32_t rank, uint32_t lane);
 bool oracle_go(struct oracle *o, uint32_t rank, uint32_t lane);

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The two-level kernels, proved as a whole under the order of a network, and refuted without any of their waits.
+"""The two-level kernels, proved as a whole under the order of a network, and refuted without any of their synchronisation.
 
-    shapes.py PEAL TEXT quick|full    prints TAP; TEXT is kernels/nodes.peal
+    shapes.py PEAL TEXT quick|full [KERNEL]    prints TAP; TEXT is kernels/nodes.peal; KERNEL: that one only
 
 Shapes: 2 to 4 nodes of 1 to 8 seats, even and uneven, and ranks of nodes mixed. Counts: none, fewer than ranks, around a
 multiple, and more. Kernels that cut a launch in pieces or shards are proved with several and with one. A mutant is the text with
-one wait made to pass at once; some shape must refute it. A kernel that only calls another has no waits of its own.
+one wait made to pass at once, or without one notify; some shape must refute it. A kernel that only calls another has none of its own.
 """
 import itertools
 import os
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "generators"))
-from mutants import without_waits  # noqa: E402
+from mutants import without_notifies, without_waits  # noqa: E402
 
 PEAL, TEXT, HOW = sys.argv[1:4]
 MUTANT_SHAPES = ["2x2", "3x2", "2+3", "3+1+2"]
@@ -72,11 +72,11 @@ def prove(text, kernel):
 
 
 def mutants(text, kernel):
-    """The text with one of the kernel's waits for nothing."""
+    """The text with one of the kernel's waits for nothing, or without one of its notifies."""
     start = text.index(f"kernel {kernel}(")
     end = text.find("\nkernel ", start)
     body = text[start:end if end > 0 else len(text)]
-    for wait, changed in without_waits(body):
+    for wait, changed in itertools.chain(without_waits(body), without_notifies(body)):
         yield wait, text[:start] + changed + text[start + len(body):]
 
 
@@ -100,7 +100,7 @@ def refute(text, kernel, folder):
 def main():
     with open(TEXT, encoding="utf-8") as file:
         text = file.read()
-    kernels = re.findall(r"^kernel (\w+)", text, re.M)
+    kernels = [name for name in re.findall(r"^kernel (\w+)", text, re.M) if len(sys.argv) < 5 or sys.argv[4] == name]
     print(f"1..{2 * len(kernels)}")
     bad, number = 0, 0
     with tempfile.TemporaryDirectory() as folder:
@@ -115,7 +115,7 @@ def main():
             for wait in survivors:
                 print(f"# {kernel} is proved without '{wait}'")
             wrong = survivors or not (waits or calls_only(text, kernel))
-            print(f"{'not ok' if wrong else 'ok'} {number} - {kernel} is refuted without any of its {waits} waits", flush=True)
+            print(f"{'not ok' if wrong else 'ok'} {number} - {kernel} is refuted without any of its {waits} waits and notifies", flush=True)
             bad += bool(why) + bool(wrong)
     return 1 if bad else 0
 

@@ -65,7 +65,7 @@ static struct text make_text(uint64_t *dice, uint32_t ranks, bool sets)
             *most = *now > *most ? *now : *most;
         }
     }
-    /* Waits for what comes, mostly; what nobody notifies is not waited for. */
+    /* Waits for what comes, mostly; what no rank notifies is not waited for. */
     for (uint32_t r = 0; r < ranks; r++) {
         for (uint32_t i = 0; i < t.nops[r]; i++) {
             struct op *op = &t.ops[r][i];

@@ -48,8 +48,8 @@ static bool collide(const struct story *y, const struct clocks *s, uint32_t firs
            random_ops_conflict(&y->p->ops[t][mine], &y->p->ops[u][other]);
 }
 
-/* The core stands where it waits, and nobody else will touch its cells again. Who stands still in a
- * monotone program does so in every schedule: that is looked at apart. */
+/* The core stands where it waits, and no other thread will touch its cells again. Who stands still in a
+ * monotone program does so in every schedule: that is checked apart. */
 static bool stands_still(const struct story *y, const struct clocks *s)
 {
     const struct random_program *p = y->p;

@@ -149,7 +149,7 @@ static const struct row {
      * 50,000 + S later. */
     {__LINE__, to_last, 4, 1024, LINE(4), {459600, 869200, 1278800}, {0, 0, 0, 1278800}},
     /* Stored and forwarded: PE 1's is at the last link at S + 50,000 = 459,600, after PE 2's has
-     * left it at S; PE 0's at 2 (S + 50,000): nobody waits. */
+     * left it at S; PE 0's at 2 (S + 50,000): neither waits. */
     {__LINE__,
      to_last,
      4,

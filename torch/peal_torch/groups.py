@@ -4,7 +4,8 @@
 torch asks only the members of a new group to make it, through the store: that takes a meeting of its own, with descriptors and
 memory. But all ranks call new_group, so where the default group is Peal's, the new communicator is split off first, and the
 backend finds it ready. That is a meeting of all ranks; the one that torch 1 adds through the store, which sleeps for 10 ms at a
-time, is left out then, as torch 2 leaves it out.
+time, is left out then, as torch 2 leaves it out. So it is for the default group, where it would wait for ever on a store that has
+served before.
 """
 import functools
 import inspect
@@ -48,6 +49,20 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+def _meeting(init_process_group):
+    """The default group of Peal is made by all ranks together."""
+
+    @functools.wraps(init_process_group)
+    def call(backend, *args, **kwargs):
+        _thread.has_met = _is_ours(backend)
+        try:
+            return init_process_group(backend, *args, **kwargs)
+        finally:
+            _thread.has_met = False
+
+    return call
+
+
 def _unless_met(barrier):
     @functools.wraps(barrier)
     def call(*args, **kwargs):
@@ -76,12 +91,17 @@ def _preparing(new_group):
     return call
 
 
+def _replace(name, change):
+    original = getattr(_c10d, name)
+    changed = change(original)
+    for module in (_c10d, _dist, sys.modules.get("torch.distributed.device_mesh")):
+        if getattr(module, name, None) is original:
+            setattr(module, name, changed)
+
+
 def install():
     """Once."""
-    original = _c10d.new_group
-    call = _preparing(original)
-    for module in (_c10d, _dist, sys.modules.get("torch.distributed.device_mesh")):
-        if getattr(module, "new_group", None) is original:
-            module.new_group = call
+    _replace("new_group", _preparing)
     if _torch.__version__.startswith("1."):
-        _c10d._store_based_barrier = _unless_met(_c10d._store_based_barrier)
+        _replace("init_process_group", _meeting)
+        _replace("_store_based_barrier", _unless_met)

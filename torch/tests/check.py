@@ -375,12 +375,10 @@ CASES = (allreduce_of_every_type_and_operation, bitwise_and_bool, sixteen_bit_su
 
 
 def every_call(rank, world, folder):
-    """Twice: the group is destroyed and made again, on the same store where torch itself can (1.13 waits for ever then)."""
+    """Twice: the group is destroyed and made again, on the same store."""
     torch.set_num_threads(1)
     store = dist.FileStore(f"{folder}/check", world)
     for time in ("", ", made again"):
-        if time and torch.__version__.startswith("1."):
-            store = dist.PrefixStore("again", store)
         dist.init_process_group("peal", store=store, rank=rank, world_size=world)
         assert dist.get_backend() == "peal"
         for case in CASES if not time else (moving_collectives, groups):

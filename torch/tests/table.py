@@ -34,8 +34,8 @@ KINDS = (
 )
 
 
-def marks(name):
-    return f"<!-- {name}: written by torch/tests/table.py -->\n", f"<!-- end of {name} -->\n"
+def marks(name, script):
+    return f"<!-- {name}: written by torch/tests/{script} -->\n", f"<!-- end of {name} -->\n"
 
 
 def version(run):
@@ -104,8 +104,8 @@ def suite_rows(runs):
 
 # ---- the files ----
 
-def replaced(page, name, text):
-    begin, end = marks(name)
+def replaced(page, name, text, script="table.py"):
+    begin, end = marks(name, script)
     before, after = page.split(begin)[0], page.split(end)[1]
     return before + begin + "\n" + text + "\n" + end + after
 

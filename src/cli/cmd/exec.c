@@ -25,6 +25,7 @@
 struct exec_options {
     int64_t ranks;
     int64_t kill_after;
+    int64_t join;
     bool prefix;
     bool no_bind;
     const char *hosts, *via;
@@ -298,10 +299,16 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
         return peal_cli_usage(cli, "which program?");
     if (o->via && !o->hosts)
         return peal_cli_usage(cli, "--via is for --hosts");
+    const char *via = o->via;
+    if (!via)
+        via = getenv("PEAL_VIA");
+    if (via && !via[0])
+        via = NULL;
     if (o->hosts)
         return peal_hosts_run(cli,
                               &(struct peal_hosts_options){.hosts = o->hosts,
-                                                           .via = o->via,
+                                                           .via = via,
+                                                           .join = o->join,
                                                            .kill_after = o->kill_after,
                                                            .prefix = o->prefix,
                                                            .bind = !o->no_bind},
@@ -309,7 +316,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
     return run_here(cli, o, args);
 }
 
-static const struct exec_options defaults = {.ranks = 2, .kill_after = -1};
+static const struct exec_options defaults = {.ranks = 2, .kill_after = -1, .join = -1};
 static const struct peal_option table[] = {
     {"ranks", 'n', PEAL_OPTION_INT, offsetof(struct exec_options, ranks), "P",
      "number of ranks (default 2)", 1, PEAL_MOST_RANKS},
@@ -322,7 +329,12 @@ static const struct peal_option table[] = {
     {"hosts", 0, PEAL_OPTION_STRING, offsetof(struct exec_options, hosts), "A:N,B:M",
      "start N ranks on host A, M on B and so on, instead of -n ranks here", 0, 0},
     {"via", 0, PEAL_OPTION_STRING, offsetof(struct exec_options, via), "COMMAND",
-     "how to run a program on a host: words in which {host} is its name (default: ssh)", 0, 0},
+     "how to run a program on a host: words in which {host} is its name (default: PEAL_VIA, or "
+     "ssh)",
+     0, 0},
+    {"join", 0, PEAL_OPTION_INT, offsetof(struct exec_options, join), "FD",
+     "with --hosts: the process that has started this one is the last rank, over a socket", 3,
+     65535},
     {"agent", 0, PEAL_OPTION_FLAG, offsetof(struct exec_options, agent), NULL,
      "what --hosts starts on each host: takes its orders from standard input", 0, 0},
     {NULL, 0, 0, 0, NULL, NULL, 0, 0},

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks libyaml's document: no deeper than the form below, so that deep or aliased documents cost
- * nothing.
+/* Walks libyaml's document, no deeper than this form: deep or aliased documents cost nothing.
  *
  *   workers: 4                                 kernels:   NAME: Peal text
  *   machine: mesh4x4                           functions: NAME: {parameters: "in, inout", cost_ps: N}
@@ -11,6 +10,7 @@
  * An argument is a tensor's name, an integer, a reduce operation, or a list of integers.
  */
 #include "cli/graph/graph_file.h"
+#include "host/host.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -95,12 +95,8 @@ static bool check_keys(struct peal_graph_file *f, const yaml_node_t *mapping, co
     for (; pair < mapping->data.mapping.pairs.top; pair++) {
         const yaml_node_t *key = node_at(f, pair->key);
         const char *name = scalar_of(key);
-        size_t len = 0;
-        if (name)
-            len = strlen(name);
-        const char *at = NULL;
-        if (name && len)
-            at = strstr(known, name);
+        size_t len = name ? strlen(name) : 0;
+        const char *at = len ? strstr(known, name) : NULL;
         while (at && ((at > known && at[-1] != ' ') || (at[len] != ' ' && at[len] != '\0')))
             at = strstr(at + 1, name);
         if (at)
@@ -193,10 +189,17 @@ static bool collect_functions(struct peal_graph_file *f)
         right = check_keys(f, named->node, "parameters cost_ps") && right;
         if (ps)
             right = read_int(f, ps, 0, INT64_C(1000000000000000), &cost) && right;
+        const yaml_node_t *list = find(f, named->node, "parameters");
         struct peal_function made = {.name = named->name,
                                      .run = stand_in,
-                                     .parameters = scalar_of(find(f, named->node, "parameters")),
+                                     .parameters = scalar_of(list),
                                      .cost_ps = (uint64_t)cost};
+        bool known = !made.parameters || peal_function_takes(made.parameters);
+        if (!known)
+            peal_diag_error(f->diags, pos_of(f, list),
+                            "parameters of '%s' are a list of in, out, inout, int, ints, not '%s'",
+                            named->name, made.parameters);
+        right = known && right;
         right = peal_vec_push(&f->functions, made) && right;
     }
     /* The table no longer moves. */
@@ -231,7 +234,7 @@ static bool read_form(struct peal_graph_file *f)
     const yaml_node_t *tasks = f->sections[TASKS];
     if (tasks && tasks->type == YAML_SEQUENCE_NODE)
         return right;
-    peal_diag_error(f->diags, tasks ? pos_of(f, tasks) : pos_of(f, root), "'tasks' is no list");
+    peal_diag_error(f->diags, pos_of(f, tasks ? tasks : root), "'tasks' is no list");
     return false;
 }
 
@@ -297,9 +300,8 @@ const struct peal_function *peal_graph_file_functions(const struct peal_graph_fi
 /* The host's words, at a place of the file. */
 static void say(struct peal_graph_file *f, const yaml_node_t *node, const char *words)
 {
-    static const char mark[] = "error: ";
-    if (strncmp(words, mark, sizeof mark - 1) == 0)
-        words += sizeof mark - 1;
+    if (strncmp(words, "error: ", 7) == 0)
+        words += 7;
     peal_diag_error(f->diags, pos_of(f, node), "%s", words);
 }
 
@@ -309,8 +311,6 @@ void peal_graph_file_refuse(struct peal_graph_file *file, enum peal_status statu
     const yaml_node_t *about = file->machine;
     if (status == PEAL_UNSUPPORTED || !about)
         about = file->workers_node;
-    if (strstr(words, "parameters of"))
-        about = file->sections[FUNCTIONS];
     say(file, about, words);
 }
 

@@ -66,7 +66,6 @@ struct peal_files_out {
 int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
                       const struct peal_files_out *out, char **paths, int npaths);
 
-struct peal_files_tally peal_files_count(const struct peal_files_job *job);
 /* files_report.c */
 void peal_files_report_table(const struct peal_files_job *job, struct peal_text *out);
 void peal_files_report_text(const struct peal_files_job *job, const struct peal_files_tally *t,

@@ -22,8 +22,10 @@ bool peal_import_names_file(const char *what)
     return peal_import_format(head, got) != PEAL_FORMAT_NONE;
 }
 
-bool peal_import_bind(const struct peal_cli *cli, const struct peal_kernel_options *options,
-                      const struct peal_import_facts *facts, struct peal_import_options *out)
+/* The options of kernels, as an import takes them. Usage errors (several depths, a number of ranks
+ * that is not the file's) are said; false then. facts may be NULL. */
+static bool bind_options(const struct peal_cli *cli, const struct peal_kernel_options *options,
+                         const struct peal_import_facts *facts, struct peal_import_options *out)
 {
     if (facts && options->ranks.len &&
         (options->ranks.len > 1 || options->ranks.at[0] != facts->nranks)) {
@@ -66,8 +68,7 @@ bool peal_import_file_open(const struct peal_cli *cli, const char *path,
         return false;
     }
     enum peal_status status = peal_import_open(&out->source, &out->diags, &out->import);
-    if (status == PEAL_OK &&
-        !peal_import_bind(cli, options, peal_import_facts(out->import), &how)) {
+    if (status == PEAL_OK && !bind_options(cli, options, peal_import_facts(out->import), &how)) {
         *code = PEAL_EXIT_USAGE;
         return false;
     }

@@ -11,11 +11,6 @@
  * built-in kernel. */
 bool peal_import_names_file(const char *what);
 
-/* The options of kernels, as an import takes them. Usage errors (several depths, a number of ranks
- * that is not the file's) are said; false then. facts may be NULL. */
-bool peal_import_bind(const struct peal_cli *cli, const struct peal_kernel_options *options,
-                      const struct peal_import_facts *facts, struct peal_import_options *out);
-
 /* A file on its own: read, opened, made. Release it in every case. */
 struct peal_import_file {
     struct peal_source source;

@@ -325,7 +325,7 @@ static void free_tasks(struct peal_files_job *job)
         peal_files_release_task(&job->tasks[i]);
 }
 
-struct peal_files_tally peal_files_count(const struct peal_files_job *job)
+static struct peal_files_tally count_files(const struct peal_files_job *job)
 {
     struct peal_files_tally t = {0};
     for (size_t i = 0; i < job->ntasks; i++) {
@@ -375,7 +375,7 @@ int peal_verify_files(struct peal_cli *cli, struct peal_files_job *job,
     peal_progress_begin(&progress);
     run_pool(job, &progress);
     peal_progress_end(&progress);
-    struct peal_files_tally t = peal_files_count(job);
+    struct peal_files_tally t = count_files(job);
     int code = exit_code(&t);
     if (job->ntasks == 1 && job->tasks[0].wrong_ranks) {
         const struct peal_import_facts *facts = &job->tasks[0].facts;

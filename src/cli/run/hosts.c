@@ -6,6 +6,9 @@
  * ranks of different hosts must know of each other before they are connected passes through it. It owns the agents and, through
  * them, the ranks: an agent whose input ends kills its ranks and ends, so that no host keeps ranks of a job that has gone.
  *
+ * With --join one rank more, the last, is the process that has started this one, over a socket of its own: the driver of workers on
+ * several hosts (src/host/away). It belongs to the meetings and to nothing else, and when it ends, the ranks are ended.
+ *
  * A rank's end is reported once, after everything it wrote. The first that fails decides the exit code and, with a limit, when
  * the others are ended. */
 #include "cli/run/hosts.h"
@@ -49,120 +52,15 @@ struct hosts_job {
     struct peal_hosts_list list;
     struct host *hosts;
     struct host_rank *ranks;
+    uint32_t size; /* of the job: the ranks, and whoever joins */
     uint32_t left, rows;
+    struct peal_wire caller; /* whoever joins: the last rank */
+    struct peal_hosts_welcome welcome;
     char failed[256]; /* why meetings cannot be complete any more; "": they can */
     int signals;
     int code;          /* of the first rank that failed */
     int64_t countdown; /* tenths of a second until the others are ended; -1: none */
 };
-
-/* ---- what the user wrote ---- */
-
-bool peal_hosts_parse(const char *text, struct peal_arena *arena, struct peal_hosts_list *out,
-                      struct peal_text *error)
-{
-    uint32_t capacity = 1;
-    for (const char *at = text; *at; at++)
-        capacity += *at == ',';
-    *out = (struct peal_hosts_list){.at = peal_arena_alloc(arena, capacity * sizeof *out->at)};
-    while (out->at && *text) {
-        struct peal_hosts_entry *entry = &out->at[out->count];
-        size_t len = strcspn(text, ","), name = len;
-        unsigned long count = 1;
-        const char *colon = memrchr(text, ':', len);
-        if (colon) {
-            char *end;
-            name = (size_t)(colon - text);
-            count = strtoul(colon + 1, &end, 10);
-            if (end != text + len || end == colon + 1 || count == 0)
-                name = 0;
-        }
-        if (name == 0 || name >= sizeof entry->name || text[0] == '-' ||
-            count > PEAL_MOST_RANKS - out->ranks) {
-            peal_text_printf(
-                error,
-                "'%.*s' is not a host and a number of ranks, as in a:2,b:2 (at most %d ranks)",
-                (int)len, text, PEAL_MOST_RANKS);
-            return false;
-        }
-        memcpy(entry->name, text, name);
-        entry->first = out->ranks;
-        entry->count = (uint32_t)count;
-        out->ranks += entry->count;
-        out->count++;
-        text += len;
-        if (*text == ',' && text[1] == '\0') {
-            peal_text_puts(error, "the list of hosts ends with a comma");
-            return false;
-        }
-        text += *text == ',';
-    }
-    if (out->count == 0)
-        peal_text_puts(error, "no hosts are given");
-    return out->count > 0;
-}
-
-/* A word with each {host} replaced. */
-static char *replace_host(const char *word, size_t len, const char *host, struct peal_arena *arena)
-{
-    struct peal_text text = {0};
-    for (size_t i = 0; i < len;) {
-        if (len - i >= 6 && strncmp(word + i, "{host}", 6) == 0) {
-            peal_text_puts(&text, host);
-            i += 6;
-        } else {
-            peal_text_add(&text, word + i++, 1);
-        }
-    }
-    char *copy = peal_arena_copy(arena, peal_text_get(&text), text.len);
-    peal_text_release(&text);
-    return copy;
-}
-
-/* For a remote shell. */
-static char *quote(const char *word, struct peal_arena *arena)
-{
-    struct peal_text text = {0};
-    peal_text_puts(&text, "'");
-    for (const char *at = word; *at; at++) {
-        if (*at == '\'')
-            peal_text_puts(&text, "'\\''");
-        else
-            peal_text_add(&text, at, 1);
-    }
-    peal_text_puts(&text, "' exec --agent");
-    char *copy = peal_arena_copy(arena, peal_text_get(&text), text.len);
-    peal_text_release(&text);
-    return copy;
-}
-
-char **peal_hosts_command(const char *via, const char *host, const char *self,
-                          struct peal_arena *arena)
-{
-    size_t capacity = 8 + (via ? strlen(via) : 0), count = 0;
-    char **args = peal_arena_alloc(arena, capacity * sizeof *args);
-    if (!args)
-        return NULL;
-    if (!via) {
-        static const char *const ssh[] = {"ssh", "-o", "BatchMode=yes", "--"};
-        for (size_t i = 0; i < 4; i++)
-            args[count++] = (char *)(uintptr_t)ssh[i];
-        args[count++] = replace_host("{host}", 6, host, arena);
-        args[count++] = quote(self, arena);
-        return args;
-    }
-    while (*via) {
-        size_t len = strcspn(via, " ");
-        if (len > 0)
-            args[count++] = replace_host(via, len, host, arena);
-        via += len;
-        via += *via == ' ';
-    }
-    args[count++] = (char *)(uintptr_t)self;
-    args[count++] = (char *)(uintptr_t) "exec";
-    args[count++] = (char *)(uintptr_t) "--agent";
-    return args;
-}
 
 /* ---- starting ---- */
 
@@ -242,11 +140,13 @@ static void tell_all(struct hosts_job *job, uint32_t kind, const void *bytes, si
         if (!job->hosts[h].ended)
             peal_wire_put(&job->hosts[h].wire, kind, 0, bytes, len);
     }
+    if (job->size > job->list.ranks)
+        peal_wire_put(&job->caller, kind, 0, bytes, len);
 }
 
 static void clear_rows(struct hosts_job *job)
 {
-    for (uint32_t r = 0; r < job->list.ranks; r++) {
+    for (uint32_t r = 0; r < job->size; r++) {
         free(job->ranks[r].row);
         job->ranks[r].row = NULL;
         job->ranks[r].has_row = false;
@@ -254,7 +154,7 @@ static void clear_rows(struct hosts_job *job)
     job->rows = 0;
 }
 
-/* Nobody need wait for a meeting that cannot be complete. */
+/* No rank need wait for a meeting that cannot be complete. */
 static void fail_meeting(struct hosts_job *job)
 {
     if (job->rows == 0 || job->failed[0] == '\0')
@@ -273,11 +173,11 @@ static void take_row(struct hosts_job *job, uint32_t rank, const uint8_t *bytes,
     row->has_row = true;
     job->rows++;
     fail_meeting(job);
-    if (job->rows < job->list.ranks)
+    if (job->rows < job->size)
         return;
     struct peal_text all = {0};
     bool same = true;
-    for (uint32_t r = 0; r < job->list.ranks; r++) {
+    for (uint32_t r = 0; r < job->size; r++) {
         same = same && job->ranks[r].row_bytes == len;
         peal_text_add(&all, (const char *)job->ranks[r].row, job->ranks[r].row_bytes);
     }
@@ -419,19 +319,48 @@ static void pass_signals(struct hosts_job *job)
     }
 }
 
-static void end_others(struct hosts_job *job)
+static void kill_ranks(struct hosts_job *job)
 {
-    fprintf(stderr, "peal exec: ending the other ranks\n");
     for (uint32_t h = 0; h < job->list.count; h++) {
         if (!job->hosts[h].ended)
             peal_wire_put(&job->hosts[h].wire, PEAL_HOSTS_SIGNAL, SIGKILL, NULL, 0);
     }
 }
 
+static void end_others(struct hosts_job *job)
+{
+    fprintf(stderr, "peal exec: ending the other ranks\n");
+    kill_ranks(job);
+}
+
+/* The process that has started this one takes part in meetings; with it the job ends. */
+static void serve_caller(struct hosts_job *job)
+{
+    struct peal_hosts_head head;
+    const uint8_t *bytes;
+    uint32_t rank = job->list.ranks;
+    if (job->size == rank || job->caller.broken)
+        return;
+    peal_wire_flush(&job->caller);
+    peal_wire_fill(&job->caller);
+    while (peal_wire_next(&job->caller, &head, &bytes)) {
+        if (head.kind == PEAL_HOSTS_HELLO)
+            peal_wire_put(&job->caller, PEAL_HOSTS_WELCOME, rank, &job->welcome,
+                          sizeof job->welcome);
+        else if (head.kind == PEAL_HOSTS_GATHER)
+            take_row(job, rank, bytes, head.bytes);
+    }
+    peal_wire_flush(&job->caller);
+    if (job->caller.broken)
+        kill_ranks(job);
+}
+
 static void watch(struct hosts_job *job)
 {
-    struct pollfd *polls = calloc(1 + 2 * (size_t)job->list.count, sizeof *polls);
+    uint32_t npolls = 2 + 2 * job->list.count;
+    struct pollfd *polls = calloc(npolls, sizeof *polls);
     while (polls && job->left > 0) {
+        polls[npolls - 1] = (struct pollfd){job->caller.broken ? -1 : job->caller.in, POLLIN, 0};
         polls[0] = (struct pollfd){job->signals, POLLIN, 0};
         for (uint32_t h = 0; h < job->list.count; h++) {
             const struct host *host = &job->hosts[h];
@@ -441,8 +370,9 @@ static void watch(struct hosts_job *job)
                 (struct pollfd){host->ended || !unsent ? -1 : host->wire.out, POLLOUT, 0};
         }
         uint64_t before = peal_now_ms();
-        (void)poll(polls, 1 + 2 * job->list.count, 100);
+        (void)poll(polls, npolls, 100);
         pass_signals(job);
+        serve_caller(job);
         for (uint32_t h = 0; h < job->list.count; h++)
             serve_host(job, &job->hosts[h]);
         bool waited = peal_now_ms() - before >= 90;
@@ -482,7 +412,7 @@ static bool start_all(struct hosts_job *job, char **args)
 {
     char self[4096] = "";
     struct peal_hosts_start common = {
-        .protocol = PEAL_NET_PROTOCOL, .size = job->list.ranks, .bind = job->options->bind};
+        .protocol = PEAL_NET_PROTOCOL, .size = job->size, .bind = job->options->bind};
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     char name[40];
     peal_job_make(name);
@@ -491,6 +421,9 @@ static bool start_all(struct hosts_job *job, char **args)
     if (len <= 0 || !peal_random_bytes(secret, sizeof secret))
         return false;
     memcpy(common.secret, secret, sizeof secret);
+    job->welcome = (struct peal_hosts_welcome){.rank = job->list.ranks, .size = job->size};
+    memcpy(job->welcome.job, common.job, sizeof common.job);
+    memcpy(job->welcome.secret, secret, sizeof secret);
     explicit_bzero(secret, sizeof secret);
     for (uint32_t h = 0; h < job->list.count; h++) {
         job->hosts[h].entry = &job->list.at[h];
@@ -524,7 +457,7 @@ static void release(struct hosts_job *job)
         }
     }
     if (job->ranks) {
-        for (uint32_t r = 0; r < job->list.ranks; r++) {
+        for (uint32_t r = 0; r < job->size; r++) {
             free(job->ranks[r].row);
             peal_text_release(&job->ranks[r].lines[0]);
             peal_text_release(&job->ranks[r].lines[1]);
@@ -532,6 +465,8 @@ static void release(struct hosts_job *job)
     }
     if (job->signals >= 0)
         close(job->signals);
+    peal_wire_release(&job->caller);
+    explicit_bzero(&job->welcome, sizeof job->welcome);
     free(job->hosts);
     free(job->ranks);
 }
@@ -539,15 +474,21 @@ static void release(struct hosts_job *job)
 int peal_hosts_run(struct peal_cli *cli, const struct peal_hosts_options *options, char **args)
 {
     struct hosts_job job = {.cli = cli, .options = options, .countdown = -1, .signals = -1};
+    job.caller.in = job.caller.out = -1;
     struct peal_text error = {0};
     if (!peal_hosts_parse(options->hosts, cli->arena, &job.list, &error)) {
         job.code = peal_cli_usage(cli, "--hosts: %s", peal_text_get(&error));
         peal_text_release(&error);
         return job.code;
     }
-    job.left = job.list.ranks;
+    job.left = job.size = job.list.ranks;
+    if (options->join >= 0) {
+        job.size++;
+        peal_wire_init(&job.caller, (int)options->join, (int)options->join);
+        fcntl((int)options->join, F_SETFD, FD_CLOEXEC);
+    }
     job.hosts = calloc(job.list.count, sizeof *job.hosts);
-    job.ranks = calloc(job.list.ranks, sizeof *job.ranks);
+    job.ranks = calloc(job.size, sizeof *job.ranks);
     int *codes = peal_arena_alloc(cli->arena, job.list.ranks * sizeof *codes);
     if (job.hosts) {
         for (uint32_t h = 0; h < job.list.count; h++)

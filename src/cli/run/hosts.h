@@ -10,6 +10,7 @@ struct peal_hosts_options {
     const char *hosts; /* "a:2,b:2" */
     const char *via;   /* how to run a command on {host}; NULL: ssh */
     int64_t kill_after;
+    int64_t join; /* a socket of the process that is the last rank; -1: none */
     bool prefix;
     bool bind;
 };

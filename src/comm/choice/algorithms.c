@@ -60,7 +60,8 @@ uint32_t peal_collective_named(const char *name)
     return PEAL_CALL_NONE;
 }
 
-void peal_comm_wish(const struct peal_comm *comm, struct peal_wish *out)
+/* Ranks, cores and memory as this communicator's calls choose by. The same on all ranks. */
+static void wish_of(const struct peal_comm *comm, struct peal_wish *out)
 {
     *out = (struct peal_wish){.ranks = comm->team->size,
                               .cores = comm->team->policy.cores,
@@ -78,7 +79,7 @@ static struct peal_chosen choose(struct peal_comm *comm, uint32_t collective, ui
         return (struct peal_chosen){.algo = name, .kernel = name, .why = "forced"};
     }
     struct peal_wish wish;
-    peal_comm_wish(comm, &wish);
+    wish_of(comm, &wish);
     wish.collective = collective;
     wish.bytes = bytes;
     wish.symmetric = flags & PEAL_CHOOSE_SYMMETRIC;
@@ -162,7 +163,7 @@ static void explain(struct peal_comm *comm, uint32_t collective, uint64_t bytes,
     struct peal_chosen in_place = choose(comm, collective, bytes, flags | PEAL_CHOOSE_IN_PLACE);
     struct peal_wish wish;
     char size[24], segment[24];
-    peal_comm_wish(comm, &wish);
+    wish_of(comm, &wish);
     peal_text_printf(
         out, "%s of %s bytes on %u ranks and %u cores: '%s' (%s), segments of %s bytes: %s",
         peal_collective_name(collective), peal_size_format(bytes, size), wish.ranks, wish.cores,

@@ -147,9 +147,9 @@ static const struct {
 /* Counts of row i for what `rank` exchanges with `peer`: symmetric, so that both sides agree. */
 static uint64_t count_of(size_t row, uint32_t rank, uint32_t peer)
 {
-    return overlaps[row].counts[0] == overlaps[row].counts[1] ? overlaps[row].counts[0]
-           : rank == 1 || peer == 1                           ? 0
-                                                              : 2;
+    if (overlaps[row].counts[0] == overlaps[row].counts[1])
+        return overlaps[row].counts[0];
+    return rank == 1 || peer == 1 ? 0 : 2;
 }
 
 static void *exchange_overlapping(void *arg)

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same program on this host and on a simulated machine: the same results, and a simulated time
  * on all ranks. platform_test MACHINE.yaml */
-#include <peal/peal.h>
+#include "comm/tests/threads_of.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -15,14 +12,6 @@
 #include <unistd.h>
 
 enum { RANKS = 4, COUNT = 12, TIMEOUT_MS = 110000 };
-
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void check_collectives(struct peal_comm *comm)
 {
@@ -293,16 +282,8 @@ static void *thread_main(void *comm)
 /* All ranks in one process. */
 static void run_threads(const char *platform, void *(*each)(void *))
 {
-    struct peal_comm *comms[RANKS];
-    pthread_t threads[RANKS];
     setenv("PEAL_PLATFORM", platform, 1);
-    EXPECT(peal_comm_open_threads(RANKS, comms) == PEAL_OK);
-    for (int r = 0; r < RANKS; r++)
-        EXPECT(pthread_create(&threads[r], NULL, each, comms[r]) == 0);
-    for (int r = 0; r < RANKS; r++)
-        EXPECT(pthread_join(threads[r], NULL) == 0);
-    for (int r = 0; r < RANKS; r++)
-        peal_comm_close(comms[r]);
+    threads_run(RANKS, each);
 }
 
 /* Are these the words of the last error, wherever its lines were broken? */

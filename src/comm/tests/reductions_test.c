@@ -2,27 +2,15 @@
 /* User-defined reductions through every collective, against a loop over the ranks: by threads, and by threads on a
  * simulated machine. And the table of algorithms that keep their order, against the verifier. */
 #include "comm/communicator.h"
+#include "comm/tests/threads_of.h"
 #include "lang/lang.h"
 #include "plan/plan.h"
 #include "run/run.h"
 #include "verify/verify.h"
 
-#include <peal/peal.h>
-
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { RANKS = 4, MOST = 3000 };
-
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 /* Neither commutative nor associative; associative; both. Values are small whole numbers, exact in f32. */
 static const char text[] = "reduce twice(a, b) = 2 * a - b\n"
@@ -47,7 +35,9 @@ static int32_t combine(int which, int32_t a, int32_t b)
 {
     if (which == 0)
         return 2 * a - b;
-    return which == 1 ? b : a > b ? a : b;
+    if (which == 1)
+        return b;
+    return a > b ? a : b;
 }
 
 static int32_t input(uint32_t rank, size_t i)
@@ -212,19 +202,6 @@ static void *mismatch_main(void *argument)
     return NULL;
 }
 
-static void run(uint32_t ranks, void *(*main_of_rank)(void *))
-{
-    struct peal_comm *comms[RANKS];
-    pthread_t threads[RANKS];
-    EXPECT(peal_comm_open_threads(ranks, comms) == PEAL_OK);
-    for (uint32_t r = 0; r < ranks; r++)
-        EXPECT(pthread_create(&threads[r], NULL, main_of_rank, comms[r]) == 0);
-    for (uint32_t r = 0; r < ranks; r++)
-        EXPECT(pthread_join(threads[r], NULL) == 0);
-    for (uint32_t r = 0; r < ranks; r++)
-        peal_comm_close(comms[r]);
-}
-
 /* Is the kernel proved with this reduction, on 2 to 6 ranks? */
 static bool is_proved(const char *name, const struct peal_formula *formula)
 {
@@ -287,11 +264,11 @@ static void the_table_of_orders_is_the_verifiers(void)
 
 int main(void)
 {
-    run(RANKS, rank_main);
-    run(2, mismatch_main);
+    threads_run(RANKS, rank_main);
+    threads_run(2, mismatch_main);
     the_table_of_orders_is_the_verifiers();
     setenv("PEAL_PLATFORM", "sim:cube", 1);
-    run(RANKS, rank_main);
+    threads_run(RANKS, rank_main);
     printf("ok\n");
     return 0;
 }

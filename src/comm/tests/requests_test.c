@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several requests at once, messages both ways, and messages that are looked at first; on this host
+/* Several requests at once, messages both ways, and messages that are probed first; on this host
  * and, where a machine is named, on a simulated one. */
 #include "comm/tests/children.h"
 

@@ -1,23 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Types beyond the usual ones through collectives, with results worked out here: by threads, and by
  * threads on a simulated machine. */
-#include <peal/peal.h>
+#include "comm/tests/threads_of.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { RANKS = 3, MOST = 5000 };
-
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static const size_t counts[] = {0, 1, 7, MOST};
 
@@ -155,24 +144,11 @@ static void *rank_main(void *comm)
     return NULL;
 }
 
-static void run(void)
-{
-    struct peal_comm *comms[RANKS];
-    pthread_t threads[RANKS];
-    EXPECT(peal_comm_open_threads(RANKS, comms) == PEAL_OK);
-    for (int r = 0; r < RANKS; r++)
-        EXPECT(pthread_create(&threads[r], NULL, rank_main, comms[r]) == 0);
-    for (int r = 0; r < RANKS; r++)
-        EXPECT(pthread_join(threads[r], NULL) == 0);
-    for (int r = 0; r < RANKS; r++)
-        peal_comm_close(comms[r]);
-}
-
 int main(void)
 {
-    run();
+    threads_run(RANKS, rank_main);
     setenv("PEAL_PLATFORM", "sim:cube", 1);
-    run();
+    threads_run(RANKS, rank_main);
     printf("ok\n");
     return 0;
 }

@@ -3,50 +3,32 @@
  * that synchronises or moves data is left out in turn, and numbers are changed. */
 #include "export/pto/pto.h"
 
-#include "lang/lang.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "plan/tests/made.h"
 
 struct fixture {
-    struct peal_program *source;
-    struct peal_diags diags;
-    struct peal_plan *plan;
+    struct made made;
     struct peal_exported files;
 };
 
 static void begin(struct fixture *f, const char *kernel, uint32_t ranks, int64_t count)
 {
-    struct peal_bind_value values[] = {{"n", &count, 1, true}};
     struct peal_bind bind = {.nranks = ranks,
                              .rank = PEAL_NONE,
                              .dtype = PEAL_F32,
                              .reduce = PEAL_SUM,
-                             .root = 0,
-                             .values = values,
-                             .nvalues = 1,
                              .no_fuse = true,
                              .symmetric = true};
     *f = (struct fixture){0};
-    peal_diags_init(&f->diags);
-    assert_int_equal(peal_program_open(kernel, &f->diags, &f->source), PEAL_OK);
-    const struct peal_kernel *k = peal_program_kernel(f->source, NULL, &f->diags);
-    assert_non_null(k);
-    assert_int_equal(peal_instantiate(k, &bind, &f->diags, &f->plan), PEAL_OK);
+    made_begin(&f->made, kernel);
+    f->made.plan = made_plan(&f->made, bind, count);
     peal_text_puts(&f->files.name, kernel);
-    assert_true(peal_pto_write(f->plan, kernel, true, &f->diags, &f->files));
+    assert_true(peal_pto_write(f->made.plan, kernel, true, &f->made.diags, &f->files));
 }
 
 static void end(struct fixture *f)
 {
     peal_exported_release(&f->files);
-    free(f->plan);
-    peal_program_close(f->source);
-    peal_diags_release(&f->diags);
+    made_end(&f->made);
 }
 
 /* Is a text with this kernel proved? False too if it cannot be read. */
@@ -57,7 +39,7 @@ static bool is_proved(const struct fixture *f, const char *kernel)
     struct peal_verify_options how = {0};
     const char *header = peal_text_get(&f->files.files[0].text);
     enum peal_status status =
-        peal_pto_read(header, kernel, peal_text_get(&f->files.name), f->plan, NULL, &plan);
+        peal_pto_read(header, kernel, peal_text_get(&f->files.name), f->made.plan, NULL, &plan);
     bool proved = status == PEAL_OK && peal_verify_plan(plan, &how, &v) == PEAL_OK &&
                   v->verdict == PEAL_PROVED && v->reuse >= PEAL_REUSE_REPEATABLE;
     peal_verification_free(v);

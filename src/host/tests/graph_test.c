@@ -496,7 +496,8 @@ int main(int argc, char **argv)
         printf("seed %llu\n", (unsigned long long)(seed + g));
         fflush(stdout);
         state = (seed + g) * 0x9e3779b97f4a7c15u + 1;
-        workers = graphs > 1 ? 2 + g % (most - 1) : most;
+        bool listed = strncmp(argv[1], "hosts:", 6) == 0; /* which says how many */
+        workers = graphs > 1 && !listed ? 2 + g % (most - 1) : most;
         lost_parts = read_parts = 0;
         run_graph(argv[1], ntasks, kills);
     }

@@ -141,6 +141,9 @@ static void test_openings(void)
     how.workers = 257;
     check(peal_host_open(&how, &none) == PEAL_UNSUPPORTED);
     how.workers = 2;
+    how.platform = "hosts:a:1,b:1";
+    check(setenv("PEAL_COMMAND", "/no/peal", 1) == 0 && peal_host_open(&how, &none) == PEAL_SYSTEM);
+    check(strstr(peal_host_error(NULL), "PEAL_COMMAND"));
     struct peal_function twice[] = {{.name = "f", .run = run_nothing, .parameters = "in"},
                                     {.name = "f", .run = run_nothing, .parameters = "in"}};
     how.functions = twice;
@@ -150,9 +153,6 @@ static void test_openings(void)
     check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "uot"));
     how.platform = "quantum";
     check(peal_host_open(&how, &none) == PEAL_INVALID && strstr(peal_host_error(NULL), "quantum"));
-    how.platform = "hosts:a:2,b:2";
-    check(peal_host_open(&how, &none) == PEAL_UNSUPPORTED &&
-          strstr(peal_host_error(NULL), "peal exec --hosts"));
     how.platform = "sim:no/such/machine.yaml";
     check(peal_host_open(&how, &none) != PEAL_OK && strstr(peal_host_error(NULL), "machine.yaml"));
     how.platform = "sim:cube";
@@ -573,8 +573,9 @@ static void test_reductions(void)
 int main(int argc, char **argv)
 {
     platform = argc > 1 ? argv[1] : "native";
-    bool processes = strcmp(platform, "native") == 0;
-    test_openings();
+    bool processes = strcmp(platform, "native") == 0 || strchr(platform, ',');
+    if (!strchr(platform, ',')) /* a list of hosts, where the first opening becomes workers */
+        test_openings();
     open_host(4);
     test_refusals();
     test_uneven_shards();

@@ -123,7 +123,7 @@ static bool take_key(struct reader *r, const yaml_event_t *event)
     if (!fill_scalar(r, event, &key))
         return false;
     if (r->stack[r->depth - 1]->count == MOST_MEMBERS)
-        return refuse(r, event->start_mark, "too many members of one object");
+        return refuse(r, event->start_mark, "an object has at most 1024 members");
     if (key.kind != JSON_STRING)
         return refuse(r, event->start_mark, "keys are texts in double quotes");
     if (peal_json_get(r->stack[r->depth - 1], key.text)) {
@@ -152,7 +152,7 @@ static bool begin(struct reader *r, const yaml_event_t *event, enum json_kind ki
     if (wants_key(r))
         return refuse(r, event->start_mark, "keys are texts in double quotes");
     if (r->depth == MOST_DEPTH)
-        return refuse(r, event->start_mark, "nested too deep");
+        return refuse(r, event->start_mark, "nested too deep: at most 32 levels");
     struct json *node = add_node(r, event, kind);
     if (node)
         r->stack[r->depth++] = node;

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-struct peal_pos peal_mpp_pos(const struct mpp_reader *r, const struct json *node)
+static struct peal_pos position_of(const struct mpp_reader *r, const struct json *node)
 {
     return (struct peal_pos){r->import->source, node->line, node->col, 0};
 }
@@ -17,7 +17,7 @@ void peal_mpp_refuse(struct mpp_reader *r, const struct json *node, const char *
         return;
     r->failed = true;
     va_start(args, format);
-    peal_diag_add(r->diags, PEAL_ERROR, peal_mpp_pos(r, node), format, args);
+    peal_diag_add(r->diags, PEAL_ERROR, position_of(r, node), format, args);
     va_end(args);
 }
 
@@ -292,7 +292,7 @@ static void read_gpu(struct mpp_reader *r, const struct json *node, uint32_t ran
     if (!blocks)
         return;
     if (blocks->count >= 16384) {
-        peal_mpp_refuse(r, blocks, "too many thread blocks");
+        peal_mpp_refuse(r, blocks, "a GPU has at most 16383 thread blocks");
         return;
     }
     const struct json **sorted = peal_mpp_take(r, blocks->count, sizeof *sorted);

@@ -13,7 +13,6 @@ struct mpp_reader {
     bool failed;
 };
 
-struct peal_pos peal_mpp_pos(const struct mpp_reader *r, const struct json *node);
 /* Remembers that something was refused; the message is a format. */
 void peal_mpp_refuse(struct mpp_reader *r, const struct json *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -55,7 +55,8 @@ void *peal_builder_out_of_memory(struct peal_builder *b)
     return NULL;
 }
 
-bool peal_builder_ready(struct peal_builder *b)
+/* Can anything be done: no mistake so far, and inside of a kernel. */
+static bool is_ready(struct peal_builder *b)
 {
     if (!b || b->status != PEAL_OK)
         return false;
@@ -87,7 +88,8 @@ static bool claim(struct peal_builder *b, const char *name)
     return b->used.texts.len > before;
 }
 
-const char *peal_builder_name(struct peal_builder *b, const char *wish, bool exact)
+/* The wish, or with a number behind it; `exact`: a taken one is a mistake. */
+static const char *choose_name(struct peal_builder *b, const char *wish, bool exact)
 {
     char name[256];
     if (!is_name(wish))
@@ -162,7 +164,7 @@ void peal_build_kernel(struct peal_builder *b, const char *name, const char *con
 
 void peal_build_doc(struct peal_builder *b, const char *text)
 {
-    if (!peal_builder_ready(b))
+    if (!is_ready(b))
         return;
     b->kernel->doc = peal_arena_copy(&b->module->arena, text, strlen(text));
     if (!b->kernel->doc)
@@ -226,7 +228,7 @@ const char *peal_builder_error(const struct peal_builder *b)
 struct peal_symbol *peal_builder_symbol(struct peal_builder *b, enum peal_symbol_kind kind,
                                         const char *wish, bool exact)
 {
-    const char *name = peal_builder_name(b, wish, exact);
+    const char *name = choose_name(b, wish, exact);
     if (!name)
         return NULL;
     struct peal_symbol *symbol = peal_symbol_new(b->module, kind, name, (struct peal_pos){0});
@@ -256,7 +258,7 @@ bool peal_builder_memory(struct peal_builder *b, struct peal_symbol *symbol,
 static struct peal_symbol *new_param(struct peal_builder *b, enum peal_symbol_kind kind,
                                      const char *name)
 {
-    if (!peal_builder_ready(b))
+    if (!is_ready(b))
         return NULL;
     if (b->kernel->nparams == PEAL_MAX_PARAMS)
         return peal_builder_fail(b, "kernel '%s' has more than %d parameters", b->kernel->name,
@@ -324,7 +326,7 @@ struct peal_expr *peal_build_reduce_param(struct peal_builder *b, const char *na
 
 struct peal_stmt *peal_builder_stmt(struct peal_builder *b, enum peal_stmt_kind kind)
 {
-    if (!peal_builder_ready(b))
+    if (!is_ready(b))
         return NULL;
     struct peal_stmt *stmt = peal_stmt_new(b->module, kind, (struct peal_pos){0});
     if (!stmt)
@@ -391,7 +393,7 @@ void peal_build_when(struct peal_builder *b, struct peal_expr *condition)
 
 void peal_build_else(struct peal_builder *b)
 {
-    if (!peal_builder_ready(b))
+    if (!is_ready(b))
         return;
     struct peal_open_block *block = &b->blocks[b->nblocks - 1];
     if (!block->stmt || block->stmt->kind != PEAL_STMT_IF || block->in_else) {
@@ -424,7 +426,7 @@ struct peal_expr *peal_build_lanes(struct peal_builder *b, const char *name, str
 
 void peal_build_end(struct peal_builder *b)
 {
-    if (!peal_builder_ready(b))
+    if (!is_ready(b))
         return;
     if (b->nblocks <= 1)
         peal_builder_fail(b, "'end' without a block");

@@ -26,7 +26,8 @@ struct peal_expr *peal_builder_use_optional(struct peal_builder *b, const struct
     return peal_builder_use(b, expr);
 }
 
-struct peal_expr *peal_builder_close(struct peal_builder *b, struct peal_expr *expr)
+/* Measures a new expression; NULL when it is too high. */
+static struct peal_expr *close_expr(struct peal_builder *b, struct peal_expr *expr)
 {
     if (b->status != PEAL_OK || !expr)
         return NULL;
@@ -121,7 +122,7 @@ static struct peal_expr *build_unary(struct peal_builder *b, enum peal_int_op op
         return NULL;
     expr->op = op;
     expr->a = peal_builder_use(b, a);
-    return peal_builder_close(b, expr);
+    return close_expr(b, expr);
 }
 
 struct peal_expr *peal_build_op(struct peal_builder *b, const char *op, struct peal_expr *a,
@@ -142,7 +143,7 @@ struct peal_expr *peal_build_op(struct peal_builder *b, const char *op, struct p
         return peal_builder_fail(b, "'%.20s' is no operator", op);
     expr->a = peal_builder_use(b, a);
     expr->b = peal_builder_use(b, c);
-    return peal_builder_close(b, expr);
+    return close_expr(b, expr);
 }
 
 struct peal_expr *peal_builder_args(struct peal_builder *b, const void *const *words, size_t count)
@@ -166,7 +167,7 @@ struct peal_expr *peal_build_call_list(struct peal_builder *b, const void *const
         return NULL;
     expr->name = peal_builder_intern(b, words[0]);
     expr->a = peal_builder_args(b, words, count);
-    return peal_builder_close(b, expr);
+    return close_expr(b, expr);
 }
 
 struct peal_expr *peal_build_apply(struct peal_builder *b, struct peal_expr *op,
@@ -249,7 +250,7 @@ static struct peal_expr *build_slices(struct peal_builder *b, const struct peal_
         if (slice->kind == PEAL_SLICE_RANGE || slice->kind == PEAL_SLICE_PART)
             slice->b = peal_builder_use(b, slices[i].b);
     }
-    return peal_builder_close(b, expr);
+    return close_expr(b, expr);
 }
 
 struct peal_expr *peal_build_index(struct peal_builder *b, struct peal_expr *x, struct peal_expr *i)
@@ -283,7 +284,7 @@ struct peal_expr *peal_build_at(struct peal_builder *b, struct peal_expr *x, str
         return NULL;
     expr->a = peal_builder_use(b, x);
     expr->b = peal_builder_use(b, peer);
-    return peal_builder_close(b, expr);
+    return close_expr(b, expr);
 }
 
 struct peal_expr *peal_build_launch_mod(struct peal_builder *b, int k)
@@ -308,7 +309,7 @@ struct peal_expr *peal_build_port(struct peal_builder *b, const char *port,
         return peal_builder_fail(b, "a port is N, S, E, W, parent, or child and its number");
     expr->value = found;
     expr->a = peal_builder_use_optional(b, number);
-    return peal_builder_close(b, expr);
+    return close_expr(b, expr);
 }
 
 static struct peal_expr *build_recv(struct peal_builder *b, struct peal_expr *peer,
@@ -322,7 +323,7 @@ static struct peal_expr *build_recv(struct peal_builder *b, struct peal_expr *pe
     expr->in_slot = in_slot;
     expr->a = peal_builder_use(b, peer);
     expr->b = peal_builder_use_optional(b, channel);
-    return peal_builder_close(b, expr);
+    return close_expr(b, expr);
 }
 
 struct peal_expr *peal_build_recv(struct peal_builder *b, struct peal_expr *peer,
@@ -343,7 +344,7 @@ struct peal_expr *peal_build_peek(struct peal_builder *b, struct peal_expr *cell
     if (!expr)
         return NULL;
     expr->a = peal_builder_use(b, cell);
-    return peal_builder_close(b, expr);
+    return close_expr(b, expr);
 }
 
 struct peal_expr *peal_build_fetch_add(struct peal_builder *b, struct peal_expr *cell,

@@ -24,21 +24,15 @@ struct peal_builder {
     char why[256];
 };
 
-/* Can anything be done: no mistake so far, and inside of a kernel. */
-bool peal_builder_ready(struct peal_builder *b);
 /* Remembers the first mistake. Always NULL. */
 void *peal_builder_fail(struct peal_builder *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void *peal_builder_out_of_memory(struct peal_builder *b);
 const char *peal_builder_intern(struct peal_builder *b, const char *name);
-/* The wish, or with a number behind it; `exact`: a taken one is a mistake. */
-const char *peal_builder_name(struct peal_builder *b, const char *wish, bool exact);
 /* A copy of an operand, for its one place in the tree; NULL after a failure. */
 struct peal_expr *peal_builder_use(struct peal_builder *b, const struct peal_expr *expr);
 /* The same for an operand that may be left out: NULL of NULL is no error. */
 struct peal_expr *peal_builder_use_optional(struct peal_builder *b, const struct peal_expr *expr);
-/* Measures a new expression; NULL when it is too high. */
-struct peal_expr *peal_builder_close(struct peal_builder *b, struct peal_expr *expr);
 /* Copies of all expressions of a list but its first word, linked. */
 struct peal_expr *peal_builder_args(struct peal_builder *b, const void *const *words, size_t count);
 /* A statement at the end of the innermost block; NULL after a failure. */

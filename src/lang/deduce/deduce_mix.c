@@ -19,7 +19,7 @@ const char *peal_elem_text(struct peal_elem elem)
 
 /* T with a fixed type is decided when T is known; floating-point types mix, others must be equal.
  */
-bool peal_elems_fit(struct peal_elem a, struct peal_elem b)
+static bool elems_fit(struct peal_elem a, struct peal_elem b)
 {
     if (a.generic || b.generic || a.dtype == b.dtype)
         return true;
@@ -145,7 +145,7 @@ void peal_mix_add(struct peal_deducer *d, struct peal_mix *mix, struct peal_expr
             mix->bad = true;
         if (open)
             return;
-        if (!peal_elems_fit(mix->type.elem, type->elem)) {
+        if (!elems_fit(mix->type.elem, type->elem)) {
             peal_deducer_error(d, expr->pos,
                                "element types do not match: '%s' is of %s and '%s' of %s",
                                peal_show_expr(mix->first).text, peal_elem_text(mix->type.elem),

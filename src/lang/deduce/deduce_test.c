@@ -233,7 +233,7 @@ static struct peal_text repeated(const char *head, const char *unit, int count, 
     return text;
 }
 
-/* What would take for ever if any step looked at all names, kernels or tiles. */
+/* What would take for ever if any step visited all names, kernels or tiles. */
 static void large_texts_take_no_longer_than_their_length(void **state)
 {
     static const struct {

@@ -154,7 +154,6 @@ struct peal_elem peal_elem_widen(struct peal_elem elem);
 /* False after a report: lengths that are known to differ. */
 bool peal_deduce_fit(struct peal_deducer *d, const struct peal_expr *a, const struct peal_value *x,
                      const struct peal_expr *b, const struct peal_value *y, int dims);
-bool peal_elems_fit(struct peal_elem a, struct peal_elem b);
 /* The element type of a result of both: T wins, then the larger. */
 struct peal_elem peal_elem_join(struct peal_elem a, struct peal_elem b);
 const char *peal_elem_text(struct peal_elem elem);

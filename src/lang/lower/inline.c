@@ -213,8 +213,9 @@ static void inline_call(struct inliner *in, struct peal_stmt *stmt, int depth)
     if (depth > MOST_DEPTH || has_lanes(call.callee)) {
         in->status = PEAL_INVALID;
         peal_diag_error(in->diags, stmt->pos,
-                        depth > MOST_DEPTH ? "'%s' calls too deep"
-                                           : "'%s' has lanes and cannot be called",
+                        depth > MOST_DEPTH
+                            ? "'%s' is called too deep: at most 64 calls in each other"
+                            : "'%s' has lanes and cannot be called",
                         call.callee->name);
         return;
     }

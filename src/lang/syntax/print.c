@@ -247,7 +247,8 @@ static void print_simple(const struct peal_stmt *stmt, struct peal_text *out)
     }
 }
 
-void peal_print_stmt(const struct peal_stmt *stmt, int indent, struct peal_text *out)
+/* A statement with its body, every line indented by `indent` times four spaces. */
+static void print_stmt(const struct peal_stmt *stmt, int indent, struct peal_text *out)
 {
     peal_text_printf(out, "%*s", indent * 4, "");
     switch (stmt->kind) {
@@ -284,7 +285,7 @@ void peal_print_stmt(const struct peal_stmt *stmt, int indent, struct peal_text 
 static void print_stmts(const struct peal_stmt *stmt, int indent, struct peal_text *out)
 {
     for (; stmt; stmt = stmt->next)
-        peal_print_stmt(stmt, indent, out);
+        print_stmt(stmt, indent, out);
 }
 
 static void print_param(const struct peal_symbol *param, struct peal_text *out)

@@ -13,8 +13,6 @@ void peal_print_reduction(const struct peal_reduce_decl *reduce, struct peal_tex
 void peal_print_kernel(const struct peal_kernel *kernel, struct peal_text *out);
 /* The kernel's head on one line: name, parameters with the directions deduced so far, contract. */
 void peal_print_signature(const struct peal_kernel *kernel, struct peal_text *out);
-/* A statement with its body, every line indented by `indent` times four spaces. */
-void peal_print_stmt(const struct peal_stmt *stmt, int indent, struct peal_text *out);
 void peal_print_expr(const struct peal_expr *expr, struct peal_text *out);
 /* The peer of a channel op: a name like `N` that is not the port gets parentheses. */
 void peal_print_peer(const struct peal_expr *peer, struct peal_text *out);

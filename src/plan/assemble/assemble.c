@@ -101,7 +101,7 @@ void peal_assembler_lane_begin(struct peal_assembler *a)
     close_lane(a);
     a->lane++;
     if (a->lane >= UINT16_MAX) {
-        peal_assembler_fail(a, PEAL_INVALID, "too many lanes");
+        peal_assembler_fail(a, PEAL_INVALID, "a rank has at most 65535 lanes");
         return;
     }
     a->ranks.at[a->ranks.len - 1].lanes++;
@@ -114,7 +114,7 @@ uint32_t peal_assembler_reg(struct peal_assembler *a)
         return 0;
     struct peal_lane *lane = &a->lanes.at[a->lanes.len - 1];
     if (lane->regs == UINT16_MAX)
-        peal_assembler_fail(a, PEAL_INVALID, "too many registers");
+        peal_assembler_fail(a, PEAL_INVALID, "a lane has at most 65535 results of atomics");
     if (lane->regs == UINT16_MAX)
         return 0;
     return lane->regs++;
@@ -167,7 +167,7 @@ static void set_mem(struct peal_assembler *a, struct peal_op *op, uint32_t nsrc,
     op->mem.count = count;
     op->mem.rows = rows;
     if (a->refs.len > UINT32_MAX - 2 * PEAL_PLAN_MAX_SOURCES - 1)
-        peal_assembler_fail(a, PEAL_INVALID, "too many operands");
+        peal_assembler_fail(a, PEAL_INVALID, "a plan has at most 4294967000 operands");
 }
 
 void peal_assembler_copy(struct peal_assembler *a, struct peal_ref dst, struct peal_ref src,

@@ -70,7 +70,7 @@ uint32_t peal_assembler_string(struct peal_assembler *a, const char *text)
 uint32_t peal_assembler_buf(struct peal_assembler *a, const struct peal_buf_spec *spec)
 {
     if (a->bufs.len >= PEAL_BUF_SLOT) {
-        peal_assembler_fail(a, PEAL_INVALID, "too many buffers");
+        peal_assembler_fail(a, PEAL_INVALID, "a plan has at most 65534 buffers and tiles");
         return 0;
     }
     struct peal_buf buf = {
@@ -100,7 +100,7 @@ uint32_t peal_assembler_signal(struct peal_assembler *a, const char *name,
         .first_total = a->header.totals_stride,
     };
     if (cells > UINT32_MAX / 2 - a->header.cells) {
-        peal_assembler_fail(a, PEAL_INVALID, "too many cells");
+        peal_assembler_fail(a, PEAL_INVALID, "a rank has at most 2147483647 cells of signals");
         return 0;
     }
     a->header.cells += cells;

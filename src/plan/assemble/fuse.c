@@ -17,7 +17,7 @@
  *
  * Who owns what. The lane and `out` are the instantiation's; they change places at the end, so that
  * a lane costs no allocation once both have grown. Everything else in struct fuser lives for one
- * lane. Refs of ops that were taken over stay in `out` as garbage unless they were its tail: nobody
+ * lane. Refs of ops that were taken over stay in `out` as garbage unless they were its tail: nothing
  * may count refs, only go from an op to its refs.
  *
  * What never changes:

@@ -390,7 +390,8 @@ static bool written_shape(struct instantiation *t, const struct peal_symbol *sym
     }
     bool two_d = symbol->shape[1] != NULL;
     if (two_d && (n[0] > UINT32_MAX || n[1] > UINT32_MAX))
-        return peal_inst_fail(t, symbol->pos, "'%s' is too large", symbol->name);
+        return peal_inst_fail(t, symbol->pos, "'%s' has at most %u rows and columns", symbol->name,
+                              UINT32_MAX);
     *out = (struct part){.rows = 1, .count = (uint64_t)n[0], .dims = 1};
     if (two_d)
         *out = (struct part){.rows = (uint32_t)n[0], .count = (uint64_t)n[1], .dims = 2};

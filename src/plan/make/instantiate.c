@@ -122,7 +122,8 @@ const char *peal_bind_reduce_name(const struct peal_bind *bind)
     return peal_reduce_is_user(bind->reduce) ? bind->formula->name : peal_reduce_name(bind->reduce);
 }
 
-const struct peal_formula *peal_inst_formula(const struct instantiation *t, enum peal_fn fn)
+/* The formula of a function, NULL if it is one of the table's. */
+static const struct peal_formula *formula_of(const struct instantiation *t, enum peal_fn fn)
 {
     if (!peal_fn_is_user(fn))
         return NULL;
@@ -133,7 +134,7 @@ const struct peal_formula *peal_inst_formula(const struct instantiation *t, enum
 bool peal_inst_fn_takes(struct instantiation *t, struct peal_pos pos, enum peal_fn fn,
                         enum peal_dtype dtype)
 {
-    const struct peal_formula *formula = peal_inst_formula(t, fn);
+    const struct peal_formula *formula = formula_of(t, fn);
     if (formula ? peal_formula_takes(formula, dtype) : peal_fn_takes(fn, dtype))
         return true;
     peal_inst_fail(t, pos, "'%s' does not take %s",

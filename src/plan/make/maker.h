@@ -157,8 +157,6 @@ struct peer {
 };
 struct peer peal_inst_peer(struct instantiation *t, const struct peal_expr *e);
 enum peal_reduction peal_inst_reduce(struct instantiation *t, const struct peal_expr *e);
-/* The formula of a function, NULL if it is one of the table's. */
-const struct peal_formula *peal_inst_formula(const struct instantiation *t, enum peal_fn fn);
 /* False after a report: a function that the elements lack. */
 bool peal_inst_fn_takes(struct instantiation *t, struct peal_pos pos, enum peal_fn fn,
                         enum peal_dtype dtype);

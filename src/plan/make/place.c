@@ -95,7 +95,7 @@ static bool narrow_rows(struct instantiation *t, const struct peal_expr *e,
     if (!narrow(t, e, s, &first, &extent))
         return false;
     if (first > UINT32_MAX || extent > UINT32_MAX)
-        return peal_inst_fail(t, e->pos, "too many rows");
+        return peal_inst_fail(t, e->pos, "a part has at most %u rows", UINT32_MAX);
     p->row = (uint32_t)first;
     p->rows = (uint32_t)extent;
     return true;

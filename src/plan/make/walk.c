@@ -17,6 +17,8 @@
 
 #include <inttypes.h>
 
+enum { MOST_LANES = 4096 }; /* of one statement */
+
 /* The current statement's position in the plan. A loop comes back to the same few. */
 static uint32_t position(struct instantiation *t)
 {
@@ -454,8 +456,10 @@ static void walk_lane(struct instantiation *t, const struct peal_stmt *s)
         from = peal_inst_int(t, s->a);
         to = peal_inst_int(t, s->b);
     }
-    if (to - from > 4096)
-        peal_inst_fail(t, s->pos, "%" PRId64 " lanes", to - from);
+    int64_t lanes;
+    if (__builtin_sub_overflow(to, from, &lanes) || lanes > MOST_LANES)
+        peal_inst_fail(t, s->pos, "lanes %" PRId64 " to %" PRId64 ": there are at most %d", from,
+                       to, MOST_LANES);
     for (int64_t i = from; i < to; i++) {
         if (t->status != PEAL_OK)
             break;

@@ -53,7 +53,8 @@ static void walk_loop(struct peal_naive *n, const struct peal_stmt *s)
         (void)peal_naive_fail(n, "a loop without end");
         return;
     }
-    for (int64_t i = from; !n->why; i += step) {
+    bool ended = false;
+    for (int64_t i = from; !n->why && !ended; ended = __builtin_add_overflow(i, step, &i)) {
         bool is_over;
         if (step > 0)
             is_over = i >= to;
@@ -75,7 +76,7 @@ static void walk_lanes(struct peal_naive *n, const struct peal_stmt *s)
         from = peal_naive_int(n, s->a);
         to = peal_naive_int(n, s->b);
     }
-    if (to - from > MOST_LANES)
+    if (to > from && (uint64_t)to - (uint64_t)from > MOST_LANES)
         (void)peal_naive_fail(n, "too many lanes");
     for (int64_t i = from; i < to; i++) {
         if (n->why)

@@ -512,7 +512,8 @@ void peal_naive_bind(struct peal_naive *n)
     }
 }
 
-uint64_t peal_naive_part(const struct peal_naive *n, uint32_t rank, uint64_t whole)
+/* Where a rank's part of this many elements begins. */
+static uint64_t part_offset(const struct peal_naive *n, uint32_t rank, uint64_t whole)
 {
     for (int i = 0; i < n->kernel->nparams; i++) {
         const struct peal_symbol *s = n->kernel->params[i];
@@ -559,7 +560,7 @@ const struct peal_symbol *peal_naive_home(const struct peal_naive *n,
         if (all->rows)
             *offset = rank * all->cols;
         else
-            *offset = peal_naive_part(n, rank, all->cols);
+            *offset = part_offset(n, rank, all->cols);
     }
     return whole;
 }

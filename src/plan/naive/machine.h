@@ -171,15 +171,12 @@ struct naive_peer {
 };
 struct naive_peer peal_naive_peer(struct peal_naive *n, const struct peal_expr *e);
 void peal_naive_bind(struct peal_naive *n);
-/* Where a rank's part of this many elements begins. */
-uint64_t peal_naive_part(const struct peal_naive *n, uint32_t rank, uint64_t whole);
 /* In place: the parameter whose memory `symbol` is in on that rank, and where; itself if none. */
 const struct peal_symbol *peal_naive_home(const struct peal_naive *n,
                                           const struct peal_symbol *symbol, uint32_t rank,
                                           uint64_t *offset);
 
 /* values.c */
-bool peal_naive_is_place(const struct peal_expr *e);
 const struct peal_expr *peal_naive_chosen(struct peal_naive *n, const struct peal_expr *e);
 bool peal_naive_place(struct peal_naive *n, const struct peal_expr *e, struct naive_place *out);
 /* The shape of an expression by itself; false: it takes that of its context. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-bool peal_naive_is_place(const struct peal_expr *e)
+static bool is_place(const struct peal_expr *e)
 {
     bool memory = e->type.kind == PEAL_TYPE_BUFFER || e->type.kind == PEAL_TYPE_TILE;
     return memory &&
@@ -140,7 +140,7 @@ static bool matmul_shape(struct peal_naive *n, const struct peal_expr *e, struct
 
 bool peal_naive_shape(struct peal_naive *n, const struct peal_expr *e, struct naive_place *out)
 {
-    if (peal_naive_is_place(e))
+    if (is_place(e))
         return peal_naive_place(n, e, out);
     if (is_number(e) || e->kind == PEAL_EXPR_RECV)
         return false;
@@ -337,7 +337,7 @@ struct naive_value *peal_naive_value(struct peal_naive *n, const struct peal_exp
             v->word = peal_naive_constant(number(n, e));
         return v;
     }
-    if (peal_naive_is_place(e)) {
+    if (is_place(e)) {
         v = make(n, NAIVE_PLACE);
         if (v && peal_naive_place(n, e, &v->place) &&
             v->place.rows * v->place.count != shape->rows * shape->count)

@@ -568,9 +568,11 @@ enum peal_status peal_doctor_check(struct peal_team *team, struct peal_backoff *
     char line[160];
     peal_doctor_publish(team, pause);
     uint32_t culprit = suspect(team);
-    snprintf(line, sizeof line, "no progress for %.1f s%s", (double)waited_ns / 1e9,
-             culprit != team->rank    ? "; the marked rank holds the others up"
-             : are_of_two_kinds(team) ? "; a blocking call does not match a non-blocking one"
-                                      : "");
+    const char *why = "";
+    if (culprit != team->rank)
+        why = "; the marked rank holds the others up";
+    else if (are_of_two_kinds(team))
+        why = "; a blocking call does not match a non-blocking one";
+    snprintf(line, sizeof line, "no progress for %.1f s%s", (double)waited_ns / 1e9, why);
     return fail(team, pause, PEAL_TIMEOUT, culprit, line);
 }

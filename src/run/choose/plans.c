@@ -345,7 +345,9 @@ static void keep_cell_writers(struct peal_algo_plans *algo_plans, uint32_t root,
 static uint32_t depth_for(uint32_t ranks, uint64_t slot_bytes)
 {
     uint64_t depth = (UINT64_C(1) << 20) / ranks / (slot_bytes + PEAL_LINE);
-    return depth < 4 ? 4 : depth > 32 ? 32 : (uint32_t)depth;
+    if (depth < 4)
+        return 4;
+    return depth > 32 ? 32 : (uint32_t)depth;
 }
 
 /* ---- plans by key ---- */

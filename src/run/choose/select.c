@@ -225,9 +225,12 @@ static const struct {
     {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 4, 16 << 20, "relay", 512 << 10},
     {PEAL_CALL_ALLREDUCE, STAGE, 2, 1, 4, UINT64_MAX, "rows", 1 << 20},
     {PEAL_CALL_ALLREDUCE, STAGE, 2, 5, 256, UINT64_MAX, "relay", 512 << 10},
-    /* Small calls whose senders do not wait: docs/decisions/0069-small-gathers-run-ahead.md. */
-    {PEAL_CALL_REDUCE, STAGE, 1, 2, 2, 16, "direct", 65536},
-    {PEAL_CALL_REDUCE, STAGE, 2, 4, 4, 2048, "direct", 65536},
+    /* Calls whose senders do not wait: docs/decisions/0085-calls-in-a-row-measured-quietly.md. */
+    {PEAL_CALL_REDUCE, STAGE, 1, 2, 2, 2048, "direct", 65536},
+    {PEAL_CALL_REDUCE, STAGE, 1, 2, 2, 4096, "mesh", 65536},
+    {PEAL_CALL_REDUCE, STAGE, 1, 2, 2, 64 << 10, "rows", 512 << 10},
+    {PEAL_CALL_REDUCE, STAGE, 1, 2, 2, 4 << 20, "direct", 65536},
+    {PEAL_CALL_REDUCE, STAGE, 2, 3, 4, 1 << 20, "direct", 65536},
     {PEAL_CALL_REDUCE, STAGE, 3, 1, 256, 4096, "mesh", 65536},
     {PEAL_CALL_REDUCE, STAGE, 3, 1, 256, UINT64_MAX, "rows", 512 << 10},
     {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 1, 1, 256, 512, "send", 64 << 10},
@@ -241,7 +244,8 @@ static const struct {
     {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 9, 256, 128, "central", 4 << 10},
     {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 1, 256, 4096, "rows", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
-    {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 3, 4, 2048, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 3, 3, 8192, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 4, 4, 2048, "direct", 64 << 10},
     {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, 16 << 10, "pipe", 128 << 10},
     {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, 4 << 20, "read", 16 << 20},
     {PEAL_CALL_BROADCAST, SYMMETRIC, 2, 1, 256, UINT64_MAX, "share", 16 << 20},
@@ -254,13 +258,25 @@ static const struct {
     {PEAL_CALL_ALL_TO_ALL, SYMMETRIC, 2, 1, 256, UINT64_MAX, "read", 16 << 20},
     {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 65536, "direct", 65536},
     /* Where peers may be read and not written, these are passed over, and what is staged is faster
-     * than what is read. */
+     * than what is read, up to where the copies no longer fit a cache. */
     {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 16 << 20, "push", 1 << 20},
     {PEAL_CALL_ALLREDUCE, IN_PLACE, 1, 1, 2, UINT64_MAX, "push", 1 << 20},
+    {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 512 << 10, "direct", 65536},
+    {PEAL_CALL_ALLREDUCE, REACH, 1, 1, 2, 8 << 20, "read", 16 << 20},
     {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 64 << 10, "send", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, REACH, 1, 1, 2, 8 << 20, "read", 1 << 20},
+    {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, 128, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, REACH, 1, 2, 2, 4096, "pipe", 128 << 10},
     {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, 12 << 10, "direct", 64 << 10},
     {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, UINT64_MAX, "share", 16 << 20},
+    {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, 32 << 10, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, REACH, 1, 1, 2, 4 << 20, "read", 16 << 20},
+    {PEAL_CALL_BROADCAST, REACH, 2, 3, 3, 8192, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, REACH, 2, 3, 3, 256 << 10, "pipe", 128 << 10},
+    {PEAL_CALL_BROADCAST, REACH, 2, 3, 3, 4 << 20, "read", 16 << 20},
+    {PEAL_CALL_BROADCAST, REACH, 2, 4, 4, 2048, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, REACH, 2, 4, 4, 768 << 10, "pipe", 128 << 10},
+    {PEAL_CALL_BROADCAST, REACH, 2, 4, 4, 4 << 20, "read", 16 << 20},
     {PEAL_CALL_ALLGATHER, REACH, 1, 1, 2, 32 << 10, "send", 64 << 10},
     {PEAL_CALL_ALLGATHER, REACH, 1, 1, 2, UINT64_MAX, "read", 16 << 20},
     {PEAL_CALL_ALL_TO_ALL, REACH, 1, 1, 2, 32 << 10, "send", 64 << 10},
@@ -273,7 +289,8 @@ static const struct {
     {PEAL_CALL_ALL_TO_ALL, REACH, 2, 3, 256, 4 << 20, "read", 16 << 20},
     {PEAL_CALL_BROADCAST, STAGE, 1, 1, 2, UINT64_MAX, "direct", 64 << 10},
     /* Over channels the root is up to 32 calls ahead: see docs/decisions/0068-calls-in-a-row.md. */
-    {PEAL_CALL_BROADCAST, STAGE, 2, 3, 4, 2048, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, STAGE, 2, 3, 3, 8192, "direct", 64 << 10},
+    {PEAL_CALL_BROADCAST, STAGE, 2, 4, 4, 2048, "direct", 64 << 10},
     {PEAL_CALL_BROADCAST, STAGE, 3, 1, 256, UINT64_MAX, "pipe", 128 << 10},
     {PEAL_CALL_ALLGATHER, STAGE, 1, 1, 2, 32 << 10, "send", 64 << 10},
     {PEAL_CALL_ALLGATHER, STAGE, 2, 9, 256, 8 << 10, "central", 8 << 10},
@@ -290,10 +307,15 @@ static const struct {
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 9, 256, 12 << 10, "rows", 64 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 2, 9, 256, UINT64_MAX, "relay", 32 << 10},
     {PEAL_CALL_REDUCE_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 64 << 10},
-    {PEAL_CALL_GATHER, STAGE, 1, 2, 2, 32, "send", 64 << 10},
+    {PEAL_CALL_GATHER, STAGE, 1, 2, 2, 256, "send", 64 << 10},
+    {PEAL_CALL_GATHER, STAGE, 1, 2, 2, 16 << 10, "rows", 128 << 10},
+    {PEAL_CALL_GATHER, STAGE, 1, 2, 2, UINT64_MAX, "send", 64 << 10},
+    {PEAL_CALL_GATHER, STAGE, 2, 3, 4, UINT64_MAX, "send", 64 << 10},
     {PEAL_CALL_GATHER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
-    {PEAL_CALL_SCATTER, STAGE, 1, 2, 2, 8, "send", 64 << 10},
-    {PEAL_CALL_SCATTER, STAGE, 2, 4, 4, 512, "send", 64 << 10},
+    {PEAL_CALL_SCATTER, STAGE, 1, 2, 2, 256, "send", 64 << 10},
+    {PEAL_CALL_SCATTER, STAGE, 1, 2, 2, 32 << 10, "rows", 128 << 10},
+    {PEAL_CALL_SCATTER, STAGE, 1, 2, 2, 2 << 20, "send", 64 << 10},
+    {PEAL_CALL_SCATTER, STAGE, 2, 3, 4, 176 << 10, "send", 64 << 10},
     {PEAL_CALL_SCATTER, STAGE, 3, 1, 256, UINT64_MAX, "rows", 128 << 10},
     {PEAL_CALL_SCAN, STAGE, 3, 1, 256, 16 << 10, "small", 64 << 10},
     {PEAL_CALL_SCAN, STAGE, 3, 1, 256, UINT64_MAX, "relay", 64 << 10},
@@ -424,7 +446,8 @@ static uint64_t default_segment(const struct peal_algo *algo)
     return algo->shape == PEAL_SHAPE_ROWS ? 256 << 10 : 64 << 10;
 }
 
-bool peal_algo_is_allowed(const struct peal_algo *algo, const struct peal_wish *wish)
+/* True if the memory at hand allows the algorithm. */
+static bool is_allowed(const struct peal_algo *algo, const struct peal_wish *wish)
 {
     if (!peal_algo_keeps(algo, wish->moves))
         return false;
@@ -452,28 +475,32 @@ static bool is_for_memory(const struct peal_rule *rule, const struct peal_wish *
 struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,
                                const struct peal_algo *forced, const struct peal_wish *wish)
 {
-    if (forced && peal_algo_is_allowed(forced, wish))
+    if (forced && is_allowed(forced, wish))
         return (struct peal_choice){forced, default_segment(forced), "forced", false};
     for (size_t i = 0; tuned && i < tuned->count; i++) {
         const struct peal_rule *rule = &tuned->rules[i];
         if (rule->collective == wish->collective && is_for_memory(rule, wish) &&
             wish->ranks >= rule->least_ranks && wish->ranks <= rule->most_ranks &&
-            wish->bytes <= rule->bytes && peal_algo_is_allowed(rule->algo, wish))
+            wish->bytes <= rule->bytes && is_allowed(rule->algo, wish))
             return (struct peal_choice){
                 rule->algo, rule->segment,
                 wish->hosts ? "measured between hosts" : "measured on this machine", true};
     }
     /* Rules for the memory at hand come before those for any. */
-    uint32_t own = wish->symmetric ? SYMMETRIC : wish->reads ? REACH : STAGE;
+    uint32_t own = STAGE;
     if (wish->hosts)
         own = HOSTS;
+    else if (wish->symmetric)
+        own = SYMMETRIC;
+    else if (wish->reads)
+        own = REACH;
     const uint32_t order[3] = {own, own == REACH && wish->in_place ? IN_PLACE : STAGE, STAGE};
     for (int pass = 0; pass < 3; pass++) {
         for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) {
             if (!covers(i, wish, order[pass]))
                 continue;
             const struct peal_algo *algo = peal_algo_find(wish->collective, builtin[i].algo);
-            if (peal_algo_is_allowed(algo, wish))
+            if (is_allowed(algo, wish))
                 return (struct peal_choice){
                     algo, builtin[i].segment,
                     wish->hosts ? "built-in table for several hosts" : "built-in table", false};

@@ -104,8 +104,6 @@ struct peal_wish {
     enum peal_moves moves;
 };
 
-/* True if the memory at hand allows the algorithm. */
-bool peal_algo_is_allowed(const struct peal_algo *algo, const struct peal_wish *wish);
 /* Never fails: there is a last resort for every collective. `forced` may be NULL; one that the
  * memory does not allow is not taken. */
 struct peal_choice peal_choose(const struct peal_table_of_rules *tuned,

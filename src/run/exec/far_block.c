@@ -161,10 +161,11 @@ static void compute(const struct work *work, const struct piece *piece)
     if (peal_fn_is_user(step->fn)) {
         peal_formula_combine(functions, peal_plan_formula(work->frame->image->plan, step->fn), &dst,
                              sources, step->mem.nsrc, piece->count);
-    } else if (!accumulates || is_far(&work->places[0])) {
-        /* An accumulate elsewhere: its source as the owner wants it. */
-        functions->combine(accumulates ? PEAL_FN_ID : (enum peal_fn)step->fn, &dst, sources,
-                           step->mem.nsrc, piece->count, accumulates ? 0 : step->mem.extra);
+    } else if (!accumulates) {
+        functions->combine((enum peal_fn)step->fn, &dst, sources, step->mem.nsrc, piece->count,
+                           step->mem.extra);
+    } else if (is_far(&work->places[0])) { /* its source as the owner wants it */
+        functions->combine(PEAL_FN_ID, &dst, sources, step->mem.nsrc, piece->count, 0);
     } else if (step->flags & PEAL_STEP_SET) {
         sources[1] = sources[0];
         sources[0] = dst;

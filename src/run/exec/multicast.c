@@ -2,8 +2,9 @@
 /* Which notifies of all ranks come in groups that one store can serve. See multicast.h. */
 #include "run/exec/multicast.h"
 
-bool peal_multicast_group(const struct peal_plan *plan, uint32_t rank, const struct peal_op *at,
-                          uint64_t left)
+/* True if the notify at `at` (of `left` ops) begins a group of its rank. */
+static bool begins_group(const struct peal_plan *plan, uint32_t rank, const struct peal_op *at,
+                         uint64_t left)
 {
     uint32_t peers = plan->nranks - 1;
     if (peers < 2 || left < peers)
@@ -45,7 +46,7 @@ static void look_at_lane(const struct peal_plan *plan, uint32_t rank, const stru
             i++;
             continue;
         }
-        if (!peal_multicast_group(plan, rank, &ops[i], lane->ops - i)) {
+        if (!begins_group(plan, rank, &ops[i], lane->ops - i)) {
             refuse(plan, &ops[i], writers);
             i++;
             continue;

@@ -25,8 +25,4 @@ void peal_notifiers_find(const struct peal_plan *whole, uint32_t rank, uint32_t 
 /* Does a rank of another host read memory of `rank`? far[r]: r is on another host than `rank`. */
 bool peal_pulls_find(const struct peal_plan *whole, uint32_t rank, const uint8_t *far);
 
-/* True if the notify at `at` (of `left` ops) begins a group of its rank. */
-bool peal_multicast_group(const struct peal_plan *plan, uint32_t rank, const struct peal_op *at,
-                          uint64_t left);
-
 #endif

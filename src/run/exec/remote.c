@@ -170,7 +170,10 @@ static bool copy_row(struct peal_frame *frame, const struct peal_place *places, 
     if (!frame->team->threads)
         return fetch(frame, base, own, other, bytes);
     char *at = (char *)(uintptr_t)other;
-    memcpy(writes ? at : own, writes ? own : at, bytes);
+    if (writes)
+        memcpy(at, own, bytes);
+    else
+        memcpy(own, at, bytes);
     return true;
 }
 

@@ -33,9 +33,9 @@ enum { PEAL_REMOTE_LEAST = 64 << 10, PEAL_REMOTE_MOST = 256 << 10 };
 static inline uint64_t peal_remote_block(uint64_t peers)
 {
     uint64_t block = 2 * PEAL_REMOTE_MOST / (peers ? peers : 1) / 4096 * 4096;
-    return block < PEAL_REMOTE_LEAST  ? PEAL_REMOTE_LEAST
-           : block > PEAL_REMOTE_MOST ? PEAL_REMOTE_MOST
-                                      : block;
+    if (block < PEAL_REMOTE_LEAST)
+        return PEAL_REMOTE_LEAST;
+    return block > PEAL_REMOTE_MOST ? PEAL_REMOTE_MOST : block;
 }
 
 /* Writes into the own control block what peers will try to read; returns that memory, to be freed

@@ -47,6 +47,10 @@ struct peal_meet_store {
  * order. PEAL_UNSUPPORTED: there is none (a launcher without a service, or one rank alone), and in `why`
  * what was looked for. */
 enum peal_status peal_meet_open(uint32_t timeout_ms, struct peal_text *why, struct peal_meet **out);
+/* The meeting of a peal exec --hosts that this process has started and joined (--join), over its end of a socket,
+ * which stays the caller's. */
+enum peal_status peal_meet_join(int fd, uint32_t timeout_ms, struct peal_text *why,
+                                struct peal_meet **out);
 /* Names are `prefix`/...: different for each meeting of a store. The functions are used until close. */
 enum peal_status peal_meet_open_store(const struct peal_meet_store *store, const char *prefix,
                                       uint32_t rank, uint32_t size, uint32_t timeout_ms,

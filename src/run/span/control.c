@@ -47,6 +47,8 @@ struct failure {
 
 /* ---- owing ---- */
 
+static void pay_debts(struct peal_span *span, struct peal_net *net);
+
 static void owe(struct peal_span *span, uint32_t rank, uint32_t words, uint8_t debt)
 {
     if (!span->far[rank])
@@ -61,7 +63,7 @@ static void owe_all(struct peal_span *span, uint32_t words, uint8_t debt)
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
     for (uint32_t r = 0; r < span->team->size; r++)
         owe(span, r, words, debt);
-    peal_control_pay(span, net);
+    pay_debts(span, net);
     peal_endpoint_unlock(span->endpoint);
 }
 
@@ -237,7 +239,8 @@ static enum peal_status pay_rank(struct peal_span *span, struct peal_net *net, u
     return status;
 }
 
-void peal_control_pay(struct peal_span *span, struct peal_net *net)
+/* Sends what is owed, as far as there is room. */
+static void pay_debts(struct peal_span *span, struct peal_net *net)
 {
     for (uint32_t r = 0; r < span->team->size; r++) {
         if (span->dirty[r] == 0 && span->owed[r] == 0)
@@ -253,7 +256,7 @@ void peal_endpoint_pay(struct peal_endpoint *endpoint)
 {
     for (struct peal_span *span = endpoint->spans; span; span = span->next) {
         if (span->debts > 0)
-            peal_control_pay(span, endpoint->net);
+            pay_debts(span, endpoint->net);
     }
 }
 
@@ -329,7 +332,7 @@ void peal_control_leave(struct peal_span *span)
         if (span->far[r] && peal_net_health(net, span->peers[r].at, NULL) == PEAL_OK)
             owe(span, r, 0, OWES_STATUS);
     }
-    peal_control_pay(span, net);
+    pay_debts(span, net);
     peal_endpoint_unlock(span->endpoint);
     settle_debts(span, MOST_MS);
 }

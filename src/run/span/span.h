@@ -163,8 +163,6 @@ void peal_span_linger(struct peal_span *span, uint32_t most_ms);
 /* Within progress, under the lock. */
 void peal_control_take(struct peal_endpoint *endpoint, uint32_t at, uint32_t kind,
                        const void *bytes, uint64_t len);
-/* Sends what is owed, as far as there is room. */
-void peal_control_pay(struct peal_span *span, struct peal_net *net);
 /* Says to all far ranks that this one leaves, waiting a moment for room. */
 void peal_control_leave(struct peal_span *span);
 

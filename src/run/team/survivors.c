@@ -31,7 +31,8 @@ static bool look_again(struct patience *patience)
     return true;
 }
 
-bool peal_team_is_gone(const struct peal_team *team, uint32_t rank)
+/* True if that rank has died or has closed its communicator. */
+static bool is_gone(const struct peal_team *team, uint32_t rank)
 {
     /* Acquire; partner: peal_team_close. */
     return peal_team_is_dead(team, rank) ||
@@ -67,7 +68,7 @@ static void count_members(const struct peal_team *team, uint32_t turn, struct de
     for (uint32_t r = 0; r < team->size; r++) {
         uint32_t place;
         bool came = read_word(&team->controls[r]->came, turn, &place);
-        if (r != team->rank && peal_team_is_gone(team, r))
+        if (r != team->rank && is_gone(team, r))
             continue;
         if (!came || place == 0) {
             out->status = came ? PEAL_NO_MEMORY : PEAL_PENDING;
@@ -98,7 +99,7 @@ static uint32_t find_leader(const struct peal_team *team, uint32_t turn, bool *d
 {
     uint32_t low;
     for (uint32_t r = 0; r < team->size; r++) {
-        bool gone = r != team->rank && peal_team_is_gone(team, r);
+        bool gone = r != team->rank && is_gone(team, r);
         *decided = read_word(&team->controls[r]->decided, turn, &low);
         if (*decided || !gone)
             return r;
@@ -181,7 +182,7 @@ enum peal_status peal_survivors_agree(struct peal_team *team, uint32_t turn,
         bool gone = false, in_time = true, ended = read_word(word, turn, &low);
         while (!ended && !gone && in_time) {
             in_time = look_again(&patience);
-            gone = peal_team_is_gone(team, r);
+            gone = is_gone(team, r);
             ended = read_word(word, turn, &low); /* after that: it may have been its last word */
         }
         if (!ended && lost == PEAL_OK) {

@@ -23,9 +23,6 @@ struct peal_survivors {
     uint32_t places[PEAL_MOST_RANKS];
 };
 
-/* True if that rank has died or has closed its communicator. */
-bool peal_team_is_gone(const struct peal_team *team, uint32_t rank);
-
 /* Steps 1 and 2. `turn` is the number of the meeting, from 1 on, the same on all ranks; place 0: this
  * rank has none, and the meeting fails with `status` on all. Waits up to meet_ms. */
 enum peal_status peal_survivors_meet(struct peal_team *team, uint32_t turn, uint32_t place,

@@ -33,12 +33,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { CONTROL_BYTES = 16384, PAGE = 4096, PAGE_TABLE = 512 };
+/* With the sleep slots of 16 ranks, three pages: heads are most of what communicators take that are hardly used. */
+enum { CONTROL_BYTES = 11 << 10, PAGE = 4096, PAGE_TABLE = 512 };
 static_assert(sizeof(struct peal_control) <= CONTROL_BYTES, "the control block fits its place");
 
 uint64_t peal_head_bytes(uint32_t size)
 {
-    return CONTROL_BYTES + peal_size_align(size * sizeof(struct peal_sleep_slot), PAGE);
+    return peal_size_align(CONTROL_BYTES + size * sizeof(struct peal_sleep_slot), PAGE);
 }
 
 static uint64_t read_env_size(const char *name, uint64_t otherwise)
@@ -53,9 +54,9 @@ void peal_layout_open(uint32_t size, struct peal_layout *out)
 {
     enum { UNIT = 8 << 20, FEW_RANKS = 4, MOST_RANKS = 16 };
     bool many = size > FEW_RANKS && size <= MOST_RANKS;
-    uint64_t unit = read_env_size("PEAL_WINDOW_POOL", 0);
-    uint64_t pool = unit ? unit : many ? 2 * UNIT : UNIT;
-    unit = unit ? unit : UNIT;
+    uint64_t wanted = read_env_size("PEAL_WINDOW_POOL", 0);
+    uint64_t unit = wanted ? wanted : UNIT;
+    uint64_t pool = many && !wanted ? 2 * unit : unit;
     if (unit < 64 << 10)
         pool = unit = 64 << 10;
     if (unit > PEAL_CONTEXT_SPAN / 4)

@@ -192,7 +192,7 @@ static void run_ready(struct peal_sim *sim)
 }
 
 /* The rank's next launch, if there is one: all its lanes start together. */
-bool peal_sim_next_launch(struct peal_sim *sim, uint32_t rank)
+static bool start_next_launch(struct peal_sim *sim, uint32_t rank)
 {
     struct peal_rank_run *r = &sim->ranks[rank];
     if (r->launch >= sim->calls.len)
@@ -256,7 +256,7 @@ void peal_sim_lane_end(struct peal_sim *sim, uint32_t index)
     memcpy(r->causes, latest->causes, sizeof r->causes);
     peal_sim_signal_launch_end(sim, lane->instance, lane->rank);
     r->launch++;
-    peal_sim_next_launch(sim, lane->rank);
+    start_next_launch(sim, lane->rank);
 }
 
 /* Looks at every lane: not often. */
@@ -310,7 +310,7 @@ enum peal_status peal_sim_run(struct peal_sim *sim)
         if (sim->status != PEAL_OK)
             break;
         if (sim->ranks[rank].active == 0)
-            peal_sim_next_launch(sim, rank);
+            start_next_launch(sim, rank);
     }
     run_ready(sim);
     while (sim->status == PEAL_OK && peal_queue_pop(&sim->queue, &event)) {

@@ -31,7 +31,6 @@ uint32_t peal_sim_xfer_more(struct peal_sim *sim);
 void peal_sim_xfer_at(struct peal_sim *sim, uint32_t xfer, enum peal_xfer_stage stage,
                       uint32_t component);
 void peal_sim_lane_end(struct peal_sim *sim, uint32_t index);
-bool peal_sim_next_launch(struct peal_sim *sim, uint32_t rank);
 
 /* A transfer with nothing set but its kind; PEAL_NONE when out of memory, and the simulation fails.
  * Whoever hands it on sets its causes. */

@@ -90,10 +90,11 @@ const char *peal_adviser_cell(struct adviser *v, uint32_t cell)
 
 const char *peal_adviser_neighbour(struct adviser *v, uint32_t distance)
 {
-    return distance == 1 ? "((rank + 1) % nranks)"
-           : distance + 1 == v->p->nranks
-               ? "((rank - 1) % nranks)"
-               : peal_answer_text(v->a, "((rank + %u) %% nranks)", distance);
+    if (distance == 1)
+        return "((rank + 1) % nranks)";
+    if (distance + 1 == v->p->nranks)
+        return "((rank - 1) % nranks)";
+    return peal_answer_text(v->a, "((rank + %u) %% nranks)", distance);
 }
 
 /* Keeps "TEXT line 7" for one position, or what is said of the whole kernel. */

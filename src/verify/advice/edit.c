@@ -252,8 +252,9 @@ bool peal_edit_apply(struct edit *e)
     return p->status == PEAL_OK;
 }
 
-bool peal_edit_judge(struct program *p, const struct peal_verify_options *options,
-                     enum peal_reuse reuse)
+/* Does the verifier prove it, result included, with at least that reuse? */
+static bool judge(struct program *p, const struct peal_verify_options *options,
+                  enum peal_reuse reuse)
 {
     enum { MOST_STATES = 200000 };
     if (p->status != PEAL_OK || p->early.fault != PEAL_FAULT_NONE)
@@ -276,5 +277,5 @@ bool peal_edit_judge(struct program *p, const struct peal_verify_options *option
 bool peal_edit_holds(struct edit *e, const struct peal_verify_options *options,
                      enum peal_reuse reuse)
 {
-    return !e->failed && peal_edit_judge(&e->p, options, reuse);
+    return !e->failed && judge(&e->p, options, reuse);
 }

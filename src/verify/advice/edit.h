@@ -58,8 +58,6 @@ bool peal_edit_move(struct edit *e, uint32_t what, uint32_t to, bool after);
 void peal_edit_set_depth(struct edit *e, uint32_t depth);
 
 /* Does the verifier prove it, result included, with at least that reuse? */
-bool peal_edit_judge(struct program *p, const struct peal_verify_options *options,
-                     enum peal_reuse reuse);
 bool peal_edit_holds(struct edit *e, const struct peal_verify_options *options,
                      enum peal_reuse reuse);
 

@@ -2,15 +2,9 @@
 /* Claims on short kernels: what is asked beside each plan alone, and how answers add up. */
 #include "verify/claim/claim.h"
 
-#include "lang/lang.h"
+#include "plan/tests/made.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* Safe with one root again and again; a race as soon as the root changes: the old root has its
  * acknowledgements, the new one writes to ranks that may still read the old one's data. */
@@ -64,24 +58,17 @@ static const struct row rows[] = {
 
 static void check_row(const struct row *row)
 {
-    struct peal_diags diags;
-    struct peal_program *program = NULL;
-    bool is_text = strchr(row->text, '\n') != NULL;
-    peal_diags_init(&diags);
-    enum peal_status status =
-        is_text ? peal_program_text("k.peal", row->text, strlen(row->text), &diags, &program)
-                : peal_program_open(row->text, &diags, &program);
-    assert_int_equal(status, PEAL_OK);
+    struct made m;
+    made_begin(&m, row->text);
     struct peal_claim claim = {.ranks = row->ranks,
                                .counts = row->counts,
                                .nranks = row->nranks,
                                .ncounts = row->ncounts,
                                .alone = row->alone};
     struct peal_claim_sum sum = {0};
-    claim.request.kernel = peal_program_kernel(program, NULL, &diags);
+    claim.request.kernel = m.kernel;
     claim.request.bind.dtype = PEAL_F32;
-    assert_non_null(claim.request.kernel);
-    status = peal_claim_prove(&claim, &sum);
+    enum peal_status status = peal_claim_prove(&claim, &sum);
     if (status != row->status || peal_claim_verdict(&sum) != row->verdict ||
         sum.proved != row->proved || sum.refuted != row->refuted || sum.no_plan != row->no_plan ||
         (sum.sequences > 0) != row->sequences)
@@ -91,8 +78,7 @@ static void check_row(const struct row *row)
     const struct peal_claim_task *failure = peal_claim_failure(&claim);
     assert_true((failure != NULL) == (row->refuted > 0));
     peal_claim_release(&claim);
-    peal_program_close(program);
-    peal_diags_release(&diags);
+    made_end(&m);
 }
 
 static void test_a_claim_adds_up(void **state)
@@ -106,17 +92,15 @@ static void test_a_claim_adds_up(void **state)
 static void test_a_sample_is_no_proof(void **state)
 {
     (void)state;
-    struct peal_diags diags;
-    struct peal_program *program = NULL;
+    struct made m;
     struct peal_claim_sum sum = {0};
     int64_t ranks[] = {2, 6}, counts[] = {4};
-    peal_diags_init(&diags);
-    assert_int_equal(peal_program_open("broadcast_chain", &diags, &program), PEAL_OK);
+    made_begin(&m, "broadcast_chain");
     struct peal_claim claim = {
         .ranks = ranks, .counts = counts, .nranks = 2, .ncounts = 1, .sequence_work = 20000};
-    claim.request.kernel = peal_program_kernel(program, NULL, &diags);
+    claim.request.kernel = m.kernel;
     claim.request.bind.dtype = PEAL_F32;
-    claim.verify.plain = true; /* its plans compose: no pair would be looked at */
+    claim.verify.plain = true; /* its plans compose: no pair would be examined */
     assert_int_equal(peal_claim_prove(&claim, &sum), PEAL_OK);
     assert_int_equal(peal_claim_verdict(&sum), PEAL_SAMPLED);
     assert_string_equal(peal_outcome_name(PEAL_SAMPLED), "sampled, not proved");
@@ -124,22 +108,19 @@ static void test_a_sample_is_no_proof(void **state)
     assert_true(peal_claim_is_sampled(&claim, 6));
     assert_true(sum.sequences > 0 && sum.sequences < sum.all_sequences);
     peal_claim_release(&claim);
-    peal_program_close(program);
-    peal_diags_release(&diags);
+    made_end(&m);
 }
 
 /* Threads share the tasks; the answers are the same. */
 static void test_threads_do_not_change_the_sum(void **state)
 {
     (void)state;
-    struct peal_diags diags;
-    struct peal_program *program = NULL;
+    struct made m;
     struct peal_claim_sum one = {0}, four = {0};
     int64_t ranks[] = {2, 3, 4}, counts[] = {1, 7};
-    peal_diags_init(&diags);
-    assert_int_equal(peal_program_open("broadcast_flat", &diags, &program), PEAL_OK);
+    made_begin(&m, "broadcast_flat");
     struct peal_claim claim = {.ranks = ranks, .counts = counts, .nranks = 3, .ncounts = 2};
-    claim.request.kernel = peal_program_kernel(program, NULL, &diags);
+    claim.request.kernel = m.kernel;
     claim.request.bind.dtype = PEAL_F32;
     assert_int_equal(peal_claim_prove(&claim, &one), PEAL_OK);
     peal_claim_release(&claim);
@@ -150,8 +131,7 @@ static void test_threads_do_not_change_the_sum(void **state)
     assert_int_equal(one.sequences, four.sequences);
     assert_int_equal(one.all_sequences, four.all_sequences);
     assert_true(one.sequences > 0);
-    peal_program_close(program);
-    peal_diags_release(&diags);
+    made_end(&m);
 }
 
 /* The question that is asked before a launch. */
@@ -164,26 +144,21 @@ static void test_a_plan_is_checked_before_its_launch(void **state)
         enum peal_status status;
     } plans[] = {{__LINE__, ROOTED, PEAL_OK}, {__LINE__, PICKY, PEAL_INVALID}};
     for (size_t i = 0; i < 2; i++) {
-        struct peal_diags diags;
-        struct peal_program *program = NULL;
+        struct made m;
         struct peal_plan *plan = NULL;
         struct peal_text why = {0};
         struct peal_plan_request request = {
             .bind = {.nranks = 2, .rank = PEAL_NONE, .dtype = PEAL_F32, .symmetric = true},
             .count = 3};
-        peal_diags_init(&diags);
-        assert_int_equal(
-            peal_program_text("k.peal", plans[i].text, strlen(plans[i].text), &diags, &program),
-            PEAL_OK);
-        request.kernel = peal_program_kernel(program, NULL, &diags);
-        assert_int_equal(peal_plan_make(&request, &diags, &plan), PEAL_OK);
+        made_begin(&m, plans[i].text);
+        request.kernel = m.kernel;
+        assert_int_equal(peal_plan_make(&request, &m.diags, &plan), PEAL_OK);
         enum peal_status status = peal_claim_check_plan(plan, NULL, &why);
         if (status != plans[i].status || (status == PEAL_OK) != (why.len == 0))
             fail_msg("line %d: status %d: %s", plans[i].line, status, peal_text_get(&why));
         free(plan);
         peal_text_release(&why);
-        peal_program_close(program);
-        peal_diags_release(&diags);
+        made_end(&m);
     }
 }
 

@@ -3,15 +3,9 @@
  * pairs of plans lead to. */
 #include "verify/claim/claim.h"
 
-#include "lang/lang.h"
+#include "plan/tests/made.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define HEAD                                                                                       \
     "kernel k(in x: T[n], out y: T[n], root: int) implements broadcast {\n    window slot: T[n]\n"
@@ -109,7 +103,9 @@ static const struct row rows[] = {
      PEAL_PROVED},
 };
 
-static struct peal_claim_sum prove(const struct peal_kernel *kernel, bool plain, bool *composes)
+/* few: see peal_claim */
+static struct peal_claim_sum prove(const struct peal_kernel *kernel, bool plain, uint32_t few,
+                                   bool *composes)
 {
     static const int64_t ranks[] = {3}, counts[] = {5, 7};
     struct peal_claim claim = {.ranks = ranks, .counts = counts, .nranks = 1, .ncounts = 2};
@@ -118,6 +114,7 @@ static struct peal_claim_sum prove(const struct peal_kernel *kernel, bool plain,
     claim.request.bind.dtype = PEAL_F32;
     claim.verify.plain = plain;
     claim.workers = plain ? 1 : 3;
+    claim.few_ranks = few;
     assert_int_equal(peal_claim_prove(&claim, &sum), PEAL_OK);
     *composes = true;
     for (size_t i = 0; i < claim.ntasks; i++) {
@@ -133,18 +130,14 @@ static void test_what_composes_is_what_pairs_say(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *row = &rows[i];
-        struct peal_diags diags;
-        struct peal_program *program = NULL;
-        bool is_text = strchr(row->text, '\n') != NULL, composes, plain;
-        peal_diags_init(&diags);
-        enum peal_status status =
-            is_text ? peal_program_text("k.peal", row->text, strlen(row->text), &diags, &program)
-                    : peal_program_open(row->text, &diags, &program);
-        assert_int_equal(status, PEAL_OK);
-        const struct peal_kernel *kernel = peal_program_kernel(program, NULL, &diags);
-        assert_non_null(kernel);
-        struct peal_claim_sum one = prove(kernel, false, &composes);
-        struct peal_claim_sum two = prove(kernel, true, &plain);
+        struct made m;
+        bool composes, plain;
+        made_begin(&m, row->text);
+        struct peal_claim_sum text = prove(m.kernel, false, 2, &composes);
+        struct peal_claim_sum one = prove(m.kernel, false, 0, &composes);
+        struct peal_claim_sum two = prove(m.kernel, true, 0, &plain);
+        assert_int_equal(peal_claim_verdict(&text), row->verdict);
+        assert_int_equal(text.all_sequences, two.all_sequences);
         if (composes != row->composes || plain || peal_claim_verdict(&one) != row->verdict ||
             peal_claim_verdict(&two) != row->verdict || one.sequences != two.sequences ||
             one.all_sequences != two.all_sequences)
@@ -152,8 +145,7 @@ static void test_what_composes_is_what_pairs_say(void **state)
                      composes, peal_outcome_name(peal_claim_verdict(&one)),
                      peal_outcome_name(peal_claim_verdict(&two)), (int)one.sequences,
                      (int)two.sequences);
-        peal_program_close(program);
-        peal_diags_release(&diags);
+        made_end(&m);
     }
 }
 

@@ -60,7 +60,8 @@ bool peal_search_directed(struct search *s)
     bool found = false;
     for (uint32_t l = 0; priority && l < 2 * n && !found && spent < budget; l++) {
         for (uint32_t t = 0; t < n; t++)
-            priority[t] = t == l % n ? (l < n ? 1 : n + 5) : 2 + (t + n - l % n) % n;
+            priority[t] = 2 + (t + n - l % n) % n;
+        priority[l % n] = l < n ? 1 : n + 5; /* first of all, then last of all */
         found = run_by_priority(s, priority, 0, &random);
         spent += p->nsteps;
     }

@@ -193,11 +193,10 @@ static void decide_all(struct search *s)
     struct unknown *list = find_unknown(p, &count, &starts);
     bool proved = list;
     for (size_t i = 0; i < (count ? 3 : 1) && proved; i++) {
-        for (uint32_t k = 0; k < count; k++)
-            p->initial[list[k].cell] = starts > MOST_STARTS ? guess[i]
-                                       : i == 0             ? list[k].last
-                                       : i == 1             ? list[k].first
-                                                            : 0;
+        for (uint32_t k = 0; k < count; k++) {
+            const int64_t known[] = {list[k].last, list[k].first, 0};
+            p->initial[list[k].cell] = starts > MOST_STARTS ? guess[i] : known[i];
+        }
         proved = s->options->all_faults || !peal_search_directed(s);
         if (proved && (starts > MOST_STARTS || !count))
             proved = decide(s);

@@ -9,6 +9,7 @@
 #include "verify/forall/forall.h"
 
 #include "verify/forall/mesh.h"
+#include "verify/forall/rounds.h"
 #include "verify/forall/tree.h"
 #include "verify/ring/ring.h"
 
@@ -20,7 +21,7 @@ enum { MOST_CUTOFF = 14, MOST_SUBSET = 6 };
 
 const char *peal_forall_class_name(enum peal_forall_class in)
 {
-    static const char *const names[] = {"none", "mesh", "ring", "tree"};
+    static const char *const names[] = {"none", "mesh", "ring", "tree", "rounds"};
     return names[in];
 }
 
@@ -37,7 +38,8 @@ static uint32_t cutoff_of(const struct mesh *m)
 {
     uint32_t deep = m->most_depth ? m->most_depth : 1;
     uint32_t pair = 2 * (1 + deep), value = 3 + m->remote * deep;
-    return (pair > value ? pair : value) + (m->zero ? 1 : 0) + (m->root ? 2 : 0);
+    uint32_t named = m->zero + 2u * m->root;
+    return (pair > value ? pair : value) + named;
 }
 
 static bool read_mesh(struct mesh *m, const struct peal_kernel *kernel, struct peal_forall *out)
@@ -58,6 +60,22 @@ static bool is_later(struct peal_pos a, struct peal_pos b)
     return a.line != b.line ? a.line > b.line : a.col > b.col;
 }
 
+/* Trees by their contract; barriers in rounds. */
+static bool read_tree(const struct peal_kernel *kernel, struct peal_forall *out)
+{
+    struct peal_forall down = {0}, up = {0}, rounds = {0};
+    *out = (struct peal_forall){.in = PEAL_FORALL_TREE, .cutoff = PEAL_TREE_CUTOFF};
+    if (peal_tree_classify(kernel, &down) || peal_tree_classify_reduce(kernel, &up))
+        return true;
+    *out = (struct peal_forall){.in = PEAL_FORALL_ROUNDS, .cutoff = PEAL_ROUNDS_CUTOFF};
+    if (peal_rounds_classify(kernel, &rounds))
+        return true;
+    *out = is_later(up.at, down.at) ? up : down;
+    if (is_later(rounds.at, out->at))
+        *out = rounds;
+    return false;
+}
+
 struct peal_forall peal_forall_classify(const struct peal_kernel *kernel)
 {
     struct peal_forall out, ring = {0}, tree = {0};
@@ -71,11 +89,8 @@ struct peal_forall peal_forall_classify(const struct peal_kernel *kernel)
         ring.cutoff = PEAL_RING_CUTOFF;
         return ring;
     }
-    if (peal_tree_classify(kernel, &tree)) {
-        tree.in = PEAL_FORALL_TREE;
-        tree.cutoff = PEAL_TREE_CUTOFF;
+    if (read_tree(kernel, &tree))
         return tree;
-    }
     if (is_later(tree.at, ring.at) && is_later(tree.at, out.at))
         return tree;
     return is_later(ring.at, out.at) ? ring : out;
@@ -134,7 +149,7 @@ static bool projects_everywhere(const struct mesh *m, const struct peal_claim *c
 static bool check_plans(struct peal_forall *f, const struct mesh *m, const struct peal_claim *claim)
 {
     uint32_t n = f->cutoff, roots = m->root ? n : 1;
-    uint32_t size = 3 + (m->zero ? 1 : 0) + (m->root ? 1 : 0);
+    uint32_t size = 3u + m->zero + m->root;
     for (uint32_t root = 0; root < roots; root++) {
         struct peal_plan *plan = make_plan(claim, n, root);
         bool earlier = plan && peal_mesh_waits_for_earlier(m, plan);
@@ -305,6 +320,8 @@ void peal_forall_finish(struct peal_forall *f, const struct peal_claim *claim,
         break;
     case PEAL_FORALL_TREE:
         good = good && check_tree(f, claim);
+        break;
+    case PEAL_FORALL_ROUNDS:
         break;
     default:
         good = good && peal_ring_prove(&claim->request, certificate, f);

@@ -322,7 +322,10 @@ bool peal_order_clocks(const struct program *p, struct clock_query *queries, uin
     struct step *relaxed = NULL;
     if (p->has_relaxed && !(relaxed = order_steps(p)))
         return false;
-    workers = workers == 0 ? 1 : workers > MOST_WORKERS ? MOST_WORKERS : workers;
+    if (workers == 0)
+        workers = 1;
+    if (workers > MOST_WORKERS)
+        workers = MOST_WORKERS;
     if (count) {
         struct symmetry symmetry = peal_symmetry_find(p, relaxed ? relaxed : p->steps);
         peal_symmetry_carry(p, &symmetry, queries, count);
@@ -355,9 +358,11 @@ static void set_depth(struct program *p, uint32_t old, uint32_t depth)
 {
     for (uint64_t i = 0; i < p->nsteps; i++) {
         struct step *s = &p->steps[i];
-        if (p->cells[s->cell].kind == CELL_FREED && s->kind == STEP_WAIT)
-            s->value += (int64_t)(old ? old : p->channels.at[p->cells[s->cell].owner].depth) -
-                        (depth ? depth : p->channels.at[p->cells[s->cell].owner].depth);
+        if (p->cells[s->cell].kind != CELL_FREED || s->kind != STEP_WAIT)
+            continue;
+        uint32_t own = p->channels.at[p->cells[s->cell].owner].depth;
+        int64_t before = old ? old : own;
+        s->value += before - (depth ? depth : own);
     }
 }
 

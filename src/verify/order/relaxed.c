@@ -295,10 +295,14 @@ static uint32_t next_thread(const struct clocks *c, struct frame *f)
 static unsigned char *put_numbers(const struct clocks *c, unsigned char *at, const uint32_t *from,
                                   size_t n)
 {
+    if (c->wide) {
+        memcpy(at, from, n * sizeof *from);
+        return at + n * sizeof *from;
+    }
     for (size_t i = 0; i < n; i++) {
         uint16_t narrow = (uint16_t)from[i];
-        memcpy(at, c->wide ? (const void *)&from[i] : (const void *)&narrow, c->wide ? 4 : 2);
-        at += c->wide ? 4 : 2;
+        memcpy(at, &narrow, sizeof narrow);
+        at += sizeof narrow;
     }
     return at;
 }

@@ -130,7 +130,7 @@ void peal_program_make_cells(struct program *p)
         places += (uint64_t)p->signals.at[s].cells * p->nranks;
     }
     if (places >= UINT32_MAX / 2) {
-        peal_program_fail(p, PEAL_NO_MEMORY, "too many cells");
+        peal_program_fail(p, PEAL_NO_MEMORY, "a proof covers at most 2147483646 cells");
         return;
     }
     p->cell_of = peal_program_take(p, places, sizeof *p->cell_of);
@@ -140,7 +140,7 @@ void peal_program_make_cells(struct program *p)
     uint64_t n = count_used(p, places) + 2 * p->channels.len + 2 * (uint64_t)p->nranks;
     n += 2 * peal_wires_thread_count(p, p->nlanes);
     if (n >= UINT32_MAX / 2) {
-        peal_program_fail(p, PEAL_NO_MEMORY, "too many cells");
+        peal_program_fail(p, PEAL_NO_MEMORY, "a proof covers at most 2147483646 cells");
         return;
     }
     p->ncells = (uint32_t)n;

@@ -231,9 +231,9 @@ int64_t peal_program_logical(const struct program *p, uint32_t c, int64_t value,
     const struct cell *cell = &p->cells[c];
     if (cell->kind == CELL_ONE_WRITER) {
         int64_t epoch = value >> 32;
-        return epoch == (int64_t)launch + 1  ? (value & UINT32_MAX)
-               : epoch > (int64_t)launch + 1 ? PEAL_VERIFY_LATER
-                                             : 0;
+        if (epoch == (int64_t)launch + 1)
+            return value & UINT32_MAX;
+        return epoch > (int64_t)launch + 1 ? PEAL_VERIFY_LATER : 0;
     }
     if (cell->kind == CELL_SHARED)
         return value - p->base[(uint64_t)launch * p->ncells + c];

@@ -95,7 +95,7 @@ static enum peal_status build(struct program *p, const struct peal_plan *const *
         ops += plans[l]->ops.count;
     }
     if (ops >= UINT32_MAX / 4)
-        peal_program_fail(p, PEAL_NO_MEMORY, "too many ops");
+        peal_program_fail(p, PEAL_NO_MEMORY, "a proof covers at most 1073741823 ops");
     if (p->status == PEAL_OK)
         peal_program_name(p);
     if (p->status == PEAL_OK)

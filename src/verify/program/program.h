@@ -258,7 +258,7 @@ const struct peal_op *peal_program_op(const struct program *p, uint32_t thread, 
 uint32_t peal_program_step_launch(const struct program *p, uint32_t thread, uint32_t step);
 
 /* Does the step do what it says, or is it in the block of a when that is left out? And if it does: the
- * cell afterwards, given what was in it, with registers changed. The cell of a when is not looked at. */
+ * cell afterwards, given what was in it, with registers changed. The cell of a when is not read. */
 int64_t peal_program_effect(const struct program *p, uint32_t thread, uint32_t step, int64_t *regs,
                             int64_t before);
 /* Can the thread take the step when its cell holds this value? */

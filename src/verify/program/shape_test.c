@@ -3,17 +3,7 @@
  * another one. A number that the shape forgets makes the cache find the proof of another plan. */
 #include "verify/cache.h"
 
-#include "lang/lang.h"
-#include "plan/plan.h"
-
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-// clang-format on
+#include "plan/tests/made.h"
 
 /* Every kind of op but matmul, which has no shape, in two texts: a lane with a when has no slots. */
 static const char cells[] = "kernel k(in x: T[n], out y: T[n]) {\n"
@@ -56,25 +46,16 @@ static const char slots[] = "kernel k(in x: T[n], out y: T[n], op: reduce) {\n"
 
 static struct peal_plan *make(const char *text)
 {
-    struct peal_diags diags;
-    struct peal_arena arena;
-    struct peal_program *program = NULL;
-    struct peal_plan *plan = NULL;
-    struct peal_bind bind;
-    peal_diags_init(&diags);
-    peal_arena_init(&arena, 0);
-    enum peal_status status = peal_program_text("k.peal", text, strlen(text), &diags, &program);
-    if (status != PEAL_OK)
-        fail_msg("%s", diags.list.len ? diags.list.at[0].message : "no message");
-    struct peal_plan_request request = {.kernel = peal_program_kernel(program, NULL, &diags),
-                                        .count = 6};
-    request.bind = (struct peal_bind){
-        .nranks = 4, .rank = PEAL_NONE, .dtype = PEAL_F32, .reduce = PEAL_AVG, .symmetric = true};
-    assert_int_equal(peal_request_bind(&request, &arena, &diags, &bind), PEAL_OK);
-    assert_int_equal(peal_instantiate(request.kernel, &bind, &diags, &plan), PEAL_OK);
-    peal_diags_release(&diags);
-    peal_arena_release(&arena);
-    peal_program_close(program);
+    struct made m;
+    made_begin(&m, text);
+    struct peal_plan *plan = made_plan(&m,
+                                       (struct peal_bind){.nranks = 4,
+                                                          .rank = PEAL_NONE,
+                                                          .dtype = PEAL_F32,
+                                                          .reduce = PEAL_AVG,
+                                                          .symmetric = true},
+                                       6);
+    made_end(&m);
     return plan;
 }
 

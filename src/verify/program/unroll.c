@@ -190,8 +190,9 @@ static void add_access(struct walk *w, const struct peal_op *op, const struct pe
  * no count is negative. */
 static int64_t within_launch(int64_t count, bool equal)
 {
-    bool never = count > UINT32_MAX || (equal && count < 0);
-    return never ? INT64_C(1) << 56 | 1 : count < 0 ? 0 : count;
+    if (count > UINT32_MAX || (equal && count < 0))
+        return INT64_C(1) << 56 | 1;
+    return count < 0 ? 0 : count;
 }
 
 static void walk_sync(struct walk *w, const struct peal_op *op)
@@ -242,10 +243,11 @@ static void walk_sync(struct walk *w, const struct peal_op *op)
         step.kind = (uint8_t)(STEP_FETCH_ADD + (op->kind - PEAL_OP_FETCH_ADD));
     } else {
         step.kind = STEP_PEEK;
-        step.value = signal->kind == PEAL_SIGNAL_ONE_WRITER ? (int64_t)w->launch + 1
-                     : signal->kind == PEAL_SIGNAL_SHARED
-                         ? p->base[(uint64_t)w->launch * p->ncells + cell]
-                         : 0;
+        step.value = 0;
+        if (signal->kind == PEAL_SIGNAL_ONE_WRITER)
+            step.value = (int64_t)w->launch + 1;
+        else if (signal->kind == PEAL_SIGNAL_SHARED)
+            step.value = p->base[(uint64_t)w->launch * p->ncells + cell];
     }
     if (op->kind == PEAL_OP_NOTIFY)
         add_change(w, op->sync.rank, step);

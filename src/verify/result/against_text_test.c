@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans against their texts: as they are made they agree; with one operand, function, divisor or
  * offset changed, as a faulty lowering might, they do not. */
-#include "lang/lang.h"
-#include "plan/plan.h"
+#include "plan/tests/made.h"
 #include "verify/verify.h"
-
-// clang-format off
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-// clang-format on
 
 static const char sums[] =
     "kernel k(in x: T[n], out y: T[n], op: reduce) {\n"
@@ -39,35 +29,16 @@ static const char product[] =
     "    y = part + other\n"
     "}\n";
 
-struct made {
-    struct peal_program *program;
-    const struct peal_kernel *kernel;
-    struct peal_arena arena;
-    struct peal_bind bind;
-    struct peal_plan *plan;
-};
-
 static void make(struct made *m, const char *text)
 {
-    struct peal_diags diags;
-    peal_diags_init(&diags);
-    peal_arena_init(&m->arena, 0);
-    assert_int_equal(peal_program_text("k.peal", text, strlen(text), &diags, &m->program), PEAL_OK);
-    m->kernel = peal_program_kernel(m->program, NULL, &diags);
-    assert_non_null(m->kernel);
-    struct peal_plan_request request = {.kernel = m->kernel, .count = 6};
-    request.bind = (struct peal_bind){
-        .nranks = 3, .rank = PEAL_NONE, .dtype = PEAL_F32, .reduce = PEAL_AVG, .symmetric = true};
-    assert_int_equal(peal_request_bind(&request, &m->arena, &diags, &m->bind), PEAL_OK);
-    assert_int_equal(peal_instantiate(m->kernel, &m->bind, &diags, &m->plan), PEAL_OK);
-    peal_diags_release(&diags);
-}
-
-static void release(struct made *m)
-{
-    free(m->plan);
-    peal_arena_release(&m->arena);
-    peal_program_close(m->program);
+    made_begin(m, text);
+    m->plan = made_plan(m,
+                        (struct peal_bind){.nranks = 3,
+                                           .rank = PEAL_NONE,
+                                           .dtype = PEAL_F32,
+                                           .reduce = PEAL_AVG,
+                                           .symmetric = true},
+                        6);
 }
 
 /* True: they agree. Otherwise the answer must say that they differ. */
@@ -94,7 +65,7 @@ static void test_a_plan_as_made_agrees(void **state)
         struct made m;
         make(&m, texts[i]);
         assert_true(agrees(&m, m.plan));
-        release(&m);
+        made_end(&m);
     }
 }
 
@@ -152,7 +123,7 @@ static void check_changes(const char *text, unsigned least)
         }
     }
     assert_true(changed >= least);
-    release(&m);
+    made_end(&m);
 }
 
 static void test_a_changed_plan_differs(void **state)

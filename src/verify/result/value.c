@@ -310,8 +310,11 @@ static void print_node(const struct values *v, const struct program *p, uint32_t
         peal_text_printf(out, "%s(", peal_plan_fn_name(p->plans[0], n->fn));
     else if (depth)
         peal_text_puts(out, "(");
+    const char *between = ", ";
+    if (infix)
+        between = n->fn == PEAL_FN_ADD ? " + " : " * ";
     for (uint32_t i = 0; i < n->nchildren; i++) {
-        peal_text_puts(out, i == 0 ? "" : !infix ? ", " : n->fn == PEAL_FN_ADD ? " + " : " * ");
+        peal_text_puts(out, i == 0 ? "" : between);
         print_node(v, p, n->child[i], index, depth + 1, out);
     }
     if (n->kind == NODE_DIVIDE)

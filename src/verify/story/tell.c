@@ -91,6 +91,21 @@ void peal_tell_end(struct teller *t)
     release(t);
 }
 
+/* What happens at the beginning or end of a launch, where no op stands. */
+static const char *event_of(uint32_t op)
+{
+    switch (op) {
+    case OP_CALLER_ENTERS:
+        return "the caller uses its buffer before the launch";
+    case OP_CALLER_LEAVES:
+        return "the caller uses its buffer after the launch";
+    case OP_BARRIER_ENTERED:
+        return "has not entered the barrier";
+    default:
+        return "has left the barrier";
+    }
+}
+
 uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op)
 {
     const struct thread *th = &t->p->threads[thread];
@@ -102,10 +117,7 @@ uint32_t peal_tell_op(struct teller *t, uint32_t thread, uint32_t op)
                                     .peer = PEAL_NONE};
     if (op >= OP_NO_OP) {
         step.place = (struct peal_verify_place){"", 0, 0, 0};
-        step.event = op == OP_CALLER_ENTERS     ? "the caller uses its buffer before the launch"
-                     : op == OP_CALLER_LEAVES   ? "the caller uses its buffer after the launch"
-                     : op == OP_BARRIER_ENTERED ? "has not entered the barrier"
-                                                : "has left the barrier";
+        step.event = event_of(op);
     } else {
         const struct peal_op *at = peal_program_op(t->p, thread, op, &step.launch);
         peal_story_fill(t->p, at, t->a, &step);

@@ -2,54 +2,37 @@
 /* Symmetry is found where it is, and not where one rank does one thing otherwise. */
 #include "verify/symmetry/symmetry.h"
 
-#include "lang/lang.h"
-#include "plan/plan.h"
+#include "plan/tests/made.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { LAUNCHES = 2 };
 
 struct fixture {
-    struct peal_program *source;
-    struct peal_diags diags;
-    struct peal_plan *plan;
+    struct made made;
     const struct peal_plan *plans[LAUNCHES];
     struct program p;
 };
 
 static void begin(struct fixture *f, const char *kernel, uint32_t ranks, int64_t count)
 {
-    struct peal_bind_value values[] = {{"n", &count, 1, true}};
     struct peal_bind bind = {.nranks = ranks,
                              .rank = PEAL_NONE,
                              .dtype = PEAL_F32,
                              .reduce = PEAL_SUM,
-                             .values = values,
-                             .nvalues = strncmp(kernel, "barrier", 7) == 0 ? 0 : 1,
                              .symmetric = true};
     *f = (struct fixture){0};
-    peal_diags_init(&f->diags);
-    assert_int_equal(peal_program_open(kernel, &f->diags, &f->source), PEAL_OK);
-    const struct peal_kernel *k = peal_program_kernel(f->source, NULL, &f->diags);
-    assert_non_null(k);
-    assert_int_equal(peal_instantiate(k, &bind, &f->diags, &f->plan), PEAL_OK);
+    made_begin(&f->made, kernel);
+    f->made.plan = made_plan(&f->made, bind, count);
     for (int i = 0; i < LAUNCHES; i++)
-        f->plans[i] = f->plan;
+        f->plans[i] = f->made.plan;
     assert_int_equal(peal_program_build(&f->p, f->plans, LAUNCHES, UINT64_C(1) << 30), PEAL_OK);
 }
 
 static void end(struct fixture *f)
 {
     peal_program_release(&f->p);
-    free(f->plan);
-    peal_program_close(f->source);
-    peal_diags_release(&f->diags);
+    made_end(&f->made);
 }
 
 static void kernels_have_the_symmetry_that_they_have(void **state)
@@ -177,40 +160,21 @@ static void one_pass_gives_the_clocks_of_lazy_runs(void **state)
 enum { RANKS = 4 };
 
 struct rooted {
-    struct peal_program *source;
-    struct peal_diags diags;
+    struct made made;
     struct peal_plan *plans[RANKS];
 };
 
 /* kernel: a name of the library, or a text. */
 static void begin_rooted(struct rooted *f, const char *kernel, int64_t count)
 {
-    *f = (struct rooted){0};
-    peal_diags_init(&f->diags);
-    enum peal_status status;
-    if (strchr(kernel, '{'))
-        status = peal_program_text("k.peal", kernel, strlen(kernel), &f->diags, &f->source);
-    else
-        status = peal_program_open(kernel, &f->diags, &f->source);
-    assert_int_equal(status, PEAL_OK);
-    const struct peal_kernel *k = peal_program_kernel(f->source, NULL, &f->diags);
-    for (uint32_t r = 0; r < RANKS; r++) {
-        struct peal_bind_value values[2];
-        size_t n = 0;
-        for (const struct peal_symbol *s = k->symbols; s; s = s->next) {
-            if (s->kind == PEAL_SYMBOL_DIM)
-                values[n++] = (struct peal_bind_value){s->name, &count, 1, true};
-        }
-        struct peal_bind bind = {.nranks = RANKS,
-                                 .rank = PEAL_NONE,
-                                 .dtype = PEAL_F32,
-                                 .reduce = PEAL_SUM,
-                                 .values = values,
-                                 .nvalues = n,
-                                 .root = r,
-                                 .symmetric = true};
-        assert_int_equal(peal_instantiate(k, &bind, &f->diags, &f->plans[r]), PEAL_OK);
-    }
+    struct peal_bind bind = {.nranks = RANKS,
+                             .rank = PEAL_NONE,
+                             .dtype = PEAL_F32,
+                             .reduce = PEAL_SUM,
+                             .symmetric = true};
+    made_begin(&f->made, kernel);
+    for (bind.root = 0; bind.root < RANKS; bind.root++)
+        f->plans[bind.root] = made_plan(&f->made, bind, count);
 }
 
 static bool rooted_rotate(const struct rooted *f)
@@ -222,8 +186,7 @@ static void end_rooted(struct rooted *f)
 {
     for (uint32_t r = 0; r < RANKS; r++)
         free(f->plans[r]);
-    peal_program_close(f->source);
-    peal_diags_release(&f->diags);
+    made_end(&f->made);
 }
 
 static void roots_of_the_library_rotate(void **state)

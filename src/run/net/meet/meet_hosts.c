@@ -108,9 +108,6 @@ static const struct peal_meet_ops ops = {"peal exec", hosts_gather, hosts_close}
 enum peal_status peal_meet_open_hosts(uint32_t timeout_ms, struct peal_text *why,
                                       struct peal_meet **out)
 {
-    struct peal_hosts_head head = {.kind = PEAL_HOSTS_HELLO};
-    struct peal_hosts_welcome welcome = {0};
-    uint64_t deadline = peal_now_ms() + timeout_ms;
     const char *text = getenv("PEAL_MEET_FD");
     int fd = text ? atoi(text) : -1;
     if (fd < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
@@ -119,6 +116,15 @@ enum peal_status peal_meet_open_hosts(uint32_t timeout_ms, struct peal_text *why
                        "exec --hosts itself");
         return PEAL_INVALID;
     }
+    return peal_meet_join(fd, timeout_ms, why, out);
+}
+
+enum peal_status peal_meet_join(int fd, uint32_t timeout_ms, struct peal_text *why,
+                                struct peal_meet **out)
+{
+    struct peal_hosts_head head = {.kind = PEAL_HOSTS_HELLO};
+    struct peal_hosts_welcome welcome = {0};
+    uint64_t deadline = peal_now_ms() + timeout_ms;
     struct hosts *hosts = calloc(1, sizeof *hosts);
     if (!hosts)
         return PEAL_NO_MEMORY;
