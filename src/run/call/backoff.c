@@ -52,8 +52,7 @@ enum {
     SERVED_SLEEP_NS = 1000000, /* with a network to serve */
     ROUND_SPINS = 48,          /* polls: as long as a switch or two */
     QUICK_YIELDS = 64,
-    APART_YIELDS = 8, /* where they only pass the time */
-    MOST_RESTS = 16,  /* yields' lengths between two tries whether they are short again */
+    MOST_RESTS = 16, /* yields' lengths between two tries whether they are short again */
     MOST_REST_NS = 500000000,
     LONG_SCORE = 8,  /* of a yield that took long: as many short ones make up for it */
     CROWD_SCORE = 16 /* others compute here */
@@ -92,7 +91,6 @@ void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out)
 
 void peal_policy_part(struct peal_policy *policy)
 {
-    policy->quick_yields = APART_YIELDS;
     policy->yield_ns = 0;
 }
 
