@@ -250,7 +250,8 @@ struct peal_verdict {
 };
 
 /* PEAL_OK: there is a verdict, whatever it says. PEAL_INVALID: the arguments name no kernel, the
- * text is none, or no plan can be made of it; the verdict then is PEAL_UNDECIDED and has the errors.
+ * text is none, or no plan can be made of it; the verdict then is PEAL_UNDECIDED and has the errors (NULL: there
+ * were no arguments).
  * Any other status: *out is NULL. */
 PEAL_API enum peal_status peal_verify(const struct peal_verify_args *args,
                                       struct peal_verdict **out);

@@ -4,6 +4,7 @@
 
 #include "cli/process.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CONTROL_BYTES = 16384, PAGE = 4096 };
+/* A head is three pages or more, a mirror has four. */
+enum { CONTROL_BYTES = 12288, MIRROR_BYTES = 16384, PAGE = 4096 };
+static_assert(sizeof(struct peal_control) <= CONTROL_BYTES, "a head begins with its control block");
 
 /* The control block at an offset of a window file; NULL: there is none. */
 static const struct peal_control *map_control(int fd, off_t offset)
@@ -96,7 +99,7 @@ static void look_into_file(int fd, int32_t pid, bool own_only, struct peal_jobs 
 static void look_into_mirrors(int fd, struct peal_jobs *out)
 {
     struct stat info;
-    for (off_t at = 0; fstat(fd, &info) == 0 && at < info.st_size; at += CONTROL_BYTES) {
+    for (off_t at = 0; fstat(fd, &info) == 0 && at < info.st_size; at += MIRROR_BYTES) {
         const struct peal_control *control = map_control(fd, at);
         if (control && age_of(control) != UINT64_MAX)
             add(control, 0, false, out);

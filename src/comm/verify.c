@@ -213,8 +213,12 @@ static enum peal_status ask(const struct peal_verify_args *args, struct question
 enum peal_status peal_verify(const struct peal_verify_args *args, struct peal_verdict **out)
 {
     struct question q = {0};
-    struct peal_verdict *verdict = peal_verdict_new();
+    if (!out)
+        return PEAL_INVALID;
     *out = NULL;
+    if (!args)
+        return PEAL_INVALID;
+    struct peal_verdict *verdict = peal_verdict_new();
     if (!verdict)
         return PEAL_NO_MEMORY;
     peal_diags_init(&q.diags);

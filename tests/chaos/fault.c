@@ -21,6 +21,9 @@ enum fault fault_draw(uint64_t *state, bool threads)
 void fault_plan(struct rank *me, uint32_t first, uint64_t *state)
 {
     me->fault = fault_draw(state, me->threads);
+    bool starves = me->fault == NO_FILES || me->fault == NO_ROOM;
+    if (starves && me->may_fail) /* its calls would not have to go well */
+        me->fault = OTHER_ALGO;
     me->victim = below(state, me->size);
     me->fault_step = first + below(state, me->steps - first);
 }
@@ -91,19 +94,18 @@ static void starve(struct rank *me, bool files)
     if (!expected || (status != PEAL_OK && peal_comm_error(world)[0] == '\0'))
         rank_complain(me, "%s: %s", peal_status_text(status), peal_comm_error(world));
     uint8_t failed = status != PEAL_OK, any = 0;
-    status = peal_allreduce(world, &failed, &any, 1, PEAL_U8, PEAL_MAX);
-    if (status != PEAL_OK)
-        rank_complain(me, "the world does not go on: %s: %s", peal_status_text(status),
-                      peal_comm_error(world));
-    else if (any != failed)
-        rank_complain(me, "it failed on another rank only");
-    if (memory && !me->wrong && peal_symmetric_free(world, memory) != PEAL_OK)
-        rank_complain(me, "free: %s", peal_comm_error(world));
-    peal_comm_close(made);
+    /* The next fault first: ranks that are faster may commit it while this one is in the calls below. */
     me->fault = NO_FAULT;
     uint64_t state = mix(me->seed, 6 + me->step);
     if (me->lasts && me->step + 1 < me->steps)
         fault_plan(me, me->step + 1, &state);
+    bool goes_on =
+        rank_goes_on(me, peal_allreduce(world, &failed, &any, 1, PEAL_U8, PEAL_MAX), world);
+    if (goes_on && any != failed)
+        rank_complain(me, "it failed on another rank only");
+    if (memory && goes_on)
+        rank_goes_on(me, peal_symmetric_free(world, memory), world);
+    peal_comm_close(made);
 }
 
 /* Barriers by two algorithms: all hear of it. */
@@ -239,14 +241,16 @@ struct peal_comm *fault_recover(struct rank *me)
     me->seed = mix(me->seed, 99);
     me->fault = NO_FAULT;
     me->was_mistaken = me->mistaken = false;
-    me->steps = me->lasts ? 20 : 8;
+    me->steps = 8;
     if (++me->recoveries > 20) {
         rank_complain(me, "it does not end");
         return NULL;
     }
     uint64_t state = mix(me->seed, 5);
-    bool again = below(&state, 2) || (me->lasts && me->recoveries < 12);
-    if (known && me->size > 2 && again)
+    bool again = known && below(&state, 2);
+    if (me->lasts)
+        again = me->recoveries < 12;
+    if (me->size > 2 && again)
         fault_plan(me, 0, &state);
     /* No rank reads anything of the old communicators any more: all have left them. */
     flights_free(me);

@@ -115,8 +115,8 @@ static void prepare(struct rank *me, uint64_t seed, uint32_t rank, bool threads,
     if (getenv("CHAOS_STEPS"))
         me->steps = (uint32_t)atoi(getenv("CHAOS_STEPS"));
     me->lasts = getenv("CHAOS_LASTS") != NULL;
-    if (me->lasts && !faults)
-        me->steps *= 8;
+    if (me->lasts)
+        me->steps = faults ? 5 + me->steps % 8 : 8 * me->steps;
     if (!faults)
         return;
     fault_plan(me, 0, &state);
@@ -395,6 +395,11 @@ struct limits {
     uint64_t seed, programs;
 };
 
+/* Those with faults more often: a program without has hundreds of calls. */
+static const char *const turns[] = {"processes",   "faults", "thread-faults", "threads",
+                                    "host-faults", "faults", "thread-faults", "hosts"};
+enum { TURNS = sizeof turns / sizeof *turns };
+
 /* A series: one program after the other, until the time or their number is over. */
 static uint64_t soak_series(const struct limits *limits)
 {
@@ -404,7 +409,7 @@ static uint64_t soak_series(const struct limits *limits)
         uint64_t n = atomic_fetch_add(&tally->next, 1);
         if (n >= limits->programs)
             break;
-        failed += !run_apart(&modes[n % MODES], limits->seed + n, board);
+        failed += !run_apart(find_mode(turns[n % TURNS]), limits->seed + n, board);
     }
     return failed + !board;
 }

@@ -188,8 +188,10 @@ static void use_symmetric(struct rank *me, uint32_t group, uint64_t *state)
     if (me->trace && member)
         fprintf(stderr, "[%u] step %u: %s\n", me->rank, me->step, me->doing);
     if (g->symmetric) {
-        if (g->used) /* calls that use it end first */
-            flights_end(me);
+        /* Calls that use it end first. Only they: others' memory stays in use, as it does on ranks that
+         * are not of this group. */
+        if (g->used)
+            flights_end_group(me, group);
         g->symmetric = 0;
         if (member && !me->failed)
             rank_goes_on(me, peal_symmetric_free(me->comms[group], me->symmetric[group]),

@@ -82,7 +82,7 @@ static int make_thousand(struct peal_comm *comm, const void *context)
         EXPECT(peal_comm_dup(comm, &made[i]) == PEAL_OK);
     count_descriptors(&after, &windows);
     EXPECT(after == before);
-    for (int i = 0; i < THOUSAND; i += 50)
+    for (int i = 0; i < THOUSAND; i++)
         EXPECT(sum_of(made[i]) == 0);
     for (int i = 0; i < THOUSAND; i++)
         peal_comm_close(made[i]);

@@ -2,6 +2,9 @@
 /* What programs do wrong, or systems lack: each is a status in words, the one that peal.h promises. */
 #include "comm/tests/children.h"
 
+#include <peal/plan.h>
+#include <peal/verify.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -56,9 +59,9 @@ static void nest(int levels, char *out, size_t cap)
 {
     size_t len = (size_t)snprintf(out, cap, "kernel k0(in x: T[n], out y: T[n]) {\n y = x\n}\n");
     for (int i = 1; i <= levels; i++)
-        len += (size_t)snprintf(out + len, cap - len,
-                                "kernel k%d(in x: T[n], out y: T[n]) {\n k%d(x, y)\n k%d(x, y)\n}\n",
-                                i, i - 1, i - 1);
+        len += (size_t)snprintf(
+            out + len, cap - len,
+            "kernel k%d(in x: T[n], out y: T[n]) {\n k%d(x, y)\n k%d(x, y)\n}\n", i, i - 1, i - 1);
 }
 
 static int ask_for_much(struct peal_comm *comm, const void *context)
@@ -176,9 +179,9 @@ static int send_many(struct peal_comm *comm, const void *context)
     EXPECT(requests && words);
     for (uint32_t i = 0; i < MANY; i++) {
         words[i] = i;
-        EXPECT((rank == 0 ? peal_isend(comm, &words[i], 4, 1, i, &requests[i])
-                          : peal_irecv(comm, &words[i], 4, 0, MANY - 1 - i, &requests[i])) ==
-               PEAL_OK);
+        EXPECT((rank == 0
+                    ? peal_isend(comm, &words[i], 4, 1, i, &requests[i])
+                    : peal_irecv(comm, &words[i], 4, 0, MANY - 1 - i, &requests[i])) == PEAL_OK);
     }
     for (uint32_t i = 0; i < MANY; i++)
         EXPECT(peal_request_wait(requests[i]) == PEAL_OK);
@@ -219,6 +222,23 @@ static void a_table_that_never_ends(void **state)
     rmdir(folder);
 }
 
+static void nothing_to_prove_or_describe(void **state)
+{
+    (void)state;
+    struct peal_verdict *verdict = NULL;
+    struct peal_plan_facts facts = {0};
+    struct peal_plan_buffer buffer = {0};
+    struct peal_verify_args args;
+    peal_verify_args_init(&args);
+    assert_int_equal(peal_verify(NULL, &verdict), PEAL_INVALID);
+    assert_null(verdict);
+    assert_int_equal(peal_verify(&args, NULL), PEAL_INVALID);
+    peal_plan_describe(NULL, &facts);
+    assert_int_equal(facts.ranks, 0);
+    peal_plan_describe(NULL, NULL);
+    assert_int_equal(peal_plan_describe_buffer(NULL, 0, 0, &buffer), PEAL_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(short_texts_that_ask_for_much),
@@ -226,6 +246,7 @@ int main(void)
                                        cmocka_unit_test(a_forked_child_is_no_rank),
                                        cmocka_unit_test(a_message_that_cannot_be_kept),
                                        cmocka_unit_test(many_messages_at_once),
-                                       cmocka_unit_test(a_table_that_never_ends)};
+                                       cmocka_unit_test(a_table_that_never_ends),
+                                       cmocka_unit_test(nothing_to_prove_or_describe)};
     return cmocka_run_group_tests_name("misuse", tests, NULL, NULL);
 }

@@ -348,15 +348,83 @@ static void a_peer_that_has_answered_may_end(void **state)
     }
 }
 
+/* Rank 1 passes its number on, by a broadcast or a message; rank 0 takes it. */
+static enum peal_status pass_on(struct peal_comm *comm, int how, int32_t *out)
+{
+    int32_t own = (int32_t)peal_comm_rank(comm);
+    struct peal_request *request;
+    enum peal_status status;
+    *out = own;
+    if (how == BLOCKING)
+        return peal_broadcast(comm, out, 1, PEAL_I32, 1);
+    if (how == MESSAGE)
+        return call_once(comm, how, out);
+    status = peal_ibroadcast(comm, out, 1, PEAL_I32, 1, &request);
+    return status == PEAL_OK ? peal_request_wait(request) : status;
+}
+
+/* While rank 0 is between two polls: rank 1 does its part, then rank 2 gives up on something else. */
+static void let_others_act(void *context)
+{
+    bool *done = context;
+    if (*done)
+        return;
+    *done = true;
+    children_say_done();
+    children_wait_done(3);
+}
+
+static int have_all_when_another_gives_up(struct peal_comm *comm, const void *context)
+{
+    int how = *(const int *)context;
+    int32_t got = -1;
+    bool done = false;
+    EXPECT(peal_comm_set_algo(comm, "broadcast", "direct") == PEAL_OK);
+    for (int i = 0; i < 8; i++) {
+        if (how != MESSAGE || peal_comm_rank(comm) < 2)
+            EXPECT(pass_on(comm, how, &got) == PEAL_OK);
+        EXPECT(peal_barrier(comm) == PEAL_OK);
+    }
+    if (peal_comm_rank(comm) == 0) {
+        peal_comm_set_idle(comm, let_others_act, &done);
+        EXPECT(pass_on(comm, how, &got) == PEAL_OK);
+        EXPECT(done && got == 1);
+        EXPECT(peal_barrier(comm) == PEAL_CLOSED);
+    } else if (peal_comm_rank(comm) == 1) {
+        children_wait_done(1);
+        EXPECT(pass_on(comm, how, &got) == PEAL_OK);
+        children_say_done();
+        children_wait_done(3);
+    } else {
+        children_wait_done(2);
+        peal_comm_set_timeout(comm, 1);
+        EXPECT(peal_recv(comm, &got, sizeof got, 0, 9, NULL, NULL) == PEAL_TIMEOUT);
+        children_say_done();
+    }
+    return 0;
+}
+
+static void a_rank_that_has_all_is_not_failed_by_others(void **state)
+{
+    (void)state;
+    for (int how = 0; how < WAITS; how++) {
+        struct children group;
+        children_start(&group, 3, have_all_when_another_gives_up, &how);
+        assert_true(children_all_right(&group, CHILDREN_NOBODY));
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_peer_that_has_answered_may_end),
-                                       cmocka_unit_test(a_blocking_call_moves_all_communicators),
-                                       cmocka_unit_test(a_call_of_one_host_serves_other_hosts),
-                                       cmocka_unit_test(starting_is_local),
-                                       cmocka_unit_test(a_communicator_may_be_handed_on),
-                                       cmocka_unit_test(a_rank_outside_hears_in_its_next_call),
-                                       cmocka_unit_test(any_thread_may_revoke),
-                                       cmocka_unit_test(waits_warn_before_they_end)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_that_has_all_is_not_failed_by_others),
+        cmocka_unit_test(a_peer_that_has_answered_may_end),
+        cmocka_unit_test(a_blocking_call_moves_all_communicators),
+        cmocka_unit_test(a_call_of_one_host_serves_other_hosts),
+        cmocka_unit_test(starting_is_local),
+        cmocka_unit_test(a_communicator_may_be_handed_on),
+        cmocka_unit_test(a_rank_outside_hears_in_its_next_call),
+        cmocka_unit_test(any_thread_may_revoke),
+        cmocka_unit_test(waits_warn_before_they_end)};
     return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
 }

@@ -236,6 +236,8 @@ static uint32_t count_buffers(const struct peal_plan *plan)
 void peal_plan_describe(const struct peal_plan *plan, struct peal_plan_facts *out)
 {
     size_t size = PEAL_PLAN_FACTS_FIRST_BYTES;
+    if (!plan || !out)
+        return;
     if (out->struct_size)
         size = out->struct_size;
     struct peal_plan_facts facts = {
@@ -252,6 +254,8 @@ void peal_plan_describe(const struct peal_plan *plan, struct peal_plan_facts *ou
 enum peal_status peal_plan_describe_buffer(const struct peal_plan *plan, uint32_t rank,
                                            uint32_t index, struct peal_plan_buffer *out)
 {
+    if (!plan || !out)
+        return PEAL_INVALID;
     const struct peal_buf *buf = find_buffer(plan, index);
     if (!buf || rank >= plan->nranks)
         return PEAL_INVALID;

@@ -193,6 +193,20 @@ void peal_backoff_crowd(struct peal_team *team, struct peal_backoff *pause, uint
         pause->polls = team->policy.quick_yields - 1;
 }
 
+/* A failure that a peer reports, which may be about what another rank waits for: what this one waits for may have
+ * come since its last poll. So the first look only has the caller poll once more. What peers did before the report
+ * is seen by that poll, what they do after it is not waited for. */
+static enum peal_status heard(struct peal_team *team, struct peal_backoff *pause)
+{
+    if (peal_team_is_well(team))
+        return PEAL_OK;
+    if (!pause->informed && !peal_team_is_revoked(team)) {
+        pause->informed = true;
+        return PEAL_OK;
+    }
+    return peal_team_failure(team);
+}
+
 /* What the peers, the clock and the program itself have to say about a wait of that long. */
 static enum peal_status look_around(struct peal_team *team, struct peal_backoff *pause,
                                     uint64_t waited_ns)
@@ -220,13 +234,13 @@ enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff
         sleep_armed(team, pause);
     } else if (pause->polls < quick) {
         peal_backoff_yield(team, pause);
-        return pause->polls % PEAL_FAILURE_YIELDS ? PEAL_OK : peal_team_failure(team);
+        return pause->polls % PEAL_FAILURE_YIELDS ? PEAL_OK : heard(team, pause);
     }
     uint64_t now = peal_now_ns();
     if (pause->polls == quick)
         pause->began_ns = pause->checked_ns = now;
-    enum peal_status status = peal_team_failure(team);
-    if (status != PEAL_OK)
+    enum peal_status status = heard(team, pause);
+    if (status != PEAL_OK || pause->informed)
         return status;
     if (now - pause->began_ns >= PUBLISH_NS && !pause->published) {
         pause->published = true;
@@ -247,11 +261,12 @@ enum peal_status peal_backoff_longer(struct peal_team *team, struct peal_backoff
 
 enum peal_status peal_backoff_look(struct peal_team *team, struct peal_backoff *pause, bool timed)
 {
-    enum peal_status status = peal_team_failure(team);
+    enum peal_status status = heard(team, pause);
     uint64_t now = peal_now_ns();
     if (pause->first_ns == 0)
         pause->first_ns = pause->looked_ns = now;
-    if (status != PEAL_OK || (now - pause->looked_ns < CHECK_NS && !pause->bereaved))
+    if (status != PEAL_OK || pause->informed ||
+        (now - pause->looked_ns < CHECK_NS && !pause->bereaved))
         return status;
     pause->looked_ns = now;
     return look_around(team, pause, timed ? now - pause->first_ns : 0);

@@ -41,6 +41,7 @@ struct peal_backoff {
     bool is_message;
     uint32_t peer;
     bool deserted; /* no rank is left that it could come from, or go to: once more, and it fails */
+    bool informed; /* a peer has reported a failure: once more, and it fails */
     bool
         bereaved; /* a peer's process has ended, maybe after it did its part: once more, and it fails */
 };

@@ -518,7 +518,7 @@ static enum peal_status wait_part(struct peal_calls *engine, const enum peal_sta
 {
     struct peal_team *team = engine->team;
     struct waiter waiter = {NULL, engine, NULL, wanted};
-    enum peal_status status = until_ns == 0 ? peal_team_failure(team) : team->failed;
+    enum peal_status status = team->failed;
     uint32_t spins = 0;
     peal_under_way_own(engine);
     pause->describe = describe;

@@ -32,11 +32,11 @@ enum {
     PEAL_LABELS = 8, /* user kernels whose names and arguments peers can read */
     PEAL_LABEL_WORDS = 24,
     PEAL_MEMBER_WORDS = 4, /* bits for the most ranks that there may be */
-    PEAL_REPORT_WORDS = 1024
+    PEAL_REPORT_WORDS = 872
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
-#define PEAL_CONTROL_VERSION UINT32_C(11)
+#define PEAL_CONTROL_VERSION UINT32_C(12)
 
 /* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
 struct peal_cell {

@@ -33,12 +33,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { CONTROL_BYTES = 16384, PAGE = 4096, PAGE_TABLE = 512 };
+/* With the sleep slots of 16 ranks, three pages: heads are most of what communicators take that are hardly used. */
+enum { CONTROL_BYTES = 11 << 10, PAGE = 4096, PAGE_TABLE = 512 };
 static_assert(sizeof(struct peal_control) <= CONTROL_BYTES, "the control block fits its place");
 
 uint64_t peal_head_bytes(uint32_t size)
 {
-    return CONTROL_BYTES + peal_size_align(size * sizeof(struct peal_sleep_slot), PAGE);
+    return peal_size_align(CONTROL_BYTES + size * sizeof(struct peal_sleep_slot), PAGE);
 }
 
 static uint64_t read_env_size(const char *name, uint64_t otherwise)

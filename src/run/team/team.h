@@ -227,6 +227,14 @@ static inline bool peal_team_is_well(const struct peal_team *team)
     return atomic_load_explicit(&peal_team_own(team)->failure, memory_order_relaxed) == 0;
 }
 
+/* Is it that the team was revoked? */
+static inline bool peal_team_is_revoked(const struct peal_team *team)
+{
+    /* Relaxed: as above. */
+    uint64_t failure = atomic_load_explicit(&peal_team_own(team)->failure, memory_order_relaxed);
+    return (failure & 0xff) == PEAL_REVOKED;
+}
+
 /* At the end of a call that may have used peers' memory, whose owner may use it for something else
  * once its own call has failed: PEAL_OK only if no rank had given up by the time of the last access.
  * Every failure is written into the first rank's block before any rank of its host returns it; ranks of
@@ -288,12 +296,13 @@ static inline void peal_team_count_ended(struct peal_team *team)
 }
 
 /* The same around moving calls that are under way, which is done in no call or in any: as above,
- * orders and partners. False: the team has failed, and nothing may be moved. */
+ * orders and partners. False: the team has failed, and nothing may be moved: by this rank's account, or by
+ * that of any where ranks are threads, whose memory the program may free next. */
 static inline bool peal_team_move_begin(struct peal_team *team)
 {
     atomic_store_explicit(&peal_team_own(team)->moving, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    return peal_team_is_well(team);
+    return peal_team_is_well(team) || (!team->threads && team->failed == PEAL_OK);
 }
 static inline void peal_team_move_end(struct peal_team *team)
 {

@@ -132,6 +132,12 @@ static bool go_together(const struct peal_claim_task *a, const struct peal_claim
     return b->sequences && a->nranks == b->nranks && a->cut == b->cut;
 }
 
+/* Does the plan alone belong to what the shares say? */
+static bool is_shown_alone(const struct peal_claim_task *task, const struct peal_claim_task *alone)
+{
+    return task->shown_alone && !alone->sequences && alone->nranks == task->nranks;
+}
+
 /* Do all plans of all shares of the task's sequences compose? Then *plans is how many there are. */
 static bool all_compose(const struct peal_claim *claim, const struct peal_claim_task *task,
                         uint64_t *plans)
@@ -144,6 +150,9 @@ static bool all_compose(const struct peal_claim *claim, const struct peal_claim_
     peal_arena_init(&arena, 0);
     for (size_t i = 0; i < claim->ntasks; i++) {
         const struct peal_claim_task *share = &claim->tasks[i];
+        if (good && is_shown_alone(task, share))
+            good =
+                share->composition && peal_composition_join(&together, share->composition, &arena);
         if (!good || !go_together(task, share))
             continue;
         good = share->composes && !(depth && share->depth && depth != share->depth);

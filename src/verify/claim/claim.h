@@ -29,6 +29,9 @@
 /* Launched ops times lanes that the sequences of one number of ranks may cost: about two minutes.
  */
 #define PEAL_SEQUENCE_WORK UINT64_C(6000000000)
+/* Up to so many ranks the plans of all roots are proved, beyond that those of two roots where the text
+ * says that the others are rotations of them: peal_symmetry_of_text. */
+#define PEAL_FEW_RANKS 32
 
 struct peal_claim_task {
     uint32_t nranks;
@@ -41,6 +44,8 @@ struct peal_claim_task {
     bool composes;          /* sequences: the plans of the share so far may be launched in
                                           any order: order/compose.h */
     struct peal_composition *composition; /* what they say together, in the arena */
+    bool one_root;                        /* the text says that two roots stand for all ... */
+    bool shown_alone;                     /* ... one of which is that of the plans alone */
     uint64_t plans;                       /* of the share, while it composes */
     uint64_t orders;                      /* sequences of two of them, with one of the two first */
     uint32_t depth;                       /* of their channels; 0: they have none */
@@ -76,6 +81,7 @@ struct peal_claim {
     bool flush;             /* plans with the flushes that a network needs: see plan/flush.h */
     bool keep_plans;        /* of proved ones too */
     uint64_t sequence_work; /* beyond which sequences are sampled; 0 = PEAL_SEQUENCE_WORK */
+    uint32_t few_ranks;     /* 0 = PEAL_FEW_RANKS */
     uint32_t workers;       /* threads; 0 = 1 */
     const char *cache;      /* folder of verdicts, or NULL */
     void (*done)(void *context, const struct peal_claim_task *task); /* after each, any thread */

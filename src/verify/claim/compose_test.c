@@ -103,7 +103,9 @@ static const struct row rows[] = {
      PEAL_PROVED},
 };
 
-static struct peal_claim_sum prove(const struct peal_kernel *kernel, bool plain, bool *composes)
+/* few: see peal_claim */
+static struct peal_claim_sum prove(const struct peal_kernel *kernel, bool plain, uint32_t few,
+                                   bool *composes)
 {
     static const int64_t ranks[] = {3}, counts[] = {5, 7};
     struct peal_claim claim = {.ranks = ranks, .counts = counts, .nranks = 1, .ncounts = 2};
@@ -112,6 +114,7 @@ static struct peal_claim_sum prove(const struct peal_kernel *kernel, bool plain,
     claim.request.bind.dtype = PEAL_F32;
     claim.verify.plain = plain;
     claim.workers = plain ? 1 : 3;
+    claim.few_ranks = few;
     assert_int_equal(peal_claim_prove(&claim, &sum), PEAL_OK);
     *composes = true;
     for (size_t i = 0; i < claim.ntasks; i++) {
@@ -130,8 +133,11 @@ static void test_what_composes_is_what_pairs_say(void **state)
         struct made m;
         bool composes, plain;
         made_begin(&m, row->text);
-        struct peal_claim_sum one = prove(m.kernel, false, &composes);
-        struct peal_claim_sum two = prove(m.kernel, true, &plain);
+        struct peal_claim_sum text = prove(m.kernel, false, 2, &composes);
+        struct peal_claim_sum one = prove(m.kernel, false, 0, &composes);
+        struct peal_claim_sum two = prove(m.kernel, true, 0, &plain);
+        assert_int_equal(peal_claim_verdict(&text), row->verdict);
+        assert_int_equal(text.all_sequences, two.all_sequences);
         if (composes != row->composes || plain || peal_claim_verdict(&one) != row->verdict ||
             peal_claim_verdict(&two) != row->verdict || one.sequences != two.sequences ||
             one.all_sequences != two.all_sequences)

@@ -14,11 +14,7 @@
 static uint64_t max_ops(const struct peal_claim *claim, uint32_t nranks)
 {
     enum { BYTES_PER_OP = 64, FEWEST = 1 << 16 };
-    uint64_t bytes;
-    if (claim->verify.most_bytes)
-        bytes = claim->verify.most_bytes;
-    else
-        bytes = UINT64_C(2) << 30;
+    uint64_t bytes = claim->verify.most_bytes ? claim->verify.most_bytes : UINT64_C(2) << 30;
     uint64_t ops = bytes / BYTES_PER_OP, most = peal_instantiate_most_ops(nranks);
     if (ops < FEWEST)
         return FEWEST;
@@ -143,6 +139,50 @@ static void retell(const struct peal_claim *claim, struct peal_claim_task *task,
     free(plan);
 }
 
+bool peal_claim_has_root(const struct peal_claim *claim)
+{
+    return claim->request.kernel && peal_request_has_root(claim->request.kernel);
+}
+
+static int64_t most_count(const struct peal_claim *claim)
+{
+    int64_t most = 1;
+    for (size_t i = 0; i < claim->ncounts; i++) {
+        if (claim->counts[i] > most)
+            most = claim->counts[i];
+    }
+    return most;
+}
+
+/* Does the text say that the plans of all roots are rotations of one, with every count? */
+static bool is_one_root_enough(const struct peal_claim *claim, struct peal_claim_task *task)
+{
+    uint32_t few = claim->few_ranks ? claim->few_ranks : PEAL_FEW_RANKS;
+    bool good = peal_claim_has_root(claim) && task->nranks > few && !claim->flush && !task->cut;
+    for (size_t i = 0; i < claim->ncounts && good; i++) {
+        struct peal_plan_request request =
+            request_of(claim, task, claim->counts[i], 0, most_count(claim));
+        struct peal_arena arena;
+        struct peal_diags diags;
+        struct peal_bind bind;
+        peal_arena_init(&arena, 0);
+        peal_diags_init(&diags);
+        good = peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK &&
+               peal_symmetry_of_text(request.kernel, &bind);
+        peal_diags_release(&diags);
+        peal_arena_release(&arena);
+    }
+    return good;
+}
+
+/* Is the plan alone one of the two that stand for all roots? Proofs that are kept say nothing about
+ * sequences. */
+static bool speaks_for_roots(const struct peal_claim *claim, struct peal_claim_task *task)
+{
+    return !claim->alone && !claim->cache && !claim->verify.plain && !claim->verify.pairwise &&
+           is_one_root_enough(claim, task);
+}
+
 static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *task)
 {
     if (claim->plan) {
@@ -156,20 +196,19 @@ static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *
         plan_variant(claim, task, task->count, claim->request.bind.root, max_count);
     if (!plan)
         return;
-    task->status = peal_verify_cached(plan, &claim->verify, claim->cache, &task->answer);
-    if (task->answer && task->answer->verdict == PEAL_PROVED)
+    struct peal_verify_options options = claim->verify;
+    options.compose = speaks_for_roots(claim, task);
+    task->status = peal_verify_cached(plan, &options, claim->cache, &task->answer);
+    if (task->answer && task->answer->verdict == PEAL_PROVED) {
+        task->composition = task->answer->composition;
         check_text(claim, task, plan, max_count);
+    }
     if (task->answer && (task->answer->verdict != PEAL_PROVED || claim->keep_plans))
         task->plan = plan;
     else
         free(plan);
     if (tells_lines(claim, task->answer))
         retell(claim, task, max_count);
-}
-
-bool peal_claim_has_root(const struct peal_claim *claim)
-{
-    return claim->request.kernel && peal_request_has_root(claim->request.kernel);
 }
 
 /* A plan, and the arguments it was made with. */
@@ -189,12 +228,8 @@ enum {
 static uint32_t pair_launches(const struct variant *a, const struct variant *b)
 {
     uint32_t one = peal_verify_launches(a->plan), two = peal_verify_launches(b->plan);
-    uint32_t most = two;
-    if (one > two)
-        most = one;
-    if (most < MOST_LAUNCHES)
-        return most;
-    return MOST_LAUNCHES;
+    uint32_t most = one > two ? one : two;
+    return most < MOST_LAUNCHES ? most : MOST_LAUNCHES;
 }
 
 /* Orders of that many launches of a and b that begin with a and have both. */
@@ -244,11 +279,7 @@ static void retell_order(const struct peal_claim *claim, struct peal_claim_task 
 {
     const struct peal_plan *list[MOST_LAUNCHES + MOST_AFTER];
     struct peal_verification *answer = NULL;
-    int64_t max_count = 1;
-    for (size_t i = 0; i < claim->ncounts; i++) {
-        if (claim->counts[i] > max_count)
-            max_count = claim->counts[i];
-    }
+    int64_t max_count = most_count(claim);
     struct peal_plan *one = make_unfused(claim, task, a->count, a->root, max_count);
     struct peal_plan *two = make_unfused(claim, task, b->count, b->root, max_count);
     for (uint32_t i = 0; i < launches; i++) {
@@ -337,11 +368,7 @@ static bool make_variant(const struct peal_claim *claim, struct peal_claim_task 
                          struct variant *v)
 {
     size_t nroots = root_count(claim, task);
-    int64_t max_count = 1;
-    for (size_t k = 0; k < claim->ncounts; k++) {
-        if (claim->counts[k] > max_count)
-            max_count = claim->counts[k];
-    }
+    int64_t max_count = most_count(claim);
     v->count = claim->counts[i / nroots];
     if (peal_claim_has_root(claim))
         v->root = (int64_t)(i % nroots);
@@ -407,17 +434,28 @@ static bool prove_closed(const struct peal_claim *claim, struct peal_claim_task 
     return task->composes;
 }
 
-/* Each plan of the share by itself, as long as all of them compose. */
+/* Each plan of the share by itself, as long as all of them compose. Where one root is enough, two of
+ * them are proved all the same: what plans say about sequences may depend on the root only through
+ * cells that stay where they are while their writer moves, which two roots show. One of the two may
+ * be proved by the task of the plan alone. */
 static void prove_each(const struct peal_claim *claim, struct peal_claim_task *task)
 {
-    size_t n = claim->ncounts * root_count(claim, task);
+    size_t roots = root_count(claim, task), shown = roots, first = 0;
     task->composes = !claim->verify.plain && !claim->verify.pairwise;
-    for (size_t i = task->share; i < n; i += task->shares) {
+    if (task->composes && roots > 2 && is_one_root_enough(claim, task)) {
+        task->one_root = true;
+        task->shown_alone = !claim->cache;
+        shown = task->shown_alone ? 1 : 2;
+        first = task->shown_alone && claim->request.bind.root == 0;
+    }
+    for (size_t i = task->share; i < claim->ncounts * shown; i += task->shares) {
         if (!task->composes)
             break;
-        if (!prove_closed(claim, task, i))
+        if (!prove_closed(claim, task, i / shown * roots + first + i % shown))
             task->composes = false;
     }
+    if (task->one_root)
+        task->plans = task->share == 0 ? claim->ncounts * roots : 0;
 }
 
 /* --- pairs and threes ------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@
 #include "verify/forall/forall.h"
 
 #include "verify/forall/mesh.h"
+#include "verify/forall/rounds.h"
 #include "verify/forall/tree.h"
 #include "verify/ring/ring.h"
 
@@ -20,7 +21,7 @@ enum { MOST_CUTOFF = 14, MOST_SUBSET = 6 };
 
 const char *peal_forall_class_name(enum peal_forall_class in)
 {
-    static const char *const names[] = {"none", "mesh", "ring", "tree"};
+    static const char *const names[] = {"none", "mesh", "ring", "tree", "rounds"};
     return names[in];
 }
 
@@ -59,6 +60,22 @@ static bool is_later(struct peal_pos a, struct peal_pos b)
     return a.line != b.line ? a.line > b.line : a.col > b.col;
 }
 
+/* Trees by their contract; barriers in rounds. */
+static bool read_tree(const struct peal_kernel *kernel, struct peal_forall *out)
+{
+    struct peal_forall down = {0}, up = {0}, rounds = {0};
+    *out = (struct peal_forall){.in = PEAL_FORALL_TREE, .cutoff = PEAL_TREE_CUTOFF};
+    if (peal_tree_classify(kernel, &down) || peal_tree_classify_reduce(kernel, &up))
+        return true;
+    *out = (struct peal_forall){.in = PEAL_FORALL_ROUNDS, .cutoff = PEAL_ROUNDS_CUTOFF};
+    if (peal_rounds_classify(kernel, &rounds))
+        return true;
+    *out = is_later(up.at, down.at) ? up : down;
+    if (is_later(rounds.at, out->at))
+        *out = rounds;
+    return false;
+}
+
 struct peal_forall peal_forall_classify(const struct peal_kernel *kernel)
 {
     struct peal_forall out, ring = {0}, tree = {0};
@@ -72,11 +89,8 @@ struct peal_forall peal_forall_classify(const struct peal_kernel *kernel)
         ring.cutoff = PEAL_RING_CUTOFF;
         return ring;
     }
-    if (peal_tree_classify(kernel, &tree)) {
-        tree.in = PEAL_FORALL_TREE;
-        tree.cutoff = PEAL_TREE_CUTOFF;
+    if (read_tree(kernel, &tree))
         return tree;
-    }
     if (is_later(tree.at, ring.at) && is_later(tree.at, out.at))
         return tree;
     return is_later(ring.at, out.at) ? ring : out;
@@ -306,6 +320,8 @@ void peal_forall_finish(struct peal_forall *f, const struct peal_claim *claim,
         break;
     case PEAL_FORALL_TREE:
         good = good && check_tree(f, claim);
+        break;
+    case PEAL_FORALL_ROUNDS:
         break;
     default:
         good = good && peal_ring_prove(&claim->request, certificate, f);

@@ -18,7 +18,13 @@
 
 #include "verify/claim/claim.h"
 
-enum peal_forall_class { PEAL_FORALL_NONE, PEAL_FORALL_MESH, PEAL_FORALL_RING, PEAL_FORALL_TREE };
+enum peal_forall_class {
+    PEAL_FORALL_NONE,
+    PEAL_FORALL_MESH,
+    PEAL_FORALL_RING,
+    PEAL_FORALL_TREE,
+    PEAL_FORALL_ROUNDS
+};
 
 struct peal_forall {
     bool proved;   /* for every number of ranks */

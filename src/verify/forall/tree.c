@@ -7,9 +7,9 @@
  */
 #include "verify/forall/tree.h"
 
-#include <stdio.h>
+#include "verify/forall/words.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 enum role { ROLE_ANY, ROLE_ROOT, ROLE_OTHER };
 enum partner { PARTNER_NONE, PARTNER_PARENT, PARTNER_CHILD };
@@ -26,86 +26,37 @@ struct tree {
 
 static bool refuse(struct tree *t, struct peal_pos at, const char *why)
 {
-    if (!t->out->why[0]) {
-        snprintf(t->out->why, sizeof t->out->why, "%s", why);
-        t->out->at = at;
-    }
-    return false;
+    return peal_word_refuse(t->out, at, why);
 }
 
 /* --- integers -------------------------------------------------------------------------------- */
 
-static bool is_name(const struct peal_expr *e, const struct peal_symbol *s)
-{
-    return e && s && e->kind == PEAL_EXPR_NAME && e->symbol == s;
-}
-
-static bool is_builtin(const struct peal_expr *e, enum peal_special which)
-{
-    return e && e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol->kind == PEAL_SYMBOL_BUILTIN &&
-           e->symbol->value == (int64_t)which;
-}
-
-static bool is_int(const struct peal_expr *e, int64_t value)
-{
-    return e && e->kind == PEAL_EXPR_INT && e->value == value;
-}
-
-static bool is_binary(const struct peal_expr *e, enum peal_int_op op)
-{
-    return e && e->kind == PEAL_EXPR_BINARY && e->op == op;
-}
-
-static bool is_log2(const struct peal_expr *e)
-{
-    return e && e->kind == PEAL_EXPR_CALL && e->builtin == PEAL_BUILTIN_LOG2;
-}
-
-static bool is_root(const struct peal_expr *e)
-{
-    return e && e->kind == PEAL_EXPR_NAME && e->symbol && e->symbol->kind == PEAL_SYMBOL_INT &&
-           strcmp(e->symbol->name, "root") == 0;
-}
-
-/* (rank + e) % nranks or (rank - e) % nranks: the e, or NULL */
-static const struct peal_expr *distance(const struct peal_expr *e, enum peal_int_op op)
-{
-    bool reduced = is_binary(e, PEAL_INT_MOD) && is_builtin(e->b, PEAL_NRANKS);
-    if (!reduced || !is_binary(e->a, op) || !is_builtin(e->a->a, PEAL_RANK))
-        return NULL;
-    return e->a->b;
-}
-
-/* 1 << name */
-static bool is_power(const struct peal_expr *e, const struct peal_symbol *exponent)
-{
-    return is_binary(e, PEAL_INT_SHL) && is_int(e->a, 1) && is_name(e->b, exponent);
-}
-
 /* log2(2 * v + 1) */
 static bool is_bits(const struct tree *t, const struct peal_expr *e)
 {
-    const struct peal_expr *sum = is_log2(e) ? e->a : NULL;
-    return is_binary(sum, PEAL_INT_ADD) && is_int(sum->b, 1) && is_binary(sum->a, PEAL_INT_MUL) &&
-           is_int(sum->a->a, 2) && is_name(sum->a->b, t->v);
+    const struct peal_expr *sum = peal_word_is_log2(e) ? e->a : NULL;
+    return peal_word_is_binary(sum, PEAL_INT_ADD) && peal_word_is_int(sum->b, 1) &&
+           peal_word_is_binary(sum->a, PEAL_INT_MUL) && peal_word_is_int(sum->a->a, 2) &&
+           peal_word_is_name(sum->a->b, t->v);
 }
 
 /* (rank - (1 << bits) / 2) % nranks */
 static bool is_parent(const struct tree *t, const struct peal_expr *e)
 {
-    const struct peal_expr *far = distance(e, PEAL_INT_SUB);
-    return is_binary(far, PEAL_INT_DIV) && is_power(far->a, t->bits) && is_int(far->b, 2);
+    const struct peal_expr *far = peal_word_distance(e, PEAL_INT_SUB);
+    return peal_word_is_binary(far, PEAL_INT_DIV) && peal_word_is_shifted(far->a, 1, t->bits) &&
+           peal_word_is_int(far->b, 2);
 }
 
 /* (rank + (1 << k)) % nranks */
 static bool is_child(const struct tree *t, const struct peal_expr *e)
 {
-    return t->in_children && is_power(distance(e, PEAL_INT_ADD), t->k);
+    return t->in_children && peal_word_is_shifted(peal_word_distance(e, PEAL_INT_ADD), 1, t->k);
 }
 
 static enum partner partner_of(const struct tree *t, const struct peal_expr *e)
 {
-    if (t->role == ROLE_OTHER && (is_name(e, t->parent) || is_parent(t, e)))
+    if (t->role == ROLE_OTHER && (peal_word_is_name(e, t->parent) || is_parent(t, e)))
         return PARTNER_PARENT;
     return is_child(t, e) ? PARTNER_CHILD : PARTNER_NONE;
 }
@@ -114,21 +65,12 @@ static enum partner partner_of(const struct tree *t, const struct peal_expr *e)
 
 static bool read_block(struct tree *t, const struct peal_stmt *s);
 
-/* s[i] of a signal with a cell per rank: its i, or NULL */
-static const struct peal_expr *index_of(const struct peal_expr *e)
-{
-    bool cell = e->kind == PEAL_EXPR_SLICE && e->nslices == 1 &&
-                e->slices[0].kind == PEAL_SLICE_INDEX && e->a->kind == PEAL_EXPR_NAME &&
-                e->a->symbol && e->a->symbol->kind == PEAL_SYMBOL_SIGNAL;
-    return cell ? e->slices[0].a : NULL;
-}
-
 static bool read_notify(struct tree *t, const struct peal_stmt *s)
 {
-    const struct peal_expr *index = s->a->kind == PEAL_EXPR_AT ? index_of(s->a->a) : NULL;
-    if (s->relaxed || s->is_set || s->b->kind != PEAL_EXPR_INT || s->b->value <= 0)
+    const struct peal_expr *index = s->a->kind == PEAL_EXPR_AT ? peal_word_index(s->a->a) : NULL;
+    if (!peal_word_is_plain_notify(s))
         return refuse(t, s->pos, "a notify adds no plain positive number");
-    if (!index || !is_builtin(index, PEAL_RANK) || partner_of(t, s->a->b) == PARTNER_NONE)
+    if (!index || !peal_word_is_builtin(index, PEAL_RANK) || partner_of(t, s->a->b) == PARTNER_NONE)
         return refuse(t, s->pos, "a notify that is not of the own cell at the parent or a child");
     if (t->waits_for_child)
         return refuse(t, s->pos, "a notify after a wait for a child");
@@ -137,9 +79,9 @@ static bool read_notify(struct tree *t, const struct peal_stmt *s)
 
 static bool read_wait(struct tree *t, const struct peal_stmt *s)
 {
-    const struct peal_expr *index = index_of(s->a);
+    const struct peal_expr *index = peal_word_index(s->a);
     enum partner partner = index ? partner_of(t, index) : PARTNER_NONE;
-    if (s->relaxed || s->is_equal || s->back || s->b->kind != PEAL_EXPR_INT)
+    if (!peal_word_is_plain_wait(s))
         return refuse(t, s->pos, "a threshold is no plain number");
     if (partner == PARTNER_NONE)
         return refuse(t, s->pos, "a wait that is not for the parent or a child");
@@ -149,18 +91,12 @@ static bool read_wait(struct tree *t, const struct peal_stmt *s)
     return true;
 }
 
-static bool is_vector(const struct peal_expr *e)
-{
-    return e->kind == PEAL_EXPR_NAME && e->symbol &&
-           (e->symbol->kind == PEAL_SYMBOL_BUFFER || e->symbol->kind == PEAL_SYMBOL_TILE);
-}
-
 static bool read_source(struct tree *t, const struct peal_expr *e)
 {
-    if (is_vector(e))
+    if (peal_word_is_vector(e))
         return true;
-    bool remote =
-        e->kind == PEAL_EXPR_AT && is_vector(e->a) && partner_of(t, e->b) == PARTNER_PARENT;
+    bool remote = e->kind == PEAL_EXPR_AT && peal_word_is_vector(e->a) &&
+                  partner_of(t, e->b) == PARTNER_PARENT;
     if (!remote)
         return refuse(t, e->pos, "an operand that is neither a whole vector nor the parent's");
     if (t->reads++)
@@ -172,17 +108,17 @@ static bool read_assign(struct tree *t, const struct peal_stmt *s)
 {
     if (t->in_children)
         return refuse(t, s->pos, "data that moves once per child");
-    if (!is_vector(s->a))
+    if (!peal_word_is_vector(s->a))
         return refuse(t, s->pos, "a place that is not a whole vector of the own rank");
     return read_source(t, s->b);
 }
 
 static bool read_let(struct tree *t, const struct peal_stmt *s)
 {
-    const struct peal_expr *far = distance(s->a, PEAL_INT_SUB);
+    const struct peal_expr *far = peal_word_distance(s->a, PEAL_INT_SUB);
     if (s->symbol->kind == PEAL_SYMBOL_TILE && !t->in_children)
         return read_source(t, s->a);
-    if (!t->v && is_root(far))
+    if (!t->v && peal_word_is_root(far))
         t->v = s->symbol;
     else if (t->v && !t->bits && is_bits(t, s->a))
         t->bits = s->symbol;
@@ -196,9 +132,9 @@ static bool read_let(struct tree *t, const struct peal_stmt *s)
 /* v == 0 or v != 0, outside of each other. */
 static bool read_if(struct tree *t, const struct peal_stmt *s)
 {
-    bool equal = is_binary(s->a, PEAL_INT_EQ);
-    if ((!equal && !is_binary(s->a, PEAL_INT_NE)) || !is_name(s->a->a, t->v) ||
-        !is_int(s->a->b, 0) || t->role != ROLE_ANY || t->in_children)
+    bool equal = peal_word_is_binary(s->a, PEAL_INT_EQ);
+    if ((!equal && !peal_word_is_binary(s->a, PEAL_INT_NE)) || !peal_word_is_name(s->a->a, t->v) ||
+        !peal_word_is_int(s->a->b, 0) || t->role != ROLE_ANY || t->in_children)
         return refuse(t, s->a->pos, "a condition that is not about being the root");
     t->role = equal ? ROLE_ROOT : ROLE_OTHER;
     bool good = read_block(t, s->body);
@@ -212,13 +148,13 @@ static bool read_if(struct tree *t, const struct peal_stmt *s)
 static bool read_children(struct tree *t, const struct peal_stmt *s)
 {
     const struct peal_stmt *test = s->body;
-    bool range = t->bits && !s->c && is_name(s->a, t->bits) && is_binary(s->b, PEAL_INT_ADD) &&
-                 is_int(s->b->b, 1) && is_log2(s->b->a) && is_builtin(s->b->a->a, PEAL_NRANKS);
+    bool range = t->bits && !s->c && peal_word_is_name(s->a, t->bits) && peal_word_is_height(s->b);
     bool single = test && !test->next && test->kind == PEAL_STMT_IF && !test->other;
     const struct peal_expr *less = single ? test->a : NULL;
-    bool inside = is_binary(less, PEAL_INT_LT) && is_builtin(less->b, PEAL_NRANKS) &&
-                  is_binary(less->a, PEAL_INT_ADD) && is_name(less->a->a, t->v) &&
-                  is_power(less->a->b, s->symbol);
+    bool inside =
+        peal_word_is_binary(less, PEAL_INT_LT) && peal_word_is_builtin(less->b, PEAL_NRANKS) &&
+        peal_word_is_binary(less->a, PEAL_INT_ADD) && peal_word_is_name(less->a->a, t->v) &&
+        peal_word_is_shifted(less->a->b, 1, s->symbol);
     if (!range || !inside || t->in_children || t->role != ROLE_ANY)
         return refuse(t, s->pos, "a loop that is not over the children in a binomial tree");
     t->k = s->symbol;
@@ -230,14 +166,14 @@ static bool read_children(struct tree *t, const struct peal_stmt *s)
 
 static bool is_dim(const struct tree *t, const struct peal_expr *e)
 {
-    return is_name(e, t->dim);
+    return peal_word_is_name(e, t->dim);
 }
 
 static bool read_decl(struct tree *t, const struct peal_stmt *s)
 {
     const struct peal_symbol *d = s->symbol;
     bool signal = d->kind == PEAL_SYMBOL_SIGNAL && d->mode == PEAL_MODE_ONE_WRITER &&
-                  is_builtin(d->shape[0], PEAL_NRANKS);
+                  peal_word_is_builtin(d->shape[0], PEAL_NRANKS);
     bool vector = d->kind == PEAL_SYMBOL_BUFFER && is_dim(t, d->shape[0]) && !d->shape[1];
     return signal || vector ||
            refuse(t, s->pos, "neither a vector nor a signal with a cell per rank");
@@ -305,10 +241,12 @@ bool peal_tree_classify(const struct peal_kernel *kernel, struct peal_forall *ou
 
 /* --- plans ----------------------------------------------------------------------------------- */
 
-/* The parent's number among `nranks`, counted from the root; of 0: 0 */
-static uint32_t parent_number(uint32_t v)
+/* The parent's number, counted from the root; of 0: 0. Broadcasts clear the highest bit, reductions the lowest. */
+static uint32_t parent_number(const struct peal_plan *plan, uint32_t v)
 {
     uint32_t power = 1;
+    if (plan->contract == PEAL_CONTRACT_REDUCE)
+        return v & (v - 1);
     while (power <= v / 2)
         power *= 2;
     return v ? v - power : 0;
@@ -317,7 +255,7 @@ static uint32_t parent_number(uint32_t v)
 static bool are_linked(const struct peal_plan *plan, uint32_t a, uint32_t b)
 {
     uint32_t n = plan->nranks, v = (a + n - plan->root) % n, w = (b + n - plan->root) % n;
-    return v != w && (parent_number(v) == w || parent_number(w) == v);
+    return v != w && ((v && parent_number(plan, v) == w) || (w && parent_number(plan, w) == v));
 }
 
 static bool has_edges_only(const struct peal_plan *plan)

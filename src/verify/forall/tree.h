@@ -12,6 +12,8 @@ enum { PEAL_TREE_CUTOFF = 8 };
 
 /* Is the text that of a broadcast along a binomial tree? Otherwise `out->why` says why not. */
 bool peal_tree_classify(const struct peal_kernel *kernel, struct peal_forall *out);
+/* Or of a reduction? */
+bool peal_tree_classify_reduce(const struct peal_kernel *kernel, struct peal_forall *out);
 /* Do plans for more ranks have notifies and waits between parents and children only? */
 bool peal_tree_matches(const struct peal_plan_request *request);
 

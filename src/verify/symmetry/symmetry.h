@@ -7,6 +7,7 @@
  *   one_pass.c   must-precede for programs whose cells have one writer: vector clocks in one run,
  *                with a component for each thread that is asked about
  *   roots.c      plans that differ in their root by a rotation of the ranks only
+ *   root_text.c  the same, read in the text without making the plans
  *
  * A group acts on the ranks so that exactly one member takes rank r to rank 0: rotations by any
  * distance, or exclusive or with any number. Lanes keep their number. If every member carries the
@@ -20,6 +21,7 @@
 #ifndef PEAL_VERIFY_SYMMETRY_H
 #define PEAL_VERIFY_SYMMETRY_H
 
+#include "plan/plan.h"
 #include "verify/order/order.h"
 
 enum symmetry_kind { SYMMETRY_NONE, SYMMETRY_ROTATE, SYMMETRY_XOR };
@@ -65,5 +67,10 @@ bool peal_clocks_in_one_pass(const struct program *p, const struct clock_query *
 /* Plans of one kernel, plans[r] with root r, for n ranks (NULL: there is none): does the rotation by
  * d carry any sequence of them to the sequence with all roots d higher, for every d? */
 bool peal_symmetry_of_roots(const struct peal_plan *const *plans, uint32_t n);
+
+/* The kernel's text, with what is bound but for the root: is the plan with root r, for every r, the rotation by r of the plan with
+ * root 0, up to the order of what nothing can tell apart, with one bijection of cells and bytes per r? */
+struct peal_kernel;
+bool peal_symmetry_of_text(const struct peal_kernel *kernel, const struct peal_bind *bind);
 
 #endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* turned RANKS COUNTS FILE.peal...: what a text is said to do with every root, its plans do.
+ *
+ * Of every kernel with a root in every file, for each number of ranks and each count (lists: 2,3,5), the text is read
+ * (peal_root_read). If it says that one root stands for all, the plans of all roots are made and compared rank by rank: what rank
+ * q + r does with root r must be what rank q does with root 0, with ranks, cells and elements where the formulas of the text say.
+ * Notifies that follow each other may come in another order, and so may waits, and accesses between two of these.
+ * Prints what differs, then how many texts were read and how many have one root for all.
+ */
+#include "base/base.h"
+#include "lang/lang.h"
+#include "plan/plan.h"
+#include "verify/symmetry/root_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct turned {
+    const char *file;
+    const struct peal_kernel *kernel;
+    uint32_t nranks;
+    int64_t count;
+    struct root_text text;
+    uint64_t texts, alike, plans, differ;
+};
+
+/* --- one thing that a rank does -------------------------------------------------------------- */
+
+enum thing_kind { THING_NOTIFY, THING_WAIT, THING_ACCESS };
+
+struct thing {
+    uint64_t group; /* things of one group may be in any order */
+    uint64_t fields[6];
+    uint32_t kind;
+};
+
+struct things {
+    struct thing *at;
+    size_t len, cap;
+    uint64_t group;
+};
+
+static void push(struct things *list, struct thing thing)
+{
+    if (list->len && list->at[list->len - 1].kind != thing.kind)
+        list->group++;
+    thing.group = list->group;
+    if (list->len == list->cap) {
+        list->cap = list->cap ? 2 * list->cap : 64;
+        list->at = realloc(list->at, list->cap * sizeof *list->at);
+        if (!list->at)
+            abort();
+    }
+    list->at[list->len++] = thing;
+}
+
+static int by_group(const void *a, const void *b)
+{
+    const struct thing *x = a, *y = b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    return memcmp(x->fields, y->fields, sizeof x->fields);
+}
+
+static struct formula formula_of(const struct turned *t, const char *name)
+{
+    for (const struct peal_symbol *s = t->kernel->symbols; s; s = s->next) {
+        if ((s->kind == PEAL_SYMBOL_BUFFER || s->kind == PEAL_SYMBOL_SIGNAL) &&
+            strcmp(s->name, name) == 0)
+            return t->text.formulas[s->slot];
+    }
+    return (struct formula){FORMULA_UNSET, 0};
+}
+
+/* Where elements go under the rotation by r. False: they do not stay together. */
+static bool carry(const struct turned *t, struct formula f, uint32_t r, uint64_t *from,
+                  uint64_t len)
+{
+    if (f.kind != FORMULA_MOVES)
+        return true;
+    uint64_t unit = (uint64_t)f.unit, group = unit * t->nranks;
+    if (*from % group == 0 && len % group == 0)
+        return true;
+    if (*from % unit + len > unit)
+        return false;
+    uint64_t i = *from / unit % t->nranks;
+    *from = *from / group * group + (i + r) % t->nranks * unit + *from % unit;
+    return true;
+}
+
+/* --- what a rank does, carried by the rotation by r ------------------------------------------ */
+
+static void add_access(const struct turned *t, const struct peal_plan *plan,
+                       const struct peal_op *op, const struct peal_ref *ref, uint32_t launch,
+                       bool writes, uint32_t r, struct things *out)
+{
+    if (ref->buf >= plan->bufs.count || peal_plan_bufs(plan)[ref->buf].kind == PEAL_BUF_TILE)
+        return;
+    const struct peal_buf *buf = &peal_plan_bufs(plan)[ref->buf];
+    const char *name = peal_plan_string(plan, buf->name);
+    uint64_t size = peal_dtype_size((enum peal_dtype)ref->dtype);
+    uint64_t from = peal_ref_offset(plan, ref, launch) / size +
+                    (uint64_t)ref->row * (buf->cols ? buf->cols : 1);
+    uint64_t len = op->mem.count * op->mem.rows;
+    bool together = carry(t, formula_of(t, name), r, &from, len);
+    push(out, (struct thing){.kind = THING_ACCESS,
+                             .fields = {peal_hash_bytes(name, strlen(name), 1),
+                                        (ref->rank + r) % t->nranks, from, len, writes,
+                                        together ? launch : UINT64_MAX}});
+}
+
+static void add_op(const struct turned *t, const struct peal_plan *plan, const struct peal_op *op,
+                   uint32_t launch, uint32_t r, struct things *out)
+{
+    if (peal_op_is_sync(op)) {
+        const struct peal_signal *s = &peal_plan_signals(plan)[peal_op_signal(op)];
+        uint64_t cell = peal_op_cell(plan, op, launch) - s->first_cell;
+        (void)carry(t, formula_of(t, peal_plan_string(plan, s->name)), r, &cell, 1);
+        push(out, (struct thing){.kind = op->kind == PEAL_OP_NOTIFY ? THING_NOTIFY : THING_WAIT,
+                                 .fields = {op->kind, peal_op_signal(op), cell,
+                                            (op->sync.rank + r) % t->nranks,
+                                            (uint64_t)op->sync.value, op->sync.after}});
+        return;
+    }
+    if (peal_op_has_dst(op))
+        add_access(t, plan, op, peal_op_dst(plan, op), launch, true, r, out);
+    for (uint32_t i = 0; i < op->mem.also; i++)
+        add_access(t, plan, op, peal_op_also(plan, op, i), launch, true, r, out);
+    for (uint32_t i = 0; i < op->mem.nsrc; i++)
+        add_access(t, plan, op, peal_op_src(plan, op, i), launch, false, r, out);
+}
+
+static struct things list(const struct turned *t, const struct peal_plan *plan, uint32_t rank,
+                          uint32_t launch, uint32_t r)
+{
+    struct things out = {0};
+    const struct peal_lane *lane = peal_plan_lane(plan, rank, 0);
+    for (uint64_t i = 0; i < lane->ops; i++)
+        add_op(t, plan, peal_plan_ops(plan) + lane->first_op + i, launch, r, &out);
+    if (out.len)
+        qsort(out.at, out.len, sizeof *out.at, by_group);
+    return out;
+}
+
+static bool same_rank(const struct turned *t, const struct peal_plan *zero,
+                      const struct peal_plan *plan, uint32_t rank, uint32_t r)
+{
+    bool same = true;
+    for (uint32_t l = 0; l < zero->period && same; l++) {
+        struct things a = list(t, zero, rank, l, r),
+                      b = list(t, plan, (rank + r) % t->nranks, l, 0);
+        same = a.len == b.len;
+        for (size_t i = 0; i < a.len && same; i++)
+            same = by_group(&a.at[i], &b.at[i]) == 0 && a.at[i].kind == b.at[i].kind;
+        free(a.at);
+        free(b.at);
+    }
+    return same;
+}
+
+/* --- kernels --------------------------------------------------------------------------------- */
+
+static struct peal_plan *make_plan(const struct peal_plan_request *request, uint32_t root)
+{
+    struct peal_plan_request r = *request;
+    struct peal_plan *plan = NULL;
+    struct peal_diags diags;
+    r.bind.root = root;
+    peal_diags_init(&diags);
+    if (peal_plan_make(&r, &diags, &plan) != PEAL_OK)
+        plan = NULL;
+    peal_diags_release(&diags);
+    return plan;
+}
+
+static void compare_roots(struct turned *t, const struct peal_plan_request *request)
+{
+    struct peal_plan *zero = make_plan(request, 0);
+    for (uint32_t r = 1; r < t->nranks; r++) {
+        struct peal_plan *plan = make_plan(request, r);
+        bool same = !zero == !plan;
+        for (uint32_t rank = 0; zero && plan && rank < t->nranks && same; rank++)
+            same = peal_plan_lane_count(plan, rank) == 1 && same_rank(t, zero, plan, rank, r);
+        t->plans += plan != NULL;
+        if (!same) {
+            t->differ++;
+            printf("%s kernel %s ranks %u count %lld: root %u is not root 0 rotated\n", t->file,
+                   t->kernel->name, t->nranks, (long long)t->count, r);
+        }
+        free(plan);
+    }
+    free(zero);
+}
+
+static void compare(struct turned *t)
+{
+    struct peal_plan_request request = {.kernel = t->kernel,
+                                        .count = t->count,
+                                        .max_count = t->count + t->count % 2 * t->nranks,
+                                        .invent = true,
+                                        .bind = {.nranks = t->nranks,
+                                                 .rank = PEAL_NONE,
+                                                 .dtype = PEAL_I32,
+                                                 .reduce = PEAL_SUM,
+                                                 .symmetric = true,
+                                                 .lenient = true}};
+    struct peal_arena arena;
+    struct peal_diags diags;
+    struct peal_bind bind;
+    if (!peal_request_has_root(t->kernel))
+        return;
+    peal_arena_init(&arena, 0);
+    peal_diags_init(&diags);
+    if (peal_request_bind(&request, &arena, &diags, &bind) == PEAL_OK) {
+        t->texts++;
+        if (peal_root_read(&t->text, t->kernel, &bind)) {
+            t->alike++;
+            compare_roots(t, &request);
+        }
+        peal_root_release(&t->text);
+    }
+    peal_diags_release(&diags);
+    peal_arena_release(&arena);
+}
+
+/* For each number of a list such as 2,3,5. */
+static const char *next_number(const char *list, int64_t *out)
+{
+    char *end;
+    *out = strtoll(list, &end, 10);
+    return end == list ? NULL : end + (*end == ',');
+}
+
+static void compare_file(struct turned *t, const char *ranks, const char *counts)
+{
+    struct peal_diags diags;
+    struct peal_program *program = NULL;
+    peal_diags_init(&diags);
+    if (peal_program_open(t->file, &diags, &program) == PEAL_OK) {
+        for (const struct peal_kernel *k = peal_program_module(program)->kernels; k; k = k->next) {
+            int64_t p, n;
+            t->kernel = peal_program_kernel(program, k->name, &diags);
+            for (const char *a = ranks; t->kernel && *a && (a = next_number(a, &p));) {
+                for (const char *b = counts; *b && (b = next_number(b, &n));) {
+                    t->nranks = (uint32_t)p;
+                    t->count = n;
+                    compare(t);
+                }
+            }
+        }
+    }
+    if (program)
+        peal_program_close(program);
+    peal_diags_release(&diags);
+}
+
+int main(int argc, char **argv)
+{
+    struct turned t = {0};
+    if (argc < 4)
+        return 2;
+    for (int i = 3; i < argc; i++) {
+        t.file = argv[i];
+        compare_file(&t, argv[1], argv[2]);
+    }
+    printf("%llu texts, %llu with one root for all, %llu plans, %llu differ\n",
+           (unsigned long long)t.texts, (unsigned long long)t.alike, (unsigned long long)t.plans,
+           (unsigned long long)t.differ);
+    return t.differ || !t.alike;
+}
