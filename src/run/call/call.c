@@ -207,7 +207,6 @@ static enum peal_status load(struct peal_calls *engine, struct peal_frame *frame
     if (status == PEAL_OK)
         status = peal_regions_agree(&frame->regions, engine->team);
     call->loaded = status == PEAL_OK;
-    peal_under_way_lend(engine, call->image);
     call->reached |= call->image->reaches;
     if (status == PEAL_NO_MEMORY || status == PEAL_SYSTEM)
         status = fail_memory(engine->team, call->image);
