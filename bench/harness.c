@@ -21,13 +21,21 @@ static const char *const names[BENCH_COLLECTIVES] = {
     [BENCH_GATHER] = "gather",
     [BENCH_SCATTER] = "scatter",
     [BENCH_BARRIER] = "barrier",
+    [BENCH_SCAN] = "scan",
+    [BENCH_EXSCAN] = "exscan",
+    [BENCH_ALLGATHER_V] = "allgather_v",
+    [BENCH_REDUCE_SCATTER_V] = "reduce_scatter_v",
+    [BENCH_GATHER_V] = "gather_v",
+    [BENCH_SCATTER_V] = "scatter_v",
+    [BENCH_ALL_TO_ALL_V] = "all_to_all_v",
 };
 
 static const char usage[] =
     "usage: PROGRAM COLLECTIVE [-s 8,4K,1M] [-t SECONDS] [-i ITERATIONS] [-m MODE] [-l LABEL]\n"
     "COLLECTIVE is allreduce, allgather, reduce_scatter, broadcast, all_to_all, reduce, gather, "
-    "scatter\n"
-    "or barrier\n"
+    "scatter,\n"
+    "scan, exscan, barrier, or one with uneven blocks: allgather_v, reduce_scatter_v, gather_v, "
+    "scatter_v, all_to_all_v\n"
     "-s  sizes in bytes, the larger buffer of a rank   -t  seconds for each result\n"
     "-i  most calls for each result                    -m  hot, fresh, both, row or all\n"
     "-l  the name to print for the library\n";
@@ -113,6 +121,22 @@ static bool has_blocks(enum bench_collective collective)
            collective == BENCH_SCATTER;
 }
 
+static bool is_uneven(enum bench_collective collective)
+{
+    return collective >= BENCH_ALLGATHER_V && collective <= BENCH_ALL_TO_ALL_V;
+}
+
+/* Blocks whose lengths grow with the rank, and make up `count` elements. */
+static void cut(size_t count, size_t ranks, size_t *counts, size_t *offsets)
+{
+    size_t at = 0;
+    for (size_t r = 0; r < ranks; r++) {
+        counts[r] = r + 1 < ranks ? count * (r + 1) * 2 / (ranks * (ranks + 1)) : count - at;
+        offsets[r] = at;
+        at += counts[r];
+    }
+}
+
 /* Small integers: sums are exact in f32 whatever the order. */
 static float value_at(int rank, size_t i)
 {
@@ -121,9 +145,12 @@ static float value_at(int rank, size_t i)
 
 static size_t input_count(const struct bench_library *library, const struct bench_call *call)
 {
-    bool from_root = call->collective == BENCH_BROADCAST || call->collective == BENCH_SCATTER;
+    bool from_root = call->collective == BENCH_BROADCAST || call->collective == BENCH_SCATTER ||
+                     call->collective == BENCH_SCATTER_V;
     if (call->collective == BENCH_BARRIER || (from_root && library->rank != 0))
         return 0;
+    if (call->collective == BENCH_ALLGATHER_V || call->collective == BENCH_GATHER_V)
+        return call->counts[library->rank];
     if (call->collective == BENCH_ALLGATHER || call->collective == BENCH_GATHER)
         return call->count / (size_t)library->size;
     return call->count;
@@ -131,9 +158,15 @@ static size_t input_count(const struct bench_library *library, const struct benc
 
 static size_t output_count(const struct bench_library *library, const struct bench_call *call)
 {
-    bool to_root = call->collective == BENCH_REDUCE || call->collective == BENCH_GATHER;
-    if (call->collective == BENCH_BARRIER || (to_root && library->rank != 0))
+    bool to_root = call->collective == BENCH_REDUCE || call->collective == BENCH_GATHER ||
+                   call->collective == BENCH_GATHER_V;
+    bool exclusive = call->collective == BENCH_EXSCAN && library->rank == 0;
+    if (call->collective == BENCH_BARRIER || (to_root && library->rank != 0) || exclusive)
         return 0;
+    if (call->collective == BENCH_REDUCE_SCATTER_V || call->collective == BENCH_SCATTER_V)
+        return call->counts[library->rank];
+    if (call->collective == BENCH_ALL_TO_ALL_V)
+        return call->counts[library->rank] * (size_t)library->size;
     if (call->collective == BENCH_REDUCE_SCATTER || call->collective == BENCH_SCATTER)
         return call->count / (size_t)library->size;
     return call->count;
@@ -151,18 +184,49 @@ static void write_input(const struct bench_library *library, const struct bench_
         call->send[i] = value_at(library->rank, i);
 }
 
+/* What ranks 0 to last - 1 put in, added up. */
+static float sum_of(int last, size_t i)
+{
+    return (float)(last * (last + 1) / 2 + last * (int)(i % 7));
+}
+
+static float expected_of_uneven(const struct bench_library *library, const struct bench_call *call,
+                                size_t i)
+{
+    int from = 0;
+    size_t own = call->offsets[library->rank];
+    switch (call->collective) {
+    case BENCH_REDUCE_SCATTER_V:
+        return sum_of(library->size, own + i);
+    case BENCH_SCATTER_V:
+        return value_at(0, own + i);
+    case BENCH_ALL_TO_ALL_V:
+        from = (int)(i / call->counts[library->rank]);
+        return value_at(from, own + i % call->counts[library->rank]);
+    default:
+        while (i >= call->offsets[from] + call->counts[from])
+            from++;
+        return value_at(from, i - call->offsets[from]);
+    }
+}
+
 static float expected_at(const struct bench_library *library, const struct bench_call *call,
                          size_t i)
 {
     int size = library->size;
     size_t block = call->count / (size_t)size, own = block * (size_t)library->rank;
-    float ranks = (float)(size * (size + 1) / 2);
+    if (is_uneven(call->collective))
+        return expected_of_uneven(library, call, i);
     switch (call->collective) {
     case BENCH_ALLREDUCE:
     case BENCH_REDUCE:
-        return ranks + (float)(size * (int)(i % 7));
+        return sum_of(size, i);
+    case BENCH_SCAN:
+        return sum_of(library->rank + 1, i);
+    case BENCH_EXSCAN:
+        return sum_of(library->rank, i);
     case BENCH_REDUCE_SCATTER:
-        return ranks + (float)(size * (int)((own + i) % 7));
+        return sum_of(size, own + i);
     case BENCH_ALLGATHER:
     case BENCH_GATHER:
         return value_at((int)(i / block), i % block);
@@ -266,7 +330,7 @@ static void measure_size(const struct bench_library *library, const struct optio
 {
     if (library->prepare)
         library->prepare(call);
-    memset(call->recv, 0, call->count * sizeof(float));
+    memset(call->recv, 0, output_count(library, call) * sizeof(float));
     if (call->collective == BENCH_BROADCAST)
         memset(call->send, 0, call->count * sizeof(float));
     write_input(library, call);
@@ -312,8 +376,11 @@ int bench_run(const struct bench_library *library, int argc, char **argv)
         bench_pin(library->rank);
     size_t room = (o.largest + 4096) / sizeof(float) * sizeof(float) + (size_t)library->size * 64;
     void *(*alloc)(size_t) = library->alloc ? library->alloc : own_memory;
+    if (o.collective == BENCH_ALL_TO_ALL_V) /* the last rank receives nearly twice what it sends */
+        room *= 2;
     float *send = alloc(room), *recv = alloc(room);
-    if (!send || !recv) {
+    size_t *cuts = calloc(2 * (size_t)library->size, sizeof *cuts);
+    if (!send || !recv || !cuts) {
         fprintf(stderr, "no memory for buffers of %zu bytes\n", room);
         return 1;
     }
@@ -323,8 +390,10 @@ int bench_run(const struct bench_library *library, int argc, char **argv)
         size_t count = o.sizes[i] / sizeof(float), size = (size_t)library->size;
         if (has_blocks(o.collective))
             count = count < size ? size : count / size * size;
-        struct bench_call call = {o.collective, send, recv, count};
+        cut(count, size, cuts, cuts + size);
+        struct bench_call call = {o.collective, send, recv, count, cuts, cuts + size};
         measure_size(library, &o, &call);
     }
+    free(cuts);
     return 0;
 }

@@ -11,8 +11,8 @@
  * of the others there, and does in programs. Results are checked once per size.
  *
  * Sizes are those of the larger buffer of a rank: allreduce, reduce and broadcast: the buffer; allgather
- * and gather: the receive buffer; reduce_scatter, scatter and all_to_all: the send buffer. f32, sum; rank 0
- * is the root.
+ * and gather: the receive buffer; reduce_scatter, scatter and all_to_all: the send buffer; of their forms with
+ * uneven blocks the same; scan and exscan: the buffer. f32, sum; rank 0 is the root.
  *
  * One line of JSON per result, on rank 0's standard output.
  */
@@ -36,6 +36,13 @@ enum bench_collective {
     BENCH_GATHER,
     BENCH_SCATTER,
     BENCH_BARRIER,
+    BENCH_SCAN,
+    BENCH_EXSCAN,
+    BENCH_ALLGATHER_V, /* of uneven blocks: rank r's is r + 1 times as long as rank 0's */
+    BENCH_REDUCE_SCATTER_V,
+    BENCH_GATHER_V,
+    BENCH_SCATTER_V,
+    BENCH_ALL_TO_ALL_V, /* every rank sends these blocks; size is that of the send buffer */
     BENCH_COLLECTIVES
 };
 
@@ -49,6 +56,9 @@ struct bench_call {
     float *recv;
     size_t count; /* elements of the larger buffer; a multiple of the number of ranks where the
                      collective has blocks */
+    /* Of uneven blocks, by rank: elements, and where they begin. What all_to_all_v receives is as many blocks of
+     * the own length, one after the other. */
+    const size_t *counts, *offsets;
 };
 
 struct bench_library {

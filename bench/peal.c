@@ -11,6 +11,25 @@
 #include <unistd.h>
 
 static struct peal_comm *comm;
+static uint64_t *counts, *offsets, *same, *places; /* of uneven blocks */
+
+static void set_blocks(const struct bench_call *c)
+{
+    uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
+    if (!counts)
+        counts = calloc(4 * (size_t)size, sizeof *counts);
+    if (!counts)
+        exit(1);
+    offsets = counts + size;
+    same = offsets + size;
+    places = same + size;
+    for (uint32_t r = 0; r < size; r++) {
+        counts[r] = c->counts[r];
+        offsets[r] = c->offsets[r];
+        same[r] = c->counts[rank];
+        places[r] = r * same[r];
+    }
+}
 
 static void check(enum peal_status status)
 {
@@ -48,6 +67,29 @@ static void call(const struct bench_call *c)
     case BENCH_SCATTER:
         check(peal_scatter(comm, c->send, c->recv, block, PEAL_F32, 0));
         break;
+    case BENCH_SCAN:
+        check(peal_scan(comm, c->send, c->recv, c->count, PEAL_F32, PEAL_SUM));
+        break;
+    case BENCH_EXSCAN:
+        check(peal_exscan(comm, c->send, c->recv, c->count, PEAL_F32, PEAL_SUM));
+        break;
+    case BENCH_ALLGATHER_V:
+        check(peal_allgather_v(comm, c->send, c->recv, counts, offsets, PEAL_F32));
+        break;
+    case BENCH_REDUCE_SCATTER_V:
+        check(peal_reduce_scatter_v(comm, c->send, c->recv, counts, offsets, PEAL_F32, PEAL_SUM));
+        break;
+    case BENCH_GATHER_V:
+        check(peal_gather_v(comm, c->send, c->recv, counts, offsets, PEAL_F32, 0));
+        break;
+    case BENCH_SCATTER_V:
+        check(peal_scatter_v(comm, c->send, c->recv, counts, offsets, PEAL_F32, 0));
+        break;
+    case BENCH_ALL_TO_ALL_V: {
+        struct peal_blocks out = {counts, offsets}, in = {same, places};
+        check(peal_all_to_all_v(comm, c->send, &out, c->recv, &in, PEAL_F32));
+        break;
+    }
     default:
         check(peal_barrier(comm));
     }
@@ -83,6 +125,7 @@ int main(int argc, char **argv)
                                     .call = call,
                                     .barrier = barrier,
                                     .maximum = maximum,
+                                    .prepare = set_blocks,
                                     .alloc = uses_symmetric ? symmetric : NULL};
     bool launched = getenv("PEAL_RANK") != NULL;
     if (!launched)

@@ -8,7 +8,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd)
 out=${PEAL_TORCH_OUT:-$build/torch}
 mkdir -p "$out/peal_torch"
-cp "$top"/torch/peal_torch/*.py "$out/peal_torch/"
+cp "$top"/torch/peal_torch/* "$out/peal_torch/"
 cd "$top/torch"
 if [ -d /usr/lib/ccache ]; then PATH=/usr/lib/ccache:$PATH; fi
 PEAL_BUILD=$build /usr/bin/python3 setup.py -q build_ext --build-lib "$out" --build-temp "$out/temp" >"$out/log" 2>&1 || {

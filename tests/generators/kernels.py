@@ -15,6 +15,7 @@ import mesh
 import network
 import paths
 import ring
+import slots
 import soup
 import turns
 import ways
@@ -23,6 +24,7 @@ FAMILIES = {
     "soup": lambda rng: soup.Kernel(rng).text(),
     "turns": lambda rng: turns.Turns(rng).text(),
     "paths": lambda rng: paths.Paths(rng).text(),
+    "slots": slots.text,
     "mesh": lambda rng: mesh.Mesh(rng).text(),
     "ring": lambda rng: ring.Ring(rng).text(),
     "network": network.text_of,

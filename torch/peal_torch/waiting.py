@@ -26,16 +26,17 @@ _UNSET = datetime.timedelta(milliseconds=-1)  # the group's own time-out
 
 def _saying(function):
     place = list(inspect.signature(function).parameters).index("async_op")
+    begin, end = _C.begin_inline, _C.end_inline
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         if kwargs.get("async_op") or (len(args) > place and args[place]):
             return function(*args, **kwargs)
-        _C.begin_inline()
+        begin()
         try:
             return function(*args, **kwargs)
         finally:
-            _C.end_inline()
+            end()
 
     return call
 

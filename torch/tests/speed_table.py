@@ -3,31 +3,47 @@
 
     /usr/bin/python3 torch/tests/speed_table.py FILE ... [--write docs]
 
-The files are what the benches in examples/torch wrote with --json. Of rows that differ in times only, the last counts.
+The files are what the benches in examples/torch wrote with --json. Of rows that differ in times only, medians are taken.
 """
 import json
+import statistics
 import sys
 
 import table
 
+SHOWN = (4, 1 << 16, 1 << 20, 1 << 22, 1 << 26)  # sizes that the document has a column for
 UNITS = {1 << 20: "MiB", 1 << 10: "KiB"}
 TIMES = {"calls": ("peal", "gloo", "mpi", "free", "symmetric"), "ddp": ("peal", "symmetric", "gloo", "mpi", "free"),
-         "overlap": ("alone_ms", "sleep_ms", "compute_ms", "best_ms", "used_ms", "after_ms"),
+         "overlap": ("alone_ms", "asleep_ms", "sleep_ms", "compute_ms", "best_ms", "used_ms", "after_ms", "slept", "computed"),
          "neighbour": ("beside_waits", "beside_calls", "alone_us", "with_them_us"), "new_group": ("ms", "kib", "descriptors"),
          "limit": ("us",)}
 
 
+def add_ratios(row):
+    """Of one run; their medians say more than the ratios of medians."""
+    if row["bench"] == "overlap":
+        row["slept"] = row["sleep_ms"] / max(row["alone_ms"], row.get("asleep_ms", 0))
+        row["computed"] = row["compute_ms"] / row["best_ms"]
+
+
 def read(paths):
     """Rows by bench."""
-    rows = {}
+    alike = {}
     for path in paths:
         with open(path) as file:
-            for line in file:
-                row = json.loads(line)
-                times = TIMES[row["bench"]]
-                rows[json.dumps([(key, row[key]) for key in sorted(row) if key not in times])] = row
+            for row in map(json.loads, file):
+                what = {key: value for key, value in row.items() if key not in TIMES[row["bench"]]}
+                alike.setdefault(json.dumps(what), []).append(row)
+    for rows in alike.values():
+        for row in rows:
+            add_ratios(row)
     by_bench = {bench: [] for bench in TIMES}
-    for row in rows.values():
+    for what, rows in alike.items():
+        row = json.loads(what)
+        for key in TIMES[row["bench"]]:
+            values = [one[key] for one in rows if key in one]
+            if values:
+                row[key] = statistics.median(values)
         by_bench[row["bench"]].append(row)
     return by_bench
 
@@ -80,8 +96,10 @@ def ddp(rows):
 
 
 def overlap(rows):
-    lines = [[row["backend"], size(row["bytes"]), number(row["alone_ms"]), f"{number(row['sleep_ms'])} ({row['sleep_ms'] / row['alone_ms']:.2f})",
-              f"{number(row['compute_ms'])} ({row['compute_ms'] / row['best_ms']:.2f})", number(row["after_ms"])] for row in rows]
+    lines = []
+    for row in rows:
+        lines.append([row["backend"], size(row["bytes"]), number(row["alone_ms"]), f"{number(row['sleep_ms'])} ({row['slept']:.2f})",
+                      f"{number(row['compute_ms'])} ({row['computed']:.2f})", number(row["after_ms"])])
     return ([f"`async_op=True` at two ranks, torch {versions(rows)}, milliseconds: all_reduce alone; beside a sleep as long, and times the longer; "
              "beside computing as long on the caller's core, and times the processor time of both divided by the cores; "
              "a synchronous call and then the computing:", ""] +
@@ -103,7 +121,7 @@ def new_group(rows):
 
 
 def text(by_bench):
-    plain = [row for row in by_bench["calls"] if not row["between"]]
+    plain = [row for row in by_bench["calls"] if not row["between"] and row["bytes"] in SHOWN]
     between = [row for row in by_bench["calls"] if row["between"]]
     lines = calls(plain, by_bench["limit"], "Microseconds of the slowest rank, Peal / Gloo / torch's MPI backend, torch {}:")
     if between:

@@ -254,48 +254,48 @@ static int launch_atomics(struct peal_comm *comm, const void *context)
 #define MEET(cell)                                                                                 \
     "    for p in peers { notify " cell "[rank]@p += 1 }\n    for p in peers { wait " cell         \
     "[p] >= 1 }\n"
-    static const char
-        text[] =
-            "kernel lock(in x: T[n], out y: T[n]) {\n"
-            "    window total: T[n]\n"
-            "    signal raw lock\n"
-            "    signal here[nranks], done[nranks], over[nranks]\n"
-            "    if rank == 0 { total = x }\n" MEET(
-                "here") "    if rank != 0 {\n"
-                        "        take lock@0 from 0 to 1\n"
-                        "        let sum = total@0 + x\n"
-                        "        total@0 = sum\n"
-                        "        notify lock@0 = 0\n"
-                        "    }\n" MEET("done") "    y = total@0\n" MEET(
-                            "over") "}\n"
-                                    "kernel queue(in x: T[n], out y: T[n]) {\n"
-                                    "    window table: T[n]\n"
-                                    "    signal raw next\n"
-                                    "    signal here[nranks], done[nranks], over[nranks]\n"
-                                    "    if rank == 0 { table = x }\n" MEET(
-                                        "here") "    for i in 0 .. 4 {\n"
-                                                "        let item = fetch_add(next@0, 1)\n"
-                                                "        for k in 0 .. 4 {\n"
-                                                "            when item == k { table@0[k of 4] = "
-                                                "table@0[k of 4] + table@0[k of 4] }\n"
-                                                "        }\n"
-                                                "    }\n" MEET("done") "    y = table@0\n" MEET(
-                                                    "over") "}\n"
-                                                            "kernel win(in x: T[n], out y: T[n]) "
-                                                            "{\n"
-                                                            "    window prize: T[n]\n"
-                                                            "    signal raw won\n"
-                                                            "    signal here[nranks], "
-                                                            "done[nranks], over[nranks]\n" MEET(
-                                                                "here") "    let before = "
-                                                                        "compare_swap(won@0, 0, "
-                                                                        "1)\n"
-                                                                        "    when before == 0 { "
-                                                                        "prize@0 = x }\n" MEET(
-                                                                            "done") "    y = "
-                                                                                    "prize@"
-                                                                                    "0\n" MEET("ove"
-                                                                                               "r") "}\n";
+    static const char text[] =
+        "kernel lock(in x: T[n], out y: T[n]) {\n"
+        "    window total: T[n]\n"
+        "    signal raw lock\n"
+        "    signal here[nranks], done[nranks], over[nranks]\n"
+        "    if rank == 0 { total = x }\n" MEET(
+            "here") "    if rank != 0 {\n"
+                    "        take lock@0 from 0 to 1\n"
+                    "        let sum = total@0 + x\n"
+                    "        total@0 = sum\n"
+                    "        notify lock@0 = 0\n"
+                    "    }\n" MEET("done") "    y = total@0\n" MEET(
+                        "over") "}\n"
+                                "kernel queue(in x: T[n], out y: T[n]) {\n"
+                                "    window table: T[n]\n"
+                                "    signal raw next\n"
+                                "    signal here[nranks], done[nranks], over[nranks]\n"
+                                "    if rank == 0 { table = x }\n" MEET(
+                                    "here") "    for i in 0 .. 4 {\n"
+                                            "        let item = fetch_add(next@0, 1)\n"
+                                            "        for k in 0 .. 4 {\n"
+                                            "            when item == k { table@0[k of 4] = "
+                                            "table@0[k of 4] + table@0[k of 4] }\n"
+                                            "        }\n"
+                                            "    }\n" MEET("done") "    y = table@0\n" MEET(
+                                                "over") "}\n"
+                                                        "kernel win(in x: T[n], out y: T[n]) "
+                                                        "{\n"
+                                                        "    window prize: T[n]\n"
+                                                        "    signal raw won\n"
+                                                        "    signal here[nranks], "
+                                                        "done[nranks], over[nranks]\n" MEET(
+                                                            "here") "    let before = "
+                                                                    "compare_swap(won@0, 0, "
+                                                                    "1)\n"
+                                                                    "    when before == 0 { "
+                                                                    "prize@0 = x }\n" MEET(
+                                                                        "done") "    y = "
+                                                                                "prize@"
+                                                                                "0\n" MEET(
+                                                                                    "ove"
+                                                                                    "r") "}\n";
 #undef MEET
     static const char *const names[] = {"lock", "queue", "win"};
     int64_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
@@ -327,9 +327,74 @@ static void atomics_reach_cells_of_all_ranks(void **state)
     assert_true(children_all_right(&group, CHILDREN_NOBODY));
 }
 
+/* All ranks' vectors added up, by whatever moves data: puts, gets, both in one computation, accumulates, channels and
+ * their slots, lanes. None is closed, so ranks leave while others still read what is theirs. */
+#define ROOM                                                                                       \
+    "    signal ready[nranks], taken[nranks], there[nranks]\n"                                     \
+    "    for p in peers { wait taken[p] >= 1 at launch - 1 }\n"
+#define READY "    for p in peers { notify ready[rank]@p += 1 }\n"
+#define ADD_UP(from, value)                                                                        \
+    "    y = x\n"                                                                                  \
+    "    for p in peers { wait " from "[p] >= 1 y += " value " notify taken[rank]@p += 1 }\n"
+static const char *const sums[] = {
+    "window w: T[nranks, n]\n" ROOM
+    "    for p in peers { w[rank]@p = x notify ready[rank]@p += 1 notify there[rank]@p += 1 }\n"
+    "    for p in peers { wait there[p] >= 1 }\n" ADD_UP("ready", "w[p]"),
+    "window w: T[n]\n" ROOM "    w = x\n" READY
+    "    for p in peers { notify there[rank]@p += 1 }\n    for p in peers { wait there[p] >= 1 "
+    "}\n" ADD_UP("ready", "w@p"),
+    "window w: T[n]\n    window v: T[nranks, n]\n" ROOM "    w = x\n" READY
+    "    for p in peers { wait ready[p] >= 1 v[rank]@p = w@p + x notify there[rank]@p += 1 "
+    "}\n" ADD_UP("there", "v[p] - x"),
+    "window w: T[n]\n    signal ready[nranks], done[nranks]\n    w = x\n" READY
+    "    for p in peers { wait ready[p] >= 1 w@p += x notify done[rank]@p += 1 }\n"
+    "    for p in peers { wait done[p] >= 1 }\n    y = w\n",
+    "for p in peers { send x to p }\n    y = x\n    for p in peers { y += recv from p }\n",
+    "for p in peers { send x to p }\n    y = x\n"
+    "    for p in peers { let t: T[n] = recv_slot from p y += t free t }\n",
+    "window w: T[nranks, n]\n    signal ready[nranks], taken[nranks]\n"
+    "    lane {\n        for p in peers { wait taken[p] >= 1 at launch - 1 }\n"
+    "        for p in peers { w[rank]@p = x flush to p notify ready[rank]@p += 1 }\n    }\n"
+    "    lane {\n" ADD_UP("ready", "w[p]") "    }\n",
+};
+
+static int launch_sums(struct peal_comm *comm, const void *context)
+{
+    enum { COUNT = 300, LAUNCHES = 3 };
+    uint32_t size = peal_comm_size(comm), rank = peal_comm_rank(comm);
+    (void)context;
+    for (size_t k = 0; k < sizeof sums / sizeof *sums; k++) {
+        struct peal_user_kernel *kernel = NULL;
+        char text[2048];
+        int64_t x[COUNT], y[COUNT];
+        struct peal_arg args[2] = {{.kind = PEAL_ARG_BUFFER, .data = x, .bytes = sizeof x},
+                                   {.kind = PEAL_ARG_BUFFER, .data = y, .bytes = sizeof y}};
+        snprintf(text, sizeof text, "kernel sum(in x: T[n], out y: T[n]) {\n    %s}\n", sums[k]);
+        EXPECT(peal_user_kernel_load(comm, text, NULL, &kernel) == PEAL_OK);
+        for (int64_t launch = 0; launch < LAUNCHES; launch++) {
+            for (int64_t i = 0; i < COUNT; i++)
+                x[i] = rank + 10 * i + launch;
+            EXPECT(peal_user_kernel_launch(kernel, PEAL_I64, args, 2, NULL, 0) == PEAL_OK);
+            for (int64_t i = 0; i < COUNT; i++)
+                EXPECT(y[i] == size * (size - 1) / 2 + size * (10 * i + launch));
+        }
+        peal_user_kernel_free(kernel);
+    }
+    return 0;
+}
+
+static void every_way_to_move_data_adds_up(void **state)
+{
+    (void)state;
+    struct children group;
+    children_start(&group, 4, launch_sums, NULL);
+    assert_true(children_all_right(&group, CHILDREN_NOBODY));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_way_to_move_data_adds_up),
         cmocka_unit_test(user_kernels_are_checked_and_launched),
         cmocka_unit_test(atomics_reach_cells_of_all_ranks),
         cmocka_unit_test(windows_lie_at_multiples_of_their_elements),

@@ -47,7 +47,7 @@ static void combine(struct peal_frame *frame, const struct peal_step *step,
     peal_place_operand(frame, &places[0], row, &dst);
     for (uint32_t i = 0; i < step->mem.nsrc; i++)
         peal_place_operand(frame, &places[1 + i], row, &frame->operands[i]);
-    if (step->kind == PEAL_STEP_ACCUMULATE) {
+    if ((step->kind & ~PEAL_STEP_FAR) == PEAL_STEP_ACCUMULATE) { /* far: behind what was sent */
         if (!(step->flags & PEAL_STEP_SET)) {
             compute->accumulate((enum peal_fn)step->fn, &dst, frame->operands, count);
             return;

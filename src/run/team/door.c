@@ -266,6 +266,15 @@ static bool same_user(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.uid == getuid();
 }
 
+bool peal_door_is_starved(void)
+{
+    int spare = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool starved = spare < 0 && (errno == EMFILE || errno == ENFILE);
+    if (spare >= 0)
+        close(spare);
+    return starved;
+}
+
 int peal_door_knock(const char *job, uint32_t leader, bool *stranger)
 {
     char name[NAME_DIGITS + 1], folder[96], path[108];

@@ -34,6 +34,8 @@ void peal_door_close(struct peal_door *door);
 /* The next rank that has come, within this many milliseconds; -1 and errno (0: none has). */
 int peal_door_accept(const struct peal_door *door, int patience_ms);
 
+/* Is there no descriptor for a socket? Then a leader that is there looks like one that is not. */
+bool peal_door_is_starved(void);
 /* Connects to the leader if it listens; -1 otherwise. *stranger is set if another user does. */
 int peal_door_knock(const char *job, uint32_t leader, bool *stranger);
 

@@ -148,24 +148,36 @@ static enum peal_status adopt(struct peal_team *team, struct peal_meeting *meeti
     return PEAL_OK;
 }
 
-/* There is no window: the other ranks hear of it, so that they do not wait for this one. */
+/* This rank has no window: the others hear of it, so that they do not wait for it. */
 static enum peal_status refuse(struct peal_rendezvous *meet, enum peal_status status,
-                               const struct peal_layout *layout, struct peal_text *why)
+                               const char *reason, struct peal_text *why)
 {
-    struct peal_text reason = {0};
     struct peal_meeting none = {0};
-    say_no_window(layout, &reason);
     meet->window = -1;
     meet->refusal = status;
-    meet->reason = peal_text_get(&reason);
+    meet->reason = reason;
+    why->len = 0;
     (void)peal_rendezvous_meet(meet, why, &none);
     peal_meeting_release(&none);
-    if (!strstr(peal_text_get(why), meet->reason)) { /* no rank was there to hear it */
+    if (!strstr(peal_text_get(why), reason)) { /* no rank was there to hear it */
         why->len = 0;
-        peal_text_puts(why, meet->reason);
+        peal_text_puts(why, reason);
     }
-    peal_text_release(&reason);
     return status;
+}
+
+/* The meeting has failed. */
+static void give_up(struct peal_rendezvous *meet, struct peal_windows *windows,
+                    struct peal_control *own, bool starved, struct peal_text *why)
+{
+    struct peal_text reason = {0};
+    peal_text_puts(&reason, peal_text_get(why));
+    /* Some of the others may have met all the same. Release, partner: doctor.c. */
+    atomic_store_explicit(&own->life, PEAL_LIFE_LEFT, memory_order_release);
+    peal_windows_drop(windows);
+    if (starved) /* the window's descriptor is free now, to say so */
+        (void)refuse(meet, PEAL_SYSTEM, peal_text_get(&reason), why);
+    peal_text_release(&reason);
 }
 
 /* The ranks have met: a team with this rank's window, which the others' are still to be added to. */
@@ -209,7 +221,10 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     enum peal_status status = PEAL_NO_MEMORY;
     struct peal_control *own = windows ? make_window(windows, how->rank, &layout, &status) : NULL;
     if (!own) {
-        status = refuse(&meet, status, &layout, why);
+        struct peal_text reason = {0};
+        say_no_window(&layout, &reason);
+        status = refuse(&meet, status, peal_text_get(&reason), why);
+        peal_text_release(&reason);
         peal_windows_drop(windows);
         return status;
     }
@@ -220,9 +235,7 @@ enum peal_status peal_team_open(const struct peal_team_how *how, struct peal_tex
     meet.window = windows->files[how->rank].fd;
     status = peal_rendezvous_meet(&meet, why, &meeting);
     if (status != PEAL_OK) {
-        /* Some of the others may have met all the same. Release, partner: doctor.c. */
-        atomic_store_explicit(&own->life, PEAL_LIFE_LEFT, memory_order_release);
-        peal_windows_drop(windows);
+        give_up(&meet, windows, own, meeting.starved, why);
         return status;
     }
     struct peal_team *team = begin_team(how, &layout, windows, own, &meeting);

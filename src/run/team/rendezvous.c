@@ -459,6 +459,13 @@ enum peal_status peal_rendezvous_meet(const struct peal_rendezvous *how, struct 
 {
     enum { REFUSAL_MS = 5000 }; /* a rank that cannot take part does not wait for long to say so */
     uint64_t patience = how->timeout_ms;
+    if (peal_door_is_starved()) {
+        out->starved = true;
+        peal_text_puts(why,
+                       "no file descriptor is left to meet the other ranks (allow more: ulimit "
+                       "-n)");
+        return PEAL_SYSTEM;
+    }
     if (how->rank == LEADER)
         return lead(how, peal_now_ms() + patience, why, out);
     if (how->refusal != PEAL_OK)

@@ -44,6 +44,7 @@ struct peal_meeting {
     } * members;
     uint32_t leader; /* position */
     uint64_t deadline;
+    bool starved; /* of a meeting that failed: this rank had no descriptor to meet others with */
 };
 
 /* All ranks meet: rank 0 collects, others connect to it. `why` gets a line on failure, the same on all

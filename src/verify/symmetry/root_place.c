@@ -2,7 +2,8 @@
 /* Cells and parts of buffers on a rank and on its image under another root. See root_text.h. */
 #include "verify/symmetry/root_text.h"
 
-bool peal_root_follow(struct root_text *t, const struct peal_symbol *symbol, struct formula formula)
+/* False: cells or elements of it do not all go by one formula. */
+static bool follow(struct root_text *t, const struct peal_symbol *symbol, struct formula formula)
 {
     struct formula *f = &t->formulas[symbol->slot];
     if (formula.kind == FORMULA_UNSET)
@@ -32,7 +33,7 @@ bool peal_root_cell(struct root_text *t, const struct peal_expr *e)
     if (e->kind == PEAL_EXPR_AT)
         return is_rank(t, e->b) && peal_root_cell(t, e->a);
     if (e->kind == PEAL_EXPR_NAME)
-        return peal_root_follow(t, e->symbol, (struct formula){FORMULA_STAYS, 0});
+        return follow(t, e->symbol, (struct formula){FORMULA_STAYS, 0});
     if (e->kind != PEAL_EXPR_SLICE || e->nslices != 1 || e->slices[0].kind != PEAL_SLICE_INDEX ||
         e->a->kind != PEAL_EXPR_NAME)
         return false;
@@ -40,10 +41,10 @@ bool peal_root_cell(struct root_text *t, const struct peal_expr *e)
     struct number index = peal_root_number(t, e->slices[0].a);
     struct number cells = peal_root_number_or(t, signal->shape[0], 1);
     if (index.kind == NUMBER_SAME)
-        return peal_root_follow(t, signal, (struct formula){FORMULA_STAYS, 0});
+        return follow(t, signal, (struct formula){FORMULA_STAYS, 0});
     bool moves = index.kind == NUMBER_RANK || index.kind == NUMBER_ROW;
     return moves && is_known(cells) && cells.value % t->nranks == 0 &&
-           peal_root_follow(t, signal, (struct formula){FORMULA_MOVES, 1});
+           follow(t, signal, (struct formula){FORMULA_MOVES, 1});
 }
 
 /* --- parts of buffers ------------------------------------------------------------------------ */
@@ -243,7 +244,7 @@ static bool add_operand(struct root_text *t, struct operands *o, const struct pl
 {
     if (p->formula.kind != FORMULA_UNSET) {
         o->has_part = true;
-        return peal_root_follow(t, p->symbol, p->formula);
+        return follow(t, p->symbol, p->formula);
     }
     if (o->nwholes == sizeof o->wholes / sizeof *o->wholes)
         return false;
@@ -271,7 +272,7 @@ static bool settle(struct root_text *t, const struct operands *o)
         all = (struct formula){FORMULA_STAYS, 0};
     for (uint32_t i = 0; i < o->nwholes; i++) {
         bool good = all.kind != FORMULA_MOVES || has_groups(t, &o->wholes[i], all.unit);
-        if (!good || !peal_root_follow(t, o->wholes[i].symbol, all))
+        if (!good || !follow(t, o->wholes[i].symbol, all))
             return false;
     }
     return true;

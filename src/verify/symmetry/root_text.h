@@ -73,9 +73,6 @@ struct number peal_root_number(struct root_text *t, const struct peal_expr *e);
 struct number peal_root_number_or(struct root_text *t, const struct peal_expr *e,
                                   int64_t otherwise);
 
-/* False: cells or elements of it do not all go by one formula. */
-bool peal_root_follow(struct root_text *t, const struct peal_symbol *symbol,
-                      struct formula formula);
 /* A cell: its signal, index and rank. */
 bool peal_root_cell(struct root_text *t, const struct peal_expr *e);
 /* dst = value, element by element; dst NULL: to a new tile of `tile`. */
