@@ -56,7 +56,8 @@ PEAL_API void peal_build_doc(struct peal_builder *b, const char *text);
 
 /* Memory: a parameter, a window or private buffer, the type of a let. */
 struct peal_build_memory {
-    const char *elem; /* "T", "f32", ...; NULL = "T" */
+    uint32_t struct_size; /* sizeof(struct peal_build_memory), or 0: as it is in 0.2.0 */
+    const char *elem;     /* "T", "f32", ...; NULL = "T" */
     struct peal_expr *len;
     struct peal_expr *cols; /* 2-D: then len is the number of rows; NULL = 1-D */
     unsigned dir;           /* parameters: 1 in, 2 out, 3 inout, 0 = to be deduced */
@@ -167,6 +168,7 @@ PEAL_API void peal_build_accumulate(struct peal_builder *b, struct peal_expr *pl
                                     struct peal_expr *op, struct peal_expr *value, bool exclusive);
 
 struct peal_build_sync {
+    uint32_t struct_size; /* sizeof(struct peal_build_sync), or 0: as it is in 0.2.0 */
     bool relaxed;
     bool set;      /* notify: = instead of += */
     bool equal;    /* wait: == instead of >= */

@@ -473,9 +473,10 @@ PEAL_API enum peal_status peal_request_wait_for(struct peal_request *request, ui
 /* One message out and one in, at the same time: ranks that send to each other, or round a ring, do
  * not wait for each other. The two may have different lengths, tags and peers. */
 struct peal_message {
-    void *data;     /* only read where it is sent */
-    uint64_t bytes; /* received: room before, how many came after */
-    uint32_t rank;  /* to, or from; received: PEAL_ANY_SOURCE before, the sender after */
+    uint32_t struct_size; /* sizeof(struct peal_message), or 0: as it is in 0.2.0 */
+    void *data;           /* only read where it is sent */
+    uint64_t bytes;       /* received: room before, how many came after */
+    uint32_t rank;        /* to, or from; received: PEAL_ANY_SOURCE before, the sender after */
     uint32_t tag;
 };
 PEAL_API enum peal_status peal_sendrecv(struct peal_comm *comm, const struct peal_message *out,

@@ -89,8 +89,10 @@ int main(int argc, char **argv)
     double budget = argc > 2 ? atof(argv[2]) / 1000 : 0.01;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    a = calloc((size_t)most, 1);
-    b = calloc((size_t)most, 1);
+    a = malloc((size_t)most);
+    b = malloc((size_t)most);
+    memset(a, 1, (size_t)most); /* pages that were never written are all one page */
+    memset(b, 1, (size_t)most);
     for (int which = 0; which < COLLECTIVES; which++) {
         for (int s = 0; s < SIZES; s++) {
             if (sizes[s] > most)

@@ -119,7 +119,7 @@ _files = {kind: function("peal_host_write_" + kind, [_P, c_char_p]) for kind in 
 
 @dataclass
 class Function:
-    """A Python function that tasks may run, where workers are threads or simulated.
+    """A Python function that tasks may run, where workers are threads, simulated or on other hosts.
 
     It gets one argument per parameter: an array of the worker's part, an int, or a list of ints. parameters is a list of "in",
     "out", "inout", "int", "ints". cost_ps is what it takes on a simulated machine.
@@ -250,7 +250,7 @@ class Host:
             host.submit("allreduce_ring", x, x, "sum")
             print(x.read())
 
-    platform is "native", "native:threads" or "sim:MACHINE"; PEAL_PLATFORM in the environment wins.
+    platform is "native", "native:threads", "hosts:a:2,b:2" or "sim:MACHINE"; PEAL_PLATFORM in the environment wins.
     """
 
     def __init__(self, workers: int, platform: Optional[str] = None, memory: int = 0, timeout_ms: int = 0, record: bool = False,

@@ -11,6 +11,9 @@ enum peal_status peal_sendrecv(struct peal_comm *comm, const struct peal_message
         return status;
     if (!out || !in || (in->bytes > 0 && !in->data))
         return peal_comm_fail(comm, PEAL_INVALID, "sendrecv: no message, or no buffer");
+    if (out->struct_size > sizeof *out || in->struct_size > sizeof *in)
+        return peal_comm_fail(comm, PEAL_UNSUPPORTED,
+                              "sendrecv: a message has fields that this libpeal does not know");
     struct peal_letter wanted = {.peer = in->rank, .tag = in->tag};
     status = peal_letter_check(comm, &wanted); /* before anything leaves */
     if (status == PEAL_OK)

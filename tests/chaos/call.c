@@ -198,10 +198,8 @@ static enum peal_status run_kernel(struct peal_comm *comm, const struct spec *sp
                                {.kind = PEAL_ARG_REDUCE, .reduce = spec->op}};
     struct peal_user_kernel *kernel = NULL;
     bool builtin = spec->kind == KERNEL_BUILTIN;
-    enum peal_status status = peal_user_kernel_load(comm,
-                                                    builtin                      ? NULL
-                                                    : spec->kind == KERNEL_SHIFT ? shift
-                                                                                 : forward,
+    const char *text = spec->kind == KERNEL_SHIFT ? shift : forward;
+    enum peal_status status = peal_user_kernel_load(comm, builtin ? NULL : text,
                                                     builtin ? "allreduce_ring" : NULL, &kernel);
     if (status == PEAL_OK)
         status = peal_user_kernel_launch(kernel, spec->dtype, args,
@@ -210,76 +208,28 @@ static enum peal_status run_kernel(struct peal_comm *comm, const struct spec *sp
     return status;
 }
 
-static enum peal_status issue_v(struct peal_comm *k, struct flight *f, char *send, char *recv)
-{
-    const struct spec *s = &f->spec;
-    struct peal_request **q = s->nonblocking ? &f->request : NULL;
-    const uint64_t *out = f->has_offsets ? f->offsets : NULL;
-    const uint64_t *in = f->has_in_offsets ? f->in_offsets : NULL;
-    struct peal_blocks outs = {f->counts, out}, ins = {f->in_counts, in};
-    switch (s->kind) {
-    case ALLGATHER_V:
-        return q ? peal_iallgather_v(k, send, recv, s->counts, in, s->dtype, q)
-                 : peal_allgather_v(k, send, recv, s->counts, in, s->dtype);
-    case REDUCE_SCATTER_V:
-        return q ? peal_ireduce_scatter_v(k, send, recv, s->counts, out, s->dtype, s->op, q)
-                 : peal_reduce_scatter_v(k, send, recv, s->counts, out, s->dtype, s->op);
-    case GATHER_V:
-        return q ? peal_igather_v(k, send, recv, s->counts, in, s->dtype, s->root, q)
-                 : peal_gather_v(k, send, recv, s->counts, in, s->dtype, s->root);
-    case SCATTER_V:
-        return q ? peal_iscatter_v(k, send, recv, s->counts, out, s->dtype, s->root, q)
-                 : peal_scatter_v(k, send, recv, s->counts, out, s->dtype, s->root);
-    default:
-        return q ? peal_iall_to_all_v(k, send, &outs, recv, &ins, s->dtype, q)
-                 : peal_all_to_all_v(k, send, &outs, recv, &ins, s->dtype);
-    }
-}
-
 static enum peal_status issue(struct peal_comm *k, struct flight *f, char *send, char *recv)
 {
     const struct spec *s = &f->spec;
-    struct peal_request **q = s->nonblocking ? &f->request : NULL;
-    switch (s->kind) {
-    case BARRIER:
-        return q ? peal_ibarrier(k, q) : peal_barrier(k);
-    case ALLREDUCE:
-        return q ? peal_iallreduce(k, send, recv, s->count, s->dtype, s->op, q)
-                 : peal_allreduce(k, send, recv, s->count, s->dtype, s->op);
-    case REDUCE:
-        return q ? peal_ireduce(k, send, recv, s->count, s->dtype, s->op, s->root, q)
-                 : peal_reduce(k, send, recv, s->count, s->dtype, s->op, s->root);
-    case BROADCAST:
-        return q ? peal_ibroadcast(k, recv, s->count, s->dtype, s->root, q)
-                 : peal_broadcast(k, recv, s->count, s->dtype, s->root);
-    case ALLGATHER:
-        return q ? peal_iallgather(k, send, recv, s->count, s->dtype, q)
-                 : peal_allgather(k, send, recv, s->count, s->dtype);
-    case REDUCE_SCATTER:
-        return q ? peal_ireduce_scatter(k, send, recv, s->count, s->dtype, s->op, q)
-                 : peal_reduce_scatter(k, send, recv, s->count, s->dtype, s->op);
-    case GATHER:
-        return q ? peal_igather(k, send, recv, s->count, s->dtype, s->root, q)
-                 : peal_gather(k, send, recv, s->count, s->dtype, s->root);
-    case SCATTER:
-        return q ? peal_iscatter(k, send, recv, s->count, s->dtype, s->root, q)
-                 : peal_scatter(k, send, recv, s->count, s->dtype, s->root);
-    case ALL_TO_ALL:
-        return q ? peal_iall_to_all(k, send, recv, s->count, s->dtype, q)
-                 : peal_all_to_all(k, send, recv, s->count, s->dtype);
-    case SCAN:
-        return q ? peal_iscan(k, send, recv, s->count, s->dtype, s->op, q)
-                 : peal_scan(k, send, recv, s->count, s->dtype, s->op);
-    case EXSCAN:
-        return q ? peal_iexscan(k, send, recv, s->count, s->dtype, s->op, q)
-                 : peal_exscan(k, send, recv, s->count, s->dtype, s->op);
-    case KERNEL_SHIFT:
-    case KERNEL_FORWARD:
-    case KERNEL_BUILTIN:
+    const uint64_t *out = f->has_offsets ? f->offsets : NULL;
+    const uint64_t *in = f->has_in_offsets ? f->in_offsets : NULL;
+    bool gathers = s->kind == ALLGATHER_V || s->kind == GATHER_V;
+    if (s->kind >= COLLECTIVES)
         return run_kernel(k, s, send, recv);
-    default:
-        return issue_v(k, f, send, recv);
-    }
+    struct any_call call = {.kind = s->kind,
+                            .send = send,
+                            .recv = recv,
+                            .count = s->count,
+                            .counts = s->counts,
+                            .offsets = gathers ? in : out,
+                            .sent = {f->counts, out},
+                            .received = {f->in_counts, in},
+                            .dtype = s->dtype,
+                            .op = s->op,
+                            .root = s->root};
+    if (s->nonblocking)
+        call.request = &f->request;
+    return any_call_make(k, &call);
 }
 
 /* ---- afterwards ---- */
@@ -446,7 +396,7 @@ void call_make(struct rank *me, uint32_t group, const struct spec *spec)
     snprintf(me->doing, sizeof me->doing,
              "group %u (rank %u of %u): %s%s %s, op %d, count %llu, root %u%s%s%s%s",
              me->groups[group].number, rank, spec->size, f->spec.nonblocking ? "i" : "",
-             kind_names[f->spec.kind], value_name(f->spec.dtype), (int)f->spec.op,
+             spec_name(&f->spec), value_name(f->spec.dtype), (int)f->spec.op,
              (unsigned long long)f->spec.count, f->spec.root, f->spec.in_place ? ", in place" : "",
              spec->send == SYMMETRIC ? ", sym send" : "",
              spec->recv == SYMMETRIC ? ", sym recv" : "", mistaken ? ", MISTAKEN" : "");

@@ -16,7 +16,7 @@
 #ifndef CHAOS_H
 #define CHAOS_H
 
-#include <peal/peal.h>
+#include "comm/tests/any_call.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -68,29 +68,7 @@ double value_read(enum peal_dtype dtype, uint64_t bits);
 
 /* ---- calls ---- */
 
-enum kind {
-    BARRIER,
-    ALLREDUCE,
-    REDUCE,
-    BROADCAST,
-    ALLGATHER,
-    REDUCE_SCATTER,
-    GATHER,
-    SCATTER,
-    ALL_TO_ALL,
-    SCAN,
-    EXSCAN,
-    ALLGATHER_V,
-    REDUCE_SCATTER_V,
-    GATHER_V,
-    SCATTER_V,
-    ALL_TO_ALL_V,
-    KERNEL_SHIFT,
-    KERNEL_FORWARD,
-    KERNEL_BUILTIN,
-    KINDS
-};
-extern const char *const kind_names[KINDS];
+enum { KINDS = KERNEL_BUILTIN + 1 };
 
 /* Where the sides of a call lie; the same on all ranks. */
 enum place { PRIVATE, SYMMETRIC };
@@ -114,6 +92,7 @@ struct spec {
 void spec_make(struct spec *spec, uint32_t size, bool can_block, bool has_symmetric, uint64_t seed);
 /* Another call in its stead, as a rank would make that is mistaken. */
 void spec_spoil(struct spec *spec, uint64_t seed);
+const char *spec_name(const struct spec *spec);
 bool spec_is_v(const struct spec *spec);
 bool spec_reduces(const struct spec *spec);
 /* Elements of the block that `from` sends to `to`. */

@@ -15,7 +15,7 @@ static void end_one(struct rank *me, uint32_t i, enum peal_status status, const 
         snprintf(me->doing, sizeof me->doing, "a message %s", f->is_receive ? "received" : "sent");
     else
         snprintf(me->doing, sizeof me->doing, "end of i%s on group %u, count %llu, key %llx",
-                 kind_names[f->spec.kind], me->groups[f->group].number,
+                 spec_name(&f->spec), me->groups[f->group].number,
                  (unsigned long long)f->spec.count, (unsigned long long)f->spec.key);
     if (f->too_long && status == PEAL_INVALID)
         status = PEAL_OK;

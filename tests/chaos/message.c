@@ -128,8 +128,8 @@ static void receive_any(struct rank *me, uint32_t group, const struct letter *le
                 break;
         }
         if (i == n || letters[i].bytes != got)
-            rank_complain(me, "%llu bytes from rank %u, which no rank sent", (unsigned long long)got,
-                          sender);
+            rank_complain(me, "%llu bytes from rank %u, which no rank sent",
+                          (unsigned long long)got, sender);
         else {
             next[sender] = i + 1;
             make_room(me, &f, &letters[i], got);

@@ -5,25 +5,12 @@
 
 #include <string.h>
 
-const char *const kind_names[KINDS] = {"barrier",
-                                       "allreduce",
-                                       "reduce",
-                                       "broadcast",
-                                       "allgather",
-                                       "reduce_scatter",
-                                       "gather",
-                                       "scatter",
-                                       "all_to_all",
-                                       "scan",
-                                       "exscan",
-                                       "allgather_v",
-                                       "reduce_scatter_v",
-                                       "gather_v",
-                                       "scatter_v",
-                                       "all_to_all_v",
-                                       "kernel shift",
-                                       "kernel forward",
-                                       "kernel allreduce_ring"};
+const char *spec_name(const struct spec *spec)
+{
+    static const char *const kernels[] = {"kernel shift", "kernel forward",
+                                          "kernel allreduce_ring"};
+    return spec->kind < COLLECTIVES ? kind_name(spec->kind) : kernels[spec->kind - COLLECTIVES];
+}
 
 bool spec_is_v(const struct spec *spec)
 {

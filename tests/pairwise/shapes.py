@@ -6,7 +6,8 @@
 
 Shapes: 2 to 4 nodes of 1 to 8 seats, even and uneven, and ranks of nodes mixed. Counts: none, fewer than ranks, around a
 multiple, and more. Kernels that cut a launch in pieces or shards are proved with several and with one. A mutant is the text with
-one wait made to pass at once, or without one notify; some shape must refute it. A kernel that only calls another has none of its own.
+one wait made to pass at once, or without one notify or send; some shape must refute it. A kernel that only calls another has none of
+its own.
 """
 import itertools
 import os
@@ -71,12 +72,18 @@ def prove(text, kernel):
     return None
 
 
+def without_sends(body):
+    """What is sent over a channel is waited for, and a kernel over channels has no other waits."""
+    for found in re.finditer(r"send [^\n}]*", body):
+        yield found.group().strip(), body[:found.start()] + body[found.end():]
+
+
 def mutants(text, kernel):
-    """The text with one of the kernel's waits for nothing, or without one of its notifies."""
+    """The text with one of the kernel's waits for nothing, or without one of its notifies or sends."""
     start = text.index(f"kernel {kernel}(")
     end = text.find("\nkernel ", start)
     body = text[start:end if end > 0 else len(text)]
-    for wait, changed in itertools.chain(without_waits(body), without_notifies(body)):
+    for wait, changed in itertools.chain(without_waits(body), without_notifies(body), without_sends(body)):
         yield wait, text[:start] + changed + text[start + len(body):]
 
 

@@ -264,6 +264,8 @@ static void build_command(struct launch *launch, char **program)
         push_variable(launch, "PEAL_MPI_CHECK", "1");
     if (launch->options->pass)
         push_words(launch, launch->options->pass);
+    else if (launch->flavour == OPEN_MPI && launch->options->ranks > sysconf(_SC_NPROCESSORS_ONLN))
+        push(launch, "--oversubscribe"); /* which it refuses otherwise */
     while (*program)
         push(launch, *program++);
     peal_text_release(&preload);
@@ -377,8 +379,9 @@ const struct peal_command peal_cmd_mpirun = {
     .details =
         "Finds the MPI that the program was linked with and runs its launcher, with libpeal_mpi.so "
         "before the program: collectives that Peal can do go through Peal, all else through the "
-        "MPI. The exit code is the launcher's. PEAL_MPI and its relatives say what goes where; see "
-        "docs/mpi.md.",
+        "MPI. The exit code is the launcher's. Without --pass, Open MPI is told to start more "
+        "ranks "
+        "than there are cores. PEAL_MPI and its relatives say what goes where; see docs/mpi.md.",
     .options = table,
     .defaults = &defaults,
     .size = sizeof defaults,

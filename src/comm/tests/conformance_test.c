@@ -4,9 +4,8 @@
  *
  *   conformance MODE FIRST LAST [seed]     MODE: processes or threads; ranks FIRST to LAST
  */
-#include <peal/peal.h>
-
 #include "base/base.h"
+#include "comm/tests/any_call.h"
 #include "compute/compute.h"
 #include "run/run.h"
 #include "comm/tests/hosts_of.h"
@@ -41,30 +40,7 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-enum kind {
-    BARRIER,
-    ALLREDUCE,
-    REDUCE,
-    BROADCAST,
-    ALLGATHER,
-    REDUCE_SCATTER,
-    GATHER,
-    SCATTER,
-    ALL_TO_ALL,
-    SCAN,
-    EXSCAN,
-    ALLGATHER_V,
-    REDUCE_SCATTER_V,
-    GATHER_V,
-    SCATTER_V,
-    ALL_TO_ALL_V,
-    MESSAGE,
-    KINDS
-};
-static const char *const names[KINDS] = {
-    "barrier",          "allreduce", "reduce",     "broadcast",    "allgather", "reduce_scatter",
-    "gather",           "scatter",   "all_to_all", "scan",         "exscan",    "allgather_v",
-    "reduce_scatter_v", "gather_v",  "scatter_v",  "all_to_all_v", "message"};
+enum { KINDS = MESSAGE + 1 };
 
 struct one {
     enum kind kind;
@@ -76,10 +52,15 @@ struct one {
     uint64_t counts[16], offsets[17], incoming[16];
 };
 
+static const char *name_of(enum kind kind)
+{
+    return kind == MESSAGE ? "message" : kind_name(kind);
+}
+
 static int complain(struct rank *me, const struct one *c, const char *what)
 {
     fprintf(stderr, "rank %u of %u, call %llu: %s %s %s, count %llu, root %u%s%s%s %s: %s\n  %s\n",
-            me->rank, me->size, (unsigned long long)me->calls, names[c->kind],
+            me->rank, me->size, (unsigned long long)me->calls, name_of(c->kind),
             peal_dtype_name(c->dtype), peal_reduce_name(c->op), (unsigned long long)c->count,
             c->root, c->in_place ? ", in place" : "", c->symmetric ? ", symmetric" : "",
             c->nonblocking ? ", non-blocking" : "", me->forced ? me->forced : "", what,
@@ -171,66 +152,26 @@ static enum peal_status pass_message(struct rank *me, const struct one *c, char 
 static enum peal_status call_it(struct rank *me, struct one *c, char *send, char *recv,
                                 struct peal_request **request)
 {
-    struct peal_comm *k = me->comm;
-    struct peal_blocks blocks = {c->counts, NULL};
-    bool n = c->nonblocking;
-    switch (c->kind) {
-    case BARRIER:
-        return n ? peal_ibarrier(k, request) : peal_barrier(k);
-    case ALLREDUCE:
-        return n ? peal_iallreduce(k, send, recv, c->count, c->dtype, c->op, request)
-                 : peal_allreduce(k, send, recv, c->count, c->dtype, c->op);
-    case REDUCE:
-        return n ? peal_ireduce(k, send, recv, c->count, c->dtype, c->op, c->root, request)
-                 : peal_reduce(k, send, recv, c->count, c->dtype, c->op, c->root);
-    case BROADCAST:
-        return n ? peal_ibroadcast(k, recv, c->count, c->dtype, c->root, request)
-                 : peal_broadcast(k, recv, c->count, c->dtype, c->root);
-    case ALLGATHER:
-        return n ? peal_iallgather(k, send, recv, c->count, c->dtype, request)
-                 : peal_allgather(k, send, recv, c->count, c->dtype);
-    case REDUCE_SCATTER:
-        return n ? peal_ireduce_scatter(k, send, recv, c->count, c->dtype, c->op, request)
-                 : peal_reduce_scatter(k, send, recv, c->count, c->dtype, c->op);
-    case GATHER:
-        return n ? peal_igather(k, send, recv, c->count, c->dtype, c->root, request)
-                 : peal_gather(k, send, recv, c->count, c->dtype, c->root);
-    case SCATTER:
-        return n ? peal_iscatter(k, send, recv, c->count, c->dtype, c->root, request)
-                 : peal_scatter(k, send, recv, c->count, c->dtype, c->root);
-    case ALL_TO_ALL:
-        return n ? peal_iall_to_all(k, send, recv, c->count, c->dtype, request)
-                 : peal_all_to_all(k, send, recv, c->count, c->dtype);
-    case SCAN:
-        return n ? peal_iscan(k, send, recv, c->count, c->dtype, c->op, request)
-                 : peal_scan(k, send, recv, c->count, c->dtype, c->op);
-    case EXSCAN:
-        return n ? peal_iexscan(k, send, recv, c->count, c->dtype, c->op, request)
-                 : peal_exscan(k, send, recv, c->count, c->dtype, c->op);
-    case ALLGATHER_V:
-        return n ? peal_iallgather_v(k, send, recv, c->counts, NULL, c->dtype, request)
-                 : peal_allgather_v(k, send, recv, c->counts, c->offsets, c->dtype);
-    case REDUCE_SCATTER_V:
-        return n ? peal_ireduce_scatter_v(k, send, recv, c->counts, c->offsets, c->dtype, c->op,
-                                          request)
-                 : peal_reduce_scatter_v(k, send, recv, c->counts, c->offsets, c->dtype, c->op);
-    case GATHER_V:
-        return n ? peal_igather_v(k, send, recv, c->counts, NULL, c->dtype, c->root, request)
-                 : peal_gather_v(k, send, recv, c->counts, c->offsets, c->dtype, c->root);
-    case SCATTER_V:
-        return n ? peal_iscatter_v(k, send, recv, c->counts, NULL, c->dtype, c->root, request)
-                 : peal_scatter_v(k, send, recv, c->counts, c->offsets, c->dtype, c->root);
-    case ALL_TO_ALL_V: {
-        /* Everyone sends counts[q] to q, so receives counts[own] from everyone. */
-        for (uint32_t r = 0; r < me->size; r++)
-            c->incoming[r] = c->counts[me->rank];
-        struct peal_blocks incoming = {c->incoming, NULL};
-        return n ? peal_iall_to_all_v(k, send, &blocks, recv, &incoming, c->dtype, request)
-                 : peal_all_to_all_v(k, send, &blocks, recv, &incoming, c->dtype);
-    }
-    default:
+    if (c->kind == MESSAGE)
         return pass_message(me, c, send, recv, request);
-    }
+    /* Everyone sends counts[q] to q, so receives counts[own] from everyone. */
+    for (uint32_t r = 0; r < me->size; r++)
+        c->incoming[r] = c->counts[me->rank];
+    bool says_where = !c->nonblocking || c->kind == REDUCE_SCATTER_V;
+    struct any_call call = {.kind = c->kind,
+                            .send = send,
+                            .recv = recv,
+                            .count = c->count,
+                            .counts = c->counts,
+                            .offsets = says_where ? c->offsets : NULL,
+                            .sent = {c->counts, NULL},
+                            .received = {c->incoming, NULL},
+                            .dtype = c->dtype,
+                            .op = c->op,
+                            .root = c->root};
+    if (c->nonblocking)
+        call.request = request;
+    return any_call_make(me->comm, &call);
 }
 
 /* all_to_all_v delivers blocks of the own count from everyone. */
@@ -247,7 +188,7 @@ static void force_any(struct rank *me, const struct one *c)
     size_t count, found = 0;
     const struct peal_algo *algos = peal_algos(&count), *all[32] = {NULL};
     uint64_t wish = next_random(&me->seed);
-    const char *name = names[c->kind];
+    const char *name = name_of(c->kind);
     size_t len = strlen(name);
     if (len > 2 && strcmp(name + len - 2, "_v") == 0)
         len -= 2;

@@ -194,8 +194,10 @@ static int come_and_go(struct peal_comm *comm, const void *context)
         EXPECT(y[7] == (int32_t)(7 * size + size * (size - 1) / 2));
         EXPECT(peal_symmetric_alloc(made, 1 << 20, &symmetric) == PEAL_OK);
         memset(symmetric, 1, 1 << 20);
-        struct peal_message out = {&word, sizeof word, (rank + 1) % size, 5};
-        struct peal_message in = {&got, sizeof got, (rank + size - 1) % size, 5};
+        struct peal_message out = {
+            .data = &word, .bytes = sizeof word, .rank = (rank + 1) % size, .tag = 5};
+        struct peal_message in = {
+            .data = &got, .bytes = sizeof got, .rank = (rank + size - 1) % size, .tag = 5};
         EXPECT(peal_sendrecv(made, &out, &in) == PEAL_OK);
         EXPECT(got == (int32_t)((rank + size - 1) % size));
         peal_comm_close(made);

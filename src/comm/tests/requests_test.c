@@ -24,16 +24,23 @@ static int shift(struct peal_comm *comm, const void *context)
         sent[i] = (int32_t)rank + 10 * i;
     for (uint32_t tag = 0; tag < 3; tag++) {
         uint64_t items = tag == 0 ? LARGE : tag - 1;
-        struct peal_message out = {sent, items * 4, (rank + 1) % size, tag};
-        struct peal_message in = {got, sizeof got, tag ? PEAL_ANY_SOURCE : (rank - 1 + size) % size,
-                                  tag};
+        struct peal_message out = {
+            .data = sent, .bytes = items * 4, .rank = (rank + 1) % size, .tag = tag};
+        struct peal_message in = {.data = got,
+                                  .bytes = sizeof got,
+                                  .rank = tag ? PEAL_ANY_SOURCE : (rank - 1 + size) % size,
+                                  .tag = tag};
         EXPECT(peal_sendrecv(comm, &out, &in) == PEAL_OK);
         EXPECT(in.bytes == items * 4 && in.rank == (rank - 1 + size) % size);
         for (uint64_t i = 0; i < items; i++)
             EXPECT(got[i] == (int32_t)(in.rank + 10 * i));
     }
-    struct peal_message out = {sent, 4, size, 0}, in = {got, 4, 0, 0};
+    struct peal_message out = {.data = sent, .bytes = 4, .rank = size, .tag = 0},
+                        in = {.data = got, .bytes = 4};
     EXPECT(peal_sendrecv(comm, &out, &in) == PEAL_INVALID);
+    out.struct_size = 1000; /* a program of a later version */
+    EXPECT(peal_sendrecv(comm, &out, &in) == PEAL_UNSUPPORTED);
+    out.struct_size = sizeof out;
     out.rank = rank;
     in.rank = size;
     EXPECT(peal_sendrecv(comm, &out, &in) == PEAL_INVALID);

@@ -42,8 +42,8 @@ static int counts(struct peal_comm *comm, const void *context)
     EXPECT(peal_comm_stats(comm, "scan", &none) == PEAL_OK && none.calls == 0);
     EXPECT(peal_comm_stats(comm, "nonsense", &none) == PEAL_INVALID);
     EXPECT(peal_comm_stats(NULL, NULL, &none) == PEAL_INVALID);
-    struct peal_message out = {x, 24, (rank + 1) % size, 1};
-    struct peal_message in = {y, 100, (rank + size - 1) % size, 1};
+    struct peal_message out = {.data = x, .bytes = 24, .rank = (rank + 1) % size, .tag = 1};
+    struct peal_message in = {.data = y, .bytes = 100, .rank = (rank + size - 1) % size, .tag = 1};
     EXPECT(peal_sendrecv(comm, &out, &in) == PEAL_OK);
     EXPECT(peal_comm_stats(comm, NULL, &stats) == PEAL_OK);
     EXPECT(stats.calls == CALLS + 2);

@@ -62,7 +62,6 @@ static void become_exec(const char *list, int fd, char **own)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     fcntl(fd, F_SETFD, 0);
-    setenv("PEAL_PLATFORM", "native", 1);
     setenv("PEAL_HOST_WORKER", "1", 1);
     unsetenv("PEAL_HOST"); /* names of workers' hosts are the list's */
     execvp(words[0], words);

@@ -238,8 +238,8 @@ static void *work(void *argument)
 
 enum peal_status peal_away_work(struct peal_host *host)
 {
-    static const char *const names[] = {"PEAL_RANK",    "PEAL_SIZE",      "PEAL_JOB",
-                                        "PEAL_MEET_FD", "PEAL_STATUS_FD", "PEAL_HOST_WORKER"};
+    static const char *const names[] = {"PEAL_RANK", "PEAL_SIZE", "PEAL_JOB", "PEAL_MEET_FD",
+                                        "PEAL_STATUS_FD"};
     struct peal_text why = {0};
     struct peal_away *away = peal_away_new(host);
     pthread_t threads[PEAL_HOST_QUEUES];
@@ -253,6 +253,7 @@ enum peal_status peal_away_work(struct peal_host *host)
         if (q == 0) { /* communicators that tasks open have nothing to do with this job */
             for (size_t i = 0; i < sizeof names / sizeof *names; i++)
                 unsetenv(names[i]);
+            setenv("PEAL_PLATFORM", "native", 1);
             setenv("PEAL_PROGRESS", "thread", 1); /* between its tasks a worker is in no call */
         }
         atomic_fetch_add(&away->running, 1);

@@ -241,6 +241,9 @@ bool peal_builder_memory(struct peal_builder *b, struct peal_symbol *symbol,
                          const struct peal_build_memory *memory)
 {
     const char *elem = memory->elem;
+    if (memory->struct_size > sizeof *memory)
+        return peal_builder_fail(b, "memory '%.40s' has fields that this libpeal does not know",
+                                 symbol->name);
     if (!elem)
         elem = "T";
     if (strcmp(elem, "T") == 0)

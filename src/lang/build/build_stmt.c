@@ -164,12 +164,19 @@ void peal_build_accumulate(struct peal_builder *b, struct peal_expr *place, stru
     stmt->exclusive = exclusive;
 }
 
+static void check_sync(struct peal_builder *b, const struct peal_build_sync *sync)
+{
+    if (sync && sync->struct_size > sizeof *sync)
+        peal_builder_fail(b, "a notify or wait has fields that this libpeal does not know");
+}
+
 void peal_build_notify(struct peal_builder *b, struct peal_expr *cell, struct peal_expr *value,
                        const struct peal_build_sync *sync)
 {
     struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_NOTIFY);
     if (!stmt)
         return;
+    check_sync(b, sync);
     if (sync && (sync->equal || sync->back))
         peal_builder_fail(b, "'equal' and 'back' are for waits");
     stmt->a = use_place(b, cell);
@@ -184,6 +191,7 @@ void peal_build_wait(struct peal_builder *b, struct peal_expr *cell, struct peal
     struct peal_stmt *stmt = peal_builder_stmt(b, PEAL_STMT_WAIT);
     if (!stmt)
         return;
+    check_sync(b, sync);
     if (sync && (sync->set || sync->back > PEAL_MAX_BACK))
         peal_builder_fail(b, "'set' is for notifies, and 'back' is at most %d", PEAL_MAX_BACK);
     stmt->a = use_place(b, cell);

@@ -448,6 +448,17 @@ static void build_bad_elem(struct peal_builder *b)
                      &(struct peal_build_memory){.elem = "q4", .len = peal_build_int(b, 1)});
 }
 
+static void build_newer_memory(struct peal_builder *b)
+{
+    peal_build_param(b, "a", &(struct peal_build_memory){.struct_size = 1000});
+}
+
+static void build_newer_wait(struct peal_builder *b)
+{
+    struct peal_expr *cell = peal_build_signal(b, "s", NULL, NULL);
+    peal_build_wait(b, cell, peal_build_int(b, 1), &(struct peal_build_sync){.struct_size = 1000});
+}
+
 static void build_bad_place(struct peal_builder *b)
 {
     struct peal_expr *one = peal_build_int(b, 1);
@@ -498,6 +509,10 @@ static void the_first_mistake_is_reported(void **state)
         {__LINE__, build_taken_param,
          "builder: name 'a' is taken in kernel 'k', or a word of the language"},
         {__LINE__, build_bad_elem, "builder: 'q4' is no element type"},
+        {__LINE__, build_newer_memory,
+         "builder: memory 'a' has fields that this libpeal does not know"},
+        {__LINE__, build_newer_wait,
+         "builder: a notify or wait has fields that this libpeal does not know"},
         {__LINE__, build_bad_place,
          "builder: only a named thing, or a part of one, can stand here"},
         {__LINE__, build_bad_operator, "builder: '**' is no operator"},

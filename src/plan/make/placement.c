@@ -70,24 +70,6 @@ release:
     return status;
 }
 
-enum peal_status peal_placement_number(uint32_t nranks, const uint64_t *hosts, uint32_t *nodes)
-{
-    uint32_t *firsts = malloc((nranks + 1) * sizeof *firsts); /* a rank of every node so far */
-    uint32_t count = 0;
-    if (!firsts)
-        return PEAL_NO_MEMORY;
-    for (uint32_t r = 0; r < nranks; r++) {
-        uint32_t m = 0;
-        while (m < count && hosts[firsts[m]] != hosts[r])
-            m++;
-        if (m == count)
-            firsts[count++] = r;
-        nodes[r] = m;
-    }
-    free(firsts);
-    return PEAL_OK;
-}
-
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';

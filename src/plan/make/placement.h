@@ -34,10 +34,6 @@ static inline uint32_t peal_placement_seats(const struct peal_node_map *placemen
     return placement->first[node + 1] - placement->first[node];
 }
 
-/* Numbers nodes in the order in which ranks name them first: whatever distinguishes hosts becomes
- * peal_bind.nodes. PEAL_NO_MEMORY, or PEAL_OK. */
-enum peal_status peal_placement_number(uint32_t nranks, const uint64_t *hosts, uint32_t *nodes);
-
 /* Reads "5+3" (sizes of the nodes), "2x4" (nodes x seats) or "0,1,1,0" (the node of every rank). At
  * least two values distinguish the last form from a size. False with a message. */
 bool peal_placement_parse(const char *text, struct peal_arena *arena, uint32_t *nranks,

@@ -42,16 +42,6 @@ static void gaps_are_refused(void **state)
     assert_int_equal(peal_placement_init(&p, 3, large), PEAL_INVALID);
 }
 
-static void hosts_are_numbered_as_they_appear(void **state)
-{
-    (void)state;
-    static const uint64_t hosts[] = {77, 5, 77, UINT64_MAX, 5};
-    static const uint32_t want[] = {0, 1, 0, 2, 1};
-    uint32_t nodes[5];
-    assert_int_equal(peal_placement_number(5, hosts, nodes), PEAL_OK);
-    assert_memory_equal(nodes, want, sizeof want);
-}
-
 static void forms_are_read_and_shown(void **state)
 {
     (void)state;
@@ -111,8 +101,8 @@ static void check_expression(int line, const char *expression, const uint32_t *n
 {
     enum { RANKS = 4 };
     char source[512];
-    int len = snprintf(source, sizeof source,
-                       "kernel k(out y: f64[64]) { y = 0\n  y[%s] = 1 }\n", expression);
+    int len = snprintf(source, sizeof source, "kernel k(out y: f64[64]) { y = 0\n  y[%s] = 1 }\n",
+                       expression);
     struct peal_diags diags;
     struct peal_program *program = NULL;
     struct peal_plan *plan = NULL;
@@ -202,7 +192,8 @@ static void a_plan_carries_its_placement(void **state)
     peal_diags_init(&diags);
     assert_int_equal(peal_program_builtin("allreduce_ring", &diags, &program), PEAL_OK);
     const struct peal_kernel *kernel = peal_program_kernel(program, NULL, &diags);
-    struct peal_plan *none = plan_of(kernel, NULL, PEAL_NONE), *same = plan_of(kernel, one, PEAL_NONE),
+    struct peal_plan *none = plan_of(kernel, NULL, PEAL_NONE),
+                     *same = plan_of(kernel, one, PEAL_NONE),
                      *half = plan_of(kernel, two, PEAL_NONE), *part = plan_of(kernel, two, 3);
     assert_null(peal_plan_nodes(none));
     assert_int_equal(peal_plan_nodes(half)[3], 1);
@@ -225,7 +216,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seats_follow_rank_order),
         cmocka_unit_test(gaps_are_refused),
-        cmocka_unit_test(hosts_are_numbered_as_they_appear),
         cmocka_unit_test(forms_are_read_and_shown),
         cmocka_unit_test(expressions_mean_what_the_document_says),
         cmocka_unit_test(a_plan_carries_its_placement),

@@ -32,13 +32,23 @@ static uint32_t position(struct instantiation *t)
     return known->index;
 }
 
+/* Too large is not wrong: whoever only wants to know whether the kernel is right knows nothing then. */
+static void refuse_size(struct instantiation *t, struct peal_pos pos, const char *what,
+                        uint64_t limit, const char *unit)
+{
+    bool first = t->status == PEAL_OK;
+    peal_inst_fail(t, pos, "%s %" PRIu64 " %s", what, limit, unit);
+    if (first && t->bind->lenient)
+        t->status = PEAL_NO_MEMORY;
+}
+
 struct peal_op *peal_inst_op(struct instantiation *t, enum peal_op_kind kind,
                              const struct peal_ref *refs, uint32_t n)
 {
     if (t->status != PEAL_OK)
         return NULL;
     if (++t->ops > t->most_ops) {
-        peal_inst_fail(t, t->pos, "the plan would have more than %" PRIu64 " ops", t->most_ops);
+        refuse_size(t, t->pos, "the plan would have more than", t->most_ops, "ops");
         return NULL;
     }
     if (!peal_vec_reserve(&t->now.ops, 1) || !peal_vec_reserve(&t->now.refs, n)) {
@@ -396,7 +406,7 @@ static void walk_for(struct instantiation *t, const struct peal_stmt *s)
         if (__builtin_add_overflow(i, step, &i))
             break;
         if (t->steps > t->most_steps)
-            peal_inst_fail(t, s->pos, "the kernel runs more than %" PRIu64 " steps", t->most_steps);
+            refuse_size(t, s->pos, "the kernel runs more than", t->most_steps, "steps");
     }
 }
 
@@ -559,7 +569,7 @@ void peal_inst_walk(struct instantiation *t, const struct peal_stmt *body)
         if (t->status != PEAL_OK)
             break;
         if (++t->steps > t->most_steps)
-            peal_inst_fail(t, s->pos, "the kernel runs more than %" PRIu64 " steps", t->most_steps);
+            refuse_size(t, s->pos, "the kernel runs more than", t->most_steps, "steps");
         t->pos = s->pos;
         walk_one(t, s);
         for (size_t i = 0; i < t->tiles.len; i++) /* temporaries live as long as their statement */

@@ -52,8 +52,7 @@ enum {
     SERVED_SLEEP_NS = 1000000, /* with a network to serve */
     ROUND_SPINS = 48,          /* polls: as long as a switch or two */
     QUICK_YIELDS = 64,
-    APART_YIELDS = 8, /* where they only pass the time */
-    MOST_RESTS = 16,  /* yields' lengths between two tries whether they are short again */
+    MOST_RESTS = 16, /* yields' lengths between two tries whether they are short again */
     MOST_REST_NS = 500000000,
     LONG_SCORE = 8,  /* of a yield that took long: as many short ones make up for it */
     CROWD_SCORE = 16 /* others compute here */
@@ -92,7 +91,6 @@ void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out)
 
 void peal_policy_part(struct peal_policy *policy)
 {
-    policy->quick_yields = APART_YIELDS;
     policy->yield_ns = 0;
 }
 
@@ -134,7 +132,9 @@ static void sleep_armed(struct peal_team *team, struct peal_backoff *pause)
         disarm(team, pause);
         return;
     }
-    if (team->served && most.tv_nsec > SERVED_SLEEP_NS) /* what arrives cannot end this sleep */
+    /* Relaxed: see span.h. What arrives cannot end this sleep. */
+    bool serves = atomic_load_explicit(&peal_endpoints, memory_order_relaxed) > 0;
+    if (serves && most.tv_nsec > SERVED_SLEEP_NS)
         most.tv_nsec = SERVED_SLEEP_NS;
     syscall(SYS_futex, &team->sleep_slots[team->rank].wake, FUTEX_WAIT, pause->ticket, &most, NULL,
             0);

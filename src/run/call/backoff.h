@@ -51,8 +51,9 @@ uint32_t peal_cores(void);
 /* How ranks wait that share this many processors. All ranks of a team must be given the same number,
  * since algorithms are chosen by it. */
 void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out);
-/* For ranks that share cores, and that the kernel schedules apart from each other: a yield does not give
- * the core to a peer, so they sleep instead, soon. */
+/* For ranks that share cores, and that the kernel schedules apart from each other: a yield gives the core to a
+ * peer only if this rank has had more than its share. That holds most of the time between ranks that only
+ * wait; where it does not, they sleep, soon. */
 void peal_policy_part(struct peal_policy *policy);
 
 /* Makes every thread of the group pass a barrier: what each stored before is seen, and what each

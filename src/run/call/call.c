@@ -207,7 +207,6 @@ static enum peal_status load(struct peal_calls *engine, struct peal_frame *frame
     if (status == PEAL_OK)
         status = peal_regions_agree(&frame->regions, engine->team);
     call->loaded = status == PEAL_OK;
-    peal_under_way_lend(engine, call->image);
     call->reached |= call->image->reaches;
     if (status == PEAL_NO_MEMORY || status == PEAL_SYSTEM)
         status = fail_memory(engine->team, call->image);
@@ -291,9 +290,10 @@ static enum peal_status finish(struct peal_calls *engine, struct peal_frame *fra
     enum peal_status status = PEAL_OK;
     uint64_t since_ns = peal_now_ns();
     frame->moved = false;
-    while (progress == PEAL_RUN_BLOCKED && status == PEAL_OK) {
-        bool others = peal_calls_progress(engine);
-        if (team->span) /* what has just arrived may be what it waits for */
+    for (uint32_t looks = 1; progress == PEAL_RUN_BLOCKED && status == PEAL_OK; looks++) {
+        bool serves = looks % PEAL_NEAR_LOOKS == 0 || !peal_frame_waits_near(frame);
+        bool others = serves && peal_calls_progress(engine);
+        if (team->span && serves) /* what has just arrived may be what it waits for */
             progress = peal_frame_run(frame, 0);
         if (frame->moved || others)
             peal_backoff_reset(team, &pause);

@@ -2,8 +2,6 @@
 /* See under_way.h. */
 #include "run/call/under_way.h"
 
-#include "run/span/span.h"
-
 #include <unistd.h>
 
 /* One for the process, as threads and the requests they have belong to it. */
@@ -41,17 +39,9 @@ void peal_under_way_unlist(struct peal_calls *engine)
     pthread_mutex_unlock(&lock);
 }
 
-/* Do ranks of other hosts read this rank's memory in calls that it may have left? Whoever waits on the same network
- * serves them anyway. */
-static bool has_readers(const struct peal_calls *other, const struct peal_calls *waiting)
+static bool has_work(const struct peal_calls *other)
 {
-    const struct peal_span *span = other->team->span, *own = waiting->team->span;
-    return span && span->lent && !(own && own->endpoint == span->endpoint);
-}
-
-static bool has_work(const struct peal_calls *other, const struct peal_calls *waiting)
-{
-    return other->active || other->mail.pending != 0 || has_readers(other, waiting);
+    return other->active || other->mail.pending != 0;
 }
 
 bool peal_under_way_move_others(struct peal_calls *engine)
@@ -63,8 +53,7 @@ bool peal_under_way_move_others(struct peal_calls *engine)
         return true; /* another thread moves its own: the next poll will do */
     bool any = false;
     for (struct peal_calls *other = first; other; other = other->next_listed) {
-        if (other == engine || !pthread_equal(other->owner, pthread_self()) ||
-            !has_work(other, engine))
+        if (other == engine || !pthread_equal(other->owner, pthread_self()) || !has_work(other))
             continue;
         any = true;
         (void)peal_calls_move(other);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of a thread on all its communicators: whoever waits in one moves those of all.
  *
- * A communicator belongs to one thread at a time, and may be handed on. Engines that have had requests, or calls in
- * which ranks of other hosts read this rank's memory, are in one list, each with the thread that used it last, under one
- * lock. A thread that waits takes the lock and moves the others that are its own; a thread that comes to an engine that
+ * A communicator belongs to one thread at a time, and may be handed on. Engines that have had requests are in one list,
+ * each with the thread that used it last, under one lock. A thread that waits takes the lock and moves the others that are its own; a thread that comes to an engine that
  * is another's in the list takes it over first, under the lock. So an engine is moved by its own thread only.
  */
 #ifndef PEAL_RUN_UNDER_WAY_H
@@ -30,12 +29,6 @@ static inline void peal_under_way_use(struct peal_calls *engine)
         peal_under_way_own(engine);
     else
         peal_under_way_list(engine);
-}
-/* In a call whose readers on other hosts, if it has any, may be slower than this rank: they are served in later calls. */
-static inline void peal_under_way_lend(struct peal_calls *engine, const struct peal_image *image)
-{
-    if (image->pulled)
-        peal_under_way_use(engine);
 }
 /* Moves what this thread has under way on other engines. True if there is any. */
 bool peal_under_way_move_others(struct peal_calls *engine);

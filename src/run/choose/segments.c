@@ -103,10 +103,21 @@ void peal_resolve(const struct peal_table_of_rules *rules, const struct peal_alg
         forget_type(&out->key);
 }
 
+/* What leaves the second-level cache goes to the third, which takes it as fast as it comes, and a peer reads it
+ * there: docs/decisions/0097-streams-begin-later-on-amd.md. */
+static bool keeps_writes(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_is("amd");
+#else
+    return false;
+#endif
+}
+
 bool peal_call_streams(const struct peal_team *team, uint32_t collective, uint64_t bytes,
                        uint64_t *core_cache)
 {
-    enum { SMALLEST_CACHE = 128 << 10 };
+    enum { SMALLEST_CACHE = 128 << 10, KEPT = 8 };
     uint32_t ranks_per_core = (team->size + team->policy.cores - 1) / team->policy.cores;
     if (bytes * ranks_per_core < SMALLEST_CACHE / 2)
         return false;
@@ -117,5 +128,5 @@ bool peal_call_streams(const struct peal_team *team, uint32_t collective, uint64
     uint64_t limit = *core_cache * 3 / (writes_much ? 2 : 4);
     if (team->size > team->policy.cores)
         limit = limit * team->policy.cores / team->size;
-    return bytes >= limit;
+    return bytes >= limit * (keeps_writes() ? KEPT : 1);
 }

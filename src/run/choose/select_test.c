@@ -167,10 +167,43 @@ static void measured_between_hosts_counts_between_that_many(void **state)
     assert_false(peal_choose(&table, NULL, &wish).tuned);
 }
 
+/* Two ranks exchange whole vectors whatever their length; more take all seats from some length on. */
+static void between_hosts_by_length(void **state)
+{
+    (void)state;
+    static const struct {
+        int line;
+        uint32_t collective, ranks;
+        uint64_t bytes;
+        const char *expected;
+    } calls[] = {
+        {__LINE__, PEAL_CALL_ALLREDUCE, 2, 16 << 20, "heads"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 64 << 10, "heads"},
+        {__LINE__, PEAL_CALL_ALLREDUCE, 4, 128 << 10, "nodes"},
+        {__LINE__, PEAL_CALL_BROADCAST, 2, 32 << 10, "nodes"},
+        {__LINE__, PEAL_CALL_BROADCAST, 8, 128 << 10, "heads"},
+        {__LINE__, PEAL_CALL_BROADCAST, 8, 1 << 20, "nodes"},
+        {__LINE__, PEAL_CALL_ALL_TO_ALL, 8, 16 << 10, "heads"},
+        {__LINE__, PEAL_CALL_ALL_TO_ALL, 8, 128 << 10, "nodes"},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct peal_wish wish = {.collective = calls[i].collective,
+                                 .ranks = calls[i].ranks,
+                                 .cores = 2,
+                                 .bytes = calls[i].bytes,
+                                 .hosts = 2};
+        struct peal_choice choice = peal_choose(NULL, NULL, &wish);
+        if (strcmp(choice.algo->name, calls[i].expected) != 0)
+            fail_msg("%s:%d: '%s' instead of '%s'", __FILE__, calls[i].line, choice.algo->name,
+                     calls[i].expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(built_in_table), cmocka_unit_test(forced_before_measured_before_built_in),
+        cmocka_unit_test(between_hosts_by_length),
         cmocka_unit_test(measured_between_hosts_counts_between_that_many)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -408,11 +408,13 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
                                                             uint32_t spins)
 {
     enum { LOOKS = 8 }; /* at the own memory, each less than the system call that progress is */
+    uint32_t every = peal_step_waits_near(step) ? PEAL_NEAR_LOOKS * LOOKS : LOOKS;
     enum peal_step_end end = try_far(frame, lane, step);
     for (uint32_t i = 0; i < spins; i += LOOKS) {
         if (end != PEAL_STEP_BLOCKS)
             break;
-        peal_span_progress(frame->team->span);
+        if (i % every == 0)
+            peal_span_progress(frame->team->span);
         for (uint32_t k = 0; k < LOOKS; k++) {
             if (end != PEAL_STEP_BLOCKS)
                 break;

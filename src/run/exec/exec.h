@@ -115,6 +115,19 @@ static inline bool peal_frame_is_urgent(const struct peal_frame *frame)
     return frame->image->nlanes == 1 && step && step->flags & PEAL_STEP_URGENT;
 }
 
+/* Waits for a rank of this host are looked at this often between two turns of the network. */
+enum { PEAL_NEAR_LOOKS = 8 };
+static inline bool peal_step_waits_near(const struct peal_step *step)
+{
+    return step->kind == (PEAL_STEP_FAR | PEAL_STEP_WAIT) && step->flags & PEAL_STEP_NEAR;
+}
+/* True if the blocked launch waits for a rank of this host, and others of its ranks are on another one. */
+static inline bool peal_frame_waits_near(const struct peal_frame *frame)
+{
+    const struct peal_step *step = frame->lanes[0].at;
+    return frame->image->nlanes == 1 && step && peal_step_waits_near(step);
+}
+
 /* Where the first blocked lane waits, as one line. */
 void peal_frame_describe(const struct peal_frame *frame, struct peal_text *out);
 /* The same of a launch that has not begun: where it would wait first, and a comma. */

@@ -585,8 +585,11 @@ enum peal_step_end peal_far_give_back(struct peal_frame *frame, struct peal_fram
                                      .change = PEAL_NET_SET,
                                      .offset = frame->family->window + channel->credit,
                                      .value = port->freed + 1};
+    /* The sender does not need it while it has other slots. */
+    bool later = channel->depth > 1 && signal.value % (channel->depth / 2) != 0;
+    uint32_t at = span->peers[channel->sender].at;
     struct peal_net *net = peal_endpoint_lock(span->endpoint);
-    enum peal_status status = peal_net_signal(net, span->peers[channel->sender].at, &signal);
+    enum peal_status status = (later ? peal_net_signal_later : peal_net_signal)(net, at, &signal);
     peal_endpoint_unlock(span->endpoint);
     enum peal_step_end end = peal_far_judge(frame, status, channel->sender);
     far->begun = end == PEAL_STEP_BLOCKS; /* what was received is not received again */

@@ -64,7 +64,8 @@ enum peal_step_flags {
     PEAL_STEP_HAS_REG = 16,
     PEAL_STEP_URGENT = 32, /* a wait with a notify or a message behind it: others wait for that */
     PEAL_STEP_REMOTE = 64, /* reads peers' parameters that are not mapped here */
-    PEAL_STEP_PAST = 128   /* a copy into the own window by a rank that goes on without waiting */
+    PEAL_STEP_PAST = 128,  /* a copy into the own window by a rank that goes on without waiting */
+    PEAL_STEP_NEAR = 128   /* waits between hosts: the notifier is on this one */
 };
 
 /* An operand. Pseudo bases as in plan.h: a constant, or a slot that was received. */

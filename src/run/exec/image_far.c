@@ -93,6 +93,17 @@ static bool is_far_channel(const struct peal_image *image, const struct peal_ste
     }
 }
 
+/* Only ranks of one host change what it waits for: the network need not be asked each time. */
+static bool waits_near(const struct peal_image *image, uint32_t index, const uint8_t *far)
+{
+    const struct peal_step *step = &image->steps[index];
+    if (step->kind != PEAL_STEP_WAIT || !image->notifiers)
+        return false;
+    const struct peal_op *op = &peal_plan_ops(image->plan)[step->op];
+    uint32_t notifier = image->notifiers[peal_op_cell(image->plan, op, index / image->nsteps)];
+    return notifier != PEAL_NONE && !far[notifier];
+}
+
 enum peal_status peal_image_mark_far(struct peal_image *image, const uint8_t *far)
 {
     /* Something may still be read by the network that a step before has sent: whatever writes next, and
@@ -107,6 +118,8 @@ enum peal_status peal_image_mark_far(struct peal_image *image, const uint8_t *fa
             if (status != PEAL_OK)
                 return status;
         }
+        if (waits_near(image, i, far))
+            step->flags |= PEAL_STEP_NEAR;
         bool concerned = is_sync(kind) || (kind >= PEAL_STEP_SEND && kind <= PEAL_STEP_FREE &&
                                            is_far_channel(image, step, far));
         bool writes = kind <= PEAL_STEP_MATMUL || kind == PEAL_STEP_RECV || kind == PEAL_STEP_END;

@@ -77,7 +77,7 @@ void peal_meet_host(char out[static 160]);
 enum peal_status peal_meet_nodes(struct peal_meet *meet, uint32_t *nodes, struct peal_text *why);
 /* The job's secret: of PEAL_SECRET_FILE (which only its owner may read), or as it was handed over; otherwise
  * rank 0 makes one and the service carries it, which is then as safe as that: rank 0 says so once on
- * standard error, unless `quiet`. */
+ * standard error, once per process, unless `quiet`. */
 enum peal_status peal_meet_secret(struct peal_meet *meet, bool quiet,
                                   uint8_t out[static PEAL_NET_SECRET], struct peal_text *why);
 

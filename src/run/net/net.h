@@ -114,6 +114,9 @@ struct peal_net_put {
     const struct peal_net_part *parts; /* the array is copied */
     uint32_t nparts;
     struct peal_net_signal signal;
+    bool
+        later; /* of a signal alone that no one waits for yet: it may leave with what is sent to that rank next,
+                   at the latest in the next progress */
 };
 
 struct peal_net_get {
@@ -283,6 +286,13 @@ static inline enum peal_status peal_net_signal(struct peal_net *net, uint32_t ra
                                                const struct peal_net_signal *signal)
 {
     struct peal_net_put put = {.rank = rank, .signal = *signal};
+    return net->ops->put(net, &put, NULL);
+}
+/* The same, of a signal that no one waits for yet. */
+static inline enum peal_status peal_net_signal_later(struct peal_net *net, uint32_t rank,
+                                                     const struct peal_net_signal *signal)
+{
+    struct peal_net_put put = {.rank = rank, .signal = *signal, .later = true};
     return net->ops->put(net, &put, NULL);
 }
 static inline enum peal_status peal_net_get(struct peal_net *net, const struct peal_net_get *get,

@@ -113,6 +113,8 @@ static enum peal_status tcp_put(struct peal_net *net, const struct peal_net_put 
     if (status != PEAL_OK)
         return status;
     struct peal_net_head head = peal_net_head_put(put);
+    if (put->later && put->nparts == 0)
+        return peal_tcp_send_later(tcp, put->rank, &head);
     return send_data(tcp, put->rank, &head, put->parts, put->nparts, token);
 }
 

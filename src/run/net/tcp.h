@@ -82,6 +82,7 @@ struct peal_tcp_link {
     struct peal_tcp_ring ring, control;
     uint64_t flushes; /* the number of the last flush */
     bool answer_next; /* an answer's turn before the queue's */
+    bool held;        /* what is queued was to wait for company: nothing has tried to send it */
 
     enum peal_tcp_out out;
     uint8_t out_head[PEAL_NET_HEAD];
@@ -89,8 +90,8 @@ struct peal_tcp_link {
     uint32_t out_first, out_count;
     uint32_t out_bytes; /* of the frame's data, or of the run */
     bool blocked;       /* the socket took no more */
-    int send_error;     /* and never will; 0: it may. What has come is read before the peer is lost */
-    bool wants_out;     /* epoll is asked for that */
+    int send_error; /* and never will; 0: it may. What has come is read before the peer is lost */
+    bool wants_out; /* epoll is asked for that */
 
     /* Encrypted connections: a record on its way out, one that is coming in. */
     struct peal_cipher *seal, *open;
@@ -156,7 +157,7 @@ struct peal_tcp {
     uint32_t turns; /* of progress */
     uint32_t nlost_due;
     uint64_t silence_due_ms; /* when the watching connections are next examined */
-    uint32_t complaints; /* about strangers, on standard error */
+    uint32_t complaints;     /* about strangers, on standard error */
     struct peal_net_segments segments;
     uint8_t *stage, *buffer;
 };
@@ -194,6 +195,8 @@ void peal_tcp_tick(struct peal_tcp *tcp);
 
 /* tcp_queue.c */
 enum peal_status peal_tcp_link_init(struct peal_tcp_link *link);
+/* Its connection is past the handshake: sets what data connections have. */
+void peal_tcp_link_tune(struct peal_tcp_link *link);
 void peal_tcp_link_release(struct peal_tcp_link *link);
 /* The peer is lost: what is queued is dropped, tokens fail. */
 void peal_tcp_link_fail(struct peal_tcp_link *link, enum peal_status status);
@@ -204,6 +207,9 @@ void peal_tcp_link_drop(struct peal_tcp_link *link, const struct peal_net_token 
 /* Takes a frame with up to PEAL_NET_POST_MAX bytes of data, captured. */
 enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_net_head *head,
                                const struct peal_net_part *parts, uint32_t nparts);
+/* The same for a frame without data that is in no hurry: it leaves with the next one. */
+enum peal_status peal_tcp_send_later(struct peal_tcp *tcp, uint32_t rank,
+                                     struct peal_net_head *head);
 /* Takes a long transfer: `head` is of all of it. */
 enum peal_status peal_tcp_transfer(struct peal_tcp *tcp, uint32_t rank,
                                    const struct peal_net_head *head,

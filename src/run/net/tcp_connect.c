@@ -203,7 +203,7 @@ static void begin_link(struct peal_tcp *tcp, struct peal_tcp_hand *hand)
         return;
     }
     link->fd = hand->fd;
-    set_option(link->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 0);
+    peal_tcp_link_tune(link);
     link->in.net = &tcp->net;
     link->in.rank = rank;
     link->in.segments = &tcp->segments;

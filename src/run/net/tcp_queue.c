@@ -3,6 +3,7 @@
 #include "run/net/tcp.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,20 @@ enum peal_status peal_tcp_link_init(struct peal_tcp_link *link)
     link->control =
         (struct peal_tcp_ring){.at = malloc(PEAL_TCP_CONTROL_RING), .cap = PEAL_TCP_CONTROL_RING};
     return link->ring.at && link->control.at ? PEAL_OK : PEAL_NO_MEMORY;
+}
+
+/* Left alone, the system lets more and more bytes be under way, until they fit no cache any more: a long transfer
+ * to a near host then takes twice as long. See docs/decisions/0092-few-bytes-under-way.md. */
+void peal_tcp_link_tune(struct peal_tcp_link *link)
+{
+    enum { NEAR_US = 250, UNDER_WAY = 128 << 10 };
+    struct tcp_info info = {0};
+    socklen_t len = sizeof info;
+    int most = UNDER_WAY, none = 0;
+    (void)setsockopt(link->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof none);
+    if (getsockopt(link->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+        info.tcpi_min_rtt < NEAR_US)
+        (void)setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof most);
 }
 
 void peal_tcp_link_fail(struct peal_tcp_link *link, enum peal_status status)
@@ -348,6 +363,7 @@ bool peal_tcp_pump(struct peal_tcp *tcp, uint32_t rank)
     enum { ROUNDS = 16 }; /* then others get their turn */
     struct peal_tcp_link *link = tcp->peers[rank].link;
     bool moved = false;
+    link->held = false;
     link->blocked = link->send_error != 0;
     if (link->blocked)
         return false;
@@ -443,8 +459,25 @@ enum peal_status peal_tcp_send(struct peal_tcp *tcp, uint32_t rank, struct peal_
     capture(link, run, iov, 1 + nparts, sent);
     if (sent > 0)
         (void)next_frame(link); /* it has begun: nothing may come in between */
-    if (link->seal)
+    if (link->seal || link->held)
         peal_tcp_pump(tcp, rank);
+    return PEAL_OK;
+}
+
+enum peal_status peal_tcp_send_later(struct peal_tcp *tcp, uint32_t rank,
+                                     struct peal_net_head *head)
+{
+    struct peal_tcp_link *link = tcp->peers[rank].link;
+    bool idle = !peal_tcp_has_output(link);
+    const struct iovec iov = {head, sizeof *head};
+    head->bytes = 0;
+    if (ring_room(&link->ring) < sizeof *head)
+        return PEAL_PENDING;
+    struct peal_tcp_item *run = open_run(link);
+    if (!run)
+        return PEAL_PENDING;
+    capture(link, run, &iov, 1, 0);
+    link->held |= idle;
     return PEAL_OK;
 }
 

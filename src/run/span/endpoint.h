@@ -19,6 +19,7 @@ struct peal_gather_note {
 };
 
 struct peal_endpoint {
+    struct peal_endpoint *next; /* of the process's, see peal_endpoints_progress */
     pthread_mutex_t lock;
     struct peal_net *net;
     uint32_t users;          /* under the lock */

@@ -64,6 +64,51 @@ struct peal_net_events peal_endpoint_events(struct peal_endpoint *endpoint)
         .context = endpoint, .accumulate = accumulate, .control = take_control};
 }
 
+/* ---- all of the process ---- */
+
+/* One list for the process: a waiting thread may be the only one that moves what others need. */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct peal_endpoint *listed;
+static _Atomic int32_t list_pid; /* whose list it is; 0: no endpoint was ever there */
+_Atomic uint32_t peal_endpoints;
+
+/* In a forked child: the parent's are not its own, and the lock may be held for ever. */
+static void forget_parent(void)
+{
+    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+    /* Relaxed: a child has one thread when it begins. */
+    int32_t pid = (int32_t)getpid(), was = atomic_load_explicit(&list_pid, memory_order_relaxed);
+    if (was != pid && was != 0) {
+        list_lock = fresh;
+        listed = NULL;
+        atomic_store_explicit(&peal_endpoints, 0, memory_order_relaxed);
+    }
+    atomic_store_explicit(&list_pid, pid, memory_order_relaxed);
+}
+
+static void list(struct peal_endpoint *endpoint)
+{
+    forget_parent();
+    pthread_mutex_lock(&list_lock);
+    endpoint->next = listed;
+    listed = endpoint;
+    atomic_fetch_add_explicit(&peal_endpoints, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void unlist(const struct peal_endpoint *endpoint)
+{
+    pthread_mutex_lock(&list_lock);
+    struct peal_endpoint **link = &listed;
+    while (*link && *link != endpoint)
+        link = &(*link)->next;
+    if (*link) {
+        *link = endpoint->next;
+        atomic_fetch_sub_explicit(&peal_endpoints, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&list_lock);
+}
+
 enum peal_status peal_endpoint_use(struct peal_endpoint *endpoint, struct peal_net *net,
                                    const uint32_t *nodes)
 {
@@ -72,6 +117,7 @@ enum peal_status peal_endpoint_use(struct peal_endpoint *endpoint, struct peal_n
     if (!endpoint->nodes)
         return PEAL_NO_MEMORY;
     memcpy(endpoint->nodes, nodes, net->size * sizeof *nodes);
+    list(endpoint);
     return PEAL_OK;
 }
 
@@ -91,7 +137,7 @@ void peal_endpoint_unlock(struct peal_endpoint *endpoint)
     pthread_mutex_unlock(&endpoint->lock);
 }
 
-void peal_endpoint_hold(struct peal_endpoint *endpoint)
+static void hold(struct peal_endpoint *endpoint)
 {
     (void)peal_endpoint_lock(endpoint);
     endpoint->users++;
@@ -129,6 +175,7 @@ void peal_endpoint_drop(struct peal_endpoint *endpoint)
     peal_endpoint_unlock(endpoint);
     if (!last)
         return;
+    unlist(endpoint);
     if (endpoint->serves) {
         /* Relaxed: the byte in the pipe orders it. Partner: serve. */
         atomic_store_explicit(&endpoint->stops, true, memory_order_relaxed);
@@ -311,7 +358,7 @@ enum peal_status peal_span_attach(struct peal_team *team, const struct peal_span
     if (!span)
         return PEAL_NO_MEMORY;
     place_peers(span, how);
-    peal_endpoint_hold(endpoint);
+    hold(endpoint);
     team->span = span;
     (void)peal_endpoint_lock(endpoint);
     span->window = peal_endpoint_expose(endpoint, span->whole, team->layout.bytes);
@@ -397,7 +444,7 @@ void peal_span_detach(struct peal_team *team, bool forked)
 
 /* ---- moving ---- */
 
-void peal_endpoint_progress(struct peal_endpoint *endpoint)
+static void progress(struct peal_endpoint *endpoint)
 {
     if (pthread_mutex_trylock(&endpoint->lock) != 0)
         return; /* another thread does */
@@ -405,9 +452,20 @@ void peal_endpoint_progress(struct peal_endpoint *endpoint)
     peal_endpoint_unlock(endpoint);
 }
 
+void peal_endpoints_progress(const struct peal_endpoint *but)
+{
+    if (pthread_mutex_trylock(&list_lock) != 0)
+        return; /* another thread does */
+    for (struct peal_endpoint *endpoint = listed; endpoint; endpoint = endpoint->next) {
+        if (endpoint != but && endpoint->pid == (int32_t)getpid())
+            progress(endpoint);
+    }
+    pthread_mutex_unlock(&list_lock);
+}
+
 void peal_span_progress(struct peal_span *span)
 {
-    peal_endpoint_progress(span->endpoint);
+    progress(span->endpoint);
 }
 
 void peal_span_sleep(struct peal_span *span, uint64_t most_ns)

@@ -82,7 +82,6 @@ enum peal_status peal_endpoint_use(struct peal_endpoint *endpoint, struct peal_n
                                    const uint32_t *nodes);
 /* One user less; the last closes the net. */
 void peal_endpoint_drop(struct peal_endpoint *endpoint);
-void peal_endpoint_hold(struct peal_endpoint *endpoint);
 /* PEAL_PROGRESS=thread: a thread serves the net while no rank's thread does. */
 enum peal_status peal_endpoint_serve(struct peal_endpoint *endpoint);
 
@@ -123,15 +122,21 @@ static inline bool peal_team_is_far(const struct peal_team *team, uint32_t rank)
 
 /* Moves what can move of the network. What arrives does not count as progress of a call: questions
  * and answers of reports are among it. */
-void peal_endpoint_progress(struct peal_endpoint *endpoint);
 void peal_span_progress(struct peal_span *span);
-/* Also for a team of one host: see team.h, served. */
+/* Endpoints of this process. Ranks of other hosts may wait for any of them, so whoever waits, in whatever team, moves all.
+ * Relaxed: only a hint whether to look. */
+extern _Atomic uint32_t peal_endpoints;
+/* All but that one, which may be NULL. */
+void peal_endpoints_progress(const struct peal_endpoint *but);
 static inline void peal_team_progress(const struct peal_team *team)
 {
-    if (team->span)
+    uint32_t own = 0;
+    if (team->span) {
         peal_span_progress(team->span);
-    else if (team->served)
-        peal_endpoint_progress(team->served);
+        own = 1;
+    }
+    if (__builtin_expect(atomic_load_explicit(&peal_endpoints, memory_order_relaxed) > own, 0))
+        peal_endpoints_progress(own ? team->span->endpoint : NULL);
 }
 /* Sleeps until something arrives, for a millisecond at most: near ranks cannot end this sleep. */
 void peal_span_sleep(struct peal_span *span, uint64_t most_ns);

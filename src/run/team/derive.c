@@ -62,14 +62,6 @@ static enum peal_status add_rank(const struct peal_team *old, struct peal_team *
     return PEAL_OK;
 }
 
-/* Whoever waits in the new team, which is on one host, still serves the network of the old one. */
-static void serve(const struct peal_team *old, struct peal_team *team)
-{
-    team->served = old->span ? old->span->endpoint : old->served;
-    if (team->served)
-        peal_endpoint_hold(team->served);
-}
-
 enum peal_status peal_team_derive(struct peal_team *old, const struct peal_team_group *group,
                                   struct peal_text *why, struct peal_team **out)
 {
@@ -98,8 +90,7 @@ enum peal_status peal_team_derive(struct peal_team *old, const struct peal_team_
     if (status == PEAL_OK && group->span)
         status = peal_span_attach(team, group->span, group->hello);
     else
-        serve(old, team);
-    if (status != PEAL_OK) {
+        if (status != PEAL_OK) {
         peal_team_close(team);
         return status;
     }

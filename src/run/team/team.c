@@ -296,7 +296,6 @@ void peal_team_close(struct peal_team *team)
     else if (!forked && team->controls[team->rank]) /* Release; partner: doctor.c. */
         atomic_store_explicit(&peal_team_own(team)->life, PEAL_LIFE_LEFT, memory_order_release);
     peal_span_detach(team, forked);
-    peal_endpoint_drop(team->served);
     if (team->meeting) { /* not joined: the others hear of it by the end of its socket */
         peal_meeting_release(team->meeting);
         free(team->meeting);

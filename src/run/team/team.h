@@ -89,8 +89,6 @@ struct peal_team {
     struct peal_sleep_slot *sleep_slots; /* of each rank, in the first one's window */
     uint32_t first;               /* the lowest rank of this host: its window has what all share */
     struct peal_span *span;       /* ranks on other hosts: span.h; NULL: there are none */
-    struct peal_endpoint *served; /* of the spanning team that this one of one host was made from:
-                                     ranks of other hosts may wait for it, so waits here move it too */
     uint32_t reads;               /* enum peal_reads: what all ranks agreed on */
     struct peal_windows *windows; /* shared with the teams that this one was made from, or
                                      that were made from it: descriptors and mappings */

@@ -258,7 +258,9 @@ struct peal_claim_sum peal_claim_add_up(const struct peal_claim *claim)
         if (task->sequences && !task->share && peal_claim_is_sampled(claim, task->nranks))
             sum.sampled++;
         if (!v) {
+            /* Plans that the kernel refuses are never launched; of others nothing is known. */
             sum.no_plan += task->status != PEAL_OK;
+            sum.unknown += task->status != PEAL_OK && task->status != PEAL_INVALID;
             continue;
         }
         sum.proved += v->verdict == PEAL_PROVED;
@@ -296,7 +298,7 @@ enum peal_outcome peal_claim_verdict(const struct peal_claim_sum *sum)
 {
     if (sum->refuted)
         return PEAL_REFUTED;
-    if (sum->undecided || !sum->proved)
+    if (sum->undecided || sum->unknown || !sum->proved)
         return PEAL_UNDECIDED;
     return sum->sampled ? PEAL_SAMPLED : PEAL_PROVED;
 }

@@ -94,6 +94,8 @@ struct peal_claim {
 /* All answers of a claim in one. */
 struct peal_claim_sum {
     uint64_t proved, refuted, undecided, no_plan; /* plans alone, and failed sequences */
+    uint64_t
+        unknown; /* of no_plan: too large, or out of memory; others are refused by the kernel */
     uint64_t sampled; /* numbers of ranks of which not all sequences were examined */
     uint64_t sequences, all_sequences; /* proved, and how many exist */
     uint64_t threes;

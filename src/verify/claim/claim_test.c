@@ -111,6 +111,33 @@ static void test_a_sample_is_no_proof(void **state)
     made_end(&m);
 }
 
+/* Root 2 has a plan that is too large to be verified: what is proved of the others says nothing about it. */
+static void test_what_is_too_large_is_not_decided(void **state)
+{
+    (void)state;
+    struct made m;
+    struct peal_claim_sum sum = {0};
+    int64_t ranks[] = {3}, counts[] = {4};
+    made_begin(&m, "kernel k(in x: T[n], out y: T[n], root: int) {\n"
+                   "    signal s[nranks]\n"
+                   "    for i in 0 .. select(root == 2, 100000, 1) {\n"
+                   "        for p in peers { notify s[rank]@p += 1 }\n"
+                   "    }\n"
+                   "    for p in peers { wait s[p] >= 1 }\n"
+                   "    y = x\n"
+                   "}\n");
+    struct peal_claim claim = {.ranks = ranks, .counts = counts, .nranks = 1, .ncounts = 1};
+    claim.request.kernel = m.kernel;
+    claim.request.bind.dtype = PEAL_F32;
+    claim.verify.most_bytes = 1 << 20;
+    assert_int_equal(peal_claim_prove(&claim, &sum), PEAL_OK);
+    assert_int_equal(sum.proved, 1);
+    assert_int_equal(sum.unknown, 1);
+    assert_int_equal(peal_claim_verdict(&sum), PEAL_UNDECIDED);
+    peal_claim_release(&claim);
+    made_end(&m);
+}
+
 /* Threads share the tasks; the answers are the same. */
 static void test_threads_do_not_change_the_sum(void **state)
 {
@@ -167,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_claim_adds_up),
         cmocka_unit_test(test_a_sample_is_no_proof),
+        cmocka_unit_test(test_what_is_too_large_is_not_decided),
         cmocka_unit_test(test_threads_do_not_change_the_sum),
         cmocka_unit_test(test_a_plan_is_checked_before_its_launch),
     };

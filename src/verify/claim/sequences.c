@@ -175,12 +175,12 @@ static bool is_one_root_enough(const struct peal_claim *claim, struct peal_claim
     return good;
 }
 
-/* Is the plan alone one of the two that stand for all roots? Proofs that are kept say nothing about
- * sequences. */
+/* Is the plan alone one of the two that stand for all roots? Then it is proved anew: proofs that are
+ * kept say nothing about sequences. */
 static bool speaks_for_roots(const struct peal_claim *claim, struct peal_claim_task *task)
 {
-    return !claim->alone && !claim->cache && !claim->verify.plain && !claim->verify.pairwise &&
-           is_one_root_enough(claim, task);
+    return !claim->alone && !claim->verify.launches && !claim->verify.plain &&
+           !claim->verify.pairwise && is_one_root_enough(claim, task);
 }
 
 static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *task)
@@ -198,7 +198,8 @@ static void prove_alone(const struct peal_claim *claim, struct peal_claim_task *
         return;
     struct peal_verify_options options = claim->verify;
     options.compose = speaks_for_roots(claim, task);
-    task->status = peal_verify_cached(plan, &options, claim->cache, &task->answer);
+    task->status =
+        peal_verify_cached(plan, &options, options.compose ? NULL : claim->cache, &task->answer);
     if (task->answer && task->answer->verdict == PEAL_PROVED) {
         task->composition = task->answer->composition;
         check_text(claim, task, plan, max_count);
@@ -356,9 +357,7 @@ static bool prove_order(const struct peal_claim *claim, struct peal_claim_task *
 
 static size_t root_count(const struct peal_claim *claim, const struct peal_claim_task *task)
 {
-    if (peal_claim_has_root(claim))
-        return task->nranks;
-    return 1;
+    return peal_claim_has_root(claim) ? task->nranks : 1;
 }
 
 /* Variant i: every root of the first count, then of the next. Its plan is NULL where the kernel's
@@ -444,7 +443,7 @@ static void prove_each(const struct peal_claim *claim, struct peal_claim_task *t
     task->composes = !claim->verify.plain && !claim->verify.pairwise;
     if (task->composes && roots > 2 && is_one_root_enough(claim, task)) {
         task->one_root = true;
-        task->shown_alone = !claim->cache;
+        task->shown_alone = speaks_for_roots(claim, task);
         shown = task->shown_alone ? 1 : 2;
         first = task->shown_alone && claim->request.bind.root == 0;
     }
@@ -563,6 +562,10 @@ void peal_claim_prove_pairs(const struct peal_claim *claim, struct peal_claim_ta
     if (task->status != PEAL_OK)
         return;
     bool refuted = task->answer; /* by a plan alone: then the pairs are only counted */
+    if (refuted && task->one_root) {
+        task->all = task->share ? 0 : (uint64_t)n * (n - 1) * task->orders;
+        return;
+    }
     struct variant *v = calloc(n ? n : 1, sizeof *v);
     uint64_t work = 0, again = 0;
     if (v && make_variants(claim, task, v, n)) {

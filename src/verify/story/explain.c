@@ -137,8 +137,8 @@ static void put_steps(const struct peal_verification *v, struct peal_text *out)
         return;
     for (uint32_t i = 0; i < v->nsteps; i++)
         lanes = lanes || v->steps[i].lane > 0;
-    static const char *const kinds[] = {"the shortest story", "a minimal story",
-                                        "the story as it was found, not made minimal"};
+    static const char *const kinds[] = {"the shortest counterexample", "a minimal counterexample",
+                                        "a counterexample as it was found, not made minimal"};
     peal_text_printf(out, "\nhow it happens (%s, %u step%s):\n", kinds[v->story], v->nsteps,
                      v->nsteps == 1 ? "" : "s");
     for (uint32_t i = 0; i < v->nsteps; i++) {

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,7 +176,8 @@ static void offer_new(const struct peal_meet *meet, bool quiet, struct offer *ow
         own->status = PEAL_SYSTEM;
         snprintf(own->why, sizeof own->why, "the system has no random bytes for a secret");
     }
-    if (!quiet)
+    static _Atomic bool said;
+    if (!quiet && !atomic_exchange(&said, true))
         fprintf(stderr,
                 "peal: the job's secret goes through %s and is as safe as that; PEAL_SECRET_FILE "
                 "gives ranks one of your own\n",

@@ -36,6 +36,35 @@ static void puts_arrive_before_their_signal(void **state)
     free(source);
 }
 
+/* Alone it leaves in progress; otherwise it comes before what is sent behind it. */
+static void signals_may_leave_later(void **state)
+{
+    enum { COUNT = 200 };
+    struct peal_rank_pair *pair = peal_pair_ready(state);
+    uint8_t source[5000];
+    for (uint64_t i = 1; i <= COUNT; i++) {
+        const struct peal_net_signal signal = {CELLS, PEAL_NET_SET, 8, i};
+        const struct peal_net_part part = {source, i * 25};
+        const struct peal_net_put put = {.rank = 1,
+                                         .segment = SEGMENT,
+                                         .parts = &part,
+                                         .nparts = 1,
+                                         .signal = {CELLS, PEAL_NET_SET, 16, i}};
+        struct peal_net_token token = {0};
+        peal_pair_fill(source, part.bytes, (uint32_t)i);
+        TAKEN(pair, peal_net_signal_later(pair->nets[0], 1, &signal));
+        if (i % 3 == 0) {
+            UNTIL(pair, peal_pair_cell(pair, 1, 1) == i);
+            continue;
+        }
+        TAKEN(pair, peal_net_put(pair->nets[0], &put, &token));
+        UNTIL(pair, peal_pair_cell(pair, 1, 2) == i);
+        assert_int_equal(peal_pair_cell(pair, 1, 1), i);
+        assert_memory_equal(pair->memory[1], source, part.bytes);
+        UNTIL(pair, peal_net_token_is_done(&token));
+    }
+}
+
 static void parts_are_gathered(void **state)
 {
     struct peal_rank_pair *pair = peal_pair_ready(state);
@@ -437,6 +466,7 @@ static int run_all(const char *title, struct peal_rank_pair *model)
 {
     const struct CMUnitTest tests[] = {
         TEST(puts_arrive_before_their_signal),
+        TEST(signals_may_leave_later),
         TEST(parts_are_gathered),
         TEST(gets_bring_what_is_there),
         TEST(gets_see_earlier_puts),
