@@ -42,8 +42,9 @@ void peal_verify_all_text(const struct peal_claim *claim, const struct peal_clai
     if (claim->nranks)
         last = (uint64_t)claim->ranks[claim->nranks - 1];
     if (all->proved) {
-        peal_text_printf(out, "\n%s: %s (a %s),\n  every count, every root, any number of ", name,
-                         proved, peal_forall_class_name(all->in));
+        peal_text_printf(out, "\n%s: %s (%s%s),\n  every count, every root, any number of ", name,
+                         proved, all->in == PEAL_FORALL_ROUNDS ? "in " : "a ",
+                         peal_forall_class_name(all->in));
         peal_text_puts(out, all->in_place ? "launches, in place or not.\n" : "launches.\n");
         put_how(all, out);
         peal_text_puts(
