@@ -389,7 +389,9 @@ static int have_all_when_another_gives_up(struct peal_comm *comm, const void *co
         peal_comm_set_idle(comm, let_others_act, &done);
         EXPECT(pass_on(comm, how, &got) == PEAL_OK);
         EXPECT(done && got == 1);
-        EXPECT(peal_barrier(comm) == PEAL_CLOSED);
+        /* Between hosts the report may come while this call waits. */
+        enum peal_status next = peal_barrier(comm);
+        EXPECT(next == PEAL_CLOSED || next == PEAL_TIMEOUT);
     } else if (peal_comm_rank(comm) == 1) {
         children_wait_done(1);
         EXPECT(pass_on(comm, how, &got) == PEAL_OK);
