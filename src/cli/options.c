@@ -341,17 +341,17 @@ static void report_unknown(const struct parser *parser, const char *arg)
 static int read_option(const struct parser *parser, int argc, char **argv)
 {
     const char *arg = argv[0];
-    bool is_long = arg[1] == '-';
-    size_t name_len = 1;
-    if (is_long)
-        name_len = strcspn(arg + 2, "=");
-    const struct peal_option *option =
-        is_long ? find_long(parser->table, arg + 2, name_len) : find_letter(parser->table, arg[1]);
+    const char *name = arg[1] == '-' ? arg + 2 : arg + 1; /* a whole name may have one dash: -np */
+    size_t name_len = strcspn(name, "=");
+    const struct peal_option *option = find_long(parser->table, name, name_len);
+    bool is_long = option || arg[1] == '-';
+    if (!is_long)
+        option = find_letter(parser->table, arg[1]);
     if (!option) {
         report_unknown(parser, arg);
         return 0;
     }
-    const char *rest = is_long ? arg + 2 + name_len : arg + 2;
+    const char *rest = is_long ? name + name_len : arg + 2;
     const char *value = NULL;
     if (*rest != '\0')
         value = is_long ? rest + 1 : rest;

@@ -74,7 +74,7 @@ static void values_reach_their_fields(void **state)
     (void)state;
     struct parsed p;
     parse(&p,
-          "a --json -r -1 --size=8K -n2..4 --file=x=y --set a=1 --set b= --dtype bf16 --op max "
+          "a --json -r -1 -size=8K -n2..4 --file=x=y --set a=1 --set b= --dtype bf16 --op max "
           "--wait yield",
           false);
     assert_string_equal(peal_text_get(&p.error), "");

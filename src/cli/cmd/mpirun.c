@@ -359,6 +359,8 @@ static const struct mpirun_options defaults = {.ranks = 2};
 static const struct peal_option table[] = {
     {"ranks", 'n', PEAL_OPTION_INT, offsetof(struct mpirun_options, ranks), "P",
      "number of ranks (default 2)", 1, 65536},
+    {"np", 0, PEAL_OPTION_INT, offsetof(struct mpirun_options, ranks), "P",
+     "the same, also as -np P", 1, 65536},
     {"mpi", 0, PEAL_OPTION_STRING, offsetof(struct mpirun_options, mpi), "NAME",
      "openmpi, mpich, or the path of a launcher (default: what the program was linked with)", 0, 0},
     {"pass", 0, PEAL_OPTION_STRING, offsetof(struct mpirun_options, pass), "WORDS",
