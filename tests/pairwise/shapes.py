@@ -80,6 +80,7 @@ def without_sends(body):
 
 def mutants(text, kernel):
     """The text with one of the kernel's waits for nothing, or without one of its notifies or sends."""
+    text = re.sub(r"//[^\n]*", "", text)
     start = text.index(f"kernel {kernel}(")
     end = text.find("\nkernel ", start)
     body = text[start:end if end > 0 else len(text)]
