@@ -55,6 +55,7 @@ struct hosts_job {
     uint32_t size; /* of the job: the ranks, and whoever joins */
     uint32_t left, rows;
     struct peal_wire caller; /* whoever joins: the last rank */
+    bool left_by_caller;     /* it has ended, and the ranks are being ended */
     struct peal_hosts_welcome welcome;
     char failed[256]; /* why meetings cannot be complete any more; "": they can */
     int signals;
@@ -339,7 +340,7 @@ static void serve_caller(struct hosts_job *job)
     struct peal_hosts_head head;
     const uint8_t *bytes;
     uint32_t rank = job->list.ranks;
-    if (job->size == rank || job->caller.broken)
+    if (job->size == rank || job->left_by_caller)
         return;
     peal_wire_flush(&job->caller);
     peal_wire_fill(&job->caller);
@@ -351,7 +352,8 @@ static void serve_caller(struct hosts_job *job)
             take_row(job, rank, bytes, head.bytes);
     }
     peal_wire_flush(&job->caller);
-    if (job->caller.broken)
+    job->left_by_caller = job->caller.broken; /* noticed here, or when something was sent to it */
+    if (job->left_by_caller)
         kill_ranks(job);
 }
 
