@@ -143,7 +143,7 @@ static void *map_far_up(uint64_t bytes)
     for (uint64_t i = 0; i < 16; i++) {
         void *wanted = (void *)(uintptr_t)((UINT64_C(32) + 2 * i) << 40), *at;
         at = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (at == wanted)
             return at;
         if (at != MAP_FAILED)

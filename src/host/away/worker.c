@@ -166,12 +166,12 @@ static void *map_at(uint64_t at, uint64_t bytes)
 {
     void *wanted = (void *)(uintptr_t)at;
     void *got = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED)
         return NULL;
     if (got == wanted)
         return got;
-    munmap(got, bytes); /* a system that does not know the flag */
+    munmap(got, bytes); /* it is taken */
     return NULL;
 }
 
