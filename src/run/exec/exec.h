@@ -115,7 +115,7 @@ static inline bool peal_frame_is_urgent(const struct peal_frame *frame)
     return frame->image->nlanes == 1 && step && step->flags & PEAL_STEP_URGENT;
 }
 
-/* Waits for a rank of this host are looked at this often between two turns of the network. */
+/* A wait for a rank of this host polls its memory this often before it serves the network again. */
 enum { PEAL_NEAR_LOOKS = 8 };
 static inline bool peal_step_waits_near(const struct peal_step *step)
 {

@@ -69,7 +69,7 @@ struct peal_net_events peal_endpoint_events(struct peal_endpoint *endpoint)
 /* One list for the process: a waiting thread may be the only one that moves what others need. */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct peal_endpoint *listed;
-static _Atomic int32_t list_pid; /* whose list it is; 0: no endpoint was ever there */
+static _Atomic int32_t list_pid; /* the process that made the list; 0: there is none yet */
 _Atomic uint32_t peal_endpoints;
 
 /* In a forked child: the parent's are not its own, and the lock may be held for ever. */

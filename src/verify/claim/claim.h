@@ -29,8 +29,8 @@
 /* Launched ops times lanes that the sequences of one number of ranks may cost: about two minutes.
  */
 #define PEAL_SEQUENCE_WORK UINT64_C(6000000000)
-/* Up to so many ranks the plans of all roots are proved, beyond that those of two roots where the text
- * says that the others are rotations of them: peal_symmetry_of_text. */
+/* With at most this many ranks, the plans of all roots are proved. With more, two roots are enough where the text
+ * shows that all other plans are rotations of theirs: peal_symmetry_of_text. */
 #define PEAL_FEW_RANKS 32
 
 struct peal_claim_task {

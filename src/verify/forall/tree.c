@@ -210,22 +210,25 @@ static bool read_block(struct tree *t, const struct peal_stmt *s)
     return true;
 }
 
-static bool read_params(struct tree *t)
+bool peal_tree_read_params(const struct peal_kernel *kernel, struct peal_forall *out,
+                           const struct peal_symbol **dim)
 {
-    for (const struct peal_symbol *s = t->kernel->symbols; s; s = s->next) {
-        if (s->kind == PEAL_SYMBOL_DIM && t->dim)
-            return refuse(t, s->pos, "more than one dimension");
+    for (const struct peal_symbol *s = kernel->symbols; s; s = s->next) {
+        if (s->kind == PEAL_SYMBOL_DIM && *dim)
+            return peal_word_refuse(out, s->pos, "more than one dimension");
         if (s->kind == PEAL_SYMBOL_DIM)
-            t->dim = s;
+            *dim = s;
     }
-    for (const struct peal_symbol *s = t->kernel->symbols; s; s = s->next) {
+    for (const struct peal_symbol *s = kernel->symbols; s; s = s->next) {
         bool param = s->kind == PEAL_SYMBOL_BUFFER && s->place == PEAL_PLACE_PARAM;
         bool number = s->kind == PEAL_SYMBOL_INTS || s->is_local ||
                       (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "root") != 0);
         if (number)
-            return refuse(t, s->pos, "a number that the caller gives, beside count and root");
-        if (param && (s->is_window || s->shape[1] || !is_dim(t, s->shape[0])))
-            return refuse(t, s->pos, "a parameter that is not a vector of the own rank");
+            return peal_word_refuse(out, s->pos,
+                                    "a number that the caller gives, beside count and root");
+        if (param && (s->is_window || s->shape[1] || !peal_word_is_name(s->shape[0], *dim)))
+            return peal_word_refuse(out, s->pos,
+                                    "a parameter that is not a vector of the own rank");
     }
     return true;
 }
@@ -236,7 +239,7 @@ bool peal_tree_classify(const struct peal_kernel *kernel, struct peal_forall *ou
     out->why[0] = '\0';
     if (!kernel->implements || strcmp(kernel->implements, "broadcast") != 0)
         return refuse(&t, kernel->pos, "a tree is followed for broadcast only");
-    return read_params(&t) && read_block(&t, kernel->body);
+    return peal_tree_read_params(t.kernel, t.out, &t.dim) && read_block(&t, kernel->body);
 }
 
 /* --- plans ----------------------------------------------------------------------------------- */

@@ -14,6 +14,9 @@ enum { PEAL_TREE_CUTOFF = 8 };
 bool peal_tree_classify(const struct peal_kernel *kernel, struct peal_forall *out);
 /* Or of a reduction? */
 bool peal_tree_classify_reduce(const struct peal_kernel *kernel, struct peal_forall *out);
+/* Are the parameters vectors of one dimension, with no number beside count and root? `*dim`, NULL before, is that dimension. */
+bool peal_tree_read_params(const struct peal_kernel *kernel, struct peal_forall *out,
+                           const struct peal_symbol **dim);
 /* Do plans for more ranks have notifies and waits between parents and children only? */
 bool peal_tree_matches(const struct peal_plan_request *request);
 

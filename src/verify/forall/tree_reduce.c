@@ -177,33 +177,13 @@ static bool read_decl(struct reduce_tree *t, const struct peal_stmt *s)
            refuse(t, s->pos, "neither a vector nor a signal with a cell per rank");
 }
 
-static bool read_params(struct reduce_tree *t)
-{
-    for (const struct peal_symbol *s = t->kernel->symbols; s; s = s->next) {
-        if (s->kind == PEAL_SYMBOL_DIM && t->dim)
-            return refuse(t, s->pos, "more than one dimension");
-        if (s->kind == PEAL_SYMBOL_DIM)
-            t->dim = s;
-    }
-    for (const struct peal_symbol *s = t->kernel->symbols; s; s = s->next) {
-        bool param = s->kind == PEAL_SYMBOL_BUFFER && s->place == PEAL_PLACE_PARAM;
-        bool number = s->kind == PEAL_SYMBOL_INTS || s->is_local ||
-                      (s->kind == PEAL_SYMBOL_INT && strcmp(s->name, "root") != 0);
-        if (number)
-            return refuse(t, s->pos, "a number that the caller gives, beside count and root");
-        if (param && (s->is_window || s->shape[1] || !peal_word_is_name(s->shape[0], t->dim)))
-            return refuse(t, s->pos, "a parameter that is not a vector of the own rank");
-    }
-    return true;
-}
-
 bool peal_tree_classify_reduce(const struct peal_kernel *kernel, struct peal_forall *out)
 {
     struct reduce_tree t = {.kernel = kernel, .out = out};
     out->why[0] = '\0';
     if (!kernel->implements || strcmp(kernel->implements, "reduce") != 0)
         return refuse(&t, kernel->pos, "a tree of sums is followed for reduce only");
-    bool good = read_params(&t);
+    bool good = peal_tree_read_params(t.kernel, t.out, &t.dim);
     for (const struct peal_stmt *s = kernel->body; s && good; s = s->next) {
         switch (s->kind) {
         case PEAL_STMT_DECL:
