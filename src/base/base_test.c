@@ -198,6 +198,29 @@ static void test_text_folds(void **state)
     }
 }
 
+/* Colours take no column, and leave no trace where they are not wanted. */
+static void test_text_tones(void **state)
+{
+    (void)state;
+    static const struct {
+        bool colors;
+        const char *folded;
+    } rows[] = {
+        {false, "it is\n  proved at\n  2 ranks"},
+        {true, "it is\n  \033[32mproved\033[0m at\n  2 ranks"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct peal_text text = {.colors = rows[i].colors};
+        peal_text_puts(&text, "it is ");
+        peal_text_toned(&text, PEAL_TONE_GOOD, "proved");
+        assert_int_equal(peal_text_columns(peal_text_get(&text), text.len), 12);
+        peal_text_puts(&text, " at 2 ranks");
+        peal_text_fold(&text, 0, 2, 11);
+        assert_string_equal(peal_text_get(&text), rows[i].folded);
+        peal_text_release(&text);
+    }
+}
+
 static void test_sha256_is_the_standard(void **state)
 {
     (void)state;
@@ -328,6 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_folds),
+        cmocka_unit_test(test_text_tones),
         cmocka_unit_test(test_sha256_is_the_standard),
         cmocka_unit_test(arena_stops_at_its_limit),
         cmocka_unit_test(equal_names_intern_to_equal_pointers),

@@ -162,7 +162,7 @@ static enum peal_status launch(struct batch *batch)
         status =
             peal_host_fail(host, PEAL_TIMEOUT, "the machine stands still: %s", peal_text_get(&why));
     } else if (status != PEAL_OK) {
-        peal_diags_print(&diags, false, &why);
+        peal_diags_quote(&diags, &why);
         peal_host_fail(host, status, "the machine cannot run the tasks: %s", peal_text_get(&why));
     }
     if (status == PEAL_OK)

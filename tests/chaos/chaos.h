@@ -16,7 +16,7 @@
 #ifndef CHAOS_H
 #define CHAOS_H
 
-#include "comm/tests/any_call.h"
+#include "interp/kinds.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

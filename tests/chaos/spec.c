@@ -19,9 +19,7 @@ bool spec_is_v(const struct spec *spec)
 
 bool spec_reduces(const struct spec *spec)
 {
-    return spec->kind == ALLREDUCE || spec->kind == REDUCE || spec->kind == REDUCE_SCATTER ||
-           spec->kind == REDUCE_SCATTER_V || spec->kind == SCAN || spec->kind == EXSCAN ||
-           spec->kind == KERNEL_FORWARD || spec->kind == KERNEL_BUILTIN;
+    return kind_reduces(spec->kind) || spec->kind == KERNEL_FORWARD || spec->kind == KERNEL_BUILTIN;
 }
 
 static uint64_t draw_count(uint64_t *state, uint32_t size)

@@ -526,6 +526,7 @@ static const struct peal_option table[] = {
 const struct peal_command peal_cmd_bench = {
     .name = "bench",
     .args = "COLLECTIVE",
+    .arg_names = PEAL_ARGUMENT_COLLECTIVE,
     .summary = "time a collective over a range of sizes",
     .details = "COLLECTIVE is allreduce, allgather, reduce_scatter, broadcast, reduce, gather, "
                "scatter, all_to_all or barrier. The size is that of the larger buffer of a rank. "

@@ -103,21 +103,24 @@ static int finish(struct peal_cli *cli, const struct graph_options *graph, struc
 
 static int prove(struct peal_cli *cli, struct peal_host *host)
 {
-    struct peal_text out = {0};
+    struct peal_text out = {.colors = cli->color};
     struct peal_host_stats stats = {0};
     enum peal_status status = peal_host_check(host);
     if (status == PEAL_OK)
         status = peal_host_stats(host, &stats, sizeof stats);
     if (status == PEAL_OK) {
+        peal_text_toned(&out, PEAL_TONE_GOOD, "proved");
         peal_text_printf(&out,
-                         "proved, tasks: %" PRIu64 "; every kernel for its arguments; any two that "
+                         ", tasks: %" PRIu64 "; every kernel for its arguments; any two that "
                          "touch the same bytes are ordered, and none waits in a circle\n",
                          stats.submitted);
-        return peal_cli_print_verdict(cli, &out, PEAL_EXIT_OK);
+        return peal_cli_print(cli, &out, PEAL_EXIT_OK);
     }
     bool refuted = status == PEAL_INVALID;
-    peal_text_printf(&out, "%s: %s\n", refuted ? "refuted" : "not decided", peal_host_error(host));
-    return peal_cli_print_verdict(cli, &out, refuted ? PEAL_EXIT_NO : PEAL_EXIT_OTHER);
+    peal_text_toned(&out, refuted ? PEAL_TONE_BAD : PEAL_TONE_UNSURE,
+                    refuted ? "refuted" : "not decided");
+    peal_text_printf(&out, ": %s\n", peal_host_error(host));
+    return peal_cli_print(cli, &out, refuted ? PEAL_EXIT_NO : PEAL_EXIT_OTHER);
 }
 
 static int reject(struct peal_cli *cli, enum peal_status status, const struct peal_diags *diags)

@@ -152,6 +152,7 @@ static const struct list_options defaults = {.json = false};
 const struct peal_command peal_cmd_list = {
     .name = "list",
     .args = "[COLLECTIVE...]",
+    .arg_names = PEAL_ARGUMENT_COLLECTIVE,
     .summary = "list the built-in kernels",
     .details = "All of them, or those that implement one of the given collectives: name and "
                "what it does. 'peal show NAME' prints a kernel's text.\n",

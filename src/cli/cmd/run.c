@@ -451,6 +451,7 @@ static const struct peal_option table[] = {
 const struct peal_command peal_cmd_run = {
     .name = "run",
     .args = "KERNEL",
+    .arg_names = PEAL_ARGUMENT_KERNEL,
     .summary = "run a kernel on real ranks and check its result",
     .details = "KERNEL is a file (Peal text, MSCCL XML or MSCCL++ JSON) or a built-in's name. Each "
                "launch starts with fresh inputs and is "

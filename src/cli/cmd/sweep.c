@@ -296,6 +296,7 @@ static const struct peal_sweep_options defaults = {.kernel = PEAL_KERNEL_DEFAULT
 const struct peal_command peal_cmd_sweep = {
     .name = "sweep",
     .args = "KERNEL...",
+    .arg_names = PEAL_ARGUMENT_KERNEL,
     .summary = "simulate over ranges of sizes, ranks, kernels and machine keys",
     .details =
         "Every combination of the kernels, of the values of -n and --count and of each --vary is "

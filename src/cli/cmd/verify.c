@@ -161,13 +161,13 @@ static int report(struct peal_cli *cli, const struct verify_options *o,
         code = PEAL_EXIT_OTHER;
     if (o->json) {
         peal_verify_report_json(claim, &sum, all, &out);
-        code = peal_cli_print(cli, &out, code);
     } else {
+        out.colors = cli->color;
         peal_verify_report_text(cli->arena, claim, &sum, &out);
         if (all)
             peal_verify_all_text(claim, &sum, all, &out);
-        code = peal_cli_print_verdict(cli, &out, code);
     }
+    code = peal_cli_print(cli, &out, code);
     if (lacks_required(claim, require) && code != PEAL_EXIT_OTHER)
         code = PEAL_EXIT_NO;
     if (o->html && !write_page(cli, claim, o->html, file))
@@ -523,6 +523,7 @@ static int run(struct peal_cli *cli, const void *options, char **args, int nargs
 const struct peal_command peal_cmd_verify = {
     .name = "verify",
     .args = "KERNEL|FILE...",
+    .arg_names = PEAL_ARGUMENT_KERNEL,
     .summary = "prove a kernel over all schedules, or show how it goes wrong",
     .details =
         "KERNEL is a file or a built-in kernel's name. For every number of ranks and every count, "

@@ -297,21 +297,13 @@ const struct peal_function *peal_graph_file_functions(const struct peal_graph_fi
     return file->functions.at;
 }
 
-/* The host's words, at a place of the file. */
-static void say(struct peal_graph_file *f, const yaml_node_t *node, const char *words)
-{
-    if (strncmp(words, "error: ", 7) == 0)
-        words += 7;
-    peal_diag_error(f->diags, pos_of(f, node), "%s", words);
-}
-
 void peal_graph_file_refuse(struct peal_graph_file *file, enum peal_status status,
                             const char *words)
 {
     const yaml_node_t *about = file->machine;
     if (status == PEAL_UNSUPPORTED || !about)
         about = file->workers_node;
-    say(file, about, words);
+    peal_diag_error(file->diags, pos_of(file, about), "%s", words);
 }
 
 /* ---- domains and tensors ---- */
@@ -320,7 +312,7 @@ static enum peal_status pass_on(struct peal_graph_file *f, const yaml_node_t *no
                                 enum peal_status status)
 {
     if (status != PEAL_OK)
-        say(f, node, peal_host_error(f->host));
+        peal_diag_error(f->diags, pos_of(f, node), "%s", peal_host_error(f->host));
     return status;
 }
 

@@ -42,8 +42,10 @@ void peal_verify_all_text(const struct peal_claim *claim, const struct peal_clai
     if (claim->nranks)
         last = (uint64_t)claim->ranks[claim->nranks - 1];
     if (all->proved) {
-        peal_text_printf(out, "\n%s: %s (%s%s),\n  every count, every root, any number of ", name,
-                         proved, all->in == PEAL_FORALL_ROUNDS ? "in " : "a ",
+        peal_text_printf(out, "\n%s: ", name);
+        peal_text_toned(out, PEAL_TONE_GOOD, proved);
+        peal_text_printf(out, " (%s%s),\n  every count, every root, any number of ",
+                         all->in == PEAL_FORALL_ROUNDS ? "in " : "a ",
                          peal_forall_class_name(all->in));
         peal_text_puts(out, all->in_place ? "launches, in place or not.\n" : "launches.\n");
         put_how(all, out);
@@ -53,7 +55,8 @@ void peal_verify_all_text(const struct peal_claim *claim, const struct peal_clai
                  "  buffers.\n");
         return;
     }
-    peal_text_printf(out, "\n%s: %s", name, undecided);
+    peal_text_printf(out, "\n%s: ", name);
+    peal_text_toned(out, PEAL_TONE_UNSURE, undecided);
     if (peal_claim_verdict(t) == PEAL_PROVED)
         peal_text_printf(out, "; proved at %" PRId64 "..%" PRIu64, claim->ranks[0], last);
     peal_text_puts(out, ".\n  ");

@@ -195,7 +195,7 @@ enum peal_status peal_plan_open(const struct peal_plan_args *args, struct peal_p
         *out = plan;
     } else if (r.args.error && r.args.error_cap > 0) {
         struct peal_text why = {0};
-        peal_diags_print(&r.diags, false, &why);
+        peal_diags_quote(&r.diags, &why);
         snprintf(r.args.error, r.args.error_cap, "%s",
                  why.len ? peal_text_get(&why) : peal_status_text(status));
         peal_text_release(&why);

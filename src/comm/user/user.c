@@ -83,7 +83,7 @@ enum peal_status peal_user_kernel_load(struct peal_comm *comm, const char *text,
         *out = kernel;
     } else {
         struct peal_text why = {0};
-        peal_diags_print(&diags, false, &why);
+        peal_diags_quote(&diags, &why);
         peal_comm_fail(comm, status, "%s",
                        why.len ? peal_text_get(&why) : peal_status_text(status));
         peal_text_release(&why);

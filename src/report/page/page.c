@@ -119,7 +119,7 @@ const char *peal_page_get(const struct peal_page *page, uint32_t text)
     return "";
 }
 
-void peal_page_verdict(struct peal_page *page, enum peal_page_tone tone, const char *verdict)
+void peal_page_verdict(struct peal_page *page, enum peal_tone tone, const char *verdict)
 {
     page->tone = tone;
     page->verdict = peal_page_text(page, verdict);

@@ -35,7 +35,6 @@ enum {
 #define PEAL_PAGE_NONE UINT32_MAX
 
 enum peal_page_kind { PEAL_PAGE_VERIFY, PEAL_PAGE_SIM, PEAL_PAGE_RUN, PEAL_PAGE_SWEEP };
-enum peal_page_tone { PEAL_TONE_NEUTRAL, PEAL_TONE_GOOD, PEAL_TONE_BAD, PEAL_TONE_UNSURE };
 /* What the numbers on the time axis are. */
 enum peal_page_unit { PEAL_UNIT_STEPS, PEAL_UNIT_PS };
 
@@ -213,7 +212,7 @@ struct peal_page_open {
 
 struct peal_page {
     enum peal_page_kind kind;
-    enum peal_page_tone tone;
+    enum peal_tone tone;
     enum peal_page_unit unit;
     uint32_t title, verdict, headline; /* texts: "allreduce_ring", "refuted", one sentence */
 
@@ -260,7 +259,7 @@ uint32_t peal_page_printf(struct peal_page *page, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *peal_page_get(const struct peal_page *page, uint32_t text);
 
-void peal_page_verdict(struct peal_page *page, enum peal_page_tone tone, const char *verdict);
+void peal_page_verdict(struct peal_page *page, enum peal_tone tone, const char *verdict);
 void peal_page_headline(struct peal_page *page, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* One line of the summary; the value is formatted. */

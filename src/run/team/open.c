@@ -157,9 +157,10 @@ static enum peal_status refuse(struct peal_rendezvous *meet, enum peal_status st
     meet->refusal = status;
     meet->reason = reason;
     why->len = 0;
-    (void)peal_rendezvous_meet(meet, why, &none);
+    enum peal_status met = peal_rendezvous_meet(meet, why, &none);
+    bool heard = met == status && !none.starved;
     peal_meeting_release(&none);
-    if (!strstr(peal_text_get(why), reason)) { /* no rank was there to hear it */
+    if (!heard) {
         why->len = 0;
         peal_text_puts(why, reason);
     }

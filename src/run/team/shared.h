@@ -36,7 +36,7 @@ enum {
 };
 
 #define PEAL_CONTROL_MAGIC UINT32_C(0x70656c63)
-#define PEAL_CONTROL_VERSION UINT32_C(12)
+#define PEAL_CONTROL_VERSION UINT32_C(13)
 
 /* One signal cell. Writer: one rank, or several by atomic add; reader: the window's owner. */
 struct peal_cell {
@@ -131,6 +131,7 @@ struct peal_control {
 
     /* Where the owner waits, as text; a seqlock: odd while it is written. Empty: not waiting. */
     _Alignas(PEAL_LINE) _Atomic uint32_t wait_version;
+    _Atomic uint32_t wait_is_request; /* 1: it waits for a non-blocking call */
     _Atomic uint64_t wait_text[PEAL_WAIT_WORDS];
     _Atomic uint64_t wait_since; /* when it began, by peal_now_ns; 0: not known */
 
