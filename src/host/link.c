@@ -466,7 +466,7 @@ static void link_rank(struct linker *l, uint32_t worker)
         if (l->failed)
             break;
         uint32_t queue = PEAL_HOST_COMPUTE, lane = i;
-        if (i >= l->lanes[PEAL_HOST_COMPUTE]) { /* those of the other queue come behind */
+        if (i >= l->lanes[PEAL_HOST_COMPUTE]) { /* those of the other queue come after */
             queue = PEAL_HOST_COMM;
             lane = i - l->lanes[PEAL_HOST_COMPUTE];
         }

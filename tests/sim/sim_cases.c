@@ -3,13 +3,11 @@
 #include "sim_cases.h"
 
 #include "interp/origin.h"
+#include "base/tests/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static void stop(const char *what, struct peal_diags *diags)
 {

@@ -332,7 +332,7 @@ static bool write_plot(const struct bench *b)
     struct peal_text text = {0};
     for (int way = 0; way < 2; way++) {
         if (b->points[way].len > 0)
-            peal_plot_curve(&plot, names[way], false);
+            peal_plot_curve(&plot, names[way]);
         for (size_t i = 0; i < b->points[way].len; i++)
             peal_plot_add(&plot, b->points[way].at[i].x, b->points[way].at[i].y);
     }

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/graph/graph_file.h"
 #include "report/report.h"
+#include "verify/verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static const struct peal_option options_table[] = {
     {"machine", 'm', PEAL_OPTION_STRING, offsetof(struct graph_options, machine), "FILE",
      "the machine to simulate; otherwise the file's", 0, 0},
     {"repeat", 0, PEAL_OPTION_INT, offsetof(struct graph_options, repeat), "N",
-     "submit the tasks that often", 1, 100000},
+     "submit the tasks this many times", 1, 100000},
     {"html", 0, PEAL_OPTION_STRING, offsetof(struct graph_options, html), "FILE",
      "write a page: a track per queue, the critical path", 0, 0},
     {"trace", 0, PEAL_OPTION_STRING, offsetof(struct graph_options, trace), "FILE",
@@ -117,8 +118,8 @@ static int prove(struct peal_cli *cli, struct peal_host *host)
         return peal_cli_print(cli, &out, PEAL_EXIT_OK);
     }
     bool refuted = status == PEAL_INVALID;
-    peal_text_toned(&out, refuted ? PEAL_TONE_BAD : PEAL_TONE_UNSURE,
-                    refuted ? "refuted" : "not decided");
+    enum peal_outcome outcome = refuted ? PEAL_REFUTED : PEAL_UNDECIDED;
+    peal_text_toned(&out, peal_outcome_tone(outcome), peal_outcome_name(outcome));
     peal_text_printf(&out, ": %s\n", peal_host_error(host));
     return peal_cli_print(cli, &out, refuted ? PEAL_EXIT_NO : PEAL_EXIT_OTHER);
 }

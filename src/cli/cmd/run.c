@@ -51,8 +51,8 @@ static enum peal_status launch(struct rank *me, double *time_us)
     *time_us = (double)(peal_now_ns() - start) / 1e3;
     if (status != PEAL_OK)
         return status;
-    /* Who is done goes on to check its result: where ranks share cores, that would slow down those
-     * who are still in the launch. */
+    /* A rank that is done goes on to check its result: where ranks share cores, that would slow down those
+     * still in the launch. */
     return peal_barrier(me->comm);
 }
 

@@ -540,7 +540,7 @@ const struct peal_command peal_cmd_verify = {
         "for all' with what is proved for few ranks, and the exit code 3. Rings need an SMT solver "
         "(z3 or cvc5) in the search path; with both, both must agree.\n\n"
         "Where there are too many sequences, some are examined: the verdict is then 'sampled, not "
-        "proved', which is no proof.\n\n"
+        "proved', which is not a proof.\n\n"
         "Exit code: 0 proved (wherever the kernel has a plan), 1 refuted, 2 wrong usage, 3 not "
         "decided, sampled (0 with --allow-sample) or no plan at all. Of several kernels: 1 if any "
         "is refuted, else 3 if any is not proved or unreadable.\n\n"

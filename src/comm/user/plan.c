@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peal/plan.h: plans made of text in any format, described, and launched as user kernels.
  *
- * A plan is one block that is never changed, so that whoever has one may copy it and give it to
+ * A plan is one block that is never changed, so that its owner may copy it and give it to
  * others. A kernel of a plan has a copy of its own, in its image: the caller may close the plan. The
  * plan's hash stands for the plan wherever ranks compare what they launch. */
 #include "comm/user/user.h"

@@ -257,7 +257,7 @@ bool peal_user_args_touch(const struct peal_arg *a, const struct peal_arg *b)
     return a->bytes > 0 && b->bytes > 0 && x < y + b->bytes && y < x + a->bytes;
 }
 
-/* Is the smaller buffer the own one of as many equal blocks as there are ranks? */
+/* Is the smaller buffer this rank's block, if the larger is cut into one per rank? */
 static bool is_own_block(const struct peal_team *team, const struct peal_arg *part,
                          const struct peal_arg *all)
 {

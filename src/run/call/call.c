@@ -471,7 +471,7 @@ static bool begin_turn(struct peal_calls *engine, struct peal_call *call)
     return true;
 }
 
-/* As many as there are contexts, oldest first: those behind them stand in the queue. */
+/* As many as there are contexts, oldest first: the others wait in the queue. */
 static bool advance_all(struct peal_calls *engine)
 {
     bool moved = false;

@@ -145,7 +145,7 @@ static uint64_t count_begun(const struct peal_control *control)
     return begun;
 }
 
-/* Notes who is outside of any call, so that reports can say for how long. */
+/* Notes who is outside any call, so that reports can say for how long. */
 static void note_idle(struct peal_team *team)
 {
     for (uint32_t r = 0; r < team->size; r++) {
@@ -265,7 +265,7 @@ void peal_doctor_exit_text(int32_t pid, struct peal_text *out)
 
 /* ---- the report ---- */
 
-#define SILENT_S 0.1 /* questions are answered in a moment by whoever is in a call */
+#define SILENT_S 0.1 /* questions are answered in a moment by a rank that is in a call */
 
 static void add_rank(struct peal_team *team, uint32_t rank, bool is_culprit, struct peal_text *out)
 {
@@ -528,7 +528,7 @@ static void warn(struct peal_team *team, const struct peal_backoff *pause, uint6
     _Atomic uint64_t *warned = &team->controls[team->first]->warned_ns;
     if (team->quiet || every == 0 || waited_ns < every)
         return;
-    /* Relaxed: one of those who come to this at the same time wins, any will do. */
+    /* Relaxed: one of the ranks that come to this at the same time wins, any will do. */
     uint64_t last = atomic_load_explicit(warned, memory_order_relaxed);
     if (now - last < every || !atomic_compare_exchange_strong_explicit(
                                   warned, &last, now, memory_order_relaxed, memory_order_relaxed))

@@ -28,7 +28,7 @@ static _Atomic uint64_t *word_of(struct peal_control *control, uint32_t number)
     return &control->gates[number - MADE_WORDS];
 }
 
-/* What a rank says of itself: parts of its control block, one behind the other. */
+/* What a rank says of itself: parts of its control block, one after the other. */
 struct status {
     uint64_t id;
     uint64_t waited_ns; /* hosts have clocks of their own; 0: it does not wait */

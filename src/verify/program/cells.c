@@ -26,7 +26,7 @@ static uint8_t kind_of(const struct signal *signal)
 
 /* --- which cells are used -------------------------------------------------------------------- */
 
-/* Cells of an op outside of its signal are an early fault of unroll.c. */
+/* Cells of an op outside its signal are an early fault of unroll.c. */
 static void mark_op(struct program *p, uint32_t launch, const struct peal_op *op)
 {
     const struct peal_plan *plan = p->plans[launch];

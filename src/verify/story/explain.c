@@ -66,7 +66,7 @@ static const char *main_file(const struct peal_verification *v)
     return "";
 }
 
-/* "4:5", or "other.peal:4:5" outside of the main file. */
+/* "4:5", or "other.peal:4:5" outside the main file. */
 static void put_place(const struct peal_verification *v, const struct peal_verify_place *at,
                       struct peal_text *out)
 {
