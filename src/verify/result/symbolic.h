@@ -42,7 +42,9 @@ struct written {
 struct watched {
     uint32_t launch, rank, memory;
     uint64_t element;
-    bool lost;
+    uint32_t location; /* of the output element that it is missing from, which is `at` there */
+    uint64_t at;
+    bool lost, lost_there;
     uint32_t thread, op;
 };
 
@@ -79,6 +81,8 @@ struct symbolic {
     struct watched *watched;               /* or NULL */
     PEAL_VEC(struct reduction) reductions; /* [node], as far as they were needed */
     uint64_t opaque;
+    const struct peal_plan *begins_of; /* the plan that `begins` are of: */
+    PEAL_VEC(uint64_t) begins;         /* where its parts begin, if it has `counts`; or empty */
 };
 
 /* Sets fault, wrong, bits and order of the answer. unordered: see race_report; NULL = none.
@@ -108,6 +112,9 @@ void peal_contract_lengths(struct symbolic *s, uint32_t launch);
 /* contract.c. Where part r of n begins; value i of an array parameter, or NULL where there is none.
  */
 uint64_t peal_contract_part(const struct peal_plan *plan, uint64_t n, uint32_t r);
+/* The same, for all parts of a plan in turn. */
+uint64_t peal_contract_part_again(struct symbolic *s, const struct peal_plan *plan, uint64_t n,
+                                  uint32_t r);
 uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint32_t rank,
                            uint32_t count);
 /* A rank leaves a launch: does its output hold what the contract says? */
