@@ -12,14 +12,14 @@ static uint64_t len_of(const struct peal_plan *plan, uint32_t rank, uint32_t buf
 
 static uint64_t part_len(struct symbolic *s, const struct peal_plan *plan, uint64_t n, uint32_t r)
 {
-    return peal_contract_part_again(s, plan, n, r + 1) - peal_contract_part_again(s, plan, n, r);
+    return peal_contract_part(s, plan, n, r + 1) - peal_contract_part(s, plan, n, r);
 }
 
 /* All parts together: those of `counts`, or as much as there is. */
 static uint64_t whole_len(struct symbolic *s, const struct peal_plan *plan, uint32_t rank,
                           uint32_t buf)
 {
-    return peal_contract_part_again(s, plan, len_of(plan, rank, buf), plan->nranks);
+    return peal_contract_part(s, plan, len_of(plan, rank, buf), plan->nranks);
 }
 
 /* How long x and y are on a rank, where the contract says so; what it leaves open stays. */

@@ -109,12 +109,10 @@ void peal_symbolic_no_memory(struct symbolic *s);
 /* contract_len.c. Are x and y as long as the contract says, on every rank? Otherwise tells which is
  * not, and ends the run. */
 void peal_contract_lengths(struct symbolic *s, uint32_t launch);
-/* contract.c. Where part r of n begins; value i of an array parameter, or NULL where there is none.
- */
-uint64_t peal_contract_part(const struct peal_plan *plan, uint64_t n, uint32_t r);
-/* The same, for all parts of a plan in turn. */
-uint64_t peal_contract_part_again(struct symbolic *s, const struct peal_plan *plan, uint64_t n,
-                                  uint32_t r);
+/* contract.c. Where part r of n begins; the sum of the first `count` values of an array parameter as a rank
+ * knows it. */
+uint64_t peal_contract_part(struct symbolic *s, const struct peal_plan *plan, uint64_t n,
+                            uint32_t r);
 uint64_t peal_contract_sum(const struct peal_plan *plan, const char *name, uint32_t rank,
                            uint32_t count);
 /* A rank leaves a launch: does its output hold what the contract says? */
