@@ -212,7 +212,7 @@ static void put_summary(struct peal_arena *arena, const struct peal_claim *claim
             peal_text_printf(out,
                              ", and all %" PRIu64 " sequences of two different roots or counts",
                              t->sequences);
-        else if (t->sequences && !stopped)
+        else if (t->all_sequences && !stopped)
             peal_text_printf(out,
                              ", and %" PRIu64 " of %" PRIu64
                              " sequences of two different roots or counts (a sample: no proof for "
