@@ -135,10 +135,18 @@ void Queue::finish(const QueuedWork &work)
         if (changed_.wait_for(lock, SIGNAL_CHECK) == std::cv_status::no_timeout)
             continue;
         lock.unlock();
-        if (std::exception_ptr raised = raised_by_signal())
-            std::rethrow_exception(raised);
+        give_up_on_signal();
         lock.lock();
     }
+}
+
+void Queue::give_up_on_signal()
+{
+    std::exception_ptr raised = raised_by_signal();
+    if (!raised)
+        return;
+    peal_comm_revoke(comm_->get());
+    std::rethrow_exception(raised);
 }
 
 void Queue::drain(Milliseconds patience)
