@@ -2,6 +2,36 @@
 /* What the formats share: the import behind the entrance's opaque type, and how a collective's
  * buffers become a plan's. Internal to this folder. */
 #ifndef PEAL_IMPORT_READER_H
+#define PEAL_IMPORT_READER_H
+
+#include "import/import.h"
+
+struct msccl_algo;
+struct mscclpp_plan;
+
+struct peal_import {
+    struct peal_arena arena; /* owns the model */
+    const struct peal_source *source;
+    struct peal_import_facts facts;
+    struct msccl_algo *msccl;     /* or NULL */
+    struct mscclpp_plan *mscclpp; /* or NULL */
+};
+
+/* What a format does; its row is in import.c. */
+struct peal_import_reader {
+    const char *name; /* "MSCCL XML" */
+    /* Fills import->facts and the model. */
+    enum peal_status (*read)(struct peal_import *import, struct peal_diags *diags);
+    enum peal_status (*make)(const struct peal_import *import,
+                             const struct peal_import_options *options, struct peal_diags *diags,
+                             struct peal_plan **out);
+    uint64_t (*count)(const struct peal_import *import);
+    struct peal_pos (*rank_pos)(const struct peal_import *import, uint32_t rank);
+    /* What the engine will do with the file, which needs this depth of its FIFOs (0: not known). */
+    void (*judge)(const struct peal_import *import, uint32_t least_depth,
+                  struct peal_findings *out);
+};
+
 enum peal_status peal_msccl_read(struct peal_import *import, struct peal_diags *diags);
 enum peal_status peal_mscclpp_read(struct peal_import *import, struct peal_diags *diags);
 enum peal_status peal_msccl_make(const struct peal_import *import,
@@ -10,17 +40,17 @@ enum peal_status peal_msccl_make(const struct peal_import *import,
 enum peal_status peal_mscclpp_make(const struct peal_import *import,
                                    const struct peal_import_options *options,
                                    struct peal_diags *diags, struct peal_plan **out);
-uint64_t peal_msccl_count(const struct peal_import *import);
 uint64_t peal_mscclpp_count(const struct peal_import *import);
+uint64_t peal_msccl_count(const struct peal_import *import);
 struct peal_pos peal_msccl_rank_pos(const struct peal_import *import, uint32_t rank);
 struct peal_pos peal_mscclpp_rank_pos(const struct peal_import *import, uint32_t rank);
 void peal_msccl_judge(const struct peal_import *import, uint32_t least_depth,
                       struct peal_findings *out);
-void peal_mscclpp_judge(const struct peal_import *import, uint32_t least_depth,
-                        struct peal_findings *out);
 
 void peal_mscclpp_propose(const struct peal_import *import, const struct peal_fix_site *site,
                           struct peal_findings *out);
+void peal_mscclpp_judge(const struct peal_import *import, uint32_t least_depth,
+                        struct peal_findings *out);
 
 /* The collective of that name in any of the engines' spellings; false: unknown. `custom` and the
  * point-to-point ones have no contract. */
