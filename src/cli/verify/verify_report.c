@@ -212,7 +212,7 @@ static void put_summary(struct peal_arena *arena, const struct peal_claim *claim
             peal_text_printf(out,
                              ", and all %" PRIu64 " sequences of two different roots or counts",
                              t->sequences);
-        else if (t->sequences && !stopped)
+        else if (t->all_sequences && !stopped)
             peal_text_printf(out,
                              ", and %" PRIu64 " of %" PRIu64
                              " sequences of two different roots or counts (a sample: no proof for "
@@ -378,10 +378,13 @@ void peal_verify_report_json(const struct peal_claim *claim, const struct peal_c
                              const struct peal_forall *all, struct peal_text *out)
 {
     struct peal_json json;
+    enum peal_outcome verdict = peal_claim_verdict(t);
+    if (all && !all->proved && verdict == PEAL_PROVED)
+        verdict = PEAL_UNDECIDED;
     peal_json_init(&json, out, PEAL_JSON_ONE_LINE);
     peal_json_object(&json);
     peal_json_put_string(&json, "kernel", claim->request.kernel->name);
-    peal_json_put_string(&json, "verdict", peal_outcome_name(peal_claim_verdict(t)));
+    peal_json_put_string(&json, "verdict", peal_outcome_name(verdict));
     peal_json_put_uint(&json, "proved", t->proved);
     peal_json_put_uint(&json, "refuted", t->refuted);
     peal_json_put_uint(&json, "undecided", t->undecided);

@@ -297,6 +297,7 @@ static void release(struct symbolic *s)
     peal_vec_release(&s->scratch);
     peal_vec_release(&s->written);
     peal_vec_release(&s->reductions);
+    peal_vec_release(&s->begins);
     peal_values_release(&s->values);
 }
 
