@@ -274,8 +274,10 @@ static enum peal_step_end send(struct peal_frame *frame, const struct peal_step 
             const char *from = peal_place_address(frame, &places[0], row);
             if (past)
                 frame->team->compute->copy_stream(payload + row * bytes, from, bytes);
-            else
+            else if (bytes <= 64)
                 memcpy(payload + row * bytes, from, bytes);
+            else
+                frame->team->compute->copy(payload + row * bytes, from, bytes);
         }
     }
     slot->signature = frame->signature;
