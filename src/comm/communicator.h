@@ -151,7 +151,8 @@ void peal_comm_forget(struct peal_comm *comm);
 /* PEAL_CALL_NONE: there is none of this name. */
 uint32_t peal_collective_named(const char *name);
 
-/* A small allgather for the communicator's own use: `bytes` from everyone. */
+/* A small allgather for the communicator's own use, within a call that has checked it: `bytes` from everyone. Once the
+ * communicator has failed, what it failed with. */
 enum peal_status peal_comm_exchange(struct peal_comm *comm, enum peal_collective collective,
                                     const void *own, void *all, uint64_t bytes);
 

@@ -244,6 +244,7 @@ static enum peal_status remember(struct peal_comm *comm, const struct peal_argum
     struct peal_wish wish = {.collective = peal_collective_even(args->collective),
                              .ranks = team->size,
                              .cores = team->policy.cores,
+                             .keeps_writes = team->policy.keeps_writes,
                              .bytes = elements * element,
                              .symmetric = symmetric,
                              /* Where uneven blocks lie is known on their own rank only. */
@@ -326,6 +327,7 @@ void peal_arguments_prepare(struct peal_comm *comm)
         return;
     struct peal_wish wish = {.ranks = team->size,
                              .cores = team->policy.cores,
+                             .keeps_writes = team->policy.keeps_writes,
                              .reads = peal_remote_expect(team),
                              .writes = team->threads,
                              .hosts = team->span ? team->span->nodes : 0};

@@ -143,6 +143,20 @@ static enum outcome outcome_of(const struct peal_claim *claim, int64_t ranks)
     return worst;
 }
 
+void peal_verify_report_proved(const struct peal_claim *claim, struct peal_text *out)
+{
+    PEAL_VEC(int64_t) some = {0};
+    for (size_t i = 0; i < claim->nranks; i++) {
+        if (outcome_of(claim, claim->ranks[i]) == OUTCOME_PROVED)
+            (void)peal_vec_push(&some, claim->ranks[i]);
+    }
+    if (some.len) {
+        peal_text_puts(out, "; proved at ");
+        put_list(some.at, some.len, out);
+    }
+    peal_vec_release(&some);
+}
+
 /* "proved at 2, 4 ranks; refuted at 3 ranks"; true if some are proved, which come last. */
 static bool put_outcomes(struct peal_arena *arena, const struct peal_claim *claim,
                          struct peal_text *out)
@@ -414,7 +428,7 @@ void peal_verify_report_json(const struct peal_claim *claim, const struct peal_c
     }
     peal_json_array_end(&json);
     if (all)
-        peal_verify_all_json(claim, all, &json);
+        peal_verify_all_json(claim, t, all, &json);
     peal_json_object_end(&json);
     peal_text_puts(out, "\n");
 }

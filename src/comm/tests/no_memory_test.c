@@ -125,6 +125,10 @@ static int check_end(struct peal_comm *comm, enum peal_status status, const char
     }
     EXPECT(strstr(peal_comm_error(comm), words) != NULL);
     EXPECT(peal_barrier(comm) == PEAL_CLOSED);
+    /* A call that exchanges several times, and met the failure between two of them. */
+    char one = 1, all[PEAL_MOST_RANKS];
+    EXPECT(peal_comm_exchange(comm, PEAL_CALL_SPLIT, &one, all, 1) == PEAL_NO_MEMORY);
+    EXPECT(strstr(peal_comm_error(comm), words) != NULL);
     return 0;
 }
 

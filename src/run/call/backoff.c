@@ -75,9 +75,20 @@ uint32_t peal_cores(void)
     return bound > 0 ? (uint32_t)bound : 1;
 }
 
+/* Of AMD's the third-level cache has what left the second: docs/decisions/0070-rings-longer-than-a-cache.md. */
+static bool keeps_writes(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_is("amd");
+#else
+    return false;
+#endif
+}
+
 void peal_policy_choose(uint32_t size, uint32_t cores, struct peal_policy *out)
 {
     out->cores = cores;
+    out->keeps_writes = keeps_writes();
     bool fits = size <= cores;
     /* Without a core for each, the awaited rank needs this one more often than not: measured,
      * every poll before the first yield is lost. */

@@ -94,6 +94,7 @@ struct peal_choice {
 struct peal_wish {
     uint32_t collective;
     uint32_t ranks, cores;
+    bool keeps_writes; /* of the policy */
     uint64_t bytes;
     bool symmetric; /* both buffers */
     bool reads;     /* peers can read private memory: remote.h */

@@ -51,6 +51,7 @@ struct peal_policy {
     uint64_t yield_ns;     /* yields before the first sleep */
     bool has_membarrier;   /* a sleeper can order itself against all notifiers */
     uint32_t cores;        /* that this process may use */
+    bool keeps_writes;     /* what leaves a core's caches is kept in one that its peers read faster */
 };
 
 /* What this rank knows about other programs on its core: see backoff.h. */
