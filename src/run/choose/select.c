@@ -360,7 +360,7 @@ bool peal_tune_path(char *out, size_t cap)
     return len > 0 && (size_t)len < cap;
 }
 
-/* The number behind "hosts:"; 0: the word is another one. */
+/* The number after "hosts:"; 0: the word is another one. */
 static uint16_t read_hosts(const char *memory)
 {
     unsigned hosts = 0;

@@ -274,8 +274,10 @@ static enum peal_step_end send(struct peal_frame *frame, const struct peal_step 
             const char *from = peal_place_address(frame, &places[0], row);
             if (past)
                 frame->team->compute->copy_stream(payload + row * bytes, from, bytes);
-            else
+            else if (bytes <= 64)
                 memcpy(payload + row * bytes, from, bytes);
+            else
+                frame->team->compute->copy(payload + row * bytes, from, bytes);
         }
     }
     slot->signature = frame->signature;
@@ -409,7 +411,7 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
                                                             const struct peal_step *step,
                                                             uint32_t spins)
 {
-    enum { LOOKS = 8 }; /* at the own memory, each less than the system call that progress is */
+    enum { LOOKS = 8 }; /* at this rank's memory, each less than the system call that progress is */
     uint32_t every = peal_step_waits_near(step) ? PEAL_NEAR_LOOKS * LOOKS : LOOKS;
     enum peal_step_end end = try_far(frame, lane, step);
     for (uint32_t i = 0; i < spins; i += LOOKS) {
@@ -428,7 +430,7 @@ static __attribute__((noinline)) enum peal_step_end run_far(struct peal_frame *f
 
 /* ---- lanes ---- */
 
-/* Was the step behind it done with it? */
+/* Was the step after it done with it? */
 static uint32_t one_more(enum peal_step_end *end)
 {
     if (*end != PEAL_STEP_DONE_TWO)
